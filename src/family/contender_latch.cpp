@@ -129,8 +129,10 @@ result<std::optional<countdown_reply>> contender_latch::step(std::string_view na
   }
   auto reply = kernel::apply(s->record, c, s->now);
   s->record.waiting.clear();
-  const bool first = was.count == 0 && uses(c.verb);
-  const auto taken = first ? in_use_as(name, reply) : result<bool>(false);
+  const bool absent = was.count == 0;
+  const bool first = absent && uses(c.verb);
+  const bool may_be_other = absent && c.verb != countdown_verb::leave;
+  const auto taken = may_be_other ? in_use_as(name, reply) : result<bool>(false);
   if (!taken) return taken.error();
   if (*taken || !worth_writing(was, s->record, c)) return std::optional(std::move(reply));
   const auto written = store_back(name, *s, c.keep_us);

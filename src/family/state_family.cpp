@@ -94,14 +94,12 @@ class permits_transition final : public store::transition {
     return &text_;
   }
 
-  /// On a record that was read already. False if nothing has to be written.
+  /// On a record that was read already. False if nothing has to be written. What a look finds to be
+  /// over stays there for a command that tells of it.
   bool step(permits_record& record, const moment& now) {
-    wrong_.reset();
-    const bool cleaned = kernel::forget(record, dead_);
-    reply = kernel::apply(record, command_, now, claim_);
-    held_since_ = now.now_at;
-    for (const auto& h : record.holders) held_since_ = std::min(held_since_, h.since_wall_at);
-    return cleaned || !unchanged();
+    if (command_.verb != permits_verb::inspect) return carry_out(record, now);
+    permits_record looked_at = record;
+    return carry_out(looked_at, now), false;
   }
 
   /// On one that cannot be read, or is of another kind.
@@ -139,11 +137,20 @@ class permits_transition final : public store::transition {
   }
 
  private:
+  bool carry_out(permits_record& record, const moment& now) {
+    wrong_.reset();
+    const bool cleaned = kernel::forget(record, dead_);
+    reply = kernel::apply(record, command_, now, claim_);
+    held_since_ = now.now_at;
+    for (const auto& h : record.holders) held_since_ = std::min(held_since_, h.since_wall_at);
+    return cleaned || !unchanged();
+  }
+
+  // Where something else had to be told, something else has changed.
   bool unchanged() const {
-    return command_.verb == permits_verb::inspect ||
-           reply.outcome == permits_outcome::kind_mismatch ||
-           reply.outcome == permits_outcome::capacity_mismatch ||
-           (reply.outcome == permits_outcome::absent && reply.tell.empty());
+    return reply.tell.empty() && (reply.outcome == permits_outcome::kind_mismatch ||
+                                  reply.outcome == permits_outcome::capacity_mismatch ||
+                                  reply.outcome == permits_outcome::absent);
   }
 
   // Nobody is there, nothing is remembered, and the time alone makes the next fence greater.
@@ -310,7 +317,10 @@ class state_family final : public store::session_store {
     const auto dead = departed(reply->blockers);
     if (dead.empty()) return reply;
     auto again = step(name, command, dead);
-    if (again) again->replaced |= reply->replaced;
+    if (!again && !again.error().outcome_unknown) return reply;  // which was carried out
+    if (!again) return again;
+    again->replaced |= reply->replaced;
+    again->fresh |= reply->fresh;
     return again;
   }
 

@@ -414,7 +414,6 @@ permits_reply apply(permits_record& r, const permits_command& c, const moment& a
       reply.outcome =
           r.kind != c.kind ? permits_outcome::kind_mismatch : permits_outcome::capacity_mismatch;
       reply.found = r;
-      reply.tell.clear();
       return reply;
     }
   }

@@ -97,6 +97,12 @@ result<std::string> bucket_of(const rate_rule& rule, const rate_key& key) {
     id += ':';
     append_escaped(id, found->value);
   }
+  if (id.size() > store::max_bucket_id) {
+    return refuse("the values of the key by which the rule '" + rule.name + "' counts have " +
+                  std::to_string(id.size()) + " bytes together, and at most " +
+                  std::to_string(store::max_bucket_id) +
+                  " are possible: use shorter ones, or a hash");
+  }
   return id;
 }
 

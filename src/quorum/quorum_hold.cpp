@@ -1,6 +1,8 @@
 #include "quorum/quorum_hold.hpp"
 
 #include <algorithm>
+#include <thread>
+#include <utility>
 
 namespace holdfast::engine {
 
@@ -249,10 +251,36 @@ void quorum_hold::tell_lost() {
   tell(event_kind::lost);
 }
 
+namespace {
+
+/// The votes that come while one asks, on its own thread: of nodes that cannot be asked at all.
+/// They are counted when all have been asked, because the observer that is told of it may release.
+class early_votes {
+ public:
+  explicit early_votes(std::size_t nodes) { all_.reserve(nodes); }
+  bool take(std::size_t node, holdfast::vote said) noexcept {
+    if (std::this_thread::get_id() != asks_ || asked_) return false;
+    all_.emplace_back(node, said);
+    return true;
+  }
+  const std::vector<std::pair<std::size_t, holdfast::vote>>& all_asked() noexcept {
+    asked_ = true;
+    return all_;
+  }
+
+ private:
+  const std::thread::id asks_ = std::this_thread::get_id();
+  bool asked_ = false;  // only that thread looks at it
+  std::vector<std::pair<std::size_t, holdfast::vote>> all_;
+};
+
+}  // namespace
+
 // An acquire, not a renewal: on a node that forgot it, it is had again, with the fence. Also of
 // those that failed a moment ago: the lease runs.
 void quorum_hold::renew() {
-  const std::lock_guard guard{asking_};
+  const auto early = std::make_shared<early_votes>(quorum_->nodes.size());
+  std::unique_lock asking{asking_};
   std::unique_lock lock{mutex_};
   if (released_) return;
   const std::uint64_t number = ++round_;
@@ -262,24 +290,28 @@ void quorum_hold::renew() {
   asked_.assign(asked_.size(), true);
   lock.unlock();
   const auto round = std::make_shared<quorum_round>(
-      quorum_, [self = weak_from_this(), number](std::size_t i, const answer& a) {
-        if (const auto hold = self.lock()) hold->on_renewal(number, i, a);
+      quorum_, [self = weak_from_this(), number, early](std::size_t i, const answer& a) {
+        if (early->take(i, a.said)) return;
+        if (const auto hold = self.lock()) hold->on_renewal(number, i, a.said);
       });
   for (std::size_t i = 0; i < quorum_->nodes.size(); ++i) {
     const auto& node = *quorum_->nodes[i];
     round->ask(i, grant_command(node, fence_), node.what(), asked::without_wait);
   }
+  asking.unlock();
+  for (const auto& [node, said] : early->all_asked()) on_renewal(number, node, said);
 }
 
-void quorum_hold::on_renewal(std::uint64_t round, std::size_t node, const answer& what) {
+void quorum_hold::on_renewal(std::uint64_t round, std::size_t node, holdfast::vote said) {
   std::unique_lock lock{mutex_};
   if (round != round_ || released_) return;
-  votes_[node] = what.said;
-  ++(what.said == holdfast::vote::granted ? yes_ : no_);
+  votes_[node] = said;
+  const bool granted = said == holdfast::vote::granted;
+  ++(granted ? yes_ : no_);
   const boot_time now = quorum_->now();
-  const bool enough = what.said == holdfast::vote::granted && yes_ == quorum_->majority();
-  const bool in_vain = what.said != holdfast::vote::granted && yes_ < quorum_->majority() &&
-                       votes_.size() - no_ + 1 == quorum_->majority();
+  const bool enough = granted && yes_ == quorum_->majority();
+  const bool in_vain =
+      !granted && yes_ < quorum_->majority() && votes_.size() - no_ + 1 == quorum_->majority();
   bool changed = false;
   const auto margin = timer_->valid_until() - now;
   if (enough || in_vain) round_until_ = forever;

@@ -59,7 +59,7 @@ class quorum_hold : public std::enable_shared_from_this<quorum_hold> {
   void note(const answers& votes);
   void renew();
   void tell_lost();
-  void on_renewal(std::uint64_t round, std::size_t node, const answer& what);
+  void on_renewal(std::uint64_t round, std::size_t node, holdfast::vote said);
   void tell(event_kind kind, std::chrono::nanoseconds margin = {}) const;
 
   const std::shared_ptr<const quorum> quorum_;

@@ -206,6 +206,8 @@ TEST_P(used_names, refuse_another_kind_by_its_name_and_change_nothing) {
   if (can.latch) {
     a_latch.emplace(here_, "kind", 3);
     uses.emplace_back("latch", [&] { a_latch->count_down(); });
+    uses.emplace_back("latch", [&] { (void)a_latch->remaining(); });
+    uses.emplace_back("latch", [&] { a_latch->remove(); });
   }
   if (can.rate_limiter) {
     a_limiter.emplace(here_, "kind", std::vector<holdfast::rate_rule>{{.tokens = 1, .per = 1h}});

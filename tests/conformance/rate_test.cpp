@@ -111,6 +111,28 @@ TEST_P(rates, keys_that_look_alike_are_not_the_same) {
   }
 }
 
+// The longest that is possible is read again; clients often choose the values.
+TEST_P(rates, keys_that_are_too_long_together_are_refused_and_harm_no_other) {
+  std::vector<std::string> parts;
+  for (int i = 0; i < 16; ++i) parts.push_back("part" + std::to_string(i));
+  const rate_rule rule{.tokens = 1, .per = 1h, .burst = 2, .by = parts, .name = "r"};
+  rate_limiter limiter{here_, name_, {rule}};
+  const auto key_of = [&](std::string_view value) {
+    holdfast::rate_key key;
+    for (const auto& part : parts) key.push_back({part, value});
+    return key;
+  };
+  const std::string value(255, 'a');
+  const std::string_view shorter = std::string_view(value).substr(1);
+  const auto longest =
+      key_of(shorter);  // with the rule's name and a colon before each: 4,081 bytes
+  EXPECT_TRUE(limiter.try_take(1, longest));
+  EXPECT_EQ(reason_of([&] { (void)limiter.try_take(1, key_of(value)); }), errc::invalid_argument)
+      << "each value is short enough, and all together are not";
+  EXPECT_TRUE(limiter.try_take(1, longest));
+  EXPECT_FALSE(limiter.try_take(1, longest));
+}
+
 TEST_P(rates, a_bucket_that_has_filled_up_with_time_is_not_listed) {
   rate_limiter l{here_, "soon", {{.tokens = 1, .per = 50ms, .by = {"of"}}}};
   EXPECT_TRUE(l.try_take(1, {{"of", "one"}}));

@@ -189,6 +189,40 @@ TEST_F(shortage, of_one_in_the_queue_of_the_process_stops_nobody_behind_it) {
   }
 }
 
+// A node that there is no memory to ask has answered before all have been asked.
+TEST(shortage_of_a_majority, lets_the_observer_release_that_is_told_of_the_renewal) {
+  struct releases final : holdfast::observer {
+    holdfast::quorum_lease held;
+    std::atomic<int> released{0};
+    void on_event(const holdfast::event& e) override {
+      if (e.kind != holdfast::event_kind::renew_failed) return;
+      (void)held.release();
+      ++released;
+    }
+  };
+  const auto tells = std::make_shared<releases>();
+  for (int n = 0; n < 60; ++n) {
+    SCOPED_TRACE(n);
+    holdfast::session_options o;
+    o.clock = std::make_shared<holdfast::testing::fake_clock>();
+    o.observer = tells;
+    auto& clock = static_cast<holdfast::testing::fake_clock&>(*o.clock);
+    holdfast::redlock most({holdfast::open("memory:", o)}, "most");
+    tells->held = most.acquire();
+    {
+      const no_memory_after now(n, of::others);
+      const enough_memory here;
+      int seconds = 0;
+      harness::eventually("it has been tried", [&] {
+        clock.advance(1s);
+        return no_memory_after::failed() || ++seconds > 25;
+      });
+    }
+    (void)tells->held.release();
+  }
+  EXPECT_GT(tells->released, 0);
+}
+
 TEST_F(shortage, that_lasts_hides_no_loss) {
   lease held = w.fair.acquire();
   lease read = w.shared.acquire_shared();

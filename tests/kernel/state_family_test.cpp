@@ -251,6 +251,27 @@ TEST_F(state_family, commands_of_a_batch_about_one_name_are_one_write_and_answer
   EXPECT_EQ(told.size(), port_.told.size());
 }
 
+// What had run out when a command was refused, or when somebody looked, may be written by the next.
+TEST_F(state_family, a_command_of_a_batch_that_changes_nothing_hides_no_notification) {
+  auto other = command(permits_verb::acquire, 3);
+  other.kind = kind::semaphore;
+  other.capacity = 7;
+  const auto look = command(permits_verb::inspect, 3);
+  for (const auto& first : {other, look}) {
+    port_.records.clear();
+    acquire(1);
+    pass(27 * second);
+    acquire(2);  // which waits, until the lease of the first is over
+    pass(3 * second);
+    port_.told.clear();
+    const std::vector<named_command> batch{{"n", first}, {"n", command(permits_verb::acquire, 4)}};
+    ASSERT_EQ(family_->execute_batch(batch).size(), 2U);
+    ASSERT_EQ(port_.told.size(), 1U);
+    EXPECT_EQ(port_.told.front().owner, (owner_id{0, 2}));
+    EXPECT_EQ(record().holders.front().owner, (owner_id{0, 2}));
+  }
+}
+
 TEST_F(state_family, a_batch_about_a_name_of_another_kind_is_refused_command_by_command) {
   (void)wait_at_latch("b");
   const std::vector<named_command> batch{{"b", command(permits_verb::acquire, 1)},

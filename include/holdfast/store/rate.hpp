@@ -26,6 +26,8 @@ struct bucket_rule {
 inline constexpr std::int64_t most_units = std::int64_t{1} << 52;
 /// The most buckets that one decision may be about.
 inline constexpr std::size_t max_buckets = 16;
+/// The longest id of a bucket: no store has to read more.
+inline constexpr std::size_t max_bucket_id = 4'096;
 
 enum class rate_verb : std::uint8_t {
   take,     ///< tokens out of all the buckets, or out of none

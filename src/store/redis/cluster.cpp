@@ -160,13 +160,15 @@ void cluster::send(std::span<routed_part> together, round& r) {
   }
 }
 
+// Where it goes on elsewhere, it may still have been carried out by one who was asked before.
 void cluster::judge(routed_part& e, reply got, round& r) {
+  e.repeated = e.repeated || got.repeated;
   const std::string& text = got.value.text;
   const address from = address_of(*e.to);
   const auto elsewhere = got.value.is_error() ? read_redirection(text, from) : std::nullopt;
   const bool later = got.value.is_error() && says_later(text);
   if (!elsewhere && !later) {
-    got.repeated = got.repeated || e.repeated;
+    got.repeated = e.repeated;
     got.from = from;
     *e.answer = std::move(got);
     return;

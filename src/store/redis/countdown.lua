@@ -192,9 +192,7 @@ if fixed then told = {} end
 local uses = verb == 'arrive' or verb == 'wait'
 if other then
 @head.lua@
-  if uses then
-    reply[1], reply[5] = KIND_MISMATCH, other
-  end
+  reply[1], reply[5] = KIND_MISMATCH, other
   return reply
 end
 -- 1. What has run out is gone.

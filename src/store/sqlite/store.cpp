@@ -177,7 +177,7 @@ status lock_file::transact(std::string_view name, transition& change) {
   const auto turn = door_->enter(options_.busy_timeout / 2);
   if (auto there = check_still_there(); !there) return there;
   auto outcome = step(name, change);
-  if (free_.size() >= free_rows_kept) sweep();
+  sweep_if_many();
   return outcome;
 }
 
@@ -267,16 +267,25 @@ failure lock_file::failed(int code, std::string_view tried) {
 std::vector<status> lock_file::transact(std::span<const state_store::step> steps) {
   const std::lock_guard lock{mutex()};
   const auto turn = door_->enter(options_.busy_timeout / 2);
-  auto there = check_still_there();
-  return there ? step_all(steps) : std::vector<status>(steps.size(), there);
+  if (auto there = check_still_there(); !there) return std::vector<status>(steps.size(), there);
+  auto outcomes = step_all(steps);
+  sweep_if_many();
+  return outcomes;
 }
 
 status lock_file::transact_together(std::span<const state_store::step> steps,
                                     const state_store::judge& after) {
-  using verdict = state_store::verdict;
   const std::lock_guard lock{mutex()};
   const auto turn = door_->enter(options_.busy_timeout / 2);
   if (auto there = check_still_there(); !there) return there;
+  auto outcome = step_together(steps, after);
+  sweep_if_many();
+  return outcome;
+}
+
+status lock_file::step_together(std::span<const state_store::step> steps,
+                                const state_store::judge& after) {
+  using verdict = state_store::verdict;
   writing transaction{db_};
   if (auto begun = transaction.begin("writing to " + file_); !begun) return begun;
   for (std::size_t i = 0; i < steps.size(); ++i) {
@@ -317,6 +326,10 @@ void lock_file::note_free(std::string_view name) {
   if (name == last_free_) return;
   last_free_ = name;
   free_.insert(last_free_);
+}
+
+void lock_file::sweep_if_many() noexcept {
+  if (free_.size() >= free_rows_kept) sweep();
 }
 
 void lock_file::sweep() noexcept {

@@ -60,7 +60,9 @@ class lock_file final : public forkable {
   status step(std::string_view name, transition& change);
   status try_step(sqlite3_stmt* how, std::string_view name, transition& change);
   std::vector<status> step_all(std::span<const state_store::step> steps);
+  status step_together(std::span<const state_store::step> steps, const state_store::judge& after);
   void note_free(std::string_view name);
+  void sweep_if_many() noexcept;
   void sweep() noexcept;
   status remove_free();
   failure failed(int code, std::string_view tried);

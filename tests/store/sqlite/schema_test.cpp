@@ -156,6 +156,49 @@ TEST_F(tables, a_reboot_with_a_wrong_clock_keeps_latches_for_a_month_at_most) {
   EXPECT_LE(expires_at, now_us() + 31L * 86'400 * 1'000'000);
 }
 
+// The buckets are on the clock of the boot before, as the latches are.
+TEST_F(tables, a_reboot_keeps_what_a_limiter_gave_and_gives_back_what_has_come_back_since) {
+  const long before = now_us() + 900'000'000;
+  const std::string used_at = ",1,1,1,1,60000000,60000000," + std::to_string(before);
+  put("limit", "[1,\"rate_limiter\",2,0,[],[],[[\"a%3A\"" + used_at + "],[\"b\"" + used_at + "," +
+                   std::to_string(before + 200'000'000) + "]],[[\"" + owner + "\",5]]]");
+  pretend_reboot(1000);
+  {
+    const auto s = holdfast::open("sqlite:" + path());
+    EXPECT_EQ(s.names(), std::vector<std::string>{"limit"}) << "it is in use";
+  }
+  shell look{path()};
+  const auto number = [&](const char* at) {
+    return std::stod(
+        look.ask(std::string("SELECT json_extract(record, '") + at + "') FROM holdfast_locks")
+            .at(0));
+  };
+  EXPECT_NEAR(number("$[6][0][7]"), static_cast<double>(before - 1'000'000'000), 5e6);
+  EXPECT_NEAR(number("$[6][1][8]"), static_cast<double>(before - 800'000'000), 5e6);
+  EXPECT_EQ(look.ask("SELECT json_extract(record, '$[6][0][0]') FROM holdfast_locks"),
+            std::vector<std::string>{"a%3A"});
+}
+
+TEST_F(tables, a_reboot_with_a_wrong_clock_stops_no_limiter) {
+  put("limit", "[1,\"rate_limiter\",1,0,[],[],[[\"0\",0,1,1,1,1000,1000," +
+                   std::to_string(now_us() + 500'000'000) + "]],[]]");
+  pretend_reboot(-4'000'000'000);
+  const auto s = holdfast::open("sqlite:" + path());
+  holdfast::rate_limiter limiter{s, "limit", {{.tokens = 1, .per = 1us, .burst = 1'000}}};
+  EXPECT_TRUE(limiter.take(1'000));
+}
+
+TEST_F(tables, what_only_several_at_once_have_used_leaves_no_rows_either) {
+  const auto s = holdfast::open("sqlite:" + path());
+  for (int i = 0; i < 150; ++i) {
+    const std::string n = std::to_string(i);
+    holdfast::mutex first{s, "first " + n}, second{s, "second " + n};
+    (void)holdfast::multi_lock{first, second}.acquire();
+  }
+  const auto rows = std::stoi(shell{path()}.ask("SELECT count(*) FROM holdfast_locks").at(0));
+  EXPECT_LT(rows, 300);
+}
+
 TEST_F(tables, a_reboot_leaves_what_is_not_ours_as_it_is) {
   put("theirs", "their note");
   put("newer", "[2,\"mutex\",1]");
