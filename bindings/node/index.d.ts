@@ -218,8 +218,6 @@ export interface SessionOptions {
   lease?: number;
   storeTimeout?: number;
   namePrefix?: string;
-  lockOrder?: boolean;
-  findDeadlocks?: boolean;
 }
 
 /**

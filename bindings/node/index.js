@@ -431,8 +431,7 @@ async function open(url, options = {}) {
   const there = [0];
   await abi.callAside('open', url, abi.sized('session_options', {
     lease_ms: milliseconds(options.lease), store_timeout_ms: milliseconds(options.storeTimeout),
-    name_prefix: options.namePrefix ?? null, lock_order: options.lockOrder ? 1 : 0,
-    find_deadlocks: options.findDeadlocks ? 1 : 0}), there);
+    name_prefix: options.namePrefix ?? null}), there);
   return new Session(there[0]);
 }
 

@@ -136,7 +136,8 @@ class rate_limiter {
   /// took or reserved since then keeps its time, and the bucket gets back as many as that leaves:
   /// all if nobody came later, else fewer by what comes back between the two times. So no more goes
   /// through than the rules allow, as if the tokens had never been taken. One round trip, repeated
-  /// if its reply is lost. Throws errc::invalid_argument if nothing was taken.
+  /// if its reply is lost. Throws errc::invalid_argument if nothing was taken, or if the decision
+  /// says more tokens than a limiter can count.
   void refund(const rate_decision& taken, const rate_key& key = {});
   /// The same for n tokens that count as taken now, whenever they were: all come back if nobody has
   /// reserved any. So many more may go through as came back between the take and the refund.

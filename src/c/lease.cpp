@@ -2,6 +2,17 @@
 
 namespace holdfast::c_abi {
 
+void lease_handle::on_close() noexcept {
+  std::shared_ptr<const void> last;  // a session ends without the mutex
+  const std::lock_guard guard{mutex_};
+  last.swap(session_);
+}
+
+std::shared_ptr<const void> lease_handle::session_kept() {
+  const std::lock_guard guard{mutex_};
+  return session_;
+}
+
 void lease_handle::require_present() const {
   if (emptied_) refuse(errc::not_owner, "the lease was released, or a wait for a condition has it");
 }

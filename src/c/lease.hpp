@@ -109,7 +109,13 @@ inline std::unique_ptr<held> as_held(quorum_lease l) {
 /// same time, and one that hangs keeps no other from its own.
 class lease_handle final : public handle {
  public:
-  explicit lease_handle(std::unique_ptr<held> what) : held_(std::move(what)) {}
+  /// A mutex's lease has its session, too, until it is closed: a wait for a condition gives up what
+  /// is held, which may be all else that keeps the session.
+  explicit lease_handle(std::unique_ptr<held> what, std::shared_ptr<const void> session = {})
+      : session_(std::move(session)), held_(std::move(what)) {}
+  void on_close() noexcept override;
+  /// For a call that needs the session to its end, whoever closes the lease.
+  std::shared_ptr<const void> session_kept();
 
   /// Calls `use` with what is held; throws errc::not_owner if that is nothing.
   template <class F>
@@ -157,6 +163,7 @@ class lease_handle final : public handle {
   std::size_t inside_ = 0;
   bool emptied_ = false;  ///< held_ is for those who are inside
   receiver then_{};
+  std::shared_ptr<const void> session_;
   std::unique_ptr<held> held_;
   std::list<watcher> watchers_;
 };

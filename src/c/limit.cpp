@@ -70,14 +70,17 @@ rate_decision taken_by(const holdfast_decision& given, const limiter_handle& of)
   return d;
 }
 
-/// Asks for a decision and writes it.
+/// Asks for a decision and writes it. A refusal is no error, but to be called off is.
 template <class Ask>
 int decide(holdfast_limiter* limiter, const holdfast_part* key, std::uint32_t parts,
-           holdfast_decision* decision, holdfast_error* why, Ask ask) {
-  return guarded(why, [&] {
+           holdfast_decision* decision, holdfast_error* why, Ask ask, const waiting& how = {}) {
+  return guarded(why, [&]() -> status {
     out_struct there(decision, "decision");
     const auto of = get<limiter_handle>(limiter, "limiter");
-    put_decision(*there, ask(of->itself, key_of(key, parts)));
+    const rate_decision d = ask(of->itself, key_of(key, parts));
+    put_decision(*there, d);
+    if (!d.taken && how.stop.stop_requested()) return how.in_vain("take");
+    return done{};
   });
 }
 
@@ -119,11 +122,12 @@ int holdfast_limiter_take(holdfast_limiter* limiter, uint64_t n, const holdfast_
           });
   });
   if (wrong != HOLDFAST_OK || w.to) return wrong;
-  return decide(limiter, key, parts, decision, why,
-                [&](holdfast::rate_limiter& of, const holdfast::rate_key& of_key) {
-                  return w.is_try() ? of.try_take(n, of_key)
-                                    : of.take_for(n, w.limit, of_key, w.stop);
-                });
+  return decide(
+      limiter, key, parts, decision, why,
+      [&](holdfast::rate_limiter& of, const holdfast::rate_key& of_key) {
+        return w.is_try() ? of.try_take(n, of_key) : of.take_for(n, w.limit, of_key, w.stop);
+      },
+      w);
 }
 
 int holdfast_limiter_reserve(holdfast_limiter* limiter, uint64_t n, int64_t longest_wait_us,

@@ -22,26 +22,34 @@ std::unique_ptr<held> kept(std::optional<Found> found) {
   return found ? as_held(std::move(*found)) : nullptr;
 }
 
-template <class Found, class... More>
-void begin_lease(pending<Found> what, const waiting& w, More... more) {
-  begin(std::move(what), w, [more...](Found&& found, event_of& e) {
-    e.granted = std::make_shared<lease_handle>(as_held(std::move(found), more...));
+template <class Found>
+void begin_lease(pending<Found> what, const waiting& w) {
+  begin(std::move(what), w, [](Found&& found, event_of& e) {
+    e.granted = std::make_shared<lease_handle>(as_held(std::move(found)));
   });
 }
 
 class mutex_lock final : public lock_handle {
  public:
-  explicit mutex_lock(std::shared_ptr<mutex> m) : mutex_(std::move(m)) {}
+  mutex_lock(const session& s, std::shared_ptr<mutex> m)
+      : session_(s.impl()), mutex_(std::move(m)) {}
   std::unique_ptr<held> acquire(const request&, const waiting& w) override {
     auto found = mutex_->try_acquire_for(w.limit, w.stop);
     return found ? as_held(std::move(*found), true) : nullptr;
   }
   void begin_acquire(const request&, const waiting& w) override {
-    begin_lease(async_acquire(*mutex_, w.limit, w.stop), w, true);
+    // What waits does not keep a session; what was granted does.
+    begin(async_acquire(*mutex_, w.limit, w.stop), w,
+          [kept_by_it = std::weak_ptr<const void>(session_)](lease&& found, event_of& e) {
+            e.granted =
+                std::make_shared<lease_handle>(as_held(std::move(found), true), kept_by_it.lock());
+          });
   }
   multi_member member(const request&) override { return *mutex_; }
+  std::shared_ptr<const void> session_of_leases() const override { return session_; }
 
  private:
+  const std::shared_ptr<const void> session_;
   const std::shared_ptr<mutex> mutex_;  // a fair_mutex is destroyed as one
 };
 
@@ -195,7 +203,7 @@ int acquire_as(holdfast_lock* lock, const request& r, const holdfast_wait* how,
     auto& there = out(lease, "lease");
     auto found = from->acquire(r, w);
     if (!found) return w.in_vain("acquire");
-    give(&there, std::make_shared<lease_handle>(std::move(found)));
+    give(&there, std::make_shared<lease_handle>(std::move(found), from->session_of_leases()));
     return done{};
   });
 }
@@ -214,8 +222,10 @@ int holdfast_mutex(holdfast_session* session, const char* name,
                    holdfast_error* why) {
   return guarded(why, [&] {
     auto& there = out(lock, "lock");
-    give(&there, std::make_shared<mutex_lock>(std::make_shared<holdfast::mutex>(
-                     session_of(session), text_of(name, "name"), options_of(options))));
+    const auto at = session_of(session);
+    give(&there,
+         std::make_shared<mutex_lock>(at, std::make_shared<holdfast::mutex>(
+                                              at, text_of(name, "name"), options_of(options))));
   });
 }
 
@@ -224,8 +234,10 @@ int holdfast_fair_mutex(holdfast_session* session, const char* name,
                         holdfast_error* why) {
   return guarded(why, [&] {
     auto& there = out(lock, "lock");
-    give(&there, std::make_shared<mutex_lock>(std::make_shared<holdfast::fair_mutex>(
-                     session_of(session), text_of(name, "name"), options_of(options))));
+    const auto at = session_of(session);
+    give(&there,
+         std::make_shared<mutex_lock>(at, std::make_shared<holdfast::fair_mutex>(
+                                              at, text_of(name, "name"), options_of(options))));
   });
 }
 

@@ -21,6 +21,8 @@ class lock_handle : public handle {
   /// Throws errc::unsupported for what this kind does not have.
   virtual void require(const request& r) const;
   virtual multi_member member(const request& r);
+  /// What its leases have beside what is held (lease_handle).
+  virtual std::shared_ptr<const void> session_of_leases() const { return {}; }
 };
 
 }  // namespace holdfast::c_abi

@@ -87,6 +87,7 @@ void begin_condition_wait(std::shared_ptr<condition_handle> of, const condition_
 }
 
 std::uint32_t wait_now(condition_variable& cv, const condition_wait& mine, const waiting& w) {
+  const auto kept = mine.at().session_kept();  // also if the lease is closed meanwhile
   const auto taken = mine.at().empty();
   try {
     auto how = condition_wait::start(cv, *taken, w).future().get();

@@ -9,14 +9,17 @@ int holdfast_open(const char* url, const holdfast_session_options* options,
   return guarded(why, [&] {
     auto& there = out(session, "session");
     const auto given = read(options, "options");
+    if (given.lock_order != 0 || given.find_deadlocks != 0) {
+      refuse(holdfast::errc::unsupported,
+             "options: lock_order and find_deadlocks look at locks that belong to a thread, and no "
+             "lock of this interface does. Leave both 0, and take several names with a multi_lock");
+    }
     holdfast::session_options wanted;
     if (given.lease_ms != 0) wanted.lease = std::chrono::milliseconds(given.lease_ms);
     if (given.store_timeout_ms != 0) {
       wanted.store_timeout = std::chrono::milliseconds(given.store_timeout_ms);
     }
     wanted.name_prefix = text_or_nothing(given.name_prefix);
-    wanted.lock_order = given.lock_order != 0;
-    wanted.detect_deadlocks = given.find_deadlocks != 0;
     give(&there,
          std::make_shared<session_handle>(holdfast::open(text_of(url, "url"), std::move(wanted))));
   });

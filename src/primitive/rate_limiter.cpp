@@ -244,6 +244,12 @@ rate_limiter::state::request rate_limiter::state::about_taken(const rate_key& ke
   if (!taken || taken.tokens == 0) {
     of.fail({errc::invalid_argument, "this decision took no tokens, so there are none to refund"});
   }
+  if (taken.tokens > static_cast<std::uint64_t>(store::most_units)) {
+    of.fail({errc::invalid_argument,
+             std::to_string(taken.tokens) +
+                 " tokens are more than a limiter can count, so no decision took them: refund the "
+                 "decision as it was returned"});
+  }
   request r = about(key, 1);
   for (std::size_t i = 0; i < r.choices.size(); ++i) {
     const auto rule = std::find_if(taken.rules.begin(), taken.rules.end(), [&](const auto& one) {

@@ -523,6 +523,133 @@ static void a_condition_gives_the_mutex_up_and_back(void) {
   CHECK(next_of(queue).tag == 10); /* it is watched as before the waits */
 }
 
+static void a_lease_keeps_its_session_while_a_condition_has_it(void) {
+  holdfast_condition* condition = NULL;
+  OK(holdfast_condition_open(other, "c", &condition, &why));
+  holdfast_lock* lock = mutex_of(store, "m");
+  holdfast_lease* lease = taken(lock);
+  OK(holdfast_close(lock, &why));
+  OK(holdfast_close(store, &why));
+  const holdfast_wait soon = timed(second / 50);
+  uint32_t notified = 9;
+  OK(holdfast_condition_wait(condition, lease, &soon, &notified, &why));
+  CHECK(notified == 0);
+  OK(holdfast_lease_check(lease, &why));
+  GIVES(HOLDFAST_BUSY, tried(mutex_of(other, "m")));
+  holdfast_queue* queue = NULL;
+  OK(holdfast_queue_open(&queue, NULL, &why));
+  holdfast_wait told = told_to(queue, 3);
+  told.timeout_ns = second / 50;
+  OK(holdfast_condition_wait(condition, lease, &told, NULL, &why));
+  const holdfast_event event = next_of(queue);
+  CHECK(event.code == HOLDFAST_OK && event.number == 0 && event.lease == lease);
+  OK(holdfast_lease_check(lease, &why));
+  OK(holdfast_release(lease, NULL, &why));
+}
+
+static void a_lease_that_came_as_an_event_keeps_its_session_too(void) {
+  holdfast_condition* condition = NULL;
+  OK(holdfast_condition_open(other, "c", &condition, &why));
+  holdfast_queue* queue = NULL;
+  OK(holdfast_queue_open(&queue, NULL, &why));
+  holdfast_lock* lock = mutex_of(store, "m");
+  const holdfast_wait told = told_to(queue, 3);
+  OK(holdfast_acquire(lock, &told, NULL, &why));
+  holdfast_lease* lease = next_of(queue).lease;
+  OK(holdfast_close(lock, &why));
+  OK(holdfast_close(store, &why));
+  const holdfast_wait soon = timed(second / 50);
+  uint32_t notified = 9;
+  OK(holdfast_condition_wait(condition, lease, &soon, &notified, &why));
+  OK(holdfast_lease_check(lease, &why));
+  OK(holdfast_release(lease, NULL, &why));
+}
+
+static void a_lease_that_is_closed_keeps_no_session(void) {
+  holdfast_condition* condition = NULL;
+  OK(holdfast_condition_open(other, "c", &condition, &why));
+  holdfast_queue* queue = NULL;
+  OK(holdfast_queue_open(&queue, NULL, &why));
+  holdfast_lock* lock = mutex_of(store, "m");
+  holdfast_lease* lease = taken(lock);
+  OK(holdfast_close(lock, &why));
+  OK(holdfast_close(store, &why));
+  const holdfast_wait told = told_to(queue, 3);
+  OK(holdfast_condition_wait(condition, lease, &told, NULL, &why));
+  holdfast_lease* between = taken(mutex_of(other, "m")); /* so it waits, and has given it up */
+  OK(holdfast_close(lease, &why));
+  uint32_t woken = 9;
+  OK(holdfast_condition_notify_one(condition, &woken, &why));
+  CHECK(woken == 1);
+  CHECK(next_of(queue).code == HOLDFAST_CANCELLED);
+  OK(holdfast_release(between, NULL, &why));
+}
+
+static const int64_t hour_us = (int64_t)3600 * 1000000;
+
+struct taker {
+  holdfast_limiter* limiter;
+  holdfast_wait how;
+  int code;
+  holdfast_decision decision;
+  int ended;
+};
+static void* takes(void* of) {
+  struct taker* t = of;
+  t->code = holdfast_limiter_take(t->limiter, 1, NULL, 0, &t->how, &t->decision, NULL);
+  __atomic_store_n(&t->ended, 1, __ATOMIC_RELEASE);
+  return NULL;
+}
+
+static void a_wait_for_tokens_ends_when_its_stop_is_requested(void) {
+  const holdfast_rule rule = {.tokens = 1, .per_us = hour_us};
+  const holdfast_wait once = timed(HOLDFAST_ONE_TRY);
+  struct taker t = {.how = timed(HOLDFAST_NO_LIMIT), .decision = {.size = sizeof t.decision}};
+  OK(holdfast_limiter_open(store, "r", &rule, 1, 0, &t.limiter, &why));
+  OK(holdfast_stop_open(&t.how.stop, &why));
+  holdfast_decision d = {.size = sizeof d};
+  OK(holdfast_limiter_take(t.limiter, 1, NULL, 0, &once, &d, &why));
+  CHECK(d.taken == 1);
+  OK(holdfast_limiter_take(t.limiter, 1, NULL, 0, &once, &d, &why));
+  CHECK(d.taken == 0); /* nobody called it off */
+  pthread_t thread;
+  CHECK(pthread_create(&thread, NULL, takes, &t) == 0);
+  do { /* until it has reserved */
+    CHECK(!__atomic_load_n(&t.ended, __ATOMIC_ACQUIRE));
+    OK(holdfast_limiter_peek(t.limiter, 1, NULL, 0, &d, &why));
+  } while (d.wait_us <= hour_us);
+  OK(holdfast_stop_request(t.how.stop, &why));
+  CHECK(pthread_join(thread, NULL) == 0);
+  CHECK(t.code == HOLDFAST_CANCELLED && t.decision.taken == 0 && t.decision.tokens == 0);
+  GIVES(HOLDFAST_CANCELLED, holdfast_limiter_take(t.limiter, 1, NULL, 0, &t.how, &d, &why));
+  CHECK(why.code == HOLDFAST_CANCELLED && d.taken == 0);
+  holdfast_queue* queue = NULL;
+  OK(holdfast_queue_open(&queue, NULL, &why));
+  t.how.queue = queue;
+  OK(holdfast_limiter_take(t.limiter, 1, NULL, 0, &t.how, NULL, &why));
+  CHECK(next_of(queue).code == HOLDFAST_CANCELLED);
+}
+
+static void no_more_is_given_back_than_can_be_taken(void) {
+  const holdfast_rule rule = {.tokens = 3, .per_us = hour_us};
+  const holdfast_wait once = timed(HOLDFAST_ONE_TRY);
+  holdfast_limiter* mine = NULL;
+  OK(holdfast_limiter_open(store, "r", &rule, 1, 0, &mine, &why));
+  holdfast_decision d = {.size = sizeof d}, now = {.size = sizeof now};
+  OK(holdfast_limiter_take(mine, 1, NULL, 0, &once, &d, &why));
+  const uint64_t wrong[] = {UINT64_MAX, UINT64_MAX / 2 + 1};
+  for (int i = 0; i < 2; ++i) {
+    d.tokens = wrong[i];
+    GIVES(HOLDFAST_INVALID_ARGUMENT, holdfast_limiter_give_back(mine, &d, NULL, 0, &why));
+  }
+  OK(holdfast_limiter_peek(mine, 1, NULL, 0, &now, &why));
+  CHECK(now.remaining == 2);
+  d.tokens = 1;
+  OK(holdfast_limiter_give_back(mine, &d, NULL, 0, &why));
+  OK(holdfast_limiter_peek(mine, 1, NULL, 0, &now, &why));
+  CHECK(now.remaining == 3);
+}
+
 static void a_limiter_gives_its_tokens_and_then_says_when(void) {
   const char* const by[] = {"client"};
   const holdfast_rule rule = {
@@ -679,20 +806,27 @@ static void extreme_times_of_the_others_are_used_or_refused(void) {
   }
 }
 
-/* Each negative number is no limit. */
+/* Each negative number is no limit: it waits for somebody else's lock, as each large one does. */
 static void extreme_times_of_waits_are_used(void) {
   holdfast_queue* queue = NULL;
-  OK(holdfast_queue_open(&queue, NULL, &why));
-  holdfast_lock* lock = mutex_of(store, "m");
+  int fd = -1;
+  OK(holdfast_queue_open(&queue, &fd, &why));
+  holdfast_lock *mine = mutex_of(store, "m"), *theirs = mutex_of(other, "m");
   for (int e = 0; e < extremes_count; ++e) {
     const int64_t t = extremes[e];
-    const holdfast_wait how = timed(t);
-    holdfast_lease* lease = NULL;
-    OK(holdfast_acquire(lock, &how, &lease, &why));
-    OK(holdfast_release(lease, NULL, &why));
+    holdfast_lease* held = taken(mine);
+    struct waiter w = {.lock = theirs, .how = timed(t)};
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, waits, &w) == 0);
+    await_waiter("m", &w);
+    OK(holdfast_release(held, NULL, &why));
+    CHECK(pthread_join(thread, NULL) == 0);
+    CHECK(w.code == HOLDFAST_OK);
     holdfast_wait later = told_to(queue, 1);
     later.timeout_ns = t;
-    OK(holdfast_acquire(lock, &later, NULL, &why));
+    OK(holdfast_acquire(mine, &later, NULL, &why));
+    while (waiters("m") == 0) CHECK(!readable(fd));
+    OK(holdfast_release(w.lease, NULL, &why));
     holdfast_event event = {.size = sizeof event};
     OK(holdfast_queue_next(queue, t, &event, &why));
     CHECK(event.kind == HOLDFAST_DONE && event.code == HOLDFAST_OK);
@@ -863,6 +997,16 @@ static void a_field_without_a_meaning_is_zero(void) {
   CHECK(lock == NULL && none == NULL && bad == NULL);
 }
 
+static void to_look_for_deadlocks_of_threads_is_refused(void) {
+  holdfast_session* none = NULL;
+  for (int field = 0; field < 2; ++field) {
+    holdfast_session_options given = options;
+    *(field == 0 ? &given.lock_order : &given.find_deadlocks) = 1;
+    GIVES(HOLDFAST_UNSUPPORTED, holdfast_open(url, &given, &none, &why));
+    CHECK(none == NULL && strstr(why.message, "multi_lock") != NULL);
+  }
+}
+
 static void a_field_of_a_later_version_counts_only_if_it_is_set(void) {
   struct {
     holdfast_lock_options known;
@@ -952,6 +1096,11 @@ static const struct {
     RULE(a_barrier_lets_all_go_when_all_have_arrived),
     RULE(one_leads_and_all_can_read_who),
     RULE(a_condition_gives_the_mutex_up_and_back),
+    RULE(a_lease_keeps_its_session_while_a_condition_has_it),
+    RULE(a_lease_that_came_as_an_event_keeps_its_session_too),
+    RULE(a_lease_that_is_closed_keeps_no_session),
+    RULE(a_wait_for_tokens_ends_when_its_stop_is_requested),
+    RULE(no_more_is_given_back_than_can_be_taken),
     RULE(a_limiter_gives_its_tokens_and_then_says_when),
     RULE(a_multi_lock_takes_all_or_nothing),
     RULE(a_redlock_is_held_by_a_majority),
@@ -964,6 +1113,7 @@ static const struct {
     RULE(a_wrong_size_is_refused),
     RULE(a_result_has_zeros_in_what_this_library_does_not_know),
     RULE(a_field_without_a_meaning_is_zero),
+    RULE(to_look_for_deadlocks_of_threads_is_refused),
     RULE(a_field_of_a_later_version_counts_only_if_it_is_set),
     RULE(an_error_says_what_where_and_whether_to_try_again),
     RULE(a_child_of_fork_is_told_so_and_can_begin_anew),

@@ -279,6 +279,16 @@ TEST_P(rates, what_is_given_back_may_be_taken_again_and_no_more_than_that) {
   EXPECT_EQ(three_.peek().rules.at(0).remaining, 3u);
 }
 
+TEST_P(rates, a_decision_that_says_more_than_can_be_taken_gives_nothing_back) {
+  auto d = three_.try_take();
+  for (const std::uint64_t bad : {~std::uint64_t{0}, std::uint64_t{1} << 63U}) {
+    d.tokens = bad;
+    EXPECT_EQ(reason_of([&] { three_.refund(d); }), errc::invalid_argument) << bad;
+    EXPECT_EQ(reason_of([&] { (void)async_refund(three_, d); }), errc::invalid_argument) << bad;
+  }
+  EXPECT_EQ(three_.peek().rules.at(0).remaining, 2u);
+}
+
 TEST_P(rates, a_look_takes_nothing_and_says_what_a_take_would) {
   EXPECT_TRUE(three_.peek(3));
   EXPECT_TRUE(here_.names().empty());

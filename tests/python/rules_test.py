@@ -92,6 +92,8 @@ class Locks:
             waiting.join()
             with self.assertRaises(holdfast.Cancelled):
                 self.there.mutex("m").acquire(stop=stop)
+            with self.assertRaises(holdfast.Cancelled):
+                self.there.limiter("r", holdfast.Rule(1, per=3600)).take(stop=stop)
         self.assertEqual(ended, [holdfast.Cancelled])
 
     def test_a_second_release_is_not_owner(self):

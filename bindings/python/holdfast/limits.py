@@ -65,7 +65,8 @@ class Limiter(_waits.Handle):
         return self._take(n, key, 0, None)
 
     def take(self, n: int = 1, key: Key | None = None, timeout: float | None = None, stop: _waits.Stop | None = None) -> Decision:
-        """Waits until they are there; not taken if that would last longer. A signal in the main thread waits, too."""
+        """Waits until they are there; not taken if that would last longer. Raises Cancelled if `stop` is requested. A signal in the
+        main thread waits, too."""
         return self._take(n, key, timeout, stop)
 
     async def take_async(self, n: int = 1, key: Key | None = None, timeout: float | None = None) -> bool:

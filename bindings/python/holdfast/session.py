@@ -102,10 +102,9 @@ class Session(_waits.Handle):
         return _abi.made(function, self._handle, _abi.text(name), *more)
 
 
-def open(url: str, *, lease: float | None = None, name_prefix: str | None = None, store_timeout: float | None = None,
-         lock_order: bool = False, find_deadlocks: bool = False) -> Session:
+def open(url: str, *, lease: float | None = None, name_prefix: str | None = None, store_timeout: float | None = None) -> Session:
     """Opens the store that the URL names: memory:, sqlite:PATH, redis://…, and the others of docs/stores; file:PATH for a file whose
     first line is the URL. Waits store_timeout (10 s) for a store that is away, and then raises Unavailable."""
-    options = _abi.SessionOptions(lock_order=lock_order, find_deadlocks=find_deadlocks, lease_ms=_abi.milliseconds(lease),
-                                  store_timeout_ms=_abi.milliseconds(store_timeout), name_prefix=_abi.text(name_prefix))
+    options = _abi.SessionOptions(lease_ms=_abi.milliseconds(lease), store_timeout_ms=_abi.milliseconds(store_timeout),
+                                  name_prefix=_abi.text(name_prefix))
     return Session(_abi.made(functions.open, _abi.text(url), ctypes.byref(options)))

@@ -16,7 +16,7 @@ enum holdfast_code {
   HOLDFAST_NOT_OWNER,          ///< a lease that is not held: released before, or never one
   HOLDFAST_UNAVAILABLE,        ///< the store cannot be reached, or does not answer
   HOLDFAST_OVERLOADED,         ///< too many waiters already; or this process has no memory left
-  HOLDFAST_DEADLOCK,           ///< waiting would never end
+  HOLDFAST_DEADLOCK,           ///< waiting would never end. No function of this interface gives it
   HOLDFAST_KIND_MISMATCH,      ///< the name is in use as another kind of primitive
   HOLDFAST_CAPACITY_MISMATCH,  ///< the name is in use with another capacity or count
   HOLDFAST_UNSUPPORTED,        ///< this store, or this handle, does not offer that

@@ -47,8 +47,9 @@ int holdfast_limiter_open(holdfast_session* session, const char* name, const hol
                           uint32_t count, uint64_t local_tokens, holdfast_limiter** limiter,
                           holdfast_error* why);
 /// Takes n tokens from the bucket of every rule, or nothing. If `how` is NULL or without a limit,
-/// it waits until there are enough tokens; with one try it answers at once. In the event, number is
-/// `taken`, and wait_us is that of the decision. One round trip.
+/// it waits until there are enough tokens; with one try it answers at once. If its stop was
+/// requested and nothing is taken: HOLDFAST_CANCELLED. In the event, number is `taken`, and wait_us
+/// is that of the decision. One round trip.
 int holdfast_limiter_take(holdfast_limiter* limiter, uint64_t n, const holdfast_part* key,
                           uint32_t parts, const holdfast_wait* how, holdfast_decision* decision,
                           holdfast_error* why);
@@ -62,7 +63,8 @@ int holdfast_limiter_peek(holdfast_limiter* limiter, uint64_t n, const holdfast_
                           uint32_t parts, holdfast_decision* decision, holdfast_error* why);
 /// Gives back all tokens that this decision took and nobody used, under the same key: as many as
 /// leave to others what they took or reserved since, so that no more goes through than the rules
-/// allow. `taken` is as the call has left it. One round trip.
+/// allow. `taken` is as the call has left it: HOLDFAST_INVALID_ARGUMENT if it took nothing, or says
+/// that it took more than a limiter can count. One round trip.
 int holdfast_limiter_give_back(holdfast_limiter* limiter, const holdfast_decision* taken,
                                const holdfast_part* key, uint32_t parts, holdfast_error* why);
 /// The same for n tokens that count as taken now. One round trip.

@@ -11,8 +11,8 @@ typedef struct holdfast_session holdfast_session;
 
 typedef struct holdfast_session_options {
   uint32_t size;           ///< sizeof(holdfast_session_options)
-  uint8_t lock_order;      ///< 1: reports names that are taken in both orders
-  uint8_t find_deadlocks;  ///< 1: a wait that would never end gets HOLDFAST_DEADLOCK
+  uint8_t lock_order;      ///< 0. Both look at locks that belong to a thread, and no lock of …
+  uint8_t find_deadlocks;  ///< 0. … this interface does: 1 is HOLDFAST_UNSUPPORTED
   uint8_t unused[2];
   int64_t lease_ms;          ///< how long a lock outlives a crash. 0: 30,000
   int64_t store_timeout_ms;  ///< how long open and calls without a limit retry. 0: 10,000
@@ -36,8 +36,8 @@ typedef struct holdfast_name_info {
 /// docs/stores; `file:PATH` where the URL is the first line of a file, for one with a password.
 /// `options` may be NULL. If the store is a server, it waits until the server has answered. Gives
 /// HOLDFAST_INVALID_ARGUMENT for a URL that it does not understand, HOLDFAST_UNSUPPORTED for a
-/// store that was not built in, and the errors that the store's page lists. No text shows a
-/// password.
+/// store that was not built in and for an option that has to be 0, and the errors that the store's
+/// page lists. No text shows a password.
 int holdfast_open(const char* url, const holdfast_session_options* options,
                   holdfast_session** session, holdfast_error* why);
 
