@@ -137,6 +137,19 @@ TEST_P(sharing, a_waiting_writer_does_not_slip_in_at_a_downgrade) {
   writer.join();
 }
 
+TEST_P(sharing, a_downgrade_behind_which_a_writer_waits_is_one) {
+  lease held = lock_.acquire();
+  std::stop_source stop;
+  auto writer = async_acquire(rival_, {}, stop.get_token()).future();
+  until_waiting(1);
+  lock_.downgrade(held);
+  stop.request_stop();
+  EXPECT_FALSE(writer.get());
+  until_waiting(0);
+  EXPECT_TRUE(rival_.try_acquire_shared());
+  EXPECT_NO_THROW(held.check());
+}
+
 TEST_P(sharing, the_only_reader_becomes_writer_with_a_greater_fence) {
   lease held = lock_.acquire_shared();
   const auto fence = held.fence();

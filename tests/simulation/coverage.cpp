@@ -72,7 +72,8 @@ bool possible(store_kind on, const std::string& operation, trouble t) {
   if (t == trouble::data_lost) return on != store_kind::contenders;
   if (on == store_kind::memcached && t == trouble::restart) return false;  // its data is lost
   if (on == store_kind::memcached && (t == trouble::full || t == trouble::key_lost)) return true;
-  if (t == trouble::read_only && on >= store_kind::postgres) return on != store_kind::memcached;
+  if (on == store_kind::advisory && t == trouble::restart) return false;  // its locks are lost
+  if (t == trouble::read_only && on >= store_kind::postgres) return on < store_kind::memcached;
   if (t > trouble::evicted) {
     const bool of_a_lock = operation.find(" lease ") != std::string::npos ||
                            operation.find(" std ") != std::string::npos;

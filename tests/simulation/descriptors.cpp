@@ -10,6 +10,7 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <vector>
 
 #include "simulation/next_function.hpp"
 #include "simulation/world.hpp"
@@ -35,16 +36,17 @@ class event_counter final : public descriptor {
   short ready(short events) const noexcept override {
     return static_cast<short>(events & (count_ > 0 ? POLLIN | POLLOUT : POLLOUT));
   }
-  void wait_here(fiber* who) noexcept override { reader_ = who; }
+  void wait_here(fiber& who) override { readers_.push_back(&who); }
+  void leave_here(const fiber& who) noexcept override { std::erase(readers_, &who); }
   void add(std::uint64_t n) {
     count_ += n;
-    if (reader_ != nullptr) world::running()->wake(*reader_);
+    for (fiber* const who : readers_) world::running()->wake(*who);
   }
   std::uint64_t take() noexcept { return std::exchange(count_, 0); }
 
  private:
   std::uint64_t count_ = 0;
-  fiber* reader_ = nullptr;
+  std::vector<fiber*> readers_;
 };
 
 // Never destroyed: what a killed process had is in it.
@@ -65,9 +67,15 @@ int look(pollfd* all, nfds_t count) {
   return some;
 }
 
-void wait_at(const pollfd* all, nfds_t count, fiber* who) {
+// What is closed meanwhile wakes nobody any more, and a number is given once.
+void block_at(pollfd* all, nfds_t count, nanos until) {
+  fiber& me = *world::self();
   for (nfds_t i = 0; i < count; ++i) {
-    if (auto* const d = found(all[i].fd)) d->wait_here(who);
+    if (auto* const d = found(all[i].fd)) d->wait_here(me);
+  }
+  (void)world::running()->block(until, all);
+  for (nfds_t i = 0; i < count; ++i) {
+    if (auto* const d = found(all[i].fd)) d->leave_here(me);
   }
 }
 
@@ -76,9 +84,7 @@ int wait_for_any(pollfd* all, nfds_t count, nanos until) {
   for (;;) {
     const int some = look(all, count);
     if (some > 0 || w.now() >= until) return some;
-    wait_at(all, count, world::self());
-    (void)w.block(until, all);
-    wait_at(all, count, nullptr);
+    block_at(all, count, until);
   }
 }
 

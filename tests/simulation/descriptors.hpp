@@ -12,8 +12,9 @@ class descriptor {
   virtual ~descriptor() = default;
   /// Which of these events there are.
   virtual short ready(short events) const noexcept = 0;
-  /// Wakes it when something changes; null: nobody any more.
-  virtual void wait_here(fiber* who) noexcept = 0;
+  /// Wakes it when something changes, until it leaves.
+  virtual void wait_here(fiber& who) = 0;
+  virtual void leave_here(const fiber& who) noexcept = 0;
 };
 
 /// Gives it a number that no file of this program has.

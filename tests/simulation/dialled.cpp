@@ -15,11 +15,16 @@ dialled::dialled(dialled_server& to, server& of, std::shared_ptr<connection> way
       greeting_(std::make_shared<exchange>()),
       as_connected_(way_->number) {
   way_->on_fail = [this] { wake(); };
+  greeting_->tells = [this] { wake(); };
 }
 
 dialled::~dialled() {
-  for (const auto& e : way_->open) e->over = true;
+  for (const auto& e : way_->open) {
+    e->over = true;
+    e->tells = nullptr;
+  }
   greeting_->over = true;
+  greeting_->tells = nullptr;
   way_->on_fail = nullptr;
   way_->on_gap = nullptr;
   way_->closed = true;
@@ -34,18 +39,16 @@ dialled::~dialled() {
 
 bool dialled::traced() const noexcept { return of_.trace_.on(); }
 
-void dialled::wait_here(fiber* who) noexcept {
-  reader_ = who;
-  greeting_->waiting = who;
-  for (const auto& e : way_->open) e->waiting = who;
-}
+void dialled::wait_here(fiber& who) { readers_.push_back(&who); }
+void dialled::leave_here(const fiber& who) noexcept { std::erase(readers_, &who); }
 
 void dialled::wake() {
-  if (reader_ != nullptr) of_.world_.wake(*reader_);
+  for (fiber* const who : readers_) of_.world_.wake(*who);
 }
 
 void dialled::begin(const std::shared_ptr<exchange>& e) {
   if (broken()) return;
+  e->tells = [this] { wake(); };
   way_->open.push_back(e);
   if (fiber* const me = world::self()) ++me->commands;
   of_.send(way_, e);
@@ -54,9 +57,9 @@ void dialled::begin(const std::shared_ptr<exchange>& e) {
 bool dialled::wait_for(const exchange& e, nanos until) {
   world& w = of_.world_;
   while (!e.over && !broken() && w.now() < until) {
-    wait_here(world::self());
+    wait_here(*world::self());
     (void)w.block(until, this);
-    wait_here(nullptr);
+    leave_here(*world::self());
   }
   return e.over && !e.failed;
 }

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <memory>
+#include <vector>
 
 #include "simulation/server.hpp"
 
@@ -23,8 +24,9 @@ class dialled {
   bool broken() const noexcept { return way_->number != as_connected_; }
   int number() const noexcept { return number_; }
 
-  /// Who waits for something to come; null: nobody any more.
-  void wait_here(fiber* who) noexcept;
+  /// Somebody waits for something to come, and does so no longer.
+  void wait_here(fiber& who);
+  void leave_here(const fiber& who) noexcept;
   /// Until the exchange is over, or that time. False: nothing came of it.
   bool wait_for(const exchange& e, nanos until);
   bool wait_until_connected(nanos until) { return wait_for(*greeting_, until); }
@@ -43,7 +45,7 @@ class dialled {
   const std::shared_ptr<exchange> greeting_;
   const std::uint64_t as_connected_;
   int number_ = 0;
-  fiber* reader_ = nullptr;
+  std::vector<fiber*> readers_;
 };
 
 /// The server's side of them.

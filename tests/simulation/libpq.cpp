@@ -40,7 +40,8 @@ struct pg_conn final : simulation::descriptor {
     const bool input = (begun && !polled) || client->has_input() || client->refused();
     return static_cast<short>(events & (input ? POLLIN | POLLOUT : POLLOUT));
   }
-  void wait_here(simulation::fiber* who) noexcept override { client->wait_here(who); }
+  void wait_here(simulation::fiber& who) override { client->wait_here(who); }
+  void leave_here(const simulation::fiber& who) noexcept override { client->leave_here(who); }
 
   bool bad() const noexcept { return client->refused() || (client->broken() && !unread()); }
   bool unread() const noexcept {

@@ -711,10 +711,35 @@ plan plan_of_items(std::uint64_t seed) {
   return p;
 }
 
+// The same where locks are those of the server's connections. Whatever ends it ends them all.
+plan plan_of_sessions(std::uint64_t seed) {
+  plan p = plan_of_locks(random_source(seed + 37'000'000'000).next());
+  p.seed = seed;
+  p.about = theme::sessions;
+  p.store = store_kind::advisory;
+  for (auto& n : p.names) {
+    const bool shares = n.kind == lock_kind::shared || n.kind == lock_kind::semaphore;
+    if (shares) n = {lock_kind::shared, 1};
+    if (n.kind == lock_kind::fair) n.kind = lock_kind::mutex;
+  }
+  for (auto& one : p.processes) {
+    one.linger = 0;
+    for (auto& t : one.threads) {
+      for (auto& s : t.steps) s.weight = 1;
+    }
+  }
+  for (auto& f : p.faults) {
+    if (f.what == fault_plan::kind::restart) f.what = fault_plan::kind::forget;
+  }
+  return p;
+}
+
 }  // namespace
 
 plan make_plan(const seed_of& s) {
   switch (s.about) {
+    case theme::sessions:
+      return plan_of_sessions(s.number);
     case theme::deadlocks:
       return plan_of_deadlocks(s.number);
     case theme::items:

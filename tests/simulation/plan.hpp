@@ -26,7 +26,8 @@ enum class theme {
   rows,
   permits,
   deadlocks,
-  items
+  items,
+  sessions
 };
 inline constexpr theme all_themes[] = {
     theme::locks,   theme::slots,    theme::meetings,  theme::stores,
@@ -36,7 +37,7 @@ inline constexpr theme all_themes[] = {
     theme::scripts,
 #endif
 #ifdef HOLDFAST_WITH_SQL
-    theme::rows,
+    theme::rows,    theme::sessions,
 #endif
 #ifdef HOLDFAST_WITH_MEMCACHED
     theme::items,
@@ -81,7 +82,8 @@ enum class store_kind {
   told_slots,
   postgres,
   mariadb,
-  memcached
+  memcached,
+  advisory
 };
 std::string_view to_string(store_kind k) noexcept;
 
@@ -181,7 +183,7 @@ struct plan {
   bool tells() const noexcept {
     return others.empty() && store != store_kind::untold && store != store_kind::slots &&
            store != store_kind::told_slots && store != store_kind::mariadb &&
-           store != store_kind::memcached;
+           store != store_kind::memcached && store != store_kind::advisory;
   }
 };
 

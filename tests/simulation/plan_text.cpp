@@ -8,9 +8,9 @@ namespace simulation {
 
 namespace {
 
-constexpr std::string_view theme_names[] = {"locks",    "slots",   "meetings",  "stores", "endings",
-                                            "barriers", "async",   "rates",     "worse",  "scripts",
-                                            "rows",     "permits", "deadlocks", "items"};
+constexpr std::string_view theme_names[] = {
+    "locks", "slots",   "meetings", "stores",  "endings",   "barriers", "async",   "rates",
+    "worse", "scripts", "rows",     "permits", "deadlocks", "items",    "sessions"};
 
 }  // namespace
 
@@ -22,9 +22,9 @@ std::string to_string(const seed_of& s) {
 
 std::string_view to_string(store_kind k) noexcept {
   static constexpr std::string_view stores[] = {
-      "tells",          "tells nobody", "tells, and sees death", "runs scripts",
-      "has contenders", "has slots",    "has slots, and tells",  "is PostgreSQL",
-      "is MariaDB",     "is memcached"};
+      "tells",          "tells nobody", "tells, and sees death",      "runs scripts",
+      "has contenders", "has slots",    "has slots, and tells",       "is PostgreSQL",
+      "is MariaDB",     "is memcached", "is PostgreSQL, mode=session"};
   return stores[static_cast<int>(k)];
 }
 

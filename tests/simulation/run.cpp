@@ -18,6 +18,7 @@ server_traits traits_of(const plan& p, store_kind kind, int drift_per_mille) {
   if (kind == store_kind::scripts) t.keeps = server_traits::what::scripts;
   if (kind == store_kind::postgres) t.keeps = server_traits::what::postgres_rows;
   if (kind == store_kind::mariadb) t.keeps = server_traits::what::mariadb_rows;
+  if (kind == store_kind::advisory) t.keeps = server_traits::what::advisory;
   if (kind == store_kind::memcached) {
     t.keeps = server_traits::what::items;
     t.notifications = false;

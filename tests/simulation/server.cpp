@@ -430,6 +430,7 @@ server::server(world& w, trace& to, std::string name, const server_traits& is,
       break;
     case server_traits::what::postgres_rows:
     case server_traits::what::mariadb_rows:
+    case server_traits::what::advisory:
 #ifdef HOLDFAST_WITH_SQL
       back_ = std::make_unique<sql_server>(*this);
 #endif
@@ -555,6 +556,7 @@ void server::answer(const std::shared_ptr<connection>& by, const std::shared_ptr
   std::erase(by->open, what);
   if (what->then) by->later.push_back(what);
   if (what->waiting != nullptr) world_.wake(*what->waiting);
+  if (what->tells) what->tells();
 }
 
 // The connection is gone, and whoever waits on it hears of that.

@@ -40,8 +40,9 @@ struct server_traits {
   bool sees_death = false;
   /// Records under the state family; as ZooKeeper and etcd: sessions, lines, watches; as memcached
   /// or another program's layout: slots; as Redis: the library's scripts; as PostgreSQL and
-  /// MariaDB: rows, under the library's own drivers; and memcached itself under its own.
-  enum class what { records, lines, slots, scripts, postgres_rows, mariadb_rows, items };
+  /// MariaDB: rows, under the library's own drivers; memcached itself under its own; and
+  /// PostgreSQL's locks of sessions.
+  enum class what { records, lines, slots, scripts, postgres_rows, mariadb_rows, items, advisory };
   what keeps = what::records;
   nanos outlasts = 0;  ///< slots: what has ended goes so much later, at most
   nanos session_timeout = 3 * second;
@@ -61,7 +62,8 @@ struct exchange {
   bool lose_reply = false;
   std::optional<holdfast::failure> failed;
   fiber* waiting = nullptr;
-  std::function<void()> then;  ///< of a request whose answer nobody waits for
+  std::function<void()> tells;  ///< whoever waits at its connection
+  std::function<void()> then;   ///< of a request whose answer nobody waits for
 };
 
 /// One session's two ways to the server: one for requests and one for notifications. Shared with

@@ -30,8 +30,11 @@ class simulated_socket final : public descriptor {
     const bool input = to->has_input() || to->refused();
     return static_cast<short>(events & (input ? POLLIN | POLLOUT : POLLOUT));
   }
-  void wait_here(fiber* who) noexcept override {
+  void wait_here(fiber& who) override {
     if (to) to->wait_here(who);
+  }
+  void leave_here(const fiber& who) noexcept override {
+    if (to) to->leave_here(who);
   }
   int error() const noexcept {
     return to->refused() ? ECONNREFUSED : to->broken() ? ECONNRESET : 0;
@@ -61,9 +64,9 @@ bool wait_for_input(simulated_socket& s) {
   world& w = *world::running();
   const nanos until = s.waits_for == never ? never : w.now() + s.waits_for;
   while (!s.to->has_input() && w.now() < until) {
-    s.wait_here(world::self());
+    s.wait_here(*world::self());
     (void)w.block(until, &s);
-    s.wait_here(nullptr);
+    s.leave_here(*world::self());
   }
   return s.to->has_input();
 }

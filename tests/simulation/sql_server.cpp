@@ -30,6 +30,8 @@ struct sql_backend {
   nanos lock_timeout_here = 0;  ///< of this transaction; 0: as ever
   nanos idle_timeout = 0;
   std::vector<std::string> listens{};
+  nanos silence = 0;           ///< after so long the server ends the connection
+  bool waits_in_line = false;  ///< for an advisory lock
 };
 
 namespace {
@@ -87,8 +89,8 @@ std::shared_ptr<sql_exchange> sql_client::send(std::vector<sql_text> texts) {
 
 sql_server::sql_server(server& of)
     : dialled_server(of),
-      dialect_(of.is_.keeps == server_traits::what::postgres_rows ? sql_dialect::postgres
-                                                                  : sql_dialect::mariadb) {
+      dialect_(of.is_.keeps == server_traits::what::mariadb_rows ? sql_dialect::mariadb
+                                                                 : sql_dialect::postgres) {
   all_servers()[of.name()] = this;
 }
 
@@ -108,7 +110,17 @@ Options with_limits(nanos command_timeout) {
 }  // namespace
 
 std::unique_ptr<holdfast::store::session_store> sql_server::connect(process& of) {
+  if (keeps_locks()) return open_until_it_works(of, [this] { return open_session_locks(); });
   return holdfast::family::over(open_until_it_works(of, [this] { return open_driver(); }));
+}
+
+holdfast::result<std::unique_ptr<holdfast::store::session_store>> sql_server::open_session_locks() {
+  namespace store = holdfast::store;
+  auto o = with_limits<store::postgres::postgres_options>(of_.is_.command_timeout);
+  o.silence = std::chrono::seconds(6);
+  o.server.parameters = {{"host", of_.name()}};
+  o.url = o.server.shown = of_.name();
+  return store::postgres::open_postgres_session(std::move(o));
 }
 
 holdfast::result<std::unique_ptr<holdfast::store::state_store>> sql_server::open_driver() {
@@ -126,23 +138,36 @@ holdfast::result<std::unique_ptr<holdfast::store::state_store>> sql_server::open
 }
 
 std::vector<std::string> sql_server::names() {
+  if (keeps_locks()) return locks_.names();
   auto all = of_.family_->names();
   return all ? std::move(*all) : std::vector<std::string>{"(" + all.error().what + ")"};
 }
 
 std::string sql_server::describe(std::string_view name) {
+  if (keeps_locks()) {
+    const std::string key =
+        name.starts_with("public.") ? std::string(name) : "public." + std::string(name);
+    std::string text = std::string(name) + ":";
+    for (const auto& u : locks_.users_of(key)) {
+      text += " connection " + std::to_string(u.who) + (u.holds ? " holds" : " waits") +
+              (u.shared ? " shared;" : ";");
+    }
+    return text;
+  }
   const auto at = of_.records_.find(name);
   return at == of_.records_.end() ? std::string(name) + " is not there"
                                   : std::string(name) + ": " + at->second;
 }
 
 bool sql_server::forget() {
+  if (keeps_locks()) return true;  // they end with their connections
   tables_.restore(of_.world_.random().one_in(2) ? replica_ : sql_tables::copy{});
   mirror();
   return true;
 }
 
 void sql_server::stopped() {
+  locks_.end_all();
   for (const auto& [number, b] : std::map(backends_)) end(b);
 }
 
@@ -173,7 +198,13 @@ void sql_server::leave(int number) {
   if (at == backends_.end()) return;
   const auto b = at->second;
   b->leaves = true;
-  if (!b->working) end(b);
+  if (!b->working) return end(b);
+  if (!b->waits_in_line || b->silence == 0) return;
+  // It looks for its client now and then (client_connection_check_interval).
+  world& w = of_.world_;
+  w.at(w.now() + w.random().between(0, b->silence), [this, b] {
+    if (!b->ended && b->waits_in_line) end(b);
+  });
 }
 
 // ---- one statement after the other
@@ -202,6 +233,7 @@ void sql_server::go_on(const std::shared_ptr<sql_backend>& b) {
   b->working = false;
   if (b->ended) return;
   if (b->leaves) return end(b);
+  if (b->silence != 0) return watch_for_silence(b);
   if (b->idle_timeout == 0 || !b->begun) return;
   w.at(w.now() + b->idle_timeout, [this, b, step = b->steps] {
     if (b->ended || step != b->steps || !b->begun) return;
@@ -222,13 +254,15 @@ bool sql_server::is_slow(const sql_backend& b) {
 bool sql_server::do_next(const std::shared_ptr<sql_backend>& b) {
   const auto e = b->queue.front();
   if (is_last(*b, *e)) return finish(b), true;
-  if (of_.world_.random().permille(of_.net_.lose_reply / 8)) {
+  if (b->silence == 0 && of_.world_.random().permille(of_.net_.lose_reply / 8)) {
     of_.trace_.add("server", "ends a connection in the middle of its work");
     of_.disturbed(*b->way);
     if (!b->way->closed) of_.fail(*b->way, "simulated: terminated", 0);
     return end(b), true;
   }
   const auto& t = e->texts[b->text];
+  const auto what = keeps_locks() ? advisory_locks::of(t.text) : advisory_locks::asks::nothing;
+  if (what != advisory_locks::asks::nothing) return do_next_of_locks(b, t, what);
   const auto& all = parse_sql(t.text);
   if (!do_one(b, *all[b->statement], t.values)) return false;
   if (b->ended || b->queue.empty() || b->queue.front() != e || is_last(*b, *e)) return true;
@@ -236,6 +270,127 @@ bool sql_server::do_next(const std::shared_ptr<sql_backend>& b) {
   b->statement = 0;
   ++b->text;
   return true;
+}
+
+// ---- locks of sessions
+// ---------------------------------------------------------------------------
+
+// False: it waits.
+bool sql_server::do_next_of_locks(const std::shared_ptr<sql_backend>& b, const sql_text& t,
+                                  advisory_locks::asks what) {
+  using asks = advisory_locks::asks;
+  const bool waits = what == asks::wait_exclusive || what == asks::wait_shared;
+  if (waits && !locks_.take_or_wait(b->number, t.values[0].text, what == asks::wait_shared)) {
+    b->waits_in_line = true;
+    if (b->leaves) leave(b->number);
+    return false;
+  }
+  answer_at_locks(*b, carry_out_at_locks(*b, t, what));
+  let_in();
+  return true;
+}
+
+void sql_server::answer_at_locks(sql_backend& b, sql_result r) {
+  const auto e = b.queue.front();
+  e->answers.push_back({{}, {}, std::move(r)});
+  ++b.text;
+}
+
+sql_result sql_server::carry_out_at_locks(sql_backend& b, const sql_text& t,
+                                          advisory_locks::asks what) {
+  using asks = advisory_locks::asks;
+  const int me = b.number;
+  const auto moment = [this](bool had) {
+    if (!had) return sql_value{};
+    last_moment_ = std::max(last_moment_ + 1, of_.time().wall_at);
+    return sql_value::of(last_moment_);
+  };
+  const auto yes = [](bool is) { return sql_value::of(std::string(is ? "t" : "f")); };
+  const std::string key = t.values.empty() ? std::string() : t.values[0].text;
+  sql_result r;
+  r.has_rows = true;
+  switch (what) {
+    case asks::try_exclusive:
+    case asks::try_shared:
+      r.rows.push_back({moment(locks_.try_now(me, key, what == asks::try_shared))});
+      return r;
+    case asks::wait_exclusive:
+    case asks::wait_shared:
+      r.rows.push_back({sql_value::of(std::string()), moment(true)});
+      return r;
+    case asks::unlock_exclusive:
+    case asks::unlock_shared:
+      r.rows.push_back({yes(locks_.give_back(me, key, what == asks::unlock_shared))});
+      return r;
+    case asks::raise:
+      r.rows.push_back({moment(locks_.try_now(me, key, false) && locks_.give_back(me, key, true))});
+      return r;
+    case asks::lower:
+      if (t.text.find("pg_try_advisory_lock_shared(") != t.text.npos) {
+        r.rows.push_back(
+            {moment(locks_.try_now(me, key, true) && locks_.give_back(me, key, false))});
+        return r;
+      }
+      if (!locks_.take_or_wait(me, key, true)) throw std::logic_error("a downgrade would wait");
+      r.rows.push_back({moment(locks_.give_back(me, key, false))});
+      return r;
+    case asks::cancel:
+      cancel_soon(static_cast<int>(t.values[0].as_number()));
+      r.rows.push_back({yes(true)});
+      return r;
+    case asks::users:
+      for (const auto& u : locks_.users_of(key)) {
+        r.rows.push_back({sql_value::of(std::int64_t{u.who}), yes(u.holds), yes(u.shared),
+                          sql_value::of(std::string("host")), sql_value::of(std::string())});
+      }
+      return r;
+    case asks::set:
+      if (key == "idle_session_timeout") b.silence = millisecond * t.values[1].as_number();
+      r.rows.push_back({t.values[1]});
+      return r;
+    default:
+      r.rows.push_back({sql_value::of(std::int64_t{1})});
+      return r;
+  }
+}
+
+// Those whose turn has come are answered when they run again.
+void sql_server::let_in() {
+  for (const int number : locks_.let_in()) {
+    const auto at = backends_.find(number);
+    if (at == backends_.end()) continue;
+    const auto b = at->second;
+    b->waits_in_line = false;
+    const auto e = b->queue.front();
+    answer_at_locks(
+        *b, carry_out_at_locks(*b, e->texts[b->text], advisory_locks::asks::wait_exclusive));
+    ++b->steps;
+    go_on_later(b, of_.world_.random().between(0, 20 * microsecond));
+  }
+}
+
+// A signal: it ends what the connection waits for when it comes, which may be something else.
+void sql_server::cancel_soon(int number) {
+  world& w = of_.world_;
+  w.at(w.now() + w.random().between(0, 200 * microsecond), [this, number] {
+    const auto at = backends_.find(number);
+    if (at == backends_.end() || !at->second->waits_in_line) return;
+    const auto b = at->second;
+    b->waits_in_line = false;
+    locks_.stop_waiting(number);
+    refuse(*b, "57014", "1317", "canceling statement due to user request");
+    let_in();
+    go_on(b);
+  });
+}
+
+void sql_server::watch_for_silence(const std::shared_ptr<sql_backend>& b) {
+  of_.world_.at(of_.world_.now() + b->silence, [this, b, step = b->steps] {
+    if (b->ended || step != b->steps) return;
+    of_.trace_.add("server", "ends a silent connection");
+    if (!b->way->closed) of_.fail(*b->way, "simulated: idle-session timeout", 0);
+    end(b);
+  });
 }
 
 bool sql_server::do_one(const std::shared_ptr<sql_backend>& b, const sql_statement& s,
@@ -413,6 +568,9 @@ void sql_server::end(const std::shared_ptr<sql_backend>& b) {
   b->ended = true;
   b->queue.clear();
   backends_.erase(b->number);
+  if (!keeps_locks()) return;
+  locks_.end(b->number);
+  let_in();
 }
 
 void sql_server::tell(const std::string& channel, const std::string& line) {

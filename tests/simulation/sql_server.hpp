@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "simulation/advisory_locks.hpp"
 #include "simulation/dialled.hpp"
 #include "simulation/sql_run.hpp"
 
@@ -82,6 +83,14 @@ class sql_server final : public dialled_server {
   void go_on_later(const std::shared_ptr<sql_backend>& b, nanos after);
   bool is_slow(const sql_backend& b);
   bool do_next(const std::shared_ptr<sql_backend>& b);
+  bool do_next_of_locks(const std::shared_ptr<sql_backend>& b, const sql_text& t,
+                        advisory_locks::asks what);
+  sql_result carry_out_at_locks(sql_backend& b, const sql_text& t, advisory_locks::asks what);
+  void answer_at_locks(sql_backend& b, sql_result r);
+  void let_in();
+  void cancel_soon(int number);
+  void watch_for_silence(const std::shared_ptr<sql_backend>& b);
+  holdfast::result<std::unique_ptr<holdfast::store::session_store>> open_session_locks();
   bool do_one(const std::shared_ptr<sql_backend>& b, const sql_statement& s,
               const std::vector<sql_value>& values);
   sql_result run(sql_backend& b, const sql_statement& s, const std::vector<sql_value>& values);
@@ -95,10 +104,13 @@ class sql_server final : public dialled_server {
   void tell(const std::string& channel, const std::string& line);
   void mirror();
   bool is_postgres() const noexcept { return dialect_ == sql_dialect::postgres; }
+  bool keeps_locks() const noexcept { return of_.is_.keeps == server_traits::what::advisory; }
 
   const sql_dialect dialect_;
   sql_tables tables_;
-  sql_tables::copy replica_;  ///< that knows less, and may take over
+  advisory_locks locks_;
+  std::int64_t last_moment_ = 0;  ///< no two grants are in the same microsecond
+  sql_tables::copy replica_;      ///< that knows less, and may take over
   std::map<int, std::shared_ptr<sql_backend>> backends_;
 };
 

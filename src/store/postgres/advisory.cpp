@@ -27,9 +27,10 @@ struct texts {
   const std::string raise = "select case when " + call("pg_try_advisory_lock") +
                             " then case when " + call("pg_advisory_unlock_shared") + " then " +
                             server_clock + " end end";
-  // Always free for the holder of all of it. Others wait until the second half is done.
-  const std::string lower = "select case when " + call("pg_try_advisory_lock_shared") +
-                            " then case when " + call("pg_advisory_unlock") + " then " +
+  // The holder of all of it gets the first half at once, before everybody who waits for it. (A try
+  // does not: it fails where a writer waits.) Others wait until the second half is done.
+  const std::string lower = "select case when " + call("pg_advisory_lock_shared") +
+                            " is not null then case when " + call("pg_advisory_unlock") + " then " +
                             server_clock + " end end";
   const std::string interrupt = "select pg_catalog.pg_cancel_backend($1::int)";
   const std::string ping = "select 1";
