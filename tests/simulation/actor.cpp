@@ -57,7 +57,11 @@ void actor::judge_wait(bool got, bool stoppable) const {
   }
   if (p.steady_since > asked || p.paused_until > asked) return;
   const nanos one_try = of.whole.calm() ? 0 : commands_of_a_try() * server_traits{}.command_timeout;
-  const nanos most = (s.wait == 0 ? one_try : s.wait) + deadline_slack;
+  nanos most = (s.wait == 0 ? one_try : s.wait) + deadline_slack;
+  // A session's calls to a server that keeps its locks are one after the other, each with a
+  // connection to make: one comes behind those of three threads, and what the session does itself.
+  if (of.whole.store == store_kind::advisory && !of.whole.calm())
+    most += 9 * server_traits{}.command_timeout;
   if (took > most) {
     of.rules.violated("a wait ends in time", "P" + std::to_string(p.number) + ": " + name +
                                                  " took " + std::to_string(took / microsecond) +
@@ -74,7 +78,12 @@ int actor::commands_of_a_try() const {
     const auto where = whole.names[i].store;
     return where == 0 ? whole.store : whole.others[where - 1];
   };
-  const auto commands = [](store_kind k) { return k >= store_kind::contenders ? 3 : 1; };
+  // A session's calls to a server that keeps its locks are one after the other, each with a
+  // connection to make: a try comes behind those of three threads, and what the session does
+  // itself.
+  const auto commands = [](store_kind k) {
+    return k == store_kind::advisory ? 12 : k >= store_kind::contenders ? 3 : 1;
+  };
   const bool two_locks = whole.names[s.name].kind == lock_kind::both || s.several;
   if (!two_locks || whole.others.empty()) return commands(at(s.name));
   return 1 + commands(at(0)) + commands(at(1));

@@ -126,6 +126,14 @@ std::vector<advisory_locks::user> advisory_locks::users_of(const std::string& ke
   return all;
 }
 
+std::vector<std::string> advisory_locks::held_by(int who) const {
+  std::vector<std::string> all;
+  for (const auto& [key, l] : all_) {
+    if (l.held.contains(who)) all.push_back(key);
+  }
+  return all;
+}
+
 std::vector<std::string> advisory_locks::names() const {
   std::vector<std::string> all;
   for (const auto& [key, l] : all_) {

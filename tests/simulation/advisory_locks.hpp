@@ -53,6 +53,7 @@ class advisory_locks {
   };
   std::vector<user> users_of(const std::string& key) const;
   std::vector<std::string> names() const;
+  std::vector<std::string> held_by(int who) const;
 
  private:
   struct counts {

@@ -51,6 +51,7 @@ int judge::granted(grant g, nanos then) {
                std::to_string(g.fence));
   }
   holds_.push_back({++last_id_, std::move(g), then, then, true, std::move(who), me});
+  has_ended(holds_.back());
   const hold mine = holds_.back();
   check_room(mine);
   check_fence(mine);
@@ -63,6 +64,10 @@ void judge::still_held(int id, nanos then) {
   hold* const mine = find(id);
   if (mine == nullptr || !mine->open) return;
   mine->last = std::max(mine->last, then);
+  const process& p = *mine->g.of;
+  if (then > mine->told_by && p.steady_since <= mine->first && p.paused_until < then) {
+    return violated("the holder is told of the end of its connection in time", describe(*mine));
+  }
   const hold copy = *mine;
   check_room(copy);
 }
@@ -103,6 +108,21 @@ void judge::died(const process& of) {
   }
 }
 
+void judge::connection_ended(std::int64_t granted_at, nanos told_by) {
+  std::erase_if(ends_, [&](const auto& e) { return e.at + 60 * second < world_.now(); });
+  ends_.push_back({granted_at, world_.now(), told_by});
+  for (auto& h : holds_) has_ended(h);
+}
+
+// Also one that is on its way to its holder yet.
+void judge::has_ended(hold& h) const {
+  for (const auto& e : ends_) {
+    if (static_cast<std::int64_t>(h.g.fence / 4096) != e.granted_at || h.ended != never) continue;
+    h.ended = e.at;
+    h.told_by = e.told_by;
+  }
+}
+
 bool judge::anybody_has(const std::string& name) const {
   return std::any_of(holds_.begin(), holds_.end(),
                      [&](const hold& h) { return h.open && h.g.name == name; });
@@ -122,14 +142,14 @@ void judge::check_room(const hold& mine) {
   if (mine.first <= forgot_at_) return;
   const auto counts = [&](const hold& h) {
     return h.g.name == mine.g.name && h.first > forgot_at_ && h.first <= mine.last &&
-           h.last >= mine.first;
+           std::min(h.last, h.ended) >= mine.first;
   };
   for (const auto& one : holds_) {
     if (!counts(one) || one.first < mine.first) continue;
     std::uint64_t together = 0;
     std::string who;
     for (const auto& h : holds_) {
-      if (!counts(h) || h.first > one.first || h.last < one.first) continue;
+      if (!counts(h) || h.first > one.first || std::min(h.last, h.ended) < one.first) continue;
       // What was held before a change, and ended at this moment, is not held as well.
       if (std::abs(h.id) == std::abs(one.id) && h.id != one.id) continue;
       together += h.g.weight;
@@ -181,7 +201,7 @@ void judge::check_told(const hold& mine) {
   for (const auto& h : holds_) {
     if (!h.open || h.id == mine.id || h.g.name != mine.g.name || h.g.of->dead) continue;
     // A thread that was late between its look and this call had it before the other came.
-    if (h.first > mine.last) continue;
+    if (h.first > mine.last || h.ended <= mine.first) continue;
     if (h.g.weight + mine.g.weight <= mine.g.capacity || h.first <= forgot_at_) continue;
     if (h.g.lost.stop_requested() || !h.g.lost.stop_possible()) continue;
     if (h.g.of->steady_since > h.first || h.g.of->paused_until > world_.now()) continue;
@@ -195,7 +215,7 @@ void judge::is_awake(const process& of) {
   if (only_fences_) return;
   for (const auto& h : holds_) {
     if (!h.open || h.g.of != &of || h.first <= forgot_at_ || h.g.lost.stop_requested()) continue;
-    if (!h.g.lost.stop_possible()) continue;
+    if (!h.g.lost.stop_possible() || h.ended != never) continue;
     for (const auto& next : holds_) {
       if (next.g.name != h.g.name || next.first <= h.last || next.g.of == &of) continue;
       if (next.g.weight + h.g.weight <= h.g.capacity || next.first <= forgot_at_) continue;

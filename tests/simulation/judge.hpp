@@ -59,6 +59,9 @@ class judge {
   void died(const process& of);
   /// Who had something before that may find somebody else beside it: the store lost its data.
   void forgot(nanos when) { forgot_at_ = when; }
+  /// The server has ended the connection that has what it granted then, by its clock, and may give
+  /// it to others at once: the holder need not be told before `told_by`.
+  void connection_ended(std::int64_t granted_at, nanos told_by);
   /// A store whose fences need not grow once it has lost its counters.
   void forgot_fences(nanos when) {
     past_.clear();
@@ -84,12 +87,15 @@ class judge {
     bool open;
     std::string who;
     const fiber* by = nullptr;
+    nanos ended = never;  ///< with its connection; …
+    nanos told_by = never;
   };
 
   std::string describe(const hold& h) const;
   void check_room(const hold& mine);
   void check_fence(const hold& mine);
   void check_told(const hold& mine);
+  void has_ended(hold& h) const;
   void forget_old();
   hold* find(int id);
 
@@ -107,6 +113,12 @@ class judge {
     std::string whole_by;
   };
   std::map<std::string, past> past_;
+  struct end_of_connection {
+    std::int64_t granted_at;
+    nanos at;
+    nanos told_by;
+  };
+  std::vector<end_of_connection> ends_;
   nanos forgot_at_ = -1;
   nanos fences_from_ = -1;
   bool only_fences_ = false;

@@ -52,6 +52,10 @@ scene::scene(const plan& p, bool traced)
         std::make_unique<server>(here, log, std::move(url), traits_of(p, kind, drift), p.network));
   };
   add("simulated:", p.store, p.drift_per_mille);
+  // It asks each third of the time that a hold counts, and one question may take its time, too.
+  stores.front()->on_end_of_a_holder = [this](std::int64_t granted_at) {
+    rules.connection_ended(granted_at, here.now() + 2 * second + second / 2);
+  };
   for (std::size_t i = 0; i < p.others.size(); ++i) {
     add("simulated:" + std::to_string(i + 1), p.others[i],
         i % 2 == 0 ? -p.drift_per_mille : p.drift_per_mille);

@@ -135,6 +135,8 @@ class server {
   /// The names in use, as the server itself sees them.
   std::vector<std::string> names();
   std::string describe(std::string_view name);
+  /// Called where the server ends a connection that holds what was granted then.
+  std::function<void(std::int64_t granted_at)> on_end_of_a_holder{};
   /// It is shown what each command made of the barrier of that name. It must outlive the server.
   void is_looked_at(std::string name, phase_book& by) { looked_at_[std::move(name)] = &by; }
 

@@ -32,6 +32,7 @@ struct sql_backend {
   std::vector<std::string> listens{};
   nanos silence = 0;           ///< after so long the server ends the connection
   bool waits_in_line = false;  ///< for an advisory lock
+  std::map<std::string, std::int64_t> granted_at{};
 };
 
 namespace {
@@ -300,9 +301,10 @@ sql_result sql_server::carry_out_at_locks(sql_backend& b, const sql_text& t,
                                           advisory_locks::asks what) {
   using asks = advisory_locks::asks;
   const int me = b.number;
-  const auto moment = [this](bool had) {
+  const auto moment = [this, &b, &t](bool had, bool keeps_fence = false) {
     if (!had) return sql_value{};
     last_moment_ = std::max(last_moment_ + 1, of_.time().wall_at);
+    if (!keeps_fence) b.granted_at[t.values[0].text] = last_moment_;
     return sql_value::of(last_moment_);
   };
   const auto yes = [](bool is) { return sql_value::of(std::string(is ? "t" : "f")); };
@@ -328,11 +330,11 @@ sql_result sql_server::carry_out_at_locks(sql_backend& b, const sql_text& t,
     case asks::lower:
       if (t.text.find("pg_try_advisory_lock_shared(") != t.text.npos) {
         r.rows.push_back(
-            {moment(locks_.try_now(me, key, true) && locks_.give_back(me, key, false))});
+            {moment(locks_.try_now(me, key, true) && locks_.give_back(me, key, false), true)});
         return r;
       }
       if (!locks_.take_or_wait(me, key, true)) throw std::logic_error("a downgrade would wait");
-      r.rows.push_back({moment(locks_.give_back(me, key, false))});
+      r.rows.push_back({moment(locks_.give_back(me, key, false), true)});
       return r;
     case asks::cancel:
       cancel_soon(static_cast<int>(t.values[0].as_number()));
@@ -569,6 +571,9 @@ void sql_server::end(const std::shared_ptr<sql_backend>& b) {
   b->queue.clear();
   backends_.erase(b->number);
   if (!keeps_locks()) return;
+  for (const auto& key : locks_.held_by(b->number)) {
+    if (of_.on_end_of_a_holder) of_.on_end_of_a_holder(b->granted_at[key]);
+  }
   locks_.end(b->number);
   let_in();
 }

@@ -56,18 +56,15 @@ std::string one_word(std::string text) {
   return text;
 }
 
-// A user may have set any of them to something that would end a wait, or a connection that is held.
-status set(wire& w, const char* name, const std::string& value, boot_time deadline) {
-  constexpr const char* sql =
-      "select pg_catalog.set_config(name, $2, false) from pg_catalog.pg_settings where name = $1";
-  const auto said = w.ask({{sql, {name, value}}}, deadline);
-  return said ? status(done{}) : status(said.error());
-}
+/// Nothing where the server has no such setting.
+constexpr const char* set_one =
+    "select pg_catalog.set_config(name, $2, false) from pg_catalog.pg_settings where name = $1";
 
 }  // namespace
 
 result<std::unique_ptr<sql::lock_link>> advisory_link::open(const postgres_options& o) {
-  auto made = wire::open(o.server, boot_clock::now() + o.connect_timeout);
+  const boot_time whole_by = boot_clock::now() + o.connect_timeout;
+  auto made = wire::open(o.server, whole_by);
   if (!made) return std::move(made.error());
   if ((*made)->pooled()) {
     return failure{
@@ -76,22 +73,20 @@ result<std::unique_ptr<sql::lock_link>> advisory_link::open(const postgres_optio
         "the connection and its locks: name the server itself, or use mode=lease"};
   }
   std::unique_ptr<advisory_link> link{new advisory_link(std::move(*made), o)};
-  if (auto ok = link->set_up(o); !ok) return std::move(ok.error());
+  if (auto ok = link->set_up(o, whole_by); !ok) return std::move(ok.error());
   return std::unique_ptr<sql::lock_link>(std::move(link));
 }
 
-status advisory_link::set_up(const postgres_options& o) {
+// A user may have set any of them to something that would end a wait, or a connection that is held.
+status advisory_link::set_up(const postgres_options& o, boot_time whole_by) {
   const std::string silence = std::to_string(o.silence.count());
-  const std::pair<const char*, std::string> wanted[] = {
-      {"lock_timeout", "0"},
-      {"statement_timeout", "0"},
-      {"transaction_timeout", "0"},  // from PostgreSQL 17 on
-      {"idle_session_timeout", silence},
-      {"client_connection_check_interval", silence}};
-  for (const auto& [name, value] : wanted) {
-    if (auto ok = set(*wire_, name, value, deadline()); !ok) return ok;
-  }
-  return done{};
+  const auto said = wire_->ask({{set_one, {"lock_timeout", "0"}},
+                                {set_one, {"statement_timeout", "0"}},
+                                {set_one, {"transaction_timeout", "0"}},  // from PostgreSQL 17 on
+                                {set_one, {"idle_session_timeout", silence}},
+                                {set_one, {"client_connection_check_interval", silence}}},
+                               whole_by);
+  return said ? status(done{}) : status(said.error());
 }
 
 result<moment_at> advisory_link::moment(const std::string& text, std::string_view name) {

@@ -35,7 +35,7 @@ class advisory_link final : public sql::lock_link {
  private:
   advisory_link(std::unique_ptr<wire> w, const postgres_options& o)
       : wire_(std::move(w)), patience_(o.command_timeout), scope_(o.schema + ".") {}
-  status set_up(const postgres_options& o);
+  status set_up(const postgres_options& o, boot_time whole_by);
   boot_time deadline() const { return boot_clock::now() + patience_; }
   std::string key(std::string_view name) const { return scope_ + std::string(name); }
   result<std::optional<std::int64_t>> moment(const std::string& sql, std::string_view name);

@@ -233,7 +233,7 @@ result<permits_reply> session_lock_service::resize(std::string_view name,
   if (mine == session_lock_table_.all().end() || !mine->held)
     return reply_with(permits_outcome::absent);
   const auto changed = session_lock_table_.change(*mine, c.weight);
-  if (!changed) return changed.error();
+  if (!changed) return reply_with(permits_outcome::absent);  // with its connection
   if (!*changed) return reply_with(permits_outcome::busy);
   return holds(*mine, c.lease_us);
 }
