@@ -79,11 +79,17 @@ function expect(begin) {
 
 const isEndless = (timeout) => timeout === undefined || timeout === null || timeout === Infinity;
 
+/** In ms. NaN stays, and is refused where it is passed on. */
+function limitOf(timeout) {
+  if (isEndless(timeout)) return Infinity;
+  const limit = Math.max(Number(timeout), 0);
+  return limit * 1e6 >= 2 ** 63 ? Infinity : limit;
+}
+
 function nanoseconds(timeout) {
-  if (isEndless(timeout)) return NO_LIMIT;
-  const length = Math.round(Math.max(Number(timeout), 0) * 1e6);
-  if (length >= 2 ** 63) return NO_LIMIT;
-  return Number.isNaN(length) ? length : BigInt(length);  // the one is refused where it is passed on
+  const limit = limitOf(timeout);
+  if (limit === Infinity) return NO_LIMIT;
+  return Number.isNaN(limit) ? limit : BigInt(Math.round(limit * 1e6));
 }
 
 /** Calls `wait` with the handle of a stop, which the signal requests; 0 without a signal. */
@@ -145,15 +151,17 @@ async function inTurn(ask, length, signal) {
 }
 
 /** For calls that have no form without a thread: `start(how)` gives a promise. They ask again and again, and have a thread of the
- *  pool only while they ask: for one try, or for the rest of the time when that is less than `trying` ms. Without a limit they give up
- *  when the store has been away for `patience` ms. `between` says how long to wait before the next time. */
+ *  pool only while they ask: for one try, or for the rest of the time when that is less than `trying` ms. While the store is away they
+ *  go on until the time is over; without a limit they give up after `patience` ms. `between` says how long to wait before the next
+ *  time. */
 function aside(start, {timeout, signal} = {}, {trying, patience, between}) {
-  const limit = timeout ?? Infinity;
+  const limit = limitOf(timeout);
   const until = performance.now() + limit;
   const left = () => Math.max(until - performance.now(), 0);
   return withStop(signal, async (stop) => {
     const ask = (length) => start(abi.sized('wait', {timeout_ns: nanoseconds(length), stop}));
-    if (limit <= 0) return inTurn(() => ask(0), Infinity, signal);
+    if (Number.isNaN(limit)) return ask(limit);
+    if (limit === 0) return inTurn(() => ask(0), Infinity, signal);
     for (let answered = performance.now();;) {
       try {
         return await inTurn(() => ask(left() > trying ? 0 : left() || 0.001), left(), signal);
@@ -162,8 +170,9 @@ function aside(start, {timeout, signal} = {}, {trying, patience, between}) {
         if (!away && !(why instanceof errors.Busy)) throw why;
         if (!away) answered = performance.now();
         else if (limit === Infinity && performance.now() - answered > patience) throw why;
+        await rest(Math.min(between(), left()), signal);
+        if (away && left() === 0) throw why;
       }
-      await rest(Math.min(between(), left()), signal);
     }
   });
 }

@@ -10,9 +10,10 @@ const {after, before, describe, test} = require('node:test');
 const {Worker} = require('node:worker_threads');
 const holdfast = require('../../bindings/node');
 const abi = require('../../bindings/node/abi.js');
+const {aside} = require('../../bindings/node/waits.js');
 
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'holdfast-node-'));
-let server = null;
+const servers = [];
 
 function answers(socket) {
   return new Promise((resolve) => {
@@ -22,20 +23,22 @@ function answers(socket) {
   });
 }
 
-async function redis() {
-  const socket = path.join(folder, 'redis.sock');
-  server = spawn('redis-server', ['--port', '0', '--unixsocket', socket, '--save', '', '--dir', folder], {stdio: 'ignore'});
-  while (!await answers(socket)) assert.equal(server.exitCode, null, 'redis-server ended at once');
-  return `redis+unix://${socket}`;
+async function redisServer() {
+  const socket = path.join(folder, `redis${servers.length}.sock`);
+  const process = spawn('redis-server', ['--port', '0', '--unixsocket', socket, '--save', '', '--dir', folder], {stdio: 'ignore'});
+  servers.push(process);
+  while (!await answers(socket)) assert.equal(process.exitCode, null, 'redis-server ended at once');
+  const end = () => new Promise((ended) => { process.on('exit', ended).kill('SIGKILL'); });
+  return {url: `redis+unix://${socket}`, end};
 }
 
 after(() => {
-  server?.kill('SIGKILL');
+  for (const server of servers) server.kill('SIGKILL');
   fs.rmSync(folder, {recursive: true, force: true});
 });
 
 let last = 0;
-const STORES = {memory: () => 'memory:node', sqlite: () => `sqlite:${folder}/locks.db`, redis};
+const STORES = {memory: () => 'memory:node', sqlite: () => `sqlite:${folder}/locks.db`, redis: async () => (await redisServer()).url};
 
 for (const [store, urlOf] of Object.entries(STORES)) {
   describe(store, () => {
@@ -217,6 +220,20 @@ test('waits for leaders leave threads of the pool to other calls', {timeout: 60e
   await leadership.release();
 });
 
+test('a wait that polls ends in time while the store is away', {timeout: 60e3}, async () => {
+  const away = async () => { throw new holdfast.Unavailable('away'); };
+  await assert.rejects(aside(away, {timeout: 20}, {trying: 1, patience: 0, between: () => 7}), holdfast.Unavailable);
+
+  const nodes = await Promise.all([0, 1, 2].map(redisServer));
+  const sessions = await Promise.all(nodes.map((node) => holdfast.open(node.url)));
+  const lock = holdfast.redlock(sessions, 'q'), seen = sessions[0].election('e').observe();
+  await lock.with(() => {});
+  await Promise.all([nodes[0].end(), nodes[1].end()]);
+  const over = (why) => why instanceof holdfast.Unavailable || why instanceof holdfast.TimedOut;
+  await assert.rejects(seen.next({timeout: 300}), over);
+  await assert.rejects(lock.acquire({timeout: 300}), over);
+});
+
 test('a worker thread that ends gives its leases back', {timeout: 60e3}, async () => {
   const url = `sqlite:${folder}/worker.db`;
   const code = `const holdfast = require(${JSON.stringify(path.resolve(__dirname, '../../bindings/node'))});
@@ -290,7 +307,7 @@ test('a program that ends with a lease gives it back, and ends by itself', async
 });
 
 test('what does not fit is refused, and not cut', async () => {
-  const store = await holdfast.open('memory:cut');
+  const [store, other, third] = await Promise.all(['cut', 'cut-2', 'cut-3'].map((name) => holdfast.open(`memory:${name}`)));
   const semaphore = store.semaphore('s', 2), latch = store.latch('l', 2), limiter = store.limiter('r', [{tokens: 5}]);
   const large = 2 ** 32;
   const mutex = store.mutex('m');
@@ -308,6 +325,8 @@ test('what does not fit is refused, and not cut', async () => {
     () => store.mutex('m', {linger: NaN}),
     () => store.election('e', {priority: 2 ** 31}),
     () => mutex.acquire({timeout: NaN}),
+    () => store.election('e').observe().next({timeout: NaN}),
+    () => holdfast.redlock([store, other, third], 'q').acquire({timeout: NaN}),
   ]) {
     await assert.rejects(async () => what(), holdfast.InvalidArgument, String(what));
   }
