@@ -1,5 +1,6 @@
 """What the package promises, on each store."""
 import asyncio
+import gc
 import os
 import pathlib
 import signal
@@ -308,6 +309,48 @@ class Locks:
         asyncio.run(cancelled())
         self.assertIsNotNone(self.there.mutex("m").try_acquire(30))
 
+    def test_what_a_loop_waits_with_goes_with_it(self):
+        async def cancelled_at_the_end(kept):
+            kept.append(asyncio.create_task(self.there.mutex("m").acquire_async()))
+            await asyncio.sleep(0)
+
+        def left_behind():
+            loop = asyncio.new_event_loop()
+            task = loop.create_task(self.there.mutex("m").acquire_async())
+            task._log_destroy_pending = False
+            loop.run_until_complete(asyncio.sleep(0))
+            loop.close()
+
+        def queues():
+            gc.collect()
+            return sum(isinstance(one, _waits.Queue) for one in gc.get_objects())
+        with self.here.mutex("m"):
+            before = queues()
+            for end in (lambda: asyncio.run(cancelled_at_the_end([])), left_behind):
+                for _ in range(3):
+                    end()
+                self.assertEqual(queues(), before)
+            while self.here.show("m").waiters:  # until all are called off
+                pass
+
+    def test_a_lock_that_a_loop_is_granted_after_its_end_is_free(self):
+        held, loop = self.here.mutex("m").acquire(), asyncio.new_event_loop()
+        task = loop.create_task(self.there.mutex("m", options=holdfast.LockOptions(lease=3600)).acquire_async())
+        task._log_destroy_pending = False
+
+        async def wait():
+            while self.here.show("m").waiters == 0:
+                await asyncio.sleep(0)
+        loop.run_until_complete(wait())
+        first = self.here.show("m").last_fence
+        held.release()
+        while self.here.show("m").last_fence == first:
+            self.assertFalse(task.done())
+        loop.close()
+        del task, loop
+        gc.collect()
+        self.assertIsNotNone(self.here.mutex("m").try_acquire(30))
+
     def test_another_task_may_leave_the_block(self):
         async def hand_over():
             lock = self.here.mutex("m")
@@ -528,6 +571,18 @@ class Hanging(unittest.TestCase):
         asyncio.run(give_back())
         thread.join()
         self.assertEqual(ended, [None])
+
+    def test_a_lock_that_is_granted_after_its_loop_has_ended_is_free(self):
+        async def end_while_it_waits():
+            mutex = self.session.mutex("late", options=holdfast.LockOptions(lease=3600))
+            waiting = asyncio.create_task(mutex.acquire_async())
+            await asyncio.sleep(0)
+            self.assertFalse(waiting.done())
+        self.server.stop()
+        asyncio.run(end_while_it_waits())
+        gc.collect()
+        self.server.resume()
+        self.assertIsNotNone(holdfast.open(self.server.url).mutex("late").try_acquire(30))
 
     def test_a_wait_at_a_condition_that_need_not_block_waits_for_no_other_call(self):
         condition, lease = self.session.condition("c"), self.session.mutex("m").acquire()

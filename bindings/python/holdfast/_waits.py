@@ -125,8 +125,9 @@ def is_main_thread() -> bool:
 
 
 class Loop:
-    """What one event loop waits for in the library: one queue, whose descriptor the loop watches."""
-    _all: typing.ClassVar[weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Loop]] = weakref.WeakKeyDictionary()
+    """What one event loop waits for in the library: one queue, whose descriptor the loop watches. It goes with the loop, which alone
+    keeps it, as the reader of the descriptor."""
+    _all: typing.ClassVar[weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, weakref.ref[Loop]]] = weakref.WeakKeyDictionary()
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._queue = Queue()
@@ -137,9 +138,12 @@ class Loop:
     @classmethod
     def running(cls) -> Loop:
         loop = asyncio.get_running_loop()
-        if loop not in cls._all:
-            cls._all[loop] = cls(loop)
-        return cls._all[loop]
+        known = cls._all.get(loop)
+        found = known() if known else None
+        if found is None:
+            found = cls(loop)
+            cls._all[loop] = weakref.ref(found)
+        return found
 
     @classmethod
     def forget_all(cls) -> None:
@@ -174,7 +178,8 @@ class Loop:
             raise
         try:
             return await future
-        except asyncio.CancelledError:
+        except BaseException:  # also GeneratorExit, of a task that its loop left behind
+            self._waiting.pop(tag, None)
             own.request()
             if future.done() and not future.cancelled() and not future.exception() and future.result().lease:
                 functions.close(future.result().lease, None)  # it was granted in that moment
