@@ -379,6 +379,49 @@ class Locks:
                 await lease.release_async()
         asyncio.run(lose())
 
+    def test_a_lease_is_watched_once_for_all_tasks_of_a_loop(self):
+        watches = []
+
+        def counted(*arguments, watch=_abi.functions.lease_watch):
+            watches.append(arguments)
+            return watch(*arguments)
+
+        async def job():
+            pass
+
+        async def wait_beside_jobs():
+            lease = await self.here.mutex("m", options=holdfast.LockOptions(lease=0.3)).acquire_async()
+            for _ in range(5):
+                lost = asyncio.create_task(lease.until_lost())
+                await asyncio.wait({lost, asyncio.create_task(job())}, return_when=asyncio.FIRST_COMPLETED)
+                self.assertTrue(lost.cancel())
+                await asyncio.wait({lost})
+            self.there.force_release("m")
+            await asyncio.wait_for(asyncio.gather(lease.until_lost(), lease.until_lost()), 30)
+            await lease.until_lost()
+            self.assertEqual(len(watches), 1)
+            lease.close()
+            with self.assertRaises(holdfast.NotOwner):
+                await lease.until_lost()
+            loop = _waits.Loop.running()
+            self.assertEqual((loop._losses, loop._waiting), ({}, {}))
+        with unittest.mock.patch.object(_abi.functions, "lease_watch", counted):
+            asyncio.run(wait_beside_jobs())
+
+    def test_a_task_that_waits_for_a_loss_is_kept_after_the_release(self):
+        async def wait_in_vain():
+            loop = _waits.Loop.running()
+            for give_up in (holdfast.Lease.release, holdfast.Lease.close):
+                lease = await self.here.mutex("m").acquire_async()
+                lost = asyncio.create_task(lease.until_lost())
+                await asyncio.sleep(0)
+                give_up(lease)
+                self.assertEqual((len(loop._losses), len(loop._waiting)), (0, 1))
+                lost.cancel()
+                await asyncio.wait({lost})
+                self.assertEqual(len(loop._waiting), 0)
+        asyncio.run(wait_in_vain())
+
     def test_asyncio_meets(self):
         async def meet():
             latch = self.here.latch("l", 2)

@@ -124,6 +124,15 @@ def is_main_thread() -> bool:
     return threading.current_thread() is threading.main_thread()
 
 
+class _Loss:
+    """Of one lease, for all tasks of one loop that wait for it."""
+
+    def __init__(self, tag: int, told: asyncio.Future[_abi.Event]) -> None:
+        self.tag = tag
+        self.told = told
+        self.waiters = 0
+
+
 class Loop:
     """What one event loop waits for in the library: one queue, whose descriptor the loop watches. It goes with the loop, which alone
     keeps it, as the reader of the descriptor."""
@@ -132,6 +141,7 @@ class Loop:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._queue = Queue()
         self._waiting: dict[int, asyncio.Future[_abi.Event]] = {}
+        self._losses: dict[int, _Loss] = {}
         self._tags = itertools.count(1)
         loop.add_reader(self._queue.fd, self._tell)
 
@@ -186,12 +196,31 @@ class Loop:
             raise
 
     async def loss_of(self, lease: int) -> None:
-        tag, future = self._expected()
+        """The library watches a lease once for all that wait here, until the lease is given back: then call forget()."""
+        loss = self._losses.get(lease) or self._watch(lease)
+        loss.waiters += 1
         try:
-            call(functions.lease_watch, lease, self._queue._handle, tag)
-            await future
+            await asyncio.shield(loss.told)
         finally:
-            self._waiting.pop(tag, None)
+            loss.waiters -= 1
+            if not loss.waiters and self._losses.get(lease) is not loss:
+                self._waiting.pop(loss.tag, None)
+
+    def _watch(self, lease: int) -> _Loss:
+        loss = _Loss(*self._expected())
+        try:
+            call(functions.lease_watch, lease, self._queue._handle, loss.tag)
+        except BaseException:
+            del self._waiting[loss.tag]
+            raise
+        self._losses[lease] = loss
+        return loss
+
+    def forget(self, lease: int) -> None:
+        """Of a lease that was given back, by any thread. Those who wait for its loss go on, and this keeps them."""
+        loss = self._losses.pop(lease, None)
+        if loss and not loss.waiters:
+            self._waiting.pop(loss.tag, None)
 
 
 class Watcher:
