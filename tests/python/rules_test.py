@@ -530,6 +530,61 @@ class Errors(OnAStore):
                 self.here.mutex("m", options=options)
 
 
+class LeadersRules(OnAStore):
+    def test_a_cancelled_task_ends_its_thread_and_leaves_the_leader_that_was_found(self):
+        found, go_on, asks = threading.Event(), threading.Event(), _abi.functions.leaders_next
+
+        def ask(*arguments):
+            code = asks(*arguments)
+            found.set()
+            go_on.wait()
+            return code
+
+        async def cancel():
+            seen = self.there.election("e").observe()
+            waiting = asyncio.create_task(seen.next_async())
+            await asyncio.to_thread(found.wait)
+            try:
+                for _ in range(2):
+                    waiting.cancel()
+                    for _ in range(5):
+                        await asyncio.sleep(0)
+                    self.assertFalse(waiting.done(), "its thread still asks")
+            finally:
+                go_on.set()
+            with self.assertRaises(asyncio.CancelledError):
+                await waiting
+            return await seen.next_async(1), seen
+        with self.here.election("e") as leadership, unittest.mock.patch.object(_abi.functions, "leaders_next", ask):
+            leader, seen = asyncio.run(cancel())
+            self.assertEqual(leader.term, leadership.fence)
+            with self.assertRaises(holdfast.TimedOut):
+                seen.next(0.05)
+
+    def test_a_cancelled_task_calls_its_thread_off(self):
+        asked, ended, asks = threading.Event(), [], _abi.functions.leaders_next
+
+        def ask(*arguments):
+            asked.set()
+            ended.append(asks(*arguments))
+            return ended[-1]
+
+        async def cancel():
+            seen = self.here.election("e").observe()
+            waiting = asyncio.create_task(seen.next_async())
+            await asyncio.to_thread(asked.wait)
+            waiting.cancel()
+            with self.assertRaises(asyncio.CancelledError):
+                await waiting
+            self.assertEqual(ended, [holdfast.Cancelled.code])
+            with self.assertRaises(holdfast.TimedOut):
+                await seen.next_async(0.05)
+            with self.here.election("e") as leadership:
+                self.assertEqual((await seen.next_async()).term, leadership.fence)
+        with unittest.mock.patch.object(_abi.functions, "leaders_next", ask):
+            asyncio.run(cancel())
+
+
 class RedlockRules(OnAStore):
     def test_a_majority_holds_it(self):
         nodes = [holdfast.open(f"memory:python-node-{n}") for n in range(3)]

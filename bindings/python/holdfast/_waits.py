@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import ctypes
 import itertools
 import os
@@ -118,6 +119,29 @@ def wait_seeing_signals(start: Starts, timeout: float | None, stop: Stop | None,
     if came[1]:
         raise came[1]
     return event
+
+
+def in_own_thread(work: typing.Callable[[], None]) -> asyncio.Future[None]:
+    """For the running loop, whose pool may be waiting for something else."""
+    ended: concurrent.futures.Future[None] = concurrent.futures.Future()
+
+    def run() -> None:
+        try:
+            ended.set_result(work())
+        except BaseException as why:
+            ended.set_exception(why)
+    threading.Thread(target=run, name="holdfast-waits", daemon=True).start()
+    return asyncio.wrap_future(ended)
+
+
+async def until_ended(thread: asyncio.Future[None]) -> None:
+    """Also in a task that is cancelled again."""
+    while not thread.done():
+        try:
+            await asyncio.wait({thread})
+        except asyncio.CancelledError:
+            pass
+    thread.exception()  # nobody else asks how it ended
 
 
 def is_main_thread() -> bool:
