@@ -3,7 +3,7 @@
 const {isMainThread} = require('node:worker_threads');
 const abi = require('./abi.js');
 const {byCode, ...errors} = require('./errors.js');
-const {isEndless, expect, forget, outcome, aside} = require('./waits.js');
+const {isEndless, expect, forget, endWaits, outcome, aside} = require('./waits.js');
 
 Symbol.asyncDispose ??= Symbol('Symbol.asyncDispose');
 Symbol.dispose ??= Symbol('Symbol.dispose');
@@ -450,7 +450,11 @@ function redlock(nodes, name, options = {}) {
 const version = abi.version;
 
 // A program that ends with a lease in its hands gives it back. A worker thread that ends leaves those of the others alone.
-process.on('exit', isMainThread ? abi.closeAll : () => known.forEach((handle) => abi.functions.close(handle, null)));
+process.on('exit', isMainThread ? abi.closeAll : () => {
+  endWaits();
+  abi.endAll();
+  known.forEach((handle) => abi.functions.close(handle, null));
+});
 
 module.exports = {open, multiLock, redlock, Session, Lease, Lock, SharedMutex, Semaphore, Election, Leaders, MultiLock, Redlock,
                   Latch, Barrier, Condition, Limiter, version, ...require('./errors.js')};

@@ -20,18 +20,21 @@ function openQueue() {
   return there[0];
 }
 
+const grantedBy = (event) => event.kind === LEASE_LOST ? 0 : event.lease;
+
 function listen(on) {
-  const event = abi.sized('event');
-  const why = abi.newWhy();
-  abi.functions.queue_next.async(on, LISTEN_NS, event, why, (failed, code) => {
+  const there = abi.room('event');
+  const told = () => abi.koffi.decode(there, abi.types.event);
+  abi.begin('queue_next', [on, LISTEN_NS, there], () => grantedBy(told()), (failed, code, why) => {
     if (queue !== on && (failed || code !== 0)) return;  // it was closed: nobody waits any more
     if (code === TIMED_OUT) return listen(on);
     if (code === OVERLOADED) return setTimeout(() => { if (queue === on) listen(on); }, AGAIN_MS);  // the event is still there
     if (failed || code !== 0) return failAll(failed ?? abi.errorOf(code, why));
+    const event = told();
     const one = waiting.get(Number(event.tag));
     forget(Number(event.tag));
     if (!one) {
-      if (event.kind !== LEASE_LOST && event.lease) abi.functions.close(event.lease, null);
+      if (grantedBy(event)) abi.functions.close(event.lease, null);
     } else if (event.kind !== LEASE_LOST && event.code !== 0) {
       one.reject(abi.errorOf(event.code, why));
     } else {
@@ -43,8 +46,7 @@ function listen(on) {
 
 function failAll(why) {
   const all = [...waiting.values()];
-  waiting.clear();
-  forget();
+  endWaits();
   for (const one of all) one.reject(why);
 }
 
@@ -55,6 +57,12 @@ function forget(tag) {
   const closed = queue;
   queue = 0;
   abi.functions.close(closed, null);
+}
+
+/** Nothing is expected any more. What is granted from now on is given back. */
+function endWaits() {
+  waiting.clear();
+  forget();
 }
 
 /** Calls `begin(queue, tag)`; the event that comes with the tag. */
@@ -177,4 +185,4 @@ function aside(start, {timeout, signal} = {}, {trying, patience, between}) {
   });
 }
 
-module.exports = {isEndless, expect, forget, outcome, aside};
+module.exports = {isEndless, expect, forget, endWaits, outcome, aside};

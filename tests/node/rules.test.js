@@ -246,6 +246,41 @@ test('a worker thread that ends gives its leases back', {timeout: 60e3}, async (
   assert.equal((await (await holdfast.open(url)).show('m')).holders, 0);
 });
 
+test('a worker thread that ends gives back what it is being granted', {timeout: 60e3}, async () => {
+  const url = `sqlite:${folder}/granted.db`;
+  const store = await holdfast.open(url);
+  const work = (code, workerData) => {
+    const worker = new Worker(`const {workerData} = require('node:worker_threads');
+      const holdfast = require(${JSON.stringify(path.resolve(__dirname, '../../bindings/node'))});
+      (async () => {
+        const store = await holdfast.open(${JSON.stringify(url)});
+        const [m, n] = ['m', 'n'].map((name) => store.mutex(name, {lease: 3600e3}));
+        ${code}
+        process.exit(0);
+      })();`, {eval: true, workerData});
+    return new Promise((resolve) => worker.on('exit', resolve));
+  };
+  const holders = () => Promise.all(['m', 'n'].map(async (name) => (await store.show(name)).holders));
+  assert.equal(await work('m.acquire(); n.acquire();'), 0);
+  assert.deepEqual(await holders(), [0, 0], 'on a thread of the pool');
+
+  const held = await Promise.all(['m', 'n'].map((name) => store.mutex(name).acquire()));
+  const granted = new Int32Array(new SharedArrayBuffer(4));
+  let ended = false;
+  const exit = work('for (const one of [m, n]) one.acquire({timeout: 60e3}); Atomics.wait(workerData, 0, 0);', granted);
+  exit.then(() => { ended = true; });
+  for (const lease of held) {
+    const {name, fence} = lease;
+    while ((await store.show(name)).waiters === 0) assert.ok(!ended, 'it ended without waiting');
+    await lease.release();
+    while ((await store.show(name)).lastFence === fence) assert.ok(!ended, 'it ended without waiting');
+  }
+  Atomics.store(granted, 0, 1);
+  Atomics.notify(granted, 0);
+  assert.equal(await exit, 0);
+  while ((await holders()).some((count) => count > 0));  // a thread of the library may give back what it is granted now
+});
+
 test('a worker thread that waits can be terminated', {timeout: 60e3}, async () => {
   const url = `sqlite:${folder}/terminated.db`;
   const store = await holdfast.open(url);
