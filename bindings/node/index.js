@@ -93,7 +93,7 @@ class Lease extends Handle {
   get signal() {
     if (!this.#losing) {
       const controller = new AbortController();
-      const told = expect((to, tag) => abi.call('lease_watch', this._known, to, tag));
+      const told = expect((to, tag) => abi.call('lease_watch', this._known, to, tag), false);
       told.event.then(() => controller.abort(new errors.Lost('the lock was lost', {leaseGone: true})), () => {});
       this.#losing = {controller, tag: told.tag};
     }

@@ -12,7 +12,9 @@ const AGAIN_MS = 100;
 
 let queue = 0;  // while something is waited for
 let lastTag = 0;
-const waiting = new Map();  // tag -> {resolve, reject}
+const waiting = new Map();  // tag -> {resolve, reject, isCall}
+let calls = 0;  // of them
+let pause = null;  // a timer, between two times of listening
 
 function openQueue() {
   const there = [0];
@@ -27,7 +29,7 @@ function listen(on) {
   const told = () => abi.koffi.decode(there, abi.types.event);
   abi.begin('queue_next', [on, LISTEN_NS, there], () => grantedBy(told()), (failed, code, why) => {
     if (queue !== on && (failed || code !== 0)) return;  // it was closed: nobody waits any more
-    if (code === TIMED_OUT) return listen(on);
+    if (code === TIMED_OUT) return listenAgain(on);
     if (code === OVERLOADED) return setTimeout(() => { if (queue === on) listen(on); }, AGAIN_MS);  // the event is still there
     if (failed || code !== 0) return failAll(failed ?? abi.errorOf(code, why));
     const event = told();
@@ -40,8 +42,20 @@ function listen(on) {
     } else {
       one.resolve(event);
     }
-    if (queue === on) listen(on);
+    if (queue === on) listenAgain(on);
   });
+}
+
+/** Where only losses are waited for, a pause that keeps nothing alive lets a program end that has nothing else to do. */
+function listenAgain(on) {
+  if (calls > 0) return listen(on);
+  pause = setTimeout(endPause, 0, on).unref();
+}
+
+function endPause(on) {
+  clearTimeout(pause);
+  pause = null;
+  listen(on);
 }
 
 function failAll(why) {
@@ -52,8 +66,11 @@ function failAll(why) {
 
 /** A call that is under way keeps the program from ending, so the queue goes when nothing is expected. */
 function forget(tag) {
+  if (waiting.get(tag)?.isCall) --calls;
   waiting.delete(tag);
   if (waiting.size > 0 || queue === 0) return;
+  clearTimeout(pause);
+  pause = null;
   const closed = queue;
   queue = 0;
   abi.functions.close(closed, null);
@@ -62,21 +79,24 @@ function forget(tag) {
 /** Nothing is expected any more. What is granted from now on is given back. */
 function endWaits() {
   waiting.clear();
+  calls = 0;
   forget();
 }
 
-/** Calls `begin(queue, tag)`; the event that comes with the tag. */
-function expect(begin) {
+/** Calls `begin(queue, tag)`; the event that comes with the tag: how a call has ended, or that a lease was lost. */
+function expect(begin, isCall) {
   const tag = ++lastTag;
   return {
     tag,
     event: new Promise((resolve, reject) => {
-      waiting.set(tag, {resolve, reject});
+      waiting.set(tag, {resolve, reject, isCall});
+      if (isCall) ++calls;
       try {
         const opened = queue === 0;
         if (opened) queue = openQueue();
         begin(queue, tag);
         if (opened) listen(queue);
+        else if (pause && isCall) endPause(queue);
       } catch (why) {
         forget(tag);
         reject(why);
@@ -118,7 +138,7 @@ async function withStop(signal, wait) {
 /** A call that waits: `begin(how)` with a holdfast_wait. The signal of the options calls it off. */
 function outcome(begin, {timeout, signal} = {}) {
   return withStop(signal, (stop) => expect((to, tag) =>
-    begin(abi.sized('wait', {timeout_ns: nanoseconds(timeout), stop, queue: to, tag}))).event);
+    begin(abi.sized('wait', {timeout_ns: nanoseconds(timeout), stop, queue: to, tag})), true).event);
 }
 
 const THREADS = 2;  // of the pool's four, so that other calls find one

@@ -337,8 +337,32 @@ test('a program that ends with a lease gives it back, and ends by itself', async
     })();`;
   assert.match(execFileSync(process.execPath, ['-e', code], {encoding: 'utf8', timeout: 60e3}), /^\d+\n$/);
   assert.equal((await (await holdfast.open(url)).show('m')).holders, 0);
-  const quiet = code.replace('process.exit(0);', 'await lease.release();');
-  assert.match(execFileSync(process.execPath, ['-e', quiet], {encoding: 'utf8', timeout: 60e3}), /^\d+\n$/);
+  for (const end of ['await lease.release();', '']) {
+    const quiet = code.replace('process.exit(0);', end);
+    assert.match(execFileSync(process.execPath, ['-e', quiet], {encoding: 'utf8', timeout: 60e3}), /^\d+\n$/);
+    assert.equal((await (await holdfast.open(url)).show('m')).holders, 0);
+  }
+});
+
+test('who waits for a loss alone learns of it also later, and a wait that begins meanwhile is kept', () => {
+  const code = `const holdfast = require(${JSON.stringify(path.resolve(__dirname, '../../bindings/node'))});
+    (async () => {
+      const store = await holdfast.open('memory:node-late');
+      const lease = await store.mutex('m', {lease: 300, maxHold: 1500}).acquire();
+      const alive = setInterval(() => {}, 1e6);
+      await new Promise((lost) => lease.signal.addEventListener('abort', lost));
+      clearInterval(alive);
+
+      const held = await store.mutex('n').acquire();
+      held.signal.addEventListener('abort', () => {});
+      const timer = globalThis.setTimeout;
+      globalThis.setTimeout = (then, length, ...given) => {  // a pause of the package
+        globalThis.setTimeout = timer;
+        queueMicrotask(() => store.mutex('n').acquire({timeout: 20}).catch((why) => console.log(why.name)));
+        return timer(then, 1e6, ...given);
+      };
+    })();`;
+  assert.equal(execFileSync(process.execPath, ['-e', code], {encoding: 'utf8', timeout: 60e3}), 'TimedOut\n');
 });
 
 test('what does not fit is refused, and not cut', async () => {
