@@ -185,7 +185,9 @@ function made(name, ...given) {
   return there[0];
 }
 
+const MOST = 128;  // koffi refuses more than 256
 const underWay = new Set();
+const later = [];  // calls that are not begun, because so many are
 
 /** On a thread of Node's pool, which may begin it late: a Handle that was given is not collected before the call has ended.
  *  `granted()` is the handle that the call has given, or 0, also before `then(failed, code, why)` is called. */
@@ -194,24 +196,34 @@ function begin(name, given, granted, then) {
   functions[name].async(...plain(name, given), call.why, (failed, code) => {
     given.length = 0;  // until here
     underWay.delete(call);
+    while (underWay.size < MOST && later.length > 0) later.shift()();
     then(failed, code, call.why);
   });
   underWay.add(call);
 }
 
-/** A promise of the same. */
+/** A promise of the same, of any number at once. */
 function callAside(name, ...given) {
   const there = FUNCTIONS[name].at(-1) === NEW ? given.pop() : null;
   const handle = Buffer.alloc(8);
   if (there) given.push(handle);
   const granted = () => Number(handle.readBigUInt64LE());
   return new Promise((resolve, reject) => {
-    begin(name, given, granted, (failed, code, why) => {
+    const ended = (failed, code, why) => {
       if (failed) return reject(failed);
       if (code !== 0) return reject(errorOf(code, why));
       if (there) there[0] = granted();
       resolve();
-    });
+    };
+    const go = () => {
+      try {
+        begin(name, given, granted, ended);
+      } catch (why) {
+        reject(why);
+      }
+    };
+    if (underWay.size < MOST) go();
+    else later.push(go);
   });
 }
 

@@ -124,7 +124,12 @@ class Lease extends Handle {
   async release() {
     this._disown();
     if (this.#losing) forget(this.#losing.tag);
-    await abi.callAside('release', this, null);
+    known.add(this._known);  // a thread that ends before the call has begun gives it back
+    try {
+      await abi.callAside('release', this, null);
+    } finally {
+      known.delete(this._known);
+    }
   }
 
   async [Symbol.asyncDispose]() {

@@ -281,6 +281,22 @@ test('a worker thread that ends gives back what it is being granted', {timeout: 
   while ((await holders()).some((count) => count > 0));  // a thread of the library may give back what it is granted now
 });
 
+test('many calls at once are all done, also by a worker thread that ends', {timeout: 60e3}, async () => {
+  const url = `sqlite:${folder}/many.db`;
+  const store = await holdfast.open(url);
+  const locks = Array.from({length: 300}, (_, i) => store.mutex(`m${i}`));
+  await Promise.all((await Promise.all(locks.map((lock) => lock.acquire()))).map((lease) => lease.release()));
+  const worker = new Worker(`const holdfast = require(${JSON.stringify(path.resolve(__dirname, '../../bindings/node'))});
+    (async () => {
+      const store = await holdfast.open(${JSON.stringify(url)});
+      const locks = Array.from({length: 300}, (_, i) => store.mutex('m' + i, {lease: 3600e3}));
+      for (const lease of await Promise.all(locks.map((lock) => lock.acquire()))) lease.release();
+      process.exit(0);
+    })();`, {eval: true});
+  assert.equal(await new Promise((resolve) => worker.on('exit', resolve)), 0);
+  for (const i of locks.keys()) assert.equal((await store.show(`m${i}`)).holders, 0, `m${i}`);
+});
+
 test('a worker thread that waits can be terminated', {timeout: 60e3}, async () => {
   const url = `sqlite:${folder}/terminated.db`;
   const store = await holdfast.open(url);
