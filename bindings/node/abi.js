@@ -110,10 +110,19 @@ for (const [name, takes] of Object.entries(FUNCTIONS)) {
   functions[name] = library.func(`holdfast_${name}`, 'int', [...takes, 'void *']);
 }
 
-const ERROR_SIZE = koffi.sizeof(types.error);
+/** For what is written while no JavaScript runs. */
+function room(struct) {
+  const there = Buffer.alloc(koffi.sizeof(types[struct]));
+  there.writeUInt32LE(there.length, 0);
+  return there;
+}
+
+const UNDER_WAY = -1;  // no call ends with this code
+const CODE_AT = koffi.offsetof(types.error, 'code');
+
 function newWhy() {
-  const why = Buffer.alloc(ERROR_SIZE);
-  why.writeUInt32LE(ERROR_SIZE, 0);
+  const why = room('error');
+  why.writeInt32LE(UNDER_WAY, CODE_AT);
   return why;
 }
 
@@ -176,20 +185,58 @@ function made(name, ...given) {
   return there[0];
 }
 
-/** On a thread of Node's pool, which may begin it late: a Handle that was given is not collected before the call has ended. */
-function callAside(name, ...given) {
-  const why = newWhy();
-  return new Promise((resolve, reject) => {
-    functions[name].async(...plain(name, given), why, (failed, code) => {
-      given.length = 0;  // until here
-      if (failed) reject(failed);
-      else if (code !== 0) reject(errorOf(code, why));
-      else resolve();
-    });
+const MOST = 128;  // koffi refuses more than 256
+const underWay = new Set();
+const later = [];  // calls that are not begun, because so many are
+
+/** On a thread of Node's pool, which may begin it late: a Handle that was given is not collected before the call has ended.
+ *  `granted()` is the handle that the call has given, or 0, also before `then(failed, code, why)` is called. */
+function begin(name, given, granted, then) {
+  const call = {why: newWhy(), granted};
+  functions[name].async(...plain(name, given), call.why, (failed, code) => {
+    given.length = 0;  // until here
+    underWay.delete(call);
+    while (underWay.size < MOST && later.length > 0) later.shift()();
+    then(failed, code, call.why);
   });
+  underWay.add(call);
+}
+
+/** A promise of the same, of any number at once. */
+function callAside(name, ...given) {
+  const there = FUNCTIONS[name].at(-1) === NEW ? given.pop() : null;
+  const handle = Buffer.alloc(8);
+  if (there) given.push(handle);
+  const granted = () => Number(handle.readBigUInt64LE());
+  return new Promise((resolve, reject) => {
+    const ended = (failed, code, why) => {
+      if (failed) return reject(failed);
+      if (code !== 0) return reject(errorOf(code, why));
+      if (there) there[0] = granted();
+      resolve();
+    };
+    const go = () => {
+      try {
+        begin(name, given, granted, ended);
+      } catch (why) {
+        reject(why);
+      }
+    };
+    if (underWay.size < MOST) go();
+    else later.push(go);
+  });
+}
+
+/** Waits for the calls under way, as a thread that ends does anyway, and closes what they give: nobody else will get it. */
+function endAll() {
+  const nobody = new Int32Array(new SharedArrayBuffer(4));
+  for (const {why, granted} of underWay) {
+    while (why.readInt32LE(CODE_AT) === UNDER_WAY) Atomics.wait(nobody, 0, 0, 1);
+    if (granted() !== 0) functions.close(granted(), null);
+  }
 }
 
 const closeAll = library.func('void holdfast_close_all()');
 const version = library.func('const char *holdfast_version()')();
 
-module.exports = {koffi, structs, types, sized, functions, call, made, callAside, errorOf, newWhy, closeAll, version};
+module.exports = {koffi, structs, types, sized, room, functions, call, made, begin, callAside, endAll, errorOf, closeAll, version};

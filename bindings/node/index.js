@@ -3,7 +3,7 @@
 const {isMainThread} = require('node:worker_threads');
 const abi = require('./abi.js');
 const {byCode, ...errors} = require('./errors.js');
-const {isEndless, expect, forget, outcome, aside} = require('./waits.js');
+const {isEndless, expect, forget, endWaits, outcome, aside} = require('./waits.js');
 
 Symbol.asyncDispose ??= Symbol('Symbol.asyncDispose');
 Symbol.dispose ??= Symbol('Symbol.dispose');
@@ -93,7 +93,7 @@ class Lease extends Handle {
   get signal() {
     if (!this.#losing) {
       const controller = new AbortController();
-      const told = expect((to, tag) => abi.call('lease_watch', this._known, to, tag));
+      const told = expect((to, tag) => abi.call('lease_watch', this._known, to, tag), false);
       told.event.then(() => controller.abort(new errors.Lost('the lock was lost', {leaseGone: true})), () => {});
       this.#losing = {controller, tag: told.tag};
     }
@@ -124,7 +124,12 @@ class Lease extends Handle {
   async release() {
     this._disown();
     if (this.#losing) forget(this.#losing.tag);
-    await abi.callAside('release', this, null);
+    known.add(this._known);  // a thread that ends before the call has begun gives it back
+    try {
+      await abi.callAside('release', this, null);
+    } finally {
+      known.delete(this._known);
+    }
   }
 
   async [Symbol.asyncDispose]() {
@@ -449,7 +454,11 @@ function redlock(nodes, name, options = {}) {
 const version = abi.version;
 
 // A program that ends with a lease in its hands gives it back. A worker thread that ends leaves those of the others alone.
-process.on('exit', isMainThread ? abi.closeAll : () => known.forEach((handle) => abi.functions.close(handle, null)));
+process.on('exit', isMainThread ? abi.closeAll : () => {
+  endWaits();
+  abi.endAll();
+  known.forEach((handle) => abi.functions.close(handle, null));
+});
 
 module.exports = {open, multiLock, redlock, Session, Lease, Lock, SharedMutex, Semaphore, Election, Leaders, MultiLock, Redlock,
                   Latch, Barrier, Condition, Limiter, version, ...require('./errors.js')};

@@ -12,7 +12,9 @@ const AGAIN_MS = 100;
 
 let queue = 0;  // while something is waited for
 let lastTag = 0;
-const waiting = new Map();  // tag -> {resolve, reject}
+const waiting = new Map();  // tag -> {resolve, reject, isCall}
+let calls = 0;  // of them
+let pause = null;  // a timer, between two times of listening
 
 function openQueue() {
   const there = [0];
@@ -20,55 +22,81 @@ function openQueue() {
   return there[0];
 }
 
+const grantedBy = (event) => event.kind === LEASE_LOST ? 0 : event.lease;
+
 function listen(on) {
-  const event = abi.sized('event');
-  const why = abi.newWhy();
-  abi.functions.queue_next.async(on, LISTEN_NS, event, why, (failed, code) => {
+  const there = abi.room('event');
+  const told = () => abi.koffi.decode(there, abi.types.event);
+  abi.begin('queue_next', [on, LISTEN_NS, there], () => grantedBy(told()), (failed, code, why) => {
     if (queue !== on && (failed || code !== 0)) return;  // it was closed: nobody waits any more
-    if (code === TIMED_OUT) return listen(on);
+    if (code === TIMED_OUT) return listenAgain(on);
     if (code === OVERLOADED) return setTimeout(() => { if (queue === on) listen(on); }, AGAIN_MS);  // the event is still there
     if (failed || code !== 0) return failAll(failed ?? abi.errorOf(code, why));
+    const event = told();
     const one = waiting.get(Number(event.tag));
     forget(Number(event.tag));
     if (!one) {
-      if (event.kind !== LEASE_LOST && event.lease) abi.functions.close(event.lease, null);
+      if (grantedBy(event)) abi.functions.close(event.lease, null);
     } else if (event.kind !== LEASE_LOST && event.code !== 0) {
       one.reject(abi.errorOf(event.code, why));
     } else {
       one.resolve(event);
     }
-    if (queue === on) listen(on);
+    if (queue === on) listenAgain(on);
   });
+}
+
+/** Where only losses are waited for, a pause that keeps nothing alive lets a program end that has nothing else to do. */
+function listenAgain(on) {
+  if (calls > 0) return listen(on);
+  pause = setTimeout(endPause, 0, on).unref();
+}
+
+function endPause(on) {
+  clearTimeout(pause);
+  pause = null;
+  listen(on);
 }
 
 function failAll(why) {
   const all = [...waiting.values()];
-  waiting.clear();
-  forget();
+  endWaits();
   for (const one of all) one.reject(why);
 }
 
 /** A call that is under way keeps the program from ending, so the queue goes when nothing is expected. */
 function forget(tag) {
+  if (waiting.get(tag)?.isCall) --calls;
   waiting.delete(tag);
   if (waiting.size > 0 || queue === 0) return;
+  clearTimeout(pause);
+  pause = null;
   const closed = queue;
   queue = 0;
   abi.functions.close(closed, null);
 }
 
-/** Calls `begin(queue, tag)`; the event that comes with the tag. */
-function expect(begin) {
+/** Nothing is expected any more. What is granted from now on is given back. */
+function endWaits() {
+  waiting.clear();
+  calls = 0;
+  forget();
+}
+
+/** Calls `begin(queue, tag)`; the event that comes with the tag: how a call has ended, or that a lease was lost. */
+function expect(begin, isCall) {
   const tag = ++lastTag;
   return {
     tag,
     event: new Promise((resolve, reject) => {
-      waiting.set(tag, {resolve, reject});
+      waiting.set(tag, {resolve, reject, isCall});
+      if (isCall) ++calls;
       try {
         const opened = queue === 0;
         if (opened) queue = openQueue();
         begin(queue, tag);
         if (opened) listen(queue);
+        else if (pause && isCall) endPause(queue);
       } catch (why) {
         forget(tag);
         reject(why);
@@ -79,11 +107,17 @@ function expect(begin) {
 
 const isEndless = (timeout) => timeout === undefined || timeout === null || timeout === Infinity;
 
+/** In ms. NaN stays, and is refused where it is passed on. */
+function limitOf(timeout) {
+  if (isEndless(timeout)) return Infinity;
+  const limit = Math.max(Number(timeout), 0);
+  return limit * 1e6 >= 2 ** 63 ? Infinity : limit;
+}
+
 function nanoseconds(timeout) {
-  if (isEndless(timeout)) return NO_LIMIT;
-  const length = Math.round(Math.max(Number(timeout), 0) * 1e6);
-  if (length >= 2 ** 63) return NO_LIMIT;
-  return Number.isNaN(length) ? length : BigInt(length);  // the one is refused where it is passed on
+  const limit = limitOf(timeout);
+  if (limit === Infinity) return NO_LIMIT;
+  return Number.isNaN(limit) ? limit : BigInt(Math.round(limit * 1e6));
 }
 
 /** Calls `wait` with the handle of a stop, which the signal requests; 0 without a signal. */
@@ -104,7 +138,7 @@ async function withStop(signal, wait) {
 /** A call that waits: `begin(how)` with a holdfast_wait. The signal of the options calls it off. */
 function outcome(begin, {timeout, signal} = {}) {
   return withStop(signal, (stop) => expect((to, tag) =>
-    begin(abi.sized('wait', {timeout_ns: nanoseconds(timeout), stop, queue: to, tag}))).event);
+    begin(abi.sized('wait', {timeout_ns: nanoseconds(timeout), stop, queue: to, tag})), true).event);
 }
 
 const THREADS = 2;  // of the pool's four, so that other calls find one
@@ -145,15 +179,17 @@ async function inTurn(ask, length, signal) {
 }
 
 /** For calls that have no form without a thread: `start(how)` gives a promise. They ask again and again, and have a thread of the
- *  pool only while they ask: for one try, or for the rest of the time when that is less than `trying` ms. Without a limit they give up
- *  when the store has been away for `patience` ms. `between` says how long to wait before the next time. */
+ *  pool only while they ask: for one try, or for the rest of the time when that is less than `trying` ms. While the store is away they
+ *  go on until the time is over; without a limit they give up after `patience` ms. `between` says how long to wait before the next
+ *  time. */
 function aside(start, {timeout, signal} = {}, {trying, patience, between}) {
-  const limit = timeout ?? Infinity;
+  const limit = limitOf(timeout);
   const until = performance.now() + limit;
   const left = () => Math.max(until - performance.now(), 0);
   return withStop(signal, async (stop) => {
     const ask = (length) => start(abi.sized('wait', {timeout_ns: nanoseconds(length), stop}));
-    if (limit <= 0) return inTurn(() => ask(0), Infinity, signal);
+    if (Number.isNaN(limit)) return ask(limit);
+    if (limit === 0) return inTurn(() => ask(0), Infinity, signal);
     for (let answered = performance.now();;) {
       try {
         return await inTurn(() => ask(left() > trying ? 0 : left() || 0.001), left(), signal);
@@ -162,10 +198,11 @@ function aside(start, {timeout, signal} = {}, {trying, patience, between}) {
         if (!away && !(why instanceof errors.Busy)) throw why;
         if (!away) answered = performance.now();
         else if (limit === Infinity && performance.now() - answered > patience) throw why;
+        await rest(Math.min(between(), left()), signal);
+        if (away && left() === 0) throw why;
       }
-      await rest(Math.min(between(), left()), signal);
     }
   });
 }
 
-module.exports = {isEndless, expect, forget, outcome, aside};
+module.exports = {isEndless, expect, forget, endWaits, outcome, aside};

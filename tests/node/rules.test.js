@@ -10,9 +10,10 @@ const {after, before, describe, test} = require('node:test');
 const {Worker} = require('node:worker_threads');
 const holdfast = require('../../bindings/node');
 const abi = require('../../bindings/node/abi.js');
+const {aside} = require('../../bindings/node/waits.js');
 
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'holdfast-node-'));
-let server = null;
+const servers = [];
 
 function answers(socket) {
   return new Promise((resolve) => {
@@ -22,20 +23,22 @@ function answers(socket) {
   });
 }
 
-async function redis() {
-  const socket = path.join(folder, 'redis.sock');
-  server = spawn('redis-server', ['--port', '0', '--unixsocket', socket, '--save', '', '--dir', folder], {stdio: 'ignore'});
-  while (!await answers(socket)) assert.equal(server.exitCode, null, 'redis-server ended at once');
-  return `redis+unix://${socket}`;
+async function redisServer() {
+  const socket = path.join(folder, `redis${servers.length}.sock`);
+  const process = spawn('redis-server', ['--port', '0', '--unixsocket', socket, '--save', '', '--dir', folder], {stdio: 'ignore'});
+  servers.push(process);
+  while (!await answers(socket)) assert.equal(process.exitCode, null, 'redis-server ended at once');
+  const end = () => new Promise((ended) => { process.on('exit', ended).kill('SIGKILL'); });
+  return {url: `redis+unix://${socket}`, end};
 }
 
 after(() => {
-  server?.kill('SIGKILL');
+  for (const server of servers) server.kill('SIGKILL');
   fs.rmSync(folder, {recursive: true, force: true});
 });
 
 let last = 0;
-const STORES = {memory: () => 'memory:node', sqlite: () => `sqlite:${folder}/locks.db`, redis};
+const STORES = {memory: () => 'memory:node', sqlite: () => `sqlite:${folder}/locks.db`, redis: async () => (await redisServer()).url};
 
 for (const [store, urlOf] of Object.entries(STORES)) {
   describe(store, () => {
@@ -217,6 +220,20 @@ test('waits for leaders leave threads of the pool to other calls', {timeout: 60e
   await leadership.release();
 });
 
+test('a wait that polls ends in time while the store is away', {timeout: 60e3}, async () => {
+  const away = async () => { throw new holdfast.Unavailable('away'); };
+  await assert.rejects(aside(away, {timeout: 20}, {trying: 1, patience: 0, between: () => 7}), holdfast.Unavailable);
+
+  const nodes = await Promise.all([0, 1, 2].map(redisServer));
+  const sessions = await Promise.all(nodes.map((node) => holdfast.open(node.url)));
+  const lock = holdfast.redlock(sessions, 'q'), seen = sessions[0].election('e').observe();
+  await lock.with(() => {});
+  await Promise.all([nodes[0].end(), nodes[1].end()]);
+  const over = (why) => why instanceof holdfast.Unavailable || why instanceof holdfast.TimedOut;
+  await assert.rejects(seen.next({timeout: 300}), over);
+  await assert.rejects(lock.acquire({timeout: 300}), over);
+});
+
 test('a worker thread that ends gives its leases back', {timeout: 60e3}, async () => {
   const url = `sqlite:${folder}/worker.db`;
   const code = `const holdfast = require(${JSON.stringify(path.resolve(__dirname, '../../bindings/node'))});
@@ -227,6 +244,57 @@ test('a worker thread that ends gives its leases back', {timeout: 60e3}, async (
   const worker = new Worker(code, {eval: true});
   assert.equal(await new Promise((resolve) => worker.on('exit', resolve)), 0);
   assert.equal((await (await holdfast.open(url)).show('m')).holders, 0);
+});
+
+test('a worker thread that ends gives back what it is being granted', {timeout: 60e3}, async () => {
+  const url = `sqlite:${folder}/granted.db`;
+  const store = await holdfast.open(url);
+  const work = (code, workerData) => {
+    const worker = new Worker(`const {workerData} = require('node:worker_threads');
+      const holdfast = require(${JSON.stringify(path.resolve(__dirname, '../../bindings/node'))});
+      (async () => {
+        const store = await holdfast.open(${JSON.stringify(url)});
+        const [m, n] = ['m', 'n'].map((name) => store.mutex(name, {lease: 3600e3}));
+        ${code}
+        process.exit(0);
+      })();`, {eval: true, workerData});
+    return new Promise((resolve) => worker.on('exit', resolve));
+  };
+  const holders = () => Promise.all(['m', 'n'].map(async (name) => (await store.show(name)).holders));
+  assert.equal(await work('m.acquire(); n.acquire();'), 0);
+  assert.deepEqual(await holders(), [0, 0], 'on a thread of the pool');
+
+  const held = await Promise.all(['m', 'n'].map((name) => store.mutex(name).acquire()));
+  const granted = new Int32Array(new SharedArrayBuffer(4));
+  let ended = false;
+  const exit = work('for (const one of [m, n]) one.acquire({timeout: 60e3}); Atomics.wait(workerData, 0, 0);', granted);
+  exit.then(() => { ended = true; });
+  for (const lease of held) {
+    const {name, fence} = lease;
+    while ((await store.show(name)).waiters === 0) assert.ok(!ended, 'it ended without waiting');
+    await lease.release();
+    while ((await store.show(name)).lastFence === fence) assert.ok(!ended, 'it ended without waiting');
+  }
+  Atomics.store(granted, 0, 1);
+  Atomics.notify(granted, 0);
+  assert.equal(await exit, 0);
+  while ((await holders()).some((count) => count > 0));  // a thread of the library may give back what it is granted now
+});
+
+test('many calls at once are all done, also by a worker thread that ends', {timeout: 60e3}, async () => {
+  const url = `sqlite:${folder}/many.db`;
+  const store = await holdfast.open(url);
+  const locks = Array.from({length: 300}, (_, i) => store.mutex(`m${i}`));
+  await Promise.all((await Promise.all(locks.map((lock) => lock.acquire()))).map((lease) => lease.release()));
+  const worker = new Worker(`const holdfast = require(${JSON.stringify(path.resolve(__dirname, '../../bindings/node'))});
+    (async () => {
+      const store = await holdfast.open(${JSON.stringify(url)});
+      const locks = Array.from({length: 300}, (_, i) => store.mutex('m' + i, {lease: 3600e3}));
+      for (const lease of await Promise.all(locks.map((lock) => lock.acquire()))) lease.release();
+      process.exit(0);
+    })();`, {eval: true});
+  assert.equal(await new Promise((resolve) => worker.on('exit', resolve)), 0);
+  for (const i of locks.keys()) assert.equal((await store.show(`m${i}`)).holders, 0, `m${i}`);
 });
 
 test('a worker thread that waits can be terminated', {timeout: 60e3}, async () => {
@@ -285,12 +353,36 @@ test('a program that ends with a lease gives it back, and ends by itself', async
     })();`;
   assert.match(execFileSync(process.execPath, ['-e', code], {encoding: 'utf8', timeout: 60e3}), /^\d+\n$/);
   assert.equal((await (await holdfast.open(url)).show('m')).holders, 0);
-  const quiet = code.replace('process.exit(0);', 'await lease.release();');
-  assert.match(execFileSync(process.execPath, ['-e', quiet], {encoding: 'utf8', timeout: 60e3}), /^\d+\n$/);
+  for (const end of ['await lease.release();', '']) {
+    const quiet = code.replace('process.exit(0);', end);
+    assert.match(execFileSync(process.execPath, ['-e', quiet], {encoding: 'utf8', timeout: 60e3}), /^\d+\n$/);
+    assert.equal((await (await holdfast.open(url)).show('m')).holders, 0);
+  }
+});
+
+test('who waits for a loss alone learns of it also later, and a wait that begins meanwhile is kept', () => {
+  const code = `const holdfast = require(${JSON.stringify(path.resolve(__dirname, '../../bindings/node'))});
+    (async () => {
+      const store = await holdfast.open('memory:node-late');
+      const lease = await store.mutex('m', {lease: 300, maxHold: 1500}).acquire();
+      const alive = setInterval(() => {}, 1e6);
+      await new Promise((lost) => lease.signal.addEventListener('abort', lost));
+      clearInterval(alive);
+
+      const held = await store.mutex('n').acquire();
+      held.signal.addEventListener('abort', () => {});
+      const timer = globalThis.setTimeout;
+      globalThis.setTimeout = (then, length, ...given) => {  // a pause of the package
+        globalThis.setTimeout = timer;
+        queueMicrotask(() => store.mutex('n').acquire({timeout: 20}).catch((why) => console.log(why.name)));
+        return timer(then, 1e6, ...given);
+      };
+    })();`;
+  assert.equal(execFileSync(process.execPath, ['-e', code], {encoding: 'utf8', timeout: 60e3}), 'TimedOut\n');
 });
 
 test('what does not fit is refused, and not cut', async () => {
-  const store = await holdfast.open('memory:cut');
+  const [store, other, third] = await Promise.all(['cut', 'cut-2', 'cut-3'].map((name) => holdfast.open(`memory:${name}`)));
   const semaphore = store.semaphore('s', 2), latch = store.latch('l', 2), limiter = store.limiter('r', [{tokens: 5}]);
   const large = 2 ** 32;
   const mutex = store.mutex('m');
@@ -308,6 +400,8 @@ test('what does not fit is refused, and not cut', async () => {
     () => store.mutex('m', {linger: NaN}),
     () => store.election('e', {priority: 2 ** 31}),
     () => mutex.acquire({timeout: NaN}),
+    () => store.election('e').observe().next({timeout: NaN}),
+    () => holdfast.redlock([store, other, third], 'q').acquire({timeout: NaN}),
   ]) {
     await assert.rejects(async () => what(), holdfast.InvalidArgument, String(what));
   }

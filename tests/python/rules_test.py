@@ -1,5 +1,6 @@
 """What the package promises, on each store."""
 import asyncio
+import gc
 import os
 import pathlib
 import signal
@@ -310,6 +311,48 @@ class Locks:
         asyncio.run(cancelled())
         self.assertIsNotNone(self.there.mutex("m").try_acquire(30))
 
+    def test_what_a_loop_waits_with_goes_with_it(self):
+        async def cancelled_at_the_end(kept):
+            kept.append(asyncio.create_task(self.there.mutex("m").acquire_async()))
+            await asyncio.sleep(0)
+
+        def left_behind():
+            loop = asyncio.new_event_loop()
+            task = loop.create_task(self.there.mutex("m").acquire_async())
+            task._log_destroy_pending = False
+            loop.run_until_complete(asyncio.sleep(0))
+            loop.close()
+
+        def queues():
+            gc.collect()
+            return sum(isinstance(one, _waits.Queue) for one in gc.get_objects())
+        with self.here.mutex("m"):
+            before = queues()
+            for end in (lambda: asyncio.run(cancelled_at_the_end([])), left_behind):
+                for _ in range(3):
+                    end()
+                self.assertEqual(queues(), before)
+            while self.here.show("m").waiters:  # until all are called off
+                pass
+
+    def test_a_lock_that_a_loop_is_granted_after_its_end_is_free(self):
+        held, loop = self.here.mutex("m").acquire(), asyncio.new_event_loop()
+        task = loop.create_task(self.there.mutex("m", options=holdfast.LockOptions(lease=3600)).acquire_async())
+        task._log_destroy_pending = False
+
+        async def wait():
+            while self.here.show("m").waiters == 0:
+                await asyncio.sleep(0)
+        loop.run_until_complete(wait())
+        first = self.here.show("m").last_fence
+        held.release()
+        while self.here.show("m").last_fence == first:
+            self.assertFalse(task.done())
+        loop.close()
+        del task, loop
+        gc.collect()
+        self.assertIsNotNone(self.here.mutex("m").try_acquire(30))
+
     def test_another_task_may_leave_the_block(self):
         async def hand_over():
             lock = self.here.mutex("m")
@@ -337,6 +380,49 @@ class Locks:
             with self.assertRaises(holdfast.Lost):
                 await lease.release_async()
         asyncio.run(lose())
+
+    def test_a_lease_is_watched_once_for_all_tasks_of_a_loop(self):
+        watches = []
+
+        def counted(*arguments, watch=_abi.functions.lease_watch):
+            watches.append(arguments)
+            return watch(*arguments)
+
+        async def job():
+            pass
+
+        async def wait_beside_jobs():
+            lease = await self.here.mutex("m", options=holdfast.LockOptions(lease=0.3)).acquire_async()
+            for _ in range(5):
+                lost = asyncio.create_task(lease.until_lost())
+                await asyncio.wait({lost, asyncio.create_task(job())}, return_when=asyncio.FIRST_COMPLETED)
+                self.assertTrue(lost.cancel())
+                await asyncio.wait({lost})
+            self.there.force_release("m")
+            await asyncio.wait_for(asyncio.gather(lease.until_lost(), lease.until_lost()), 30)
+            await lease.until_lost()
+            self.assertEqual(len(watches), 1)
+            lease.close()
+            with self.assertRaises(holdfast.NotOwner):
+                await lease.until_lost()
+            loop = _waits.Loop.running()
+            self.assertEqual((loop._losses, loop._waiting), ({}, {}))
+        with unittest.mock.patch.object(_abi.functions, "lease_watch", counted):
+            asyncio.run(wait_beside_jobs())
+
+    def test_a_task_that_waits_for_a_loss_is_kept_after_the_release(self):
+        async def wait_in_vain():
+            loop = _waits.Loop.running()
+            for give_up in (holdfast.Lease.release, holdfast.Lease.close):
+                lease = await self.here.mutex("m").acquire_async()
+                lost = asyncio.create_task(lease.until_lost())
+                await asyncio.sleep(0)
+                give_up(lease)
+                self.assertEqual((len(loop._losses), len(loop._waiting)), (0, 1))
+                lost.cancel()
+                await asyncio.wait({lost})
+                self.assertEqual(len(loop._waiting), 0)
+        asyncio.run(wait_in_vain())
 
     def test_asyncio_meets(self):
         async def meet():
@@ -446,6 +532,61 @@ class Errors(OnAStore):
                 self.here.mutex("m", options=options)
 
 
+class LeadersRules(OnAStore):
+    def test_a_cancelled_task_ends_its_thread_and_leaves_the_leader_that_was_found(self):
+        found, go_on, asks = threading.Event(), threading.Event(), _abi.functions.leaders_next
+
+        def ask(*arguments):
+            code = asks(*arguments)
+            found.set()
+            go_on.wait()
+            return code
+
+        async def cancel():
+            seen = self.there.election("e").observe()
+            waiting = asyncio.create_task(seen.next_async())
+            await asyncio.to_thread(found.wait)
+            try:
+                for _ in range(2):
+                    waiting.cancel()
+                    for _ in range(5):
+                        await asyncio.sleep(0)
+                    self.assertFalse(waiting.done(), "its thread still asks")
+            finally:
+                go_on.set()
+            with self.assertRaises(asyncio.CancelledError):
+                await waiting
+            return await seen.next_async(1), seen
+        with self.here.election("e") as leadership, unittest.mock.patch.object(_abi.functions, "leaders_next", ask):
+            leader, seen = asyncio.run(cancel())
+            self.assertEqual(leader.term, leadership.fence)
+            with self.assertRaises(holdfast.TimedOut):
+                seen.next(0.05)
+
+    def test_a_cancelled_task_calls_its_thread_off(self):
+        asked, ended, asks = threading.Event(), [], _abi.functions.leaders_next
+
+        def ask(*arguments):
+            asked.set()
+            ended.append(asks(*arguments))
+            return ended[-1]
+
+        async def cancel():
+            seen = self.here.election("e").observe()
+            waiting = asyncio.create_task(seen.next_async())
+            await asyncio.to_thread(asked.wait)
+            waiting.cancel()
+            with self.assertRaises(asyncio.CancelledError):
+                await waiting
+            self.assertEqual(ended, [holdfast.Cancelled.code])
+            with self.assertRaises(holdfast.TimedOut):
+                await seen.next_async(0.05)
+            with self.here.election("e") as leadership:
+                self.assertEqual((await seen.next_async()).term, leadership.fence)
+        with unittest.mock.patch.object(_abi.functions, "leaders_next", ask):
+            asyncio.run(cancel())
+
+
 class RedlockRules(OnAStore):
     def test_a_majority_holds_it(self):
         nodes = [holdfast.open(f"memory:python-node-{n}") for n in range(3)]
@@ -530,6 +671,18 @@ class Hanging(unittest.TestCase):
         asyncio.run(give_back())
         thread.join()
         self.assertEqual(ended, [None])
+
+    def test_a_lock_that_is_granted_after_its_loop_has_ended_is_free(self):
+        async def end_while_it_waits():
+            mutex = self.session.mutex("late", options=holdfast.LockOptions(lease=3600))
+            waiting = asyncio.create_task(mutex.acquire_async())
+            await asyncio.sleep(0)
+            self.assertFalse(waiting.done())
+        self.server.stop()
+        asyncio.run(end_while_it_waits())
+        gc.collect()
+        self.server.resume()
+        self.assertIsNotNone(holdfast.open(self.server.url).mutex("late").try_acquire(30))
 
     def test_a_wait_at_a_condition_that_need_not_block_waits_for_no_other_call(self):
         condition, lease = self.session.condition("c"), self.session.mutex("m").acquire()

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import ctypes
 import itertools
 import os
@@ -120,26 +121,63 @@ def wait_seeing_signals(start: Starts, timeout: float | None, stop: Stop | None,
     return event
 
 
+def in_own_thread(work: typing.Callable[[], None]) -> asyncio.Future[None]:
+    """For the running loop, whose pool may be waiting for something else."""
+    ended: concurrent.futures.Future[None] = concurrent.futures.Future()
+
+    def run() -> None:
+        try:
+            ended.set_result(work())
+        except BaseException as why:
+            ended.set_exception(why)
+    threading.Thread(target=run, name="holdfast-waits", daemon=True).start()
+    return asyncio.wrap_future(ended)
+
+
+async def until_ended(thread: asyncio.Future[None]) -> None:
+    """Also in a task that is cancelled again."""
+    while not thread.done():
+        try:
+            await asyncio.wait({thread})
+        except asyncio.CancelledError:
+            pass
+    thread.exception()  # nobody else asks how it ended
+
+
 def is_main_thread() -> bool:
     return threading.current_thread() is threading.main_thread()
 
 
+class _Loss:
+    """Of one lease, for all tasks of one loop that wait for it."""
+
+    def __init__(self, tag: int, told: asyncio.Future[_abi.Event]) -> None:
+        self.tag = tag
+        self.told = told
+        self.waiters = 0
+
+
 class Loop:
-    """What one event loop waits for in the library: one queue, whose descriptor the loop watches."""
-    _all: typing.ClassVar[weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Loop]] = weakref.WeakKeyDictionary()
+    """What one event loop waits for in the library: one queue, whose descriptor the loop watches. It goes with the loop, which alone
+    keeps it, as the reader of the descriptor."""
+    _all: typing.ClassVar[weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, weakref.ref[Loop]]] = weakref.WeakKeyDictionary()
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._queue = Queue()
         self._waiting: dict[int, asyncio.Future[_abi.Event]] = {}
+        self._losses: dict[int, _Loss] = {}
         self._tags = itertools.count(1)
         loop.add_reader(self._queue.fd, self._tell)
 
     @classmethod
     def running(cls) -> Loop:
         loop = asyncio.get_running_loop()
-        if loop not in cls._all:
-            cls._all[loop] = cls(loop)
-        return cls._all[loop]
+        known = cls._all.get(loop)
+        found = known() if known else None
+        if found is None:
+            found = cls(loop)
+            cls._all[loop] = weakref.ref(found)
+        return found
 
     @classmethod
     def forget_all(cls) -> None:
@@ -174,19 +212,39 @@ class Loop:
             raise
         try:
             return await future
-        except asyncio.CancelledError:
+        except BaseException:  # also GeneratorExit, of a task that its loop left behind
+            self._waiting.pop(tag, None)
             own.request()
             if future.done() and not future.cancelled() and not future.exception() and future.result().lease:
                 functions.close(future.result().lease, None)  # it was granted in that moment
             raise
 
     async def loss_of(self, lease: int) -> None:
-        tag, future = self._expected()
+        """The library watches a lease once for all that wait here, until the lease is given back: then call forget()."""
+        loss = self._losses.get(lease) or self._watch(lease)
+        loss.waiters += 1
         try:
-            call(functions.lease_watch, lease, self._queue._handle, tag)
-            await future
+            await asyncio.shield(loss.told)
         finally:
-            self._waiting.pop(tag, None)
+            loss.waiters -= 1
+            if not loss.waiters and self._losses.get(lease) is not loss:
+                self._waiting.pop(loss.tag, None)
+
+    def _watch(self, lease: int) -> _Loss:
+        loss = _Loss(*self._expected())
+        try:
+            call(functions.lease_watch, lease, self._queue._handle, loss.tag)
+        except BaseException:
+            del self._waiting[loss.tag]
+            raise
+        self._losses[lease] = loss
+        return loss
+
+    def forget(self, lease: int) -> None:
+        """Of a lease that was given back, by any thread. Those who wait for its loss go on, and this keeps them."""
+        loss = self._losses.pop(lease, None)
+        if loss and not loss.waiters:
+            self._waiting.pop(loss.tag, None)
 
 
 class Watcher:

@@ -6,6 +6,7 @@ import ctypes
 import enum
 import types
 import typing
+import weakref
 
 from . import _abi, _waits, errors
 from ._abi import call, functions
@@ -27,6 +28,7 @@ class Lease(_waits.Handle):
 
     def __init__(self, handle: int) -> None:
         self._watches: list[tuple[_waits.Watcher, int]] = []
+        self._loops: weakref.WeakSet[_waits.Loop] | None = None  # where tasks wait for its loss
         super().__init__(handle)
         self._known = handle  # also when it was released: the library says so
 
@@ -121,6 +123,9 @@ class Lease(_waits.Handle):
         while self._watches:
             watcher, tag = self._watches.pop()
             watcher.forget(tag)
+        loops, self._loops = self._loops, None
+        for loop in loops or ():
+            loop.forget(self._known)
 
     def on_loss(self, callback: typing.Callable[[], None]) -> None:
         """Calls back, once, on a thread of this module, when it is lost: before another can get the lock."""
@@ -129,7 +134,11 @@ class Lease(_waits.Handle):
 
     async def until_lost(self) -> None:
         """For an event loop. Does not return after a release: cancel it."""
-        await _waits.Loop.running().loss_of(self._known)
+        loop = _waits.Loop.running()
+        if self._loops is None:
+            self._loops = weakref.WeakSet()
+        self._loops.add(loop)
+        await loop.loss_of(self._known)
 
     def __enter__(self) -> Lease:
         return self

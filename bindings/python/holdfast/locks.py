@@ -217,21 +217,34 @@ def _leader(found: _abi.LeaderText) -> Leader:
 class Leaders(_waits.Handle):
     """Leaders, one after the other. One thread at a time asks."""
 
+    def __init__(self, handle: int) -> None:
+        super().__init__(handle)
+        self._found: list[Leader] = []  # for the task that asked, or after it for the next call
+
     def next(self, timeout: float | None = None, stop: _waits.Stop | None = None) -> Leader:
         """The next after the one that was given last. Raises TimedOut, Cancelled. Asks about twice a second."""
+        return self._found.pop() if self._found else self._ask(timeout, stop)
+
+    def _ask(self, timeout: float | None, stop: _waits.Stop | None) -> Leader:
         found = _abi.LeaderText()
         how = _waits.blocking(timeout, stop)
         call(functions.leaders_next, self._handle, ctypes.byref(how) if how else None, ctypes.byref(found))
         return _leader(found)
 
     async def next_async(self, timeout: float | None = None) -> Leader:
-        """next() in a thread of its own."""
-        stop = _waits.Stop()
-        try:
-            return await asyncio.to_thread(self.next, timeout, stop)
-        except asyncio.CancelledError:
-            stop.request()
-            raise
+        """next() in a thread of its own. A task that is cancelled ends after the thread, which may wait for one answer of the store. A
+        leader that was found meanwhile is the next call's."""
+        while not self._found:
+            stop = _waits.Stop()
+            asking = _waits.in_own_thread(lambda: self._found.append(self._ask(timeout, stop)))
+            try:
+                await asyncio.shield(asking)
+            except BaseException as why:
+                stop.request()
+                if isinstance(why, asyncio.CancelledError):
+                    await _waits.until_ended(asking)
+                raise
+        return self._found.pop()
 
 
 class Election(Lock):
