@@ -55,7 +55,11 @@ function listenAgain(on) {
 function endPause(on) {
   clearTimeout(pause);
   pause = null;
-  listen(on);
+  try {
+    listen(on);
+  } catch (why) {
+    failAll(why);  // nobody would tell them
+  }
 }
 
 function failAll(why) {

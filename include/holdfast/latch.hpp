@@ -64,10 +64,12 @@ class latch {
     wait();
   }
 
-  /// How much is left to count; the full count if the latch has not been used. One round trip.
+  /// How much is left to count; the full count if the latch has not been used. errc::kind_mismatch
+  /// if the name is in use as something else. One round trip; on etcd and ZooKeeper two if there is
+  /// no latch.
   std::uint32_t remaining() const;
-  /// Removes the latch, even if there are waiters; they start over with a new latch. One round
-  /// trip.
+  /// Removes the latch, even if there are waiters; they start over with a new latch. Errors and
+  /// cost as of remaining().
   void remove();
   const std::string& name() const noexcept;
 
@@ -81,7 +83,7 @@ class latch {
   std::unique_ptr<state> state_;
 };
 
-/// remaining() and remove() without a thread (async.hpp). One round trip each.
+/// remaining() and remove() without a thread (async.hpp).
 pending<std::uint32_t> async_remaining(const latch& l);
 pending<done> async_remove(latch& l);
 

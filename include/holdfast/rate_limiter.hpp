@@ -33,7 +33,10 @@ struct rate_rule {
 /// A part of what a request is about: {"client", "acme"}, {"address", "10.1.2.3"}.
 struct rate_part {
   std::string_view part;
-  std::string_view value;  ///< at most 255 bytes of UTF-8 without control characters
+  /// At most 255 bytes of UTF-8 without control characters. The name of a rule and the values by
+  /// which it counts have at most 4,096 bytes together (`:` and `%` count as three, and one is
+  /// between two).
+  std::string_view value;
 };
 using rate_key = std::vector<rate_part>;
 

@@ -231,6 +231,7 @@ result<countdown_reply> contender_latch::wait(std::string_view name, const count
     p.waits_for = {std::string(the_record)};
   });
   reply = change(name, c, interest::is_called);
+  if (!reply) entries_.forget_watched(name, c.owner);  // perhaps nobody calls
   const bool opened = reply && reply->outcome != countdown_outcome::closed;
   if (opened) (void)leave(name, c.owner);
   return reply;

@@ -21,8 +21,8 @@ shared_watches::alarm shared_watches::beginning::alarm() {
   return [&of = of_, at = key(name_, what_)]() noexcept { of.changed(key_view(at)); };
 }
 
-// Those who joined before the store had begun may have read what was there before a change that
-// the watch came too late for: they look again. So do they if there is no watch.
+// An owner that joined before the store had begun looks again: between its read and the watch
+// there may have been a change. So it does if there is no watch.
 void shared_watches::begun(std::string_view name, std::string_view what,
                            const store::owner_id& owner, std::uint64_t number,
                            bool is_watched) noexcept {

@@ -14,9 +14,9 @@
 namespace holdfast::family {
 
 /// What this session watches at the store: each thing once, for however many of its owners want to
-/// be told of the next change. A watch cannot be taken back from the store, so one for each wait
-/// would stay behind with every waiter that gave up; of these there are at most as many as there
-/// are things. Thread-safe.
+/// be told of the next change. The port has no call to take a watch back, so one for each wait
+/// would stay behind when a waiter gives up. Of these there are at most as many as things.
+/// Thread-safe.
 class shared_watches {
  public:
   using alarm = store::contender_store::alarm;

@@ -98,10 +98,11 @@ result<std::string> bucket_of(const rate_rule& rule, const rate_key& key) {
     append_escaped(id, found->value);
   }
   if (id.size() > store::max_bucket_id) {
-    return refuse("the values of the key by which the rule '" + rule.name + "' counts have " +
-                  std::to_string(id.size()) + " bytes together, and at most " +
-                  std::to_string(store::max_bucket_id) +
-                  " are possible: use shorter ones, or a hash");
+    return refuse(
+        "the rule '" + rule.name +
+        "' and the values by which it counts, with ':' and '%' written as three bytes, have " +
+        std::to_string(id.size()) + " bytes together, and at most " +
+        std::to_string(store::max_bucket_id) + " are possible: use shorter ones, or a hash");
   }
   return id;
 }

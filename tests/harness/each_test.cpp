@@ -18,7 +18,7 @@ namespace harness {
 
 namespace {
 
-// Read by the handlers of signals; written while none can come.
+// Read by the handlers of signals; written between two tests.
 std::string over_the_bound_message, died_message;
 
 void say(const std::string& message) {

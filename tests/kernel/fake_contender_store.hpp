@@ -26,10 +26,11 @@ class fake_contender_store final : public holdfast::store::contender_store {
   bool lose_replaced = false;  ///< the same of the next replace()
   bool repeat_requests =
       false;  ///< each enter() is sent twice, and one of them is still on its way
-  std::atomic<int> fail_leaves{0};     ///< so many are not carried out
-  std::function<void()> on_enter{};    ///< before the next one comes in
-  std::function<void()> on_confirm{};  ///< while the store is asked
-  std::function<void()> on_replace{};  ///< before a record is replaced
+  std::atomic<int> fail_leaves{0};           ///< so many are not carried out
+  std::atomic<int> fail_watched_records{0};  ///< so many that are to be watched are not answered
+  std::function<void()> on_enter{};          ///< before the next one comes in
+  std::function<void()> on_confirm{};        ///< while the store is asked
+  std::function<void()> on_replace{};        ///< before a record is replaced
   std::atomic<int> entered_count{0};
   std::atomic<int> listed{0};
   std::atomic<int> left{0};
@@ -148,6 +149,9 @@ class fake_contender_store final : public holdfast::store::contender_store {
     const std::lock_guard guard{mutex_};
     record_waits += waits ? 1 : 0;
     record_watches += on_change ? 1 : 0;
+    if (on_change && fail_watched_records > 0 && fail_watched_records-- > 0) {
+      return holdfast::failure{holdfast::errc::unavailable, "not now"};
+    }
     return records_[std::string(name)];
   }
   result<std::optional<std::int64_t>> replace(std::string_view name, std::string_view text,

@@ -161,5 +161,18 @@ TEST_F(watches_of_a_line, of_a_latch_grow_no_more_than_others) {
   EXPECT_EQ(port_.record_watches, 1);
 }
 
+TEST_F(watches_of_a_line, of_a_latch_that_was_not_answered_is_asked_for_again) {
+  countdown_command c;
+  c.verb = countdown_verb::wait;
+  c.owner = {0, 1};
+  c.count = 1;
+  c.keep_us = 60 * second;
+  c.queue_lease_us = 4 * second;
+  port_.fail_watched_records = 1;
+  EXPECT_FALSE(family_->countdown("l", c));
+  EXPECT_EQ(family_->countdown("l", c).value().outcome, countdown_outcome::closed);
+  EXPECT_EQ(port_.record_watches, 2) << "and not believed to be watched";
+}
+
 }  // namespace
 }  // namespace kernel_test

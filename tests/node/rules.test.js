@@ -220,7 +220,7 @@ test('waits for leaders leave threads of the pool to other calls', {timeout: 60e
   await leadership.release();
 });
 
-test('a wait that polls ends in time while the store is away', {timeout: 60e3}, async () => {
+test('a wait that polls ends while the store is away', {timeout: 60e3}, async () => {
   const away = async () => { throw new holdfast.Unavailable('away'); };
   await assert.rejects(aside(away, {timeout: 20}, {trying: 1, patience: 0, between: () => 7}), holdfast.Unavailable);
 
@@ -360,7 +360,7 @@ test('a program that ends with a lease gives it back, and ends by itself', async
   }
 });
 
-test('who waits for a loss alone learns of it also later, and a wait that begins meanwhile is kept', () => {
+test('a program that waits only for a loss learns of it also later, and a wait that begins meanwhile is kept', () => {
   const code = `const holdfast = require(${JSON.stringify(path.resolve(__dirname, '../../bindings/node'))});
     (async () => {
       const store = await holdfast.open('memory:node-late');

@@ -166,6 +166,7 @@ class Loop:
         self._queue = Queue()
         self._waiting: dict[int, asyncio.Future[_abi.Event]] = {}
         self._losses: dict[int, _Loss] = {}
+        self._losing = threading.Lock()  # a lease is given back by any thread
         self._tags = itertools.count(1)
         loop.add_reader(self._queue.fd, self._tell)
 
@@ -221,14 +222,16 @@ class Loop:
 
     async def loss_of(self, lease: int) -> None:
         """The library watches a lease once for all that wait here, until the lease is given back: then call forget()."""
-        loss = self._losses.get(lease) or self._watch(lease)
-        loss.waiters += 1
+        with self._losing:
+            loss = self._losses.get(lease) or self._watch(lease)
+            loss.waiters += 1
         try:
             await asyncio.shield(loss.told)
         finally:
-            loss.waiters -= 1
-            if not loss.waiters and self._losses.get(lease) is not loss:
-                self._waiting.pop(loss.tag, None)
+            with self._losing:
+                loss.waiters -= 1
+                if not loss.waiters and self._losses.get(lease) is not loss:
+                    self._waiting.pop(loss.tag, None)
 
     def _watch(self, lease: int) -> _Loss:
         loss = _Loss(*self._expected())
@@ -242,9 +245,10 @@ class Loop:
 
     def forget(self, lease: int) -> None:
         """Of a lease that was given back, by any thread. Those who wait for its loss go on, and this keeps them."""
-        loss = self._losses.pop(lease, None)
-        if loss and not loss.waiters:
-            self._waiting.pop(loss.tag, None)
+        with self._losing:
+            loss = self._losses.pop(lease, None)
+            if loss and not loss.waiters:
+                self._waiting.pop(loss.tag, None)
 
 
 class Watcher:

@@ -135,9 +135,10 @@ class Lease(_waits.Handle):
     async def until_lost(self) -> None:
         """For an event loop. Does not return after a release: cancel it."""
         loop = _waits.Loop.running()
-        if self._loops is None:
-            self._loops = weakref.WeakSet()
-        self._loops.add(loop)
+        loops = self._loops  # another thread may release it meanwhile
+        if loops is None:
+            loops = self._loops = weakref.WeakSet()
+        loops.add(loop)
         await loop.loss_of(self._known)
 
     def __enter__(self) -> Lease:

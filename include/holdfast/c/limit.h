@@ -24,7 +24,7 @@ typedef struct holdfast_rule {
 /// A part of what a request is about: {"client", "acme"}.
 typedef struct holdfast_part {
   const char* part;
-  const char* value;
+  const char* value;  ///< as rate_part::value in holdfast/rate_limiter.hpp
 } holdfast_part;
 
 /// The decision of a limiter. A refusal is not an error.

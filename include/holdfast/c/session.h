@@ -11,8 +11,8 @@ typedef struct holdfast_session holdfast_session;
 
 typedef struct holdfast_session_options {
   uint32_t size;           ///< sizeof(holdfast_session_options)
-  uint8_t lock_order;      ///< 0. Both look at locks that belong to a thread, and no lock of …
-  uint8_t find_deadlocks;  ///< 0. … this interface does: 1 is HOLDFAST_UNSUPPORTED
+  uint8_t lock_order;      ///< 0; else HOLDFAST_UNSUPPORTED: no lock here belongs to a thread
+  uint8_t find_deadlocks;  ///< 0; else HOLDFAST_UNSUPPORTED, as with lock_order
   uint8_t unused[2];
   int64_t lease_ms;          ///< how long a lock outlives a crash. 0: 30,000
   int64_t store_timeout_ms;  ///< how long open and calls without a limit retry. 0: 10,000

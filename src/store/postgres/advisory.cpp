@@ -27,8 +27,8 @@ struct texts {
   const std::string raise = "select case when " + call("pg_try_advisory_lock") +
                             " then case when " + call("pg_advisory_unlock_shared") + " then " +
                             server_clock + " end end";
-  // The holder of all of it gets the first half at once, before everybody who waits for it. (A try
-  // does not: it fails where a writer waits.) Others wait until the second half is done.
+  // The server gives the holder of all of it the first half at once, before all waiters. (It refuses
+  // a mere try while a writer waits.) Others wait until the second half is done.
   const std::string lower = "select case when " + call("pg_advisory_lock_shared") +
                             " is not null then case when " + call("pg_advisory_unlock") + " then " +
                             server_clock + " end end";

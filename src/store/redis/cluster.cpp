@@ -160,7 +160,7 @@ void cluster::send(std::span<routed_part> together, round& r) {
   }
 }
 
-// Where it goes on elsewhere, it may still have been carried out by one who was asked before.
+// Where it goes on elsewhere, it may still have been carried out by a node that was asked before.
 void cluster::judge(routed_part& e, reply got, round& r) {
   e.repeated = e.repeated || got.repeated;
   const std::string& text = got.value.text;

@@ -471,6 +471,7 @@ if verb == 'acquire' or verb == 'notify' then
     reply[1] = r.kind ~= asked_kind and KIND_MISMATCH or CAPACITY_MISMATCH
     reply[8], reply[9] = r.kind, r.capacity
     r.save()
+    if r.told then reply[#reply + 1] = r.told end
     return reply
   end
   barrier, condition = r.kind == 'barrier', r.kind == 'condition_variable'

@@ -233,7 +233,8 @@ result<permits_reply> session_lock_service::resize(std::string_view name,
   if (mine == session_lock_table_.all().end() || !mine->held)
     return reply_with(permits_outcome::absent);
   const auto changed = session_lock_table_.change(*mine, c.weight);
-  if (!changed) return reply_with(permits_outcome::absent);  // with its connection
+  // What failed has closed the connection.
+  if (!changed) return reply_with(permits_outcome::absent);
   if (!*changed) return reply_with(permits_outcome::busy);
   return holds(*mine, c.lease_us);
 }

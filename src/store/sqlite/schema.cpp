@@ -73,19 +73,22 @@ WHERE CASE WHEN json_valid(record) THEN json_extract(record, '$[1]') END = 'latc
 
 // After a boot: names lose their holders and waiters and keep their last fence; latches keep their
 // count and, by the wall clock, the time they have left (at most 31 days, in case that clock is
-// off); limiters keep what was used, and have back what came back meanwhile. ?1 is the shift from
+// off); limiters keep what was used, and have back what came back meanwhile (one whose buckets are none is
+// left as it is). ?1 is the shift from
 // the old boot's time to the new one's, ?2 the new one's now; what is longer than ?3 is not ours.
 constexpr const char* strike_out_the_dead = R"sql(
 UPDATE holdfast_locks SET record = CASE json_extract(record, '$[1]')
   WHEN 'latch' THEN json_set(record,
     '$[4]', max(?2, min(?2 + 2678400000000, json_extract(record, '$[4]') + ?1)),
     '$[5]', json('[]'), '$[6]', json('[]'))
-  WHEN 'rate_limiter' THEN json_set(record,
-    '$[6]', (SELECT json_group_array(json(json_replace(value,
-      '$[7]', min(?2, json_extract(value, '$[7]') + ?1),
-      '$[8]', max(1, min(?2 + 2678400000000, json_extract(value, '$[8]') + ?1)))))
-      FROM json_each(record, '$[6]')),
-    '$[7]', json('[]'))
+  WHEN 'rate_limiter' THEN CASE
+    WHEN EXISTS (SELECT 1 FROM json_each(record, '$[6]') WHERE type <> 'array') THEN record
+    ELSE json_set(record,
+      '$[6]', (SELECT json_group_array(json(json_replace(value,
+        '$[7]', min(?2, json_extract(value, '$[7]') + ?1),
+        '$[8]', max(1, min(?2 + 2678400000000, json_extract(value, '$[8]') + ?1)))))
+        FROM json_each(record, '$[6]')),
+      '$[7]', json('[]')) END
   ELSE json_set(record, '$[2]', 0, '$[4]', json('[]'), '$[5]', json('[]')) END
 WHERE CASE WHEN length(record) <= ?3 AND json_valid(record)
            THEN json_extract(record, '$[0]') END = 1

@@ -269,7 +269,9 @@ std::vector<status> lock_file::transact(std::span<const state_store::step> steps
   const auto turn = door_->enter(options_.busy_timeout / 2);
   if (auto there = check_still_there(); !there) return std::vector<status>(steps.size(), there);
   auto outcomes = step_all(steps);
-  sweep_if_many();
+  if (std::any_of(outcomes.begin(), outcomes.end(), [](const status& s) { return s.ok(); })) {
+    sweep_if_many();
+  }
   return outcomes;
 }
 
@@ -279,7 +281,7 @@ status lock_file::transact_together(std::span<const state_store::step> steps,
   const auto turn = door_->enter(options_.busy_timeout / 2);
   if (auto there = check_still_there(); !there) return there;
   auto outcome = step_together(steps, after);
-  sweep_if_many();
+  if (outcome) sweep_if_many();
   return outcome;
 }
 

@@ -129,10 +129,13 @@ result<contender_store::versioned> zookeeper_store::record(std::string_view name
                         token);
   });
   if (!answers) return answers.error();
-  const int watched = answers->back().rc;
-  if (watch != nullptr && watched != ZOK && watched != ZNONODE) present()->unwatch(watch);
-  if (!leader_answered(answers->front().rc)) return wrong(answers->front().rc);
   const answer& a = (*answers)[1];
+  const auto there_or_not = [](int rc) { return rc == ZOK || rc == ZNONODE; };
+  const bool answered = leader_answered(answers->front().rc) && there_or_not(a.rc) &&
+                        there_or_not(answers->back().rc);
+  if (watch != nullptr && !answered) present()->unwatch(watch);
+  if (!leader_answered(answers->front().rc)) return wrong(answers->front().rc);
+  if (!there_or_not(answers->back().rc)) return wrong(answers->back().rc);
   if (a.rc == ZNONODE) return versioned{};
   if (a.rc != ZOK) return wrong(a.rc);
   return versioned{a.text, a.stat.version};

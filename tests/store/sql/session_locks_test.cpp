@@ -196,7 +196,7 @@ TEST_F(lock_sessions, a_change_of_mode_that_fails_half_way_leaves_nothing_locked
   server_.changes_fail = true;
   auto upgrade = about(permits_verb::resize, 1);
   upgrade.weight = 5;
-  EXPECT_FALSE(mine_->permits("m", upgrade));
+  EXPECT_EQ(outcome(*mine_, "m", upgrade), permits_outcome::absent) << "lost, with its connection";
   EXPECT_EQ(outcome(*mine_, "m", about(permits_verb::renew, 1)), permits_outcome::absent);
   EXPECT_EQ(acquire(*other_, "m", 2), permits_outcome::granted);
 }

@@ -159,7 +159,7 @@ TEST_F(tables, a_reboot_with_a_wrong_clock_keeps_latches_for_a_month_at_most) {
 // The buckets are on the clock of the boot before, as the latches are.
 TEST_F(tables, a_reboot_keeps_what_a_limiter_gave_and_gives_back_what_has_come_back_since) {
   const long before = now_us() + 900'000'000;
-  const std::string used_at = ",1,1,1,1,60000000,60000000," + std::to_string(before);
+  const std::string used_at = ",1,1,1,1,3600000000,3600000000," + std::to_string(before);
   put("limit", "[1,\"rate_limiter\",2,0,[],[],[[\"a%3A\"" + used_at + "],[\"b\"" + used_at + "," +
                    std::to_string(before + 200'000'000) + "]],[[\"" + owner + "\",5]]]");
   pretend_reboot(1000);
@@ -202,8 +202,13 @@ TEST_F(tables, what_only_several_at_once_have_used_leaves_no_rows_either) {
 TEST_F(tables, a_reboot_leaves_what_is_not_ours_as_it_is) {
   put("theirs", "their note");
   put("newer", "[2,\"mutex\",1]");
+  const char* const damaged[] = {"[1,\"rate_limiter\",1,0,[],[],[\"x\"],[]]",
+                                 "[1,\"rate_limiter\",1,0,[],[],\"x\",[]]",
+                                 "[1,\"rate_limiter\",1,0,[],[],[{\"k\":\"x\"}],[]]"};
+  for (const char* const record : damaged) put(record, record);
   pretend_reboot(1000);
   const session store = open(path());
+  for (const char* const record : damaged) EXPECT_EQ(record_of(*store, record), record);
   EXPECT_EQ(record_of(*store, "theirs"), "their note");
   EXPECT_EQ(record_of(*store, "newer"), "[2,\"mutex\",1]");
 }
