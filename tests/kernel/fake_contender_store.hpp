@@ -34,6 +34,7 @@ class fake_contender_store final : public holdfast::store::contender_store {
   std::atomic<int> entered_count{0};
   std::atomic<int> listed{0};
   std::atomic<int> left{0};
+  std::atomic<int> record_reads{0};
   std::atomic<int> record_waits{0};    ///< so often a record was asked for by who waits …
   std::atomic<int> record_watches{0};  ///< … and a change of it was to be told
   std::chrono::nanoseconds safe_for{std::chrono::hours{1}};
@@ -147,6 +148,7 @@ class fake_contender_store final : public holdfast::store::contender_store {
   }
   result<versioned> record(std::string_view name, bool waits, alarm on_change) override {
     const std::lock_guard guard{mutex_};
+    ++record_reads;
     record_waits += waits ? 1 : 0;
     record_watches += on_change ? 1 : 0;
     if (on_change && fail_watched_records > 0 && fail_watched_records-- > 0) {
