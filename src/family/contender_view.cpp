@@ -1,6 +1,7 @@
 #include "family/contender_view.hpp"
 
 #include <algorithm>
+#include <holdfast/store/foreign_note.hpp>
 
 #include "family/contenders.hpp"
 
@@ -56,7 +57,7 @@ void add(permits_record& found, const view& v, std::size_t i, std::int64_t now_a
   const auto& p = *v.says[i];
   // Another program's place says neither when it ends nor whose it is.
   const std::int64_t ends = p.lease_us == 0 ? 0 : now_at + p.lease_us;
-  const std::string note = c.owner ? p.note : "- 0 - " + p.note;
+  const std::string note = c.owner ? p.note : store::foreign_note(p.note);
   if (add_to_holder(found, c, p)) return;
   if (v.holds(i)) {
     found.holders.push_back({c.owner, c.weight, p.fence, ends, p.since_wall_at, p.peer, note});

@@ -98,7 +98,7 @@ class writer {
 // -------------------------------------------------------------------------------------
 
 /// Names, sessions and notes are shorter by far. What is longer was written by somebody else, and
-/// is not copied about for each who looks at it.
+/// is not copied for each look at it.
 constexpr std::size_t most_word_bytes = store::max_bucket_id;
 
 /// A cursor over the text. After the first thing that is not as expected it stays bad.

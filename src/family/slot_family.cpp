@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <holdfast/store/foreign_note.hpp>
 
 #include "family/own_slots.hpp"
 #include "family/turns_of_others.hpp"
@@ -442,7 +443,7 @@ class slot_family final : public store::session_store {
     if (of <= known) return;
     store::holder others;
     others.weight = static_cast<std::uint32_t>(of - known);
-    others.note = "- 0 - other programs";
+    others.note = store::foreign_note("other programs");
     found.holders.push_back(std::move(others));
   }
 

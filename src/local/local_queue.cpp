@@ -87,7 +87,7 @@ local_queue::entry local_queue::look(contender& who, boot_time deadline,
   return entry_of(who.in_local_queue_, stop.stop_requested());
 }
 
-// One who was chosen waits for what comes of it, whatever happens.
+// A chosen waiter waits for the result, whatever happens.
 bool local_queue::still_waits(std::unique_lock<std::mutex>& lock, contender& who,
                               boot_time deadline, const std::stop_token& stop,
                               std::shared_ptr<transferable>& left_behind) {

@@ -43,7 +43,7 @@ class transferable {
   ~transferable() = default;
 };
 
-/// One who wants in, as the local queue sees it.
+/// A waiter, as the local queue sees it.
 class contender {
  public:
   /// Without a waker it is a thread's, which sleeps.

@@ -90,7 +90,8 @@ std::optional<store::notification> dispatcher::registration::wait(boot_time unti
   return first;
 }
 
-// What has come is read also if there is news already: else who is always busy never learns it.
+// What has come is read also if there is news already: else a thread that is always busy never
+// learns of it.
 std::vector<store::notification> dispatcher::registration::collect(boot_time until) {
   constexpr std::size_t at_once = 64;
   std::unique_lock lock{room_.mutex_};

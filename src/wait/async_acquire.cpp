@@ -25,7 +25,7 @@ operation::next pending_acquire::on_entry(local_queue::entry in) {
       return won_in_local_queue(std::move(mine));
     }
   }
-  // One who is chosen waits for what comes of it, also after the deadline.
+  // A chosen waiter waits for the result, also after the deadline.
   if (in == local_queue::entry::waiting) {
     return retry_after(session_.now() < time_.deadline() ? time_.deadline() : forever);
   }

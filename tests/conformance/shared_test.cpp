@@ -186,6 +186,24 @@ class upgrading_among_waiters : public sharing {
     EXPECT_NO_THROW(held.check());
   }
 
+  enum class reader_comes { before_the_upgrade, after_it };
+  void upgrade_while_a_writer_gives_up(reader_comes when) {
+    lease held = lock_.acquire_shared();
+    std::stop_source stop;
+    auto writer = waiting_writer(stop.get_token());
+    std::jthread reader;
+    if (when == reader_comes::before_the_upgrade) reader = waiting_reader();
+    somebody_writes_ = lock_.try_upgrade(held);
+    if (when == reader_comes::after_it) reader = waiting_reader();
+    stop.request_stop();
+    writer.join();
+    if (somebody_writes_) expect_alone(held);
+    somebody_writes_ = false;
+    EXPECT_FALSE(held.release());
+    reader.join();
+    until_free();
+  }
+
   shared_mutex third_{another(), name_, {of_row(), {}}};
   std::atomic<bool> somebody_writes_{false};
 };
@@ -194,33 +212,11 @@ INSTANTIATE_TEST_SUITE_P(stores, upgrading_among_waiters,
                          testing::ValuesIn(cells({"shared_mutex"})), cell_name);
 
 TEST_P(upgrading_among_waiters, whoever_wrote_stays_alone_when_those_between_give_up) {
-  lease held = lock_.acquire_shared();
-  std::stop_source stop;
-  auto writer = waiting_writer(stop.get_token());
-  auto reader = waiting_reader();
-  somebody_writes_ = lock_.try_upgrade(held);
-  stop.request_stop();
-  writer.join();
-  if (somebody_writes_) expect_alone(held);
-  somebody_writes_ = false;
-  EXPECT_FALSE(held.release());
-  reader.join();
-  until_free();
+  upgrade_while_a_writer_gives_up(reader_comes::before_the_upgrade);
 }
 
 TEST_P(upgrading_among_waiters, whoever_comes_after_the_upgrade_waits_although_others_give_up) {
-  lease held = lock_.acquire_shared();
-  std::stop_source stop;
-  auto writer = waiting_writer(stop.get_token());
-  somebody_writes_ = lock_.try_upgrade(held);
-  auto reader = waiting_reader();
-  stop.request_stop();
-  writer.join();
-  if (somebody_writes_) expect_alone(held);
-  somebody_writes_ = false;
-  EXPECT_FALSE(held.release());
-  reader.join();
-  until_free();
+  upgrade_while_a_writer_gives_up(reader_comes::after_it);
 }
 
 TEST_P(sharing, of_two_readers_that_want_to_write_neither_can_and_neither_hangs) {

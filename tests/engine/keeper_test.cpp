@@ -57,7 +57,7 @@ TEST(keeper, a_process_that_did_not_run_until_the_lease_ended_is_told_that) {
   stage s;
   mutex m{s.session, "m"};
   const lease held = m.acquire();
-  s.clock->advance(31s);  // who was to renew it after ten is woken now
+  s.clock->advance(31s);  // the thread that was to renew it after ten is woken now
   s.seen->await(event_kind::lost);
   EXPECT_EQ(s.seen->detail(event_kind::lost), "the lease ended before this process ran again");
 }

@@ -47,7 +47,7 @@ class late_replies : public testing::Test {
     EXPECT_GT(here, there - 1s) << name;
   }
 
-  /// What it says, while time goes on: who asks again pauses before.
+  /// What it says, while time goes on: before it asks again, a waiter pauses.
   template <class Acquire>
   auto after_a_pause(Acquire acquire) {
     auto got = std::async(std::launch::async, acquire);

@@ -7,7 +7,7 @@
 #include "session/session_impl.hpp"
 #include "stage.hpp"
 
-// Who is called to take what lies idle for it, and does not come.
+// A waiter that is called to take what lies idle for it, and does not come.
 namespace {
 
 using namespace engine_test;
@@ -66,7 +66,7 @@ struct drowsy : testing::Test {
   std::optional<std::future<holdfast::result<lease>>> first, busy;
 };
 
-// The one that was quicker gives it to who came too late, and to nobody else.
+// The quicker one gives it to the one that came too late, and to nobody else.
 TEST_F(drowsy, who_found_taken_what_lay_idle_for_it_is_served_next) {
   mutex m{s.session, "m"};
   lease held = m.acquire();

@@ -59,7 +59,7 @@ class redis_cluster {
   /// Moves one slot with its keys, as redis-cli does it; the servers answer ASK and TRYAGAIN
   /// meanwhile.
   void move(int slot, redis_server& to) const;
-  /// The steps of it: everything but to tell who has it now; and that.
+  /// Its two steps: everything except to tell the nodes who has it now; and to tell them.
   void begin_move(int slot, redis_server& from, redis_server& to) const;
   void end_move(int slot, redis_server& from, redis_server& to) const;
 

@@ -11,7 +11,7 @@
 
 namespace harness {
 
-/// Two of two sessions that share a name: who comes second gets neither of his.
+/// Two of two sessions that share a name: the second one gets neither of its names.
 /// `meanwhile`: what is to be seen while both names are held.
 inline void take_all_or_none(
     const std::function<holdfast::session()>& open,

@@ -9,7 +9,8 @@
 namespace harness {
 
 /// The machine's time, on which nobody wakes up by itself: a fake clock that is moved wakes
-/// everybody, and the real one each second. So who is not woken in time sleeps until the end.
+/// everybody, and the real one each second. So a waiter that is not woken in time sleeps until the
+/// end.
 class whole_waits final : public holdfast::clock {
  public:
   holdfast::boot_time now() const noexcept override { return holdfast::boot_clock::now(); }

@@ -32,7 +32,7 @@ class dialect_redlock : public testing::Test {
     for (const auto& s : servers_) all.push_back(s.ask({"GET", "job"}));
     return all;
   }
-  // Who releases waits for a majority's answers; the others' may still be on their way.
+  // A release waits for the answers of a majority; the other answers may still be on their way.
   void soon_has(const std::vector<std::string>& expected) const {
     harness::eventually("what is left", [&] { return values() == expected; });
   }

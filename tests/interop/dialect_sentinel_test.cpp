@@ -7,7 +7,7 @@
 #include "harness/failing.hpp"
 #include "harness/redis_fleet.hpp"
 
-// What a failover does to a lock that is shared with another program, and to who waits for it.
+// What a failover does to a lock that is shared with another program, and to its waiters.
 namespace interop_test {
 namespace {
 

@@ -35,7 +35,7 @@ class fake_contender_store final : public holdfast::store::contender_store {
   std::atomic<int> listed{0};
   std::atomic<int> left{0};
   std::atomic<int> record_reads{0};
-  std::atomic<int> record_waits{0};    ///< so often a record was asked for by who waits …
+  std::atomic<int> record_waits{0};    ///< so often a waiter asked for a record …
   std::atomic<int> record_watches{0};  ///< … and a change of it was to be told
   std::chrono::nanoseconds safe_for{std::chrono::hours{1}};
   std::atomic<bool> unproven = false;  ///< the session was safe for so long, and now it is over

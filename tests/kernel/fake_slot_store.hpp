@@ -87,7 +87,7 @@ class fake_slot_store final : public holdfast::store::slot_store {
   std::map<std::pair<std::string, std::uint32_t>, standing> all;
   std::set<std::pair<std::string, owner_id>> waiting;
   holdfast::store::capabilities capabilities;
-  std::vector<holdfast::store::kind> left_as;  ///< by who held, and who waited
+  std::vector<holdfast::store::kind> left_as;  ///< by holders, and by waiters
   int calls = 0;
   std::uint32_t others_listen = 0;
   std::uint64_t releases_heard = 0;

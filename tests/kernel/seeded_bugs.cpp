@@ -215,7 +215,7 @@ permits_reply drops_large_waiters(permits_record& r, const permits_command& c, c
   return reply;
 }
 
-// Who waits without a priority stands behind the same holder, and may be sent it by a third.
+// A waiter without a priority stands behind the same holder, and a third one may send it the lock.
 permits_reply passes_a_secret_to_a_priority(permits_record& r, const permits_command& c,
                                             const moment& now) {
   const bool held = find(r.holders, c.owner) != r.holders.end();

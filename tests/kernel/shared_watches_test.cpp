@@ -6,8 +6,7 @@
 
 #include "kernel/contender_family_fixture.hpp"
 
-// A session watches each thing at the store once, and nobody who wants to be told of its change is
-// forgotten.
+// A session watches each thing at the store once, and tells each waiter of its change.
 namespace kernel_test {
 namespace {
 

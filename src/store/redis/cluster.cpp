@@ -78,7 +78,18 @@ std::vector<result<reply>> cluster::ask(std::span<const request> all) {
 // A request that gets MOVED or the like is repeated, and sent on then.
 bool cluster::try_post(const request& r, link::listener& then) {
   const auto to = owner(slot_of(r));
-  return to && to->post(r.as_message(), then);
+  if (!to) return false;
+  const auto first = std::make_shared<link::listener>(std::move(then));
+  link::listener told = [first, from = address_of(*to)](result<link::answer> got) {
+    const resp_value* const said = got && !got->replies.empty() ? &got->replies.front() : nullptr;
+    const bool on_its_way = said != nullptr && said->is_error() &&
+                            (read_redirection(said->text, from) || says_later(said->text));
+    if (on_its_way) return (*first)(on_the_way(from, said->text));
+    (*first)(std::move(got));
+  };
+  const bool posted = to->post(r.as_message(), told);
+  if (!posted) then = std::move(*first);
+  return posted;
 }
 
 void cluster::settle() {

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <charconv>
+#include <holdfast/store/foreign_note.hpp>
 #include <holdfast/store/queue_inbox.hpp>
 
 #include "store/redis/errors.hpp"
@@ -56,7 +57,6 @@ std::string_view name_of(dialect d) {
   return d == dialect::redisson ? "redisson" : d == dialect::setnx ? "setnx" : "redlock";
 }
 
-// "-" where we do not know host, process and program; then the text that is there.
 /// redis-py and npm's redlock write 32 hexadecimal digits as well, and nothing more.
 constexpr std::string_view our_mark = ":holdfast";
 std::string redlock_token(const owner_id& owner) { return to_string(owner).append(our_mark); }
@@ -64,7 +64,7 @@ std::string redlock_token(const owner_id& owner) { return to_string(owner).appen
 slot_entry somebody(const std::string& value, std::int64_t left_us) {
   slot_entry e;
   e.left_us = left_us;
-  e.note = "- 0 - " + value.substr(0, 64);
+  e.note = store::foreign_note(std::string_view(value).substr(0, 64));
   return e;
 }
 

@@ -55,13 +55,26 @@ TEST_F(redis_cluster_says, moved_is_followed_without_anybody_noticing) {
 }
 
 TEST_F(redis_cluster_says, a_release_that_nobody_waits_for_finds_its_way_too) {
+  struct failures final : holdfast::observer {
+    std::atomic<int> told{0};
+    void on_event(const holdfast::event& e) override {
+      if (e.kind != holdfast::event_kind::release_failed) return;
+      EXPECT_EQ(e.code, errc::unavailable) << e.detail;
+      ++told;
+    }
+  };
+  const auto tells = std::make_shared<failures>();
+  holdfast::session_options o;
+  o.observer = tells;
+  const auto s = holdfast::open(cluster_.url("?command_timeout=30s"), o);
   holdfast::lock_options later;
   later.unconfirmed_release = true;
-  holdfast::mutex m{s_, "m", later};
+  holdfast::mutex m{s, "m", later};
   m.lock();
   cluster_.move(slot_, other());
   m.unlock();
-  harness::eventually("free", [&] { return s_.show("m").holders.empty(); });
+  harness::eventually("free", [&] { return s.show("m").holders.empty(); });
+  EXPECT_EQ(tells->told, 1);
 }
 
 TEST_F(redis_cluster_says, tryagain_is_waited_out) {

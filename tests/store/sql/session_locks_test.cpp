@@ -237,7 +237,7 @@ class late_lock_sessions : public lock_sessions {
     ASSERT_EQ(outcome(*mine_, "m", patient_), permits_outcome::queued);
     ASSERT_EQ(server_.waits.size(), 1u);
   }
-  /// The server gives it to who waits.
+  /// The server gives it to the waiter.
   void grant() { server_.held_by["m"] = server_.waits.back(); }
   /// Ends the waiter's connection, which nobody has used for so long, and gives the lock away.
   void end_connection() {
