@@ -184,7 +184,8 @@ TEST_F(tables, a_reboot_with_a_wrong_clock_stops_no_limiter) {
                    std::to_string(now_us() + 500'000'000) + "]],[]]");
   pretend_reboot(-4'000'000'000);
   const auto s = holdfast::open("sqlite:" + path());
-  holdfast::rate_limiter limiter{s, "limit", {{.tokens = 1, .per = 1us, .burst = 1'000}}};
+  holdfast::rate_limiter limiter{
+      s, "limit", {{.tokens = 1, .per = std::chrono::microseconds(1), .burst = 1'000}}};
   EXPECT_TRUE(limiter.take(1'000));
 }
 
