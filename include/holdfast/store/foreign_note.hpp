@@ -1,5 +1,7 @@
 #pragma once
 
+#include <holdfast/cpp20.hpp>
+
 #include <string>
 #include <string_view>
 
