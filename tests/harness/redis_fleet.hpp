@@ -59,7 +59,7 @@ class redis_cluster {
   /// Moves one slot with its keys, as redis-cli does it; the servers answer ASK and TRYAGAIN
   /// meanwhile.
   void move(int slot, redis_server& to) const;
-  /// Its two steps: everything except to tell the nodes who has it now; and to tell them.
+  /// The two steps of a move: all but the news of the new owner, and that news.
   void begin_move(int slot, redis_server& from, redis_server& to) const;
   void end_move(int slot, redis_server& from, redis_server& to) const;
 

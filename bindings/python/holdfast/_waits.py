@@ -244,7 +244,7 @@ class Loop:
         return loss
 
     def forget(self, lease: int) -> None:
-        """Of a lease that was given back, by any thread. Those who wait for its loss go on, and this keeps them."""
+        """Called by any thread when a lease was given back. Tasks that wait for its loss go on waiting, and stay referenced."""
         with self._losing:
             loss = self._losses.pop(lease, None)
             if loss and not loss.waiters:

@@ -171,7 +171,7 @@ void cluster::send(std::span<routed_part> together, round& r) {
   }
 }
 
-// Where it goes on elsewhere, it may still have been carried out by a node that was asked before.
+// A node that was asked before may have carried it out, although another one is asked now.
 void cluster::judge(routed_part& e, reply got, round& r) {
   e.repeated = e.repeated || got.repeated;
   const std::string& text = got.value.text;

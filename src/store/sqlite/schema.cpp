@@ -73,9 +73,9 @@ WHERE CASE WHEN json_valid(record) THEN json_extract(record, '$[1]') END = 'latc
 
 // After a boot: names lose their holders and waiters and keep their last fence; latches keep their
 // count and, by the wall clock, the time they have left (at most 31 days, in case that clock is
-// off); limiters keep what was used, and have back what came back meanwhile (one whose buckets are none is
-// left as it is). ?1 is the shift from
-// the old boot's time to the new one's, ?2 the new one's now; what is longer than ?3 is not ours.
+// off); limiters keep what was used, and the tokens that came back meanwhile (a damaged one is left
+// as it is). ?1 is the shift from the old boot's time to the new one's, ?2 the new one's now; what
+// is longer than ?3 is not ours.
 constexpr const char* strike_out_the_dead = R"sql(
 UPDATE holdfast_locks SET record = CASE json_extract(record, '$[1]')
   WHEN 'latch' THEN json_set(record,
