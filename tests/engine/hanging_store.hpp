@@ -19,6 +19,14 @@ class switchboard {
     set(true);
   }
   void let_go() { set(false); }
+  /// One call that hangs goes through.
+  void let_one_go() {
+    const std::lock_guard guard{mutex_};
+    ++may_pass_;
+    changed_.notify_all();
+  }
+  /// Only what asks for one owner instead of another hangs.
+  std::atomic<bool> only_hand_overs{false};
   /// Refuses acquisitions, at once.
   std::atomic<bool> refuses{false};
   std::atomic<bool> no_memory{false};
@@ -31,7 +39,8 @@ class switchboard {
   void pass() {
     std::unique_lock lock{mutex_};
     ++waiting_;
-    changed_.wait(lock, [&] { return !hangs_; });
+    changed_.wait(lock, [&] { return !hangs_ || may_pass_ > 0; });
+    if (hangs_) --may_pass_;
     --waiting_;
   }
   void await_hanging(std::size_t n) {
@@ -51,6 +60,7 @@ class switchboard {
   std::condition_variable changed_;
   bool hangs_ = false;
   std::size_t waiting_ = 0;
+  std::size_t may_pass_ = 0;
 };
 
 class hanging final : public harness::passing_on {
@@ -70,7 +80,8 @@ class hanging final : public harness::passing_on {
       return granted_in_vain();
     }
     if (c.replaces && by_->no_memory.exchange(false)) throw std::bad_alloc();
-    if (!by_->permits_pass) by_->pass();
+    const bool passes = by_->permits_pass || (by_->only_hand_overs && !c.replaces);
+    if (!passes) by_->pass();
     return inner_->permits(name, c);
   }
   holdfast::result<holdfast::store::countdown_reply> countdown(

@@ -74,6 +74,27 @@ TEST_F(etcd_login, a_token_that_is_not_known_any_more_is_renewed) {
   EXPECT_TRUE(lock.acquire());
 }
 
+// The stream of the watches has one, too, from when it was opened.
+TEST_F(etcd_login,
+       waiters_hear_of_a_release_though_the_token_of_their_stream_is_not_known_any_more) {
+  auto here = holdfast::open(url("owner:secret@"));
+  auto there = holdfast::open(url("owner:secret@"));
+  holdfast::mutex one{here, "w"}, two{there, "w"};
+  const auto hand_over = [&] {
+    auto held = one.acquire();
+    std::thread waiter([&] { EXPECT_TRUE(two.acquire()); });
+    harness::eventually("a waiter", [&] { return here.show("w").waiters.size() == 1; });
+    const auto asked = there.store_operations();
+    held = {};
+    waiter.join();
+    return there.store_operations() - asked;
+  };
+  (void)hand_over();
+  (void)server_->ctl("--user root:secret user passwd owner --interactive=false", "secret");
+  (void)hand_over();  // finds out
+  EXPECT_LE(hand_over(), 6U);
+}
+
 TEST(etcd_tls, clients_with_a_certificate_that_counts_are_let_in_and_others_are_not) {
   const harness::authority ca;
   const harness::etcd_cluster server(
