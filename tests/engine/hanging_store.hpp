@@ -19,10 +19,10 @@ class switchboard {
     set(true);
   }
   void let_go() { set(false); }
-  /// One call that hangs goes through.
-  void let_one_go() {
+  /// What asks for one owner instead of another goes through, and all else hangs.
+  void let_hand_overs_go() {
     const std::lock_guard guard{mutex_};
-    ++may_pass_;
+    hand_overs_pass_ = true;
     changed_.notify_all();
   }
   /// Only what asks for one owner instead of another hangs.
@@ -36,11 +36,10 @@ class switchboard {
   std::atomic<bool> hangs_when_left{false};
   /// So many takes of tokens and admissions have been carried out.
   std::atomic<int> taken{0};
-  void pass() {
+  void pass(bool hand_over = false) {
     std::unique_lock lock{mutex_};
     ++waiting_;
-    changed_.wait(lock, [&] { return !hangs_ || may_pass_ > 0; });
-    if (hangs_) --may_pass_;
+    changed_.wait(lock, [&] { return !hangs_ || (hand_over && hand_overs_pass_); });
     --waiting_;
   }
   void await_hanging(std::size_t n) {
@@ -60,7 +59,7 @@ class switchboard {
   std::condition_variable changed_;
   bool hangs_ = false;
   std::size_t waiting_ = 0;
-  std::size_t may_pass_ = 0;
+  bool hand_overs_pass_ = false;
 };
 
 class hanging final : public harness::passing_on {
@@ -81,7 +80,7 @@ class hanging final : public harness::passing_on {
     }
     if (c.replaces && by_->no_memory.exchange(false)) throw std::bad_alloc();
     const bool passes = by_->permits_pass || (by_->only_hand_overs && !c.replaces);
-    if (!passes) by_->pass();
+    if (!passes) by_->pass(bool(c.replaces));
     return inner_->permits(name, c);
   }
   holdfast::result<holdfast::store::countdown_reply> countdown(

@@ -173,9 +173,9 @@ TEST_F(hanging_store, that_carries_out_a_hand_over_after_the_last_try_leaves_the
 }
 
 TEST_F(hanging_store, keeps_no_stopped_wait_with_a_second_call_after_the_one_that_took_it_along) {
-  mutex m{session, "m", {.local_time = 0us}};
+  mutex m{session, "m", {.local_time = 0us}}, other{session, "other"};
   lease held = m.acquire();
-  std::stop_source stop;
+  std::stop_source stop, later;
   auto waiting = async_acquire(m, {}, stop.get_token()).future();
   harness::eventually("it waits at the gate", [&] {
     return session.impl()->local_queues().at("m", session.impl()->clock())->waiting() == 1;
@@ -183,8 +183,13 @@ TEST_F(hanging_store, keeps_no_stopped_wait_with_a_second_call_after_the_one_tha
   store->hang();
   auto giver = std::async(std::launch::async, [&] { (void)held.release(); });
   store->await_hanging(1);
+  auto second = async_acquire(other, {}, later.get_token()).future();
+  store->await_hanging(2);
   stop.request_stop();
-  store->let_one_go();  // and what gives back what it got hangs
+  later.request_stop();
+  EXPECT_EQ(second.get().error().code, errc::cancelled);
+  // The time is over by which the first should have ended, too. What gives back what it gets hangs.
+  store->let_hand_overs_go();
   EXPECT_EQ(waiting.get().error().code, errc::cancelled);
   await_free("m");
   giver.get();
