@@ -67,14 +67,29 @@ permits_reply contender_family::holds(const own_entry& mine, const permits_comma
 std::vector<result<permits_reply>> contender_family::execute_batch(
     std::span<const store::named_command> batch) {
   std::vector<result<permits_reply>> replies(batch.size(), permits_reply{});
+  std::vector<std::size_t> renewals;
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    if (batch[i].command.verb == permits_verb::renew)
+      renewals.push_back(i);
+    else
+      replies[i] = permits(batch[i].name, batch[i].command);
+  }
+  while (!renewals.empty()) renewals = renew(batch, renewals, replies);
+  for (auto& r : replies) {
+    if (r && r->now_at == 0) r->now_at = micros(clock_.now());
+  }
+  return replies;
+}
+
+// Returns those to be asked for once more: each gave up the place that it was asked for at, as in a
+// downgrade, before the answer came.
+std::vector<std::size_t> contender_family::renew(std::span<const store::named_command> batch,
+                                                 std::span<const std::size_t> renewals,
+                                                 std::span<result<permits_reply>> replies) {
   std::vector<contender_store::node_of> asked;
   std::vector<std::size_t> whose;
-  for (std::size_t i = 0; i < batch.size(); ++i) {
+  for (const std::size_t i : renewals) {
     const auto& [name, c] = batch[i];
-    if (c.verb != permits_verb::renew) {
-      replies[i] = permits(name, c);
-      continue;
-    }
     const auto mine = entries_.find(name, c.owner);
     const bool ended = mine && is_of_an_ended_session(*mine);
     if (ended) step_out(name, c.owner);
@@ -86,19 +101,25 @@ std::vector<result<permits_reply>> contender_family::execute_batch(
     }
   }
   const auto there = port_->confirm(asked);
+  std::vector<std::size_t> again;
   for (std::size_t i = 0; i < whose.size(); ++i) {
     const auto& [name, c] = batch[whose[i]];
     if (!there[i]) {
       replies[whose[i]] = there[i].error();
-      continue;
+    } else if (!*there[i] && has_moved_on(name, c.owner, asked[i].node)) {
+      again.push_back(whose[i]);
+    } else {
+      if (!*there[i]) forget(name, c.owner);
+      replies[whose[i]] = kept(name, c);
     }
-    if (!*there[i]) forget(name, c.owner);
-    replies[whose[i]] = kept(name, c);
   }
-  for (auto& r : replies) {
-    if (r && r->now_at == 0) r->now_at = micros(clock_.now());
-  }
-  return replies;
+  return again;
+}
+
+bool contender_family::has_moved_on(std::string_view name, const owner_id& owner,
+                                    const std::string& from) const {
+  const auto mine = entries_.find(name, owner);
+  return mine && !mine->nodes.empty() && mine->nodes.back() != from;
 }
 
 permits_reply contender_family::kept(std::string_view name, const permits_command& c) {

@@ -86,6 +86,10 @@ class contender_family final : public store::session_store {
                                                    const line& all, const decision& d);
   permits_reply in_line(const permits_command& c, std::uint32_t position);
   permits_reply holds(const own_entry& mine, const permits_command& c);
+  std::vector<std::size_t> renew(std::span<const store::named_command> batch,
+                                 std::span<const std::size_t> renewals,
+                                 std::span<result<permits_reply>> replies);
+  bool has_moved_on(std::string_view name, const owner_id& owner, const std::string& from) const;
   permits_reply kept(std::string_view name, const permits_command& c);
   result<permits_reply> weaken(std::string_view name, const permits_command& c, own_entry mine);
   result<permits_reply> strengthen(std::string_view name, const permits_command& c, own_entry mine);

@@ -48,10 +48,22 @@ result<permits_reply> contender_family::weaken(std::string_view name, const perm
   permits_reply gone;
   gone.outcome = permits_outcome::absent;
   const bool had_more = mine.nodes.size() > 1 || mine.unsure;
-  if (const auto left = keep_first(name, c.owner, mine); !left) return left.error();
+  const auto knows = [&](bool of_more) {
+    entries_.change(name, c.owner, [&](own_entry& p) {
+      p.nodes = mine.nodes;
+      p.unsure = of_more;
+    });
+  };
+  const own_entry before = mine;
   mine.nodes.resize(1);
+  knows(had_more);  // a renewal asks for the first from now on: the second may be gone
+  if (const auto left = keep_first(name, c.owner, before); !left) {
+    if (left.error().outcome_unknown) return left.error();
+    mine = before;
+    return knows(before.unsure), left.error();
+  }
   mine.unsure = false;
-  entries_.change(name, c.owner, [&](own_entry& p) { p.nodes = mine.nodes, p.unsure = false; });
+  knows(false);
   const auto half_done = [had_more](failure f) {
     f.outcome_unknown = f.outcome_unknown || had_more;
     return f;

@@ -150,6 +150,19 @@ TEST_F(downgrade_of_what_was_upgraded, that_had_no_answer_never_takes_a_later_up
   EXPECT_EQ(port_.size("n"), 2U);
 }
 
+// A renewal that asks for the second place while the downgrade gives it up.
+TEST_F(downgrade_of_what_was_upgraded, that_meets_a_renewal_is_no_loss) {
+  port_.before_confirm = [&] { EXPECT_EQ(resize(1)->outcome, granted); };
+  EXPECT_EQ(renew(1).outcome, granted);
+  EXPECT_EQ(port_.size("n"), 1U);
+  port_.on_leave = [&] { EXPECT_EQ(renew(1).outcome, granted); };
+  ASSERT_EQ(resize(100)->outcome, granted);
+  EXPECT_EQ(resize(1)->outcome, granted);
+  EXPECT_EQ(renew(1).outcome, granted);
+  EXPECT_EQ(release(1).outcome, done);
+  EXPECT_EQ(port_.size("n"), 0U);
+}
+
 TEST_F(downgrade_of_what_was_upgraded, by_somebody_else_leaves_nothing_behind) {
   port_.remove_last("n");
   EXPECT_EQ(renew(1).outcome, absent);

@@ -33,6 +33,8 @@ class fake_contender_store final : public holdfast::store::contender_store {
   std::atomic<int> fail_watched_records{0};  ///< so many that are to be watched are not answered
   std::function<void()> on_enter{};          ///< before the next one comes in
   std::function<void()> on_confirm{};        ///< while the store is asked
+  std::function<void()> before_confirm{};    ///< before the next is
+  std::function<void()> on_leave{};          ///< behind the next one, before its answer
   std::function<void()> on_replace{};        ///< before a record is replaced
   std::atomic<int> entered_count{0};
   std::atomic<int> listed{0};
@@ -137,7 +139,9 @@ class fake_contender_store final : public holdfast::store::contender_store {
       }
       return holdfast::failure{holdfast::errc::unavailable, "no answer", true};
     }
-    return take_out(name, nodes);
+    const bool gone = take_out(name, nodes);
+    if (const auto call = std::exchange(on_leave, {})) call();
+    return gone;
   }
   result<std::optional<contender_data>> read(std::string_view name, const std::string& node,
                                              alarm on_change) override {
@@ -169,6 +173,7 @@ class fake_contender_store final : public holdfast::store::contender_store {
     return true;
   }
   std::vector<result<bool>> confirm(std::span<const node_of> nodes) override {
+    if (const auto call = std::exchange(before_confirm, {})) call();
     std::unique_lock lock{mutex_};
     std::vector<result<bool>> there;
     for (const auto& p : nodes) there.emplace_back(find(p.name, p.node) != nullptr);
