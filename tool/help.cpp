@@ -26,7 +26,8 @@ constexpr std::string_view run_footer =
 
 constexpr std::string_view hold_footer =
     "Holds the lock until a signal (INT, TERM, HUP, QUIT) or until stdin is closed; a stdin that\n"
-    "is /dev/null does not count. Exit code: 0 released, 75 busy (-E), 79 lost.\n"
+    "is /dev/null does not count, nor a terminal while hold is in its background. Exit code: 0\n"
+    "released, 75 busy (-E), 79 lost, 128+N signal N ended the wait.\n"
     "From a shell: coproc L { holdfast hold --json deploy; }; read -r line <&\"${L[0]}\"\n";
 
 constexpr std::string_view try_footer =
@@ -38,9 +39,10 @@ constexpr std::string_view force_footer =
     "its next renewal; until then only the fence stops its writes.\n"
     "On a terminal it asks first; without a terminal it needs --yes. Exit code: 0 done, or the "
     "lock\n"
-    "was free; 1 you answered no, or another program holds it and the store cannot take it away; "
-    "75\n"
-    "held, but not by --owner; 78 a limit or a latch, which has no holders.\n";
+    "was free; 1 you answered no, or it has another holder by now, or another program holds it "
+    "and\n"
+    "the store cannot take it away; 75 held, but not by --owner; 78 a limit or a latch, which has\n"
+    "no holders.\n";
 
 constexpr std::string_view limit_footer =
     "Examples:\n"

@@ -126,12 +126,13 @@ void supervisor::pass_on_signals() {
   while (const auto s = p_.signals.next()) {
     const int signal = static_cast<int>(s->ssi_signo);
     if (signal == SIGCHLD) continue;
+    ending_.asked_to_stop |= asks_to_stop(signal);
     // What was typed at the terminal has reached everyone in its foreground group.
     if (!own_group_ && s->ssi_code == SI_KERNEL) continue;
     p_.log.write(level::detail, "forwarded",
                  name_ + ": passed " + std::string(signal_name(signal)) + " on",
                  {{"signal", std::string(signal_name(signal))}});
-    deliver(signal);
+    asks_to_stop(signal) ? deliver_also_to_stopped(signal) : deliver(signal);
   }
 }
 
@@ -146,8 +147,7 @@ void supervisor::terminate(escalation::cause why) {
   const std::string reason = why == escalation::cause::max_run ? "it has run for --max-run"
                              : lease_.lost                     ? "the lock is lost"
                                            : "the lease ends in " + format_duration(left);
-  const bool reached = deliver(SIGTERM);
-  deliver(SIGCONT);  // a stopped process would not see it
+  const bool reached = deliver_also_to_stopped(SIGTERM);
   say(level::warning, "terminated",
       "TERM to the command, KILL follows in " + format_duration(kill_after_) +
           " at the latest: " + reason,
@@ -175,6 +175,13 @@ bool supervisor::deliver(int signal) {
   bool reached = false;
   for (const pid_t pid : descendants_of(::getpid(), p_.dead_man.pid()))
     reached |= ::kill(pid, signal) == 0;
+  return reached;
+}
+
+/// A stopped process would not see the signal.
+bool supervisor::deliver_also_to_stopped(int signal) {
+  const bool reached = deliver(signal);
+  deliver(SIGCONT);
   return reached;
 }
 

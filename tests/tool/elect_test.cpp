@@ -1,3 +1,4 @@
+#include <csignal>
 #include <memory>
 #include <vector>
 
@@ -44,6 +45,17 @@ TEST_F(elect, who_was_deposed_may_stand_again) {
   EXPECT_GT(std::stoull(leads.out.line()), first);
   leads.close_stdin();
   EXPECT_EQ(leads.wait(), 0);
+}
+
+TEST_F(elect, who_was_asked_to_stop_does_not_stand_again) {
+  program leads(command({"elect", "e", "--again", "--ttl", "3s", "--json", "-c",
+                         "trap '' TERM; echo up; read x"}),
+                around);
+  EXPECT_EQ(leads.out.line(), "up");
+  EXPECT_EQ(tool({"force-unlock", "e", "--yes"}).code, 0);
+  wait_for(leads, "terminated");
+  leads.signal(SIGTERM);
+  EXPECT_EQ(leads.wait(), 79);
 }
 
 TEST_F(elect, it_answers_over_http_who_leads) {

@@ -145,6 +145,20 @@ TEST_F(run_command, ends_though_its_status_file_is_a_fifo_without_a_reader) {
   EXPECT_NE(r.err.find("can not write --status-file"), std::string::npos) << r.err;
 }
 
+TEST_F(run_command, needs_no_right_to_the_folder_of_what_it_writes_in_place) {
+  std::filesystem::permissions(folder.path(), std::filesystem::perms(0755));
+  std::filesystem::create_symlink("/dev/null", folder.file("null"));
+  ASSERT_EQ(::mkfifo(folder.file("fifo").c_str(), 0400), 0);
+  around.environment[0] = "HOLDFAST_STORE=sqlite:/no/such/folder/x";
+  around.unprivileged = true;
+  const auto to_null = tool({"run", "l", "--status-file", folder.file("null"), "--", "true"});
+  EXPECT_EQ(to_null.err.find("--status-file"), std::string::npos) << to_null.err;
+  const auto to_fifo = tool({"run", "l", "--status-file", folder.file("fifo"), "--", "true"});
+  EXPECT_EQ(to_fifo.code, 64);
+  EXPECT_NE(to_fifo.err.find("can not write to"), std::string::npos) << to_fifo.err;
+  EXPECT_TRUE(std::filesystem::is_symlink(folder.file("null")));
+}
+
 TEST_F(run_command, writes_the_token_into_a_fifo_that_is_read) {
   ASSERT_EQ(::mkfifo(folder.file("token").c_str(), 0600), 0);
   const int reader = ::open(folder.file("token").c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
