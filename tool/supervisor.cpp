@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "tool/duration.hpp"
-#include "tool/process_tree.hpp"
 #include "tool/text.hpp"
 
 namespace holdfast::tool {
@@ -55,7 +54,7 @@ ending supervisor::watch(pid_t child, bool own_group) {
     pass_on_signals();
   }
   if (p_.log.shows_details() && !escalation_.told_to_go())
-    ending_.left_behind = descendants_of(::getpid(), p_.dead_man.pid()).size();
+    ending_.left_behind = p_.dead_man.started_by_us().size();
   ending_.why = escalation_.why();
   ending_.killed = is_being_killed();
   ending_.lost = lease_.lost || p_.dead_man.has_struck() || ending_.why == escalation::cause::lost;
@@ -98,7 +97,7 @@ void supervisor::reap() noexcept {
 bool supervisor::finished() {
   if (!child_ended_) return false;
   if (!escalation_.told_to_go() && !is_being_killed()) return true;
-  if (descendants_of(::getpid(), p_.dead_man.pid()).empty()) return true;
+  if (p_.dead_man.started_by_us().empty()) return true;
   // What can not be killed (another user's, say) must not keep us for ever.
   return is_being_killed() && !sweep();
 }
@@ -173,8 +172,7 @@ bool supervisor::deliver(int signal) {
   if (own_group_) return ::kill(-child_, signal) == 0;
   // Its group is ours too, and our caller's.
   bool reached = false;
-  for (const pid_t pid : descendants_of(::getpid(), p_.dead_man.pid()))
-    reached |= ::kill(pid, signal) == 0;
+  for (const auto& p : p_.dead_man.started_by_us()) reached |= ::kill(p.pid, signal) == 0;
   return reached;
 }
 
@@ -188,8 +186,7 @@ bool supervisor::deliver_also_to_stopped(int signal) {
 /// Also those that left the group. False if there is nobody it could be sent to.
 bool supervisor::sweep() {
   bool reached = false;
-  for (const pid_t pid : descendants_of(::getpid(), p_.dead_man.pid()))
-    reached |= ::kill(pid, SIGKILL) == 0;
+  for (const auto& p : p_.dead_man.started_by_us()) reached |= ::kill(p.pid, SIGKILL) == 0;
   return reached;
 }
 

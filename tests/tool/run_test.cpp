@@ -230,6 +230,17 @@ TEST_F(run_command, finds_a_relative_store_again_from_another_folder) {
   EXPECT_EQ(r.code, 75) << r.out << r.err;
 }
 
+TEST_F(run_command, finds_a_relative_store_again_whatever_its_folder_is_called) {
+  around.environment[0] = "HOLDFAST_STORE=sqlite:here%20.db";
+  for (const char* name : {"a%41b", "what?x=1", "c#d"}) {
+    std::filesystem::create_directory(folder.file(name));
+    around.folder = folder.file(name);
+    const auto r = tool(run_sh("l", {}, "cd / && " HOLDFAST_TOOL " try l"));
+    EXPECT_EQ(r.code, 75) << name << ": " << r.out << r.err;
+    EXPECT_TRUE(std::filesystem::exists(folder.file(std::string(name) + "/here .db"))) << name;
+  }
+}
+
 TEST_F(run_command, refuses_to_wait_for_the_run_around_it) {
   const auto r = tool(run_sh("l", {}, HOLDFAST_TOOL " run l -- true"));
   EXPECT_EQ(r.code, 78);
@@ -357,6 +368,17 @@ TEST_F(run_command, leaves_no_grandchild_behind_after_max_run) {
   const auto r = tool(run_sh("l", {"--max-run", "300ms", "--kill-after", "50ms"},
                              "trap '' TERM; setsid tail -f /dev/null & trap - TERM; wait"));
   EXPECT_EQ(r.code, 124);  // and stdout came to its end: nobody holds it open
+}
+
+// As the entry point of a container that starts a second program.
+TEST_F(run_command, neither_ends_nor_waits_for_what_the_command_did_not_start) {
+  const auto r = run_to_end(
+      {"sh", "-c",
+       "tail -f /dev/null >/dev/null 2>&1 & echo $!; exec " HOLDFAST_TOOL
+       " run l --max-run 100ms --kill-after 100ms -- sh -c 'trap \"\" TERM; tail -f /dev/null'"},
+      around);
+  EXPECT_EQ(r.code, 124) << r.err;
+  EXPECT_EQ(::kill(std::stoi(r.out), SIGKILL), 0);
 }
 
 TEST_F(run_command, writes_down_how_it_went) {

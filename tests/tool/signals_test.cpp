@@ -151,6 +151,24 @@ TEST_F(run_signals, a_kill_of_the_tool_takes_the_child_also_without_the_dead_man
   EXPECT_EQ(p.out.rest(), "");
 }
 
+TEST_F(run_signals, a_stop_of_the_tool_takes_only_what_the_command_started) {
+  program p({"sh", "-c",
+             "tail -f /dev/null >/dev/null 2>&1 & echo $!; exec " HOLDFAST_TOOL
+             " run l --ttl 1s -- sh -c 'echo $$; exec tail -f /dev/null'"},
+            around);
+  const pid_t other = std::stoi(p.out.line());
+  const pid_t child = std::stoi(p.out.line());
+  p.stop();
+  harness::eventually("the child is killed", [&] {
+    std::string pid, name, state;
+    std::ifstream("/proc/" + std::to_string(child) + "/stat") >> pid >> name >> state;
+    return state == "Z";
+  });
+  p.signal(SIGCONT);
+  EXPECT_EQ(p.wait(), 79);
+  EXPECT_EQ(::kill(other, SIGKILL), 0);
+}
+
 TEST_F(run_signals, a_kill_of_the_tool_frees_the_lock_at_once) {
   program p(command({"run", "l", "--ttl", "31d", "--", "cat"}), around);
   p.tell("up\n");

@@ -75,6 +75,10 @@ tcp::acceptor listen_on(net::io_context& io, const std::string& option,
   if (!wrong) acceptor.set_option(net::socket_base::reuse_address(true), wrong);
   if (!wrong) acceptor.bind(at, wrong);
   if (!wrong) acceptor.listen(net::socket_base::max_listen_connections, wrong);
+  if (wrong == net::error::address_in_use)
+    refuse(option, address,
+           "address already in use: another program, perhaps an earlier holdfast, listens there; "
+           "end it, or choose another port: " + option + " :PORT");
   if (wrong) refuse(option, address, wrong.message());
   return acceptor;
 }
@@ -120,9 +124,18 @@ http_request request_of(const request_message& from) {
 }
 
 /// More than one Host is an attempt to be understood in two ways; none comes from no browser.
-bool is_meant(const request_message& from, const std::string& listening) {
+bool is_meant(const request_message& from, const std::vector<std::string>& names) {
   const auto hosts = from.count(http::field::host);
-  return hosts == 0 || (hosts == 1 && is_own_host(text_of(from[http::field::host]), listening));
+  return hosts == 0 || (hosts == 1 && is_own_host(text_of(from[http::field::host]), names));
+}
+
+/// A browser shows it: what the server is configured with may be told to everybody.
+std::string why_not_meant(const request_message& from, const http_names& ours) {
+  const std::string host = text_of(from[http::field::host]);
+  std::string why = "the host name '" + host + "' is refused, as a protection against DNS " +
+                    "rebinding: use an IP address, localhost, this machine's name or the name in " +
+                    ours.listen_option;
+  return ours.host_option.empty() ? why : why + ", or allow it with " + ours.host_option;
 }
 
 }  // namespace
