@@ -124,7 +124,8 @@ constexpr std::string_view manual_footer =
 
 constexpr std::string_view serve_footer =
     "Examples:\n"
-    "  holdfast serve --store redis://cache --store sqlite:/var/lib/jobs/locks.db\n\n"
+    "  holdfast serve --store redis://cache --store sqlite:/var/lib/jobs/locks.db\n"
+    "  holdfast serve --host locks.example.com            behind a proxy of that name\n\n"
     "Only this machine can see the page, at http://127.0.0.1:7440/ (--listen changes that), and\n"
     "viewers cannot change anything (--allow-unlock changes that). It runs until a signal.\n\n"
     "Exit code: 0, 77 a store refuses this user, 78 it cannot listen.\n";

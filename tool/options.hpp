@@ -171,6 +171,7 @@ struct meet_options {
 struct serve_options {
   std::vector<std::string> stores;  ///< empty: the one of common_options
   std::string listen = "127.0.0.1:7440";
+  std::vector<std::string> hosts;  ///< other names of this machine, for the requests' Host
   bool allow_unlock = false;
   std::string token_file;  ///< where the token is that unlocks; empty: a new one
   double share = 0.01;     ///< of the time, that questions to a store may take
