@@ -91,6 +91,11 @@ output_place place_of_output(const std::string& path) {
   return {in_place ? path : at.string(), in_place};
 }
 
+void remove_output(const std::string& path) {
+  const output_place at = place_of_output(path);
+  if (!at.in_place) ::unlink(at.path.c_str());
+}
+
 std::string replace_file(const std::string& path, std::string_view text) {
   const output_place at = place_of_output(path);
   return at.in_place ? write_in_place(at.path, text) : replace(at.path, text);

@@ -85,7 +85,8 @@ class job {
   bool give_back();
   child_plan plan(bool own_group) const;
   void fail(int code, const char* message);
-  void write_status();
+  run_report as_stopped(run_report report, int signal) const;
+  void write_status(run_report report) const;
 
   const common_options& common_;
   const run_options& o_;
@@ -116,7 +117,7 @@ int job::go() {
   } catch (const std::exception& e) {
     fail(exit_code::own_failure, e.what());
   }
-  write_status();
+  write_status(report_);
   return report_.exit_code;
 }
 
@@ -178,7 +179,9 @@ bool job::take(const signal_inbox& signals) {
   std::string busy;
   int stopped_by = 0;
   {
-    waiting room{signals, log_, o_.take.lock.name};
+    // As it is now: later it belongs to this thread.
+    waiting room{signals, log_, o_.take.lock.name,
+                 [this, early = report_](int signal) { write_status(as_stopped(early, signal)); }};
     const opened_store s = open_store(common_, log_, deadline, story_);
     report_.store = s.url;
     for_child_ = pass_on(common_, s.url);
@@ -212,11 +215,17 @@ void job::open_page(const session& s) {
 
 int job::stopped(int signal) {
   held_.release();
-  report_.outcome = "stopped";
-  report_.message = name_ + ": stopped by " + std::string(signal_name(signal)) +
-                    " before the command was started";
+  report_ = as_stopped(report_, signal);
   log_.write(level::detail, "stopped", report_.message);
-  return exit_code::of_signal(signal);
+  return report_.exit_code;
+}
+
+run_report job::as_stopped(run_report report, int signal) const {
+  report.outcome = "stopped";
+  report.message = name_ + ": stopped by " + std::string(signal_name(signal)) +
+                   " before the command was started";
+  report.exit_code = exit_code::of_signal(signal);
+  return report;
 }
 
 int job::with_lock(const signal_inbox& signals) {
@@ -351,10 +360,10 @@ void job::fail(int code, const char* message) {
              {{"exit_code", static_cast<std::int64_t>(code)}});
 }
 
-void job::write_status() {
+void job::write_status(run_report report) const {
   if (o_.status_file.empty()) return;
-  report_.ended = std::chrono::system_clock::now();
-  const std::string why = replace_file(o_.status_file, status_json(report_));
+  report.ended = std::chrono::system_clock::now();
+  const std::string why = replace_file(o_.status_file, status_json(report));
   if (!why.empty())
     log_.write(level::warning, "status_file",
                "can not write --status-file " + printable(o_.status_file) + ": " + why);
@@ -363,6 +372,7 @@ void job::write_status() {
 }  // namespace
 
 int run(const common_options& common, const run_options& o, log& to) {
+  if (!o.status_file.empty()) remove_output(o.status_file);
   bool has_led = false;
   nanoseconds rest{};
   for (;;) {

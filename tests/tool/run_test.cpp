@@ -8,6 +8,7 @@
 #include <sstream>
 #include <thread>
 
+#include "harness/redis_server.hpp"
 #include "paths.hpp"
 #include "tool/fixture.hpp"
 
@@ -109,7 +110,7 @@ TEST_F(run_command, says_64_for_a_url_that_was_typed_and_78_for_one_from_the_env
 TEST_F(run_command, says_78_for_times_that_cannot_be_kept) {
   const auto r = tool({"run", "l", "--ttl", "3s", "--kill-after", "2s", "--", "true"});
   EXPECT_EQ(r.code, 78);
-  EXPECT_NE(r.err.find("--kill-after 1s would"), std::string::npos) << r.err;
+  EXPECT_NE(r.err.find("at most 1s fits"), std::string::npos) << r.err;
 }
 
 TEST_F(run_command, says_78_for_a_name_in_use_as_something_else) {
@@ -417,6 +418,18 @@ TEST_F(run_command, writes_down_what_the_exit_code_leaves_open) {
   EXPECT_EQ(tool(with_status({"run", "", "--", "true"})).code, 64);
   EXPECT_EQ(status()["outcome"], "failed");
   EXPECT_NE(status()["message"], "");
+}
+
+TEST_F(run_command, writes_down_that_it_was_stopped_while_it_opened_the_store) {
+  std::ofstream(folder.file("status.json")) << "of an earlier run";
+  const auto nobody = "redis://127.0.0.1:" + std::to_string(harness::free_port());
+  program p(command(with_status({"run", "l", "--store", nobody, "--", "true"})), around);
+  p.err.until("waiting for the store");
+  EXPECT_FALSE(std::filesystem::exists(folder.file("status.json")));
+  p.signal(SIGTERM);
+  EXPECT_EQ(p.wait(), 128 + SIGTERM);
+  EXPECT_EQ(status()["outcome"], "stopped");
+  EXPECT_EQ(status()["exit_code"], 128 + SIGTERM);
 }
 
 TEST_F(run_command, gives_the_child_the_signals_and_files_that_it_had_itself) {
