@@ -537,6 +537,7 @@ class limit_grammar : public common_grammar {
       refuse("--peek, --refund and --reset exclude each other; give one of them");
     l.version = number_or({"--rules-version", version_}, 0, 1U << 30, 0);
     for (const word rate : rates_) l.rules.push_back(rate_of({"--rate", rate}));
+    l.rates = rates_;
     if (!l.key.empty()) {
       for (auto& r : l.rules) r.by = {"key"};
     }

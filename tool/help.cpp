@@ -32,7 +32,7 @@ constexpr std::string_view hold_footer =
 
 constexpr std::string_view try_footer =
     "Does not take the lock, so it may have changed hands when the answer is printed.\n\n"
-    "Exit code: 0 free, 75 busy (-E).\n";
+    "Exit code: 0 free, 75 busy (-E), 78 in use as another kind, or with other --slots.\n";
 
 constexpr std::string_view force_footer =
     "The next waiter gets the lock with a greater fence. The former holder learns of it at\n"
@@ -150,7 +150,8 @@ constexpr std::string_view metrics_footer =
     "Examples:\n"
     "  holdfast metrics -o /var/lib/node_exporter/textfile/holdfast.prom\n\n"
     "Run it from cron for node_exporter's textfile collector.\n\n"
-    "Exit code: 0, or 69 if the store is away: the text then says holdfast_store_up 0.\n";
+    "Exit code: 0; 69 the store is away: the text then says holdfast_store_up 0; 77 this user may\n"
+    "read none of the names.\n";
 
 constexpr auto commands = std::to_array<command_help>({
     {"run", "holdfast run LOCK [OPTIONS] -- CMD ARG…", "Runs a command while holding a lock.",

@@ -140,7 +140,8 @@ struct force_unlock_options {
 struct limit_options {
   std::string name;
   std::vector<rate_rule> rules;
-  std::string key;  ///< what the rules count by; empty: one bucket for all
+  std::vector<std::string> rates;  ///< the rules, as they were typed
+  std::string key;                 ///< what the rules count by; empty: one bucket for all
   std::uint32_t tokens = 1;
   wait_time wait = one_try;
   bool peek = false;

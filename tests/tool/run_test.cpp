@@ -104,7 +104,7 @@ TEST_F(run_command, says_64_for_a_url_that_was_typed_and_78_for_one_from_the_env
   around.environment[0] = "HOLDFAST_STORE=sqlitee:x";
   const auto r = tool({"run", "l", "--", "true"});
   EXPECT_EQ(r.code, 78);
-  EXPECT_NE(r.err.find("$HOLDFAST_STORE"), std::string::npos) << r.err;
+  EXPECT_NE(r.err.find("$HOLDFAST_STORE: open"), std::string::npos) << r.err;
 }
 
 TEST_F(run_command, says_78_for_times_that_cannot_be_kept) {
