@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "harness/redis_server.hpp"
 #include "harness/tcp.hpp"
 #include "tool/fixture.hpp"
 
