@@ -107,7 +107,9 @@ class barrier {
 };
 
 /// arrive_and_wait() without a thread (async.hpp). If the wait was stopped or the time is over, the
-/// arrival still counts. The completion function runs on the session's thread.
+/// arrival still counts. If the store has not answered it by then, arrive again within the lease:
+/// nobody renews it, and the barrier breaks when it ends. The completion function runs on the
+/// session's thread.
 pending<done> async_arrive_and_wait(barrier& b, wait_limit limit = {}, std::stop_token stop = {});
 /// arrive(), wait() and arrive_and_drop() without a thread. If the wait fails, the arrival still
 /// counts.

@@ -139,21 +139,22 @@ class both {
 namespace detail {
 
 /// Takes the one, then the other.
-template <class New>
+template <class Old, class New>
 class pending_both final : public operation<both_leases>,
                            public receiver<lease>,
-                           public std::enable_shared_from_this<pending_both<New>> {
+                           public std::enable_shared_from_this<pending_both<Old, New>> {
  public:
-  pending_both(pending<lease> old, New& next, wait_limit limit, std::stop_token stop)
-      : old_(std::move(old)),
+  pending_both(Old& old, New& next, wait_limit limit, std::stop_token stop)
+      : old_(old),
         next_(next),
-        time_(now_of(next), limit.wait()),
-        stop_(std::move(stop)) {}
+        time_(now_of(old), limit.wait()),
+        stop_(std::move(stop)),
+        first_wait_(async_acquire(old, limit, stop_)) {}
 
   void start(receiver<both_leases>& to) override {
     to_ = &to;
     self_ = this->shared_from_this();
-    start_kept(old_, *this, self_);
+    start_kept(first_wait_, *this, self_);
   }
   std::stop_token stop() const noexcept override { return to_->stop(); }
   void receive(result<lease> how) noexcept override {
@@ -166,21 +167,22 @@ class pending_both final : public operation<both_leases>,
 
  private:
   wait_limit left() const {
-    return time_.deadline() == forever ? wait_limit{} : time_.deadline() - now_of(next_);
+    return time_.deadline() == forever ? wait_limit{} : time_.deadline() - now_of(old_);
   }
   void end(result<both_leases> how) {
     const auto self = std::move(self_);
     if (first_) {
-      const call_limit until(saturated_add(now_of(next_), last_answer_within));
+      const call_limit until(saturated_add(now_of(old_), last_answer_within));
       first_ = {};
     }
     to_->receive(std::move(how));
   }
 
-  pending<lease> old_;
+  Old& old_;
   New& next_;
   const time_frame time_;
   const std::stop_token stop_;
+  pending<lease> first_wait_;
   lease first_;
   receiver<both_leases>* to_ = nullptr;
   std::shared_ptr<pending_both> self_;
@@ -193,8 +195,8 @@ class pending_both final : public operation<both_leases>,
 template <class Old, class New>
 pending<both_leases> async_acquire(both<Old, New>& of, wait_limit limit = {},
                                    std::stop_token stop = {}) {
-  return pending<both_leases>(std::make_shared<detail::pending_both<New>>(
-      async_acquire(of.old_, limit, stop), of.next_, limit, stop));
+  return pending<both_leases>(
+      std::make_shared<detail::pending_both<Old, New>>(of.old_, of.next_, limit, std::move(stop)));
 }
 
 }  // namespace holdfast

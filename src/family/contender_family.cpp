@@ -125,11 +125,13 @@ bool contender_family::is_of_an_ended_session(const own_entry& mine) const {
   return !mine.nodes.empty() && port_->safe_until(mine.session) == boot_time{};
 }
 
-// It is not there any more: but what is on its way may put it there again.
+// It is not there any more: but what is on its way may put it there again, and of two places one
+// may be left.
 void contender_family::forget(std::string_view name, const owner_id& owner) {
   const auto mine = entries_.find(name, owner);
   entries_.erase(name, owner);
-  if (mine && mine->unsure) give_up_later(name, owner, {}, true, clock_.now());
+  if (!mine || (!mine->unsure && mine->nodes.size() < 2)) return;
+  give_up_later(name, owner, mine->nodes, mine->unsure, clock_.now());
 }
 
 void contender_family::give_up_later(std::string_view name, const owner_id& owner,
@@ -149,6 +151,7 @@ status contender_family::give_up_first(std::string_view name, const owner_id& ow
   if (!job) return done{};
   auto gone = put_away(name, owner, job->nodes, job->unsure);
   if (gone) return done{};
+  job->unsure = job->unsure || gone.error().outcome_unknown;
   job->at = clock_.now() + give_up_again;
   entries_.later(std::move(*job));
   return failure{gone.error().code, std::move(gone.error().what)};
@@ -160,8 +163,9 @@ status contender_family::give_up_first(std::string_view name, const owner_id& ow
 void contender_family::step_out(std::string_view name, const owner_id& owner) {
   const auto mine = entries_.find(name, owner);
   if (!mine) return;
-  if (!put_away(name, owner, mine->nodes, mine->unsure)) {
-    give_up_later(name, owner, mine->nodes, mine->unsure, clock_.now() + give_up_again);
+  if (const auto gone = put_away(name, owner, mine->nodes, mine->unsure); !gone) {
+    const bool unsure = mine->unsure || gone.error().outcome_unknown;
+    give_up_later(name, owner, mine->nodes, unsure, clock_.now() + give_up_again);
   }
   entries_.erase(name, owner);
 }
@@ -174,7 +178,16 @@ result<bool> contender_family::put_away(std::string_view name, const owner_id& o
     nodes = nodes_of(*all, owner);
   }
   if (nodes.empty()) return false;
-  return port_->leave(name, nodes);
+  return leave(name, owner, nodes);
+}
+
+// What had no answer may take effect later, and then it must not take away what is entered anew.
+result<bool> contender_family::leave(std::string_view name, const owner_id& owner,
+                                     const std::vector<std::string>& nodes) {
+  auto left = port_->leave(name, nodes);
+  if (!left && left.error().outcome_unknown)
+    entries_.change(name, owner, [](own_entry& p) { p.unsure = true; });
+  return left;
 }
 
 result<permits_reply> contender_family::release(std::string_view name, const permits_command& c) {
@@ -219,10 +232,12 @@ void contender_family::tidy() {
 }
 
 // False if it is to be tried again.
-bool contender_family::tidy_up(const own_entries::job& job) {
+bool contender_family::tidy_up(own_entries::job& job) {
   if (job.what == own_entries::job::kind::see_arrivals)
     return see_arrivals(job.name, job.owner), true;
-  return put_away(job.name, job.owner, job.nodes, job.unsure).ok();
+  const auto gone = put_away(job.name, job.owner, job.nodes, job.unsure);
+  if (!gone) job.unsure = job.unsure || gone.error().outcome_unknown;
+  return gone.ok();
 }
 
 std::unique_ptr<store::session_store> over(std::unique_ptr<store::contender_store> port,

@@ -97,6 +97,8 @@ class contender_family final : public store::session_store {
                             std::vector<std::string> nodes, bool unsure);
   result<bool> put_away(std::string_view name, const owner_id& owner,
                         std::vector<std::string> nodes, bool unsure);
+  result<bool> leave(std::string_view name, const owner_id& owner,
+                     const std::vector<std::string>& nodes);
 
   /// Whatever is left there of the session that took it, nobody keeps it alive.
   bool is_of_an_ended_session(const own_entry& mine) const;
@@ -105,7 +107,7 @@ class contender_family final : public store::session_store {
   void has_changed(std::string_view name, const owner_id& owner, std::string_view watched);
   void see_arrivals(std::string_view name, const owner_id& owner);
   void tidy();
-  bool tidy_up(const own_entries::job& job);
+  bool tidy_up(own_entries::job& job);
 
   clock& clock_;
   shared_watches watches_;

@@ -31,7 +31,7 @@ result<bool> contender_family::keep_first(std::string_view name, const owner_id&
     std::erase(others, mine.nodes.front());
   }
   if (others.empty()) return false;
-  return port_->leave(name, others);
+  return leave(name, owner, others);
 }
 
 // The second place, if the first was given up meanwhile: before this one was there.
@@ -41,35 +41,40 @@ void contender_family::give_up_unless_known(std::string_view name, const owner_i
   give_up_later(name, owner, std::move(nodes), unsure, clock_.now());
 }
 
-// What was added by an upgrade goes; what it needs less of than it entered with, it says.
+// What was added by an upgrade goes; what it needs less of than it entered with, it says. Once the
+// first is done, a failure of the second leaves a holder that is weaker at the store than it knows.
 result<permits_reply> contender_family::weaken(std::string_view name, const permits_command& c,
                                                own_entry mine) {
   permits_reply gone;
   gone.outcome = permits_outcome::absent;
+  const bool had_more = mine.nodes.size() > 1 || mine.unsure;
   if (const auto left = keep_first(name, c.owner, mine); !left) return left.error();
   mine.nodes.resize(1);
   mine.unsure = false;
+  entries_.change(name, c.owner, [&](own_entry& p) { p.nodes = mine.nodes, p.unsure = false; });
+  const auto half_done = [had_more](failure f) {
+    f.outcome_unknown = f.outcome_unknown || had_more;
+    return f;
+  };
   const auto says = port_->read(name, mine.nodes.front(), nullptr);
-  if (!says) return says.error();
+  if (!says) return half_done(says.error());
   if (!*says) return forget(name, c.owner), gone;
   if ((*says)->weight > c.weight) {
     auto now = **says;
     now.weight = c.weight;
     const auto written = port_->write(name, mine.nodes.front(), now);
-    if (!written) return written.error();
+    if (!written) return half_done(written.error());
     if (!*written) return forget(name, c.owner), gone;
   }
   entries_.change(name, c.owner, [&](own_entry& p) {
-    p.nodes = mine.nodes;
     p.made = (*says)->fence;
     p.weight = c.weight;
-    p.unsure = mine.unsure;
   });
   return holds(mine, c);
 }
 
 // A second node at the end keeps out later contenders; it counts if nobody else is in already,
-// or could come in without passing it.
+// or could come in without passing it. Once it is there, a failure is none that changed nothing.
 result<permits_reply> contender_family::strengthen(std::string_view name, const permits_command& c,
                                                    own_entry mine) {
   if (mine.unsure) {
@@ -93,6 +98,7 @@ result<permits_reply> contender_family::strengthen(std::string_view name, const 
   auto all = port_->contenders(name, as_of::seen, nullptr);
   if (!all) {
     give_up_unless_known(name, c.owner, {in->node}, in->repeated);
+    all.error().outcome_unknown = true;
     return std::move(all.error());
   }
   fit(*all, c.capacity);
@@ -105,10 +111,11 @@ result<permits_reply> contender_family::strengthen(std::string_view name, const 
     reply.outcome = there ? permits_outcome::busy : permits_outcome::absent;
     mine.nodes.push_back(in->node);
     mine.unsure = in->repeated;
-    const auto left = keep_first(name, c.owner, mine);
+    auto left = keep_first(name, c.owner, mine);
     if (!left) {
       give_up_unless_known(name, c.owner, {in->node}, in->repeated);
-      return left.error();
+      left.error().outcome_unknown = true;
+      return std::move(left.error());
     }
     entries_.change(name, c.owner, [](own_entry& p) { p.unsure = false; });
     return reply;

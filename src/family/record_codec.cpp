@@ -243,19 +243,24 @@ bool sound(const permits_record& r) {
   return held <= r.capacity && r.history.size() <= store::most_led;
 }
 
-result<any_record> decode_permits(reader& in, store::kind kind) {
+result<any_record> decode_permits(reader& in, store::kind kind, std::uint64_t& last_fence) {
   permits_record r;
   r.kind = kind;
   in.get_fields(r.capacity, r.last_fence, r.holders, r.queue);
   if (kind == store::kind::election && in.skip(',')) in.get_fields(r.history);
   in.expect(']');
   if (!in.at_end() || !sound(r)) return corrupt();
+  last_fence = r.last_fence;
   return any_record{std::move(r)};
 }
 
-result<any_record> decode_countdown(reader& in) {
+result<any_record> decode_countdown(reader& in, std::uint64_t& last_fence) {
   countdown_record r;
   in.get_fields(r.count, r.remaining, r.expires_at, r.arrivals, r.waiting);
+  if (in.skip(',')) {
+    in.get(last_fence);
+    if (last_fence == 0) in.fail();
+  }
   in.expect(']');
   if (!in.at_end() || r.remaining > r.count) return corrupt();
   return any_record{std::move(r)};
@@ -271,15 +276,14 @@ bool sound(const bucket& b) {
          std::max(b.used, r.capacity) / r.gain < store::most_units / r.step_us;
 }
 
-result<any_record> decode_rate(reader& in) {
+result<any_record> decode_rate(reader& in, std::uint64_t& last_fence) {
   rate_record r;
   std::size_t count = 0;
-  std::uint64_t no_fence = 0;
   std::vector<holder> no_holders;
   std::vector<waiter> no_waiters;
-  in.get_fields(count, no_fence, no_holders, no_waiters, r.buckets, r.refunds);
+  in.get_fields(count, last_fence, no_holders, no_waiters, r.buckets, r.refunds);
   in.expect(']');
-  if (!in.at_end() ||
+  if (!in.at_end() || count != r.buckets.size() ||
       !std::all_of(r.buckets.begin(), r.buckets.end(), [](const bucket& b) { return sound(b); })) {
     return corrupt();
   }
@@ -297,20 +301,29 @@ void encode(const permits_record& r, std::string& text) {
                          r.queue);
 }
 
-void encode(const countdown_record& r, std::string& text) {
+void encode(const countdown_record& r, std::string& text, std::uint64_t last_fence) {
+  if (last_fence != 0) {
+    return writer(text).put_array(record_version, to_string(store::kind::latch), r.count,
+                                  r.remaining, r.expires_at, r.arrivals, r.waiting, last_fence);
+  }
   writer(text).put_array(record_version, to_string(store::kind::latch), r.count, r.remaining,
                          r.expires_at, r.arrivals, r.waiting);
 }
 
-// Where the other kinds have a fence, holders and waiters this has nothing, for readers that
-// look there.
-void encode(const rate_record& r, std::string& text) {
+// Where the other kinds have holders and waiters this has nothing, for readers that look there.
+void encode(const rate_record& r, std::string& text, std::uint64_t last_fence) {
   const std::vector<holder> nobody;
-  writer(text).put_array(record_version, to_string(store::kind::rate_limiter), r.buckets.size(), 0,
-                         nobody, nobody, r.buckets, r.refunds);
+  writer(text).put_array(record_version, to_string(store::kind::rate_limiter), r.buckets.size(),
+                         last_fence, nobody, nobody, r.buckets, r.refunds);
 }
 
 result<any_record> decode(std::string_view text) {
+  std::uint64_t last_fence = 0;
+  return decode(text, last_fence);
+}
+
+result<any_record> decode(std::string_view text, std::uint64_t& last_fence) {
+  last_fence = 0;
   reader in(text);
   int version = 0;
   in.expect('[');
@@ -333,8 +346,9 @@ result<any_record> decode(std::string_view text) {
   in.get(word);
   in.expect(',');
   if (!in.good() || !store::parse_kind(word, kind)) return corrupt();
-  if (kind == store::kind::latch) return decode_countdown(in);
-  return kind == store::kind::rate_limiter ? decode_rate(in) : decode_permits(in, kind);
+  if (kind == store::kind::latch) return decode_countdown(in, last_fence);
+  if (kind == store::kind::rate_limiter) return decode_rate(in, last_fence);
+  return decode_permits(in, kind, last_fence);
 }
 
 }  // namespace holdfast::family

@@ -4,6 +4,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <type_traits>
 
 #include "family/record_codec.hpp"
 #include "kernel/countdown.hpp"
@@ -64,21 +65,35 @@ class decoded {
   /// False if it cannot be that: then `wrong` says why, or `other` holds a record of another kind.
   bool read(std::string_view text, const moment& now) {
     record = {};
+    last_fence_ = 0;
     wrong.reset();
     other = {};
     if (text.empty()) return true;
-    auto any = decode(text);
+    auto any = decode(text, last_fence_);
     if (!any) return wrong = std::move(any.error()), false;
     if (auto* const mine = std::get_if<Record>(&*any)) return record = std::move(*mine), true;
     expire(*any, now);
-    if (!in_use(*any)) return true;
-    other = std::move(*any);
-    return false;
+    if (in_use(*any)) return other = std::move(*any), false;
+    if constexpr (std::is_same_v<Record, permits_record>) record.last_fence = last_fence_;
+    return true;
+  }
+
+  /// The text of a latch or a limiter. Where nobody uses the name, the last fence of the lock that
+  /// had it before stays.
+  void write(bool used, std::string& text) const {
+    text.clear();
+    if (used) return encode(record, text, last_fence_);
+    permits_record unused;
+    unused.last_fence = last_fence_;
+    if (last_fence_ != 0) encode(unused, text);
   }
 
   Record record;
   any_record other;
   std::optional<failure> wrong;
+
+ private:
+  std::uint64_t last_fence_ = 0;
 };
 
 class permits_transition final : public store::transition {
@@ -201,8 +216,7 @@ class countdown_transition final : public store::transition {
     if (!in_.read(text, now)) return other_kind();
     reply = kernel::apply(in_.record, command_, now);
     if (unchanged()) return nullptr;
-    text_.clear();
-    if (in_.record.count != 0) encode(in_.record, text_);
+    in_.write(in_.record.count != 0, text_);
     return &text_;
   }
 
@@ -240,8 +254,7 @@ class rate_transition final : public store::transition {
     if (!reply.changed) return nullptr;
     kernel::expire(in_.record, now);
     if (in_.record.buckets.size() > most_buckets) return too_many_buckets();
-    text_.clear();
-    if (!in_.record.buckets.empty() || !in_.record.refunds.empty()) encode(in_.record, text_);
+    in_.write(!in_.record.buckets.empty() || !in_.record.refunds.empty(), text_);
     return &text_;
   }
 

@@ -27,6 +27,7 @@ hold::hold(std::shared_ptr<session_impl> session, const hold_services& its,
       idle_locks_(its.idle_locks),
       config_(std::move(s)),
       lease_(config_->lease),
+      may_last_(config_->lease),
       weight_(c.weight),
       owner_(g.owner),
       secret_(g.secret),
@@ -213,6 +214,8 @@ status hold::extend_now(std::chrono::milliseconds lease, unsigned of_turn) {
   }
   // If it is carried out, and the answer does not come, the store keeps it no longer than that.
   const boot_time before = keeper_.shorten(*this, sent, lease);
+  may_last_.store(std::max(may_last_.load(std::memory_order_relaxed), lease),
+                  std::memory_order_relaxed);
   const auto reply = client_.permits(name(), c);
   if (!reply) {
     if (!reply.error().outcome_unknown) keeper_.restore(*this, before);
@@ -224,6 +227,7 @@ status hold::extend_now(std::chrono::milliseconds lease, unsigned of_turn) {
     return lost_in(of_turn) ? no_longer_held() : released_before();
   }
   lease_.store(lease, std::memory_order_relaxed);
+  may_last_.store(lease, std::memory_order_relaxed);
   begun.ends().renewed(*this, sent, lease_of(*reply));
   return state() == lease_state::lost ? status(no_longer_held()) : status(done{});
 }
@@ -269,19 +273,20 @@ bool hold::give_up_stronger_than(std::uint32_t weight) noexcept {
   return keeper_.in_doubt(*this);
 }
 
-// Takes the next of this process along, if one is queued: one step at the store for both.
+// Takes the next of this process along, if one is queued: one step at the store for both. A call
+// on its own behalf that was left would come behind that, and take the lock for nobody.
 std::optional<status> hold::tell_store(const ending& e, wants w) {
   local_turn turn(leaves_local_queue() ? config_->local_queue.get() : nullptr);
   if (contender* const next = turn.take_next()) {
     const auto replaced = next->ask_instead_of(*this);
     turn.hand_to(*next);
+    if (client_.callers().call_for(owner_)) abandon();
     if (!replaced) return replaced.error();
     return *replaced ? status(done{}) : status(no_longer_held());
   }
   if (!config_->unconfirmed_release || w == wants::answer) {
     auto told = outcome_of(client_.permits(name(), command(permits_verb::release)));
-    // One that was left would come behind the release, and take the lock for nobody.
-    if (client_.callers().call_for(owner_)) keeper_.abandon(name(), owner_, config_->lease);
+    if (client_.callers().call_for(owner_)) abandon();
     return told;
   }
   tell_later(e);
@@ -433,7 +438,7 @@ std::error_code hold::ended(const ending& e, const status& told) noexcept {
   ended_.store(e.at, std::memory_order_relaxed);
   const unsigned leases = e.what == was::in_use ? 1 : 0;
   const bool not_told = !told && told.error().code != errc::lost;
-  if (not_told) keeper_.abandon(name(), owner_, lease_.load(std::memory_order_relaxed));
+  if (not_told) abandon();
   if (e.was_lost || (!told && !not_told)) {
     tell_lost(
         e.was_lost
@@ -456,7 +461,11 @@ void hold::forget() noexcept {
   given_back_.store(true, std::memory_order_release);
   const auto session_lives = std::move(session_);
   keeper_.remove(*this);
-  keeper_.abandon(name(), owner_, lease_.load(std::memory_order_relaxed));
+  abandon();
+}
+
+void hold::abandon() noexcept {
+  keeper_.abandon(name(), owner_, may_last_.load(std::memory_order_relaxed));
 }
 
 // Without the clock, which is half of what an event costs.

@@ -162,6 +162,8 @@ class hold final : public std::enable_shared_from_this<hold>,
   bool is_first_to_tell(unsigned leases) noexcept;
   void tell_lost(std::string_view why, unsigned leases) noexcept;
   /// What happened to the present turn.
+  /// The keeper gives it back, for as long as it may be there.
+  void abandon() noexcept;
   event about(event_kind kind) const noexcept;
   /// The same without how long it was held.
   event described(event_kind kind) const noexcept;
@@ -174,6 +176,7 @@ class hold final : public std::enable_shared_from_this<hold>,
   engine::idle_locks& idle_locks_;
   const std::shared_ptr<const lock_config> config_;
   std::atomic<std::chrono::milliseconds> lease_;
+  std::atomic<std::chrono::milliseconds> may_last_;  ///< at the store, after an answer was lost
   std::atomic<std::uint32_t> weight_;
   store::owner_id owner_;
   store::owner_id secret_;

@@ -56,9 +56,13 @@ class turn final : public engine::request {
   // A place that stays behind ends by itself in seconds.
   void leave() {
     const auto reply = session_.permits(config_->name, leaving());
-    if (!reply)
-      return session_.keeper().abandon(config_->name, command_.owner, engine::queue_lease);
+    if (!reply) return abandon();
+    // A call that was left would come behind that, and queue it again.
+    if (session_.callers().call_for(command_.owner)) abandon();
     if (owes_a_wake_up(*reply)) pass_on();
+  }
+  void abandon() noexcept {
+    session_.keeper().abandon(config_->name, command_.owner, engine::queue_lease);
   }
   /// A waiter that was woken, and does not go on, wakes another: the store has forgotten the one.
   /// An entry that is not there when it is left may have been woken by an answer that was lost. One
@@ -67,7 +71,7 @@ class turn final : public engine::request {
   store::permits_command passing_on() const { return notification(*config_, 1); }
   /// Where there may be no memory for it.
   void leave_or_abandon() noexcept try { leave(); } catch (...) {
-    session_.keeper().abandon(config_->name, command_.owner, engine::queue_lease);
+    abandon();
   }
   bool owes_a_wake_up(const store::permits_reply& left) {
     const bool stood = command_.verb == permits_verb::renew && !mutex_;

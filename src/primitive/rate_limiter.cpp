@@ -174,13 +174,14 @@ class reservation final : public engine::request {
   /// What there is to say of a wait that ended before the tokens were there. They go back.
   rate_decision refused() {
     if (!made_) return {};
-    if (made_->taken) made_->wait = std::chrono::ceil<microseconds>(ready_ - session_.now());
     give_back();
     made_->tokens = 0;
     return std::move(*made_);
   }
   void give_back() {
-    if (made_ && std::exchange(made_->taken, false)) session_.refund(name_, command_);
+    if (!made_ || !std::exchange(made_->taken, false)) return;
+    made_->wait = std::chrono::ceil<microseconds>(ready_ - session_.now());
+    session_.refund(name_, command_);
   }
 
  private:

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "diagnose/trace.hpp"
+#include "session/left_call.hpp"
 #include "session/sealed_id.hpp"
 
 namespace holdfast::engine {
@@ -87,7 +88,9 @@ result<bool> acquisition::ask_instead_of(const transferable& leaving) noexcept t
   c.secret = leaving.secret();
   const call_limit until{saturated_add(local_queue_deadline(), last_answer_within)};
   const boot_time sent = session_.now();
+  left_a_call() = false;
   auto reply = session_.permits(config_.name, c);
+  left_behind_ = left_a_call();
   const result<bool> replaced = reply ? result<bool>(reply->replaced) : result<bool>(reply.error());
   answer_ = learn(std::move(reply), sent);
   return replaced;
@@ -270,7 +273,10 @@ result<grant> win(session_impl& session, const lock_config& s, acquisition& a,
                   dispatcher::registration& slot, const timed_call& call, std::stop_token stop) {
   const status settled = wait_until_settled(session, slot, a, call, std::move(stop));
   if (settled) return a.granted();
-  leave_nothing_behind(session, s, a.owner(), settled.error());
+  if (a.left_behind())
+    session.keeper().abandon(s.name, a.owner(), s.lease);
+  else
+    leave_nothing_behind(session, s, a.owner(), settled.error());
   return settled.error();
 }
 

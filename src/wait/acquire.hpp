@@ -45,6 +45,8 @@ class acquisition final : public request, public contender {
 
   const grant& granted() const noexcept { return grant_; }
   const store::owner_id& owner() const noexcept { return grant_.owner; }
+  /// A request that another thread made for it may be carried out after all its own.
+  bool left_behind() const noexcept { return left_behind_; }
 
  private:
   store::permits_command acquire_command(bool wait) noexcept;
@@ -57,6 +59,7 @@ class acquisition final : public request, public contender {
   acquire_params params_;
   grant grant_;
   std::optional<result<std::optional<wait_hint>>> answer_;
+  bool left_behind_ = false;
   std::shared_ptr<shared_queue_lease> shared_lease_;
   unsigned losses_ = 0;                ///< … known of it
   boot_time look_by_{};                ///< even if others poll

@@ -47,6 +47,7 @@ bool pending_acquire::come_out() noexcept {
 }
 
 std::optional<store::named_command> pending_acquire::leaving(const failure& why) {
+  if (acquisition_.left_behind()) return abandon(), std::nullopt;
   return leaves_nothing(why) ? std::nullopt : release_of(why);
 }
 

@@ -127,6 +127,11 @@ operation::next pending_wait::give_up(failure f) {
   const auto goodbye = leaving(f);
   if (!goodbye) return end(std::move(f));
   leaving_ = std::make_unique<failure>(std::move(f));
+  // That of stop_soon() may be over, where another thread had asked for it meanwhile.
+  if (stop().stop_requested()) {
+    (void)session_.runner().end_by(saturated_add(session_.now(), last_answer_within),
+                                   shared_from_this());
+  }
   return {.ask = goodbye};
 }
 

@@ -88,6 +88,7 @@ std::optional<status> wait_steps::answered(result<store::permits_reply> reply, b
 // the request, as the next one will be as long on its way.
 std::optional<status> wait_steps::judge(result<std::optional<wait_hint>> answer, boot_time sent) {
   if (!answer) return judge_failure(std::move(answer.error()), sent);
+  unknown_ = false;
   if (!*answer) return done{};
   if (last_) return waited_in_vain(errc::timed_out);
   answered_ = true;
@@ -106,6 +107,7 @@ std::optional<status> wait_steps::judge(result<std::optional<wait_hint>> answer,
 }
 
 std::optional<status> wait_steps::judge_failure(failure f, boot_time sent) {
+  unknown_ = f.outcome_unknown = f.outcome_unknown || unknown_;
   const boot_time now = session_.now();
   const boot_time give_up = gives_up_at(f, sent, now);
   const bool hopeless = f.code != errc::unavailable;

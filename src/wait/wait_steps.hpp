@@ -91,6 +91,7 @@ class wait_steps {
   std::chrono::nanoseconds pause_;
   bool last_ = false;
   bool answered_ = false;           ///< the store let it wait
+  bool unknown_ = false;            ///< what became of an attempt since the last answer
   std::optional<failure> in_vain_;  ///< if the last answer was that: why
   std::vector<std::string> watched_;
 };

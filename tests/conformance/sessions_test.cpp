@@ -82,6 +82,19 @@ TEST_P(sessions, show_tells_who_holds_who_waits_and_why) {
   waiter.join();
 }
 
+TEST_P(sessions, show_tells_after_a_renewal_what_it_told_before) {
+  lease held = make(here_, name_, {.lease = 1h, .reason = "bill 42"})->acquire();
+  const auto before = here_.show(name_);
+  held.extend();
+  const auto after = here_.show(name_);
+  ASSERT_EQ(before.holders.size(), 1u);
+  ASSERT_EQ(after.holders.size(), 1u);
+  EXPECT_EQ(after.holders[0].reason, before.holders[0].reason);
+  EXPECT_EQ(after.holders[0].pid, before.holders[0].pid);
+  EXPECT_EQ(after.holders[0].program, before.holders[0].program);
+  EXPECT_EQ(after.holders[0].since, before.holders[0].since);
+}
+
 TEST_P(sessions, names_lists_what_is_in_use_and_picks_by_pattern) {
   const lease a = make(here_, "order:1")->acquire();
   const lease b = make(another(), "order:22")->acquire();

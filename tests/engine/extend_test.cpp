@@ -124,6 +124,29 @@ TEST(extension, keeps_its_session_though_who_is_told_of_the_loss_lets_go_of_it) 
   EXPECT_FALSE(held);
 }
 
+// The store may keep it for an hour, of which nobody here knows.
+TEST(extension, whose_answer_was_lost_is_given_back_for_as_long_as_it_may_last) {
+  stage s;
+  fair_mutex m{s.session, "m"};
+  lease held = m.acquire();
+  s.script->set(verb::renew, holdfast::testing::fault::drop_reply);
+  EXPECT_THROW(held.extend(1h), holdfast::error);
+  s.script->set(verb::renew, holdfast::testing::fault::drop_request);
+  s.script->set(verb::release, holdfast::testing::fault::drop_request);
+  EXPECT_EQ(held.release(), errc::unavailable);
+  for (int i = 0; i < 40; ++i) {
+    const auto tried = s.script->count(verb::release);
+    s.clock->advance(1s);
+    s.script->await(verb::release, tried + 1);
+  }
+  s.script->set(verb::release, holdfast::testing::fault::none);
+  int seconds = 0;
+  harness::eventually("it is free", [&] {
+    if (++seconds <= 60) s.clock->advance(1s);
+    return s.session.show("m").holders.empty();
+  });
+}
+
 TEST(extension, of_what_is_held_goes_on_as_before) {
   stage s;
   mutex m{s.session, "m"};

@@ -19,6 +19,14 @@ class switchboard {
     set(true);
   }
   void let_go() { set(false); }
+  /// What asks for one owner instead of another goes through, and all else hangs.
+  void let_hand_overs_go() {
+    const std::lock_guard guard{mutex_};
+    hand_overs_pass_ = true;
+    changed_.notify_all();
+  }
+  /// Only what asks for one owner instead of another hangs.
+  std::atomic<bool> only_hand_overs{false};
   /// Refuses acquisitions, at once.
   std::atomic<bool> refuses{false};
   std::atomic<bool> no_memory{false};
@@ -28,10 +36,10 @@ class switchboard {
   std::atomic<bool> hangs_when_left{false};
   /// So many takes of tokens and admissions have been carried out.
   std::atomic<int> taken{0};
-  void pass() {
+  void pass(bool hand_over = false) {
     std::unique_lock lock{mutex_};
     ++waiting_;
-    changed_.wait(lock, [&] { return !hangs_; });
+    changed_.wait(lock, [&] { return !hangs_ || (hand_over && hand_overs_pass_); });
     --waiting_;
   }
   void await_hanging(std::size_t n) {
@@ -51,6 +59,7 @@ class switchboard {
   std::condition_variable changed_;
   bool hangs_ = false;
   std::size_t waiting_ = 0;
+  bool hand_overs_pass_ = false;
 };
 
 class hanging final : public harness::passing_on {
@@ -70,7 +79,8 @@ class hanging final : public harness::passing_on {
       return granted_in_vain();
     }
     if (c.replaces && by_->no_memory.exchange(false)) throw std::bad_alloc();
-    if (!by_->permits_pass) by_->pass();
+    const bool passes = by_->permits_pass || (by_->only_hand_overs && !c.replaces);
+    if (!passes) by_->pass(bool(c.replaces));
     return inner_->permits(name, c);
   }
   holdfast::result<holdfast::store::countdown_reply> countdown(

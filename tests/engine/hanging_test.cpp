@@ -155,6 +155,46 @@ TEST_F(hanging_store, keeps_nobody_in_the_local_queue_for_longer_than_its_deadli
   }
 }
 
+// The release of the holder asks for the waiter, and hangs; the waiter's own last try finds the
+// lock held, and only then the store carries out the other.
+TEST_F(hanging_store, that_carries_out_a_hand_over_after_the_last_try_leaves_the_lock_to_nobody) {
+  mutex m{session, "m", {.local_time = 0us}};
+  lease held = m.acquire();
+  auto next = std::async(std::launch::async, [&] { return m.try_acquire_for(1500ms).has_value(); });
+  harness::eventually("it waits at the gate", [&] {
+    return session.impl()->local_queues().at("m", session.impl()->clock())->waiting() == 1;
+  });
+  store->only_hand_overs = true;
+  store->hang();
+  auto giver = std::async(std::launch::async, [&] { (void)held.release(); });
+  EXPECT_FALSE(next.get());
+  await_free("m");
+  giver.get();
+}
+
+TEST_F(hanging_store, keeps_no_stopped_wait_with_a_second_call_after_the_one_that_took_it_along) {
+  mutex m{session, "m", {.local_time = 0us}}, other{session, "other"};
+  lease held = m.acquire();
+  std::stop_source stop, later;
+  auto waiting = async_acquire(m, {}, stop.get_token()).future();
+  harness::eventually("it waits at the gate", [&] {
+    return session.impl()->local_queues().at("m", session.impl()->clock())->waiting() == 1;
+  });
+  store->hang();
+  auto giver = std::async(std::launch::async, [&] { (void)held.release(); });
+  store->await_hanging(1);
+  auto second = async_acquire(other, {}, later.get_token()).future();
+  store->await_hanging(2);
+  stop.request_stop();
+  later.request_stop();
+  EXPECT_EQ(second.get().error().code, errc::cancelled);
+  // The time is over by which the first should have ended, too. What gives back what it gets hangs.
+  store->let_hand_overs_go();
+  EXPECT_EQ(waiting.get().error().code, errc::cancelled);
+  await_free("m");
+  giver.get();
+}
+
 TEST_F(hanging_store, keeps_no_wait_without_a_thread_beyond_its_deadline) {
   mutex m{session, "m"};
   holdfast::semaphore sem{session, "sem", 2};

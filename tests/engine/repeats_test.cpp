@@ -67,6 +67,22 @@ class deaf final : public harness::passing_on {
   const std::chrono::seconds each_;
 };
 
+/// Carries out the first, of which nobody hears, and is away from then on.
+class then_away final : public harness::passing_on {
+ public:
+  using passing_on::passing_on;
+  holdfast::result<holdfast::store::countdown_reply> countdown(
+      std::string_view name, const holdfast::store::countdown_command& c) override {
+    if (c.verb != countdown_verb::arrive) return inner_->countdown(name, c);
+    if (std::exchange(away_, true)) return failure{errc::unavailable, "connection refused"};
+    EXPECT_TRUE(inner_->countdown(name, c));
+    return failure{errc::unavailable, "the reply was lost", true};
+  }
+
+ private:
+  bool away_ = false;
+};
+
 class repeats : public testing::Test {
  protected:
   /// A store whose first replies are lost, and which takes so long each time.
@@ -101,6 +117,17 @@ TEST_F(repeats, an_arrival_counts_once_however_long_the_session_keeps_trying) {
     EXPECT_EQ(reason_of([&] { local_queue.count_down(); }), errc{});
     EXPECT_EQ(local_queue.remaining(), 2U);
   }
+}
+
+TEST_F(repeats, an_arrival_whose_reply_was_lost_is_in_doubt_though_a_later_attempt_was_refused) {
+  holdfast::session_options o;
+  o.clock = clock_;
+  o.store_timeout = 1s;
+  o.decorate = [](auto inner) { return std::make_unique<then_away>(std::move(inner)); };
+  auto s = holdfast::open("memory:", std::move(o));
+  holdfast::latch gate{s, "gate", 3};
+  EXPECT_EQ(reason_of([&] { gate.count_down(); }), errc::unavailable) << "and it says so";
+  EXPECT_EQ(gate.remaining(), 2U);
 }
 
 TEST_F(repeats, an_arrival_is_not_sent_again_when_the_store_may_have_forgotten_it) {

@@ -113,6 +113,65 @@ TEST_F(contender_line, who_is_taken_away_after_an_upgrade_leaves_both_its_places
   EXPECT_EQ(port_.size("n"), 0U);
 }
 
+/// A reader that was upgraded.
+class downgrade_of_what_was_upgraded : public contender_line {
+ protected:
+  void SetUp() override {
+    ASSERT_EQ(share(permits_verb::acquire, 1, 1).outcome, granted);
+    ASSERT_EQ(share(permits_verb::resize, 1, 100).outcome, granted);
+  }
+  holdfast::result<permits_reply> resize(std::uint32_t weight) {
+    auto c = command(permits_verb::resize, 1);
+    c.kind = kind::shared_mutex;
+    c.capacity = 100;
+    c.weight = weight;
+    return family_->permits("n", c);
+  }
+};
+
+// Readers come in from then on, whatever becomes of the other half.
+TEST_F(downgrade_of_what_was_upgraded, is_of_unknown_outcome_where_half_of_it_was_done) {
+  port_.fail_reads = 1;
+  const auto half = resize(1);
+  ASSERT_FALSE(half);
+  EXPECT_TRUE(half.error().outcome_unknown);
+  EXPECT_EQ(resize(1)->outcome, granted);
+  EXPECT_EQ(port_.size("n"), 1U);
+  EXPECT_EQ(release(1).outcome, done);
+  EXPECT_EQ(port_.size("n"), 0U);
+}
+
+TEST_F(downgrade_of_what_was_upgraded, that_had_no_answer_never_takes_a_later_upgrade_away) {
+  port_.delay_leave = true;
+  EXPECT_FALSE(resize(1));
+  EXPECT_EQ(resize(1)->outcome, granted);
+  EXPECT_EQ(resize(100)->outcome, granted);
+  port_.deliver_late();
+  EXPECT_EQ(port_.size("n"), 2U);
+}
+
+TEST_F(downgrade_of_what_was_upgraded, by_somebody_else_leaves_nothing_behind) {
+  port_.remove_last("n");
+  EXPECT_EQ(renew(1).outcome, absent);
+  harness::eventually("nothing stays in line", [&] {
+    clock_.advance(1s);
+    return port_.size("n") == 0;
+  });
+}
+
+TEST_F(contender_line, an_upgrade_that_came_in_and_was_not_told_so_is_of_unknown_outcome) {
+  ASSERT_EQ(share(permits_verb::acquire, 1, 1).outcome, granted);
+  port_.on_enter = [this] { port_.fail_lists = 1; };
+  auto c = command(permits_verb::resize, 1);
+  c.kind = kind::shared_mutex;
+  c.capacity = c.weight = 100;
+  const auto half = family_->permits("n", c);
+  ASSERT_FALSE(half);
+  EXPECT_TRUE(half.error().outcome_unknown);
+  EXPECT_EQ(family_->permits("n", c)->outcome, granted);
+  EXPECT_EQ(port_.size("n"), 2U);
+}
+
 TEST_F(contender_line, an_eviction_of_one_leaves_the_others) {
   ASSERT_EQ(share(permits_verb::acquire, 1, 1).outcome, granted);
   ASSERT_EQ(share(permits_verb::acquire, 2, 1).outcome, granted);

@@ -26,7 +26,10 @@ class fake_contender_store final : public holdfast::store::contender_store {
   bool lose_replaced = false;  ///< the same of the next replace()
   bool repeat_requests =
       false;  ///< each enter() is sent twice, and one of them is still on its way
-  std::atomic<int> fail_leaves{0};           ///< so many are not carried out
+  std::atomic<int> fail_leaves{0};  ///< so many are not carried out
+  bool delay_leave = false;         ///< the next one has no answer, and is still on its way
+  std::atomic<int> fail_reads{0};   ///< so many reads of one place are not answered
+  std::atomic<int> fail_lists{0};   ///< so many of the line
   std::atomic<int> fail_watched_records{0};  ///< so many that are to be watched are not answered
   std::function<void()> on_enter{};          ///< before the next one comes in
   std::function<void()> on_confirm{};        ///< while the store is asked
@@ -56,10 +59,22 @@ class fake_contender_store final : public holdfast::store::contender_store {
     }
     (void)take_out(name, nodes);
   }
-  /// What is still on its way comes in.
+  void remove_last(const std::string& name) {
+    std::string node;
+    {
+      const std::lock_guard guard{mutex_};
+      node = lines_[name].back().who.node;
+    }
+    (void)take_out(name, {&node, 1});
+  }
+  /// What is still on its way comes in, or leaves.
   void deliver_late() {
     const std::lock_guard guard{mutex_};
     for (auto& [name, who, says] : std::exchange(late_, {})) add(name, std::move(who), says);
+    for (auto& gone : std::exchange(late_leaves_, {})) {
+      std::erase_if(lines_[gone.name],
+                    [&](const stand& at) { return is_same_place(at.who, gone.who); });
+    }
   }
   std::size_t size(const std::string& name) {
     const std::lock_guard guard{mutex_};
@@ -101,8 +116,11 @@ class fake_contender_store final : public holdfast::store::contender_store {
   }
   result<std::vector<contender>> contenders(std::string_view name, as_of when, alarm) override {
     ++listed;
+    if (fail_lists > 0 && fail_lists-- > 0) {
+      return holdfast::failure{holdfast::errc::unavailable, "not now"};
+    }
     const std::lock_guard guard{mutex_};
-    if (when == as_of::settled) late_.clear();
+    if (when == as_of::settled) late_.clear(), late_leaves_.clear();
     return line_of(name);
   }
   result<bool> leave(std::string_view name, std::span<const std::string> nodes) override {
@@ -110,10 +128,22 @@ class fake_contender_store final : public holdfast::store::contender_store {
     if (fail_leaves > 0 && fail_leaves-- > 0) {
       return holdfast::failure{holdfast::errc::unavailable, "not now"};
     }
+    if (std::exchange(delay_leave, false)) {
+      const std::lock_guard guard{mutex_};
+      for (const auto& node : nodes) {
+        if (const auto* const at = find(name, node)) {
+          late_leaves_.push_back({std::string(name), at->who, {}});
+        }
+      }
+      return holdfast::failure{holdfast::errc::unavailable, "no answer", true};
+    }
     return take_out(name, nodes);
   }
   result<std::optional<contender_data>> read(std::string_view name, const std::string& node,
                                              alarm on_change) override {
+    if (fail_reads > 0 && fail_reads-- > 0) {
+      return holdfast::failure{holdfast::errc::unavailable, "not now"};
+    }
     const std::lock_guard guard{mutex_};
     auto* const at = find(name, node);
     if (at == nullptr) return std::optional<contender_data>{};
@@ -201,6 +231,10 @@ class fake_contender_store final : public holdfast::store::contender_store {
     }
     return nullptr;
   }
+  /// As etcd has it: an owner that enters anew does so under the same key.
+  static bool is_same_place(const contender& a, const contender& b) {
+    return a.owner == b.owner && a.raises == b.raises;
+  }
   std::vector<contender> line_of(std::string_view name) {
     std::vector<contender> all;
     for (const auto& at : lines_[std::string(name)]) all.push_back(at.who);
@@ -230,6 +264,7 @@ class fake_contender_store final : public holdfast::store::contender_store {
   std::map<std::string, std::vector<stand>> lines_;
   std::map<std::string, versioned> records_;
   std::vector<request> late_;
+  std::vector<request> late_leaves_;
   std::int64_t last_ = 0;
 };
 

@@ -41,6 +41,32 @@ TEST_F(state_family, a_dead_holder_is_removed_when_the_first_in_line_looks) {
   EXPECT_EQ(acquire(2).outcome, granted);
 }
 
+TEST_F(state_family, a_fence_never_goes_back_though_the_name_was_a_latchs_or_limiters_meanwhile) {
+  const bucket_choice one_a_second{"", {second, 1, 1, second}};
+  rate_command take{.verb = rate_verb::take, .buckets = {&one_a_second, 1}};
+  for (const std::string_view meanwhile : {"a limiter", "a latch", "a latch that was removed"}) {
+    const auto before = acquire(1).fence;
+    release(1);
+    pass(second);
+    if (meanwhile == "a limiter") {
+      EXPECT_EQ(family_->rate("n", take).value().outcome, rate_outcome::granted);
+    } else {
+      EXPECT_EQ(wait_at_latch("n").value().outcome, countdown_outcome::closed);
+    }
+    EXPECT_EQ(acquire(2).outcome, kind_mismatch) << meanwhile;
+    if (meanwhile == "a latch that was removed") {
+      ASSERT_TRUE(family_->countdown("n", {.verb = countdown_verb::remove}));
+      EXPECT_TRUE(family_->names().value().empty());
+    }
+    port_.now.now_at += 600 * second;
+    port_.now.wall_at -= 600 * second;  // a clock that is set back
+    const auto after = acquire(3);
+    ASSERT_EQ(after.outcome, granted) << meanwhile;
+    EXPECT_GT(after.fence, before) << meanwhile;
+    release(3);
+  }
+}
+
 TEST_F(state_family, without_the_capability_nobody_is_believed_to_be_dead) {
   port_.capabilities.sees_death = false;
   acquire(1);

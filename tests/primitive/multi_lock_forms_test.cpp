@@ -65,11 +65,12 @@ TEST_F(multi_forms, lock_is_renewed_until_the_caller_releases) {
 TEST_F(multi_forms, lock_lease_waits_without_limit_and_keeps_what_it_has_meanwhile) {
   auto taken = rival_.acquire();
   auto got = waiting_for_b([&] { return both_.acquire(1s); });
-  // Each look renews the first, which nobody else does.
+  // Each look renews the first, which nobody else does, and asks for the second.
   for (int i = 0; i < 20; ++i) {
-    const auto looks = at_.script->count(verb::acquire);
+    at_.await_wake_within(400ms);
+    const auto asked = at_.script->count(verb::acquire);
     at_.clock->advance(400ms);
-    at_.script->await(verb::acquire, looks + 1);
+    at_.script->await(verb::acquire, asked + 2);
     EXPECT_FALSE(is_free("a"));
   }
   (void)taken.release();

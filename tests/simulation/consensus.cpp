@@ -87,7 +87,7 @@ class consensus_client final : public contender_store, private requester {
   result<std::vector<contender>> contenders(std::string_view name, as_of when,
                                             alarm then) override {
     const bool settled = when != as_of::seen && when != as_of::latest;
-    return tell<std::vector<contender>>(
+    return look<std::vector<contender>>(
         settled ? "contenders, settled" : "contenders", name,
         [&all = all_, by = by_, settled, name = std::string(name),
          then = remote(std::move(then))](std::uint64_t) -> result<std::vector<contender>> {
@@ -108,7 +108,7 @@ class consensus_client final : public contender_store, private requester {
 
   result<std::optional<contender_data>> read(std::string_view name, const std::string& node,
                                              alarm then) override {
-    return tell<std::optional<contender_data>>(
+    return look<std::optional<contender_data>>(
         "read " + node, name,
         [&all = all_, name = std::string(name), node,
          then = remote(std::move(then))](std::uint64_t) -> result<std::optional<contender_data>> {
@@ -126,7 +126,7 @@ class consensus_client final : public contender_store, private requester {
   result<std::vector<std::optional<contender_data>>> read(
       std::string_view name, std::span<const contender> line) override {
     using answer = std::vector<std::optional<contender_data>>;
-    return tell<answer>(
+    return look<answer>(
         "read", name,
         [&all = all_, name = std::string(name),
          line = std::vector<contender>(line.begin(), line.end())](std::uint64_t) -> result<answer> {
@@ -160,7 +160,7 @@ class consensus_client final : public contender_store, private requester {
     using answer = std::vector<result<bool>>;
     std::vector<std::pair<std::string, std::string>> asked;
     for (const auto& p : nodes) asked.emplace_back(p.name, p.node);
-    auto there_are = tell<answer>(
+    auto there_are = look<answer>(
         "confirm", "", [&all = all_, asked = std::move(asked)](std::uint64_t) -> result<answer> {
           answer there;
           for (const auto& [name, node] : asked) {
@@ -173,7 +173,7 @@ class consensus_client final : public contender_store, private requester {
   }
 
   result<versioned> record(std::string_view name, bool, alarm then) override {
-    return tell<versioned>("record", name,
+    return look<versioned>("record", name,
                            [&all = all_, name = std::string(name),
                             then = remote(std::move(then))](std::uint64_t) -> result<versioned> {
                              auto& line = all.at(name);
@@ -200,7 +200,7 @@ class consensus_client final : public contender_store, private requester {
   result<holdfast::store::moment> time() override { return of_.time(); }
 
   result<std::vector<std::string>> names() override {
-    return tell<std::vector<std::string>>(
+    return look<std::vector<std::string>>(
         "names", "",
         [&all = all_](std::uint64_t) -> result<std::vector<std::string>> { return all.names(); });
   }
@@ -218,6 +218,14 @@ class consensus_client final : public contender_store, private requester {
           return carry_out(*session_then);
         });
     if (reply) learn(*session_then, sent);
+    return reply;
+  }
+
+  /// What only looks has changed nothing, whatever became of it.
+  template <class Reply, class F>
+  result<Reply> look(std::string_view verb, std::string_view name, F carry_out) {
+    auto reply = tell<Reply>(verb, name, std::move(carry_out));
+    if (!reply) reply.error().outcome_unknown = false;
     return reply;
   }
 

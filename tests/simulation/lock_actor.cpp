@@ -159,24 +159,31 @@ struct lock_actor : actor {
       case inside::upgrade:
         if (!at.shared || !s.shared) return;
         of.log.add("upgrades " + name);
-        if (at.shared->try_upgrade(held)) holds_otherwise(held, all_readers);
+        if (!at.shared->try_upgrade(held)) return;
+        holds_otherwise(held, all_readers);
+        if (of.here.random().one_in(2)) downgrade(held);
         return;
       case inside::downgrade:
-        if (!at.shared || s.shared) return;
-        of.log.add("downgrades " + name);
-        (void)still(held);
-        relies_on_less(held.fence());
-        try {
-          at.shared->downgrade(held);
-        } catch (const holdfast::error&) {
-          holds_otherwise(held, all_readers);  // check() says nothing else
-          throw;
-        }
-        of.log.add("downgraded");
+        if (at.shared && !s.shared) downgrade(held);
         return;
       default:
         return;
     }
+  }
+
+  void downgrade(lease& held) {
+    of.log.add("downgrades " + name);
+    (void)still(held);
+    relies_on_less(held.fence());
+    try {
+      at.shared->downgrade(held);
+    } catch (const holdfast::error&) {
+      holds_otherwise(held, all_readers);  // check() says nothing else
+      if (of.here.random().one_in(2)) throw;
+      of.log.add("goes on writing");
+      return;
+    }
+    of.log.add("downgraded");
   }
 
   bool in_whole_seconds() const {

@@ -25,6 +25,7 @@ struct watches::hub {
   std::int64_t last_id = 0;
   std::shared_ptr<stream> now;  ///< null: none is open
   int open = 0;                 ///< streams that gRPC has not let go of
+  std::string refused_token;    ///< to be replaced before the next one opens
   bool closing = false;
 
   /// Takes it out, and calls it, if that was not done before.
@@ -43,6 +44,7 @@ class watches::stream final : public grpc::ClientBidiReactor<message, message>,
     self_ = shared_from_this();
     auto& members = of_->to.inner();
     member_ = members.now_with();
+    token_ = token;
     if (!token.empty()) context_.AddMetadata("token", token);
     context_.AddMetadata("hasleader", "true");  // ends when the member has lost its leader
     members.stub(member_).PrepareBidiStreamingCall(&context_, method::watch, {}, this);
@@ -65,6 +67,15 @@ class watches::stream final : public grpc::ClientBidiReactor<message, message>,
     return;  // no memory: said again when the server tells of it
   }
   void cancel() { context_.TryCancel(); }
+  /// With the hub's mutex locked. The server checks the stream's token at each watch, and some
+  /// versions do not even say that it is not valid any more: another stream gets another token.
+  void end_with_its_token() {
+    if (broken_ || token_.empty()) return;
+    broken_ = refused_ = true;
+    of_->refused_token = token_;
+    if (of_->now.get() == this) of_->now.reset();
+    cancel();
+  }
 
  private:
   void OnWriteDone(bool ok) override {
@@ -83,6 +94,10 @@ class watches::stream final : public grpc::ClientBidiReactor<message, message>,
       }
       RemoveHold();
       return;
+    }
+    if (heard_.created() && heard_.canceled()) {
+      const std::lock_guard guard{of_->mutex};
+      end_with_its_token();
     }
     if (heard_.created()) begun(heard_.watch_id());
     // One that is cancelled by the server was refused, or asks for what was compacted away.
@@ -104,7 +119,7 @@ class watches::stream final : public grpc::ClientBidiReactor<message, message>,
   }
 
   void OnDone(const grpc::Status&) override {
-    of_->to.inner().go_on_from(member_);
+    if (!refused_) of_->to.inner().go_on_from(member_);
     of_->call_all();
     const auto of = of_;
     const auto last = std::move(self_);
@@ -120,6 +135,8 @@ class watches::stream final : public grpc::ClientBidiReactor<message, message>,
   wire::WatchResponse heard_;
   std::deque<wire::WatchRequest> outbox_;
   bool broken_ = false;
+  std::string token_;
+  bool refused_ = false;
 };
 
 void watches::hub::call(std::int64_t id) {
@@ -154,8 +171,12 @@ watches::~watches() {
 std::int64_t watches::add(const std::string& key, const std::string& end, alarm call) {
   auto& on = *hub_->to.options().clock;
   const boot_time until = saturated_add(on.now(), hub_->to.options().command_timeout);
-  const auto token = hub_->to.inner().token(until);
   std::unique_lock lock{hub_->mutex};
+  const auto refused = std::exchange(hub_->refused_token, {});
+  lock.unlock();
+  if (!refused.empty()) hub_->to.inner().forget_token(refused);
+  const auto token = hub_->to.inner().token(until);
+  lock.lock();
   if (hub_->closing) return 0;
   const auto id = ++hub_->last_id;
   hub_->alarms.emplace(id, hub::watched{std::move(call)});
@@ -169,13 +190,15 @@ std::int64_t watches::add(const std::string& key, const std::string& end, alarm 
   create.set_key(key);
   create.set_range_end(end);
   create.set_watch_id(id);
-  hub_->now->say(std::move(request));
+  const auto on_stream = hub_->now;
+  on_stream->say(std::move(request));
   const auto waits = [&] {
     const auto at = hub_->alarms.find(id);
     return at != hub_->alarms.end() && !at->second.begun;
   };
   while (waits() && on.now() < until) on.wait_until(lock, hub_->changed, until);
   const bool silent = waits();
+  if (silent) on_stream->end_with_its_token();
   lock.unlock();
   if (silent) hub_->call(id);
   return id;

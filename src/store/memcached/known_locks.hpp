@@ -14,6 +14,8 @@ struct known_lock {
   std::int64_t cas = 0;
   std::uint64_t fence = 0;
   server_life life{};
+  std::int64_t since_wall_at = 0;
+  std::string note{};
 };
 
 using known_locks = own_holds<known_lock>;

@@ -307,18 +307,20 @@ void server::give_back(std::unique_ptr<link> used) {
 
 status server::talk(std::uint64_t preferred, const conversation& what) {
   auto used = take(preferred);
+  bool sent = false;  // and nobody knows what became of it
   if (used) {
     auto ok = what(*used);
     const bool ended = !used->works() && !used->hangs();
     if (used->works()) give_back(std::move(used));
     if (ok || !ended) return ok;
+    sent = ok.error().outcome_unknown;
     const std::lock_guard guard{mutex_};
     idle_.clear();  // what ended this one has ended those as well
   }
   auto made = link::connect(to_, options_);
-  if (!made) return std::move(made.error());
-  auto ok = what(**made);
-  give_back(std::move(*made));
+  auto ok = made ? what(**made) : status(std::move(made.error()));
+  if (made) give_back(std::move(*made));
+  if (!ok) ok.error().outcome_unknown = ok.error().outcome_unknown || sent;
   return ok;
 }
 

@@ -238,13 +238,20 @@ class memcached_store final : public slot_store {
 
   slot_reply remember(link& l, const spot& at, const slot_entry& who, std::int64_t lease,
                       std::int64_t cas, std::uint64_t fence) {
-    known_.put(at.name, who.owner, {l.id(), cas, fence, l.life()}, lease);
+    known_.put(at.name, who.owner, {l.id(), cas, fence, l.life(), who.since_wall_at, who.note},
+               lease);
     return {slot_outcome::done, fence, {}};
   }
 
+  // The whole record is written anew, and a renewal says neither since when nor what for.
   result<slot_reply> extend_over(link& l, const spot& at, slot_entry who, std::int64_t lease) {
     const auto known = known_.find(at.name, who.owner);
-    who.fence = known ? known->fence : 0;
+    who.since_wall_at = l.wall_at();
+    if (known) {
+      who.fence = known->fence;
+      who.since_wall_at = known->since_wall_at;
+      who.note = known->note;
+    }
     if (known && known->link == l.id()) {
       auto reply = write_over(l, at, who, lease, known->cas);
       if (!reply || reply->outcome != slot_outcome::taken) return reply;
@@ -254,9 +261,8 @@ class memcached_store final : public slot_store {
   }
 
   // Only if nobody has written it since.
-  result<slot_reply> write_over(link& l, const spot& at, slot_entry who, std::int64_t lease,
+  result<slot_reply> write_over(link& l, const spot& at, const slot_entry& who, std::int64_t lease,
                                 std::int64_t cas) {
-    who.since_wall_at = l.wall_at();
     const auto replies = l.ask(write_command(at.key, write_value(who), lease, cas), 2);
     if (!replies) return replies.error();
     const auto& written = replies->front();

@@ -224,7 +224,7 @@ class dialect_store final : public slot_store {
   static bool nothing_was_written(const Answer& a) {
     if (!a) return !a.error().outcome_unknown;
     if (a->repeated) return false;
-    return a->value.is_error() || (a->value.items.size() == 3 && a->value.items[0].integer != 0);
+    return a->value.items.size() == 3 && a->value.items[0].integer != 0;
   }
 
   // One call of the dialect's script.
@@ -246,7 +246,6 @@ class dialect_store final : public slot_store {
                                        .once = once});
     if (nothing_was_written(answer)) written_.withdraw(where.name, owner, next, lease_us);
     if (!answer) return answer.error();
-    if (answer->value.is_error()) return server_says(answer->value.text);
     const auto& items = answer->value.items;
     if (items.size() < 3) return strange_answer("a script");
     // A release that is repeated because the first answer was lost has succeeded.

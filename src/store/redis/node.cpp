@@ -87,7 +87,8 @@ result<link::answer> node::ask_refused_again(std::span<const message> all, link:
   }
   auto second = link_.ask(again, deadline);
   if (!second) {
-    second.error().outcome_unknown = second.error().outcome_unknown || places.size() < all.size();
+    auto& unknown = second.error().outcome_unknown;
+    unknown = unknown || first.repeated || places.size() < all.size();
     return second;
   }
   learn(again, *second);

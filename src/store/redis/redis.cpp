@@ -56,10 +56,12 @@ failure too_few(const acknowledged& replicas, const redis_options& o, std::strin
   return f;
 }
 
-// A release that is repeated because the first answer was lost has succeeded.
+// A release that is repeated because the first answer was lost has succeeded. Where the second
+// answer is an error, nobody knows what the first one was.
 result<permits_reply> read_settled(const resp_value& value, bool repeated, permits_verb verb,
                                    std::int64_t lease_us) {
   auto got = read_permits(value, verb, lease_us);
+  if (!got && repeated) got.error().outcome_unknown = true;
   const bool again = got && repeated && verb == permits_verb::release;
   if (again && got->outcome == permits_outcome::absent) got->outcome = permits_outcome::done;
   return got;
@@ -260,7 +262,7 @@ class redis_store final : public session_store, public posting_store {
     std::string bytes;
     append_permits(bytes, frame(), name, back);
     const auto given = servers_->ask({name, bytes});
-    return given && !given->value.is_error();
+    return given.ok();
   }
 
   // In a cluster what the name's node has to say comes from there, and need not go over the others.

@@ -121,6 +121,13 @@ result<std::optional<std::chrono::microseconds>> servers::remembers_for() {
   return std::optional(microseconds(0));
 }
 
+result<reply> judged(reply r) {
+  if (!r.value.is_error()) return r;
+  failure f = server_says(r.value.text);
+  f.outcome_unknown = f.outcome_unknown || r.repeated;
+  return f;
+}
+
 bool servers::post(const request& r, link::listener then) {
   if (try_post(r, then)) return true;
   auto got = ask(r);

@@ -28,6 +28,10 @@ struct reply {
   address from{};  ///< in a cluster: the node that has the name
 };
 
+/// What a server says against a command is a failure: of unknown outcome, if it may have carried
+/// out the same command before.
+result<reply> judged(reply r);
+
 /// The servers behind a URL, be it one or many: who has a name, and how to get there. Thread-safe.
 class servers {
  public:

@@ -103,7 +103,8 @@ status row_store::change_together(row_link& link, std::span<const state_store::s
   for (const auto& r : all) {
     if (!r.changes()) continue;
     const auto version = r.before.version + 1;
-    known_.learn(r.step->name, r.before.version, {!r.next->empty(), version, *r.next, 0, 0});
+    known_.learn(r.step->name, r.before.version,
+                 {!r.next->empty(), version, *r.next, 0, r.before.fence_floor});
     if (!r.next->empty() && is_free(*r.next)) note_free(r.step->name);
   }
   return done{};

@@ -26,7 +26,8 @@ std::optional<row> known_rows::guess(std::string_view name) {
     return std::nullopt;
   }
   const auto since = std::chrono::duration_cast<std::chrono::microseconds>(now - heard_).count();
-  return row{true, found->second.version, found->second.record, server_at_ + since, 0};
+  return row{true, found->second.version, found->second.record, server_at_ + since,
+             found->second.fence_floor};
 }
 
 void known_rows::learn(std::string_view name, std::int64_t found, row now) {
@@ -41,7 +42,7 @@ void known_rows::learn(std::string_view name, std::int64_t found, row now) {
     if (rows_.size() >= most_rows) rows_.clear();
     at = rows_.emplace(name, entry{}).first;
   }
-  at->second = {now.version, std::move(now.record), ours};
+  at->second = {now.version, std::move(now.record), now.fence_floor, ours};
 }
 
 void known_rows::forget() noexcept {

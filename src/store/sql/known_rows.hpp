@@ -35,6 +35,7 @@ class known_rows {
   struct entry {
     std::int64_t version = 0;
     std::string record;
+    std::int64_t fence_floor = 0;
     bool ours = false;  ///< nobody else seems to write it
   };
   std::mutex mutex_;

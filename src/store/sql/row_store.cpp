@@ -221,7 +221,8 @@ status row_store::change_locked(row_link& link, change& one, boot_time deadline)
 }
 
 void row_store::finish(change& one, std::int64_t version) {
-  known_.learn(one.step.name, one.before.version, {!one.next->empty(), version, *one.next, 0, 0});
+  known_.learn(one.step.name, one.before.version,
+               {!one.next->empty(), version, *one.next, 0, one.before.fence_floor});
   if (!one.next->empty() && is_free(*one.next)) note_free(one.step.name);
   one.end(done{});
 }

@@ -54,7 +54,7 @@ SELECT name, kind, does, place,
   substr(from_program, 1, instr(from_program, ' ') - 1) AS program,
   trim(substr(from_program, instr(from_program, ' ') + 1)) AS reason,
   json_extract(v, '$[1]') AS weight,
-  json_extract(v, fence_at) AS fence,
+  json_extract(v, fence_at) * 4096 AS fence,
   datetime(json_extract(v, since_at) / 1000000, 'unixepoch') AS since_utc,
   round((json_extract(v, expires_at) - now_us) / 1e6, 1) AS expires_in_s
 FROM pidded, clock;

@@ -17,9 +17,12 @@ namespace {
 // One statement is one transaction: SQLite takes the lock of writers, finds the row, asks the
 // transition (holdfast_decide), and writes the row if there is something to write. Measured, that
 // is as fast as a bare BEGIN IMMEDIATE, UPDATE, COMMIT, and nobody ever acts on an old record.
+// Only a record that has no fence needs the floor of all names.
 constexpr const char* update_sql =
-    "UPDATE holdfast_locks SET record = holdfast_next() "
-    "WHERE name = ?1 AND holdfast_decide(record, 0)";
+    "UPDATE holdfast_locks SET record = holdfast_next() WHERE name = ?1 AND "
+    "holdfast_decide(record, "
+    "CASE WHEN record = '' OR substr(record, 5, 5) IN ('latch', 'rate_') "
+    "THEN (SELECT value FROM holdfast_meta WHERE key = 'fence_floor') ELSE 0 END)";
 constexpr const char* insert_sql =
     "INSERT INTO holdfast_locks(name, record) SELECT ?1, holdfast_next() WHERE holdfast_decide("
     "'', (SELECT value FROM holdfast_meta WHERE key = 'fence_floor')) ON CONFLICT DO NOTHING";

@@ -123,19 +123,21 @@ result<contender_store::versioned> zookeeper_store::record(std::string_view name
   void* watch = nullptr;
   const auto answers = ask(count, true, [&](std::size_t i, connection& c, requests&, auto* token) {
     if (i == 0) return ask_all(c, token);
-    if (i == 1) return zoo_aget(c.handle(), path.c_str(), 0, &requests::on_data, token);
+    // Watched first, then read: what is written in between is told.
+    if (i == count - 1) return zoo_aget(c.handle(), path.c_str(), 0, &requests::on_data, token);
     watch = c.watch(std::move(on_change));
     return zoo_awexists(c.handle(), path.c_str(), &connection::on_watch, watch, &requests::on_stat,
                         token);
   });
   if (!answers) return answers.error();
-  const answer& a = (*answers)[1];
+  const answer& a = answers->back();
   const auto there_or_not = [](int rc) { return rc == ZOK || rc == ZNONODE; };
-  const bool answered = leader_answered(answers->front().rc) && there_or_not(a.rc) &&
-                        there_or_not(answers->back().rc);
+  const int watched = watch != nullptr ? (*answers)[1].rc : ZOK;
+  const bool answered =
+      leader_answered(answers->front().rc) && there_or_not(a.rc) && there_or_not(watched);
   if (watch != nullptr && !answered) present()->unwatch(watch);
   if (!leader_answered(answers->front().rc)) return wrong(answers->front().rc);
-  if (!there_or_not(answers->back().rc)) return wrong(answers->back().rc);
+  if (!there_or_not(watched)) return wrong(watched);
   if (a.rc == ZNONODE) return versioned{};
   if (a.rc != ZOK) return wrong(a.rc);
   return versioned{a.text, a.stat.version};

@@ -2,6 +2,7 @@
 
 #include "harness/authority.hpp"
 #include "harness/eventually.hpp"
+#include "harness/tcp.hpp"
 #include "store/etcd/fixture.hpp"
 
 // Users and TLS, each with a server of its own.
@@ -72,6 +73,34 @@ TEST_F(etcd_login, a_token_that_is_not_known_any_more_is_renewed) {
   (void)lock.acquire();
   (void)server_->ctl("--user root:secret user passwd owner --interactive=false", "secret");
   EXPECT_TRUE(lock.acquire());
+}
+
+/// How many watches the server has.
+long watchers(const harness::etcd_cluster& server) {
+  const std::string hosts = server.hosts();
+  harness::tcp_client metrics(std::stoi(hosts.substr(hosts.rfind(':') + 1)));
+  metrics.say("GET /metrics HTTP/1.0\r\n\r\n");
+  const std::string all = metrics.hear_all();
+  const std::string name = "\netcd_debugging_mvcc_watcher_total ";
+  const auto at = all.find(name);
+  return at == all.npos ? -1 : std::stol(all.substr(at + name.size()));
+}
+
+// The stream of the watches has a token, too, from when it was opened.
+TEST_F(etcd_login, waiters_watch_though_the_token_of_their_stream_is_not_known_any_more) {
+  auto here = holdfast::open(url("owner:secret@"));
+  auto there = holdfast::open(url("owner:secret@"));
+  holdfast::mutex one{here, "w"}, two{there, "w"};
+  for (const bool known : {true, false}) {
+    auto held = one.acquire();
+    std::thread waiter([&] { EXPECT_TRUE(two.acquire()); });
+    harness::eventually("a watch", [&] { return watchers(*server_) == 1; });
+    held = {};
+    waiter.join();
+    harness::eventually("no watch any more", [&] { return watchers(*server_) == 0; });
+    if (known)
+      (void)server_->ctl("--user root:secret user passwd owner --interactive=false", "secret");
+  }
 }
 
 TEST(etcd_tls, clients_with_a_certificate_that_counts_are_let_in_and_others_are_not) {

@@ -114,6 +114,24 @@ TEST_F(memcached_store, tries_end_by_themselves_while_the_server_hangs) {
       "memcached://127.0.0.1:" + std::to_string(proxy.port()) + "?command_timeout=300ms");
 }
 
+// The server was replaced by one that wants a login.
+TEST(memcached_faults,
+     a_lock_whose_answer_was_lost_is_in_doubt_though_the_next_connection_is_refused) {
+  std::atomic<int> asked{0};
+  const harness::fake_server server([&](std::string& heard) -> std::optional<std::string> {
+    const auto said = std::exchange(heard, {});
+    if (!said.starts_with("mn") && !said.starts_with("stats")) return ++asked, std::nullopt;
+    if (asked > 0) return "CLIENT_ERROR unauthenticated\r\n";
+    if (said.starts_with("mn")) return "MN\r\n";
+    return "STAT pid 1\r\nSTAT uptime 100\r\nSTAT time 1700000000\r\nEND\r\n";
+  });
+  const auto session = holdfast::open("memcached://127.0.0.1:" + std::to_string(server.port()));
+  const auto o = outcome_of([&] { (void)mutex(session, "orders").try_acquire(); });
+  EXPECT_EQ(o.reason, errc::not_permitted) << o.text;
+  EXPECT_TRUE(o.unknown) << o.text;
+  EXPECT_EQ(asked, 1);
+}
+
 TEST(memcached_opening, a_server_that_wants_a_login_is_told_as_such) {
   const harness::fake_server server([](std::string& heard) {
     heard.clear();

@@ -166,6 +166,30 @@ TEST(redis_bad_input, a_node_of_a_cluster_that_hides_it_is_found_out_by_what_it_
   }
 }
 
+// The connection broke after the server had done it, and the server of the next one refuses.
+TEST(redis_bad_input, what_is_refused_behind_an_answer_that_was_lost_is_of_unknown_outcome) {
+  const std::vector<std::function<void(const holdfast::session&)>> calls{
+      [](const holdfast::session& s) { holdfast::latch(s, "n", 2).count_down(); },
+      [](const holdfast::session& s) { (void)holdfast::mutex(s, "n").try_lock(); },
+      [](const holdfast::session& s) {
+        holdfast::mutex a(s, "a"), b(s, "b");
+        (void)holdfast::multi_lock{a, b}.try_lock();
+      }};
+  for (const std::string options : {"", "?dialect=redisson"}) {
+    for (std::size_t i = 0; i < calls.size(); ++i) {
+      std::atomic<int> asked{0};
+      const fake_redis server([&](const fake_redis::words& w) -> std::string {
+        if (w[0] != "EVALSHA") return {};
+        return asked++ == 0 ? fake_redis::hang_up : "-READONLY it is a replica\r\n";
+      });
+      const auto s = holdfast::open(server.url(options), {.store_timeout = std::chrono::milliseconds(0)});
+      const auto o = outcome_of([&] { calls[i](s); });
+      EXPECT_TRUE(o.unknown) << options << i << o.text;
+      EXPECT_EQ(asked, 2) << options << i;
+    }
+  }
+}
+
 TEST(redis_bad_input, an_answer_of_four_gigabytes_is_refused_when_it_is_announced) {
   const fake_redis server([&](const fake_redis::words& w) {
     return w[0] == "EVALSHA" ? "$4294967296\r\n" : std::string();

@@ -10,6 +10,12 @@ namespace {
 
 class transactions : public sqlite_store {};
 
+long an_hour_from_now_us() {
+  return std::chrono::duration_cast<std::chrono::microseconds>(
+             (std::chrono::system_clock::now() + std::chrono::hours(1)).time_since_epoch())
+      .count();
+}
+
 TEST_F(transactions, what_one_session_writes_another_reads) {
   const session one = open(path());
   const session other = open(path());
@@ -249,11 +255,7 @@ TEST_F(transactions, a_name_that_became_an_elections_is_not_swept) {
 }
 
 TEST_F(transactions, a_name_whose_row_was_removed_starts_above_its_last_fence) {
-  // An hour ahead: as if somebody had set the clock back since.
-  const long last =
-      std::chrono::duration_cast<std::chrono::microseconds>(
-          (std::chrono::system_clock::now() + std::chrono::hours(1)).time_since_epoch())
-          .count();
+  const long last = an_hour_from_now_us();  // as if somebody had set the clock back since
   rule change = writes("[1,\"mutex\",0," + std::to_string(last) + ",[],[]]");
   ASSERT_TRUE(open(path())->transact("name", change).ok());
   const session store = open(path());
@@ -261,6 +263,25 @@ TEST_F(transactions, a_name_whose_row_was_removed_starts_above_its_last_fence) {
   ASSERT_TRUE(store->transact("name", look).ok());
   EXPECT_EQ(look.seen, "");
   EXPECT_GT(look.at.wall_at, last);
+}
+
+// The row may be a latch's meanwhile, or be empty.
+TEST_F(transactions, a_record_without_a_fence_is_changed_above_the_last_one_of_all_names) {
+  const long last = an_hour_from_now_us();
+  for (const std::string record :
+       {"", "[1,\"latch\",2,1,9,[],[]]", "[1,\"rate_limiter\",0,0,[],[],[],[]]"}) {
+    const session store = open(path());
+    rule change = writes(free_record);
+    ASSERT_TRUE(store->transact("name", change).ok());
+    shell db{path()};
+    db.run("UPDATE holdfast_locks SET record = '" + record + "'");
+    db.run("UPDATE holdfast_meta SET value = " + std::to_string(last) +
+           " WHERE key = 'fence_floor'");
+    rule look = reads();
+    ASSERT_TRUE(store->transact("name", look).ok());
+    EXPECT_EQ(look.seen, record);
+    EXPECT_GE(look.at.wall_at, last) << record;
+  }
 }
 
 TEST_F(transactions, what_a_killed_session_left_unused_is_removed_by_a_listing) {
