@@ -46,9 +46,7 @@ std::vector<process_id> there_already() {
 }  // namespace
 
 dead_man::dead_man()
-    : shared_(new(shared_memory(sizeof(page))) page),
-      pipe_(make_pipe()),
-      others_(there_already()) {
+    : shared_(new(shared_memory(sizeof(page))) page), pipe_(make_pipe()), others_(there_already()) {
   const pid_t tool = ::getpid();
   pid_ = ::fork();
   if (pid_ < 0) throw std::system_error(errno, std::generic_category(), "fork");
