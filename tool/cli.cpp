@@ -26,9 +26,13 @@ words names_of(const CLI::App& app) {
   return names;
 }
 
-[[noreturn]] void refuse_extra(const CLI::App& app, const words& extra) {
-  const auto option = std::find_if(extra.begin(), extra.end(),
-                                   [](const std::string& w) { return w.starts_with('-'); });
+/// `typed`: behind its -- nothing is an option.
+[[noreturn]] void refuse_extra(const CLI::App& app, words extra, const words& typed) {
+  if (extra.size() > 1 && extra.front() == "--") extra.erase(extra.begin());
+  const auto dashes = std::find(typed.begin(), typed.end(), "--");
+  const auto option = std::find_if(extra.begin(), extra.end(), [&](const std::string& w) {
+    return w.starts_with('-') && std::find(dashes, typed.end(), w) == typed.end();
+  });
   const std::string command = app.get_name();
   if (option != extra.end()) {
     const std::string bare = option->substr(0, option->find('='));
@@ -56,7 +60,7 @@ void parse_words(grammar& g, const words& before_dashes) {
   try {
     g.app().parse(static_cast<int>(argv.size()), argv.data());
   } catch (const CLI::ExtrasError&) {
-    refuse_extra(g.app(), g.app().remaining());
+    refuse_extra(g.app(), g.app().remaining(), before_dashes);
   } catch (const CLI::RequiredError& e) {
     refuse(one_line(e.what()) + "; " + g.app().get_name() + " --help shows how it is written");
   }

@@ -2,6 +2,7 @@
 
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <span>
@@ -536,6 +537,7 @@ class limit_grammar : public common_grammar {
       refuse("--peek, --refund and --reset exclude each other; give one of them");
     l.version = number_or({"--rules-version", version_}, 0, 1U << 30, 0);
     for (const word rate : rates_) l.rules.push_back(rate_of({"--rate", rate}));
+    l.rates = rates_;
     if (!l.key.empty()) {
       for (auto& r : l.rules) r.by = {"key"};
     }
@@ -630,6 +632,10 @@ class serve_grammar : public common_grammar {
         ->type_name("URL");
     app_.add_option("--listen", listen_, "address of the page: :PORT, or ADDRESS:PORT")
         ->type_name("ADDRESS");
+    app_.add_option("--host", hosts_,
+                    "also answer requests to this name, as a proxy passes it on; several: to each")
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+        ->type_name("NAME");
     app_.add_flag("--allow-unlock", allow_unlock_,
                   "viewers who have the token may take locks away");
     app_.add_option("--token-file", token_file_, "the token is the first line of this file")
@@ -641,9 +647,8 @@ class serve_grammar : public common_grammar {
   tool::command convert(const std::optional<words>&) const override {
     if (token_file_ && !allow_unlock_) refuse("--token-file is for --allow-unlock; give both");
     serve_options s;
-    for (const auto& url : stores_)
-      if (url.empty()) refuse("--store: the URL is empty; write sqlite:PATH");
-    s.stores = stores_;
+    s.stores = checked_stores();
+    s.hosts = checked_hosts();
     s.listen = listen_.value_or(s.listen);
     s.allow_unlock = allow_unlock_;
     s.token_file = token_file_.value_or("");
@@ -652,7 +657,23 @@ class serve_grammar : public common_grammar {
   }
 
  private:
-  words stores_;
+  words checked_stores() const {
+    for (auto url = stores_.begin(); url != stores_.end(); ++url) {
+      if (url->empty()) refuse("--store: the URL is empty; write sqlite:PATH");
+      if (std::find(stores_.begin(), url, *url) != url)
+        refuse("--store: " + quotable(*url) + " is given twice; give each store once");
+    }
+    return stores_;
+  }
+  words checked_hosts() const {
+    for (const auto& name : hosts_)
+      if (name.empty() || name.find_first_of(":/@ ") != name.npos)
+        refuse("--host: '" + quotable(name) +
+               "' is not a name alone; write it without scheme and port: locks.example.com");
+    return hosts_;
+  }
+
+  words stores_, hosts_;
   word listen_, token_file_, share_;
   bool allow_unlock_ = false;
 };

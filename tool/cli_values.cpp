@@ -15,6 +15,7 @@
 #include "tool/duration.hpp"
 #include "tool/failure.hpp"
 #include "tool/nearest.hpp"
+#include "tool/output_file.hpp"
 #include "tool/text.hpp"
 
 namespace holdfast::tool {
@@ -153,7 +154,12 @@ std::string output_path(const given& g) {
   std::error_code ignored;
   if (is_directory(path, ignored))
     refuse(g, printable(*g.text) + " is a directory; name a file in it");
-  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
+  const output_place at = place_of_output(*g.text);
+  if (at.in_place) {
+    if (::access(at.path.c_str(), W_OK) == 0) return *g.text;
+    refuse(g, "can not write to " + printable(*g.text) + ": " + std::strerror(errno));
+  }
+  const auto folder = std::filesystem::path(at.path).parent_path();
   if (::access(folder.c_str(), W_OK | X_OK) != 0)
     refuse(g, "can not write into " + printable(folder.string()) + ": " + std::strerror(errno));
   return *g.text;

@@ -36,13 +36,22 @@ void keep_only(int fd) noexcept {
   ::close_range(static_cast<unsigned>(fd) + 1, ~0U, 0);
 }
 
+/// Most programs begin without a child, and need not look at every process of the machine.
+std::vector<process_id> there_already() {
+  siginfo_t ignored{};
+  const bool childless = ::waitid(P_ALL, 0, &ignored, WEXITED | WNOHANG | WNOWAIT) != 0;
+  return childless ? std::vector<process_id>{} : descendants_of(::getpid());
+}
+
 }  // namespace
 
-dead_man::dead_man() : shared_(new(shared_memory(sizeof(page))) page), pipe_(make_pipe()) {
+dead_man::dead_man()
+    : shared_(new(shared_memory(sizeof(page))) page), pipe_(make_pipe()), others_(there_already()) {
   const pid_t tool = ::getpid();
   pid_ = ::fork();
   if (pid_ < 0) throw std::system_error(errno, std::generic_category(), "fork");
-  if (pid_ == 0) serve(*shared_, pipe_.read.get(), tool);
+  if (pid_ == 0) serve(*shared_, pipe_.read.get(), tool, others_);
+  others_.push_back(identified(pid_));
   pipe_.read.reset();
 }
 
@@ -65,7 +74,12 @@ void dead_man::kill_at(boot_time at) noexcept {
 
 void dead_man::stand_down() noexcept { shared_->target = 0; }
 
-void dead_man::serve(page& shared, int pipe, pid_t tool) noexcept {
+std::vector<process_id> dead_man::started_by_us() const {
+  return descendants_of(::getpid(), others_);
+}
+
+void dead_man::serve(page& shared, int pipe, pid_t tool, std::vector<process_id> others) noexcept {
+  others.push_back(identified(::getpid()));
   ignore_everything();
   ::setpgid(0, 0);  // ^C and the child's group are none of its business
   ::prctl(PR_SET_NAME, "holdfast-guard");
@@ -73,23 +87,23 @@ void dead_man::serve(page& shared, int pipe, pid_t tool) noexcept {
   const alarm_clock alarm;
   for (;;) {
     const boot_time at{std::chrono::nanoseconds{shared.kill_at.load()}};
-    if (boot_clock::now() >= at) strike(shared, tool);
+    if (boot_clock::now() >= at) strike(shared, tool, others);
     alarm.set(boot_clock::now() >= at ? forever : at);
     std::array<pollfd, 2> wait{{{pipe, POLLIN, 0}, {alarm.fd(), POLLIN, 0}}};
     ::poll(wait.data(), wait.size(), -1);
     std::array<char, 16> bytes{};
     if (wait[0].revents != 0 && ::read(pipe, bytes.data(), bytes.size()) == 0) break;
   }
-  strike(shared, tool);
+  strike(shared, tool, others);
   ::_exit(0);
 }
 
-void dead_man::strike(page& shared, pid_t tool) noexcept {
+void dead_man::strike(page& shared, pid_t tool, const std::vector<process_id>& others) noexcept {
   const pid_t target = shared.target;
   if (target == 0) return;
   shared.struck = true;  // before: a thread that sees the child dead must see why
   ::kill(target, SIGKILL);
-  for (const pid_t pid : descendants_of(tool, ::getpid())) ::kill(pid, SIGKILL);
+  for (const auto& p : descendants_of(tool, others)) ::kill(p.pid, SIGKILL);
 }
 
 }  // namespace holdfast::tool

@@ -5,8 +5,10 @@
 #include <atomic>
 #include <cstdint>
 #include <holdfast/clock.hpp>
+#include <vector>
 
 #include "tool/fd.hpp"
+#include "tool/process_tree.hpp"
 
 namespace holdfast::tool {
 
@@ -21,6 +23,7 @@ namespace holdfast::tool {
 class dead_man {
  public:
   /// Forks: call it while the process has one thread and no session. Throws std::system_error.
+  /// What is below this process now, its commands did not start: that is left alone.
   dead_man();
   dead_man(const dead_man&) = delete;
   dead_man& operator=(const dead_man&) = delete;
@@ -37,7 +40,8 @@ class dead_man {
   /// Whether it had to kill in our place.
   bool has_struck() const noexcept { return shared_->struck; }
 
-  pid_t pid() const noexcept { return pid_; }
+  /// Every living process that our commands have started.
+  std::vector<process_id> started_by_us() const;
 
  private:
   struct page {
@@ -45,12 +49,15 @@ class dead_man {
     std::atomic<bool> struck{false};
     std::atomic<std::int64_t> kill_at{forever.time_since_epoch().count()};
   };
-  [[noreturn]] static void serve(page& shared, int pipe, pid_t tool) noexcept;
-  static void strike(page& shared, pid_t tool) noexcept;
+  [[noreturn]] static void serve(page& shared, int pipe, pid_t tool,
+                                 std::vector<process_id> others) noexcept;
+  static void strike(page& shared, pid_t tool, const std::vector<process_id>& others) noexcept;
 
   page* shared_;
   pipe_ends pipe_;
   pid_t pid_;
+  /// They were there before us, as in `sidecar & exec holdfast run …`; and the dead man.
+  std::vector<process_id> others_;
 };
 
 }  // namespace holdfast::tool

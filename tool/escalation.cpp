@@ -1,6 +1,7 @@
 #include "tool/escalation.hpp"
 
 #include <algorithm>
+#include <holdfast/options.hpp>
 
 #include "tool/duration.hpp"
 
@@ -70,15 +71,34 @@ nanoseconds default_kill_after(nanoseconds lease) noexcept {
   return std::min<nanoseconds>(5s, lease / 3);
 }
 
+namespace {
+
+/// To what format_duration prints without loss: less than that would not be enough.
+nanoseconds rounded_up(nanoseconds d) {
+  const nanoseconds unit = d < 1s    ? nanoseconds(1ms)
+                           : d < 10s ? nanoseconds(100ms)
+                           : d < 1h  ? nanoseconds(1s)
+                           : d < 24h ? nanoseconds(1min)
+                                     : nanoseconds(1h);
+  return (d + unit - 1ns) / unit * unit;
+}
+
+std::string longest_kill_after(nanoseconds kill_after, nanoseconds lease) {
+  const std::string two_thirds = "(two thirds of the lease are for renewals)";
+  std::string why = "--kill-after " + format_duration(kill_after) +
+                    " is longer than a third of --ttl " + format_duration(lease) + "; at most " +
+                    format_duration(lease / 3) + " fits " + two_thirds;
+  if (kill_after > nanoseconds(max_lease) / 3) return why;
+  return why + "; or --ttl " + format_duration(rounded_up(kill_after * 3));
+}
+
+}  // namespace
+
 std::string impossible_times(const run_options& o, nanoseconds watchdog) {
   const nanoseconds lease = o.take.ttl;
   // Two renewals in a row may fail before we act: that takes two thirds of the lease.
-  const nanoseconds renew_deadline = lease - lease / 3;
-  if (o.on_lost == on_lost::term && o.kill_after && renew_deadline + *o.kill_after > lease) {
-    return "--kill-after " + format_duration(*o.kill_after) + " does not fit into --ttl " +
-           format_duration(lease) + ": renewal is given two thirds of it; --kill-after " +
-           format_duration(lease / 3) + " would, or --ttl " + format_duration(*o.kill_after * 3);
-  }
+  if (o.on_lost == on_lost::term && o.kill_after && *o.kill_after > lease / 3)
+    return longest_kill_after(*o.kill_after, lease);
   // It is renewed every third, and we see that at most a sixth later.
   if (watchdog.count() > 0 && lease / 2 >= watchdog) {
     return "systemd's WatchdogSec is " + format_duration(watchdog) + ", but with --ttl " +

@@ -25,12 +25,21 @@ bool agreed(const name_info& info, const std::vector<participant>& from, log& to
   std::string question = printable(info.name) + " is held by ";
   for (const participant& p : from)
     question += (&p == from.data() ? "" : ", ") + holder_phrase(p, system_clock::now());
-  to.write(level::warning, "question",
-           question + ". It may still be working: only the fence keeps it off then.");
+  question += from.size() == 1
+                  ? ". That program may still be working, and learns of this only at its next "
+                    "renewal; until then only a resource that checks fences refuses its writes."
+                  : ". Those programs may still be working, and learn of this only at their next "
+                    "renewal; until then only a resource that checks fences refuses their writes.";
+  to.write(level::warning, "question", question);
   std::cerr << "Take the lock away? Type yes: " << std::flush;
   std::string answer;
   std::getline(std::cin, answer);
   return answer == "yes" || answer == "y";
+}
+
+[[noreturn]] void refuse_another_holder(const std::string& name) {
+  throw failure_exit(exit_code::declined, "force-unlock: " + printable(name) +
+                                              " has another holder by now: nothing was changed");
 }
 
 int answer(const common_options& common, const force_unlock_options& o, const std::string& url,
@@ -58,8 +67,12 @@ int force_unlock(const common_options& common, const force_unlock_options& o, lo
                                             (id.empty() ? "another program" : id) + " and not by " +
                                             o.owner);
   }
-  if (!from.empty() && asks && !agreed(info, from, to)) return exit_code::declined;
-  return answer(common, o, url, take_away(s, o.name, o.owner, from));
+  if (!asks) return answer(common, o, url, take_away(s, o.name, o.owner, from));
+  if (!from.empty() && !agreed(info, from, to)) return exit_code::declined;
+  // The lock may have changed hands while the person thought.
+  const taken_away came = take_away_only(s, info, from);
+  if (came.changed_hands) refuse_another_holder(o.name);
+  return answer(common, o, url, came);
 }
 
 }  // namespace holdfast::tool

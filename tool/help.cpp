@@ -26,21 +26,23 @@ constexpr std::string_view run_footer =
 
 constexpr std::string_view hold_footer =
     "Holds the lock until a signal (INT, TERM, HUP, QUIT) or until stdin is closed; a stdin that\n"
-    "is /dev/null does not count. Exit code: 0 released, 75 busy (-E), 79 lost.\n"
+    "is /dev/null does not count, nor a terminal while hold is in its background. Exit code: 0\n"
+    "released, 75 busy (-E), 79 lost, 128+N signal N ended the wait.\n"
     "From a shell: coproc L { holdfast hold --json deploy; }; read -r line <&\"${L[0]}\"\n";
 
 constexpr std::string_view try_footer =
     "Does not take the lock, so it may have changed hands when the answer is printed.\n\n"
-    "Exit code: 0 free, 75 busy (-E).\n";
+    "Exit code: 0 free, 75 busy (-E), 78 in use as another kind, or with other --slots.\n";
 
 constexpr std::string_view force_footer =
     "The next waiter gets the lock with a greater fence. The former holder learns of it at\n"
     "its next renewal; until then only the fence stops its writes.\n"
     "On a terminal it asks first; without a terminal it needs --yes. Exit code: 0 done, or the "
     "lock\n"
-    "was free; 1 you answered no, or another program holds it and the store cannot take it away; "
-    "75\n"
-    "held, but not by --owner; 78 a limit or a latch, which has no holders.\n";
+    "was free; 1 you answered no, or it has another holder by now, or another program holds it "
+    "and\n"
+    "the store cannot take it away; 75 held, but not by --owner; 78 a limit or a latch, which has\n"
+    "no holders.\n";
 
 constexpr std::string_view limit_footer =
     "Examples:\n"
@@ -93,7 +95,9 @@ constexpr std::string_view watch_footer =
     "  holdfast watch deploy                          what happens to it, until ^C\n"
     "  holdfast watch deploy --until free -w 10m && …  wait until it is free, take nothing\n\n"
     "Events: holding and waiting (found at the start), granted, released (or taken away),\n"
-    "hand-over, lost (its lease ended), joined and left (waiters).\n\n"
+    "hand-over, lost (its lease ended), joined and left (waiters). For --until a hand-over is "
+    "also\n"
+    "granted, and released.\n\n"
     "watch sends a query every --interval, because the store notifies only waiters. A change that\n"
     "is undone between two queries is not seen.\n\n"
     "Exit code: 0 the --until event has happened, or without --until after -w or a signal; 75 not\n"
@@ -122,7 +126,8 @@ constexpr std::string_view manual_footer =
 
 constexpr std::string_view serve_footer =
     "Examples:\n"
-    "  holdfast serve --store redis://cache --store sqlite:/var/lib/jobs/locks.db\n\n"
+    "  holdfast serve --store redis://cache --store sqlite:/var/lib/jobs/locks.db\n"
+    "  holdfast serve --host locks.example.com            behind a proxy of that name\n\n"
     "Only this machine can see the page, at http://127.0.0.1:7440/ (--listen changes that), and\n"
     "viewers cannot change anything (--allow-unlock changes that). It runs until a signal.\n\n"
     "Exit code: 0, 77 a store refuses this user, 78 it cannot listen.\n";
@@ -145,7 +150,8 @@ constexpr std::string_view metrics_footer =
     "Examples:\n"
     "  holdfast metrics -o /var/lib/node_exporter/textfile/holdfast.prom\n\n"
     "Run it from cron for node_exporter's textfile collector.\n\n"
-    "Exit code: 0, or 69 if the store is away: the text then says holdfast_store_up 0.\n";
+    "Exit code: 0; 69 the store is away: the text then says holdfast_store_up 0; 77 this user may\n"
+    "read none of the names.\n";
 
 constexpr auto commands = std::to_array<command_help>({
     {"run", "holdfast run LOCK [OPTIONS] -- CMD ARG…", "Runs a command while holding a lock.",

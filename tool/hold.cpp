@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <utility>
 
 #include "tool/acquire.hpp"
@@ -26,23 +27,37 @@ bool stdin_can_end() {
   return !(S_ISCHR(s.st_mode) && s.st_rdev == ::makedev(1, 3));
 }
 
+/// A terminal stops the jobs in its background that read from it: this one would lose the lock.
+bool may_read_stdin() {
+  const pid_t foreground = ::tcgetpgrp(STDIN_FILENO);
+  return foreground < 0 || foreground == ::getpgrp();
+}
+
 /// What comes in is not read for meaning; only its end counts.
 bool stdin_has_ended() {
   std::array<char, 4096> ignored{};
   const ssize_t n = ::read(STDIN_FILENO, ignored.data(), ignored.size());
+  // A terminal says so to a job that has just been put into its background.
+  if (n < 0 && errno == EIO && ::isatty(STDIN_FILENO) == 1) return false;
   return n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN);
 }
+
+/// No signal tells a job that it is in the foreground again.
+constexpr int foreground_check_ms = 1000;
 
 enum class end { asked, lost };
 
 end wait_for_end(const lease& held, const signal_inbox& signals) {
   const bell lost;
   const std::stop_callback on_loss{held.lost(), [&] { lost.ring(); }};
-  std::array<pollfd, 3> wait{{{signals.fd(), POLLIN, 0},
-                              {lost.fd(), POLLIN, 0},
-                              {stdin_can_end() ? STDIN_FILENO : -1, POLLIN, 0}}};
+  const bool can_end = stdin_can_end();
+  ::signal(SIGTTIN, SIG_IGN);  // it may be put into the background between the check and the read
   for (;;) {
-    ::poll(wait.data(), wait.size(), -1);
+    const bool reads = can_end && may_read_stdin();
+    std::array<pollfd, 3> wait{{{signals.fd(), POLLIN, 0},
+                                {lost.fd(), POLLIN, 0},
+                                {reads ? STDIN_FILENO : -1, POLLIN, 0}}};
+    ::poll(wait.data(), wait.size(), can_end && !reads ? foreground_check_ms : -1);
     if (wait[1].revents != 0) return end::lost;
     while (const auto s = signals.next())
       if (asks_to_stop(static_cast<int>(s->ssi_signo))) return end::asked;

@@ -42,6 +42,15 @@ bool is_free(const name_info& info, const lock_choice& c) {
   return info.waiters.empty() && info.remaining > 0;
 }
 
+/// What tells about a name that is no lock.
+std::string how_to_ask(const name_info& info) {
+  const std::string name = printable(info.name);
+  if (info.kind == "latch")
+    return "holdfast latch " + name + ' ' + std::to_string(info.capacity) + " --peek";
+  if (info.kind == "rate_limiter") return "holdfast limit " + name + " --rate RATE --peek";
+  return "holdfast show " + name;
+}
+
 /// A question that does not fit what the name is in use as has no answer.
 void check_fits(const name_info& info, const lock_choice& c) {
   const bool unasked = c.mode == lock_mode::plain;  // then any kind of lock will do
@@ -53,10 +62,11 @@ void check_fits(const name_info& info, const lock_choice& c) {
   const bool other_size =
       c.mode == lock_mode::permit && info.kind == "semaphore" && info.capacity != c.slots;
   if (info.kind.empty() || both_exclusive || !(other_kind || other_size)) return;
-  std::string used_as = info.kind;
+  std::string used_as = printable(c.name) + " is in use as a " + info.kind;
+  if (no_lock)
+    throw failure_exit(exit_code::config, used_as + ", which is no lock: " + how_to_ask(info));
   if (info.kind == "semaphore") used_as += " of " + std::to_string(info.capacity);
-  throw failure_exit(exit_code::config, printable(c.name) + " is in use as a " + used_as +
-                                            "; ask with the same -s, -x or --slots");
+  throw failure_exit(exit_code::config, used_as + "; ask with the same -s, -x or --slots");
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ http_answer answer_of(const std::string& name, const result<std::optional<leader
 
 leader_page::leader_page(const std::string& address, session s, const std::string& name)
     : election_(std::move(s), name),
-      server_("--http", address, {}, [this](const http_request&, http_reply reply) {
+      server_({"--http", address}, {}, [this](const http_request&, http_reply reply) {
         async_current(election_).start([reply = std::move(reply), name = election_.name()](
                                            auto found) { reply(answer_of(name, found)); });
       }) {

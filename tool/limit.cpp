@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <limits>
 #include <stop_token>
+#include <string_view>
+#include <utility>
 
 #include "tool/commands.hpp"
 #include "tool/duration.hpp"
@@ -53,6 +55,30 @@ rate_decision decide(rate_limiter& l, const limit_options& o, boot_time deadline
   return l.peek(1, key);
 }
 
+/// The limiters of other programs have no versions: the library says what such a one lets through.
+void explain_other_rates(const limit_options& o, const error& e) {
+  const bool has_versions =
+      std::string_view(e.what()).find("the same version") != std::string::npos;
+  if (e.reason() != errc::capacity_mismatch || !has_versions) return;
+  std::string rates;
+  for (const std::string& r : o.rates) rates += (rates.empty() ? "" : " and ") + r;
+  throw failure_exit(exit_code::config,
+                     printable(o.name) + " is in use with other rates than " + rates +
+                         "; state those rates, or replace them for all programs with "
+                         "--rules-version " +
+                         std::to_string(o.version + 1));
+}
+
+rate_decision decide_or_explain(rate_limiter& l, const limit_options& o, boot_time deadline,
+                                std::stop_token stop) {
+  try {
+    return decide(l, o, deadline, std::move(stop));
+  } catch (const error& e) {
+    explain_other_rates(o, e);
+    throw;
+  }
+}
+
 std::string for_people(const limit_options& o, const rate_decision& d, std::string_view outcome) {
   std::string line = printable(o.name) + ": " + std::string(outcome);
   if (d.rules.empty()) return line + '\n';
@@ -77,7 +103,7 @@ int limit(const common_options& common, const limit_options& o, log& to) {
     url = s.url;
     room.in_line_at(s.session);
     rate_limiter l{s.session, o.name, o.rules, {.version = o.version}};
-    d = decide(l, o, deadline, room.stop());
+    d = decide_or_explain(l, o, deadline, room.stop());
     stopped_by = room.stopped_by();
   }
   if (stopped_by != 0) return exit_code::of_signal(stopped_by);

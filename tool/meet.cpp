@@ -3,6 +3,7 @@
 #include <stop_token>
 
 #include "tool/commands.hpp"
+#include "tool/failure.hpp"
 #include "tool/json.hpp"
 #include "tool/open_store.hpp"
 #include "tool/signals.hpp"
@@ -30,12 +31,25 @@ meeting_end at_barrier(const session& s, const meet_options& o, boot_time deadli
   return {"timed_out", false};
 }
 
+/// The library knows what the store counts, and not how a command is written.
+void count_down(latch& l, const meet_options& o) {
+  try {
+    l.count_down(o.down);
+  } catch (const error& e) {
+    if (e.reason() != errc::invalid_argument) throw;
+    throw failure_exit(exit_code::usage, printable(o.name) + ": cannot count down by " +
+                                             std::to_string(o.down) + ": " +
+                                             std::to_string(l.remaining()) + " of " +
+                                             std::to_string(o.count) + " are left");
+  }
+}
+
 meeting_end at_latch(const session& s, const meet_options& o, boot_time deadline,
                      std::stop_token stop) {
   latch l{s, o.name, o.count};
   if (o.what == action::remove) return l.remove(), meeting_end{"removed"};
   if (o.what == action::count_down) {
-    l.count_down(o.down);
+    count_down(l, o);
     return {"counted", true, l.remaining()};
   }
   const bool open =

@@ -102,7 +102,8 @@ opened_store open_from_environment(const char* url, boot_time until,
   } catch (const error& e) {
     // Nobody typed it: it is the configuration that is wrong.
     if (e.reason() != errc::invalid_argument) throw;
-    throw failure_exit(exit_code::config, std::string("$HOLDFAST_STORE: ") + e.what());
+    throw failure_exit(exit_code::config,
+                       "$HOLDFAST_STORE: " + std::string(unsigned_message(e.what())));
   }
 }
 

@@ -140,7 +140,8 @@ struct force_unlock_options {
 struct limit_options {
   std::string name;
   std::vector<rate_rule> rules;
-  std::string key;  ///< what the rules count by; empty: one bucket for all
+  std::vector<std::string> rates;  ///< the rules, as they were typed
+  std::string key;                 ///< what the rules count by; empty: one bucket for all
   std::uint32_t tokens = 1;
   wait_time wait = one_try;
   bool peek = false;
@@ -171,6 +172,7 @@ struct meet_options {
 struct serve_options {
   std::vector<std::string> stores;  ///< empty: the one of common_options
   std::string listen = "127.0.0.1:7440";
+  std::vector<std::string> hosts;  ///< other names of this machine, for the requests' Host
   bool allow_unlock = false;
   std::string token_file;  ///< where the token is that unlocks; empty: a new one
   double share = 0.01;     ///< of the time, that questions to a store may take

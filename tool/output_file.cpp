@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 
 #include "tool/fd.hpp"
 
@@ -17,6 +19,7 @@ namespace {
 
 /// Longer than a reader needs that only was busy, shorter than it matters to the lock.
 constexpr int patience_ms = 2'000;
+constexpr int most_links = 40;  // as the kernel follows
 
 bool write_while_read(int fd, std::string_view text) {
   while (!text.empty()) {
@@ -30,11 +33,27 @@ bool write_while_read(int fd, std::string_view text) {
   return true;
 }
 
+// With O_APPEND, what the file has already stays: it may be our own stdout.
 // With O_NONBLOCK a FIFO that nobody reads is an error; else we would hold the lock and wait.
 std::string write_in_place(const std::string& path, std::string_view text) {
-  const unique_fd file{::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)};
+  const unique_fd file{
+      ::open(path.c_str(), O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)};
   if (!file && errno == ENXIO) return "nobody reads it";
   return file && write_while_read(file.get(), text) ? std::string{} : std::strerror(errno);
+}
+
+/// Links of another user, as somebody may put them into /tmp, are not followed: they are replaced.
+bool is_link_of_ours(const std::filesystem::path& path) {
+  struct stat s{};
+  return ::lstat(path.c_str(), &s) == 0 && S_ISLNK(s.st_mode) &&
+         (s.st_uid == 0 || s.st_uid == ::geteuid());
+}
+
+/// A link there stands for an open file, as that of /dev/stdout does: the name is not the file's.
+bool is_in_proc(const std::filesystem::path& path) {
+  std::error_code wrong;
+  const auto folder = weakly_canonical(path.parent_path(), wrong).string();
+  return folder == "/proc" || folder.starts_with("/proc/");
 }
 
 bool is_special(const std::string& path) {
@@ -42,11 +61,7 @@ bool is_special(const std::string& path) {
   return ::stat(path.c_str(), &s) == 0 && !S_ISREG(s.st_mode);
 }
 
-}  // namespace
-
-std::string replace_file(const std::string& path, std::string_view text) {
-  // /dev/stderr and a FIFO are written to, not replaced.
-  if (is_special(path)) return write_in_place(path, text);
+std::string replace(const std::string& path, std::string_view text) {
   const std::string fresh = path + ".new-" + std::to_string(::getpid());
   // One that was killed before the rename left it; in a container each program has the same number.
   ::unlink(fresh.c_str());
@@ -61,6 +76,29 @@ std::string replace_file(const std::string& path, std::string_view text) {
   if (wrong == 0) wrong = errno;
   ::unlink(fresh.c_str());
   return std::strerror(wrong);
+}
+
+}  // namespace
+
+output_place place_of_output(const std::string& path) {
+  std::error_code wrong;
+  std::filesystem::path at = std::filesystem::absolute(path, wrong);
+  bool in_place = is_special(path) || is_in_proc(at);
+  for (int links = 0; !in_place && links < most_links && is_link_of_ours(at); ++links) {
+    at = at.parent_path() / read_symlink(at, wrong);
+    in_place = is_in_proc(at);
+  }
+  return {in_place ? path : at.string(), in_place};
+}
+
+void remove_output(const std::string& path) {
+  const output_place at = place_of_output(path);
+  if (!at.in_place) ::unlink(at.path.c_str());
+}
+
+std::string replace_file(const std::string& path, std::string_view text) {
+  const output_place at = place_of_output(path);
+  return at.in_place ? write_in_place(at.path, text) : replace(at.path, text);
 }
 
 }  // namespace holdfast::tool

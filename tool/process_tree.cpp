@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <system_error>
 
@@ -13,9 +14,12 @@ namespace holdfast::tool {
 namespace {
 
 struct process {
-  pid_t pid = 0;
+  process_id id;
   pid_t parent = 0;
 };
+
+/// Fields of /proc/PID/stat behind the state.
+constexpr int from_state_to_start = 19;
 
 std::optional<pid_t> as_pid(const std::string& text) {
   pid_t pid = 0;
@@ -32,8 +36,12 @@ std::optional<process> read_process(pid_t pid) {
   const auto name_end = line.rfind(") ");
   if (name_end == std::string::npos || line.size() < name_end + 5) return std::nullopt;
   if (line[name_end + 2] == 'Z' || line[name_end + 2] == 'X') return std::nullopt;
-  process p{pid, 0};
-  std::from_chars(line.data() + name_end + 4, line.data() + line.size(), p.parent);
+  process p{{pid, 0}, 0};
+  std::istringstream fields(line.substr(name_end + 4));
+  fields >> p.parent;
+  std::string skipped;
+  for (int i = 2; i < from_state_to_start; ++i) fields >> skipped;
+  fields >> p.id.started;
   return p;
 }
 
@@ -50,15 +58,22 @@ std::vector<process> all_processes() {
 
 }  // namespace
 
-std::vector<pid_t> descendants_of(pid_t root, pid_t except) {
+std::vector<process_id> descendants_of(pid_t root, const std::vector<process_id>& except) {
   const auto all = all_processes();
-  std::vector<pid_t> family{root};
+  std::vector<process_id> family{{root, 0}};
   for (std::size_t i = 0; i < family.size(); ++i) {
-    for (const process& p : all)
-      if (p.parent == family[i] && p.pid != except) family.push_back(p.pid);
+    for (const process& p : all) {
+      const bool left_out = std::find(except.begin(), except.end(), p.id) != except.end();
+      if (p.parent == family[i].pid && !left_out) family.push_back(p.id);
+    }
   }
   family.erase(family.begin());
   return family;
+}
+
+process_id identified(pid_t pid) {
+  const auto p = read_process(pid);
+  return p ? p->id : process_id{pid, 0};
 }
 
 std::vector<pid_t> ancestors_of(pid_t pid) {

@@ -1,8 +1,10 @@
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <exception>
@@ -32,23 +34,39 @@ namespace {
 using std::chrono::nanoseconds;
 
 constexpr std::chrono::seconds longest_wait_for_the_story{1};
+/// Between two campaigns while the store is away.
+constexpr std::chrono::seconds shortest_rest{1};
+constexpr std::chrono::seconds longest_rest{10};
+
+/// A terminal stops a command that reads from it in a group of its own, and `fg` continues only our
+/// group. What stdin is does not matter: a command may open /dev/tty.
+bool is_job_of_a_terminal() {
+  if (::isatty(STDIN_FILENO) == 1) return true;
+  const unique_fd terminal{::open("/dev/tty", O_RDONLY | O_NOCTTY | O_CLOEXEC)};
+  return terminal && ::tcgetpgrp(terminal.get()) == ::getpgrp();
+}
 
 /// One `holdfast run`, from the first check to the exit code.
 class job {
  public:
-  job(const common_options& common, const run_options& o, log& to)
-      : common_(common), o_(o), log_(to), name_(printable(o.take.lock.name)) {
+  /// `rest`: a pause before it begins.
+  job(const common_options& common, const run_options& o, log& to, nanoseconds rest)
+      : common_(common), o_(o), log_(to), name_(printable(o.take.lock.name)), rest_(rest) {
     report_.lock = o.take.lock.name;
     report_.began = std::chrono::system_clock::now();
   }
 
   int go();
   bool lost() const noexcept { return report_.outcome == "lost"; }
+  bool store_was_away() const noexcept { return store_was_away_; }
+  bool was_asked_to_stop() const noexcept { return asked_to_stop_; }
   /// The lock was lost: the store need not be asked any more, and may be away.
   bool nothing_to_give_back() const noexcept { return nothing_to_give_back_; }
 
  private:
   int work();
+  /// The signal that ended the pause; 0 if none did.
+  int rest(const signal_inbox& signals);
   int with_lock(const signal_inbox& signals);
   int after_child(const ending& e, const signal_inbox& signals);
 
@@ -67,12 +85,14 @@ class job {
   bool give_back();
   child_plan plan(bool own_group) const;
   void fail(int code, const char* message);
-  void write_status();
+  run_report as_stopped(run_report report, int signal) const;
+  void write_status(run_report report) const;
 
   const common_options& common_;
   const run_options& o_;
   log& log_;
   const std::string name_;
+  const nanoseconds rest_;
   run_report report_;
   notifier systemd_;
   std::optional<tool::dead_man> dead_man_;
@@ -82,6 +102,8 @@ class job {
   lease held_;
   boot_time acquired_at_{};
   bool nothing_to_give_back_ = false;
+  bool asked_to_stop_ = false;
+  bool store_was_away_ = false;
 };
 
 int job::go() {
@@ -90,11 +112,12 @@ int job::go() {
   } catch (const failure_exit& e) {
     fail(e.code(), e.what());
   } catch (const error& e) {
+    store_was_away_ = e.retryable();
     fail(exit_code::of(e.reason()), e.what());
   } catch (const std::exception& e) {
     fail(exit_code::own_failure, e.what());
   }
-  write_status();
+  write_status(report_);
   return report_.exit_code;
 }
 
@@ -102,12 +125,28 @@ int job::work() {
   refuse_impossible_times();
   dead_man_.emplace();  // before there is a second thread, or a connection to inherit
   const signal_inbox signals;
+  if (const int signal = rest(signals); signal != 0) return stopped(signal);
   systemd_.status("waiting for " + name_);
   if (!take(signals)) return report_.exit_code;
   if (held_.fence() != 0) report_.fence = held_.fence();
   report_.owner = held_.short_id();
   say_acquired();
   return with_lock(signals);
+}
+
+int job::rest(const signal_inbox& signals) {
+  if (rest_ <= nanoseconds::zero()) return 0;
+  log_.write(level::warning, "campaigns_again",
+             name_ + ": campaigns again in " + format_duration(rest_));
+  const alarm_clock over;
+  over.set(boot_clock::now() + rest_);
+  std::array<pollfd, 2> wait{{{signals.fd(), POLLIN, 0}, {over.fd(), POLLIN, 0}}};
+  while (wait[1].revents == 0) {
+    ::poll(wait.data(), wait.size(), -1);
+    while (const auto s = signals.next())
+      if (asks_to_stop(static_cast<int>(s->ssi_signo))) return static_cast<int>(s->ssi_signo);
+  }
+  return 0;
 }
 
 void job::say_acquired() {
@@ -140,7 +179,9 @@ bool job::take(const signal_inbox& signals) {
   std::string busy;
   int stopped_by = 0;
   {
-    waiting room{signals, log_, o_.take.lock.name};
+    // As it is now: later it belongs to this thread.
+    waiting room{signals, log_, o_.take.lock.name,
+                 [this, early = report_](int signal) { write_status(as_stopped(early, signal)); }};
     const opened_store s = open_store(common_, log_, deadline, story_);
     report_.store = s.url;
     for_child_ = pass_on(common_, s.url);
@@ -174,11 +215,17 @@ void job::open_page(const session& s) {
 
 int job::stopped(int signal) {
   held_.release();
-  report_.outcome = "stopped";
-  report_.message = name_ + ": stopped by " + std::string(signal_name(signal)) +
-                    " before the command was started";
+  report_ = as_stopped(report_, signal);
   log_.write(level::detail, "stopped", report_.message);
-  return exit_code::of_signal(signal);
+  return report_.exit_code;
+}
+
+run_report job::as_stopped(run_report report, int signal) const {
+  report.outcome = "stopped";
+  report.message = name_ + ": stopped by " + std::string(signal_name(signal)) +
+                   " before the command was started";
+  report.exit_code = exit_code::of_signal(signal);
+  return report;
 }
 
 int job::with_lock(const signal_inbox& signals) {
@@ -189,7 +236,7 @@ int job::with_lock(const signal_inbox& signals) {
   while (const auto s = signals.next())
     if (asks_to_stop(static_cast<int>(s->ssi_signo)))
       return stopped(static_cast<int>(s->ssi_signo));
-  const bool own_group = ::isatty(STDIN_FILENO) != 1;
+  const bool own_group = !is_job_of_a_terminal();
   supervisor watcher{{held_, signals, *dead_man_, log_, systemd_, o_}};
   watcher.arm();
   const started_child child = start_child(plan(own_group), signals, *dead_man_);
@@ -203,6 +250,7 @@ int job::after_child(const ending& e, const signal_inbox& signals) {
   report_.held = boot_clock::now() - acquired_at_;
   report_.lost = e.lost;
   report_.killed = e.killed;
+  asked_to_stop_ = e.asked_to_stop;
   const int code = code_of(e);
   if (e.left_behind > 0)
     log_.write(level::detail, "left_behind",
@@ -217,7 +265,9 @@ int job::after_child(const ending& e, const signal_inbox& signals) {
   // If it turns out to be gone, it was gone while the child ran: nothing lay in between.
   if (give_back() || waited || e.lost) return code;
   report_.lost = true;
-  return code_of({e.wait_status, e.why, true, e.killed, e.paused, 0});
+  ending late = e;
+  late.lost = true;
+  return code_of(late);
 }
 
 int job::code_of(const ending& e) {
@@ -310,10 +360,10 @@ void job::fail(int code, const char* message) {
              {{"exit_code", static_cast<std::int64_t>(code)}});
 }
 
-void job::write_status() {
+void job::write_status(run_report report) const {
   if (o_.status_file.empty()) return;
-  report_.ended = std::chrono::system_clock::now();
-  const std::string why = replace_file(o_.status_file, status_json(report_));
+  report.ended = std::chrono::system_clock::now();
+  const std::string why = replace_file(o_.status_file, status_json(report));
   if (!why.empty())
     log_.write(level::warning, "status_file",
                "can not write --status-file " + printable(o_.status_file) + ": " + why);
@@ -322,10 +372,20 @@ void job::write_status() {
 }  // namespace
 
 int run(const common_options& common, const run_options& o, log& to) {
+  if (!o.status_file.empty()) remove_output(o.status_file);
+  bool has_led = false;
+  nanoseconds rest{};
   for (;;) {
-    job j{common, o, to};
+    job j{common, o, to, rest};
     const int code = j.go();
-    if (o.again && j.lost()) continue;
+    has_led = has_led || j.lost();
+    // A first campaign that fails may be a wrong URL; later it is what the leadership was lost by.
+    const bool store_left = has_led && j.store_was_away();
+    if (o.again && (j.lost() || store_left) && !j.was_asked_to_stop()) {
+      rest = store_left ? std::clamp<nanoseconds>(rest * 2, shortest_rest, longest_rest)
+                        : nanoseconds::zero();
+      continue;
+    }
     if (j.nothing_to_give_back()) leave_at_once(code);
     return code;
   }

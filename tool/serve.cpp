@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -59,6 +60,10 @@ std::string token_in(const std::string& path) {
   const ssize_t n = ::read(file.get(), bytes.data(), bytes.size());
   const std::string_view text{bytes.data(), n > 0 ? static_cast<std::size_t>(n) : 0};
   const std::string_view token = text.substr(0, text.find('\n'));
+  if (!std::all_of(token.begin(), token.end(), [](char c) { return c > ' ' && c < '\x7f'; }))
+    refuse(
+        "the first line has a character that a browser cannot send (perhaps a carriage return "
+        "at its end)");
   if (token.size() < shortest_token || token.size() > longest_token)
     refuse("the first line has to be a token of " + std::to_string(shortest_token) + " to " +
            std::to_string(longest_token) + " characters");
@@ -134,6 +139,8 @@ int serve(const common_options& common, const serve_options& o, log& to) {
   const std::string token = token_of(o);
   dashboard_options d;
   d.listen = o.listen;
+  d.host_option = "--host";
+  d.hosts = o.hosts;
   d.token = token;
   d.plan.share = o.share;
   d.limits = page_limits;

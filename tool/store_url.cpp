@@ -35,6 +35,23 @@ std::string_view option_of(std::string_view argument, std::string_view before) {
                                         : argument.substr(0, argument.size() - word.size() - 1);
 }
 
+/// What means something in a URL is written with its code; what was typed has its codes already.
+std::string as_part_of_url(const std::string& folder) {
+  std::string out;
+  for (const char c : folder) {
+    if (c == '%') {
+      out += "%25";
+    } else if (c == '?') {
+      out += "%3F";
+    } else if (c == '#') {
+      out += "%23";
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string url_for_others(std::string_view url) {
@@ -43,7 +60,8 @@ std::string url_for_others(std::string_view url) {
     if (!out.starts_with(scheme) || out.substr(scheme.size()).starts_with('/')) continue;
     std::error_code error;
     const auto folder = std::filesystem::current_path(error);
-    return std::string(scheme) + (folder / out.substr(scheme.size())).string();
+    const std::filesystem::path absolute = as_part_of_url(folder.string());
+    return std::string(scheme) + (absolute / out.substr(scheme.size())).string();
   }
   return out;
 }

@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "tool/duration.hpp"
-#include "tool/process_tree.hpp"
 #include "tool/text.hpp"
 
 namespace holdfast::tool {
@@ -55,7 +54,7 @@ ending supervisor::watch(pid_t child, bool own_group) {
     pass_on_signals();
   }
   if (p_.log.shows_details() && !escalation_.told_to_go())
-    ending_.left_behind = descendants_of(::getpid(), p_.dead_man.pid()).size();
+    ending_.left_behind = p_.dead_man.started_by_us().size();
   ending_.why = escalation_.why();
   ending_.killed = is_being_killed();
   ending_.lost = lease_.lost || p_.dead_man.has_struck() || ending_.why == escalation::cause::lost;
@@ -98,7 +97,7 @@ void supervisor::reap() noexcept {
 bool supervisor::finished() {
   if (!child_ended_) return false;
   if (!escalation_.told_to_go() && !is_being_killed()) return true;
-  if (descendants_of(::getpid(), p_.dead_man.pid()).empty()) return true;
+  if (p_.dead_man.started_by_us().empty()) return true;
   // What can not be killed (another user's, say) must not keep us for ever.
   return is_being_killed() && !sweep();
 }
@@ -126,12 +125,13 @@ void supervisor::pass_on_signals() {
   while (const auto s = p_.signals.next()) {
     const int signal = static_cast<int>(s->ssi_signo);
     if (signal == SIGCHLD) continue;
+    ending_.asked_to_stop |= asks_to_stop(signal);
     // What was typed at the terminal has reached everyone in its foreground group.
     if (!own_group_ && s->ssi_code == SI_KERNEL) continue;
     p_.log.write(level::detail, "forwarded",
                  name_ + ": passed " + std::string(signal_name(signal)) + " on",
                  {{"signal", std::string(signal_name(signal))}});
-    deliver(signal);
+    asks_to_stop(signal) ? deliver_also_to_stopped(signal) : deliver(signal);
   }
 }
 
@@ -146,8 +146,7 @@ void supervisor::terminate(escalation::cause why) {
   const std::string reason = why == escalation::cause::max_run ? "it has run for --max-run"
                              : lease_.lost                     ? "the lock is lost"
                                            : "the lease ends in " + format_duration(left);
-  const bool reached = deliver(SIGTERM);
-  deliver(SIGCONT);  // a stopped process would not see it
+  const bool reached = deliver_also_to_stopped(SIGTERM);
   say(level::warning, "terminated",
       "TERM to the command, KILL follows in " + format_duration(kill_after_) +
           " at the latest: " + reason,
@@ -173,16 +172,21 @@ bool supervisor::deliver(int signal) {
   if (own_group_) return ::kill(-child_, signal) == 0;
   // Its group is ours too, and our caller's.
   bool reached = false;
-  for (const pid_t pid : descendants_of(::getpid(), p_.dead_man.pid()))
-    reached |= ::kill(pid, signal) == 0;
+  for (const auto& p : p_.dead_man.started_by_us()) reached |= ::kill(p.pid, signal) == 0;
+  return reached;
+}
+
+/// A stopped process would not see the signal.
+bool supervisor::deliver_also_to_stopped(int signal) {
+  const bool reached = deliver(signal);
+  deliver(SIGCONT);
   return reached;
 }
 
 /// Also those that left the group. False if there is nobody it could be sent to.
 bool supervisor::sweep() {
   bool reached = false;
-  for (const pid_t pid : descendants_of(::getpid(), p_.dead_man.pid()))
-    reached |= ::kill(pid, SIGKILL) == 0;
+  for (const auto& p : p_.dead_man.started_by_us()) reached |= ::kill(p.pid, SIGKILL) == 0;
   return reached;
 }
 

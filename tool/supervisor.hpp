@@ -22,6 +22,7 @@ struct ending {
   escalation::cause why = escalation::cause::none;
   bool lost = false;                  ///< the lock was lost while the child ran
   bool killed = false;                ///< we sent KILL
+  bool asked_to_stop = false;         ///< a signal came that the caller wants us to end by
   std::chrono::nanoseconds paused{};  ///< so long we did not run when we were to, at most at once
   std::size_t left_behind = 0;  ///< processes that outlive the child; counted for details only
 };
@@ -58,6 +59,7 @@ class supervisor {
   void terminate(escalation::cause why);
   void kill();
   bool deliver(int signal);
+  bool deliver_also_to_stopped(int signal);
   bool sweep();
   void notice_loss();
   void say(level l, std::string_view event, const std::string& what, bool reached,

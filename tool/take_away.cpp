@@ -1,6 +1,7 @@
 #include "tool/take_away.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include "tool/exit_code.hpp"
 #include "tool/failure.hpp"
@@ -19,6 +20,19 @@ std::size_t still_held(const session& s, const std::string& name, const std::str
       return b.short_id == p.short_id && b.reason == p.reason && b.fence == p.fence;
     });
   }));
+}
+
+/// By their ids. One without an id can be released only together with all others, so only as long
+/// as nobody else has come.
+std::size_t release_only(const session& s, const std::string& name,
+                         const std::vector<participant>& from) {
+  std::set<std::string> ids;
+  for (const participant& p : from) ids.insert(p.short_id);
+  std::size_t removed = 0;
+  if (ids.erase("") > 0 && still_held(s, name, {}, from) == s.show(name).holders.size())
+    return s.force_release(name);
+  for (const std::string& id : ids) removed += s.force_release(name, id);
+  return removed;
 }
 
 }  // namespace
@@ -49,6 +63,19 @@ taken_away take_away(const session& s, const std::string& name, const std::strin
   taken_away came;
   if (!from.empty()) came.removed = s.force_release(name, owner);
   if (came.removed < from.size()) came.left = still_held(s, name, owner, from);
+  return came;
+}
+
+taken_away take_away_only(const session& s, const name_info& info,
+                          const std::vector<participant>& from) {
+  // A phase of a barrier breaks as a whole.
+  if (info.kind == "barrier" && from.size() == info.holders.size())
+    return take_away(s, info.name, {}, from);
+  taken_away came;
+  if (!from.empty()) came.removed = release_only(s, info.name, from);
+  if (came.removed < from.size()) came.left = still_held(s, info.name, {}, from);
+  came.changed_hands =
+      came.removed == 0 && came.left == 0 && !from.empty() && !s.show(info.name).holders.empty();
   return came;
 }
 

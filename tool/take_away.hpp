@@ -18,10 +18,14 @@ void refuse_without_holders(const name_info& info);
 struct taken_away {
   std::size_t removed = 0;
   std::size_t left = 0;
+  bool changed_hands = false;  ///< nobody was removed, and others hold it by now
 };
 /// `from` is what targets() said.
 taken_away take_away(const session& s, const std::string& name, const std::string& owner,
                      const std::vector<participant>& from);
+/// Only from those holders: one that has come since keeps the lock.
+taken_away take_away_only(const session& s, const name_info& info,
+                          const std::vector<participant>& from);
 
 /// One line for people.
 std::string in_words(const std::string& name, const taken_away& came, const std::string& reason);

@@ -20,8 +20,13 @@ constexpr const char* no_answer = "waiting: the store does not answer";
 
 }  // namespace
 
-waiting::waiting(const signal_inbox& signals, log& to, std::string name)
-    : signals_(signals), log_(to), name_(std::move(name)), thread_([this] { serve(); }) {}
+waiting::waiting(const signal_inbox& signals, log& to, std::string name,
+                 std::function<void(int)> before_leaving)
+    : signals_(signals),
+      log_(to),
+      name_(std::move(name)),
+      before_leaving_(std::move(before_leaving)),
+      thread_([this] { serve(); }) {}
 
 waiting::~waiting() {
   over_.ring();
@@ -59,6 +64,7 @@ void waiting::on_signal(int signal) {
   if (!asks_to_stop(signal)) return;
   if (!current() || stopped_by_ != 0) {
     log_.clear_progress();
+    if (before_leaving_) before_leaving_(signal);
     ::_exit(exit_code::of_signal(signal));
   }
   stopped_by_ = signal;

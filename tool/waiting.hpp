@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <holdfast/session.hpp>
 #include <memory>
 #include <mutex>
@@ -20,7 +21,9 @@ namespace holdfast::tool {
 /// The place in the queue is given up; the child was never started.
 class waiting {
  public:
-  waiting(const signal_inbox& signals, log& to, std::string name);
+  /// `before_leaving` gets the signal before the program ends rudely, on the thread of this object.
+  waiting(const signal_inbox& signals, log& to, std::string name,
+          std::function<void(int)> before_leaving = {});
   waiting(const waiting&) = delete;
   waiting& operator=(const waiting&) = delete;
   /// Ends the thread: from now on signals are the caller's.
@@ -49,6 +52,7 @@ class waiting {
   const signal_inbox& signals_;
   log& log_;
   const std::string name_;
+  const std::function<void(int)> before_leaving_;
   std::stop_source stop_;
   std::atomic<int> stopped_by_{0};
   bell over_;

@@ -23,6 +23,12 @@ using std::chrono::system_clock;
 /// The share of the time that goes into questions to the store.
 constexpr double most_asked = 0.05;
 
+/// A hand-over is a release and a grant in one.
+bool is_what_until_names(lock_event_kind kind, const std::string& until) {
+  const bool both = kind == lock_event_kind::handover;
+  return until == to_string(kind) || (both && (until == "granted" || until == "released"));
+}
+
 /// Looks at one lock again and again, and prints what is new.
 class watcher {
  public:
@@ -46,7 +52,7 @@ class watcher {
     bool came = false;
     for (const lock_event& e : events) {
       print(common_.json ? watch_json(o_.name, opened_.url, e, now) : event_text(e, now));
-      came = came || o_.until == to_string(e.kind);
+      came = came || is_what_until_names(e.kind, o_.until);
     }
     last_ = std::move(*info);
     looked_at_ = began;

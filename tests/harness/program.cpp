@@ -79,10 +79,9 @@ struct ends {
                          const ends& theirs) {
   // A test that is killed takes its programs along.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (theirs.terminal) {
-    ::setsid();
-    ::ioctl(theirs.in, TIOCSCTTY, 0);
-  }
+  // Also without a terminal of its own: that of whoever runs the tests would be its /dev/tty.
+  ::setsid();
+  if (theirs.terminal) ::ioctl(theirs.in, TIOCSCTTY, 0);
   ::dup2(theirs.in, STDIN_FILENO);
   ::dup2(theirs.out, STDOUT_FILENO);
   ::dup2(theirs.err, STDERR_FILENO);

@@ -150,6 +150,9 @@ TEST(cli, a_missing_or_extra_word_is_explained) {
   expect_refused({"run", "x", "true"}, "holdfast run LOCK -- true");
   expect_refused({"run", "x", "-c", "a", "--", "b"}, "two commands");
   expect_refused({"show", "a", "b"}, "'b' is one word too many");
+  expect_refused({"try", "--", "x", "--"}, "'--' is one word too many");
+  expect_refused({"hold", "x", "-vq"}, "'-q' is not an option of holdfast hold");
+  expect_refused({"hold", "--", "-x", "--json"}, "'--json' is one word too many");
 }
 
 TEST(cli, every_option_with_a_value_refuses_what_it_cannot_be) {

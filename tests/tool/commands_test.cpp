@@ -301,6 +301,21 @@ TEST_F(other_commands, force_unlock_asks_at_a_terminal) {
   EXPECT_EQ(tool({"try", "l"}).code, 0);
 }
 
+TEST_F(other_commands, force_unlock_takes_nothing_from_a_holder_that_came_after_the_question) {
+  holder named(*this, {"l"});
+  surroundings terminal = around;
+  terminal.on_terminal = true;
+  program p(command({"force-unlock", "l"}), terminal);
+  p.out.until("checks fences refuses its writes");
+  p.out.until("Type yes: ");
+  named.let_go();
+  const holder came(*this, {"l"});
+  p.tell("yes\n");
+  p.out.until("l has another holder by now: nothing was changed");
+  EXPECT_EQ(p.wait(), 1);
+  EXPECT_EQ(shown("l")["holders"][0]["owner"], came.facts["owner"]);
+}
+
 TEST_F(other_commands, version_names_the_stores_that_are_built_in) {
   EXPECT_NE(tool({"version"}).out.find("stores: memory sqlite"), std::string::npos);
   const auto j = json::parse(tool({"--version", "--json"}).out);

@@ -1,6 +1,10 @@
+#include <csignal>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <vector>
 
+#include "harness/redis_server.hpp"
 #include "harness/tcp.hpp"
 #include "tool/fixture.hpp"
 
@@ -44,6 +48,48 @@ TEST_F(elect, who_was_deposed_may_stand_again) {
   EXPECT_GT(std::stoull(leads.out.line()), first);
   leads.close_stdin();
   EXPECT_EQ(leads.wait(), 0);
+}
+
+TEST_F(elect, who_was_asked_to_stop_does_not_stand_again) {
+  program leads(command({"elect", "e", "--again", "--ttl", "3s", "--json", "-c",
+                         "trap '' TERM; echo up; read x"}),
+                around);
+  EXPECT_EQ(leads.out.line(), "up");
+  EXPECT_EQ(tool({"force-unlock", "e", "--yes"}).code, 0);
+  wait_for(leads, "terminated");
+  leads.signal(SIGTERM);
+  EXPECT_EQ(leads.wait(), 79);
+}
+
+// What the file names is away for a while: the URL is read again for each campaign.
+TEST_F(elect, who_was_deposed_stands_again_though_the_store_is_away_for_long) {
+  const auto name_store = [&](const std::string& url) {
+    std::ofstream(folder.file("fresh")) << url << '\n';
+    std::filesystem::rename(folder.file("fresh"), folder.file("url"));
+  };
+  const auto nobody = "redis://127.0.0.1:" + std::to_string(harness::free_port());
+  name_store(store);
+  surroundings by_file = around;
+  by_file.environment[0] = "HOLDFAST_STORE=file:" + folder.file("url");
+  const words campaign = command({"elect", "e", "--again", "--ttl", "1s", "-w", "100ms", "--json",
+                                  "--", "sh", "-c", "echo up; exec cat"});
+  program leads(campaign, by_file);
+  EXPECT_EQ(leads.out.line(), "up");
+  name_store(nobody);
+  EXPECT_EQ(tool({"force-unlock", "e", "--yes"}).code, 0);
+  wait_for(leads, "failed");
+  wait_for(leads, "campaigns_again");
+  name_store(store);
+  EXPECT_EQ(leads.out.line(), "up");
+
+  name_store(nobody);
+  EXPECT_EQ(tool({"force-unlock", "e", "--yes"}).code, 0);
+  wait_for(leads, "failed");
+  wait_for(leads, "campaigns_again");
+  leads.signal(SIGTERM);
+  EXPECT_EQ(leads.wait(), 128 + SIGTERM);
+
+  EXPECT_EQ(run_to_end(campaign, by_file).code, 69) << "it has never led";
 }
 
 TEST_F(elect, it_answers_over_http_who_leads) {

@@ -136,11 +136,23 @@ TEST(escalation, the_default_grace_fits_into_every_lease) {
 
 TEST(escalation, a_grace_over_a_third_of_the_lease_is_refused_with_one_that_fits) {
   const std::string why = impossible_times(options(30s, 11s), 0s);
-  EXPECT_NE(why.find("--kill-after 10s would"), std::string::npos) << why;
-  EXPECT_NE(why.find("--ttl 33s"), std::string::npos) << why;
+  EXPECT_EQ(why,
+            "--kill-after 11s is longer than a third of --ttl 30s; at most 10s fits (two thirds "
+            "of the lease are for renewals); or --ttl 33s");
+  EXPECT_TRUE(impossible_times(options(9s, 4567ms), 0s).ends_with("or --ttl 14s"));
   auto relaxed = options(30s, 11s);
   relaxed.on_lost = on_lost::kill;
   EXPECT_EQ(impossible_times(relaxed, 0s), "");
+}
+
+TEST(escalation, a_grace_that_fits_into_no_lease_is_refused_without_one) {
+  const std::pair<std::chrono::hours, std::string> graces[]{
+      {24h * 20, "20d"}, {24h * 40'000, "40000d"}, {24h * 100'000, "100000d"}};
+  for (const auto& [grace, shown] : graces)
+    EXPECT_EQ(impossible_times(options(30s, grace), 0s),
+              "--kill-after " + shown +
+                  " is longer than a third of --ttl 30s; at most 10s fits (two thirds of the lease "
+                  "are for renewals)");
 }
 
 TEST(escalation, a_watchdog_shorter_than_the_renewals_is_refused_with_a_lease_that_fits) {

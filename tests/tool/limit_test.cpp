@@ -54,9 +54,15 @@ TEST_F(limits, other_rates_while_it_is_in_use_are_78_and_more_than_the_burst_64)
   EXPECT_EQ(tool({"limit", "api", "--rate", "2/1d"}).code, 0);
   const auto other = tool({"limit", "api", "--rate", "3/1d"});
   EXPECT_EQ(other.code, 78);
-  EXPECT_NE(other.err.find("another rate or burst"), std::string::npos) << other.err;
+  EXPECT_EQ(other.err,
+            "holdfast: api is in use with other rates than 3/1d; state those rates, or replace "
+            "them for all programs with --rules-version 1\n");
   EXPECT_EQ(tool({"limit", "api", "--rate", "2/1d", "-t", "3"}).code, 64);
-  EXPECT_EQ(tool({"try", "api"}).code, 78) << "it is no lock";
+  const auto no_lock = tool({"try", "api"});
+  EXPECT_EQ(no_lock.code, 78);
+  EXPECT_EQ(no_lock.err,
+            "holdfast: api is in use as a rate_limiter, which is no lock: holdfast limit api "
+            "--rate RATE --peek\n");
   EXPECT_EQ(shown("api")["kind"], "rate_limiter");
 }
 
@@ -96,6 +102,8 @@ TEST_F(limits, force_unlock_of_what_nobody_can_hold_says_what_to_use) {
   EXPECT_EQ(no.code, 78);
   EXPECT_NE(no.err.find("--reset"), std::string::npos) << no.err;
   EXPECT_EQ(tool({"latch", "ready", "2", "--down", "1"}).code, 0);
+  EXPECT_NE(tool({"try", "ready"}).err.find("which is no lock: holdfast latch ready 2 --peek"),
+            std::string::npos);
   const auto latch = tool({"force-unlock", "ready", "--yes"});
   EXPECT_EQ(latch.code, 78);
   EXPECT_NE(latch.err.find("holdfast latch ready 2 --remove"), std::string::npos) << latch.err;

@@ -323,6 +323,45 @@ TEST(output_file, leaves_nothing_where_there_is_no_room) {
   EXPECT_EQ(files_in(folder), 0U);
 }
 
+// As /dev/stdout, in a folder of this test's own.
+TEST(output_file, that_is_open_is_written_to_and_its_link_stays) {
+  const harness::temp_dir folder;
+  const std::string file = folder.file("log"), link = folder.file("stdout");
+  std::ofstream(file) << "before\n";
+  const int fd = ::open(file.c_str(), O_WRONLY | O_CLOEXEC);
+  ASSERT_GE(fd, 0);
+  const std::string open_file = "/proc/self/fd/" + std::to_string(fd);
+  std::filesystem::create_symlink(open_file, link);
+  EXPECT_EQ(replace_file(link, "1\n"), "");
+  EXPECT_EQ(replace_file(open_file, "2\n"), "");
+  ::close(fd);
+  EXPECT_EQ(slurp(file), "before\n1\n2\n");
+  EXPECT_EQ(std::filesystem::read_symlink(link), open_file);
+  EXPECT_EQ(files_in(folder), 2U);
+}
+
+TEST(output_file, that_a_link_of_ours_leads_to_is_replaced_and_the_link_stays) {
+  const harness::temp_dir folder;
+  const std::string file = folder.file("token"), link = folder.file("link");
+  std::filesystem::create_symlink("token", link);
+  EXPECT_EQ(replace_file(link, "1\n"), "");
+  EXPECT_EQ(replace_file(link, "2\n"), "");
+  EXPECT_EQ(slurp(file), "2\n");
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
+}
+
+TEST(output_file, is_not_where_a_link_of_another_user_leads) {
+  if (::geteuid() != 0) return;  // only root can give a link away
+  const harness::temp_dir folder;
+  const std::string file = folder.file("theirs"), link = folder.file("link");
+  std::ofstream(file) << "kept";
+  std::filesystem::create_symlink(file, link);
+  ASSERT_EQ(::lchown(link.c_str(), 65534, 65534), 0);
+  EXPECT_EQ(replace_file(link, "1\n"), "");
+  EXPECT_EQ(slurp(file), "kept");
+  EXPECT_EQ(slurp(link), "1\n");
+}
+
 TEST(output_file, replaces_the_whole_content_or_nothing) {
   const harness::temp_dir folder;
   const std::string path = folder.file("token");

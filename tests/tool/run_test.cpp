@@ -8,6 +8,7 @@
 #include <sstream>
 #include <thread>
 
+#include "harness/redis_server.hpp"
 #include "paths.hpp"
 #include "tool/fixture.hpp"
 
@@ -103,13 +104,13 @@ TEST_F(run_command, says_64_for_a_url_that_was_typed_and_78_for_one_from_the_env
   around.environment[0] = "HOLDFAST_STORE=sqlitee:x";
   const auto r = tool({"run", "l", "--", "true"});
   EXPECT_EQ(r.code, 78);
-  EXPECT_NE(r.err.find("$HOLDFAST_STORE"), std::string::npos) << r.err;
+  EXPECT_NE(r.err.find("$HOLDFAST_STORE: open"), std::string::npos) << r.err;
 }
 
 TEST_F(run_command, says_78_for_times_that_cannot_be_kept) {
   const auto r = tool({"run", "l", "--ttl", "3s", "--kill-after", "2s", "--", "true"});
   EXPECT_EQ(r.code, 78);
-  EXPECT_NE(r.err.find("--kill-after 1s would"), std::string::npos) << r.err;
+  EXPECT_NE(r.err.find("at most 1s fits"), std::string::npos) << r.err;
 }
 
 TEST_F(run_command, says_78_for_a_name_in_use_as_something_else) {
@@ -143,6 +144,20 @@ TEST_F(run_command, ends_though_its_status_file_is_a_fifo_without_a_reader) {
       tool({"run", "l", "--status-file", folder.file("status"), "--", "sh", "-c", "exit 3"});
   EXPECT_EQ(r.code, 3);
   EXPECT_NE(r.err.find("can not write --status-file"), std::string::npos) << r.err;
+}
+
+TEST_F(run_command, needs_no_right_to_the_folder_of_what_it_writes_in_place) {
+  std::filesystem::permissions(folder.path(), std::filesystem::perms(0755));
+  std::filesystem::create_symlink("/dev/null", folder.file("null"));
+  ASSERT_EQ(::mkfifo(folder.file("fifo").c_str(), 0400), 0);
+  around.environment[0] = "HOLDFAST_STORE=sqlite:/no/such/folder/x";
+  around.unprivileged = true;
+  const auto to_null = tool({"run", "l", "--status-file", folder.file("null"), "--", "true"});
+  EXPECT_EQ(to_null.err.find("--status-file"), std::string::npos) << to_null.err;
+  const auto to_fifo = tool({"run", "l", "--status-file", folder.file("fifo"), "--", "true"});
+  EXPECT_EQ(to_fifo.code, 64);
+  EXPECT_NE(to_fifo.err.find("can not write to"), std::string::npos) << to_fifo.err;
+  EXPECT_TRUE(std::filesystem::is_symlink(folder.file("null")));
 }
 
 TEST_F(run_command, writes_the_token_into_a_fifo_that_is_read) {
@@ -214,6 +229,17 @@ TEST_F(run_command, finds_a_relative_store_again_from_another_folder) {
   around.environment[0] = "HOLDFAST_STORE=sqlite:here.db";
   const auto r = tool(run_sh("l", {}, "cd / && " HOLDFAST_TOOL " try l"));
   EXPECT_EQ(r.code, 75) << r.out << r.err;
+}
+
+TEST_F(run_command, finds_a_relative_store_again_whatever_its_folder_is_called) {
+  around.environment[0] = "HOLDFAST_STORE=sqlite:here%20.db";
+  for (const char* name : {"a%41b", "what?x=1", "c#d"}) {
+    std::filesystem::create_directory(folder.file(name));
+    around.folder = folder.file(name);
+    const auto r = tool(run_sh("l", {}, "cd / && " HOLDFAST_TOOL " try l"));
+    EXPECT_EQ(r.code, 75) << name << ": " << r.out << r.err;
+    EXPECT_TRUE(std::filesystem::exists(folder.file(std::string(name) + "/here .db"))) << name;
+  }
 }
 
 TEST_F(run_command, refuses_to_wait_for_the_run_around_it) {
@@ -345,6 +371,17 @@ TEST_F(run_command, leaves_no_grandchild_behind_after_max_run) {
   EXPECT_EQ(r.code, 124);  // and stdout came to its end: nobody holds it open
 }
 
+// As the entry point of a container that starts a second program.
+TEST_F(run_command, neither_ends_nor_waits_for_what_the_command_did_not_start) {
+  const auto r = run_to_end(
+      {"sh", "-c",
+       "tail -f /dev/null >/dev/null 2>&1 & echo $!; exec " HOLDFAST_TOOL
+       " run l --max-run 100ms --kill-after 100ms -- sh -c 'trap \"\" TERM; tail -f /dev/null'"},
+      around);
+  EXPECT_EQ(r.code, 124) << r.err;
+  EXPECT_EQ(::kill(std::stoi(r.out), SIGKILL), 0);
+}
+
 TEST_F(run_command, writes_down_how_it_went) {
   EXPECT_EQ(tool(with_status(run_sh("l", {}, "exit 3"))).code, 3);
   auto s = status();
@@ -381,6 +418,18 @@ TEST_F(run_command, writes_down_what_the_exit_code_leaves_open) {
   EXPECT_EQ(tool(with_status({"run", "", "--", "true"})).code, 64);
   EXPECT_EQ(status()["outcome"], "failed");
   EXPECT_NE(status()["message"], "");
+}
+
+TEST_F(run_command, writes_down_that_it_was_stopped_while_it_opened_the_store) {
+  std::ofstream(folder.file("status.json")) << "of an earlier run";
+  const auto nobody = "redis://127.0.0.1:" + std::to_string(harness::free_port());
+  program p(command(with_status({"run", "l", "--store", nobody, "--", "true"})), around);
+  p.err.until("waiting for the store");
+  EXPECT_FALSE(std::filesystem::exists(folder.file("status.json")));
+  p.signal(SIGTERM);
+  EXPECT_EQ(p.wait(), 128 + SIGTERM);
+  EXPECT_EQ(status()["outcome"], "stopped");
+  EXPECT_EQ(status()["exit_code"], 128 + SIGTERM);
 }
 
 TEST_F(run_command, gives_the_child_the_signals_and_files_that_it_had_itself) {

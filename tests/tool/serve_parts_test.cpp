@@ -312,11 +312,11 @@ TEST(serve_host, addresses_and_this_machine_s_names_are_its_own) {
   using holdfast::tool::is_own_host;
   for (const char* own : {"127.0.0.1", "localhost:8080", "LOCALHOST", "[::1]:80", "10.1.2.3:80",
                           "locks.example", "Locks.Example:7440"})
-    EXPECT_TRUE(is_own_host(own, "locks.example")) << own;
+    EXPECT_TRUE(is_own_host(own, {"", "locks.example"})) << own;
   for (const char* other : {"evil.example", "localhost.evil.example", "127.0.0.1.evil.example",
                             "[evil]", "", "evil.example:80", "::1.evil"})
-    EXPECT_FALSE(is_own_host(other, "locks.example")) << other;
-  EXPECT_FALSE(is_own_host("", ""));
+    EXPECT_FALSE(is_own_host(other, {"", "locks.example"})) << other;
+  EXPECT_FALSE(is_own_host("", {""}));
   for (const char* here : {":80", "127.0.0.1:80", "127.8.8.8:1", "localhost:1", "[::1]:80"})
     EXPECT_TRUE(holdfast::tool::is_loopback(here)) << here;
   for (const char* open : {"0.0.0.0:80", "[::]:80", "127.evil.example:80", "10.0.0.1:80"})
@@ -399,7 +399,7 @@ class silence : public holdfast::tool::http_stream {
 }  // namespace
 
 TEST(serve_http, requests_are_taken_apart_and_bad_ones_refused) {
-  http_server s{"--listen", ":0", {}, echo};
+  http_server s{{"--listen", ":0"}, {}, echo};
   s.start();
   const std::string host = " HTTP/1.1\r\nHost: localhost\r\n";
   const auto answer = ask(s.port(), "POST /a/b?c=d&e" + host + "Content-Length: 2\r\n\r\nhi");
@@ -417,8 +417,7 @@ TEST(serve_http, requests_are_taken_apart_and_bad_ones_refused) {
 
 TEST(serve_http, a_reader_that_takes_nothing_is_dropped) {
   std::atomic<int> alive{0};
-  http_server s{"--listen",
-                ":0",
+  http_server s{{"--listen", ":0"},
                 {.streams = 4, .reader_patience = 100ms},
                 [&](const http_request&, const http_reply& reply) {
                   http_answer a;
@@ -438,7 +437,7 @@ namespace {
 class large_answer {
  public:
   explicit large_answer(std::chrono::milliseconds reader_patience)
-      : server_("--listen", ":0", {.reader_patience = reader_patience},
+      : server_({"--listen", ":0"}, {.reader_patience = reader_patience},
                 [](const http_request&, const http_reply& reply) {
                   http_answer a;
                   a.body.assign(size, 'x');
@@ -491,7 +490,7 @@ TEST(serve_http, a_reader_that_takes_nothing_of_its_answer_is_dropped) {
 TEST(serve_http, streams_are_counted_and_who_leaves_makes_room) {
   std::atomic<int> alive{0};
   http_server s{
-      "--listen", ":0", {.streams = 2}, [&](const http_request&, const http_reply& reply) {
+      {"--listen", ":0"}, {.streams = 2}, [&](const http_request&, const http_reply& reply) {
         http_answer a;
         a.stream = std::make_unique<silence>(alive);
         reply(std::move(a));
@@ -513,8 +512,38 @@ TEST(serve_http, streams_are_counted_and_who_leaves_makes_room) {
 
 TEST(serve_http, what_it_cannot_listen_on_is_refused) {
   for (const char* nowhere : {"nowhere", "256.1.1.1:80", ":99999", ":x", ""})
-    EXPECT_THROW(http_server("--listen", nowhere, {}, echo), holdfast::tool::failure_exit)
+    EXPECT_THROW(http_server({"--listen", nowhere}, {}, echo), holdfast::tool::failure_exit)
         << nowhere;
+}
+
+TEST(serve_http, an_address_in_use_is_refused_with_what_may_use_it) {
+  const http_server first{{"--listen", ":0"}, {}, echo};
+  try {
+    http_server({"--listen", ":" + std::to_string(first.port())}, {}, echo);
+    FAIL() << "it listens";
+  } catch (const holdfast::tool::failure_exit& e) {
+    const std::string why = e.what();
+    EXPECT_NE(why.find("perhaps an earlier holdfast serve, listens there; end it, or choose "
+                       "--listen :PORT"),
+              why.npos)
+        << why;
+  }
+}
+
+TEST(serve_http, a_refused_host_is_told_with_the_option_that_allows_it) {
+  http_server s{{"--listen", ":0", "--host", {"locks.example"}}, {}, echo};
+  s.start();
+  const auto to = [&](const std::string& host) {
+    return ask(s.port(), "GET / HTTP/1.1\r\nHost: " + host + "\r\n\r\n");
+  };
+  EXPECT_EQ(to("locks.example:7440").find("200"), 9u);
+  const auto refused = to("other.example");
+  EXPECT_EQ(refused.find("421"), 9u);
+  EXPECT_NE(refused.find("the host name 'other.example' is refused"), refused.npos) << refused;
+  EXPECT_NE(refused.find("in --listen, or allow it with --host"), refused.npos) << refused;
+  const auto strange = to("a\"b\\c");
+  EXPECT_EQ(strange.find("421"), 9u);
+  EXPECT_NE(strange.find("this host name is refused"), strange.npos) << strange;
 }
 
 TEST(serve_scanner, it_sleeps_without_viewers_and_is_fresh_when_one_comes) {

@@ -219,6 +219,8 @@ TEST_F(serve, a_token_of_a_file_is_the_owner_s_alone_and_is_not_printed) {
   EXPECT_EQ(refused(), 78);
   write("0123456789\n", 0600);
   EXPECT_EQ(refused(), 78);
+  write("0123456789abcdef\r\n", 0600);
+  EXPECT_EQ(refused(), 78) << "no browser could send it";
   write("0123456789abcdef\n", 0600);
   const std::string link = folder.file("link"), pipe = folder.file("pipe");
   ASSERT_EQ(::symlink(path.c_str(), link.c_str()), 0);
@@ -262,7 +264,8 @@ TEST_F(serve, other_names_and_other_sites_get_nothing) {
     EXPECT_EQ(client.hear_all().find("421"), 9u) << path;
   }
   for (const char* site : {"cross-site", "same-site"})
-    EXPECT_EQ(p.ask("GET /api/locks", std::string("Sec-Fetch-Site: ") + site + "\r\n").status, 403);
+    for (const char* path : {"GET /api/locks", "GET /metrics"})
+      EXPECT_EQ(p.ask(path, std::string("Sec-Fetch-Site: ") + site + "\r\n").status, 403);
   EXPECT_EQ(p.ask("GET /api/locks", "Sec-Fetch-Site: same-origin\r\n").status, 200);
   EXPECT_EQ(p.ask("GET /nothing").status, 404);
   EXPECT_EQ(p.ask("GET /../main.js").status, 404);
@@ -273,6 +276,26 @@ TEST_F(serve, other_names_and_other_sites_get_nothing) {
   EXPECT_NE(start.head.find("text/html"), start.head.npos);
   EXPECT_NE(start.head.find("require-trusted-types-for 'script'"), start.head.npos);
   EXPECT_EQ(start.head.find("Access-Control"), start.head.npos);
+}
+
+TEST_F(serve, names_that_it_is_given_are_its_own) {
+  const page p(*this, {"--host", "locks.example.com", "--host", "other.example.com"});
+  const auto status = [&](const std::string& host) {
+    harness::tcp_client client(p.port());
+    client.say("GET /api/health HTTP/1.1\r\nHost: " + host + "\r\n\r\n");
+    return client.hear_all().substr(9, 3);
+  };
+  EXPECT_EQ(status("locks.example.com"), "200");
+  EXPECT_EQ(status("other.example.com:443"), "200");
+  EXPECT_EQ(status("example.com"), "421");
+  for (const char* name : {"", "https://locks.example.com", "locks.example.com:443"})
+    EXPECT_EQ(tool({"serve", "--host", name}).code, 64) << name;
+}
+
+TEST_F(serve, a_store_that_is_given_twice_is_refused) {
+  const auto r = tool({"serve", "--listen", ":0", "--store", store, "--store", store});
+  EXPECT_EQ(r.code, 64);
+  EXPECT_NE(r.err.find("is given twice"), r.err.npos) << r.err;
 }
 
 TEST_F(serve, two_hundred_viewers_share_one_scan) {

@@ -9,6 +9,8 @@
 
 #include "harness/process.hpp"
 #include "tool/fixture.hpp"
+#include "tool/signals.hpp"
+#include "tool/tmux.hpp"
 
 // Signals to `holdfast run`, and the ends that nobody announces.
 namespace tool_test {
@@ -35,6 +37,9 @@ TEST_F(run_signals, forwards_every_signal_to_the_child) {
   for (const int s : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGWINCH, SIGCONT}) {
     p.signal(s);
     EXPECT_EQ(p.out.line(), ::sigabbrev_np(s));
+    if (holdfast::tool::asks_to_stop(s)) {
+      EXPECT_EQ(p.out.line(), "CONT");
+    }
   }
   p.signal(SIGUSR2);
   EXPECT_EQ(p.out.line(), "USR2");
@@ -47,6 +52,18 @@ TEST_F(run_signals, forwards_to_the_whole_group_of_the_child) {
   p.signal(SIGTERM);
   EXPECT_EQ(p.wait(), 128 + SIGTERM);
   EXPECT_EQ(p.out.rest(), "");  // the grandchild has let go of stdout, too
+}
+
+TEST_F(run_signals, to_end_reach_a_stopped_child) {
+  program p(command(run_sh("l", {}, "echo $$; kill -STOP $$")), around);
+  const std::string stat = "/proc/" + p.out.line() + "/stat";
+  harness::eventually("the child is stopped", [&] {
+    std::string pid, name, state;
+    std::ifstream(stat) >> pid >> name >> state;
+    return state == "T";
+  });
+  p.signal(SIGTERM);
+  EXPECT_EQ(p.wait(), 128 + SIGTERM);
 }
 
 TEST_F(run_signals, ends_with_the_code_that_the_child_gives_the_signal) {
@@ -136,6 +153,24 @@ TEST_F(run_signals, a_kill_of_the_tool_takes_the_child_also_without_the_dead_man
   EXPECT_EQ(p.out.rest(), "");
 }
 
+TEST_F(run_signals, a_stop_of_the_tool_takes_only_what_the_command_started) {
+  program p({"sh", "-c",
+             "tail -f /dev/null >/dev/null 2>&1 & echo $!; exec " HOLDFAST_TOOL
+             " run l --ttl 1s -- sh -c 'echo $$; exec tail -f /dev/null'"},
+            around);
+  const pid_t other = std::stoi(p.out.line());
+  const pid_t child = std::stoi(p.out.line());
+  p.stop();
+  harness::eventually("the child is killed", [&] {
+    std::string pid, name, state;
+    std::ifstream("/proc/" + std::to_string(child) + "/stat") >> pid >> name >> state;
+    return state == "Z";
+  });
+  p.signal(SIGCONT);
+  EXPECT_EQ(p.wait(), 79);
+  EXPECT_EQ(::kill(other, SIGKILL), 0);
+}
+
 TEST_F(run_signals, a_kill_of_the_tool_frees_the_lock_at_once) {
   program p(command({"run", "l", "--ttl", "31d", "--", "cat"}), around);
   p.tell("up\n");
@@ -193,6 +228,15 @@ TEST_F(run_signals, at_a_terminal_the_child_can_read_what_is_typed) {
   EXPECT_EQ(p.wait(), 0);
 }
 
+TEST_F(run_signals, at_a_terminal_the_child_can_read_what_is_typed_though_stdin_is_a_pipe) {
+  around.on_terminal = true;
+  const std::string reads = "'read x </dev/tty; read y; echo \"got $x and $y\"'";
+  program p({"sh", "-c", "echo data | " HOLDFAST_TOOL " run l -- sh -c " + reads}, around);
+  p.tell("hello\n");
+  p.out.until("got hello and data");
+  EXPECT_EQ(p.wait(), 0);
+}
+
 TEST_F(run_signals, at_a_terminal_the_wait_is_shown_and_the_line_is_cleared) {
   holder other(*this, {"l"});
   around.on_terminal = true;
@@ -212,6 +256,31 @@ TEST_F(run_signals, on_a_pipe_the_wait_is_silent) {
   other.let_go();
   EXPECT_EQ(p.wait(), 0);
   EXPECT_EQ(p.err.rest(), "");
+}
+
+TEST_F(run_signals, of_a_terminal_do_not_stop_a_hold_in_its_background) {
+  const tmux screen(around, "bash --norc --noprofile");
+  screen.type(HOLDFAST_TOOL " hold l & tail -f /dev/null\n");
+  screen.shows("holding l");
+  screen.type("typed\n");  // nobody else reads it
+  screen.shows("typed");
+  screen.press({"C-c"});
+  screen.type("jobs\n");
+  screen.shows("Running");
+  const pid_t pid = shown("l")["holders"][0]["pid"];
+  ::kill(pid, SIGTERM);  // a stopped one would not end
+  harness::eventually("it is free", [&] { return tool({"try", "l"}).code == 0; });
+}
+
+TEST_F(run_signals, a_hold_that_is_in_the_foreground_again_ends_with_stdin) {
+  const tmux screen(around, "bash --norc --noprofile");
+  screen.type("set -o ignoreeof; " HOLDFAST_TOOL " hold l &\n");
+  screen.shows("holding l");
+  screen.type("fg\n");
+  harness::eventually("it is free", [&] {
+    screen.press({"C-d"});  // the first ones may still reach the shell
+    return tool({"try", "l"}).code == 0;
+  });
 }
 
 TEST_F(run_signals, end_a_hold_politely) {

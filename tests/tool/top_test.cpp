@@ -213,6 +213,21 @@ TEST_F(live_commands, watch_ends_when_what_until_names_has_happened) {
   EXPECT_EQ(stopped.wait(), 128 + SIGTERM);
 }
 
+TEST_F(live_commands, watch_counts_a_hand_over_as_a_release_and_as_a_grant) {
+  for (const char* until : {"granted", "released", "hand-over"}) {
+    holder first(*this, {"l"});
+    // It looks when the lock has changed hands, and not in between.
+    program watch(command({"watch", "l", "--until", until, "-d", "10ms"}), around);
+    EXPECT_NE(watch.out.line().find(" holding "), std::string::npos);
+    watch.stop();
+    first.let_go();
+    const holder second(*this, {"l"});
+    watch.signal(SIGCONT);
+    EXPECT_EQ(watch.wait(), 0) << until;
+    EXPECT_NE(watch.out.rest().find(" hand-over "), std::string::npos);
+  }
+}
+
 TEST_F(live_commands, watch_tells_a_lease_that_ended_from_a_release) {
   const holder h(*this, {"l", "--ttl", "1s"});
   program watch(command({"watch", "l", "-d", "10ms", "--json"}), around);

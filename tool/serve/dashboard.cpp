@@ -168,8 +168,8 @@ dashboard::dashboard(std::vector<watched_store> stores, dashboard_options option
     stores_.push_back(std::unique_ptr<watched>(new watched{{stores_.size(), std::move(s.url)}}));
   }
   server_ = std::make_unique<http_server>(
-      options_.option, options_.listen, options_.limits,
-      [this](const http_request& r, http_reply reply) { handle(r, reply); });
+      http_address{options_.option, options_.listen, options_.host_option, options_.hosts},
+      options_.limits, [this](const http_request& r, http_reply reply) { handle(r, reply); });
   for (std::size_t i = 0; i < stores.size(); ++i)
     stores_[i]->by = std::make_unique<scanner>(
         stores_[i]->what, std::move(stores[i].open), [this] { server_->wake(); }, options_.plan);
@@ -287,8 +287,9 @@ void dashboard::unlock(const http_request& r, const http_reply& reply) {
 }
 
 void dashboard::handle(const http_request& r, const http_reply& reply) {
-  // A page of another site could open many streams, though it may not read them.
-  if (r.path.starts_with("/api/") && r.foreign)
+  // A page of another site could open many streams, or make us write long texts, though it may not
+  // read them.
+  if ((r.path.starts_with("/api/") || r.path == "/metrics") && r.foreign)
     return reply(refusal(403, "another site's page must not ask"));
   if (r.path == "/api/unlock" && r.method == "POST") return unlock(r, reply);
   if (r.method != "GET") return reply(refusal(405, "GET only"));

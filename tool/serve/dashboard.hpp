@@ -21,7 +21,9 @@ struct watched_store {
 struct dashboard_options {
   std::string option = "--listen";  ///< for messages
   std::string listen;
-  std::string token;  ///< that unlocks; empty: nobody can
+  std::string host_option{};         ///< for messages; empty: other names can not be given
+  std::vector<std::string> hosts{};  ///< other names of this machine
+  std::string token;                 ///< that unlocks; empty: nobody can
   scanner::plan plan{};
   http_limits limits{};
   /// Makes the text of /metrics out of what the scanners know; null: there is no such page.

@@ -46,11 +46,12 @@ bool is_loopback(std::string_view address) {
          (host.starts_with("127.") && is_address(host));
 }
 
-bool is_own_host(std::string_view host, std::string_view listening) {
+bool is_own_host(std::string_view host, const std::vector<std::string>& names) {
   const bool port = !host.starts_with('[') && host.rfind(':') != host.npos;
   const std::string bare = port || host.starts_with('[') ? host_of(host) : std::string(host);
   return is_address(bare) || alike(bare, "localhost") || is_own_name(bare) ||
-         (!listening.empty() && alike(bare, listening));
+         std::any_of(names.begin(), names.end(),
+                     [&](const std::string& name) { return !name.empty() && alike(bare, name); });
 }
 
 bool is_foreign(std::string_view site, std::string_view origin, std::string_view host) {

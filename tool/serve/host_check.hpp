@@ -2,6 +2,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace holdfast::tool {
 
@@ -12,9 +13,9 @@ std::string host_of(std::string_view address);
 bool is_loopback(std::string_view address);
 
 /// Whether a request's Host names this machine: an IP address, localhost, the machine's name, or
-/// `listening`. A web page whose name somebody points here could read the answer otherwise (DNS
+/// one of `names`. A web page whose name somebody points here could read the answer otherwise (DNS
 /// rebinding).
-bool is_own_host(std::string_view host, std::string_view listening);
+bool is_own_host(std::string_view host, const std::vector<std::string>& names);
 
 /// Whether a request comes from another site's page, by what the browser says: the headers
 /// Sec-Fetch-Site, Origin and Host. Without the first two it comes from no page, or is no change.

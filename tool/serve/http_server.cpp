@@ -75,6 +75,11 @@ tcp::acceptor listen_on(net::io_context& io, const std::string& option,
   if (!wrong) acceptor.set_option(net::socket_base::reuse_address(true), wrong);
   if (!wrong) acceptor.bind(at, wrong);
   if (!wrong) acceptor.listen(net::socket_base::max_listen_connections, wrong);
+  if (wrong == net::error::address_in_use)
+    refuse(option, address,
+           "address already in use: another program, perhaps an earlier holdfast serve, listens "
+           "there; end it, or choose " +
+               option + " :PORT");
   if (wrong) refuse(option, address, wrong.message());
   return acceptor;
 }
@@ -120,21 +125,44 @@ http_request request_of(const request_message& from) {
 }
 
 /// More than one Host is an attempt to be understood in two ways; none comes from no browser.
-bool is_meant(const request_message& from, const std::string& listening) {
+bool is_meant(const request_message& from, const std::vector<std::string>& names) {
   const auto hosts = from.count(http::field::host);
-  return hosts == 0 || (hosts == 1 && is_own_host(text_of(from[http::field::host]), listening));
+  return hosts == 0 || (hosts == 1 && is_own_host(text_of(from[http::field::host]), names));
+}
+
+/// Without what a text in JSON can not hold as it is.
+std::string shown_host(const std::string& host) {
+  constexpr std::string_view plain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_:[]";
+  const bool is_plain = host.size() < 256 && host.find_first_not_of(plain) == host.npos;
+  return is_plain && !host.empty() ? "the host name '" + host + "'" : "this host name";
+}
+
+std::string why_not_meant(const request_message& from, const http_address& at) {
+  if (from.count(http::field::host) > 1) return "the request has more than one Host";
+  return shown_host(text_of(from[http::field::host])) +
+         " is refused, as a protection against DNS rebinding: use an IP address, localhost, this "
+         "machine's name or the name in " +
+         at.option + (at.host_option.empty() ? "" : ", or allow it with " + at.host_option);
+}
+
+/// The name that it listens on, and those that it was given.
+std::vector<std::string> names_of(const http_address& at) {
+  std::vector<std::string> names = at.hosts;
+  names.push_back(host_of(at.address));
+  return names;
 }
 
 }  // namespace
 
 class http_server::impl : public std::enable_shared_from_this<http_server::impl> {
  public:
-  impl(const std::string& option, const std::string& address, http_limits limits,
-       http_handler handler)
+  impl(const http_address& at, http_limits limits, http_handler handler)
       : limits_(limits),
         handler_(std::move(handler)),
-        host_(host_of(address)),
-        acceptor_(listen_on(io_, option, address)),
+        at_(at),
+        names_(names_of(at)),
+        acceptor_(listen_on(io_, at.option, at.address)),
         port_(acceptor_.local_endpoint().port()) {}
 
   void begin() {
@@ -159,7 +187,8 @@ class http_server::impl : public std::enable_shared_from_this<http_server::impl>
 
   const http_limits limits_;
   const http_handler handler_;
-  const std::string host_;  ///< as it was given; may be empty
+  const http_address at_;
+  const std::vector<std::string> names_;
   net::io_context io_{1};
   tcp::acceptor acceptor_;
   const int port_;
@@ -224,9 +253,8 @@ void http_server::impl::client::heard(error_code wrong) {
     return answer(error_answer(400, "this is not an HTTP request"));
   if (wrong) return close();
   const request_message& request = parser_.get();
-  if (!is_meant(request, of_.host_))
-    return answer(error_answer(
-        421, "ask under an address, localhost, the machine's name or the name that it listens on"));
+  if (!is_meant(request, of_.names_))
+    return answer(error_answer(421, why_not_meant(request, of_.at_)));
   // The answer may come when this server is gone.
   of_.handler_(request_of(request),
                [self = weak_from_this(), server = of_.weak_from_this()](http_answer what) {
@@ -356,9 +384,8 @@ void http_server::impl::wake() {
   });
 }
 
-http_server::http_server(const std::string& option, const std::string& address, http_limits limits,
-                         http_handler handler)
-    : impl_(std::make_shared<impl>(option, address, limits, std::move(handler))) {}
+http_server::http_server(const http_address& at, http_limits limits, http_handler handler)
+    : impl_(std::make_shared<impl>(at, limits, std::move(handler))) {}
 
 http_server::~http_server() { impl_->end(); }
 

@@ -52,14 +52,20 @@ struct http_limits {
   std::chrono::milliseconds reader_patience{20'000};
 };
 
+/// Where it listens, and which names it has there.
+struct http_address {
+  std::string option;         ///< what the address was given as; for messages
+  std::string address;        ///< [ADDRESS]:PORT; without an address only this machine can ask
+  std::string host_option{};  ///< what other names are given as; empty: they can not be given
+  std::vector<std::string> hosts{};  ///< other names of this machine, as a proxy passes them on
+};
+
 /// Answers requests, one a connection. A request under a name that is not this machine's gets 421
 /// (host_check.hpp). Has a thread of its own, from start() to stop().
 class http_server {
  public:
-  /// Listens on [ADDRESS]:PORT; without an address only this machine can ask. `option` is what the
-  /// address was given as. Throws failure_exit.
-  http_server(const std::string& option, const std::string& address, http_limits limits,
-              http_handler handler);
+  /// Throws failure_exit if it cannot listen.
+  http_server(const http_address& at, http_limits limits, http_handler handler);
   http_server(const http_server&) = delete;
   http_server& operator=(const http_server&) = delete;
   ~http_server();
