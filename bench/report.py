@@ -77,7 +77,10 @@ BESIDE = (("sqlite", "sqlite"), ("sqlite", "flock"), ("redis", "loop"))
 
 def readme_table(results):
     yield ""  # what reads the pages for the site wants an empty line before a table
-    yield "| holdfast's acquisitions a second, as a multiple of | SQLite: a lock row by hand | SQLite: `flock(2)` | Redis: `SET NX` by hand |"
+    yield (
+        "| holdfast's acquisitions a second, as a multiple of "
+        "| SQLite: a lock row by hand | SQLite: `flock(2)` | Redis: `SET NX` by hand |"
+    )
     yield "|---|--:|--:|--:|"
     for workload, words in README.items():
         ratios = [next(row for row in results[store] if (row["workload"], row["subject"]) == (workload, "holdfast"))["ratios"][subject]

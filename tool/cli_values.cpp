@@ -159,7 +159,8 @@ std::string output_path(const given& g) {
     if (::access(at.path.c_str(), W_OK) == 0) return *g.text;
     refuse(g, "can not write to " + printable(*g.text) + ": " + std::strerror(errno));
   }
-  const auto folder = std::filesystem::path(at.path).parent_path();
+  auto folder = std::filesystem::path(at.path).parent_path();
+  if (folder.empty()) folder = ".";
   if (::access(folder.c_str(), W_OK | X_OK) != 0)
     refuse(g, "can not write into " + printable(folder.string()) + ": " + std::strerror(errno));
   return *g.text;

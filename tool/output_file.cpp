@@ -5,7 +5,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <charconv>
+#include <climits>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -21,9 +24,14 @@ namespace {
 constexpr int patience_ms = 2'000;
 constexpr int most_links = 40;  // as the kernel follows
 
+/// No more than a pipe takes at once: a descriptor that blocks is asked first, and does not then.
 bool write_while_read(int fd, std::string_view text) {
+  pollfd first{fd, POLLOUT, 0};
+  (void)::poll(&first, 1, patience_ms);
+  if ((first.revents & (POLLERR | POLLNVAL)) != 0) return errno = EPIPE, false;
+  if (first.revents == 0) return errno = EAGAIN, false;
   while (!text.empty()) {
-    const ssize_t n = ::write(fd, text.data(), text.size());
+    const ssize_t n = ::write(fd, text.data(), std::min<std::size_t>(text.size(), PIPE_BUF));
     if (n > 0) text.remove_prefix(static_cast<std::size_t>(n));
     if (n > 0 || (n < 0 && errno == EINTR)) continue;
     pollfd room{fd, POLLOUT, 0};
@@ -33,11 +41,13 @@ bool write_while_read(int fd, std::string_view text) {
   return true;
 }
 
-// With O_APPEND, what the file has already stays: it may be our own stdout.
 // With O_NONBLOCK a FIFO that nobody reads is an error; else we would hold the lock and wait.
-std::string write_in_place(const std::string& path, std::string_view text) {
-  const unique_fd file{
-      ::open(path.c_str(), O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)};
+// What is open already is written to as it is: what comes behind it there, from us or the command,
+// would otherwise be written over it.
+std::string write_in_place(const output_place& at, std::string_view text) {
+  const unique_fd file{at.open_as >= 0 ? ::fcntl(at.open_as, F_DUPFD_CLOEXEC, 0)
+                                       : ::open(at.path.c_str(), O_WRONLY | O_APPEND | O_NONBLOCK |
+                                                                     O_NOCTTY | O_CLOEXEC)};
   if (!file && errno == ENXIO) return "nobody reads it";
   return file && write_while_read(file.get(), text) ? std::string{} : std::strerror(errno);
 }
@@ -54,6 +64,17 @@ bool is_in_proc(const std::filesystem::path& path) {
   std::error_code wrong;
   const auto folder = weakly_canonical(path.parent_path(), wrong).string();
   return folder == "/proc" || folder.starts_with("/proc/");
+}
+
+/// As what this program has it open, if that is what the link there stands for: else -1.
+int descriptor_at(const std::filesystem::path& path) {
+  std::error_code wrong;
+  const auto folder = weakly_canonical(path.parent_path(), wrong).string();
+  if (folder != "/proc/" + std::to_string(::getpid()) + "/fd") return -1;
+  const std::string name = path.filename().string();
+  int number = -1;
+  const auto [end, bad] = std::from_chars(name.data(), name.data() + name.size(), number);
+  return bad == std::errc{} && end == name.data() + name.size() ? number : -1;
 }
 
 bool is_special(const std::string& path) {
@@ -83,12 +104,15 @@ std::string replace(const std::string& path, std::string_view text) {
 output_place place_of_output(const std::string& path) {
   std::error_code wrong;
   std::filesystem::path at = std::filesystem::absolute(path, wrong);
-  bool in_place = is_special(path) || is_in_proc(at);
+  bool in_place = is_in_proc(at), linked = false;
   for (int links = 0; !in_place && links < most_links && is_link_of_ours(at); ++links) {
     at = at.parent_path() / read_symlink(at, wrong);
     in_place = is_in_proc(at);
+    linked = true;
   }
-  return {in_place ? path : at.string(), in_place};
+  in_place = in_place || is_special(path);
+  if (in_place) return {path, true, descriptor_at(at)};
+  return {linked ? at.string() : path, false};
 }
 
 void remove_output(const std::string& path) {
@@ -98,7 +122,7 @@ void remove_output(const std::string& path) {
 
 std::string replace_file(const std::string& path, std::string_view text) {
   const output_place at = place_of_output(path);
-  return at.in_place ? write_in_place(at.path, text) : replace(at.path, text);
+  return at.in_place ? write_in_place(at, text) : replace(at.path, text);
 }
 
 }  // namespace holdfast::tool

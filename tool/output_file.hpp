@@ -9,6 +9,7 @@ namespace holdfast::tool {
 struct output_place {
   std::string path;
   bool in_place = false;  ///< no ordinary file, or one that is open (/dev/stdout): never replaced
+  int open_as = -1;       ///< the descriptor of this program that it stands for
 };
 output_place place_of_output(const std::string& path);
 

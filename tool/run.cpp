@@ -50,8 +50,14 @@ bool is_job_of_a_terminal() {
 class job {
  public:
   /// `rest`: a pause before it begins.
-  job(const common_options& common, const run_options& o, log& to, nanoseconds rest)
-      : common_(common), o_(o), log_(to), name_(printable(o.take.lock.name)), rest_(rest) {
+  job(const common_options& common, const run_options& o, log& to, const signal_inbox& signals,
+      nanoseconds rest)
+      : common_(common),
+        o_(o),
+        log_(to),
+        signals_(signals),
+        name_(printable(o.take.lock.name)),
+        rest_(rest) {
     report_.lock = o.take.lock.name;
     report_.began = std::chrono::system_clock::now();
   }
@@ -66,12 +72,12 @@ class job {
  private:
   int work();
   /// The signal that ended the pause; 0 if none did.
-  int rest(const signal_inbox& signals);
-  int with_lock(const signal_inbox& signals);
-  int after_child(const ending& e, const signal_inbox& signals);
+  int rest();
+  int with_lock();
+  int after_child(const ending& e);
 
   void refuse_impossible_times() const;
-  bool take(const signal_inbox& signals);
+  bool take();
   void say_acquired();
   std::string fence_phrase() const;
   void open_page(const session& s);
@@ -81,7 +87,7 @@ class job {
   int code_of(const ending& e);
   std::string why_lost(const ending& e) const;
   /// True if the child ended before it was over.
-  bool wait_out_min_hold(const signal_inbox& signals);
+  bool wait_out_min_hold();
   bool give_back();
   child_plan plan(bool own_group) const;
   void fail(int code, const char* message);
@@ -91,6 +97,7 @@ class job {
   const common_options& common_;
   const run_options& o_;
   log& log_;
+  const signal_inbox& signals_;
   const std::string name_;
   const nanoseconds rest_;
   run_report report_;
@@ -124,26 +131,25 @@ int job::go() {
 int job::work() {
   refuse_impossible_times();
   dead_man_.emplace();  // before there is a second thread, or a connection to inherit
-  const signal_inbox signals;
-  if (const int signal = rest(signals); signal != 0) return stopped(signal);
+  if (const int signal = rest(); signal != 0) return stopped(signal);
   systemd_.status("waiting for " + name_);
-  if (!take(signals)) return report_.exit_code;
+  if (!take()) return report_.exit_code;
   if (held_.fence() != 0) report_.fence = held_.fence();
   report_.owner = held_.short_id();
   say_acquired();
-  return with_lock(signals);
+  return with_lock();
 }
 
-int job::rest(const signal_inbox& signals) {
+int job::rest() {
   if (rest_ <= nanoseconds::zero()) return 0;
   log_.write(level::warning, "campaigns_again",
              name_ + ": campaigns again in " + format_duration(rest_));
   const alarm_clock over;
   over.set(boot_clock::now() + rest_);
-  std::array<pollfd, 2> wait{{{signals.fd(), POLLIN, 0}, {over.fd(), POLLIN, 0}}};
+  std::array<pollfd, 2> wait{{{signals_.fd(), POLLIN, 0}, {over.fd(), POLLIN, 0}}};
   while (wait[1].revents == 0) {
     ::poll(wait.data(), wait.size(), -1);
-    while (const auto s = signals.next())
+    while (const auto s = signals_.next())
       if (asks_to_stop(static_cast<int>(s->ssi_signo))) return static_cast<int>(s->ssi_signo);
   }
   return 0;
@@ -173,14 +179,14 @@ void job::refuse_impossible_times() const {
 }
 
 /// False: it is not ours, and the report says why.
-bool job::take(const signal_inbox& signals) {
+bool job::take() {
   const boot_time began = boot_clock::now();
   const boot_time deadline = saturated_add(began, o_.take.wait);
   std::string busy;
   int stopped_by = 0;
   {
     // As it is now: later it belongs to this thread.
-    waiting room{signals, log_, o_.take.lock.name,
+    waiting room{signals_, log_, o_.take.lock.name,
                  [this, early = report_](int signal) { write_status(as_stopped(early, signal)); }};
     const opened_store s = open_store(common_, log_, deadline, story_);
     report_.store = s.url;
@@ -228,25 +234,25 @@ run_report job::as_stopped(run_report report, int signal) const {
   return report;
 }
 
-int job::with_lock(const signal_inbox& signals) {
+int job::with_lock() {
   write_token();
   systemd_.ready("holding " + name_ + fence_phrase());
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   // One that came in the moment of the acquisition ends the wait as well.
-  while (const auto s = signals.next())
+  while (const auto s = signals_.next())
     if (asks_to_stop(static_cast<int>(s->ssi_signo)))
       return stopped(static_cast<int>(s->ssi_signo));
   const bool own_group = !is_job_of_a_terminal();
-  supervisor watcher{{held_, signals, *dead_man_, log_, systemd_, o_}};
+  supervisor watcher{{held_, signals_, *dead_man_, log_, systemd_, o_}};
   watcher.arm();
-  const started_child child = start_child(plan(own_group), signals, *dead_man_);
+  const started_child child = start_child(plan(own_group), signals_, *dead_man_);
   if (child.exec_error != 0) return not_started(child.exec_error);
   log_.write(level::detail, "started", name_ + ": started " + printable(o_.command.front()),
              {{"pid", static_cast<std::int64_t>(child.pid)}});
-  return after_child(watcher.watch(child.pid, own_group), signals);
+  return after_child(watcher.watch(child.pid, own_group));
 }
 
-int job::after_child(const ending& e, const signal_inbox& signals) {
+int job::after_child(const ending& e) {
   report_.held = boot_clock::now() - acquired_at_;
   report_.lost = e.lost;
   report_.killed = e.killed;
@@ -258,7 +264,7 @@ int job::after_child(const ending& e, const signal_inbox& signals) {
                    " processes of the command go on, without the lock",
                {{"processes", static_cast<std::int64_t>(e.left_behind)}});
   if (e.lost) log_.write(level::error, "ran_unprotected", report_.message);
-  const bool waited = !e.lost && wait_out_min_hold(signals);
+  const bool waited = !e.lost && wait_out_min_hold();
   systemd_.stopping();
   nothing_to_give_back_ = e.lost && held_.state() != lease_state::held;
   if (nothing_to_give_back_) return code;
@@ -292,7 +298,7 @@ std::string job::why_lost(const ending& e) const {
   return story_->why(e.paused);
 }
 
-bool job::wait_out_min_hold(const signal_inbox& signals) {
+bool job::wait_out_min_hold() {
   const boot_time until = saturated_add(acquired_at_, o_.min_hold);
   if (boot_clock::now() >= until) return false;
   log_.write(level::detail, "min_hold",
@@ -302,10 +308,10 @@ bool job::wait_out_min_hold(const signal_inbox& signals) {
   const alarm_clock over;
   over.set(until);
   std::array<pollfd, 3> wait{
-      {{signals.fd(), POLLIN, 0}, {lost.fd(), POLLIN, 0}, {over.fd(), POLLIN, 0}}};
+      {{signals_.fd(), POLLIN, 0}, {lost.fd(), POLLIN, 0}, {over.fd(), POLLIN, 0}}};
   while (wait[1].revents == 0 && wait[2].revents == 0) {
     ::poll(wait.data(), wait.size(), -1);
-    while (const auto s = signals.next())
+    while (const auto s = signals_.next())
       if (asks_to_stop(static_cast<int>(s->ssi_signo))) return true;
   }
   return true;
@@ -373,15 +379,20 @@ void job::write_status(run_report report) const {
 
 int run(const common_options& common, const run_options& o, log& to) {
   if (!o.status_file.empty()) remove_output(o.status_file);
+  // Also between two campaigns: as process 1 of a container this program would not hear of it.
+  const signal_inbox signals;
   bool has_led = false;
   nanoseconds rest{};
   for (;;) {
-    job j{common, o, to, rest};
+    job j{common, o, to, signals, rest};
     const int code = j.go();
+    bool asked_to_stop = j.was_asked_to_stop();
+    while (const auto s = signals.next())
+      asked_to_stop = asked_to_stop || asks_to_stop(static_cast<int>(s->ssi_signo));
     has_led = has_led || j.lost();
     // A first campaign that fails may be a wrong URL; later it is what the leadership was lost by.
     const bool store_left = has_led && j.store_was_away();
-    if (o.again && (j.lost() || store_left) && !j.was_asked_to_stop()) {
+    if (o.again && (j.lost() || store_left) && !asked_to_stop) {
       rest = store_left ? std::clamp<nanoseconds>(rest * 2, shortest_rest, longest_rest)
                         : nanoseconds::zero();
       continue;

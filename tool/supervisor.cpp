@@ -125,13 +125,15 @@ void supervisor::pass_on_signals() {
   while (const auto s = p_.signals.next()) {
     const int signal = static_cast<int>(s->ssi_signo);
     if (signal == SIGCHLD) continue;
-    ending_.asked_to_stop |= asks_to_stop(signal);
-    // What was typed at the terminal has reached everyone in its foreground group.
-    if (!own_group_ && s->ssi_code == SI_KERNEL) continue;
+    const bool hangs_up = signal == SIGHUP;  // or reloads, which ends nothing
+    ending_.asked_to_stop |= asks_to_stop(signal) && !hangs_up;
+    // What was typed at the terminal has reached everyone in its foreground group; that it hangs up
+    // is told to the leader of its session only.
+    if (!own_group_ && s->ssi_code == SI_KERNEL && !hangs_up) continue;
     p_.log.write(level::detail, "forwarded",
                  name_ + ": passed " + std::string(signal_name(signal)) + " on",
                  {{"signal", std::string(signal_name(signal))}});
-    asks_to_stop(signal) ? deliver_also_to_stopped(signal) : deliver(signal);
+    asks_to_stop(signal) && !hangs_up ? deliver_also_to_stopped(signal) : deliver(signal);
   }
 }
 

@@ -11,8 +11,7 @@
 
 namespace holdfast {
 
-/// The result of both: the two leases, the old lock's first. Move-only; the destructor releases
-/// both.
+/// The two leases of `both`, the old lock's first. Move-only; the destructor releases them.
 class [[nodiscard]] both_leases {
  public:
   both_leases() noexcept = default;  ///< holds nothing
@@ -25,7 +24,6 @@ class [[nodiscard]] both_leases {
     next_ = std::move(other.next_);
     return *this;
   }
-  ~both_leases() = default;
 
   explicit operator bool() const noexcept { return old_ && next_; }
   const lease& old() const noexcept { return old_; }

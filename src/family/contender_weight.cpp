@@ -57,15 +57,16 @@ result<permits_reply> contender_family::weaken(std::string_view name, const perm
   const own_entry before = mine;
   mine.nodes.resize(1);
   knows(had_more);  // a renewal asks for the first from now on: the second may be gone
-  if (const auto left = keep_first(name, c.owner, before); !left) {
-    if (left.error().outcome_unknown) return left.error();
+  const auto left = keep_first(name, c.owner, before);
+  if (!left && left.error().outcome_unknown) return left.error();
+  if (!left) {
     mine = before;
     return knows(before.unsure), left.error();
   }
   mine.unsure = false;
   knows(false);
-  const auto half_done = [had_more](failure f) {
-    f.outcome_unknown = f.outcome_unknown || had_more;
+  const auto half_done = [half = *left || before.nodes.size() > 1](failure f) {
+    f.outcome_unknown = f.outcome_unknown || half;
     return f;
   };
   const auto says = port_->read(name, mine.nodes.front(), nullptr);

@@ -46,6 +46,17 @@ store::kind kind_of(const any_record& any) {
   return std::holds_alternative<rate_record>(any) ? store::kind::rate_limiter : store::kind::latch;
 }
 
+// Nobody is there, nothing is remembered, and the time alone makes the next fence greater.
+bool forgettable(const permits_record& record, const moment& now) {
+  return now.wall_only_grows && record.capacity == 0 && record.history.empty() &&
+         record.last_fence < static_cast<std::uint64_t>(now.wall_at);
+}
+
+void write(const permits_record& record, const moment& now, std::string& text) {
+  text.clear();
+  if (!forgettable(record, now)) encode(record, text);
+}
+
 // What has run out is gone, also if the name is wanted for something else.
 void expire(any_record& any, const moment& now) {
   if (auto* const p = std::get_if<permits_record>(&any)) {
@@ -80,12 +91,12 @@ class decoded {
 
   /// The text of a latch or a limiter. Where nobody uses the name, the last fence of the lock that
   /// had it before stays.
-  void write(bool used, std::string& text) const {
+  void write_as(bool used, const moment& now, std::string& text) const {
     text.clear();
     if (used) return encode(record, text, last_fence_);
     permits_record unused;
     unused.last_fence = last_fence_;
-    if (last_fence_ != 0) encode(unused, text);
+    if (last_fence_ != 0) write(unused, now, text);
   }
 
   Record record;
@@ -129,11 +140,6 @@ class permits_transition final : public store::transition {
     reply.found.kind = kind_of(other);
   }
 
-  static void write(const permits_record& record, const moment& now, std::string& text) {
-    text.clear();
-    if (!forgettable(record, now)) encode(record, text);
-  }
-
   const std::optional<failure>& wrong() const { return wrong_; }
   permits_reply reply;
 
@@ -168,12 +174,6 @@ class permits_transition final : public store::transition {
                                   reply.outcome == permits_outcome::absent);
   }
 
-  // Nobody is there, nothing is remembered, and the time alone makes the next fence greater.
-  static bool forgettable(const permits_record& record, const moment& now) {
-    return now.wall_only_grows && record.capacity == 0 && record.history.empty() &&
-           record.last_fence < static_cast<std::uint64_t>(now.wall_at);
-  }
-
   const permits_command& command_;
   std::span<const std::string> dead_;
   std::int64_t claim_;
@@ -198,7 +198,7 @@ class permits_steps final : public store::transition {
     bool changed = false;
     for (auto* const one : all_) changed = one->step(in_.record, now) || changed;
     if (!changed) return nullptr;
-    permits_transition::write(in_.record, now, text_);
+    write(in_.record, now, text_);
     return &text_;
   }
 
@@ -216,7 +216,7 @@ class countdown_transition final : public store::transition {
     if (!in_.read(text, now)) return other_kind();
     reply = kernel::apply(in_.record, command_, now);
     if (unchanged()) return nullptr;
-    in_.write(in_.record.count != 0, text_);
+    in_.write_as(in_.record.count != 0, now, text_);
     return &text_;
   }
 
@@ -254,7 +254,7 @@ class rate_transition final : public store::transition {
     if (!reply.changed) return nullptr;
     kernel::expire(in_.record, now);
     if (in_.record.buckets.size() > most_buckets) return too_many_buckets();
-    in_.write(!in_.record.buckets.empty() || !in_.record.refunds.empty(), text_);
+    in_.write_as(!in_.record.buckets.empty() || !in_.record.refunds.empty(), now, text_);
     return &text_;
   }
 

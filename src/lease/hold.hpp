@@ -161,9 +161,9 @@ class hold final : public std::enable_shared_from_this<hold>,
                 unsigned leases) noexcept;
   bool is_first_to_tell(unsigned leases) noexcept;
   void tell_lost(std::string_view why, unsigned leases) noexcept;
-  /// What happened to the present turn.
   /// The keeper gives it back, for as long as it may be there.
   void abandon() noexcept;
+  /// What happened to the present turn.
   event about(event_kind kind) const noexcept;
   /// The same without how long it was held.
   event described(event_kind kind) const noexcept;

@@ -14,6 +14,11 @@ namespace {
 constexpr std::chrono::nanoseconds first_pause = 5ms;
 constexpr std::chrono::nanoseconds longest_pause = 1s;
 
+/// What the store says against a request that it has understood.
+bool is_an_answer(const failure& f) {
+  return f.code == errc::kind_mismatch || f.code == errc::capacity_mismatch || f.code == errc::lost;
+}
+
 }  // namespace
 
 failure waited_in_vain(errc why) {
@@ -107,7 +112,7 @@ std::optional<status> wait_steps::judge(result<std::optional<wait_hint>> answer,
 }
 
 std::optional<status> wait_steps::judge_failure(failure f, boot_time sent) {
-  unknown_ = f.outcome_unknown = f.outcome_unknown || unknown_;
+  if (!is_an_answer(f)) unknown_ = f.outcome_unknown = f.outcome_unknown || unknown_;
   const boot_time now = session_.now();
   const boot_time give_up = gives_up_at(f, sent, now);
   const bool hopeless = f.code != errc::unavailable;

@@ -160,13 +160,14 @@ TEST_F(hanging_store, keeps_nobody_in_the_local_queue_for_longer_than_its_deadli
 TEST_F(hanging_store, that_carries_out_a_hand_over_after_the_last_try_leaves_the_lock_to_nobody) {
   mutex m{session, "m", {.local_time = 0us}};
   lease held = m.acquire();
-  auto next = std::async(std::launch::async, [&] { return m.try_acquire_for(1500ms).has_value(); });
+  auto next = std::async(std::launch::async, [&] { return m.try_acquire_for(3s).has_value(); });
   harness::eventually("it waits at the gate", [&] {
     return session.impl()->local_queues().at("m", session.impl()->clock())->waiting() == 1;
   });
   store->only_hand_overs = true;
   store->hang();
   auto giver = std::async(std::launch::async, [&] { (void)held.release(); });
+  store->await_hanging(1);
   EXPECT_FALSE(next.get());
   await_free("m");
   giver.get();

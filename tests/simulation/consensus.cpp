@@ -87,7 +87,7 @@ class consensus_client final : public contender_store, private requester {
   result<std::vector<contender>> contenders(std::string_view name, as_of when,
                                             alarm then) override {
     const bool settled = when != as_of::seen && when != as_of::latest;
-    return look<std::vector<contender>>(
+    auto reply = tell<std::vector<contender>>(
         settled ? "contenders, settled" : "contenders", name,
         [&all = all_, by = by_, settled, name = std::string(name),
          then = remote(std::move(then))](std::uint64_t) -> result<std::vector<contender>> {
@@ -95,6 +95,8 @@ class consensus_client final : public contender_store, private requester {
           if (then) all.at(name).on_arrival.push_back(then);
           return all.all_of(name);
         });
+    if (!reply && !settled) reply.error().outcome_unknown = false;  // a mere look
+    return reply;
   }
 
   result<bool> leave(std::string_view name, std::span<const std::string> nodes) override {

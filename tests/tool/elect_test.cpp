@@ -52,12 +52,10 @@ TEST_F(elect, who_was_deposed_may_stand_again) {
 
 TEST_F(elect, who_was_asked_to_stop_does_not_stand_again) {
   program leads(command({"elect", "e", "--again", "--ttl", "3s", "--json", "-c",
-                         "trap '' TERM; echo up; read x"}),
+                         "trap 'kill -TERM $PPID; exit' TERM; echo up; read x"}),
                 around);
   EXPECT_EQ(leads.out.line(), "up");
   EXPECT_EQ(tool({"force-unlock", "e", "--yes"}).code, 0);
-  wait_for(leads, "terminated");
-  leads.signal(SIGTERM);
   EXPECT_EQ(leads.wait(), 79);
 }
 
@@ -71,7 +69,7 @@ TEST_F(elect, who_was_deposed_stands_again_though_the_store_is_away_for_long) {
   name_store(store);
   surroundings by_file = around;
   by_file.environment[0] = "HOLDFAST_STORE=file:" + folder.file("url");
-  const words campaign = command({"elect", "e", "--again", "--ttl", "1s", "-w", "100ms", "--json",
+  const words campaign = command({"elect", "e", "--again", "--ttl", "3s", "-w", "1s", "--json",
                                   "--", "sh", "-c", "echo up; exec cat"});
   program leads(campaign, by_file);
   EXPECT_EQ(leads.out.line(), "up");

@@ -327,15 +327,16 @@ TEST(output_file, leaves_nothing_where_there_is_no_room) {
 TEST(output_file, that_is_open_is_written_to_and_its_link_stays) {
   const harness::temp_dir folder;
   const std::string file = folder.file("log"), link = folder.file("stdout");
-  std::ofstream(file) << "before\n";
-  const int fd = ::open(file.c_str(), O_WRONLY | O_CLOEXEC);
+  const int fd = ::open(file.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);  // as `> log`
   ASSERT_GE(fd, 0);
+  EXPECT_EQ(::write(fd, "before\n", 7), 7);
   const std::string open_file = "/proc/self/fd/" + std::to_string(fd);
   std::filesystem::create_symlink(open_file, link);
   EXPECT_EQ(replace_file(link, "1\n"), "");
   EXPECT_EQ(replace_file(open_file, "2\n"), "");
+  EXPECT_EQ(::write(fd, "behind\n", 7), 7);
   ::close(fd);
-  EXPECT_EQ(slurp(file), "before\n1\n2\n");
+  EXPECT_EQ(slurp(file), "before\n1\n2\nbehind\n");
   EXPECT_EQ(std::filesystem::read_symlink(link), open_file);
   EXPECT_EQ(files_in(folder), 2U);
 }

@@ -375,7 +375,7 @@ TEST_F(run_command, leaves_no_grandchild_behind_after_max_run) {
 TEST_F(run_command, neither_ends_nor_waits_for_what_the_command_did_not_start) {
   const auto r = run_to_end(
       {"sh", "-c",
-       "tail -f /dev/null >/dev/null 2>&1 & echo $!; exec " HOLDFAST_TOOL
+       "tail --pid=$$ -f /dev/null >/dev/null 2>&1 & echo $!; exec " HOLDFAST_TOOL
        " run l --max-run 100ms --kill-after 100ms -- sh -c 'trap \"\" TERM; tail -f /dev/null'"},
       around);
   EXPECT_EQ(r.code, 124) << r.err;

@@ -155,7 +155,7 @@ TEST_F(run_signals, a_kill_of_the_tool_takes_the_child_also_without_the_dead_man
 
 TEST_F(run_signals, a_stop_of_the_tool_takes_only_what_the_command_started) {
   program p({"sh", "-c",
-             "tail -f /dev/null >/dev/null 2>&1 & echo $!; exec " HOLDFAST_TOOL
+             "tail --pid=$$ -f /dev/null >/dev/null 2>&1 & echo $!; exec " HOLDFAST_TOOL
              " run l --ttl 1s -- sh -c 'echo $$; exec tail -f /dev/null'"},
             around);
   const pid_t other = std::stoi(p.out.line());

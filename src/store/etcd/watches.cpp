@@ -67,12 +67,12 @@ class watches::stream final : public grpc::ClientBidiReactor<message, message>,
     return;  // no memory: said again when the server tells of it
   }
   void cancel() { context_.TryCancel(); }
-  /// With the hub's mutex locked. The server checks the stream's token at each watch, and some
-  /// versions do not even say that it is not valid any more: another stream gets another token.
+  const std::string& token() const noexcept { return token_; }
+  /// With the hub's mutex locked. The server checks the stream's token at each watch: another
+  /// stream gets another token.
   void end_with_its_token() {
     if (broken_ || token_.empty()) return;
     broken_ = refused_ = true;
-    of_->refused_token = token_;
     if (of_->now.get() == this) of_->now.reset();
     cancel();
   }
@@ -97,6 +97,7 @@ class watches::stream final : public grpc::ClientBidiReactor<message, message>,
     }
     if (heard_.created() && heard_.canceled()) {
       const std::lock_guard guard{of_->mutex};
+      of_->refused_token = token_;
       end_with_its_token();
     }
     if (heard_.created()) begun(heard_.watch_id());
@@ -178,6 +179,9 @@ std::int64_t watches::add(const std::string& key, const std::string& end, alarm 
   const auto token = hub_->to.inner().token(until);
   lock.lock();
   if (hub_->closing) return 0;
+  // Some versions of etcd do not say that a token is not known any more, and watch nothing; who
+  // reads or writes is told.
+  if (hub_->now && token && hub_->now->token() != *token) hub_->now->end_with_its_token();
   const auto id = ++hub_->last_id;
   hub_->alarms.emplace(id, hub::watched{std::move(call)});
   if (!hub_->now) {
@@ -190,15 +194,13 @@ std::int64_t watches::add(const std::string& key, const std::string& end, alarm 
   create.set_key(key);
   create.set_range_end(end);
   create.set_watch_id(id);
-  const auto on_stream = hub_->now;
-  on_stream->say(std::move(request));
+  hub_->now->say(std::move(request));
   const auto waits = [&] {
     const auto at = hub_->alarms.find(id);
     return at != hub_->alarms.end() && !at->second.begun;
   };
   while (waits() && on.now() < until) on.wait_until(lock, hub_->changed, until);
   const bool silent = waits();
-  if (silent) on_stream->end_with_its_token();
   lock.unlock();
   if (silent) hub_->call(id);
   return id;

@@ -318,6 +318,7 @@ status server::talk(std::uint64_t preferred, const conversation& what) {
     idle_.clear();  // what ended this one has ended those as well
   }
   auto made = link::connect(to_, options_);
+  if (!made) made.error().outcome_unknown = false;  // a greeting asks for nothing
   auto ok = made ? what(**made) : status(std::move(made.error()));
   if (made) give_back(std::move(*made));
   if (!ok) ok.error().outcome_unknown = ok.error().outcome_unknown || sent;

@@ -181,7 +181,7 @@ void cluster::judge(routed_part& e, reply got, round& r) {
   if (!elsewhere && !later) {
     got.repeated = e.repeated;
     got.from = from;
-    *e.answer = judged(std::move(got));
+    *e.answer = judged(std::move(got), *e.what);
     return;
   }
   *e.answer = on_the_way(from, text);

@@ -373,7 +373,7 @@ class redis_store final : public session_store, public posting_store {
       names[i] = name_of_key(keys[i].text);
       append_command(bytes[i], {"GETRANGE", keys[i].text, "0", "80"});
       if (names[i].empty()) continue;
-      requests.push_back({.name = names[i], .commands = bytes[i], .stamped = false});
+      requests.push_back({.name = names[i], .commands = bytes[i], .stamped = false, .raw = true});
     }
     if (requests.empty()) return done{};
     const auto answers = servers_->ask(requests);

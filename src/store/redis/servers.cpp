@@ -121,8 +121,8 @@ result<std::optional<std::chrono::microseconds>> servers::remembers_for() {
   return std::optional(microseconds(0));
 }
 
-result<reply> judged(reply r) {
-  if (!r.value.is_error()) return r;
+result<reply> judged(reply r, const request& of) {
+  if (of.raw || !r.value.is_error()) return r;
   failure f = server_says(r.value.text);
   f.outcome_unknown = f.outcome_unknown || r.repeated;
   return f;

@@ -16,6 +16,7 @@ struct request {
   bool is_key = false;        ///< the name is the whole key: of a dialect
   bool stamped = true;        ///< see message
   bool once = false;          ///< see message
+  bool raw = false;           ///< an error is an answer like any other
   message as_message() const noexcept {
     return {.bytes = commands, .stamped = stamped, .once = once};
   }
@@ -30,7 +31,7 @@ struct reply {
 
 /// What a server says against a command is a failure: of unknown outcome, if it may have carried
 /// out the same command before.
-result<reply> judged(reply r);
+result<reply> judged(reply r, const request& of);
 
 /// The servers behind a URL, be it one or many: who has a name, and how to get there. Thread-safe.
 class servers {

@@ -31,7 +31,7 @@ class one_server final : public servers {
     const message one = r.as_message();
     auto got = node_.ask({&one, 1}, r.durable);
     if (!got) return std::move(got.error());
-    return judged({std::move(got->replies.front()), got->repeated, got->replicas});
+    return judged({std::move(got->replies.front()), got->repeated, got->replicas}, r);
   }
 
   void settle() override { node_.settle(); }
@@ -46,7 +46,8 @@ class one_server final : public servers {
     replies.reserve(all.size());
     for (std::size_t i = 0; i < all.size(); ++i) {
       if (got)
-        replies.push_back(judged({std::move(got->replies[i]), got->repeated, got->replicas}));
+        replies.push_back(
+            judged({std::move(got->replies[i]), got->repeated, got->replicas}, all[i]));
       else
         replies.push_back(got.error());
     }

@@ -151,7 +151,8 @@ TEST(postgres_server_faults, what_time_it_is_there_is_not_guessed_when_the_clock
 // session that ends waits 0.2 s for it: a machine that is busy takes longer now and then.
 TEST(postgres_server_faults, a_session_that_ends_after_a_restart_sweeps_what_it_used) {
   postgres_server server;
-  eventually("a sweep", [&] {
+  bool swept = false;
+  for (int i = 0; i < 3 && !swept; ++i) {
     {
       auto s = patient(server.url());
       holdfast::mutex m{s, "m"};
@@ -159,8 +160,9 @@ TEST(postgres_server_faults, a_session_that_ends_after_a_restart_sweeps_what_it_
       server.end();
       server.start();
     }
-    return client(server.url()).ask("select count(*) from holdfast_records") == "0";
-  });
+    swept = client(server.url()).ask("select count(*) from holdfast_records") == "0";
+  }
+  EXPECT_TRUE(swept);
 }
 
 TEST(postgres_server_faults, a_standby_is_read_only_and_a_list_of_hosts_finds_the_primary) {
