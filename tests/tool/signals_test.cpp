@@ -237,6 +237,16 @@ TEST_F(run_signals, at_a_terminal_the_child_can_read_what_is_typed_though_stdin_
   EXPECT_EQ(p.wait(), 0);
 }
 
+// The kernel tells the leader of the session only, as `ssh -t` starts it.
+TEST_F(run_signals, of_a_terminal_that_hangs_up_reach_the_command) {
+  {
+    const tmux screen(around, "exec " HOLDFAST_TOOL
+                              " run l -- sh -c 'echo up; exec tail -f /dev/null' </dev/null");
+    screen.shows("up");
+  }
+  harness::eventually("it is free", [&] { return tool({"try", "l"}).code == 0; });
+}
+
 TEST_F(run_signals, at_a_terminal_the_wait_is_shown_and_the_line_is_cleared) {
   holder other(*this, {"l"});
   around.on_terminal = true;
