@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstdio>
 #include <ctime>
 #include <exception>
@@ -37,9 +38,10 @@ std::string time_of_day() {
 }
 
 std::string in_seconds(std::chrono::nanoseconds d) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.6f", seconds(d).count());
-  return text.data();
+  std::array<char, 64> text{};  // not with snprintf, which writes a comma in some languages
+  const auto end = std::to_chars(text.data(), text.data() + text.size(), seconds(d).count(),
+                                 std::chars_format::fixed, 6);
+  return {text.data(), end.ptr};
 }
 
 bool needs_quotes(std::string_view text) noexcept {

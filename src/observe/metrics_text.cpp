@@ -3,6 +3,8 @@
 #include <cmath>
 #include <holdfast/metrics_text.hpp>
 
+#include "base/names.hpp"
+
 namespace holdfast {
 
 namespace {
@@ -14,9 +16,13 @@ std::string_view suffix_of(metric_type type) noexcept {
   return type == metric_type::info ? "_info" : "";
 }
 
+// What is no UTF-8 would make Prometheus refuse the whole text.
 void append_escaped(std::string& to, std::string_view text, bool quotes) {
+  const bool utf8 = base::is_utf8(text);
   for (const char c : text) {
-    if (c == '\\') {
+    if (!utf8 && static_cast<unsigned char>(c) >= 0x80) {
+      to += "\xef\xbf\xbd";
+    } else if (c == '\\') {
       to += "\\\\";
     } else if (c == '\n') {
       to += "\\n";

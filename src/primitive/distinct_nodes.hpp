@@ -31,17 +31,17 @@ class distinct_nodes {
     return done{};
   }
 
-  /// The first one waits for the answers, as long as a node has for one, and not longer than that.
+  /// Waits until each node was asked once, as long as a node has for an answer, and not longer than
+  /// that.
   status check(boot_time deadline) {
     std::unique_lock lock{known_->mutex};
-    const bool wait = !std::exchange(asked_before_, true);
+    const bool first = !std::exchange(asked_before_, true);
     lock.unlock();
-    for (std::size_t i = 0; i < quorum_->nodes.size(); ++i) ask(i, wait);
+    for (std::size_t i = 0; i < quorum_->nodes.size(); ++i) ask(i, first);
     lock.lock();
     auto& clock = quorum_->first().clock();
-    const boot_time now = clock.now();
-    const boot_time until = wait ? std::min(saturated_add(now, quorum_->patience), deadline) : now;
-    while (known_->outstanding > 0 && clock.now() < until) {
+    const boot_time until = std::min(saturated_add(clock.now(), quorum_->patience), deadline);
+    while (known_->to_be_heard > 0 && clock.now() < until) {
       clock.wait_until(lock, known_->changed, until);
     }
     for (std::size_t i = 0; i < known_->ids.size(); ++i) {
@@ -54,20 +54,22 @@ class distinct_nodes {
 
  private:
   struct known {
-    explicit known(std::size_t n) : ids(n), asking(n) {}
+    explicit known(std::size_t n) : ids(n), asking(n), heard(n), to_be_heard(n) {}
     /// Without an id it is asked again by a later acquisition.
     void answered(std::size_t i, std::string id) noexcept {
       const std::lock_guard guard{mutex};
       ids[i] = std::move(id);
       asking[i] = false;
-      --outstanding;
+      if (!heard[i]) --to_be_heard;
+      heard[i] = true;
       changed.notify_all();
     }
     std::mutex mutex;
     std::condition_variable changed;
     std::vector<std::string> ids;
     std::vector<bool> asking;
-    std::size_t outstanding = 0;
+    std::vector<bool> heard;  ///< once at least, be it that it failed
+    std::size_t to_be_heard;
   };
 
   void ask(std::size_t i, bool first_time) {
@@ -77,7 +79,6 @@ class distinct_nodes {
       if (!known_->ids[i].empty() || known_->asking[i]) return;
       if (!first_time && !node.worth_asking(quorum_->now(), quorum_->patience)) return;
       known_->asking[i] = true;
-      ++known_->outstanding;
     }
     try {
       begin(node, i);

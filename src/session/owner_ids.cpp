@@ -33,6 +33,8 @@ store::owner_id owner_ids::next() {
   return id;
 }
 
+void forget_jitter() noexcept { jitter_state = 0; }
+
 std::uint64_t jitter(std::uint64_t below) noexcept {
   if (below == 0) return 0;
   auto& state = jitter_state;

@@ -17,8 +17,10 @@ std::atomic<unsigned> generation{0};
 
 // A counter that the child of a fork() finds increased: cheaper to ask than getpid().
 unsigned current_generation() noexcept {
-  static const int registered =
-      pthread_atfork(nullptr, nullptr, [] { generation.fetch_add(1, std::memory_order_relaxed); });
+  static const int registered = pthread_atfork(nullptr, nullptr, [] {
+    generation.fetch_add(1, std::memory_order_relaxed);
+    forget_jitter();  // or all children would pause alike
+  });
   (void)registered;
   return generation.load(std::memory_order_relaxed);
 }

@@ -42,7 +42,8 @@ boot_time fake_clock::now() const noexcept { return state_->now.load(); }
 // Everyone is told under the mutex that it waits with, so that nobody misses it between looking at
 // the time and going to sleep.
 void fake_clock::advance(std::chrono::nanoseconds by) {
-  state_->now.store(saturated_add(now(), by));
+  for (boot_time then = now(); !state_->now.compare_exchange_weak(then, saturated_add(then, by));) {
+  }
   {
     const std::lock_guard calls{state_->calling};
     std::unique_lock guard{state_->mutex};
@@ -70,7 +71,8 @@ void fake_clock::advance(std::chrono::nanoseconds by) {
 boot_time fake_clock::next_wake() const noexcept {
   const std::lock_guard guard{state_->mutex};
   boot_time first = forever;
-  for (const auto* s = state_->sleepers; s != nullptr; s = s->next) first = std::min(first, s->until);
+  for (const auto* s = state_->sleepers; s != nullptr; s = s->next)
+    first = std::min(first, s->until);
   return first;
 }
 

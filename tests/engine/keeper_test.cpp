@@ -371,6 +371,24 @@ TEST(keeper, a_callback_may_extend_a_lease_whose_renewal_is_queued_behind_it) {
   harness::eventually("extended", [&] { return told->over.load(); });
 }
 
+TEST(fake_clock, never_goes_back_and_loses_no_step) {
+  holdfast::testing::fake_clock clock;
+  const auto begin = clock.now();
+  const auto steps = [&] {
+    auto last = clock.now();
+    for (int i = 0; i < 10'000; ++i) {
+      clock.advance(1ms);
+      const auto now = clock.now();
+      ASSERT_GT(now, last);
+      last = now;
+    }
+  };
+  std::thread other(steps);
+  steps();
+  other.join();
+  EXPECT_EQ(clock.now() - begin, 20s);
+}
+
 TEST(fake_clock, a_session_may_be_closed_while_the_clock_is_moved) {
   const auto clock = std::make_shared<holdfast::testing::fake_clock>();
   std::atomic<bool> over = false;

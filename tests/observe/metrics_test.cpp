@@ -206,6 +206,13 @@ TEST(metrics, escape_what_a_label_may_hold) {
   EXPECT_NE(m.text().find(R"(group="a\"b\\c\nd")"), std::string::npos);
 }
 
+// A group may be the beginning of a name, cut in the middle of a letter.
+TEST(metrics, replace_what_is_no_utf_8) {
+  metrics m;
+  m.on_event(about(event_kind::acquired, "caf\xc3"));
+  EXPECT_NE(m.text().find("group=\"caf\xef\xbf\xbd\""), std::string::npos);
+}
+
 TEST(metrics, tell_texts_of_every_length_apart) {
   const std::string text = "abcdefghijklmnopqrstuvwxyz";
   for (std::size_t n = 0; n <= text.size(); ++n) {

@@ -75,7 +75,8 @@ class redlock_faults : public testing::Test {
  protected:
   static constexpr std::size_t nodes = 3;
 
-  redlock make_odd(holdfast::redlock_options o = {}) {
+  /// `twins`: the first two are one store.
+  redlock make_odd(holdfast::redlock_options o = {}, bool twins = false) {
     std::vector<holdfast::session> sessions;
     for (std::size_t i = 0; i < nodes; ++i) {
       holdfast::session_options options;
@@ -86,8 +87,9 @@ class redlock_faults : public testing::Test {
           -> std::unique_ptr<holdfast::store::session_store> {
         return std::make_unique<odd_node>(std::move(inner), way);
       };
+      if (!twins || i != 1) ++number_;
       sessions.push_back(
-          holdfast::open("memory:odd-" + std::to_string(++number_) + "-" + std::to_string(getpid()),
+          holdfast::open("memory:odd-" + std::to_string(number_) + "-" + std::to_string(getpid()),
                          std::move(options)));
       odd_sessions_.push_back(sessions.back());
     }
@@ -124,6 +126,27 @@ TEST_F(redlock_faults, a_node_that_starts_anew_while_it_is_asked_has_no_vote) {
 TEST_F(redlock_faults, a_node_that_is_up_for_long_has_its_vote) {
   auto lock = make_odd({.trust_after = 1min});
   EXPECT_TRUE(lock.try_acquire());
+}
+
+TEST_F(redlock_faults, nobody_takes_it_before_it_is_known_whether_a_store_votes_twice) {
+  auto lock = make_odd({}, true);
+  for (const auto& way : ways_) way->hangs_when_identified = true;
+  std::atomic<int> began{0};
+  const auto take = [&] {
+    ++began;
+    return reason_of([&] { (void)lock.try_acquire(); });
+  };
+  auto first = std::async(std::launch::async, take);
+  harness::eventually("the nodes are asked", [&] { return ways_[2]->identified == 1; });
+  auto second = std::async(std::launch::async, take);
+  harness::eventually("both have begun", [&] { return began == 2; });
+  for (const auto& way : ways_) {
+    way->hangs_when_identified = false;
+    way->hangs_when_identified.notify_all();
+  }
+  EXPECT_EQ(get(first), errc::invalid_argument);
+  EXPECT_EQ(get(second), errc::invalid_argument);
+  EXPECT_EQ(held_at_odd(), 0U);
 }
 
 TEST_F(redlock_faults, a_release_that_a_busy_store_refused_is_tried_again) {

@@ -114,6 +114,18 @@ TEST_F(memcached_store, tries_end_by_themselves_while_the_server_hangs) {
       "memcached://127.0.0.1:" + std::to_string(proxy.port()) + "?command_timeout=300ms");
 }
 
+// Else a renewal of many locks would wait for all of its time-outs, and those at other servers end.
+TEST_F(memcached_store, a_server_that_did_not_answer_is_not_asked_again_at_once) {
+  harness::fault_proxy proxy(server_.port());
+  const auto session = holdfast::open("memcached://127.0.0.1:" + std::to_string(proxy.port()) +
+                                      "?command_timeout=300ms");
+  const auto tried = [&] { return outcome_of([&] { (void)mutex(session, "orders").try_lock(); }); };
+  proxy.with([](harness::relay& r) { r.stall(harness::way::down); });
+  harness::eventually("it is left alone", [&] { return contains(tried().text, "a moment ago"); });
+  proxy.heal();
+  harness::eventually("it is asked again", [&] { return !tried().failed; });
+}
+
 // The server was replaced by one that wants a login.
 TEST(memcached_faults,
      a_lock_whose_answer_was_lost_is_in_doubt_though_the_next_connection_is_refused) {
