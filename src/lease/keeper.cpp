@@ -126,7 +126,8 @@ keeper::news keeper::on_renewed(renewable& h, boot_time sent,
   const auto margin = h.timer_.valid_until() - now;
   const bool again = h.timer_.renewed(now, sent, lease);
   reschedule(h);
-  if (h.timer_.state() == lease_state::lost) return {};
+  // After its end it counts no more: the loss is about to be told.
+  if (h.timer_.state() == lease_state::lost || margin <= 0ns) return {};
   return {
       .about = &h, .what = again ? event_kind::held_again : event_kind::renewed, .margin = margin};
 }

@@ -320,7 +320,8 @@ void quorum_hold::on_renewal(std::uint64_t round, std::size_t node, holdfast::vo
   lock.unlock();
   if (!enough && !in_vain) return;
   if (in_vain) tell(event_kind::renew_failed);
-  if (enough) tell(changed ? event_kind::held_again : event_kind::renewed, margin);
+  if (enough && margin > margin.zero())
+    tell(changed ? event_kind::held_again : event_kind::renewed, margin);
   if (in_vain && changed) tell(event_kind::suspect);
   renewer_->wake();
 }

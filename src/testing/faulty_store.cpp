@@ -120,7 +120,9 @@ class faulty_store final : public store::forwarding_store {
     const fault what = choose(name, c.verb);
     if (what == fault::drop_request) return then(lost_on_the_way(false)), false;
     before(what);
-    return inner().permits_later(name, c, on_its_way_back(what, std::move(then)));
+    const bool to_come = inner().permits_later(name, c, on_its_way_back(what, std::move(then)));
+    if (what != fault::duplicate) return to_come;
+    return inner().permits_later(name, c, [](const auto&) {}) || to_come;
   }
 
   bool post(std::string_view name, const store::permits_command& c, listener& then) override {
@@ -128,8 +130,14 @@ class faulty_store final : public store::forwarding_store {
     const fault what = choose(name, c.verb);
     if (what == fault::drop_request) return then(lost_on_the_way(false)), true;
     before(what);
+    const bool twice = what == fault::duplicate;
+    const bool second_is_seen = c.verb == store::permits_verb::acquire;
+    listener nobody = [](const auto&) {};
+    if (twice && second_is_seen) (void)forwarding_store::post(name, c, nobody);
     listener faulty = on_its_way_back(what, then);
-    return forwarding_store::post(name, c, faulty);
+    const bool posted = forwarding_store::post(name, c, faulty);
+    if (posted && twice && !second_is_seen) (void)forwarding_store::post(name, c, nobody);
+    return posted;
   }
 
  private:
