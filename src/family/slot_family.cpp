@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <holdfast/store/foreign_note.hpp>
+#include <limits>
 
 #include "family/own_slots.hpp"
 #include "family/turns_of_others.hpp"
@@ -30,6 +31,11 @@ constexpr std::uint32_t first_look = 16;
 
 std::int64_t micros(boot_time t) {
   return std::chrono::duration_cast<std::chrono::microseconds>(t.time_since_epoch()).count();
+}
+
+/// A server may say anything of the time that is left.
+std::int64_t sum(std::int64_t now_at, std::int64_t left_us) {
+  return now_at + std::min(left_us, std::numeric_limits<std::int64_t>::max() - now_at);
 }
 
 slot_entry entry_of(const permits_command& c) {
@@ -422,7 +428,7 @@ class slot_family final : public store::session_store {
       reply.found.holders.push_back({e->owner,
                                      weight_of(*e),
                                      e->fence,
-                                     e->left_us == 0 ? 0 : now_at + e->left_us,
+                                     e->left_us == 0 ? 0 : sum(now_at, e->left_us),
                                      e->since_wall_at,
                                      {},
                                      e->note,

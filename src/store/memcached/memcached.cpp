@@ -333,7 +333,9 @@ class memcached_store final : public slot_store {
     auto entry = read_value(r.value);
     if (!entry) return foreign(name, r.value);
     const std::int64_t left_s = r.number('t').value_or(-1);  // -1: it never ends
-    if (left_s >= 0) entry->left_us = std::max<std::int64_t>((left_s - spare_s) * 1'000'000, 1);
+    constexpr std::int64_t most_s = 1'000'000'000'000;       // a server may say anything
+    if (left_s >= 0)
+      entry->left_us = std::max<std::int64_t>((std::min(left_s, most_s) - spare_s) * 1'000'000, 1);
     return entry;
   }
 

@@ -306,7 +306,7 @@ class dialect_store final : public slot_store {
       }
       case 1: {
         const bool seconds = options_.dialect == dialect::setnx;
-        const auto left_us = seconds ? left : left * 1'000;
+        const auto left_us = seconds ? left : us_of(left);
         slot_reply reply{slot_outcome::taken, 0, holder(where, who, text, left_us),
                          store_time(items)};
         if (options_.dialect != dialect::redisson) return reply;

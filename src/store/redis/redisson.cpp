@@ -148,7 +148,7 @@ slot_entry read_semaphore(const std::vector<resp_value>& answer) {
     e.kind = kind::semaphore;
     e.owner = permit_id(answer[i].text);
     e.weight = number(answer[i + 1]);
-    e.left_us = std::max<std::int64_t>(answer[i + 2].integer, 0) * 1'000;
+    e.left_us = us_of(answer[i + 2].integer);
     e.capacity = number(answer[i + 3]);
     found.beside.push_back(std::move(e));
   }

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <algorithm>
 #include <holdfast/store/slot_store.hpp>
+#include <limits>
 #include <string>
 #include <string_view>
 
@@ -34,6 +36,10 @@ std::string redisson_call(std::string_view key, const slot& where, std::string_v
                           const slot_entry& who, std::int64_t lease_us, bool fenced);
 std::string redisson_call(std::string_view key, const countdown_command& c);
 
+/// As microseconds. What a server says may be anything.
+constexpr std::int64_t us_of(std::int64_t ms) noexcept {
+  return std::clamp<std::int64_t>(ms, 0, std::numeric_limits<std::int64_t>::max() / 1'000) * 1'000;
+}
 /// A semaphore, looked at: how many permits are free, and beside that the holders that are known.
 slot_entry read_semaphore(const std::vector<resp_value>& answer);
 

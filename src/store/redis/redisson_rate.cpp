@@ -13,12 +13,6 @@ namespace holdfast::store::redis {
 
 namespace {
 
-/// What a server says may be anything.
-std::int64_t us_of(std::int64_t ms) {
-  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max() / 1'000;
-  return std::clamp<std::int64_t>(ms, 0, most) * 1'000;
-}
-
 std::string_view verb_of(rate_verb v) {
   if (v == rate_verb::take) return "take";
   return v == rate_verb::refund ? "refund" : "inspect";
