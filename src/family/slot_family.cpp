@@ -285,7 +285,7 @@ class slot_family final : public store::session_store {
     reply.outcome = permits_outcome::queued;
     reply.position = 1;
     reply.retry_after_us = next_look(slot_of(name, c), c.owner, holder);
-    if (left_us > 0) reply.retry_after_us = std::min(reply.retry_after_us, left_us + 1'000);
+    if (left_us > 0) reply.retry_after_us = std::min(reply.retry_after_us, sum(1'000, left_us));
     return reply;
   }
 

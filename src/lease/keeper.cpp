@@ -53,12 +53,8 @@ keeper::~keeper() {
   std::unique_lock lock{mutex_};
   const boot_time until = session_.now() + last_tries_take;
   int failed = 0;
-  std::size_t most = 1;  // a store that is away costs one time-out, and not one for each
   while (failed < last_tries && !abandoned_.empty() && session_.now() < until) {
-    if (release_abandoned(lock, most))
-      most = max_batch;
-    else
-      ++failed;
+    if (!release_abandoned(lock)) ++failed;
   }
 }
 
@@ -282,7 +278,7 @@ void keeper::renew_forever() {
       lock.lock();
     }
     if (session_.now() >= settle_at_) settle(lock);
-    if (session_.now() >= retry_abandoned_at_) (void)release_abandoned(lock, max_batch);
+    if (session_.now() >= retry_abandoned_at_) (void)release_abandoned(lock);
   }
 }
 
@@ -362,9 +358,9 @@ void keeper::settle(std::unique_lock<std::mutex>& lock) noexcept {
 
 // No more at once than renewals, which wait for it. The rest is next, without delay if the store
 // takes them.
-bool keeper::release_abandoned(std::unique_lock<std::mutex>& lock, std::size_t most) noexcept {
+bool keeper::release_abandoned(std::unique_lock<std::mutex>& lock) noexcept {
   abandonments todo;
-  const auto count = static_cast<std::ptrdiff_t>(std::min(abandoned_.size(), most));
+  const auto count = static_cast<std::ptrdiff_t>(std::min(abandoned_.size(), max_batch));
   todo.splice(todo.end(), abandoned_, abandoned_.begin(), std::next(abandoned_.begin(), count));
   retry_abandoned_at_ = forever;
   lock.unlock();

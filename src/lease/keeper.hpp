@@ -152,7 +152,7 @@ class keeper {
   template <class End>
   void end_renewal(renewable& h, End end);
   /// False if some are to be tried again later.
-  bool release_abandoned(std::unique_lock<std::mutex>& lock, std::size_t most) noexcept;
+  bool release_abandoned(std::unique_lock<std::mutex>& lock) noexcept;
   /// Of those the rest: what is to be tried again.
   void try_to_release(abandonments& todo);
   void settle(std::unique_lock<std::mutex>& lock) noexcept;

@@ -31,16 +31,17 @@ class distinct_nodes {
     return done{};
   }
 
-  /// Waits until each node was asked once, as long as a node has for an answer, and not longer than
-  /// that.
+  /// Waits until each node was heard once; from the first acquisition on as long as a node has for
+  /// an answer, and not longer than the deadline.
   status check(boot_time deadline) {
+    auto& clock = quorum_->first().clock();
     std::unique_lock lock{known_->mutex};
     const bool first = !std::exchange(asked_before_, true);
+    if (first) heard_by_ = saturated_add(clock.now(), quorum_->patience);
+    const boot_time until = std::min(heard_by_, deadline);
     lock.unlock();
     for (std::size_t i = 0; i < quorum_->nodes.size(); ++i) ask(i, first);
     lock.lock();
-    auto& clock = quorum_->first().clock();
-    const boot_time until = std::min(saturated_add(clock.now(), quorum_->patience), deadline);
     while (known_->to_be_heard > 0 && clock.now() < until) {
       clock.wait_until(lock, known_->changed, until);
     }
@@ -109,6 +110,7 @@ class distinct_nodes {
   const std::shared_ptr<const engine::quorum> quorum_;
   const std::shared_ptr<known> known_;
   bool asked_before_ = false;
+  boot_time heard_by_{};  ///< no acquisition waits for the others any longer
 };
 
 }  // namespace holdfast::primitive

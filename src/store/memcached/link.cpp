@@ -306,35 +306,19 @@ void server::give_back(std::unique_ptr<link> used) {
 }
 
 status server::talk(std::uint64_t preferred, const conversation& what) {
-  constexpr auto left_alone_for = std::chrono::milliseconds(500);
-  const boot_time began = boot_clock::now();
-  std::unique_lock lock{mutex_};
-  if (began < hung_until_) {
-    return failure{
-        errc::unavailable,
-        to_string(to_) + " did not answer a moment ago; is it stopped, or the network cut?"};
-  }
-  lock.unlock();
-  auto ok = talk_now(preferred, what);
-  const boot_time now = boot_clock::now();
-  if (ok || now - began < std::min(options_.command_timeout, options_.connect_timeout) / 2)
-    return ok;
-  lock.lock();
-  hung_until_ = now + left_alone_for;
-  return ok;
-}
-
-status server::talk_now(std::uint64_t preferred, const conversation& what) {
   auto used = take(preferred);
   bool sent = false;  // and nobody knows what became of it
   if (used) {
     auto ok = what(*used);
-    const bool ended = !used->works() && !used->hangs();
+    const bool hangs = used->hangs(), ended = !used->works() && !hangs;
     if (used->works()) give_back(std::move(used));
-    if (ok || !ended) return ok;
+    if (ok) return ok;
+    {
+      const std::lock_guard guard{mutex_};
+      if (ended || hangs) idle_.clear();  // what became of this one has become of those as well
+    }
+    if (!ended) return ok;
     sent = ok.error().outcome_unknown;
-    const std::lock_guard guard{mutex_};
-    idle_.clear();  // what ended this one has ended those as well
   }
   auto made = link::connect(to_, options_);
   if (!made) made.error().outcome_unknown = false;  // a greeting asks for nothing

@@ -88,14 +88,11 @@ class server {
   using conversation = std::function<status(link&)>;
   /// Has it over the connection with that id if it is idle, or any. If the server has ended it
   /// meanwhile, has it once more over a new one: it must be one that may be repeated.
-  /// One that has not answered is not asked again for half a second: a renewal of many locks asks
-  /// one after the other, and those at other servers must not wait for all of its time-outs.
   status talk(std::uint64_t preferred, const conversation& what);
 
   const address& where() const noexcept { return to_; }
 
  private:
-  status talk_now(std::uint64_t preferred, const conversation& what);
   std::unique_ptr<link> take(std::uint64_t preferred);
   void give_back(std::unique_ptr<link> used);
 
@@ -103,7 +100,6 @@ class server {
   const memcached_options& options_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<link>> idle_;
-  boot_time hung_until_{};
 };
 
 }  // namespace holdfast::store::memcached

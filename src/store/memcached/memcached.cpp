@@ -4,6 +4,7 @@
 #include <charconv>
 #include <deque>
 #include <holdfast/store/queue_inbox.hpp>
+#include <set>
 
 #include "store/memcached/keys.hpp"
 #include "store/memcached/known_locks.hpp"
@@ -95,6 +96,28 @@ class memcached_store final : public slot_store {
   result<slot_reply> extend(const slot& where, const slot_entry& who, std::int64_t lease) override {
     return over(where, who.owner,
                 [&](link& l, const spot& at, bool) { return extend_over(l, at, who, lease); });
+  }
+
+  // One that does not answer is not asked for the others of its names: those at other servers would
+  // wait for all of its time-outs, and end meanwhile.
+  std::vector<result<slot_reply>> extend(std::span<const extension> all) override {
+    std::vector<result<slot_reply>> replies;
+    replies.reserve(all.size());
+    std::set<const server*> silent;
+    const auto patience = std::min(options_.command_timeout, options_.connect_timeout) / 2;
+    for (const auto& e : all) {
+      server& on = server_with(e.where.name);
+      if (silent.contains(&on)) {
+        replies.emplace_back(failure{
+            errc::unavailable, to_string(on.where()) + " did not answer another renewal just now"});
+        continue;
+      }
+      const boot_time began = boot_clock::now();
+      replies.push_back(extend(e.where, e.who, e.lease_us));
+      const bool late = boot_clock::now() - began >= patience;
+      if (!replies.back() && late) silent.insert(&on);
+    }
+    return replies;
   }
 
   result<slot_reply> remove(const slot& where, const owner_id& owner) override {
