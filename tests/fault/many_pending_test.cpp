@@ -88,10 +88,13 @@ TEST(many_pending, callbacks_are_served_on_a_store_between_processes) {
 
 TEST(many_pending, all_are_told_when_their_session_goes) {
   std::atomic<int> told{0};
+  // Held by a session that stays: a lease of their own would be given to them when it goes.
+  const auto stays = holdfast::open("memory:many_pending");
+  mutex theirs{stays, "m"};
+  const lease held = theirs.acquire();
   {
-    auto session = holdfast::open("memory:");
+    auto session = holdfast::open("memory:many_pending");
     mutex m{session, "m"};
-    const lease held = m.acquire();
     for (int i = 0; i < many; ++i) {
       async_acquire(m).start([&](const result<lease>& how) { told += how ? 0 : 1; });
     }
