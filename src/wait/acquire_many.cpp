@@ -35,6 +35,16 @@ class joint_acquisition final : public request {
   void wait_there() noexcept { waits_at_ = all_[stopped_at_].session.get(); }
   bool moved_on() const noexcept { return waits_at_ != all_[stopped_at_].session.get(); }
   bool complete() const noexcept { return complete_; }
+  /// A name was lost while a later one was waited for. Whoever kept the later ones and waited for
+  /// this one would wait against the order in which all take them: all is given back, and asked for
+  /// anew. By another owner, because a release may arrive late.
+  bool lost_one() const noexcept { return lost_one_; }
+  void begin_anew() {
+    leave_nothing_behind(failure{errc::lost, "a name was lost while another was waited for"});
+    owner_ = all_.front().session->ids().next();
+    asked_ = has_up_to_ = stopped_at_ = 0;
+    lost_one_ = false;
+  }
 
   const store::owner_id& owner() const noexcept { return owner_; }
   const grant& granted(std::size_t i) const noexcept { return grants_[i]; }
@@ -91,6 +101,7 @@ class joint_acquisition final : public request {
       if (reply.outcome != permits_outcome::granted) return on_refusal(reply, last);
       note(stopped_at_, reply, sent);
       ++stopped_at_;
+      has_up_to_ = std::max(has_up_to_, stopped_at_);
     }
     in_doubt_ = true;
     stopped_at_ = std::min(stopped_at_, all_.size() - 1);
@@ -107,7 +118,8 @@ class joint_acquisition final : public request {
     if (reply.outcome != permits_outcome::queued && reply.outcome != permits_outcome::busy) {
       return mismatch_of(reply, *w.what);
     }
-    if (moved_on() && !last) return std::optional<wait_hint>{};  // to wait there
+    lost_one_ = stopped_at_ < has_up_to_;
+    if ((moved_on() || lost_one_) && !last) return std::optional<wait_hint>{};  // to wait there
     auto hint = hint_of(*w.session, reply);
     hint.retry_after = std::min<std::chrono::microseconds>(hint.retry_after, w.what->lease / 3);
     return std::optional<wait_hint>{std::move(hint)};
@@ -131,13 +143,15 @@ class joint_acquisition final : public request {
 
   const std::span<const wanted> all_;
   std::vector<grant> grants_;
-  const store::owner_id owner_;
+  store::owner_id owner_;
   const session_impl* waits_at_ = nullptr;
   std::size_t stopped_at_ = 0;
   std::size_t asked_ = 0;
+  std::size_t has_up_to_ = 0;  ///< so many were granted, at some time
   bool in_doubt_ = false;
   bool refused_ = false;  ///< the last request, so that nothing behind is asked for
   bool complete_ = false;
+  bool lost_one_ = false;
 };
 
 // Waits where it was stopped, until all is there.
@@ -147,7 +161,14 @@ status win_all(joint_acquisition& q, const timed_call& call, const std::stop_tok
     q.wait_there();
     const auto settled = wait_until_settled(*session, q.owner(), q, call, stop);
     if (!settled || q.complete()) return settled;
+    if (q.lost_one()) q.begin_anew();
   }
+}
+
+// Those of one session do not own it: `session` does.
+const std::shared_ptr<session_impl>& that_owns(const wanted& w,
+                                               const std::shared_ptr<session_impl>& session) {
+  return w.session == session ? session : w.session;
 }
 
 std::vector<lease> begin_leases(std::span<const wanted> all, const joint_acquisition& q,
@@ -155,8 +176,7 @@ std::vector<lease> begin_leases(std::span<const wanted> all, const joint_acquisi
   std::vector<lease> leases;
   leases.reserve(all.size());
   for (std::size_t i = 0; i < all.size(); ++i) {
-    // Those of one session do not own it: `session` does.
-    const auto& owner = all[i].session == session ? session : all[i].session;
+    const auto& owner = that_owns(all[i], session);
     leases.push_back(hold::start(std::make_shared<hold>(owner, owner->for_holds(), all[i].what,
                                                         all[i].how, q.granted(i), waited)));
   }
@@ -181,10 +201,13 @@ struct joint {
 class pending_joint final : public telling_wait<pending_wait, std::vector<lease>> {
  public:
   pending_joint(async_request o, std::shared_ptr<joint> what)
-      : telling_wait(o), stop_(std::move(o.stop)), what_(std::move(what)) {
+      : telling_wait(o),
+        stop_(std::move(o.stop)),
+        what_(std::move(what)),
+        owner_(what_->q.owner()) {
     what_->q.wait_there();
   }
-  const store::owner_id& owner() const noexcept override { return what_->q.owner(); }
+  const store::owner_id& owner() const noexcept override { return owner_; }
 
  private:
   request& asked() override { return what_->q; }
@@ -200,8 +223,9 @@ class pending_joint final : public telling_wait<pending_wait, std::vector<lease>
   }
   void won(std::shared_ptr<session_impl> session) override {
     if (what_->q.complete()) return tell(begin_leases(what_->all, what_->q, session, waited_));
+    if (what_->q.lost_one()) what_->q.begin_anew();
     const wanted& w = what_->q.in_the_way();
-    async_request o{w.session, w.what, tried(), time_, stop_};
+    async_request o{that_owns(w, session), w.what, tried(), time_, stop_};
     std::make_shared<pending_joint>(std::move(o), what_)->start(*receiver_);
     receiver_ = nullptr;
   }
@@ -223,6 +247,7 @@ class pending_joint final : public telling_wait<pending_wait, std::vector<lease>
 
   const std::stop_token stop_;
   const std::shared_ptr<joint> what_;
+  const store::owner_id owner_;  ///< the runner's key: what is asked for may begin anew
 };
 
 }  // namespace

@@ -170,6 +170,36 @@ TEST_P(multi_locks, one_that_is_taken_away_is_the_loss_of_all_and_the_release_fr
   EXPECT_FALSE(all_.try_acquire());
 }
 
+// Else two would wait for each other: one keeps the second and waits for the first again, the other
+// has the first and waits for the second.
+TEST_P(multi_locks, who_loses_one_while_it_waits_for_another_gives_all_back_and_begins_anew) {
+  auto second = others_[1]->acquire();
+  const auto takes_all = [](multi_lock& all) { return all.try_acquire_for(20s).has_value(); };
+  auto first = std::async(std::launch::async, [&] { return takes_all(all_); });
+  until_one_waits(names_[1]);
+  EXPECT_EQ(there_.force_release(names_[0]), 1U);
+  const session third = another();
+  const mutexes its = make(third);
+  multi_lock others{*its[0], *its[1], *its[2]};
+  auto next = std::async(std::launch::async, [&] { return takes_all(others); });
+  harness::eventually("the first name is taken again", [&] { return !is_free(0); });
+  EXPECT_FALSE(second.release());
+  EXPECT_TRUE(next.get());
+  EXPECT_TRUE(first.get());
+}
+
+TEST_P(multi_locks, without_a_thread_who_loses_one_while_it_waits_begins_anew) {
+  auto second = others_[1]->acquire();
+  auto got = async_acquire(all_, 20s).future();
+  until_one_waits(names_[1]);
+  EXPECT_EQ(there_.force_release(names_[0]), 1U);
+  auto first = others_[0]->acquire();
+  EXPECT_FALSE(second.release());
+  harness::eventually("the second is given back", [&] { return is_free(1); });
+  EXPECT_FALSE(first.release());
+  EXPECT_NO_THROW(got.get().value().check());
+}
+
 TEST_P(multi_locks, those_who_name_the_same_in_other_orders_and_singly_exclude_each_other) {
   constexpr int rounds = 8;
   std::array<int, count> counters{};  // each is guarded by the lock of that number

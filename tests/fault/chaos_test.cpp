@@ -15,7 +15,7 @@ using harness::child;
 constexpr int workers = 8;
 
 /// Of each worker: the kills come while they are at it, and not long before the end.
-constexpr long times = 3'000;
+constexpr long times = 1'500;
 
 struct outcome {
   int kills = 0;
@@ -39,7 +39,7 @@ outcome storm(const std::string& role, std::uint32_t capacity, int kills) {
   for (int i = 0; i < workers; ++i) crew.push_back(start(i, 0));
   while (result.kills < kills) {
     // Somewhere in the work of all: the resource's own time says how far they are.
-    const auto until = at.count().entries + random.between<std::uint64_t>(50, 1'000);
+    const auto until = at.count().entries + random.between<std::uint64_t>(50, 500);
     harness::eventually("progress", [&] {
       const bool over = std::all_of(crew.begin(), crew.end(), [](child& c) { return c.ended(); });
       return over || at.count().entries >= until;

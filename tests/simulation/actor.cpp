@@ -17,11 +17,17 @@ void actor::judge_error(holdfast::errc code, const std::string& what) const {
   const bool due_to_trouble = code == errc::unavailable || code == errc::lost || had_a_limit ||
                               code == errc::no_space || code == errc::read_only;
   const bool due_to_plan = code == errc::cancelled ? s.stop_after != never
-                           : code == errc::lost    ? of.loses
+                           : code == errc::lost    ? of.loses || was_taken()
                                                    : false;
   if (due_to_plan) return;
   if (due_to_trouble && !of.undisturbed(p, asked)) return;
   of.rules.violated("each error is true", "P" + std::to_string(p.number) + ": " + what);
+}
+
+// Of several names, any.
+bool actor::was_taken() const {
+  const bool of_one = !s.several && of.whole.names[s.name].kind < lock_kind::latch;
+  return of.rules.was_taken(of_one ? name : std::string());
 }
 
 std::stop_token actor::stop_in(nanos after) const {

@@ -23,6 +23,8 @@ struct actor {
 
   /// An error that nothing excuses is a finding.
   void judge_error(holdfast::errc code, const std::string& what) const;
+  /// An operator took it.
+  bool was_taken() const;
   /// Stops when the step says; its thread is the process's.
   std::stop_token stop() const { return stop_in(s.stop_after); }
   std::stop_token stop_in(nanos after) const;

@@ -66,7 +66,7 @@ void judge::still_held(int id, nanos then) {
   mine->last = std::max(mine->last, then);
   const process& p = *mine->g.of;
   if (then > mine->told_by && p.steady_since <= mine->first && p.paused_until < then) {
-    return violated("the holder is told of the end of its connection in time", describe(*mine));
+    return violated("the holder is told in time of what the store has ended", describe(*mine));
   }
   const hold copy = *mine;
   check_room(copy);
@@ -110,16 +110,38 @@ void judge::died(const process& of) {
 
 void judge::connection_ended(std::int64_t granted_at, nanos told_by) {
   std::erase_if(ends_, [&](const auto& e) { return e.at + 60 * second < world_.now(); });
-  ends_.push_back({granted_at, world_.now(), told_by});
+  ends_.push_back({granted_at, world_.now(), told_by, {}});
   for (auto& h : holds_) has_ended(h);
+}
+
+void judge::taken_away(const std::string& name, int from, std::uint64_t fence) {
+  taken_.insert(name);
+  ends_.push_back({static_cast<std::int64_t>(fence / 4096), world_.now(), never, name, from});
+  for (auto& h : holds_) has_ended(h);
+}
+
+void judge::must_be_told(const std::string& name, std::uint64_t fence, nanos told_by) {
+  const auto granted_at = static_cast<std::int64_t>(fence / 4096);
+  for (auto& e : ends_) {
+    if (e.name == name && e.granted_at == granted_at) e.told_by = told_by;
+  }
+  for (auto& h : holds_) {
+    const bool it = h.g.name == name && static_cast<std::int64_t>(h.g.fence / 4096) == granted_at;
+    if (it && h.ended != never) h.told_by = told_by;
+  }
 }
 
 // Also one that is on its way to its holder yet.
 void judge::has_ended(hold& h) const {
   for (const auto& e : ends_) {
-    if (static_cast<std::int64_t>(h.g.fence / 4096) != e.granted_at || h.ended != never) continue;
+    if (h.ended != never || (!e.name.empty() && e.name != h.g.name)) continue;
+    const bool the_same =
+        h.g.fence != 0 && static_cast<std::int64_t>(h.g.fence / 4096) == e.granted_at;
+    // With another fence it may be the same one, raised or lowered meanwhile, or one beside it.
+    const bool perhaps = h.g.of->number == e.from && h.g.asked <= e.at;
+    if (!the_same && !perhaps) continue;
     h.ended = e.at;
-    h.told_by = e.told_by;
+    if (the_same) h.told_by = e.told_by;
   }
 }
 
@@ -151,7 +173,7 @@ void judge::check_room(const hold& mine) {
     for (const auto& h : holds_) {
       if (!counts(h) || h.first > one.first || std::min(h.last, h.ended) < one.first) continue;
       // What was held before a change, and ended at this moment, is not held as well.
-      if (std::abs(h.id) == std::abs(one.id) && h.id != one.id) continue;
+      if (std::abs(h.id) == std::abs(one.id) && &h != &one) continue;
       together += h.g.weight;
       who += (who.empty() ? "" : "; ") + describe(h);
     }
@@ -164,6 +186,7 @@ void judge::check_room(const hold& mine) {
 void judge::check_fence(const hold& mine) {
   if (mine.first <= forgot_at_) return;  // handed on, of what the store does not know any more
   if (mine.g.fence == 0) return;         // it has none
+  if (mine.ended <= mine.first) return;  // handed on, of what was taken away: nobody relies on it
   auto& before = past_[mine.g.name];
   const bool whole = mine.g.weight == mine.g.capacity;
   const bool many = mine.g.capacity >= 1U << 30;
@@ -197,7 +220,7 @@ void judge::check_fence(const hold& mine) {
 
 // Whoever does not fit beside it and still has it must know by now; unless its process did not run.
 void judge::check_told(const hold& mine) {
-  if (mine.first <= forgot_at_ || only_fences_) return;
+  if (mine.first <= forgot_at_ || only_fences_ || mine.ended <= mine.first) return;
   for (const auto& h : holds_) {
     if (!h.open || h.id == mine.id || h.g.name != mine.g.name || h.g.of->dead) continue;
     // A thread that was late between its look and this call had it before the other came.

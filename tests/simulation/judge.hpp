@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <stop_token>
 #include <string>
 #include <utility>
@@ -62,6 +63,14 @@ class judge {
   /// The server has ended the connection that has what it granted then, by its clock, and may give
   /// it to others at once: the holder need not be told before `told_by`.
   void connection_ended(std::int64_t granted_at, nanos told_by);
+  /// An operator begins to take what has this fence, or what that process has of the name.
+  void taken_away(const std::string& name, int from, std::uint64_t fence);
+  /// It has been taken.
+  void must_be_told(const std::string& name, std::uint64_t fence, nanos told_by);
+  /// Whether an operator took anything of that name; or of any, if it is empty.
+  bool was_taken(const std::string& name) const {
+    return name.empty() ? !taken_.empty() : taken_.contains(name);
+  }
   /// A store whose fences need not grow once it has lost its counters.
   void forgot_fences(nanos when) {
     past_.clear();
@@ -117,8 +126,11 @@ class judge {
     std::int64_t granted_at;
     nanos at;
     nanos told_by;
+    std::string name;  ///< of this one only
+    int from = 0;      ///< … and all that this process had of it
   };
   std::vector<end_of_connection> ends_;
+  std::set<std::string> taken_;
   nanos forgot_at_ = -1;
   nanos fences_from_ = -1;
   bool only_fences_ = false;

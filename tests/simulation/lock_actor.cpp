@@ -16,8 +16,10 @@ struct lock_actor : actor {
   std::vector<locks>& all;
   locks& at;
   int id = 0;
+  bool reads = at.shared && s.shared;
 
   void act() try {
+    if (s.forces && !at.counting) force();  // whose threads share what they have
     asked = of.here.now();
     of.log.add("asks for " + name + (s.shared ? " shared" : "") + (s.wait == 0 ? ", one try" : "") +
                (s.wait != 0 && s.wait != never
@@ -49,6 +51,25 @@ struct lock_actor : actor {
 
   judge::grant grant(std::uint64_t fence, std::stop_token lost) const {
     return {&p, name, weight(), capacity(), fence, asked, std::move(lost)};
+  }
+
+  // Takes the lock from one of its holders.
+  void force() {
+    asked = of.here.now();
+    const auto seen = at.session->show(name).holders;
+    if (seen.empty()) return of.log.add("sees nobody at " + name);
+    const auto& one = seen[of.here.random().below(seen.size())];
+    of.log.add("takes " + name + " from " + std::to_string(one.pid) + " with fence " +
+               std::to_string(one.fence));
+    const auto from = static_cast<int>(one.pid) - 1000;
+    of.rules.taken_away(name, from, one.fence);
+    const auto many = at.session->force_release(name, one.short_id);
+    of.log.add("has taken it from " + std::to_string(many));
+    if (many > 1) of.rules.violated("a lock is taken from the holder that was named alone", name);
+    if (many == 0 || one.fence == 0 || !of.whole.calm()) return;
+    const auto& its = of.whole.processes[static_cast<std::size_t>(from) - 1];
+    // It renews after a third of the lease, which may be extended to its double.
+    if (its.renew) of.rules.must_be_told(name, one.fence, of.here.now() + its.lease + second / 2);
   }
 
   // ---- with a handle
@@ -127,9 +148,20 @@ struct lock_actor : actor {
   void use(lease& held) {
     spend(held, s.hold / 2);
     try {
-      inside(held);
+      inside(held, s.what);
     } catch (const holdfast::error& e) {
       judge_error(e.reason(), e.what());
+    }
+    for (unsigned more = s.more; more > 0; --more) {
+      using inside = step::inside;
+      static constexpr inside any[] = {inside::extend,  inside::extend_to, inside::extend_late,
+                                       inside::upgrade, inside::downgrade, inside::downgrade};
+      spend(held, s.hold / 4);
+      try {
+        this->inside(held, any[of.here.random().below(at.shared ? 6 : 3)]);
+      } catch (const holdfast::error& e) {
+        judge_error(e.reason(), e.what());
+      }
     }
     spend(held, s.hold - s.hold / 2);
   }
@@ -144,9 +176,9 @@ struct lock_actor : actor {
     (void)still(held);
   }
 
-  void inside(lease& held) {
+  void inside(lease& held, step::inside what) {
     using inside = step::inside;
-    switch (s.what) {
+    switch (what) {
       case inside::extend:
         of.log.add("extends " + name);
         return extend(held);
@@ -157,18 +189,26 @@ struct lock_actor : actor {
         of.log.add("extends " + name + " without waiting");
         return async_extend(held).start([](const auto&) {});
       case inside::upgrade:
-        if (!at.shared || !s.shared) return;
-        of.log.add("upgrades " + name);
-        if (!at.shared->try_upgrade(held)) return;
-        holds_otherwise(held, all_readers);
-        if (of.here.random().one_in(2)) downgrade(held);
+        if (reads) upgrade(held);
         return;
       case inside::downgrade:
-        if (at.shared && !s.shared) downgrade(held);
+        if (at.shared && !reads) downgrade(held);
         return;
       default:
         return;
     }
+  }
+
+  bool without_the_thread() const { return s.more > 0 && s.how == step::style::callback; }
+
+  void upgrade(lease& held) {
+    of.log.add("upgrades " + name);
+    const bool so = without_the_thread() ? value_of(async_upgrade(*at.shared, held))
+                                         : at.shared->try_upgrade(held);
+    if (!so) return;
+    holds_otherwise(held, all_readers);
+    reads = false;
+    if (s.more == 0 && of.here.random().one_in(2)) downgrade(held);
   }
 
   void downgrade(lease& held) {
@@ -176,13 +216,18 @@ struct lock_actor : actor {
     (void)still(held);
     relies_on_less(held.fence());
     try {
-      at.shared->downgrade(held);
+      if (without_the_thread()) {
+        (void)value_of(async_downgrade(*at.shared, held));
+      } else {
+        at.shared->downgrade(held);
+      }
     } catch (const holdfast::error&) {
       holds_otherwise(held, all_readers);  // check() says nothing else
       if (of.here.random().one_in(2)) throw;
       of.log.add("goes on writing");
       return;
     }
+    reads = true;
     of.log.add("downgraded");
   }
 
@@ -227,7 +272,16 @@ struct lock_actor : actor {
     return *l.semaphore;
   }
 
+  void extend(holdfast::multi_lease& held) {
+    of.log.add("extends all");
+    if (of.here.random().one_in(2)) return held.extend();
+    held.extend(in_ms(in_whole_seconds() ? does.lease * 2 : does.lease * 3 / 2));
+  }
+
   std::optional<holdfast::multi_lease> take(holdfast::multi_lock& together) {
+    if (s.more > 0 && s.how == step::style::callback) {
+      return in_time(async_acquire(together, limit(), stop()));
+    }
     if (s.wait == never) return together.acquire(stop());
     if (s.wait == 0) return together.try_acquire();
     return together.try_acquire_for(duration(s.wait), std::nullopt, stop());
@@ -274,6 +328,7 @@ struct lock_actor : actor {
         const nanos now = of.here.now();
         held->check();
         for (const int one : ids) of.rules.still_held(one, now);
+        if (s.more > static_cast<unsigned>(i)) extend(*held);
         of.here.sleep(s.hold / 4);
       }
     } catch (const holdfast::error& e) {
@@ -378,6 +433,10 @@ struct lock_actor : actor {
       id = of.rules.granted(grant(l.fence(), l.lost()), then);
       hold_for(l, s.hold / 2);
       inside(l);
+      for (unsigned more = s.more; more > 0; --more) {
+        hold_for(l, s.hold / 4);
+        once_more(l);
+      }
       hold_for(l, s.hold - s.hold / 2);
     } catch (const holdfast::error& e) {
       judge_error(e.reason(), e.what());
@@ -389,34 +448,51 @@ struct lock_actor : actor {
   template <class Lock>
   void inside(Lock& l) {
     if constexpr (std::is_same_v<Lock, holdfast::recursive_mutex>) {
-      if (s.what != step::inside::again) return;
-      if (!l.try_lock()) {
-        of.rules.violated("a recursive_mutex can be locked again", name);
-      } else {
-        l.unlock();
-      }
+      if (s.what == step::inside::again) lock_again(l);
     } else if constexpr (std::is_same_v<Lock, holdfast::shared_mutex>) {
-      if (s.what == step::inside::upgrade && s.shared) {
-        of.log.add("upgrades " + name);
-        if (!l.try_upgrade()) return;
-        l_shared = false;
-        const nanos then = of.here.now();
-        l.check();
-        of.rules.changed(id, all_readers, l.fence(), then);
-      } else if (s.what == step::inside::downgrade && !s.shared) {
-        of.log.add("downgrades " + name);
-        relies_on_less(l.fence());
-        try {
-          l.downgrade();
-        } catch (const holdfast::error&) {
-          const nanos then = of.here.now();
-          l.check();
-          of.rules.changed(id, all_readers, l.fence(), then);
-          throw;
-        }
-        l_shared = true;
-      }
+      if (s.what == step::inside::upgrade && s.shared) upgrade(l);
+      if (s.what == step::inside::downgrade && !s.shared) downgrade(l);
     }
+  }
+
+  template <class Lock>
+  void once_more(Lock& l) {
+    if constexpr (std::is_same_v<Lock, holdfast::recursive_mutex>) {
+      lock_again(l);
+    } else if constexpr (std::is_same_v<Lock, holdfast::shared_mutex>) {
+      l_shared ? upgrade(l) : downgrade(l);
+    }
+  }
+
+  void lock_again(holdfast::recursive_mutex& l) {
+    if (!l.try_lock()) {
+      of.rules.violated("a recursive_mutex can be locked again", name);
+    } else {
+      l.unlock();
+    }
+  }
+
+  void upgrade(holdfast::shared_mutex& l) {
+    of.log.add("upgrades " + name);
+    if (!l.try_upgrade()) return;
+    l_shared = false;
+    const nanos then = of.here.now();
+    l.check();
+    of.rules.changed(id, all_readers, l.fence(), then);
+  }
+
+  void downgrade(holdfast::shared_mutex& l) {
+    of.log.add("downgrades " + name);
+    relies_on_less(l.fence());
+    try {
+      l.downgrade();
+    } catch (const holdfast::error&) {
+      const nanos then = of.here.now();
+      l.check();
+      of.rules.changed(id, all_readers, l.fence(), then);
+      throw;
+    }
+    l_shared = true;
   }
 
   template <class Lock>
@@ -453,6 +529,7 @@ locks make_locks(const scene& of, const holdfast::session& s, std::size_t i,
     if (does.max_hold == never) o.linger = std::chrono::microseconds(does.linger / microsecond);
   }
   locks all;
+  all.session = &s;
   switch (n.kind) {
     case lock_kind::mutex:
       all.mutex = std::make_unique<holdfast::mutex>(s, scene::name_of(i), o);

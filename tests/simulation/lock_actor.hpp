@@ -10,6 +10,7 @@ namespace simulation {
 
 /// The locks of one process for one name: one of them.
 struct locks {
+  const holdfast::session* session = nullptr;
   std::unique_ptr<holdfast::mutex> mutex;
   std::unique_ptr<holdfast::recursive_mutex> recursive;
   std::unique_ptr<holdfast::shared_mutex> shared;

@@ -111,6 +111,8 @@ std::string describe(const plan& p) {
                 styles[static_cast<int>(s.how)] + " wait " + ms(s.wait) +
                 (s.stop_after != never ? " stop " + ms(s.stop_after) : "") + " hold " + ms(s.hold) +
                 insides[static_cast<int>(s.what)] +
+                (s.more == 0 ? "" : " and " + std::to_string(s.more) + " more") +
+                (s.forces ? " after a force_release" : "") +
                 (s.back == step::end::release ? "" : " destroy") +
                 (p.names[s.name].kind < lock_kind::latch && p.about != theme::endings
                      ? ""
@@ -175,6 +177,12 @@ std::vector<plan> smaller(const plan& p) {
         });
         if (p.processes[i].threads[t].steps[s].what != step::inside::nothing) {
           add([&](plan& l) { l.processes[i].threads[t].steps[s].what = step::inside::nothing; });
+        }
+        if (p.processes[i].threads[t].steps[s].more != 0) {
+          add([&](plan& l) { --l.processes[i].threads[t].steps[s].more; });
+        }
+        if (p.processes[i].threads[t].steps[s].forces) {
+          add([&](plan& l) { l.processes[i].threads[t].steps[s].forces = false; });
         }
       }
     }
