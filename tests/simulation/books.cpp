@@ -117,22 +117,35 @@ std::uint64_t rate_book::comes_back_in(nanos length) const noexcept {
 // Whatever is surely within a span is no more than the bucket had, and what came back meanwhile.
 void rate_book::judge_window(const std::string& name, nanos from, nanos to) const {
   if (from <= void_until_) return;
+  // Changed rules may not count those that were reserved before, and a store that has forgotten all
+  // does not.
+  const auto counts = [&](const span& one) {
+    return one.from >= from && one.to <= to &&
+           (one.before == 0 || (!grown_ && one.from - one.before > void_until_));
+  };
   std::uint64_t all = 0;
+  std::uint64_t begun_before = 0;  // of a reservation by intervals: all but the last token, perhaps
   for (const auto& one : taken_) {
-    // Changed rules may not count those that were reserved before.
-    if (one.from >= from && one.to <= to && !(grown_ && one.reserved)) all += one.n;
+    if (!counts(one)) continue;
+    all += one.n;
+    if (rule_.at_once && one.before > 0) begun_before = std::max(begun_before, one.n - 1);
   }
   for (const auto& back : refunds_) all -= std::min(all, back.to >= from ? back.n : 0);
-  const auto most = rule_.burst + comes_back_in(to - from);
+  const auto most = rule_.burst + comes_back_in(to - from) + begun_before;
   if (all <= most) return;
-  judge_.violated("no more goes through than the rule allows",
-                  name + ": " + text(all) + " tokens in " +
-                      text(static_cast<std::uint64_t>(to - from) / 1000) + " us, of " + text(most));
+  const auto us = [](nanos t) { return text(static_cast<std::uint64_t>(t) / 1000); };
+  std::string which;
+  for (const auto& one : taken_) {
+    if (counts(one)) which += "; " + text(one.n) + " at " + us(one.from) + " to " + us(one.to);
+  }
+  judge_.violated(
+      "no more goes through than the rule allows",
+      name + ": " + text(all) + " tokens in " + us(to - from) + " us, of " + text(most) + which);
 }
 
 // What was reserved goes through later: also the spans that end after this one.
-void rate_book::took(std::string name, std::uint64_t n, nanos from, nanos to, bool reserved) {
-  taken_.push_back({n, from, to, reserved});
+void rate_book::took(std::string name, std::uint64_t n, nanos from, nanos to, nanos before) {
+  taken_.push_back({n, from, to, before});
   if (taken_.size() > 300) taken_.pop_front();
   std::set<nanos> ends{to};
   for (const auto& one : taken_) {

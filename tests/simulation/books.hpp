@@ -81,8 +81,9 @@ class rate_book {
   /// So long tokens may be used that were taken ahead.
   static constexpr nanos used_within = 100 * millisecond;
 
-  /// At some moment from the one to the other; which may be to come, if they were reserved.
-  void took(std::string name, std::uint64_t n, nanos from, nanos to, bool reserved = false);
+  /// At some moment from the one to the other; which may be to come, if they were reserved so long
+  /// before.
+  void took(std::string name, std::uint64_t n, nanos from, nanos to, nanos before = 0);
   /// Of tokens that count as taken now: so many more may go through.
   int refund_begins(std::uint64_t n, nanos asked);
   void refund_ends(int which, nanos now) { refunds_[static_cast<std::size_t>(which)].to = now; }
@@ -101,7 +102,7 @@ class rate_book {
     std::uint64_t n;
     nanos from;
     nanos to;
-    bool reserved = false;
+    nanos before = 0;
   };
   nanos full_after() const noexcept;
   std::uint64_t comes_back_in(nanos length) const noexcept;

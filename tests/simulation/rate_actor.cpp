@@ -109,7 +109,7 @@ struct limiter_actor : actor {
     nanos slowest = 0;
     for (std::size_t i = 0; i < books.size(); ++i) slowest = std::max(slowest, after(i));
     for (std::size_t i = 0; i < books.size(); ++i) {
-      books[i]->took(name, d.tokens, asked + after(i), through - slowest + after(i), after(i) > 0);
+      books[i]->took(name, d.tokens, asked + after(i), through - slowest + after(i), after(i));
     }
   }
   std::vector<int> refunds(std::uint64_t n) const {
@@ -213,7 +213,7 @@ struct admission_actor : actor {
       in = ask(n);
     }
     if (!in) return of.log.add("is refused");
-    book.took(name, n, asked, of.here.now(), false);
+    book.took(name, n, asked, of.here.now());
     stay(in);
   }
 
