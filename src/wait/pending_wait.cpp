@@ -71,6 +71,7 @@ operation::next pending_wait::ask() {
     unanswered_ = true;
     return {.ask = request};
   }
+  const call_limit until{ends_by_};
   return settle(steps_->ask());
 }
 

@@ -26,6 +26,10 @@ store_kind with_rows(random_source& r) {
 #endif
 }
 
+// Of four seeds one has in it what was thought of later; the plans of the others stay what they
+// were.
+bool ventures(const plan& p) noexcept { return p.seed % 4 == 3; }
+
 step make_step(random_source& r, const plan& p, nanos lease) {
   using inside = step::inside;
   step s;
@@ -81,7 +85,8 @@ step make_step(random_source& r, const plan& p, nanos lease) {
   if (out.several) s.several = false;
   if (out.extend_late && s.what == inside::extend_late) s.what = inside::nothing;
   if (out.downgrade && s.what == inside::downgrade) s.what = inside::nothing;
-  if (p.seed % 4 == 3) {  // the plans of all other seeds stay what they were
+  if (ventures(p)) {
+    if (r.one_in(4)) s.hold = r.between(lease / 2, 2 * lease);
     if (r.one_in(2)) s.more = static_cast<unsigned>(1 + r.below(4));
     s.forces = !s.several && r.one_in(8);
   }
@@ -120,6 +125,13 @@ left_out& plans_leave_out() {
 
 namespace {
 
+// Nothing is lost, but much is late: whoever counts from an answer counts too long.
+void make_answers_slow(random_source& r, plan& p) {
+  p.network.lose_request = p.network.lose_reply = 0;
+  p.network.slow_reply = static_cast<unsigned>(100 + r.below(400));
+  p.network.slowest_late = one_of<nanos, 3>(r, {100 * millisecond, 300 * millisecond, second});
+}
+
 void make_conditions(random_source& r, plan& p, bool calm) {
   p.drift_per_mille = calm ? 0 : static_cast<int>(r.below(11)) - 5;
   p.wall_only_grows = r.one_in(2);
@@ -139,6 +151,7 @@ void make_conditions(random_source& r, plan& p, bool calm) {
     p.network.slowest_late = one_of<nanos, 3>(r, {100 * millisecond, second, 4 * second});
     p.network.delivers_late = r.one_in(2);
     if (r.one_in(4)) p.machine.stall_per_100k = static_cast<unsigned>(r.below(200));
+    if (ventures(p) && r.one_in(3)) make_answers_slow(r, p);
   }
 }
 
@@ -154,6 +167,10 @@ process_plan make_process(random_source& r, const plan& p, nanos lease) {
   if (one.linger == 0 && r.one_in(8)) one.max_hold = r.between(lease / 2, 3 * lease);
   one.renew = !r.one_in(12);
   one.unconfirmed = r.one_in(4);
+  if (ventures(p)) {
+    if (r.one_in(3)) one.lease = 2 * lease;
+    if (r.one_in(4)) one.renew = false;
+  }
   return one;
 }
 

@@ -173,7 +173,8 @@ void scene::watch() {
       for (const auto* const p : processes) {
         if (!p->dead) last = std::max(last, disturbed(*p));
       }
-      const nanos longest = whole.calm() ? bound() : 2 * whole.longest_lease() + 10 * second;
+      const nanos longest =
+          whole.calm() ? bound_of_waits() : 2 * whole.longest_lease() + 10 * second;
       if (here.now() - std::max(idle_since[name], last) > longest) {
         rules.violated("nobody waits for what nobody has",
                        "for " + std::to_string(longest / millisecond) +
@@ -193,7 +194,7 @@ void scene::watch_conditions() {
   for (auto& [i, book] : notes.conditions) {
     const bool vain = book.tokens > 0 && book.waiting > 0 && book.sure;
     if (!vain || !whole.calm() || anybody_has(name_of(i - 1))) book.idle_since = here.now();
-    if (here.now() - book.idle_since <= bound()) continue;
+    if (here.now() - book.idle_since <= bound_of_waits()) continue;
     rules.violated("a notification wakes who waits", at_the_stores(name_of(i)) + "\n" + blocked());
   }
 }

@@ -50,6 +50,12 @@ struct scene {
   void watch_rings();
   /// So long it takes at most, where nothing goes wrong, until somebody has what is free.
   nanos bound() const noexcept { return whole.tells() ? 2 * second : 5 * second; }
+  /// … where no thread is late either.
+  nanos bound_of_waits() const noexcept {
+    const auto& m = whole.machine;
+    const bool punctual = m.slow_permille == 0 && m.stall_per_100k == 0;
+    return whole.tells() && punctual ? 150 * millisecond : bound();
+  }
   bool anybody_has(const std::string& name);
   void look_at_what_is_left(nanos quiet);
   bool stays(const std::string& name) const;
