@@ -24,13 +24,15 @@ int new_eventfd() {
 
 queue::queue() : fd_(new_eventfd()) {}
 
-queue::~queue() { ::close(fd_); }
+queue::~queue() { queue::on_close(); }
 
 void queue::on_close() noexcept {
   std::list<event_of> dropped;  // leases are released without the mutex
   const std::lock_guard guard{mutex_};
   closed_ = true;
   dropped.swap(events_);
+  // Not later: a lease that is watched, or a wait under way, keeps the queue.
+  if (const int fd = std::exchange(fd_, -1); fd >= 0) (void)::close(fd);
   came_.notify_all();
 }
 

@@ -46,7 +46,7 @@ class queue final : public handle {
  private:
   void add(prepared one, bool first) noexcept;
 
-  const int fd_;
+  int fd_;  ///< -1: closed
   std::mutex mutex_;
   std::condition_variable came_;
   std::list<event_of> events_;

@@ -3,6 +3,8 @@
  *   rules URL RULE        tries one on this store; 0 if it holds
  *   rules --layout        sizes and offsets of the structs, for the bindings' tests */
 #define _POSIX_C_SOURCE 200809L
+#include <errno.h>
+#include <fcntl.h>
 #include <holdfast/holdfast.h>
 #include <poll.h>
 #include <pthread.h>
@@ -373,6 +375,15 @@ static void an_event_that_nobody_took_is_released_with_its_queue(void) {
   GIVES(HOLDFAST_BUSY, tried(mutex_of(other, "m")));
   OK(holdfast_close(queue, &why));
   OK(holdfast_release(taken(mutex_of(other, "m")), NULL, &why));
+}
+
+static void the_descriptor_of_a_queue_is_closed_with_it_whatever_still_tells_it(void) {
+  int fd = -1;
+  holdfast_queue* queue = queue_in_use(&fd);
+  OK(holdfast_lease_watch(taken(mutex_of(store, "m")), queue, 7, &why));
+  CHECK(fcntl(fd, F_GETFD) >= 0);
+  OK(holdfast_close(queue, &why));
+  CHECK(fcntl(fd, F_GETFD) == -1 && errno == EBADF);
 }
 
 /* ---- the other primitives -------------------------------------------------------------------- */
@@ -1090,6 +1101,7 @@ static const struct {
     RULE(a_call_with_a_queue_can_be_called_off),
     RULE(what_comes_to_a_closed_queue_is_released),
     RULE(an_event_that_nobody_took_is_released_with_its_queue),
+    RULE(the_descriptor_of_a_queue_is_closed_with_it_whatever_still_tells_it),
     RULE(readers_share_and_a_writer_excludes),
     RULE(a_semaphore_gives_so_many_permits_and_no_more),
     RULE(a_latch_opens_at_zero),
