@@ -588,6 +588,12 @@ class LeadersRules(OnAStore):
 
 
 class RedlockRules(OnAStore):
+    def test_a_text_that_is_not_unicode_is_refused(self):
+        limiter = self.here.limiter("r", holdfast.Rule(1))
+        for what in (lambda: self.here.mutex("\ud800"), lambda: limiter.try_take(1, {"client": "\udc01"})):
+            with self.assertRaises(holdfast.InvalidName):
+                what()
+
     def test_a_majority_holds_it(self):
         nodes = [holdfast.open(f"memory:python-node-{n}") for n in range(3)]
         mine, theirs = holdfast.redlock(nodes, "q"), holdfast.redlock(nodes, "q")
@@ -626,6 +632,22 @@ class RedlockRules(OnAStore):
 
 
 class Hanging(unittest.TestCase):
+    def test_durations_that_are_not_finite_are_refused(self):
+        limiter = self.here.limiter("r", holdfast.Rule(1))
+        for none in (float("nan"), float("inf"), -float("inf")):
+            for what in (lambda: self.open(lease=none),
+                         lambda: self.here.mutex("m", options=holdfast.LockOptions(max_hold=none)),
+                         lambda: self.here.mutex("m", options=holdfast.LockOptions(local_time=none)),
+                         lambda: self.here.mutex("m", options=holdfast.LockOptions(linger=none)),
+                         lambda: self.here.latch("l", 1, keep=none),
+                         lambda: self.here.limiter("q", holdfast.Rule(1, per=none)),
+                         lambda: limiter.reserve(1, none)):
+                with self.assertRaises(holdfast.InvalidArgument):
+                    what()
+        for wait in (self.here.mutex("m").acquire, lambda timeout: limiter.take(timeout=timeout)):
+            with self.assertRaises(holdfast.InvalidArgument):
+                wait(float("nan"))
+
     """A server that was stopped answers when it goes on."""
 
     def setUp(self):
@@ -695,6 +717,33 @@ class Hanging(unittest.TestCase):
             while condition.notify_one() == 0:
                 await asyncio.sleep(0.01)
             return await waiting
+    def test_to_trust_at_once_can_be_said(self):
+        nodes = [holdfast.open(f"memory:python-trusted-{n}") for n in range(3)]
+        with holdfast.redlock(nodes, "q", trust_after=0) as lease:
+            lease.check()
+        with self.assertRaises(holdfast.InvalidArgument):
+            holdfast.redlock(nodes, "q", trust_after=-1).acquire()
+
+    def test_tasks_that_wait_leave_the_threads_of_the_pool_to_others(self):
+        nodes = [holdfast.open(f"memory:python-pool-{n}") for n in range(3)]
+        mine, theirs = holdfast.redlock(nodes, "q"), holdfast.redlock(nodes, "q")
+
+        async def wait_beside_the_pool():
+            asyncio.get_running_loop().set_default_executor(concurrent.futures.ThreadPoolExecutor(1))
+            lease, began = await mine.acquire_async(), threading.Event()
+            waits = theirs._acquire_blocking
+
+            def recorded(*how):
+                began.set()
+                return waits(*how)
+            with unittest.mock.patch.object(theirs, "_acquire_blocking", recorded):
+                waiting = asyncio.create_task(theirs.acquire_async(10))
+                while not began.is_set():
+                    await asyncio.sleep(0)
+                await lease.release_async()
+                await (await waiting).release_async()
+        asyncio.run(wait_beside_the_pool())
+
         self.assertTrue(asyncio.run(wait()))
         thread.join()
         self.assertEqual(ended, [None])

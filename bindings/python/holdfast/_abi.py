@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import os
 import pathlib
 import threading
@@ -239,7 +240,16 @@ def text(words: str | None) -> bytes | None:
         return None
     if "\0" in words:
         raise errors.InvalidName("a text with a zero byte in it cannot be passed on")
-    return words.encode()
+    try:
+        return words.encode()
+    except UnicodeEncodeError as why:
+        raise errors.InvalidName(f"a text that is not Unicode cannot be passed on: {why}") from why
+
+
+def whole(number: float) -> int:
+    if not math.isfinite(number):
+        raise errors.InvalidArgument(f"{number} is not a number that can be passed on")
+    return round(number)
 
 
 def milliseconds(seconds: float | None) -> int:
@@ -247,10 +257,12 @@ def milliseconds(seconds: float | None) -> int:
     if seconds is None:
         return 0
     # What is there, but too short to be counted, must not become the default.
-    return round(seconds * 1e3) or -1
+    return whole(seconds * 1e3) or -1
 
 
 def nanoseconds(timeout: float | None) -> int:
     if timeout is None:
         return NO_LIMIT
+    if math.isnan(timeout):
+        raise errors.InvalidArgument("a timeout that is not a number")
     return int(min(max(timeout, 0.0) * 1e9, 2**63 - 1))

@@ -24,7 +24,7 @@ class Rule:
 
     def _in_c(self) -> _abi.RuleText:
         by = (ctypes.c_char_p * len(self.by))(*(_abi.text(part) for part in self.by))
-        return _abi.RuleText(tokens=self.tokens, per_us=round(self.per * 1e6), burst=self.burst, name=_abi.text(self.name),
+        return _abi.RuleText(tokens=self.tokens, per_us=_abi.whole(self.per * 1e6), burst=self.burst, name=_abi.text(self.name),
                              by=ctypes.cast(by, ctypes.POINTER(ctypes.c_char_p)) if self.by else None, by_count=len(self.by),
                              interval=self.interval)
 
@@ -76,7 +76,8 @@ class Limiter(_waits.Handle):
 
     def reserve(self, n: int, longest_wait: float, key: Key | None = None) -> Decision:
         """Takes n that will be there in time, and does not wait."""
-        return self._decided(lambda there: call(functions.limiter_reserve, self._handle, n, round(longest_wait * 1e6), *_key(key), there))
+        wait = _abi.whole(longest_wait * 1e6)
+        return self._decided(lambda there: call(functions.limiter_reserve, self._handle, n, wait, *_key(key), there))
 
     def peek(self, n: int = 1, key: Key | None = None) -> Decision:
         """What try_take() would say, and takes nothing."""

@@ -29,10 +29,10 @@ class LockOptions:
     reason: str | None = None
 
     def _in_c(self) -> _abi.LockOptions:
-        local = 0 if self.local_time is None else round(self.local_time * 1e6) or -1
+        local = 0 if self.local_time is None else _abi.whole(self.local_time * 1e6) or -1
         return _abi.LockOptions(
             no_renewal=not self.renew, unconfirmed_release=self.unconfirmed_release, lease_ms=_abi.milliseconds(self.lease),
-            max_hold_ms=_abi.milliseconds(self.max_hold), local_time_us=local, linger_us=round(self.linger * 1e6),
+            max_hold_ms=_abi.milliseconds(self.max_hold), local_time_us=local, linger_us=_abi.whole(self.linger * 1e6),
             max_waiters=self.max_waiters, reason=_abi.text(self.reason))
 
 
@@ -278,8 +278,8 @@ def multi_lock(*members: Lock, timeout: float | None = None) -> MultiLock:
 
 def redlock(nodes: typing.Sequence[Session], name: str, *, lease: float | None = None, node_timeout: float | None = None,
             trust_after: float | None = None, reason: str | None = None, timeout: float | None = None) -> Redlock:
-    """Over a session to each node. No round trip."""
+    """Over a session to each node. `trust_after`: None and 0 are "off". No round trip."""
     options = _abi.RedlockOptions(lease_ms=_abi.milliseconds(lease), node_timeout_ms=_abi.milliseconds(node_timeout),
-                                  trust_after_ms=_abi.milliseconds(trust_after), reason=_abi.text(reason))
+                                  trust_after_ms=_abi.milliseconds(trust_after or None), reason=_abi.text(reason))
     there = (ctypes.c_void_p * len(nodes))(*(node._handle for node in nodes))
     return Redlock(_abi.made(functions.redlock, there, len(nodes), _abi.text(name), ctypes.byref(options)), timeout)

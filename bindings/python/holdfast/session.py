@@ -54,7 +54,7 @@ class Session(_waits.Handle):
 
     def latch(self, name: str, count: int, keep: float | None = None) -> meeting.Latch:
         """Forgotten `keep` seconds after its last use (None: a day)."""
-        return meeting.Latch(self._made(functions.latch_open, name, count, 0 if keep is None else round(keep) or -1))
+        return meeting.Latch(self._made(functions.latch_open, name, count, 0 if keep is None else _abi.whole(keep) or -1))
 
     def barrier(self, name: str, count: int, lease: float | None = None) -> meeting.Barrier:
         return meeting.Barrier(self._made(functions.barrier_open, name, count, _abi.milliseconds(lease)))
