@@ -1,5 +1,7 @@
 """What the package promises, on each store."""
 import asyncio
+import concurrent.futures
+import contextlib
 import gc
 import os
 import pathlib
@@ -170,6 +172,82 @@ class Locks:
                     self.assertFalse(told.wait(0.01))
             self.assertTrue(told.wait(30))
         self.assertIs(reported.call_args[0][0].exc_type, SystemExit)
+
+    def test_a_watch_whose_thread_cannot_start_does_not_stand_for_the_next(self):
+        told, quick = threading.Event(), holdfast.LockOptions(lease=0.3)
+        with unittest.mock.patch.object(_waits, "watcher", _waits.Watcher()):
+            lease = self.here.mutex("m", options=quick).acquire()
+            with unittest.mock.patch("threading.Thread.start", side_effect=RuntimeError), self.assertRaises(RuntimeError):
+                lease.on_loss(told.set)
+            lease.on_loss(told.set)
+            self.there.force_release("m")
+            self.assertTrue(told.wait(30))
+
+    def test_another_thread_may_leave_the_block(self):
+        lock, other, block = self.here.mutex("m"), self.here.mutex("n"), contextlib.ExitStack()
+        lease = block.enter_context(lock)
+        entering = threading.Thread(target=block.enter_context, args=(other,))
+        entering.start()
+        entering.join()
+        self.assertIsNone(self.there.mutex("n").try_acquire(), "the thread that entered has ended, and the block has not")
+        leaving = threading.Thread(target=block.close)
+        leaving.start()
+        leaving.join()
+        self.assertIs(lease.state, holdfast.State.RELEASED)
+        for name in ("m", "n"):
+            self.assertIsNotNone(self.there.mutex(name).try_acquire(30))
+        with self.assertRaises(RuntimeError):
+            lock.__exit__(None, None, None)
+
+    def test_a_wait_for_a_condition_that_cannot_begin_gives_the_mutex_back(self):
+        condition = self.here.condition("c")
+
+        async def wait(lease):
+            await condition.wait_async(lease, 30)
+        for begin in (lambda lease: condition.wait(lease, 30), lambda lease: asyncio.run(wait(lease))):
+            lease = self.here.mutex("m").acquire()
+            with unittest.mock.patch.object(_abi.functions, "queue_open", lambda *_: holdfast.Overloaded.code):
+                with self.assertRaises(holdfast.Overloaded):
+                    begin(lease)
+            self.assertIs(lease.state, holdfast.State.RELEASED)
+            self.assertIsNotNone(self.there.mutex("m").try_acquire(30))
+
+    def test_a_wait_for_a_condition_that_cannot_be_leaves_the_mutex_held(self):
+        lease = self.here.mutex("m").acquire()
+        for timeout, why in ((float("nan"), holdfast.InvalidArgument), ("soon", TypeError)):
+            with self.assertRaises(why):
+                self.here.condition("c").wait(lease, timeout)
+        lease.check()
+
+    def test_a_failed_wait_for_a_condition_is_told_to_who_watches_the_lease(self):
+        condition, stop = self.here.condition("c"), holdfast.Stop()
+        stop.request()
+
+        async def cancelled(lease):
+            waiting = asyncio.create_task(condition.wait_async(lease))
+            while self.there.show("m").holders:
+                await asyncio.sleep(0)
+            waiting.cancel()
+            with self.assertRaises(asyncio.CancelledError):
+                await waiting
+
+        async def called_off(lease):
+            with self.assertRaises(holdfast.Cancelled):
+                condition.wait(lease, stop=stop)
+
+        async def watch(fail):
+            told, lease = threading.Event(), await self.here.mutex("m").acquire_async()
+            lease.on_loss(told.set)
+            lost = asyncio.create_task(lease.until_lost())
+            await asyncio.sleep(0)
+            await fail(lease)
+            await asyncio.wait_for(lost, 30)
+            self.assertTrue(told.wait(30))
+            self.assertIs(lease.state, holdfast.State.RELEASED)
+            loop = _waits.Loop.running()
+            self.assertEqual((loop._losses, loop._waiting), ({}, {}))
+        for fail in (cancelled, called_off):
+            asyncio.run(watch(fail))
 
     def test_what_the_body_raises_goes_through(self):
         with self.assertRaises(ZeroDivisionError):
@@ -423,6 +501,23 @@ class Locks:
                 await asyncio.wait({lost})
                 self.assertEqual(len(loop._waiting), 0)
         asyncio.run(wait_in_vain())
+
+    def test_a_lease_that_the_collector_finds_is_watched_no_longer(self):
+        async def leave_a_cycle():
+            lease = await self.here.mutex("m").acquire_async()
+            lost = asyncio.create_task(lease.until_lost())
+            await asyncio.sleep(0)
+            lost.cancel()
+            await asyncio.wait({lost})
+            lease.itself = lease
+
+        async def collect():
+            await leave_a_cycle()
+            await asyncio.sleep(0)
+            gc.collect()
+            loop = _waits.Loop.running()
+            self.assertEqual((loop._losses, loop._waiting), ({}, {}))
+        asyncio.run(collect())
 
     def test_asyncio_meets(self):
         async def meet():
@@ -709,6 +804,14 @@ class Hanging(unittest.TestCase):
     def test_a_wait_at_a_condition_that_need_not_block_waits_for_no_other_call(self):
         condition, lease = self.session.condition("c"), self.session.mutex("m").acquire()
         thread, ended = self.beside(lease.extend)
+    def test_a_wait_that_has_a_stop_makes_no_try_before(self):
+        stop, mutex = holdfast.Stop(), self.session.mutex("m")
+        self.server.stop()
+        with unittest.mock.patch.object(mutex, "_acquire_blocking", side_effect=AssertionError), self.assertRaises(holdfast.Cancelled):
+            threading.Thread(target=stop.request).start()
+            mutex.acquire(stop=stop)
+        self.server.resume()
+
 
         async def wait():
             waiting = asyncio.create_task(condition.wait_async(lease, 30))
@@ -768,6 +871,29 @@ class Stops(unittest.TestCase):
         environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "bindings/python")}
         told = subprocess.run([sys.executable, "-B", "-c", code], env=environment, capture_output=True, text=True, timeout=30)
         self.assertEqual(told.stdout, "done\n", told.stderr)
+
+    def test_a_closed_one_is_refused_and_not_overlooked(self):
+        mutex, stop = holdfast.open("memory:python-stops").mutex("m"), holdfast.Stop()
+        part = stop.part()
+        stop.close()
+        refused = []
+
+        def acquire():
+            try:
+                mutex.acquire(30, stop)
+            except holdfast.InvalidArgument as why:
+                refused.append(why)
+        other = threading.Thread(target=acquire)
+        other.start()
+        other.join()
+        for wait in (acquire, lambda: asyncio.run(mutex.acquire_async(30, stop)), stop.request):
+            try:
+                wait()
+            except holdfast.InvalidArgument as why:
+                refused.append(why)
+        self.assertEqual(len(refused), 4)
+        with self.assertRaises(holdfast.Cancelled):
+            mutex.acquire(30, part)
 
 
 class Programs(OnAStore):

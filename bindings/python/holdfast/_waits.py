@@ -11,7 +11,7 @@ import threading
 import typing
 import weakref
 
-from . import _abi
+from . import _abi, errors
 from ._abi import call, functions
 
 #: Called with a pointer to a holdfast_wait.
@@ -50,12 +50,19 @@ class Stop(Handle):
         with self._mutex:
             self._requested = True
             parts = list(self._parts)
-        call(functions.stop_request, self._handle)
-        for part in parts:
+        for part in parts:  # also of one that is closed
             part.request()
+        call(functions.stop_request, self._handle)
+
+    def opened(self) -> int:
+        """Its number: 0 would be no stop at all."""
+        if not self._handle:
+            raise errors.InvalidArgument("the stop is closed already")
+        return self._handle
 
     def part(self) -> Stop:
         """One that is requested with this one, and can be by itself."""
+        self.opened()
         made = Stop()
         with self._mutex:
             self._parts.add(made)
@@ -91,7 +98,7 @@ _one_try: typing.Final = _abi.Wait(timeout_ns=_abi.ONE_TRY)
 def blocking(timeout: float | None, stop: Stop | None) -> _abi.Wait | None:
     if stop is None and timeout in (None, 0):
         return None if timeout is None else _one_try
-    return _abi.Wait(timeout_ns=_abi.nanoseconds(timeout), stop=stop._handle if stop else None)
+    return _abi.Wait(timeout_ns=_abi.nanoseconds(timeout), stop=stop.opened() if stop else None)
 
 
 # A signal that comes when Python has looked for it, and has not begun to poll, does not interrupt the poll.
@@ -121,8 +128,9 @@ def wait_seeing_signals(start: Starts, timeout: float | None, stop: Stop | None,
     return event
 
 
-def in_own_thread(work: typing.Callable[[], None]) -> asyncio.Future[None]:
-    """For the running loop, whose pool may be waiting for something else."""
+async def in_own_thread(work: typing.Callable[[], None], stop: Stop | None = None) -> None:
+    """For what has no form without a thread, where the threads of the loop's pool may be waiting for something else. A task that is
+    cancelled requests `stop`, and ends after the thread."""
     ended: concurrent.futures.Future[None] = concurrent.futures.Future()
 
     def run() -> None:
@@ -131,10 +139,18 @@ def in_own_thread(work: typing.Callable[[], None]) -> asyncio.Future[None]:
         except BaseException as why:
             ended.set_exception(why)
     threading.Thread(target=run, name="holdfast-waits", daemon=True).start()
-    return asyncio.wrap_future(ended)
+    thread = asyncio.wrap_future(ended)
+    try:
+        await asyncio.shield(thread)
+    except BaseException as why:
+        if stop:
+            stop.request()
+        if isinstance(why, asyncio.CancelledError):
+            await _until_ended(thread)
+        raise
 
 
-async def until_ended(thread: asyncio.Future[None]) -> None:
+async def _until_ended(thread: asyncio.Future[None]) -> None:
     """Also in a task that is cancelled again."""
     while not thread.done():
         try:
@@ -156,6 +172,16 @@ class _Loss:
         self.told = told
         self.waiters = 0
 
+    def tell(self) -> None:
+        """By any thread."""
+        def tell() -> None:
+            if not self.told.done():
+                self.told.set_result(_abi.Event())
+        try:
+            self.told.get_loop().call_soon_threadsafe(tell)
+        except RuntimeError:  # that loop has ended
+            pass
+
 
 class Loop:
     """What one event loop waits for in the library: one queue, whose descriptor the loop watches. It goes with the loop, which alone
@@ -166,7 +192,7 @@ class Loop:
         self._queue = Queue()
         self._waiting: dict[int, asyncio.Future[_abi.Event]] = {}
         self._losses: dict[int, _Loss] = {}
-        self._losing = threading.Lock()  # a lease is given back by any thread
+        self._losing = threading.RLock()  # a lease is given back by any thread, by a signal's handler and by the collector
         self._tags = itertools.count(1)
         loop.add_reader(self._queue.fd, self._tell)
 
@@ -243,19 +269,22 @@ class Loop:
         self._losses[lease] = loss
         return loss
 
-    def forget(self, lease: int) -> None:
-        """Called by any thread when a lease was given back. Tasks that wait for its loss go on waiting, and stay referenced."""
+    def forget(self, lease: int, lost: bool) -> None:
+        """Called by any thread when a lease has ended. If it was given back, tasks that wait for its loss go on waiting, and stay
+        referenced."""
         with self._losing:
             loss = self._losses.pop(lease, None)
-            if loss and not loss.waiters:
+            if loss and (lost or not loss.waiters):
                 self._waiting.pop(loss.tag, None)
+        if loss and lost:
+            loss.tell()
 
 
 class Watcher:
     """One thread that calls back when leases are lost."""
 
     def __init__(self) -> None:
-        self._mutex = threading.Lock()
+        self._mutex = threading.RLock()  # as Loop._losing
         self._queue: Queue | None = None
         self._callbacks: dict[int, typing.Callable[[], None]] = {}
         self._tags = itertools.count(1)
@@ -264,20 +293,23 @@ class Watcher:
         """The number to forget it by."""
         with self._mutex:
             if self._queue is None:
-                self._queue = Queue()
-                threading.Thread(target=self._serve, args=(self._queue,), name="holdfast-losses", daemon=True).start()
+                queue = Queue()
+                threading.Thread(target=self._serve, args=(queue,), name="holdfast-losses", daemon=True).start()
+                self._queue = queue
             tag = next(self._tags)
             self._callbacks[tag] = callback
         try:
             call(functions.lease_watch, lease, self._queue._handle, tag)
         except BaseException:
-            self.forget(tag)
+            self.forget(tag, lost=False)
             raise
         return tag
 
-    def forget(self, tag: int) -> None:
-        """Of a lease that was given back."""
-        self._callbacks.pop(tag, None)
+    def forget(self, tag: int, lost: bool) -> None:
+        """Of a lease that has ended."""
+        callback = self._callbacks.pop(tag, None)
+        if callback and lost:
+            threading.Thread(target=callback, name="holdfast-losses", daemon=True).start()
 
     def _serve(self, queue: Queue) -> None:
         poll = select.poll()

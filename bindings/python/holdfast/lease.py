@@ -1,7 +1,6 @@
 """What an acquisition gives."""
 from __future__ import annotations
 
-import asyncio
 import ctypes
 import enum
 import types
@@ -20,6 +19,11 @@ class State(enum.Enum):
     #: Lost: it protects nothing any more.
     LOST = _abi.GONE
     RELEASED = 0
+
+
+def _forget(loops: typing.Iterable[_waits.Loop], lease: int, lost: bool) -> None:
+    for loop in loops:
+        loop.forget(lease, lost)
 
 
 class Lease(_waits.Handle):
@@ -108,7 +112,7 @@ class Lease(_waits.Handle):
         try:
             await _waits.Loop.running().outcome(self._begin_release, None)
         except errors.Unsupported:  # a redlock
-            await asyncio.to_thread(self.release)
+            await _waits.in_own_thread(self.release)
 
     def _begin_release(self, how: typing.Any) -> None:
         call(functions.release, self._known, how)
@@ -119,16 +123,23 @@ class Lease(_waits.Handle):
         self._forget_watches()
         super().close()
 
-    def _forget_watches(self) -> None:
+    def _end_in_vain(self) -> None:
+        """After a wait for a condition that has failed. The library has closed it, unless the wait has not begun."""
+        try:
+            self._forget_watches(lost=True)
+        finally:
+            self.close()
+
+    def _forget_watches(self, lost: bool = False) -> None:
         while self._watches:
             watcher, tag = self._watches.pop()
-            watcher.forget(tag)
+            watcher.forget(tag, lost)
         loops, self._loops = self._loops, None
-        for loop in loops or ():
-            loop.forget(self._known)
+        _forget(loops or (), self._known, lost)
 
     def on_loss(self, callback: typing.Callable[[], None]) -> None:
-        """Calls back, once, on a thread of this module, when it is lost: before another can get the lock."""
+        """Calls back, once, on a thread of this module, when it is lost: before another can get the lock. Also when
+        Condition.wait() has failed."""
         watcher = _waits.watcher
         self._watches.append((watcher, watcher.watch(self._known, callback)))
 
@@ -138,6 +149,8 @@ class Lease(_waits.Handle):
         loops = self._loops  # another thread may release it meanwhile
         if loops is None:
             loops = self._loops = weakref.WeakSet()
+            # The collector takes a cycle's weak references before it calls __del__, but not those that are kept elsewhere.
+            weakref.finalize(self, _forget, loops, self._known, False).atexit = False
         loops.add(loop)
         await loop.loss_of(self._known)
 

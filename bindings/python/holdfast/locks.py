@@ -36,11 +36,30 @@ class LockOptions:
             max_waiters=self.max_waiters, reason=_abi.text(self.reason))
 
 
-class _Entered(threading.local):
-    """The leases of this thread's `with` statements, the innermost last."""
+class _Entered:
+    """The leases of the blocks of each thread or task, the innermost last. What a signal's handler enters and leaves in between changes
+    nothing."""
 
     def __init__(self) -> None:
-        self.leases: list[Lease] = []
+        self._mutex = threading.RLock()
+        self._leases: dict[object, list[Lease]] = {}
+
+    def add(self, by: object, lease: Lease) -> None:
+        with self._mutex:
+            self._leases[by] = [*self._leases.get(by, ()), lease]
+
+    def take(self, by: object) -> Lease:
+        with self._mutex:
+            if by not in self._leases:  # entered by one, left by another
+                if len(self._leases) != 1:
+                    raise RuntimeError("another thread or task entered this block, and not just one holds the lock: use acquire()")
+                by = next(iter(self._leases))
+            *rest, lease = self._leases[by]
+            if rest:
+                self._leases[by] = rest
+            else:
+                del self._leases[by]
+            return lease
 
 
 class Lock(_waits.Handle):
@@ -52,7 +71,6 @@ class Lock(_waits.Handle):
         super().__init__(handle)
         self.timeout = timeout
         self._entered = _Entered()
-        self._tasks: dict[object, list[Lease]] = {}
         self._keeps = keeps
 
     def _begin(self, how: typing.Any, there: typing.Any) -> None:
@@ -64,7 +82,7 @@ class Lock(_waits.Handle):
         limit = self.timeout if timeout is ... else timeout
         if limit == 0 or not self._waits_without_thread or not _waits.is_main_thread():
             return self._acquire_blocking(limit, stop)
-        if limit is None:  # else not: one try takes the store's own time
+        if limit is None and stop is None:  # else not: one try takes the store's own time
             try:
                 return self._acquire_blocking(0, stop)
             except (errors.Busy, errors.Unavailable):
@@ -95,42 +113,34 @@ class Lock(_waits.Handle):
             return None
 
     async def acquire_async(self, timeout: float | None | types.EllipsisType = ..., stop: _waits.Stop | None = None) -> Lease:
-        """acquire() for an event loop: takes no thread. A task that is cancelled leaves the queue."""
+        """acquire() for an event loop: takes no thread, except for a redlock. A task that is cancelled leaves the queue."""
         limit = self.timeout if timeout is ... else timeout
         if not self._waits_without_thread:
-            own = stop.part() if stop else _waits.Stop()
+            own, found = stop.part() if stop else _waits.Stop(), list[Lease]()
             try:
-                return await asyncio.to_thread(self._acquire_blocking, limit, own)
-            except asyncio.CancelledError:
-                own.request()
+                await _waits.in_own_thread(lambda: found.append(self._acquire_blocking(limit, own)), own)
+            except BaseException:
+                found.clear()  # the frame lives as long as the traceback
                 raise
+            return found.pop()
         return Lease((await _waits.Loop.running().outcome(lambda how: self._begin(how, None), limit, stop)).lease)
 
     def __enter__(self) -> Lease:
         lease = self.acquire()
-        self._entered.leases.append(lease)
+        self._entered.add(threading.get_ident(), lease)
         return lease
 
     def __exit__(self, kind: type[BaseException] | None, why: BaseException | None, trace: types.TracebackType | None) -> None:
-        self._entered.leases.pop()._leave(kind)
+        self._entered.take(threading.get_ident())._leave(kind)
 
     async def __aenter__(self) -> Lease:
         lease = await self.acquire_async()
-        self._tasks.setdefault(asyncio.current_task(), []).append(lease)
+        self._entered.add(asyncio.current_task(), lease)
         return lease
 
     async def __aexit__(self, kind: type[BaseException] | None, why: BaseException | None,
                         trace: types.TracebackType | None) -> None:
-        task: object = asyncio.current_task()
-        if task not in self._tasks:  # entered by one task, left by another
-            if len(self._tasks) != 1:
-                raise RuntimeError("another task entered this block, and more than one task holds the lock: use acquire_async()")
-            task = next(iter(self._tasks))
-        mine = self._tasks[task]
-        lease = mine.pop()
-        if not mine:
-            del self._tasks[task]
-        await lease.__aexit__(kind, why, trace)
+        await self._entered.take(asyncio.current_task()).__aexit__(kind, why, trace)
 
     def _member(self) -> _abi.Member:
         return _abi.Member(lock=self._handle)
@@ -236,14 +246,7 @@ class Leaders(_waits.Handle):
         leader that was found meanwhile is the next call's."""
         while not self._found:
             stop = _waits.Stop()
-            asking = _waits.in_own_thread(lambda: self._found.append(self._ask(timeout, stop)))
-            try:
-                await asyncio.shield(asking)
-            except BaseException as why:
-                stop.request()
-                if isinstance(why, asyncio.CancelledError):
-                    await _waits.until_ended(asking)
-                raise
+            await _waits.in_own_thread(lambda: self._found.append(self._ask(timeout, stop)), stop)
         return self._found.pop()
 
 
@@ -266,7 +269,7 @@ class MultiLock(Lock):
 
 
 class Redlock(Lock):
-    """A majority of independent stores."""
+    """A majority of independent stores. For an event loop each call has a thread of its own, and a task that is cancelled ends after it."""
     _waits_without_thread = False
 
 

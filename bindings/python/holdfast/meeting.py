@@ -77,7 +77,8 @@ class Condition(_waits.Handle):
 
     def wait(self, lease: Lease, timeout: float | None = None, stop: _waits.Stop | None = None) -> bool:
         """Whether it was notified in time. The mutex is held again by the same lease, with a new fence: look at what was waited for,
-        and wait again. After any error but NotOwner it is not held."""
+        and wait again. After any error but NotOwner, InvalidArgument and Unsupported, and after Ctrl-C, the mutex is not held: the lease
+        is released, and who watches it is told of a loss."""
         notified = ctypes.c_uint32()
 
         def start(how: object) -> None:
@@ -88,16 +89,16 @@ class Condition(_waits.Handle):
             how = _waits.blocking(timeout, stop)
             start(ctypes.byref(how) if how else None)
             return bool(notified.value)
-        except errors.Error as why:
+        except BaseException as why:
             _gone(lease, why)
             raise
 
     async def wait_async(self, lease: Lease, timeout: float | None = None) -> bool:
-        """wait() for an event loop. A task that is cancelled does not hold the mutex."""
+        """wait() for an event loop. A task that is cancelled does not hold the mutex, either."""
         try:
             return bool((await _waits.Loop.running().outcome(
                 lambda how: call(functions.condition_wait, self._handle, lease._known, how, None), timeout)).number)
-        except errors.Error as why:
+        except BaseException as why:
             _gone(lease, why)
             raise
 
@@ -114,7 +115,6 @@ class Condition(_waits.Handle):
         return woken.value
 
 
-def _gone(lease: Lease, why: errors.Error) -> None:
-    """The library has closed it."""
-    if not isinstance(why, (errors.NotOwner, errors.InvalidArgument, errors.Unsupported)):
-        lease._handle = 0
+def _gone(lease: Lease, why: BaseException) -> None:
+    if not isinstance(why, (errors.NotOwner, errors.InvalidArgument, errors.Unsupported, TypeError)):
+        lease._end_in_vain()
