@@ -588,6 +588,12 @@ class Errors(OnAStore):
             holdfast.open("rediss:/user:secret@x")
         self.assertNotIn("secret", str(raised.exception))
 
+    def test_a_text_that_is_not_unicode_is_refused(self):
+        limiter = self.here.limiter("r", holdfast.Rule(1))
+        for what in (lambda: self.here.mutex("\ud800"), lambda: limiter.try_take(1, {"client": "\udc01"})):
+            with self.assertRaises(holdfast.InvalidName):
+                what()
+
     def test_what_is_closed_is_an_error(self):
         lock = self.here.mutex("m")
         lock.close()
@@ -625,6 +631,22 @@ class Errors(OnAStore):
         for options in (holdfast.LockOptions(lease=0), holdfast.LockOptions(lease=-1), holdfast.LockOptions(linger=-1)):
             with self.assertRaises(holdfast.InvalidArgument):
                 self.here.mutex("m", options=options)
+
+    def test_durations_that_are_not_finite_are_refused(self):
+        limiter = self.here.limiter("r", holdfast.Rule(1))
+        for none in (float("nan"), float("inf"), -float("inf")):
+            for what in (lambda: self.open(lease=none),
+                         lambda: self.here.mutex("m", options=holdfast.LockOptions(max_hold=none)),
+                         lambda: self.here.mutex("m", options=holdfast.LockOptions(local_time=none)),
+                         lambda: self.here.mutex("m", options=holdfast.LockOptions(linger=none)),
+                         lambda: self.here.latch("l", 1, keep=none),
+                         lambda: self.here.limiter("q", holdfast.Rule(1, per=none)),
+                         lambda: limiter.reserve(1, none)):
+                with self.assertRaises(holdfast.InvalidArgument):
+                    what()
+        for wait in (self.here.mutex("m").acquire, lambda timeout: limiter.take(timeout=timeout)):
+            with self.assertRaises(holdfast.InvalidArgument):
+                wait(float("nan"))
 
 
 class LeadersRules(OnAStore):
@@ -683,12 +705,6 @@ class LeadersRules(OnAStore):
 
 
 class RedlockRules(OnAStore):
-    def test_a_text_that_is_not_unicode_is_refused(self):
-        limiter = self.here.limiter("r", holdfast.Rule(1))
-        for what in (lambda: self.here.mutex("\ud800"), lambda: limiter.try_take(1, {"client": "\udc01"})):
-            with self.assertRaises(holdfast.InvalidName):
-                what()
-
     def test_a_majority_holds_it(self):
         nodes = [holdfast.open(f"memory:python-node-{n}") for n in range(3)]
         mine, theirs = holdfast.redlock(nodes, "q"), holdfast.redlock(nodes, "q")
@@ -700,6 +716,33 @@ class RedlockRules(OnAStore):
             async with theirs as lease:
                 lease.check()
         asyncio.run(later())
+
+    def test_to_trust_at_once_can_be_said(self):
+        nodes = [holdfast.open(f"memory:python-trusted-{n}") for n in range(3)]
+        with holdfast.redlock(nodes, "q", trust_after=0) as lease:
+            lease.check()
+        with self.assertRaises(holdfast.InvalidArgument):
+            holdfast.redlock(nodes, "q", trust_after=-1).acquire()
+
+    def test_tasks_that_wait_leave_the_threads_of_the_pool_to_others(self):
+        nodes = [holdfast.open(f"memory:python-pool-{n}") for n in range(3)]
+        mine, theirs = holdfast.redlock(nodes, "q"), holdfast.redlock(nodes, "q")
+
+        async def wait_beside_the_pool():
+            asyncio.get_running_loop().set_default_executor(concurrent.futures.ThreadPoolExecutor(1))
+            lease, began = await mine.acquire_async(), threading.Event()
+            waits = theirs._acquire_blocking
+
+            def recorded(*how):
+                began.set()
+                return waits(*how)
+            with unittest.mock.patch.object(theirs, "_acquire_blocking", recorded):
+                waiting = asyncio.create_task(theirs.acquire_async(10))
+                while not began.is_set():
+                    await asyncio.sleep(0)
+                await lease.release_async()
+                await (await waiting).release_async()
+        asyncio.run(wait_beside_the_pool())
 
     def test_a_cancelled_task_does_not_go_on_waiting(self):
         nodes = [holdfast.open(f"memory:python-cancelled-{n}") for n in range(3)]
@@ -727,22 +770,6 @@ class RedlockRules(OnAStore):
 
 
 class Hanging(unittest.TestCase):
-    def test_durations_that_are_not_finite_are_refused(self):
-        limiter = self.here.limiter("r", holdfast.Rule(1))
-        for none in (float("nan"), float("inf"), -float("inf")):
-            for what in (lambda: self.open(lease=none),
-                         lambda: self.here.mutex("m", options=holdfast.LockOptions(max_hold=none)),
-                         lambda: self.here.mutex("m", options=holdfast.LockOptions(local_time=none)),
-                         lambda: self.here.mutex("m", options=holdfast.LockOptions(linger=none)),
-                         lambda: self.here.latch("l", 1, keep=none),
-                         lambda: self.here.limiter("q", holdfast.Rule(1, per=none)),
-                         lambda: limiter.reserve(1, none)):
-                with self.assertRaises(holdfast.InvalidArgument):
-                    what()
-        for wait in (self.here.mutex("m").acquire, lambda timeout: limiter.take(timeout=timeout)):
-            with self.assertRaises(holdfast.InvalidArgument):
-                wait(float("nan"))
-
     """A server that was stopped answers when it goes on."""
 
     def setUp(self):
@@ -777,6 +804,14 @@ class Hanging(unittest.TestCase):
             self.assertTrue(thread.is_alive())
         return thread, ended
 
+    def test_a_wait_that_has_a_stop_makes_no_try_before(self):
+        stop, mutex = holdfast.Stop(), self.session.mutex("m")
+        self.server.stop()
+        with unittest.mock.patch.object(mutex, "_acquire_blocking", side_effect=AssertionError), self.assertRaises(holdfast.Cancelled):
+            threading.Thread(target=stop.request).start()
+            mutex.acquire(stop=stop)
+        self.server.resume()
+
     def test_a_release_that_need_not_wait_waits_for_no_other_call(self):
         thread, ended = self.beside(self.lease.extend)
 
@@ -804,14 +839,6 @@ class Hanging(unittest.TestCase):
     def test_a_wait_at_a_condition_that_need_not_block_waits_for_no_other_call(self):
         condition, lease = self.session.condition("c"), self.session.mutex("m").acquire()
         thread, ended = self.beside(lease.extend)
-    def test_a_wait_that_has_a_stop_makes_no_try_before(self):
-        stop, mutex = holdfast.Stop(), self.session.mutex("m")
-        self.server.stop()
-        with unittest.mock.patch.object(mutex, "_acquire_blocking", side_effect=AssertionError), self.assertRaises(holdfast.Cancelled):
-            threading.Thread(target=stop.request).start()
-            mutex.acquire(stop=stop)
-        self.server.resume()
-
 
         async def wait():
             waiting = asyncio.create_task(condition.wait_async(lease, 30))
@@ -820,33 +847,6 @@ class Hanging(unittest.TestCase):
             while condition.notify_one() == 0:
                 await asyncio.sleep(0.01)
             return await waiting
-    def test_to_trust_at_once_can_be_said(self):
-        nodes = [holdfast.open(f"memory:python-trusted-{n}") for n in range(3)]
-        with holdfast.redlock(nodes, "q", trust_after=0) as lease:
-            lease.check()
-        with self.assertRaises(holdfast.InvalidArgument):
-            holdfast.redlock(nodes, "q", trust_after=-1).acquire()
-
-    def test_tasks_that_wait_leave_the_threads_of_the_pool_to_others(self):
-        nodes = [holdfast.open(f"memory:python-pool-{n}") for n in range(3)]
-        mine, theirs = holdfast.redlock(nodes, "q"), holdfast.redlock(nodes, "q")
-
-        async def wait_beside_the_pool():
-            asyncio.get_running_loop().set_default_executor(concurrent.futures.ThreadPoolExecutor(1))
-            lease, began = await mine.acquire_async(), threading.Event()
-            waits = theirs._acquire_blocking
-
-            def recorded(*how):
-                began.set()
-                return waits(*how)
-            with unittest.mock.patch.object(theirs, "_acquire_blocking", recorded):
-                waiting = asyncio.create_task(theirs.acquire_async(10))
-                while not began.is_set():
-                    await asyncio.sleep(0)
-                await lease.release_async()
-                await (await waiting).release_async()
-        asyncio.run(wait_beside_the_pool())
-
         self.assertTrue(asyncio.run(wait()))
         thread.join()
         self.assertEqual(ended, [None])
@@ -919,6 +919,47 @@ class Programs(OnAStore):
         self.assertTrue(program.communicate(timeout=60)[0])
         self.assertEqual(program.returncode, 0)
         self.assertEqual(self.here.show("m").holders, 0)
+
+    def test_the_end_of_a_subinterpreter_leaves_the_leases_of_others(self):
+        program = self.run_python(
+            "import _xxsubinterpreters as interpreters\n"
+            "kept = store.mutex('m').acquire()\n"
+            "other = interpreters.create()\n"
+            "interpreters.run_string(other, 'import multiprocessing.util, holdfast')\n"
+            "interpreters.destroy(other)\n"
+            "kept.check()\n"
+            "print('held')")
+        self.assertEqual(program.communicate(timeout=60)[0], "held\n")
+
+    def test_a_child_of_multiprocessing_that_ends_gives_its_leases_back(self):
+        work = ("import holdfast, os\n"
+                "store = holdfast.open(os.environ['URL'], name_prefix=os.environ['PREFIX'])\n"
+                "kept = store.mutex('m', options=holdfast.LockOptions(lease=3600)).acquire()\n")
+        program = self.run_python(
+            "import multiprocessing\n"
+            "for way in ('fork', 'spawn', 'forkserver'):\n"
+            f"    child = multiprocessing.get_context(way).Process(target=exec, args=({work!r}, {{}}))\n"
+            "    child.start()\n"
+            "    child.join()\n"
+            "    print(child.exitcode, store.show('m').holders)\n")
+        self.assertEqual(program.communicate(timeout=60)[0], "0 0\n" * 3)
+
+    def test_the_handler_of_a_signal_may_release_a_lease(self):
+        program = self.run_python(
+            "import asyncio, signal\n"
+            "from holdfast import _waits\n"
+            "async def main():\n"
+            "    for mutex in (_waits.Loop.running()._losing, _waits.watcher._mutex):\n"
+            "        lease = store.mutex('m').acquire()\n"
+            "        lost = asyncio.create_task(lease.until_lost())\n"
+            "        await asyncio.sleep(0)\n"
+            "        signal.signal(signal.SIGALRM, lambda *_: (lease.on_loss(print), lease.release()))\n"
+            "        with mutex: signal.raise_signal(signal.SIGALRM)\n"
+            "        lost.cancel()\n"
+            "asyncio.run(main())\n"
+            "print('done')")
+        self.addCleanup(program.kill)
+        self.assertEqual(program.communicate(timeout=60)[0], "done\n")
 
     def test_waiting_does_not_keep_the_interpreter(self):
         program = self.run_python(

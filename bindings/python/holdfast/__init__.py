@@ -6,8 +6,7 @@
 Everything is thread-safe, waits without the interpreter's lock, and has a form for asyncio. After os.fork() the child opens sessions
 of its own: those of the parent raise Forked there. docs/python.md
 """
-import atexit
-
+from . import _end  # noqa: F401
 from ._abi import functions as _functions
 from ._waits import Stop
 from .errors import (Busy, Cancelled, CapacityMismatch, Corrupt, Deadlock, Error, ForeignData, Forked, Internal, InvalidArgument,
@@ -27,6 +26,3 @@ __all__ = [
     "Limiter", "Lock", "LockOptions", "Lost", "MultiLock", "NameInfo", "NewerFormat", "NoSpace", "NotOwner", "NotPermitted",
     "Overloaded", "ReadOnly", "Redlock", "Rule", "Semaphore", "Session", "SharedMutex", "State", "Stop", "TimedOut", "Unavailable",
     "Unsupported", "multi_lock", "open", "redlock"]
-
-# A program that ends with a lease in its hands gives it back.
-atexit.register(_functions.close_all)

@@ -1,0 +1,35 @@
+"""A program that ends with a lease in its hands gives it back."""
+from __future__ import annotations
+
+import atexit
+import ctypes
+import os
+import sys
+
+from ._abi import functions
+
+
+def _is_main_interpreter() -> bool:
+    here, main = ctypes.pythonapi.PyInterpreterState_Get, ctypes.pythonapi.PyInterpreterState_Main
+    here.restype = main.restype = ctypes.c_void_p
+    return bool(here() == main())
+
+
+def _close_all_in_a_child_of_multiprocessing() -> None:
+    """It ends with os._exit(), and so without atexit. What is registered there before it begins is forgotten."""
+    util = sys.modules.get("multiprocessing.util")
+    if util is None:
+        return
+    finalize = util.Finalize
+
+    def register(_: object) -> None:
+        finalize(None, functions.close_all, exitpriority=-100)
+    util.register_after_fork(functions, register)
+    register(None)
+
+
+# The library's handles are those of the process: a subinterpreter that ends leaves those of the others alone.
+if _is_main_interpreter():
+    atexit.register(functions.close_all)
+    _close_all_in_a_child_of_multiprocessing()
+    os.register_at_fork(after_in_child=_close_all_in_a_child_of_multiprocessing)
