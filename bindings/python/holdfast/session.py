@@ -64,7 +64,7 @@ class Session(_waits.Handle):
         return meeting.Condition(self._made(functions.condition_open, name))
 
     def limiter(self, name: str, *rules: limits.Rule, local_tokens: int = 0) -> limits.Limiter:
-        """1 to 16 rules; all who use the name say the same."""
+        """1 to 16 rules; all who use the name say the same, or CapacityMismatch is raised when tokens are taken."""
         there = (_abi.RuleText * len(rules))(*(rule._in_c() for rule in rules))
         return limits.Limiter(self._made(functions.limiter_open, name, there, len(rules), local_tokens))
 

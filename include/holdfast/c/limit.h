@@ -40,7 +40,8 @@ typedef struct holdfast_decision {
   int64_t due_us[16];  ///< … each rule has them then, by the store's clock: for give_back
 } holdfast_decision;
 
-/// 1 to 16 rules; all programs that use the name state the same rules (HOLDFAST_CAPACITY_MISMATCH).
+/// 1 to 16 rules, under version 0; all programs that use the name state the same rules, or another
+/// version (C++: rate_limiter::change_rules). Else a take gives HOLDFAST_CAPACITY_MISMATCH.
 /// `local_tokens`: if 2 or more, the process takes this many tokens at once, and gives them out
 /// without a round trip (0: off). Making a limiter costs no round trip.
 int holdfast_limiter_open(holdfast_session* session, const char* name, const holdfast_rule* rules,
