@@ -49,8 +49,8 @@ const structs = {
     size: 'uint32_t', taken: 'uint32_t', wait_us: 'int64_t', limit: 'uint64_t', remaining: 'uint64_t', reset_us: 'int64_t',
     rule: text(256), tokens: 'uint64_t', due_us: numbers('int64_t', 16)},
 };
-const types = {};
-for (const [name, fields] of Object.entries(structs)) types[name] = koffi.struct(`holdfast_${name}`, fields);
+const types = {};  // without names, which another copy of this package would have taken already
+for (const [name, fields] of Object.entries(structs)) types[name] = koffi.struct(fields);
 
 /** What a struct begins as. */
 const sized = (name, fields = {}) => ({...blank[name], ...fields, size: koffi.sizeof(types[name])});
@@ -104,10 +104,20 @@ function load() {
   return library;
 }
 
+/** The name of the struct that a parameter points to. */
+const structOf = (type) => /holdfast_(\w+) \*$/.exec(type)?.[1];
+
+function inKoffi(type) {
+  const struct = structOf(type);
+  if (!struct) return type;
+  const pointer = koffi.pointer(types[struct]);
+  return type.startsWith('const') ? pointer : koffi.inout(pointer);
+}
+
 const library = load();
 const functions = {};
 for (const [name, takes] of Object.entries(FUNCTIONS)) {
-  functions[name] = library.func(`holdfast_${name}`, 'int', [...takes, 'void *']);
+  functions[name] = library.func(`holdfast_${name}`, 'int', [...takes.map(inKoffi), 'void *']);
 }
 
 /** For what is written while no JavaScript runs. */
@@ -138,7 +148,7 @@ const WHOLE = {
   uint8_t: [0, 2 ** 8 - 1], int: [-(2 ** 31), 2 ** 31 - 1], int32_t: [-(2 ** 31), 2 ** 31 - 1], uint32_t: [0, 2 ** 32 - 1],
   int64_t: [-(2n ** 63n), 2n ** 63n - 1n], uint64_t: [0, 2n ** 64n - 1n]};
 
-/** What koffi would cut without a word is refused: numbers that do not fit, and texts with a zero byte. */
+/** What koffi would cut or change without a word is refused: numbers that do not fit, and texts with a zero byte or half a pair. */
 function refuseCut(type, value, what) {
   if (value === null || typeof type !== 'string') return;
   if (WHOLE[type]) {
@@ -148,12 +158,12 @@ function refuseCut(type, value, what) {
     }
   } else if (type.startsWith('const char *')) {
     for (const one of [value].flat()) {
-      if (String(one).includes('\0')) {
-        throw new InvalidName('a text with a zero byte in it cannot be passed on', {operation: what});
+      if (/[\0\p{Cs}]/u.test(String(one))) {
+        throw new InvalidName('a text with a zero byte or a lone surrogate in it cannot be passed on', {operation: what});
       }
     }
   } else {
-    const struct = structs[/^const holdfast_(\w+) \*$/.exec(type)?.[1]];
+    const struct = type.startsWith('const') && structs[structOf(type)];
     if (!struct) return;
     for (const one of [value].flat()) {
       for (const [field, kind] of Object.entries(struct)) refuseCut(kind, one[field], what);
@@ -227,7 +237,7 @@ function callAside(name, ...given) {
   });
 }
 
-/** Waits for the calls under way, as a thread that ends does anyway, and closes what they give: nobody else will get it. */
+/** Waits for the calls under way, as a thread or a program that ends does anyway, and closes what they give: nobody else will get it. */
 function endAll() {
   const nobody = new Int32Array(new SharedArrayBuffer(4));
   for (const {why, granted} of underWay) {

@@ -65,7 +65,8 @@ export interface Lease extends Handle {
   readonly remaining: number;
   readonly name: string;
   readonly shortId: string;
-  /** Aborted when the lease is lost, before another can get the lock. Renewal goes on while JavaScript is busy; the news waits. */
+  /** Aborted when the lease is lost, before another can get the lock; also with an error that keeps it from being watched. Renewal goes
+   *  on while JavaScript is busy; the news waits. */
   readonly signal: AbortSignal;
   /** Throws Lost unless it is held. */
   check(): void;
@@ -135,7 +136,7 @@ export interface Barrier extends Handle {
 
 export interface Condition extends Handle {
   /** Whether it was notified in time. The mutex is held again by the same lease, with a new fence: look, and wait again. After any
-   *  error but NotOwner it is not held. */
+   *  error but NotOwner, InvalidArgument and Unsupported it is not held: the lease is released, and its signal aborted. */
   wait(lease: Lease, wait?: Wait): Promise<boolean>;
   notifyOne(): Promise<number>;
   notifyAll(): Promise<number>;
@@ -170,7 +171,8 @@ export interface Limiter extends Handle {
   take(n?: number, key?: Record<string, string>, wait?: Wait): Promise<boolean>;
   reserve(n: number, longestWait: number, key?: Record<string, string>): Promise<Decision>;
   peek(n?: number, key?: Record<string, string>): Promise<Decision>;
-  /** All that a decision took and nobody used, so that no more goes through than the rules allow; or so many tokens, which count as taken now. */
+  /** All that a decision took and nobody used, so that no more goes through than the rules allow; or so many tokens, which count as
+   *  taken now. */
   refund(what?: number | Decision, key?: Record<string, string>): Promise<void>;
 }
 
@@ -227,7 +229,7 @@ export interface SessionOptions {
 export function open(url: string, options?: SessionOptions): Promise<Session>;
 /** All of several locks, or none. */
 export function multiLock(...members: Lock[]): Lock;
-/** A majority of independent stores. Its waits ask again and again, on a thread of Node's pool. */
+/** A majority of independent stores. Its waits ask again and again, on a thread of Node's pool. A trustAfter of 0 is "off". */
 export function redlock(nodes: Session[], name: string,
                         options?: {lease?: number; nodeTimeout?: number; trustAfter?: number; reason?: string}): Lock;
 export const version: string;

@@ -9,8 +9,9 @@ Symbol.asyncDispose ??= Symbol('Symbol.asyncDispose');
 Symbol.dispose ??= Symbol('Symbol.dispose');
 
 const known = new Set();  // of this thread
-const forgotten = new FinalizationRegistry((handle) => {
+const forgotten = new FinalizationRegistry(({handle, watch}) => {
   known.delete(handle);
+  if (watch) forget(watch.tag);
   abi.functions.close(handle, null);
 });
 
@@ -19,9 +20,10 @@ class Handle {
   constructor(handle) {
     this._handle = handle;
     this._known = handle;  // also when it is closed: the library says so
+    this._kept = {handle, watch: null};  // after this object, too
     if (handle === 0) return;
     known.add(handle);
-    forgotten.register(this, handle, this);
+    forgotten.register(this, this._kept, this);
   }
 
   close() {
@@ -43,9 +45,15 @@ class Handle {
 
 const STATES = {0: 'released', 1: 'held', 2: 'suspect', 3: 'lost'};
 
-class Lease extends Handle {
-  #losing = null;
+/** Outside of the class, so that nothing here keeps the lease. */
+function watchFor(lease) {
+  const controller = new AbortController();
+  const {tag, event} = expect((to, tag) => abi.call('lease_watch', lease, to, tag), false);
+  event.then(() => controller.abort(new errors.Lost('the lock was lost', {leaseGone: true})), (why) => controller.abort(why));
+  return {controller, tag};
+}
 
+class Lease extends Handle {
   _info() {
     const info = abi.sized('lease_info');
     abi.call('lease_info_of', this._known, info);
@@ -91,13 +99,8 @@ class Lease extends Handle {
   }
 
   get signal() {
-    if (!this.#losing) {
-      const controller = new AbortController();
-      const told = expect((to, tag) => abi.call('lease_watch', this._known, to, tag), false);
-      told.event.then(() => controller.abort(new errors.Lost('the lock was lost', {leaseGone: true})), () => {});
-      this.#losing = {controller, tag: told.tag};
-    }
-    return this.#losing.controller.signal;
+    this._kept.watch ??= watchFor(this._known);
+    return this._kept.watch.controller.signal;
   }
 
   check() {
@@ -108,22 +111,19 @@ class Lease extends Handle {
     return abi.callAside('lease_extend', this, milliseconds(length));
   }
 
-  close() {
-    if (this.#losing) forget(this.#losing.tag);
-    super.close();
+  _disown() {
+    if (this._kept.watch) forget(this._kept.watch.tag);
+    return super._disown();
   }
 
-  /** The library has closed it. */
+  /** After a wait for a condition that has failed. The library has closed it, unless the wait has not begun. */
   _gone(why) {
-    this._disown();
-    if (!this.#losing) return;
-    forget(this.#losing.tag);
-    this.#losing.controller.abort(why);
+    this.close();
+    this._kept.watch?.controller.abort(why);
   }
 
   async release() {
     this._disown();
-    if (this.#losing) forget(this.#losing.tag);
     known.add(this._known);  // a thread that ends before the call has begun gives it back
     try {
       await abi.callAside('release', this, null);
@@ -144,10 +144,10 @@ class Lock extends Handle {
   }
 
   async acquire(wait = {}) {
-    // A lock that is free takes one step on a thread of the pool; a wait goes over the queue. So does a call with a limit, because
-    // one try takes the store's own time.
+    // A lock that is free takes one step on a thread of the pool; a wait goes over the queue. So does a call with a limit or a signal,
+    // because one try takes the store's own time.
     const oneTry = wait.timeout === 0;
-    if (!wait.signal?.aborted && (oneTry || isEndless(wait.timeout))) {
+    if (!wait.signal && (oneTry || isEndless(wait.timeout))) {
       const there = [0];
       try {
         await abi.callAside(...this._begin(abi.sized('wait'), there));
@@ -312,7 +312,7 @@ class Condition extends Handle {
     try {
       return (await outcome((how) => abi.call('condition_wait', this._known, lease._known, how, null), wait)).number !== 0;
     } catch (why) {
-      const unchanged = [errors.NotOwner, errors.InvalidArgument, errors.Unsupported].some((kind) => why instanceof kind);
+      const unchanged = [errors.NotOwner, errors.InvalidArgument, errors.Unsupported, TypeError].some((kind) => why instanceof kind);
       if (!unchanged) lease._gone(why);
       throw why;
     }
@@ -447,17 +447,18 @@ function multiLock(...members) {
 function redlock(nodes, name, options = {}) {
   const given = abi.sized('redlock_options', {
     lease_ms: milliseconds(options.lease), node_timeout_ms: milliseconds(options.nodeTimeout),
-    trust_after_ms: milliseconds(options.trustAfter), reason: options.reason ?? null});
+    trust_after_ms: milliseconds(options.trustAfter === 0 ? undefined : options.trustAfter), reason: options.reason ?? null});
   return new Redlock(abi.made('redlock', nodes.map((node) => node._known), nodes.length, name, given), options);
 }
 
 const version = abi.version;
 
 // A program that ends with a lease in its hands gives it back. A worker thread that ends leaves those of the others alone.
-process.on('exit', isMainThread ? abi.closeAll : () => {
+process.on('exit', () => {
   endWaits();
   abi.endAll();
-  known.forEach((handle) => abi.functions.close(handle, null));
+  if (isMainThread) abi.closeAll();
+  else known.forEach((handle) => abi.functions.close(handle, null));
 });
 
 module.exports = {open, multiLock, redlock, Session, Lease, Lock, SharedMutex, Semaphore, Election, Leaders, MultiLock, Redlock,

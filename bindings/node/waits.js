@@ -1,13 +1,16 @@
 'use strict';
 // Waiting: the library leaves outcomes in a queue, and one call on a thread of Node's pool takes them out. No thread of the
 // library ever calls into JavaScript.
+const {isMainThread} = require('node:worker_threads');
 const abi = require('./abi.js');
 const errors = require('./errors.js');
 
 const LEASE_LOST = 2;
 const NO_LIMIT = -1;
 const TIMED_OUT = errors.TimedOut.prototype.code, OVERLOADED = errors.Overloaded.prototype.code;
-const LISTEN_NS = 1e9;  // a worker thread that is terminated waits for no longer than this
+// How long it has a thread of the pool, which all JavaScript threads share: briefly where many may listen, and where only losses are waited
+// for. A worker thread that is terminated waits for no longer than this.
+const LISTEN_NS = 1e9, BRIEFLY_NS = 5e7;
 const AGAIN_MS = 100;
 
 let queue = 0;  // while something is waited for
@@ -27,7 +30,7 @@ const grantedBy = (event) => event.kind === LEASE_LOST ? 0 : event.lease;
 function listen(on) {
   const there = abi.room('event');
   const told = () => abi.koffi.decode(there, abi.types.event);
-  abi.begin('queue_next', [on, LISTEN_NS, there], () => grantedBy(told()), (failed, code, why) => {
+  abi.begin('queue_next', [on, isMainThread && calls > 0 ? LISTEN_NS : BRIEFLY_NS, there], () => grantedBy(told()), (failed, code, why) => {
     if (queue !== on && (failed || code !== 0)) return;  // it was closed: nobody waits any more
     if (code === TIMED_OUT) return listenAgain(on);
     if (code === OVERLOADED) return setTimeout(() => { if (queue === on) listen(on); }, AGAIN_MS);  // the event is still there

@@ -29,7 +29,7 @@ async function redisServer() {
   servers.push(process);
   while (!await answers(socket)) assert.equal(process.exitCode, null, 'redis-server ended at once');
   const end = () => new Promise((ended) => { process.on('exit', ended).kill('SIGKILL'); });
-  return {url: `redis+unix://${socket}`, end};
+  return {url: `redis+unix://${socket}`, end, stop: () => process.kill('SIGSTOP'), resume: () => process.kill('SIGCONT')};
 }
 
 after(() => {
@@ -105,7 +105,9 @@ for (const [store, urlOf] of Object.entries(STORES)) {
       const lease = await here.mutex('m', {lease: 300}).acquire();
       const lost = new Promise((resolve) => lease.signal.addEventListener('abort', resolve));
       assert.equal(await there.forceRelease('m'), 1);
+      const alive = setInterval(() => {}, 1e6);  // a lease keeps no program
       await lost;
+      clearInterval(alive);
       assert.ok(lease.signal.reason instanceof holdfast.Lost && lease.lost);
       assert.throws(() => lease.check(), holdfast.Lost);
       await assert.rejects(lease.release(), (why) => why instanceof holdfast.Lost && why.leaseGone);
@@ -324,6 +326,114 @@ test('a failed wait for a condition is told to the signal of its lease', {timeou
   await other.release();
 });
 
+/** As if this process had no file descriptor left. */
+async function withoutQueues(body) {
+  const open = abi.functions.queue_open;
+  abi.functions.queue_open = () => holdfast.Overloaded.prototype.code;
+  try {
+    return await body();
+  } finally {
+    abi.functions.queue_open = open;
+  }
+}
+
+test('a wait for a condition that cannot begin gives the mutex back', async () => {
+  const [here, there] = [await holdfast.open('memory:node-begin'), await holdfast.open('memory:node-begin')];
+  const lease = await here.mutex('m').acquire();
+  await withoutQueues(() => assert.rejects(here.condition('c').wait(lease), holdfast.Overloaded));
+  assert.equal(lease.state, 'released');
+  await (await there.mutex('m').acquire({timeout: 30e3})).release();
+});
+
+test('a wait for a condition that cannot be leaves the mutex held', async () => {
+  const store = await holdfast.open('memory:node-unchanged');
+  const lease = await store.mutex('m').acquire();
+  await assert.rejects(store.condition('c').wait(lease, {timeout: NaN}), holdfast.InvalidArgument);
+  await assert.rejects(store.condition('c').wait(lease, {signal: 'none'}), TypeError);
+  assert.equal(lease.state, 'held');
+  await lease.release();
+});
+
+test('a signal whose watch cannot be made is aborted with the reason', {timeout: 20e3}, async () => {
+  const store = await holdfast.open('memory:node-unwatched');
+  const lease = await store.mutex('m').acquire();
+  const signal = await withoutQueues(() => lease.signal);
+  if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve));
+  assert.ok(signal.reason instanceof holdfast.Overloaded && lease.signal === signal);
+  await lease.release();
+});
+
+test('a lease whose signal was read is collected', () => {
+  const code = `const holdfast = require(${JSON.stringify(path.resolve(__dirname, '../../bindings/node'))});
+    (async () => {
+      const store = await holdfast.open('memory:node-collected');
+      const leave = async () => (await store.mutex('m', {lease: 3600e3}).acquire()).signal.aborted;
+      console.log(await leave());
+      while (!await store.mutex('m').tryAcquire()) gc();
+      console.log('free');
+    })();`;
+  assert.equal(execFileSync(process.execPath, ['--expose-gc', '-e', code], {encoding: 'utf8', timeout: 60e3}), 'false\nfree\n');
+});
+
+test('worker threads, and waits for nothing but losses, leave the threads of the pool to others in between', {timeout: 60e3}, async () => {
+  const watched = `const lengths = [], abi = require(${JSON.stringify(path.resolve(__dirname, '../../bindings/node/abi.js'))});
+    const {async: ask} = abi.functions.queue_next;
+    abi.functions.queue_next = {async: (...given) => { lengths.push(given[1]); return ask(...given); }};
+    const holdfast = require(${JSON.stringify(path.resolve(__dirname, '../../bindings/node'))});
+    const store = holdfast.open('memory:node-pool');`;
+  const most = (code) => `${watched} (async () => { ${code} console.log(Math.max(...lengths) <= 1e8); })();`;
+  const wait = "await (await store).mutex('m').with(async () => (await store).mutex('m').acquire({timeout: 200}).catch(() => {}));";
+  const losses = `const lease = await (await store).mutex('n').acquire(), {signal} = lease;
+    while (lengths.length < 3) await new Promise(setImmediate);
+    await lease.release();`;
+  const inWorker = (code) => `new (require('node:worker_threads').Worker)(${JSON.stringify(most(code))}, {eval: true})`;
+  for (const [code, brief] of [[most(losses), 'true\n'], [most(wait), 'false\n'], [inWorker(wait), 'true\n']]) {
+    assert.equal(execFileSync(process.execPath, ['-e', code], {encoding: 'utf8', timeout: 60e3}), brief, code);
+  }
+});
+
+test('a signal acts while the store does not answer', {timeout: 60e3}, async () => {
+  const server = await redisServer();
+  const lock = (await holdfast.open(server.url)).mutex('m');
+  await lock.with(() => {});
+  server.stop();
+  try {
+    for (const acquire of [(wait) => lock.acquire(wait), (wait) => lock.tryAcquire(wait), (wait) => lock.with(() => {}, wait)]) {
+      const off = new AbortController();
+      const waiting = acquire({signal: off.signal});
+      off.abort();
+      await assert.rejects(waiting, holdfast.Cancelled);
+    }
+  } finally {
+    server.resume();
+  }
+});
+
+test('a second copy of the package can be loaded', () => {
+  const code = `const load = () => require(${JSON.stringify(path.resolve(__dirname, '../../bindings/node'))});
+    const first = load();
+    for (const file of Object.keys(require.cache)) if (!file.includes('koffi')) delete require.cache[file];
+    const second = load();
+    (async () => {
+      const [here, there] = await Promise.all([first, second].map((one) => one.open('memory:node-copies')));
+      await here.mutex('m').with(async () => console.log(first !== second, await there.mutex('m').tryAcquire()));
+    })();`;
+  assert.equal(execFileSync(process.execPath, ['-e', code], {encoding: 'utf8', timeout: 60e3}), 'true null\n');
+});
+
+test('a text that is not Unicode is refused', async () => {
+  const store = await holdfast.open('memory:unicode');
+  assert.throws(() => store.mutex('\ud800'), holdfast.InvalidName);
+  await assert.rejects(store.limiter('r', [{tokens: 5}]).tryTake(1, {client: '\udc01a'}), holdfast.InvalidName);
+  await store.mutex('\ud83d\ude00').with((lease) => assert.equal(lease.name, '\ud83d\ude00'));
+});
+
+test('to trust a node at once can be said', async () => {
+  const nodes = await Promise.all([0, 1, 2].map((n) => holdfast.open(`memory:node-trusted-${n}`)));
+  await holdfast.redlock(nodes, 'q', {trustAfter: 0}).with((lease) => lease.check());
+  for (const trustAfter of [-1, 0.1, NaN]) assert.throws(() => holdfast.redlock(nodes, 'q', {trustAfter}), holdfast.InvalidArgument);
+});
+
 test('each code has a class, and an error says what and where', async () => {
   const {byCode} = require('../../bindings/node/errors.js');
   assert.deepEqual([...byCode.keys()], Array.from({length: 21}, (_, i) => i + 1));
@@ -357,6 +467,48 @@ test('a program that ends with a lease gives it back, and ends by itself', async
     const quiet = code.replace('process.exit(0);', end);
     assert.match(execFileSync(process.execPath, ['-e', quiet], {encoding: 'utf8', timeout: 60e3}), /^\d+\n$/);
     assert.equal((await (await holdfast.open(url)).show('m')).holders, 0);
+  }
+});
+
+test('a program that ends while it is granted a lock gives it back', {timeout: 60e3}, async () => {
+  const server = await redisServer();
+  const store = await holdfast.open(server.url);
+  for (const wait of ['', '{timeout: 60e3}']) {
+    let held, answered;
+    const asked = new Promise((resolve) => { held = resolve; }), granted = new Promise((resolve) => { answered = resolve; });
+    const proxy = net.createServer((client) => {
+      const on = net.connect(new URL(server.url).pathname);
+      for (const one of [client, on]) one.on('error', () => {});
+      on.on('data', (said) => client.write(said));
+      client.on('data', (said) => {
+        if (!held || !said.includes('in flight')) return on.write(said);
+        on.once('data', answered);
+        held(() => on.write(said));
+        held = null;
+      });
+    });
+    await new Promise((resolve) => proxy.listen(0, '127.0.0.1', resolve));
+    const code = `const abi = require(${JSON.stringify(path.resolve(__dirname, '../../bindings/node/abi.js'))});
+      const {wait} = Atomics, {closeAll} = abi, say = (what) => require('node:fs').writeSync(1, what);
+      Atomics.wait = (...given) => say('waits for the calls under way') && wait(...given);
+      abi.closeAll = () => { closeAll(); say('has closed all'); };
+      const holdfast = require(${JSON.stringify(path.resolve(__dirname, '../../bindings/node'))});
+      (async () => {
+        const store = await holdfast.open('redis://127.0.0.1:${proxy.address().port}');
+        await store.mutex('m').with(() => {});  // so that the server knows the script
+        store.mutex('in flight', {lease: 3600e3}).acquire(${wait});
+        process.stdin.on('data', () => process.exit(0));
+      })();`;
+    const program = spawn(process.execPath, ['-e', code], {stdio: ['pipe', 'pipe', 'inherit']});
+    const exit = new Promise((resolve) => program.on('exit', resolve));
+    const goOn = await asked;
+    program.stdin.write('end');
+    await new Promise((resolve) => program.stdout.once('data', resolve));
+    goOn();
+    await granted;
+    assert.equal(await exit, 0);
+    assert.equal((await store.show('in flight')).holders, 0, wait);
+    proxy.close();
   }
 });
 
