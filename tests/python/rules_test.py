@@ -922,9 +922,14 @@ class Programs(OnAStore):
 
     def test_the_end_of_a_subinterpreter_leaves_the_leases_of_others(self):
         program = self.run_python(
-            "import _xxsubinterpreters as interpreters\n"
+            "import sys\n"
             "kept = store.mutex('m').acquire()\n"
-            "other = interpreters.create()\n"
+            "if sys.version_info >= (3, 13):\n"
+            "    import _interpreters as interpreters\n"
+            "    other = interpreters.create('legacy')\n"
+            "else:\n"
+            "    import _xxsubinterpreters as interpreters\n"
+            "    other = interpreters.create(isolated=False)\n"
             "interpreters.run_string(other, 'import multiprocessing.util, holdfast')\n"
             "interpreters.destroy(other)\n"
             "kept.check()\n"
