@@ -441,6 +441,17 @@ class Locks:
                 await lock.__aexit__(None, None, None)
         asyncio.run(hand_over())
 
+    def test_the_end_of_a_block_that_cannot_begin_a_release_gives_the_lease_back(self):
+        async def hold(lease):
+            async with lease:
+                pass
+        lease = self.here.mutex("m").acquire()
+        with unittest.mock.patch.object(_abi.functions, "queue_open", lambda *_: holdfast.Overloaded.code):
+            with self.assertRaises(holdfast.Overloaded):
+                asyncio.run(hold(lease))
+        self.assertIs(lease.state, holdfast.State.RELEASED)
+        self.assertIsNotNone(self.there.mutex("m").try_acquire(30))
+
     def test_a_release_outside_of_a_loop_that_fails_leaves_the_lease(self):
         lease = self.here.mutex("m").acquire()
         with self.assertRaises(RuntimeError):

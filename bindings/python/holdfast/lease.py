@@ -171,6 +171,8 @@ class Lease(_waits.Handle):
             except errors.Error:
                 if kind is None:
                     raise
+            finally:
+                self.close()  # what could not begin to be released
 
     def _leave(self, kind: type[BaseException] | None) -> None:
         """What the body raised is more important than how the release went."""
