@@ -110,12 +110,12 @@ std::string printable(std::string_view text) {
 /// A name may be any that was refused; what a store allows is shown whole.
 constexpr std::size_t longest_name = 512;
 
-/// `lock 'order:1' on sqlite:locks.db: what the server said`
+/// `lock 'order:1' on sqlite:locks.db: what the server said`; open has a URL for a name.
 std::string compose(const failure& f) {
   std::string text = "holdfast";
   if (!f.operation.empty()) text += ": " + f.operation;
   if (!f.name.empty()) text += " '" + base::shortened(f.name, longest_name) + "'";
-  if (!f.store.empty()) text += " on " + f.store;
+  if (!f.store.empty() && f.operation != "open") text += " on " + f.store;
   if (!f.what.empty()) text += ": " + f.what;
   return printable(text);
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "base/store_url.hpp"
@@ -32,12 +33,20 @@ opened over(result<std::unique_ptr<Port>> port, clock& on) {
   }
 }
 
+/// A failure to open names the store as session::url() would: what is told of a store that is away
+/// has the same name as what is told of it later.
+inline opened named(const std::string& url, opened store) {
+  if (!store) store.error().store = url;
+  return store;
+}
+
 /// The driver of a store with one way to open it.
 template <auto read_options, auto open_port>
 opened open_over_family(const store::opening& how) {
   auto options = options_of<read_options>(how);
   if (!options) return std::move(options.error());
-  return over(open_port(std::move(*options)), how.clock);
+  const std::string url = options->url;
+  return named(url, over(open_port(std::move(*options)), how.clock));
 }
 
 }  // namespace holdfast::drivers

@@ -9,8 +9,10 @@ namespace {
 opened open_mariadb(const store::opening& how) {
   auto options = options_of<store::mariadb::read_options>(how);
   if (!options) return std::move(options.error());
-  if (options->session_mode) return store::mariadb::open_mariadb_session(std::move(*options));
-  return over(store::mariadb::open_mariadb(std::move(*options)), how.clock);
+  const std::string url = options->url;
+  if (options->session_mode)
+    return named(url, store::mariadb::open_mariadb_session(std::move(*options)));
+  return named(url, over(store::mariadb::open_mariadb(std::move(*options)), how.clock));
 }
 
 }  // namespace

@@ -9,8 +9,10 @@ namespace {
 opened open_postgres(const store::opening& how) {
   auto options = options_of<store::postgres::read_options>(how);
   if (!options) return std::move(options.error());
-  if (options->session_mode) return store::postgres::open_postgres_session(std::move(*options));
-  return over(store::postgres::open_postgres(std::move(*options)), how.clock);
+  const std::string url = options->server.shown;
+  if (options->session_mode)
+    return named(url, store::postgres::open_postgres_session(std::move(*options)));
+  return named(url, over(store::postgres::open_postgres(std::move(*options)), how.clock));
 }
 
 }  // namespace

@@ -16,10 +16,10 @@ opened open_redis(const store::opening& how) {
   options->warn = [url = options->url, to = how.observer](std::string_view what) {
     base::warn(to.get(), url, what);
   };
-  if (options->dialect == store::redis::dialect::none) {
-    return store::redis::open_redis(std::move(*options));
-  }
-  return over(store::redis::open_dialect(std::move(*options)), how.clock);
+  if (options->dialect != store::redis::dialect::none)
+    return over(store::redis::open_dialect(std::move(*options)), how.clock);
+  const std::string url = options->url;
+  return named(url, store::redis::open_redis(std::move(*options)));
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include <filesystem>
 #include <fstream>
+#include <holdfast/metrics.hpp>
+#include <holdfast/session.hpp>
 #include <regex>
 
 #include "harness/redis_rights.hpp"
@@ -10,6 +12,8 @@
 namespace tool_test {
 
 namespace {
+
+using namespace std::chrono_literals;
 
 class opening_a_store : public holdfast_tool {
  protected:
@@ -51,6 +55,20 @@ TEST_F(opening_a_store, gives_up_one_that_does_not_start_in_time) {
   EXPECT_EQ(r.code, 69) << r.err;
   EXPECT_TRUE(has(r.err, waits)) << r.err;
   EXPECT_EQ(r.err.find(waits), r.err.rfind(waits)) << "said once: " << r.err;
+}
+
+TEST_F(opening_a_store, one_that_is_away_has_the_name_that_it_has_later) {
+  const auto url = "redis://127.0.0.1:" + std::to_string(harness::free_port());
+  const auto counted = std::make_shared<holdfast::metrics>();
+  try {
+    (void)holdfast::open(url + "?prefix=a:", {.store_timeout = 500ms, .observer = counted});
+    FAIL() << "it opens";
+  } catch (const holdfast::error& e) {
+    EXPECT_EQ(e.store(), url + "/0");
+    EXPECT_EQ(std::string_view(e.what()).find("/0"), std::string_view::npos) << "once is enough";
+  }
+  const std::string warned = "{store=\"" + url + "/0\",event=\"warning\"} 1\n";
+  EXPECT_TRUE(has(counted->text(), warned)) << counted->text();
 }
 
 TEST_F(opening_a_store, is_one_try_for_a_command_that_does_not_wait) {

@@ -25,7 +25,8 @@ struct opening {
 struct driver {
   /// `redis`: part of the file's name, and of the package's.
   std::string_view name;
-  /// Connects, or fails as the store's page says. Thread-safe. Must throw nothing except what
+  /// Connects, or fails as the store's page says. A failure has in `store` what url() would say, as
+  /// far as the URL could be read. Thread-safe. Must throw nothing except what
   /// starting a thread throws.
   result<std::unique_ptr<session_store>> (*open)(const opening& how);
 };

@@ -387,7 +387,10 @@ class dialect_store final : public slot_store {
 
 result<std::unique_ptr<slot_store>> open_dialect(redis_options options) {
   auto store = std::make_unique<dialect_store>(std::move(options));
-  if (auto ok = store->open(); !ok) return std::move(ok.error());
+  if (auto ok = store->open(); !ok) {
+    ok.error().store = store->url();
+    return std::move(ok.error());
+  }
   return std::unique_ptr<slot_store>(std::move(store));
 }
 
