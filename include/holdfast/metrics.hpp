@@ -46,8 +46,8 @@ class metrics final : public observer {
   std::function<std::unique_ptr<store::session_store>(std::unique_ptr<store::session_store>)>
   timer() const;
 
-  /// Makes the series of a group appear at zero, before its first event. `lock_kind` as in
-  /// name_info::kind: "mutex".
+  /// Makes the series of a group, and those of its store, appear at zero before their first event.
+  /// `lock_kind` as in name_info::kind: "mutex".
   void preregister(std::string_view store_url, std::string_view lock_kind, std::string_view group);
 
   std::string text(metrics_format format = metrics_format::openmetrics) const;

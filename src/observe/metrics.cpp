@@ -167,6 +167,12 @@ struct metrics::state {
     if (auto* const there = locks.find(key)) return *there;
     if (!admits(key.group)) key.group = "other";
     if (auto* const there = locks.find(key)) return *there;
+    return first(key);
+  }
+
+  // The store's own series begin at zero, too: an alert sees the first event that it counts.
+  lock_series& first(const lock_key& key) {
+    (void)stores.at(key.store);
     return locks.at(key);
   }
 
@@ -258,7 +264,7 @@ metrics::timer() const {
 void metrics::preregister(std::string_view store_url, std::string_view lock_kind,
                           std::string_view group) {
   const bool has_its_own = state_->admits(group);
-  (void)state_->locks.at({store_url, lock_kind, has_its_own ? group : "other"});
+  (void)state_->first({store_url, lock_kind, has_its_own ? group : "other"});
 }
 
 std::string metrics::text(metrics_format format) const {

@@ -105,6 +105,19 @@ TEST(metrics, know_how_many_leases_are_held) {
       << "nobody held the idle one";
 }
 
+// What begins at one shows no increase.
+TEST(metrics, of_a_store_begin_at_zero_with_its_first_lock) {
+  metrics registered, counted;
+  registered.preregister("redis://cache", "mutex", "order");
+  counted.on_event(about(event_kind::acquired));
+  for (const metrics* m : {&registered, &counted}) {
+    for (const auto* const series :
+         {"holdfast_events_total{store=\"redis://cache\",event=\"misuse\"}",
+          "holdfast_renew_total{store=\"redis://cache\",result=\"error\"}"})
+      EXPECT_EQ(value_of(*m, series), "0") << series;
+  }
+}
+
 TEST(metrics, have_no_more_groups_than_they_may) {
   metrics m({.always = {"vip:7"}, .max_groups = 2});
   for (const auto* const name : {"a:1", "b/1", "c:1", "d", "a:2", "vip:7", "vip:8"}) {
