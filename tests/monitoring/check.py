@@ -22,7 +22,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 MONITORING = ROOT / "packaging" / "monitoring"
 ROW = re.compile(r"\| `(holdfast_\w+)` \| (\w+) \| ([^|]*) \|")
 # What a query may say beside metrics and labels.
-WORDS = {"sum", "max", "min", "count", "by", "rate", "increase", "histogram_quantile", "label_values", "and", "or", "on"}
+WORDS = {"sum", "max", "min", "count", "by", "rate", "increase", "histogram_quantile", "last_over_time", "label_values", "time",
+         "and", "or", "unless", "on"}
+OTHERS = {"node_textfile_mtime_seconds": {"file"}}  # metrics of node_exporter, with their labels
 ADDED = {"le", "__name__"}  # by the format, and by Prometheus
 
 
@@ -78,10 +80,8 @@ def check_listed(families, page):
 
 
 def queries():
-    for line in (MONITORING / "alerts.yml").read_text().splitlines():
-        match = re.match(r"\s+expr: (.*)", line)
-        if match:
-            yield "alerts.yml", match[1]
+    for match in re.finditer(r"\n( +)expr: (?:>-((?:\n\1  .*)+)|(.*))", (MONITORING / "alerts.yml").read_text()):
+        yield "alerts.yml", match[2] or match[3]
     board = json.loads((MONITORING / "dashboard.json").read_text())
     for panel in board["panels"]:
         for target in panel["targets"]:
@@ -104,14 +104,15 @@ def metric_of(word, page):
 def check_query(where, query, page):
     bare = re.sub(r'"[^"]*"', '""', query)
     metrics = re.findall(r"holdfast_\w+", query)
-    labels = set().union(*(page[metric_of(m, page)][1] for m in metrics if metric_of(m, page))) | ADDED
-    if not metrics:
+    others = [m for m in OTHERS if m in bare]
+    labels = set().union(*(page[metric_of(m, page)][1] for m in metrics if metric_of(m, page)), *map(OTHERS.get, others)) | ADDED
+    if not metrics and not others:
         yield f"{where}: no metric in {query}"
     for metric in metrics:
         if metric_of(metric, page) is None:
             yield f"{where}: there is no {metric}"
     for word in re.findall(r"(?<![\w$\[])[a-z_]\w*", bare):
-        if word not in labels and word not in WORDS and word not in metrics:
+        if word not in labels and word not in WORDS and word not in metrics + others:
             yield f"{where}: no metric there has a label {word}: {query}"
 
 
