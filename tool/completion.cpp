@@ -5,14 +5,13 @@
 
 #include <algorithm>
 #include <csignal>
-#include <cstdlib>
 #include <exception>
 #include <filesystem>
 #include <system_error>
 
 #include "tool/commands.hpp"
-#include "tool/default_store.hpp"
 #include "tool/open_store.hpp"
+#include "tool/store_url.hpp"
 #include "tool/text.hpp"
 
 namespace holdfast::tool {
@@ -32,13 +31,11 @@ void give_up_in_time() {
 
 /// A press of the Tab key must not make a file: one that is not there has no names.
 bool makes_a_file(const common_options& common) {
-  const char* const from_environment = std::getenv("HOLDFAST_STORE");
-  std::string url = common.store;
-  if (url.empty() && from_environment) url = from_environment;
-  if (url.empty()) url = "sqlite:" + default_folder() + "/locks.db";
-  constexpr std::string_view scheme = "sqlite:";
-  if (!url.starts_with(scheme)) return false;
-  const std::string path = url.substr(scheme.size(), url.find('?') - scheme.size());
+  const std::string url = url_of_store(given_store(common));
+  const std::string scheme = scheme_of(url);
+  if (scheme != "sqlite") return false;
+  const auto from = scheme.size() + 1;
+  const std::string path = url.substr(from, url.find('?') - from);
   std::error_code ignored;
   return !std::filesystem::exists(path, ignored);
 }

@@ -60,9 +60,11 @@ unique_fd make_and_keep(const std::string& folder) {
 
 std::string default_folder() { return "/var/tmp/holdfast-" + std::to_string(::geteuid()); }
 
+std::string default_url(const std::string& folder) { return "sqlite:" + folder + "/locks.db"; }
+
 default_store find_default_store(const std::string& folder) {
   auto in_use = make_and_keep(folder);
-  return {"sqlite:" + folder + "/locks.db", folder, std::move(in_use)};
+  return {default_url(folder), folder, std::move(in_use)};
 }
 
 bool is_to_be_told(const default_store& store, bool a_person_reads) {

@@ -18,7 +18,10 @@ struct default_store {
 /// variables and other folders that come and go, and must find the same locks.
 std::string default_folder();
 
-/// `sqlite:FOLDER/locks.db`. Makes the folder (0700), and refuses one that others own or can enter.
+/// `sqlite:FOLDER/locks.db`.
+std::string default_url(const std::string& folder);
+
+/// That store. Makes the folder (0700), and refuses one that others own or can enter.
 /// Throws failure_exit.
 default_store find_default_store(const std::string& folder = default_folder());
 

@@ -14,6 +14,7 @@
 #include "tool/listed_name.hpp"
 #include "tool/open_store.hpp"
 #include "tool/progress.hpp"
+#include "tool/store_url.hpp"
 #include "tool/table.hpp"
 #include "tool/text.hpp"
 
@@ -61,7 +62,8 @@ class examination {
     if (!s) return found_;
     probes probe(*s, watch_);
     examine("round trip", [&] { return probe.round_trip(); });
-    examine("settings", [&] { return judge_facts(url_, s->facts()); });
+    examine("settings",
+            [&] { return judge_facts(url_of_store(given_store(common_)), s->facts()); });
     const std::size_t before = found_.size();
     examine("rights", [&] { return probe.rights(); });
     if (std::none_of(found_.begin() + static_cast<std::ptrdiff_t>(before), found_.end(),
@@ -75,11 +77,7 @@ class examination {
   }
 
  private:
-  session open() {
-    auto opened = open_store(common_, log_, boot_clock::now(), options_);
-    url_ = std::move(opened.url);
-    return std::move(opened.session);
-  }
+  session open() { return open_store(common_, log_, boot_clock::now(), options_).session; }
 
   std::optional<session> connect() {
     try {
@@ -119,7 +117,6 @@ class examination {
   const std::shared_ptr<warnings> warnings_ = std::make_shared<warnings>();
   const stopwatch watch_;
   session_options options_;
-  std::string url_;
   findings found_;
 };
 

@@ -3,6 +3,10 @@
 #include <algorithm>
 #include <charconv>
 
+#include "tool/serve/url_query.hpp"
+#include "tool/store_url.hpp"
+#include "tool/text.hpp"
+
 namespace holdfast::tool {
 
 namespace {
@@ -32,7 +36,11 @@ class judge {
     return n;
   }
   std::string text(std::string_view name) const { return std::string(value(name)); }
-  bool url_says(std::string_view option) const { return url_.find(option) != url_.npos; }
+  /// The value of an option of the URL.
+  std::optional<std::string> option(std::string_view name) const {
+    const auto place = url_.substr(0, url_.find('?'));
+    return query_value(url_.substr(std::min(place.size() + 1, url_.size())), name);
+  }
   const store::facts& all() const noexcept { return all_; }
 
   void add(severity level, std::string topic, const std::string& message, std::string remedy = {},
@@ -102,7 +110,7 @@ void judge_redis_disk(judge& j) {
 
 void judge_redis_replicas(judge& j) {
   if (!j.is("role", "master")) return;
-  const bool waits = j.url_says("ack=");
+  const bool waits = j.option("ack").value_or("any") != "any";
   const auto replicas = j.number("connected_slaves");
   if (waits && replicas == 0) {
     j.add(severity::problem, "replicas",
@@ -164,7 +172,7 @@ void judge_postgres(judge& j) {
           "set synchronous_standby_names");
   }
   judge_connections(j);
-  if (j.is("pooler", "on") && !j.url_says("listen=")) {
+  if (j.is("pooler", "on") && !j.option("listen")) {
     j.add(severity::warning, "pooler",
           "there is a pooler before the server: waiters poll, because they cannot listen",
           "?listen= with the URL of the server itself (docs/stores/postgres.md)");
@@ -254,14 +262,14 @@ void judge_etcd(judge& j) {
 }
 
 struct speciality {
-  std::string_view scheme;  ///< how the URL begins
+  std::string_view scheme;  ///< how it begins
   void (*judge_server)(judge&);
 };
 
 constexpr speciality known[]{
-    {"redis", judge_redis},          {"postgres", judge_postgres}, {"mariadb:", judge_mariadb},
-    {"mysql:", judge_mariadb},       {"sqlite:", judge_sqlite},    {"memcached:", judge_memcached},
-    {"zookeeper:", judge_zookeeper}, {"etcd", judge_etcd},
+    {"redis", judge_redis},         {"postgres", judge_postgres}, {"mariadb", judge_mariadb},
+    {"mysql", judge_mariadb},       {"sqlite", judge_sqlite},     {"memcached", judge_memcached},
+    {"zookeeper", judge_zookeeper}, {"etcd", judge_etcd},
 };
 
 std::vector<std::string> servers_in(const store::facts& all) {
@@ -277,12 +285,20 @@ std::vector<std::string> servers_in(const store::facts& all) {
 
 findings judge_facts(std::string_view url, const store::facts& all) {
   findings found;
-  for (const auto& [scheme, judge_server] : known) {
-    if (!url.starts_with(scheme)) continue;
-    for (auto& server : servers_in(all)) {
-      judge j(url, all, std::move(server), found);
-      judge_server(j);
-    }
+  const std::string scheme = scheme_of(url);
+  const auto* const how = std::find_if(std::begin(known), std::end(known),
+                                       [&](const auto& k) { return scheme.starts_with(k.scheme); });
+  if (how == std::end(known)) {
+    if (!all.empty())
+      found.push_back(
+          {severity::note, "settings",
+           "doctor cannot judge the settings of a store of '" + printable(scheme) + ":'",
+           "check persistence, replicas and eviction there yourself"});
+    return found;
+  }
+  for (auto& server : servers_in(all)) {
+    judge j(url, all, std::move(server), found);
+    how->judge_server(j);
   }
   return found;
 }

@@ -1,6 +1,8 @@
 #include "tool/doctor_names.hpp"
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 
 #include "tool/died.hpp"
 #include "tool/duration.hpp"
@@ -65,10 +67,17 @@ void judge_unreadable(std::span<const listed_name> names, findings& to) {
   all.finish();
 }
 
+/// To lead, to be notified, or for others to arrive: whoever waits for that may well wait for days.
+bool may_wait_for_long(std::string_view kind) {
+  constexpr std::array<std::string_view, 4> kinds{"election", "condition_variable", "latch",
+                                                  "barrier"};
+  return std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
+}
+
 void judge_waiters(std::span<const listed_name> names, const circumstances& c, findings& to) {
   limited all(to, "stuck", "holdfast list --waiting");
   for (const auto& n : names) {
-    if (n.info.waiters.empty()) continue;
+    if (n.info.waiters.empty() || may_wait_for_long(n.info.kind)) continue;
     const auto& first = n.info.waiters.front();
     if (!is_known(first.since) || c.now - first.since < c.stuck) continue;
     std::string message = printable(n.info.name) + ": the first of " +

@@ -10,6 +10,7 @@
 #include "tool/failure.hpp"
 #include "tool/json.hpp"
 #include "tool/open_store.hpp"
+#include "tool/store_url.hpp"
 #include "tool/tables.hpp"
 #include "tool/text.hpp"
 
@@ -69,6 +70,9 @@ void check_fits(const name_info& info, const lock_choice& c) {
   throw failure_exit(exit_code::config, used_as + "; ask with the same -s, -x or --slots");
 }
 
+/// Whatever --store says: a file: URL may name such a store.
+bool is_one_file(const session& s) { return scheme_of(s.url()) == "sqlite"; }
+
 }  // namespace
 
 int try_lock(const common_options& common, const try_options& o, log& to) {
@@ -97,7 +101,7 @@ int show(const common_options& common, const show_options& o, log& to) {
   const auto now = system_clock::now();
   const bool bold = use_color(common.color, STDOUT_FILENO);
   print(common.json ? show_json(info, buckets, url, s.can(), now)
-                    : show_text(info, buckets, url, s.can(), now, bold));
+                    : show_text(info, buckets, url, s.can(), is_one_file(s), now, bold));
   return exit_code::ok;
 }
 

@@ -121,13 +121,12 @@ opened_store open_to_read(const common_options& how, log& to) {
   try {
     return open_store(how, to);
   } catch (const error& e) {
-    const char* const from = from_environment();
-    const std::string url = !how.store.empty() ? how.store : from ? from : "";
+    const std::string url = url_of_store(given_store(how));
     const bool lacks_rights = e.reason() == errc::read_only || e.reason() == errc::not_permitted;
-    if (!lacks_rights || !url.starts_with("sqlite:")) throw;
+    if (!lacks_rights || scheme_of(url) != "sqlite") throw;
     const std::string to_read = url + (url.find('?') == url.npos ? "?" : "&") + "access=read";
     try {
-      return {open(to_read, options_for(to)), url_for_others(url)};
+      return {open(to_read, options_for(to)), shown_store(how)};
     } catch (const error&) {  // the first failure names what is missing
     }
     throw;
@@ -171,10 +170,17 @@ opened_store open_store(const common_options& how, log& to, boot_time deadline,
   return open_at(found.url, until, options);
 }
 
-std::string shown_store(const common_options& how) {
-  if (!how.store.empty()) return url_for_others(how.store);
-  if (const char* url = from_environment()) return url_for_others(url);
-  return find_default_store().url;
+std::string given_store(const common_options& how) {
+  if (!how.store.empty()) return how.store;
+  const char* const url = from_environment();
+  return url ? url : default_url(default_folder());
+}
+
+std::string shown_store(const common_options& how) { return url_for_others(given_store(how)); }
+
+std::string label_of(const common_options& how, const error& failed_to_open) {
+  const std::string& url = failed_to_open.store();
+  return url.empty() ? shown_store(how) : url;
 }
 
 store_for_child pass_on(const common_options& how, const std::string& shown) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <holdfast/clock.hpp>
+#include <holdfast/error.hpp>
 #include <holdfast/observer.hpp>
 #include <holdfast/session.hpp>
 #include <holdfast/timed.hpp>
@@ -40,8 +41,15 @@ opened_store open_store(const common_options& how, log& to, boot_time deadline,
 opened_store open_store(const common_options& how, log& to, boot_time deadline,
                         const session_options& options);
 
+/// The URL of that store as it was given, with its secrets.
+std::string given_store(const common_options& how);
+
 /// The URL of that store, without secrets, whether or not it answers.
 std::string shown_store(const common_options& how);
+
+/// What session::url() says of that store, also if the store was away when it was opened: the label
+/// `store` of metrics, as the program's own metrics have it.
+std::string label_of(const common_options& how, const error& failed_to_open);
 
 /// What is left of a wait until `deadline`: at least one try.
 wait_time time_left(boot_time deadline);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <holdfast/session.hpp>
 #include <system_error>
 #include <utility>
@@ -54,16 +55,34 @@ std::string as_part_of_url(const std::string& folder) {
 
 }  // namespace
 
+std::string scheme_of(std::string_view url) {
+  std::string scheme(url.substr(0, url.find(':')));
+  for (char& c : scheme)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return scheme;
+}
+
+std::string url_of_store(const std::string& url) {
+  if (scheme_of(url) != "file") return url;
+  std::string path = url.substr(url.find(':') + 1);
+  if (path.starts_with("///")) path.erase(0, 2);
+  std::error_code not_there;
+  std::string line;
+  if (!std::filesystem::is_regular_file(path, not_there)) return url;
+  std::ifstream file(path);
+  if (!std::getline(file, line)) return url;
+  return line.substr(0, line.find('\r'));
+}
+
 std::string url_for_others(std::string_view url) {
   std::string out = without_secrets(url);
-  for (const std::string_view scheme : {"sqlite:", "file:"}) {
-    if (!out.starts_with(scheme) || out.substr(scheme.size()).starts_with('/')) continue;
-    std::error_code error;
-    const auto folder = std::filesystem::current_path(error);
-    const std::filesystem::path absolute = as_part_of_url(folder.string());
-    return std::string(scheme) + (absolute / out.substr(scheme.size())).string();
-  }
-  return out;
+  const std::string scheme = scheme_of(out);
+  const bool is_path = scheme == "sqlite" || scheme == "file";
+  if (!is_path || out.substr(scheme.size() + 1).starts_with('/')) return out;
+  std::error_code error;
+  const auto folder = std::filesystem::current_path(error);
+  const std::filesystem::path absolute = as_part_of_url(folder.string());
+  return scheme + ':' + (absolute / out.substr(scheme.size() + 1)).string();
 }
 
 void blank_secrets(std::span<char* const> arguments) {

@@ -108,7 +108,7 @@ std::string state_line(const name_info& info) {
   return info.kind;
 }
 
-std::string promises(const store::capabilities& can, std::string_view store) {
+std::string promises(const store::capabilities& can, bool one_file) {
   std::string out;
   const auto add = [&](bool yes, const char* text) {
     out += std::string("  ") + (yes ? "yes  " : "no   ") + text + '\n';
@@ -117,7 +117,7 @@ std::string promises(const store::capabilities& can, std::string_view store) {
   add(can.sees_death, "a holder that died on this machine is noticed before its lease ends");
   add(can.notifications, "waiters are notified, and need not poll");
   add(can.fair, "order of arrival across processes");
-  if (store.starts_with("sqlite:"))
+  if (one_file)
     out += "       there is no failover: the store is one file\n";
   else
     add(can.survives_failover, "one holder also when the store fails over");
@@ -181,11 +181,11 @@ std::string name_text(const name_info& info, wall_time now, bool bold) {
 }
 
 std::string show_text(const name_info& info, std::span<const rate_bucket> buckets,
-                      const std::string& store, const store::capabilities& can, wall_time now,
-                      bool bold) {
+                      const std::string& store, const store::capabilities& can, bool one_file,
+                      wall_time now, bool bold) {
   return printable(info.name) + ": " + state_line(info) + "\nstore: " + printable(store) + '\n' +
          name_text(info, now, bold) + buckets_text(buckets, bold) + "\nwhat this store promises\n" +
-         promises(can, store);
+         promises(can, one_file);
 }
 
 }  // namespace holdfast::tool

@@ -16,8 +16,9 @@ std::string try_text(const name_info& info, bool free, std::chrono::system_clock
 /// `wide`: nothing is cut. `bold`: headings stand out.
 std::string list_text(std::span<const listed_name> names, std::chrono::system_clock::time_point now,
                       bool wide, bool bold);
+/// `one_file`: the store is a file, and has no failover.
 std::string show_text(const name_info& info, std::span<const rate_bucket> buckets,
-                      const std::string& store, const store::capabilities& can,
+                      const std::string& store, const store::capabilities& can, bool one_file,
                       std::chrono::system_clock::time_point now, bool bold);
 
 /// Holders and queue of one name.

@@ -238,6 +238,13 @@ TEST_F(other_commands, show_tells_everything_about_one_name) {
   EXPECT_NE(tool({"show", "unused"}).out.find("not in use"), std::string::npos);
 }
 
+TEST_F(other_commands, show_tells_the_promises_of_the_store_that_a_file_names) {
+  const std::string file = folder.file("store.url");
+  std::ofstream(file) << store << '\n';
+  const std::string text = tool({"show", "l", "--store", "file:" + file}).out;
+  EXPECT_NE(text.find("there is no failover"), std::string::npos) << text;
+}
+
 TEST_F(other_commands, force_unlock_needs_a_yes_where_nobody_can_be_asked) {
   const holder h(*this, {"l"});
   const auto r = tool({"force-unlock", "l"});

@@ -1,6 +1,7 @@
 #include "tool/completion.hpp"
 
 #include <filesystem>
+#include <fstream>
 #include <holdfast/holdfast.hpp>
 
 #include "harness/eventually.hpp"
@@ -154,6 +155,10 @@ TEST_F(completion, bash_gets_each_name_as_one_word_that_does_nothing) {
 TEST_F(completion, names_that_cannot_be_had_are_none_and_nothing_is_made) {
   EXPECT_EQ(names({"x", "--store", "sqlite:" + folder.file("none.db")}), "");
   EXPECT_FALSE(std::filesystem::exists(folder.file("none.db")));
+  const std::string file = folder.file("store.url");
+  std::ofstream(file) << "sqlite:" << folder.file("none.db") << '\n';
+  EXPECT_EQ(names({"x", "--store", "file:" + file}), "");
+  EXPECT_FALSE(std::filesystem::exists(folder.file("none.db"))) << "a file: URL names it";
   EXPECT_EQ(names({"x", "--store", "nonsense:"}), "");
   EXPECT_EQ(names({"x", "--store", "memory:"}), "");
 }

@@ -83,6 +83,25 @@ TEST(doctor_facts, replicas_of_redis_are_judged_by_whether_grants_wait_for_them)
   expect_nothing("redis://h", replicas("0"), "replicas");
 }
 
+TEST(doctor_facts, replicas_are_judged_by_the_value_of_ack_and_not_by_its_letters) {
+  const auto replicas = [](const std::string& n) {
+    return pairs{{"role", "master"}, {"connected_slaves", n}};
+  };
+  for (const char* does_not_wait : {"redis://h?ack=any", "redis://h?prefix=back=1"}) {
+    expect_nothing(does_not_wait, replicas("0"), "replicas");
+    expect(does_not_wait, replicas("2"), "replicas", severity::note);
+  }
+}
+
+TEST(doctor_facts, a_scheme_in_capital_letters_is_the_same_store) {
+  expect("Redis://h", {{"aof_enabled", "0"}}, "persistence", severity::warning);
+}
+
+TEST(doctor_facts, settings_that_nobody_judges_are_no_all_clear) {
+  expect("file:/etc/holdfast/store", {{"aof_enabled", "0"}}, "settings", severity::note);
+  expect_nothing("other:here", {}, "settings");
+}
+
 TEST(doctor_facts, each_node_of_a_cluster_is_judged_by_itself_and_named) {
   const store::facts two{{"a:1", "aof_enabled", "1"}, {"b:2", "aof_enabled", "0"}};
   const auto found = about("persistence", judge_facts("redis+cluster://a", two));
@@ -173,6 +192,14 @@ TEST(doctor_names, a_wait_as_long_as_the_limit_is_stuck_and_a_shorter_one_is_not
   expect_one(judged({name_with({someone(1h)}, {someone(5min)})}), "stuck", severity::warning);
   EXPECT_TRUE(about("stuck", judged({name_with({someone(1h)}, {someone(299s)})})).empty());
   EXPECT_TRUE(about("stuck", judged({name_with({someone(1h)}, {})})).empty());
+}
+
+TEST(doctor_names, who_waits_to_lead_to_be_notified_or_for_others_is_not_stuck) {
+  for (const char* kind : {"election", "condition_variable", "latch", "barrier"}) {
+    auto n = name_with({someone(100h)}, {someone(50h)});
+    n.info.kind = kind;
+    EXPECT_TRUE(about("stuck", judged({n})).empty()) << kind;
+  }
 }
 
 TEST(doctor_names, a_holder_that_has_died_on_this_machine_left_its_lock_behind) {

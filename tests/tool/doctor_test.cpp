@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -97,6 +98,18 @@ TEST_F(doctor, redis_that_drops_locks_is_78_with_the_command_that_ends_it) {
   const json well = examined({server.url()});
   EXPECT_EQ(well["exit_code"], 0) << well;
   EXPECT_TRUE(any(of(well, "version"), "ok: " + server.socket())) << "which server: " << well;
+}
+
+TEST_F(doctor, a_store_that_a_file_names_is_judged_as_the_store_itself) {
+  harness::redis_server server({"--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"});
+  const std::string file = folder.file("store.url");
+  std::ofstream(file) << server.url("?ack=1") << '\n';
+  for (const auto& url : {"file:" + file, "file://" + file}) {
+    const json all = examined({url});
+    EXPECT_EQ(all["exit_code"], 78) << all;
+    EXPECT_TRUE(any(of(all, "eviction"), "problem: ")) << all;
+    EXPECT_TRUE(any(of(all, "replicas"), "problem: ")) << "?ack= is read there: " << all;
+  }
 }
 
 TEST_F(doctor, a_user_of_redis_without_rights_is_77_and_one_without_channels_is_not_notified) {

@@ -92,7 +92,7 @@ TEST(human_output, shows_nothing_raw_of_what_others_wrote) {
   n.waiters = n.holders;
   const std::vector<listed_name> names{{n, {}}, {n, "bad \x1b[1m"}};
   for (const std::string& text :
-       {list_text(names, now, true, false), show_text(n, {}, "sqlite:/x", {}, now, false),
+       {list_text(names, now, true, false), show_text(n, {}, "sqlite:/x", {}, true, now, false),
         try_text(n, false, now)})
     EXPECT_EQ(text.find('\x1b'), std::string::npos) << text;
 }
@@ -172,7 +172,7 @@ TEST(human_output, what_is_not_known_of_a_holder_is_absent) {
   EXPECT_EQ(list_text(std::vector<listed_name>{{foreign(), {}}}, now, false, false),
             "NAME    KIND   HOLDER           HELD  LEASE  WAITING  REASON\n"
             "deploy  mutex  another program        20s             8743c9c0:1\n");
-  const auto text = show_text(foreign(), {}, "redis://h/0", {}, now, false);
+  const auto text = show_text(foreign(), {}, "redis://h/0", {}, false, now, false);
   for (const char* unknown : {"1970", "20779d", "token:"})
     EXPECT_EQ(text.find(unknown), text.npos) << text;
 }
