@@ -3,7 +3,9 @@
 #include <atomic>
 #include <holdfast/mutex.hpp>
 #include <holdfast/rate_limiter.hpp>
+#include <holdfast/semaphore.hpp>
 #include <holdfast/session.hpp>
+#include <holdfast/store/forwarding_store.hpp>
 #include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -172,16 +174,24 @@ TEST(serve_board, a_look_that_finds_the_same_is_no_change_but_a_renewal_is) {
 TEST(serve_board, what_is_known_is_as_old_as_the_oldest_look) {
   board b{0, "memory:"};
   EXPECT_EQ(b.take(noon).as_of, wall::time_point{}) << "nothing is known";
-  holdfast::tool::store_health health;
-  health.answered_at = noon;
-  b.set_health(health);
+  b.listed(noon);
   EXPECT_EQ(b.take(noon + 5s).as_of, noon);
+  b.listed(noon + 4s);
   b.put(held("a", "one", 1), noon + 1s);
   b.put(held("b", "one", 1), noon + 3s);
   EXPECT_EQ(b.take(noon + 5s).as_of, noon + 1s);
   b.put(held("a", "one", 1), noon + 4s);
   EXPECT_EQ(b.take(noon + 5s).as_of, noon + 3s) << "it is the same, and was looked at again";
   EXPECT_EQ(b.find("a", noon + 5s)->at, noon + 4s);
+}
+
+TEST(serve_board, what_is_known_is_no_newer_than_the_list_of_the_names) {
+  board b{0, "memory:"};
+  b.listed(noon);
+  b.put(held("a", "one", 1), noon + 3s);
+  EXPECT_EQ(b.take(noon + 5s).as_of, noon) << "a name that came since then is not here";
+  b.listed(noon + 4s);
+  EXPECT_EQ(b.take(noon + 5s).as_of, noon + 3s);
 }
 
 TEST(serve_board, ten_thousand_rows_come_in_pieces) {
@@ -662,6 +672,67 @@ TEST(serve_scanner, a_limit_that_a_viewer_looks_at_shows_its_buckets) {
   harness::eventually("they are there", [&] { return !buckets().empty(); });
   EXPECT_EQ(buckets()[0].remaining, 2u);
   EXPECT_EQ(buckets()[0].key, std::vector<std::string>{"acme"});
+}
+
+namespace {
+
+/// A store whose queries take a while.
+class slow_store final : public holdfast::store::forwarding_store {
+ public:
+  using forwarding_store::forwarding_store;
+  holdfast::result<holdfast::store::permits_reply> permits(
+      std::string_view name, const holdfast::store::permits_command& c) override {
+    const auto answered = std::chrono::steady_clock::now() + query;
+    if (c.verb == holdfast::store::permits_verb::inspect)
+      harness::eventually("it answers",
+                          [&] { return std::chrono::steady_clock::now() > answered; });
+    return forwarding_store::permits(name, c);
+  }
+  static constexpr auto query = 3ms;
+};
+
+holdfast::session slow_session(const std::string& url) {
+  return holdfast::open(url,
+                        {.decorate = [](std::unique_ptr<holdfast::store::session_store> inner) {
+                          return std::make_unique<slow_store>(std::move(inner));
+                        }});
+}
+
+/// After one query the pace allows no other one in the same burst.
+const holdfast::tool::scanner::plan one_query_a_burst{
+    .share = slow_store::query / (pace::window * 1.0), .first_share = 1};
+
+}  // namespace
+
+TEST(serve_scanner, a_name_that_is_listed_and_not_looked_at_yet_is_not_taken_for_free) {
+  const auto s = slow_session("memory:serve-unseen");
+  const auto opened = holdfast::mutex{s, "opened"}.acquire();
+  board b{0, "memory:"};
+  holdfast::tool::scanner looks{b, [&] { return s; }, [] {}, one_query_a_burst};
+  harness::eventually("the first round is done", [&] { return b.health().round.count() != 0; });
+  const auto late = holdfast::mutex{s, "late"}.acquire();
+  const auto taken_at = wall::now();
+  harness::eventually("it is known", [&] {
+    b.want("opened", holdfast::boot_clock::now());  // it is looked at between the list and the name
+    const auto listed_at = b.listed_at();
+    const bool known = b.find("late", wall::now()).has_value();
+    EXPECT_TRUE(known || listed_at < taken_at);
+    return known;
+  });
+}
+
+TEST(serve_scanner, a_name_that_a_viewer_has_opened_leaves_half_of_the_time_to_the_others) {
+  const auto s = slow_session("memory:serve-turns");
+  holdfast::semaphore seen{s, "seen", 2}, opened{s, "opened", 2};
+  const auto first = seen.acquire(), other = opened.acquire();
+  board b{0, "memory:"};
+  holdfast::tool::scanner looks{b, [&] { return s; }, [] {}, one_query_a_burst};
+  harness::eventually("the first round is done", [&] { return b.health().round.count() != 0; });
+  const auto second = seen.acquire();
+  harness::eventually("the other name is looked at again", [&] {
+    b.want("opened", holdfast::boot_clock::now());
+    return b.find("seen", wall::now())->what.info.holders.size() == 2;
+  });
 }
 
 TEST(serve_dashboard, metrics_are_made_of_all_stores_together_when_all_are_fresh) {

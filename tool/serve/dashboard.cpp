@@ -165,7 +165,9 @@ class dashboard::viewer : public http_stream {
 dashboard::dashboard(std::vector<watched_store> stores, dashboard_options options, log& to)
     : options_(std::move(options)), log_(to) {
   for (auto& s : stores) {
-    stores_.push_back(std::unique_ptr<watched>(new watched{{stores_.size(), std::move(s.url)}}));
+    std::string label = s.label.empty() ? s.url : std::move(s.label);
+    stores_.push_back(std::unique_ptr<watched>(
+        new watched{{stores_.size(), std::move(s.url)}, std::move(label)}));
   }
   server_ = std::make_unique<http_server>(
       http_address{options_.option, options_.listen, options_.host_option, options_.hosts},
@@ -209,7 +211,7 @@ dashboard::known dashboard::lock(watched& w, const http_request& r, system_clock
   if (!found) {
     found.emplace();
     found->what.info.name = name;
-    found->at = w.what.health().answered_at;
+    found->at = w.what.listed_at();
   }
   return {lock_page_json(w.what.url(), found->what, w.what.history_of(name), now), found->at};
 }
@@ -258,7 +260,10 @@ void dashboard::metrics(std::size_t first, const http_reply& reply) {
       metrics(first + 1, reply);
     });
   std::vector<snapshot> all;
-  for (const auto& w : stores_) all.push_back(w->what.take(system_clock::now()));
+  for (const auto& w : stores_) {
+    all.push_back(w->what.take(system_clock::now()));
+    all.back().store = w->label;
+  }
   http_answer a;
   a.type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
   a.body = options_.metrics(all);

@@ -16,6 +16,7 @@ namespace holdfast::tool {
 struct watched_store {
   std::string url;  ///< without its secrets
   std::function<session()> open;
+  std::string label{};  ///< for metrics; empty: `url`
 };
 
 struct dashboard_options {
@@ -44,6 +45,7 @@ class dashboard {
  private:
   struct watched {
     board what;
+    const std::string label;
     std::unique_ptr<scanner> by{};
   };
   class viewer;

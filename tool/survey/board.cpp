@@ -92,6 +92,16 @@ bool board::put(listed_name found, system_clock::time_point now) {
   return true;
 }
 
+void board::listed(system_clock::time_point at) {
+  const std::lock_guard guard{mutex_};
+  listed_at_ = at;
+}
+
+system_clock::time_point board::listed_at() const {
+  const std::lock_guard guard{mutex_};
+  return listed_at_;
+}
+
 void board::settle() {
   const std::lock_guard guard{mutex_};
   settled_ = true;
@@ -164,10 +174,11 @@ listed_name board::aged(const row& r, system_clock::time_point now) {
 snapshot board::take(system_clock::time_point now) const {
   snapshot all;
   all.store = url_;
-  all.taken_at = all.as_of = now;
+  all.taken_at = now;
   {
     const std::lock_guard guard{mutex_};
     all.health = health_;
+    all.as_of = listed_at_;
     all.names.reserve(rows_.size() - gone_.size());
     for (const auto& [name, r] : rows_) {
       if (r.gone) continue;
@@ -175,7 +186,6 @@ snapshot board::take(system_clock::time_point now) const {
       all.as_of = std::min(all.as_of, r.seen_at);
     }
   }
-  if (all.names.empty()) all.as_of = all.health.answered_at;
   std::sort(all.names.begin(), all.names.end(),
             [](const auto& a, const auto& b) { return a.info.name < b.info.name; });
   return all;

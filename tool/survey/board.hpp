@@ -29,6 +29,8 @@ class board {
 
   /// What a look at a name found. True if viewers see a change.
   bool put(listed_name found, std::chrono::system_clock::time_point now);
+  /// Of the names in use at that time, none is unknown here.
+  void listed(std::chrono::system_clock::time_point at);
   /// Every name has been looked at: from now on, names that appear are changes.
   void settle();
   void set_health(store_health health);
@@ -47,6 +49,8 @@ class board {
   /// The changes after what it has seen, from every row on; it has seen them then. A viewer that
   /// was away for too long is told to forget its rows and begins anew.
   std::shared_ptr<const std::string> since(cursor& viewer);  // null: nothing has changed
+
+  std::chrono::system_clock::time_point listed_at() const;
 
   snapshot take(std::chrono::system_clock::time_point now) const;
   struct seen {
@@ -95,6 +99,7 @@ class board {
   store_health health_;
   history history_;
   bool settled_ = false;
+  std::chrono::system_clock::time_point listed_at_{};
 };
 
 }  // namespace holdfast::tool

@@ -112,6 +112,7 @@ void scanner::catch_up() {
   next_name_ = 0;
   list_again_ = {};
   round_began_ = boot_clock::now();
+  time_asked_ = {};
   pace_.set_share(std::max(plan_.share, plan_.first_share));
 }
 
@@ -167,6 +168,7 @@ bool scanner::ask(const std::function<void(const session&)>& question) {
   }
   const boot_time to = boot_clock::now();
   pace_.spent(from, to);
+  time_asked_ += to - from;
   const auto asked = session_->store_operations() - commands;
   health_.commands += asked;
   if (!answered) return false;
@@ -189,6 +191,7 @@ void scanner::away(std::string_view why) {
 void scanner::list_names() {
   std::vector<std::string> found;
   const boot_time from = boot_clock::now();
+  const auto listed_at = system_clock::now();
   if (!ask([&](const session& s) { found = s.names(plan_.pattern); })) return;
   const auto took = boot_clock::now() - from;
   // At most half of the time that may be spent goes into lists.
@@ -206,7 +209,10 @@ void scanner::list_names() {
   }
   forget_ended(found);
   for (const auto& name : found)
-    if (!std::binary_search(names_.begin(), names_.end(), name)) fresh_.push_back(name);
+    if (!std::binary_search(names_.begin(), names_.end(), name))
+      fresh_.push_back({name, listed_at_});
+  listed_at_ = listed_at;
+  tell_listed();
   if (!listed_) round_began_ = from, owed_ = fresh_.size();
   names_ = std::move(found);
   // At first all of them are new.
@@ -215,10 +221,10 @@ void scanner::list_names() {
 
 /// New names that have ended before they were looked at.
 void scanner::forget_ended(const std::vector<std::string>& listed) {
-  std::deque<std::string> left;
+  std::deque<fresh_name> left;
   std::size_t owed = 0;
   for (std::size_t i = 0; i < fresh_.size(); ++i) {
-    if (!std::binary_search(listed.begin(), listed.end(), fresh_[i])) continue;
+    if (!std::binary_search(listed.begin(), listed.end(), fresh_[i].name)) continue;
     if (i < owed_) ++owed;
     left.push_back(std::move(fresh_[i]));
   }
@@ -240,8 +246,7 @@ bool scanner::keep_listed(const listed_name& found, const std::string& name) {
 
 bool scanner::look(const std::string& name) {
   listed_name found;
-  const bool closely = std::binary_search(wanted_.begin(), wanted_.end(), name);
-  if (!ask([&](const session& s) { found = look_at(s, name, closely); })) return false;
+  if (!ask([&](const session& s) { found = look_at(s, name, is_wanted(name)); })) return false;
   if (!keep_listed(found, name)) return true;
   const auto at = std::lower_bound(queued_.begin(), queued_.end(), name);
   const bool noted = at != queued_.end() && *at == name;
@@ -254,6 +259,7 @@ bool scanner::look(const std::string& name) {
 void scanner::round_is_done() {
   const boot_time now = boot_clock::now();
   health_.round = now - std::exchange(round_began_, now);
+  health_.round_asked = std::exchange(time_asked_, {});
   next_name_ = 0;
   pace_.set_share(plan_.share);
   board_.settle();
@@ -261,13 +267,24 @@ void scanner::round_is_done() {
   tell_fresh();
 }
 
-/// Names with waiters change more often: every second look is for them.
+bool scanner::is_wanted(const std::string& name) const {
+  return std::binary_search(wanted_.begin(), wanted_.end(), name);
+}
+
+std::optional<std::string> scanner::next_wanted() {
+  next_wanted_ = (next_wanted_ + 1) % wanted_.size();
+  return wanted_[next_wanted_];
+}
+
+/// Names with waiters change more often: every second look is for them. Wanted names have turns of
+/// their own.
 std::optional<std::string> scanner::next_in_turn() {
   queued_turn_ = !queued_turn_;
   if (queued_turn_ && !queued_.empty()) {
     next_queued_ = (next_queued_ + 1) % queued_.size();
-    return queued_[next_queued_];
+    if (!is_wanted(queued_[next_queued_])) return queued_[next_queued_];
   }
+  while (next_name_ < names_.size() && is_wanted(names_[next_name_])) ++next_name_;
   if (next_name_ == names_.size()) return std::nullopt;
   return names_[next_name_++];
 }
@@ -277,22 +294,33 @@ bool scanner::look_at_some() {
   const boot_time until = boot_clock::now() + longest_burst;
   const auto may_ask = [&](boot_time now) { return now < until && pace_.may_ask(now); };
   wanted_ = board_.wanted(boot_clock::now());
-  for (const auto& name : wanted_)
-    if (may_ask(boot_clock::now()) && !look(name)) return false;
+  std::size_t wanted_turns = wanted_.size();
   // Each name once at most: a short list is not looked at again and again. What has come since the
   // round began takes every second turn: names that come faster than that do not keep out the rest.
   std::size_t turns = names_.size() + queued_.size();
-  for (bool fresh_turn = true; may_ask(boot_clock::now()); fresh_turn = !fresh_turn) {
+  while (may_ask(boot_clock::now())) {
     std::optional<std::string> name;
+    bool wanted = wanted_turns > 0 && lead_ <= lead_.zero();
     const bool others_done = turns == 0 || next_name_ == names_.size();
-    if (!fresh_.empty() && (owed_ > 0 || fresh_turn || others_done)) {
+    if (wanted) {
+      name = next_wanted();
+    } else if (!fresh_.empty() && (owed_ > 0 || fresh_turn_ || others_done)) {
       name = next_fresh();
     } else if (turns > 0) {
       --turns;
       name = next_in_turn();
     }
+    if (!name && wanted_turns > 0) name = next_wanted(), wanted = true;
     if (!name) break;
+    if (wanted)
+      --wanted_turns;
+    else
+      fresh_turn_ = !fresh_turn_;
+    const auto before = time_asked_;
     if (!look(*name)) return false;
+    tell_listed();
+    // A scan for the buckets of a limiter counts as what it costs.
+    lead_ = wanted ? time_asked_ - before : lead_ - (time_asked_ - before);
   }
   if (owed_ > 0 || next_name_ < names_.size()) return false;
   round_is_done();
@@ -300,8 +328,13 @@ bool scanner::look_at_some() {
   return true;
 }
 
+/// A name that was listed is not on the board before it is looked at.
+void scanner::tell_listed() {
+  board_.listed(fresh_.empty() ? listed_at_ : fresh_.front().absent_at);
+}
+
 std::string scanner::next_fresh() {
-  std::string name = std::move(fresh_.front());
+  std::string name = std::move(fresh_.front().name);
   fresh_.pop_front();
   if (owed_ > 0) --owed_;
   return name;

@@ -20,9 +20,10 @@
 namespace holdfast::tool {
 
 /// Looks at one store again and again, on a thread of its own, for all viewers together: lists the
-/// names, then looks at some of them: first at those that a viewer has opened and those that are
-/// new, then in turn at those with waiters and at all the others. So much, and no more, as its
-/// share of the time allows. After a while without viewers it sleeps until there is one.
+/// names, then looks at some of them: at those that a viewer has opened, which take half of the
+/// time at most, at those that are new, and in turn at those with waiters and at all the others. So
+/// much, and no more, as its share of the time allows. After a while without viewers it sleeps
+/// until there is one.
 class scanner {
  public:
   struct plan {
@@ -71,9 +72,12 @@ class scanner {
   void list_names();
   void forget_ended(const std::vector<std::string>& listed);
   std::string next_fresh();
+  void tell_listed();
   bool keep_listed(const listed_name& found, const std::string& name);
   bool look_at_some();
   bool look(const std::string& name);
+  bool is_wanted(const std::string& name) const;
+  std::optional<std::string> next_wanted();
   std::optional<std::string> next_in_turn();
   void round_is_done();
   bool ask(const std::function<void(const session&)>& question);
@@ -88,16 +92,26 @@ class scanner {
   pace pace_;
   store_health health_;
   std::vector<std::string> names_;
-  std::deque<std::string> fresh_;    ///< listed, and not looked at yet
+  /// A name that was listed, and not looked at yet.
+  struct fresh_name {
+    std::string name;
+    std::chrono::system_clock::time_point absent_at;  ///< of the list before, which lacked it
+  };
+  std::deque<fresh_name> fresh_;
   std::size_t owed_ = 0;             ///< of them: there when the round began
   std::vector<std::string> queued_;  ///< names with waiters
   std::vector<std::string> wanted_;  ///< names that viewers have opened, sorted
+  std::size_t next_wanted_ = 0;
+  std::chrono::nanoseconds lead_{};  ///< of those over the others: so much longer they were asked
   std::size_t next_name_ = 0;
   std::size_t next_queued_ = 0;
   bool queued_turn_ = false;
+  bool fresh_turn_ = true;
   bool listed_ = false;  ///< at least once
   boot_time round_began_{};
+  std::chrono::nanoseconds time_asked_{};  ///< since then
   boot_time list_again_{};
+  std::chrono::system_clock::time_point listed_at_{};
   boot_time try_again_{};
 
   std::mutex mutex_;

@@ -21,6 +21,7 @@ struct store_health {
   double allowed_share = 0;          ///< the most of the time that the scanner may spend asking
   double used_share = 0;             ///< what it spent during the last minute
   std::chrono::nanoseconds round{};  ///< so long the last look at every name took; 0: not done
+  std::chrono::nanoseconds round_asked{};  ///< of that time, what queries took, without the pauses
 
   /// Why nothing newer is known; empty while the store answers.
   std::string trouble() const { return reachable ? std::string{} : error; }
@@ -28,9 +29,9 @@ struct store_health {
 
 /// Everything that is known about one store, at one moment.
 struct snapshot {
-  std::string store{};  ///< its URL without secrets
+  std::string store{};  ///< its URL without secrets; for metrics, session::url()
   std::chrono::system_clock::time_point taken_at{};
-  /// The oldest look that is in `names`; without names, when the store answered.
+  /// The oldest look that is in `names`, or the list of the names if that is older.
   std::chrono::system_clock::time_point as_of{};
   std::vector<listed_name> names{};  ///< sorted by name
   store_health health{};
