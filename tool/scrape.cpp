@@ -5,7 +5,6 @@
 #include "tool/output_file.hpp"
 #include "tool/stopwatch.hpp"
 #include "tool/store_metrics.hpp"
-#include "tool/store_url.hpp"
 #include "tool/text.hpp"
 
 namespace holdfast::tool {
@@ -14,29 +13,38 @@ namespace {
 
 constexpr std::string_view of_nobody = "holdfast-ping";
 
-/// What is away is a state to be shown, too: an alert is made of it.
-snapshot snapshot_of(const common_options& common, log& to) {
+/// What was seen, and what the program ends with.
+struct scraped {
+  snapshot found;
+  int code;
+};
+
+/// What is away, or refuses this user, is a state to be shown, too: an alert is made of it.
+scraped look(const common_options& common, log& to) {
   const stopwatch watch;
   session_options options;
   options.decorate = watch.decorator();
   try {
-    const auto [s, url] = open_store(common, to, boot_clock::now(), options);
+    const session s = open_store(common, to, boot_clock::now(), options).session;
     (void)s.show(of_nobody);
     const auto round_trip = watch.take().value_or(std::chrono::nanoseconds{0});
-    auto found = look_at_store(s, url);
+    auto found = look_at_store(s);
     found.health.round_trip = round_trip;
-    return found;
+    const int code = reading_code(found.names);
+    return {std::move(found), code};
   } catch (const error& e) {
-    if (!e.retryable()) throw;
-    to.write(level::error, "unavailable", unsigned_message(e.what()));
-    return {.store = shown_store(common)};
+    if (e.reason() == errc::invalid_argument) throw;  // of the command line
+    const int code = e.retryable() ? exit_code::unavailable : exit_code::of(e.reason());
+    to.write(level::error, e.retryable() ? "unavailable" : "failed", unsigned_message(e.what()),
+             {{"exit_code", static_cast<std::int64_t>(code)}});
+    return {{.store = label_of(common, e)}, code};
   }
 }
 
 }  // namespace
 
 int scrape(const common_options& common, const scrape_options& o, log& to) {
-  const snapshot found = snapshot_of(common, to);
+  const auto [found, code] = look(common, to);
   const auto text = store_metrics({&found, 1}, std::chrono::system_clock::now(), o.format);
   if (o.output.empty()) {
     print(text);
@@ -44,7 +52,7 @@ int scrape(const common_options& common, const scrape_options& o, log& to) {
     throw failure_exit(exit_code::own_failure,
                        "metrics: cannot write " + printable(o.output) + ": " + why);
   }
-  return found.health.reachable ? reading_code(found.names) : exit_code::unavailable;
+  return code;
 }
 
 }  // namespace holdfast::tool

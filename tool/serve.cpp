@@ -9,6 +9,7 @@
 #include <cstring>
 #include <memory>
 #include <random>
+#include <set>
 #include <utility>
 
 #include "tool/commands.hpp"
@@ -77,21 +78,22 @@ std::string token_of(const serve_options& o) {
 
 /// Bad configuration is said at once; a store that is away is shown as away.
 watched_store watch(const common_options& how, log& to) {
-  std::optional<opened_store> first;
-  std::string url;
+  std::optional<session> first;
+  std::string label;
   try {
-    first = open_store(how, to);
-    url = first->url;
+    first = open_store(how, to).session;
+    label = first->url();
   } catch (const error& e) {
     if (!e.retryable()) throw;
-    url = shown_store(how);
+    label = label_of(how, e);
     to.write(level::warning, "store_away", unsigned_message(e.what()));
   }
-  auto waiting = std::make_shared<std::optional<opened_store>>(std::move(first));
-  return {url, [waiting, how, &to] {
-            if (*waiting) return std::exchange(*waiting, std::nullopt)->session;
-            return open_store(how, to).session;
-          }};
+  auto waiting = std::make_shared<std::optional<session>>(std::move(first));
+  const auto open = [waiting, how, &to] {
+    if (*waiting) return *std::exchange(*waiting, std::nullopt);
+    return open_store(how, to).session;
+  };
+  return {shown_store(how), open, label};
 }
 
 std::vector<watched_store> watch_all(const common_options& common, const serve_options& o,
@@ -99,9 +101,12 @@ std::vector<watched_store> watch_all(const common_options& common, const serve_o
   common_options how = common;
   if (o.stores.empty()) return {watch(how, to)};
   std::vector<watched_store> all;
+  std::set<std::string> labels;
   for (const std::string& url : o.stores) {
     how.store = url;
     all.push_back(watch(how, to));
+    // One server's stores of several prefixes: a series must not be there twice.
+    if (auto& label = all.back().label; !labels.insert(label).second) label = all.back().url;
   }
   return all;
 }
@@ -150,7 +155,7 @@ int serve(const common_options& common, const serve_options& o, log& to) {
     to.write(level::warning, "open_to_others",
              "everybody who can reach " + printable(o.listen) +
                  " can read every name, holder and reason, without encryption; docs/serve.md says "
-                 "how to put a proxy with a password before it");
+                 "how to put a proxy with a login before it");
   announce(common, o, address_of(o, page.port()), token);
   wait_for_signal(signals);
   return exit_code::ok;

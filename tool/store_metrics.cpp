@@ -100,9 +100,10 @@ void write_stores(metrics_text& to, std::span<const snapshot> stores) {
     return up(s) && took.count() != 0 ? maybe(exact_seconds(took)) : std::nullopt;
   });
   to.family("holdfast_store_scan_seconds", metric_type::gauge,
-            "How long it took to look at all names.");
+            "How long the queries for all names took.");
   each([](const snapshot& s) {
-    return up(s) ? maybe(exact_seconds(s.health.round)) : std::nullopt;
+    const auto took = s.health.round_asked;
+    return up(s) && took.count() != 0 ? maybe(exact_seconds(took)) : std::nullopt;
   });
   to.family("holdfast_store_unreadable", metric_type::gauge,
             "Names whose entries cannot be read: damaged, newer or foreign, or not permitted.");
@@ -145,17 +146,12 @@ void write_elections(metrics_text& to, std::span<const snapshot> stores) {
 
 }  // namespace
 
-snapshot look_at_store(const session& s, const std::string& url) {
-  snapshot found{.store = url};
-  try {
-    const auto began = std::chrono::steady_clock::now();
-    found.names = look_up(s, {});
-    found.health.round = std::chrono::steady_clock::now() - began;
-    found.health.reachable = true;
-  } catch (const error& e) {
-    if (!e.retryable()) throw;
-    found.names.clear();
-  }
+snapshot look_at_store(const session& s) {
+  snapshot found{.store = s.url()};
+  const auto began = std::chrono::steady_clock::now();
+  found.names = look_up(s, {});
+  found.health.round_asked = std::chrono::steady_clock::now() - began;
+  found.health.reachable = true;
   return found;
 }
 

@@ -9,9 +9,9 @@
 
 namespace holdfast::tool {
 
-/// Looks at all names of the store. Costs a scan, and one or two round trips a name. A store that
-/// does not answer is one that is not up; other failures are thrown (holdfast::error).
-snapshot look_at_store(const session& s, const std::string& url);
+/// Looks at all names of the store. Costs a scan, and one or two round trips a name. Throws
+/// holdfast::error.
+snapshot look_at_store(const session& s);
 
 /// The state of whole stores for Prometheus, as docs/monitoring.md lists it. No name is a label but
 /// those of the first 64 elections.

@@ -315,6 +315,7 @@ TEST_F(serve, several_stores_and_one_that_goes_away_and_comes_back) {
   viewer v(p);
   v.hear("event: hello");
   holder here(*this, {"here"});
+  v.hear("\"lock\":\"here\"");
   holder there(*this, {"there", "--store", redis.tcp_url()});
   v.hear("\"lock\":\"there\"");
   EXPECT_EQ(p.get("/api/locks?store=0")["locks"][0]["lock"], "here");
@@ -388,6 +389,16 @@ TEST_F(serve, metrics_are_those_of_holdfast_metrics) {
   EXPECT_NE(metrics.head.find("Content-Type: application/openmetrics-text"), std::string::npos);
   EXPECT_NE(metrics.body.find("holdfast_store_up"), std::string::npos) << metrics.body;
   EXPECT_TRUE(metrics.body.ends_with("# EOF\n"));
+}
+
+TEST_F(serve, metrics_have_the_label_of_the_programs_and_each_series_once) {
+  const harness::redis_server redis;
+  const std::string a = redis.tcp_url("?prefix=a:"), b = redis.tcp_url("?prefix=b:");
+  page p(*this, {"--store", a, "--store", b});
+  const std::string text = p.ask("GET /metrics").body;
+  const std::string up = "\nholdfast_store_up{store=\"";
+  EXPECT_NE(text.find(up + holdfast::open(a).url() + "\"} 1"), text.npos) << text;
+  EXPECT_NE(text.find(up + b + "\"} 1"), text.npos) << text;
 }
 
 TEST_F(serve, bad_options_end_with_one_line) {

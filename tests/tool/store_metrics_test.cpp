@@ -3,6 +3,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "harness/redis_server.hpp"
 #include "tool/fixture.hpp"
 
 namespace tool_test {
@@ -36,7 +37,7 @@ holdfast::tool::snapshot snapshot(std::vector<listed_name> names) {
   holdfast::tool::snapshot s{.store = "redis://h", .names = std::move(names)};
   s.health.reachable = true;
   s.health.round_trip = 1ms;
-  s.health.round = 2ms;
+  s.health.round_asked = 2ms;
   return s;
 }
 
@@ -90,6 +91,14 @@ TEST(store_metrics, an_election_without_a_leader_shows) {
   EXPECT_TRUE(has(text, "holdfast_store_leader{store=\"redis://h\",election=\"without\"} 0"));
 }
 
+TEST(store_metrics, a_scan_is_as_long_as_its_queries_and_not_known_before_the_first) {
+  auto paced = snapshot({});
+  paced.health.round = 200ms;  // with the pauses
+  EXPECT_TRUE(has(text_of(paced), "holdfast_store_scan_seconds{store=\"redis://h\"} 0.002"));
+  paced.health.round_asked = 0ms;
+  EXPECT_EQ(text_of(paced).find("holdfast_store_scan_seconds{"), std::string::npos);
+}
+
 TEST(store_metrics, what_cannot_be_read_is_counted) {
   auto bad = named("x", "", {});
   bad.error = "damaged";
@@ -123,7 +132,36 @@ TEST_F(store_metrics_command, shows_who_holds_and_waits_and_replaces_a_file_in_o
 TEST_F(store_metrics_command, a_store_that_is_away_is_a_state_to_be_shown) {
   const auto said = tool({"metrics", "--store", "redis://127.0.0.1:1"});
   EXPECT_EQ(said.code, 69);
-  EXPECT_TRUE(has(said.out, "holdfast_store_up{store=\"redis://127.0.0.1:1\"} 0"));
+  EXPECT_TRUE(has(said.out, "holdfast_store_up{store=\"redis://127.0.0.1:1/0\"} 0"));
+}
+
+TEST_F(store_metrics_command, a_store_has_the_label_that_the_metrics_of_its_programs_have) {
+  harness::redis_server server;
+  const std::string file = folder.file("store.url");
+  std::ofstream(file) << server.tcp_url() << '\n';
+  const words urls{server.url("?prefix=jobs:"), server.tcp_url(), "file:" + file,
+                   "SQLITE://" + folder.file("other.db") + "?synchronous=normal"};
+  std::vector<std::string> labels;
+  for (const auto& url : urls) {
+    labels.push_back("holdfast_store_up{store=\"" + holdfast::open(url).url() + "\"} ");
+    EXPECT_TRUE(has(tool({"metrics", "--store", url}).out, labels.back() + "1"));
+  }
+  server.kill();
+  for (std::size_t i = 0; i < 3; ++i)
+    EXPECT_TRUE(has(tool({"metrics", "--store", urls[i]}).out, labels[i] + "0")) << "also away";
+}
+
+TEST_F(store_metrics_command, a_store_that_refuses_the_user_is_not_up_in_the_file_either) {
+  const harness::redis_server server;
+  const std::string file = folder.file("holdfast.prom");
+  std::ofstream(file) << "holdfast_store_up{store=\"of yesterday\"} 1\n";
+  const auto said =
+      tool({"metrics", "-o", file, "--store", "redis+unix://nobody:wrong@" + server.socket()});
+  EXPECT_EQ(said.code, 77) << said.err;
+  std::ifstream in(file);
+  const std::string written{std::istreambuf_iterator<char>(in), {}};
+  EXPECT_TRUE(
+      has(written, "holdfast_store_up{store=\"redis+unix://nobody@" + server.socket() + "\"} 0"));
 }
 
 }  // namespace tool_test
