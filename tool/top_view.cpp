@@ -240,16 +240,15 @@ void top_view::ask_to_unlock() {
     return;
   }
   asked_ = top_request{top_request::what::unlock, n->info.name};
-  question_ = "Take " + name + " away from ";
+  holders_.clear();
   for (const participant& p : n->info.holders) {
-    question_ += (&p == n->info.holders.data() ? "" : ", ") + holder_phrase(p, wall_clock::now());
+    holders_ += (&p == n->info.holders.data() ? "" : ", ") + holder_phrase(p, wall_clock::now());
     if (!p.short_id.empty()) asked_->owners.push_back(p.short_id);
   }
   if (asked_->owners.empty()) {
     said_ = name + " is held by another program, and has no owner's id; holdfast force-unlock asks";
     return;
   }
-  question_ += "? Type yes: ";
   typed_.clear();
   mode_ = mode::confirm;
 }
@@ -295,9 +294,28 @@ std::string top_view::status_line() const {
   return line;
 }
 
-std::string top_view::bottom_line() const {
+/// Where it is too long, it has the number of the holders, and less of the lock's name. How to
+/// answer it stands there always.
+std::string top_view::question(std::size_t columns) const {
+  constexpr std::size_t shortest_name = 10;
+  const std::string answer = "? Type yes: " + typed_ + "_";
+  const std::size_t room = columns - std::min(columns, columns_of(answer));
+  const auto with = [&](const std::string& name, const std::string& holders) {
+    return "Take " + name + " away from " + holders;
+  };
+  const std::string name = printable(asked_->name);
+  const std::size_t several = asked_->owners.size();
+  std::string holders = holders_;
+  if (several > 1 && columns_of(with(name, holders)) > room)
+    holders = std::to_string(several) + " holders";
+  const std::size_t others = columns_of(with("", holders));
+  const std::size_t left = room - std::min(room, others);
+  return shortened(with(shortened(name, std::max(left, shortest_name)), holders), room) + answer;
+}
+
+std::string top_view::bottom_line(std::size_t columns) const {
   if (mode_ == mode::filter) return "/" + typed_ + "_";
-  if (mode_ == mode::confirm) return question_ + typed_ + "_";
+  if (mode_ == mode::confirm) return question(columns);
   if (!said_.empty()) return said_;
   return "? help  / filter  enter details  u unlock  p pause  q quit";
 }
@@ -351,7 +369,7 @@ std::vector<std::string> top_view::lines(screen_size size, wall_clock::time_poin
   for (const std::string& line : body(size, now))
     all.push_back(table ? line : shortened(line, size.columns));
   all.resize(size.rows - lines_below);
-  all.push_back(shortened(bottom_line(), size.columns));
+  all.push_back(shortened(bottom_line(size.columns), size.columns));
   return all;
 }
 

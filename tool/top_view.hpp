@@ -50,7 +50,8 @@ class top_view {
 
   std::string headline(std::chrono::system_clock::time_point now) const;
   std::string status_line() const;
-  std::string bottom_line() const;
+  std::string question(std::size_t columns) const;
+  std::string bottom_line(std::size_t columns) const;
   std::vector<std::string> body(screen_size size, std::chrono::system_clock::time_point now);
   std::vector<std::string> table_lines(screen_size size, std::chrono::system_clock::time_point now);
   std::vector<std::string> detail_lines(std::chrono::system_clock::time_point now) const;
@@ -71,7 +72,7 @@ class top_view {
   std::size_t first_row_ = 0;
   std::string said_;
   std::optional<top_request> asked_;
-  std::string question_;
+  std::string holders_;  ///< of the lock that is asked about
 };
 
 }  // namespace holdfast::tool

@@ -170,6 +170,21 @@ TEST_F(top_table, unlock_asks_and_only_yes_means_yes) {
   EXPECT_EQ(yes.owners, std::vector<std::string>{"a1"});
 }
 
+TEST_F(top_table, a_question_that_is_too_long_keeps_how_to_answer_and_how_many_hold_the_lock) {
+  snapshot shared;
+  std::vector<participant> holders;
+  for (const char* id : {"a1", "a2", "a3"}) holders.push_back(person(id, 5s));
+  shared.names = {lock(std::string(200, 'n'), holders)};
+  view.update(shared);
+  press("uye");
+  for (const std::size_t columns : {80U, 60U}) {
+    const std::string asks = lines({columns, 24}).back();
+    EXPECT_TRUE(asks.ends_with("… away from 3 holders? Type yes: ye_")) << asks;
+    EXPECT_EQ(columns_of(asks), columns);
+  }
+  EXPECT_TRUE(lines({20, 24}).back().ends_with("? Type yes: ye_")) << lines({20, 24}).back();
+}
+
 TEST_F(top_table, unlock_is_about_the_holder_that_was_shown_and_no_later_one) {
   press("u");
   auto later = three();
