@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <utility>
 
 #include "tool/died.hpp"
 #include "tool/duration.hpp"
@@ -55,8 +56,23 @@ std::string_view to_string(lock_event_kind k) noexcept {
   return names.at(static_cast<std::size_t>(k));
 }
 
+void leases_seen::note(const std::vector<participant>& holders) {
+  std::vector<participant> now = holders;
+  for (participant& p : now) {
+    const participant* const earlier = found_among(longest_, p);
+    if (earlier) p.expires_in = std::max(p.expires_in, earlier->expires_in);
+  }
+  longest_ = std::move(now);
+}
+
+bool leases_seen::is_overdue(const participant& p) const {
+  const participant* const longest = found_among(longest_, p);
+  return longest && p.expires_in && *p.expires_in * 2 < *longest->expires_in;
+}
+
 std::vector<lock_event> events_between(const name_info& before, const name_info& now,
-                                       std::chrono::nanoseconds since_last) {
+                                       std::chrono::nanoseconds since_last,
+                                       const leases_seen& leases) {
   std::vector<lock_event> events;
   const name_info living = without_the_dead(now);
   const name_info lived = without_the_dead(before);
@@ -67,7 +83,7 @@ std::vector<lock_event> events_between(const name_info& before, const name_info&
     p.died = still_shown != nullptr && still_shown->died;
   }
   const auto ran_out = [&](const participant& p) {
-    return p.died || (p.expires_in && *p.expires_in <= since_last);
+    return p.died || (leases.is_overdue(p) && *p.expires_in <= since_last);
   };
   const bool exclusive = gone.size() == 1 && come.size() == 1 && living.holders.size() == 1;
   if (exclusive && !ran_out(gone.front())) {

@@ -11,7 +11,7 @@ namespace holdfast::tool {
 
 enum class lock_event_kind {
   granted,   ///< somebody holds it who did not before
-  released,  ///< somebody gave it back, or it was taken away from somebody
+  released,  ///< somebody gave it back, or it was taken away, or nobody knows how the hold ended
   handover,  ///< one holder went and one came: the lock was free for no look
   lost,      ///< its lease ended: a holder that did not renew; or it died, and the store sees it
   joined,    ///< somebody waits
@@ -29,9 +29,23 @@ struct lock_event {
   participant before{};  ///< handover: the holder that went
 };
 
-/// `since_last` is the time between the two looks. First those that went, then those that came.
+/// What the looks so far say of the lengths of leases. A holder that renews its lease has more than
+/// half of it left at any time.
+class leases_seen {
+ public:
+  void note(const std::vector<participant>& holders);
+  bool is_overdue(const participant& p) const;
+
+ private:
+  std::vector<participant> longest_;  ///< each holder as it was when it had the most left
+};
+
+/// `since_last` is the time between the two looks. A holder that is gone has lost its lock if it
+/// was late to renew at the look before, and its lease has ended since. First those that went, then
+/// those that came.
 std::vector<lock_event> events_between(const name_info& before, const name_info& now,
-                                       std::chrono::nanoseconds since_last);
+                                       std::chrono::nanoseconds since_last,
+                                       const leases_seen& leases);
 
 /// What the first look finds.
 std::vector<lock_event> events_at_start(const name_info& now);

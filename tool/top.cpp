@@ -202,7 +202,7 @@ int top(const common_options& common, const top_options& o, log& to) {
                        "prints it as one line a round");
   const signal_inbox signals;
   if (lines) {
-    const exit_on_signal leaving{signals, exit_code::ok};
+    const exit_on_signal leaving{signals, std::nullopt};
     return print_tables(common, o, open_store(common, to));
   }
   const stop_inbox stops;

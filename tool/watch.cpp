@@ -48,13 +48,14 @@ class watcher {
     if (!info) return false;
     const auto now = system_clock::now();
     const auto events =
-        last_ ? events_between(*last_, *info, began - looked_at_) : events_at_start(*info);
+        last_ ? events_between(*last_, *info, began - looked_at_, leases_) : events_at_start(*info);
     bool came = false;
     for (const lock_event& e : events) {
       print(common_.json ? watch_json(o_.name, opened_.url, e, now) : event_text(e, now));
       came = came || is_what_until_names(e.kind, o_.until);
     }
     last_ = std::move(*info);
+    leases_.note(last_->holders);
     looked_at_ = began;
     const bool is_held = !without_the_dead(*last_).holders.empty();
     return came || (o_.until == "free" && !is_held) || (o_.until == "held" && is_held);
@@ -83,6 +84,7 @@ class watcher {
   log& log_;
   const opened_store opened_;
   std::optional<name_info> last_{};
+  leases_seen leases_;
   boot_time looked_at_ = boot_clock::now();
   pace pace_{most_asked, looked_at_};
   boot_time again_{};

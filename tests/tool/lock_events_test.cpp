@@ -41,8 +41,12 @@ std::string told(const std::vector<lock_event>& events) {
   return all;
 }
 
-std::string between(const name_info& before, const name_info& now) {
-  return told(events_between(before, now, 200ms));
+std::string between(const name_info& before, const name_info& now,
+                    std::chrono::nanoseconds since_last = 200ms) {
+  leases_seen leases;
+  leases.note({person("a"), person("b")});
+  leases.note(before.holders);
+  return told(events_between(before, now, since_last, leases));
 }
 
 }  // namespace
@@ -70,13 +74,13 @@ TEST(lock_events, a_holder_that_died_is_lost_once_and_holds_nothing) {
   EXPECT_EQ(between(lock({dead}), lock({dead})), "");
   EXPECT_EQ(between(lock({dead}), lock({person("b")})), "granted b");
   EXPECT_EQ(told(events_at_start(lock({dead}, {person("b")}))), "waiting b");
-  const auto lost = events_between(lock({person("a")}), lock({dead}), 200ms).front();
+  const auto lost = events_between(lock({person("a")}), lock({dead}), 200ms, {}).front();
   EXPECT_TRUE(event_text(lost, noon).ends_with("held 42s, died\n")) << event_text(lost, noon);
 }
 
 TEST(lock_events, one_holder_after_another_is_a_hand_over_and_the_waiter_has_not_left) {
   const auto events =
-      events_between(lock({person("a")}, {person("b")}), lock({person("b")}), 200ms);
+      events_between(lock({person("a")}, {person("b")}), lock({person("b")}), 200ms, {});
   ASSERT_EQ(told(events), "hand-over b");
   EXPECT_EQ(events.front().before.short_id, "a");
 }
@@ -85,6 +89,12 @@ TEST(lock_events, a_holder_whose_lease_had_run_out_has_lost_it) {
   EXPECT_EQ(between(lock({person("a", 200ms)}), lock({})), "lost a");
   EXPECT_EQ(between(lock({person("a", 200ms)}), lock({person("b")})), "lost a, granted b");
   EXPECT_EQ(between(lock({person("a", 201ms)}), lock({})), "released a");
+}
+
+TEST(lock_events, a_holder_that_renewed_and_went_unseen_is_not_called_lost) {
+  EXPECT_EQ(between(lock({person("a", 22s)}), lock({}), 40s), "released a");
+  EXPECT_EQ(between(lock({person("a", 22s)}), lock({person("b")}), 40s), "hand-over b");
+  EXPECT_EQ(between(lock({person("a", 14s)}), lock({}), 40s), "lost a") << "it was late";
 }
 
 TEST(lock_events, waiters_join_and_leave) {

@@ -159,10 +159,6 @@ TEST_F(live_commands, top_without_a_terminal_says_what_to_use) {
   EXPECT_TRUE(once.out.starts_with("NAME     KIND ")) << once.out;
   EXPECT_NE(once.out.find("nightly"), std::string::npos);
   EXPECT_EQ(json::parse(tool({"top", "--once", "--json"}).out)["locks"][0]["lock"], "nightly");
-  program lines(command({"top", "--json", "-d", "20ms"}), around);
-  for (int i = 0; i < 2; ++i) EXPECT_EQ(json::parse(lines.out.line())["locks"].size(), 1u);
-  lines.signal(SIGTERM);
-  EXPECT_EQ(lines.wait(), 0);
 }
 
 TEST_F(live_commands, watch_prints_a_line_for_each_change) {
@@ -229,11 +225,32 @@ TEST_F(live_commands, watch_counts_a_hand_over_as_a_release_and_as_a_grant) {
 }
 
 TEST_F(live_commands, watch_tells_a_lease_that_ended_from_a_release) {
-  const holder h(*this, {"l", "--ttl", "1s"});
+  const holder h(*this, {"l", "--ttl", "3s"});
   program watch(command({"watch", "l", "-d", "10ms", "--json"}), around);
   EXPECT_EQ(json::parse(watch.out.line())["event"], "holding");
   h.process.stop();
   EXPECT_EQ(json::parse(watch.out.line())["event"], "lost");
+}
+
+TEST_F(live_commands, top_without_a_terminal_ends_with_128_and_the_signal) {
+  const holder h(*this, {"nightly"});
+  program lines(command({"top", "--json", "-d", "20ms"}), around);
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(json::parse(lines.out.line())["locks"].size(), 1u);
+  lines.signal(SIGTERM);
+  EXPECT_EQ(lines.wait(), 128 + SIGTERM);
+}
+
+TEST_F(live_commands, watch_does_not_call_a_release_lost_that_it_did_not_see_in_time) {
+  holder h(*this, {"l", "--ttl", "3s"});
+  program watch(command({"watch", "l", "-d", "10ms", "--json"}), around);
+  EXPECT_EQ(json::parse(watch.out.line())["event"], "holding");
+  watch.stop();
+  h.let_go();
+  // It looks again when the lease that it saw would have ended.
+  const auto then = std::chrono::steady_clock::now() + std::chrono::seconds(3);
+  harness::eventually("the time has come", [&] { return std::chrono::steady_clock::now() > then; });
+  watch.signal(SIGCONT);
+  EXPECT_EQ(json::parse(watch.out.line())["event"], "released");
 }
 
 TEST_F(live_commands, graph_finds_two_shells_that_wait_for_each_other) {
