@@ -90,6 +90,12 @@ class Serve(unittest.TestCase):
         database.close()
         return record
 
+    def requests_may_have_failed(self):
+        """The browser itself reports them: that is no complaint about the page."""
+        browser.open("about:blank")
+        browser.until("the page is gone", "location.href === 'about:blank'")
+        browser.events = [e for e in browser.events if e.get("method") != "Log.entryAdded"]
+
     def start(self, *words, program=None):
         environment = dict(os.environ, HOLDFAST_STORE=self.store,
                            HOLDFAST_LIBRARY=str(arguments.holdfast.parents[1] / "libholdfast-c.so"))
@@ -270,6 +276,28 @@ class Serve(unittest.TestCase):
         # The new server knows nothing of the lock: it went with the old one, or its holder has it again.
         self.hold("later")
         browser.until("what is new shows", self.row("later"))
+
+    def test_a_store_that_never_answered_hides_no_other_one(self):
+        self.serve("--share", "20", "--store", self.store, "--store", "redis://127.0.0.1:1")
+        browser.until("it says so", "document.querySelector('#trouble').textContent.includes('does not answer')")
+        self.go("waits")
+        browser.until("the other one is told", "document.querySelector('#waits').innerText.includes('No process waits')")
+        self.assertIn("nothing is known of the store yet", browser.run("document.querySelector('#waits').innerText"))
+        self.hold("busy")
+        self.go("stores")
+        browser.until("its busiest names, too", "document.querySelector('#stores').innerText.includes('taken once')", limit=120)
+        self.requests_may_have_failed()
+
+    def test_a_store_that_serve_does_not_show_any_more_is_not_told_as_away(self):
+        self.serve("--share", "20", "--store", self.store, "--store", "redis://127.0.0.1:1")
+        browser.until("it says so", "document.querySelector('#trouble').textContent.includes('redis://127.0.0.1:1 does not answer')")
+        self.server.kill()
+        self.server.wait()
+        browser.until("it is missed", "document.querySelector('#trouble').textContent.includes('has lost')")
+        port = urllib.parse.urlsplit(self.facts["url"]).port
+        self.start("serve", "--json", "--listen", f":{port}", "--store", self.store).stdout.readline()
+        browser.until("nothing is away", "document.querySelector('#trouble').hidden")
+        self.requests_may_have_failed()
 
     def test_two_hundred_viewers_and_one_that_reads_nothing(self):
         dead = self.viewer()

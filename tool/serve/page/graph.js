@@ -95,11 +95,11 @@ function list(store, said) {
 }
 
 function storePart(store, said) {
-  return element("div", {},
-    state.stores.length > 1 ? element("h2", {}, visible(state.stores[store])) : null,
-    said.rings.map((r) => ringText(store, said, r)),
-    said.waits.length ? [picture(said), list(store, said)]
-      : element("p", { className: "quiet" }, "No process waits for another."));
+  const part = element("div", {}, state.stores.length > 1 ? element("h2", {}, visible(state.stores[store])) : null);
+  if (said.error) part.append(element("p", { className: "bad", role: "alert" }, visible(said.error)));
+  else if (said.waits.length) part.append(...said.rings.map((r) => ringText(store, said, r)), picture(said), list(store, said));
+  else part.append(element("p", { className: "quiet" }, "No process waits for another."));
+  return part;
 }
 
 let loading = false;
@@ -107,13 +107,12 @@ async function load() {
   if (loading) return;
   loading = true;
   try {
-    const all = await Promise.all(state.stores.map((_, i) => ask("/api/graph?store=" + i)));
+    const all = await Promise.all(state.stores.map((_, i) =>
+      ask("/api/graph?store=" + i).catch((e) => ({ error: String(e.message), rings: [] }))));
     const rings = all.reduce((n, said) => n + said.rings.length, 0);
     count.hidden = rings === 0;
     count.textContent = rings + (rings === 1 ? " ring" : " rings");
     if (!section.hidden) section.replaceChildren(...all.map((said, i) => storePart(i, said)));
-  } catch (e) {
-    if (!section.hidden) section.replaceChildren(element("p", { className: "bad", role: "alert" }, String(e.message)));
   } finally {
     loading = false;
   }

@@ -63,6 +63,7 @@ function greet(said) {
   state.unlocks = said.unlocks;
   state.behind = Date.parse(said.time) - Date.now();
   state.rows.clear();
+  state.healths = []; // of the server before: one that has just started may not have asked yet
   state.connected = true;
   tell("connection");
   tell("rows");
