@@ -86,18 +86,20 @@ constexpr std::string_view top_footer =
     "takes\n"
     "the lock away after a question, p pauses, ? lists all keys, q quits.\n\n"
     "Queries take a twentieth of the time at most: with many names the rows are refreshed less\n"
-    "often. The second line shows how long a round over all names takes.\n\n"
+    "often. The second line shows the share of the time that they took.\n\n"
     "Without a terminal give --once or --json. Exit code: 0; 128+N after signal N; 64 no "
-    "terminal; 77 --once, and this user may read none of the names.\n";
+    "terminal;\n"
+    "69 the store does not answer: at the start, or at any time with --json; 77 --once, and this\n"
+    "user may read none of the names.\n";
 
 constexpr std::string_view watch_footer =
     "Examples:\n"
     "  holdfast watch deploy                          what happens to it, until ^C\n"
     "  holdfast watch deploy --until free -w 10m && …  wait until it is free, take nothing\n\n"
     "Events: holding and waiting (found at the start), granted, released (or taken away),\n"
-    "hand-over, lost (its lease ended), joined and left (waiters). For --until a hand-over is "
-    "also\n"
-    "granted, and released.\n\n"
+    "hand-over, lost (its lease ended: it was late to renew), joined and left (waiters). For "
+    "--until\n"
+    "a hand-over is also granted, and released.\n\n"
     "watch sends a query every --interval, because the store notifies only waiters. A change that\n"
     "is undone between two queries is not seen.\n\n"
     "Exit code: 0 the --until event has happened, or without --until after -w or a signal; 75 not\n"
@@ -150,8 +152,9 @@ constexpr std::string_view metrics_footer =
     "Examples:\n"
     "  holdfast metrics -o /var/lib/node_exporter/textfile/holdfast.prom\n\n"
     "Run it from cron for node_exporter's textfile collector.\n\n"
-    "Exit code: 0; 69 the store is away: the text then says holdfast_store_up 0; 77 this user may\n"
-    "read none of the names.\n";
+    "Exit code: 0; 69 the store is away; 77 it refuses this user, or this user may read none of "
+    "the\n"
+    "names. For a store that is away or refuses this user, the text says holdfast_store_up 0.\n";
 
 constexpr auto commands = std::to_array<command_help>({
     {"run", "holdfast run LOCK [OPTIONS] -- CMD ARG…", "Runs a command while holding a lock.",
