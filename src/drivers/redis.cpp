@@ -13,12 +13,12 @@ namespace {
 opened open_redis(const store::opening& how) {
   auto options = options_of<store::redis::read_options>(how);
   if (!options) return std::move(options.error());
-  options->warn = [url = options->url, to = how.observer](std::string_view what) {
+  const bool shared = options->dialect != store::redis::dialect::none;
+  const std::string url = shared ? store::redis::dialect_url(*options) : options->url;
+  options->warn = [url, to = how.observer](std::string_view what) {
     base::warn(to.get(), url, what);
   };
-  if (options->dialect != store::redis::dialect::none)
-    return over(store::redis::open_dialect(std::move(*options)), how.clock);
-  const std::string url = options->url;
+  if (shared) return named(url, over(store::redis::open_dialect(std::move(*options)), how.clock));
   return named(url, store::redis::open_redis(std::move(*options)));
 }
 

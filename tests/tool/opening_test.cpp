@@ -67,6 +67,12 @@ TEST_F(opening_a_store, one_that_is_away_has_the_name_that_it_has_later) {
     EXPECT_EQ(e.store(), url + "/0");
     EXPECT_EQ(std::string_view(e.what()).find("/0"), std::string_view::npos) << "once is enough";
   }
+  try {
+    (void)holdfast::open(url + "?dialect=setnx", {.store_timeout = 0ms});
+    FAIL() << "it opens";
+  } catch (const holdfast::error& e) {
+    EXPECT_EQ(e.store(), url + "/0?dialect=setnx");
+  }
   const std::string warned = "{store=\"" + url + "/0\",event=\"warning\"} 1\n";
   EXPECT_TRUE(has(counted->text(), warned)) << counted->text();
 }

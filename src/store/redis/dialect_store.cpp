@@ -79,7 +79,7 @@ class dialect_store final : public slot_store {
   explicit dialect_store(redis_options options)
       : options_(std::move(options)),
         capabilities_(promises(options_)),
-        url_(options_.url + "?dialect=" + std::string(name_of(options_.dialect))),
+        url_(dialect_url(options_)),
         servers_(make_servers(options_)),
         for_notifications_(servers_->for_notifications()),
         untold_("dialect", options_.clock != nullptr ? *options_.clock : real_clock()),
@@ -387,11 +387,12 @@ class dialect_store final : public slot_store {
 
 result<std::unique_ptr<slot_store>> open_dialect(redis_options options) {
   auto store = std::make_unique<dialect_store>(std::move(options));
-  if (auto ok = store->open(); !ok) {
-    ok.error().store = store->url();
-    return std::move(ok.error());
-  }
+  if (auto ok = store->open(); !ok) return std::move(ok.error());
   return std::unique_ptr<slot_store>(std::move(store));
+}
+
+std::string dialect_url(const redis_options& options) {
+  return options.url + "?dialect=" + std::string(name_of(options.dialect));
 }
 
 }  // namespace holdfast::store::redis

@@ -2,6 +2,7 @@
 
 #include <holdfast/store/slot_store.hpp>
 #include <memory>
+#include <string>
 
 #include "store/redis/options.hpp"
 
@@ -11,5 +12,7 @@ namespace holdfast::store::redis {
 /// as it is (behind ?prefix=, if one is given). Nothing of ours that they do not know is there: no
 /// queue, no fence, no hand-over.
 result<std::unique_ptr<slot_store>> open_dialect(redis_options options);
+/// What url() of that store says.
+std::string dialect_url(const redis_options& options);
 
 }  // namespace holdfast::store::redis
