@@ -29,13 +29,17 @@ class warnings final : public observer {
  public:
   void on_event(const event& e) override {
     if (e.kind != event_kind::warning) return;
-    // Eviction is among the facts, with its remedy.
-    if (e.detail.find("maxmemory-policy") != e.detail.npos) return;
     const std::lock_guard guard{mutex_};
     found_.push_back({severity::warning, "store", std::string(e.detail), {}});
   }
-  findings take() {
+  /// Those that are not among `told`: what the facts say of eviction has its remedy.
+  findings take(const findings& told) {
+    const bool eviction = std::any_of(told.begin(), told.end(),
+                                      [](const finding& f) { return f.topic == "eviction"; });
     const std::lock_guard guard{mutex_};
+    std::erase_if(found_, [&](const finding& f) {
+      return eviction && f.message.find("maxmemory-policy") != f.message.npos;
+    });
     return std::exchange(found_, {});
   }
 
@@ -72,7 +76,7 @@ class examination {
       examine("notifications", [&] { return probe.notifications([&] { return open(); }); });
     }
     examine("names", [&] { return judge_names(look_up(*s, {}), present()); });
-    add(warnings_->take());
+    add(warnings_->take(found_));
     return found_;
   }
 
