@@ -143,6 +143,11 @@ void judge::has_ended(hold& h) const {
     h.ended = e.at;
     if (the_same) h.told_by = e.told_by;
   }
+  // Handed on in the process: only the fence of the one before was not shown to the operator.
+  for (const auto& o : holds_) {
+    if (h.ended != never || o.ended == never || o.g.name != h.g.name || h.g.fence == 0) continue;
+    if (o.g.fence / 4096 == h.g.fence / 4096) h.ended = o.ended;
+  }
 }
 
 bool judge::anybody_has(const std::string& name) const {

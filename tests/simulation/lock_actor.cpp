@@ -16,6 +16,7 @@ struct lock_actor : actor {
   std::vector<locks>& all;
   locks& at;
   int id = 0;
+  nanos had_at = 0;
   bool reads = at.shared && s.shared;
 
   void act() try {
@@ -139,10 +140,42 @@ struct lock_actor : actor {
     const nanos then = of.here.now();
     held->check();
     id = of.rules.granted(grant(held->fence(), held->lost()), then);
+    had_at = then;
+    judge_length(held->remaining());
     use(*held);
     (void)still(*held);
     of.rules.given_up(id);
     give_back(std::move(*held));
+  }
+
+  bool punctual() const {
+    const auto& m = of.whole.machine;
+    return of.whole.calm() && m.slow_permille == 0 && m.stall_per_100k == 0 &&
+           m.preempt_permille == 0;
+  }
+
+  // One that nobody renews lasts as long as was said; any other until it is renewed.
+  void judge_length(std::chrono::nanoseconds left) const {
+    const auto on = of.whole.store;
+    const bool by_leases =
+        on < store_kind::contenders || on == store_kind::postgres || on == store_kind::mariadb;
+    if (!punctual() || !by_leases || (at.shared && s.shared)) return;
+    const nanos said = std::min(does.lease, does.max_hold);
+    const nanos claim = at.session->can().claim_us * microsecond;
+    const nanos least = does.renew ? std::min(said, claim) / 3 : said * 3 / 4;
+    if (left.count() < least) ends_early(left.count(), said);
+  }
+
+  // After `lasted`, where nobody took it.
+  void judge_end(nanos lasted) const {
+    if (!punctual() || was_taken() || !does.renew || lasted >= does.max_hold / 4 * 3) return;
+    ends_early(lasted, does.max_hold);
+  }
+
+  void ends_early(nanos lasts, nanos said) const {
+    of.rules.violated("a grant lasts as long as was said",
+                      name + ": " + std::to_string(lasts / microsecond) + " us of " +
+                          std::to_string(said / microsecond));
   }
 
   void use(lease& held) {
@@ -155,10 +188,10 @@ struct lock_actor : actor {
     for (unsigned more = s.more; more > 0; --more) {
       using inside = step::inside;
       static constexpr inside any[] = {inside::extend,  inside::extend_to, inside::extend_late,
-                                       inside::upgrade, inside::downgrade, inside::downgrade};
+                                       inside::shorten, inside::upgrade,   inside::downgrade};
       spend(held, s.hold / 4);
       try {
-        this->inside(held, any[of.here.random().below(at.shared ? 6 : 3)]);
+        this->inside(held, any[of.here.random().below(at.shared ? 6 : 4)]);
       } catch (const holdfast::error& e) {
         judge_error(e.reason(), e.what());
       }
@@ -169,7 +202,7 @@ struct lock_actor : actor {
   void spend(const lease& held, nanos length) {
     const nanos until = of.here.now() + length;
     do {
-      if (!still(held)) return;
+      if (!still(held)) return judge_end(of.here.now() - had_at);
       const nanos left = until - of.here.now();
       if (left > 0) of.here.sleep(of.here.random().between(1, left));
     } while (of.here.now() < until);
@@ -185,8 +218,14 @@ struct lock_actor : actor {
       case inside::extend_to:
         of.log.add("extends " + name + " to more");
         return held.extend(in_ms(in_whole_seconds() ? does.lease * 2 : does.lease * 3 / 2));
+      case inside::shorten:
+        of.log.add("makes the lease of " + name + " shorter");
+        return held.extend(in_ms(in_whole_seconds() ? does.lease : does.lease / 2));
       case inside::extend_late:
         of.log.add("extends " + name + " without waiting");
+        if (s.more > 1 && !in_whole_seconds()) {
+          return async_extend(held, in_ms(does.lease / 2)).start([](const auto&) {});
+        }
         return async_extend(held).start([](const auto&) {});
       case inside::upgrade:
         if (reads) upgrade(held);

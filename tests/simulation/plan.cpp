@@ -338,6 +338,15 @@ plan plan_of_meetings(std::uint64_t seed) {
 }
 
 // Two stores that are used as one, or three that vote.
+// For so long that all it has there ends.
+void cut_from_all(random_source& r, plan& p, nanos lease) {
+  fault_plan f{.what = fault_plan::kind::cut,
+               .at = r.between(lease / 2, 4 * lease),
+               .length = r.between(lease, 3 * lease),
+               .process = r.below(p.processes.size())};
+  for (f.store = 0; f.store <= p.others.size(); ++f.store) p.faults.push_back(f);
+}
+
 plan plan_of_stores(std::uint64_t seed) {
   random_source r(seed * 0x9E3779B97F4A7C15U + 5);
   plan p;
@@ -371,6 +380,7 @@ plan plan_of_stores(std::uint64_t seed) {
   }
   if (!calm && !r.one_in(4)) make_faults(r, p, lease);
   for (auto& f : p.faults) f.store = r.below(p.others.size() + 1);
+  if (!calm && ventures(p) && r.one_in(2)) cut_from_all(r, p, lease);
   return p;
 }
 

@@ -102,7 +102,16 @@ struct name_plan {
 /// One acquisition, what is done under it, and how it is given back.
 struct step {
   enum class style { lease, standard, callback };
-  enum class inside { nothing, extend, extend_to, extend_late, upgrade, downgrade, again };
+  enum class inside {
+    nothing,
+    extend,
+    extend_to,
+    extend_late,
+    upgrade,
+    downgrade,
+    again,
+    shorten  ///< not planned, but among the many things of `more`
+  };
   enum class end { release, destroy };
 
   nanos think = 0;
