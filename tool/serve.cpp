@@ -106,7 +106,12 @@ std::vector<watched_store> watch_all(const common_options& common, const serve_o
     how.store = url;
     all.push_back(watch(how, to));
     // One server's stores of several prefixes: a series must not be there twice.
-    if (auto& label = all.back().label; !labels.insert(label).second) label = all.back().url;
+    auto& label = all.back().label;
+    if (labels.insert(label).second) continue;
+    label = all.back().url;
+    for (int i = 2; !labels.insert(label).second; ++i) {
+      label = all.back().url + '#' + std::to_string(i);
+    }
   }
   return all;
 }

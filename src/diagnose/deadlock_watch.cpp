@@ -367,7 +367,16 @@ void deadlock_watch::choose(watched& w) {
       " release the locks that you hold, and take all in one order, or together with multi_lock";
   {
     const std::lock_guard guard{mutex_};
-    if (std::find(waiting_.begin(), waiting_.end(), w.who) == waiting_.end()) return;
+    const auto waits = [&](const std::shared_ptr<blocked>& who) {
+      return std::find(waiting_.begin(), waiting_.end(), who) != waiting_.end();
+    };
+    // Its mark is there until the next round: of this session it is known that it waits no more.
+    const auto is_broken_by = [&](const watched& v) {
+      if (v.who == w.who || (waits(v.who) && v.who->story.empty())) return false;
+      return std::any_of(w.ring.begin(), w.ring.end(),
+                         [&](const link& l) { return l.wait == v.who->id; });
+    };
+    if (!waits(w.who) || std::any_of(watched_.begin(), watched_.end(), is_broken_by)) return;
     if (!std::exchange(w.who->story, story).empty()) return;  // told
   }
   event e;

@@ -86,8 +86,14 @@ operation::next pending_wait::answer(result<store::permits_reply> reply, boot_ti
   return end(std::move(*leaving_));
 }
 
+// A try that had no answer in its time found nobody in its way.
 operation::next pending_wait::settle(std::optional<status> ended) {
-  if (ended) return *ended ? succeed() : give_up(std::move(ended->error()));
+  if (ended && *ended) return succeed();
+  if (ended) {
+    failure& why = ended->error();
+    if (is_try() && why.outcome_unknown && why.code == errc::timed_out) return give_up(in_vain());
+    return give_up(std::move(why));
+  }
   until_ = steps_->until();
   if (std::exchange(told_early_, false)) {
     steps_->notified_before();
@@ -174,10 +180,13 @@ operation::next pending_wait::overdue() {
   return end(std::move(why));
 }
 
+bool pending_wait::is_try() const noexcept {
+  return time_.is_try() && limit_ == forever;  // and not the rest of a longer call
+}
+
 failure pending_wait::in_vain() {
   failure why = steps_->left_at_deadline(waited_.began);
-  const bool is_try = time_.is_try() && limit_ == forever;  // and not the rest of a longer call
-  if (is_try) why.code = errc::unavailable;
+  if (is_try()) why.code = errc::unavailable;
   return why;
 }
 

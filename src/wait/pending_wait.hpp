@@ -92,6 +92,7 @@ class pending_wait : public operation {
   next succeed();
   next give_up(failure f);
   failure in_vain();
+  bool is_try() const noexcept;
   void stop_soon() noexcept;
 
   std::shared_ptr<session_impl> keeps_session_;

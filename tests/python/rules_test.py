@@ -960,6 +960,30 @@ class Programs(OnAStore):
             "    print(child.exitcode, store.show('m').holders)\n")
         self.assertEqual(program.communicate(timeout=60)[0], "0 0\n" * 3)
 
+    def test_a_child_of_multiprocessing_keeps_the_leases_of_its_threads_until_they_end(self):
+        work = ("import holdfast, os, threading\n"
+                "store = holdfast.open(os.environ['URL'], name_prefix=os.environ['PREFIX'])\n"
+                "def keep():\n"
+                "    with store.mutex('m') as lease:\n"
+                "        began.set()\n"
+                "        store.latch('go on', 1).wait()\n"
+                "        lease.check()\n"
+                "        store.latch('kept', 1).count_down()\n"
+                "began = threading.Event()\n"
+                "threading.Thread(target=keep).start()\n"
+                "began.wait()\n"
+                "store.latch('ends', 1).count_down()\n")
+        program = self.run_python(
+            "import multiprocessing\n"
+            f"child = multiprocessing.get_context('spawn').Process(target=exec, args=({work!r}, {{}}))\n"
+            "child.start()\n"
+            "store.latch('ends', 1).wait()\n"
+            "child.join(0.5)\n"  # it closes what it closes meanwhile
+            "store.latch('go on', 1).count_down()\n"
+            "child.join()\n"
+            "print(store.latch('kept', 1).remaining(), store.show('m').holders)\n")
+        self.assertEqual(program.communicate(timeout=60)[0], "0 0\n")
+
     def test_the_handler_of_a_signal_may_release_a_lease(self):
         program = self.run_python(
             "import asyncio, signal\n"

@@ -169,6 +169,8 @@ int rate_book::refund_begins(std::uint64_t n, nanos asked) {
 }
 
 bool rate_book::would_give(std::uint64_t n, nanos asked) const {
+  const auto fills = [&](const span& one) { return one.to + full_after() > asked; };
+  if (std::any_of(taken_.begin(), taken_.end(), fills)) return false;  // also what was reserved
   return asking_ <= 1 && n <= least_burst_ && !grown_ && ahead_ == 0 &&
          asked - last_ >= full_after();
 }

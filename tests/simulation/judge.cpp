@@ -138,7 +138,8 @@ void judge::has_ended(hold& h) const {
     const bool the_same =
         h.g.fence != 0 && static_cast<std::int64_t>(h.g.fence / 4096) == e.granted_at;
     // With another fence it may be the same one, raised or lowered meanwhile, or one beside it.
-    const bool perhaps = h.g.of->number == e.from && h.g.asked <= e.at;
+    const bool perhaps =
+        h.g.of->number == e.from && (h.first <= e.at || (e.granted_at == 0 && h.g.asked <= e.at));
     if (!the_same && !perhaps) continue;
     h.ended = e.at;
     if (the_same) h.told_by = e.told_by;

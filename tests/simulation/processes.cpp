@@ -22,8 +22,9 @@ class listener final : public holdfast::observer {
       of_.log.add("(" + std::string(to_string(e.kind)) + " " + std::string(e.name) + " " +
                   std::string(e.detail) + ")");
     }
-    const bool due = (e.kind == kind::lost && (of_.loses || of_.rules.was_taken({}))) ||
-                     (e.kind == kind::deadlock && of_.notes.rings);
+    const bool due =
+        (e.kind == kind::lost && (of_.loses || of_.rules.was_taken(std::string(e.name)))) ||
+        (e.kind == kind::deadlock && of_.notes.rings);
     if (!good && !due && of_.whole.calm()) {
       const bool at_a_barrier = of_.whole.names.front().kind == lock_kind::barrier;
       of_.rules.violated("where nothing goes wrong nobody is told that it did",

@@ -44,7 +44,8 @@ void ring_book::told(bool calm) {
     return judge_.violated("who is told of a deadlock was in one",
                            "P" + std::to_string(mine.of->number) + " at " + mine.name);
   }
-  if (!told_.insert(mine.ring).second) {
+  // Else it may have been told of an earlier ring, long before its call came back.
+  if (!told_.insert(mine.ring).second && calm) {
     return judge_.violated("of those in a deadlock one is told", describe(mine.ring));
   }
   if (!calm || !exclusive_) return;

@@ -401,6 +401,18 @@ TEST_F(serve, metrics_have_the_label_of_the_programs_and_each_series_once) {
   EXPECT_NE(text.find(up + b + "\"} 1"), text.npos) << text;
 }
 
+TEST_F(serve, metrics_have_each_series_once_also_where_an_url_is_the_label_of_another_store) {
+  const harness::redis_server redis;
+  const std::string a = redis.tcp_url("?prefix=a:"), label = holdfast::open(a).url();
+  page p(*this, {"--store", a, "--store", label});
+  const std::string text = p.ask("GET /metrics").body;
+  const std::string up = "\nholdfast_store_up{store=\"" + label;
+  const auto first = text.find(up + "\"} 1");
+  ASSERT_NE(first, text.npos) << text;
+  EXPECT_EQ(text.find(up + "\"} 1", first + 1), text.npos) << text;
+  EXPECT_NE(text.find(up + "#2\"} 1"), text.npos) << text;
+}
+
 TEST_F(serve, bad_options_end_with_one_line) {
   EXPECT_EQ(tool({"serve", "--listen", "nowhere"}).code, 78);
   EXPECT_EQ(tool({"serve", "--share", "0"}).code, 64);

@@ -276,15 +276,14 @@ std::optional<std::string> scanner::next_wanted() {
   return wanted_[next_wanted_];
 }
 
-/// Names with waiters change more often: every second look is for them. Wanted names have turns of
-/// their own.
+/// Names with waiters change more often: every second look is for them. A round looks at wanted
+/// names, too, whatever turns they have beside it.
 std::optional<std::string> scanner::next_in_turn() {
   queued_turn_ = !queued_turn_;
   if (queued_turn_ && !queued_.empty()) {
     next_queued_ = (next_queued_ + 1) % queued_.size();
     if (!is_wanted(queued_[next_queued_])) return queued_[next_queued_];
   }
-  while (next_name_ < names_.size() && is_wanted(names_[next_name_])) ++next_name_;
   if (next_name_ == names_.size()) return std::nullopt;
   return names_[next_name_++];
 }

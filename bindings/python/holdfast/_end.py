@@ -5,6 +5,7 @@ import atexit
 import ctypes
 import os
 import sys
+import threading
 
 from ._abi import functions
 
@@ -22,8 +23,12 @@ def _close_all_in_a_child_of_multiprocessing() -> None:
         return
     finalize = util.Finalize
 
+    def end() -> None:
+        getattr(threading, "_shutdown")()  # as multiprocessing does next: threads still work under their leases
+        functions.close_all()
+
     def register(_: object) -> None:
-        finalize(None, functions.close_all, exitpriority=-100)
+        finalize(None, end, exitpriority=-100)
     util.register_after_fork(functions, register)
     register(None)
 
