@@ -211,6 +211,21 @@ TEST_F(hanging_store, keeps_no_wait_without_a_thread_beyond_its_deadline) {
   await_free("sem");
 }
 
+TEST_F(hanging_store, is_unavailable_to_a_try_without_a_thread_and_not_busy) {
+  mutex a{session, "a"}, b{session, "b"};
+  holdfast::multi_lock both{a, b};
+  holdfast::latch l{session, "l", 1};
+  store->hang();
+  auto one = async_acquire(a, 0ms).future();
+  auto two = async_acquire(both, 0ms).future();
+  auto three = async_wait(l, 0ms).future();
+  EXPECT_EQ(one.get().error().code, errc::unavailable);
+  EXPECT_EQ(two.get().error().code, errc::unavailable);
+  EXPECT_EQ(three.get().error().code, errc::unavailable);
+  await_free("a");
+  await_free("b");
+}
+
 TEST_F(hanging_store, keeps_no_wait_behind_one_without_a_deadline) {
   mutex a{session, "a"}, b{session, "b"};
   store->hang();
