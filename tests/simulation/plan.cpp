@@ -667,6 +667,7 @@ plan plan_of_permits(std::uint64_t seed) {
       for (auto steps = 3 + r.below(9); steps > 0; --steps) {
         const auto name = r.below(p.names.size());
         t.steps.push_back(make_deed(r, p, lease, name));
+        t.steps.back().forces = false;  // it would take permits, whose book asks who took them
         if (p.names[name].kind == lock_kind::expiring && r.one_in(3)) t.steps.back().wait = never;
       }
     }
