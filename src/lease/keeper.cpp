@@ -328,7 +328,9 @@ void keeper::abandon(std::string_view name, const store::owner_id& owner,
                      std::chrono::nanoseconds lease) noexcept try {
   const std::lock_guard guard{mutex_};
   const boot_time now = session_.now();
-  abandoned_.push_back({std::string(name), owner, lease, saturated_add(now, lease)});
+  // Perhaps it waits yet, and an entry in the queue outlasts a short lease.
+  const auto lasts = std::max<std::chrono::nanoseconds>(lease, queue_lease);
+  abandoned_.push_back({std::string(name), owner, lasts, saturated_add(now, lasts)});
   retry_abandoned_at_ = now;
   work_changed_.notify_one();
 } catch (...) {

@@ -20,6 +20,13 @@ class back_end {
   /// The names in use, as the server itself sees them.
   virtual std::vector<std::string> names() = 0;
   virtual std::string describe(std::string_view name) = 0;
+  /// Who holds that name, or waits for it, and of which process (0: unknown); nothing is changed by
+  /// the look.
+  struct user {
+    holdfast::store::owner_id owner;
+    int process = 0;
+  };
+  virtual std::vector<user> users(std::string_view name) = 0;
   /// A restart without data. False if what it keeps outlives that.
   virtual bool forget() = 0;
   /// The server has stopped: what was in progress is undone.

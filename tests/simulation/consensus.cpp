@@ -390,6 +390,18 @@ std::vector<std::string> consensus::names() {
   return used;
 }
 
+std::vector<back_end::user> consensus::users(std::string_view name) {
+  std::vector<user> all;
+  const auto line = lines_.find(name);
+  if (line == lines_.end()) return all;
+  for (const auto& n : line->second.nodes) {
+    const auto session = sessions_.find(n.says.session);
+    const bool lives = session != sessions_.end() && session->second.ends > of_.world_.now();
+    if (lives) all.push_back({n.who.owner, of_.number_of(n.says.peer)});
+  }
+  return all;
+}
+
 std::string consensus::describe(std::string_view name) {
   std::string text = std::string(name) + ":";
   for (const auto& p : at(name).nodes) {

@@ -20,6 +20,7 @@ class consensus final : public back_end {
   std::unique_ptr<holdfast::store::session_store> connect(process& of) override;
   std::vector<std::string> names() override;
   std::string describe(std::string_view name) override;
+  std::vector<user> users(std::string_view name) override;
   bool forget() override { return false; }
 
  private:

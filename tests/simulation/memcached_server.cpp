@@ -170,6 +170,15 @@ std::string memcached_server::describe(std::string_view name) {
   return text;
 }
 
+std::vector<back_end::user> memcached_server::users(std::string_view name) {
+  std::vector<user> all;
+  for (const auto& [key, item] : items_) {
+    if (memcached::name_of_key("holdfast", key) != name || item.ends_at <= tick()) continue;
+    all.push_back({{all.size() + 1, 0}, 0});
+  }
+  return all;
+}
+
 // Nothing outlives it, and its numbers begin anew.
 void memcached_server::stopped() {
   for (const auto& [number, t] : std::map(talks_)) end(t);

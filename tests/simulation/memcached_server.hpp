@@ -44,6 +44,7 @@ class memcached_server final : public dialled_server {
   std::unique_ptr<holdfast::store::session_store> connect(process& of) override;
   std::vector<std::string> names() override;
   std::string describe(std::string_view name) override;
+  std::vector<user> users(std::string_view name) override;
   bool forget() override { return true; }  // as ever when it stops
   void stopped() override;
   void process_died(const process& of) override;

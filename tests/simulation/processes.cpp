@@ -61,6 +61,7 @@ void scene::live(process& p, const process_plan& does) {
         here.sleep(one.think);
         const auto before = p.met;
         const actor who{*this, p, does, one, name_of(one.name), here.now()};
+        uses(p, one, true);
         if (whole.about == theme::deadlocks) {
           act_nested(who, all.of_locks);
         } else if (whole.names[one.name].kind < lock_kind::latch) {
@@ -68,6 +69,7 @@ void scene::live(process& p, const process_plan& does) {
         } else {
           act_at_meeting(who, all);
         }
+        uses(p, one, false);
         note(p, does, one, before);
       }
     });

@@ -183,6 +183,7 @@ void scene::watch() {
     }
     watch_conditions();
     watch_rings();
+    watch_users();
     const bool alive = std::any_of(processes.begin(), processes.end(),
                                    [](const auto* p) { return p->running > 0; });
     if (!over && (alive || any || here.now() < second)) watch();

@@ -47,6 +47,7 @@ struct scene {
   nanos longest() const;
   void watch();
   void watch_conditions();
+  void watch_users();
   void watch_rings();
   /// So long it takes at most, where nothing goes wrong, until somebody has what is free.
   nanos bound() const noexcept { return whole.tells() ? 2 * second : 5 * second; }
@@ -57,6 +58,8 @@ struct scene {
     return whole.tells() && punctual ? 150 * millisecond : bound();
   }
   bool anybody_has(const std::string& name);
+  /// A thread of that process begins to do something with those names, or has done it.
+  void uses(const process& p, const step& s, bool so);
   void look_at_what_is_left(nanos quiet);
   bool stays(const std::string& name) const;
   std::string blocked() const;
@@ -81,6 +84,9 @@ struct scene {
   /// Who may have something that is not judged: it tells its holders nothing.
   std::multimap<std::string, const process*> unjudged;
   std::map<std::string, nanos> idle_since;
+  std::map<std::pair<std::size_t, int>, int> users;  ///< by name and process: threads
+  /// … since when the store has not shown more.
+  std::map<std::pair<std::size_t, int>, nanos> accounted_at;
   nanos disturbed_at = -1000 * second;
   int at_several = 0;  ///< that are being acquired
   meetings_of_a_run met;

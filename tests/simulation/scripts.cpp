@@ -113,6 +113,15 @@ class scripted_server final : public scripted {
 
   void forget(bool all) override { all ? model_.flush() : model_.fail_over(); }
   std::string lose(std::uint64_t which) override { return model_.lose(which); }
+  holdfast::store::permits_record look(std::string_view name) override {
+    std::string bytes;
+    redis::append_permits(bytes, frame(), name, {});
+    looks_ = true;
+    auto found =
+        redis::read_permits(model_.as_if([&] { return ask(bytes); }), permits_command{}.verb, 0);
+    looks_ = false;
+    return found ? std::move(found->found) : holdfast::store::permits_record{};
+  }
 
  private:
   static redis::script_frame frame() noexcept { return {prefix}; }
@@ -134,7 +143,7 @@ class scripted_server final : public scripted {
     std::vector<std::string> words;
     for (auto& item : command.items) words.push_back(std::move(item.text));
     auto answer = model_.run(words);
-    if (at_.replica_is_told()) model_.replicate();
+    if (!looks_ && at_.replica_is_told()) model_.replicate();
     return answer;
   }
 
@@ -148,6 +157,7 @@ class scripted_server final : public scripted {
   }
 
   int publish(std::string_view channel, std::string_view text) {
+    if (looks_) return 1;
     auto all = redis::parse_notifications(text);
     if (all.empty()) throw std::logic_error("a notice that nobody understands");
     bool heard = false;
@@ -170,6 +180,7 @@ class scripted_server final : public scripted {
   const std::string url_ = "scripted:";
   nobodys_inbox nobody_;
   redis_model model_;
+  bool looks_ = false;
 };
 
 }  // namespace

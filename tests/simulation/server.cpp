@@ -365,6 +365,7 @@ class server::state_back_end : public back_end {
     }
     return text;
   }
+  std::vector<user> users(std::string_view name) override { return users_in(of_.record_of(name)); }
   bool forget() override {
     of_.records_.clear();
     return true;
@@ -379,6 +380,13 @@ class server::state_back_end : public back_end {
   }
 
  protected:
+  std::vector<user> users_in(const holdfast::store::permits_record& r) const {
+    std::vector<user> all;
+    for (const auto& h : r.holders) all.push_back({h.owner, of_.number_of(h.peer)});
+    for (const auto& w : r.queue) all.push_back({w.owner, of_.number_of(w.peer)});
+    return all;
+  }
+
   server& of_;
 };
 
@@ -394,6 +402,7 @@ class server::script_back_end final : public state_back_end {
     scripts_ = made.get();
     of.family_ = std::move(made);
   }
+  std::vector<user> users(std::string_view name) override { return users_in(scripts_->look(name)); }
   bool forget() override {
     scripts_->forget(of_.world_.random().one_in(2));
     return true;
@@ -476,6 +485,14 @@ nanos server::disturbed_at(const process& of) const noexcept {
   return last;
 }
 
+nanos server::late_at(const process& of) const noexcept {
+  nanos last = -1000 * second;
+  for (const auto& [peer, c] : connections_) {
+    if (c->of == &of) last = std::max(last, c->late_at);
+  }
+  return last;
+}
+
 void server::send(const std::shared_ptr<connection>& by, std::shared_ptr<exchange> what) {
   auto& random = world_.random();
   what->sequence = ++by->sent;
@@ -519,6 +536,7 @@ void server::arrive(const std::shared_ptr<connection>& by, const std::shared_ptr
   if (what->sequence < by->void_before || (what->never_late && what->over)) return;
   what->lose_reply = lose_reply;
   by->carried_out = std::max(by->carried_out, what->sequence);
+  if (what->over) by->late_at = world_.now();
   ++commands_;
   if (trace_.on()) {
     trace_.add("server", "carries out for P" + std::to_string(by->of->number) + ' ' + by->peer +
@@ -587,6 +605,10 @@ holdfast::store::permits_record server::barrier_of(std::string_view name) {
     auto now = family_->permits(name, {});
     return now ? std::move(now->found) : holdfast::store::permits_record{};
   }
+  return record_of(name);
+}
+
+holdfast::store::permits_record server::record_of(std::string_view name) const {
   const auto at = records_.find(name);
   if (at == records_.end()) return {};
   auto record = holdfast::family::decode(at->second);
@@ -800,5 +822,14 @@ void server::end_of_faults() noexcept {
 
 std::vector<std::string> server::names() { return back_->names(); }
 std::string server::describe(std::string_view name) { return back_->describe(name); }
+
+// One that asks for more under its lease is there twice.
+std::map<int, std::size_t> server::users(std::string_view name) {
+  std::map<int, std::set<holdfast::store::owner_id>> owners;
+  for (const auto& u : back_->users(name)) owners[u.process].insert(u.owner);
+  std::map<int, std::size_t> all;
+  for (const auto& [process, those] : owners) all[process] = those.size();
+  return all;
+}
 
 }  // namespace simulation

@@ -81,6 +81,7 @@ struct connection {
   nanos last_reply = 0;           ///< … both ways
   nanos last_notification = 0;
   nanos disturbed_at = -1;
+  nanos late_at = -1;  ///< a request was carried out whose client had given up
   std::uint64_t notification_number = 0;
   bool notification_up = true;
   std::uint64_t gaps = 0;
@@ -130,11 +131,15 @@ class server {
   /// The last moment at which something went wrong with this store or on the way to it, as far as
   /// this process can tell.
   nanos disturbed_at(const process& of) const noexcept;
+  /// When it last carried out what nobody of that process waited for any more.
+  nanos late_at(const process& of) const noexcept;
   /// When it last gave that owner what may outlive its session; before all if never.
   nanos given_at(const holdfast::store::owner_id& to) const noexcept;
   /// The names in use, as the server itself sees them.
   std::vector<std::string> names();
   std::string describe(std::string_view name);
+  /// How many hold it or wait for it, by process.
+  std::map<int, std::size_t> users(std::string_view name);
   /// Called where the server ends a connection that holds what was granted then.
   std::function<void(std::int64_t granted_at)> on_end_of_a_holder{};
   /// It is shown what each command made of the barrier of that name. It must outlive the server.
@@ -171,6 +176,7 @@ class server {
   holdfast::result<holdfast::store::permits_reply> carry_out(
       const holdfast::store::named_command& c);
   holdfast::store::permits_record barrier_of(std::string_view name);
+  holdfast::store::permits_record record_of(std::string_view name) const;
   void show(std::span<const holdfast::store::named_command> carried_out,
             std::span<const holdfast::result<holdfast::store::permits_reply>> replies);
   nanos way();

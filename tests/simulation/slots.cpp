@@ -37,7 +37,9 @@ class slot_client final : public holdfast::store::slot_store, private requester 
 
   result<slot_reply> add(const slot& where, const slot_entry& who, std::int64_t lease) override {
     return tell("add", where, who.owner,
-                [&all = all_, at = spot_of(where), who, lease] { return all.add(at, who, lease); });
+                [&all = all_, at = spot_of(where), who, lease, p = by_->of->number] {
+                  return all.add(at, who, lease, p);
+                });
   }
   result<slot_reply> extend(const slot& where, const slot_entry& who, std::int64_t lease) override {
     return tell("extend", where, who.owner, [&all = all_, at = spot_of(where), who, lease] {
@@ -121,7 +123,7 @@ void slots::put(item& into, std::int64_t lease_us) {
   into.gone_at = into.ends_at + of_.world_.random().between(0, of_.is_.outlasts) / microsecond;
 }
 
-slots::reply slots::add(const spot& at, const entry& who, std::int64_t lease_us) {
+slots::reply slots::add(const spot& at, const entry& who, std::int64_t lease_us, int process) {
   item* there = find(at);
   if (there != nullptr && there->what.owner != who.owner) {
     reply taken{slot_outcome::taken, 0, there->what};
@@ -131,6 +133,7 @@ slots::reply slots::add(const spot& at, const entry& who, std::int64_t lease_us)
   if (there == nullptr) {
     there = &items_[at];
     there->what = who;
+    there->process = process;
     there->what.since_wall_at = of_.time().wall_at;
     there->what.fence = last_fence_ =
         std::max(last_fence_ + 1, static_cast<std::uint64_t>(of_.time().wall_at));
@@ -177,6 +180,16 @@ std::vector<std::string> slots::names() {
   const auto now = of_.time().now_at;
   for (const auto& [at, item] : items_) {
     if (item.gone_at > now && (all.empty() || all.back() != at.first)) all.push_back(at.first);
+  }
+  return all;
+}
+
+// Those that are to be there yet: it keeps what has ended for a moment.
+std::vector<back_end::user> slots::users(std::string_view name) {
+  std::vector<user> all;
+  for (const auto& [at, item] : items_) {
+    const bool there = at.first == name && item.ends_at > of_.time().now_at;
+    if (there) all.push_back({item.what.owner, item.process});
   }
   return all;
 }

@@ -23,6 +23,7 @@ class slots final : public back_end {
   std::unique_ptr<holdfast::store::session_store> connect(process& of) override;
   std::vector<std::string> names() override;
   std::string describe(std::string_view name) override;
+  std::vector<user> users(std::string_view name) override;
   bool forget() override;
 
  private:
@@ -35,6 +36,7 @@ class slots final : public back_end {
     entry what;
     std::int64_t ends_at = 0;
     std::int64_t gone_at = 0;
+    int process = 0;
   };
   struct listener {
     std::string peer;
@@ -42,7 +44,7 @@ class slots final : public back_end {
     auto operator<=>(const listener&) const = default;
   };
 
-  reply add(const spot& at, const entry& who, std::int64_t lease_us);
+  reply add(const spot& at, const entry& who, std::int64_t lease_us, int process);
   reply extend(const spot& at, const entry& who, std::int64_t lease_us);
   reply remove(const spot& at, const holdfast::store::owner_id& owner);
   item* find(const spot& at);

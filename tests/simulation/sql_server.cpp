@@ -160,6 +160,22 @@ std::string sql_server::describe(std::string_view name) {
                                   : std::string(name) + ": " + at->second;
 }
 
+std::vector<back_end::user> sql_server::users(std::string_view name) {
+  std::vector<user> all;
+  if (keeps_locks()) {
+    for (const auto& u : locks_.users_of("public." + std::string(name))) {
+      const auto at = backends_.find(u.who);
+      const holdfast::store::owner_id its{static_cast<std::uint64_t>(u.who), 0};
+      all.push_back({its, at == backends_.end() ? 0 : at->second->way->of->number});
+    }
+    return all;
+  }
+  const auto r = of_.record_of(name);
+  for (const auto& h : r.holders) all.push_back({h.owner, of_.number_of(h.peer)});
+  for (const auto& w : r.queue) all.push_back({w.owner, of_.number_of(w.peer)});
+  return all;
+}
+
 bool sql_server::forget() {
   if (keeps_locks()) return true;  // they end with their connections
   tables_.restore(of_.world_.random().one_in(2) ? replica_ : sql_tables::copy{});

@@ -63,6 +63,7 @@ class sql_server final : public dialled_server {
   std::unique_ptr<holdfast::store::session_store> connect(process& of) override;
   std::vector<std::string> names() override;
   std::string describe(std::string_view name) override;
+  std::vector<user> users(std::string_view name) override;
   bool forget() override;
   void stopped() override;
   void process_died(const process& of) override;

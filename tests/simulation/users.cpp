@@ -1,0 +1,75 @@
+#include <algorithm>
+
+#include "simulation/scene.hpp"
+
+namespace simulation {
+
+namespace {
+
+// Of what is used with that step; all, where threads take one inside the other.
+bool is_used(const plan& whole, const step& s, std::size_t name) {
+  const auto kind = whole.names[s.name].kind;
+  if (s.several || whole.about == theme::deadlocks) return true;
+  if (kind == lock_kind::condition && name + 1 == s.name) return true;
+  const bool of_two = kind == lock_kind::both || kind == lock_kind::admission;
+  return name == s.name || (of_two && name < s.name && name + 2 >= s.name);
+}
+
+}  // namespace
+
+void scene::uses(const process& p, const step& s, bool so) {
+  for (std::size_t i = 0; i < whole.names.size(); ++i) {
+    if (is_used(whole, s, i)) users[{i, p.number}] += so ? 1 : -1;
+  }
+}
+
+// Whatever a store has of a session belongs to one of its threads: what is given back, and places
+// that are left, are gone when the thread is; a lease that is kept for the next one is for a while.
+void scene::watch_users() {
+  if (whole.about == theme::endings || whole.about == theme::permits) return;
+  const bool untidy = std::any_of(whole.faults.begin(), whole.faults.end(), [](const auto& f) {
+    return f.what == fault_plan::kind::evict || f.what == fault_plan::kind::step;
+  });
+  if (untidy) return;
+  for (std::size_t i = 0; i < whole.names.size(); ++i) {
+    const auto& n = whole.names[i];
+    if (n.kind >= lock_kind::latch) continue;
+    int threads = 0;
+    nanos all_disturbed = -1000 * second;
+    for (const auto* const p : processes) {
+      threads += users[{i, p->number}];
+      if (!p->dead) all_disturbed = std::max(all_disturbed, disturbed(*p));
+    }
+    const auto there = stores[n.store]->users(name_of(i));
+    for (std::size_t k = 0; k <= processes.size(); ++k) {
+      const int number = static_cast<int>(k);
+      const auto at = there.find(number);
+      const auto many = at == there.end() ? 0 : static_cast<int>(at->second);
+      const process* const p = k == 0 ? nullptr : processes[k - 1];
+      nanos& since = accounted_at[{i, number}];
+      const bool gone = p != nullptr && (p->dead || p->running == 0);
+      const int its = p == nullptr ? threads : users[{i, number}];
+      if (many <= its || gone) {
+        since = here.now();
+        continue;
+      }
+      nanos longest = whole.calm() ? bound_of_waits() : bound();
+      if (p == nullptr) longest = 2 * whole.longest_lease() + 10 * second;
+      for (const auto& does : whole.processes)
+        longest = std::max(longest, does.linger + second / 2);
+      // What came when its thread had gone, nobody gives back: it ends by itself.
+      const nanos ends =
+          p == nullptr ? 0
+                       : std::max(stores[n.store]->late_at(*p), stores[n.store]->forgot_at()) +
+                             2 * whole.longest_lease();
+      const nanos last = p == nullptr ? all_disturbed : std::max(ends, disturbed(*p));
+      if (here.now() - std::max(since, last) <= longest) continue;
+      rules.violated("what is at the store belongs to somebody",
+                     (p == nullptr ? "all" : "P" + std::to_string(number)) + " with " +
+                         std::to_string(its) + " threads at " + name_of(i) + ": " +
+                         stores[n.store]->describe(name_of(i)));
+    }
+  }
+}
+
+}  // namespace simulation
