@@ -28,11 +28,7 @@ void scene::strike(const fault_plan& f) {
     case kind::restart:
       return stores[f.store]->stop(until, false);
     case kind::forget:
-      // Until then somebody may rely on what was granted before, handed on in a process.
-      rules.forgot(until + 2 * whole.longest_lease());
-      if (whole.store == store_kind::memcached)
-        rules.forgot_fences(until + 2 * whole.longest_lease());
-      notes.forgot(until + 2 * whole.longest_lease());
+      data_lost(until);
       return stores[f.store]->stop(until, true);
     case kind::freeze:
       return stores[f.store]->freeze(until);
@@ -42,17 +38,14 @@ void scene::strike(const fault_plan& f) {
     case kind::read_only:
       return stores[f.store]->refuse_writes(until, f.what == kind::full);
     case kind::lose_key:
-      rules.forgot(until + 2 * whole.longest_lease());
-      if (whole.store == store_kind::memcached)
-        rules.forgot_fences(until + 2 * whole.longest_lease());
-      notes.forgot(until + 2 * whole.longest_lease());
+      data_lost(until);
       return stores[f.store]->lose_a_key(until);
     case kind::step:
       rules.clock_stepped();
       disturbed_at = std::max(disturbed_at, until + f.length);
       return stores[f.store]->step_clock(f.length, until);
     case kind::clock_forward:  // leases end before their holders are told
-      rules.forgot(until + 2 * whole.longest_lease());
+      rules.forgot(until + 2 * whole.longest_lease(), until + 2 * whole.longest_lease());
       notes.forgot(until + 2 * whole.longest_lease());
       return stores[f.store]->set_clock(f.length);
     case kind::clock_back:
@@ -62,6 +55,17 @@ void scene::strike(const fault_plan& f) {
       for (auto& [i, book] : notes.permits) book.forgot(here.now());
       return stores[f.store]->evict(name_of(0));
   }
+}
+
+// Until its lease ends somebody may rely on what was granted before; and if a process keeps what it
+// has for the next of its threads, one that asks later, too.
+void scene::data_lost(nanos until) {
+  const nanos told_by = until + 2 * whole.longest_lease();
+  const bool kept = std::any_of(whole.processes.begin(), whole.processes.end(),
+                                [](const auto& p) { return p.linger > 0; });
+  rules.forgot(kept ? told_by : until, told_by);
+  if (whole.store == store_kind::memcached) rules.forgot_fences(told_by);
+  notes.forgot(told_by);
 }
 
 // With all others on its machine.

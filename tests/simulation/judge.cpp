@@ -52,6 +52,7 @@ int judge::granted(grant g, nanos then) {
   }
   holds_.push_back({++last_id_, std::move(g), then, then, true, std::move(who), me});
   has_ended(holds_.back());
+  holds_.back().lost = was_forgotten(holds_.back());
   const hold mine = holds_.back();
   check_room(mine);
   check_fence(mine);
@@ -106,6 +107,21 @@ void judge::died(const process& of) {
   for (auto& h : holds_) {
     if (h.g.of == &of && !h.g.outlives_process) h.open = false;
   }
+}
+
+void judge::forgot(nanos until, nanos told_by) {
+  lost_until_ = std::max(lost_until_, until);
+  forgot_at_ = std::max(forgot_at_, told_by);
+  for (auto& h : holds_) h.lost = true;
+}
+
+// The store may have granted it before; or one of its process, which had been, handed it on.
+bool judge::was_forgotten(const hold& h) const {
+  if (h.g.asked <= lost_until_) return true;
+  return std::any_of(holds_.begin(), holds_.end(), [&](const hold& o) {
+    if (!o.lost || o.g.of != h.g.of || o.g.name != h.g.name) return false;
+    return o.open || o.last + second >= h.g.asked || h.g.of->steady_since > o.last;
+  });
 }
 
 void judge::connection_ended(std::int64_t granted_at, nanos told_by) {
@@ -167,9 +183,9 @@ nanos judge::last_had(const std::string& name) const {
 // At the moment when each of those that overlap with it began: all that were held then.
 void judge::check_room(const hold& mine) {
   if (only_fences_) return;
-  if (mine.first <= forgot_at_) return;
+  if (excused(mine)) return;
   const auto counts = [&](const hold& h) {
-    return h.g.name == mine.g.name && h.first > forgot_at_ && h.first <= mine.last &&
+    return h.g.name == mine.g.name && !excused(h) && h.first <= mine.last &&
            std::min(h.last, h.ended) >= mine.first;
   };
   for (const auto& one : holds_) {
@@ -190,7 +206,7 @@ void judge::check_room(const hold& mine) {
 }
 
 void judge::check_fence(const hold& mine) {
-  if (mine.first <= forgot_at_) return;  // handed on, of what the store does not know any more
+  if (excused(mine)) return;             // handed on, of what the store does not know any more
   if (mine.g.fence == 0) return;         // it has none
   if (mine.ended <= mine.first) return;  // handed on, of what was taken away: nobody relies on it
   auto& before = past_[mine.g.name];
@@ -226,12 +242,12 @@ void judge::check_fence(const hold& mine) {
 
 // Whoever does not fit beside it and still has it must know by now; unless its process did not run.
 void judge::check_told(const hold& mine) {
-  if (mine.first <= forgot_at_ || only_fences_ || mine.ended <= mine.first) return;
+  if (excused(mine) || only_fences_ || mine.ended <= mine.first) return;
   for (const auto& h : holds_) {
     if (!h.open || h.id == mine.id || h.g.name != mine.g.name || h.g.of->dead) continue;
     // A thread that was late between its look and this call had it before the other came.
     if (h.first > mine.last || h.ended <= mine.first) continue;
-    if (h.g.weight + mine.g.weight <= mine.g.capacity || h.first <= forgot_at_) continue;
+    if (h.g.weight + mine.g.weight <= mine.g.capacity || excused(h)) continue;
     if (h.g.lost.stop_requested() || !h.g.lost.stop_possible()) continue;
     if (h.g.of->steady_since > h.first || h.g.of->paused_until > world_.now()) continue;
     violated("the holder is told before another one may hold",
@@ -243,11 +259,11 @@ void judge::check_told(const hold& mine) {
 void judge::is_awake(const process& of) {
   if (only_fences_) return;
   for (const auto& h : holds_) {
-    if (!h.open || h.g.of != &of || h.first <= forgot_at_ || h.g.lost.stop_requested()) continue;
+    if (!h.open || h.g.of != &of || excused(h) || h.g.lost.stop_requested()) continue;
     if (!h.g.lost.stop_possible() || h.ended != never) continue;
     for (const auto& next : holds_) {
       if (next.g.name != h.g.name || next.first <= h.last || next.g.of == &of) continue;
-      if (next.g.weight + h.g.weight <= h.g.capacity || next.first <= forgot_at_) continue;
+      if (next.g.weight + h.g.weight <= h.g.capacity || excused(next)) continue;
       return violated("who wakes up is told what it lost while it slept",
                       describe(h) + " was not told, and " + describe(next));
     }

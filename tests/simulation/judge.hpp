@@ -58,8 +58,9 @@ class judge {
   void given_up_by(const fiber* who);
 
   void died(const process& of);
-  /// Who had something before that may find somebody else beside it: the store lost its data.
-  void forgot(nanos when) { forgot_at_ = when; }
+  /// Until then the store lost its data: who had something before, or has it from one of its process
+  /// who had, may find somebody else beside it, and know of that when `told_by` has come.
+  void forgot(nanos until, nanos told_by);
   /// The server has ended the connection that has what it granted then, by its clock, and may give
   /// it to others at once: the holder need not be told before `told_by`.
   void connection_ended(std::int64_t granted_at, nanos told_by);
@@ -98,6 +99,7 @@ class judge {
     const fiber* by = nullptr;
     nanos ended = never;  ///< with its connection; …
     nanos told_by = never;
+    bool lost = false;  ///< the store may have forgotten it
   };
 
   std::string describe(const hold& h) const;
@@ -105,6 +107,8 @@ class judge {
   void check_fence(const hold& mine);
   void check_told(const hold& mine);
   void has_ended(hold& h) const;
+  bool was_forgotten(const hold& h) const;
+  bool excused(const hold& h) const noexcept { return h.lost && h.first <= forgot_at_; }
   void forget_old();
   hold* find(int id);
 
@@ -131,6 +135,7 @@ class judge {
   };
   std::vector<end_of_connection> ends_;
   std::set<std::string> taken_;
+  nanos lost_until_ = -1;
   nanos forgot_at_ = -1;
   nanos fences_from_ = -1;
   bool only_fences_ = false;

@@ -173,8 +173,13 @@ void scene::watch() {
       for (const auto* const p : processes) {
         if (!p->dead) last = std::max(last, disturbed(*p));
       }
-      const nanos longest =
-          whole.calm() ? bound_of_waits() : 2 * whole.longest_lease() + 10 * second;
+      // What ends by itself, only the first to wait looks for: if it goes, the next one does so
+      // later.
+      const bool ends = std::any_of(whole.names.begin(), whole.names.end(),
+                                    [](const auto& n) { return n.kind == lock_kind::expiring; });
+      const nanos longest = !whole.calm() ? 2 * whole.longest_lease() + 10 * second
+                            : ends        ? bound()
+                                          : bound_of_waits();
       if (here.now() - std::max(idle_since[name], last) > longest) {
         rules.violated("nobody waits for what nobody has",
                        "for " + std::to_string(longest / millisecond) +

@@ -30,6 +30,7 @@ struct scene {
   // ---- what goes wrong
   void strike(const fault_plan& f);
   void suspend(const process& which, nanos until);
+  void data_lost(nanos until);
   nanos disturbed(const process& p) const;
   /// Nothing went wrong for so long that an error can only be untrue.
   bool undisturbed(const process& p, nanos since) const;

@@ -486,7 +486,7 @@ nanos server::disturbed_at(const process& of) const noexcept {
 }
 
 nanos server::late_at(const process& of) const noexcept {
-  nanos last = -1000 * second;
+  nanos last = -1;
   for (const auto& [peer, c] : connections_) {
     if (c->of == &of) last = std::max(last, c->late_at);
   }

@@ -131,7 +131,7 @@ class server {
   /// The last moment at which something went wrong with this store or on the way to it, as far as
   /// this process can tell.
   nanos disturbed_at(const process& of) const noexcept;
-  /// When it last carried out what nobody of that process waited for any more.
+  /// When it last carried out what nobody of that process waited for any more; before all if never.
   nanos late_at(const process& of) const noexcept;
   /// When it last gave that owner what may outlive its session; before all if never.
   nanos given_at(const holdfast::store::owner_id& to) const noexcept;

@@ -47,22 +47,24 @@ void scene::watch_users() {
       const auto many = at == there.end() ? 0 : static_cast<int>(at->second);
       const process* const p = k == 0 ? nullptr : processes[k - 1];
       nanos& since = accounted_at[{i, number}];
+      // What came when its thread had gone, nobody gives back; while another thread of the session
+      // waits, its place does not end either.
+      const bool late = p != nullptr && stores[n.store]->late_at(*p) >= 0;
       const bool gone = p != nullptr && (p->dead || p->running == 0);
       const int its = p == nullptr ? threads : users[{i, number}];
-      if (many <= its || gone) {
+      if (many <= its || gone || late) {
         since = here.now();
         continue;
       }
-      nanos longest = whole.calm() ? bound_of_waits() : bound();
-      if (p == nullptr) longest = 2 * whole.longest_lease() + 10 * second;
+      const bool by_itself = p == nullptr || whole.store == store_kind::advisory;
+      nanos longest = by_itself      ? 2 * whole.longest_lease() + 10 * second
+                      : whole.calm() ? bound_of_waits()
+                                     : bound() + 2 * server_traits{}.command_timeout;
       for (const auto& does : whole.processes)
         longest = std::max(longest, does.linger + second / 2);
-      // What came when its thread had gone, nobody gives back: it ends by itself.
-      const nanos ends =
-          p == nullptr ? 0
-                       : std::max(stores[n.store]->late_at(*p), stores[n.store]->forgot_at()) +
-                             2 * whole.longest_lease();
-      const nanos last = p == nullptr ? all_disturbed : std::max(ends, disturbed(*p));
+      // A store that comes back with what it had before has it until it ends.
+      const nanos forgot = stores[n.store]->forgot_at() + 2 * whole.longest_lease();
+      const nanos last = p == nullptr ? all_disturbed : std::max(forgot, disturbed(*p));
       if (here.now() - std::max(since, last) <= longest) continue;
       rules.violated("what is at the store belongs to somebody",
                      (p == nullptr ? "all" : "P" + std::to_string(number)) + " with " +
