@@ -8,6 +8,8 @@ using holdfast::errc;
 
 // What the library takes at most, and its threads until they run.
 constexpr nanos deadline_slack = 105 * millisecond;
+/// redlock_options::node_timeout.
+constexpr nanos time_of_a_node = 200 * millisecond;
 
 }  // namespace
 
@@ -62,12 +64,17 @@ void actor::judge_wait(bool got, bool stoppable) const {
                       name + " after " + std::to_string(took / microsecond) + " us");
   }
   if (p.steady_since > asked || p.paused_until > asked) return;
-  const nanos one_try = of.whole.calm() ? 0 : commands_of_a_try() * server_traits{}.command_timeout;
+  // The nodes of a redlock are asked together, for the lock and then for the greatest fence; what
+  // some have given is given back.
+  const bool by_votes = of.whole.names[s.name].kind == lock_kind::redlock;
+  const nanos one_try = of.whole.calm() ? 0
+                        : by_votes      ? 3 * time_of_a_node
+                                        : commands_of_a_try() * of.whole.command_timeout;
   nanos most = (s.wait == 0 ? one_try : s.wait) + deadline_slack;
   // A session's calls to a server that keeps its locks are one after the other, each with a
   // connection to make: one comes behind those of three threads, and what the session does itself.
   if (of.whole.store == store_kind::advisory && !of.whole.calm())
-    most += 9 * server_traits{}.command_timeout;
+    most += 9 * of.whole.command_timeout;
   if (took > most) {
     of.rules.violated("a wait ends in time", "P" + std::to_string(p.number) + ": " + name +
                                                  " took " + std::to_string(took / microsecond) +

@@ -62,12 +62,31 @@ class consensus_client final : public contender_store, private requester {
 
   result<entered> enter(std::string_view name, const contender& who, const contender_data& says,
                         std::span<const std::string> leaving) override {
+    auto in = enter_once(name, who, says, leaving);
+    if (in || !of_.is_.repeats || !in.error().outcome_unknown) return in;
+    auto again = enter_once(name, who, says, leaving);
+    if (!again) again.error().outcome_unknown = true;
+    if (again) again->repeated = true;
+    return again;
+  }
+
+  result<entered> enter_once(std::string_view name, const contender& who,
+                             const contender_data& says, std::span<const std::string> leaving) {
     return tell<entered>(
         "enter " + to_string(who.owner).substr(0, 4) + " w" + std::to_string(who.weight), name,
         [&all = all_, name = std::string(name), who, says,
          leaving = std::vector<std::string>(leaving.begin(), leaving.end()),
-         shows = of_.is_.wall_only_grows](std::uint64_t session) -> result<entered> {
+         shows = of_.is_.wall_only_grows,
+         by_owner = of_.is_.repeats](std::uint64_t session) -> result<entered> {
           entered in;
+          const auto* const there = by_owner ? all.same(name, who, session) : nullptr;
+          if (there != nullptr) {
+            in.replaced = !leaving.empty();
+            in.node = there->who.node;
+            in.fence = there->says.fence;
+            in.session = session;
+            return in;
+          }
           in.replaced = all.take_out(name, leaving);
           auto& line = all.at(name);
           consensus::node p{who, says};
@@ -347,6 +366,16 @@ void consensus::end(std::uint64_t number) {
 consensus::node* consensus::find(std::string_view name, const std::string& called) {
   for (auto& p : at(name).nodes) {
     if (p.who.node == called) return &p;
+  }
+  return nullptr;
+}
+
+// The same place, asked for before.
+const consensus::node* consensus::same(std::string_view name, const contender& who,
+                                       std::uint64_t session) {
+  for (const auto& n : at(name).nodes) {
+    const bool it = n.who.owner == who.owner && n.who.weight == who.weight;
+    if (it && n.who.raises == who.raises && n.says.session == session) return &n;
   }
   return nullptr;
 }

@@ -51,6 +51,7 @@ class consensus final : public back_end {
   void end(std::uint64_t number);
   name_line& at(std::string_view name) { return lines_[std::string(name)]; }
   node* find(std::string_view name, const std::string& called);
+  const node* same(std::string_view name, const contender& who, std::uint64_t session);
   bool take_out(std::string_view name, std::span<const std::string> nodes);
   std::vector<contender> all_of(std::string_view name);
   static void ring(std::vector<alarm>& alarms);

@@ -769,9 +769,7 @@ plan plan_of_sessions(std::uint64_t seed) {
   return p;
 }
 
-}  // namespace
-
-plan make_plan(const seed_of& s) {
+plan basic_plan(const seed_of& s) {
   switch (s.about) {
     case theme::sessions:
       return plan_of_sessions(s.number);
@@ -805,6 +803,14 @@ plan make_plan(const seed_of& s) {
     default:
       return plan_of_locks(s.number);
   }
+}
+
+}  // namespace
+
+plan make_plan(const seed_of& s) {
+  plan p = basic_plan(s);
+  if (s.number >= newer_seeds) vary(p);
+  return p;
 }
 
 }  // namespace simulation

@@ -186,6 +186,7 @@ struct plan {
   network_traits network;
   int drift_per_mille = 0;
   bool wall_only_grows = false;
+  nanos command_timeout = 2 * second;
 
   /// Nothing goes wrong: then nothing may be said to have gone wrong.
   bool calm() const noexcept;
@@ -204,6 +205,11 @@ std::size_t own_name(const plan& p, std::size_t name) noexcept;
 bool without_waiting(const plan& p, const step& s) noexcept;
 
 plan make_plan(const seed_of& s);
+/// Seeds from here on vary their plans in ways that were thought of later: the plans of those
+/// before stay what they were.
+inline constexpr std::uint64_t newer_seeds = std::uint64_t{1} << 33;
+/// More threads at few names, long and very short holds, short time limits, requests out of order.
+void vary(plan& p);
 /// What make_plan() leaves out, while a defect in it is known and others are looked for.
 struct left_out {
   bool several = false;

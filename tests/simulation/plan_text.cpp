@@ -81,8 +81,9 @@ std::string describe(const plan& p) {
       std::to_string(p.network.lose_reply) + ", delays " + std::to_string(p.network.slow_request) +
       "+" + std::to_string(p.network.slow_reply) + "+" +
       std::to_string(p.network.slow_notification) + " of 1000 by up to " +
-      ms(p.network.slowest_late) + "; threads: preempt " +
-      std::to_string(p.machine.preempt_permille) + ", slow " +
+      ms(p.network.slowest_late) + (p.network.unordered ? ", out of order" : "") +
+      (p.command_timeout == 2 * second ? "" : "; waits " + ms(p.command_timeout)) +
+      "; threads: preempt " + std::to_string(p.machine.preempt_permille) + ", slow " +
       std::to_string(p.machine.slow_permille) + ", stall " +
       std::to_string(p.machine.stall_per_100k) + "\n";
   for (std::size_t i = 0; i < p.names.size(); ++i) {
@@ -166,6 +167,8 @@ std::vector<plan> smaller(const plan& p) {
   if (p.machine.slow_permille != 0) add([](plan& l) { l.machine.slow_permille = 0; });
   if (p.machine.stall_per_100k != 0) add([](plan& l) { l.machine.stall_per_100k = 0; });
   if (p.machine.spurious_permille != 0) add([](plan& l) { l.machine.spurious_permille = 0; });
+  if (p.network.unordered) add([](plan& l) { l.network.unordered = false; });
+  if (p.command_timeout != 2 * second) add([](plan& l) { l.command_timeout = 2 * second; });
   if (p.drift_per_mille != 0) add([](plan& l) { l.drift_per_mille = 0; });
   for (std::size_t i = 0; i < p.processes.size(); ++i) {
     for (std::size_t t = 0; t < p.processes[i].threads.size(); ++t) {

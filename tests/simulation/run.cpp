@@ -30,6 +30,8 @@ server_traits traits_of(const plan& p, store_kind kind, int drift_per_mille) {
     t.outlasts = t.notifications ? 0 : 2 * second;
   }
   t.drift_per_mille = drift_per_mille;
+  t.command_timeout = p.command_timeout;
+  t.repeats = kind == store_kind::contenders && p.network.unordered;
   t.wall_only_grows = p.wall_only_grows;
   return t;
 }

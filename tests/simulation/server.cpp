@@ -515,12 +515,14 @@ void server::send(const std::shared_ptr<connection>& by, std::shared_ptr<exchang
     trace_.add("(request is slow) " + what->label);
   }
   const bool lose_reply = random.permille(net_.lose_reply);
-  by->last_arrival = std::max(by->last_arrival, world_.now() + takes);
+  const nanos arrives = world_.now() + takes;
+  by->last_arrival = std::max(by->last_arrival, arrives);
   const auto number = by->number;
-  world_.at(by->last_arrival, [this, by, what = std::move(what), lose_reply, number] {
-    if (number != by->number && !net_.delivers_late) return;
-    arrive(by, what, lose_reply);
-  });
+  world_.at(net_.unordered ? arrives : by->last_arrival,
+            [this, by, what = std::move(what), lose_reply, number] {
+              if (number != by->number && !net_.delivers_late) return;
+              arrive(by, what, lose_reply);
+            });
 }
 
 void server::arrive(const std::shared_ptr<connection>& by, const std::shared_ptr<exchange>& what,
@@ -533,7 +535,8 @@ void server::arrive(const std::shared_ptr<connection>& by, const std::shared_ptr
     world_.at(frozen_until_, [=, this] { arrive(by, what, lose_reply); });
     return;
   }
-  if (what->sequence < by->void_before || (what->never_late && what->over)) return;
+  const bool is_void = what->sequence < by->void_before && (what->over || !is_.repeats);
+  if (is_void || (what->never_late && what->over)) return;
   what->lose_reply = lose_reply;
   by->carried_out = std::max(by->carried_out, what->sequence);
   if (what->over) by->late_at = world_.now();
@@ -562,8 +565,9 @@ void server::reply(const std::shared_ptr<connection>& by, const std::shared_ptr<
     by->of->meets(trouble::slow_reply);
     trace_.add("server", "(reply is slow) " + what->label);
   }
-  by->last_reply = std::max(by->last_reply, world_.now() + takes);
-  world_.at(by->last_reply, [this, by, what, number = by->number] {
+  const nanos arrives = world_.now() + takes;
+  by->last_reply = std::max(by->last_reply, arrives);
+  world_.at(net_.unordered ? arrives : by->last_reply, [this, by, what, number = by->number] {
     if (number == by->number) answer(by, what);
   });
 }
@@ -815,9 +819,10 @@ void server::process_died(const process& of) {
 }
 
 void server::end_of_faults() noexcept {
-  const bool late = net_.delivers_late;
-  net_ = network_traits{};
-  net_.delivers_late = late;
+  network_traits calm;
+  calm.delivers_late = net_.delivers_late;
+  calm.unordered = net_.unordered;
+  net_ = calm;
 }
 
 std::vector<std::string> server::names() { return back_->names(); }

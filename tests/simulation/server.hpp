@@ -33,6 +33,8 @@ struct network_traits {
   nanos slowest_late = 3 * second;
   /// What was on its way when a connection broke arrives all the same.
   bool delivers_late = true;
+  /// Each request goes its own way, as to members of a cluster.
+  bool unordered = false;
 };
 
 struct server_traits {
@@ -46,6 +48,7 @@ struct server_traits {
   what keeps = what::records;
   nanos outlasts = 0;  ///< slots: what has ended goes so much later, at most
   nanos session_timeout = 3 * second;
+  bool repeats = false;  ///< lines: a place has its owner's name, so its driver asks once more
   bool wall_only_grows = false;
   int drift_per_mille = 0;  ///< its clock against the true time; the margin allows 10
   nanos command_timeout = 2 * second;

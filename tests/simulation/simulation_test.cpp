@@ -246,10 +246,10 @@ TEST_P(random_seeds, break_no_rule) {
   search_limits limits{.about = {GetParam()}};
   if (const char* const seconds = std::getenv("HOLDFAST_SIMULATION_SECONDS")) {
     limits.seconds = std::atof(seconds) / std::size(all_themes);
-    return search_and_tell(std::random_device{}(), limits);
+    return search_and_tell(newer_seeds + std::random_device{}(), limits);
   }
   limits.runs = GetParam() == theme::locks ? 2'000 : GetParam() == theme::rows ? 400 : 180;
-  search_and_tell(1, limits);
+  search_and_tell(newer_seeds, limits);
 }
 
 }  // namespace

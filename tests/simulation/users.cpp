@@ -59,7 +59,7 @@ void scene::watch_users() {
       const bool by_itself = p == nullptr || whole.store == store_kind::advisory;
       nanos longest = by_itself      ? 2 * whole.longest_lease() + 10 * second
                       : whole.calm() ? bound_of_waits()
-                                     : bound() + 2 * server_traits{}.command_timeout;
+                                     : bound() + 2 * whole.command_timeout;
       for (const auto& does : whole.processes)
         longest = std::max(longest, does.linger + second / 2);
       // A store that comes back with what it had before has it until it ends.

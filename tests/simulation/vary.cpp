@@ -1,0 +1,70 @@
+#include <algorithm>
+
+#include "simulation/plan.hpp"
+
+namespace simulation {
+
+namespace {
+
+bool has_only_locks(const plan& p) {
+  return std::all_of(p.names.begin(), p.names.end(),
+                     [](const auto& n) { return n.kind < lock_kind::latch; });
+}
+
+template <class F>
+void for_each_step(plan& p, F change) {
+  for (auto& one : p.processes) {
+    for (auto& t : one.threads) {
+      for (auto& s : t.steps) change(s);
+    }
+  }
+}
+
+std::vector<step> all_steps(plan& p) {
+  std::vector<step> all;
+  for_each_step(p, [&](const step& s) { all.push_back(s); });
+  return all;
+}
+
+// Many threads of one process that want the same, most of them for a moment, and some not for long.
+void crowd(random_source& r, plan& p) {
+  const auto all = all_steps(p);
+  if (all.empty()) return;
+  auto& one = p.processes[r.below(p.processes.size())];
+  const auto name = r.below(p.names.size());
+  const nanos moment = r.one_in(2) ? 2 * millisecond : 30 * millisecond;
+  for (auto more = 3 + r.below(4); more > 0; --more) {
+    thread_plan work;
+    for (auto left = 3 + r.below(5); left > 0; --left) {
+      step s = all[r.below(all.size())];
+      if (s.name != name && r.one_in(2)) continue;
+      s.think = r.one_in(2) ? 0 : r.between(0, moment);
+      s.hold = r.one_in(3) ? 0 : r.between(0, moment);
+      s.stop_after = r.one_in(3) ? r.between(0, moment) : never;
+      if (r.one_in(3)) s.wait = r.between(0, 2 * moment);
+      work.steps.push_back(s);
+    }
+    one.threads.push_back(std::move(work));
+  }
+}
+
+}  // namespace
+
+void vary(plan& p) {
+  random_source r(random_source(p.seed + 41'000'000'000).next());
+  if (r.one_in(2)) return;
+  const bool locks = has_only_locks(p) && p.about != theme::deadlocks && p.about != theme::endings;
+  if (locks && r.one_in(3)) crowd(r, p);
+  if (locks && r.one_in(5)) {
+    for_each_step(p, [&](step& s) {
+      if (r.one_in(4)) s.hold = r.between(4 * second, 20 * second);
+    });
+  }
+  if (!p.calm() && r.one_in(3)) {
+    const bool whole_seconds = p.store == store_kind::mariadb;
+    p.command_timeout = whole_seconds ? second : r.between(200 * millisecond, second);
+  }
+  if (p.store == store_kind::contenders && r.one_in(2)) p.network.unordered = true;
+}
+
+}  // namespace simulation
