@@ -277,7 +277,8 @@ void acquire(permits_record& r, const permits_command& c, const circumstances& n
   if (r.kind == kind::barrier) return arrive(r, c, now, reply);
   if (wakes_up(r, c, reply)) return;
   if (const auto mine = find(r.holders, c.owner); mine != r.holders.end()) {
-    mine->expires_at = now.now_at + c.lease_us;
+    // It asks again; or an earlier attempt arrives late, when the lease has been extended.
+    mine->expires_at = std::max(mine->expires_at, now.now_at + c.lease_us);
     raise_fence(r, *mine, c.fence_at_least);
     if (c.outlives_session) mine->peer.clear();
     hand_over(r, c, now, reply);

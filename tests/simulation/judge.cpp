@@ -126,14 +126,22 @@ bool judge::was_forgotten(const hold& h) const {
 
 void judge::connection_ended(std::int64_t granted_at, nanos told_by) {
   std::erase_if(ends_, [&](const auto& e) { return e.at + 60 * second < world_.now(); });
-  ends_.push_back({granted_at, world_.now(), told_by, {}});
+  ends_.push_back({granted_at, world_.now(), told_by, {}, 0, world_.now(), 0});
   for (auto& h : holds_) has_ended(h);
 }
 
-void judge::taken_away(const std::string& name, int from, std::uint64_t fence) {
+int judge::taken_away(const std::string& name, int from, std::uint64_t fence) {
   taken_.insert(name);
-  ends_.push_back({static_cast<std::int64_t>(fence / 4096), world_.now(), never, name, from});
+  ends_.push_back({static_cast<std::int64_t>(fence / 4096), world_.now(), never, name, from, never,
+                   ++last_id_});
   for (auto& h : holds_) has_ended(h);
+  return last_id_;
+}
+
+void judge::taken(int which) {
+  for (auto& e : ends_) {
+    if (e.id == which) e.until = world_.now();
+  }
 }
 
 void judge::must_be_told(const std::string& name, std::uint64_t fence, nanos told_by) {
@@ -154,10 +162,10 @@ void judge::has_ended(hold& h) const {
     const bool the_same =
         h.g.fence != 0 && static_cast<std::int64_t>(h.g.fence / 4096) == e.granted_at;
     // With another fence it may be the same one, raised or lowered meanwhile, or one beside it.
-    const bool perhaps =
-        h.g.of->number == e.from && (h.first <= e.at || (e.granted_at == 0 && h.g.asked <= e.at));
+    const bool perhaps = h.g.of->number == e.from &&
+                         (h.first <= e.until || (e.granted_at == 0 && h.g.asked <= e.until));
     if (!the_same && !perhaps) continue;
-    h.ended = e.at;
+    h.ended = std::max(e.at, h.first);
     if (the_same) h.told_by = e.told_by;
   }
   // Handed on in the process: only the fence of the one before was not shown to the operator.

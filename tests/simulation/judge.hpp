@@ -64,8 +64,11 @@ class judge {
   /// The server has ended the connection that has what it granted then, by its clock, and may give
   /// it to others at once: the holder need not be told before `told_by`.
   void connection_ended(std::int64_t granted_at, nanos told_by);
-  /// An operator begins to take what has this fence, or what that process has of the name.
-  void taken_away(const std::string& name, int from, std::uint64_t fence);
+  /// An operator begins to take what has this fence, or what that process has of the name. A number
+  /// for taken().
+  int taken_away(const std::string& name, int from, std::uint64_t fence);
+  /// The operator's call is over: it takes nothing any more.
+  void taken(int which);
   /// It has been taken.
   void must_be_told(const std::string& name, std::uint64_t fence, nanos told_by);
   /// Whether an operator took anything of that name; or of any, if it is empty.
@@ -132,6 +135,8 @@ class judge {
     nanos told_by;
     std::string name;  ///< of this one only
     int from = 0;      ///< … and all that this process had of it
+    nanos until = 0;   ///< … so long
+    int id = 0;
   };
   std::vector<end_of_connection> ends_;
   std::set<std::string> taken_;

@@ -63,8 +63,16 @@ struct lock_actor : actor {
     of.log.add("takes " + name + " from " + std::to_string(one.pid) + " with fence " +
                std::to_string(one.fence));
     const auto from = static_cast<int>(one.pid) - 1000;
-    of.rules.taken_away(name, from, one.fence);
-    const auto many = at.session->force_release(name, one.short_id);
+    const int which = of.rules.taken_away(name, from, one.fence);
+    std::size_t many = 0;
+    try {
+      many = at.session->force_release(name, one.short_id);
+    } catch (const holdfast::error&) {
+      if (!of.whole.calm()) throw;  // it may take it later
+      of.rules.taken(which);
+      throw;
+    }
+    of.rules.taken(which);
     of.log.add("has taken it from " + std::to_string(many));
     if (many > 1) of.rules.violated("a lock is taken from the holder that was named alone", name);
     if (many == 0 || one.fence == 0 || !of.whole.calm()) return;

@@ -118,8 +118,8 @@ slots::item* slots::find(const spot& at) {
 }
 
 // The times to live of a server that counts in ticks end late, never early.
-void slots::put(item& into, std::int64_t lease_us) {
-  into.ends_at = of_.time().now_at + lease_us;
+void slots::put(item& into, std::int64_t lease_us, std::int64_t least) {
+  into.ends_at = std::max(least, of_.time().now_at + lease_us);
   into.gone_at = into.ends_at + of_.world_.random().between(0, of_.is_.outlasts) / microsecond;
 }
 
@@ -138,7 +138,7 @@ slots::reply slots::add(const spot& at, const entry& who, std::int64_t lease_us,
     there->what.fence = last_fence_ =
         std::max(last_fence_ + 1, static_cast<std::uint64_t>(of_.time().wall_at));
   }
-  put(*there, lease_us);
+  put(*there, lease_us, there->ends_at);
   return {slot_outcome::done, there->what.fence, {}};
 }
 

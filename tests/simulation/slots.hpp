@@ -48,7 +48,7 @@ class slots final : public back_end {
   reply extend(const spot& at, const entry& who, std::int64_t lease_us);
   reply remove(const spot& at, const holdfast::store::owner_id& owner);
   item* find(const spot& at);
-  void put(item& into, std::int64_t lease_us);
+  void put(item& into, std::int64_t lease_us, std::int64_t least = 0);
   void tell(const std::string& name);
 
   server& of_;

@@ -76,8 +76,8 @@ class slot_store {
     return who->up_for;
   }
 
-  /// If the slot is empty, puts the entry in for this time; if this entry is already in, its time
-  /// counts anew from now.
+  /// If the slot is empty, puts the entry in for this time. If this entry is already in, its time
+  /// counts anew from now, but ends no sooner than before: this may be an earlier attempt, late.
   virtual result<slot_reply> add(const slot& where, const slot_entry& who,
                                  std::int64_t lease_us) = 0;
   /// If this owner is in the slot, its time counts anew from now.

@@ -569,8 +569,13 @@ elseif verb == 'acquire' and not mine then
 elseif verb == 'acquire' or verb == 'renew' then
   local waiting = not mine and r.waiter_in_queue(owner)
   if mine then
-    if verb == 'acquire' then call('ZREM', KEYS[5], '') end
-    mine.expires = now + lease
+    local least = 0
+    if verb == 'acquire' then
+      call('ZREM', KEYS[5], '')
+      -- An earlier attempt may arrive late, when the lease has been extended.
+      if not barrier then least = mine.expires or tonumber(call('ZSCORE', KEYS[5], owner)) end
+    end
+    mine.expires = math.max(now + lease, least)
     if verb == 'acquire' and r.detached and not barrier then mine.peer = '-' end
     -- One of several stores of a quorum learns what another one has granted.
     if r.at_least > mine.fence and not barrier then

@@ -29,6 +29,8 @@ else
   if kind == 'none' then
     if KEYS[2] then token = tostring(redis.call('INCR', KEYS[2])) end
     redis.call('HINCRBY', KEYS[1], owner, 1)
+  elseif verb == 'add' then  -- perhaps an earlier attempt, late, when the lease has been extended
+    ms = math.max(ms, redis.call('PTTL', KEYS[1]))
   end
   redis.call('PEXPIRE', KEYS[1], ms)
   return {0, token, 0}

@@ -41,7 +41,8 @@ end
 local mine = kind ~= 'none' and redis.call('HEXISTS', KEYS[1], owner) == 1
 if verb == 'extend' and not mine then return {2, '', 0} end
 if mine and verb ~= 'remove' then
-  redis.call('PEXPIRE', KEYS[1], ms)
+  -- An earlier attempt may arrive late, when the lease has been extended.
+  redis.call('PEXPIRE', KEYS[1], verb == 'add' and math.max(ms, redis.call('PTTL', KEYS[1])) or ms)
   return {0, '', 0}
 end
 if mine then

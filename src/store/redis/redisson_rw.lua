@@ -86,9 +86,10 @@ elseif verb == 'resize' and alone and mine == 'read' then
 elseif verb == 'resize' and not alone and mine == 'write' then
   free('1')
   read_for(ms)
-elseif mine == 'read' then
-  read_for(ms)
 else
-  write_for(ms)
+  -- An earlier attempt may arrive late, when the lease has been extended.
+  local own = mine == 'read' and entry(owner, 1) or KEYS[1]
+  if verb == 'add' then ms = math.max(ms, redis.call('PTTL', own)) end
+  if mine == 'read' then read_for(ms) else write_for(ms) end
 end
 return {0, '', 0}

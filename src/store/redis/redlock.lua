@@ -26,6 +26,7 @@ if value ~= token or verb == 'look' then return {1, value, left, now} end
 if verb == 'remove' then
   redis.call('DEL', KEYS[1])
 else
-  redis.call('PEXPIRE', KEYS[1], ms)
+  -- An earlier attempt may arrive late, when the lease has been extended.
+  redis.call('PEXPIRE', KEYS[1], verb == 'add' and math.max(ms, left) or ms)
 end
 return {0, '', 0, now}
