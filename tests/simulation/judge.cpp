@@ -165,7 +165,7 @@ void judge::has_ended(hold& h) const {
     const bool perhaps = h.g.of->number == e.from &&
                          (h.first <= e.until || (e.granted_at == 0 && h.g.asked <= e.until));
     if (!the_same && !perhaps) continue;
-    h.ended = std::max(e.at, h.first);
+    h.ended = e.at;
     if (the_same) h.told_by = e.told_by;
   }
   // Handed on in the process: only the fence of the one before was not shown to the operator.

@@ -190,7 +190,11 @@ void scene::watch() {
     }
     watch_conditions();
     watch_rings();
-    watch_users();
+    // To look costs a script.
+    if (whole.store != store_kind::scripts || here.now() / (200 * millisecond) != looked_at) {
+      looked_at = here.now() / (200 * millisecond);
+      watch_users();
+    }
     const bool alive = std::any_of(processes.begin(), processes.end(),
                                    [](const auto* p) { return p->running > 0; });
     if (!over && (alive || any || here.now() < second)) watch();

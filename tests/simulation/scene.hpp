@@ -86,9 +86,10 @@ struct scene {
   std::multimap<std::string, const process*> unjudged;
   std::map<std::string, nanos> idle_since;
   std::map<std::pair<std::size_t, int>, int> users;  ///< by name and process: threads
-  /// … since when the store has not shown more.
-  std::map<std::pair<std::size_t, int>, nanos> accounted_at;
+  /// … since when the store has shown more.
+  std::map<std::pair<std::size_t, int>, nanos> unaccounted_since;
   nanos disturbed_at = -1000 * second;
+  nanos looked_at = -1;
   int at_several = 0;  ///< that are being acquired
   meetings_of_a_run met;
   bool over = false;

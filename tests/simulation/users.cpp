@@ -19,7 +19,9 @@ bool is_used(const plan& whole, const step& s, std::size_t name) {
 
 void scene::uses(const process& p, const step& s, bool so) {
   for (std::size_t i = 0; i < whole.names.size(); ++i) {
-    if (is_used(whole, s, i)) users[{i, p.number}] += so ? 1 : -1;
+    if (!is_used(whole, s, i)) continue;
+    users[{i, p.number}] += so ? 1 : -1;
+    unaccounted_since.erase({i, p.number});
   }
 }
 
@@ -46,14 +48,13 @@ void scene::watch_users() {
       const auto at = there.find(number);
       const auto many = at == there.end() ? 0 : static_cast<int>(at->second);
       const process* const p = k == 0 ? nullptr : processes[k - 1];
-      nanos& since = accounted_at[{i, number}];
       // What came when its thread had gone, nobody gives back; while another thread of the session
       // waits, its place does not end either.
       const bool late = p != nullptr && stores[n.store]->late_at(*p) >= 0;
       const bool gone = p != nullptr && (p->dead || p->running == 0);
       const int its = p == nullptr ? threads : users[{i, number}];
       if (many <= its || gone || late) {
-        since = here.now();
+        unaccounted_since.erase({i, number});
         continue;
       }
       const bool by_itself = p == nullptr || whole.store == store_kind::advisory;
@@ -65,6 +66,7 @@ void scene::watch_users() {
       // A store that comes back with what it had before has it until it ends.
       const nanos forgot = stores[n.store]->forgot_at() + 2 * whole.longest_lease();
       const nanos last = p == nullptr ? all_disturbed : std::max(forgot, disturbed(*p));
+      const nanos since = unaccounted_since.try_emplace({i, number}, here.now()).first->second;
       if (here.now() - std::max(since, last) <= longest) continue;
       rules.violated("what is at the store belongs to somebody",
                      (p == nullptr ? "all" : "P" + std::to_string(number)) + " with " +
