@@ -24,6 +24,8 @@ class latch_book {
 
   void begins(std::uint32_t n) { perhaps_ += n; }
   void counted(std::uint32_t n, nanos now);
+  /// It was not carried out, for certain.
+  void not_counted(std::uint32_t n) { perhaps_ -= n; }
   /// It was refused: perhaps before it was tried.
   void refused(std::uint32_t n, bool as_too_many);
   void seen_open(bool open, std::uint32_t certain_before) const;
@@ -125,13 +127,15 @@ class election_book {
  public:
   explicit election_book(judge& to) : judge_(to) {}
 
-  void leads(std::uint64_t term) { terms_.insert(term); }
-  void seen(const std::string& name, std::uint64_t before, std::uint64_t term, bool after_gap,
-            bool calm) const;
+  /// Whoever has that term asked for it then.
+  void leads(std::uint64_t term, nanos asked) { terms_.emplace(term, asked); }
+  /// By an observer that began then, after a term that it had seen `before`, if any.
+  void seen(const std::string& name, nanos began, std::uint64_t before, std::uint64_t term,
+            bool after_gap, bool calm) const;
 
  private:
   judge& judge_;
-  std::set<std::uint64_t> terms_;
+  std::map<std::uint64_t, nanos> terms_;
 };
 
 /// What a condition variable's waiters wait for: tokens that are put under the mutex.

@@ -58,6 +58,7 @@ struct latch_actor : actor {
     } catch (const holdfast::error& e) {
       const bool too_many = e.reason() == errc::invalid_argument;
       book.refused(s.weight, too_many);
+      if (!too_many && !e.outcome_unknown()) book.not_counted(s.weight);
       if (!too_many) throw;
       of.log.add("that is too many");
       return;
@@ -269,11 +270,12 @@ struct election_actor : actor {
     }
     auto seen = at.observe();
     std::uint64_t last = 0;
+    const nanos began = of.here.now();
     const bool calm = of.whole.calm() && of.whole.store != store_kind::contenders;
     const nanos longest = s.wait == never ? second : s.wait;
     while (auto next = next_of(seen, longest)) {
       of.log.add("sees the term " + std::to_string(next->term));
-      book.seen(name, last, next->term, next->after_gap, calm);
+      book.seen(name, began, last, next->term, next->after_gap, calm);
       last = next->term;
     }
   }
@@ -310,7 +312,7 @@ struct election_actor : actor {
     }
     judge_wait(mine.has_value(), true);
     if (!mine) return;
-    book.leads(mine->term());
+    book.leads(mine->term(), asked);
     nanos then = of.here.now();
     mine->check();
     id = of.rules.granted({&p, name, 1, 1, mine->term(), asked, mine->lost()}, then);

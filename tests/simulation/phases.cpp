@@ -117,9 +117,18 @@ void phase_book::breaks(const places& next, nanos now) {
     ++told.broken;
     if (at.waits) ++told.waited;
   }
+  if (broken) ++broke_;
   if (broken && !whole && !another_record_) {
     violated("a barrier breaks as a whole", "one participant was lost, and others stay");
   }
+}
+
+// A phase that broke may have been complete; one that all left for good is not seen to end.
+void phase_book::completes() {
+  if (++completed_ <= ended_ + broke_ + 1 || forgot_ || for_good_) return;
+  violated("a barrier's completion function runs once a phase",
+           std::to_string(completed_) + " times in " + std::to_string(ended_) + " phases, and " +
+               std::to_string(broke_) + " that broke");
 }
 
 void phase_book::forgot() {

@@ -39,7 +39,7 @@ class phase_book {
   void stands(const holdfast::store::permits_record& at_the_server, nanos now,
               const std::function<int(std::string_view)>& process_of);
   /// What the last to come has to do before the others go on.
-  void completes() noexcept { ++completed_; }
+  void completes();
   /// Somebody has dropped out at some time.
   bool anybody_dropped() const noexcept { return for_good_; }
   /// Another record takes its place: what was may be again.
@@ -95,6 +95,7 @@ class phase_book {
   bool has_completion_;
   std::uint64_t completed_ = 0;
   std::uint64_t ended_ = 0;
+  std::uint64_t broke_ = 0;
   places there_;
   places broken_;  ///< those of phases that broke
   std::map<owner, int> granted_;

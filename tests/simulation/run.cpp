@@ -202,11 +202,20 @@ void scene::watch() {
 }
 
 // A token that is there, and whoever waits for one, come together as soon as the mutex is free.
+// What a notification was when its store forgot, or its waiter died, nobody makes good.
 void scene::watch_conditions() {
+  const bool forgets = std::any_of(whole.faults.begin(), whole.faults.end(), [](const auto& f) {
+    using kind = fault_plan::kind;
+    return f.what != kind::cut && f.what != kind::freeze && f.what != kind::restart;
+  });
+  if (forgets) return;
+  nanos last = disturbed_at;
+  for (const auto* const p : processes) last = std::max(last, disturbed(*p));
+  const nanos longest = whole.calm() ? bound_of_waits() : 2 * whole.longest_lease() + 10 * second;
   for (auto& [i, book] : notes.conditions) {
     const bool vain = book.tokens > 0 && book.waiting > 0 && book.sure;
-    if (!vain || !whole.calm() || anybody_has(name_of(i - 1))) book.idle_since = here.now();
-    if (here.now() - book.idle_since <= bound_of_waits()) continue;
+    if (!vain || anybody_has(name_of(i - 1))) book.idle_since = here.now();
+    if (here.now() - std::max(book.idle_since, last) <= longest) continue;
     rules.violated("a notification wakes who waits", at_the_stores(name_of(i)) + "\n" + blocked());
   }
 }

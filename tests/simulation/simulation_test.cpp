@@ -176,8 +176,8 @@ TEST(books, find_what_breaks_their_rules) {
             "no more goes through than the rule allows");
   EXPECT_EQ(rule_of([&](judge& j) {
               election_book b(j);
-              for (std::uint64_t term = 1; term <= 3; ++term) b.leads(term);
-              b.seen("n", 1, 3, false, true);
+              for (std::uint64_t term = 1; term <= 3; ++term) b.leads(term, 0);
+              b.seen("n", 0, 1, 3, false, true);
             }),
             "who watches an election sees each leader");
 }
