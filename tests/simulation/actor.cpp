@@ -1,5 +1,7 @@
 #include "simulation/actor.hpp"
 
+#include <algorithm>
+
 namespace simulation {
 
 namespace {
@@ -45,10 +47,32 @@ std::stop_token actor::stop_in(nanos after) const {
 void actor::waits(bool so) const {
   auto& waiting = of.waiting;
   if (so && s.wait == never && s.stop_after == never) waiting.emplace(name, &p);
-  if (so) return;
+  if (so) return of.line.push_back({world::self(), name, asked});
+  std::erase_if(of.line, [](const auto& one) { return one.who == world::self(); });
   for (auto i = waiting.begin(); i != waiting.end(); ++i) {
     if (i->first != name || i->second != &p) continue;
     waiting.erase(i);
+    return;
+  }
+}
+
+// Where the store gives turns to threads, and nobody is told late. Of a mutex's, one of each
+// process has a place at the store.
+void actor::judge_order() const {
+  const auto kind = of.whole.names[s.name].kind;
+  const bool by_turns = kind == lock_kind::fair || kind == lock_kind::semaphore;
+  if (!by_turns || s.several || !of.punctual() || !of.whole.tells()) return;
+  constexpr nanos much = 300 * millisecond;
+  for (const auto& other : of.line) {
+    if (other.who == world::self() || other.name != name || other.asked + much > asked) continue;
+    // It may have its turn as well, and hear of that in a moment.
+    of.here.at(of.here.now() + 50 * millisecond, [&of = of, other, mine = asked] {
+      if (std::find(of.line.begin(), of.line.end(), other) == of.line.end()) return;
+      of.rules.violated(
+          "nobody passes those who have waited for much longer",
+          other.name + ": asked " + std::to_string((mine - other.asked) / millisecond) +
+              " ms after another one that still waits: " + of.at_the_stores(other.name));
+    });
     return;
   }
 }

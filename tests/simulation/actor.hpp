@@ -30,6 +30,8 @@ struct actor {
   std::stop_token stop_in(nanos after) const;
   /// For the rule that nobody waits in vain.
   void waits(bool so) const;
+  /// It has what others have waited for much longer.
+  void judge_order() const;
   /// After a wait with a limit.
   void judge_wait(bool got, bool stoppable) const;
   int commands_of_a_try() const;

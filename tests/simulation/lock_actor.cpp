@@ -145,6 +145,7 @@ struct lock_actor : actor {
     }
     judge_wait(held.has_value(), true);
     if (!held) return;
+    judge_order();
     const nanos then = of.here.now();
     held->check();
     id = of.rules.granted(grant(held->fence(), held->lost()), then);
@@ -156,11 +157,7 @@ struct lock_actor : actor {
     give_back(std::move(*held));
   }
 
-  bool punctual() const {
-    const auto& m = of.whole.machine;
-    return of.whole.calm() && m.slow_permille == 0 && m.stall_per_100k == 0 &&
-           m.preempt_permille == 0;
-  }
+  bool punctual() const { return of.punctual() && of.whole.machine.preempt_permille == 0; }
 
   // One that nobody renews lasts as long as was said; any other until it is renewed.
   void judge_length(std::chrono::nanoseconds left) const {
@@ -474,6 +471,7 @@ struct lock_actor : actor {
     }
     judge_wait(got, s.wait == never);
     if (!got) return;
+    judge_order();
     try {
       const nanos then = of.here.now();
       l.check();

@@ -52,11 +52,13 @@ struct scene {
   void watch_rings();
   /// So long it takes at most, where nothing goes wrong, until somebody has what is free.
   nanos bound() const noexcept { return whole.tells() ? 2 * second : 5 * second; }
-  /// … where no thread is late either.
+  /// Nothing goes wrong, and no thread is late.
+  bool punctual() const noexcept {
+    return whole.calm() && whole.machine.slow_permille == 0 && whole.machine.stall_per_100k == 0;
+  }
+  /// The same where nothing goes wrong, if no thread is late either.
   nanos bound_of_waits() const noexcept {
-    const auto& m = whole.machine;
-    const bool punctual = m.slow_permille == 0 && m.stall_per_100k == 0;
-    return whole.tells() && punctual ? 150 * millisecond : bound();
+    return whole.tells() && punctual() ? 150 * millisecond : bound();
   }
   bool anybody_has(const std::string& name);
   /// A thread of that process begins to do something with those names, or has done it.
@@ -82,6 +84,14 @@ struct scene {
   };
   std::vector<left_behind> pending;  ///< begun by those who do not wait
   std::multimap<std::string, const process*> waiting;
+  /// In the order in which they asked, each thread once.
+  struct in_line {
+    const fiber* who;
+    std::string name;
+    nanos asked;
+    bool operator==(const in_line&) const = default;
+  };
+  std::vector<in_line> line;
   /// Who may have something that is not judged: it tells its holders nothing.
   std::multimap<std::string, const process*> unjudged;
   std::map<std::string, nanos> idle_since;

@@ -485,6 +485,14 @@ nanos server::disturbed_at(const process& of) const noexcept {
   return last;
 }
 
+bool server::keeps_waiting(const process& of) const noexcept {
+  return std::any_of(connections_.begin(), connections_.end(), [&](const auto& c) {
+    const auto& open = c.second->open;
+    return c.second->of == &of &&
+           std::any_of(open.begin(), open.end(), [](const auto& e) { return e->lost; });
+  });
+}
+
 nanos server::late_at(const process& of) const noexcept {
   nanos last = -1;
   for (const auto& [peer, c] : connections_) {
@@ -498,6 +506,7 @@ void server::send(const std::shared_ptr<connection>& by, std::shared_ptr<exchang
   what->sequence = ++by->sent;
   if (random.permille(net_.lose_request)) {
     disturbed(*by);
+    what->lost = true;
     by->of->meets(trouble::lost_request);
     trace_.add("(request lost) " + what->label);
     if (random.one_in(2)) {
@@ -511,6 +520,7 @@ void server::send(const std::shared_ptr<connection>& by, std::shared_ptr<exchang
   if (random.permille(net_.slow_request)) {
     takes += random.between(millisecond, net_.slowest_late);
     disturbed(*by);
+    by->disturbed_at += takes;
     by->of->meets(trouble::slow_request);
     trace_.add("(request is slow) " + what->label);
   }
@@ -553,6 +563,7 @@ void server::reply(const std::shared_ptr<connection>& by, const std::shared_ptr<
   if (what->over) return disturbed(*by);  // nobody waits for it any more
   if (what->lose_reply) {
     disturbed(*by);
+    what->lost = true;
     by->of->meets(trouble::lost_reply);
     trace_.add("server", "(reply lost) " + what->label);
     if (world_.random().one_in(2)) fail(*by, "simulated: connection reset", 0);
@@ -562,6 +573,7 @@ void server::reply(const std::shared_ptr<connection>& by, const std::shared_ptr<
   if (world_.random().permille(net_.slow_reply)) {
     takes += world_.random().between(millisecond, net_.slowest_late);
     disturbed(*by);
+    by->disturbed_at += takes;
     by->of->meets(trouble::slow_reply);
     trace_.add("server", "(reply is slow) " + what->label);
   }

@@ -63,6 +63,7 @@ struct exchange {
   bool never_late = false;  ///< not carried out when it is over
   bool takes_time = false;  ///< at the server, which replies when it has done it
   bool lose_reply = false;
+  bool lost = false;  ///< it, or its answer
   std::optional<holdfast::failure> failed;
   fiber* waiting = nullptr;
   std::function<void()> tells;  ///< whoever waits at its connection
@@ -134,6 +135,8 @@ class server {
   /// The last moment at which something went wrong with this store or on the way to it, as far as
   /// this process can tell.
   nanos disturbed_at(const process& of) const noexcept;
+  /// Somebody of that process waits for an answer that does not come.
+  bool keeps_waiting(const process& of) const noexcept;
   /// When it last carried out what nobody of that process waited for any more; before all if never.
   nanos late_at(const process& of) const noexcept;
   /// When it last gave that owner what may outlive its session; before all if never.

@@ -53,14 +53,15 @@ void scene::watch_users() {
       const bool late = p != nullptr && stores[n.store]->late_at(*p) >= 0;
       const bool gone = p != nullptr && (p->dead || p->running == 0);
       const int its = p == nullptr ? threads : users[{i, number}];
-      if (many <= its || gone || late) {
+      const bool open = p != nullptr && stores[n.store]->keeps_waiting(*p);
+      if (many <= its || gone || late || open) {
         unaccounted_since.erase({i, number});
         continue;
       }
       const bool by_itself = p == nullptr || whole.store == store_kind::advisory;
       nanos longest = by_itself      ? 2 * whole.longest_lease() + 10 * second
                       : whole.calm() ? bound_of_waits()
-                                     : bound() + 2 * whole.command_timeout;
+                                     : 1500 * millisecond;
       for (const auto& does : whole.processes)
         longest = std::max(longest, does.linger + second / 2);
       // A store that comes back with what it had before has it until it ends.

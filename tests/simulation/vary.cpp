@@ -6,6 +6,13 @@ namespace simulation {
 
 namespace {
 
+// As many meet as the plan says.
+bool counts_participants(const plan& p) {
+  return std::any_of(p.names.begin(), p.names.end(), [](const auto& n) {
+    return n.kind == lock_kind::latch || n.kind == lock_kind::barrier;
+  });
+}
+
 bool has_only_locks(const plan& p) {
   return std::all_of(p.names.begin(), p.names.end(),
                      [](const auto& n) { return n.kind < lock_kind::latch; });
@@ -48,13 +55,27 @@ void crowd(random_source& r, plan& p) {
   }
 }
 
+// Each hold has an end, and nothing else makes it end.
+void hold_at_most(random_source& r, plan& p) {
+  for (auto& one : p.processes) {
+    if (r.one_in(3)) continue;
+    one.max_hold = r.between(one.lease / 2, 2 * one.lease);
+    one.linger = 0;
+    one.renew = true;
+  }
+  if (!p.calm()) return;
+  p.machine.slow_permille = p.machine.preempt_permille = 0;
+}
+
 }  // namespace
 
 void vary(plan& p) {
   random_source r(random_source(p.seed + 41'000'000'000).next());
   if (r.one_in(2)) return;
-  const bool locks = has_only_locks(p) && p.about != theme::deadlocks && p.about != theme::endings;
-  if (locks && r.one_in(3)) crowd(r, p);
+  const bool singly = p.about != theme::deadlocks && p.about != theme::endings;
+  const bool locks = has_only_locks(p) && singly;
+  if (singly && !counts_participants(p) && r.one_in(3)) crowd(r, p);
+  if (locks && r.one_in(8)) hold_at_most(r, p);
   if (locks && r.one_in(5)) {
     for_each_step(p, [&](step& s) {
       if (r.one_in(4)) s.hold = r.between(4 * second, 20 * second);
