@@ -177,6 +177,29 @@ TEST(keeper, a_release_that_fails_is_repeated_until_the_store_is_back) {
   });
 }
 
+// An entry in the queue lasts for four seconds, however short the lease is that it waits for.
+TEST(keeper, an_entry_in_the_queue_is_given_up_also_when_a_short_lease_is_over) {
+  stage s;
+  holdfast::fair_mutex m{s.session, "m"};
+  const lease held = m.acquire();
+  holdfast::fair_mutex other{s.session, "m", {.lease = 100ms}};
+  auto waited = std::async(std::launch::async, [&] {
+    return harness::outcome_of([&] { (void)other.try_acquire_for(50ms); }).reason;
+  });
+  s.await_waiters("m", 1);
+  s.script->set(verb::acquire, fault::drop_request);
+  s.script->set(verb::release, fault::drop_request);
+  s.clock->advance(60ms);
+  EXPECT_EQ(waited.get(), holdfast::errc::unavailable);
+  s.script->await(verb::release, 1);
+  s.clock->advance(500ms);
+  s.script->set(verb::release, fault::none);
+  harness::eventually("given up", [&] {
+    if (s.clock->next_wake() <= s.clock->now() + 200ms) s.clock->advance(200ms);
+    return s.session.show("m").waiters.empty();
+  });
+}
+
 TEST(keeper, an_extension_behind_a_renewal_that_hangs_ends_with_the_loss) {
   stage s;
   lease held = mutex{s.session, "m"}.acquire();

@@ -67,6 +67,15 @@ TEST_F(permits, acquire_by_the_holder_renews_and_gives_the_same_fence) {
   EXPECT_EQ(again.expires_at, now_ + lease_);
 }
 
+TEST_F(permits, an_attempt_that_arrives_late_does_not_shorten_what_was_extended) {
+  acquire(1);
+  const auto lease = std::exchange(lease_, 4 * lease_);
+  const auto extended = renew(1);
+  lease_ = lease;
+  pass(second);
+  EXPECT_EQ(acquire(1).expires_at, extended.expires_at);
+}
+
 TEST_F(permits, acquire_by_a_waiter_keeps_its_place_and_lengthens_it) {
   acquire(1);
   acquire(2);

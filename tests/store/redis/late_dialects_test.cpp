@@ -171,6 +171,18 @@ TEST_P(redis_late_dialects, what_comes_in_time_is_not_refused) {
   }
 }
 
+TEST_P(redis_late_dialects, an_attempt_that_comes_late_does_not_shorten_what_was_extended) {
+  const auto& all = GetParam().changes;
+  ASSERT_FALSE(carry_out(GetParam().takes, "60000", in(60s)).starts_with("-"));
+  for (const auto& verb : all) {
+    if (verb == "extend") ASSERT_FALSE(carry_out(verb, "3600000", in(60s)).starts_with("-"));
+  }
+  const long before = std::stol(server_.ask({"PTTL", "m"}));
+  ASSERT_FALSE(carry_out(GetParam().takes, "60000", in(60s)).starts_with("-"));
+  const long after = std::stol(server_.ask({"PTTL", "m"}));
+  EXPECT_EQ(after > 60'000, before > 60'000) << after << " ms of " << before;
+}
+
 TEST_P(redis_late_dialects, what_lets_go_or_only_looks_is_carried_out_whenever_it_comes) {
   ASSERT_FALSE(carry_out(GetParam().takes, "60000", in(60s)).starts_with("-"));
   for (const auto& verb : GetParam().whenever) {
