@@ -359,7 +359,8 @@ TEST_F(slot_family, whoever_gives_up_leaves_the_queue_that_it_is_in_and_takes_no
   EXPECT_EQ(family_->permits("n", c)->outcome, queued);
   const int calls = port_.calls;
   ask(permits_verb::release, 2);
-  EXPECT_EQ(port_.calls, calls + 1) << "without a look";
+  EXPECT_EQ(port_.calls, calls + 1);
+  EXPECT_EQ(port_.looked_at, 0U) << "it is in no slot";
 }
 
 TEST_F(slot_family, a_release_that_is_repeated_leaves_the_queue_as_the_first_would_have) {
@@ -372,7 +373,8 @@ TEST_F(slot_family, a_release_that_is_repeated_leaves_the_queue_as_the_first_wou
   port_.drops_requests = false;
   const int calls = port_.calls;
   ask(permits_verb::release, 2);
-  EXPECT_EQ(port_.calls, calls + 1) << "without a look";
+  EXPECT_EQ(port_.calls, calls + 1);
+  EXPECT_EQ(port_.looked_at, 0U) << "it is in no slot";
 }
 
 }  // namespace
