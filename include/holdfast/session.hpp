@@ -130,4 +130,9 @@ std::vector<std::string_view> secrets_in(std::string_view url);
 /// The URL with *** in place of each: to be shown.
 std::string without_secrets(std::string_view url);
 
+/// The URL of the store that open(url) opens, with its secrets: of `file:PATH` the one in that
+/// file, else `url`. A pipe is not read, because only its first reader gets the URL; then, or if
+/// there is no URL, `url` as well.
+std::string url_of_store(std::string_view url);
+
 }  // namespace holdfast
