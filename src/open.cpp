@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <filesystem>
 #include <holdfast/session.hpp>
 #include <string>
+#include <system_error>
 
 #include "base/files.hpp"
 #include "base/option.hpp"
@@ -59,13 +61,17 @@ drivers::opened open_in_time(const store::driver& d, std::string_view url, const
   }
 }
 
-/// What `file:PATH` says: the URL is the first line of that file.
-result<std::string> url_in_file(const store_url& u) {
+/// Of `file:PATH`.
+result<std::string> path_of(const store_url& u) {
   if (!u.options.empty()) return base::unknown_option(u.scheme, u.options.front().first, {});
-  const std::string path = u.path.starts_with("///") ? u.path.substr(2) : u.path;
-  if (path.empty() || path.starts_with("//"))
-    return failure{errc::invalid_argument,
-                   "file: needs the path of a file: file:/etc/holdfast/store"};
+  std::string path = u.path.starts_with("///") ? u.path.substr(2) : u.path;
+  if (!path.empty() && !path.starts_with("//")) return path;
+  return failure{errc::invalid_argument,
+                 "file: needs the path of a file: file:/etc/holdfast/store"};
+}
+
+/// What such a file says: the URL is its first line.
+result<std::string> url_in_file(const std::string& path) {
   auto line = base::first_line(path);
   if (!line) {
     return failure{line.error().code,
@@ -93,7 +99,9 @@ session open(std::string_view text, session_options options) {
     fail(std::move(u.error()));
   }
   if (u->scheme == "file") {
-    auto line = url_in_file(*u);
+    const auto path = path_of(*u);
+    if (!path) fail(path.error());
+    auto line = url_in_file(*path);
     if (!line) fail(std::move(line.error()));
     return open(*line, std::move(options));
   }
@@ -102,6 +110,17 @@ session open(std::string_view text, session_options options) {
   auto store = open_in_time(**driver, text, shown, on, options);
   if (!store) fail(std::move(store.error()));
   return session(std::move(*store), std::move(options));
+}
+
+std::string url_of_store(std::string_view url) {
+  if (const auto u = base::parse_url(url); u && u->scheme == "file") {
+    const auto path = path_of(*u);
+    std::error_code not_there;
+    if (path && std::filesystem::is_regular_file(*path, not_there)) {
+      if (auto line = url_in_file(*path)) return std::move(*line);
+    }
+  }
+  return std::string(url);
 }
 
 }  // namespace holdfast

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <holdfast/session.hpp>
 #include <system_error>
 #include <utility>
@@ -60,18 +59,6 @@ std::string scheme_of(std::string_view url) {
   for (char& c : scheme)
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
   return scheme;
-}
-
-std::string url_of_store(const std::string& url) {
-  if (scheme_of(url) != "file") return url;
-  std::string path = url.substr(url.find(':') + 1);
-  if (path.starts_with("///")) path.erase(0, 2);
-  std::error_code not_there;
-  std::string line;
-  if (!std::filesystem::is_regular_file(path, not_there)) return url;
-  std::ifstream file(path);
-  if (!std::getline(file, line)) return url;
-  return line.substr(0, line.find('\r'));
 }
 
 std::string url_for_others(std::string_view url) {

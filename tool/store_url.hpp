@@ -13,10 +13,6 @@ std::string url_for_others(std::string_view url);
 /// The part before the colon, in lower case: "redis+unix".
 std::string scheme_of(std::string_view url);
 
-/// The URL of the store, with its secrets: of `file:PATH` the URL in that file. A pipe is not read,
-/// because only its first reader gets the URL; then, or without such a file, `url` itself.
-std::string url_of_store(const std::string& url);
-
 /// Overwrites the secrets of URLs in the arguments, up to the first "--", where ps and
 /// /proc/PID/cmdline show them. Call it when the arguments have been copied.
 void blank_secrets(std::span<char* const> arguments);

@@ -1,71 +1,26 @@
 #pragma once
 
 #include <chrono>
-#include <holdfast/async.hpp>
-#include <holdfast/lease.hpp>
+#include <holdfast/both_leases.hpp>
+#include <holdfast/error.hpp>
 #include <holdfast/timed.hpp>
 #include <optional>
 #include <stop_token>
-#include <system_error>
 #include <utility>
 
 namespace holdfast {
-
-/// The two leases of `both`, the old lock's first. Move-only; the destructor releases them.
-class [[nodiscard]] both_leases {
- public:
-  both_leases() noexcept = default;  ///< holds nothing
-  both_leases(lease old, lease next) noexcept : old_(std::move(old)), next_(std::move(next)) {}
-  both_leases(both_leases&&) noexcept = default;
-  /// First releases what it held before, as release() does.
-  both_leases& operator=(both_leases&& other) noexcept {
-    if (this != &other) (void)release();
-    old_ = std::move(other.old_);
-    next_ = std::move(other.next_);
-    return *this;
-  }
-
-  explicit operator bool() const noexcept { return old_ && next_; }
-  const lease& old() const noexcept { return old_; }
-  const lease& next() const noexcept { return next_; }
-
-  /// The fence of the new lock, the one that will remain. No round trip.
-  std::uint64_t fence() const noexcept { return next_.fence(); }
-
-  /// Throws errc::lost if either is lost. No round trip.
-  void check() const {
-    old_.check();
-    next_.check();
-  }
-
-  /// Releases the new one, then the old one, also if the first release failed. errc::lost if either
-  /// was lost, else the first error (lease::release). Empty afterwards. One round trip each.
-  std::error_code release() noexcept {
-    // A callback about the loss of one lease may destroy this object.
-    lease old = std::move(old_), next = std::move(next_);
-    const std::error_code of_next = next.release(), of_old = old.release();
-    return of_old == errc::lost || !of_next ? of_old : of_next;
-  }
-
- private:
-  // The destructor gives the new one back first, too: a waiter for both finds nothing half free.
-  lease old_;
-  lease next_;
-};
-
-/// release() without a thread (async.hpp): on the session's thread, two round trips. Throws
-/// errc::not_owner if empty.
-pending<done> async_release(both_leases held);
 
 /// Two locks held as one, while programs move from an old lock to a new one. Programs that use only
 /// the old lock, only the new one, or both exclude each other. The old lock is taken first and
 /// released last; both are taken, or none. All programs must name the two in the same order, or
 /// they may wait for each other for ever. Limits are measured on the clock of the old lock's
-/// session. While it waits for the new lock, it keeps the old one.
+/// session. While it waits for the new lock, it keeps the old one. If the old one is lost by then,
+/// it gives back the new one as well, and begins anew while time is left; a try just ends.
 ///
 /// Meets TimedLockable. `Old` and `New` are mutex, fair_mutex, recursive_mutex (only its std
-/// forms), or anything with the same functions; they must outlive this object. As thread-safe as
-/// they are. Cost: the sum of both. If either throws, neither is held.
+/// forms), or anything with the same functions (the std forms need check() of `Old`); they must
+/// outlive this object. As thread-safe as they are. Cost: the sum of both. If either throws,
+/// neither is held.
 template <class Old, class New>
 class both {
  public:
@@ -73,7 +28,10 @@ class both {
 
   /// Waits without a limit, until asked to stop (errc::cancelled).
   both_leases acquire(std::stop_token stop = {}) {
-    return {old_.acquire(stop), next_.acquire(std::move(stop))};  // from left to right
+    while (true) {
+      both_leases held{old_.acquire(stop), next_.acquire(stop)};  // from left to right
+      if (stands(held)) return held;
+    }
   }
 
   /// Empty if either lock is busy.
@@ -83,23 +41,38 @@ class both {
   template <class Rep, class Period>
   std::optional<both_leases> try_acquire_for(const std::chrono::duration<Rep, Period>& timeout,
                                              std::stop_token stop = {}) {
-    const detail::timed_call call(detail::now_of(old_), wait_for(timeout));
-    auto first = old_.try_acquire_for(timeout, stop);
-    if (!first) return std::nullopt;
-    auto second = next_.try_acquire_for(left(call), std::move(stop));
-    if (!second) return std::nullopt;
-    return both_leases{std::move(*first), std::move(*second)};
+    wait_time wait = wait_for(timeout);
+    const detail::timed_call call(detail::now_of(old_), wait);
+    do {
+      auto first = old_.try_acquire_for(wait, stop);
+      if (!first) return std::nullopt;
+      auto second = next_.try_acquire_for(left(call), stop);
+      if (!second) return std::nullopt;
+      both_leases held{std::move(*first), std::move(*second)};
+      if (stands(held)) return held;
+      wait = left(call);
+    } while (wait > one_try);
+    return std::nullopt;
   }
 
   void lock() {
-    old_.lock();
-    or_undo([&] { return next_.lock(), true; });
+    do {
+      old_.lock();
+      or_undo([&] { return next_.lock(), true; });
+    } while (!old_stands());
   }
   bool try_lock() { return try_lock_for(one_try); }
   template <class Rep, class Period>
   bool try_lock_for(const std::chrono::duration<Rep, Period>& timeout) {
-    const detail::timed_call call(detail::now_of(old_), wait_for(timeout));
-    return old_.try_lock_for(timeout) && or_undo([&] { return next_.try_lock_for(left(call)); });
+    wait_time wait = wait_for(timeout);
+    const detail::timed_call call(detail::now_of(old_), wait);
+    do {
+      if (!old_.try_lock_for(wait)) return false;
+      if (!or_undo([&] { return next_.try_lock_for(left(call)); })) return false;
+      if (old_stands()) return true;
+      wait = left(call);
+    } while (wait > one_try);
+    return false;
   }
   template <class Clock, class Duration>
   bool try_lock_until(const std::chrono::time_point<Clock, Duration>& deadline) {
@@ -129,6 +102,15 @@ class both {
     if (!locked) old_.unlock();
     return locked;
   }
+  static bool stands(const both_leases& held) noexcept {
+    return held.old().state() != lease_state::lost;
+  }
+  /// If it is lost, neither is held from now on.
+  bool old_stands() try { return old_.check(), true; } catch (const error& e) {
+    unlock();
+    if (e.reason() != errc::lost) throw;
+    return false;
+  }
 
   Old& old_;
   New& next_;
@@ -136,7 +118,7 @@ class both {
 
 namespace detail {
 
-/// Takes the one, then the other.
+/// Takes the one, then the other; anew if the one was lost meanwhile.
 template <class Old, class New>
 class pending_both final : public operation<both_leases>,
                            public receiver<lease>,
@@ -157,6 +139,7 @@ class pending_both final : public operation<both_leases>,
   std::stop_token stop() const noexcept override { return to_->stop(); }
   void receive(result<lease> how) noexcept override {
     if (!how) return end(std::move(how.error()));
+    if (first_ && first_.state() == lease_state::lost) return anew(std::move(*how));
     if (first_) return end(both_leases{std::move(first_), std::move(*how)});
     first_ = std::move(*how);
     const timed_call call(time_);
@@ -167,10 +150,20 @@ class pending_both final : public operation<both_leases>,
   wait_limit left() const {
     return time_.deadline() == forever ? wait_limit{} : time_.deadline() - now_of(old_);
   }
+  boot_time answers_by() const { return saturated_add(now_of(old_), last_answer_within); }
+  void anew(lease next) noexcept {
+    {
+      const call_limit until(answers_by());
+      (void)both_leases{std::move(first_), std::move(next)}.release();
+    }
+    if (left().wait() <= one_try) return end(failure{errc::timed_out, "the old lock was lost"});
+    const timed_call call(time_);
+    start_or_fail([&] { return async_acquire(old_, left(), stop_); }, *this);
+  }
   void end(result<both_leases> how) {
     const auto self = std::move(self_);
     if (first_) {
-      const call_limit until(saturated_add(now_of(old_), last_answer_within));
+      const call_limit until(answers_by());
       first_ = {};
     }
     to_->receive(std::move(how));

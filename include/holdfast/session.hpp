@@ -75,8 +75,9 @@ class session {
   /// show() of it throws errc::corrupt, newer_format, foreign_data or kind_mismatch. Costs a scan
   /// of the store.
   std::vector<std::string> names(std::string_view pattern = "*") const;
-  /// The holders and the waiters of a name. One round trip; two for a latch and a name not in use.
-  /// Throws errc::invalid_name as the primitives do.
+  /// The holders and the waiters of a name. One round trip; two for a latch and a name not in use;
+  /// on memcached up to eleven, for a name not in use. Throws errc::invalid_name as the primitives
+  /// do.
   name_info show(std::string_view name) const;
   /// The buckets of a rate limiter that are not full, the emptiest first, at most `most`. None if
   /// the name is in use as another kind. One round trip; on Redis a scan of the store, and one
@@ -87,8 +88,8 @@ class session {
   /// of it). The next waiter gets the lock with a greater fence. The former holder learns of it at
   /// its next renewal; until then the fence protects the resource. A barrier is broken as a whole,
   /// unless a short id is given. Returns how many holders were removed; for a barrier, how many
-  /// participants. One round trip, and one for each holder removed; one more for a barrier as a
-  /// whole.
+  /// participants. As many round trips as show(), and one for each holder removed; one more for a
+  /// barrier as a whole.
   std::size_t force_release(std::string_view name, std::string_view short_id = {}) const;
 
   /// Version, settings and state of the store's servers, as far as they matter for locks. Empty for
@@ -128,5 +129,10 @@ session open(std::string_view url, session_options options = {});
 std::vector<std::string_view> secrets_in(std::string_view url);
 /// The URL with *** in place of each: to be shown.
 std::string without_secrets(std::string_view url);
+
+/// The URL of the store that open(url) opens, with its secrets: of `file:PATH` the one in that
+/// file, else `url`. A pipe is not read, because only its first reader gets the URL; then, or if
+/// there is no URL, `url` as well.
+std::string url_of_store(std::string_view url);
 
 }  // namespace holdfast

@@ -15,12 +15,13 @@ namespace holdfast::family {
 /// waits, and for what: a command that leaves does not say. Thread-safe.
 class own_slots {
  public:
-  explicit own_slots(clock& on) : held_(on) {}
+  explicit own_slots(clock& on) : held_(on), in_doubt_(on) {}
 
   struct entry {
     std::uint32_t part = 0;
     store::kind kind = store::kind::mutex;
     bool in_order = false;
+    std::uint32_t slots = 1;  ///< so many the name has
   };
   static store::slot at(std::string_view name, const entry& e) {
     return {name, e.part, e.kind, e.in_order};
@@ -31,8 +32,21 @@ class own_slots {
   void hold(std::string_view name, const store::owner_id& owner, entry where,
             std::int64_t lease_us) {
     held_.put(name, owner, where, lease_us);
+    in_doubt_.forget(name, owner);
   }
-  void forget(std::string_view name, const store::owner_id& owner) { held_.forget(name, owner); }
+  void forget(std::string_view name, const store::owner_id& owner) {
+    held_.forget(name, owner);
+    in_doubt_.forget(name, owner);
+  }
+
+  /// An answer was lost: it may be in any slot of that name, or in its queue.
+  void doubt(std::string_view name, const store::owner_id& owner, entry what,
+             std::int64_t lease_us) {
+    in_doubt_.put(name, owner, what, lease_us);
+  }
+  std::optional<entry> doubted(std::string_view name, const store::owner_id& owner) const {
+    return in_doubt_.find(name, owner);
+  }
 
   /// Since when it waits: since `now` if it did not. `holder`: what the store said of who is in,
   /// empty if it did not. A change of that is noted.
@@ -43,14 +57,14 @@ class own_slots {
     entry what{};
     std::string holder{};
   };
-  wait waits(const store::slot& at, const store::owner_id& owner, boot_time now,
+  wait waits(std::string_view name, const entry& what, const store::owner_id& owner, boot_time now,
              std::string_view holder) {
     const std::lock_guard guard{mutex_};
     const auto [mine, begins] =
-        waiting_.try_emplace(store::owned_name{std::string(at.name), owner}, wait{now});
+        waiting_.try_emplace(store::owned_name{std::string(name), owner}, wait{now});
     wait& w = mine->second;
     w.begins = begins;
-    if (begins) w.what = {at.part, at.kind, at.in_order};
+    if (begins) w.what = what;
     if (holder.empty() || holder == w.holder) return w;
     if (!w.holder.empty()) w.changed_at = now;
     w.holder = holder;
@@ -65,6 +79,7 @@ class own_slots {
 
  private:
   store::own_holds<entry> held_;
+  store::own_holds<entry> in_doubt_;
   std::mutex mutex_;
   std::map<store::owned_name, wait> waiting_;
 };

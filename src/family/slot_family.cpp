@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <holdfast/store/foreign_note.hpp>
+#include <iterator>
 #include <limits>
 
 #include "family/own_slots.hpp"
@@ -26,8 +27,10 @@ using store::slot_entry;
 using store::slot_outcome;
 using store::slot_reply;
 
-/// Of a semaphore of whose size nothing is known, so many slots are looked at.
+/// Of a semaphore of whose size nothing is known, so many slots are looked at first, and then so
+/// many times as many as long as all are empty.
 constexpr std::uint32_t first_look = 16;
+constexpr std::uint32_t next_look_times = 8;
 
 std::int64_t micros(boot_time t) {
   return std::chrono::duration_cast<std::chrono::microseconds>(t.time_since_epoch()).count();
@@ -55,8 +58,22 @@ slot slot_of(std::string_view name, const permits_command& c, std::uint32_t part
   return {name, part, c.kind, c.in_order};
 }
 
+own_slots::entry entry_at(const slot& at, std::uint32_t slots = 1) {
+  return {at.part, at.kind, at.in_order, slots};
+}
+
 std::uint32_t weight_of(const slot_entry& e) {
   return e.kind == store::kind::shared_mutex ? (e.alone ? e.capacity : 1) : e.weight;
+}
+
+/// How many slots there are, as far as a holder in one of them says so.
+std::optional<std::uint32_t> slots_said_by(const std::vector<std::optional<slot_entry>>& found) {
+  std::optional<std::uint32_t> slots;
+  for (const auto& e : found) {
+    if (!e) continue;
+    slots = std::max(slots.value_or(1), e->kind == store::kind::semaphore ? e->capacity : 1);
+  }
+  return slots;
 }
 
 failure one_by_one() { return {errc::unsupported, "permits of this store have a weight of one"}; }
@@ -94,7 +111,7 @@ class slot_family final : public store::session_store {
     const slot at{name, 0, store::kind::latch};
     const bool stays = c.verb == countdown_verb::wait && c.queue_lease_us > 0;
     if (reply && stays && reply->outcome == countdown_outcome::closed)
-      reply->retry_after_us = next_look(at, c.owner);
+      reply->retry_after_us = next_look(at.name, entry_at(at), c.owner);
     else
       waits_no_more(name, c.owner);
     return reply;
@@ -162,10 +179,8 @@ class slot_family final : public store::session_store {
 
   result<permits_reply> enter(std::string_view name, const permits_command& c) {
     if (auto away = left_to_others(name, c)) return std::move(*away);
-    const bool together = c.kind == store::kind::shared_mutex || counts(c.kind);
-    if (c.weight != 1 && !together) return one_by_one();
-    const auto part =
-        c.capacity == 1 || together ? result<std::optional<std::uint32_t>>(0U) : free_part(name, c);
+    if (c.weight != 1 && !together(c.kind)) return one_by_one();
+    const auto part = slots(c) == 1 ? result<std::optional<std::uint32_t>>(0U) : free_part(name, c);
     if (!part) return part.error();
     if (!*part) return not_granted(name, c, {});
     const auto added = port_->add(slot_of(name, c, **part), entry_of(c), c.lease_us);
@@ -175,18 +190,27 @@ class slot_family final : public store::session_store {
     return refused(name, c, added->other);
   }
 
-  // It may be in the store's queue all the same: giving up then leaves that queue.
+  // It may be in a slot, or in the store's queue, all the same: giving up looks for it there, or
+  // leaves that queue.
   failure failed(std::string_view name, const permits_command& c, const failure& why) {
+    if (why.outcome_unknown) slots_.doubt(name, c.owner, wanted(name, c), c.lease_us);
     if (c.in_order && c.wait && why.outcome_unknown)
-      (void)next_look(slot_of(name, c), c.owner);
+      (void)next_look(name, wanted(name, c), c.owner);
     else
       waits_no_more(name, c.owner);
     return why;
   }
 
-  /// All permits of a semaphore are one slot.
-  bool counts(store::kind k) const noexcept {
-    return k == store::kind::semaphore && port_->can().semaphore;
+  /// All permits of it are one slot.
+  bool together(store::kind k) const noexcept {
+    return k == store::kind::shared_mutex ||
+           (k == store::kind::semaphore && port_->can().semaphore);
+  }
+  std::uint32_t slots(const permits_command& c) const noexcept {
+    return together(c.kind) ? 1 : c.capacity;
+  }
+  own_slots::entry wanted(std::string_view name, const permits_command& c) const noexcept {
+    return entry_at(slot_of(name, c), slots(c));
   }
 
   // Programs of others wait for mutexes; of the other kinds there are too few turns to share out,
@@ -254,7 +278,7 @@ class slot_family final : public store::session_store {
 
   permits_reply granted(std::string_view name, const permits_command& c, std::uint32_t part,
                         const slot_reply& added) {
-    slots_.hold(name, c.owner, {part, c.kind, c.in_order}, c.lease_us);
+    slots_.hold(name, c.owner, entry_at(slot_of(name, c, part)), c.lease_us);
     permits_reply reply;
     reply.outcome = permits_outcome::granted;
     reply.fence = added.fence;
@@ -284,7 +308,7 @@ class slot_family final : public store::session_store {
     permits_reply reply;
     reply.outcome = permits_outcome::queued;
     reply.position = 1;
-    reply.retry_after_us = next_look(slot_of(name, c), c.owner, holder);
+    reply.retry_after_us = next_look(name, wanted(name, c), c.owner, holder);
     if (left_us > 0) reply.retry_after_us = std::min(reply.retry_after_us, sum(1'000, left_us));
     return reply;
   }
@@ -292,9 +316,11 @@ class slot_family final : public store::session_store {
   // A third of the time that it has waited already; less while the holder changes from look to
   // look: others take the lock again at once, and it is free for a moment only. Where it is told:
   // what came between the look and the listening would be missed.
-  std::int64_t next_look(const slot& at, const owner_id& owner, std::string_view holder = {}) {
+  std::int64_t next_look(std::string_view name, const own_slots::entry& what, const owner_id& owner,
+                         std::string_view holder = {}) {
     const auto now = clock_.now();
-    const auto wait = slots_.waits(at, owner, now, holder);
+    const slot at = own_slots::at(name, what);
+    const auto wait = slots_.waits(name, what, owner, now, holder);
     const auto waited = micros(now) - micros(wait.since);
     if (port_->can().notifications) {
       if (wait.begins) return listens(at, owner);
@@ -355,7 +381,7 @@ class slot_family final : public store::session_store {
     permits_reply reply;
     reply.now_at = micros(clock_.now());
     if (extended->outcome == slot_outcome::done) {
-      slots_.hold(at.name, c.owner, {at.part, at.kind, at.in_order}, c.lease_us);
+      slots_.hold(at.name, c.owner, entry_at(at), c.lease_us);
       reply.outcome = permits_outcome::granted;
       reply.fence = extended->fence;
       reply.expires_at = reply.now_at + c.lease_us;
@@ -367,19 +393,31 @@ class slot_family final : public store::session_store {
   }
 
   // One that gave up a wait may have got it by an attempt whose answer was lost: it looks. The same
-  // step leaves a queue of the store.
+  // step leaves a queue of the store. What fails is repeated, and has to know as much then.
   result<permits_reply> release(std::string_view name, const owner_id& owner,
                                 std::optional<own_slots::entry> named) {
-    const auto waited = waits_no_more(name, owner);
+    auto wanted = waits_no_more(name, owner);
+    if (!wanted) wanted = slots_.doubted(name, owner);
+    auto reply = leave(name, owner, named, wanted);
+    if (reply)
+      slots_.forget(name, owner);
+    else if (wanted)
+      slots_.doubt(name, owner, *wanted, 0);
+    return reply;
+  }
+
+  result<permits_reply> leave(std::string_view name, const owner_id& owner,
+                              std::optional<own_slots::entry> named,
+                              const std::optional<own_slots::entry>& wanted) {
     if (const auto known = slots_.of(name, owner)) named = known;
-    if (!named && waited && waited->in_order) named = waited;
-    const auto place = named ? result<std::optional<own_slots::entry>>(named) : find(name, owner);
+    if (!named && wanted && wanted->in_order) named = wanted;
+    const auto place = named ? result<std::optional<own_slots::entry>>(named)
+                             : find(name, owner, wanted ? wanted->slots : 0);
     if (!place) return place.error();
     if (!*place) return absent();
     const slot at = own_slots::at(name, **place);
     const auto removed = port_->remove(at, owner);
     if (!removed) return removed.error();
-    slots_.forget(name, owner);
     gave_back(at, *removed);
     permits_reply reply;
     reply.outcome =
@@ -453,8 +491,10 @@ class slot_family final : public store::session_store {
     found.holders.push_back(std::move(others));
   }
 
-  result<std::optional<own_slots::entry>> find(std::string_view name, const owner_id& owner) {
-    const auto found = look_at_all({name});
+  /// Among so many slots; 0: it is not known how many there are.
+  result<std::optional<own_slots::entry>> find(std::string_view name, const owner_id& owner,
+                                               std::uint32_t slots) {
+    const auto found = slots > 0 ? look({name}, slots) : look_at_all({name});
     if (!found) return found.error();
     for (const auto& [part, e] : everybody(*found)) {
       if (e->owner == owner) return std::optional(own_slots::entry{part, e->kind});
@@ -474,22 +514,28 @@ class slot_family final : public store::session_store {
     return all;
   }
 
-  // A holder's slot says how many slots there are.
+  // A holder's slot says how many slots there are. As long as no holder is found, there may be one
+  // further on.
   result<std::vector<std::optional<slot_entry>>> look_at_all(const slot& at) {
-    if (!port_->can().unit_permits || port_->can().semaphore) return look(at, 1);
-    auto found = look(at, first_look);
-    if (!found) return found;
-    std::uint32_t capacity = 0;
-    for (const auto& e : *found) {
-      if (e && e->kind == store::kind::semaphore) capacity = std::max(capacity, e->capacity);
+    const auto& can = port_->can();
+    if (!can.unit_permits || can.semaphore) return look(at, 1);
+    std::vector<std::optional<slot_entry>> found;
+    std::uint32_t all = can.max_slots, until = std::min(first_look, all);
+    while (found.size() < all) {
+      auto more = look(at, until, static_cast<std::uint32_t>(found.size()));
+      if (!more) return more;
+      std::move(more->begin(), more->end(), std::back_inserter(found));
+      if (const auto said = slots_said_by(*more)) all = std::clamp(*said, until, can.max_slots);
+      until = all < can.max_slots ? all : std::min(until * next_look_times, all);
     }
-    return capacity > first_look ? look(at, capacity) : std::move(found);
+    return found;
   }
 
-  result<std::vector<std::optional<slot_entry>>> look(slot at, std::uint32_t count) {
+  result<std::vector<std::optional<slot_entry>>> look(slot at, std::uint32_t until,
+                                                      std::uint32_t from = 0) {
     std::vector<slot> all;
-    all.reserve(count);
-    for (at.part = 0; at.part < count; ++at.part) all.push_back(at);
+    all.reserve(until - from);
+    for (at.part = from; at.part < until; ++at.part) all.push_back(at);
     return port_->look(all);
   }
 

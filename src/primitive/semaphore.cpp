@@ -23,6 +23,15 @@ subject make_subject(const session& s, std::string_view what, const std::string&
   return subject(s, what, name, options, store::kind::semaphore, checked_capacity(capacity), needs);
 }
 
+// Each may be a slot of its own: all are looked at to find a free one.
+void check_slots(const subject& of) {
+  const auto& can = of.session->can();
+  if (can.semaphore || of.config->capacity <= can.max_slots) return;
+  of.fail({errc::unsupported, "the store " + of.session->url() + " keeps each permit by itself, " +
+                                  std::to_string(can.max_slots) + " of a name at most, not " +
+                                  std::to_string(of.config->capacity)});
+}
+
 void check_weight(const subject& of, std::uint32_t weight) {
   if (weight >= 1 && weight <= of.config->capacity) return;
   of.fail({errc::invalid_argument, "a request for " + std::to_string(weight) + " of " +
@@ -130,7 +139,9 @@ counting_semaphore::counting_semaphore(session s, std::string name, std::uint32_
     : state_(new state{make_subject(s, "counting_semaphore", name, capacity, options,
                                     &store::capabilities::unit_permits),
                        {},
-                       {}}) {}
+                       {}}) {
+  check_slots(state_->of);
+}
 counting_semaphore::~counting_semaphore() = default;
 
 void counting_semaphore::acquire() { state_->put(state_->of.take({}, no_limit, {})); }

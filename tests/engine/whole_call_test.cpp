@@ -123,6 +123,7 @@ struct at_the_last_moment {
     harness::eventually("the time is over", [&] { return boot_clock::now() >= until; });
     return got;
   }
+  void check() const { inner.check(); }
   void unlock() { inner.unlock(); }
 };
 

@@ -55,6 +55,7 @@ class fake_slot_store final : public holdfast::store::slot_store {
   }
   holdfast::result<std::vector<std::optional<entry>>> look(std::span<const slot> at) override {
     if (const auto f = fails()) return *f;
+    looked_at += at.size();
     std::vector<std::optional<entry>> found;
     for (const auto& s : at) {
       standing* const there = find(s);
@@ -89,6 +90,7 @@ class fake_slot_store final : public holdfast::store::slot_store {
   holdfast::store::capabilities capabilities;
   std::vector<holdfast::store::kind> left_as;  ///< by holders, and by waiters
   int calls = 0;
+  std::size_t looked_at = 0;  ///< so many slots
   std::uint32_t others_listen = 0;
   std::uint64_t releases_heard = 0;
   std::int64_t epoch_us = 0;  ///< of its wall clock, when the test's clock began; 0: does not say

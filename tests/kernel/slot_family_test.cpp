@@ -227,6 +227,68 @@ TEST_F(slot_family, an_uncontended_lock_and_unlock_cost_one_call_each) {
   EXPECT_EQ(port_.calls, 2);
 }
 
+// ---- semaphores whose first slots are free
+
+TEST_F(slot_family, permits_in_slots_far_behind_are_seen_and_taken_away) {
+  for (std::uint64_t owner = 1; owner <= 23; ++owner) ASSERT_EQ(permit(owner, 40).outcome, granted);
+  for (std::uint64_t owner = 1; owner <= 20; ++owner) ask(permits_verb::release, owner);
+  const auto found = record();
+  EXPECT_EQ(found.kind, kind::semaphore);
+  EXPECT_EQ(found.capacity, 40u);
+  EXPECT_EQ(found.holders.size(), 3u);
+  EXPECT_EQ(ask(permits_verb::evict, 22).position, 1u);
+  auto all = command(permits_verb::evict, 0);
+  all.owner = {};
+  EXPECT_EQ(family_->permits("n", all)->position, 2u);
+  EXPECT_TRUE(port_.all.empty());
+}
+
+TEST_F(slot_family, the_last_slot_that_there_can_be_is_looked_at_in_few_looks) {
+  slot_entry there;
+  there.owner = {1, 7};
+  there.kind = kind::semaphore;
+  there.capacity = port_.capabilities.max_slots;
+  port_.all[{"n", there.capacity - 1}] = {there, clock_.now() + 1h};
+  EXPECT_EQ(record().holders.size(), 1u);
+  EXPECT_EQ(port_.calls, 4);
+  port_.all.clear();
+  EXPECT_TRUE(record().holders.empty());
+  EXPECT_EQ(port_.calls, 8);
+  acquire(1);
+  EXPECT_EQ(record().holders.size(), 1u);
+  EXPECT_EQ(port_.calls, 10) << "who has a mutex is in the first slot";
+}
+
+// Anybody may write what is read there.
+TEST_F(slot_family, a_holder_that_speaks_of_too_many_slots_is_not_believed) {
+  slot_entry there;
+  there.owner = {1, 7};
+  there.kind = kind::semaphore;
+  there.capacity = port_.capabilities.max_slots + 1;
+  port_.all[{"n", 0}] = {there, clock_.now() + 1h};
+  EXPECT_EQ(record().holders.size(), 1u);
+  EXPECT_LE(port_.looked_at, port_.capabilities.max_slots);
+}
+
+TEST_F(slot_family, a_permit_whose_answer_was_lost_is_given_back_from_whatever_slot_it_is_in) {
+  for (std::uint64_t owner = 1; owner <= 20; ++owner) ASSERT_EQ(permit(owner, 40).outcome, granted);
+  port_.drops_answers = true;
+  auto c = command(permits_verb::acquire, 21);
+  c.kind = kind::semaphore;
+  c.capacity = 40;
+  EXPECT_FALSE(family_->permits("n", c));
+  port_.drops_answers = false;
+  for (std::uint64_t owner = 1; owner <= 20; ++owner) ask(permits_verb::release, owner);
+  ASSERT_EQ(port_.all.size(), 1u);
+  port_.drops_requests = true;
+  EXPECT_FALSE(family_->permits("n", command(permits_verb::release, 21))) << "it is repeated";
+  port_.drops_requests = false;
+  const int calls = port_.calls;
+  EXPECT_EQ(ask(permits_verb::release, 21).outcome, done);
+  EXPECT_TRUE(port_.all.empty());
+  EXPECT_EQ(port_.calls, calls + 2) << "a look at its forty slots, and the release";
+}
+
 // A command to leave names the owner, and nothing else.
 TEST_F(slot_family, who_leaves_a_read_write_lock_need_not_say_what_it_is) {
   port_.capabilities.notifications = true;
@@ -297,7 +359,22 @@ TEST_F(slot_family, whoever_gives_up_leaves_the_queue_that_it_is_in_and_takes_no
   EXPECT_EQ(family_->permits("n", c)->outcome, queued);
   const int calls = port_.calls;
   ask(permits_verb::release, 2);
-  EXPECT_EQ(port_.calls, calls + 1) << "without a look";
+  EXPECT_EQ(port_.calls, calls + 1);
+  EXPECT_EQ(port_.looked_at, 0U) << "it is in no slot";
+}
+
+TEST_F(slot_family, a_release_that_is_repeated_leaves_the_queue_as_the_first_would_have) {
+  acquire(1);
+  auto c = command(permits_verb::acquire, 2);
+  c.in_order = true;
+  EXPECT_EQ(family_->permits("n", c)->outcome, queued);
+  port_.drops_requests = true;
+  EXPECT_FALSE(family_->permits("n", command(permits_verb::release, 2)));
+  port_.drops_requests = false;
+  const int calls = port_.calls;
+  ask(permits_verb::release, 2);
+  EXPECT_EQ(port_.calls, calls + 1);
+  EXPECT_EQ(port_.looked_at, 0U) << "it is in no slot";
 }
 
 }  // namespace

@@ -1,11 +1,13 @@
 #include <gtest/gtest.h>
 
+#include <future>
 #include <holdfast/both.hpp>
 #include <holdfast/holdfast.hpp>
 #include <holdfast/testing.hpp>
 #include <mutex>
 #include <thread>
 
+#include "engine/stage.hpp"
 #include "harness/eventually.hpp"
 
 namespace primitive_test {
@@ -111,6 +113,119 @@ TEST_F(two_locks, it_is_locked_as_the_standard_locks) {
   const std::unique_lock timed{both_, 1h};
   EXPECT_TRUE(timed.owns_lock());
   EXPECT_FALSE(new_is_free());
+}
+
+/// Two stores whose clocks stand still, with somebody on each who knows only that one.
+class old_lock_lost : public testing::Test {
+ protected:
+  // Somebody has the new lock. Then `take` has taken the old one, which is taken away and goes to a
+  // program of before; and then the new one is free.
+  template <class Take>
+  void while_it_waits_for_the_new_one(Take take) {
+    lease in_the_way = only_new_.acquire();
+    auto got = std::async(std::launch::async, take);
+    new_at_.await_waiters("orders", 1);
+    EXPECT_EQ(old_at_.session.force_release("orders"), 1U);
+    old_at_.clock->advance(10s);
+    old_at_.seen->await(holdfast::event_kind::lost);
+    lease of_before = only_old_.acquire();
+    EXPECT_FALSE(in_the_way.release());
+    harness::eventually("it waits for the old one, or is done", [&] {
+      return old_waiters() == 1 || got.wait_for(0s) == std::future_status::ready;
+    });
+    EXPECT_EQ(old_waiters(), 1U) << "it begins anew";
+    EXPECT_TRUE(only_new_.try_acquire()) << "and has given the new one back";
+    EXPECT_FALSE(of_before.release());
+    EXPECT_TRUE(got.get());
+    EXPECT_TRUE(only_old_.try_acquire() && only_new_.try_acquire());
+  }
+  std::size_t old_waiters() { return old_at_.session.show("orders").waiters.size(); }
+
+  engine_test::stage old_at_{"memory:both-lost-old"}, new_at_{"memory:both-lost-new"};
+  holdfast::session elsewhere_old_ = holdfast::open("memory:both-lost-old", old_at_.options()),
+                    elsewhere_new_ = holdfast::open("memory:both-lost-new", new_at_.options());
+  mutex old_{old_at_.session, "orders"}, new_{new_at_.session, "orders"};
+  mutex only_old_{elsewhere_old_, "orders"}, only_new_{elsewhere_new_, "orders"};
+  both<mutex, mutex> both_{old_, new_};
+};
+
+TEST_F(old_lock_lost, while_the_new_one_is_waited_for_makes_acquire_begin_anew) {
+  while_it_waits_for_the_new_one([&] {
+    const auto held = both_.acquire();
+    return held.old().state() == holdfast::lease_state::held;
+  });
+}
+
+TEST_F(old_lock_lost, while_the_new_one_is_waited_for_makes_a_timed_acquire_begin_anew) {
+  while_it_waits_for_the_new_one([&] {
+    const auto held = both_.try_acquire_for(1h);
+    return held && held->old().state() == holdfast::lease_state::held;
+  });
+}
+
+TEST_F(old_lock_lost, while_the_new_one_is_waited_for_makes_lock_begin_anew) {
+  while_it_waits_for_the_new_one([&] {
+    const std::lock_guard guard{both_};
+    return old_.check(), true;
+  });
+}
+
+TEST_F(old_lock_lost, while_the_new_one_is_waited_for_makes_a_timed_lock_begin_anew) {
+  while_it_waits_for_the_new_one([&] {
+    const std::unique_lock timed{both_, 1h};
+    return old_.check(), timed.owns_lock();
+  });
+}
+
+TEST_F(old_lock_lost, while_the_new_one_is_waited_for_begins_anew_without_a_thread) {
+  while_it_waits_for_the_new_one([&] {
+    const auto held = async_acquire(both_, 1h).future().get();
+    return held && held->old().state() == holdfast::lease_state::held;
+  });
+}
+
+/// A mutex that gives what it gives when `before` was done.
+struct behind {
+  mutex& inner;
+  std::function<void()> before;
+  lease acquire(std::stop_token stop) { return before(), inner.acquire(std::move(stop)); }
+  std::optional<lease> try_acquire_for(std::chrono::nanoseconds wait, std::stop_token stop) {
+    return before(), inner.try_acquire_for(wait, std::move(stop));
+  }
+  void lock() { before(), inner.lock(); }
+  bool try_lock_for(std::chrono::nanoseconds wait) { return before(), inner.try_lock_for(wait); }
+  void unlock() { inner.unlock(); }
+};
+
+TEST_F(old_lock_lost, while_a_try_takes_the_new_one_leaves_none_held) {
+  behind late{new_, [&] {
+                EXPECT_EQ(old_at_.session.force_release("orders"), 1U);
+                const auto before = old_at_.seen->count(holdfast::event_kind::lost);
+                old_at_.clock->advance(10s);
+                old_at_.seen->await(holdfast::event_kind::lost, before + 1);
+              }};
+  both pair{old_, late};
+  EXPECT_FALSE(pair.try_acquire());
+  EXPECT_FALSE(pair.try_lock());
+  EXPECT_TRUE(only_old_.try_acquire() && only_new_.try_acquire());
+}
+
+// Its outer level is lost for good.
+TEST_F(old_lock_lost, within_a_level_that_was_there_before_is_told) {
+  holdfast::recursive_mutex levels{old_at_.session, "orders"};
+  int times = 0;
+  behind late{new_, [&] {
+                ++times;
+                EXPECT_EQ(old_at_.session.force_release("orders"), 1U);
+                old_at_.clock->advance(10s);
+                old_at_.seen->await(holdfast::event_kind::lost);
+              }};
+  both pair{levels, late};
+  const std::lock_guard outer{levels};
+  EXPECT_THROW(pair.lock(), holdfast::error);
+  EXPECT_EQ(times, 1);
+  EXPECT_EQ(levels.level(), 1U);
+  EXPECT_TRUE(only_new_.try_acquire());
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -256,6 +257,21 @@ TEST(store_url, of_a_file_is_good_in_every_folder) {
   EXPECT_EQ(url_for_others("file:a"), std::string("file:") + here + "/a");
   EXPECT_EQ(url_for_others("redis://u:secret@h/0"), "redis://u:***@h/0");
   EXPECT_EQ(url_for_others("memory:x"), "memory:x");
+}
+
+// The name of the file is taken out of the URL as open() takes it.
+TEST(store_url, of_a_file_is_the_one_that_open_reads) {
+  const harness::temp_dir dir;
+  const std::string folder = dir.path().string();
+  ASSERT_EQ(::mkdir((folder + "/a b").c_str(), 0700), 0);
+  std::ofstream(folder + "/a b/100%") << "redis://u:secret@h/0\r\nmore\n";
+  for (const std::string scheme : {"file:", "file://", "FILE:"})
+    EXPECT_EQ(url_of_store(scheme + folder + "/a%20b/100%25"), "redis://u:secret@h/0") << scheme;
+  ASSERT_EQ(::mkfifo((folder + "/pipe").c_str(), 0600), 0);
+  for (const std::string& itself :
+       {"file:" + folder + "/none", "file:" + folder + "/pipe", std::string("redis://u:secret@h/0"),
+        std::string("file:"), std::string("no url")})
+    EXPECT_EQ(url_of_store(itself), itself);
 }
 
 TEST(exit_code, of_every_failure_is_in_the_documented_table) {

@@ -15,6 +15,9 @@ struct capabilities {
   bool shared = true;        ///< shared_mutex
   bool semaphore = true;     ///< weighted permits
   bool unit_permits = true;  ///< permits one by one (counting_semaphore)
+  /// Of stores with unit_permits, but without semaphore, where each permit is a slot of its own
+  /// (slot_store.hpp): the largest capacity of a counting_semaphore.
+  std::uint32_t max_slots = 4096;
   bool latch = true;
   bool preferences =
       true;  ///< the queue can have another order: readers first, writers first, priorities

@@ -91,7 +91,7 @@ class slot_store {
   }
   /// Empties the slot, if this owner is in it.
   virtual result<slot_reply> remove(const slot& where, const owner_id& owner) = 0;
-  /// The content of each slot: one round trip.
+  /// The content of each slot, all of one name: one round trip, or one for each few hundred.
   virtual result<std::vector<std::optional<slot_entry>>> look(std::span<const slot> at) = 0;
   /// Many at once; the default asks one by one.
   struct extension {

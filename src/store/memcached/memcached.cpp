@@ -17,7 +17,8 @@ namespace {
 
 /// A counter of fences that nobody used for so long is forgotten: time has gone on more than that.
 constexpr std::string_view counter_lasts_s = "86400";
-/// So many commands go together.
+/// So many commands go together: a server that has more to say than the network holds takes no
+/// others, and nobody would listen while more are sent.
 constexpr std::size_t at_once = 500;
 /// Longer times to live are read as a date.
 constexpr std::uint32_t longest_ttl_s = 30 * 24 * 3600;
@@ -77,11 +78,19 @@ class memcached_store final : public slot_store {
     for (const auto& a : options_.servers) servers_.emplace_back(a, options_);
   }
 
+  // What is wrong with a server is told now. One that is away may be back when it is needed, and
+  // until then the names at the others can be had.
   status open() {
+    std::optional<failure> away;
+    bool one_answers = false;
     for (auto& s : servers_) {
-      if (auto ok = s.talk(0, [](link&) { return done{}; }); !ok) return ok;
+      auto ok = s.talk(0, [](link&) { return done{}; });
+      if (!ok && ok.error().code != errc::unavailable) return ok;
+      one_answers = one_answers || ok;
+      if (!ok && !away) away = std::move(ok.error());
     }
-    return done{};
+    if (one_answers) return done{};
+    return std::move(*away);
   }
 
   const capabilities& can() const noexcept override { return capabilities_; }
@@ -137,25 +146,12 @@ class memcached_store final : public slot_store {
   result<std::vector<std::optional<slot_entry>>> look(std::span<const slot> at) override {
     std::vector<std::optional<slot_entry>> found;
     if (at.empty()) return found;
-    std::string bytes;
-    for (const auto& s : at) {
-      const auto key = lock_key(options_.prefix, s.name, s.part);
-      if (!key) return key.error();
-      bytes += "mg " + *key + " v t\r\n";
-    }
+    found.reserve(at.size());
     auto& there = server_with(at.front().name);
-    const auto ok = there.talk(0, [&](link& l) -> status {
-      const auto replies = l.ask(bytes, at.size());
-      if (!replies) return replies.error();
-      found.clear();
-      for (std::size_t i = 0; i < at.size(); ++i) {
-        auto entry = entry_in((*replies)[i], at[i].name, there);
-        if (!entry) return std::move(entry.error());
-        found.push_back(std::move(*entry));
-      }
-      return done{};
-    });
-    if (!ok) return ok.error();
+    for (std::size_t i = 0; i < at.size(); i += at_once) {
+      auto ok = look_at(there, at.subspan(i, std::min(at_once, at.size() - i)), found);
+      if (!ok) return std::move(ok.error());
+    }
     return found;
   }
 
@@ -167,6 +163,7 @@ class memcached_store final : public slot_store {
     return found;
   }
 
+  // A list without the names of a server that is away would say that they are free.
   result<std::vector<std::string>> names() override {
     std::vector<std::string> found;
     for (auto& s : servers_) {
@@ -178,6 +175,28 @@ class memcached_store final : public slot_store {
   }
 
  private:
+  status look_at(server& there, std::span<const slot> at,
+                 std::vector<std::optional<slot_entry>>& found) {
+    std::string bytes;
+    for (const auto& s : at) {
+      const auto key = lock_key(options_.prefix, s.name, s.part);
+      if (!key) return key.error();
+      bytes += "mg " + *key + " v t\r\n";
+    }
+    const auto before = found.size();
+    return there.talk(0, [&](link& l) -> status {
+      const auto replies = l.ask(bytes, at.size());
+      if (!replies) return replies.error();
+      found.resize(before);  // of a conversation that is had twice, only the second counts
+      for (std::size_t i = 0; i < at.size(); ++i) {
+        auto entry = entry_in((*replies)[i], at[i].name, there);
+        if (!entry) return std::move(entry.error());
+        found.push_back(std::move(*entry));
+      }
+      return done{};
+    });
+  }
+
   // `evictions` is a number among the first, and a setting among the second.
   static status add_facts(server& s, store::facts& found) {
     const std::string at = to_string(s.where());

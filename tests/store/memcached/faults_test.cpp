@@ -9,6 +9,7 @@
 #include "harness/tcp.hpp"
 #include "harness/wire_cost.hpp"
 #include "store/memcached/fixture.hpp"
+#include "store/memcached/keys.hpp"
 
 namespace memcached_test {
 namespace {
@@ -140,6 +141,48 @@ TEST(memcached_two_servers, of_which_one_hangs_keep_the_locks_at_the_other) {
   });
   EXPECT_NE(at_well.state(), holdfast::lease_state::lost);
   proxy.heal();
+}
+
+TEST(memcached_two_servers, of_which_one_is_away_can_be_opened_and_give_the_names_of_the_other) {
+  harness::memcached_server away, there;
+  const std::string url = "memcached://" + away.host() + "," + there.host();
+  const auto name_at = [&](const harness::memcached_server& server) {
+    using namespace holdfast::store::memcached;
+    const auto port = static_cast<std::uint16_t>(server.port());
+    for (int i = 0;; ++i) {
+      const std::vector<address> all{{"127.0.0.1", static_cast<std::uint16_t>(away.port())},
+                                     {"127.0.0.1", static_cast<std::uint16_t>(there.port())}};
+      if (all[server_of(std::to_string(i), all)].port == port) return std::to_string(i);
+    }
+  };
+  away.kill();
+  const auto session = holdfast::open(url, {.store_timeout = 0ms});
+  const lease held = mutex(session, name_at(there)).acquire();
+  mutex cannot(session, name_at(away));
+  const auto refused = outcome_of([&] { (void)cannot.try_acquire(); });
+  EXPECT_EQ(refused.reason, errc::unavailable);
+  EXPECT_TRUE(contains(refused.text, away.host())) << refused.text;
+  const auto unlisted = outcome_of([&] { (void)session.names(); });
+  EXPECT_EQ(unlisted.reason, errc::unavailable);
+  EXPECT_TRUE(contains(unlisted.text, away.host())) << unlisted.text;
+  away.start();
+  EXPECT_TRUE(cannot.try_acquire());
+  EXPECT_EQ(session.names(), std::vector{held.name()});
+  away.kill();
+  there.kill();
+  EXPECT_EQ(outcome_of([&] { (void)holdfast::open(url, {.store_timeout = 0ms}); }).reason,
+            errc::unavailable);
+}
+
+TEST(memcached_two_servers, of_which_one_is_none_are_refused_at_once) {
+  const harness::memcached_server one;
+  const harness::fake_server other([](std::string& heard) -> std::optional<std::string> {
+    heard.clear();
+    return "-ERR unknown command 'mn'\r\n";
+  });
+  const auto refused = harness::outcome_of_opening("memcached://" + one.host() +
+                                                   ",127.0.0.1:" + std::to_string(other.port()));
+  EXPECT_EQ(refused.reason, errc::unsupported) << refused.text;
 }
 
 // The server was replaced by one that wants a login.

@@ -161,6 +161,31 @@ TEST_F(memcached_store, a_semaphore_of_many_lets_in_as_many_and_is_one_name) {
   EXPECT_TRUE(session.names().empty());
 }
 
+TEST_F(memcached_store, permits_whose_slots_are_far_behind_are_shown_and_taken_away) {
+  const auto session = open();
+  holdfast::counting_semaphore first{session, "orders", 40}, last{session, "orders", 40};
+  for (int i = 0; i < 20; ++i) ASSERT_TRUE(first.try_acquire());
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(last.try_acquire());
+  first.release(20);
+  const auto shown = session.show("orders");
+  EXPECT_EQ(shown.capacity, 40u);
+  EXPECT_EQ(shown.holders.size(), 3u);
+  EXPECT_EQ(session.force_release("orders"), 3u);
+  EXPECT_TRUE(session.names().empty());
+}
+
+TEST_F(memcached_store, a_semaphore_has_as_many_slots_as_can_be_looked_at) {
+  const auto session = open();
+  const auto most = session.can().max_slots;
+  holdfast::counting_semaphore permits{session, "orders", most};
+  ASSERT_TRUE(permits.try_acquire());
+  EXPECT_EQ(session.show("orders").capacity, most);
+  const auto refused =
+      outcome_of([&] { holdfast::counting_semaphore(session, "orders", most + 1); });
+  EXPECT_EQ(refused.reason, errc::unsupported);
+  EXPECT_TRUE(contains(refused.text, std::to_string(most))) << refused.text;
+}
+
 TEST_F(memcached_store, what_cannot_be_made_of_it_is_refused_with_the_reason) {
   const auto session = open();
   for (const auto& refused : {outcome_of([&] { holdfast::fair_mutex(session, "a"); }),
