@@ -64,7 +64,11 @@ void scene::data_lost(nanos until) {
   const bool kept = std::any_of(whole.processes.begin(), whole.processes.end(),
                                 [](const auto& p) { return p.linger > 0; });
   rules.forgot(kept ? told_by : until, told_by);
-  if (whole.store == store_kind::memcached) rules.forgot_fences(told_by);
+  // The counters may be gone, and the time that takes their place goes back.
+  const bool back = std::any_of(whole.faults.begin(), whole.faults.end(), [](const auto& f) {
+    return f.what == fault_plan::kind::clock_back;
+  });
+  if (back || whole.store == store_kind::memcached) rules.forgot_fences(told_by);
   notes.forgot(told_by);
 }
 

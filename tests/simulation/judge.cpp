@@ -161,9 +161,9 @@ void judge::has_ended(hold& h) const {
     if (h.ended != never || (!e.name.empty() && e.name != h.g.name)) continue;
     const bool the_same =
         h.g.fence != 0 && static_cast<std::int64_t>(h.g.fence / 4096) == e.granted_at;
-    // With another fence it may be the same one, raised or lowered meanwhile, or one beside it.
-    const bool perhaps = h.g.of->number == e.from &&
-                         (h.first <= e.until || (e.granted_at == 0 && h.g.asked <= e.until));
+    // With another fence it may be the same one, raised or lowered meanwhile, one beside it, or one
+    // that the same call got when a first grant had ended.
+    const bool perhaps = h.g.of->number == e.from && h.g.asked <= e.until;
     if (!the_same && !perhaps) continue;
     h.ended = e.at;
     if (the_same) h.told_by = e.told_by;
