@@ -38,8 +38,9 @@ class postgres_switchover : public testing::Test {
 };
 
 TEST_F(postgres_switchover, locks_of_sessions_and_rows_are_at_the_new_primary_afterwards) {
-  auto s = opened(both("&mode=session&session=3s"), 60s), rows = opened(both(), 60s);
-  holdfast::mutex m{s, "m"}, other{s, "other"}, row{rows, "row"};
+  auto s = opened(both("&mode=session&session=3s"), 60s);
+  auto idle = opened(both("&mode=session&session=3600s"), 60s), rows = opened(both(), 60s);
+  holdfast::mutex m{s, "m"}, other{idle, "other"}, row{rows, "row"};
   row.lock(), row.unlock();
   auto at_home = holdfast::open(now_.url());
   const auto held = m.acquire();
