@@ -91,9 +91,10 @@ class shared_mutex {
   void downgrade();
   /// This thread's shared hold becomes exclusive if it is the only one. Otherwise returns false at
   /// once, and the hold stays shared, so two readers never wait for each other. On ZooKeeper and
-  /// etcd it also returns false while a reader waits behind a waiting writer. The exclusive hold
-  /// has a new fence. One round trip; repeated as downgrade() is. Throws errc::not_owner, lost;
-  /// errc::unavailable: then the hold is shared as before.
+  /// etcd it also returns false while a reader waits behind a waiting writer, on PostgreSQL with
+  /// mode=session while a writer waits. The exclusive hold has a new fence. One round trip;
+  /// repeated as downgrade() is. Throws errc::not_owner, lost; errc::unavailable: then the hold is
+  /// shared as before.
   [[nodiscard]] bool try_upgrade();
 
   // -- native handles

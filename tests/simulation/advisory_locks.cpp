@@ -12,11 +12,10 @@ bool conflict(bool one_shared, bool other_shared) noexcept { return !one_shared 
 
 advisory_locks::asks advisory_locks::of(const std::string& text) {
   const auto has = [&](const char* what) { return text.find(what) != text.npos; };
-  if (text == "select 1") return asks::ping;
   if (has("pg_cancel_backend(")) return asks::cancel;
   if (has("pg_locks")) return asks::users;
   if (has("pg_settings")) return asks::set;
-  if (!has("advisory_")) return asks::nothing;
+  if (!has("advisory_")) return has("transaction_read_only") ? asks::ping : asks::nothing;
   if (has("then case when")) return has("pg_advisory_unlock_shared(") ? asks::raise : asks::lower;
   if (has("pg_try_advisory_lock_shared(")) return asks::try_shared;
   if (has("pg_try_advisory_lock(")) return asks::try_exclusive;

@@ -147,6 +147,8 @@ PGTransactionStatusType PQtransactionStatus(const PGconn* c) {
 int PQsocket(const PGconn* c) { return c->number; }
 int PQbackendPID(const PGconn* c) { return c->client->number(); }
 char* PQerrorMessage(const PGconn*) { return const_cast<char*>("simulated: it is broken"); }
+PQconninfoOption* PQconninfo(PGconn*) { return nullptr; }  // one host
+void PQconninfoFree(PQconninfoOption*) {}
 int PQsetnonblocking(PGconn*, int) { return 0; }
 int PQenterPipelineMode(PGconn*) { return 1; }
 PQnoticeReceiver PQsetNoticeReceiver(PGconn*, PQnoticeReceiver, void*) { return nullptr; }

@@ -324,13 +324,15 @@ sql_result sql_server::carry_out_at_locks(sql_backend& b, const sql_text& t,
     return sql_value::of(last_moment_);
   };
   const auto yes = [](bool is) { return sql_value::of(std::string(is ? "t" : "f")); };
+  const auto only_reads =
+      sql_value::of(std::string(of_.world_.now() < of_.read_only_until_ ? "on" : "off"));
   const std::string key = t.values.empty() ? std::string() : t.values[0].text;
   sql_result r;
   r.has_rows = true;
   switch (what) {
     case asks::try_exclusive:
     case asks::try_shared:
-      r.rows.push_back({moment(locks_.try_now(me, key, what == asks::try_shared))});
+      r.rows.push_back({moment(locks_.try_now(me, key, what == asks::try_shared)), only_reads});
       return r;
     case asks::wait_exclusive:
     case asks::wait_shared:
@@ -341,16 +343,18 @@ sql_result sql_server::carry_out_at_locks(sql_backend& b, const sql_text& t,
       r.rows.push_back({yes(locks_.give_back(me, key, what == asks::unlock_shared))});
       return r;
     case asks::raise:
-      r.rows.push_back({moment(locks_.try_now(me, key, false) && locks_.give_back(me, key, true))});
+      r.rows.push_back(
+          {moment(locks_.try_now(me, key, false) && locks_.give_back(me, key, true)), only_reads});
       return r;
     case asks::lower:
       if (t.text.find("pg_try_advisory_lock_shared(") != t.text.npos) {
         r.rows.push_back(
-            {moment(locks_.try_now(me, key, true) && locks_.give_back(me, key, false), true)});
+            {moment(locks_.try_now(me, key, true) && locks_.give_back(me, key, false), true),
+             only_reads});
         return r;
       }
       if (!locks_.take_or_wait(me, key, true)) throw std::logic_error("a downgrade would wait");
-      r.rows.push_back({moment(locks_.give_back(me, key, false), true)});
+      r.rows.push_back({moment(locks_.give_back(me, key, false), true), only_reads});
       return r;
     case asks::cancel:
       cancel_soon(static_cast<int>(t.values[0].as_number()));
@@ -367,7 +371,7 @@ sql_result sql_server::carry_out_at_locks(sql_backend& b, const sql_text& t,
       r.rows.push_back({t.values[1]});
       return r;
     default:
-      r.rows.push_back({sql_value::of(std::int64_t{1})});
+      r.rows.push_back({only_reads});
       return r;
   }
 }

@@ -71,20 +71,33 @@ constexpr std::array meanings{
     meaning{1158, 1161, errc::unavailable, "the connection to the server is broken"},
 };
 
+const meaning* meaning_of(unsigned number) noexcept {
+  const auto found = std::find_if(meanings.begin(), meanings.end(), [&](const meaning& m) {
+    return m.first <= number && number <= m.last;
+  });
+  return found == meanings.end() ? nullptr : &*found;
+}
+
 }  // namespace
 
 failure server_says(unsigned number, std::string_view said) {
   std::string text = "the server answered '" + std::string(said.substr(0, 300)) + "' (" +
                      std::to_string(number) + ")";
-  const auto found = std::find_if(meanings.begin(), meanings.end(), [&](const meaning& m) {
-    return m.first <= number && number <= m.last;
-  });
-  if (found == meanings.end()) return {errc::internal, text + ", which holdfast does not know"};
+  const meaning* const found = meaning_of(number);
+  if (found == nullptr) return {errc::internal, text + ", which holdfast does not know"};
   return {found->code, text + ": " + std::string(found->advice)};
 }
 
+failure takes_no_writes(std::string_view said) {
+  return {errc::read_only,
+          "the server says that " + std::string(said) + ": " + std::string(only_read)};
+}
+
+// A new connection may lead to the server that is primary now.
 bool ends_connection(unsigned number) noexcept {
-  return (number >= 2000 && number < 3000) || number == 1053 || number == 1927 || number == 4031 ||
+  const meaning* const known = meaning_of(number);
+  return (known != nullptr && known->code == errc::read_only) ||
+         (number >= 2000 && number < 3000) || number == 1053 || number == 1927 || number == 4031 ||
          (number >= 1077 && number <= 1080) || (number >= 1158 && number <= 1161);
 }
 

@@ -90,6 +90,7 @@ result<std::unique_ptr<link>> link::open(const mariadb_options& o, const tables&
     f.what = "connecting: " + f.what;
     return f;
   }
+  base::set_keepalive(made->fd(), sql::keepalive_of(o));
   const my_bool off =
       0;  // an option file may say "reconnect": the locks of mode=session would be lost unseen
   mysql_optionsv(c, MYSQL_OPT_RECONNECT, &off);

@@ -2,6 +2,8 @@
 
 #include <charconv>
 
+#include "store/mariadb/errors.hpp"
+
 namespace holdfast::store::mariadb {
 
 namespace {
@@ -14,6 +16,12 @@ using cell = std::optional<std::string>;
 /// long.
 constexpr const char* clock_now = "timestampdiff(microsecond, '1970-01-01', sysdate(6))";
 constexpr int a_year = 31'536'000;
+constexpr const char* only_reads = "@@global.read_only";
+/// Two servers differ in the first three, two lives of one in when they began: the server counts
+/// its uptime from then to when the statement began, which is unix_timestamp(), too.
+constexpr const char* life =
+    "select concat_ws(' ', @@hostname, @@port, @@server_id, unix_timestamp() - (select "
+    "variable_value from information_schema.global_status where variable_name = 'uptime'))";
 
 std::int64_t number(const cell& c) {
   std::int64_t n = 0;
@@ -45,8 +53,9 @@ result<std::unique_ptr<sql::lock_link>> user_lock_link::open(const mariadb_optio
 // What the user has set must not end a wait, or a connection that holds something.
 status user_lock_link::set_up(const mariadb_options& o) {
   const auto silence = std::to_string(o.silence.count() / 1000);
-  const auto got = link_->ask("set session wait_timeout = " + silence +
-                              ", session time_zone = '+00:00'; select connection_id()");
+  const auto got =
+      link_->ask("set session wait_timeout = " + silence +
+                 ", session time_zone = '+00:00'; select connection_id(), " + only_reads);
   if (!got) return got.error();
   if (got->back().rows.empty() || number(got->back().rows[0][0]) != id()) {
     return failure{
@@ -54,8 +63,18 @@ status user_lock_link::set_up(const mariadb_options& o) {
         "there is a proxy before the server, and with mode=session another client would receive "
         "the connection next: name the server itself, or use mode=lease"};
   }
-  (void)link_->ask("set session max_statement_time = 0");  // MySQL has another one, for reads
-  return done{};
+  const auto read_only = got->back().rows[0].at(1);
+  // MySQL has another one, for reads, and no such table.
+  const auto begun = link_->ask(std::string("set session max_statement_time = 0; ") + life);
+  if (begun && !begun->back().rows.empty()) life_ = begun->back().rows[0][0].value_or("");
+  return leave_if_it_only_reads(read_only);
+}
+
+// Later versions write the words.
+status user_lock_link::leave_if_it_only_reads(const cell& read_only) {
+  if (!read_only || *read_only == "0" || *read_only == "OFF") return done{};
+  drop();
+  return takes_no_writes("read_only is " + *read_only);
 }
 
 std::string user_lock_link::key(std::string_view name) const {
@@ -64,12 +83,14 @@ std::string user_lock_link::key(std::string_view name) const {
 
 std::string user_lock_link::locking(std::string_view name, int seconds) const {
   return "select case get_lock(" + key(name) + ", " + std::to_string(seconds) + ") when 1 then " +
-         clock_now + " end";
+         clock_now + " end, " + only_reads;
 }
 
 result<moment_at> user_lock_link::try_lock(std::string_view name, lock_mode) {
   const auto got = link_->ask(locking(name, 0));
   if (!got) return got.error();
+  if (auto ok = leave_if_it_only_reads(got->front().rows.at(0).at(1)); !ok)
+    return std::move(ok.error());
   return moment_in(*got);
 }
 
@@ -99,8 +120,9 @@ status user_lock_link::interrupt(const sql::lock_link& other) {
 }
 
 status user_lock_link::ping() {
-  const auto got = link_->ask("do 1");
-  return got ? status(done{}) : status(got.error());
+  const auto got = link_->ask(std::string("select ") + only_reads);
+  if (!got) return got.error();
+  return leave_if_it_only_reads(got->front().rows.at(0).at(0));
 }
 
 // The statement shows the waiters: the server lists locks only with a plug-in.

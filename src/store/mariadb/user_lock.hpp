@@ -18,6 +18,7 @@ class user_lock_link final : public sql::lock_link {
   void drop() noexcept override { link_.reset(); }
   int fd() const noexcept override { return link_->fd(); }
   std::int64_t id() const noexcept override { return link_->id(); }
+  const std::string& life_of_server() const noexcept override { return life_; }
   result<std::optional<std::int64_t>> try_lock(std::string_view name, sql::lock_mode mode) override;
   result<bool> unlock(std::string_view name, sql::lock_mode mode) override;
   result<std::optional<std::int64_t>> change(std::string_view name, sql::lock_mode to) override;
@@ -32,11 +33,15 @@ class user_lock_link final : public sql::lock_link {
   user_lock_link(std::unique_ptr<link> l, const std::string& database)
       : link_(std::move(l)), scope_(database + ".") {}
   status set_up(const mariadb_options& o);
+  /// Breaks the connection if its server takes no writes, as that cell says: it was primary once,
+  /// and another one grants now.
+  status leave_if_it_only_reads(const std::optional<std::string>& read_only);
   std::string key(std::string_view name) const;
   std::string locking(std::string_view name, int seconds) const;
 
   std::unique_ptr<link> link_;
   const std::string scope_;
+  std::string life_{};
 };
 
 }  // namespace holdfast::store::mariadb

@@ -1,5 +1,6 @@
 #include "store/postgres/advisory.hpp"
 
+#include "store/postgres/errors.hpp"
 #include "store/postgres/schema.hpp"
 
 namespace holdfast::store::postgres {
@@ -13,8 +14,11 @@ std::string call(const std::string& function) {
   return "pg_catalog." + function + "(" + advisory_key + ")";
 }
 
+/// Of a standby, too.
+constexpr const char* only_reads = "pg_catalog.current_setting('transaction_read_only')";
+
 std::string moment_if(const std::string& had) {
-  return "select case when " + had + " then " + server_clock + " end";
+  return "select case when " + had + " then " + server_clock + " end, " + only_reads;
 }
 
 struct texts {
@@ -26,14 +30,14 @@ struct texts {
   const std::string wait_shared = "select " + call("pg_advisory_lock_shared") + ", " + server_clock;
   const std::string raise = "select case when " + call("pg_try_advisory_lock") +
                             " then case when " + call("pg_advisory_unlock_shared") + " then " +
-                            server_clock + " end end";
-  // The server gives the holder of all of it the first half at once, before all waiters. (It refuses
-  // a mere try while a writer waits.) Others wait until the second half is done.
+                            server_clock + " end end, " + only_reads;
+  // The server gives the holder of all of it the first half at once, before all waiters. (It
+  // refuses a mere try while a writer waits.) Others wait until the second half is done.
   const std::string lower = "select case when " + call("pg_advisory_lock_shared") +
                             " is not null then case when " + call("pg_advisory_unlock") + " then " +
-                            server_clock + " end end";
+                            server_clock + " end end, " + only_reads;
   const std::string interrupt = "select pg_catalog.pg_cancel_backend($1::int)";
-  const std::string ping = "select 1";
+  const std::string ping = std::string("select ") + only_reads;
   const std::string users =
       std::string(
           "select l.pid, l.granted, l.mode like 'Share%', coalesce(pg_catalog.host(a.client_addr), "
@@ -80,19 +84,27 @@ result<std::unique_ptr<sql::lock_link>> advisory_link::open(const postgres_optio
 // A user may have set any of them to something that would end a wait, or a connection that is held.
 status advisory_link::set_up(const postgres_options& o, boot_time whole_by) {
   const std::string silence = std::to_string(o.silence.count());
-  const auto said = wire_->ask({{set_one, {"lock_timeout", "0"}},
+  const auto said = wire_->ask({{sql_of().ping},
+                                {set_one, {"lock_timeout", "0"}},
                                 {set_one, {"statement_timeout", "0"}},
                                 {set_one, {"transaction_timeout", "0"}},  // from PostgreSQL 17 on
                                 {set_one, {"idle_session_timeout", silence}},
                                 {set_one, {"client_connection_check_interval", silence}}},
                                whole_by);
-  return said ? status(done{}) : status(said.error());
+  return said ? leave_if_it_only_reads(said->front(), 0) : status(said.error());
+}
+
+status advisory_link::leave_if_it_only_reads(const answer& a, int column) {
+  if (a.text(0, column) != "on") return done{};
+  drop();
+  return takes_no_writes("transaction_read_only is on");
 }
 
 result<moment_at> advisory_link::moment(const std::string& text, std::string_view name) {
   const auto got = wire_->ask({{text, {key(name)}}}, deadline());
   if (!got) return got.error();
   const answer& a = got->front();
+  if (auto ok = leave_if_it_only_reads(a, 1); !ok) return std::move(ok.error());
   return a.is_null(0, 0) ? moment_at() : moment_at(a.number(0, 0));
 }
 
@@ -129,7 +141,7 @@ status advisory_link::interrupt(const sql::lock_link& other) {
 
 status advisory_link::ping() {
   const auto got = wire_->ask({{sql_of().ping}}, deadline());
-  return got ? status(done{}) : status(got.error());
+  return got ? leave_if_it_only_reads(got->front(), 0) : status(got.error());
 }
 
 result<std::vector<sql::lock_user>> advisory_link::users(std::string_view name) {

@@ -22,6 +22,7 @@ class advisory_link final : public sql::lock_link {
   void drop() noexcept override { wire_.reset(); }
   int fd() const noexcept override { return wire_->fd(); }
   std::int64_t id() const noexcept override { return wire_->backend(); }
+  const std::string& life_of_server() const noexcept override { return life_; }
   result<std::optional<std::int64_t>> try_lock(std::string_view name, sql::lock_mode mode) override;
   result<bool> unlock(std::string_view name, sql::lock_mode mode) override;
   result<std::optional<std::int64_t>> change(std::string_view name, sql::lock_mode to) override;
@@ -34,13 +35,21 @@ class advisory_link final : public sql::lock_link {
 
  private:
   advisory_link(std::unique_ptr<wire> w, const postgres_options& o)
-      : wire_(std::move(w)), patience_(o.command_timeout), scope_(o.schema + ".") {}
+      : wire_(std::move(w)),
+        life_(std::to_string(wire_->server())),
+        patience_(o.command_timeout),
+        scope_(o.schema + ".") {}
   status set_up(const postgres_options& o, boot_time whole_by);
   boot_time deadline() const { return boot_clock::now() + patience_; }
   std::string key(std::string_view name) const { return scope_ + std::string(name); }
   result<std::optional<std::int64_t>> moment(const std::string& sql, std::string_view name);
 
+  /// Breaks the connection if its server takes no writes, as that column says: it was primary once,
+  /// and another one grants now.
+  status leave_if_it_only_reads(const answer& a, int column);
+
   std::unique_ptr<wire> wire_;
+  const std::string life_;
   const std::chrono::milliseconds patience_;
   const std::string scope_;
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
 #include <string>
 
 namespace holdfast::store::postgres {
@@ -14,11 +15,13 @@ struct meaning {
   std::string_view advice;
 };
 
+constexpr const char* read_only_state = "25006";
+
 // The first that fits counts. Appendix A of PostgreSQL's manual has the list.
 constexpr std::array meanings{
     meaning{"40001", errc::busy, "somebody else was faster"},
     meaning{"40P01", errc::busy, "somebody else was faster"},
-    meaning{"25006", errc::read_only,
+    meaning{read_only_state, errc::read_only,
             "it is a standby, or default_transaction_read_only is set: name the primary, or add "
             "target_session_attrs=read-write to a list of hosts"},
     meaning{"55P03", errc::unavailable,
@@ -96,11 +99,22 @@ std::string_view state_in(std::string_view said) noexcept {
                                      {"does not exist", "3D000"},
                                      {"no such user", "28000"},
                                      {"no such database", "3D000"},
-                                     {"session is read-only", "25006"},
+                                     {"session is read-only", read_only_state},
+                                     {"server is in hot standby mode", read_only_state},
                                      {"invalid ", "invalid"}}) {
     if (said.find(words) != said.npos) return state;
   }
   return "08001";
+}
+
+bool names_several_hosts(const PGconn* c) noexcept {
+  const std::unique_ptr<PQconninfoOption, void (*)(PQconninfoOption*)> all(
+      PQconninfo(const_cast<PGconn*>(c)), &PQconninfoFree);
+  for (auto* o = all.get(); o != nullptr && o->keyword != nullptr; ++o) {
+    const std::string_view name = o->keyword, value = o->val == nullptr ? "" : o->val;
+    if ((name == "host" || name == "hostaddr") && value.find(',') != value.npos) return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -122,12 +136,23 @@ failure connection_says(const PGconn* connection, std::string_view tried) {
   const auto state = state_in(said);
   failure f = judge(state, said);
   if (state == "invalid") f = {errc::invalid_argument, "libpq says: " + said};
+  if (state == read_only_state) f = only_reads_here(connection, std::move(f.what));
   f.what = std::string(tried) + ": " + f.what;
   return f;
 }
 
+// Of several hosts another one may be primary soon, or this one.
+failure only_reads_here(const PGconn* connection, std::string why) {
+  if (!names_several_hosts(connection)) return {errc::read_only, std::move(why)};
+  return {errc::unavailable, "none of the hosts takes writes now: " + why};
+}
+
+failure takes_no_writes(std::string_view said) { return judge(read_only_state, said); }
+
+// After a refusal to write, a new connection may lead to the server that is primary now.
 bool ends_connection(std::string_view sqlstate) noexcept {
-  for (const std::string_view end : {"57P", "25P0", "08", "26000", "42P05", "0A000", "XX"}) {
+  for (const std::string_view end :
+       {"57P", "25P0", read_only_state, "08", "26000", "42P05", "0A000", "XX"}) {
     if (sqlstate.starts_with(end)) return true;
   }
   return sqlstate.empty();

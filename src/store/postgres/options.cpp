@@ -88,6 +88,17 @@ result<address> read_address(const base::store_url& u) {
   return a;
 }
 
+namespace {
+
+void keep_alive(address& a, const base::keepalive& k) {
+  add(a, "keepalives_idle", std::to_string(k.idle.count()));
+  add(a, "keepalives_interval", std::to_string(k.interval.count()));
+  add(a, "keepalives_count", std::to_string(k.probes));
+  add(a, "tcp_user_timeout", std::to_string(k.unacknowledged.count()));
+}
+
+}  // namespace
+
 result<postgres_options> read_options(const base::store_url& u) {
   auto server = read_address(u);
   if (!server) return std::move(server.error());
@@ -97,6 +108,8 @@ result<postgres_options> read_options(const base::store_url& u) {
   if (auto ok = base::read_options<postgres_options>(u, known, o); !ok) {
     return std::move(ok.error());
   }
+  keep_alive(o.server, sql::keepalive_of(o));
+  if (!o.listen.parameters.empty()) keep_alive(o.listen, sql::keepalive_of(o));
   return o;
 }
 

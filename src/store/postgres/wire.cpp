@@ -114,9 +114,9 @@ result<bool> wire::connect() {
 
 status wire::look_at(const answer& a) {
   if (a.text(0, 1) == "t") {
-    return failure{errc::read_only,
-                   "the server is a standby: name the primary, or a list of hosts with "
-                   "?target_session_attrs=read-write"};
+    return only_reads_here(connection_,
+                           "the server is a standby: name the primary, or a list of hosts with "
+                           "?target_session_attrs=read-write");
   }
   if (a.text(0, 2) != "UTF8") {
     return failure{errc::unsupported, "the database's encoding is " + std::string(a.text(0, 2)) +

@@ -13,6 +13,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/keepalive.hpp"
+
 namespace holdfast::store::redis {
 
 namespace {
@@ -57,12 +59,10 @@ void set(int fd, int level, int option, int value) {
 // something was sent to it.
 void tune(int fd, const redis_options& o) {
   set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
-  set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
-  set(fd, IPPROTO_TCP, TCP_KEEPIDLE, 5);
-  set(fd, IPPROTO_TCP, TCP_KEEPINTVL, 2);
-  set(fd, IPPROTO_TCP, TCP_KEEPCNT, 3);
-  set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT,
-      static_cast<int>(std::max<std::int64_t>(o.command_timeout.count(), 1'000)));
+  base::set_keepalive(
+      fd, {.idle = 5s,
+           .interval = 2s,
+           .unacknowledged = std::max<std::chrono::milliseconds>(o.command_timeout, 1s)});
 }
 
 std::string place(const redis_options& o) {

@@ -60,7 +60,7 @@ status row_store::transact_together(std::span<const state_store::step> steps,
       if (!link) return std::move(link.error());
       borrowed = true;
       auto said = change_together(**link, steps, after, sent, deadline);
-      broke = !(*link)->usable();
+      broke = !said && may_do_better(*link, said.error());
       return said;
     }();  // and gives the connection back: the sweep may need it
     if (how) return sweep_if_many(), how;
@@ -97,9 +97,12 @@ status row_store::change_together(row_link& link, std::span<const state_store::s
   }
   const bool nothing = std::none_of(all.begin(), all.end(), [](auto& r) { return r.changes(); });
   if (so == verdict::undo || nothing) return link.unlock({}, 0, deadline);
-  sent = true;
+  const bool sent_before = std::exchange(sent, true);
   const auto until_at = time_at(link.gives_up_at(deadline), all.front().before);
-  if (auto gone = link.unlock(to_write(all), until_at, deadline); !gone) return gone;
+  if (auto gone = link.unlock(to_write(all), until_at, deadline); !gone) {
+    if (was_refused(gone.error())) sent = sent_before;
+    return gone;
+  }
   for (const auto& r : all) {
     if (!r.changes()) continue;
     const auto version = r.before.version + 1;

@@ -30,13 +30,16 @@ class lock_link {
  public:
   virtual ~lock_link() = default;
 
-  /// False: it broke. What it held is free, or will be when the server notifications.
+  /// False: it broke. What it held is free, or will be when the server notices.
   virtual bool usable() const noexcept = 0;
   /// Ends the connection: what it held is free as soon as the server sees that. No round trip.
   virtual void drop() noexcept = 0;
   virtual int fd() const noexcept = 0;
-  /// What the server calls this connection.
+  /// What the server calls this connection …
   virtual std::int64_t id() const noexcept = 0;
+  /// … as long as this life of it lasts: a server that was started again gives the number to
+  /// somebody else, and so does another one behind the same address.
+  virtual const std::string& life_of_server() const noexcept = 0;
 
   /// The moment, if it could be had at once.
   virtual result<std::optional<std::int64_t>> try_lock(std::string_view name, lock_mode mode) = 0;

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <string>
 
+#include "base/keepalive.hpp"
 #include "base/option.hpp"
 
 namespace holdfast::store::sql {
@@ -20,6 +21,10 @@ struct link_options {
 };
 /// A hold counts for so long after the server was heard: a third of the silence that it allows.
 inline std::chrono::milliseconds sure_for(const link_options& o) noexcept { return o.silence / 3; }
+
+/// A connection whose server is gone without a word breaks as soon as its holds count no more:
+/// somebody who waits over it sends nothing that would show it.
+base::keepalive keepalive_of(const link_options& o) noexcept;
 
 /// `connections`, `mode` and `session`.
 status set_connections(link_options& o, const std::string& text);

@@ -64,6 +64,11 @@ struct rewrite {
   std::string_view record{};  ///< empty: remove the row
 };
 
+/// The server said why it did nothing: somebody else was faster, or it takes no writes.
+inline bool was_refused(const failure& f) noexcept {
+  return f.code == errc::busy || f.code == errc::read_only;
+}
+
 /// One connection to the server, used by one thread at a time. Each function is one round trip, and
 /// one transaction unless it says otherwise; a failure of one statement is a failure of all.
 class row_link {

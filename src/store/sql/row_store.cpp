@@ -97,8 +97,8 @@ void row_store::run(changes open) {
     auto link = pool_.borrow(deadline);
     const auto settled = link ? settle(**link, open, deadline) : status(link.error());
     if (settled) return;
-    const bool again = link && !(*link)->usable() && broken < broken_connections_borne &&
-                       boot_clock::now() < deadline;
+    const bool again = link && may_do_better(*link, settled.error()) &&
+                       broken < broken_connections_borne && boot_clock::now() < deadline;
     if (again) {
       pool_.drop_idle();
       continue;
@@ -195,10 +195,12 @@ status row_store::replace_some(row_link& link, std::span<change* const> some, bo
   }
   const auto sent = boot_clock::now();
   const auto outcomes = link.replace(wanted, deadline);
-  const bool outrun = !outcomes && outcomes.error().code == errc::busy;
-  if (!outcomes && !outrun) return outcomes.error();
-  for (change* c : some) c->sent = false;
-  if (outrun) return done{};
+  const bool nothing_done = !outcomes && was_refused(outcomes.error());
+  if (outcomes || nothing_done) {
+    for (change* c : some) c->sent = false;
+  }
+  if (!outcomes && outcomes.error().code == errc::busy) return done{};
+  if (!outcomes) return outcomes.error();
   for (std::size_t i = 0; i < some.size(); ++i) {
     if ((*outcomes)[i].done) finish(*some[i], (*outcomes)[i].version);
   }
@@ -214,8 +216,9 @@ status row_store::change_locked(row_link& link, change& one, boot_time deadline)
   one.sent = true;
   const rewrite wanted{one.step.name, *one.next};
   const auto until_at = time_at(link.gives_up_at(deadline), one.before);
-  if (auto gone = link.unlock(std::span(&wanted, 1), until_at, deadline); !gone) return gone;
-  one.sent = false;
+  auto gone = link.unlock(std::span(&wanted, 1), until_at, deadline);
+  one.sent = !gone && !was_refused(gone.error());
+  if (!gone) return gone;
   finish(one, one.before.version + 1);
   return done{};
 }

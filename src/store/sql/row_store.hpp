@@ -44,6 +44,11 @@ class row_store {
 
   template <class Act>
   auto with_link(Act act, boot_time deadline);
+  /// Whether another connection may do better: this one broke. One that was just made leads where
+  /// others would lead, too.
+  static bool may_do_better(const link_pool::loan& link, const failure& why) noexcept {
+    return !link->usable() && (link.used() || why.code != errc::read_only);
+  }
   /// What was known of the server's rows may not be so where a new connection leads.
   result<std::unique_ptr<row_link>> anew(const link_pool::connect& make, boot_time deadline) {
     auto made = make(deadline);

@@ -243,9 +243,7 @@ result<permits_reply> session_lock_service::resize(std::string_view name,
 // ----------------------------------------------------------------------------------
 
 result<permits_reply> session_lock_service::inspect(std::string_view name) {
-  const auto home = session_lock_table_.home();
-  if (!home) return home.error();
-  const auto users = (*home)->users(name);
+  const auto users = session_lock_table_.over_home([&](lock_link& at) { return at.users(name); });
   if (!users) return users.error();
   return view_of(name, session_lock_table_, *users);
 }

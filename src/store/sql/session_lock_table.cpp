@@ -52,13 +52,11 @@ result<bool> session_lock_table::try_now(session_lock_entry& s) {
   if (auto ok = home(); !ok) return std::move(ok.error());
   if (!home_is_free_for(s)) s.own = take_spare();
   if (!home_is_free_for(s) && !s.own) return false;
-  s.heard = clock_.now();
-  auto at = link_of(s).try_lock(s.name, s.mode());
-  // The server ends connections that were not used for long.
-  if (!at && !s.own && !links_.home().usable() && home()) {
+  const auto attempt = [&](lock_link& over) {
     s.heard = clock_.now();
-    at = links_.home().try_lock(s.name, s.mode());
-  }
+    return over.try_lock(s.name, s.mode());
+  };
+  const auto at = s.own ? attempt(*s.own) : over_home(attempt);
   if (at && *at) {
     s.held = true;
     s.fence = static_cast<std::uint64_t>(**at);
@@ -120,20 +118,34 @@ result<bool> session_lock_table::change(session_lock_entry& s, std::uint32_t wei
 // -----------------------------------------------------------------------------------
 
 // A connection that is told to end its wait before it has begun it does not notice: so it is told
-// again.
+// again. One that answers nothing is dropped: everybody else of the session waits for this.
 void session_lock_table::end_wait(lock_link& of) {
-  for (int i = 0; i < most_interrupts && of.usable(); ++i) {
-    const auto through = home();
-    if (!through || !(*through)->interrupt(of)) break;
+  for (int i = 0; i < most_interrupts && of.usable() && !of.over(); ++i) {
+    if (!interrupt(of)) break;
     pollfd one{of.fd(), POLLIN, 0};
-    if (::poll(&one, 1, interrupt_again_ms) > 0 && of.over()) break;
+    (void)::poll(&one, 1, interrupt_again_ms);
   }
+  if (!of.usable()) return;
+  if (!of.over()) return of.drop();
   (void)of.end();
+}
+
+// The number that one had in an earlier life of the server is a stranger's now.
+status session_lock_table::interrupt(lock_link& one) {
+  return over_home([&](lock_link& home) -> status {
+    if (home.life_of_server() == one.life_of_server()) return home.interrupt(one);
+    one.drop();
+    return done{};
+  });
 }
 
 // What ended a wait may come late, and end the unlock instead: so it is tried twice.
 result<bool> session_lock_table::unlock(const session_lock_entry& s) {
   lock_link& on = link_of(s);
+  if (!on.usable()) {
+    on.drop();
+    return failure{errc::unavailable, "the connection to the server is broken"};
+  }
   auto was = on.unlock(s.name, s.mode());
   if (!was && on.usable()) was = on.unlock(s.name, s.mode());
   if (!was) on.drop();

@@ -18,8 +18,19 @@ class session_lock_table {
   session_lock_entry& add(session_lock_entry s) { return all_.emplace_back(std::move(s)); }
   lock_link& link_of(const session_lock_entry& s) const { return s.own ? *s.own : links_.home(); }
 
-  /// The connection of all, made again if it broke.
-  result<lock_link*> home();
+  /// Something over the connection of all, which is made again if it broke. The server ends
+  /// connections that were not used for long, and that shows only now: then it is done once more,
+  /// over a new one.
+  template <class Act>
+  auto over_home(Act act) {
+    using outcome = decltype(act(std::declval<lock_link&>()));
+    for (bool again = false;; again = true) {
+      const auto home = this->home();
+      if (!home) return outcome(home.error());
+      outcome got = act(**home);
+      if (got || again || links_.home().usable()) return got;
+    }
+  }
 
   /// Takes it, if it is free. The entry need not be one of all().
   result<bool> try_now(session_lock_entry& s);
@@ -39,9 +50,11 @@ class session_lock_table {
   void forget_what_broke();
 
  private:
+  result<lock_link*> home();
   bool home_is_free_for(const session_lock_entry& wants) const;
   std::unique_ptr<lock_link> take_spare();
   void end_wait(lock_link& of);
+  status interrupt(lock_link& one);
   result<bool> unlock(const session_lock_entry& s);
 
   lock_links links_;

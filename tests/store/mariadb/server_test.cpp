@@ -5,6 +5,7 @@
 #include "fixture.hpp"
 #include "harness/opened_late.hpp"
 #include "harness/redis_server.hpp"
+#include "store/mariadb/user_lock.hpp"
 
 // What takes a server of the test's own: crashes, clocks, and what it is configured to.
 namespace mariadb_test {
@@ -22,6 +23,14 @@ holdfast::session patient(const mariadb_server& server, const std::string& optio
   return holdfast::open(server.url() + "locks" + options, o);
 }
 
+/// As the locks of connections tell two lives of it apart.
+std::string life_of(const mariadb_server& server) {
+  const auto o = *holdfast::store::mariadb::read_options(
+      *holdfast::base::parse_url(server.url() + "locks?mode=session"));
+  const holdfast::store::mariadb::tables names{o.database};
+  return (*holdfast::store::mariadb::user_lock_link::open(o, names))->life_of_server();
+}
+
 void await_use(const holdfast::session& s) {
   eventually("the server to be used again",
              [&] { return !outcome_of([&] { (void)s.show("m"); }).failed; });
@@ -36,10 +45,14 @@ TEST(mariadb_server_faults, a_server_that_crashes_and_comes_back_keeps_holder_an
   std::uint64_t next = 0;
   std::thread waiter([&] { next = second.acquire().fence(); });
   eventually("a waiter", [&] { return a.show("m").waiters.size() == 1; });
+  const auto life = life_of(server);
+  server.shift_clock(2s);
+  EXPECT_EQ(life_of(server), life) << "whatever its clock says";
   server.kill();
   EXPECT_EQ(outcome_of([&] { (void)a.show("m"); }).reason, errc::unavailable);
   const auto late = harness::opened_before([&] { server.start(); }, server.url() + "locks");
   await_use(a);
+  EXPECT_NE(life_of(server), life) << "a connection's number is another one's now";
   EXPECT_EQ(held.state(), lease_state::held);
   EXPECT_FALSE(held.release());
   waiter.join();

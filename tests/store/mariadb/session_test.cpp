@@ -1,3 +1,7 @@
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
 #include <future>
 #include <thread>
 
@@ -17,6 +21,24 @@ class mariadb_session : public mariadb_store {
  protected:
   holdfast::session open(const std::string& options = {}) const {
     return mariadb_store::open("?mode=session" + options);
+  }
+  std::unique_ptr<holdfast::store::sql::lock_link> link(const std::string& options = {}) const {
+    const auto o = *holdfast::store::mariadb::read_options(
+        *holdfast::base::parse_url(url("?mode=session" + options)));
+    return std::move(*holdfast::store::mariadb::user_lock_link::open(o, names_));
+  }
+  const holdfast::store::mariadb::tables names_{database_};
+
+  /// The connection of this test's user over which nothing is asked.
+  void end_idle_connection() const {
+    std::string id;
+    eventually("the connection to be idle", [&] {
+      id =
+          ask("select id from information_schema.processlist where command = 'Sleep' and user = '" +
+              user_ + "'");
+      return !id.empty();
+    });
+    ask("kill " + id);
   }
   /// The connection that holds the lock of a name.
   std::string holder(const std::string& name) const {
@@ -38,13 +60,11 @@ TEST_F(mariadb_session, the_end_of_a_connection_frees_its_locks_at_once_and_is_t
 
 // What the server is told by a connection that is closed: the fakes of tests/store/sql do the rest.
 TEST_F(mariadb_session, a_connection_that_is_dropped_frees_what_it_held) {
-  const auto o = *holdfast::store::mariadb::read_options(*holdfast::base::parse_url(url()));
-  const holdfast::store::mariadb::tables names{o.database};
-  const auto link = std::move(*holdfast::store::mariadb::user_lock_link::open(o, names));
-  ASSERT_TRUE(*link->try_lock("m", holdfast::store::sql::lock_mode::exclusive));
-  EXPECT_EQ(holder("m"), std::to_string(link->id()));
-  link->drop();
-  EXPECT_FALSE(link->usable());
+  const auto over = link();
+  ASSERT_TRUE(*over->try_lock("m", holdfast::store::sql::lock_mode::exclusive));
+  EXPECT_EQ(holder("m"), std::to_string(over->id()));
+  over->drop();
+  EXPECT_FALSE(over->usable());
   eventually("the lock to be free", [&] { return holder("m").empty(); });
 }
 
@@ -97,6 +117,39 @@ TEST_F(mariadb_session, a_wait_that_is_given_up_leaves_no_place) {
   const auto held = first.acquire();
   EXPECT_FALSE(second.try_lock_for(20ms));
   eventually("its place is given up", [&] { return a.show("m").waiters.empty(); });
+}
+
+// An hour: whoever waits for an answer that cannot come is seen.
+TEST_F(mariadb_session, a_wait_is_given_up_although_the_connection_of_all_has_ended) {
+  auto a = open(), b = holdfast::open(url_of_user("?mode=session&command_timeout=3600s"));
+  holdfast::mutex first{a, "m"}, second{b, "m"}, other{b, "other"};
+  const auto held = first.acquire();
+  std::thread waiter([&] { EXPECT_FALSE(second.try_lock_for(1s)); });
+  eventually("a waiter", [&] { return a.show("m").waiters.size() == 1; });
+  end_idle_connection();
+  waiter.join();
+  EXPECT_TRUE(other.try_lock());
+  eventually("its place is given up", [&] { return a.show("m").waiters.empty(); });
+}
+
+TEST_F(mariadb_session, show_goes_over_a_new_connection_when_the_old_one_has_ended) {
+  auto s = holdfast::open(url_of_user("?mode=session"));
+  end_idle_connection();
+  EXPECT_EQ(s.show("m").holders.size(), 0U);
+}
+
+TEST_F(mariadb_session, a_connection_whose_server_is_gone_without_a_word_breaks_in_time) {
+  const auto over = link("&session=12s");
+  const auto set = [&](int level, int option) {
+    int value = 0;
+    socklen_t size = sizeof value;
+    EXPECT_EQ(::getsockopt(over->fd(), level, option, &value, &size), 0);
+    return value;
+  };
+  EXPECT_EQ(set(SOL_SOCKET, SO_KEEPALIVE), 1);
+  EXPECT_EQ(set(IPPROTO_TCP, TCP_KEEPIDLE), 2);
+  EXPECT_EQ(set(IPPROTO_TCP, TCP_KEEPINTVL), 1);
+  EXPECT_EQ(set(IPPROTO_TCP, TCP_USER_TIMEOUT), 4'000) << "a third of 12 s, as a hold counts";
 }
 
 TEST_F(mariadb_session, without_connections_left_a_waiter_looks_again) {

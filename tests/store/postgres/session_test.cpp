@@ -1,3 +1,7 @@
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
 #include <thread>
 
 #include "fixture.hpp"
@@ -23,6 +27,24 @@ class postgres_session : public postgres_store {
         "select pid from pg_locks where locktype = 'advisory' and granted and "
         "(classid::bigint << 32 | objid::bigint) = ('x' || left(encode(sha256('" +
         schema_ + "." + name + "'), 'hex'), 16))::bit(64)::bigint");
+  }
+  std::unique_ptr<holdfast::store::sql::lock_link> link(const std::string& options = {}) const {
+    const auto o = *holdfast::store::postgres::read_options(
+        *holdfast::base::parse_url(url("&mode=session" + options)));
+    return std::move(*holdfast::store::postgres::advisory_link::open(o));
+  }
+  /// As another one: end_idle_connection() finds it.
+  holdfast::session open_as_user(const std::string& options = {}) const {
+    return holdfast::open(url_of_user("&mode=session" + options));
+  }
+  void end_idle_connection() const {
+    std::string pid;
+    eventually("the connection to be idle", [&] {
+      pid = ask("select pid from pg_stat_activity where state = 'idle' and usename = '" + user_ +
+                "'");
+      return !pid.empty();
+    });
+    end_connection(pid);
   }
   void end_connection(const std::string& pid) const {
     EXPECT_EQ(ask("select pg_terminate_backend(" + pid + ", 5000)"), "t");
@@ -74,6 +96,39 @@ TEST_F(postgres_session, a_wait_that_is_given_up_leaves_no_place) {
   eventually("its place is given up", [&] { return a.show("m").waiters.empty(); });
 }
 
+// An hour: whoever waits for an answer that cannot come is seen.
+TEST_F(postgres_session, a_wait_is_given_up_although_the_connection_of_all_has_ended) {
+  auto a = open(), b = open_as_user("&command_timeout=3600s");
+  holdfast::mutex first{a, "m"}, second{b, "m"}, other{b, "other"};
+  const auto held = first.acquire();
+  std::thread waiter([&] { EXPECT_FALSE(second.try_lock_for(1s)); });
+  eventually("a waiter", [&] { return a.show("m").waiters.size() == 1; });
+  end_idle_connection();
+  waiter.join();
+  EXPECT_TRUE(other.try_lock());
+  eventually("its place is given up", [&] { return a.show("m").waiters.empty(); });
+}
+
+TEST_F(postgres_session, show_goes_over_a_new_connection_when_the_old_one_has_ended) {
+  auto s = open_as_user();
+  end_idle_connection();
+  EXPECT_EQ(s.show("m").holders.size(), 0U);
+}
+
+TEST_F(postgres_session, a_connection_whose_server_is_gone_without_a_word_breaks_in_time) {
+  const auto over = link("&session=12s");
+  const auto set = [&](int level, int option) {
+    int value = 0;
+    socklen_t size = sizeof value;
+    EXPECT_EQ(::getsockopt(over->fd(), level, option, &value, &size), 0);
+    return value;
+  };
+  EXPECT_EQ(set(SOL_SOCKET, SO_KEEPALIVE), 1);
+  EXPECT_EQ(set(IPPROTO_TCP, TCP_KEEPIDLE), 2);
+  EXPECT_EQ(set(IPPROTO_TCP, TCP_KEEPINTVL), 1);
+  EXPECT_EQ(set(IPPROTO_TCP, TCP_USER_TIMEOUT), 4'000) << "a third of 12 s, as a hold counts";
+}
+
 TEST_F(postgres_session, time_outs_that_the_user_has_set_end_nothing) {
   (void)postgres_store::open();  // the tables, which this user is given
   let_user_with("set idle_session_timeout = '200ms'");
@@ -115,14 +170,11 @@ TEST_F(postgres_session, what_it_cannot_do_is_refused_with_the_reason) {
 
 // What the server is told by a connection that is closed: the fakes of tests/store/sql do the rest.
 TEST_F(postgres_session, a_connection_that_is_dropped_frees_what_it_held) {
-  holdfast::store::postgres::postgres_options o;
-  o.server = *holdfast::store::postgres::read_address(*holdfast::base::parse_url(base_));
-  o.schema = schema_;
-  const auto link = std::move(*holdfast::store::postgres::advisory_link::open(o));
-  ASSERT_TRUE(*link->try_lock("m", holdfast::store::sql::lock_mode::exclusive));
-  EXPECT_EQ(holder("m"), std::to_string(link->id()));
-  link->drop();
-  EXPECT_FALSE(link->usable());
+  const auto over = link();
+  ASSERT_TRUE(*over->try_lock("m", holdfast::store::sql::lock_mode::exclusive));
+  EXPECT_EQ(holder("m"), std::to_string(over->id()));
+  over->drop();
+  EXPECT_FALSE(over->usable());
   eventually("the lock to be free", [&] { return holder("m").empty(); });
 }
 

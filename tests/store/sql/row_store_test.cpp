@@ -25,6 +25,8 @@ struct server {
   std::map<std::string, row, std::less<>> rows;
   std::int64_t now_at = 1'000'000;
   int reads = 0, writes = 0, locks = 0, sweeps = 0;
+  int links = 0;               ///< ever made
+  int only_read_over = 0;      ///< so many of them lead to a server that takes no writes
   int break_after_writes = 0;  ///< so many answers to a replacement get lost, one after the other
   int others = 0;              ///< so often somebody else writes before a replacement comes
   int swept = 0;  ///< so often somebody takes, gives back and sweeps the name in between
@@ -47,7 +49,7 @@ struct server {
 
 class fake_link final : public row_link {
  public:
-  explicit fake_link(server& s) : server_(s) {}
+  explicit fake_link(server& s) : server_(s), number_(++s.links) {}
   bool usable() const noexcept override { return !broken_; }
 
   result<std::vector<row>> read(std::span<const std::string_view> names, boot_time) override {
@@ -59,6 +61,7 @@ class fake_link final : public row_link {
 
   result<std::vector<replaced>> replace(std::span<const replacement> all, boot_time) override {
     ++server_.writes;
+    if (number_ <= server_.only_read_over) return leave();
     std::vector<replaced> outcomes;
     std::size_t bytes = 0;
     for (const auto& r : all) bytes += r.record.size();
@@ -88,6 +91,7 @@ class fake_link final : public row_link {
     return rows;
   }
   status unlock(std::span<const rewrite> all, std::int64_t until_at, boot_time) override {
+    if (!all.empty() && number_ <= server_.only_read_over) return leave();
     if (!all.empty()) server_.unlocked_until = until_at;
     for (const auto& [name, record] : all) {
       if (record.empty())
@@ -107,6 +111,10 @@ class fake_link final : public row_link {
   }
 
  private:
+  failure leave() {
+    broken_ = true;
+    return {errc::read_only, "it was primary once"};
+  }
   row find(std::string_view name) const {
     const auto at = server_.rows.find(name);
     row r = at == server_.rows.end() ? row{} : at->second;
@@ -129,6 +137,7 @@ class fake_link final : public row_link {
   }
 
   server& server_;
+  const int number_;
   bool broken_ = false;
 };
 
@@ -248,6 +257,34 @@ TEST_F(row_stores, a_server_that_cuts_every_answer_leaves_the_outcome_unknown) {
   const auto failed = add();
   ASSERT_FALSE(failed);
   EXPECT_TRUE(failed.error().outcome_unknown);
+}
+
+TEST_F(row_stores, a_server_that_is_primary_no_more_is_left) {
+  EXPECT_TRUE(add());
+  server_.only_read_over = server_.links;
+  EXPECT_TRUE(add());
+  EXPECT_EQ(record(), "xx");
+  EXPECT_EQ(server_.links, 2);
+  server_.only_read_over = server_.links;
+  adding change;
+  const state_store::step steps[] = {{"n", &change}};
+  EXPECT_TRUE(store_.transact_together(steps, [](auto) { return state_store::verdict::go_on; }));
+  EXPECT_EQ(record(), "xxx");
+}
+
+TEST_F(row_stores, a_refusal_to_write_is_told_if_a_new_connection_leads_to_it_too) {
+  EXPECT_TRUE(add());
+  server_.only_read_over = 100;
+  server_.others = 1;
+  adding change;
+  const state_store::step steps[] = {{"n", &change}};
+  for (const auto& refused :
+       {add(), store_.transact_together(steps, [](auto) { return state_store::verdict::go_on; })}) {
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, errc::read_only);
+    EXPECT_FALSE(refused.error().outcome_unknown) << "nothing was done";
+  }
+  EXPECT_EQ(server_.links, 3) << "one more, and one for the next call";
 }
 
 // Else two batches could wait for each other's rows.

@@ -35,8 +35,13 @@ struct lock_server {
   int answers_spoilt = 0;     ///< so many locks are had, and the answer is an error
   bool changes_fail = false;  ///< half-way
   int waits_refused = 0;
-  bool full = false;               ///< takes no more connections
-  std::set<std::int64_t> ended{};  ///< these connections, which does not show before they are used
+  bool full = false;                ///< takes no more connections
+  std::set<std::int64_t> ended{};   ///< these connections, which does not show before they are used
+  std::set<std::int64_t> silent{};  ///< no answer comes over these any more
+  std::set<std::int64_t> stopped{};  ///< the waits of these connections
+  std::string life = "the first";
+  int interrupts = 0;
+  int waits_for_nothing = 0;  ///< for an answer that had not come
   int pings = 0;
   int turned_away = 0;
 };
@@ -45,7 +50,7 @@ failure refusal() { return {errc::unavailable, "cancelled"}; }
 
 class fake_lock_link final : public lock_link {
  public:
-  explicit fake_lock_link(lock_server& s) : server_(s), id_(++s.connections) {}
+  explicit fake_lock_link(lock_server& s) : server_(s), id_(++s.connections), life_(s.life) {}
   ~fake_lock_link() override { drop(); }
 
   bool usable() const noexcept override { return usable_; }
@@ -55,8 +60,10 @@ class fake_lock_link final : public lock_link {
   }
   int fd() const noexcept override { return -1; }
   std::int64_t id() const noexcept override { return id_; }
+  const std::string& life_of_server() const noexcept override { return life_; }
 
   result<moment_at> try_lock(std::string_view name, lock_mode) override {
+    if (ends()) return refusal();
     const auto by = server_.held_by.emplace(name, id_).first->second;
     if (by == id_ && server_.answers_spoilt-- > 0) return refusal();
     return by == id_ ? moment_at(++server_.now_at) : moment_at();
@@ -80,23 +87,39 @@ class fake_lock_link final : public lock_link {
   }
   bool over() noexcept override {
     const auto found = server_.held_by.find(waits_for_);
-    return found != server_.held_by.end() && found->second == id_;
+    const bool has_it = found != server_.held_by.end() && found->second == id_;
+    return !server_.silent.contains(id_) && (has_it || server_.stopped.contains(id_));
   }
-  result<moment_at> end() override { return over() ? moment_at(++server_.now_at) : moment_at(); }
-  status interrupt(const lock_link&) override { return refusal(); }
+  result<moment_at> end() override {
+    if (!over()) ++server_.waits_for_nothing;
+    if (server_.stopped.erase(id_) > 0) return refusal();
+    return over() ? moment_at(++server_.now_at) : moment_at();
+  }
+  status interrupt(const lock_link& other) override {
+    if (ends()) return refusal();
+    ++server_.interrupts;
+    server_.stopped.insert(other.id());
+    return done{};
+  }
   status ping() override {
     ++server_.pings;
-    if (!server_.ended.contains(id_)) return done{};
-    drop();
-    return refusal();
+    return ends() ? status(refusal()) : status(done{});
   }
   result<std::vector<lock_user>> users(std::string_view) override {
+    if (ends()) return refusal();
     return std::vector<lock_user>{};
   }
 
  private:
+  /// Now it shows.
+  bool ends() {
+    if (server_.ended.contains(id_)) drop();
+    return !usable_;
+  }
+
   lock_server& server_;
   const std::int64_t id_;
+  const std::string life_;
   std::string waits_for_;
   bool usable_ = true;
 };
@@ -226,6 +249,64 @@ TEST_F(lock_sessions, a_server_that_takes_no_more_connections_is_asked_for_one_o
   server_.full = false;
   clock_.advance(1s);
   EXPECT_GT(mine_->permits("m", patient)->retry_after_us, 50'000) << "it waits at the server";
+}
+
+// ---- connections that ended while nobody used them
+
+class idle_lock_sessions : public lock_sessions {
+ protected:
+  static constexpr std::int64_t home = 1, home_of_other = 2, waiter = 3;
+  /// Somebody waits over a connection of its own, and somebody else of the session holds the same
+  /// way.
+  void SetUp() override {
+    ASSERT_EQ(acquire(*other_, "m", 2), permits_outcome::granted);
+    auto patient = about(permits_verb::acquire, 1);
+    patient.wait = true;
+    ASSERT_EQ(outcome(*mine_, "m", patient), permits_outcome::queued);
+    ASSERT_EQ(server_.waits.back(), waiter);
+  }
+  void give_up() {
+    EXPECT_EQ(outcome(*mine_, "m", about(permits_verb::release, 1)), permits_outcome::done);
+    EXPECT_EQ(server_.waits_for_nothing, 0) << "all others of the session would wait, too";
+  }
+};
+
+TEST_F(idle_lock_sessions, a_wait_is_ended_over_a_new_connection_if_the_one_of_all_has_ended) {
+  server_.ended.insert(home);
+  give_up();
+  EXPECT_EQ(server_.interrupts, 1);
+  EXPECT_TRUE(server_.stopped.empty()) << "its answer was read, and the connection is of use";
+}
+
+TEST_F(idle_lock_sessions, a_wait_whose_connection_answers_nothing_is_dropped_with_it) {
+  server_.silent.insert(waiter);
+  give_up();
+  server_.held_by["m"] = home_of_other;
+  auto patient = about(permits_verb::acquire, 1);
+  patient.wait = true;
+  EXPECT_EQ(outcome(*mine_, "m", patient), permits_outcome::queued);
+  EXPECT_GT(server_.waits.back(), waiter) << "over another connection";
+}
+
+TEST_F(idle_lock_sessions, a_wait_that_nobody_can_end_is_dropped) {
+  server_.ended.insert(home);
+  server_.full = true;
+  give_up();
+  EXPECT_EQ(server_.interrupts, 0);
+}
+
+TEST_F(idle_lock_sessions, a_stranger_with_the_number_of_a_waiter_is_left_alone) {
+  server_.ended.insert(home);
+  server_.life = "the second";
+  give_up();
+  EXPECT_EQ(server_.interrupts, 0);
+}
+
+TEST_F(idle_lock_sessions, show_asks_again_over_a_new_connection) {
+  server_.ended.insert(home);
+  const auto shown = mine_->permits("m", about(permits_verb::inspect, 0));
+  ASSERT_TRUE(shown) << shown.error().what;
+  EXPECT_EQ(shown->found.queue.size(), 1u);
 }
 
 // ---- a process that was stopped, or asleep
