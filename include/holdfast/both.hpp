@@ -14,8 +14,8 @@ namespace holdfast {
 /// the old lock, only the new one, or both exclude each other. The old lock is taken first and
 /// released last; both are taken, or none. All programs must name the two in the same order, or
 /// they may wait for each other for ever. Limits are measured on the clock of the old lock's
-/// session. While it waits for the new lock, it keeps the old one. If the old one is lost by then,
-/// it gives back the new one as well, and begins anew while time is left; a try just ends.
+/// session. While it waits for the new lock, it keeps the old one. If the old lock is lost during
+/// that wait, `both` gives back the new one and begins anew while time is left; a try ends.
 ///
 /// Meets TimedLockable. `Old` and `New` are mutex, fair_mutex, recursive_mutex (only its std
 /// forms), or anything with the same functions (the std forms need check() of `Old`); they must

@@ -63,8 +63,8 @@ class semaphore {
 /// a release cannot create permits.
 class counting_semaphore {
  public:
-  /// Capacity from 1 to 2^30, on memcached to capabilities::max_slots (errc::unsupported). No round
-  /// trip.
+  /// Capacity: 1 to 2^30; on memcached at most capabilities::max_slots, else errc::unsupported. No
+  /// round trip.
   counting_semaphore(session s, std::string name, std::uint32_t capacity,
                      lock_options options = {});
   ~counting_semaphore();

@@ -76,8 +76,8 @@ class session {
   /// of the store.
   std::vector<std::string> names(std::string_view pattern = "*") const;
   /// The holders and the waiters of a name. One round trip; two for a latch and a name not in use;
-  /// on memcached up to eleven, for a name not in use. Throws errc::invalid_name as the primitives
-  /// do.
+  /// on memcached one for the first 16 permits and one for each further 500, up to eleven. Throws
+  /// errc::invalid_name as the primitives do.
   name_info show(std::string_view name) const;
   /// The buckets of a rate limiter that are not full, the emptiest first, at most `most`. None if
   /// the name is in use as another kind. One round trip; on Redis a scan of the store, and one
@@ -88,8 +88,8 @@ class session {
   /// of it). The next waiter gets the lock with a greater fence. The former holder learns of it at
   /// its next renewal; until then the fence protects the resource. A barrier is broken as a whole,
   /// unless a short id is given. Returns how many holders were removed; for a barrier, how many
-  /// participants. As many round trips as show(), and one for each holder removed; one more for a
-  /// barrier as a whole.
+  /// participants. As many round trips as show(), and one for each holder removed (on memcached as
+  /// many as show() and one); one more for a barrier as a whole.
   std::size_t force_release(std::string_view name, std::string_view short_id = {}) const;
 
   /// Version, settings and state of the store's servers, as far as they matter for locks. Empty for
@@ -130,9 +130,9 @@ std::vector<std::string_view> secrets_in(std::string_view url);
 /// The URL with *** in place of each: to be shown.
 std::string without_secrets(std::string_view url);
 
-/// The URL of the store that open(url) opens, with its secrets: of `file:PATH` the one in that
-/// file, else `url`. A pipe is not read, because only its first reader gets the URL; then, or if
-/// there is no URL, `url` as well.
+/// The URL of the store that open(url) opens, with its secrets. Of `file:PATH` it is the URL in
+/// that file. It is `url` itself if the file is a pipe (only the first reader of a pipe gets the
+/// URL), or if no URL can be read from it.
 std::string url_of_store(std::string_view url);
 
 }  // namespace holdfast

@@ -12,7 +12,7 @@ namespace holdfast::base {
 struct keepalive {
   std::chrono::seconds idle{};      ///< after so long a silence it asks whether the peer lives, …
   std::chrono::seconds interval{};  ///< … so long later again, …
-  int probes = 3;                   ///< … and so often
+  int probes = 3;  ///< … so often; with `unacknowledged` Linux goes by that time instead
   std::chrono::milliseconds unacknowledged{};  ///< so long for what was sent, and for these
 };
 

@@ -525,8 +525,9 @@ class slot_family final : public store::session_store {
       auto more = look(at, until, static_cast<std::uint32_t>(found.size()));
       if (!more) return more;
       std::move(more->begin(), more->end(), std::back_inserter(found));
-      if (const auto said = slots_said_by(*more)) all = std::clamp(*said, until, can.max_slots);
-      until = all < can.max_slots ? all : std::min(until * next_look_times, all);
+      const auto said = slots_said_by(*more);
+      if (said) all = std::clamp(*said, until, can.max_slots);
+      until = said ? all : std::min(until * next_look_times, all);
     }
     return found;
   }

@@ -180,6 +180,26 @@ TEST(books, find_what_breaks_their_rules) {
               b.seen("n", 0, 1, 3, false, true);
             }),
             "who watches an election sees each leader");
+  EXPECT_EQ(rule_of([&](judge& j) {
+              election_book b(j);
+              b.leads(1, second);
+              b.leads(2, 2 * second);
+              b.seen("n", 0, 0, 2, false, true);
+            }),
+            "who watches an election sees each leader");
+  EXPECT_EQ(rule_of([&](judge& j) {
+              latch_book b(j, three);
+              b.begins(3);
+              b.not_counted(1);
+              b.seen_open(true, 0);
+            }),
+            "a latch opens exactly at its count");
+  EXPECT_EQ(rule_of([&](judge& j) {
+              phase_book b(j, "n", 2, true);
+              b.completes();
+              b.completes();
+            }),
+            "a barrier's completion function runs once a phase");
 }
 
 TEST(books, find_nothing_where_all_is_well) {
@@ -188,6 +208,15 @@ TEST(books, find_nothing_where_all_is_well) {
               rate_book b(j, one);
               b.took("n", 2, 0, 1);
               b.took("n", 1, second, second + 1);
+            }),
+            std::nullopt);
+  EXPECT_EQ(rule_of([&](judge& j) {
+              election_book b(j);
+              b.leads(1, 0);
+              b.leads(2, second);
+              b.seen("n", 0, 0, 2, false, true);  // the first may have led before it began
+              phase_book phases(j, "n", 2, true);
+              phases.completes();
             }),
             std::nullopt);
   const name_plan two{.kind = lock_kind::barrier, .capacity = 2};

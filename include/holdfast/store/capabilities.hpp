@@ -15,9 +15,6 @@ struct capabilities {
   bool shared = true;        ///< shared_mutex
   bool semaphore = true;     ///< weighted permits
   bool unit_permits = true;  ///< permits one by one (counting_semaphore)
-  /// Of stores with unit_permits, but without semaphore, where each permit is a slot of its own
-  /// (slot_store.hpp): the largest capacity of a counting_semaphore.
-  std::uint32_t max_slots = 4096;
   bool latch = true;
   bool preferences =
       true;  ///< the queue can have another order: readers first, writers first, priorities
@@ -46,6 +43,9 @@ struct capabilities {
   std::uint32_t max_name_bytes = 255;
   std::uint32_t lease_step_ms = 1;             ///< a lease is a multiple of it
   std::uint32_t max_lease_s = 31 * 24 * 3600;  ///< and not longer than this
+  /// The largest capacity of a counting_semaphore where each permit is a slot of its own
+  /// (unit_permits without semaphore).
+  std::uint32_t max_slots = 4096;
   std::string_view refusal{};  ///< why it lacks what it lacks, for the message; may be empty
 };
 

@@ -77,7 +77,7 @@ class slot_store {
   }
 
   /// If the slot is empty, puts the entry in for this time. If this entry is already in, its time
-  /// counts anew from now, but ends no sooner than before: this may be an earlier attempt, late.
+  /// counts anew from now. An earlier attempt that arrives late must not shorten it.
   virtual result<slot_reply> add(const slot& where, const slot_entry& who,
                                  std::int64_t lease_us) = 0;
   /// If this owner is in the slot, its time counts anew from now.
@@ -91,7 +91,8 @@ class slot_store {
   }
   /// Empties the slot, if this owner is in it.
   virtual result<slot_reply> remove(const slot& where, const owner_id& owner) = 0;
-  /// The content of each slot, all of one name: one round trip, or one for each few hundred.
+  /// The content of each slot. All are of one name. One round trip, or one for each few hundred
+  /// slots.
   virtual result<std::vector<std::optional<slot_entry>>> look(std::span<const slot> at) = 0;
   /// Many at once; the default asks one by one.
   struct extension {

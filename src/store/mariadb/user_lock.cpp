@@ -111,6 +111,10 @@ status user_lock_link::begin(std::string_view name, lock_mode) {
 result<moment_at> user_lock_link::end() {
   const auto got = link_->end();
   if (!got) return got.error();
+  if (!got->empty() && !got->front().rows.empty()) {
+    if (auto ok = leave_if_it_only_reads(got->front().rows[0].at(1)); !ok)
+      return std::move(ok.error());
+  }
   return moment_in(*got);
 }
 

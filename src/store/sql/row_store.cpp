@@ -25,7 +25,8 @@ struct row_store::change {
   row before{};
   const std::string* next = nullptr;  ///< what is to be there instead; empty: nothing
   bool guessed = false;
-  bool sent = false;  ///< a replacement went out, and nobody has said what became of it
+  bool sent = false;         ///< a replacement went out, and nobody has said what became of it
+  bool sent_before = false;  ///< … over a connection that broke, perhaps to another server
   bool over = false;
   status outcome = done{};
 
@@ -100,12 +101,14 @@ void row_store::run(changes open) {
     const bool again = link && may_do_better(*link, settled.error()) &&
                        broken < broken_connections_borne && boot_clock::now() < deadline;
     if (again) {
+      for (change* c : open) c->sent_before = c->sent_before || c->sent;
       pool_.drop_idle();
       continue;
     }
     for (change* c : open) {
       auto f = settled.error();
-      f.outcome_unknown = c->sent;
+      // A server that only reads may lag behind the one that was sent to.
+      f.outcome_unknown = c->sent || (c->sent_before && f.code == errc::read_only);
       c->end(std::move(f));
     }
     return;

@@ -121,7 +121,7 @@ result<bool> session_lock_table::change(session_lock_entry& s, std::uint32_t wei
 // again. One that answers nothing is dropped: everybody else of the session waits for this.
 void session_lock_table::end_wait(lock_link& of) {
   for (int i = 0; i < most_interrupts && of.usable() && !of.over(); ++i) {
-    if (!interrupt(of)) break;
+    if (!interrupt(of) || !of.usable()) break;
     pollfd one{of.fd(), POLLIN, 0};
     (void)::poll(&one, 1, interrupt_again_ms);
   }
@@ -130,10 +130,12 @@ void session_lock_table::end_wait(lock_link& of) {
   (void)of.end();
 }
 
-// The number that one had in an earlier life of the server is a stranger's now.
+// The number that one had in an earlier life of the server is a stranger's now. Some servers do not
+// say which life it is.
 status session_lock_table::interrupt(lock_link& one) {
   return over_home([&](lock_link& home) -> status {
-    if (home.life_of_server() == one.life_of_server()) return home.interrupt(one);
+    const auto& life = home.life_of_server();
+    if (!life.empty() && life == one.life_of_server()) return home.interrupt(one);
     one.drop();
     return done{};
   });

@@ -28,8 +28,10 @@ struct server {
   int links = 0;               ///< ever made
   int only_read_over = 0;      ///< so many of them lead to a server that takes no writes
   int break_after_writes = 0;  ///< so many answers to a replacement get lost, one after the other
-  int others = 0;              ///< so often somebody else writes before a replacement comes
-  int swept = 0;  ///< so often somebody takes, gives back and sweeps the name in between
+  /// … and the next connection leads to a server that only reads, and has this.
+  std::optional<std::map<std::string, row, std::less<>>> lagging{};
+  int others = 0;  ///< so often somebody else writes before a replacement comes
+  int swept = 0;   ///< so often somebody takes, gives back and sweeps the name in between
   std::int64_t floor = 0;
   int outrun = 0;                ///< so many locks fail, one after the other
   std::size_t most_at_once = 0;  ///< bytes of records in one replacement
@@ -74,6 +76,7 @@ class fake_link final : public row_link {
     if (server_.break_after_writes > 0) {
       --server_.break_after_writes;
       broken_ = true;
+      if (server_.lagging) server_.rows = *server_.lagging, server_.only_read_over = 100;
       return failure{errc::unavailable, "cut"};
     }
     return outcomes;
@@ -257,6 +260,16 @@ TEST_F(row_stores, a_server_that_cuts_every_answer_leaves_the_outcome_unknown) {
   const auto failed = add();
   ASSERT_FALSE(failed);
   EXPECT_TRUE(failed.error().outcome_unknown);
+}
+
+TEST_F(row_stores, what_was_sent_is_in_doubt_although_a_server_that_lags_behind_refuses_it) {
+  EXPECT_TRUE(add());
+  server_.lagging = server_.rows;
+  server_.break_after_writes = 1;
+  const auto failed = add();
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().code, errc::read_only);
+  EXPECT_TRUE(failed.error().outcome_unknown) << "the first server may have done it";
 }
 
 TEST_F(row_stores, a_server_that_is_primary_no_more_is_left) {

@@ -58,8 +58,15 @@ class fake_lock_link final : public lock_link {
     usable_ = false;
     std::erase_if(server_.held_by, [&](const auto& one) { return one.second == id_; });
   }
-  int fd() const noexcept override { return -1; }
-  std::int64_t id() const noexcept override { return id_; }
+  // As a real one, which has no connection any more when it was dropped.
+  int fd() const noexcept override {
+    EXPECT_TRUE(usable_);
+    return -1;
+  }
+  std::int64_t id() const noexcept override {
+    EXPECT_TRUE(usable_);
+    return id_;
+  }
   const std::string& life_of_server() const noexcept override { return life_; }
 
   result<moment_at> try_lock(std::string_view name, lock_mode) override {
