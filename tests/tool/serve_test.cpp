@@ -3,6 +3,7 @@
 
 #include <csignal>
 #include <fstream>
+#include <holdfast/session.hpp>
 #include <memory>
 #include <set>
 #include <vector>
