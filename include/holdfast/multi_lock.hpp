@@ -101,7 +101,7 @@ class [[nodiscard]] multi_lease {
 /// Redis server or slot), elsewhere name by name. All programs take names in the same order, by
 /// store and name, so no two multi_locks wait for each other. While it waits for one name, it keeps
 /// and renews those that it has taken. If it loses one of them meanwhile, it gives all back and
-/// begins anew, behind those who wait already. A try that fails takes nothing. Cost: one round trip
+/// begins anew, behind all present waiters. A try that fails takes nothing. Cost: one round trip
 /// for each session (PostgreSQL, MariaDB: two) if all names are free, and one more for each name
 /// that had to be waited for; releasing costs one for each session.
 ///

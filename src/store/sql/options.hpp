@@ -23,7 +23,7 @@ struct link_options {
 inline std::chrono::milliseconds sure_for(const link_options& o) noexcept { return o.silence / 3; }
 
 /// A connection whose server is gone without a word breaks as soon as its holds count no more:
-/// somebody who waits over it sends nothing that would show it.
+/// a waiter sends nothing over its connection, so no error would show that it is lost.
 base::keepalive keepalive_of(const link_options& o) noexcept;
 
 /// `connections`, `mode` and `session`.

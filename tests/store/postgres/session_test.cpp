@@ -1,10 +1,7 @@
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <sys/socket.h>
-
 #include <thread>
 
 #include "fixture.hpp"
+#include "harness/keepalive.hpp"
 #include "store/postgres/advisory.hpp"
 
 // mode=session: what is special about advisory locks. The rest is the conformance suite's.
@@ -121,17 +118,8 @@ TEST_F(postgres_session, show_goes_over_a_new_connection_when_the_old_one_has_en
 }
 
 TEST_F(postgres_session, a_connection_whose_server_is_gone_without_a_word_breaks_in_time) {
-  const auto over = link("&session=12s");
-  const auto set = [&](int level, int option) {
-    int value = 0;
-    socklen_t size = sizeof value;
-    EXPECT_EQ(::getsockopt(over->fd(), level, option, &value, &size), 0);
-    return value;
-  };
-  EXPECT_EQ(set(SOL_SOCKET, SO_KEEPALIVE), 1);
-  EXPECT_EQ(set(IPPROTO_TCP, TCP_KEEPIDLE), 2);
-  EXPECT_EQ(set(IPPROTO_TCP, TCP_KEEPINTVL), 1);
-  EXPECT_EQ(set(IPPROTO_TCP, TCP_USER_TIMEOUT), 4'000) << "a third of 12 s, as a hold counts";
+  // A hold counts for a third of the session.
+  harness::expect_keepalive(link("&session=12s")->fd(), 2s, 1s, 4s);
 }
 
 TEST_F(postgres_session, time_outs_that_the_user_has_set_end_nothing) {
