@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""unity_groups.py SIZE FILE...: which sources can be compiled as one, a line a group, at most SIZE files in each.
+"""unity_groups.py SIZE @TARGET FILE... [@TARGET FILE...]...: which sources of a target can be compiled as one.
+
+Prints a line a group, TARGET|FILE|FILE..., with at most SIZE files.
 
 Two files that define the same name for themselves (in an unnamed namespace, static, or an alias) cannot be glued together. What this
 does not see is found by the compiler: give one of the two names another word.
@@ -106,5 +108,12 @@ def groups(size, paths):
 
 
 if __name__ == "__main__":
-    for files in groups(int(sys.argv[1]), sys.argv[2:]):
-        print(";".join(files))
+    size, sources = int(sys.argv[1]), {}
+    for word in sys.argv[2:]:
+        if word.startswith("@"):
+            united = sources.setdefault(word[1:], [])
+        else:
+            united.append(word)
+    for target, paths in sources.items():
+        for files in groups(size, paths):
+            print("|".join([target, *files]))
