@@ -204,7 +204,7 @@ void program::signal(int number) const { checked(::kill(pid_, number), "kill"); 
 void program::stop() const {
   signal(SIGSTOP);
   siginfo_t info{};
-  checked(::waitid(P_PID, static_cast<id_t>(pid_), &info, WSTOPPED | WNOWAIT), "waitid");
+  checked(::waitid(P_PID, static_cast<id_t>(pid_), &info, WSTOPPED | WEXITED | WNOWAIT), "waitid");
 }
 
 int program::wait() {

@@ -55,7 +55,7 @@ class program {
   void close_stdin();
   /// Sends a signal to the process itself.
   void signal(int number) const;
-  /// Returns when it is really stopped.
+  /// Returns when it is really stopped, or has ended.
   void stop() const;
 
   reader out;  ///< on a terminal: everything that appears there

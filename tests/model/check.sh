@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# check.sh MODEL FOLDER safety|cycles EXPECTED [-DNAME...]: has Spin search all states of a variant of the model.
+# check.sh MODEL FOLDER safety|cycles EXPECTED -O0|-O1 [-DNAME...]: has Spin search all states of a variant of the model.
 # EXPECTED is "nothing", or a part of the error's words; then it fails if another error is found, or none.
 set -euo pipefail
-model=$1 folder=$2 search=$3 expected=$4
-shift 4
+model=$1 folder=$2 search=$3 expected=$4 optimise=$5
+shift 5
 mkdir -p "$folder"
 cd "$folder"
 rm -f pan* ./*.trail
@@ -14,8 +14,7 @@ case $search in
   *)      echo "which search is '$search'?" >&2; exit 2 ;;
 esac
 spin "$@" -a "$model"
-# Compiling with -O2 takes longer than it saves.
-gcc -O0 -w -DMEMLIM=1500 "${options[@]}" -o pan pan.c
+gcc "$optimise" -w -DMEMLIM=1500 "${options[@]}" -o pan pan.c
 ./pan "${arguments[@]}" | tee found | grep -E '^pan|errors:|states, stored|total actual memory' || true
 
 if [[ $expected == nothing ]]; then

@@ -63,7 +63,7 @@ void phase_book::arrive_again(const places& next) {
   }
 }
 
-// A phase that ended and broke in one step ended before.
+// Of those that were there when a step began, a phase that ended and broke in it ended before.
 void phase_book::opens_and_breaks(const places& next, nanos now) {
   for (const auto& [who, process] : granted_) {
     const auto before = there_.find(who);
@@ -72,7 +72,15 @@ void phase_book::opens_and_breaks(const places& next, nanos now) {
     of_[process].openings.push_back(now);
     there_[who] = {process, false, false, false};
   }
-  if (!opens(next, now)) breaks(next, now);
+  if (!opens(next, now)) return breaks(next, now);
+  // One that broke before others came, who ended the next one in the same step.
+  bool broke = false;
+  for (const auto& [who, at] : there_) {
+    if (!at.waits || at.for_good || left_.contains(who) || next.contains(who)) continue;
+    broke = true;
+    is_lost(who, at, now);
+  }
+  if (broke) ++broke_;
 }
 
 // Who holds it has gone on, and rests. True if a phase has ended.
@@ -111,16 +119,20 @@ void phase_book::breaks(const places& next, nanos now) {
       continue;
     }
     broken = true;
-    broken_[who] = at;
-    auto& told = of_[at.process];
-    if (!at.unnamed) told.broke_at = std::min(told.broke_at, now);
-    ++told.broken;
-    if (at.waits) ++told.waited;
+    is_lost(who, at, now);
   }
   if (broken) ++broke_;
   if (broken && !whole && !another_record_) {
     violated("a barrier breaks as a whole", "one participant was lost, and others stay");
   }
+}
+
+void phase_book::is_lost(const owner& who, const place& at, nanos now) {
+  broken_[who] = at;
+  auto& told = of_[at.process];
+  if (!at.unnamed) told.broke_at = std::min(told.broke_at, now);
+  ++told.broken;
+  if (at.waits) ++told.waited;
 }
 
 // A phase that broke may have been complete; one that all left for good is not seen to end.

@@ -87,6 +87,7 @@ class phase_book {
   void arrive_again(const places& next);
   bool opens(const places& next, nanos now);
   void breaks(const places& next, nanos now);
+  void is_lost(const owner& who, const place& at, nanos now);
   void violated(const char* rule, std::string what) const;
 
   judge& judge_;
