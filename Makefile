@@ -46,7 +46,9 @@ test: test-gcc
 # Each lane ends with its own count; the last line is the count of all.
 test-all:
 	scripts/install-deps.sh test
-	set -e; for lane in gcc asan tsan; do scripts/lane.sh $$lane; done
+	scripts/lane.sh gcc
+	scripts/build.sh programs all all_verify_interface_header_sets
+	set -e; for lane in asan tsan; do scripts/lane.sh $$lane; done
 	python3 -B scripts/summary.py build/gcc build/asan build/tsan
 
 # The page of holdfast serve in a real browser.

@@ -56,15 +56,10 @@ function(holdfast_own target)
   endif()
 endfunction()
 
-# holdfast_hurry(<target>): compiling what is not the library is most of a lane's time.
+# holdfast_hurry(<target>): compiling what is not the library is most of a lane's time. So it may be compiled by the faster of two
+# compilers, which uses precompiled headers. Comes before holdfast_precompile.
 function(holdfast_hurry target)
   target_compile_options(${target} PRIVATE ${HOLDFAST_TEST_OPTIONS})
-endfunction()
-
-# holdfast_for_tests(<target>): only a test runs it, so it may be compiled by the faster of two compilers, with precompiled headers.
-function(holdfast_for_tests target)
-  holdfast_own(${target})
-  holdfast_unite(${target})
   if(HOLDFAST_TEST_COMPILER)
     set_target_properties(${target} PROPERTIES CXX_COMPILER_LAUNCHER
       "${PROJECT_SOURCE_DIR}/cmake/compile_with.sh;${HOLDFAST_TEST_COMPILER};${CMAKE_CXX_COMPILER_LAUNCHER}")
@@ -204,6 +199,7 @@ endfunction()
 # holdfast_examples(<folder>): each file is one program, and each program is a test: it must exit with 0.
 function(holdfast_examples folder)
   holdfast_glob(sources ${folder})
+  set(precompiled "")
   foreach(source IN LISTS sources)
     get_filename_component(stem "${source}" NAME_WE)
     # Those with a store's name before theirs use its client as well.
@@ -229,6 +225,12 @@ function(holdfast_examples folder)
     add_executable(example_${stem} "${source}")
     holdfast_own(example_${stem})
     holdfast_hurry(example_${stem})
+    if(precompiled AND NOT client)
+      holdfast_precompile(example_${stem} FROM ${precompiled})
+    elseif(NOT client)
+      holdfast_precompile(example_${stem} <holdfast/holdfast.hpp>)
+      set(precompiled example_${stem})
+    endif()
     target_link_libraries(example_${stem} PRIVATE holdfast::holdfast ${client})
     set_target_properties(example_${stem} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/examples")
     if(HOLDFAST_BUILD_TESTS)
