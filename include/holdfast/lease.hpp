@@ -63,7 +63,8 @@ class [[nodiscard]] lease {
   /// Renews the lease now, with its old length, or with the length `lease` from now on. One round
   /// trip. Throws errc::lost if the lease is lost; errc::unavailable if the store is away (then the
   /// old lease still runs, or the new one if it is shorter, because it may have been granted);
-  /// errc::invalid_argument for a length outside [min_lease, max_lease].
+  /// errc::invalid_argument for a length outside [min_lease, max_lease]. Of a length that goes
+  /// beyond the lock's max_hold, only what is left of max_hold is granted.
   void extend();
   void extend(std::chrono::milliseconds lease);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "session/store_client.hpp"
@@ -24,7 +25,7 @@ constexpr std::size_t max_met = 512;
 
 constexpr std::string_view mark_word = "~waits~";
 constexpr std::size_t mark_digits = 16;
-constexpr std::string_view says = "waits ";
+constexpr std::string_view says = "waits ", says_limited = "tries ";
 
 store::permits_command mark_command(permits_verb verb, const store::owner_id& wait) {
   store::permits_command c;
@@ -36,9 +37,11 @@ store::permits_command mark_command(permits_verb verb, const store::owner_id& wa
   return c;
 }
 
-/// "host pid program waits WEIGHT AGE NAME".
+/// "host pid program waits WEIGHT AGE NAME", or "tries" where the wait has a time limit: a program
+/// that does not know the word sees no ring, and ends no wait.
 struct mark_text {
   std::string_view who{};
+  bool limited = false;
   std::uint32_t weight = 0;
   std::uint64_t age = 0;  ///< of an earlier mark of this wait, which ran out; else none
   std::string_view name{};
@@ -63,8 +66,9 @@ std::optional<mark_text> read_mark(std::string_view note) {
   }
   mark_text text{note.substr(0, from - 1)};
   text.name = note.substr(from);
-  if (!text.name.starts_with(says)) return std::nullopt;
-  text.name.remove_prefix(says.size());
+  text.limited = text.name.starts_with(says_limited);
+  if (!text.limited && !text.name.starts_with(says)) return std::nullopt;
+  text.name.remove_prefix(text.limited ? says_limited.size() : says.size());
   if (!take_number(text.name, text.weight) || !take_number(text.name, text.age)) {
     return std::nullopt;
   }
@@ -267,9 +271,9 @@ void deadlock_watch::confirm(watched& w) {
     marks.push_back(std::move(*mark));
     holds.push_back(h.owner);
     const auto known = w.ages.find(h.owner);
-    notes.push_back(session_.note(std::string(says) + std::to_string(w.who->weight) + ' ' +
-                                  std::to_string(known == w.ages.end() ? 0 : known->second) + ' ' +
-                                  w.who->name));
+    notes.push_back(session_.note(
+        std::string(w.who->limited ? says_limited : says) + std::to_string(w.who->weight) + ' ' +
+        std::to_string(known == w.ages.end() ? 0 : known->second) + ' ' + w.who->name));
   }
   if (marks.empty() || !still_waits(w)) return;
   std::vector<store::named_command> acquires;
@@ -313,7 +317,8 @@ std::optional<std::vector<deadlock_watch::link>> deadlock_watch::walk(const watc
       const auto mine = w.ages.find(o.hold);
       if (mine == w.ages.end()) continue;
       auto ring = o.from->path;
-      ring.push_back({w.who->id, o.hold, mine->second, 0, session_.note({}), o.name, w.who->name});
+      ring.push_back({w.who->id, o.hold, w.who->limited, mine->second, 0, session_.note({}), o.name,
+                      w.who->name});
       return ring;
     }
     std::vector<std::string> marks;
@@ -330,8 +335,8 @@ std::optional<std::vector<deadlock_watch::link>> deadlock_watch::walk(const watc
         if (!text || !met.insert(h.owner).second) continue;
         step s{std::string(text->name), text->weight, obstacles[i].from->path};
         const auto age = text->age == 0 ? h.fence : text->age;
-        s.path.push_back({h.owner, obstacles[i].hold, age, h.expires_at, std::string(text->who),
-                          obstacles[i].name, s.name});
+        s.path.push_back({h.owner, obstacles[i].hold, text->limited, age, h.expires_at,
+                          std::string(text->who), obstacles[i].name, s.name});
         next.push_back(std::move(s));
       }
     }
@@ -351,15 +356,18 @@ void deadlock_watch::judge(watched& w, std::vector<link> ring) {
   }
   w.ring = std::move(ring);
   const auto least = std::min_element(w.confirmations.begin(), w.confirmations.end());
-  const auto younger = [](const link& a, const link& b) {
-    return std::pair(a.age, a.wait) < std::pair(b.age, b.wait);
+  const auto ends_later = [](const link& a, const link& b) {
+    return std::tie(a.limited, a.age, a.wait) < std::tie(b.limited, b.age, b.wait);
   };
-  const auto youngest = std::max_element(w.ring.begin(), w.ring.end(), younger);
-  if (*least >= enough && youngest->wait == w.who->id) choose(w);
+  const auto ends = std::max_element(w.ring.begin(), w.ring.end(), ends_later);
+  if (*least >= enough && ends->wait == w.who->id) choose(w);
 }
 
 void deadlock_watch::choose(watched& w) {
-  std::string story = "it would never have ended:";
+  const bool limited =
+      std::any_of(w.ring.begin(), w.ring.end(), [](const link& l) { return l.limited; });
+  std::string story =
+      limited ? "only a time limit would have ended it:" : "it would never have ended:";
   for (const link& l : w.ring) {
     story += " " + l.who + " has \"" + l.has + "\" and waits for \"" + l.wants + "\";";
   }

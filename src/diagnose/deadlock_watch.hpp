@@ -32,6 +32,7 @@ struct blocked {
   store::owner_id id{};  ///< of this wait, and of no other
   std::string name;
   std::uint32_t weight = 1;
+  bool limited = false;  ///< this wait has a time limit
   std::vector<has> holds{};
   std::stop_source stop{};  ///< asked when this wait is the one to end
   std::string story{};      ///< … and then says why
@@ -43,7 +44,8 @@ struct blocked {
 /// is waited for. So a waiter can walk: from the name to its holders, from them by their marks to
 /// what they wait for, and so on, until it comes to a hold of its own. Marks belong to waits,
 /// records to holds; so a ring that is seen the same again and again, while all waits in it are
-/// confirmed, is one. The youngest wait in it ends.
+/// confirmed, is one. The youngest wait in it ends: of those with a time limit, if there are any,
+/// for they would have ended the ring.
 ///
 /// That it cannot be a false alarm: the first walk that sees the ring ends at a moment E. Each hold
 /// in it is seen before E and after, so it lasts at E: or it is lost, and its record came again by
@@ -78,6 +80,7 @@ class deadlock_watch {
   struct link {
     store::owner_id wait{};
     store::owner_id hold{};
+    bool limited = false;
     std::uint64_t age = 0;  ///< greater is younger
     std::int64_t confirmed = 0;
     std::string who;

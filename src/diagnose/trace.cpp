@@ -41,6 +41,7 @@ void trace::watch(const lock_config& s, const acquire_params& c) {
   who->id = session_->ids().next();
   who->name = s.name;
   who->weight = c.weight;
+  who->limited = wait_ != no_limit;
   if (stop_.stop_possible()) {
     callers_ = std::make_unique<std::stop_callback<pass_on>>(stop_, pass_on{who->stop});
   }

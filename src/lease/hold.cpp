@@ -33,6 +33,7 @@ hold::hold(std::shared_ptr<session_impl> session, const hold_services& its,
       secret_(g.secret),
       fence_(public_fence(g.fence)),
       stays_until_(g.one_turn ? now : saturated_add(now, config_->local_time)),
+      ends_at_(saturated_add(now, saturated_nanoseconds(config_->max_hold))),
       in_local_queue_(config_->local_queue != nullptr),
       began_(w.began),
       past_local_queue_(w.past_local_queue),
@@ -154,6 +155,13 @@ void hold::check() const {
 
 store::named_command hold::renewal() const { return {name(), command(permits_verb::renew)}; }
 
+// Else the store would keep it for others after its end.
+std::chrono::milliseconds hold::within_max_hold(std::chrono::milliseconds lease) const noexcept {
+  if (ends_at_ == forever) return lease;
+  const std::chrono::milliseconds step{client_.can().lease_step_ms};
+  return std::min(lease, lease_timer::lasting(ends_at_ - client_.now(), step));
+}
+
 store::permits_command hold::command(permits_verb verb) const noexcept {
   store::permits_command c;
   c.verb = verb;
@@ -162,7 +170,8 @@ store::permits_command hold::command(permits_verb verb) const noexcept {
   c.kind = config_->kind;
   c.capacity = config_->capacity;
   c.weight = weight_.load(std::memory_order_relaxed);
-  c.lease_us = std::chrono::microseconds(lease_.load(std::memory_order_relaxed)).count();
+  c.lease_us =
+      std::chrono::microseconds(within_max_hold(lease_.load(std::memory_order_relaxed))).count();
   c.queue_lease_us = c.lease_us;
   c.peer = client_.peer();
   return c;
@@ -200,6 +209,7 @@ status hold::extend(std::chrono::milliseconds lease, unsigned of_turn) {
 status hold::extend_now(std::chrono::milliseconds lease, unsigned of_turn) {
   if (lease == lease.zero()) lease = lease_.load(std::memory_order_relaxed);
   if (auto ok = base::check_lease(lease, client_.can()); !ok) return ok;
+  lease = within_max_hold(lease);
   auto c = command(permits_verb::renew);
   c.lease_us = std::chrono::microseconds(lease).count();
   keeper::begun_renewal begun(keeper_, *this);

@@ -168,6 +168,8 @@ class hold final : public std::enable_shared_from_this<hold>,
   /// The same without how long it was held.
   event described(event_kind kind) const noexcept;
   store::permits_command command(store::permits_verb verb) const noexcept;
+  /// Of a lease, what max_hold leaves of it.
+  std::chrono::milliseconds within_max_hold(std::chrono::milliseconds lease) const noexcept;
   bool leaves_local_queue() noexcept { return in_local_queue_.exchange(false); }
 
   std::shared_ptr<session_impl> session_;  // until released: a lease keeps its session alive
@@ -182,6 +184,7 @@ class hold final : public std::enable_shared_from_this<hold>,
   store::owner_id secret_;
   std::atomic<std::uint64_t> fence_;
   const boot_time stays_until_;
+  const boot_time ends_at_;  ///< by max_hold, whatever renews it
   std::atomic<bool> in_local_queue_;
   std::atomic<unsigned> users_{1};
   std::atomic<unsigned> turn_{0};       ///< odd: that of before is over

@@ -22,6 +22,7 @@ constexpr std::string_view taken_away =
     "the store says that it is no longer held: it was taken away (force-unlock), or the store "
     "lost its data";
 constexpr std::string_view lease_ended = "the lease ended before it was renewed";
+constexpr std::string_view max_hold_over = "the lock was held for as long as max_hold allows";
 constexpr std::string_view unanswered = "the store did not answer until the lease ended";
 constexpr std::string_view refused = "renewals failed until the lease ended";
 constexpr std::string_view not_run = "the lease ended before this process ran again";
@@ -33,6 +34,7 @@ namespace {
 /// Why the lease ends that is still held, or suspect, when it is looked at. It was to be looked at
 /// `then`: a thread that was to look before its end, and comes after it, did not run.
 std::string_view why_it_ends(const lease_timer& timer, boot_time then) noexcept {
+  if (timer.at_max_hold()) return max_hold_over;
   const bool suspect = timer.state() == lease_state::suspect;
   if (!suspect && then < timer.valid_until()) return not_run;
   if (timer.in_flight()) return unanswered;

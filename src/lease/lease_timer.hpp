@@ -35,6 +35,11 @@ class lease_timer {
     return sent + lasts - margin(lasts);
   }
 
+  /// The shortest lease that is sure for that long, the inverse of sure_until(): of those that are
+  /// possible, which are multiples of `step`.
+  static std::chrono::milliseconds lasting(std::chrono::nanoseconds sure,
+                                           std::chrono::milliseconds step) noexcept;
+
   /// What is due at `now`, once: after `renew` the answer has to come by renewed(), failed(),
   /// gone().
   step due(boot_time now) noexcept;
@@ -65,10 +70,17 @@ class lease_timer {
 
   lease_state state() const noexcept { return state_; }
   boot_time valid_until() const noexcept { return valid_until_; }
+  /// No renewal makes it longer than it is.
+  bool at_max_hold() const noexcept {
+    return valid_until_ != forever && valid_until_ == terms_.max_hold_until;
+  }
   bool in_flight() const noexcept { return in_flight_; }
 
  private:
   static std::chrono::nanoseconds margin(std::chrono::nanoseconds lease) noexcept;
+  boot_time renewed_next(boot_time at) const noexcept {
+    return terms_.renew && !at_max_hold() ? at : forever;
+  }
   boot_time capped(boot_time t) const noexcept { return std::min(t, terms_.max_hold_until); }
 
   terms terms_;

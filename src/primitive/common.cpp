@@ -4,6 +4,7 @@
 
 #include "base/names.hpp"
 #include "diagnose/trace.hpp"
+#include "lease/lease_timer.hpp"
 
 namespace holdfast::primitive {
 
@@ -107,6 +108,10 @@ subject::subject(const holdfast::session& s, std::string_view what, const std::s
   made->capacity = capacity;
   made->renew = options.renew;
   made->max_hold = options.max_hold;
+  // The store frees it then, too.
+  const std::chrono::milliseconds step{c.can().lease_step_ms};
+  made->lease = std::min(made->lease,
+                         engine::lease_timer::lasting(saturated_nanoseconds(made->max_hold), step));
   made->note = c.note(options.reason);
   made->local_time = saturated_nanoseconds(options.local_time);
   made->max_bypass = options.max_bypass;

@@ -134,6 +134,13 @@ TEST_P(losing, nobody_is_kept_alive_beyond_max_hold) {
   EXPECT_GT(next.fence(), held.fence());
 }
 
+TEST_P(losing, max_hold_ends_the_lock_at_the_store_whatever_its_lease) {
+  lease held = make(here_, {.lease = 30s, .max_hold = lease_of(300ms)})->acquire();
+  held.extend(20s);
+  ASSERT_TRUE(rival_->try_acquire_for(10s));
+  EXPECT_EQ(held.state(), lease_state::lost);
+}
+
 TEST_P(losing, a_lease_can_be_made_longer_and_shorter_while_the_keeper_renews_it) {
   lease held = make(here_, {.lease = 4s})->acquire();
   for (int i = 0; i < 200; ++i) held.extend(1s * (3 + i % 3));

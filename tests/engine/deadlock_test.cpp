@@ -155,6 +155,27 @@ TEST(deadlock, a_timed_wait_in_a_ring_ends_before_its_time) {
   EXPECT_EQ(w.seen->count(event_kind::deadlock), 1U);
 }
 
+TEST(deadlock, that_a_time_limit_would_have_ended_is_ended_by_that_wait_and_not_by_the_last) {
+  scene w;
+  session one = w.open(), two = w.open();
+  mutex a1{one, "a"}, b1{one, "b"}, a2{two, "a"}, b2{two, "b"};
+  std::promise<void> ready;
+  auto limited = std::async(std::launch::async, [&] {
+    const std::lock_guard guard{a1};
+    ready.get_future().wait();
+    return b1.try_lock_for(1000h);
+  });
+  auto last = std::async(std::launch::async, [&] {
+    const std::lock_guard guard{b2};
+    ready.set_value();
+    w.until_marked(two, 1);
+    return locked(a2);
+  });
+  EXPECT_FALSE(w.get(std::move(limited)));
+  EXPECT_EQ(w.get(std::move(last)), errc{});
+  EXPECT_EQ(w.seen->count(event_kind::deadlock), 1U);
+}
+
 TEST(deadlock, threads_of_one_process_that_wait_at_its_local_queue_are_seen) {
   scene w;
   session s = w.open();

@@ -137,14 +137,32 @@ TEST(keeper, max_hold_ends_a_hold_that_is_renewed) {
   stage s;
   mutex m{s.session, "m", {.max_hold = 60s}};
   lease held = m.acquire();
-  for (std::size_t round = 1; round <= 5; ++round) {
+  for (std::size_t round = 1; round <= 4; ++round) {
     s.clock->advance(10s);
     s.script->await(verb::renew, round);
-    harness::eventually("renewed", [&] { return held.remaining() > 9s; });
+    harness::eventually("renewed", [&] { return held.remaining() > 19s; });
   }
+  // What is left is no longer than what the store was asked for, so the store frees it then, too.
+  EXPECT_EQ(held.remaining(), 20s);
+  EXPECT_LT(s.session.show("m").holders.at(0).expires_in, 20s + 300ms);
+  held.extend(1h);
+  EXPECT_EQ(held.remaining(), 20s);
+  EXPECT_LT(s.session.show("m").holders.at(0).expires_in, 20s + 300ms);
+  s.clock->advance(19s);
   EXPECT_EQ(held.state(), lease_state::held);
-  s.clock->advance(10s);
+  EXPECT_EQ(s.script->count(verb::renew), 5U) << "nothing makes it longer";
+  s.clock->advance(1s);
   EXPECT_EQ(held.state(), lease_state::lost);
+  s.seen->await(event_kind::lost);
+  EXPECT_EQ(s.seen->detail(event_kind::lost), "the lock was held for as long as max_hold allows");
+}
+
+TEST(keeper, max_hold_shorter_than_the_lease_frees_it_at_the_store) {
+  stage s;
+  const lease held = mutex{s.session, "m", {.lease = 30s, .max_hold = 1s}}.acquire();
+  EXPECT_LT(s.session.show("m").holders.at(0).expires_in, 1s + 50ms);
+  EXPECT_LE(held.remaining(), 1s);
+  EXPECT_GT(held.remaining(), 990ms);
 }
 
 TEST(keeper, a_destroyed_lease_is_not_renewed) {

@@ -113,6 +113,28 @@ TEST(lease_timer, is_never_held_beyond_max_hold) {
   EXPECT_EQ(t.due(start + 35s), step::lost);
 }
 
+TEST(lease_timer, at_max_hold_it_is_renewed_no_more) {
+  auto t = granted(true, start + 35s);
+  EXPECT_FALSE(t.at_max_hold());
+  (void)t.due(start + 10s);
+  t.renewed(start + 10s, start + 10s, 30s);
+  EXPECT_TRUE(t.at_max_hold());
+  EXPECT_EQ(t.next(), start + 35s);
+}
+
+TEST(lease_timer, the_lease_that_is_asked_for_is_sure_for_as_long_as_was_wanted_and_hardly_longer) {
+  for (const std::chrono::nanoseconds sure : {150ms, 1'000ms, 1'001ms, 59'999ms}) {
+    const auto lease = lease_timer::lasting(sure, 1ms);
+    EXPECT_GE(lease_timer::sure_until(start, lease), start + sure);
+    EXPECT_LE(lease, sure + sure / 90 + 4ms);
+  }
+  EXPECT_EQ(lease_timer::lasting(-1h, 1ms), holdfast::min_lease);
+  EXPECT_EQ(lease_timer::lasting(1ms, 1s), 1s);
+  EXPECT_EQ(lease_timer::lasting(1s, 1s), 2s);
+  EXPECT_EQ(lease_timer::lasting(holdfast::saturated_nanoseconds(std::chrono::hours::max()), 1ms),
+            holdfast::max_lease);
+}
+
 TEST(lease_timer, a_grant_that_must_be_claimed_is_renewed_at_a_third_of_what_is_left) {
   lease_timer t({30s, true, holdfast::forever}, start, start + 480ms);
   EXPECT_EQ(t.next(), start + 160ms);

@@ -77,7 +77,7 @@ struct nested_actor : actor {
     asked = of.here.now();
     of.log.add("asks for " + name + (shares<Lock>() ? " shared" : ""));
     waits(true);
-    rings.waits(p, name, shares<Lock>());
+    rings.waits(p, name, shares<Lock>(), s.wait != never);
     bool got = false;
     try {
       got = lock(l);

@@ -13,9 +13,10 @@ constexpr nanos surely_older = 400 * millisecond;
 
 }  // namespace
 
-void ring_book::waits(const process& of, const std::string& name, bool shared) {
+void ring_book::waits(const process& of, const std::string& name, bool shared, bool limited) {
   const nanos now = world_.now();
   began_[++last_] = now;
+  if (limited) limited_.insert(last_);
   waits_[world::self()] = {last_, &of, name, shared, now};
   look();
 }
@@ -49,9 +50,14 @@ void ring_book::told(bool calm) {
     return judge_.violated("of those in a deadlock one is told", describe(mine.ring));
   }
   if (!calm || !exclusive_) return;
+  const bool is_limited = limited_.contains(mine.number);
   for (const int other : mine.ring) {
-    if (began_.at(other) - surely_older <= mine.began) continue;
-    return judge_.violated("of those in a deadlock the last to wait is told", describe(mine.ring));
+    const bool other_is = limited_.contains(other);
+    if (other_is < is_limited) continue;
+    if (other_is == is_limited && began_.at(other) - surely_older <= mine.began) continue;
+    return judge_.violated(
+        "of those in a deadlock the last to wait is told, and first those with a limit",
+        describe(mine.ring));
   }
 }
 

@@ -19,7 +19,8 @@ class ring_book {
   ring_book(judge& to, world& w, bool exclusive) : judge_(to), world_(w), exclusive_(exclusive) {}
 
   // ---- what the thread that calls does
-  void waits(const process& of, const std::string& name, bool shared);
+  /// `limited`: for some time at most.
+  void waits(const process& of, const std::string& name, bool shared, bool limited);
   void waits_no_longer();
   void has(const process& of, const std::string& name, bool shared, std::stop_token lost);
   void lets_go(const std::string& name);
@@ -61,6 +62,7 @@ class ring_book {
   std::multimap<std::string, hold> holds_;
   std::set<std::set<int>> told_;  ///< rings of which one was told
   std::map<int, nanos> began_;    ///< of each wait
+  std::set<int> limited_;
   int last_ = 0;
   nanos longest_ = 0;
 };

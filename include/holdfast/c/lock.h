@@ -17,7 +17,7 @@ typedef struct holdfast_lock_options {
   uint8_t unconfirmed_release;  ///< 1: holdfast_close of a lease does not wait for the store
   uint8_t unused[2];
   int64_t lease_ms;       ///< 0: the session's. From 100 ms to 31 days
-  int64_t max_hold_ms;    ///< the longest time that renewal keeps one hold alive. 0: no limit
+  int64_t max_hold_ms;    ///< the longest time for which one hold lasts. 0: no limit
   int64_t local_time_us;  ///< how long threads of this process may pass a mutex on without asking
                           ///< the store. 0: 10,000; negative: never
   int64_t linger_us;      ///< how long an idle mutex may stay with this process. 0: not at all
