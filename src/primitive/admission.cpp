@@ -30,7 +30,8 @@ class entry final : public engine::request {
         limiter_(limiter.name),
         request_(std::move(r)),
         deadline_(deadline),
-        take_{store::rate_verb::take,    session_.ids().next(), static_cast<std::int64_t>(n), 0,
+        owner_(session_.ids().next()),
+        take_{store::rate_verb::take,    owner_,          static_cast<std::int64_t>(n), 0,
               request_.rules->version(), request_.choices} {}
 
   answer ask(bool last) override {
@@ -49,11 +50,14 @@ class entry final : public engine::request {
     return on_both(both->permits, sent);
   }
 
-  const store::owner_id& owner() const noexcept { return take_.owner; }
+  const store::owner_id& owner() const noexcept { return owner_; }
 
-  /// Of what it took, the tokens.
+  /// Of what it took, the tokens. A store counts one refund of an id, so the next try takes its own
+  /// under another.
   void give_back_tokens() {
-    if (std::exchange(found.rate.taken, false)) session_.refund(limiter_, take_);
+    if (!std::exchange(found.rate.taken, false)) return;
+    session_.refund(limiter_, take_);
+    take_.owner = session_.ids().next();
   }
 
   /// It may be in the queue of the permits, or have come from there.
@@ -105,7 +109,8 @@ class entry final : public engine::request {
   const std::string limiter_;
   rate_limiter::state::request request_;
   const boot_time deadline_;
-  const store::rate_command take_;
+  const store::owner_id owner_;
+  store::rate_command take_;
   engine::grant grant_{};
   bool waited_ = false;
 };

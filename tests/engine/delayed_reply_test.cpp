@@ -144,6 +144,29 @@ TEST_F(delayed_reply, of_an_admission_leaves_what_is_left_of_the_lease) {
   expect_as_old_as_its_question(inside.permit.remaining());
 }
 
+TEST_F(delayed_reply, of_two_admissions_that_came_too_late_gives_the_tokens_of_both_back) {
+  holdfast::rate_limiter three{slow, "tokens", {{.tokens = 3, .per = 24h}}};
+  holdfast::semaphore slots{slow, "slots", 1, {.lease = on_its_way, .renew = false}};
+  holdfast::admission door{three, slots};
+  script->set(verb::acquire, fault::delay_reply);
+  auto got = std::async(std::launch::async, [&] { return door.admit(); });
+  const auto until_asked = [&](std::size_t times) {
+    harness::eventually("asked again", [&] { return script->count(verb::acquire) >= times; });
+  };
+  until_asked(1);
+  until_held("slots");
+  clock->advance(on_its_way);
+  until_asked(2);
+  until_held("slots");
+  script->set(verb::acquire, fault::none);
+  harness::eventually("the end of it", [&] {
+    clock->advance(1s);
+    return got.wait_for(0s) == std::future_status::ready;
+  });
+  EXPECT_TRUE(got.get());
+  EXPECT_EQ(three.peek().rules.at(0).remaining, 2u);
+}
+
 TEST_F(delayed_reply, of_a_majority_leaves_what_is_left_of_the_lease) {
   std::vector<holdfast::session> nodes{slow};
   for (int i = 1; i < 3; ++i) nodes.push_back(open(url + "-" + std::to_string(i)));
