@@ -32,7 +32,7 @@ std::string rate_text(const bucket_rule& r) {
 
 }  // namespace
 
-result<std::string> redisson_call(std::string_view key, const rate_command& c) {
+result<std::string> redisson_call(const marked_key& at, const rate_command& c) {
   const bool one = c.buckets.size() == 1 && c.buckets.front().id.find(':') == std::string::npos;
   if (!one) {
     return failure{errc::unsupported,
@@ -47,11 +47,11 @@ result<std::string> redisson_call(std::string_view key, const rate_command& c) {
                    "a time"};
   }
   std::string bytes;
-  const auto beside = redisson_beside(key);
+  const auto beside = redisson_beside(at.key);
   append_command(
       bytes,
-      {"EVALSHA", redisson_rate_script().sha, "4", key, beside + "value", beside + "permits",
-       beside + "holdfast:" + to_string(c.owner), verb_of(c.verb), redisson_id(c.owner),
+      {"EVALSHA", redisson_rate_script().sha, "5", at.key, beside + "value", beside + "permits",
+       beside + "holdfast:" + to_string(c.owner), at.mark, verb_of(c.verb), redisson_id(c.owner),
        std::to_string(c.tokens), std::to_string(rule.capacity / rule.unit),
        std::to_string(interval), std::to_string(c.ahead_us / 1'000)},
       1);
