@@ -106,7 +106,7 @@ const std::vector<layout>& layouts() {
        {"take", "refund"},
        {"inspect"},
        [](const std::string& verb, const std::string&) {
-         return words{verb, "sixteen bytes...", "1", "5", "3600000", "0"};
+         return words{verb, "sixteen bytes...", "1", "5", "3600000", "0", ""};
        },
        true},
       {"setnx",
