@@ -1,7 +1,8 @@
 -- A part of the scripts of the dialects: what was kept back on its way for longer than anybody waits for it is refused,
 -- because the lock may have been given back, and nobody would give it back again. The last word says until when it may
 -- be carried out, by the clock of the server; and perhaps "until after": whatever had to be carried out until `after` is too
--- late from now on. The last key remembers that for as long as anything may come; where no key can, it is the first one.
+-- late from now on. The last key, which no script lists, remembers that for as long as anything may come; where no key can, it
+-- is the first one.
 do
   local mark, stamp, time = KEYS[#KEYS], ARGV[#ARGV], redis.call('TIME')
   KEYS[#KEYS] = nil
