@@ -61,7 +61,7 @@ class redisson_rate : public testing::Test {
   }
   std::string number() const { return ask({"GET", "{api}:value"}); }
 
-  const harness::redis_server server_;
+  harness::redis_server server_;
   const holdfast::session session_ = open();
   mutable int requests_ = 0;
 };
@@ -122,6 +122,95 @@ TEST_F(redisson_rate, what_is_given_back_is_free_and_counted_once) {
   EXPECT_GT(network.count().cut, 0u) << "no answer was lost";
   EXPECT_EQ(number(), "4");
   EXPECT_EQ(ask({"ZCARD", "{api}:permits"}), "1") << "the rest of what java took";
+}
+
+/// Each taken a second after the one before, by the clock of the server.
+class redisson_rate_refund : public redisson_rate {
+ protected:
+  redisson_rate_refund() { java_sets("5", "3600000"); }
+  void a_second_later() { server_.shift_clock(now_ += 1s); }
+  void an_interval_later() { server_.shift_clock(now_ += 1h); }
+  std::string requests() const { return ask({"ZCARD", "{api}:permits"}); }
+  std::string requests_at(const holdfast::rate_decision& d) const {
+    const auto ms = std::to_string(d.tightest().due / 1ms);
+    return ask({"ZCOUNT", "{api}:permits", ms, ms});
+  }
+
+  rate_limiter api_{session_, "api", rule(5, 1h)};
+  std::chrono::seconds now_{0};
+};
+
+TEST_F(redisson_rate_refund, of_a_decision_gives_back_what_that_took_and_leaves_others_theirs) {
+  EXPECT_TRUE(java_takes(2));
+  a_second_later();
+  const auto mine = api_.try_take(2);
+  EXPECT_EQ(requests_at(mine), "1");
+  a_second_later();
+  EXPECT_TRUE(api_.try_take(1));
+  api_.refund(mine);
+  EXPECT_EQ(number(), "2");
+  EXPECT_EQ(requests_at(mine), "0");
+  EXPECT_EQ(requests(), "2") << "those of the others";
+  an_interval_later();
+  EXPECT_EQ(api_.peek().tightest().remaining, 5u);
+}
+
+TEST_F(redisson_rate_refund,
+       of_a_decision_whose_permits_came_back_by_themselves_gives_back_nothing) {
+  const auto mine = api_.try_take(5);
+  an_interval_later();
+  a_second_later();
+  EXPECT_TRUE(api_.try_take(5));
+  api_.refund(mine);
+  EXPECT_EQ(number(), "0");
+  EXPECT_FALSE(api_.try_take(1)) << "five an hour went through";
+}
+
+TEST_F(redisson_rate_refund, of_a_reservation_leaves_those_before_it) {
+  EXPECT_TRUE(api_.try_take(5));
+  a_second_later();
+  const auto waits = api_.reserve(3, 2h);
+  ASSERT_TRUE(waits);
+  EXPECT_EQ(number(), "-3");
+  api_.refund(waits);
+  EXPECT_EQ(number(), "0");
+  EXPECT_EQ(requests(), "1");
+}
+
+TEST_F(redisson_rate_refund, of_a_part_leaves_the_rest) {
+  EXPECT_TRUE(java_takes(1));
+  a_second_later();
+  rate_limiter local{session_, "api", rule(5, 1h), {.local_tokens = 4, .local_time = 1h}};
+  const auto mine = local.try_take(1);
+  EXPECT_EQ(number(), "0");
+  local.refund(mine);
+  EXPECT_EQ(number(), "1");
+  EXPECT_EQ(requests(), "2");
+}
+
+TEST_F(redisson_rate_refund, of_a_take_that_was_repeated_gives_it_back) {
+  harness::fault_proxy network(server_.port());
+  const auto far =
+      holdfast::open("redis://127.0.0.1:" + std::to_string(network.port()) + "?dialect=redisson");
+  rate_limiter api(far, "api", rule(5, 1h));
+  EXPECT_TRUE(java_takes(2));
+  a_second_later();
+  network.with([](auto& relay) { relay.cut_after(harness::way::down, 0); });
+  const auto mine = api.try_take(3);
+  EXPECT_GT(network.count().cut, 0u) << "no answer was lost";
+  api.refund(mine);
+  EXPECT_EQ(number(), "3");
+  EXPECT_EQ(requests_at(mine), "0");
+  EXPECT_EQ(requests(), "1") << "what java took";
+}
+
+TEST_F(redisson_rate_refund, without_a_decision_gives_back_the_oldest) {
+  EXPECT_TRUE(java_takes(2));
+  a_second_later();
+  EXPECT_TRUE(api_.try_take(2));
+  api_.refund(2);
+  EXPECT_EQ(number(), "3");
+  EXPECT_EQ(requests(), "1");
 }
 
 TEST_F(redisson_rate, both_together_let_through_what_is_allowed) {

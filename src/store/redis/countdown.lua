@@ -53,10 +53,16 @@ local function load()
     waiters, seq = tonumber(w), tonumber(s)
     return nil
   end
-  local kind, capacity = match(text, '^hf1 (%l[%l_]*) (%d+) ')
+  local kind, capacity, fence = match(text, '^hf1 (%l[%l_]*) (%d+) (%d+)')
   if kind and kind ~= 'latch' then
-    idle = sub(text, 5)
-    return capacity ~= '0' and kind or nil
+    local leases = arrivals  -- of that kind
+    if kind == 'rate_limiter' then return kind end
+    if capacity ~= '0' then
+@in_use.lua@
+      if in_use then return kind end
+    end
+    idle = kind .. ' 0 ' .. fence .. ' 0 0 0 0 0'
+    return nil
   end
   if match(text, '^hf1 ') then return nil, 'HOLDFAST_CORRUPT the record is damaged' end
   if match(text, '^hf%d+ ') then return nil, 'HOLDFAST_NEWER written by a newer holdfast' end

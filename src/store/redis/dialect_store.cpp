@@ -6,6 +6,7 @@
 #include <holdfast/store/queue_inbox.hpp>
 
 #include "store/redis/errors.hpp"
+#include "store/redis/late_mark.hpp"
 #include "store/redis/redisson.hpp"
 #include "store/redis/redisson_rate.hpp"
 #include "store/redis/scripts.hpp"
@@ -160,7 +161,7 @@ class dialect_store final : public slot_store {
     if (!capabilities_.latch) return slot_store::countdown(name, c);
     const auto key = key_of(name);
     if (auto ok = on_one_node({name, 0, kind::latch}, key); !ok) return std::move(ok.error());
-    const auto answer = servers_->ask({key, redisson_call(key, c), false, true});
+    const auto answer = servers_->ask({key, redisson_call({key, mark_of(key)}, c), false, true});
     return answer ? read_latch(key, answer->value) : answer.error();
   }
 
@@ -169,7 +170,7 @@ class dialect_store final : public slot_store {
     const auto key = key_of(name);
     if (auto ok = on_one_node({name, 0, kind::rate_limiter}, key); !ok)
       return std::move(ok.error());
-    const auto call = redisson_call(key, c);
+    const auto call = redisson_call({key, mark_of(key)}, c);
     if (!call) return call.error();
     const auto answer = servers_->ask({key, *call, false, true});
     return answer ? read_limiter(key, c, answer->value) : answer.error();
@@ -188,6 +189,14 @@ class dialect_store final : public slot_store {
  private:
   std::string key_of(std::string_view name) const {
     return options_.dialect_prefix + std::string(name);
+  }
+
+  // Where nothing can be beside a key there is no mark: then that is the key itself.
+  std::string mark_of(const std::string& key) const {
+    auto mark = late_mark(options_.dialect_prefix, key);
+    const bool apart =
+        options_.topology == topology::cluster && what_is_hashed(mark) != what_is_hashed(key);
+    return apart ? key : std::move(mark);
   }
 
   // What lies beside a key is named by it, in braces unless there is one: as Redis reads that, the
@@ -270,19 +279,21 @@ class dialect_store final : public slot_store {
     std::string bytes;
     const owner_id& owner = who.owner;
     const auto ms = std::to_string(lease_us / 1'000);
+    const auto mark = mark_of(key);
     switch (options_.dialect) {
       case dialect::redisson:
-        return redisson_call(key, where, verb, who, lease_us, options_.redisson_fenced);
+        return redisson_call({key, mark}, where, verb, who, lease_us, options_.redisson_fenced);
       case dialect::setnx:
         append_command(
             bytes,
-            {"EVALSHA", setnx_script().sha, "1", key, verb, written_.of(where.name, owner),
+            {"EVALSHA", setnx_script().sha, "2", key, mark, verb, written_.of(where.name, owner),
              std::to_string(lease_us), std::to_string(unit_us()), next},
             1);
         break;
       default:
         append_command(
-            bytes, {"EVALSHA", redlock_script().sha, "1", key, verb, redlock_token(owner), ms}, 1);
+            bytes,
+            {"EVALSHA", redlock_script().sha, "2", key, mark, verb, redlock_token(owner), ms}, 1);
     }
     return bytes;
   }

@@ -1,10 +1,26 @@
 -- A part of the scripts of the dialects: what was kept back on its way for longer than anybody waits for it is refused,
 -- because the lock may have been given back, and nobody would give it back again. The last word says until when it may
--- be carried out, by the clock of the server: link.hpp.
-
-if verb ~= 'remove' and verb ~= 'look' and verb ~= 'inspect' then
-  local time = redis.call('TIME')
-  local clock = time[1] .. string.sub('00000' .. time[2], -6)
-  if clock > string.sub(ARGV[#ARGV], 1, 16) then return redis.error_reply('HOLDFAST_LATE ' .. clock .. ' 0') end
+-- be carried out, by the clock of the server; and perhaps "until after": whatever had to be carried out until `after` is too
+-- late from now on. The last key, which no script lists, remembers that for as long as anything may come; where no key can, it
+-- is the first one.
+do
+  local mark, stamp, time = KEYS[#KEYS], ARGV[#ARGV], redis.call('TIME')
+  KEYS[#KEYS] = nil
+  local clock, due, after = time[1] .. string.sub('00000' .. time[2], -6), string.sub(stamp, 1, 16), string.sub(stamp, 18)
+  if verb ~= 'look' and verb ~= 'inspect' then
+    local known = mark ~= KEYS[1] and redis.call('GET', mark)
+    -- Nobody waits for years.
+    if known and not (string.match(known, '^%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d$') and known - clock < 100000000000000) then
+      return redis.error_reply('HOLDFAST_CORRUPT the key ' .. mark .. ' is damaged')
+    end
+    known = known or '0'
+    if verb ~= 'remove' and (clock > due or due <= known) then
+      return redis.error_reply('HOLDFAST_LATE ' .. clock .. ' ' .. known)
+    end
+    if after >= clock and after > known and mark ~= KEYS[1] then
+      redis.call('DEL', mark)  -- a script that has written may write on, also where the memory is full
+      redis.call('SET', mark, after, 'PX', string.format('%.0f', (after - clock) / 1000 + 1))
+    end
+  end
 end
 

@@ -47,7 +47,12 @@ if record then
       if string.match(record, '^hf%d+ ') then return redis.error_reply('HOLDFAST_NEWER written by a newer holdfast') end
       return redis.error_reply('HOLDFAST_FOREIGN not written by holdfast')
     end
-    if capacity ~= '0' then return {KIND_MISMATCH, now, 0, 0, kind} end
+    if kind == 'latch' then return {KIND_MISMATCH, now, 0, 0, kind} end
+    if capacity ~= '0' then
+      local text, leases, places = record, KEYS[1], KEYS[2] .. ':p'
+@in_use.lua@
+      if in_use then return {KIND_MISMATCH, now, 0, 0, kind} end
+    end
   end
 end
 

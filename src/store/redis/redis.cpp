@@ -1,6 +1,7 @@
 #include "store/redis/redis.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <holdfast/store/posting.hpp>
 
@@ -351,18 +352,42 @@ class redis_store final : public session_store, public posting_store {
     return done{};
   }
 
-  // A record with capacity 0 is only what remains of a name that is free: "hf1 kind 0 …", or "hf1
-  // after TIME kind 0 …". What cannot be read is in use, by whomever.
-  static bool is_idle(std::string_view record) {
-    if (!record.starts_with("hf1 ")) return false;
-    record.remove_prefix(4);
-    constexpr std::string_view after = "after ";
-    if (record.starts_with(after)) {
-      record.remove_prefix(after.size());
-      record.remove_prefix(std::min(record.find(' '), record.size() - 1) + 1);
+  enum class usage { idle, sure, perhaps };
+
+  // "hf1 kind capacity fence used waiters …", or "hf1 after TIME kind …". A record with capacity 0
+  // is only what remains of a name that is free. That of what many use, or wait for, outlives them.
+  // What cannot be read is in use, by whomever.
+  static usage usage_of(std::string_view record) {
+    std::array<std::string_view, 8> words{};
+    for (auto& word : words) {
+      word = record.substr(0, record.find(' '));
+      record.remove_prefix(std::min(word.size() + 1, record.size()));
     }
-    const auto space = record.find(' ');
-    return space != record.npos && record.compare(space, 3, " 0 ") == 0;
+    if (words[0] != "hf1") return usage::sure;
+    const auto* const of = words[1] == "after" ? &words[3] : &words[1];
+    const auto kind = of[0], capacity = of[1], waiters = of[4];
+    if (capacity == "0") return usage::idle;
+    if (kind == "latch" || kind == "rate_limiter") return usage::sure;
+    return capacity == "1" && waiters == "0" ? usage::sure : usage::perhaps;
+  }
+
+  // A latch that is looked at says whether somebody else has the name.
+  status add_if_used(const std::vector<std::string>& names, std::vector<std::string>& found) {
+    std::vector<std::string> bytes(names.size());
+    std::vector<request> requests;
+    requests.reserve(names.size());
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      append_countdown(bytes[i], frame(), names[i], {});
+      requests.push_back({.name = names[i], .commands = bytes[i], .raw = true});
+    }
+    if (requests.empty()) return done{};
+    const auto answers = servers_->ask(requests);
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      if (!answers[i]) return answers[i].error();
+      const auto looked = read_countdown(answers[i]->value, countdown_verb::inspect);
+      if (!looked || looked->outcome == countdown_outcome::kind_mismatch) found.push_back(names[i]);
+    }
+    return done{};
   }
 
   status add_used(const std::vector<resp_value>& keys, std::vector<std::string>& found) {
@@ -371,20 +396,23 @@ class redis_store final : public session_store, public posting_store {
     requests.reserve(keys.size());
     for (std::size_t i = 0; i < keys.size(); ++i) {
       names[i] = name_of_key(keys[i].text);
-      append_command(bytes[i], {"GETRANGE", keys[i].text, "0", "80"});
+      append_command(bytes[i], {"GETRANGE", keys[i].text, "0", "127"});
       if (names[i].empty()) continue;
       requests.push_back({.name = names[i], .commands = bytes[i], .stamped = false, .raw = true});
     }
     if (requests.empty()) return done{};
     const auto answers = servers_->ask(requests);
+    std::vector<std::string> perhaps;
     for (std::size_t i = 0; i < requests.size(); ++i) {
       if (!answers[i]) return answers[i].error();
       // A name that this user may not read is told by itself, in its row.
       if (is_refused_command(answers[i]->value)) return server_says(answers[i]->value.text);
       const std::string& record = answers[i]->value.text;
-      if (!record.empty() && !is_idle(record)) found.emplace_back(requests[i].name);
+      const auto used = record.empty() ? usage::idle : usage_of(record);
+      if (used == usage::sure) found.emplace_back(requests[i].name);
+      if (used == usage::perhaps) perhaps.emplace_back(requests[i].name);
     }
-    return done{};
+    return add_if_used(perhaps, found);
   }
 
   const redis_options options_;

@@ -82,9 +82,10 @@ bool parse_redisson_owner(std::string_view text, owner_id& id) noexcept {
   return parse_owner_id(text, id);
 }
 
-std::string redisson_call(std::string_view key, const slot& where, std::string_view verb,
+std::string redisson_call(const marked_key& at, const slot& where, std::string_view verb,
                           const slot_entry& who, std::int64_t lease_us, bool fenced) {
   std::string bytes;
+  const auto key = at.key;
   const auto ms = std::to_string(lease_us / 1'000);
   const auto owner = redisson_owner(who.owner);
   const auto channel = redisson_channel(where.kind, key);
@@ -92,43 +93,44 @@ std::string redisson_call(std::string_view key, const slot& where, std::string_v
   if (where.kind == kind::semaphore) {
     const auto ours = beside + "holdfast";
     append_command(bytes,
-                   {"EVALSHA", redisson_permits_script().sha, "5", key, beside + "timeout",
-                    ours + ":ends", ours + ":permits", ours, verb, to_string(who.owner),
+                   {"EVALSHA", redisson_permits_script().sha, "6", key, beside + "timeout",
+                    ours + ":ends", ours + ":permits", ours, at.mark, verb, to_string(who.owner),
                     redisson_id(who.owner), std::to_string(who.weight),
                     std::to_string(who.capacity), ms, channel, who.outlives_session ? "1" : "0"},
                    1);
   } else if (where.in_order) {
     append_command(
         bytes,
-        {"EVALSHA", redisson_fair_script().sha, "4", key, "redisson_lock_queue:" + tagged(key),
-         "redisson_lock_timeout:" + tagged(key), beside + "holdfast:waits", verb, owner, ms,
-         channel, std::to_string(who.queue_lease_us / 1'000)},
+        {"EVALSHA", redisson_fair_script().sha, "5", key, "redisson_lock_queue:" + tagged(key),
+         "redisson_lock_timeout:" + tagged(key), beside + "holdfast:waits", at.mark, verb, owner,
+         ms, channel, std::to_string(who.queue_lease_us / 1'000)},
         1);
   } else if (where.kind == kind::shared_mutex) {
     append_command(bytes,
-                   {"EVALSHA", redisson_rw_script().sha, "2", key, beside, verb, owner, ms, channel,
-                    who.alone ? "1" : "0"},
+                   {"EVALSHA", redisson_rw_script().sha, "3", key, beside, at.mark, verb, owner, ms,
+                    channel, who.alone ? "1" : "0"},
                    1);
   } else if (fenced) {
     append_command(bytes,
-                   {"EVALSHA", redisson_script().sha, "2", key,
-                    "redisson_lock_token:" + tagged(key), verb, owner, ms, channel},
+                   {"EVALSHA", redisson_script().sha, "3", key,
+                    "redisson_lock_token:" + tagged(key), at.mark, verb, owner, ms, channel},
                    1);
   } else {
-    append_command(bytes, {"EVALSHA", redisson_script().sha, "1", key, verb, owner, ms, channel},
-                   1);
+    append_command(
+        bytes, {"EVALSHA", redisson_script().sha, "2", key, at.mark, verb, owner, ms, channel}, 1);
   }
   return bytes;
 }
 
-std::string redisson_call(std::string_view key, const countdown_command& c) {
+std::string redisson_call(const marked_key& at, const countdown_command& c) {
   std::string bytes;
+  const auto key = at.key;
   const auto remember_ms = std::to_string(std::max<std::int64_t>(c.repeats_us / 1'000, 1));
   const auto ours = redisson_beside(key) + "holdfast";
   append_command(
       bytes,
-      {"EVALSHA", redisson_latch_script().sha, "5", key, ours, ours + ":" + to_string(c.owner),
-       redisson_beside(key) + "timeout", ours + ":permits", verb_of(c.verb),
+      {"EVALSHA", redisson_latch_script().sha, "6", key, ours, ours + ":" + to_string(c.owner),
+       redisson_beside(key) + "timeout", ours + ":permits", at.mark, verb_of(c.verb),
        std::to_string(c.count), std::to_string(c.drop), redisson_channel(kind::latch, key),
        std::to_string(c.keep_us / 1'000), remember_ms},
       1);

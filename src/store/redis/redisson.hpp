@@ -31,10 +31,16 @@ std::string redisson_id(const owner_id& id);
 bool parse_redisson_owner(std::string_view text, owner_id& id) noexcept;
 bool writes(std::string_view redisson_owner) noexcept;
 
+/// The key of what is shared, and where our programs mark what is too late for it: late.lua.
+struct marked_key {
+  std::string_view key;
+  std::string_view mark;
+};
+
 /// One step of a lock (fenced: of an RFencedLock, where it is a mutex), or of a latch.
-std::string redisson_call(std::string_view key, const slot& where, std::string_view verb,
+std::string redisson_call(const marked_key& at, const slot& where, std::string_view verb,
                           const slot_entry& who, std::int64_t lease_us, bool fenced);
-std::string redisson_call(std::string_view key, const countdown_command& c);
+std::string redisson_call(const marked_key& at, const countdown_command& c);
 
 /// As microseconds. What a server says may be anything.
 constexpr std::int64_t us_of(std::int64_t ms) noexcept {

@@ -32,7 +32,7 @@ std::string rate_text(const bucket_rule& r) {
 
 }  // namespace
 
-result<std::string> redisson_call(std::string_view key, const rate_command& c) {
+result<std::string> redisson_call(const marked_key& at, const rate_command& c) {
   const bool one = c.buckets.size() == 1 && c.buckets.front().id.find(':') == std::string::npos;
   if (!one) {
     return failure{errc::unsupported,
@@ -47,13 +47,15 @@ result<std::string> redisson_call(std::string_view key, const rate_command& c) {
                    "a time"};
   }
   std::string bytes;
-  const auto beside = redisson_beside(key);
+  const auto due = c.buckets.front().due_at;
+  const auto beside = redisson_beside(at.key);
   append_command(
       bytes,
-      {"EVALSHA", redisson_rate_script().sha, "4", key, beside + "value", beside + "permits",
-       beside + "holdfast:" + to_string(c.owner), verb_of(c.verb), redisson_id(c.owner),
+      {"EVALSHA", redisson_rate_script().sha, "5", at.key, beside + "value", beside + "permits",
+       beside + "holdfast:" + to_string(c.owner), at.mark, verb_of(c.verb), redisson_id(c.owner),
        std::to_string(c.tokens), std::to_string(rule.capacity / rule.unit),
-       std::to_string(interval), std::to_string(c.ahead_us / 1'000)},
+       std::to_string(interval), std::to_string(c.ahead_us / 1'000),
+       due ? std::to_string(*due / 1'000) : std::string()},
       1);
   return bytes;
 }
@@ -62,7 +64,7 @@ result<rate_reply> read_limiter(std::string_view key, const rate_command& c,
                                 const resp_value& answer) {
   if (answer.is_error()) return server_says(answer.text);
   const auto& items = answer.items;
-  if (items.size() != 4) return strange_answer("redisson_rate.lua");
+  if (items.size() != 5) return strange_answer("redisson_rate.lua");
   const auto state = items[0].integer;
   const bucket_rule& rule = c.buckets.front().rule;
   if (state == 3) {
@@ -84,6 +86,8 @@ result<rate_reply> read_limiter(std::string_view key, const rate_command& c,
   b.full_us = us_of(items[3].integer);
   rate_reply reply;
   reply.wait_us = b.wait_us;
+  // By which a refund of the whole decision finds it: due_at.
+  reply.now_at = us_of(items[4].integer) - b.wait_us;
   if (c.verb == rate_verb::take)
     reply.outcome = state == 0 ? rate_outcome::granted : rate_outcome::refused;
   reply.buckets.push_back(b);

@@ -3,27 +3,29 @@
 -- waits is counted at the time when it may go through: those of others that come before find that many fewer.
 --
 --   KEYS[1]  what is allowed    KEYS[2]  the number    KEYS[3]  the requests    KEYS[4]  this refund was counted
---   ARGV     verb, 16 bytes of the owner, how many, rate, interval, milliseconds ahead, "until …"
+--   ARGV     verb, 16 bytes of the owner, how many, rate, interval, milliseconds ahead, when what is given back was to go through,
+--            or "", "until …"
 --
--- Answers {state, what is there or how many are free, milliseconds until there are so many, … until all are}: 0 taken or
--- done, 1 refused, 3 none of this layout, 4 another rate (in place of what is there). Times are the server's, in milliseconds.
+-- Answers {state, what is there or how many are free, milliseconds until there are so many, … until all are, when they go
+-- through}: 0 taken or done, 1 refused, 3 none of this layout, 4 another rate (in place of what is there). Times are the
+-- server's, in milliseconds.
 
 local verb, id, count = ARGV[1], ARGV[2], tonumber(ARGV[3])
-local rate, interval, ahead = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
+local rate, interval, ahead, due = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7]
 
 @late.lua@
 -- 1. What is there. Whoever uses it first says what is allowed.
 local kind = redis.call('TYPE', KEYS[1]).ok
-if kind ~= 'none' and kind ~= 'hash' then return {3, 'a ' .. kind, 0, 0} end
+if kind ~= 'none' and kind ~= 'hash' then return {3, 'a ' .. kind, 0, 0, 0} end
 for i, wanted in ipairs({'string', 'zset'}) do
   local found = redis.call('TYPE', KEYS[i + 1]).ok
-  if found ~= 'none' and found ~= wanted then return {3, 'a limiter beside a ' .. found, 0, 0} end
+  if found ~= 'none' and found ~= wanted then return {3, 'a limiter beside a ' .. found, 0, 0, 0} end
 end
 local made = redis.call('HMGET', KEYS[1], 'rate', 'interval', 'type', 'keepAliveTime')
 if kind == 'hash' then
-  if not (made[1] and made[2] and made[3]) then return {3, 'a hash that is no limiter', 0, 0} end
-  if made[3] ~= '0' then return {3, 'a limiter that counts each client by itself', 0, 0} end
-  if tonumber(made[1]) ~= rate or tonumber(made[2]) ~= interval then return {4, made[1] .. ' in ' .. made[2] .. ' ms', 0, 0} end
+  if not (made[1] and made[2] and made[3]) then return {3, 'a hash that is no limiter', 0, 0, 0} end
+  if made[3] ~= '0' then return {3, 'a limiter that counts each client by itself', 0, 0, 0} end
+  if tonumber(made[1]) ~= rate or tonumber(made[2]) ~= interval then return {4, made[1] .. ' in ' .. made[2] .. ' ms', 0, 0, 0} end
 elseif verb == 'take' then
   redis.call('HSET', KEYS[1], 'rate', ARGV[4], 'interval', ARGV[5], 'type', '0', 'keepAliveTime', '0')
 end
@@ -49,7 +51,7 @@ if verb ~= 'inspect' and #ended > 0 then
   redis.call('SET', KEYS[2], free)
 end
 
--- 3. Back: what this owner took, or the oldest.
+-- 3. Back: what went through then, or the oldest. What has come back by itself is in no request any more.
 local function less(request, ends, by)
   redis.call('ZREM', KEYS[3], request)
   local _, permits = struct.unpack('Bc0I', request)
@@ -59,15 +61,10 @@ local function less(request, ends, by)
   return by - math.min(permits, by)
 end
 if verb == 'refund' and kind ~= 'none' and redis.call('SET', KEYS[4], 1, 'NX', 'PX', 60000) then
-  local mine = struct.pack('Bc0I', #id, id, count)
-  local at = redis.call('ZSCORE', KEYS[3], mine)
-  if at then
-    less(mine, at, count)
-  else
-    local left, all = count, redis.call('ZRANGE', KEYS[3], 0, -1, 'WITHSCORES')
-    for i = 1, #all, 2 do
-      if left > 0 then left = less(all[i], all[i + 1], left) end
-    end
+  local first, last = due == '' and '-inf' or due, due == '' and '+inf' or due
+  local left, all = count, redis.call('ZRANGEBYSCORE', KEYS[3], first, last, 'WITHSCORES')
+  for i = 1, #all, 2 do
+    if left > 0 then left = less(all[i], all[i + 1], left) end
   end
   redis.call('SET', KEYS[2], free)
 end
@@ -101,4 +98,5 @@ if verb ~= 'inspect' then
   end
 end
 local last = redis.call('ZRANGE', KEYS[3], -1, -1, 'WITHSCORES')[2]
-return {(taken or verb ~= 'take') and 0 or 1, tostring(math.max(free, 0)), at - now, last and math.max(last + interval - now, 0) or 0}
+return {(taken or verb ~= 'take') and 0 or 1, tostring(math.max(free, 0)), at - now,
+        last and math.max(last + interval - now, 0) or 0, before and tonumber(before) or at}

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "store/redis/late_mark.hpp"
 #include "store/redis/redisson.hpp"
 #include "store/redis/slot_map.hpp"
 
@@ -27,6 +28,15 @@ TEST(redis_dialect_names, redisson_s_channels_are_named_as_its_clients_name_them
   EXPECT_EQ(redisson_beside("shop{1}:orders"), "shop{1}:orders:");
 }
 
+TEST(redis_dialect_names, the_mark_of_a_key_lies_at_its_node_and_begins_with_the_same_prefix) {
+  EXPECT_EQ(late_mark("", "orders"), "{orders}:holdfast:after");
+  EXPECT_EQ(late_mark("shop-", "shop-orders"), "shop-{shop-orders}:holdfast:after");
+  EXPECT_EQ(late_mark("shop-", "shop-{1}:orders"), "shop-{1}:orders:holdfast:after");
+  for (const std::string key : {"shop-m", "shop-{1}", "shop-a{b", "shop-{a}}b", "shop-{a"}) {
+    EXPECT_EQ(slot_of_key(late_mark("shop-", key)), slot_of_key(key)) << key;
+  }
+}
+
 TEST(redis_dialect_names, an_owner_of_ours_is_read_as_it_was_written_and_no_other_is_one) {
   const holdfast::store::owner_id mine{17, 4};
   holdfast::store::owner_id read;
@@ -43,7 +53,7 @@ TEST(redis_dialect_names, an_arrival_of_ours_is_remembered_for_as_long_as_it_may
   holdfast::store::countdown_command c;
   c.verb = holdfast::store::countdown_verb::arrive;
   c.repeats_us = 600'000'000;
-  EXPECT_NE(redisson_call("orders", c).find("\r\n600000\r\n"), std::string::npos);
+  EXPECT_NE(redisson_call({"orders", "mark"}, c).find("\r\n600000\r\n"), std::string::npos);
 }
 
 }  // namespace

@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <utility>
+
 #include "fixture.hpp"
 #include "harness/fault_proxy.hpp"
 #include "store/redis/commands.hpp"
@@ -29,6 +32,7 @@ struct layout {
 };
 
 const std::string owner = "00000000000000070000000000000001:1";
+const std::string mark = "mark";
 
 words of_a_lock(const std::string& verb, const std::string& ms) {
   return {verb, owner, ms, "channel"};
@@ -102,7 +106,7 @@ const std::vector<layout>& layouts() {
        {"take", "refund"},
        {"inspect"},
        [](const std::string& verb, const std::string&) {
-         return words{verb, "sixteen bytes...", "1", "5", "3600000", "0"};
+         return words{verb, "sixteen bytes...", "1", "5", "3600000", "0", ""};
        },
        true},
       {"setnx",
@@ -126,8 +130,9 @@ class redis_late_dialects : public testing::TestWithParam<layout> {
   }
   std::string carry_out(const std::string& verb, const std::string& ms, const std::string& until) {
     const auto& l = GetParam();
-    words all{"EVAL", std::string(l.script().text), std::to_string(l.keys.size())};
+    words all{"EVAL", std::string(l.script().text), std::to_string(l.keys.size() + 1)};
     all.insert(all.end(), l.keys.begin(), l.keys.end());
+    all.push_back(mark);
     const auto more = l.arguments(verb, ms);
     all.insert(all.end(), more.begin(), more.end());
     all.push_back(until);
@@ -138,6 +143,14 @@ class redis_late_dialects : public testing::TestWithParam<layout> {
     const auto at = said.find(' ');
     const auto now = std::stoll(said.substr(0, at)) * 1'000'000 + std::stoll(said.substr(at + 1));
     return std::to_string(now + d.count());
+  }
+  void expect_too_late(const std::string& verb, const std::string& until) {
+    const auto before = content();
+    const auto lasts = std::stol(server_.ask({"PTTL", "m"}));
+    const auto said = carry_out(verb, "3600000", until);
+    EXPECT_TRUE(said.starts_with("-HOLDFAST_LATE ")) << verb << ": " << said;
+    EXPECT_EQ(content(), before) << verb;
+    EXPECT_LE(std::stol(server_.ask({"PTTL", "m"})), lasts) << verb << " has prolonged it";
   }
   /// Of all keys; whether one expires belongs to it, and its time to live does not.
   std::string content() { return server_.ask({"DEBUG", "DIGEST"}); }
@@ -193,6 +206,63 @@ TEST_P(redis_extended_dialects, an_attempt_that_comes_late_does_not_shorten_the_
   EXPECT_GT(std::stol(server_.ask({"PTTL", "m"})), 60'000);
 }
 
+// It was repeated over another connection, and granted; then the first copy of this or of an
+// earlier command arrives.
+TEST_P(redis_late_dialects, what_may_be_on_its_way_is_late_once_the_next_command_says_so) {
+  const auto due = in(60s), later = in(120s);
+  ASSERT_FALSE(carry_out(GetParam().takes, "60000", later + " " + due).starts_with("-"));
+  for (const auto& verb : GetParam().changes) {
+    expect_too_late(verb, due);
+    expect_too_late(verb, in(30s));
+    const auto said = carry_out(verb, "60000", later);
+    EXPECT_FALSE(said.starts_with("-")) << verb << ": " << said;
+  }
+}
+
+TEST_P(redis_late_dialects, what_may_be_on_its_way_is_late_also_after_the_release) {
+  const auto due = in(60s), later = in(120s);
+  if (GetParam().name == "limiter") return;  // nothing is released
+  ASSERT_FALSE(carry_out(GetParam().takes, "60000", later).starts_with("-"));
+  ASSERT_FALSE(carry_out("remove", "0", later + " " + due).starts_with("-"));
+  expect_too_late(GetParam().takes, due);
+  ASSERT_FALSE(carry_out("remove", "0", later).starts_with("-"));
+  expect_too_late(GetParam().takes, due);
+  EXPECT_FALSE(carry_out(GetParam().takes, "60000", later).starts_with("-"));
+}
+
+TEST_P(redis_late_dialects, a_server_whose_memory_is_full_lets_go_and_remembers_what_is_late) {
+  const auto due = in(60s), later = in(120s);
+  if (GetParam().name == "limiter") return;
+  ASSERT_FALSE(carry_out(GetParam().takes, "60000", later).starts_with("-"));
+  server_.ask({"CONFIG", "SET", "maxmemory", "1"});
+  const auto said = carry_out("remove", "0", later + " " + due);
+  server_.ask({"CONFIG", "SET", "maxmemory", "0"});
+  ASSERT_FALSE(said.starts_with("-")) << said;
+  expect_too_late(GetParam().takes, due);
+}
+
+TEST_P(redis_late_dialects, the_mark_lasts_until_nothing_can_be_on_its_way_any_more) {
+  const auto due = in(60s), later = in(120s);
+  ASSERT_FALSE(carry_out(GetParam().takes, "60000", later + " " + in(90s)).starts_with("-"));
+  ASSERT_FALSE(carry_out(GetParam().takes, "60000", later + " " + due).starts_with("-"));
+  EXPECT_GT(server_.ask({"GET", mark}), due) << "the earlier time is no news";
+  EXPECT_GT(std::stol(server_.ask({"PTTL", mark})), 60'000);
+  EXPECT_LE(std::stol(server_.ask({"PTTL", mark})), 90'001);
+  ASSERT_FALSE(carry_out(GetParam().takes, "60000", later + " " + in(-1ms)).starts_with("-"));
+  server_.ask({"DEL", mark});
+  ASSERT_FALSE(carry_out(GetParam().takes, "60000", later + " " + in(-1ms)).starts_with("-"));
+  EXPECT_EQ(server_.ask({"EXISTS", mark}), "0") << "that is over";
+}
+
+TEST_P(redis_late_dialects, a_mark_that_somebody_damaged_is_named_and_left) {
+  for (const std::string damaged : {"nonsense", "", "9999999999999999"}) {
+    server_.ask({"SET", mark, damaged, "PX", "60000"});
+    const auto said = carry_out(GetParam().takes, "60000", in(120s));
+    EXPECT_TRUE(said.starts_with("-HOLDFAST_CORRUPT ")) << damaged << ": " << said;
+  }
+  EXPECT_EQ(server_.ask({"DBSIZE"}), "1");
+}
+
 TEST_P(redis_late_dialects, what_lets_go_or_only_looks_is_carried_out_whenever_it_comes) {
   ASSERT_FALSE(carry_out(GetParam().takes, "60000", in(60s)).starts_with("-"));
   for (const auto& verb : GetParam().whenever) {
@@ -201,24 +271,42 @@ TEST_P(redis_late_dialects, what_lets_go_or_only_looks_is_carried_out_whenever_i
   }
 }
 
+TEST_P(redis_late_dialects, what_only_looks_marks_nothing) {
+  ASSERT_FALSE(carry_out(GetParam().takes, "60000", in(60s)).starts_with("-"));
+  const auto before = content();
+  for (const std::string verb : {"look", "inspect"}) {
+    const auto& all = GetParam().whenever;
+    if (std::find(all.begin(), all.end(), verb) == all.end()) continue;
+    EXPECT_FALSE(carry_out(verb, "60000", in(60s) + " " + in(60s)).starts_with("-"));
+    EXPECT_EQ(content(), before) << verb;
+  }
+}
+
 // The words that a session sends, over a connection that is kept back: of the redlock, as its lock
 // is the simplest.
 class redis_late_dialect : public testing::Test {
  protected:
-  /// Its connection goes through the proxy, or does not.
-  std::unique_ptr<redis::node> node(std::chrono::milliseconds command_timeout, int port) const {
+  /// Its connections go to that port; if it says so, the second and later ones to the server.
+  std::unique_ptr<redis::node> node(std::chrono::milliseconds command_timeout, int port,
+                                    bool then_direct = false) const {
     redis::redis_options o;
     o.dialect = redis::dialect::redlock;
     o.command_timeout = command_timeout;
-    o.locate = [port](holdfast::boot_time, int) -> holdfast::result<redis::address> {
-      return redis::address{"127.0.0.1", static_cast<std::uint16_t>(port)};
+    o.locate = [port, then = then_direct ? server_.port() : port](
+                   holdfast::boot_time, int) mutable -> holdfast::result<redis::address> {
+      return redis::address{"127.0.0.1", static_cast<std::uint16_t>(std::exchange(port, then))};
     };
     return std::make_unique<redis::node>(std::move(o));
   }
-  static holdfast::result<redis::node::answer> ask(redis::node& n, std::string_view verb) {
+  static std::string bytes_of(std::string_view verb, std::string_view ms) {
     std::string bytes;
     redis::append_command(
-        bytes, {"EVALSHA", redis::redlock_script().sha, "1", "m", verb, "token", "60000"}, 1);
+        bytes, {"EVALSHA", redis::redlock_script().sha, "2", "m", mark, verb, "token", ms}, 1);
+    return bytes;
+  }
+  static holdfast::result<redis::node::answer> ask(redis::node& n, std::string_view verb,
+                                                   std::string_view ms = "60000") {
+    const auto bytes = bytes_of(verb, ms);
     const redis::message one{.bytes = bytes, .stamped = true};
     return n.ask({&one, 1}, false);
   }
@@ -243,6 +331,73 @@ TEST_F(redis_late_dialect, an_acquire_kept_back_until_its_caller_gave_up_takes_n
   proxy_.heal();
   harness::eventually("what was kept back", [&] { return calls() == before + 2; });
   EXPECT_EQ(server_.ask({"EXISTS", "m"}), "0") << "held by nobody who knows of it";
+}
+
+// The connection breaks, the renewal is repeated over another one, and the holder extends for
+// longer.
+TEST_F(redis_late_dialect, a_renewal_of_a_connection_that_broke_shortens_no_later_lease) {
+  auto one = node(60s, proxy_.port(), true);
+  ASSERT_TRUE(one->open());
+  ASSERT_TRUE(ask(*one, "add"));
+  const auto before = calls();
+  proxy_.with([](relay& r) { r.stall(way::up); });
+  const auto bytes = bytes_of("extend", "3000");
+  redis::link::listener then = [](auto answer) { EXPECT_FALSE(answer); };
+  ASSERT_TRUE(one->post({.bytes = bytes, .stamped = true}, then));
+  one->connection().renew_connection({holdfast::errc::unavailable, "it broke"});
+  ASSERT_TRUE(ask(*one, "extend", "3000"));  // over another one
+  ASSERT_TRUE(ask(*one, "extend", "60000"));
+  proxy_.heal();
+  harness::eventually("what was kept back", [&] { return calls() == before + 3; });
+  EXPECT_GT(std::stol(server_.ask({"PTTL", "m"})), 3'000) << "its holder believes in a minute";
+}
+
+/// A lock of every layout, and how a program takes it.
+struct marked {
+  std::string name;
+  std::string options;
+  void (*take)(const holdfast::session& s);
+};
+
+class redis_dialect_marks : public testing::TestWithParam<marked> {
+ protected:
+  harness::redis_server server_;
+  harness::fault_proxy proxy_{server_.port()};
+};
+
+INSTANTIATE_TEST_SUITE_P(
+    layouts, redis_dialect_marks,
+    testing::Values(
+        marked{"redlock", "dialect=redlock",
+               [](auto& s) { (void)holdfast::mutex{s, "m"}.try_lock(); }},
+        marked{"setnx", "dialect=setnx", [](auto& s) { (void)holdfast::mutex{s, "m"}.try_lock(); }},
+        marked{"redisson", "dialect=redisson",
+               [](auto& s) { (void)holdfast::mutex{s, "m"}.try_lock(); }},
+        marked{"fenced", "dialect=redisson&redisson_lock=fenced",
+               [](auto& s) { (void)holdfast::mutex{s, "m"}.try_lock(); }},
+        marked{"fair", "dialect=redisson",
+               [](auto& s) { (void)holdfast::fair_mutex{s, "m"}.try_lock(); }},
+        marked{"rw", "dialect=redisson",
+               [](auto& s) { (void)holdfast::shared_mutex{s, "m"}.try_lock(); }},
+        marked{"semaphore", "dialect=redisson",
+               [](auto& s) { (void)holdfast::semaphore{s, "m", 2}.try_acquire(); }},
+        marked{"expiring", "dialect=redisson",
+               [](auto& s) { (void)holdfast::expiring_semaphore{s, "m", 2}.try_acquire(60s); }},
+        marked{"latch", "dialect=redisson",
+               [](auto& s) { holdfast::latch{s, "m", 1}.count_down(); }},
+        marked{"limiter", "dialect=redisson",
+               [](auto& s) { (void)holdfast::rate_limiter{s, "m", {{.tokens = 5}}}.try_take(); }}),
+    [](const auto& p) { return p.param.name; });
+
+TEST_P(redis_dialect_marks, a_command_behind_a_broken_connection_marks_what_is_too_late) {
+  server_.may_stay("*", "the other programs let it stay");
+  const auto url = "redis://127.0.0.1:" + std::to_string(proxy_.port()) +
+                   "?prefix=shop-&command_timeout=60s&" + GetParam().options;
+  auto s = holdfast::open(url);
+  proxy_.with([](relay& r) { r.cut_after(way::down, 0); });
+  GetParam().take(s);
+  EXPECT_EQ(server_.ask({"GET", "shop-{shop-m}:holdfast:after"}).size(), 16u);
+  EXPECT_GT(std::stol(server_.ask({"PTTL", "shop-{shop-m}:holdfast:after"})), 2'000);
 }
 
 // Its clock was set: the first word says another time, and is corrected.

@@ -360,6 +360,85 @@ TEST_F(redis_faults, a_latch_and_a_mutex_cannot_share_a_name) {
   m.unlock();
 }
 
+/// A name whose users have all died: its record outlives them.
+class redis_dead_users : public redis_faults {
+ protected:
+  using kind = holdfast::store::kind;
+  static constexpr std::chrono::microseconds lease = 10s;
+
+  void asks(kind what, std::uint32_t capacity, std::uint64_t owner, bool waits = false) {
+    holdfast::store::permits_command c;
+    c.verb = holdfast::store::permits_verb::acquire;
+    c.owner = {7, owner};
+    c.kind = what;
+    c.capacity = capacity;
+    c.wait = waits;
+    c.lease_us = c.queue_lease_us = lease.count();
+    c.peer = "nobody";
+    (void)session_.impl()->permits("m", c).value();
+  }
+  /// Somebody has it, and it cannot be anything else; a moment later nobody has.
+  void expect_used_until_they_end() {
+    EXPECT_EQ(session_.names().size(), 1u);
+    EXPECT_EQ(outcome_of([&] { arrive(); }).reason, errc::kind_mismatch);
+    EXPECT_EQ(outcome_of([&] { take(); }).reason, errc::kind_mismatch);
+    server_.shift_clock(lease + 1s);
+    EXPECT_TRUE(session_.names().empty()) << "nobody has it";
+  }
+  void arrive() { holdfast::latch(session_, "m", 1).count_down(); }
+  void take() { EXPECT_TRUE(holdfast::rate_limiter(session_, "m", {{.tokens = 5}}).try_take()); }
+
+  const holdfast::session session_ = open("?command_timeout=60s");
+};
+
+TEST_F(redis_dead_users, of_a_semaphore_leave_its_name_for_a_latch) {
+  asks(kind::semaphore, 5, 1);
+  asks(kind::semaphore, 5, 2);
+  expect_used_until_they_end();
+  arrive();
+  EXPECT_EQ(session_.names().size(), 1u) << "the latch";
+}
+
+TEST_F(redis_dead_users,
+       of_a_semaphore_leave_its_name_for_a_limiter_which_may_be_a_semaphore_again) {
+  asks(kind::semaphore, 5, 1);
+  expect_used_until_they_end();
+  take();
+  EXPECT_EQ(session_.names().size(), 1u) << "the limiter";
+  server_.shift_clock(1min);
+  holdfast::semaphore s{session_, "m", 5};
+  EXPECT_TRUE(s.try_acquire(5)) << "nothing of the first one is left";
+}
+
+TEST_F(redis_dead_users, of_a_mutex_with_a_waiter_leave_its_name_for_others) {
+  asks(kind::mutex, 1, 1);
+  asks(kind::mutex, 1, 2, true);
+  expect_used_until_they_end();
+  take();
+}
+
+TEST_F(redis_dead_users, of_a_mutex_with_waiters_leave_its_name_for_others) {
+  for (std::uint64_t owner = 1; owner < 4; ++owner) asks(kind::mutex, 1, owner, owner > 1);
+  expect_used_until_they_end();
+  arrive();
+}
+
+// The holder is dead, and the waiter lives: it is still a semaphore.
+TEST_F(redis_dead_users, leave_a_name_to_those_who_wait_for_it) {
+  for (const auto what : {kind::semaphore, kind::mutex}) {
+    server_.ask({"FLUSHALL"});
+    server_.shift_clock(0s);
+    const std::uint32_t capacity = what == kind::mutex ? 1 : 5;
+    asks(what, capacity, 1);
+    server_.shift_clock(lease / 2);
+    for (std::uint64_t owner = 2; owner < 8; ++owner) asks(what, capacity, owner, true);
+    server_.shift_clock(lease + 1s);
+    EXPECT_EQ(session_.names().size(), 1u);
+    EXPECT_EQ(outcome_of([&] { arrive(); }).reason, errc::kind_mismatch);
+    EXPECT_EQ(outcome_of([&] { take(); }).reason, errc::kind_mismatch);
+  }
+}
+
 TEST_F(redis_faults, a_full_server_refuses_locks_and_still_lets_go) {
   auto s = open();
   holdfast::mutex m{s, "m"}, other{s, "other"};

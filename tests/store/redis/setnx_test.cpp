@@ -25,8 +25,8 @@ TEST(setnx_script, what_is_of_the_next_owner_is_not_ours_by_a_time_that_we_might
   const auto theirs = in_seconds(3'600);
   const auto written = [&](const char* verb, const std::string& mine) {
     ask({"SET", "orders", theirs});
-    return ask({"EVAL", std::string(setnx_script().text), "1", "orders", verb, mine, "10000000",
-                "1000000", "", "9999999999999999"});
+    return ask({"EVAL", std::string(setnx_script().text), "2", "orders", "mark", verb, mine,
+                "10000000", "1000000", "", "9999999999999999"});
   };
   for (const char* verb : {"remove", "extend"}) {
     EXPECT_EQ(written(verb, "1000 " + theirs).at(0), *verb == 'r' ? '2' : '1');
@@ -38,7 +38,7 @@ TEST(setnx_script, what_is_of_the_next_owner_is_not_ours_by_a_time_that_we_might
   const auto ours = in_seconds(1'800);
   for (const auto& ended : {std::string("1000"), std::string()}) {
     ended.empty() ? ask({"DEL", "orders"}) : ask({"SET", "orders", ended});
-    EXPECT_EQ(ask({"EVAL", std::string(setnx_script().text), "1", "orders", "extend", ours,
+    EXPECT_EQ(ask({"EVAL", std::string(setnx_script().text), "2", "orders", "mark", "extend", ours,
                    "10000000", "1000000", "", "9999999999999999"})
                   .at(0),
               '2')
