@@ -32,6 +32,8 @@ struct actor {
   void waits(bool so) const;
   /// It has what others have waited for much longer.
   void judge_order() const;
+  /// It reads beside others of its process.
+  void judge_joining(std::uint64_t fence) const;
   /// After a wait with a limit.
   void judge_wait(bool got, bool stoppable) const;
   int commands_of_a_try() const;
