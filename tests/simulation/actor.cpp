@@ -23,9 +23,21 @@ void actor::judge_error(holdfast::errc code, const std::string& what) const {
   const bool due_to_plan = code == errc::cancelled ? s.stop_after != never
                            : code == errc::lost    ? of.loses || was_taken()
                                                    : false;
+  if (code == errc::cancelled) judge_stop();
   if (due_to_plan) return;
   if (due_to_trouble && !of.undisturbed(p, asked)) return;
   of.rules.violated("each error is true", "P" + std::to_string(p.number) + ": " + what);
+}
+
+// Of a wait for a lock: others have something to do first.
+void actor::judge_stop() const {
+  const bool of_one = !s.several && of.whole.names[s.name].kind < lock_kind::latch;
+  const nanos took = of.here.now() - asked;
+  if (!of_one || !of.punctual() || !of.whole.tells() || s.stop_after == never) return;
+  if (took <= s.stop_after + deadline_slack) return;
+  of.rules.violated("a wait ends soon after it was asked to stop",
+                    name + ": after " + std::to_string(took / microsecond) + " us instead of " +
+                        std::to_string(s.stop_after / microsecond));
 }
 
 // Of several names, any.

@@ -23,6 +23,8 @@ struct actor {
 
   /// An error that nothing excuses is a finding.
   void judge_error(holdfast::errc code, const std::string& what) const;
+  /// It was asked to stop, and did.
+  void judge_stop() const;
   /// An operator took it.
   bool was_taken() const;
   /// Stops when the step says; its thread is the process's.

@@ -196,27 +196,30 @@ void wait_in_all_ways(random_source& r, plan& p) {
       s.hold = r.between(0, moment);
       s.think = r.one_in(2) ? 0 : r.between(0, moment);
       if (r.one_in(4)) s.wait = r.between(0, 3 * moment);
-      if (r.one_in(6)) s.stop_after = r.between(0, 2 * moment);
+      if (r.one_in(8)) s.hold = r.between(300 * millisecond, second);
+      if (r.one_in(3)) s.stop_after = r.between(0, r.one_in(2) ? millisecond : 2 * moment);
       return s;
     });
   }
 }
 
-// Writers that become readers while their lease is renewed, on slow ways.
+// Readers that become writers, and readers again while their lease is renewed, on slow ways.
 void weaken_while_renewed(random_source& r, plan& p) {
   make_calm(p);
   p.names = {{lock_kind::shared}};
   p.machine.slow_permille = 0;
   p.network.unordered = true;
-  p.network.slowest = r.between(5 * millisecond, 20 * millisecond);
-  p.processes.resize(2, p.processes.front());
+  p.network.slowest = r.between(3 * millisecond, 8 * millisecond);
+  p.processes.resize(r.one_in(3) ? 2 : 1, p.processes.front());
   for (auto& one : p.processes) {
     one.lease = 300 * millisecond;
     one.threads.clear();
     add_threads(r, one, 1, [&] {
       step s;
-      s.hold = r.between(150 * millisecond, 450 * millisecond);
-      s.what = step::inside::downgrade;
+      s.shared = !r.one_in(4);
+      s.hold = r.between(50 * millisecond, 450 * millisecond);
+      s.what = s.shared ? step::inside::upgrade : step::inside::downgrade;
+      s.more = r.one_in(2) ? 0 : static_cast<unsigned>(2 + r.below(4));
       s.think = r.between(0, 50 * millisecond);
       return s;
     });
