@@ -115,7 +115,8 @@ bool plan::calm() const noexcept {
 bool plan::only_deaths() const noexcept {
   plan rest = *this;
   std::erase_if(rest.faults, [](const auto& f) { return f.what == fault_plan::kind::kill; });
-  return store == store_kind::sees_death && rest.calm() && machine.slow_permille == 0;
+  return store == store_kind::sees_death && others.empty() && rest.calm() &&
+         machine.slow_permille == 0;
 }
 
 bool plan::renews() const noexcept {
