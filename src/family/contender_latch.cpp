@@ -143,9 +143,15 @@ result<std::optional<countdown_reply>> contender_latch::step(std::string_view na
   unheard_.forget(name, c.owner);
   if (!*written) return std::optional<countdown_reply>{};
   if (!first) return std::optional(std::move(reply));
-  // One who entered the line meanwhile sees the record, or we see it: not both go on.
+  // One who entered the line meanwhile sees the record, or we see it: not both go on. Without that
+  // look nobody knows whether what is written stands.
   const auto late = in_use_as(name, reply);
-  if (!late) return late.error();
+  if (!late) {
+    note_unheard(name, c, was);
+    failure unknown = late.error();
+    unknown.outcome_unknown = true;
+    return unknown;
+  }
   if (*late) (void)port_.replace(name, {}, **written, c.keep_us);
   return std::optional(std::move(reply));
 }

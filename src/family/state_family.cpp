@@ -120,6 +120,12 @@ class permits_transition final : public store::transition {
     return &text_;
   }
 
+  void may_have_been_stored() noexcept override {
+    left_ =
+        left_ || (command_.verb == permits_verb::release && reply.outcome == permits_outcome::done);
+    replaced_ = replaced_ || reply.replaced;
+  }
+
   /// On a record that was read already. False if nothing has to be written. What a look finds to be
   /// over stays there for a command that tells of it.
   bool step(permits_record& record, const moment& now) {
@@ -136,7 +142,8 @@ class permits_transition final : public store::transition {
     const bool asks = command_.verb == permits_verb::acquire ||
                       command_.verb == permits_verb::inspect ||
                       command_.verb == permits_verb::notify;
-    reply.outcome = asks ? permits_outcome::kind_mismatch : permits_outcome::absent;
+    const auto gone = left_ ? permits_outcome::done : permits_outcome::absent;
+    reply.outcome = asks ? permits_outcome::kind_mismatch : gone;
     reply.found.kind = kind_of(other);
   }
 
@@ -164,7 +171,11 @@ class permits_transition final : public store::transition {
     reply = kernel::apply(record, command_, now, claim_);
     held_since_ = now.now_at;
     for (const auto& h : record.holders) held_since_ = std::min(held_since_, h.since_wall_at);
-    return cleaned || !unchanged();
+    const bool changed = cleaned || !unchanged();
+    // What is not there any more went with the attempt whose answer was lost.
+    if (left_ && reply.outcome == permits_outcome::absent) reply.outcome = permits_outcome::done;
+    reply.replaced = reply.replaced || replaced_;
+    return changed;
   }
 
   // Where something else had to be told, something else has changed.
@@ -178,6 +189,8 @@ class permits_transition final : public store::transition {
   std::span<const std::string> dead_;
   std::int64_t claim_;
   std::int64_t held_since_ = 0;
+  bool left_ = false;      ///< perhaps: with an attempt whose answer was lost
+  bool replaced_ = false;  ///< the same of the one that it was to replace
   std::optional<failure> wrong_;
   decoded<permits_record> in_;
   std::string text_;
@@ -200,6 +213,9 @@ class permits_steps final : public store::transition {
     if (!changed) return nullptr;
     write(in_.record, now, text_);
     return &text_;
+  }
+  void may_have_been_stored() noexcept override {
+    for (auto* const one : all_) one->may_have_been_stored();
   }
 
  private:

@@ -19,14 +19,17 @@ class contender_line : public contender_family {
     c.weight = weight;
     return family_->permits("n", c).value();
   }
-  countdown_reply arrive(std::uint64_t owner) {
+  static countdown_command arrival(std::uint64_t owner) {
     countdown_command c;
     c.verb = countdown_verb::arrive;
     c.owner = {1, owner};
     c.count = 5;
     c.drop = 1;
     c.keep_us = 60 * second;
-    return family_->countdown("l", c).value();
+    return c;
+  }
+  countdown_reply arrive(std::uint64_t owner) {
+    return family_->countdown("l", arrival(owner)).value();
   }
 };
 
@@ -238,6 +241,16 @@ TEST_F(contender_line, a_latch_made_while_somebody_came_for_a_lock_is_taken_back
   port_.on_replace = [&] { port_.put("l", stranger(1)); };
   EXPECT_EQ(arrive(1).outcome, countdown_outcome::kind_mismatch);
   EXPECT_EQ(family_->countdown("l", {})->found.count, 0U);
+}
+
+// It is written, and nobody knows yet whether somebody came for a lock.
+TEST_F(contender_line, an_arrival_whose_last_look_fails_may_have_counted_and_counts_once) {
+  port_.on_replace = [&] { port_.fail_lists = 1; };
+  const auto first = family_->countdown("l", arrival(1));
+  ASSERT_FALSE(first);
+  EXPECT_TRUE(first.error().outcome_unknown);
+  EXPECT_EQ(family_->countdown("l", {})->remaining, 4U);
+  EXPECT_EQ(arrive(1).remaining, 4U);
 }
 
 TEST_F(contender_line, an_arrival_beside_another_is_counted_on_top_of_it) {

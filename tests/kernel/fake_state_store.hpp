@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 
 namespace kernel_test {
 
@@ -21,6 +22,10 @@ class fake_state_store final : public holdfast::store::state_store {
     if (fails) return *fails;
     std::string& record = records[std::string(name)];
     (void)change.apply(record, now);
+    if (const auto other = std::exchange(stored_before, {})) {
+      change.may_have_been_stored();
+      record = *other;
+    }
     if (const std::string* const next = change.apply(record, now)) {
       record = *next;
       ++writes;
@@ -63,6 +68,8 @@ class fake_state_store final : public holdfast::store::state_store {
   std::set<std::string> dead;
   std::vector<holdfast::store::notification> told;
   std::optional<holdfast::failure> fails;
+  /// The answer to the first call was lost, and meanwhile this is there.
+  std::optional<std::string> stored_before;
   int writes = 0;
 
  private:

@@ -321,6 +321,28 @@ TEST_F(state_family, names_lists_what_is_in_use_and_nothing_else) {
   EXPECT_EQ(family_->names().value(), (std::vector<std::string>{"a", "b"}));
 }
 
+// A release that was carried out, and whose answer was lost: others have the name already.
+TEST_F(state_family, a_release_that_may_have_been_stored_is_no_loss) {
+  (void)acquire(2);
+  const std::string of_another = port_.records["n"];
+  port_.records.clear();
+  (void)acquire(1);
+  port_.stored_before = of_another;
+  EXPECT_EQ(release(1).outcome, permits_outcome::done);
+  EXPECT_EQ(release(1).outcome, permits_outcome::absent);
+}
+
+TEST_F(state_family, who_may_have_been_replaced_was) {
+  (void)acquire(2);
+  const std::string of_another = port_.records["n"];
+  port_.records.clear();
+  (void)acquire(1);
+  port_.stored_before = of_another;
+  auto c = command(permits_verb::acquire, 3);
+  c.replaces = {0, 1};
+  EXPECT_TRUE(family_->permits("n", c).value().replaced);
+}
+
 TEST_F(state_family, fences_grow_over_uses_of_a_name_as_another_kind) {
   const auto first = acquire(1).fence;
   release(1);

@@ -23,9 +23,21 @@ void actor::judge_error(holdfast::errc code, const std::string& what) const {
   const bool due_to_plan = code == errc::cancelled ? s.stop_after != never
                            : code == errc::lost    ? of.loses || was_taken()
                                                    : false;
+  if (code == errc::cancelled) judge_stop();
   if (due_to_plan) return;
   if (due_to_trouble && !of.undisturbed(p, asked)) return;
   of.rules.violated("each error is true", "P" + std::to_string(p.number) + ": " + what);
+}
+
+// Of a wait for a lock: others have something to do first.
+void actor::judge_stop() const {
+  const bool of_one = !s.several && of.whole.names[s.name].kind < lock_kind::latch;
+  const nanos took = of.here.now() - asked;
+  if (!of_one || !of.punctual() || !of.whole.tells() || s.stop_after == never) return;
+  if (took <= s.stop_after + deadline_slack) return;
+  of.rules.violated("a wait ends soon after it was asked to stop",
+                    name + ": after " + std::to_string(took / microsecond) + " us instead of " +
+                        std::to_string(s.stop_after / microsecond));
 }
 
 // Of several names, any.
@@ -47,8 +59,9 @@ std::stop_token actor::stop_in(nanos after) const {
 void actor::waits(bool so) const {
   auto& waiting = of.waiting;
   if (so && s.wait == never && s.stop_after == never) waiting.emplace(name, &p);
-  if (so) return of.line.push_back({world::self(), name, asked});
+  if (so) return of.line.push_back({world::self(), name, asked, s.shared});
   std::erase_if(of.line, [](const auto& one) { return one.who == world::self(); });
+  of.order.ends(world::self());
   for (auto i = waiting.begin(); i != waiting.end(); ++i) {
     if (i->first != name || i->second != &p) continue;
     waiting.erase(i);
@@ -72,6 +85,27 @@ void actor::judge_order() const {
           "nobody passes those who have waited for much longer",
           other.name + ": asked " + std::to_string((mine - other.asked) / millisecond) +
               " ms after another one that still waits: " + of.at_the_stores(other.name));
+    });
+    return;
+  }
+}
+
+// The process has been told that a writer waits: whoever comes then asks for a hold of its own.
+void actor::judge_joining(std::uint64_t fence) const {
+  const bool reads = of.whole.names[s.name].kind == lock_kind::shared && s.shared;
+  if (!reads || !of.punctual() || !of.whole.tells()) return;
+  const nanos told = asked - 300 * millisecond;
+  if (of.rules.shared_since(name, fence) > told) return;
+  for (const auto& other : of.line) {
+    const bool writes = other.name == name && !other.shares && other.who->of != &p;
+    if (!writes || other.asked > told) continue;
+    // It may have left in this moment.
+    of.here.at(of.here.now() + 50 * millisecond, [&of = of, other, mine = asked] {
+      if (std::find(of.line.begin(), of.line.end(), other) == of.line.end()) return;
+      of.rules.violated("no reader joins others for whom a writer elsewhere has long waited",
+                        other.name + ": asked " +
+                            std::to_string((mine - other.asked) / millisecond) +
+                            " ms after a writer that still waits: " + of.at_the_stores(other.name));
     });
     return;
   }

@@ -23,6 +23,8 @@ struct actor {
 
   /// An error that nothing excuses is a finding.
   void judge_error(holdfast::errc code, const std::string& what) const;
+  /// It was asked to stop, and did.
+  void judge_stop() const;
   /// An operator took it.
   bool was_taken() const;
   /// Stops when the step says; its thread is the process's.
@@ -32,6 +34,8 @@ struct actor {
   void waits(bool so) const;
   /// It has what others have waited for much longer.
   void judge_order() const;
+  /// It reads beside others of its process.
+  void judge_joining(std::uint64_t fence) const;
   /// After a wait with a limit.
   void judge_wait(bool got, bool stoppable) const;
   int commands_of_a_try() const;

@@ -33,6 +33,8 @@ class back_end {
   virtual void stopped() {}
   /// That process is no more.
   virtual void process_died(const process&) {}
+  /// What it keeps for ever, though nobody renews it.
+  virtual std::string for_ever() { return {}; }
   /// Drops something that it keeps, and says what.
   virtual std::string lose(std::uint64_t) { return "nothing"; }
 };

@@ -157,6 +157,14 @@ void rate_book::took(std::string name, std::uint64_t n, nanos from, nanos to, na
   }
 }
 
+void rate_book::judge_rest(const std::string& name, std::uint64_t left) const {
+  // Of what is given back later, what came back in between is not counted again: parts of a token.
+  if (left + had_ + 1 >= rule_.burst) return;
+  judge_.violated("tokens that nobody got are there", name + ": " + text(left) + " of " +
+                                                          text(rule_.burst) + " are left, and " +
+                                                          text(had_) + " were taken");
+}
+
 void rate_book::grows() {
   if (std::exchange(grown_, true)) return;
   rule_.burst *= 2;
@@ -213,6 +221,12 @@ books::books(judge& to, const plan& of) {
       permits.emplace(i, permit_book(to, "n" + std::to_string(own_name(of, i)), n.capacity));
     }
   }
+}
+
+nanos books::full_after() const noexcept {
+  nanos longest = 0;
+  for (const auto& [i, b] : rates) longest = std::max(longest, b.full_after());
+  return longest;
 }
 
 bool books::has_permits(const std::string& name, nanos now) {

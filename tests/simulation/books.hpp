@@ -94,9 +94,18 @@ class rate_book {
   void ends(nanos now) { --asking_, last_ = now; }
   /// Whether it is surely full.
   bool would_give(std::uint64_t n, nanos asked) const;
+  /// So many were given to a caller; or given back.
+  void has(std::uint64_t n) noexcept { had_ += n; }
+  void gave_back(std::uint64_t n) noexcept { had_ -= n; }
+  /// Nobody knows what became of some.
+  void in_doubt() noexcept { sure_ = false; }
+  bool sure() const noexcept { return sure_; }
+  /// At the end, when so many are left of the whole bucket.
+  void judge_rest(const std::string& name, std::uint64_t left) const;
   /// Somebody uses rules that are twice as generous.
   void grows();
   void forgot(nanos until) { void_until_ = until; }
+  nanos full_after() const noexcept;
   std::uint64_t burst() const noexcept { return least_burst_; }
 
  private:
@@ -106,7 +115,6 @@ class rate_book {
     nanos to;
     nanos before = 0;
   };
-  nanos full_after() const noexcept;
   std::uint64_t comes_back_in(nanos length) const noexcept;
   void judge_window(const std::string& name, nanos from, nanos to) const;
 
@@ -115,6 +123,8 @@ class rate_book {
   std::uint64_t least_burst_;
   nanos ahead_;
   bool grown_ = false;
+  bool sure_ = true;
+  std::uint64_t had_ = 0;
   std::deque<span> taken_;
   std::vector<span> refunds_;
   int asking_ = 0;
@@ -150,6 +160,8 @@ struct condition_book {
 struct books {
   books(judge& to, const plan& of);
   void forgot(nanos until);
+  /// So long it takes at most until all limiters are full.
+  nanos full_after() const noexcept;
   bool has_permits(const std::string& name, nanos now);
   /// Null where no server shows what each command made of a barrier.
   phase_book* phases_of(std::size_t name);

@@ -91,7 +91,8 @@ bool possible(store_kind on, const std::string& operation, trouble t) {
 std::vector<std::string> operations_of(const plan& p, const process_plan& of, const step& s) {
   static constexpr const char* styles[] = {" lease", " std", " async"};
   static constexpr const char* insides[] = {
-      "", "extend", "extend to more", "async_extend", "upgrade", "downgrade", "lock again"};
+      "",          "extend",     "extend to more", "async_extend",        "upgrade",
+      "downgrade", "lock again", "extend to less", "async_extend to more"};
   static constexpr const char* async_ends[] = {"dropped",   "async_release", "asked again",
                                                "lock kept", "async_extend",  "lease kept",
                                                "co_await"};

@@ -188,6 +188,15 @@ nanos judge::last_had(const std::string& name) const {
   return last;
 }
 
+nanos judge::shared_since(const std::string& name, std::uint64_t fence) const {
+  nanos first = world_.now();
+  for (const hold& h : holds_) {
+    const bool the_same = h.g.name == name && h.g.fence == fence && h.g.weight < h.g.capacity;
+    if (the_same) first = std::min(first, h.first);
+  }
+  return first;
+}
+
 // At the moment when each of those that overlap with it began: all that were held then.
 void judge::check_room(const hold& mine) {
   if (only_fences_) return;

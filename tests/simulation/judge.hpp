@@ -58,8 +58,8 @@ class judge {
   void given_up_by(const fiber* who);
 
   void died(const process& of);
-  /// Until then the store lost its data: who had something before, or has it from one of its process
-  /// who had, may find somebody else beside it, and know of that when `told_by` has come.
+  /// Until then the store lost its data: who had something before, or has it from one of its
+  /// process who had, may find somebody else beside it, and know of that when `told_by` has come.
   void forgot(nanos until, nanos told_by);
   /// The server has ended the connection that has what it granted then, by its clock, and may give
   /// it to others at once: the holder need not be told before `told_by`.
@@ -89,6 +89,8 @@ class judge {
   bool anybody_has(const std::string& name) const;
   /// When a holder was last seen to have it.
   nanos last_had(const std::string& name) const;
+  /// Since when readers have had what has this fence.
+  nanos shared_since(const std::string& name, std::uint64_t fence) const;
   std::uint64_t grants() const noexcept { return grants_; }
 
  private:

@@ -1,5 +1,6 @@
 #include "simulation/lock_actor.hpp"
 
+#include <algorithm>
 #include <optional>
 
 namespace simulation {
@@ -17,6 +18,8 @@ struct lock_actor : actor {
   locks& at;
   int id = 0;
   nanos had_at = 0;
+  bool extended = false;  ///< by its user, beyond its lease
+  bool extends = false;   ///< without waiting: perhaps it still does
   bool reads = at.shared && s.shared;
 
   void act() try {
@@ -127,15 +130,37 @@ struct lock_actor : actor {
     const nanos then = of.here.now();
     const bool ok = held.state() == holdfast::lease_state::held ||
                     held.state() == holdfast::lease_state::suspect;
-    if (ok && held.remaining() > std::chrono::nanoseconds(0)) {
-      of.rules.still_held(id, then);
-      return true;
-    }
-    return false;
+    const auto left = held.remaining();
+    if (!ok || left <= std::chrono::nanoseconds(0)) return false;
+    of.rules.still_held(id, then);
+    judge_what_is_left(then, left);
+    return true;
+  }
+
+  // Threads of a process pass it on to each other, and nothing that takes it away is in the plan.
+  bool has_local_order() const {
+    const auto kind = of.whole.names[s.name].kind;
+    if (kind != lock_kind::mutex && kind != lock_kind::recursive) return false;
+    const auto& names = of.whole.names;
+    const bool locks_only = std::all_of(names.begin(), names.end(),
+                                        [](const auto& n) { return n.kind < lock_kind::latch; });
+    return locks_only && of.whole.calm() && of.whole.renews();
+  }
+
+  void begins_to_wait() {
+    waits(true);
+    if (!has_local_order()) return;
+    const nanos gives_up = std::min(s.wait, s.stop_after);
+    of.order.asks({world::self(), &p, name, does.max_bypass,
+                   gives_up == never ? never : asked + gives_up, s.how != step::style::callback});
+  }
+  void has_waited(bool got, bool stoppable) {
+    if (got && !was_taken()) of.order.got(world::self(), of.here.now());
+    judge_wait(got, stoppable);
   }
 
   void act_with_a_lease() {
-    waits(true);
+    begins_to_wait();
     std::optional<lease> held;
     try {
       held = take();
@@ -143,12 +168,13 @@ struct lock_actor : actor {
       judge_wait(true, true);
       throw;
     }
-    judge_wait(held.has_value(), true);
+    has_waited(held.has_value(), true);
     if (!held) return;
     judge_order();
     const nanos then = of.here.now();
     held->check();
     id = of.rules.granted(grant(held->fence(), held->lost()), then);
+    judge_joining(held->fence());
     had_at = then;
     judge_length(held->remaining());
     use(*held);
@@ -157,14 +183,35 @@ struct lock_actor : actor {
     give_back(std::move(*held));
   }
 
+  // Nothing makes it longer but what its user asks for: no extension of the user before, and no
+  // renewal beyond max_hold.
+  void judge_what_is_left(nanos then, std::chrono::nanoseconds left) const {
+    if (does.max_hold != never && then - had_at > does.max_hold) {
+      ends_late(then - had_at, does.max_hold);
+    }
+    const bool its_own = has_leases() && !extended && !at.shared && !server_clock_jumps();
+    if (its_own && left.count() > does.lease) ends_late(left.count(), does.lease);
+  }
+
+  // What ends by a clock that was set back lasts longer, at the server as well.
+  bool server_clock_jumps() const {
+    using kind = fault_plan::kind;
+    const auto& faults = of.whole.faults;
+    return std::any_of(faults.begin(), faults.end(), [](const auto& f) {
+      return f.what == kind::step || f.what == kind::clock_forward || f.what == kind::clock_back;
+    });
+  }
+
+  bool has_leases() const {
+    const auto on = of.whole.store;
+    return on < store_kind::contenders || on == store_kind::postgres || on == store_kind::mariadb;
+  }
+
   bool punctual() const { return of.punctual() && of.whole.machine.preempt_permille == 0; }
 
   // One that nobody renews lasts as long as was said; any other until it is renewed.
   void judge_length(std::chrono::nanoseconds left) const {
-    const auto on = of.whole.store;
-    const bool by_leases =
-        on < store_kind::contenders || on == store_kind::postgres || on == store_kind::mariadb;
-    if (!punctual() || !by_leases || (at.shared && s.shared)) return;
+    if (!punctual() || !has_leases() || (at.shared && s.shared)) return;
     const nanos said = std::min(does.lease, does.max_hold);
     const nanos claim = at.session->can().claim_us * microsecond;
     const nanos least = does.renew ? std::min(said, claim) / 3 : said * 3 / 4;
@@ -179,6 +226,12 @@ struct lock_actor : actor {
 
   void ends_early(nanos lasts, nanos said) const {
     of.rules.violated("a grant lasts as long as was said",
+                      name + ": " + std::to_string(lasts / microsecond) + " us of " +
+                          std::to_string(said / microsecond));
+  }
+
+  void ends_late(nanos lasts, nanos said) const {
+    of.rules.violated("a hold lasts no longer than was said",
                       name + ": " + std::to_string(lasts / microsecond) + " us of " +
                           std::to_string(said / microsecond));
   }
@@ -216,6 +269,8 @@ struct lock_actor : actor {
 
   void inside(lease& held, step::inside what) {
     using inside = step::inside;
+    extends = extends || what == inside::extend_late || what == inside::extend_late_to;
+    extended = extended || what == inside::extend_to || what == inside::extend_late_to;
     switch (what) {
       case inside::extend:
         of.log.add("extends " + name);
@@ -232,6 +287,9 @@ struct lock_actor : actor {
           return async_extend(held, in_ms(does.lease / 2)).start([](const auto&) {});
         }
         return async_extend(held).start([](const auto&) {});
+      case inside::extend_late_to:
+        of.log.add("extends " + name + " to more without waiting");
+        return async_extend(held, in_ms(does.lease * 3 / 2)).start([](const auto&) {});
       case inside::upgrade:
         if (reads) upgrade(held);
         return;
@@ -297,6 +355,8 @@ struct lock_actor : actor {
     of.log.add("gives back " + name);
     if (s.back == step::end::destroy) return;
     std::error_code e;
+    const nanos then = of.here.now();
+    const nanos left = held.remaining().count();
     if (s.how == step::style::callback) {
       auto how = async_release(std::move(held)).future().get();
       if (!how) e = make_error_code(how.error().code);
@@ -305,7 +365,14 @@ struct lock_actor : actor {
       e = held.release();
     }
     of.log.add("gave back " + name);
+    if (e == errc::lost && of.here.now() - then < left) judge_loss();
     if (e) judge_error(static_cast<errc>(e.value()), "release: " + e.message());
+  }
+
+  // Where the store keeps what it has, the first attempt of a repeated release was carried out.
+  void judge_loss() const {
+    if (!has_leases() || !of.whole.faults.empty() || was_taken() || at.shared || extends) return;
+    of.rules.violated("who gives back in time what it holds is not told that it was lost", name);
   }
 
   // ---- several names together
@@ -460,7 +527,7 @@ struct lock_actor : actor {
 
   template <class Lock>
   void act_in_standard_style(Lock& l) {
-    waits(true);
+    begins_to_wait();
     bool got = false;
     l_shared = s.shared;
     try {
@@ -469,13 +536,14 @@ struct lock_actor : actor {
       judge_wait(true, false);
       throw;
     }
-    judge_wait(got, s.wait == never);
+    has_waited(got, s.wait == never);
     if (!got) return;
     judge_order();
     try {
-      const nanos then = of.here.now();
+      const nanos then = had_at = of.here.now();
       l.check();
       id = of.rules.granted(grant(l.fence(), l.lost()), then);
+      judge_joining(l.fence());
       hold_for(l, s.hold / 2);
       inside(l);
       for (unsigned more = s.more; more > 0; --more) {

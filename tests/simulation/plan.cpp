@@ -109,7 +109,19 @@ bool without_waiting(const plan& p, const step& s) noexcept {
 bool plan::calm() const noexcept {
   return faults.empty() && network.lose_request == 0 && network.lose_reply == 0 &&
          network.slow_request == 0 && network.slow_reply == 0 && network.slow_notification == 0 &&
-         machine.stall_per_100k == 0;
+         network.fail_done == 0 && network.break_listener == 0 && machine.stall_per_100k == 0;
+}
+
+bool plan::only_deaths() const noexcept {
+  plan rest = *this;
+  std::erase_if(rest.faults, [](const auto& f) { return f.what == fault_plan::kind::kill; });
+  return store == store_kind::sees_death && others.empty() && rest.calm() &&
+         machine.slow_permille == 0;
+}
+
+bool plan::renews() const noexcept {
+  return std::all_of(processes.begin(), processes.end(),
+                     [](const auto& p) { return p.renew && p.max_hold == never; });
 }
 
 nanos plan::longest_lease() const noexcept {
@@ -810,6 +822,7 @@ plan basic_plan(const seed_of& s) {
 plan make_plan(const seed_of& s) {
   plan p = basic_plan(s);
   if (s.number >= newer_seeds) vary(p);
+  if (s.number >= newest_seeds) arrange(p);
   return p;
 }
 

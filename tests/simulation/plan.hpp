@@ -110,7 +110,8 @@ struct step {
     upgrade,
     downgrade,
     again,
-    shorten  ///< not planned, but among the many things of `more`
+    shorten,  ///< not planned, but among the many things of `more`
+    extend_late_to
   };
   enum class end { release, destroy };
 
@@ -190,6 +191,10 @@ struct plan {
 
   /// Nothing goes wrong: then nothing may be said to have gone wrong.
   bool calm() const noexcept;
+  /// Processes die, the store sees that, and nothing else goes wrong.
+  bool only_deaths() const noexcept;
+  /// No hold ends by itself.
+  bool renews() const noexcept;
   nanos longest_lease() const noexcept;
   /// Who waits is told at once.
   bool tells() const noexcept {
@@ -210,6 +215,9 @@ plan make_plan(const seed_of& s);
 inline constexpr std::uint64_t newer_seeds = std::uint64_t{1} << 33;
 /// More threads at few names, long and very short holds, short time limits, requests out of order.
 void vary(plan& p);
+/// Seeds from here on also arrange in their plans what chance brings together too seldom.
+inline constexpr std::uint64_t newest_seeds = std::uint64_t{1} << 34;
+void arrange(plan& p);
 /// What make_plan() leaves out, while a defect in it is known and others are looked for.
 struct left_out {
   bool several = false;

@@ -71,7 +71,8 @@ std::string describe(const plan& p) {
   static constexpr const char* styles[] = {"lease", "std", "callback"};
   static constexpr const char* meets[] = {"", " with limits", " twice"};
   static constexpr const char* insides[] = {
-      "", " extend", " extend(longer)", " extend, late", " upgrade", " downgrade", " again"};
+      "",           " extend", " extend(longer)", " extend, late",        " upgrade",
+      " downgrade", " again",  " shorten",        " extend(longer), late"};
   std::string others;
   for (const auto o : p.others) others += std::string("; another ") + std::string(to_string(o));
   std::string text =
@@ -82,6 +83,12 @@ std::string describe(const plan& p) {
       "+" + std::to_string(p.network.slow_reply) + "+" +
       std::to_string(p.network.slow_notification) + " of 1000 by up to " +
       ms(p.network.slowest_late) + (p.network.unordered ? ", out of order" : "") +
+      (p.network.fail_done == 0
+           ? ""
+           : ", fails " + std::to_string(p.network.fail_done) + " that are done") +
+      (p.network.break_listener == 0
+           ? ""
+           : ", breaks " + std::to_string(p.network.break_listener) + " listeners") +
       (p.command_timeout == 2 * second ? "" : "; waits " + ms(p.command_timeout)) +
       "; threads: preempt " + std::to_string(p.machine.preempt_permille) + ", slow " +
       std::to_string(p.machine.slow_permille) + ", stall " +
@@ -163,6 +170,8 @@ std::vector<plan> smaller(const plan& p) {
   zero(&network_traits::slow_request);
   zero(&network_traits::slow_reply);
   zero(&network_traits::slow_notification);
+  zero(&network_traits::fail_done);
+  zero(&network_traits::break_listener);
   if (p.machine.preempt_permille != 0) add([](plan& l) { l.machine.preempt_permille = 0; });
   if (p.machine.slow_permille != 0) add([](plan& l) { l.machine.slow_permille = 0; });
   if (p.machine.stall_per_100k != 0) add([](plan& l) { l.machine.stall_per_100k = 0; });

@@ -338,6 +338,14 @@ std::vector<std::pair<std::string, std::string>> redis_model::strings(std::strin
   return all;
 }
 
+std::string redis_model::for_ever() const {
+  std::string all;
+  for (const auto& [key, e] : keys_) {
+    if (!e.ends_at) all += key + ' ';
+  }
+  return all;
+}
+
 const std::map<std::string, redis_model::command, std::less<>>& redis_model::commands() {
   using m = redis_model;
   static const std::map<std::string, command, std::less<>> all{

@@ -42,6 +42,9 @@ class redis_model {
   /// The strings under the keys that begin so.
   std::vector<std::pair<std::string, std::string>> strings(std::string_view prefix);
 
+  /// The keys that never end.
+  std::string for_ever() const;
+
   /// A replica that knows what is there now, and nothing of what comes.
   void replicate() { replica_ = keys_; }
   void fail_over() { keys_ = replica_; }

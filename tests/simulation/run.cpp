@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "simulation/ending_actor.hpp"
+#include "simulation/rate_actor.hpp"
 #include "simulation/scene.hpp"
 
 namespace simulation {
@@ -43,7 +44,8 @@ scene::scene(const plan& p, bool traced)
       here(p.seed, p.machine),
       log(here, traced),
       rules(here, log, p.store == store_kind::contenders ? "among contenders: " : ""),
-      notes(rules, p) {
+      notes(rules, p),
+      order(rules) {
   if (p.about == theme::deadlocks) {
     const bool exclusive = std::none_of(p.names.begin(), p.names.end(),
                                         [](const auto& n) { return n.kind == lock_kind::shared; });
@@ -179,9 +181,10 @@ void scene::watch() {
       // later.
       const bool ends = std::any_of(whole.names.begin(), whole.names.end(),
                                     [](const auto& n) { return n.kind == lock_kind::expiring; });
-      const nanos longest = !whole.calm() ? 2 * whole.longest_lease() + 10 * second
-                            : ends        ? bound()
-                                          : bound_of_waits();
+      const nanos longest = whole.only_deaths() && !ends ? 150 * millisecond
+                            : !whole.calm()              ? 2 * whole.longest_lease() + 10 * second
+                            : ends                       ? bound()
+                                                         : bound_of_waits();
       if (here.now() - std::max(idle_since[name], last) > longest) {
         rules.violated("nobody waits for what nobody has",
                        "for " + std::to_string(longest / millisecond) +
@@ -194,11 +197,26 @@ void scene::watch() {
     if (whole.store != store_kind::scripts || here.now() / (200 * millisecond) != looked_at) {
       looked_at = here.now() / (200 * millisecond);
       watch_users();
+      watch_what_stays();
     }
     const bool alive = std::any_of(processes.begin(), processes.end(),
                                    [](const auto* p) { return p->running > 0; });
     if (!over && (alive || any || here.now() < second)) watch();
   });
+}
+
+// What a session leaves behind when it dies has to end by itself.
+void scene::watch_what_stays() {
+  using kind = fault_plan::kind;
+  const bool loses_keys = std::any_of(whole.faults.begin(), whole.faults.end(),
+                                      [](const auto& f) { return f.what == kind::lose_key; });
+  if (loses_keys && !over) return;  // what is there is made anew at the next step
+  for (const auto& s : stores) {
+    const auto keys = s->for_ever();
+    if (keys.empty()) continue;
+    rules.violated("whatever is at the store ends by itself",
+                   (loses_keys ? "where keys were dropped: " : "") + keys);
+  }
 }
 
 // A token that is there, and whoever waits for one, come together as soon as the mutex is free.
@@ -265,17 +283,20 @@ void scene::look_at_what_is_left(nanos quiet) {
     here.at(end, [] {});
     (void)here.run(end);
   }
+  watch_what_stays();
   // Permits that nobody has given back end by themselves.
   if (!notes.permits.empty()) {
     const nanos end = here.now() + 2 * whole.longest_lease();
     here.at(end, [] {});
     (void)here.run(end);
   }
+  judge_what_is_left_of_tokens(*this);
   // What runs out is forgotten when somebody asks. Of tokens that were given back something is kept
   // for a minute.
   if (!notes.rates.empty()) {
-    here.at(here.now() + 100 * second, [] {});
-    (void)here.run(here.now() + 100 * second);
+    const nanos full = here.now() + notes.full_after() + 100 * second;
+    here.at(full, [] {});
+    (void)here.run(full);
   }
   for (const auto& one : pending) {
     if (!one.by->dead) judge_endings(*this, *one.by, *one.what);

@@ -9,6 +9,7 @@
 
 #include "simulation/books.hpp"
 #include "simulation/judge.hpp"
+#include "simulation/local_order.hpp"
 #include "simulation/plan.hpp"
 #include "simulation/run.hpp"
 #include "simulation/server.hpp"
@@ -49,6 +50,7 @@ struct scene {
   void watch();
   void watch_conditions();
   void watch_users();
+  void watch_what_stays();
   void watch_rings();
   /// So long it takes at most, where nothing goes wrong, until somebody has what is free.
   nanos bound() const noexcept { return whole.tells() ? 2 * second : 5 * second; }
@@ -76,6 +78,7 @@ struct scene {
   trace log;
   judge rules;
   books notes;
+  local_order order;
   std::vector<std::unique_ptr<server>> stores;
   std::vector<process*> processes;
   struct left_behind {
@@ -89,6 +92,7 @@ struct scene {
     const fiber* who;
     std::string name;
     nanos asked;
+    bool shares;
     bool operator==(const in_line&) const = default;
   };
   std::vector<in_line> line;

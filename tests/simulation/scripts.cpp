@@ -113,6 +113,7 @@ class scripted_server final : public scripted {
 
   void forget(bool all) override { all ? model_.flush() : model_.fail_over(); }
   std::string lose(std::uint64_t which) override { return model_.lose(which); }
+  std::string for_ever() const override { return model_.for_ever(); }
   holdfast::store::permits_record look(std::string_view name) override {
     std::string bytes;
     redis::append_permits(bytes, frame(), name, {});

@@ -24,6 +24,8 @@ class scripted : public holdfast::store::session_store {
   virtual void forget(bool all) = 0;
   /// Drops what it has of one name, and says which.
   virtual std::string lose(std::uint64_t which) = 0;
+  /// The keys that never end.
+  virtual std::string for_ever() const = 0;
   /// What it has of one name; as if nobody had asked.
   virtual holdfast::store::permits_record look(std::string_view name) = 0;
 };

@@ -161,8 +161,9 @@ class client final : public holdfast::store::session_store, private requester {
   result<holdfast::store::rate_reply> rate(std::string_view name,
                                            const holdfast::store::rate_command& c) override {
     return ask<holdfast::store::rate_reply>(
-        "rate " + std::string(name), [&at = *of_.family_, name = std::string(name),
-                                      sent = tokens(c)] { return at.rate(name, sent.command()); });
+        label(name, c), [&at = *of_.family_, name = std::string(name), sent = tokens(c)] {
+          return at.rate(name, sent.command());
+        });
   }
 
   // Redis refuses one that comes late (link.hpp), and elsewhere the client is in the middle of it:
@@ -252,6 +253,11 @@ class client final : public holdfast::store::session_store, private requester {
     mutable std::vector<holdfast::store::bucket_choice> kept{};
   };
 
+  std::string label(std::string_view name, const holdfast::store::rate_command& c) const {
+    if (!of_.trace_.on()) return {};
+    return "rate " + std::string(name) + ' ' + std::to_string(static_cast<int>(c.verb)) + ' ' +
+           std::to_string(c.tokens) + " of " + to_string(c.owner).substr(0, 4);
+  }
   std::string label(std::string_view name, const permits_command& c) const {
     if (!of_.trace_.on()) return {};
     static constexpr const char* verbs[] = {"acquire", "renew",   "release", "resize",
@@ -408,6 +414,7 @@ class server::script_back_end final : public state_back_end {
     return true;
   }
   std::string lose(std::uint64_t which) override { return scripts_->lose(which); }
+  std::string for_ever() override { return scripts_->for_ever(); }
 
  private:
   scripted* scripts_;

@@ -30,6 +30,8 @@ struct network_traits {
   unsigned slow_request = 0;  ///< up to `slowest_late`
   unsigned slow_reply = 0;
   unsigned slow_notification = 0;
+  unsigned break_listener = 0;  ///< rows: before a notification comes over it
+  unsigned fail_done = 0;  ///< sessions: a try that was done is answered as if it was cancelled
   nanos slowest_late = 3 * second;
   /// What was on its way when a connection broke arrives all the same.
   bool delivers_late = true;
@@ -144,6 +146,8 @@ class server {
   /// The names in use, as the server itself sees them.
   std::vector<std::string> names();
   std::string describe(std::string_view name);
+  /// What it keeps for ever.
+  std::string for_ever() { return back_->for_ever(); }
   /// How many hold it or wait for it, by process.
   std::map<int, std::size_t> users(std::string_view name);
   /// Called where the server ends a connection that holds what was granted then.

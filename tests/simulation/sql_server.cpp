@@ -302,7 +302,14 @@ bool sql_server::do_next_of_locks(const std::shared_ptr<sql_backend>& b, const s
     if (b->leaves) leave(b->number);
     return false;
   }
-  answer_at_locks(*b, carry_out_at_locks(*b, t, what));
+  auto r = carry_out_at_locks(*b, t, what);
+  const bool tries = what == asks::try_exclusive || what == asks::try_shared;
+  if (tries && of_.world_.random().permille(of_.net_.fail_done)) {
+    of_.disturbed(*b->way);
+    refuse(*b, "57014", "1317", "canceling statement due to statement timeout");
+  } else {
+    answer_at_locks(*b, std::move(r));
+  }
   let_in();
   return true;
 }
@@ -598,10 +605,25 @@ void sql_server::end(const std::shared_ptr<sql_backend>& b) {
   let_in();
 }
 
+// In a moment: those who are told are gone through just now.
+void sql_server::break_off(const std::shared_ptr<sql_backend>& b) {
+  of_.disturbed(*b->way);
+  of_.world_.at(of_.world_.now(), [this, b] {
+    if (b->ended) return;
+    of_.trace_.add("server", "ends a connection for notifications");
+    if (!b->way->closed) of_.fail(*b->way, "simulated: terminated", 0);
+    end(b);
+  });
+}
+
 void sql_server::tell(const std::string& channel, const std::string& line) {
   for (const auto& [number, b] : backends_) {
     const bool hears = std::find(b->listens.begin(), b->listens.end(), channel) != b->listens.end();
     if (!hears) continue;
+    if (of_.world_.random().permille(of_.net_.break_listener)) {
+      break_off(b);
+      continue;
+    }
     of_.post(b->way, [weak = b->client, line] {
       const auto c = weak.lock();
       if (!c || c->broken()) return;

@@ -102,6 +102,7 @@ class sql_server final : public dialled_server {
   void finish(const std::shared_ptr<sql_backend>& b);
   void end_transaction(sql_backend& b, bool well);
   void end(const std::shared_ptr<sql_backend>& b);
+  void break_off(const std::shared_ptr<sql_backend>& b);
   void tell(const std::string& channel, const std::string& line);
   void mirror();
   bool is_postgres() const noexcept { return dialect_ == sql_dialect::postgres; }

@@ -121,7 +121,9 @@ int wait(simulated_condition& c, simulated_mutex& m, nanos until, world& w) {
   if (w.wakes_without_reason()) until = std::min(until, w.now() + 1000);
   c.waiting.enter(me);
   unlock(m, w);
+  me.sleeps = true;
   const bool woken = w.block(until, &c);
+  me.sleeps = false;
   if (!woken) c.waiting.remove(me);
   lock(m, w);
   return woken ? 0 : ETIMEDOUT;

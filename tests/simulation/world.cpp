@@ -96,7 +96,7 @@ fiber& world::start(process& of, std::string name, std::function<void()> work) {
   f->of = &of;
   f->name = std::move(name);
   f->work = std::move(work);
-  f->begun = f->outlives_session = f->timed_out = false;
+  f->begun = f->outlives_session = f->timed_out = f->sleeps = false;
   f->joiner = f->next_waiting = nullptr;
   f->exceptions[0] = f->exceptions[1] = nullptr;
   f->now = fiber::state::blocked;

@@ -107,6 +107,7 @@ struct fiber {
   fiber* joiner = nullptr;
   fiber* next_waiting = nullptr;  ///< for a mutex, condition variable or futex
   const void* waits_for = nullptr;
+  bool sleeps = false;  ///< at a condition variable, and is not woken yet
 
   std::unique_ptr<std::byte[]> own_stack;
   std::byte* stack = nullptr;

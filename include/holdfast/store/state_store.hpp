@@ -22,6 +22,10 @@ class transition {
   /// stays valid until the next call.
   virtual const std::string* apply(std::string_view record, const moment& now) = 0;
 
+  /// What apply() returned last was sent, its answer was lost, and the record has changed since:
+  /// perhaps it was stored, and others came after it. Called before the next apply().
+  virtual void may_have_been_stored() noexcept {}
+
  protected:
   ~transition() = default;
 };

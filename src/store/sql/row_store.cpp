@@ -164,6 +164,7 @@ status row_store::replace_read(row_link& link, const changes& open, boot_time de
 void row_store::found(change& one, row now) {
   if (now.too_long) return one.end(record_too_long());
   if (one.was_done(now)) return finish(one, now.version);
+  if (one.sent) one.step.change->may_have_been_stored();
   one.sent = false;
   one.before = std::move(now);
   if (one.decide(false) || one.over) return;

@@ -152,7 +152,9 @@ class adding final : public transition {
     next_ = std::string(record) + "x";
     return &next_;
   }
+  void may_have_been_stored() noexcept override { ++in_doubt; }
   int asked = 0;
+  int in_doubt = 0;
 
  private:
   std::string next_;
@@ -251,6 +253,18 @@ TEST_F(row_stores, what_was_known_over_a_connection_that_broke_is_not_guessed) {
   server_.rows.find("n")->second.record = "somebody else";
   EXPECT_TRUE(add());
   EXPECT_EQ(record(), "somebody elsex");
+}
+
+TEST_F(row_stores, what_may_have_been_written_before_others_is_said_before_it_is_decided_again) {
+  EXPECT_TRUE(add());
+  adding change;
+  const state_store::step step{"n", &change};
+  server_.others = 1;
+  EXPECT_TRUE(store_.transact(std::span(&step, 1)).front());
+  EXPECT_EQ(change.in_doubt, 0);
+  server_.others = server_.break_after_writes = 1;
+  EXPECT_TRUE(store_.transact(std::span(&step, 1)).front());
+  EXPECT_EQ(change.in_doubt, 1);
 }
 
 TEST_F(row_stores, a_server_that_cuts_every_answer_leaves_the_outcome_unknown) {

@@ -1,0 +1,49 @@
+#include "simulation/local_order.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace simulation {
+
+void local_order::asks(request r) {
+  waiter mine{std::move(r), ++last_number_};
+  for (const auto& other : all_) {
+    const bool waits = other.is.by_its_thread && other.is.who->sleeps;
+    if (!waits || !same_queue(other, mine)) continue;
+    mine.behind.push_back(other.number);
+    if (is_first(other)) mine.first = other.number;
+  }
+  all_.push_back(std::move(mine));
+}
+
+bool local_order::is_behind(const waiter& one, const waiter& other) noexcept {
+  return std::find(one.behind.begin(), one.behind.end(), other.number) != one.behind.end();
+}
+
+// All others came after it.
+bool local_order::is_first(const waiter& one) const noexcept {
+  return std::all_of(all_.begin(), all_.end(), [&](const waiter& other) {
+    return other.number == one.number || !same_queue(other, one) || is_behind(other, one);
+  });
+}
+
+// What it asked for it may have had for a while.
+void local_order::got(const fiber* who, nanos now) {
+  const auto mine =
+      std::find_if(all_.begin(), all_.end(), [&](const waiter& w) { return w.is.who == who; });
+  if (mine == all_.end()) return;
+  for (auto& other : all_) {
+    if (other.number != mine->first || now >= other.is.until) continue;
+    if (++other.bypassed <= other.is.max_bypass) continue;
+    judge_.violated("nobody of its process passes the first waiter more often than max_bypass says",
+                    "P" + std::to_string(other.is.of->number) + "." + other.is.who->name + " at " +
+                        other.is.name + ": " + std::to_string(other.bypassed) + " times, of " +
+                        std::to_string(other.is.max_bypass));
+  }
+}
+
+void local_order::ends(const fiber* who) {
+  std::erase_if(all_, [&](const waiter& w) { return w.is.who == who; });
+}
+
+}  // namespace simulation
