@@ -73,10 +73,12 @@ void phase_book::opens_and_breaks(const places& next, nanos now) {
     there_[who] = {process, false, false, false};
   }
   if (!opens(next, now)) return breaks(next, now);
-  // One that broke before others came, who ended the next one in the same step.
+  // One that broke before others came, who ended the next one in the same step; and those that had
+  // not heard that theirs had ended, when their leases did.
   bool broke = false;
   for (const auto& [who, at] : there_) {
-    if (!at.waits || at.for_good || left_.contains(who) || next.contains(who)) continue;
+    if (at.for_good || left_.contains(who) || next.contains(who) || granted_.contains(who))
+      continue;
     broke = true;
     is_lost(who, at, now);
   }
