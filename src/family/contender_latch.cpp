@@ -36,14 +36,20 @@ bool uses(countdown_verb verb) {
   return verb == countdown_verb::arrive || verb == countdown_verb::wait;
 }
 
-// To be kept a little longer is not worth a write; half of the time is.
+// A waiter keeps the latch so often that two attempts fit into the time for which it is kept.
+boot_time keeps_next(const own_entry& mine, const countdown_command& c) {
+  return after(mine.kept_at, c.keep_us / 3);
+}
+
+// To be kept a little longer is not worth a write. What is left out must be less than a waiter
+// gains by each of its looks.
 bool worth_writing(const countdown_record& was, const countdown_record& is,
                    const countdown_command& c) {
   countdown_record same = is;
   same.arrivals = was.arrivals;
   same.expires_at = was.expires_at;
   const bool gained = is.arrivals.size() > was.arrivals.size();
-  return gained || !(same == was) || is.expires_at - was.expires_at > c.keep_us / 2;
+  return gained || !(same == was) || is.expires_at - was.expires_at > c.keep_us / 8;
 }
 
 }  // namespace
@@ -199,15 +205,17 @@ status contender_latch::leave(std::string_view name, const store::owner_id& owne
 }
 
 result<countdown_reply> contender_latch::wait(std::string_view name, const countdown_command& c) {
+  const boot_time asked = clock_.now();
   const auto mine = entries_.find(name, c.owner);
-  if (mine && mine->nothing_new() && c.queue_lease_us > 0) {
+  const bool quiet = mine && mine->nothing_new() && asked < keeps_next(*mine, c);
+  if (quiet && c.queue_lease_us > 0) {
     entries_.change(name, c.owner, [&](own_entry& p) {
       p.ends = after(clock_.now(), c.queue_lease_us);
       ++p.quiet;
     });
     countdown_reply reply;
     reply.outcome = countdown_outcome::closed;
-    reply.retry_after_us = kernel::retry_after_us;
+    reply.retry_after_us = kernel::latch_retry_after_us(c.keep_us);
     return reply;
   }
   const bool is_called = mine && mine->watched.contains(std::string(the_record));
@@ -218,6 +226,7 @@ result<countdown_reply> contender_latch::wait(std::string_view name, const count
     entries_.change(name, c.owner, [&](own_entry& p) {
       p.ends = after(clock_.now(), c.queue_lease_us);
       p.quiet = 0;
+      p.kept_at = asked;
     });
     return reply;
   }
@@ -227,6 +236,7 @@ result<countdown_reply> contender_latch::wait(std::string_view name, const count
   entries_.change(name, c.owner, [&](own_entry& p) {
     p.ends = after(clock_.now(), c.queue_lease_us);
     p.quiet = 0;
+    p.kept_at = asked;
     p.watched = {{std::string(the_record), 0}};
     p.waits_for = {std::string(the_record)};
   });

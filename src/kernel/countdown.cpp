@@ -73,7 +73,7 @@ void wait(countdown_record& r, const countdown_command& c, const moment& now,
   use(r, c, now);
   reply.outcome = state_of(r);
   if (open(r)) return;
-  reply.retry_after_us = retry_after_us;
+  reply.retry_after_us = latch_retry_after_us(c.keep_us);
   if (c.queue_lease_us == 0) return leave(r, c);
   if (const auto mine = find(r.waiting, c.owner); mine != r.waiting.end()) {
     mine->expires_at = now.now_at + c.queue_lease_us;

@@ -324,6 +324,25 @@ TEST_F(contender_family, a_long_wait_for_a_latch_is_one_watch_and_a_use_all_the_
   EXPECT_LE(port_.record_reads, port_.record_waits + 1) << "one round trip for each look";
 }
 
+TEST_F(contender_family, a_wait_keeps_a_latch_that_is_kept_for_a_short_time) {
+  countdown_command c;
+  c.verb = countdown_verb::wait;
+  c.owner = {0, 1};
+  c.count = 1;
+  c.keep_us = 3 * second;
+  c.queue_lease_us = 4 * second;
+  (void)family_->countdown("l", c).value();
+  for (int looks = 1; looks <= 6; ++looks) {
+    const int waits_before = port_.record_waits;
+    for (int i = 0; i < 2; ++i) {
+      const auto reply = family_->countdown("l", c).value();
+      EXPECT_LE(reply.retry_after_us, second);
+      clock_.advance(std::chrono::microseconds(reply.retry_after_us));
+    }
+    EXPECT_GT(port_.record_waits, waits_before) << "in 2 s, of 3";
+  }
+}
+
 TEST_F(contender_family, a_latch_on_a_store_without_a_clock_counts_each_arrival_once) {
   countdown_command c;
   c.verb = countdown_verb::arrive;

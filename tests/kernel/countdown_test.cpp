@@ -128,6 +128,14 @@ TEST_F(countdown, a_waiter_that_looks_again_is_there_once) {
   EXPECT_EQ(record_.waiting[0].expires_at, now_ + 4 * second);
 }
 
+TEST_F(countdown, a_waiter_looks_again_before_the_latch_would_be_forgotten) {
+  keep_ = second;
+  arrive(1);
+  for (int looks = 0; looks < 10; ++looks) now_ += wait(10).retry_after_us;
+  EXPECT_EQ(record_.remaining, 2u);
+  EXPECT_LT(wait(10).retry_after_us, second / 2) << "one look may be late";
+}
+
 TEST_F(countdown, a_waiter_that_does_not_retry_after_is_forgotten) {
   wait(10);
   now_ += 4 * second;

@@ -150,7 +150,7 @@ function commands.wait()
   use()
   reply[1] = state()
   if reply[1] == OPEN then return end
-  reply[4] = RETRY_AFTER
+  reply[4] = math.min(RETRY_AFTER, math.floor(keep / 3))
   if place == 0 then return drop_waiter(owner) end
   call('ZADD', places, format('%.0f', now + place), owner)
   if call('ZSCORE', waiting, owner) then return end
