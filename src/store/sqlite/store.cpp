@@ -219,7 +219,9 @@ status lock_file::step(std::string_view name, transition& change) {
       settled = current_.next == nullptr || sqlite3_changes(db_.get()) == 1;
     }
     if (!settled) continue;
-    if (current_.next != nullptr && sql::is_free(*current_.next)) note_free(name);
+    if (current_.stays_free || (current_.next != nullptr && sql::is_free(*current_.next))) {
+      note_free(name);
+    }
     return done{};
   }
   return failure{errc::unavailable, "another program keeps removing the row from " + file_};
@@ -250,7 +252,10 @@ void lock_file::decide(sqlite3_context* context, int, sqlite3_value** values) no
   } catch (...) {  // must not pass through SQLite's frames
     now.thrown = std::current_exception();
   }
-  if (now.next != nullptr && *now.next == record) now.next = nullptr;
+  if (now.next != nullptr && *now.next == record) {
+    now.stays_free = sql::is_free(record);
+    now.next = nullptr;
+  }
   sqlite3_result_int(context, now.next != nullptr);
 }
 
@@ -322,6 +327,12 @@ result<std::vector<state_store::entry>> lock_file::entries() {
   if (auto there = check_still_there(); !there) return there.error();
   // Left behind by a process that was killed.
   return entries_of(db_, file_, [this](std::string_view name) { note_free(name); });
+}
+
+result<std::vector<state_store::entry>> lock_file::walk(std::string_view behind, std::size_t most) {
+  const std::lock_guard lock{mutex()};
+  if (auto there = check_still_there(); !there) return there.error();
+  return entries_behind(db_, file_, behind, most);
 }
 
 // ---- rows that nobody needs
