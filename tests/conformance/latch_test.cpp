@@ -121,6 +121,7 @@ TEST_P(latches, one_that_nobody_uses_is_forgotten) {
   latch brief{here_, "brief", 2, {.keep = 1s}};
   brief.count_down();
   harness::eventually("it is forgotten", [&] { return brief.remaining() == 2; });
+  EXPECT_TRUE(here_.names().empty());
   EXPECT_TRUE(holdfast::mutex(here_, "brief").try_lock()) << "the name is free for anything";
 }
 

@@ -343,6 +343,20 @@ TEST_F(contender_family, a_wait_keeps_a_latch_that_is_kept_for_a_short_time) {
   }
 }
 
+TEST_F(contender_family, a_latch_that_is_over_goes_when_the_names_are_listed) {
+  countdown_command c;
+  c.verb = countdown_verb::arrive;
+  c.count = 2;
+  c.drop = 1;
+  for (const std::int64_t keep : {1, 60}) {
+    c.keep_us = keep * second;
+    (void)family_->countdown("kept for " + std::to_string(keep), c).value();
+  }
+  port_.now.now_at += 2 * second;
+  EXPECT_EQ(family_->names().value(), std::vector<std::string>{"kept for 60"});
+  EXPECT_EQ(port_.names().value().size(), 1U) << "its record is removed";
+}
+
 TEST_F(contender_family, a_latch_on_a_store_without_a_clock_counts_each_arrival_once) {
   countdown_command c;
   c.verb = countdown_verb::arrive;
