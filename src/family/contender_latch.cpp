@@ -109,15 +109,17 @@ void contender_latch::note_unheard(std::string_view name, const countdown_comman
                                    const countdown_record& before) {
   if (c.verb != countdown_verb::arrive || unheard_.find(name, c.owner)) return;
   const auto latest = before.arrivals.empty() ? store::owner_id{} : before.arrivals.back().owner;
-  unheard_.put(name, c.owner, latest, std::max(c.repeats_us, kernel::remember_us));
+  unheard_.put(name, c.owner, {latest, clock_.now()}, std::max(c.repeats_us, kernel::remember_us));
 }
 
-// Its id may have been among those that were dropped for others.
+// Its id may have been among those that were dropped for others, or in a latch that is over since.
 bool contender_latch::cannot_be_told(std::string_view name, const countdown_command& c,
                                      const countdown_record& now) const {
-  if (c.verb != countdown_verb::arrive || std::ssize(now.arrivals) < max_arrivals) return false;
-  const auto latest_before = unheard_.find(name, c.owner);
-  return latest_before && !knows(now, c.owner) && !knows(now, *latest_before);
+  if (c.verb != countdown_verb::arrive) return false;
+  const auto tried = unheard_.find(name, c.owner);
+  if (!tried || knows(now, c.owner) || knows(now, tried->latest_before)) return false;
+  const bool may_be_another = clock_.now() >= after(tried->since, c.keep_us);
+  return may_be_another || std::ssize(now.arrivals) >= max_arrivals;
 }
 
 // Nothing if somebody else was faster, and it has to be tried again.
@@ -128,10 +130,12 @@ result<std::optional<countdown_reply>> contender_latch::step(std::string_view na
   if (!s) return std::move(s.error());
   const countdown_record was = s->record;
   if (cannot_be_told(name, c, was)) {
-    return failure{errc::unavailable,
-                   "the reply to a count_down was lost, and too many others have counted down "
-                   "since: whether it counted is not known; remaining() says what is left",
-                   true};
+    return failure{
+        errc::unavailable,
+        "the reply to a count_down was lost, and since then too many others have counted "
+        "down, or the latch may have ended: whether it counted is not known; "
+        "remaining() says what is left",
+        true};
   }
   auto reply = kernel::apply(s->record, c, s->now);
   s->record.waiting.clear();

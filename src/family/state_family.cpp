@@ -194,7 +194,7 @@ class countdown_transition final : public record_change {
     if (!in_.read(text, now)) return other_kind();
     reply = kernel::apply(in_.record, command_, now);
     if (unchanged()) return nullptr;
-    in_.write_as(in_.record.count != 0, now, text_);
+    in_.write_as(in_.record.count != 0 || !in_.record.arrivals.empty(), now, text_);
     return put(text);
   }
 

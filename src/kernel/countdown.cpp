@@ -20,9 +20,16 @@ auto find(List& list, const owner_id& owner) {
   return std::find_if(list.begin(), list.end(), [&](const auto& x) { return x.owner == owner; });
 }
 
+// The arrivals stay: one that is repeated after the end has counted, and makes no other latch.
+void end(countdown_record& r) {
+  countdown_record ended;
+  ended.arrivals = std::move(r.arrivals);
+  r = std::move(ended);
+}
+
 // Step 1.
 void expire(countdown_record& r, const moment& now) {
-  if (r.count != 0 && r.expires_at <= now.now_at) r = {};
+  if (r.count != 0 && r.expires_at <= now.now_at) end(r);
   std::erase_if(r.arrivals, [&](const auto& a) { return a.forget_at <= now.now_at; });
   std::erase_if(r.waiting, [&](const auto& w) { return w.expires_at <= now.now_at; });
 }
@@ -93,10 +100,9 @@ void carry_out(countdown_record& r, const countdown_command& c, const moment& no
     case countdown_verb::leave:
       return leave(r, c);
     case countdown_verb::remove:
-      r = {};
-      return;
+      return end(r);
     case countdown_verb::inspect:
-      reply.found = r;
+      if (r.count != 0) reply.found = r;
       return;
   }
 }

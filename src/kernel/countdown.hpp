@@ -20,7 +20,8 @@ constexpr std::int64_t latch_retry_after_us(std::int64_t keep_us) {
   return std::min(retry_after_us, keep_us / 3);
 }
 
-/// Applies one command. `record` is left with count 0 when it need not be kept.
+/// Applies one command. `record` is left with count 0 when the latch need not be kept, but its
+/// arrivals, if there are any.
 store::countdown_reply apply(store::countdown_record& record,
                              const store::countdown_command& command, const store::moment& now);
 

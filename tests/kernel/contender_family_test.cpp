@@ -372,6 +372,25 @@ TEST_F(contender_family, a_latch_on_a_store_without_a_clock_counts_each_arrival_
   EXPECT_EQ(found.arrivals.size(), 1'000U) << "it does not grow for ever";
 }
 
+TEST_F(contender_family, an_arrival_whose_latch_may_have_ended_is_not_counted_again) {
+  for (const auto later : {1s, 5s}) {
+    const std::string name = later == 1s ? "in time" : "late";
+    countdown_command c;
+    c.verb = countdown_verb::arrive;
+    c.owner = {1, 1};
+    c.count = 2;
+    c.drop = 1;
+    c.keep_us = 2 * second;
+    port_.lose_replaced = true;
+    ASSERT_FALSE(family_->countdown(name, c));
+    ASSERT_TRUE(family_->countdown(name, {.verb = countdown_verb::remove}));
+    clock_.advance(later);
+    const auto again = family_->countdown(name, c);
+    EXPECT_EQ(again.ok(), later == 1s);
+    if (!again) EXPECT_TRUE(again.error().outcome_unknown);
+  }
+}
+
 TEST_F(contender_family, an_arrival_that_may_have_been_forgotten_is_not_counted_again) {
   for (const std::uint64_t others : {0U, 998U, 999U, 1'500U}) {
     const std::string name = "l" + std::to_string(others);

@@ -80,6 +80,24 @@ TEST_F(countdown, an_arrival_is_remembered_for_as_long_as_it_may_be_repeated) {
   }
 }
 
+TEST_F(countdown, an_arrival_that_is_repeated_after_the_end_makes_no_other_latch) {
+  keep_ = second;
+  for (const bool removed : {false, true}) {
+    record_ = {};
+    arrive(1);
+    if (removed) apply(countdown_verb::remove, 9);
+    now_ += 10 * second;
+    arrive(1);
+    EXPECT_EQ(record_.count, 0u);
+    EXPECT_EQ(arrive(2).remaining, 2u);
+    EXPECT_EQ(arrive(1).remaining, 2u) << "nor counts in the next";
+    apply(countdown_verb::remove, 9);
+    now_ += 60 * second;
+    apply(countdown_verb::leave, 9);
+    EXPECT_EQ(record_, countdown_record{});
+  }
+}
+
 TEST_F(countdown, the_repeated_last_arrival_is_told_that_it_is_open) {
   arrive(1, 3);
   EXPECT_EQ(arrive(1, 3).outcome, open);
@@ -178,8 +196,8 @@ TEST_F(countdown, it_outlives_its_last_use_by_so_much_and_no_more) {
 TEST_F(countdown, a_removed_one_starts_over) {
   arrive(1, 2);
   EXPECT_EQ(apply(countdown_verb::remove, 0).outcome, done);
-  EXPECT_EQ(record_, countdown_record{});
-  EXPECT_EQ(arrive(1, 2).remaining, 1u) << "also for those who had arrived";
+  EXPECT_EQ(record_.count, 0u);
+  EXPECT_EQ(arrive(2, 2).remaining, 1u);
 }
 
 TEST_F(countdown, a_look_changes_nothing) {

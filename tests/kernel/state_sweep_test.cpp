@@ -47,7 +47,7 @@ TEST_F(state_sweep, what_ran_out_a_while_ago_goes_when_others_make_names) {
   arrive("latch");
   rate("limiter", rate_verb::take);
   acquire(1, "dead");
-  pass(a_while + 31 * second);
+  pass(3 * a_while);
   make_names();
   EXPECT_FALSE(there("latch"));
   EXPECT_FALSE(there("limiter"));
@@ -56,7 +56,7 @@ TEST_F(state_sweep, what_ran_out_a_while_ago_goes_when_others_make_names) {
 
 TEST_F(state_sweep, the_fence_of_a_holder_that_died_stays_below_the_next) {
   const auto before = acquire(1, "dead").fence;
-  pass(a_while + 31 * second);
+  pass(3 * a_while);
   make_names();
   ASSERT_TRUE(is_free("dead"));
   port_.now.wall_at -= 600 * second;  // a clock that is set back
@@ -77,7 +77,7 @@ TEST_F(state_sweep, what_is_in_use_or_was_just_now_stays) {
 TEST_F(state_sweep, a_large_store_is_looked_through_little_by_little) {
   make_names();
   for (int i = 0; i < 10; ++i) arrive("z" + std::to_string(i));
-  pass(a_while + 2 * second);
+  pass(3 * a_while);
   for (int i = 0; i < 3; ++i) make_names();
   for (int i = 0; i < 10; ++i) EXPECT_FALSE(there("z" + std::to_string(i))) << i;
 }
@@ -106,7 +106,7 @@ TEST_F(state_sweep, the_leaders_of_an_election_and_what_cannot_be_read_stay) {
 TEST_F(state_sweep, a_session_that_makes_no_records_looks_at_no_others) {
   arrive("latch");
   acquire(1), release(1);
-  pass(a_while + 31 * second);
+  pass(3 * a_while);
   for (int i = 0; i < 1'000; ++i) acquire(1), release(1);
   EXPECT_TRUE(there("latch"));
 }
