@@ -99,6 +99,10 @@ std::vector<status> state_store::transact(std::span<const step> steps) {
   return statuses;
 }
 
+result<std::vector<state_store::entry>> state_store::walk(std::string_view, std::size_t) {
+  return entries();
+}
+
 status state_store::transact_together(std::span<const step>, const judge&) {
   return failure{errc::unsupported, "this store has no transaction over several names"};
 }

@@ -240,6 +240,19 @@ void contender_family::see_arrivals(std::string_view name, const owner_id& owner
   inbox_.put({notification_kind::wanted, std::string(name), owner, mine->fence, 0, {}});
 }
 
+// A latch that is over goes when somebody lists the names. One that cannot be read is in use.
+result<std::vector<std::string>> contender_family::names() {
+  auto all = port_->names();
+  if (!all) return std::move(all.error());
+  std::vector<std::string> used;
+  for (auto& [name, only_record] : *all) {
+    const auto over = only_record ? latch_.forget_if_over(name) : result<bool>(false);
+    if (!over && over.error().code == errc::unavailable) return over.error();
+    if (!over || !*over) used.push_back(std::move(name));
+  }
+  return used;
+}
+
 void contender_family::tidy() {
   for (auto job = entries_.next(); !job.empty(); job = entries_.next()) {
     bool over = false;

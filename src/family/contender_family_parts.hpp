@@ -48,7 +48,7 @@ class contender_family final : public store::session_store {
   const std::string& url() const noexcept override { return port_->url(); }
   store::inbox& inbox() noexcept override { return inbox_; }
   result<store::facts> facts() override { return port_->facts(); }
-  result<std::vector<std::string>> names() override { return port_->names(); }
+  result<std::vector<std::string>> names() override;
 
   result<store::countdown_reply> countdown(std::string_view name,
                                            const store::countdown_command& c) override {

@@ -36,14 +36,20 @@ bool uses(countdown_verb verb) {
   return verb == countdown_verb::arrive || verb == countdown_verb::wait;
 }
 
-// To be kept a little longer is not worth a write; half of the time is.
+// A waiter keeps the latch so often that two attempts fit into the time for which it is kept.
+boot_time keeps_next(const own_entry& mine, const countdown_command& c) {
+  return after(mine.kept_at, c.keep_us / 3);
+}
+
+// To be kept a little longer is not worth a write. What is left out must be less than a waiter
+// gains by each of its looks.
 bool worth_writing(const countdown_record& was, const countdown_record& is,
                    const countdown_command& c) {
   countdown_record same = is;
   same.arrivals = was.arrivals;
   same.expires_at = was.expires_at;
   const bool gained = is.arrivals.size() > was.arrivals.size();
-  return gained || !(same == was) || is.expires_at - was.expires_at > c.keep_us / 2;
+  return gained || !(same == was) || is.expires_at - was.expires_at > c.keep_us / 8;
 }
 
 }  // namespace
@@ -103,15 +109,17 @@ void contender_latch::note_unheard(std::string_view name, const countdown_comman
                                    const countdown_record& before) {
   if (c.verb != countdown_verb::arrive || unheard_.find(name, c.owner)) return;
   const auto latest = before.arrivals.empty() ? store::owner_id{} : before.arrivals.back().owner;
-  unheard_.put(name, c.owner, latest, std::max(c.repeats_us, kernel::remember_us));
+  unheard_.put(name, c.owner, {latest, clock_.now()}, std::max(c.repeats_us, kernel::remember_us));
 }
 
-// Its id may have been among those that were dropped for others.
+// Its id may have been among those that were dropped for others, or in a latch that is over since.
 bool contender_latch::cannot_be_told(std::string_view name, const countdown_command& c,
                                      const countdown_record& now) const {
-  if (c.verb != countdown_verb::arrive || std::ssize(now.arrivals) < max_arrivals) return false;
-  const auto latest_before = unheard_.find(name, c.owner);
-  return latest_before && !knows(now, c.owner) && !knows(now, *latest_before);
+  if (c.verb != countdown_verb::arrive) return false;
+  const auto tried = unheard_.find(name, c.owner);
+  if (!tried || knows(now, c.owner) || knows(now, tried->latest_before)) return false;
+  const bool may_be_another = clock_.now() >= after(tried->since, c.keep_us);
+  return may_be_another || std::ssize(now.arrivals) >= max_arrivals;
 }
 
 // Nothing if somebody else was faster, and it has to be tried again.
@@ -122,10 +130,12 @@ result<std::optional<countdown_reply>> contender_latch::step(std::string_view na
   if (!s) return std::move(s.error());
   const countdown_record was = s->record;
   if (cannot_be_told(name, c, was)) {
-    return failure{errc::unavailable,
-                   "the reply to a count_down was lost, and too many others have counted down "
-                   "since: whether it counted is not known; remaining() says what is left",
-                   true};
+    return failure{
+        errc::unavailable,
+        "the reply to a count_down was lost, and since then too many others have counted "
+        "down, or the latch may have ended: whether it counted is not known; "
+        "remaining() says what is left",
+        true};
   }
   auto reply = kernel::apply(s->record, c, s->now);
   s->record.waiting.clear();
@@ -205,15 +215,17 @@ status contender_latch::leave(std::string_view name, const store::owner_id& owne
 }
 
 result<countdown_reply> contender_latch::wait(std::string_view name, const countdown_command& c) {
+  const boot_time asked = clock_.now();
   const auto mine = entries_.find(name, c.owner);
-  if (mine && mine->nothing_new() && c.queue_lease_us > 0) {
+  const bool quiet = mine && mine->nothing_new() && asked < keeps_next(*mine, c);
+  if (quiet && c.queue_lease_us > 0) {
     entries_.change(name, c.owner, [&](own_entry& p) {
       p.ends = after(clock_.now(), c.queue_lease_us);
       ++p.quiet;
     });
     countdown_reply reply;
     reply.outcome = countdown_outcome::closed;
-    reply.retry_after_us = kernel::retry_after_us;
+    reply.retry_after_us = kernel::latch_retry_after_us(c.keep_us);
     return reply;
   }
   const bool is_called = mine && mine->watched.contains(std::string(the_record));
@@ -224,6 +236,7 @@ result<countdown_reply> contender_latch::wait(std::string_view name, const count
     entries_.change(name, c.owner, [&](own_entry& p) {
       p.ends = after(clock_.now(), c.queue_lease_us);
       p.quiet = 0;
+      p.kept_at = asked;
     });
     return reply;
   }
@@ -233,6 +246,7 @@ result<countdown_reply> contender_latch::wait(std::string_view name, const count
   entries_.change(name, c.owner, [&](own_entry& p) {
     p.ends = after(clock_.now(), c.queue_lease_us);
     p.quiet = 0;
+    p.kept_at = asked;
     p.watched = {{std::string(the_record), 0}};
     p.waits_for = {std::string(the_record)};
   });

@@ -58,8 +58,13 @@ class contender_latch {
   shared_watches& watches_;
   clock& clock_;
   const clearing give_up_first_;
-  /// Arrivals of which nobody knows whether they counted: by the one that was the latest before.
-  store::own_holds<store::owner_id> unheard_;
+  /// An arrival of which nobody knows whether it counted: when it was tried first, and which one
+  /// was the latest before.
+  struct unheard {
+    store::owner_id latest_before;
+    boot_time since;
+  };
+  store::own_holds<unheard> unheard_;
 };
 
 }  // namespace holdfast::family

@@ -43,6 +43,7 @@ struct own_entry {
   std::vector<std::string> waits_for;
   /// How often it was taken for granted that nothing has changed: now and then it is looked.
   unsigned quiet = 0;
+  boot_time kept_at{};  ///< of a latch's waiter: when its wait last kept the latch
   bool nothing_new() const;
 };
 

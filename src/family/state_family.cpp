@@ -7,6 +7,8 @@
 #include <type_traits>
 
 #include "family/record_codec.hpp"
+#include "family/record_end.hpp"
+#include "family/state_sweep.hpp"
 #include "kernel/countdown.hpp"
 #include "kernel/permits.hpp"
 #include "kernel/rate.hpp"
@@ -35,40 +37,6 @@ using store::rate_reply;
 /// The record is read and written as a whole: it must not grow without bound.
 constexpr std::size_t most_buckets = 10'000;
 
-bool in_use(const any_record& any) {
-  if (const auto* const p = std::get_if<permits_record>(&any)) return p->capacity != 0;
-  if (const auto* const r = std::get_if<rate_record>(&any)) return !r->buckets.empty();
-  return std::get<countdown_record>(any).count != 0;
-}
-
-store::kind kind_of(const any_record& any) {
-  if (const auto* const p = std::get_if<permits_record>(&any)) return p->kind;
-  return std::holds_alternative<rate_record>(any) ? store::kind::rate_limiter : store::kind::latch;
-}
-
-// Nobody is there, nothing is remembered, and the time alone makes the next fence greater.
-bool forgettable(const permits_record& record, const moment& now) {
-  return now.wall_only_grows && record.capacity == 0 && record.history.empty() &&
-         record.last_fence < static_cast<std::uint64_t>(now.wall_at);
-}
-
-void write(const permits_record& record, const moment& now, std::string& text) {
-  text.clear();
-  if (!forgettable(record, now)) encode(record, text);
-}
-
-// What has run out is gone, also if the name is wanted for something else.
-void expire(any_record& any, const moment& now) {
-  if (auto* const p = std::get_if<permits_record>(&any)) {
-    (void)kernel::apply(*p, permits_command{}, now);
-    if (p->holders.empty() && p->queue.empty()) p->capacity = 0;
-  } else if (auto* const r = std::get_if<rate_record>(&any)) {
-    kernel::expire(*r, now);
-  } else {
-    (void)kernel::apply(std::get<countdown_record>(any), countdown_command{}, now);
-  }
-}
-
 /// Reads what is there as the record type that the command is about.
 template <class Record>
 class decoded {
@@ -92,11 +60,9 @@ class decoded {
   /// The text of a latch or a limiter. Where nobody uses the name, the last fence of the lock that
   /// had it before stays.
   void write_as(bool used, const moment& now, std::string& text) const {
+    if (!used) return write_unused(last_fence_, now, text);
     text.clear();
-    if (used) return encode(record, text, last_fence_);
-    permits_record unused;
-    unused.last_fence = last_fence_;
-    if (last_fence_ != 0) write(unused, now, text);
+    encode(record, text, last_fence_);
   }
 
   Record record;
@@ -107,7 +73,21 @@ class decoded {
   std::uint64_t last_fence_ = 0;
 };
 
-class permits_transition final : public store::transition {
+/// A change of a record, and whether it made one.
+class record_change : public store::transition {
+ public:
+  bool made = false;
+
+ protected:
+  ~record_change() = default;
+  const std::string* put(std::string_view before) {
+    made = before.empty() && !text_.empty();
+    return &text_;
+  }
+  std::string text_;
+};
+
+class permits_transition final : public record_change {
  public:
   permits_transition(const permits_command& command, std::span<const std::string> dead,
                      std::int64_t claim)
@@ -117,7 +97,7 @@ class permits_transition final : public store::transition {
     if (!in_.read(text, now)) return refuse(in_.wrong, in_.other), nullptr;
     if (!step(in_.record, now)) return nullptr;
     write(in_.record, now, text_);
-    return &text_;
+    return put(text);
   }
 
   void may_have_been_stored() noexcept override {
@@ -193,12 +173,11 @@ class permits_transition final : public store::transition {
   bool replaced_ = false;  ///< the same of the one that it was to replace
   std::optional<failure> wrong_;
   decoded<permits_record> in_;
-  std::string text_;
 };
 
 /// Several commands about one name, one after the other: its record is read and written once. A
 /// thousand that wait for one name would else read and write all their places a thousand times.
-class permits_steps final : public store::transition {
+class permits_steps final : public record_change {
  public:
   void add(permits_transition& next) { all_.push_back(&next); }
 
@@ -212,7 +191,7 @@ class permits_steps final : public store::transition {
     for (auto* const one : all_) changed = one->step(in_.record, now) || changed;
     if (!changed) return nullptr;
     write(in_.record, now, text_);
-    return &text_;
+    return put(text);
   }
   void may_have_been_stored() noexcept override {
     for (auto* const one : all_) one->may_have_been_stored();
@@ -221,10 +200,9 @@ class permits_steps final : public store::transition {
  private:
   std::vector<permits_transition*> all_;
   decoded<permits_record> in_;
-  std::string text_;
 };
 
-class countdown_transition final : public store::transition {
+class countdown_transition final : public record_change {
  public:
   explicit countdown_transition(const countdown_command& command) : command_(command) {}
 
@@ -232,8 +210,8 @@ class countdown_transition final : public store::transition {
     if (!in_.read(text, now)) return other_kind();
     reply = kernel::apply(in_.record, command_, now);
     if (unchanged()) return nullptr;
-    in_.write_as(in_.record.count != 0, now, text_);
-    return &text_;
+    in_.write_as(in_.record.count != 0 || !in_.record.arrivals.empty(), now, text_);
+    return put(text);
   }
 
   const std::optional<failure>& wrong() const { return in_.wrong; }
@@ -256,10 +234,9 @@ class countdown_transition final : public store::transition {
 
   const countdown_command& command_;
   decoded<countdown_record> in_;
-  std::string text_;
 };
 
-class rate_transition final : public store::transition {
+class rate_transition final : public record_change {
  public:
   explicit rate_transition(const rate_command& command) : command_(command) {}
 
@@ -271,7 +248,7 @@ class rate_transition final : public store::transition {
     kernel::expire(in_.record, now);
     if (in_.record.buckets.size() > most_buckets) return too_many_buckets();
     in_.write_as(!in_.record.buckets.empty() || !in_.record.refunds.empty(), now, text_);
-    return &text_;
+    return put(text);
   }
 
   const std::optional<failure>& wrong() const { return full_ ? full_ : in_.wrong; }
@@ -297,7 +274,6 @@ class rate_transition final : public store::transition {
   const rate_command& command_;
   decoded<rate_record> in_;
   std::optional<failure> full_;
-  std::string text_;
 };
 
 /// Reads, and changes nothing.
@@ -318,7 +294,7 @@ class buckets_transition final : public store::transition {
 class state_family final : public store::session_store {
  public:
   explicit state_family(std::unique_ptr<store::state_store> port)
-      : port_(std::move(port)), capabilities_(port_->can()) {
+      : port_(std::move(port)), capabilities_(port_->can()), sweep_(*port_) {
     capabilities_.election = capabilities_.fair;
     capabilities_.barrier = true;
     capabilities_.rate_limiter = true;  // any store that keeps a record
@@ -357,6 +333,7 @@ class state_family final : public store::session_store {
                                     const countdown_command& command) override {
     countdown_transition change(command);
     if (auto s = port_->transact(name, change); !s) return std::move(s.error());
+    if (change.made) sweep_.made_one(name);
     if (change.wrong()) return *change.wrong();
     for (notification& to : change.reply.tell) {
       to.name = name;
@@ -368,6 +345,7 @@ class state_family final : public store::session_store {
   result<rate_reply> rate(std::string_view name, const rate_command& command) override {
     rate_transition change(command);
     if (auto s = port_->transact(name, change); !s) return std::move(s.error());
+    if (change.made) sweep_.made_one(name);
     if (change.wrong()) return *change.wrong();
     return std::move(change.reply);
   }
@@ -411,6 +389,9 @@ class state_family final : public store::session_store {
       step_of.push_back(at->second);
     }
     const auto statuses = port_->transact(steps);
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      if (statuses[i] && together[i].made) sweep_.made_one(steps[i].name);
+    }
     std::vector<result<permits_reply>> replies;
     replies.reserve(batch.size());
     for (std::size_t i = 0; i < batch.size(); ++i) {
@@ -536,6 +517,7 @@ class state_family final : public store::session_store {
                              std::span<const std::string> dead) {
     permits_transition change(command, dead, claim());
     const auto done = port_->transact(name, change);
+    if (done && change.made) sweep_.made_one(name);
     return finish(name, done, change);
   }
 
@@ -584,6 +566,7 @@ class state_family final : public store::session_store {
 
   std::unique_ptr<store::state_store> port_;
   store::capabilities capabilities_;
+  state_sweep sweep_;
 };
 
 }  // namespace

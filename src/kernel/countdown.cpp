@@ -20,9 +20,16 @@ auto find(List& list, const owner_id& owner) {
   return std::find_if(list.begin(), list.end(), [&](const auto& x) { return x.owner == owner; });
 }
 
+// The arrivals stay: one that is repeated after the end has counted, and makes no other latch.
+void end(countdown_record& r) {
+  countdown_record ended;
+  ended.arrivals = std::move(r.arrivals);
+  r = std::move(ended);
+}
+
 // Step 1.
 void expire(countdown_record& r, const moment& now) {
-  if (r.count != 0 && r.expires_at <= now.now_at) r = {};
+  if (r.count != 0 && r.expires_at <= now.now_at) end(r);
   std::erase_if(r.arrivals, [&](const auto& a) { return a.forget_at <= now.now_at; });
   std::erase_if(r.waiting, [&](const auto& w) { return w.expires_at <= now.now_at; });
 }
@@ -73,7 +80,7 @@ void wait(countdown_record& r, const countdown_command& c, const moment& now,
   use(r, c, now);
   reply.outcome = state_of(r);
   if (open(r)) return;
-  reply.retry_after_us = retry_after_us;
+  reply.retry_after_us = latch_retry_after_us(c.keep_us);
   if (c.queue_lease_us == 0) return leave(r, c);
   if (const auto mine = find(r.waiting, c.owner); mine != r.waiting.end()) {
     mine->expires_at = now.now_at + c.queue_lease_us;
@@ -93,10 +100,9 @@ void carry_out(countdown_record& r, const countdown_command& c, const moment& no
     case countdown_verb::leave:
       return leave(r, c);
     case countdown_verb::remove:
-      r = {};
-      return;
+      return end(r);
     case countdown_verb::inspect:
-      reply.found = r;
+      if (r.count != 0) reply.found = r;
       return;
   }
 }

@@ -121,7 +121,22 @@ TEST_P(latches, one_that_nobody_uses_is_forgotten) {
   latch brief{here_, "brief", 2, {.keep = 1s}};
   brief.count_down();
   harness::eventually("it is forgotten", [&] { return brief.remaining() == 2; });
+  EXPECT_TRUE(here_.names().empty());
   EXPECT_TRUE(holdfast::mutex(here_, "brief").try_lock()) << "the name is free for anything";
+}
+
+// The one that nobody waits for was used later.
+TEST_P(latches, one_that_somebody_waits_for_is_not_forgotten) {
+  latch brief{here_, "brief", 2, {.keep = 2s}};
+  latch waited_for{here_, name_, 2, {.keep = 2s}};
+  waited_for.count_down();
+  std::thread waiter([&] { latch{another(), name_, 2, {.keep = 2s}}.wait(); });
+  until_waiting(1);
+  brief.count_down();
+  harness::eventually("the other one is forgotten", [&] { return brief.remaining() == 2; });
+  EXPECT_EQ(waited_for.remaining(), 1u);
+  waited_for.count_down();
+  waiter.join();
 }
 
 TEST_P(latches, many_arrivals_at_once_are_all_counted) {

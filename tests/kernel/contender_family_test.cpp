@@ -324,6 +324,39 @@ TEST_F(contender_family, a_long_wait_for_a_latch_is_one_watch_and_a_use_all_the_
   EXPECT_LE(port_.record_reads, port_.record_waits + 1) << "one round trip for each look";
 }
 
+TEST_F(contender_family, a_wait_keeps_a_latch_that_is_kept_for_a_short_time) {
+  countdown_command c;
+  c.verb = countdown_verb::wait;
+  c.owner = {0, 1};
+  c.count = 1;
+  c.keep_us = 3 * second;
+  c.queue_lease_us = 4 * second;
+  (void)family_->countdown("l", c).value();
+  for (int looks = 1; looks <= 6; ++looks) {
+    const int waits_before = port_.record_waits;
+    for (int i = 0; i < 2; ++i) {
+      const auto reply = family_->countdown("l", c).value();
+      EXPECT_LE(reply.retry_after_us, second);
+      clock_.advance(std::chrono::microseconds(reply.retry_after_us));
+    }
+    EXPECT_GT(port_.record_waits, waits_before) << "in 2 s, of 3";
+  }
+}
+
+TEST_F(contender_family, a_latch_that_is_over_goes_when_the_names_are_listed) {
+  countdown_command c;
+  c.verb = countdown_verb::arrive;
+  c.count = 2;
+  c.drop = 1;
+  for (const std::int64_t keep : {1, 60}) {
+    c.keep_us = keep * second;
+    (void)family_->countdown("kept for " + std::to_string(keep), c).value();
+  }
+  port_.now.now_at += 2 * second;
+  EXPECT_EQ(family_->names().value(), std::vector<std::string>{"kept for 60"});
+  EXPECT_EQ(port_.names().value().size(), 1U) << "its record is removed";
+}
+
 TEST_F(contender_family, a_latch_on_a_store_without_a_clock_counts_each_arrival_once) {
   countdown_command c;
   c.verb = countdown_verb::arrive;
@@ -337,6 +370,25 @@ TEST_F(contender_family, a_latch_on_a_store_without_a_clock_counts_each_arrival_
   EXPECT_EQ(family_->countdown("l", c).value().remaining, 1'500U) << "the last one, again";
   const auto found = family_->countdown("l", {}).value().found;
   EXPECT_EQ(found.arrivals.size(), 1'000U) << "it does not grow for ever";
+}
+
+TEST_F(contender_family, an_arrival_whose_latch_may_have_ended_is_not_counted_again) {
+  for (const auto later : {1s, 5s}) {
+    const std::string name = later == 1s ? "in time" : "late";
+    countdown_command c;
+    c.verb = countdown_verb::arrive;
+    c.owner = {1, 1};
+    c.count = 2;
+    c.drop = 1;
+    c.keep_us = 2 * second;
+    port_.lose_replaced = true;
+    ASSERT_FALSE(family_->countdown(name, c));
+    ASSERT_TRUE(family_->countdown(name, {.verb = countdown_verb::remove}));
+    clock_.advance(later);
+    const auto again = family_->countdown(name, c);
+    EXPECT_EQ(again.ok(), later == 1s);
+    if (!again) EXPECT_TRUE(again.error().outcome_unknown);
+  }
 }
 
 TEST_F(contender_family, an_arrival_that_may_have_been_forgotten_is_not_counted_again) {

@@ -80,6 +80,24 @@ TEST_F(countdown, an_arrival_is_remembered_for_as_long_as_it_may_be_repeated) {
   }
 }
 
+TEST_F(countdown, an_arrival_that_is_repeated_after_the_end_makes_no_other_latch) {
+  keep_ = second;
+  for (const bool removed : {false, true}) {
+    record_ = {};
+    arrive(1);
+    if (removed) apply(countdown_verb::remove, 9);
+    now_ += 10 * second;
+    arrive(1);
+    EXPECT_EQ(record_.count, 0u);
+    EXPECT_EQ(arrive(2).remaining, 2u);
+    EXPECT_EQ(arrive(1).remaining, 2u) << "nor counts in the next";
+    apply(countdown_verb::remove, 9);
+    now_ += 60 * second;
+    apply(countdown_verb::leave, 9);
+    EXPECT_EQ(record_, countdown_record{});
+  }
+}
+
 TEST_F(countdown, the_repeated_last_arrival_is_told_that_it_is_open) {
   arrive(1, 3);
   EXPECT_EQ(arrive(1, 3).outcome, open);
@@ -128,6 +146,14 @@ TEST_F(countdown, a_waiter_that_looks_again_is_there_once) {
   EXPECT_EQ(record_.waiting[0].expires_at, now_ + 4 * second);
 }
 
+TEST_F(countdown, a_waiter_looks_again_before_the_latch_would_be_forgotten) {
+  keep_ = second;
+  arrive(1);
+  for (int looks = 0; looks < 10; ++looks) now_ += wait(10).retry_after_us;
+  EXPECT_EQ(record_.remaining, 2u);
+  EXPECT_LT(wait(10).retry_after_us, second / 2) << "one look may be late";
+}
+
 TEST_F(countdown, a_waiter_that_does_not_retry_after_is_forgotten) {
   wait(10);
   now_ += 4 * second;
@@ -170,8 +196,8 @@ TEST_F(countdown, it_outlives_its_last_use_by_so_much_and_no_more) {
 TEST_F(countdown, a_removed_one_starts_over) {
   arrive(1, 2);
   EXPECT_EQ(apply(countdown_verb::remove, 0).outcome, done);
-  EXPECT_EQ(record_, countdown_record{});
-  EXPECT_EQ(arrive(1, 2).remaining, 1u) << "also for those who had arrived";
+  EXPECT_EQ(record_.count, 0u);
+  EXPECT_EQ(arrive(2, 2).remaining, 1u);
 }
 
 TEST_F(countdown, a_look_changes_nothing) {

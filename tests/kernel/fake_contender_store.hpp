@@ -42,6 +42,7 @@ class fake_contender_store final : public holdfast::store::contender_store {
   std::atomic<int> record_reads{0};
   std::atomic<int> record_waits{0};    ///< so often a waiter asked for a record …
   std::atomic<int> record_watches{0};  ///< … and a change of it was to be told
+  holdfast::store::moment now{1, 1, false};
   std::chrono::nanoseconds safe_for{std::chrono::hours{1}};
   std::atomic<bool> unproven = false;  ///< the session was safe for so long, and now it is over
   std::uint64_t session = 1;  ///< another one: what stands there already is of an ended session
@@ -203,8 +204,15 @@ class fake_contender_store final : public holdfast::store::contender_store {
     }
     return std::optional<std::int64_t>(r.version);
   }
-  result<holdfast::store::moment> time() override { return holdfast::store::moment{1, 1, false}; }
-  result<std::vector<std::string>> names() override { return std::vector<std::string>{}; }
+  result<holdfast::store::moment> time() override { return now; }
+  result<std::vector<used_name>> names() override {
+    const std::lock_guard guard{mutex_};
+    std::vector<used_name> all;
+    for (const auto& [name, r] : records_) {
+      if (r.version >= 0) all.push_back({name, lines_[name].empty()});
+    }
+    return all;
+  }
 
  private:
   struct stand {

@@ -51,6 +51,14 @@ class fake_state_store final : public holdfast::store::state_store {
     return all;
   }
 
+  holdfast::result<std::vector<entry>> walk(std::string_view behind, std::size_t most) override {
+    std::vector<entry> some;
+    for (auto at = records.upper_bound(behind); at != records.end() && some.size() < most; ++at) {
+      some.push_back({at->first, at->second});
+    }
+    return some;
+  }
+
   holdfast::result<holdfast::store::moment> time() override { return now; }
 
   bool departed(std::string_view peer) override { return dead.contains(std::string(peer)); }
@@ -64,7 +72,7 @@ class fake_state_store final : public holdfast::store::state_store {
 
   holdfast::store::capabilities capabilities;
   holdfast::store::moment now{1'000'000, 1'700'000'000'000'000};
-  std::map<std::string, std::string> records;
+  std::map<std::string, std::string, std::less<>> records;
   std::set<std::string> dead;
   std::vector<holdfast::store::notification> told;
   std::optional<holdfast::failure> fails;

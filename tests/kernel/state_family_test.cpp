@@ -192,6 +192,21 @@ TEST_F(state_family, a_latch_that_nobody_used_for_its_time_may_become_a_mutex) {
   EXPECT_EQ(acquire(1).outcome, granted);
 }
 
+TEST_F(state_family, an_arrival_that_is_repeated_after_the_end_of_its_latch_makes_no_other) {
+  countdown_command c;
+  c.verb = countdown_verb::arrive;
+  c.owner = {2, 2};
+  c.count = 2;
+  c.drop = 1;
+  c.keep_us = second;
+  (void)family_->countdown("l", c).value();
+  pass(10 * second);
+  (void)family_->countdown("l", c).value();
+  EXPECT_TRUE(family_->names().value().empty());
+  c.owner = {2, 3};
+  EXPECT_EQ(family_->countdown("l", c).value().remaining, 1u);
+}
+
 TEST_F(state_family, those_at_a_latch_are_told_when_it_opens) {
   (void)wait_at_latch("l");
   countdown_command c;

@@ -220,10 +220,13 @@ class consensus_client final : public contender_store, private requester {
 
   result<holdfast::store::moment> time() override { return of_.time(); }
 
-  result<std::vector<std::string>> names() override {
-    return look<std::vector<std::string>>(
-        "names", "",
-        [&all = all_](std::uint64_t) -> result<std::vector<std::string>> { return all.names(); });
+  result<std::vector<used_name>> names() override {
+    return look<std::vector<used_name>>(
+        "names", "", [&all = all_](std::uint64_t) -> result<std::vector<used_name>> {
+          std::vector<used_name> used;
+          for (auto& name : all.names()) used.push_back({std::move(name)});
+          return used;
+        });
   }
 
  private:

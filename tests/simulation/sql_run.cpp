@@ -258,6 +258,9 @@ class runner {
     } else {
       see({});
     }
+    const auto most =
+        s.limit ? static_cast<std::size_t>(value(*s.limit, {}).as_number()) : r.rows.size();
+    if (r.rows.size() > most) r.rows.resize(most);
     return r;
   }
 

@@ -198,6 +198,7 @@ class parser {
       tables(s);
       if (take("where")) read_where(s);
       if (take_all({"order", "by"})) (void)word();
+      if (take("limit")) s.limit = any();
       read_locks(s);
     }
     return s;

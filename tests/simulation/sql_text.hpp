@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -82,6 +83,7 @@ struct sql_statement {
   bool has_where = false;
   sql_expression where{};
   std::vector<sql_expression> outputs{};
+  std::optional<sql_expression> limit{};
   std::vector<std::pair<sql_column, sql_expression>> assignments{};
   std::vector<sql_expression> returning{};
   bool conflict_locks = false;                    ///< the row that is there already

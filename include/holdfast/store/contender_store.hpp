@@ -131,7 +131,12 @@ class contender_store {
 
   /// All names with a contender or a record; as session_store::names says of those that cannot be
   /// read. Costs a scan.
-  virtual result<std::vector<std::string>> names() = 0;
+  struct used_name {
+    std::string name;
+    /// Nobody is in line, and the store does not end the record by itself: it may be over.
+    bool only_record = false;
+  };
+  virtual result<std::vector<used_name>> names() = 0;
 };
 
 }  // namespace holdfast::store

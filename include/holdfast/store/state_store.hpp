@@ -71,7 +71,11 @@ class state_store {
     std::string record;
   };
   virtual result<std::vector<entry>> entries() = 0;
-  /// The store's time, to judge the records of entries().
+  /// Some of these, for one who looks at all entries little by little: the next ones behind that
+  /// name, in the order of the names; empty at the end. A store without an order returns others
+  /// each time. The default returns all entries.
+  virtual result<std::vector<entry>> walk(std::string_view behind, std::size_t most);
+  /// The store's time, to judge the records of entries() and walk().
   virtual result<moment> time() = 0;
 
   /// True only if the session with that address is certainly gone (its process died).

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <limits>
+#include <map>
 
 #include "store/etcd/names.hpp"
 #include "store/etcd/requests.hpp"
@@ -16,6 +18,21 @@ using link = std::shared_ptr<session_lease>;
 
 /// An etcd takes no more steps in one transaction, if it is not told otherwise.
 constexpr std::size_t max_steps = 100;
+/// As it was written: in that revision, with that lease.
+struct held_record {
+  std::int64_t version = 0;
+  std::int64_t lease = 0;
+};
+
+std::int64_t seconds_for(std::int64_t keep_us) {
+  return std::max<std::int64_t>((keep_us + 999'999) / 1'000'000, 1);
+}
+
+std::int64_t lease_in(const wire::ResponseOp& r) {
+  const auto& found = r.response_range();
+  return found.kvs().empty() ? 0 : found.kvs(0).lease();
+}
+
 /// Others of the session may settle something between any two requests.
 constexpr int max_attempts = 100;
 
@@ -94,7 +111,7 @@ class etcd_store final : public contender_store {
   /// etcd has no clock that can be asked for: a record ends with a lease of its own.
   result<moment> time() override { return moment{1, 1, false}; }
   result<store::facts> facts() override;
-  result<std::vector<std::string>> names() override;
+  result<std::vector<used_name>> names() override;
 
  private:
   link present() const;
@@ -116,9 +133,19 @@ class etcd_store final : public contender_store {
   result<entered> enter_with(session_lease& mine, std::string_view name, const contender& who,
                              const contender_data& says, std::span<const std::string> leaving);
   status confirm_some(std::span<const node_of> nodes, std::vector<result<bool>>& there);
+  using version_now = std::optional<std::int64_t>;
+  result<version_now> make_record(const std::string& key, std::string_view text,
+                                  std::int64_t keep_us);
+  result<version_now> change_record(const std::string& key, std::string_view text,
+                                    std::int64_t version, std::int64_t keep_us);
+  result<version_now> remove_record(const std::string& key, std::int64_t version);
+  std::int64_t keep_longer(const std::string& key, std::string_view text, const held_record& now,
+                           std::int64_t keep_us);
   result<std::int64_t> lease_for(std::int64_t keep_us);
   void revoke(std::int64_t lease);
-  void keep(std::int64_t lease);
+  std::int64_t keep(std::int64_t lease);
+  void doubt(const std::string& key, std::int64_t lease);
+  void revoke_doubtful(const std::string& key, std::int64_t lease);
 
   const etcd_options options_;
   const capabilities can_;
@@ -128,6 +155,8 @@ class etcd_store final : public contender_store {
   std::mutex granting_;
   mutable std::mutex mutex_;
   link link_;
+  /// Leases of records of which nobody knows whether they were made, or still will be.
+  std::multimap<std::string, std::int64_t> doubtful_;
 };
 
 // ---- the session
@@ -391,7 +420,7 @@ result<contender_store::versioned> etcd_store::record(std::string_view name, boo
 
 result<std::int64_t> etcd_store::lease_for(std::int64_t keep_us) {
   wire::LeaseGrantRequest request;
-  request.set_ttl(std::max<std::int64_t>((keep_us + 999'999) / 1'000'000, 1));
+  request.set_ttl(seconds_for(keep_us));
   wire::LeaseGrantResponse answer;
   if (auto ok = to_.call(method::grant, request, answer); !ok) return std::move(ok.error());
   return answer.id();
@@ -405,59 +434,123 @@ void etcd_store::revoke(std::int64_t lease) {
   (void)to_.call(method::revoke, request, answer);
 }
 
-void etcd_store::keep(std::int64_t lease) {
-  if (lease == 0) return;
+// For how many seconds it lives from now on: for ever without a lease, or if nobody answers.
+std::int64_t etcd_store::keep(std::int64_t lease) {
+  constexpr auto for_ever = std::numeric_limits<std::int64_t>::max();
+  if (lease == 0) return for_ever;
   wire::LeaseKeepAliveRequest request;
   request.set_id(lease);
   wire::LeaseKeepAliveResponse answer;
-  (void)to_.call(method::keep_alive, request, answer);
+  return to_.call(method::keep_alive, request, answer) ? answer.ttl() : for_ever;
+}
+
+void etcd_store::doubt(const std::string& key, std::int64_t lease) {
+  const std::lock_guard guard{mutex_};
+  doubtful_.emplace(key, lease);
+}
+
+// The record has another lease: a request to make it that is still on its way finds none.
+void etcd_store::revoke_doubtful(const std::string& key, std::int64_t lease) {
+  std::vector<std::int64_t> over;
+  {
+    const std::lock_guard guard{mutex_};
+    const auto [from, to] = doubtful_.equal_range(key);
+    for (auto at = from; at != to; ++at) over.push_back(at->second);
+    doubtful_.erase(from, to);
+  }
+  for (const auto one : over) {
+    if (one != lease) revoke(one);
+  }
 }
 
 result<std::optional<std::int64_t>> etcd_store::replace(std::string_view name,
                                                         std::string_view text, std::int64_t version,
                                                         std::int64_t keep_us) {
   const std::string key = prefix_of(name) + std::string(record_key);
-  const bool fresh = version < 0;
-  std::int64_t granted = 0;
-  wire::TxnRequest t;
-  *t.add_compare() = fresh ? not_there(key) : as_of_version(key, version);
-  if (text.empty()) {
-    *t.add_success() = remove(key);
-  } else if (fresh) {
-    const auto lease = lease_for(keep_us);
-    if (!lease) return lease.error();
-    granted = *lease;
-    *t.add_success() = put(key, text, granted);
-  } else {
-    *t.add_success() = put_again(key, text);
-    *t.add_success()->mutable_request_range() = one(key);
-  }
-  bool repeated = false;
-  const auto done = transact(t, &repeated);
-  if (!done) {
-    if (!done.error().outcome_unknown) revoke(granted);
-    return done.error();
-  }
-  if (!done->succeeded()) {
-    // What was asked twice may be there by the first time, with this lease.
-    if (!repeated) revoke(granted);
-    return std::optional<std::int64_t>{};
-  }
-  const auto& last = done->responses().rbegin()->response_range();
-  if (!last.kvs().empty()) keep(last.kvs(0).lease());
-  return std::optional<std::int64_t>(done->header().revision());
+  if (text.empty()) return remove_record(key, version);
+  return version < 0 ? make_record(key, text, keep_us) : change_record(key, text, version, keep_us);
 }
 
-result<std::vector<std::string>> etcd_store::names() {
+// A lease that the record does not have is revoked: what was asked twice comes to nothing then.
+result<etcd_store::version_now> etcd_store::make_record(const std::string& key,
+                                                        std::string_view text,
+                                                        std::int64_t keep_us) {
+  const auto lease = lease_for(keep_us);
+  if (!lease) return lease.error();
+  wire::TxnRequest t;
+  *t.add_compare() = not_there(key);
+  *t.add_success() = put(key, text, *lease);
+  *t.add_failure()->mutable_request_range() = one(key);
+  const auto done = transact(t);
+  if (!done) {
+    done.error().outcome_unknown ? doubt(key, *lease) : revoke(*lease);
+    return done.error();
+  }
+  const auto has = done->succeeded() ? *lease : lease_in(done->responses(0));
+  if (has != *lease) revoke(*lease);
+  revoke_doubtful(key, has);
+  return done->succeeded() ? version_now(done->header().revision()) : version_now();
+}
+
+result<etcd_store::version_now> etcd_store::change_record(const std::string& key,
+                                                          std::string_view text,
+                                                          std::int64_t version,
+                                                          std::int64_t keep_us) {
+  wire::TxnRequest t;
+  *t.add_compare() = as_of_version(key, version);
+  *t.add_success() = put_again(key, text);
+  *t.add_success()->mutable_request_range() = one(key);
+  const auto done = transact(t);
+  if (!done) return done.error();
+  if (!done->succeeded()) return version_now();
+  const held_record now{done->header().revision(), lease_in(done->responses(1))};
+  revoke_doubtful(key, now.lease);
+  if (keep(now.lease) >= seconds_for(keep_us)) return version_now(now.version);
+  return version_now(keep_longer(key, text, now, keep_us));
+}
+
+// The record changes over to a longer lease, unless somebody else has changed it meanwhile. Its
+// new version.
+std::int64_t etcd_store::keep_longer(const std::string& key, std::string_view text,
+                                     const held_record& now, std::int64_t keep_us) {
+  const auto longer = lease_for(keep_us);
+  if (!longer) return now.version;
+  wire::TxnRequest t;
+  *t.add_compare() = as_of_version(key, now.version);
+  *t.add_success() = put(key, text, *longer);
+  *t.add_failure()->mutable_request_range() = one(key);
+  const auto done = transact(t);
+  if (!done) return now.version;
+  if (done->succeeded()) return revoke(now.lease), done->header().revision();
+  if (lease_in(done->responses(0)) != *longer) revoke(*longer);
+  return now.version;
+}
+
+// With its lease, which would live on for as long as the record was to be kept.
+result<etcd_store::version_now> etcd_store::remove_record(const std::string& key,
+                                                          std::int64_t version) {
+  wire::TxnRequest t;
+  *t.add_compare() = as_of_version(key, std::max<std::int64_t>(version, 0));
+  *t.add_success()->mutable_request_range() = one(key);
+  *t.add_success() = remove(key);
+  const auto done = transact(t);
+  if (!done) return done.error();
+  if (!done->succeeded()) return version_now();
+  revoke(lease_in(done->responses(0)));
+  return version_now(done->header().revision());
+}
+
+result<std::vector<contender_store::used_name>> etcd_store::names() {
   const std::string prefix = options_.base + "/";
   auto look = all_below(prefix);
   look.set_keys_only(true);
   const auto all = ask(look);
   if (!all) return all.error();
-  std::vector<std::string> used;
+  std::vector<used_name> used;
   for (const auto& kv : all->kvs()) {
     auto name = name_in_use(std::string_view(kv.key()).substr(prefix.size()));
-    if (!name.empty() && (used.empty() || used.back() != name)) used.push_back(std::move(name));
+    const bool seen = !used.empty() && used.back().name == name;
+    if (!name.empty() && !seen) used.push_back({std::move(name)});
   }
   return used;
 }

@@ -303,7 +303,7 @@ status link::sweep(std::span<const std::string> names, boot_time) {
   const std::string free = " where name in (" + list +
                            ") and json_value(record, '$[2]') = '0' and json_value(record, '$[3]') "
                            "regexp '^[0-9]{1,18}$' and json_value(record, '$[1]') not in ('latch', "
-                           "'election')";
+                           "'rate_limiter', 'election')";
   in_transaction_ = true;
   // A session that waits for the row meanwhile finds the floor raised.
   const auto got = ask("start transaction; update " + tables_.meta +
@@ -316,9 +316,17 @@ status link::sweep(std::span<const std::string> names, boot_time) {
   return done{};
 }
 
-result<std::vector<state_store::entry>> link::entries(boot_time) {
+result<std::vector<state_store::entry>> link::entries(boot_time) { return entries_that({}, {}); }
+
+result<std::vector<state_store::entry>> link::entries_behind(std::string_view name,
+                                                             std::size_t most, boot_time) {
+  return entries_that(" where name > " + hex(name), " limit " + std::to_string(most));
+}
+
+result<std::vector<state_store::entry>> link::entries_that(const std::string& are,
+                                                           const std::string& limit) {
   auto got = ask("select name, coalesce(" + bounded("record") + ", '" + sql::unread_record +
-                 "') from " + tables_.records + " order by name");
+                 "') from " + tables_.records + are + " order by name" + limit);
   if (!got) return std::move(got.error());
   std::vector<state_store::entry> all;
   for (cells& row : got->front().rows) all.push_back({*row[0], record_of(row[1])});

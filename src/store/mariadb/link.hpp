@@ -33,6 +33,8 @@ class link final : public sql::row_link {
                 boot_time deadline) override;
   status sweep(std::span<const std::string> names, boot_time deadline) override;
   result<std::vector<state_store::entry>> entries(boot_time deadline) override;
+  result<std::vector<state_store::entry>> entries_behind(std::string_view name, std::size_t most,
+                                                         boot_time deadline) override;
 
   using cells = std::vector<std::optional<std::string>>;
   /// What one statement of a text gave.
@@ -65,6 +67,8 @@ class link final : public sql::row_link {
   status take_rows(answer& into);
   result<std::vector<answer>> take_answers();
   std::string reading(std::string_view name) const;
+  result<std::vector<state_store::entry>> entries_that(const std::string& are,
+                                                       const std::string& limit);
   std::string text_of(const sql::replacement& r) const;
   std::string beginning() const;
   result<sql::row> row_of(const answer& a) const;

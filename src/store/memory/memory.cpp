@@ -23,6 +23,7 @@ struct space {
   std::mutex mutex;
   std::unordered_map<std::string, std::string> records;
   std::map<std::string, std::weak_ptr<queue_inbox>, std::less<>> inboxes;
+  std::size_t walked_to = 0;
   std::int64_t sessions = 0;
   const std::uint64_t number = next_number();
   // The wall clock when the space was made; from then on only the session's clock counts, so that
@@ -115,6 +116,18 @@ class memory_store final : public state_store {
     std::vector<entry> all;
     for (const auto& [name, record] : space_->records) all.push_back({name, record});
     return all;
+  }
+
+  result<std::vector<entry>> walk(std::string_view, std::size_t most) override {
+    const std::lock_guard guard{space_->mutex};
+    const auto& records = space_->records;
+    std::vector<entry> some;
+    for (std::size_t i = 0; i < records.bucket_count() && some.size() < most; ++i) {
+      const std::size_t at = space_->walked_to++ % records.bucket_count();
+      for (auto r = records.begin(at); r != records.end(at); ++r)
+        some.push_back({r->first, r->second});
+    }
+    return some;
   }
 
   // Not by its name: each that has none is a store of its own.

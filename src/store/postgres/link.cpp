@@ -103,13 +103,15 @@ statements::statements(const std::string& schema) {
   take_floor = "select 1 from " + meta + " for no key update";
   sweep = "with gone as (delete from " + records +
           " where name = any ($1) and record->>2 = '0' and record->>3 ~ '^[0-9]{1,18}$' and "
-          "record->>1 not in ('latch', 'election') "
+          "record->>1 not in ('latch', 'rate_limiter', 'election') "
           "returning greatest((record->>3)::bigint, version) + 1 as fence) update " +
           meta +
           " set fence_floor = (select max(fence) from gone) "
           "where fence_floor < (select max(fence) from gone)";
-  entries = "select name, coalesce(" + bounded("record") + ", '" + sql::unread_record + "') from " +
-            records + " order by name";
+  const std::string all = "select name, coalesce(" + bounded("record") + ", '" +
+                          sql::unread_record + "') from " + records;
+  entries = all + " order by name";
+  entries_behind = all + " where name > $1 order by name limit $2::bigint";
   id = "select pg_catalog.to_jsonb(m)->>'id' from " + meta + " m";
   tell = "select pg_catalog.pg_notify($1, $2)";
 }
@@ -217,7 +219,16 @@ status link::sweep(std::span<const std::string> names, boot_time deadline) {
 }
 
 result<std::vector<state_store::entry>> link::entries(boot_time deadline) {
-  const auto got = wire_->ask({{sql_.entries}}, deadline);
+  return entries_of({sql_.entries}, deadline);
+}
+
+result<std::vector<state_store::entry>> link::entries_behind(std::string_view name,
+                                                             std::size_t most, boot_time deadline) {
+  return entries_of({sql_.entries_behind, {std::string(name), std::to_string(most)}}, deadline);
+}
+
+result<std::vector<state_store::entry>> link::entries_of(statement asked, boot_time deadline) {
+  const auto got = wire_->ask({std::move(asked)}, deadline);
   if (!got) return got.error();
   std::vector<state_store::entry> all;
   const answer& a = got->front();

@@ -12,7 +12,7 @@ struct statements {
   std::string keep_floor, insert, update, update_telling_time, remove;
   std::string limit_session, limit, begin, limits, make, read_locked, fail_if_late, put_locked,
       remove_locked, commit, rollback;
-  std::string take_floor, sweep, entries, tell, id;
+  std::string take_floor, sweep, entries, entries_behind, tell, id;
 };
 
 /// The rows over one connection.
@@ -36,6 +36,8 @@ class link final : public sql::row_link {
                 boot_time deadline) override;
   status sweep(std::span<const std::string> names, boot_time deadline) override;
   result<std::vector<state_store::entry>> entries(boot_time deadline) override;
+  result<std::vector<state_store::entry>> entries_behind(std::string_view name, std::size_t most,
+                                                         boot_time deadline) override;
 
   /// What tells these tables from others; empty if they were made before there was such a thing.
   result<std::string> id(boot_time deadline);
@@ -50,6 +52,7 @@ class link final : public sql::row_link {
   link(std::unique_ptr<wire> w, const statements& texts, std::chrono::milliseconds patience)
       : wire_(std::move(w)), sql_(texts), patience_(std::to_string(patience.count())) {}
   statement replacing(const sql::replacement& r) const;
+  result<std::vector<state_store::entry>> entries_of(statement asked, boot_time deadline);
 
   std::unique_ptr<wire> wire_;
   const statements& sql_;

@@ -75,8 +75,9 @@ local function put(what, lasts)
   if not fixed then call('PEXPIRE', record_key, format('%.0f', lasts / 1000 + 1)) end
 end
 
+-- The arrivals stay: one that is repeated after the end has counted, and makes no other latch.
 local function clear()
-  call('DEL', record_key, data, waiting, places, arrivals)
+  call('DEL', record_key, data, waiting, places)
   if mark then put(idle, 0) end
   count, remaining, expires, waiters, seq, dirty = 0, 0, 0, 0, 0, false
 end
@@ -86,7 +87,7 @@ local function save()
   if not dirty or count == 0 then return end
   put(format('latch %.0f %.0f %.0f %.0f %.0f', count, remaining, expires, waiters, seq), expires - now)
   if fixed then return end
-  for i = 2, 5 do call('PEXPIRE', KEYS[i], format('%.0f', (expires - now) / 1000 + 1)) end
+  for i = 2, 4 do call('PEXPIRE', KEYS[i], format('%.0f', (expires - now) / 1000 + 1)) end
 end
 
 local function drop_waiter(o)
@@ -99,17 +100,17 @@ end
 
 -- Step 1.
 local function expire()
-  if count == 0 then return end
-  if expires <= now then return clear() end
   local until_now = format('%.0f', now)
   call('ZREMRANGEBYSCORE', arrivals, '-inf', until_now)
+  if count == 0 then return end
+  if expires <= now then return clear() end
   if waiters == 0 then return end
   for _, o in ipairs(call('ZRANGEBYSCORE', places, '-inf', until_now)) do drop_waiter(o) end
 end
 
 local function use()
   if count == 0 then
-    call('DEL', data, waiting, places, arrivals)  -- what a lost record may have left
+    call('DEL', data, waiting, places)  -- what a lost record may have left
     count, remaining = asked, asked
   end
   expires = math.max(expires, now + keep)
@@ -137,7 +138,7 @@ end
 local commands = {}
 
 function commands.arrive()
-  if count ~= 0 and call('ZSCORE', arrivals, owner) then
+  if call('ZSCORE', arrivals, owner) then
     reply[1] = state()
     return
   end
@@ -148,6 +149,10 @@ function commands.arrive()
   use()
   remaining = remaining - drop
   call('ZADD', arrivals, format('%.0f', now + math.max(repeats, REMEMBER)), owner)
+  if not fixed then
+    local last = tonumber(call('ZRANGE', arrivals, -1, -1, 'WITHSCORES')[2])
+    call('PEXPIRE', arrivals, format('%.0f', (last - now) / 1000 + 1))
+  end
   if remaining == 0 then tell_all() end
   reply[1] = state()
 end
@@ -156,7 +161,7 @@ function commands.wait()
   use()
   reply[1] = state()
   if reply[1] == OPEN then return end
-  reply[4] = RETRY_AFTER
+  reply[4] = math.min(RETRY_AFTER, math.floor(keep / 3))
   if place == 0 then return drop_waiter(owner) end
   call('ZADD', places, format('%.0f', now + place), owner)
   if call('ZSCORE', waiting, owner) then return end

@@ -16,6 +16,9 @@ class over_rows : public state_store {
     return rows().transact_together(steps, after);
   }
   result<std::vector<entry>> entries() final { return rows().entries(); }
+  result<std::vector<entry>> walk(std::string_view behind, std::size_t most) final {
+    return rows().walk(behind, most);
+  }
   result<moment> time() final { return rows().time(); }
 
  private:

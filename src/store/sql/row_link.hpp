@@ -107,6 +107,10 @@ class row_link {
   /// versions.
   virtual status sweep(std::span<const std::string> names, boot_time deadline) = 0;
   virtual result<std::vector<state_store::entry>> entries(boot_time deadline) = 0;
+  /// So many of them behind that name, in the order of the names.
+  virtual result<std::vector<state_store::entry>> entries_behind(std::string_view name,
+                                                                 std::size_t most,
+                                                                 boot_time deadline) = 0;
 };
 
 }  // namespace holdfast::store::sql

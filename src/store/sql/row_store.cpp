@@ -241,6 +241,12 @@ result<std::vector<state_store::entry>> row_store::entries() {
   return with_link([](row_link& link, boot_time deadline) { return link.entries(deadline); });
 }
 
+result<std::vector<state_store::entry>> row_store::walk(std::string_view behind, std::size_t most) {
+  return with_link([&](row_link& link, boot_time deadline) {
+    return link.entries_behind(behind, most, deadline);
+  });
+}
+
 result<moment> row_store::time() {
   return with_link([](row_link& link, boot_time deadline) -> result<moment> {
     const std::string_view nobody[] = {""};

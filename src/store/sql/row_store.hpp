@@ -29,6 +29,7 @@ class row_store {
   status transact_together(std::span<const state_store::step> steps,
                            const state_store::judge& after);
   result<std::vector<state_store::entry>> entries();
+  result<std::vector<state_store::entry>> walk(std::string_view behind, std::size_t most);
   result<moment> time();
 
   /// Something else over one of the connections; tried again over another one if an idle one turns

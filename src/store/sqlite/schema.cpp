@@ -198,39 +198,60 @@ std::optional<state_store::entry> read_entry(sqlite3_stmt* how, std::string_view
   return read ? std::optional(std::move(one)) : std::nullopt;
 }
 
+// One at a time: a record that is too long to be read ends its statement, and hides no other name.
+result<std::vector<state_store::entry>> read_entries(connection& db, sqlite3_stmt* listing,
+                                                     const std::string& tried) {
+  const auto reading = db.prepare("SELECT record FROM holdfast_locks WHERE name = ?1", tried);
+  if (!reading) return reading.error();
+  std::vector<state_store::entry> found;
+  int code = SQLITE_OK;
+  while ((code = sqlite3_step(listing)) == SQLITE_ROW) {
+    auto one = read_entry(reading->get(), text_column(listing, 0));
+    if (!one) return explain(db.get(), sqlite3_errcode(db.get()), tried);
+    found.push_back(std::move(*one));
+  }
+  if (code != SQLITE_DONE) return explain(db.get(), code, tried);
+  return found;
+}
+
 }  // namespace
 
 const char* const remove_free_sql = R"sql(
 DELETE FROM holdfast_locks WHERE name = ?1 AND (record = '' OR
   CASE WHEN json_valid(record) THEN json_extract(record, '$[0]') = 1 AND
-                                    json_extract(record, '$[1]') <> 'election' AND
+                                    json_extract(record, '$[1]') NOT IN
+                                      ('election', 'latch', 'rate_limiter') AND
                                     json_extract(record, '$[2]') = 0 END)
-RETURNING CASE WHEN record = '' OR json_extract(record, '$[1]') = 'latch' THEN 0
-               ELSE json_extract(record, '$[3]') + 1 END
+RETURNING CASE WHEN record = '' THEN 0 ELSE json_extract(record, '$[3]') + 1 END
 )sql";
 
 void bound_records(connection& db) noexcept {
   sqlite3_limit(db.get(), SQLITE_LIMIT_LENGTH, static_cast<int>(sql::longest_read));
 }
 
-// One at a time: a record that is too long to be read ends its statement, and hides no other name.
+result<std::vector<state_store::entry>> entries_behind(connection& db, const std::string& file,
+                                                       std::string_view name, std::size_t most) {
+  const std::string tried = "looking for names in " + file + " that nobody uses";
+  const auto listing =
+      db.prepare("SELECT name FROM holdfast_locks WHERE name > ?1 ORDER BY name LIMIT ?2", tried);
+  if (!listing) return listing.error();
+  bind_text(listing->get(), 1, name);
+  sqlite3_bind_int64(listing->get(), 2, static_cast<std::int64_t>(most));
+  return read_entries(db, listing->get(), tried);
+}
+
 result<std::vector<state_store::entry>> entries_of(
     connection& db, const std::string& file,
     const std::function<void(std::string_view name)>& on_free) {
   const std::string tried = "listing the names in " + file;
   const auto listing = db.prepare("SELECT name FROM holdfast_locks ORDER BY name", tried);
   if (!listing) return listing.error();
-  const auto reading = db.prepare("SELECT record FROM holdfast_locks WHERE name = ?1", tried);
-  if (!reading) return reading.error();
-  std::vector<state_store::entry> found;
-  int code = SQLITE_OK;
-  while ((code = sqlite3_step(listing->get())) == SQLITE_ROW) {
-    auto one = read_entry(reading->get(), text_column(listing->get(), 0));
-    if (!one) return explain(db.get(), sqlite3_errcode(db.get()), tried);
-    if (sql::is_free(one->record)) on_free(one->name);
-    if (!one->record.empty()) found.push_back(std::move(*one));
+  auto found = read_entries(db, listing->get(), tried);
+  if (!found) return found;
+  for (const auto& one : *found) {
+    if (sql::is_free(one.record)) on_free(one.name);
   }
-  if (code != SQLITE_DONE) return explain(db.get(), code, tried);
+  std::erase_if(*found, [](const auto& one) { return one.record.empty(); });
   return found;
 }
 

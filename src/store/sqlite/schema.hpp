@@ -28,6 +28,9 @@ void bound_records(connection& db) noexcept;
 result<std::vector<state_store::entry>> entries_of(
     connection& db, const std::string& file,
     const std::function<void(std::string_view name)>& on_free);
+/// Those behind that name, in the order of the names; as many as are asked for.
+result<std::vector<state_store::entry>> entries_behind(connection& db, const std::string& file,
+                                                       std::string_view name, std::size_t most);
 
 /// What comes after a removed row: no new name starts with a smaller fence.
 status raise_fence_floor(connection& db, std::int64_t floor);

@@ -43,6 +43,10 @@ class sqlite_store final : public state_store {
     if (file_->forked()) return explain_forked();
     return file_->entries();
   }
+  result<std::vector<entry>> walk(std::string_view behind, std::size_t most) override {
+    if (file_->forked()) return explain_forked();
+    return file_->walk(behind, most);
+  }
   result<store::identity> identify() override {
     if (file_->forked()) return explain_forked();
     return file_->identify();

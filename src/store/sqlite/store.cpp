@@ -31,6 +31,29 @@ constexpr std::size_t free_rows_kept = 256;
 constexpr int races_lost_in_a_row = 16;
 constexpr std::chrono::milliseconds patience_at_closing{100};
 
+/// A page is a multiple of it.
+constexpr std::int64_t block = 512;
+
+std::int64_t size_of(const std::string& file) {
+  struct stat found{};
+  return ::stat(file.c_str(), &found) == 0 ? found.st_size : 0;
+}
+
+// Its sessions would go on by what is in memory and in the log, and new ones find nothing.
+status check_whole(const std::string& file) {
+  const auto size = size_of(file);
+  if (size > 0 && size % block == 0) return done{};
+  return failure{errc::corrupt,
+                 file + " was truncated to " + std::to_string(size) +
+                     " bytes while it was in use: its locks are lost. Stop the programs that use "
+                     "it, and remove it with its -wal and -shm"};
+}
+
+// One that has no log yet is being made, or is not ours.
+status check_not_truncated(const std::string& file) {
+  return size_of(file + "-wal") > 0 ? check_whole(file) : done{};
+}
+
 lock_file& self_of(sqlite3_context* context) noexcept {
   return *static_cast<lock_file*>(sqlite3_user_data(context));
 }
@@ -69,6 +92,7 @@ status lock_file::open_connection() {
     if (auto given = give_to_group(file_, options_.group); !given) return given;
   }
   if (auto may = check_rights(file_); !may) return may;
+  if (auto whole = check_not_truncated(file_); !whole) return whole;
   if (auto opened = db_.open(file_); !opened) return opened;
   // Half of the patience is for the writer queue.
   sqlite3_busy_timeout(db_.get(), static_cast<int>(options_.busy_timeout.count() / 2));
@@ -196,6 +220,7 @@ status lock_file::check_still_there() {
                        " was deleted, moved or replaced while it was in use; others may be "
                        "using another file now. Put it back, or open a new session"};
   }
+  if (auto whole = check_whole(file_); !whole) return whole;
   looked_at_path_ = now;
   return done{};
 }
@@ -219,7 +244,9 @@ status lock_file::step(std::string_view name, transition& change) {
       settled = current_.next == nullptr || sqlite3_changes(db_.get()) == 1;
     }
     if (!settled) continue;
-    if (current_.next != nullptr && sql::is_free(*current_.next)) note_free(name);
+    if (current_.stays_free || (current_.next != nullptr && sql::is_free(*current_.next))) {
+      note_free(name);
+    }
     return done{};
   }
   return failure{errc::unavailable, "another program keeps removing the row from " + file_};
@@ -250,7 +277,10 @@ void lock_file::decide(sqlite3_context* context, int, sqlite3_value** values) no
   } catch (...) {  // must not pass through SQLite's frames
     now.thrown = std::current_exception();
   }
-  if (now.next != nullptr && *now.next == record) now.next = nullptr;
+  if (now.next != nullptr && *now.next == record) {
+    now.stays_free = sql::is_free(record);
+    now.next = nullptr;
+  }
   sqlite3_result_int(context, now.next != nullptr);
 }
 
@@ -322,6 +352,12 @@ result<std::vector<state_store::entry>> lock_file::entries() {
   if (auto there = check_still_there(); !there) return there.error();
   // Left behind by a process that was killed.
   return entries_of(db_, file_, [this](std::string_view name) { note_free(name); });
+}
+
+result<std::vector<state_store::entry>> lock_file::walk(std::string_view behind, std::size_t most) {
+  const std::lock_guard lock{mutex()};
+  if (auto there = check_still_there(); !there) return there.error();
+  return entries_behind(db_, file_, behind, most);
 }
 
 // ---- rows that nobody needs

@@ -31,6 +31,7 @@ class lock_file final : public forkable {
   status transact_together(std::span<const state_store::step> steps,
                            const state_store::judge& after);
   result<std::vector<state_store::entry>> entries();
+  result<std::vector<state_store::entry>> walk(std::string_view behind, std::size_t most);
   /// Which file it is, whatever it was called: not by something in it, which a copy would have too.
   result<store::identity> identify() const;
   fifo_inbox& inbox() noexcept { return *inbox_; }
@@ -42,6 +43,7 @@ class lock_file final : public forkable {
     transition* change = nullptr;
     bool row_seen = false;
     const std::string* next = nullptr;  ///< what to write; null: nothing
+    bool stays_free = false;            ///< nothing to write, and nobody uses the name
     bool too_long = false;              ///< the record, which is nothing to other names
     std::exception_ptr thrown;
   };

@@ -207,7 +207,7 @@ result<moment> zookeeper_store::time() {
   return moment{a.stat.ctime * 1'000, a.stat.ctime * 1'000, false};
 }
 
-result<std::vector<std::string>> zookeeper_store::names() {
+result<std::vector<contender_store::used_name>> zookeeper_store::names() {
   const std::string path = options_.base.empty() ? "/" : options_.base;
   const auto parts = ask(2, true, [&](std::size_t i, connection& c, requests&, auto* token) {
     if (i == 0) return ask_all(c, token);
@@ -221,20 +221,22 @@ result<std::vector<std::string>> zookeeper_store::names() {
     auto name = contender_text::unescape(part);
     if (!name.empty()) found.push_back(std::move(name));
   }
-  if (found.empty()) return found;
+  if (found.empty()) return std::vector<used_name>{};
   const auto lines =
       ask(found.size(), false, [&](std::size_t i, connection& c, requests&, auto* token) {
         return zoo_aget_children(c.handle(), path_of(found[i]).c_str(), 0, &requests::on_names,
                                  token);
       });
   if (!lines) return lines.error();
-  std::vector<std::string> used;
+  std::vector<used_name> used;
   for (std::size_t i = 0; i < found.size(); ++i) {
     const answer& a = (*lines)[i];
     // What we may not look into, or cannot ask for: a request for that name reports why.
     const bool hidden = a.rc == ZNOAUTH || a.rc == ZBADARGUMENTS;
     if (a.rc != ZOK && a.rc != ZNONODE && !hidden) return wrong(a.rc);
-    if (hidden || !in_order(a.names).empty()) used.push_back(std::move(found[i]));
+    const auto line = in_order(a.names);
+    const bool only_record = line.size() == 1 && line.front().node == record_node;
+    if (hidden || !line.empty()) used.push_back({std::move(found[i]), only_record});
   }
   return used;
 }

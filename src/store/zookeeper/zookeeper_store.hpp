@@ -58,7 +58,7 @@ class zookeeper_store final : public contender_store {
                                               std::int64_t version, std::int64_t keep_us) override;
   result<moment> time() override;
   result<store::facts> facts() override;
-  result<std::vector<std::string>> names() override;
+  result<std::vector<used_name>> names() override;
 
  private:
   link present() const;

@@ -30,6 +30,15 @@ holdfast::store::etcd::etcd_options options_at(const std::string& node) {
   return holdfast::store::etcd::read_options(*holdfast::base::parse_url("etcd://" + node)).value();
 }
 
+/// As etcdctl names it, of the record of "latch" below that base.
+std::string lease_of_record(const std::string& base) {
+  const auto said = calm_cluster().ctl("get -w json '" + base + "/latch/record'");
+  const auto at = said.find("\"lease\":") + 8;
+  char hex[24];
+  std::snprintf(hex, sizeof hex, "%llx", std::stoull(said.substr(at)));
+  return hex;
+}
+
 TEST(etcd_leases, a_hold_of_a_lease_that_is_over_is_not_judged_by_the_next_one) {
   const auto base = fresh_base();
   auto here = holdfast::open(calm_cluster().url(base + "?session=20s"));
@@ -59,6 +68,41 @@ TEST(etcd_leases, of_two_that_make_a_record_the_one_that_comes_late_leaves_no_le
   // A lease of another test may have ended meanwhile.
   harness::eventually("none is left", [&] { return leases() <= before; });
   EXPECT_EQ(store->record("latch", false, nullptr).value().text, "one");
+}
+
+TEST(etcd_leases, a_record_goes_with_its_lease) {
+  using namespace holdfast::store;
+  auto options = options_at(calm_cluster().hosts() + fresh_base());
+  options.clock = &holdfast::real_clock();
+  const auto store = etcd::open_etcd(options).value();
+  const auto made = store->replace("latch", "one", -1, 3'600'000'000).value();
+  ASSERT_TRUE(made);
+  const auto id = lease_of_record(options.base);
+  ASSERT_NE(calm_cluster().ctl("lease timetolive " + id).find("granted"), std::string::npos);
+  ASSERT_TRUE(store->replace("latch", {}, *made, 3'600'000'000).value());
+  EXPECT_NE(calm_cluster().ctl("lease timetolive " + id).find("already expired"),
+            std::string::npos);
+}
+
+TEST(etcd_leases, a_record_is_kept_for_as_long_as_any_of_its_users_wants) {
+  using namespace holdfast::store;
+  auto options = options_at(calm_cluster().hosts() + fresh_base());
+  options.clock = &holdfast::real_clock();
+  const auto store = etcd::open_etcd(options).value();
+  const auto made = store->replace("latch", "one", -1, 10'000'000).value();
+  ASSERT_TRUE(made);
+  const auto first = lease_of_record(options.base);
+  const auto longer = store->replace("latch", "two", *made, 3'600'000'000).value();
+  ASSERT_TRUE(longer);
+  const auto second = lease_of_record(options.base);
+  EXPECT_NE(calm_cluster().ctl("lease timetolive " + first).find("already expired"),
+            std::string::npos);
+  EXPECT_NE(calm_cluster().ctl("lease timetolive " + second).find("granted with TTL(3600s)"),
+            std::string::npos);
+  const auto shorter = store->replace("latch", "three", *longer, 10'000'000).value();
+  ASSERT_TRUE(shorter) << "the version is that of the record with its longer lease";
+  EXPECT_EQ(lease_of_record(options.base), second);
+  EXPECT_EQ(store->record("latch", false, nullptr).value().text, "three");
 }
 
 // The connection is cut after more and more of the answers, until it is the second one that is

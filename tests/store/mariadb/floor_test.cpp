@@ -42,6 +42,12 @@ TEST_F(mariadb_floor, a_sweep_keeps_all_versions_below_what_comes_next) {
   expect_that_a_sweep_keeps_all_versions_below_what_comes_next();
 }
 
+TEST_F(mariadb_floor, a_sweep_leaves_what_is_remembered) {
+  expect_that_a_sweep_leaves_what_is_remembered();
+}
+
+TEST_F(mariadb_floor, a_walk_goes_on_behind_a_name) { expect_that_a_walk_goes_on_behind_a_name(); }
+
 // Its locks and what it has changed would go on over the next one's commands.
 TEST_F(mariadb_floor, a_transaction_that_failed_in_the_middle_ends_with_its_connection) {
   auto o = *my::read_options(*holdfast::base::parse_url(url()));

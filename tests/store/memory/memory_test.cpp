@@ -1,12 +1,25 @@
 #include <gtest/gtest.h>
 #include <holdfast/holdfast.hpp>
 #include <holdfast/testing.hpp>
+#include <set>
+
+#include "store/memory/memory.hpp"
 
 namespace {
 
 using namespace std::chrono_literals;
 using holdfast::lease;
 using holdfast::mutex;
+
+class writes_a_word final : public holdfast::store::transition {
+ public:
+  const std::string* apply(std::string_view, const holdfast::store::moment&) override {
+    return &word_;
+  }
+
+ private:
+  const std::string word_ = "word";
+} writing;
 
 TEST(memory_store, sessions_of_one_name_share_locks_and_those_without_a_name_do_not) {
   auto a = holdfast::open("memory:shared"), b = holdfast::open("memory:shared");
@@ -46,6 +59,16 @@ TEST(memory_store, judges_leases_by_the_clock_of_the_session) {
   lease held = mutex(s, "m", {.lease = 1s, .renew = false}).acquire();
   clock->advance(2s);
   EXPECT_TRUE(s.show("m").holders.empty());
+}
+
+TEST(memory_store, a_walk_meets_every_record) {
+  const auto store = holdfast::store::memory::open_memory("", holdfast::real_clock());
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(store->transact(std::to_string(i), writing));
+  std::set<std::string> met;
+  for (int i = 0; i < 200; ++i) {
+    for (const auto& e : store->walk("", 3).value()) met.insert(e.name);
+  }
+  EXPECT_EQ(met.size(), 100U);
 }
 
 }  // namespace

@@ -46,6 +46,12 @@ TEST_F(postgres_floor, a_sweep_keeps_all_versions_below_what_comes_next) {
   expect_that_a_sweep_keeps_all_versions_below_what_comes_next();
 }
 
+TEST_F(postgres_floor, a_sweep_leaves_what_is_remembered) {
+  expect_that_a_sweep_leaves_what_is_remembered();
+}
+
+TEST_F(postgres_floor, a_walk_goes_on_behind_a_name) { expect_that_a_walk_goes_on_behind_a_name(); }
+
 TEST_F(postgres_floor, a_change_that_comes_late_is_not_carried_out) {
   expect_that_what_comes_late_changes_nothing();
 }

@@ -83,6 +83,30 @@ class floor_rules : public Store {
     EXPECT_GT(read("m").fence_floor, 9'000'000'000'000'000'000);
   }
 
+  /// A repetition finds there what it repeats.
+  void expect_that_a_sweep_leaves_what_is_remembered() const {
+    this->ask("insert into " + this->table("holdfast_records") +
+              R"( values ('limit', 7, '[1,"rate_limiter",0,7,[],[],[],[["0a",9]]]'), )" +
+              R"(('latch', 7, '[1,"latch",0,0,0,[["0a",9]],[]]'))");
+    const std::string names[] = {"limit", "latch"};
+    ASSERT_TRUE(link_->sweep(names, soon()));
+    EXPECT_EQ(rows(), "2");
+  }
+
+  void expect_that_a_walk_goes_on_behind_a_name() const {
+    this->ask("insert into " + this->table("holdfast_records") +
+              R"( values ('a', 7, '"x"'), ('b', 7, '"y"'), ('c', 7, '"z"'))");
+    const auto behind = [&](std::string_view name, std::size_t most) {
+      std::string met;
+      for (const auto& e : link_->entries_behind(name, most, soon()).value())
+        met += e.name + e.record;
+      return met;
+    };
+    EXPECT_EQ(behind("", 2), R"(a"x"b"y")");
+    EXPECT_EQ(behind("b", 2), R"(c"z")");
+    EXPECT_EQ(behind("c", 2), "");
+  }
+
   /// A downgrade whose answer was lost, and which was repeated; then somebody became the writer.
   void expect_that_what_comes_late_changes_nothing() const {
     ASSERT_TRUE(replace({first("m", read("m"))}));

@@ -112,6 +112,14 @@ class fake_link final : public row_link {
   result<std::vector<state_store::entry>> entries(boot_time) override {
     return std::vector<state_store::entry>{};
   }
+  result<std::vector<state_store::entry>> entries_behind(std::string_view name, std::size_t most,
+                                                         boot_time) override {
+    std::vector<state_store::entry> some;
+    for (const auto& [each, there] : server_.rows) {
+      if (each > name && some.size() < most) some.push_back({each, there.record});
+    }
+    return some;
+  }
 
  private:
   failure leave() {
@@ -502,6 +510,14 @@ TEST_F(row_stores, a_commit_whose_answer_was_lost_is_made_again) {
   const state_store::step steps[] = {{"n", &change}};
   EXPECT_TRUE(store_.transact_together(steps, [](auto) { return state_store::verdict::go_on; }));
   EXPECT_EQ(change.asked, 2);
+}
+
+TEST_F(row_stores, a_walk_goes_on_behind_a_name) {
+  for (const char* const name : {"a", "b", "c"}) ASSERT_TRUE(add(name));
+  const auto some = store_.walk("a", 1).value();
+  ASSERT_EQ(some.size(), 1U);
+  EXPECT_EQ(some[0].name, "b");
+  EXPECT_TRUE(store_.walk("c", 1).value().empty());
 }
 
 }  // namespace

@@ -186,6 +186,26 @@ TEST_F(faults, rows_that_another_program_writes_and_removes_are_seen) {
 // ---- the file itself
 // -----------------------------------------------------------------------------
 
+TEST_F(faults, a_truncated_file_is_noticed_by_its_sessions_and_by_new_ones) {
+  for (const long size : {0L, 100L}) {
+    const std::string file = path(std::to_string(size));
+    sqlite_options options;
+    options.path = file;
+    options.look_at_path_every = 0us;
+    const session store = open(options);
+    rule change = writes("text");
+    ASSERT_TRUE(store->transact("name", change).ok());
+    ASSERT_EQ(::truncate(file.c_str(), size), 0);
+    const auto went_on = store->transact("name", change);
+    ASSERT_FALSE(went_on.ok());
+    EXPECT_EQ(went_on.error().code, errc::corrupt);
+    EXPECT_NE(went_on.error().what.find("was truncated to " + std::to_string(size)),
+              std::string::npos)
+        << went_on.error().what;
+    EXPECT_NE(refusal(file).what.find("was truncated"), std::string::npos);
+  }
+}
+
 TEST_F(faults, a_deleted_file_is_noticed) {
   const session store = open_watchful();
   rule change = increments();

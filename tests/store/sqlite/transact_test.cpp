@@ -1,4 +1,5 @@
 #include <atomic>
+#include <holdfast/holdfast.hpp>
 #include <stdexcept>
 #include <thread>
 
@@ -291,6 +292,52 @@ TEST_F(transactions, what_a_killed_session_left_unused_is_removed_by_a_listing) 
   const session other = open(path());
   shell look{path()};
   EXPECT_EQ(look.ask("SELECT name FROM holdfast_locks").size(), 1u);
+}
+
+// A repetition finds there what it repeats.
+TEST_F(transactions, what_is_remembered_is_not_removed) {
+  const session store = open(path());
+  shell{path()}.run(
+      "INSERT INTO holdfast_locks VALUES "
+      "('limit', '[1,\"rate_limiter\",0,7,[],[],[],[[\"0a\",9]]]'), "
+      "('latch', '[1,\"latch\",0,0,0,[[\"0a\",9]],[]]')");
+  ASSERT_TRUE(store->entries().ok());
+  const session other = open(path());
+  EXPECT_EQ(shell{path()}.ask("SELECT name FROM holdfast_locks").size(), 2u);
+}
+
+TEST_F(transactions, a_walk_goes_on_behind_a_name) {
+  const session store = open(path());
+  for (const char* const name : {"a", "b", "c"}) {
+    rule change = writes(name);
+    ASSERT_TRUE(store->transact(name, change).ok());
+  }
+  const auto some = store->walk("a", 1).value();
+  ASSERT_EQ(some.size(), 1u);
+  EXPECT_EQ(some[0].name, "b");
+  EXPECT_EQ(store->walk("", 9).value().size(), 3u);
+  EXPECT_TRUE(store->walk("c", 9).value().empty());
+}
+
+// By sessions that make no names the store is not looked through: 256 of them do.
+TEST_F(transactions, what_is_over_goes_with_its_row_when_others_make_names) {
+  {
+    const session store = open(path());
+    shell{path()}.run(
+        "INSERT INTO holdfast_locks VALUES ('latch', '[1,\"latch\",2,1,9,[],[]]'), "
+        "('dead', '[1,\"mutex\",1,77,[[\"0123456789abcdef0123456789abcdef\",1,77,9,9,\"p\",\"\",1]]"
+        ",[]]'), ('limit', '[1,\"rate_limiter\",1,0,[],[],[[\"0\",0,1,1,1,10,5,9]],[]]')");
+  }
+  {
+    auto s = holdfast::open("sqlite:" + path());
+    for (int i = 0; i < 512; ++i) {
+      const auto held = holdfast::mutex(s, "m" + std::to_string(i)).acquire();
+    }
+  }
+  shell look{path()};
+  EXPECT_EQ(look.ask_one("SELECT count(*) FROM holdfast_locks"), "0");
+  EXPECT_GT(std::stol(look.ask_one("SELECT value FROM holdfast_meta WHERE key = 'fence_floor'")),
+            77);
 }
 
 }  // namespace

@@ -1,0 +1,99 @@
+#include "family/state_sweep.hpp"
+
+#include <functional>
+#include <list>
+#include <vector>
+
+#include "family/record_end.hpp"
+#include "kernel/countdown.hpp"
+
+namespace holdfast::family {
+
+using store::moment;
+
+namespace {
+
+constexpr std::size_t made_between_looks = 256;
+constexpr std::size_t looked_at = 2 * made_between_looks;
+/// A name that is used now and then would be swept and made again each time.
+constexpr std::int64_t over_for_us = 60'000'000;
+
+moment a_while_before(const moment& now) {
+  return {now.now_at - over_for_us, now.wall_at - over_for_us, now.wall_only_grows};
+}
+
+// The leaders of an election are remembered for observers, and an arrival or a refund for as long
+// as it may be repeated: it counts once.
+bool remembers(const any_record& any) {
+  if (const auto* const p = std::get_if<store::permits_record>(&any)) {
+    return p->kind == store::kind::election || !p->history.empty();
+  }
+  if (const auto* const r = std::get_if<store::rate_record>(&any)) return !r->refunds.empty();
+  return !std::get<store::countdown_record>(any).arrivals.empty();
+}
+
+/// Leaves the last fence only, if the record was over a while ago. That is judged by the record as
+/// it is in this transaction.
+class ending final : public store::transition {
+ public:
+  const std::string* apply(std::string_view text, const moment& now) override {
+    if (text.empty()) return nullptr;
+    const moment before = a_while_before(now);
+    std::uint64_t last_fence = 0;
+    auto any = decode(text, last_fence);
+    if (!any) return nullptr;
+    const bool was_free = !in_use(*any);
+    const bool is_fresh = last_fence >= static_cast<std::uint64_t>(before.wall_at);
+    expire(*any, before);
+    if (in_use(*any) || remembers(*any) || (was_free && is_fresh)) return nullptr;
+    write_unused(last_fence, now, text_);
+    return &text_;
+  }
+
+ private:
+  std::string text_;
+};
+
+// Anywhere among the names, whatever they have in common: a part of this one, and another letter.
+std::string somewhere(std::string_view name, std::size_t chance) {
+  constexpr std::size_t letters = '~' - '!';
+  std::size_t cut = chance / letters % (name.size() + 1);
+  while (cut < name.size() && (name[cut] & 0xC0) == 0x80) ++cut;  // not within a character
+  return std::string(name.substr(0, cut)) + static_cast<char>('!' + chance % letters);
+}
+
+}  // namespace
+
+// Short sessions that make few records each sweep as often together as one that makes them all:
+// each begins at another number.
+state_sweep::state_sweep(store::state_store& port)
+    : port_(port), made_(std::hash<std::string>{}(port.inbox().peer()) % made_between_looks) {}
+
+void state_sweep::made_one(std::string_view name) noexcept {
+  const std::unique_lock one_at_a_time{mutex_, std::try_to_lock};
+  if (!one_at_a_time || ++made_ < made_between_looks) return;
+  made_ = 0;
+  try {
+    run(name);
+  } catch (...) {  // no memory for it
+  }
+}
+
+void state_sweep::run(std::string_view made) {
+  if (!looked_to_) looked_to_ = somewhere(made, std::hash<std::string>{}(port_.inbox().peer()));
+  const auto some = port_.walk(*looked_to_, looked_at);
+  if (!some) return;
+  looked_to_ = some->size() < looked_at ? std::string() : some->back().name;
+  if (some->empty()) return;
+  const auto now = port_.time();
+  if (!now) return;
+  std::list<ending> endings;
+  std::vector<store::state_store::step> steps;
+  for (const auto& e : *some) {
+    if (endings.emplace_back().apply(e.record, *now) == nullptr) continue;
+    steps.push_back({e.name, &endings.back()});
+  }
+  if (!steps.empty()) (void)port_.transact(steps);
+}
+
+}  // namespace holdfast::family

@@ -1,0 +1,115 @@
+#include <holdfast/store/rate.hpp>
+
+#include "family/record_codec.hpp"
+#include "kernel/state_family_fixture.hpp"
+
+// What is over, and nobody comes back to it, goes by itself.
+namespace kernel_test {
+namespace {
+
+using namespace holdfast::store;
+using enum permits_outcome;
+
+class state_sweep : public state_family {
+ protected:
+  static constexpr std::int64_t a_while = 60 * second;
+
+  /// A session looks at others each time that it has made 256: first anywhere, then it goes on.
+  void make_names() {
+    for (int i = 0; i < 512; ++i) acquire(1, "made" + std::to_string(number_++));
+  }
+  void arrive(std::string_view name) {
+    countdown_command c;
+    c.verb = countdown_verb::arrive;
+    c.owner = {1, 1};
+    c.count = 2;
+    c.drop = 1;
+    c.keep_us = second;
+    (void)family_->countdown(name, c).value();
+  }
+  void rate(std::string_view name, rate_verb verb) {
+    const bucket_choice one_a_second{"", {second, 1, 1, second}};
+    (void)family_
+        ->rate(name, {.verb = verb, .owner = {1, 2}, .tokens = 1, .buckets = {&one_a_second, 1}})
+        .value();
+  }
+  bool there(const std::string& name) const { return port_.records.contains(name); }
+  /// Nothing of it but its last fence.
+  bool is_free(const std::string& name) const {
+    return port_.records.at(name).starts_with("[1,\"mutex\",0,");
+  }
+
+ private:
+  int number_ = 0;
+};
+
+TEST_F(state_sweep, what_ran_out_a_while_ago_goes_when_others_make_names) {
+  arrive("latch");
+  rate("limiter", rate_verb::take);
+  acquire(1, "dead");
+  pass(3 * a_while);
+  make_names();
+  EXPECT_FALSE(there("latch"));
+  EXPECT_FALSE(there("limiter"));
+  EXPECT_TRUE(is_free("dead"));
+}
+
+TEST_F(state_sweep, the_fence_of_a_holder_that_died_stays_below_the_next) {
+  const auto before = acquire(1, "dead").fence;
+  pass(3 * a_while);
+  make_names();
+  ASSERT_TRUE(is_free("dead"));
+  port_.now.wall_at -= 600 * second;  // a clock that is set back
+  EXPECT_GT(acquire(2, "dead").fence, before);
+}
+
+TEST_F(state_sweep, what_is_in_use_or_was_just_now_stays) {
+  acquire(1, "held");
+  pass(a_while);
+  arrive("latch");
+  rate("limiter", rate_verb::take);
+  pass(2 * second);
+  const auto before = port_.records;
+  make_names();
+  for (const auto& [name, record] : before) EXPECT_EQ(port_.records[name], record) << name;
+}
+
+TEST_F(state_sweep, a_large_store_is_looked_through_little_by_little) {
+  make_names();
+  for (int i = 0; i < 10; ++i) arrive("z" + std::to_string(i));
+  pass(3 * a_while);
+  for (int i = 0; i < 3; ++i) make_names();
+  for (int i = 0; i < 10; ++i) EXPECT_FALSE(there("z" + std::to_string(i))) << i;
+}
+
+// A repetition must find what it repeats.
+TEST_F(state_sweep, what_may_be_repeated_stays) {
+  holdfast::store::rate_record refunded;
+  refunded.refunds.push_back({{1, 2}, port_.now.now_at + 3'600 * second});
+  holdfast::family::encode(refunded, port_.records["limiter"]);
+  pass(a_while + second);
+  make_names();
+  EXPECT_TRUE(there("limiter"));
+}
+
+TEST_F(state_sweep, the_leaders_of_an_election_and_what_cannot_be_read_stay) {
+  auto stands = command(permits_verb::acquire, 1);
+  stands.kind = kind::election;
+  (void)family_->permits("election", stands).value();
+  port_.records["foreign"] = "not ours";
+  pass(3'600 * second);
+  const auto before = port_.records;
+  make_names();
+  for (const auto& [name, record] : before) EXPECT_EQ(port_.records[name], record) << name;
+}
+
+TEST_F(state_sweep, a_session_that_makes_no_records_looks_at_no_others) {
+  arrive("latch");
+  acquire(1), release(1);
+  pass(3 * a_while);
+  for (int i = 0; i < 1'000; ++i) acquire(1), release(1);
+  EXPECT_TRUE(there("latch"));
+}
+
+}  // namespace
+}  // namespace kernel_test
