@@ -12,8 +12,8 @@ export PATH := /usr/bin:/bin:$(PATH)
 help:
 	@echo "make demo      build the program and run the flash sale: 8 processes share stock, with and without a lock"
 	@echo "make install   build the library and the programs, and install them (PREFIX=/usr/local)"
-	@echo "make test      build and run every test: the whole proof, in one lane"
-	@echo "make test-all  the same, then the sanitizer lanes (asan: address and undefined, tsan: thread)"
+	@echo "make test      build and run every test, in one lane"
+	@echo "make test-all  the same, what g++ says of the programs, and the sanitizer lanes (asan: address and undefined, tsan: thread)"
 	@echo "make check     while you work: kernels, engine, simulator, and the conformance rules on memory, SQLite and one Redis"
 	@echo "make test-LANE one lane of $(LANES); clang compiles every source by itself"
 	@echo "make test-nightly  what \"make test\" leaves out, because it costs too much"

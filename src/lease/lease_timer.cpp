@@ -22,7 +22,7 @@ std::chrono::milliseconds lease_timer::lasting(std::chrono::nanoseconds sure,
 lease_timer::lease_timer(const terms& t, boot_time now, boot_time valid_until) noexcept
     : terms_(t), valid_until_(capped(valid_until)) {
   // A grant that has to be claimed runs out soon: its first renewal comes soon as well.
-  renew_at_ = renewed_next(now + std::min(t.lease, valid_until - now) / 3);
+  renew_at_ = t.renew ? now + std::min(t.lease, valid_until - now) / 3 : forever;
 }
 
 lease_timer::step lease_timer::due(boot_time now) noexcept {
@@ -60,7 +60,7 @@ bool lease_timer::renewed(boot_time now, boot_time sent, std::chrono::nanosecond
   if (state_ == lease_state::lost || now >= valid_until_) return false;
   terms_.lease = lease;
   valid_until_ = capped(sure_until(sent, lease));
-  renew_at_ = renewed_next(sent + lease / 3);
+  if (terms_.renew) renew_at_ = sent + (at_max_hold() ? at_max_hold_every_ : lease / 3);
   const bool was_suspect = state_ == lease_state::suspect;
   state_ = lease_state::held;
   return was_suspect;
@@ -71,7 +71,7 @@ bool lease_timer::failed(boot_time now) noexcept {
   if (state_ == lease_state::lost) return false;
   // Soon, and sooner if little is left: a grant that has to be claimed ends in less than a second.
   const auto pause = std::min(terms_.lease / 30, (valid_until_ - now) / 4);
-  renew_at_ = renewed_next(now + std::max<std::chrono::nanoseconds>(pause, 10ms));
+  if (terms_.renew) renew_at_ = now + std::max<std::chrono::nanoseconds>(pause, 10ms);
   const bool was_held = state_ == lease_state::held;
   state_ = lease_state::suspect;
   return was_held;

@@ -70,7 +70,7 @@ class lease_timer {
 
   lease_state state() const noexcept { return state_; }
   boot_time valid_until() const noexcept { return valid_until_; }
-  /// No renewal makes it longer than it is.
+  /// No renewal makes it longer than it is; each still asks whether it is held.
   bool at_max_hold() const noexcept {
     return valid_until_ != forever && valid_until_ == terms_.max_hold_until;
   }
@@ -78,12 +78,10 @@ class lease_timer {
 
  private:
   static std::chrono::nanoseconds margin(std::chrono::nanoseconds lease) noexcept;
-  boot_time renewed_next(boot_time at) const noexcept {
-    return terms_.renew && !at_max_hold() ? at : forever;
-  }
   boot_time capped(boot_time t) const noexcept { return std::min(t, terms_.max_hold_until); }
 
   terms terms_;
+  std::chrono::nanoseconds at_max_hold_every_ = terms_.lease / 3;
   lease_state state_ = lease_state::held;
   boot_time valid_until_;
   boot_time renew_at_;

@@ -113,13 +113,22 @@ TEST(lease_timer, is_never_held_beyond_max_hold) {
   EXPECT_EQ(t.due(start + 35s), step::lost);
 }
 
-TEST(lease_timer, at_max_hold_it_is_renewed_no_more) {
+TEST(lease_timer, at_max_hold_it_is_renewed_as_often_as_before) {
   auto t = granted(true, start + 35s);
   EXPECT_FALSE(t.at_max_hold());
   (void)t.due(start + 10s);
   t.renewed(start + 10s, start + 10s, 30s);
   EXPECT_TRUE(t.at_max_hold());
-  EXPECT_EQ(t.next(), start + 35s);
+  EXPECT_EQ(t.next(), start + 20s);
+  ASSERT_EQ(t.due(start + 20s), step::renew);
+  t.renewed(start + 20s, start + 20s, 15200ms);
+  EXPECT_EQ(t.next(), start + 30s) << "not sooner, because less is asked for";
+  ASSERT_EQ(t.due(start + 30s), step::renew);
+  t.failed(start + 30s);
+  EXPECT_EQ(t.state(), lease_state::suspect);
+  const auto again = t.next();
+  ASSERT_EQ(t.due(again), step::renew);
+  EXPECT_TRUE(t.renewed(again, again, 5s)) << "held again";
 }
 
 TEST(lease_timer, the_lease_that_is_asked_for_is_sure_for_as_long_as_was_wanted_and_hardly_longer) {

@@ -5,7 +5,8 @@
 --   KEYS[2] data      hash, owner -> "since peer note" of a waiter
 --   KEYS[3] waiting   sorted set of owners in order of arrival
 --   KEYS[4] places    sorted set of waiting owners by the end of their place
---   KEYS[5] arrivals  sorted set of those who arrived, by when that is forgotten
+--   KEYS[5] leases    of a lock that had the name: in_use.lua
+--   arrivals          sorted set of those who arrived, by when that is forgotten; it outlives the latch, so no lock has that key
 --
 --   KEYS[6] the time, in tests only
 --
@@ -16,7 +17,7 @@ local call, match, format, sub = redis.call, string.match, string.format, string
 local REMEMBER, RETRY_AFTER = @remember_us@, @retry_after_us@
 local @countdown_outcome@
 
-local record_key, data, waiting, places, arrivals = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local record_key, data, waiting, places, arrivals = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[1] .. ':a'
 local verb, owner = ARGV[1], ARGV[2]
 local asked, drop, place, keep = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
 local repeats = tonumber(ARGV[9])
@@ -55,7 +56,7 @@ local function load()
   end
   local kind, capacity, fence = match(text, '^hf1 (%l[%l_]*) (%d+) (%d+)')
   if kind and kind ~= 'latch' then
-    local leases = arrivals  -- of that kind
+    local leases = KEYS[5]
     if kind == 'rate_limiter' then return kind end
     if capacity ~= '0' then
 @in_use.lua@
@@ -98,8 +99,9 @@ local function drop_waiter(o)
   dirty = true
 end
 
--- Step 1.
+-- Step 1. A look at a name that is no latch writes nothing.
 local function expire()
+  if count == 0 and verb == 'inspect' then return end
   local until_now = format('%.0f', now)
   call('ZREMRANGEBYSCORE', arrivals, '-inf', until_now)
   if count == 0 then return end

@@ -193,9 +193,9 @@ class dialect_store final : public slot_store {
 
   // Where nothing can be beside a key there is no mark: then that is the key itself.
   std::string mark_of(const std::string& key) const {
-    auto mark = late_mark(options_.dialect_prefix, key);
-    const bool apart =
-        options_.topology == topology::cluster && what_is_hashed(mark) != what_is_hashed(key);
+    const bool in_a_cluster = options_.topology == topology::cluster;
+    auto mark = late_mark(options_.dialect_prefix, key, in_a_cluster);
+    const bool apart = in_a_cluster && what_is_hashed(mark) != what_is_hashed(key);
     return apart ? key : std::move(mark);
   }
 

@@ -34,15 +34,19 @@ constexpr std::chrono::milliseconds patience_at_closing{100};
 /// A page is a multiple of it.
 constexpr std::int64_t block = 512;
 
-std::int64_t size_of(const std::string& file) {
+/// None: it is not there.
+std::optional<std::int64_t> size_of(const std::string& file) {
   struct stat found{};
-  return ::stat(file.c_str(), &found) == 0 ? found.st_size : 0;
+  if (::stat(file.c_str(), &found) != 0) return std::nullopt;
+  return found.st_size;
 }
 
-// Its sessions would go on by what is in memory and in the log, and new ones find nothing.
+// Its sessions would go on by what is in memory and in the log, and new ones find nothing. One that
+// was deleted is made anew: SQLite leaves the log of another file alone.
 status check_whole(const std::string& file) {
-  const auto size = size_of(file);
-  if (size > 0 && size % block == 0) return done{};
+  const auto found = size_of(file);
+  if (!found || (*found > 0 && *found % block == 0)) return done{};
+  const auto size = *found;
   return failure{errc::corrupt,
                  file + " was truncated to " + std::to_string(size) +
                      " bytes while it was in use: its locks are lost. Stop the programs that use "
@@ -51,7 +55,7 @@ status check_whole(const std::string& file) {
 
 // One that has no log yet is being made, or is not ours.
 status check_not_truncated(const std::string& file) {
-  return size_of(file + "-wal") > 0 ? check_whole(file) : done{};
+  return size_of(file + "-wal").value_or(0) > 0 ? check_whole(file) : done{};
 }
 
 lock_file& self_of(sqlite3_context* context) noexcept {

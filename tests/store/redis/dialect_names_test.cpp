@@ -29,11 +29,13 @@ TEST(redis_dialect_names, redisson_s_channels_are_named_as_its_clients_name_them
 }
 
 TEST(redis_dialect_names, the_mark_of_a_key_lies_at_its_node_and_begins_with_the_same_prefix) {
-  EXPECT_EQ(late_mark("", "orders"), "{orders}:holdfast:after");
-  EXPECT_EQ(late_mark("shop-", "shop-orders"), "shop-{shop-orders}:holdfast:after");
-  EXPECT_EQ(late_mark("shop-", "shop-{1}:orders"), "shop-{1}:orders:holdfast:after");
+  EXPECT_EQ(late_mark("", "orders", true), "{orders}:holdfast:after");
+  EXPECT_EQ(late_mark("shop-", "shop-orders", true), "shop-{shop-orders}:holdfast:after");
+  EXPECT_EQ(late_mark("shop-", "shop-{1}:orders", true), "shop-{1}:orders:holdfast:after");
+  EXPECT_EQ(late_mark("shop-", "shop-orders", false), "shop-orders:holdfast:after")
+      << "a user with rights to such names alone may write it";
   for (const std::string key : {"shop-m", "shop-{1}", "shop-a{b", "shop-{a}}b", "shop-{a"}) {
-    EXPECT_EQ(slot_of_key(late_mark("shop-", key)), slot_of_key(key)) << key;
+    EXPECT_EQ(slot_of_key(late_mark("shop-", key, true)), slot_of_key(key)) << key;
   }
 }
 

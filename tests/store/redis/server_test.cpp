@@ -391,6 +391,70 @@ class redis_dead_users : public redis_faults {
   const holdfast::session session_ = open("?command_timeout=60s");
 };
 
+TEST_F(redis_faults, a_look_at_a_name_leaves_the_history_of_its_leaders) {
+  auto s = open(), other = open();
+  {
+    const auto first = holdfast::election{s, "e"}.campaign();
+  }
+  const std::string history = "holdfast:{e}:l";
+  const auto before = server_.ask({"ZRANGE", history, "0", "-1", "WITHSCORES"});
+  ASSERT_NE(before, "");
+  EXPECT_TRUE(other.show("e").holders.empty());
+  EXPECT_TRUE(other.names().empty());
+  EXPECT_EQ(server_.ask({"ZRANGE", history, "0", "-1", "WITHSCORES"}), before);
+}
+
+TEST_F(redis_faults, arrivals_at_a_latch_that_is_over_are_no_leaders_of_an_election) {
+  auto s = open();
+  holdfast::latch all{s, "e", 30};
+  for (int i = 0; i < 20; ++i) all.count_down();
+  all.remove();
+  const auto leader = holdfast::election{s, "e"}.campaign();
+  EXPECT_EQ(server_.ask({"ZCARD", "holdfast:{e}:l"}), "1");
+}
+
+// docs/security.md has these rights.
+TEST_F(redis_faults, a_user_who_may_only_look_sees_names_that_are_free) {
+  server_.ask({"ACL",
+               "SETUSER",
+               "watcher",
+               "on",
+               ">pw",
+               "~holdfast:*",
+               "&holdfast:inbox:*",
+               "+hello",
+               "+auth",
+               "+select",
+               "+ping",
+               "+info",
+               "+evalsha",
+               "+script|load",
+               "+subscribe",
+               "+time",
+               "+scan",
+               "+get",
+               "+getrange",
+               "+mget",
+               "+hget",
+               "+hmget",
+               "+zrange",
+               "+zrangebyscore",
+               "+zrank",
+               "+zscore"});
+  auto s = open();
+  {
+    const auto held = holdfast::mutex{s, "m"}.acquire();
+  }
+  {
+    const auto leads = holdfast::election{s, "e"}.campaign();
+  }
+  auto watcher = holdfast::open("redis://watcher:pw@127.0.0.1:" + std::to_string(server_.port()));
+  EXPECT_TRUE(watcher.show("m").holders.empty());
+  EXPECT_TRUE(watcher.show("e").holders.empty());
+  EXPECT_TRUE(watcher.show("never").holders.empty());
+  EXPECT_TRUE(watcher.names().empty());
+}
+
 TEST_F(redis_dead_users, of_a_semaphore_leave_its_name_for_a_latch) {
   asks(kind::semaphore, 5, 1);
   asks(kind::semaphore, 5, 2);

@@ -206,6 +206,16 @@ TEST_F(faults, a_truncated_file_is_noticed_by_its_sessions_and_by_new_ones) {
   }
 }
 
+TEST_F(faults, a_deleted_file_whose_log_stays_is_made_anew) {
+  const session store = open_watchful();
+  rule change = increments();
+  ASSERT_TRUE(store->transact("name", change).ok());
+  fs::remove(path());
+  ASSERT_TRUE(fs::exists(path() + "-wal"));
+  const session anew = open(path());
+  EXPECT_TRUE(anew->transact("name", change).ok());
+}
+
 TEST_F(faults, a_deleted_file_is_noticed) {
   const session store = open_watchful();
   rule change = increments();
