@@ -149,6 +149,7 @@ struct lock_actor : actor {
 
   void begins_to_wait() {
     waits(true);
+    reads_with_others();
     if (!has_local_order()) return;
     const nanos gives_up = std::min(s.wait, s.stop_after);
     of.order.asks({world::self(), &p, name, does.max_bypass,
@@ -407,6 +408,7 @@ struct lock_actor : actor {
       which.push_back(i);
     }
     holdfast::multi_lock together(members);
+    of.together.writes(&p, of.here.now());
     ++of.at_several;
     std::optional<holdfast::multi_lease> held;
     try {
