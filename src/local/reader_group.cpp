@@ -21,9 +21,15 @@ reader_group::writer::~writer() {
   at_.writers_.erase(number_);
 }
 
+// If whoever wakes first asked, it would get a place at the store behind writers that came later
+// than others who wait, as often as one gives up.
 void reader_group::end_turn() noexcept {
-  asking_ = false;
-  for (const auto& [number, v] : visitors_) v->who_.wake();
+  asking_ = !visitors_.empty();
+  if (!asking_) return;
+  visit& next = *visitors_.begin()->second;
+  visitors_.erase(visitors_.begin());
+  next.asks_for_all_ = true;
+  next.who_.wake();
 }
 
 bool reader_group::full(const lock_config& s) const noexcept {
@@ -36,7 +42,11 @@ reader_group::visit::way reader_group::visit::look(const lock_config& s, bool pa
   const std::lock_guard guard{at_->mutex_};
   if (number_ == 0) number_ = ++at_->last_number_;
   at_->visitors_.erase(number_);
-  if (joined_ || (joined_ = at_->join(s, passes_writers))) return way::joined;
+  if (joined_ || (joined_ = at_->join(s, passes_writers))) {
+    if (std::exchange(asks_for_all_, false)) at_->end_turn();
+    return way::joined;
+  }
+  if (asks_for_all_) return way::asks;
   if (!at_->asking_ || !may_wait) {
     asks_for_all_ = !std::exchange(at_->asking_, true);
     return way::asks;

@@ -13,9 +13,9 @@ namespace holdfast::engine {
 
 /// The readers of one process and one name, who share one hold at the store: the first asks for it,
 /// those that wait for its answer have it from the same moment, one that comes while it is held
-/// joins, the last gives it back. Once a writer waits, here or (a notification says so) elsewhere,
-/// nobody who comes later joins any more: the next reader asks for a new hold, behind the writer.
-/// Thread-safe.
+/// joins, the last gives it back. If the one that asks gives up, the next one that waits asks. Once
+/// a writer waits, here or (a notification says so) elsewhere, nobody who comes later joins any
+/// more: the next reader asks for a new hold, behind the writer. Thread-safe.
 class reader_group {
  public:
   /// False if a hold is its own, because of what limits it.
@@ -73,6 +73,7 @@ class reader_group {
   std::shared_ptr<hold> join(const lock_config& s, bool passes_writers);
   void let_in(const std::shared_ptr<hold>& won) noexcept;
   bool full(const lock_config& s) const noexcept;
+  /// The first of those that wait asks now, if any does.
   void end_turn() noexcept;
 
   std::mutex mutex_;

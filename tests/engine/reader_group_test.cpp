@@ -264,19 +264,58 @@ TEST(reader_group, a_writer_of_its_process_is_passed_only_by_those_who_came_befo
   EXPECT_EQ(before.look(s.granted), late_reader::way::joined);
 }
 
+// Else it would get a place behind writers that came later, as often as others come first.
+TEST(reader_group, who_has_waited_longest_asks_when_the_first_gives_up) {
+  late_readers s;
+  late_reader first(s.at), third(s.at), later(s.at);
+  (void)first.look(s.granted);
+  {
+    late_reader second(s.at);
+    ASSERT_EQ(second.look(s.granted), late_reader::way::waits);
+    ASSERT_EQ(third.look(s.granted), late_reader::way::waits);
+    first.visit.leave();
+    EXPECT_EQ(third.look(s.granted), late_reader::way::waits);
+    EXPECT_EQ(later.look(s.granted), late_reader::way::waits);
+    EXPECT_EQ(second.look(s.granted), late_reader::way::asks);
+  }
+  EXPECT_EQ(later.look(s.granted), late_reader::way::waits) << "the second one gave up, too";
+  ASSERT_EQ(third.look(s.granted), late_reader::way::asks);
+  s.grant(third);
+  EXPECT_EQ(later.look(s.granted), late_reader::way::joined);
+}
+
+TEST(reader_group, whose_turn_it_is_to_ask_joins_if_it_may_and_passes_the_turn_on) {
+  late_readers s;
+  late_reader first(s.at), second(s.at), third(s.at);
+  (void)first.look(s.granted);
+  {
+    const late_readers::group::writer gives_up(*s.at);
+    (void)second.look(s.granted);
+    (void)third.look(s.granted);
+    s.grant(first);
+  }
+  EXPECT_EQ(second.look(s.granted), late_reader::way::joined);
+  EXPECT_EQ(third.woken, 1);
+  EXPECT_EQ(third.look(s.granted), late_reader::way::joined);
+  late_reader later(s.at);
+  s.is_wanted_elsewhere();
+  EXPECT_EQ(later.look(s.granted), late_reader::way::asks) << "nobody has the turn";
+}
+
 TEST(reader_group, writers_of_its_process_that_come_again_and_again_do_not_pass_a_reader_twice) {
   late_readers s;
   late_reader first(s.at), second(s.at), third(s.at);
   (void)first.look(s.granted);
   std::optional<late_readers::group::writer> writer(*s.at);
   (void)second.look(s.granted);
+  (void)third.look(s.granted);
   s.grant(first);
-  ASSERT_EQ(third.look(s.granted), late_reader::way::asks) << "behind the writer, for all";
+  ASSERT_EQ(second.look(s.granted), late_reader::way::asks) << "behind the writer, for all";
   writer.reset();
   writer.emplace(*s.at);
-  ASSERT_EQ(second.look(s.granted), late_reader::way::waits);
-  s.grant(third);
-  EXPECT_EQ(second.look(s.granted), late_reader::way::joined) << "it came before this writer";
+  ASSERT_EQ(third.look(s.granted), late_reader::way::waits);
+  s.grant(second);
+  EXPECT_EQ(third.look(s.granted), late_reader::way::joined) << "it came before this writer";
 }
 
 }  // namespace
