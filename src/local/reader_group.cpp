@@ -1,5 +1,6 @@
 #include "local/reader_group.hpp"
 
+#include <iterator>
 #include <utility>
 
 namespace holdfast::engine {
@@ -11,17 +12,24 @@ bool reader_group::shares(const lock_config& s) noexcept {
 
 reader_group::writer::writer(reader_group& at) : at_(at) {
   const std::lock_guard guard{at_.mutex_};
-  ++at_.writers_;
+  number_ = ++at_.last_number_;
+  at_.writers_.insert(number_);
 }
 
 reader_group::writer::~writer() {
   const std::lock_guard guard{at_.mutex_};
-  --at_.writers_;
+  at_.writers_.erase(number_);
 }
 
-void reader_group::end_turn() {
-  asking_ = false;
-  for (waker* const w : visitors_) w->wake();
+// If whoever wakes first asked, it would get a place at the store behind writers that came later
+// than others who wait, as often as one gives up.
+void reader_group::end_turn() noexcept {
+  asking_ = !visitors_.empty();
+  if (!asking_) return;
+  visit& next = *visitors_.begin()->second;
+  visitors_.erase(visitors_.begin());
+  next.asks_for_all_ = true;
+  next.who_.wake();
 }
 
 bool reader_group::full(const lock_config& s) const noexcept {
@@ -30,16 +38,35 @@ bool reader_group::full(const lock_config& s) const noexcept {
 
 reader_group::visit::way reader_group::visit::look(const lock_config& s, bool passes_writers,
                                                    bool may_wait) {
+  if (is_in()) return way::joined;
   const std::lock_guard guard{at_->mutex_};
-  at_->visitors_.erase(&who_);
-  if ((joined_ = at_->join(s, passes_writers))) return way::joined;
+  if (number_ == 0) number_ = ++at_->last_number_;
+  at_->visitors_.erase(number_);
+  if (joined_ || (joined_ = at_->join(s, passes_writers))) {
+    if (std::exchange(asks_for_all_, false)) at_->end_turn();
+    return way::joined;
+  }
+  if (asks_for_all_) return way::asks;
   if (!at_->asking_ || !may_wait) {
     asks_for_all_ = !std::exchange(at_->asking_, true);
     return way::asks;
   }
   if (at_->full(s)) return way::overloaded;
-  at_->visitors_.insert(&who_);
+  wants_ = &s;
+  at_->visitors_.emplace(number_, this);
   return way::waits;
+}
+
+// What it has been given nobody else touches.
+bool reader_group::visit::is_in() noexcept {
+  if (number_ == 0) return false;
+  {
+    const std::lock_guard guard{at_->mutex_};
+    if (!joined_) return false;
+  }
+  if (joined_->state() == lease_state::held) return true;
+  (void)hold::release(std::move(joined_), hold::wants::nothing);
+  return false;
 }
 
 void reader_group::visit::share(const std::shared_ptr<hold>& won) {
@@ -47,14 +74,32 @@ void reader_group::visit::share(const std::shared_ptr<hold>& won) {
   {
     const std::lock_guard guard{at_->mutex_};
     at_->current_ = won;
+    at_->let_in(won);
   }
   leave();
 }
 
-void reader_group::visit::leave() {
-  const std::lock_guard guard{at_->mutex_};
-  at_->visitors_.erase(&who_);
-  if (std::exchange(asks_for_all_, false)) at_->end_turn();
+void reader_group::visit::leave() noexcept {
+  {
+    const std::lock_guard guard{at_->mutex_};
+    at_->visitors_.erase(number_);
+    if (std::exchange(asks_for_all_, false)) at_->end_turn();
+  }
+  if (joined_) (void)hold::release(std::move(joined_), hold::wants::nothing);
+}
+
+// If each had to join when it woke, a writer that was announced meanwhile would come before it, and
+// that again and again. The writers of this process that came before a reader go before it.
+void reader_group::let_in(const std::shared_ptr<hold>& won) noexcept {
+  const auto last = writers_.empty() ? visitors_.end() : visitors_.lower_bound(*writers_.begin());
+  for (auto v = visitors_.begin(); v != last;) {
+    visit& who = *v->second;
+    const bool in = won->fits(*who.wants_) && won->add_user();
+    v = in ? visitors_.erase(v) : std::next(v);
+    if (!in) continue;
+    who.joined_ = won;
+    who.who_.wake();
+  }
 }
 
 void reader_group::wanted(const store::owner_id& held) {
@@ -71,7 +116,7 @@ bool reader_group::keep_alone(const hold& mine) {
 
 std::shared_ptr<hold> reader_group::join(const lock_config& s, bool passes_writers) {
   auto h = current_.lock();
-  const bool writer_waits = h && (writers_ > 0 || wanted_ == h->owner());
+  const bool writer_waits = h && (!writers_.empty() || wanted_ == h->owner());
   if (!h || (writer_waits && !passes_writers) || !h->fits(s)) return nullptr;
   return h->state() == lease_state::held && h->add_user() ? h : nullptr;
 }

@@ -25,7 +25,7 @@ class pending_reader final : public pending_lease {
   using way = reader_group::visit::way;
 
   next come_in() override {
-    if (stop().stop_requested()) return end(stopped());
+    if (stop().stop_requested() && !visit_.is_in()) return end(stopped());
     switch (visit_.look(*config_, passes_writers_, session_.now() < time_.deadline())) {
       case way::joined:
         return won_in_local_queue(hold::joined(visit_.take_joined(), waited_.began));

@@ -14,6 +14,8 @@ using holdfast::errc;
 using holdfast::lease;
 using holdfast::result;
 using holdfast::shared_mutex;
+using holdfast::engine::hold;
+using holdfast::engine::reader_group;
 using holdfast::testing::fault;
 using verb = holdfast::store::permits_verb;
 using held_future = std::future<result<lease>>;
@@ -124,6 +126,48 @@ TEST(async_readers, do_not_pass_a_writer_of_another_process_once_it_is_known) {
   harness::eventually("the notice is there", [&] { return !read(m, 0s).get(); });
   EXPECT_FALSE(reader.release());
   EXPECT_TRUE(writer.get());
+}
+
+struct probe final : holdfast::engine::waker {
+  void wake() noexcept override {}
+};
+
+/// Until so many readers wait behind the one that asks for all: then one more is sent away.
+void await_readers(const std::shared_ptr<reader_group>& at, const lease& like, unsigned n) {
+  auto few = *hold::behind(like)->what();
+  few.max_waiters = n;
+  harness::eventually("readers", [&] {
+    probe who;
+    reader_group::visit visit(at, who);
+    return visit.look(few, false, true) == reader_group::visit::way::overloaded;
+  });
+}
+
+// The notice comes, and the first one has left, before any receiver or thread of the others runs.
+TEST(async_readers, who_waited_at_the_grant_are_in_though_a_writer_comes_before_they_wake) {
+  with_writer s("memory:areaders8");
+  shared_mutex m{s.session, "m"};
+  const auto group = s.session.impl()->reader_groups().at("m");
+  lease writer = s.theirs.acquire();
+  std::promise<std::uint64_t> fence;
+  async_acquire_shared(m, {}, {}).start([&](result<lease> first) {
+    group->wanted(hold::behind(*first)->owner());
+    fence.set_value(first->fence());
+    EXPECT_FALSE(first->release());
+  });
+  s.await_waiters("m", 1);
+  auto second = read(m);
+  std::uint64_t third = 0, fourth = 0;
+  std::thread waits([&] { third = m.acquire_shared().fence(); });
+  std::thread waits_for_a_time([&] { fourth = m.try_acquire_shared_for(1h).value().fence(); });
+  await_readers(group, writer, 3);
+  EXPECT_FALSE(writer.release());
+  const auto first = fence.get_future().get();
+  EXPECT_EQ(second.get().value().fence(), first);
+  waits.join();
+  waits_for_a_time.join();
+  EXPECT_EQ(third, first);
+  EXPECT_EQ(fourth, first);
 }
 
 TEST(async_readers, join_again_when_a_writer_has_given_up) {

@@ -17,6 +17,34 @@ using verb = holdfast::store::permits_verb;
 
 std::size_t holders(const holdfast::session& s) { return s.show("m").holders.size(); }
 
+/// A reader that looks only when it is told to: as late as a thread may be.
+struct late_reader final : holdfast::engine::waker {
+  using way = holdfast::engine::reader_group::visit::way;
+  explicit late_reader(std::shared_ptr<holdfast::engine::reader_group> at)
+      : visit(std::move(at), *this) {}
+  void wake() noexcept override { ++woken; }
+  way look(const lease& like, bool may_wait = true) {
+    return visit.look(*holdfast::engine::hold::behind(like)->what(), false, may_wait);
+  }
+  lease take() { return holdfast::engine::hold::joined(visit.take_joined(), {}); }
+
+  int woken = 0;
+  holdfast::engine::reader_group::visit visit;
+};
+
+/// Its readers come and look when the test says.
+struct late_readers : stage {
+  using way = late_reader::way;
+  using group = holdfast::engine::reader_group;
+  /// The store has granted it to the one that asks for all.
+  void grant(late_reader& to) { to.visit.share(holdfast::engine::hold::shared_behind(granted)); }
+  void is_wanted_elsewhere() { at->wanted(holdfast::engine::hold::behind(granted)->owner()); }
+
+  shared_mutex m{session, "m"};
+  lease granted = m.acquire_shared();
+  std::shared_ptr<group> at = std::make_shared<group>();
+};
+
 TEST(reader_group, readers_of_a_process_ask_the_store_once) {
   stage s;
   shared_mutex m{s.session, "m"};
@@ -168,6 +196,126 @@ TEST(reader_group, a_reader_that_gives_up_leaves_the_others_waiting_in_peace) {
   s.await_waiters("m", 1);
   EXPECT_FALSE(writer.release());
   for (auto& t : others) t.join();
+}
+
+TEST(reader_group, who_waited_at_the_grant_is_in_though_a_writer_comes_before_it_wakes) {
+  late_readers s;
+  late_reader first(s.at), second(s.at), later(s.at);
+  ASSERT_EQ(first.look(s.granted), late_reader::way::asks);
+  ASSERT_EQ(second.look(s.granted), late_reader::way::waits);
+  s.grant(first);
+  s.is_wanted_elsewhere();
+  EXPECT_EQ(second.woken, 1);
+  EXPECT_EQ(later.look(s.granted), late_reader::way::asks) << "behind the writer";
+  ASSERT_EQ(second.look(s.granted, false), late_reader::way::joined) << "also at its deadline";
+  EXPECT_EQ(second.take().fence(), s.granted.fence());
+}
+
+TEST(reader_group, who_waited_at_the_grant_keeps_it_though_all_others_leave) {
+  late_readers s;
+  const std::string name = s.granted.name();
+  late_reader first(s.at), second(s.at);
+  (void)first.look(s.granted);
+  (void)second.look(s.granted);
+  s.grant(first);
+  const auto like = holdfast::engine::hold::shared_behind(s.granted);
+  EXPECT_FALSE(s.granted.release());
+  EXPECT_EQ(s.script->count(verb::release), 0U);
+  ASSERT_EQ(second.visit.look(*like->what(), false, true), late_reader::way::joined);
+  EXPECT_FALSE(second.take().release());
+  EXPECT_EQ(s.script->count(verb::release), 1U) << "the last one gave it back";
+}
+
+TEST(reader_group, who_is_in_and_does_not_wait_any_longer_gives_it_back) {
+  late_readers s;
+  late_reader first(s.at);
+  {
+    late_reader second(s.at);
+    (void)first.look(s.granted);
+    (void)second.look(s.granted);
+    s.grant(first);
+    EXPECT_FALSE(s.m.try_upgrade(s.granted)) << "two have it";
+  }
+  EXPECT_TRUE(s.m.try_upgrade(s.granted));
+}
+
+TEST(reader_group, who_was_in_when_all_was_lost_goes_on_waiting) {
+  late_readers s;
+  late_reader first(s.at), second(s.at);
+  (void)first.look(s.granted);
+  (void)second.look(s.granted);
+  s.grant(first);
+  s.script->set(verb::renew, fault::drop_request);
+  s.clock->advance(31s);
+  s.seen->await(holdfast::event_kind::lost);
+  EXPECT_EQ(second.look(s.granted), late_reader::way::asks);
+  EXPECT_EQ(s.granted.release(), holdfast::errc::lost);
+}
+
+TEST(reader_group, a_writer_of_its_process_is_passed_only_by_those_who_came_before_it) {
+  late_readers s;
+  late_reader first(s.at), before(s.at), after(s.at);
+  (void)first.look(s.granted);
+  (void)before.look(s.granted);
+  const late_readers::group::writer writer(*s.at);
+  (void)after.look(s.granted);
+  s.grant(first);
+  EXPECT_EQ(after.look(s.granted), late_reader::way::asks);
+  EXPECT_EQ(before.look(s.granted), late_reader::way::joined);
+}
+
+// Else it would get a place behind writers that came later, as often as others come first.
+TEST(reader_group, who_has_waited_longest_asks_when_the_first_gives_up) {
+  late_readers s;
+  late_reader first(s.at), third(s.at), later(s.at);
+  (void)first.look(s.granted);
+  {
+    late_reader second(s.at);
+    ASSERT_EQ(second.look(s.granted), late_reader::way::waits);
+    ASSERT_EQ(third.look(s.granted), late_reader::way::waits);
+    first.visit.leave();
+    EXPECT_EQ(third.look(s.granted), late_reader::way::waits);
+    EXPECT_EQ(later.look(s.granted), late_reader::way::waits);
+    EXPECT_EQ(second.look(s.granted), late_reader::way::asks);
+  }
+  EXPECT_EQ(later.look(s.granted), late_reader::way::waits) << "the second one gave up, too";
+  ASSERT_EQ(third.look(s.granted), late_reader::way::asks);
+  s.grant(third);
+  EXPECT_EQ(later.look(s.granted), late_reader::way::joined);
+}
+
+TEST(reader_group, whose_turn_it_is_to_ask_joins_if_it_may_and_passes_the_turn_on) {
+  late_readers s;
+  late_reader first(s.at), second(s.at), third(s.at);
+  (void)first.look(s.granted);
+  {
+    const late_readers::group::writer gives_up(*s.at);
+    (void)second.look(s.granted);
+    (void)third.look(s.granted);
+    s.grant(first);
+  }
+  EXPECT_EQ(second.look(s.granted), late_reader::way::joined);
+  EXPECT_EQ(third.woken, 1);
+  EXPECT_EQ(third.look(s.granted), late_reader::way::joined);
+  late_reader later(s.at);
+  s.is_wanted_elsewhere();
+  EXPECT_EQ(later.look(s.granted), late_reader::way::asks) << "nobody has the turn";
+}
+
+TEST(reader_group, writers_of_its_process_that_come_again_and_again_do_not_pass_a_reader_twice) {
+  late_readers s;
+  late_reader first(s.at), second(s.at), third(s.at);
+  (void)first.look(s.granted);
+  std::optional<late_readers::group::writer> writer(*s.at);
+  (void)second.look(s.granted);
+  (void)third.look(s.granted);
+  s.grant(first);
+  ASSERT_EQ(second.look(s.granted), late_reader::way::asks) << "behind the writer, for all";
+  writer.reset();
+  writer.emplace(*s.at);
+  ASSERT_EQ(third.look(s.granted), late_reader::way::waits);
+  s.grant(second);
+  EXPECT_EQ(third.look(s.granted), late_reader::way::joined) << "it came before this writer";
 }
 
 }  // namespace

@@ -59,7 +59,10 @@ std::stop_token actor::stop_in(nanos after) const {
 void actor::waits(bool so) const {
   auto& waiting = of.waiting;
   if (so && s.wait == never && s.stop_after == never) waiting.emplace(name, &p);
-  if (so) return of.line.push_back({world::self(), name, asked, s.shared});
+  if (so) {
+    if (!s.shared) of.together.writes(&p, asked);
+    return of.line.push_back({world::self(), name, asked, s.shared});
+  }
   std::erase_if(of.line, [](const auto& one) { return one.who == world::self(); });
   of.order.ends(world::self());
   for (auto i = waiting.begin(); i != waiting.end(); ++i) {
@@ -90,10 +93,25 @@ void actor::judge_order() const {
   }
 }
 
+bool actor::shares_holds() const {
+  const bool reads = of.whole.names[s.name].kind == lock_kind::shared && s.shared;
+  return reads && of.punctual() && of.whole.tells() && of.whole.renews();
+}
+
+void actor::reads_with_others() const {
+  if (!shares_holds()) return;
+  const bool behind = std::any_of(of.line.begin(), of.line.end(), [&](const auto& other) {
+    return other.name == name && !other.shares && other.who->of == &p;
+  });
+  of.together.reads(world::self(), &p, name, asked, behind || of.at_several > 0);
+}
+
 // The process has been told that a writer waits: whoever comes then asks for a hold of its own.
 void actor::judge_joining(std::uint64_t fence) const {
   const bool reads = of.whole.names[s.name].kind == lock_kind::shared && s.shared;
   if (!reads || !of.punctual() || !of.whole.tells()) return;
+  const bool for_all = s.wait == never && s.stop_after == never;
+  if (shares_holds() && !was_taken()) of.together.got(world::self(), fence, of.here.now(), for_all);
   const nanos told = asked - 300 * millisecond;
   if (of.rules.shared_since(name, fence) > told) return;
   for (const auto& other : of.line) {

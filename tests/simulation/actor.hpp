@@ -34,6 +34,10 @@ struct actor {
   void waits(bool so) const;
   /// It has what others have waited for much longer.
   void judge_order() const;
+  /// Readers of its process share a hold, and nothing ends it.
+  bool shares_holds() const;
+  /// For the rule that those who wait together get it together.
+  void reads_with_others() const;
   /// It reads beside others of its process.
   void judge_joining(std::uint64_t fence) const;
   /// After a wait with a limit.

@@ -1,6 +1,7 @@
 #include "simulation/local_order.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 namespace simulation {
@@ -44,6 +45,43 @@ void local_order::got(const fiber* who, nanos now) {
 
 void local_order::ends(const fiber* who) {
   std::erase_if(all_, [&](const waiter& w) { return w.is.who == who; });
+}
+
+namespace {
+// Who asked that long before was in the queue.
+constexpr nanos surely = 300 * millisecond;
+}  // namespace
+
+void shared_grants::reads(const fiber* who, const process* of, const std::string& name, nanos now,
+                          bool behind) {
+  std::erase_if(all_, [&](const reader& r) { return r.who == who; });
+  all_.push_back({who, of, name, now, behind, std::numeric_limits<std::uint64_t>::max()});
+}
+
+void shared_grants::writes(const process* of, nanos now) {
+  for (auto& r : all_) r.behind = r.behind || (r.of == of && now < r.asked + surely);
+}
+
+void shared_grants::got(const fiber* who, std::uint64_t fence, nanos now, bool for_all) {
+  const auto at =
+      std::find_if(all_.begin(), all_.end(), [&](const reader& r) { return r.who == who; });
+  if (at == all_.end()) return;
+  const reader mine = *at;
+  all_.erase(at);
+  if (fence > mine.latest) {
+    judge_.violated("readers of a process that wait together get it together",
+                    "P" + std::to_string(mine.of->number) + "." + who->name + " at " + mine.name +
+                        ": fence " + std::to_string(fence) + ", another one had " +
+                        std::to_string(mine.latest));
+  }
+  if (for_all) told_of(mine, fence, now);
+}
+
+void shared_grants::told_of(const reader& got, std::uint64_t fence, nanos now) {
+  for (auto& r : all_) {
+    const bool with_it = r.of == got.of && r.name == got.name && r.asked + surely <= now;
+    if (with_it && !r.behind) r.latest = std::min(r.latest, fence);
+  }
 }
 
 }  // namespace simulation

@@ -49,4 +49,32 @@ class local_order {
   std::uint64_t last_number_ = 0;
 };
 
+/// Readers of one process that wait together get what the first of them is granted, or something
+/// earlier, however late their threads wake: none of them goes behind a writer that came meanwhile.
+class shared_grants {
+ public:
+  explicit shared_grants(judge& to) noexcept : judge_(to) {}
+
+  /// `behind`: a writer of its process is before it.
+  void reads(const fiber* who, const process* of, const std::string& name, nanos now, bool behind);
+  /// It may be before those that have asked in this moment.
+  void writes(const process* of, nanos now);
+  /// `for_all`: it had no time limit, so what it has it shares.
+  void got(const fiber* who, std::uint64_t fence, nanos now, bool for_all);
+
+ private:
+  struct reader {
+    const fiber* who;
+    const process* of;
+    std::string name;
+    nanos asked;
+    bool behind;
+    std::uint64_t latest;  ///< the fence that it must have, if not an earlier one
+  };
+  void told_of(const reader& got, std::uint64_t fence, nanos now);
+
+  judge& judge_;
+  std::vector<reader> all_;
+};
+
 }  // namespace simulation

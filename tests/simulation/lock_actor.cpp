@@ -149,6 +149,7 @@ struct lock_actor : actor {
 
   void begins_to_wait() {
     waits(true);
+    reads_with_others();
     if (!has_local_order()) return;
     const nanos gives_up = std::min(s.wait, s.stop_after);
     of.order.asks({world::self(), &p, name, does.max_bypass,
@@ -366,7 +367,20 @@ struct lock_actor : actor {
     }
     of.log.add("gave back " + name);
     if (e == errc::lost && of.here.now() - then < left) judge_loss();
+    if (!e) judge_success(then);
     if (e) judge_error(static_cast<errc>(e.value()), "release: " + e.message());
+  }
+
+  // What the store had forgotten before, no attempt of this release has ended.
+  void judge_success(nanos began) const {
+    const auto& n = of.whole.names[s.name];
+    const bool passed_on = (n.kind == lock_kind::mutex || n.kind == lock_kind::recursive) &&
+                           (does.linger > 0 || does.local_time > 0);
+    if (passed_on || does.unconfirmed || of.whole.store != store_kind::memcached) return;
+    const nanos forgot = of.stores[n.store]->forgot_at();
+    // A server in a container that is back within a second or two looks like the one before.
+    if (had_at + 3 * second > forgot || began < forgot) return;
+    of.rules.violated("who gives back what the store has forgotten is told that it was lost", name);
   }
 
   // Where the store keeps what it has, the first attempt of a repeated release was carried out.
@@ -407,6 +421,7 @@ struct lock_actor : actor {
       which.push_back(i);
     }
     holdfast::multi_lock together(members);
+    of.together.writes(&p, of.here.now());
     ++of.at_several;
     std::optional<holdfast::multi_lease> held;
     try {

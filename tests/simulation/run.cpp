@@ -45,7 +45,8 @@ scene::scene(const plan& p, bool traced)
       log(here, traced),
       rules(here, log, p.store == store_kind::contenders ? "among contenders: " : ""),
       notes(rules, p),
-      order(rules) {
+      order(rules),
+      together(rules) {
   if (p.about == theme::deadlocks) {
     const bool exclusive = std::none_of(p.names.begin(), p.names.end(),
                                         [](const auto& n) { return n.kind == lock_kind::shared; });

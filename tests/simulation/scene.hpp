@@ -79,6 +79,7 @@ struct scene {
   judge rules;
   books notes;
   local_order order;
+  shared_grants together;
   std::vector<std::unique_ptr<server>> stores;
   std::vector<process*> processes;
   struct left_behind {

@@ -240,6 +240,31 @@ TEST(local_order, says_nothing_of_one_that_may_be_behind_others) {
             std::nullopt);
 }
 
+/// Two readers wait together, and the second one gets that fence when the first one has had `7`.
+std::optional<std::string> rule_when_second_gets(std::uint64_t fence, nanos writer_at = never) {
+  return rule_of([&](judge& j) {
+    process p;
+    fiber first, other;
+    shared_grants g(j);
+    g.reads(&first, &p, "n", 0, false);
+    g.reads(&other, &p, "n", 0, false);
+    if (writer_at != never) g.writes(&p, writer_at);
+    g.got(&first, 7, second, true);
+    g.got(&other, fence, 2 * second, true);
+  });
+}
+
+TEST(shared_grants, finds_a_reader_that_went_behind_a_writer) {
+  EXPECT_EQ(rule_when_second_gets(7), std::nullopt);
+  EXPECT_EQ(rule_when_second_gets(6), std::nullopt);
+  EXPECT_EQ(rule_when_second_gets(8), "readers of a process that wait together get it together");
+}
+
+TEST(shared_grants, says_nothing_of_one_that_may_be_behind_a_writer_of_its_process) {
+  EXPECT_EQ(rule_when_second_gets(8, 0), std::nullopt);
+  EXPECT_NE(rule_when_second_gets(8, second / 2), std::nullopt);
+}
+
 TEST(books, find_tokens_that_nobody_got) {
   const name_plan ten{.kind = lock_kind::limiter, .capacity = 1, .burst = 10, .per = 1000 * second};
   const auto rule_with = [&](std::uint64_t left) {
