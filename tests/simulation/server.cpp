@@ -404,7 +404,8 @@ class server::script_back_end final : public state_back_end {
     auto made =
         make_scripted({[&of] { return of.time(); }, [&of](const auto& n) { return of.tell(n); },
                        [&of] { return of.world_.random().one_in(8); },
-                       [&of](bool needs_room) { return of.refused(needs_room); }});
+                       [&of](bool needs_room) { return of.refused(needs_room); },
+                       std::chrono::milliseconds(of.is_.command_timeout / millisecond)});
     scripts_ = made.get();
     of.family_ = std::move(made);
   }
