@@ -467,7 +467,7 @@ if r.waiters > 0 and r.places_end <= now then
   end
   local ends = call('ZRANGE', KEYS[4], 0, 1, 'WITHSCORES')
   r.places_end, r.dirty = tonumber(ends[1] == '' and ends[4] or ends[2]), true
-  if not r.places_end and r.waiters > 0 then r.place_all() end
+  if not r.places_end and r.waiters > 0 then r.forget_waiters() end  -- evicted, and nobody has asked since
   r.places_end = r.places_end or now
 end
 if no_places and r.waiters > 0 then r.place_all() end

@@ -149,10 +149,9 @@ TEST_F(script_keys, of_places_are_missed_when_nobody_asks_but_the_holder) {
   (void)ask_as("b", permits_verb::acquire, 2);
   (void)ask_as("c", permits_verb::acquire, 4);
   server_.ask({"DEL", "holdfast:{m}:p"});
-  for (int i = 1; i <= 2; ++i) {
-    server_.shift_clock(i * 6s);
-    ASSERT_EQ(ask(permits_verb::renew, 1, 600s), permits_outcome::granted);
-  }
+  server_.shift_clock(6s);
+  EXPECT_TRUE(waiters().empty()) << "and who looks sees it";
+  ASSERT_EQ(ask(permits_verb::renew, 1, 600s), permits_outcome::granted);
   EXPECT_TRUE(waiters().empty());
 }
 
@@ -197,6 +196,35 @@ TEST_F(script_keys, of_places_at_a_barrier_are_missed_and_it_begins_anew) {
   server_.ask({"DEL", "holdfast:{m}:p"});
   EXPECT_EQ(ask_as("a", permits_verb::renew, 1, kind::barrier, 3, 1).outcome,
             permits_outcome::absent);
+}
+
+TEST_F(script_keys, of_places_at_a_latch_are_missed_and_a_waiter_that_asks_no_more_ends) {
+  const auto ask_latch = [&](holdfast::store::countdown_verb verb, std::uint64_t n) {
+    holdfast::store::countdown_command c;
+    c.verb = verb;
+    c.owner = {1, n};
+    c.count = 3;
+    c.queue_lease_us = 5'000'000;
+    c.keep_us = 600'000'000;
+    c.peer = "a";
+    return session_.impl()->countdown("m", c).value();
+  };
+  using enum holdfast::store::countdown_verb;
+  std::chrono::seconds ahead{};
+  for (const std::uint64_t next : {3U, 4U}) {
+    SCOPED_TRACE(next);
+    server_.ask({"FLUSHALL"});
+    for (const std::uint64_t n : {2U, 3U}) (void)ask_latch(wait, n);
+    server_.ask({"DEL", "holdfast:{m}:p"});
+    (void)ask_latch(wait, next);
+    for (int i = 0; i < 2; ++i) {
+      server_.shift_clock(ahead += 3s);
+      (void)ask_latch(wait, 3);
+    }
+    const auto left = ask_latch(inspect, 0).found.waiting;
+    ASSERT_EQ(left.size(), 1U);
+    EXPECT_EQ(left.front().owner.low, 3U) << "it asked in time";
+  }
 }
 
 // A test of the tests: what every server is asked for at its end.
