@@ -223,7 +223,7 @@ void redis_model::load(std::string_view sha, std::string_view text) {
 std::string redis_model::why_not(const std::string& command) {
   static const std::set<std::string, std::less<>> make_room{"DEL",  "PEXPIRE", "HDEL",
                                                             "ZREM", "ZPOPMIN", "ZREMRANGEBYSCORE"};
-  static const std::set<std::string, std::less<>> need_room{"SET", "HSET", "HSETNX", "ZADD"};
+  static const std::set<std::string, std::less<>> need_room{"SET", "HSET", "ZADD"};
   const bool needs_room = need_room.contains(command);
   if (!needs_room && !make_room.contains(command)) return {};
   auto why = refuse_(needs_room && !has_written_);
@@ -361,7 +361,6 @@ const std::map<std::string, redis_model::command, std::less<>>& redis_model::com
       {"HGET", &m::hget},
       {"HMGET", &m::hmget},
       {"HSET", &m::hset},
-      {"HSETNX", &m::hsetnx},
       {"HDEL", &m::hdel},
       {"ZADD", &m::zadd},
       {"ZREM", &m::zrem},
@@ -456,10 +455,6 @@ value redis_model::hset(words w) {
     fresh += h.insert_or_assign(w[i], w[i + 1]).second ? 1 : 0;
   }
   return integer(fresh);
-}
-
-value redis_model::hsetnx(words w) {
-  return integer(make<hash>(w[0]).emplace(w[1], w[2]).second ? 1 : 0);
 }
 
 value redis_model::hdel(words w) {

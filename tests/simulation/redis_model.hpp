@@ -99,7 +99,6 @@ class redis_model {
   value hget(words w);
   value hmget(words w);
   value hset(words w);
-  value hsetnx(words w);
   value hdel(words w);
   value zadd(words w);
   value zrem(words w);

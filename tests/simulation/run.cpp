@@ -208,15 +208,9 @@ void scene::watch() {
 
 // What a session leaves behind when it dies has to end by itself.
 void scene::watch_what_stays() {
-  using kind = fault_plan::kind;
-  const bool loses_keys = std::any_of(whole.faults.begin(), whole.faults.end(),
-                                      [](const auto& f) { return f.what == kind::lose_key; });
-  if (loses_keys && !over) return;  // what is there is made anew at the next step
   for (const auto& s : stores) {
     const auto keys = s->for_ever();
-    if (keys.empty()) continue;
-    rules.violated("whatever is at the store ends by itself",
-                   (loses_keys ? "where keys were dropped: " : "") + keys);
+    if (!keys.empty()) rules.violated("whatever is at the store ends by itself", keys);
   }
 }
 

@@ -30,9 +30,9 @@ constexpr std::string_view inboxes = "holdfast:inbox:";
 /// Nothing that arrives is too late here: what the network does to requests is the simulator's.
 constexpr std::int64_t carried_out_within = 3'600'000'000;
 
-holdfast::store::capabilities promises() {
+holdfast::store::capabilities promises(std::chrono::milliseconds command_timeout) {
   holdfast::store::capabilities c;
-  c.try_takes_ms = 2'000;
+  c.try_takes_ms = static_cast<std::uint32_t>(command_timeout.count());
   c.shared_queue_leases = c.election = c.barrier = c.rate_limiter = true;
   c.learns_fences = c.finds_deadlocks = true;
   c.survives_failover = false;
@@ -177,7 +177,7 @@ class scripted_server final : public scripted {
   }
 
   const scripts_at at_;
-  const holdfast::store::capabilities can_ = promises();
+  const holdfast::store::capabilities can_ = promises(at_.command_timeout);
   const std::string url_ = "scripted:";
   nobodys_inbox nobody_;
   redis_model model_;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <holdfast/store/store.hpp>
 #include <memory>
@@ -15,6 +16,8 @@ struct scripts_at {
   std::function<bool()> replica_is_told;  ///< after a command
   /// Why a write is refused now, if it is.
   std::function<std::optional<holdfast::failure>(bool needs_room)> refuses;
+  /// So long its clients wait for an answer: it is what a driver says that a try takes.
+  std::chrono::milliseconds command_timeout;
 };
 
 /// A server whose data is a model of Redis, and whose kernel the real scripts on a real Lua.

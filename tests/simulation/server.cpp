@@ -404,7 +404,8 @@ class server::script_back_end final : public state_back_end {
     auto made =
         make_scripted({[&of] { return of.time(); }, [&of](const auto& n) { return of.tell(n); },
                        [&of] { return of.world_.random().one_in(8); },
-                       [&of](bool needs_room) { return of.refused(needs_room); }});
+                       [&of](bool needs_room) { return of.refused(needs_room); },
+                       std::chrono::milliseconds(of.is_.command_timeout / millisecond)});
     scripts_ = made.get();
     of.family_ = std::move(made);
   }
@@ -482,7 +483,10 @@ holdfast::store::moment server::time() const noexcept {
 
 nanos server::way() { return world_.random().between(net_.fastest, net_.slowest); }
 
-void server::disturbed(connection& at) noexcept { at.disturbed_at = world_.now(); }
+// What is slow for longer is not over because something else went wrong meanwhile.
+void server::disturbed(connection& at, nanos takes) noexcept {
+  at.disturbed_at = std::max(at.disturbed_at, world_.now() + takes);
+}
 
 nanos server::disturbed_at(const process& of) const noexcept {
   nanos last = disturbed_at_;
@@ -526,8 +530,7 @@ void server::send(const std::shared_ptr<connection>& by, std::shared_ptr<exchang
   nanos takes = way();
   if (random.permille(net_.slow_request)) {
     takes += random.between(millisecond, net_.slowest_late);
-    disturbed(*by);
-    by->disturbed_at += takes;
+    disturbed(*by, takes);
     by->of->meets(trouble::slow_request);
     trace_.add("(request is slow) " + what->label);
   }
@@ -579,8 +582,7 @@ void server::reply(const std::shared_ptr<connection>& by, const std::shared_ptr<
   nanos takes = way();
   if (world_.random().permille(net_.slow_reply)) {
     takes += world_.random().between(millisecond, net_.slowest_late);
-    disturbed(*by);
-    by->disturbed_at += takes;
+    disturbed(*by, takes);
     by->of->meets(trouble::slow_reply);
     trace_.add("server", "(reply is slow) " + what->label);
   }
@@ -602,9 +604,9 @@ void server::answer(const std::shared_ptr<connection>& by, const std::shared_ptr
 
 // The connection is gone, and whoever waits on it hears of that.
 void server::fail(connection& at, std::string why, nanos away_until) {
-  disturbed(at);
   ++at.number;
-  at.last_arrival = at.last_reply = world_.now();  // the next connection is behind nothing
+  // The next connection is behind nothing.
+  at.disturbed_at = at.last_arrival = at.last_reply = world_.now();
   at.away_until = std::max(at.away_until, away_until);
   for (const auto& what : std::exchange(at.open, {})) {
     what->failed = failure{errc::unavailable, why, true};

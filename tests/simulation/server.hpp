@@ -190,7 +190,7 @@ class server {
   void show(std::span<const holdfast::store::named_command> carried_out,
             std::span<const holdfast::result<holdfast::store::permits_reply>> replies);
   nanos way();
-  void disturbed(connection& at) noexcept;
+  void disturbed(connection& at, nanos takes = 0) noexcept;
   /// As a notification: delivered late, or not at all while the way is cut.
   void post(const std::shared_ptr<connection>& to, std::function<void()> arrives);
 

@@ -107,7 +107,7 @@ function r.barrier_condition()
     while woken < count and r.waiters > 0 do
       local head = call('ZPOPMIN', KEYS[3])[1]
       local w = head and r.waiter_of(sub(head, 15))
-      if head then r.forget_waiter(sub(head, 15), w) else r.waiters = 0 end
+      if head then r.forget_waiter(sub(head, 15), w) else r.forget_waiters() end
       if w then  -- else its data was evicted: it asks again
         r.grant(w, @claim_us@, w.peer)
         r.tell('granted', w.owner, w.peer, r.fence, now + @claim_us@)

@@ -4,7 +4,7 @@
 --   KEYS[1] record    "hf1 latch count remaining expires_at waiters next_seq", perhaps "hf1 after T latch …": permits.lua
 --   KEYS[2] data      hash, owner -> "since peer note" of a waiter
 --   KEYS[3] waiting   sorted set of owners in order of arrival
---   KEYS[4] places    sorted set of waiting owners by the end of their place
+--   KEYS[4] places    sorted set of waiting owners by the end of their place; and '' by 0, as permits.lua has it
 --   KEYS[5] leases    of a lock that had the name: in_use.lua
 --   arrivals          sorted set of those who arrived, by when that is forgotten; it outlives the latch, so no lock has that key
 --
@@ -107,7 +107,7 @@ local function expire()
   if count == 0 then return end
   if expires <= now then return clear() end
   if waiters == 0 then return end
-  for _, o in ipairs(call('ZRANGEBYSCORE', places, '-inf', until_now)) do drop_waiter(o) end
+  for _, o in ipairs(call('ZRANGEBYSCORE', places, 1, until_now)) do drop_waiter(o) end
 end
 
 local function use()
@@ -165,8 +165,13 @@ function commands.wait()
   if reply[1] == OPEN then return end
   reply[4] = math.min(RETRY_AFTER, math.floor(keep / 3))
   if place == 0 then return drop_waiter(owner) end
-  call('ZADD', places, format('%.0f', now + place), owner)
-  if call('ZSCORE', waiting, owner) then return end
+  local ends = format('%.0f', now + place)
+  local new, is_there = call('ZADD', places, ends, owner, 0, ''), call('ZSCORE', waiting, owner)
+  if waiters > 0 and new > (is_there and 0 or 1) then
+    -- The places were evicted: without one, who asks no more would never end.
+    for _, o in ipairs(call('ZRANGE', waiting, 0, -1)) do call('ZADD', places, ends, o) end
+  end
+  if is_there then return end
   seq = seq + 1
   waiters = waiters + 1
   call('ZADD', waiting, format('%.0f', seq), owner)

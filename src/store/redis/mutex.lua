@@ -60,20 +60,27 @@ if not answer and text and sub(text, 1, 12) == 'hf1 mutex 1 ' and sub(text, 13, 
       before = match(text, '^w 1 0 ', at + size + 34) and holder
       lasts = math.max(stays, ends) - now
     elseif not none and not alone and waits and stays <= kept + 0 then
-      local entered = redis.pcall('HSETNX', KEYS[2], owner,
-                                  'w 1 ' .. priority .. ' ' .. seq + 1 .. ' ' .. lease .. ' ' .. clock .. ' ' .. ARGV[4])
-      -- Of a full server the long way asks again.
-      if entered ~= 1 and entered ~= 0 and not match(entered.err, 'OOM') then return entered end
-      if entered == 1 then
+      last = call('ZRANGE', KEYS[3], -1, -1)[1]
+      found = call('HMGET', KEYS[2], owner, sub(last or '', 15))
+      local of, its_priority = match(ARGV[4], '^[01] (%S+)'), match(found[2] or '', '^w 1 (%S+) ')
+      local placed = not found[1] and its_priority and
+                     redis.pcall('ZADD', KEYS[4], format('%.0f', stays), of ~= '-' and of or owner, 0, '')
+      if placed == 0 or placed == 1 then
         local member = format('%014x', seq + 1) .. owner
         call('ZADD', KEYS[3], -priority, member)
-        local of = match(ARGV[4], '^[01] (%S+)')
-        call('ZADD', KEYS[4], format('%.0f', stays), of ~= '-' and of or owner)
-        position = call('ZRANK', KEYS[3], member) + 1
-        if before and position > 1 then before = sub(call('ZRANGE', KEYS[3], position - 2, position - 2)[1], 15) end
+        call('HSET', KEYS[2], owner, 'w 1 ' .. priority .. ' ' .. seq + 1 .. ' ' .. lease .. ' ' .. clock .. ' ' .. ARGV[4])
+        position = waiters + 1
+        if its_priority + 0 < priority + 0 then
+          position = call('ZRANK', KEYS[3], member) + 1
+          last = position > 1 and call('ZRANGE', KEYS[3], position - 2, position - 2)[1]
+        end
+        if before and position > 1 then before = sub(last, 15) end
         if stays < places_end + 0 then places_end = format('%.0f', stays) end
         record = head .. ' 1 ' .. waiters + 1 .. ' ' .. seq + 1 .. ' ' .. kept .. ' ' .. places_end .. ' ' .. sub(text, at)
         lasts = kept - now
+      elseif placed then  -- the long way asks again, also of a full server
+        if type(placed) == 'table' and not match(placed.err, 'OOM') then return placed end
+        no_places = placed == 2
       end
     end
     if position then

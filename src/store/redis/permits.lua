@@ -2,6 +2,9 @@
 -- the data and on the server's clock. tests/store/redis/twin_test.cpp replays random histories
 -- through both and demands equal answers; a change here is a change there.
 --
+-- A server that evicts keys one by one may drop any of these alone. Whoever adds something to a key knows that it was there,
+-- because it has seen another one's in it; else it is made anew as a whole, with a time to live.
+--
 -- What differs is only where things lie. The kernel walks over lists; a server with ten thousand
 -- waiters must not. So the record is a line of text, the one holder of a name with capacity 1 is part
 -- of it (a free mutex costs one GET and one SET), and everything that can be many is looked up:
@@ -16,7 +19,8 @@
 --                   "h weight fence since lingers peer note" of a holder, if the capacity is more than 1
 --   KEYS[3] queue   sorted set of seq .. owner by -priority: the order of service
 --   KEYS[4] places  sorted set of the sessions (peers) that wait, by the end of all their places; an owner
---                   without a session stands there by its own id
+--                   without a session stands there by its own id; and '' by 0, so that whoever adds a place
+--                   learns without a further command whether the key is new
 --   KEYS[5] leases  sorted set of holding owners by the end of their lease, capacity more than 1;
 --                   of an election: of the last who led, "fence since note" by fence
 --   KEYS[6] the time, in tests only
@@ -47,6 +51,7 @@ local text = call('GET', record_key)
 
 local lets_go = verb == 'release' or verb == 'inspect'
 local due, after
+local last, found, no_places  -- what the short way has seen of the queue: its last, their data, that the places are gone
 if not fixed then
   local stamp = ARGV[#ARGV]
   ARGV[#ARGV] = nil
@@ -101,6 +106,37 @@ function r.forget_all()
   r.used, r.waiters, r.dirty = 0, 0, true
 end
 
+-- The same of the waiters alone. The data of holders is with theirs, and stays.
+function r.forget_waiters()
+  local held = {}
+  for _, o in ipairs(r.capacity > 1 and r.used > 0 and call('ZRANGE', KEYS[5], 0, -1) or {}) do
+    held[o] = call('HGET', KEYS[2], o) or nil
+  end
+  call('DEL', KEYS[2], KEYS[3], KEYS[4])
+  for o, data in pairs(held) do call('HSET', KEYS[2], o, data) end
+  r.waiters, r.created = 0, true
+  r.keep_until(0)
+end
+
+-- Where the places were evicted. Who still asks must not lose its turn, and who does not must not stay: each gets a place,
+-- for long enough to ask again.
+function r.place_all()
+  local waiters, first, last_of_all = 0, nil, 0
+  for _, member in ipairs(call('ZRANGE', KEYS[3], 0, -1)) do
+    local w = r.waiter_of(sub(member, 15))
+    if w then
+      local ends = r.now + math.max(w.lease, 4 * @retry_after_us@)
+      call('ZADD', KEYS[4], format('%.0f', ends), r.place_of(w.owner, w.peer), 0, '')
+      waiters, first, last_of_all = waiters + 1, math.min(first or ends, ends), math.max(last_of_all, ends)
+    else
+      call('ZREM', KEYS[3], member)
+    end
+  end
+  if waiters == 0 then return r.forget_waiters() end
+  r.waiters, r.places_end, r.created = waiters, first, true
+  r.keep_until(last_of_all)
+end
+
 -- ---- holders and waiters ------------------------------------------------------------------------
 
 function r.holder_of(o)
@@ -148,11 +184,16 @@ function r.read_waiter(o, data)
           lease = tonumber(lease), since = since, lingers = lingers, peer = peer, note = note}
 end
 
--- For the caller: a queue that was evicted alone leaves data of those that are not in it.
+-- For the caller. Where the last one in the queue has no data, one of the keys was evicted, and nobody is known there.
 function r.waiter_in_queue(o)
-  local w = r.waiter_of(o)
-  if not w or call('ZRANK', KEYS[3], w.member) then return w end
-  r.forget_waiter(o, w)
+  if r.waiters == 0 then return nil end
+  if not found then
+    last = call('ZRANGE', KEYS[3], -1, -1)[1]
+    found = call('HMGET', KEYS[2], o, sub(last or '', 15))
+  end
+  r.last = last and r.read_waiter(sub(last, 15), found[2] or '')
+  if not r.last then return r.forget_waiters() end
+  return r.read_waiter(o, found[1] or '')
 end
 
 function r.waiter_of(o)
@@ -184,9 +225,14 @@ end
 
 function r.place_of(o, peer) return peer ~= '-' and peer or o end
 
--- A waiter that asks is alive: so are all waiters of its session for the name.
-function r.put_place(o, peer, expires)
-  call('ZADD', KEYS[4], format('%.0f', expires), r.place_of(o, peer))
+-- A waiter that asks is alive: so are all waiters of its session for the name. Of those that are `known` it has a place, unless
+-- these were evicted.
+function r.put_place(o, peer, expires, known)
+  local new = call('ZADD', KEYS[4], format('%.0f', expires), r.place_of(o, peer), 0, '')
+  if new > (known and 0 or 1) and not r.created then
+    r.place_all()
+    call('ZADD', KEYS[4], format('%.0f', expires), r.place_of(o, peer))
+  end
   if expires < r.places_end then r.places_end, r.dirty = expires, true end
   r.keep_until(expires)
 end
@@ -254,7 +300,7 @@ function r.hand_over()
     -- With capacity 1 nobody holds it now, and the head fits.
     local head = (r.capacity == 1 and call('ZPOPMIN', KEYS[3]) or call('ZRANGE', KEYS[3], 0, 0))[1]
     if not head then
-      r.waiters = 0  -- the queue was evicted
+      r.forget_waiters()  -- the queue was evicted
       break
     end
     local o = sub(head, 15)
@@ -410,8 +456,8 @@ if barrier and r.waiters > 0 then
 end
 if r.waiters > 0 and r.places_end <= now then
   local over = {}
-  for _, place in ipairs(call('ZRANGEBYSCORE', KEYS[4], '-inf', clock)) do over[place] = true end
-  call('ZREMRANGEBYSCORE', KEYS[4], '-inf', clock)
+  for _, place in ipairs(call('ZRANGEBYSCORE', KEYS[4], 1, clock)) do over[place] = true end
+  call('ZREMRANGEBYSCORE', KEYS[4], 1, clock)
   for _, member in ipairs(next(over) and call('ZRANGE', KEYS[3], 0, -1) or {}) do
     local w = r.waiter_of(sub(member, 15))
     if w and over[r.place_of(w.owner, w.peer)] then
@@ -419,9 +465,12 @@ if r.waiters > 0 and r.places_end <= now then
       r.drop_waiter(w.owner)
     end
   end
-  r.places_end = tonumber(call('ZRANGE', KEYS[4], 0, 0, 'WITHSCORES')[2]) or now + 1000000
-  r.dirty = true
+  local ends = call('ZRANGE', KEYS[4], 0, 1, 'WITHSCORES')
+  r.places_end, r.dirty = tonumber(ends[1] == '' and ends[4] or ends[2]), true
+  if not r.places_end and r.waiters > 0 then r.forget_waiters() end  -- evicted, and nobody has asked since
+  r.places_end = r.places_end or now
 end
+if no_places and r.waiters > 0 then r.place_all() end
 
 if barrier and gone > 0 then r.scatter() end
 if condition then r.wake(gone) end
@@ -539,9 +588,10 @@ elseif verb == 'acquire' and not mine and r.waiters == 0 and not wait then
 elseif verb == 'acquire' and not mine then
   local waiting = r.waiter_in_queue(owner)
   local member = waiting and waiting.member
+  local behind = r.waiters > 0 and not waiting and r.last.priority + 0 >= priority + 0 and r.last  -- behind all others, then
   if waiting then
     call('ZREM', KEYS[5], '')
-    r.put_place(owner, waiting.peer, now + place)
+    r.put_place(owner, waiting.peer, now + place, true)
   else
     member = r.enqueue({owner = owner, weight = weight, priority = priority, lease = lease, since = clock,
                         lingers = lingers, peer = peer, note = note}, now + place)
@@ -551,12 +601,12 @@ elseif verb == 'acquire' and not mine then
   if mine then
     r.report_holding(mine)
   elseif not barrier or r.waiters > 0 then  -- else all have come, and none will come again
-    r.describe_wait(call('ZRANK', KEYS[3], member) + 1)
+    r.describe_wait(behind and r.waiters or call('ZRANK', KEYS[3], member) + 1)
     reply[1] = wait and QUEUED or BUSY
     if not waiting and wait then reply[7] = reply[7] + 2 end
     -- Whose secret will tell it, if it is released, that its turn has come.
     if wait and r.proves and (waiting and waiting.priority or priority) == '0' then
-      local before = reply[6] > 1 and call('ZRANGE', KEYS[3], reply[6] - 2, reply[6] - 2)[1]
+      local before = reply[6] > 1 and (behind and behind.member or call('ZRANGE', KEYS[3], reply[6] - 2, reply[6] - 2)[1])
       reply[8] = before and sub(before, 15) or r.held and r.held.owner
     end
     if reply[6] == 1 and not served then r.tell_lingering() end
@@ -583,7 +633,7 @@ elseif verb == 'acquire' or verb == 'renew' then
     end
     r.put_holder(mine)
   elseif waiting then
-    r.put_place(owner, waiting.peer, now + place)
+    r.put_place(owner, waiting.peer, now + place, true)
   end
   r.hand_over()
   mine = mine or r.holder_of(owner)

@@ -7,9 +7,11 @@ namespace {
 
 using namespace holdfast::store;
 
-permits_command acquiring(std::uint64_t number) {
+permits_command acquiring(std::uint64_t number, kind of = kind::mutex, std::uint32_t capacity = 1) {
   permits_command c;
   c.verb = permits_verb::acquire;
+  c.kind = of;
+  c.capacity = c.weight = capacity;
   c.owner = {7, number};
   c.wait = true;
   c.lease_us = c.queue_lease_us = 60'000'000;
@@ -47,6 +49,30 @@ long long cost_with(std::uint64_t waiters) {
 
 TEST(redis_queue, a_hand_over_with_ten_thousand_waiters_costs_what_it_costs_with_ten) {
   EXPECT_EQ(cost_with(10'000), cost_with(10));
+}
+
+// That a server may have evicted a key is noticed by what is asked anyway.
+TEST(redis_queue, to_enter_and_to_ask_again_cost_so_many_commands) {
+  struct cost {
+    kind of;
+    std::uint32_t capacity;
+    long long to_enter, to_ask_again;
+  };
+  for (const cost& most : {cost{kind::mutex, 1, 10, 10}, cost{kind::election, 1, 11, 10},
+                           cost{kind::shared_mutex, 8, 16, 15}, cost{kind::semaphore, 3, 16, 15},
+                           cost{kind::condition_variable, 8, 10, 9}}) {
+    SCOPED_TRACE(to_string(most.of));
+    const harness::redis_server server;
+    auto s = holdfast::open(server.url());
+    const auto costs = [&](std::uint64_t number) {
+      server.ask({"CONFIG", "RESETSTAT"});
+      (void)s.impl()->permits("m", acquiring(number, most.of, most.capacity)).value();
+      return commands(server);
+    };
+    for (std::uint64_t i = 1; i <= 3; ++i) (void)costs(i);
+    EXPECT_LE(costs(4), most.to_enter);
+    EXPECT_LE(costs(4), most.to_ask_again);
+  }
 }
 
 }  // namespace
