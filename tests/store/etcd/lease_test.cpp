@@ -197,6 +197,44 @@ TEST_F(etcd_lost_answers, a_change_to_a_longer_lease_that_was_not_answered_leave
   EXPECT_GT(longer, 0);
 }
 
+// Nobody answers any more until the network is well again.
+TEST(etcd_leases, what_was_given_up_leaves_no_lease_when_its_record_is_read_or_written_again) {
+  using namespace holdfast::store;
+  for (const bool removes : {true, false}) {
+    int unheard = 0;
+    for (std::size_t pass = 0; pass < 1'000 && unheard == 0; pass += 10) {
+      harness::fault_proxy network(calm_cluster().port(0));
+      auto options = options_at("127.0.0.1:" + std::to_string(network.port()) + fresh_base());
+      options.clock = &holdfast::real_clock();
+      options.command_timeout = 500ms;
+      const auto store = etcd::open_etcd(options).value();
+      const auto made = store->replace("latch", "one", -1, 1'800'000'000).value();
+      ASSERT_TRUE(made);
+      const auto first = lease_of_record(options.base);
+      network.with([&](auto& relay) {
+        relay.refuse();
+        relay.cut_after(harness::way::down, pass);
+      });
+      (void)store->replace("latch", removes ? "" : "two", *made, 3'600'000'000);
+      network.heal();
+      if (lease_of_record(options.base) == first) continue;
+      if (is_over(first)) continue;  // all of it was answered
+      ++unheard;
+      contender_store::versioned now;
+      harness::eventually("it is read", [&] {
+        const auto found = store->record("latch", false, nullptr);
+        if (found) now = *found;
+        return found.ok();
+      });
+      if (!removes) {
+        EXPECT_TRUE(store->replace("latch", "three", now.version, 3'600'000'000).value());
+      }
+      EXPECT_TRUE(is_over(first)) << pass;
+    }
+    EXPECT_EQ(unheard, 1);
+  }
+}
+
 // Who waits is woken when its lease ends, and what it watched until then is not watched any more.
 TEST(etcd_leases, no_watch_is_left_of_a_lease_that_ended) {
   const auto base = fresh_base();
