@@ -36,6 +36,10 @@ bool uses(countdown_verb verb) {
   return verb == countdown_verb::arrive || verb == countdown_verb::wait;
 }
 
+std::uint32_t own_share(const countdown_command& c) {
+  return c.verb == countdown_verb::arrive ? c.drop : 0;
+}
+
 // A waiter keeps the latch so often that two attempts fit into the time for which it is kept.
 boot_time keeps_next(const own_entry& mine, const countdown_command& c) {
   return after(mine.kept_at, c.keep_us / 3);
@@ -49,7 +53,8 @@ bool worth_writing(const countdown_record& was, const countdown_record& is,
   same.arrivals = was.arrivals;
   same.expires_at = was.expires_at;
   const bool gained = is.arrivals.size() > was.arrivals.size();
-  return gained || !(same == was) || is.expires_at - was.expires_at > c.keep_us / 8;
+  const bool forgets_all = is.count == 0 && is.arrivals.empty() && !was.arrivals.empty();
+  return gained || forgets_all || !(same == was) || is.expires_at - was.expires_at > c.keep_us / 8;
 }
 
 }  // namespace
@@ -81,14 +86,16 @@ result<contender_latch::state> contender_latch::read(std::string_view name,
   return s;
 }
 
+// A latch that ran out leaves the arrivals that may be repeated: else they would count again.
 result<std::optional<std::int64_t>> contender_latch::store_back(std::string_view name, state& s,
-                                                                std::int64_t keep_us) {
+                                                                const countdown_command& c) {
   auto& all = s.record.arrivals;
   if (std::ssize(all) > max_arrivals) all.erase(all.begin(), all.end() - max_arrivals);
   std::string text;
-  if (s.record.count != 0) encode(s.record, text);
+  const bool remembers = !all.empty() && c.verb != countdown_verb::remove;
+  if (s.record.count != 0 || remembers) encode(s.record, text);
   if (text.empty() && s.version < 0) return std::optional(s.version);
-  return port_.replace(name, text, s.version, keep_us);
+  return port_.replace(name, text, s.version, c.keep_us);
 }
 
 // Somebody who holds or waits for a lock or semaphore of that name.
@@ -104,12 +111,15 @@ result<bool> contender_latch::in_use_as(std::string_view name, countdown_reply& 
   return true;
 }
 
-// The first time counts: what is tried again can only stand later.
+// The first time counts: what is tried again can only stand later. It is the time before it was
+// sent: from then on it may have been carried out, however long its answer was waited for.
 void contender_latch::note_unheard(std::string_view name, const countdown_command& c,
-                                   const countdown_record& before) {
-  if (c.verb != countdown_verb::arrive || unheard_.find(name, c.owner)) return;
+                                   const countdown_record& before, boot_time asked) {
+  const bool makes = before.count == 0;
+  const bool matters = c.verb == countdown_verb::arrive || (makes && uses(c.verb));
+  if (!matters || unheard_.find(name, c.owner)) return;
   const auto latest = before.arrivals.empty() ? store::owner_id{} : before.arrivals.back().owner;
-  unheard_.put(name, c.owner, {latest, clock_.now()}, std::max(c.repeats_us, kernel::remember_us));
+  unheard_.put(name, c.owner, {latest, asked, makes}, std::max(c.repeats_us, kernel::remember_us));
 }
 
 // Its id may have been among those that were dropped for others, or in a latch that is over since.
@@ -118,14 +128,39 @@ bool contender_latch::cannot_be_told(std::string_view name, const countdown_comm
   if (c.verb != countdown_verb::arrive) return false;
   const auto tried = unheard_.find(name, c.owner);
   if (!tried || knows(now, c.owner) || knows(now, tried->latest_before)) return false;
-  const bool may_be_another = clock_.now() >= after(tried->since, c.keep_us);
+  // One that was there already may have ended as soon as it was written.
+  const bool has_ended = !tried->makes && now.count == 0;
+  const bool may_be_another = has_ended || clock_.now() >= after(tried->since, c.keep_us);
   return may_be_another || std::ssize(now.arrivals) >= max_arrivals;
+}
+
+// Nobody has looked since it was written who else is in line: we made it, or may have.
+bool contender_latch::owes_look(std::string_view name, const countdown_command& c,
+                                const countdown_record& was, const countdown_record& is) const {
+  if (!uses(c.verb) || was.count == 0 || is.count == 0) return false;
+  const auto tried = unheard_.find(name, c.owner);
+  return tried && tried->makes && (c.verb == countdown_verb::wait || knows(was, c.owner));
+}
+
+// One who entered the line meanwhile sees the record, or we see it: not both go on. Without that
+// look nobody knows whether what is written stands. `ours`: what is taken back then.
+status contender_latch::look_behind(std::string_view name, std::optional<std::int64_t> ours,
+                                    countdown_reply& reply) {
+  const auto late = in_use_as(name, reply);
+  if (!late) {
+    failure unknown = late.error();
+    unknown.outcome_unknown = true;
+    return unknown;
+  }
+  if (*late && ours) (void)port_.replace(name, {}, *ours, 0);
+  return done{};
 }
 
 // Nothing if somebody else was faster, and it has to be tried again.
 result<std::optional<countdown_reply>> contender_latch::step(std::string_view name,
                                                              const countdown_command& c,
                                                              interest what) {
+  const boot_time asked = clock_.now();
   auto s = read(name, c, what);
   if (!s) return std::move(s.error());
   const countdown_record was = s->record;
@@ -144,25 +179,27 @@ result<std::optional<countdown_reply>> contender_latch::step(std::string_view na
   const bool may_be_other = absent && c.verb != countdown_verb::leave;
   const auto taken = may_be_other ? in_use_as(name, reply) : result<bool>(false);
   if (!taken) return taken.error();
+  if (owes_look(name, c, was, s->record)) {
+    // A latch at which others have counted down since is left to them.
+    const bool only_we = s->record.remaining + own_share(c) == s->record.count;
+    const auto ours = only_we ? std::optional(s->version) : std::nullopt;
+    if (auto sure = look_behind(name, ours, reply); !sure) return std::move(sure.error());
+    unheard_.forget(name, c.owner);
+    return std::optional(std::move(reply));
+  }
   if (*taken || !worth_writing(was, s->record, c)) return std::optional(std::move(reply));
-  const auto written = store_back(name, *s, c.keep_us);
+  const auto written = store_back(name, *s, c);
   if (!written) {
-    if (written.error().outcome_unknown) note_unheard(name, c, was);
+    if (written.error().outcome_unknown) note_unheard(name, c, was, asked);
     return written.error();
   }
   unheard_.forget(name, c.owner);
   if (!*written) return std::optional<countdown_reply>{};
   if (!first) return std::optional(std::move(reply));
-  // One who entered the line meanwhile sees the record, or we see it: not both go on. Without that
-  // look nobody knows whether what is written stands.
-  const auto late = in_use_as(name, reply);
-  if (!late) {
-    note_unheard(name, c, was);
-    failure unknown = late.error();
-    unknown.outcome_unknown = true;
-    return unknown;
+  if (auto sure = look_behind(name, *written, reply); !sure) {
+    note_unheard(name, c, was, asked);
+    return std::move(sure.error());
   }
-  if (*late) (void)port_.replace(name, {}, **written, c.keep_us);
   return std::optional(std::move(reply));
 }
 
@@ -292,6 +329,20 @@ result<bool> contender_latch::forget_if_over(std::string_view name) {
   const auto reply = change(name, {});
   if (!reply) return reply.error();
   return reply->found.count == 0;
+}
+
+result<bool> contender_latch::make_way(std::string_view name) {
+  for (int i = 0; i < max_attempts; ++i) {
+    auto s = read(name, {}, interest::none);
+    if (!s) return std::move(s.error());
+    (void)kernel::apply(s->record, {}, s->now);
+    if (s->record.count != 0) return false;
+    if (s->version < 0) return true;
+    const auto gone = port_.replace(name, {}, s->version, 0);
+    if (!gone) return gone.error();
+    if (*gone) return true;
+  }
+  return failure{errc::unavailable, "others changed the latch each time before we could"};
 }
 
 }  // namespace holdfast::family

@@ -27,8 +27,11 @@ class contender_latch {
 
   result<store::countdown_reply> apply(std::string_view name, const store::countdown_command& c);
 
-  /// True if the name's record is over, and was removed.
+  /// True if the name's latch is over. Its record is removed, or will be the next time if an
+  /// arrival may still be repeated.
   result<bool> forget_if_over(std::string_view name);
+  /// As that, for somebody who wants the name for something else: the record is removed at once.
+  result<bool> make_way(std::string_view name);
 
  private:
   struct state;
@@ -37,7 +40,7 @@ class contender_latch {
   enum class interest { none, waits, is_called };
   result<state> read(std::string_view name, const store::countdown_command& c, interest what);
   result<std::optional<std::int64_t>> store_back(std::string_view name, state& s,
-                                                 std::int64_t keep_us);
+                                                 const store::countdown_command& c);
   result<std::optional<store::countdown_reply>> step(std::string_view name,
                                                      const store::countdown_command& c,
                                                      interest what);
@@ -46,9 +49,13 @@ class contender_latch {
                                         interest what = interest::none);
   status enter(std::string_view name, const store::countdown_command& c);
   void note_unheard(std::string_view name, const store::countdown_command& c,
-                    const store::countdown_record& before);
+                    const store::countdown_record& before, boot_time asked);
   bool cannot_be_told(std::string_view name, const store::countdown_command& c,
                       const store::countdown_record& now) const;
+  bool owes_look(std::string_view name, const store::countdown_command& c,
+                 const store::countdown_record& was, const store::countdown_record& is) const;
+  status look_behind(std::string_view name, std::optional<std::int64_t> ours,
+                     store::countdown_reply& reply);
   result<bool> in_use_as(std::string_view name, store::countdown_reply& reply);
   status add_waiters(std::string_view name, store::countdown_record& found);
   status leave(std::string_view name, const store::owner_id& owner);
@@ -58,11 +65,13 @@ class contender_latch {
   shared_watches& watches_;
   clock& clock_;
   const clearing give_up_first_;
-  /// An arrival of which nobody knows whether it counted: when it was tried first, and which one
-  /// was the latest before.
+  /// An arrival of which nobody knows whether it counted: which one was the latest before, since
+  /// when it may have counted, and whether there was no latch before. A wait only if there was
+  /// none.
   struct unheard {
     store::owner_id latest_before;
     boot_time since;
+    bool makes = false;
   };
   store::own_holds<unheard> unheard_;
 };

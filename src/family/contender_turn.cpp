@@ -167,7 +167,7 @@ result<std::optional<permits_reply>> contender_family::clash(std::string_view na
     return std::optional<permits_reply>{};
   }
   if (is_record(*first)) {
-    const auto over = latch_.forget_if_over(name);
+    const auto over = latch_.make_way(name);
     if (!over) return over.error();
     if (*over) return std::optional<permits_reply>{};
   }

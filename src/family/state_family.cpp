@@ -312,6 +312,7 @@ class state_family final : public store::session_store {
     auto reply = pass_over_dead(name, command, step(name, command, {}));
     if (reply && command.verb == permits_verb::inspect && port_->can().sees_death)
       reply->blockers = departed(peers_of(reply->found));
+    if (reply && command.verb == permits_verb::release) sweep_.look_if_due(name);
     return reply;
   }
 
@@ -333,20 +334,22 @@ class state_family final : public store::session_store {
                                     const countdown_command& command) override {
     countdown_transition change(command);
     if (auto s = port_->transact(name, change); !s) return std::move(s.error());
-    if (change.made) sweep_.made_one(name);
+    if (change.made) sweep_.made_one();
     if (change.wrong()) return *change.wrong();
     for (notification& to : change.reply.tell) {
       to.name = name;
       port_->tell(to);
     }
+    if (command.verb == countdown_verb::arrive) sweep_.look_if_due(name);
     return std::move(change.reply);
   }
 
   result<rate_reply> rate(std::string_view name, const rate_command& command) override {
     rate_transition change(command);
     if (auto s = port_->transact(name, change); !s) return std::move(s.error());
-    if (change.made) sweep_.made_one(name);
+    if (change.made) sweep_.made_one();
     if (change.wrong()) return *change.wrong();
+    if (command.verb == store::rate_verb::take) sweep_.look_if_due(name);
     return std::move(change.reply);
   }
 
@@ -390,7 +393,7 @@ class state_family final : public store::session_store {
     }
     const auto statuses = port_->transact(steps);
     for (std::size_t i = 0; i < steps.size(); ++i) {
-      if (statuses[i] && together[i].made) sweep_.made_one(steps[i].name);
+      if (statuses[i] && together[i].made) sweep_.made_one();
     }
     std::vector<result<permits_reply>> replies;
     replies.reserve(batch.size());
@@ -398,6 +401,7 @@ class state_family final : public store::session_store {
       replies.push_back(pass_over_dead(batch[i].name, batch[i].command,
                                        finish(batch[i].name, statuses[step_of[i]], changes[i])));
     }
+    if (only_gives_back(batch, statuses)) sweep_.look_if_due(batch.front().name);
     return replies;
   }
 
@@ -427,6 +431,15 @@ class state_family final : public store::session_store {
   }
 
  private:
+  // Nobody's lease runs meanwhile, and the store answers.
+  static bool only_gives_back(std::span<const store::named_command> batch,
+                              std::span<const status> said) {
+    const auto releases = [](const auto& one) { return one.command.verb == permits_verb::release; };
+    const auto answered = [](const status& s) { return s.ok(); };
+    return !batch.empty() && std::all_of(batch.begin(), batch.end(), releases) &&
+           std::all_of(said.begin(), said.end(), answered);
+  }
+
   result<store::admission> admit_without(const store::named_command& asks, std::string_view limiter,
                                          const rate_command& take,
                                          std::span<const std::string> dead) {
@@ -517,7 +530,7 @@ class state_family final : public store::session_store {
                              std::span<const std::string> dead) {
     permits_transition change(command, dead, claim());
     const auto done = port_->transact(name, change);
-    if (done && change.made) sweep_.made_one(name);
+    if (done && change.made) sweep_.made_one();
     return finish(name, done, change);
   }
 

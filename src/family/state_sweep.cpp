@@ -1,7 +1,9 @@
 #include "family/state_sweep.hpp"
 
+#include <algorithm>
 #include <functional>
 #include <list>
+#include <span>
 #include <vector>
 
 #include "family/record_end.hpp"
@@ -13,8 +15,11 @@ using store::moment;
 
 namespace {
 
-constexpr std::size_t made_between_looks = 256;
+/// A caller waits for a look, and a record may be large.
+constexpr std::size_t made_between_looks = 32;
 constexpr std::size_t looked_at = 2 * made_between_looks;
+/// Others wait for a transaction.
+constexpr std::size_t ended_together = 32;
 /// A name that is used now and then would be swept and made again each time.
 constexpr std::int64_t over_for_us = 60'000'000;
 
@@ -69,18 +74,19 @@ std::string somewhere(std::string_view name, std::size_t chance) {
 state_sweep::state_sweep(store::state_store& port)
     : port_(port), made_(std::hash<std::string>{}(port.inbox().peer()) % made_between_looks) {}
 
-void state_sweep::made_one(std::string_view name) noexcept {
+void state_sweep::look_if_due(std::string_view name) noexcept {
+  if (made_.load(std::memory_order_relaxed) < made_between_looks) return;
   const std::unique_lock one_at_a_time{mutex_, std::try_to_lock};
-  if (!one_at_a_time || ++made_ < made_between_looks) return;
-  made_ = 0;
+  if (!one_at_a_time || made_.load(std::memory_order_relaxed) < made_between_looks) return;
+  made_.fetch_sub(made_between_looks, std::memory_order_relaxed);
   try {
-    run(name);
+    look(name);
   } catch (...) {  // no memory for it
   }
 }
 
-void state_sweep::run(std::string_view made) {
-  if (!looked_to_) looked_to_ = somewhere(made, std::hash<std::string>{}(port_.inbox().peer()));
+void state_sweep::look(std::string_view name) {
+  if (!looked_to_) looked_to_ = somewhere(name, std::hash<std::string>{}(port_.inbox().peer()));
   const auto some = port_.walk(*looked_to_, looked_at);
   if (!some) return;
   looked_to_ = some->size() < looked_at ? std::string() : some->back().name;
@@ -93,7 +99,11 @@ void state_sweep::run(std::string_view made) {
     if (endings.emplace_back().apply(e.record, *now) == nullptr) continue;
     steps.push_back({e.name, &endings.back()});
   }
-  if (!steps.empty()) (void)port_.transact(steps);
+  for (std::span<const store::state_store::step> left{steps}; !left.empty();) {
+    const auto these = left.first(std::min(left.size(), ended_together));
+    (void)port_.transact(these);
+    left = left.subspan(these.size());
+  }
 }
 
 }  // namespace holdfast::family

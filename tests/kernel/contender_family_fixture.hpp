@@ -30,6 +30,16 @@ class contender_family : public testing::Test {
     c.queue_lease_us = 4 * second;
     return c;
   }
+  /// One of two.
+  static holdfast::store::countdown_command arrival(holdfast::store::owner_id owner) {
+    holdfast::store::countdown_command c;
+    c.verb = holdfast::store::countdown_verb::arrive;
+    c.owner = owner;
+    c.count = 2;
+    c.drop = 1;
+    c.keep_us = 60 * second;
+    return c;
+  }
   permits_reply acquire(std::uint64_t owner, bool wait = true) {
     return family_->permits("n", command(permits_verb::acquire, owner, wait)).value();
   }

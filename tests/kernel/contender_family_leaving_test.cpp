@@ -253,6 +253,42 @@ TEST_F(contender_line, an_arrival_whose_last_look_fails_may_have_counted_and_cou
   EXPECT_EQ(arrive(1).remaining, 4U);
 }
 
+// Who came in between saw no record, and has the lock.
+TEST_F(contender_line, a_latch_whose_last_look_failed_is_looked_after_when_it_is_asked_for_again) {
+  for (const auto verb : {countdown_verb::arrive, countdown_verb::wait}) {
+    auto c = arrival(1);
+    c.verb = verb;
+    port_.on_replace = [&] {
+      port_.put("l", stranger(1));
+      port_.fail_lists = 1;
+    };
+    ASSERT_FALSE(family_->countdown("l", c));
+    EXPECT_EQ(family_->countdown("l", c)->outcome, countdown_outcome::kind_mismatch);
+    EXPECT_EQ(family_->countdown("l", {})->found.count, 0U);
+    port_.remove_all("l", {9, 1});
+  }
+}
+
+TEST_F(contender_line, a_latch_whose_making_was_not_answered_is_looked_after_as_well) {
+  port_.lose_replaced = true;
+  port_.on_replace = [&] { port_.put("l", stranger(1)); };
+  ASSERT_FALSE(family_->countdown("l", arrival(1)));
+  EXPECT_EQ(arrive(1).outcome, countdown_outcome::kind_mismatch);
+  EXPECT_EQ(family_->countdown("l", {})->found.count, 0U);
+}
+
+// They rely on it by now.
+TEST_F(contender_line, a_latch_at_which_others_have_counted_down_is_not_taken_back) {
+  port_.on_replace = [&] {
+    port_.put("l", stranger(1));
+    port_.fail_lists = 1;
+  };
+  ASSERT_FALSE(family_->countdown("l", arrival(1)));
+  EXPECT_EQ(arrive(2).remaining, 3U);
+  EXPECT_EQ(arrive(1).outcome, countdown_outcome::kind_mismatch);
+  EXPECT_EQ(family_->countdown("l", {})->remaining, 3U);
+}
+
 TEST_F(contender_line, an_arrival_beside_another_is_counted_on_top_of_it) {
   (void)arrive(1);
   port_.on_replace = [&] { (void)arrive(2); };

@@ -344,17 +344,27 @@ TEST_F(contender_family, a_wait_keeps_a_latch_that_is_kept_for_a_short_time) {
 }
 
 TEST_F(contender_family, a_latch_that_is_over_goes_when_the_names_are_listed) {
-  countdown_command c;
-  c.verb = countdown_verb::arrive;
-  c.count = 2;
-  c.drop = 1;
-  for (const std::int64_t keep : {1, 60}) {
+  for (const std::int64_t keep : {1, 90}) {
+    auto c = arrival({1, 1});
     c.keep_us = keep * second;
     (void)family_->countdown("kept for " + std::to_string(keep), c).value();
   }
+  const std::vector<std::string> kept{"kept for 90"};
   port_.now.now_at += 2 * second;
-  EXPECT_EQ(family_->names().value(), std::vector<std::string>{"kept for 60"});
+  EXPECT_EQ(family_->names().value(), kept);
+  EXPECT_EQ(port_.names().value().size(), 2U) << "the arrival may be repeated";
+  port_.now.now_at += 60 * second;
+  EXPECT_EQ(family_->names().value(), kept);
   EXPECT_EQ(port_.names().value().size(), 1U) << "its record is removed";
+}
+
+TEST_F(contender_family, a_latch_that_is_over_makes_way_for_a_lock_at_once) {
+  auto c = arrival({1, 1});
+  c.keep_us = second;
+  (void)family_->countdown("n", c).value();
+  EXPECT_EQ(acquire(1).outcome, kind_mismatch);
+  port_.now.now_at += 2 * second;
+  EXPECT_EQ(acquire(1).outcome, granted);
 }
 
 TEST_F(contender_family, a_latch_on_a_store_without_a_clock_counts_each_arrival_once) {
@@ -372,23 +382,47 @@ TEST_F(contender_family, a_latch_on_a_store_without_a_clock_counts_each_arrival_
   EXPECT_EQ(found.arrivals.size(), 1'000U) << "it does not grow for ever";
 }
 
+// The latch began when the request was carried out, and not when its answer was given up.
 TEST_F(contender_family, an_arrival_whose_latch_may_have_ended_is_not_counted_again) {
-  for (const auto later : {1s, 5s}) {
-    const std::string name = later == 1s ? "in time" : "late";
-    countdown_command c;
-    c.verb = countdown_verb::arrive;
-    c.owner = {1, 1};
-    c.count = 2;
-    c.drop = 1;
-    c.keep_us = 2 * second;
+  for (const auto later : {500ms, 1'500ms}) {
+    const bool in_time = later == 500ms;
+    const std::string name = in_time ? "in time" : "late";
+    auto c = arrival({1, 1});
+    c.keep_us = 3 * second;
     port_.lose_replaced = true;
+    port_.on_lost = [&] { clock_.advance(2s); };
     ASSERT_FALSE(family_->countdown(name, c));
-    ASSERT_TRUE(family_->countdown(name, {.verb = countdown_verb::remove}));
+    port_.end_record(name);
     clock_.advance(later);
     const auto again = family_->countdown(name, c);
-    EXPECT_EQ(again.ok(), later == 1s);
+    EXPECT_EQ(again.ok(), in_time);
     if (!again) EXPECT_TRUE(again.error().outcome_unknown);
   }
+}
+
+// It may have been written when the latch had a moment left only.
+TEST_F(contender_family, an_arrival_at_a_latch_that_is_gone_since_is_not_counted_again) {
+  (void)family_->countdown("l", arrival({1, 1})).value();
+  port_.lose_replaced = true;
+  ASSERT_FALSE(family_->countdown("l", arrival({1, 2})));
+  port_.end_record("l");
+  const auto again = family_->countdown("l", arrival({1, 2}));
+  ASSERT_FALSE(again);
+  EXPECT_TRUE(again.error().outcome_unknown);
+}
+
+// On a store whose clock says until when it may be repeated.
+TEST_F(contender_family, an_arrival_outlives_its_latch_also_if_somebody_looks_at_it) {
+  auto c = arrival({1, 1});
+  c.keep_us = 10 * second;
+  port_.lose_replaced = true;
+  ASSERT_FALSE(family_->countdown("l", c));
+  port_.now.now_at += 11 * second;
+  EXPECT_EQ(family_->countdown("l", {}).value().remaining, 0U);
+  EXPECT_TRUE(family_->names().value().empty());
+  clock_.advance(9s);
+  EXPECT_TRUE(family_->countdown("l", c).ok());
+  EXPECT_EQ(family_->countdown("l", {}).value().found.count, 0U) << "it made no other latch";
 }
 
 TEST_F(contender_family, an_arrival_that_may_have_been_forgotten_is_not_counted_again) {

@@ -36,6 +36,7 @@ class fake_contender_store final : public holdfast::store::contender_store {
   std::function<void()> before_confirm{};    ///< before the next is
   std::function<void()> on_leave{};          ///< behind the next one, before its answer
   std::function<void()> on_replace{};        ///< before a record is replaced
+  std::function<void()> on_lost{};           ///< until nobody waits for the lost answer any more
   std::atomic<int> entered_count{0};
   std::atomic<int> listed{0};
   std::atomic<int> left{0};
@@ -78,6 +79,11 @@ class fake_contender_store final : public holdfast::store::contender_store {
       std::erase_if(lines_[gone.name],
                     [&](const stand& at) { return is_same_place(at.who, gone.who); });
     }
+  }
+  /// As if it had not been used for as long as it is kept.
+  void end_record(const std::string& name) {
+    const std::lock_guard guard{mutex_};
+    records_.erase(name);
   }
   std::size_t size(const std::string& name) {
     const std::lock_guard guard{mutex_};
@@ -195,11 +201,13 @@ class fake_contender_store final : public holdfast::store::contender_store {
   result<std::optional<std::int64_t>> replace(std::string_view name, std::string_view text,
                                               std::int64_t version, std::int64_t) override {
     if (const auto call = std::exchange(on_replace, {})) call();
-    const std::lock_guard guard{mutex_};
+    std::unique_lock lock{mutex_};
     auto& r = records_[std::string(name)];
     if (r.version != version) return std::optional<std::int64_t>{};
     r = text.empty() ? versioned{} : versioned{std::string(text), ++last_};
     if (std::exchange(lose_replaced, false)) {
+      lock.unlock();
+      if (const auto call = std::exchange(on_lost, {})) call();
       return holdfast::failure{holdfast::errc::unavailable, "the reply was lost", true};
     }
     return std::optional<std::int64_t>(r.version);
@@ -250,6 +258,10 @@ class fake_contender_store final : public holdfast::store::contender_store {
   }
   std::vector<contender> line_of(std::string_view name) {
     std::vector<contender> all;
+    const auto record = records_.find(std::string(name));
+    if (record != records_.end() && record->second.version >= 0) {
+      all.emplace_back().kind = holdfast::store::kind::latch;
+    }
     for (const auto& at : lines_[std::string(name)]) all.push_back(at.who);
     return all;
   }

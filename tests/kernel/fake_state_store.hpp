@@ -34,6 +34,11 @@ class fake_state_store final : public holdfast::store::state_store {
     return holdfast::done{};
   }
 
+  std::vector<holdfast::status> transact(std::span<const step> steps) override {
+    most_together = std::max(most_together, steps.size());
+    return state_store::transact(steps);
+  }
+
   holdfast::status transact_together(std::span<const step> steps, const judge& after) override {
     const auto before = records;
     for (std::size_t i = 0; i < steps.size(); ++i) {
@@ -52,6 +57,8 @@ class fake_state_store final : public holdfast::store::state_store {
   }
 
   holdfast::result<std::vector<entry>> walk(std::string_view behind, std::size_t most) override {
+    ++walks;
+    most_walked = std::max(most_walked, most);
     std::vector<entry> some;
     for (auto at = records.upper_bound(behind); at != records.end() && some.size() < most; ++at) {
       some.push_back({at->first, at->second});
@@ -79,6 +86,9 @@ class fake_state_store final : public holdfast::store::state_store {
   /// The answer to the first call was lost, and meanwhile this is there.
   std::optional<std::string> stored_before;
   int writes = 0;
+  int walks = 0;
+  std::size_t most_walked = 0;
+  std::size_t most_together = 0;
 
  private:
   class silent_inbox final : public holdfast::store::inbox {

@@ -14,9 +14,13 @@ class state_sweep : public state_family {
  protected:
   static constexpr std::int64_t a_while = 60 * second;
 
-  /// A session looks at others each time that it has made 256: first anywhere, then it goes on.
+  /// A session looks at others when it has made 32 and gives something back: first anywhere, then
+  /// it goes on.
   void make_names() {
-    for (int i = 0; i < 512; ++i) acquire(1, "made" + std::to_string(number_++));
+    for (int i = 0; i < 512; ++i) {
+      acquire(1, "made" + std::to_string(number_++));
+      release(1);
+    }
   }
   void arrive(std::string_view name) {
     countdown_command c;
@@ -101,6 +105,37 @@ TEST_F(state_sweep, the_leaders_of_an_election_and_what_cannot_be_read_stay) {
   const auto before = port_.records;
   make_names();
   for (const auto& [name, record] : before) EXPECT_EQ(port_.records[name], record) << name;
+}
+
+// The lease of what was granted is running already.
+TEST_F(state_sweep, who_is_granted_something_does_not_look_at_others) {
+  for (int i = 0; i < 512; ++i) acquire(1, "made" + std::to_string(i));
+  EXPECT_EQ(port_.walks, 0);
+  auto more = asks_for({"a", "b"});
+  (void)family_->execute_batch(more);
+  EXPECT_EQ(port_.walks, 0);
+  for (auto& one : more) one.command.verb = permits_verb::release;
+  (void)family_->execute_batch(more);
+  EXPECT_EQ(port_.walks, 1);
+  for (int i = 0; i < 100; ++i) release(1);
+  EXPECT_LE(port_.walks, 17) << "for each 32 that it has made";
+}
+
+TEST_F(state_sweep, who_gives_back_pays_for_a_few_others_only) {
+  for (int i = 0; i < 300; ++i) acquire(1, "dead" + std::to_string(i));
+  pass(3 * a_while);
+  make_names();
+  EXPECT_TRUE(is_free("dead0"));
+  EXPECT_LE(port_.most_walked, 64U);
+  EXPECT_LE(port_.most_together, 32U);
+}
+
+TEST_F(state_sweep, who_counts_down_or_takes_tokens_looks_at_others_as_well) {
+  for (int i = 0; i < 64; ++i) arrive("latch" + std::to_string(i));
+  EXPECT_GE(port_.walks, 1);
+  const int before = port_.walks;
+  for (int i = 0; i < 64; ++i) rate("limiter" + std::to_string(i), rate_verb::take);
+  EXPECT_GT(port_.walks, before);
 }
 
 TEST_F(state_sweep, a_session_that_makes_no_records_looks_at_no_others) {

@@ -33,6 +33,11 @@ std::int64_t lease_in(const wire::ResponseOp& r) {
   return found.kvs().empty() ? 0 : found.kvs(0).lease();
 }
 
+std::string_view text_in(const wire::ResponseOp& r) {
+  const auto& found = r.response_range();
+  return found.kvs().empty() ? std::string_view() : std::string_view(found.kvs(0).value());
+}
+
 /// Others of the session may settle something between any two requests.
 constexpr int max_attempts = 100;
 
@@ -144,8 +149,9 @@ class etcd_store final : public contender_store {
   result<std::int64_t> lease_for(std::int64_t keep_us);
   void revoke(std::int64_t lease);
   std::int64_t keep(std::int64_t lease);
-  void doubt(const std::string& key, std::int64_t lease);
-  void revoke_doubtful(const std::string& key, std::int64_t lease);
+  using leases = std::multimap<std::string, std::int64_t>;
+  void doubt(leases& those, const std::string& key, std::int64_t lease);
+  void revoke_all(leases& those, const std::string& key, std::int64_t has);
 
   const etcd_options options_;
   const capabilities can_;
@@ -155,8 +161,11 @@ class etcd_store final : public contender_store {
   std::mutex granting_;
   mutable std::mutex mutex_;
   link link_;
-  /// Leases of records of which nobody knows whether they were made, or still will be.
-  std::multimap<std::string, std::int64_t> doubtful_;
+  /// Leases that a record may have got, or may still get: revoked once it has been written since,
+  /// so that a request that is still on its way comes to nothing.
+  leases doubtful_;
+  /// Leases of records that may have been removed. No request gives them to a record.
+  leases removed_;
 };
 
 // ---- the session
@@ -413,8 +422,10 @@ result<contender_store::versioned> etcd_store::record(std::string_view name, boo
   const auto watch = on_change ? watches_.add(key, {}, std::move(on_change)) : 0;
   const auto found = ask(one(key));
   if (!found) return watches_.forget(watch), found.error();
+  const auto lease = found->kvs().empty() ? 0 : found->kvs(0).lease();
+  revoke_all(removed_, key, lease);
   if (found->kvs().empty()) return versioned{};
-  if (waits) keep(found->kvs(0).lease());
+  if (waits) keep(lease);
   return versioned{found->kvs(0).value(), found->kvs(0).mod_revision()};
 }
 
@@ -444,22 +455,22 @@ std::int64_t etcd_store::keep(std::int64_t lease) {
   return to_.call(method::keep_alive, request, answer) ? answer.ttl() : for_ever;
 }
 
-void etcd_store::doubt(const std::string& key, std::int64_t lease) {
+void etcd_store::doubt(leases& those, const std::string& key, std::int64_t lease) {
   const std::lock_guard guard{mutex_};
-  doubtful_.emplace(key, lease);
+  those.emplace(key, lease);
 }
 
-// The record has another lease: a request to make it that is still on its way finds none.
-void etcd_store::revoke_doubtful(const std::string& key, std::int64_t lease) {
+// Of that key, but the one that its record has.
+void etcd_store::revoke_all(leases& those, const std::string& key, std::int64_t has) {
   std::vector<std::int64_t> over;
   {
     const std::lock_guard guard{mutex_};
-    const auto [from, to] = doubtful_.equal_range(key);
+    const auto [from, to] = those.equal_range(key);
     for (auto at = from; at != to; ++at) over.push_back(at->second);
-    doubtful_.erase(from, to);
+    those.erase(from, to);
   }
   for (const auto one : over) {
-    if (one != lease) revoke(one);
+    if (one != has) revoke(one);
   }
 }
 
@@ -483,12 +494,12 @@ result<etcd_store::version_now> etcd_store::make_record(const std::string& key,
   *t.add_failure()->mutable_request_range() = one(key);
   const auto done = transact(t);
   if (!done) {
-    done.error().outcome_unknown ? doubt(key, *lease) : revoke(*lease);
+    done.error().outcome_unknown ? doubt(doubtful_, key, *lease) : revoke(*lease);
     return done.error();
   }
   const auto has = done->succeeded() ? *lease : lease_in(done->responses(0));
   if (has != *lease) revoke(*lease);
-  revoke_doubtful(key, has);
+  revoke_all(doubtful_, key, has);
   return done->succeeded() ? version_now(done->header().revision()) : version_now();
 }
 
@@ -504,7 +515,7 @@ result<etcd_store::version_now> etcd_store::change_record(const std::string& key
   if (!done) return done.error();
   if (!done->succeeded()) return version_now();
   const held_record now{done->header().revision(), lease_in(done->responses(1))};
-  revoke_doubtful(key, now.lease);
+  revoke_all(doubtful_, key, now.lease);
   if (keep(now.lease) >= seconds_for(keep_us)) return version_now(now.version);
   return version_now(keep_longer(key, text, now, keep_us));
 }
@@ -520,24 +531,38 @@ std::int64_t etcd_store::keep_longer(const std::string& key, std::string_view te
   *t.add_success() = put(key, text, *longer);
   *t.add_failure()->mutable_request_range() = one(key);
   const auto done = transact(t);
-  if (!done) return now.version;
+  if (!done) {
+    if (!done.error().outcome_unknown) return revoke(*longer), now.version;
+    for (const auto one : {now.lease, *longer}) doubt(doubtful_, key, one);
+    return now.version;
+  }
   if (done->succeeded()) return revoke(now.lease), done->header().revision();
-  if (lease_in(done->responses(0)) != *longer) revoke(*longer);
-  return now.version;
+  const bool changed_before = lease_in(done->responses(0)) == *longer;
+  revoke(changed_before ? now.lease : *longer);
+  // What others have written since is not our version.
+  return changed_before && text_in(done->responses(0)) == text ? version_in(done->responses(0))
+                                                               : now.version;
 }
 
-// With its lease, which would live on for as long as the record was to be kept.
+// With its lease, which would live on for as long as the record was to be kept. It is read before:
+// if the request is sent again, the first one may have removed the record unheard.
 result<etcd_store::version_now> etcd_store::remove_record(const std::string& key,
                                                           std::int64_t version) {
+  const auto before = ask(one(key));
+  if (!before) return before.error();
+  const auto lease = before->kvs().empty() ? 0 : before->kvs(0).lease();
   wire::TxnRequest t;
   *t.add_compare() = as_of_version(key, std::max<std::int64_t>(version, 0));
-  *t.add_success()->mutable_request_range() = one(key);
   *t.add_success() = remove(key);
+  *t.add_failure()->mutable_request_range() = one(key);
   const auto done = transact(t);
-  if (!done) return done.error();
-  if (!done->succeeded()) return version_now();
-  revoke(lease_in(done->responses(0)));
-  return version_now(done->header().revision());
+  if (!done) {
+    if (done.error().outcome_unknown) doubt(removed_, key, lease);
+    return done.error();
+  }
+  const auto has = done->succeeded() ? 0 : lease_in(done->responses(0));
+  if (has != lease) revoke(lease);
+  return done->succeeded() ? version_now(done->header().revision()) : version_now();
 }
 
 result<std::vector<contender_store::used_name>> etcd_store::names() {

@@ -30,9 +30,10 @@ holdfast::store::etcd::etcd_options options_at(const std::string& node) {
   return holdfast::store::etcd::read_options(*holdfast::base::parse_url("etcd://" + node)).value();
 }
 
-/// As etcdctl names it, of the record of "latch" below that base.
-std::string lease_of_record(const std::string& base) {
-  const auto said = calm_cluster().ctl("get -w json '" + base + "/latch/record'");
+/// As etcdctl names it, of the record of a latch below that base; empty if there is none.
+std::string lease_of_record(const std::string& base, const std::string& name = "latch") {
+  const auto said = calm_cluster().ctl("get -w json '" + base + "/" + name + "/record'");
+  if (said.find("\"lease\":") == std::string::npos) return {};
   const auto at = said.find("\"lease\":") + 8;
   char hex[24];
   std::snprintf(hex, sizeof hex, "%llx", std::stoull(said.substr(at)));
@@ -129,6 +130,109 @@ TEST(etcd_leases, a_record_whose_making_was_not_answered_is_there_after_it_is_as
     EXPECT_EQ(witness->record(name, false, nullptr).value().text, "one") << pass;
   }
   EXPECT_TRUE(late) << "no such answer was lost";
+}
+
+bool is_over(const std::string& lease) {
+  return calm_cluster().ctl("lease timetolive " + lease).find("already expired") !=
+         std::string::npos;
+}
+
+/// The connection is cut after more and more of the answers to what one session does to the record
+/// of another, until that takes less than it lets through. The session goes on over another one.
+class etcd_lost_answers : public testing::Test {
+ protected:
+  using contender_store = holdfast::store::contender_store;
+
+  template <class Act, class Check>
+  void at_each_byte(Act act, Check check) {
+    for (std::size_t pass = 0; pass < 600; pass += 10) {
+      const auto store =
+          through("127.0.0.1:" + std::to_string(network_.port()) + "," + calm_cluster().hosts());
+      const auto name = "latch" + std::to_string(pass);
+      const auto made = witness_->replace(name, "one", -1, 1'800'000'000).value();
+      ASSERT_TRUE(made);
+      const auto first = lease_of_record(base_, name);
+      network_.with([&](auto& relay) { relay.cut_after(harness::way::down, pass); });
+      act(*store, name, *made);
+      check(name, first, pass);
+    }
+  }
+  const std::string& base() const { return base_; }
+  contender_store& witness() const { return *witness_; }
+
+ private:
+  std::unique_ptr<contender_store> through(const std::string& hosts) const {
+    auto options = options_at(hosts + base_);
+    options.clock = &holdfast::real_clock();
+    return holdfast::store::etcd::open_etcd(options).value();
+  }
+
+  harness::fault_proxy network_{calm_cluster().port(0)};
+  const std::string base_ = fresh_base();
+  const std::unique_ptr<contender_store> witness_ = through(calm_cluster().hosts());
+};
+
+TEST_F(etcd_lost_answers, a_removal_that_was_not_answered_leaves_no_lease) {
+  at_each_byte([](auto& store, auto& name,
+                  auto version) { (void)store.replace(name, {}, version, 1'800'000'000); },
+               [&](auto& name, auto& first, auto pass) {
+                 EXPECT_EQ(lease_of_record(base(), name), "") << pass;
+                 EXPECT_TRUE(is_over(first)) << pass;
+               });
+}
+
+TEST_F(etcd_lost_answers, a_change_to_a_longer_lease_that_was_not_answered_leaves_no_shorter_one) {
+  holdfast::result<std::optional<std::int64_t>> changed = std::optional<std::int64_t>();
+  int longer = 0;
+  at_each_byte([&](auto& store, auto& name,
+                   auto version) { changed = store.replace(name, "two", version, 3'600'000'000); },
+               [&](auto& name, auto& first, auto pass) {
+                 if (lease_of_record(base(), name) == first) return;
+                 ++longer;
+                 EXPECT_TRUE(is_over(first)) << pass;
+                 if (!changed || !*changed) return;
+                 EXPECT_TRUE(witness().replace(name, "three", **changed, 1'800'000'000).value())
+                     << pass << ": not the version that it has now";
+               });
+  EXPECT_GT(longer, 0);
+}
+
+// Nobody answers any more until the network is well again.
+TEST(etcd_leases, what_was_given_up_leaves_no_lease_when_its_record_is_read_or_written_again) {
+  using namespace holdfast::store;
+  for (const bool removes : {true, false}) {
+    int unheard = 0;
+    for (std::size_t pass = 0; pass < 1'000 && unheard == 0; pass += 10) {
+      harness::fault_proxy network(calm_cluster().port(0));
+      auto options = options_at("127.0.0.1:" + std::to_string(network.port()) + fresh_base());
+      options.clock = &holdfast::real_clock();
+      options.command_timeout = 500ms;
+      const auto store = etcd::open_etcd(options).value();
+      const auto made = store->replace("latch", "one", -1, 1'800'000'000).value();
+      ASSERT_TRUE(made);
+      const auto first = lease_of_record(options.base);
+      network.with([&](auto& relay) {
+        relay.refuse();
+        relay.cut_after(harness::way::down, pass);
+      });
+      (void)store->replace("latch", removes ? "" : "two", *made, 3'600'000'000);
+      network.heal();
+      if (lease_of_record(options.base) == first) continue;
+      if (is_over(first)) continue;  // all of it was answered
+      ++unheard;
+      contender_store::versioned now;
+      harness::eventually("it is read", [&] {
+        const auto found = store->record("latch", false, nullptr);
+        if (found) now = *found;
+        return found.ok();
+      });
+      if (!removes) {
+        EXPECT_TRUE(store->replace("latch", "three", now.version, 3'600'000'000).value());
+      }
+      EXPECT_TRUE(is_over(first)) << pass;
+    }
+    EXPECT_EQ(unheard, 1);
+  }
 }
 
 // Who waits is woken when its lease ends, and what it watched until then is not watched any more.

@@ -319,7 +319,7 @@ TEST_F(transactions, a_walk_goes_on_behind_a_name) {
   EXPECT_TRUE(store->walk("c", 9).value().empty());
 }
 
-// By sessions that make no names the store is not looked through: 256 of them do.
+// By sessions that make no names the store is not looked through.
 TEST_F(transactions, what_is_over_goes_with_its_row_when_others_make_names) {
   {
     const session store = open(path());
