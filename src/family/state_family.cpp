@@ -17,6 +17,16 @@ namespace holdfast::family {
 
 namespace {
 
+/// This thread takes the tokens of an admission by themselves, perhaps behind a permit.
+thread_local bool admits = false;
+
+struct admission_by_two_calls {
+  admission_by_two_calls() noexcept { admits = true; }
+  ~admission_by_two_calls() { admits = false; }
+  admission_by_two_calls(const admission_by_two_calls&) = delete;
+  admission_by_two_calls& operator=(const admission_by_two_calls&) = delete;
+};
+
 using store::countdown_command;
 using store::countdown_outcome;
 using store::countdown_record;
@@ -349,7 +359,8 @@ class state_family final : public store::session_store {
     if (auto s = port_->transact(name, change); !s) return std::move(s.error());
     if (change.made) sweep_.made_one();
     if (change.wrong()) return *change.wrong();
-    if (command.verb == store::rate_verb::take) sweep_.look_if_due(name);
+    // An admission may have been granted a permit before.
+    if (command.verb == store::rate_verb::take && !admits) sweep_.look_if_due(name);
     return std::move(change.reply);
   }
 
@@ -401,7 +412,6 @@ class state_family final : public store::session_store {
       replies.push_back(pass_over_dead(batch[i].name, batch[i].command,
                                        finish(batch[i].name, statuses[step_of[i]], changes[i])));
     }
-    if (only_gives_back(batch, statuses)) sweep_.look_if_due(batch.front().name);
     return replies;
   }
 
@@ -423,6 +433,7 @@ class state_family final : public store::session_store {
                                  const rate_command& take) override {
     auto both = admit_without(asks, limiter, take, {});
     if (!both && both.error().code == errc::unsupported) {
+      const admission_by_two_calls this_thread;
       return session_store::admit(asks, limiter, take);
     }
     if (!both || !port_->can().sees_death) return both;
@@ -431,15 +442,6 @@ class state_family final : public store::session_store {
   }
 
  private:
-  // Nobody's lease runs meanwhile, and the store answers.
-  static bool only_gives_back(std::span<const store::named_command> batch,
-                              std::span<const status> said) {
-    const auto releases = [](const auto& one) { return one.command.verb == permits_verb::release; };
-    const auto answered = [](const status& s) { return s.ok(); };
-    return !batch.empty() && std::all_of(batch.begin(), batch.end(), releases) &&
-           std::all_of(said.begin(), said.end(), answered);
-  }
-
   result<store::admission> admit_without(const store::named_command& asks, std::string_view limiter,
                                          const rate_command& take,
                                          std::span<const std::string> dead) {

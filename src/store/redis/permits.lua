@@ -125,8 +125,10 @@ function r.place_all()
   for _, member in ipairs(call('ZRANGE', KEYS[3], 0, -1)) do
     local w = r.waiter_of(sub(member, 15))
     if w then
-      local ends = r.now + math.max(w.lease, 4 * @retry_after_us@)
-      call('ZADD', KEYS[4], format('%.0f', ends), r.place_of(w.owner, w.peer), 0, '')
+      local at = r.place_of(w.owner, w.peer)
+      -- Never for a shorter time than before: an older program, too, may have made the key without ''.
+      local ends = math.max(r.now + math.max(w.lease, 4 * @retry_after_us@), tonumber(call('ZSCORE', KEYS[4], at) or 0))
+      call('ZADD', KEYS[4], format('%.0f', ends), at, 0, '')
       waiters, first, last_of_all = waiters + 1, math.min(first or ends, ends), math.max(last_of_all, ends)
     else
       call('ZREM', KEYS[3], member)
@@ -196,6 +198,11 @@ function r.waiter_in_queue(o)
   return r.read_waiter(o, found[1] or '')
 end
 
+-- An older program may have put somebody into a queue that was evicted, without looking. Whoever was there before asks anew.
+function r.rank_of(member)
+  return call('ZRANK', KEYS[3], member) or r.forget_waiters() or 0
+end
+
 function r.waiter_of(o)
   return r.waiters > 0 and r.read_waiter(o, call('HGET', KEYS[2], o) or '') or nil
 end
@@ -225,8 +232,8 @@ end
 
 function r.place_of(o, peer) return peer ~= '-' and peer or o end
 
--- A waiter that asks is alive: so are all waiters of its session for the name. Of those that are `known` it has a place, unless
--- these were evicted.
+-- A waiter that asks is alive: so are all waiters of its session for the name. `known`: its session has a place, so a new one
+-- means that the places were evicted.
 function r.put_place(o, peer, expires, known)
   local new = call('ZADD', KEYS[4], format('%.0f', expires), r.place_of(o, peer), 0, '')
   if new > (known and 0 or 1) and not r.created then
@@ -466,7 +473,7 @@ if r.waiters > 0 and r.places_end <= now then
     end
   end
   local ends = call('ZRANGE', KEYS[4], 0, 1, 'WITHSCORES')
-  r.places_end, r.dirty = tonumber(ends[1] == '' and ends[4] or ends[2]), true
+  r.places_end, r.dirty = tonumber(ends[ends[1] == '' and 4 or 2]), true
   if not r.places_end and r.waiters > 0 then r.forget_waiters() end  -- evicted, and nobody has asked since
   r.places_end = r.places_end or now
 end
@@ -601,7 +608,7 @@ elseif verb == 'acquire' and not mine then
   if mine then
     r.report_holding(mine)
   elseif not barrier or r.waiters > 0 then  -- else all have come, and none will come again
-    r.describe_wait(behind and r.waiters or call('ZRANK', KEYS[3], member) + 1)
+    r.describe_wait(behind and r.waiters or r.rank_of(member) + 1)
     reply[1] = wait and QUEUED or BUSY
     if not waiting and wait then reply[7] = reply[7] + 2 end
     -- Whose secret will tell it, if it is released, that its turn has come.
@@ -641,7 +648,7 @@ elseif verb == 'acquire' or verb == 'renew' then
     r.report_holding(mine)
   else
     reply[1] = waiting and QUEUED or ABSENT
-    if waiting then r.describe_wait(call('ZRANK', KEYS[3], waiting.member) + 1) end
+    if waiting then r.describe_wait(r.rank_of(waiting.member) + 1) end
   end
 
 elseif verb == 'resize' then
