@@ -26,7 +26,7 @@ enum class event_kind {
   misuse,          ///< unlock() without holding it, and the like
   warning,         ///< a problem of the store that an operator should know
   lock_order,      ///< two names are taken in both orders: `detail` says where
-  deadlock,        ///< a wait in a ring was ended: `detail` says who waits for whom
+  deadlock,        ///< a wait in a ring was ended: `detail` lists the waits of the ring
 };
 std::string_view to_string(event_kind kind) noexcept;
 

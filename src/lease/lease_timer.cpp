@@ -7,14 +7,21 @@ namespace holdfast::engine {
 
 using namespace std::chrono_literals;
 
+namespace {
+/// Of the margin: a part that is the same for every lease, and a share of the lease.
+constexpr auto least_margin = 2ms;
+constexpr int margin_share = 100;
+}  // namespace
+
 std::chrono::nanoseconds lease_timer::margin(std::chrono::nanoseconds lease) noexcept {
-  return 2ms + lease / 100;
+  return least_margin + lease / margin_share;
 }
 
 std::chrono::milliseconds lease_timer::lasting(std::chrono::nanoseconds sure,
                                                std::chrono::milliseconds step) noexcept {
   if (sure >= max_lease) return max_lease;
-  const auto least = std::chrono::ceil<std::chrono::milliseconds>((sure + 2ms) * 100 / 99);
+  const auto least = std::chrono::ceil<std::chrono::milliseconds>(
+      (sure + least_margin) * margin_share / (margin_share - 1));
   const auto steps = (std::max(least, min_lease) + step - 1ms) / step;
   return steps * step;
 }

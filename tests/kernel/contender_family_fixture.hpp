@@ -40,6 +40,16 @@ class contender_family : public testing::Test {
     c.keep_us = 60 * second;
     return c;
   }
+  /// At a latch of one.
+  static holdfast::store::countdown_command wait_of(std::uint64_t owner, std::int64_t keep_s = 60) {
+    holdfast::store::countdown_command c;
+    c.verb = holdfast::store::countdown_verb::wait;
+    c.owner = {0, owner};
+    c.count = 1;
+    c.keep_us = keep_s * second;
+    c.queue_lease_us = 4 * second;
+    return c;
+  }
   permits_reply acquire(std::uint64_t owner, bool wait = true) {
     return family_->permits("n", command(permits_verb::acquire, owner, wait)).value();
   }

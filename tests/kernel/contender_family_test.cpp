@@ -167,12 +167,7 @@ TEST_F(contender_family, what_is_given_up_of_an_owner_is_never_what_it_has_enter
 }
 
 TEST_F(contender_family, what_is_given_up_of_a_latchs_waiter_is_never_what_it_has_entered_since) {
-  countdown_command c;
-  c.verb = countdown_verb::wait;
-  c.owner = {0, 1};
-  c.count = 1;
-  c.keep_us = 60 * second;
-  c.queue_lease_us = 4 * second;
+  auto c = wait_of(1);
   port_.lose_reply = true;
   ASSERT_FALSE(family_->countdown("l", c));
   port_.fail_leaves = 1;
@@ -325,12 +320,7 @@ TEST_F(contender_family, a_long_wait_for_a_latch_is_one_watch_and_a_use_all_the_
 }
 
 TEST_F(contender_family, a_wait_keeps_a_latch_that_is_kept_for_a_short_time) {
-  countdown_command c;
-  c.verb = countdown_verb::wait;
-  c.owner = {0, 1};
-  c.count = 1;
-  c.keep_us = 3 * second;
-  c.queue_lease_us = 4 * second;
+  const auto c = wait_of(1, 3);
   (void)family_->countdown("l", c).value();
   for (int looks = 1; looks <= 6; ++looks) {
     const int waits_before = port_.record_waits;

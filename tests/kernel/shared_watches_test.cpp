@@ -141,14 +141,8 @@ TEST_F(watches_of_a_line, tell_all_readers_behind_one_writer) {
 }
 
 TEST_F(watches_of_a_line, of_a_latch_grow_no_more_than_others) {
-  countdown_command c;
-  c.verb = countdown_verb::wait;
-  c.count = 1;
-  c.keep_us = 60 * second;
-  c.queue_lease_us = 4 * second;
   for (std::uint64_t owner = 1; owner <= 100; ++owner) {
-    c.owner = {0, owner};
-    c.verb = countdown_verb::wait;
+    auto c = wait_of(owner);
     ASSERT_EQ(family_->countdown("l", c).value().outcome, countdown_outcome::closed);
     c.verb = countdown_verb::leave;
     (void)family_->countdown("l", c).value();
@@ -157,12 +151,7 @@ TEST_F(watches_of_a_line, of_a_latch_grow_no_more_than_others) {
 }
 
 TEST_F(watches_of_a_line, of_a_latch_that_was_not_answered_is_asked_for_again) {
-  countdown_command c;
-  c.verb = countdown_verb::wait;
-  c.owner = {0, 1};
-  c.count = 1;
-  c.keep_us = 60 * second;
-  c.queue_lease_us = 4 * second;
+  const auto c = wait_of(1);
   port_.fail_watched_records = 1;
   EXPECT_FALSE(family_->countdown("l", c));
   EXPECT_EQ(family_->countdown("l", c).value().outcome, countdown_outcome::closed);

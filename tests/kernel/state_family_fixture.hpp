@@ -53,6 +53,16 @@ class state_family : public testing::Test {
     c.peer = "p1";
     return family_->countdown(name, c);
   }
+  /// One of two, at a latch that is kept for a second.
+  static countdown_command arrival(holdfast::store::owner_id owner) {
+    countdown_command c;
+    c.verb = holdfast::store::countdown_verb::arrive;
+    c.owner = owner;
+    c.count = 2;
+    c.drop = 1;
+    c.keep_us = second;
+    return c;
+  }
   /// Of owner 3, which does not wait.
   std::vector<holdfast::store::named_command> asks_for(std::vector<std::string_view> names) const {
     std::vector<holdfast::store::named_command> all;

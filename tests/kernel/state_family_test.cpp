@@ -193,12 +193,7 @@ TEST_F(state_family, a_latch_that_nobody_used_for_its_time_may_become_a_mutex) {
 }
 
 TEST_F(state_family, an_arrival_that_is_repeated_after_the_end_of_its_latch_makes_no_other) {
-  countdown_command c;
-  c.verb = countdown_verb::arrive;
-  c.owner = {2, 2};
-  c.count = 2;
-  c.drop = 1;
-  c.keep_us = second;
+  auto c = arrival({2, 2});
   (void)family_->countdown("l", c).value();
   pass(10 * second);
   (void)family_->countdown("l", c).value();

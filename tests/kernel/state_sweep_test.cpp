@@ -22,15 +22,7 @@ class state_sweep : public state_family {
       release(1);
     }
   }
-  void arrive(std::string_view name) {
-    countdown_command c;
-    c.verb = countdown_verb::arrive;
-    c.owner = {1, 1};
-    c.count = 2;
-    c.drop = 1;
-    c.keep_us = second;
-    (void)family_->countdown(name, c).value();
-  }
+  void arrive(std::string_view name) { (void)family_->countdown(name, arrival({1, 1})).value(); }
   void rate(std::string_view name, rate_verb verb) {
     const bucket_choice one_a_second{"", {second, 1, 1, second}};
     (void)family_
@@ -121,6 +113,21 @@ TEST_F(state_sweep, who_is_granted_something_does_not_look_at_others) {
   EXPECT_EQ(port_.walks, 1);
   for (int i = 0; i < 100; ++i) release(1);
   EXPECT_LE(port_.walks, 17) << "for each 32 that it has made";
+}
+
+// A store without transactions over several names is asked for the permit, and then for the tokens.
+TEST_F(state_sweep, who_is_admitted_by_two_calls_does_not_look_at_others) {
+  for (int i = 0; i < 64; ++i) acquire(1, "made" + std::to_string(i));
+  port_.together = false;
+  holdfast::store::rate_command take;
+  take.verb = rate_verb::take;
+  take.owner = {3, 3};
+  take.tokens = 1;
+  const auto asks = asks_for({"slots"});
+  ASSERT_TRUE(family_->admit(asks.front(), "limiter", take));
+  EXPECT_EQ(port_.walks, 0);
+  release(1);
+  EXPECT_EQ(port_.walks, 1);
 }
 
 TEST_F(state_sweep, who_gives_back_pays_for_a_few_others_only) {

@@ -129,13 +129,13 @@ class contender_store {
   /// As session_store::facts.
   virtual result<store::facts> facts() { return store::facts{}; }
 
-  /// All names with a contender or a record; as session_store::names says of those that cannot be
-  /// read. Costs a scan.
   struct used_name {
     std::string name;
     /// Nobody is in line, and the store does not end the record by itself: it may be over.
     bool only_record = false;
   };
+  /// All names with a contender or a record; as session_store::names says of those that cannot be
+  /// read. Costs a scan.
   virtual result<std::vector<used_name>> names() = 0;
 };
 

@@ -71,9 +71,9 @@ class state_store {
     std::string record;
   };
   virtual result<std::vector<entry>> entries() = 0;
-  /// Some of these, for one who looks at all entries little by little: the next ones behind that
-  /// name, in the order of the names; empty at the end. A store without an order returns others
-  /// each time. The default returns all entries.
+  /// A part of the entries, for a scan in small steps: at most `most` of those after the name
+  /// `behind`, in the order of the names; none at the end. A store that has no order ignores the
+  /// name, and returns others each time. The default returns all entries. Costs a round trip.
   virtual result<std::vector<entry>> walk(std::string_view behind, std::size_t most);
   /// The store's time, to judge the records of entries() and walk().
   virtual result<moment> time() = 0;

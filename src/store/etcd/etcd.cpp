@@ -18,6 +18,7 @@ using link = std::shared_ptr<session_lease>;
 
 /// An etcd takes no more steps in one transaction, if it is not told otherwise.
 constexpr std::size_t max_steps = 100;
+
 /// As it was written: in that revision, with that lease.
 struct held_record {
   std::int64_t version = 0;

@@ -155,6 +155,30 @@ TEST_F(script_keys, of_places_are_missed_when_nobody_asks_but_the_holder) {
   EXPECT_TRUE(waiters().empty());
 }
 
+TEST_F(script_keys, of_the_data_are_missed_when_nobody_asks_but_the_holder) {
+  ASSERT_EQ(ask(permits_verb::acquire, 1, 600s), permits_outcome::granted);
+  (void)ask_as("b", permits_verb::acquire, 2);
+  (void)ask_as("c", permits_verb::acquire, 4);
+  server_.ask({"DEL", "holdfast:{m}:d"});
+  server_.shift_clock(6s);
+  ASSERT_EQ(ask(permits_verb::renew, 1, 600s), permits_outcome::granted);
+  EXPECT_EQ(server_.ask({"EXISTS", "holdfast:{m}:q", "holdfast:{m}:p"}), "0");
+}
+
+// An older program makes the places without the empty member, and takes it out of them.
+TEST_F(script_keys, of_places_without_the_mark_of_a_new_key_end_no_sooner) {
+  ASSERT_EQ(ask(permits_verb::acquire, 1, 600s), permits_outcome::granted);
+  ASSERT_EQ(ask(permits_verb::acquire, 2, 60s, 600s), permits_outcome::queued);
+  const auto ends = [&] {
+    return server_.ask({"ZRANGE", "holdfast:{m}:p", "-1", "-1", "WITHSCORES"});
+  };
+  (void)ask_as("c", permits_verb::acquire, 3);
+  const auto before = ends();
+  server_.ask({"ZREM", "holdfast:{m}:p", ""});
+  (void)ask_as("d", permits_verb::acquire, 4);
+  EXPECT_EQ(ends(), before);
+}
+
 TEST_F(script_keys, of_a_queue_that_is_lost_take_no_place_from_who_asks_again) {
   const std::pair<const char*, std::vector<std::uint64_t>> all[] = {{":q", {4, 2}}, {":d", {2}}};
   for (const auto& [key, asked_again] : all) {
