@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <future>
 
 #include "harness/failing.hpp"
@@ -28,18 +29,27 @@ struct store_timeout : testing::Test {
   }
   /// What a thread waits for; nothing if it gave up. However the test ends, the thread does.
   struct patient {
-    patient(fair_mutex& m, std::optional<std::chrono::hours> limit)
-        : got(std::async(std::launch::async, [&m, limit, enough = stop.get_token()] {
-            waiting_room::of_test = true;
+    using attempt = std::function<std::optional<lease>(std::stop_token)>;
+    patient(const attempt& of, bool seen_asleep)
+        : got(std::async(std::launch::async, [of, seen_asleep, enough = stop.get_token()] {
+            waiting_room::of_test = seen_asleep;
             std::optional<lease> mine;
             try {
-              mine = limit ? m.try_acquire_for(*limit, enough) : m.acquire(enough);
+              mine = of(enough);
             } catch (const holdfast::error& e) {
               EXPECT_EQ(e.reason(), holdfast::errc::unavailable) << e.what();
             }
             return mine;
           })) {}
+    template <class Lock>
+    patient(Lock& m, std::optional<std::chrono::hours> limit, bool seen_asleep = true)
+        : patient(
+              [&m, limit](const auto& enough) -> std::optional<lease> {
+                return limit ? m.try_acquire_for(*limit, enough) : m.acquire(enough);
+              },
+              seen_asleep) {}
     ~patient() { stop.request_stop(); }
+    bool is_over() const { return got.wait_for(0s) == std::future_status::ready; }
     std::stop_source stop;
     std::future<std::optional<lease>> got;
   };
@@ -86,26 +96,25 @@ TEST_F(store_timeout, is_for_who_has_no_deadline) {
 }
 
 // The first in line asks for all of them: those behind it have waited for the same.
-TEST(store_timeouts, are_not_added_up_along_a_line_of_this_process) {
-  stage s;
-  holdfast::mutex m{s.session, "m"};
-  for (const auto v : {verb::acquire, verb::release}) s.script->set(v, fault::drop_request);
-  const auto reason = [&] { return harness::outcome_of([&] { (void)m.acquire(); }).reason; };
-  std::vector<std::future<holdfast::errc>> all;
-  all.push_back(std::async(std::launch::async, reason));
-  s.script->await(verb::acquire, 1);
-  for (int i = 0; i < 2; ++i) all.push_back(std::async(std::launch::async, reason));
-  const auto line = s.session.impl()->local_queues().at("m", *s.clock);
+TEST_F(store_timeout, is_not_added_up_along_a_line_of_this_process) {
+  holdfast::mutex free{session, "free"};
+  for (const auto v : {verb::acquire, verb::release}) script->set(v, fault::drop_request);
+  patient first(free, std::nullopt);
+  script->await(verb::acquire, 1);
+  patient second(free, std::nullopt, false);
+  patient third(free, std::nullopt, false);
+  const auto line = session.impl()->local_queues().at("free", *room);
   harness::eventually("two in line", [&] { return line->waiting() == 2; });
-  const auto is_over = [](const auto& f) { return f.wait_for(0s) == std::future_status::ready; };
-  while (!is_over(all.front())) {
-    const auto tries = s.script->count(verb::acquire);
-    s.clock->advance(1s);
-    harness::eventually("another try, or none", [&] {
-      return s.script->count(verb::acquire) > tries || is_over(all.front());
-    });
+  const auto until = [&](const std::string& what, const auto& came) {
+    harness::eventually(what, [&] { return came() || first.is_over(); });
+  };
+  while (!first.is_over()) {
+    until("it sleeps, or is over", [&] { return room->asleep == 1; });
+    const auto tries = script->count(verb::acquire);
+    room->advance(1s);
+    until("another try, or none", [&] { return script->count(verb::acquire) > tries; });
   }
-  for (auto& one : all) EXPECT_EQ(one.get(), holdfast::errc::unavailable);
+  for (auto* one : {&first, &second, &third}) EXPECT_FALSE(one->got.get());
 }
 
 }  // namespace
