@@ -16,8 +16,8 @@ class fake_clock final : public clock {
  public:
   fake_clock();
   ~fake_clock() override;
-  /// Moves the time forward, and wakes all waits on this clock. When it returns, all are woken, but
-  /// they may not have acted yet.
+  /// Moves the time forward, and wakes all waits on this clock that are over by then. When it
+  /// returns, they are woken, but they may not have acted yet.
   void advance(std::chrono::nanoseconds by);
   /// The earliest time until which a thread waits on this clock; `forever` if none does. A thread
   /// that is about to wait "for a second from now" may ask for the time before or after an

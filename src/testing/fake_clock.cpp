@@ -39,8 +39,9 @@ fake_clock::~fake_clock() = default;
 
 boot_time fake_clock::now() const noexcept { return state_->now.load(); }
 
-// Everyone is told under the mutex that it waits with, so that nobody misses it between looking at
-// the time and going to sleep.
+// Whoever is due is told under the mutex that it waits with, so that nobody misses it between
+// looking at the time and going to sleep. The others sleep on: to wake them would hide a wake-up
+// that is lost.
 void fake_clock::advance(std::chrono::nanoseconds by) {
   for (boot_time then = now(); !state_->now.compare_exchange_weak(then, saturated_add(then, by));) {
   }
@@ -55,8 +56,9 @@ void fake_clock::advance(std::chrono::nanoseconds by) {
   for (bool again = true; again;) {
     again = false;
     for (auto* s = state_->sleepers; s != nullptr; s = s->next) {
-      if (s->told || !s->mutex->try_lock()) {
-        again = again || !s->told;
+      if (s->told || s->until > now()) continue;
+      if (!s->mutex->try_lock()) {
+        again = true;
         continue;
       }
       s->told = true;
@@ -72,7 +74,7 @@ boot_time fake_clock::next_wake() const noexcept {
   const std::lock_guard guard{state_->mutex};
   boot_time first = forever;
   for (const auto* s = state_->sleepers; s != nullptr; s = s->next)
-    first = std::min(first, s->until);
+    if (s->until > now()) first = std::min(first, s->until);  // else it is on its way out
   return first;
 }
 

@@ -151,12 +151,12 @@ TEST_F(delayed_reply, of_two_admissions_that_came_too_late_gives_the_tokens_of_b
   script->set(verb::acquire, fault::delay_reply);
   auto got = std::async(std::launch::async, [&] { return door.admit(); });
   harness::eventually("two that come too late", [&] {
-    clock->advance(1s);
+    harness::to_next_wake(*clock, on_its_way);
     return script->count(verb::acquire) >= 3;
   });
   script->set(verb::acquire, fault::none);
   harness::eventually("the end of it", [&] {
-    clock->advance(1s);
+    harness::to_next_wake(*clock, on_its_way);
     return got.wait_for(0s) == std::future_status::ready;
   });
   EXPECT_TRUE(got.get());

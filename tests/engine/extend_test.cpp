@@ -136,6 +136,7 @@ TEST(extension, whose_answer_was_lost_is_given_back_for_as_long_as_it_may_last) 
   EXPECT_EQ(held.release(), errc::unavailable);
   for (int i = 0; i < 40; ++i) {
     const auto tried = s.script->count(verb::release);
+    s.await_wake_within(1s);
     s.clock->advance(1s);
     s.script->await(verb::release, tried + 1);
   }

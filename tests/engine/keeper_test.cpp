@@ -140,7 +140,7 @@ TEST(keeper, max_hold_ends_a_hold_that_is_renewed) {
   for (std::size_t round = 1; round <= 4; ++round) {
     s.clock->advance(10s);
     s.script->await(verb::renew, round);
-    harness::eventually("renewed", [&] { return held.remaining() > 19s; });
+    harness::eventually("renewed", [&] { return held.remaining() >= 20s; });
   }
   // What is left is no longer than what the store was asked for, so the store frees it then, too.
   EXPECT_EQ(held.remaining(), 20s);
@@ -439,6 +439,30 @@ TEST(fake_clock, never_goes_back_and_loses_no_step) {
   steps();
   other.join();
   EXPECT_EQ(clock.now() - begin, 20s);
+}
+
+// Waking the others, too, would hide from a test that their wake-up is lost.
+TEST(fake_clock, wakes_those_whose_time_has_come_and_no_others) {
+  holdfast::testing::fake_clock clock;
+  const auto begin = clock.now();
+  std::mutex mutex;
+  std::condition_variable early, late;
+  std::atomic<int> woken = 0;
+  const auto sleep = [&](std::condition_variable& cv, std::chrono::seconds time) {
+    std::unique_lock lock{mutex};
+    clock.wait_until(lock, cv, begin + time);
+    ++woken;
+  };
+  std::jthread last(sleep, std::ref(late), 10s), first(sleep, std::ref(early), 4s);
+  harness::eventually("the first sleeps", [&] { return clock.next_wake() == begin + 4s; });
+  clock.advance(4s);
+  first.join();
+  harness::eventually("the last sleeps", [&] { return clock.next_wake() == begin + 10s; });
+  for (int i = 0; i < 5'999; ++i) clock.advance(1ms);
+  EXPECT_EQ(clock.next_wake(), begin + 10s);
+  EXPECT_EQ(woken, 1);
+  clock.advance(1ms);
+  last.join();
 }
 
 TEST(fake_clock, a_session_may_be_closed_while_the_clock_is_moved) {

@@ -13,6 +13,7 @@
 
 #include "harness/eventually.hpp"
 #include "harness/held_mutexes.hpp"
+#include "harness/next_wake.hpp"
 
 /// A session over memory on a clock that stands still, whose store does as it is told, and which
 /// remembers what was said to the observer. Nothing here waits for time to pass.

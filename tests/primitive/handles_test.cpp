@@ -176,6 +176,7 @@ void expect_one_deadline_for_both(Begin begin) {
   holdfast::both pair{a, b};
   auto got = begin(pair);
   s.await_waiters("a", 1);
+  s.await_wake_within(6s);  // the wait; whoever renews sleeps for longer
   s.clock->advance(6s);
   first.reset();
   s.await_waiters("b", 1);
