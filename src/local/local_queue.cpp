@@ -81,7 +81,10 @@ local_queue::entry local_queue::look(contender& who, boot_time deadline,
                                      const std::stop_token& stop) {
   std::unique_lock lock{mutex_};
   std::shared_ptr<transferable> left_behind;
-  if (still_waits(lock, who, deadline, stop, left_behind)) return entry::waiting;
+  if (still_waits(lock, who, deadline, stop, left_behind)) {
+    const bool chosen = who.in_local_queue_ == contender::in_local_queue::chosen;
+    return chosen ? entry::chosen : entry::waiting;
+  }
   lock.unlock();
   if (left_behind) left_behind->give_back();
   return entry_of(who.in_local_queue_, stop.stop_requested());

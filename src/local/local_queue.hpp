@@ -111,6 +111,8 @@ class local_queue {
     timed_out,
     cancelled,
     waiting,  ///< queued: only from join() and look()
+    chosen,   ///< queued, and about to have what the process holds: wait for it also after the
+              ///< deadline; only from look()
   };
   entry enter(contender& who, boot_time deadline, std::stop_token stop);
 

@@ -25,10 +25,8 @@ operation::next pending_acquire::on_entry(local_queue::entry in) {
       return won_in_local_queue(std::move(mine));
     }
   }
-  // A chosen waiter waits for the result, also after the deadline.
-  if (in == local_queue::entry::waiting) {
-    return retry_after(session_.now() < time_.deadline() ? time_.deadline() : forever);
-  }
+  if (in == local_queue::entry::waiting) return retry_after(time_.deadline());
+  if (in == local_queue::entry::chosen) return retry_after(forever);
   if (in == local_queue::entry::cancelled) return end(stopped());
   if (in != local_queue::entry::first && in != local_queue::entry::asked)
     return end(kept_out(in, *config_));

@@ -115,6 +115,68 @@ TEST(async, a_wait_in_the_local_queue_ends_at_its_deadline) {
   EXPECT_EQ(in_line(s, m), 0U);
 }
 
+/// A clock that moves on by a second while a thread of the session has asked for the time, and has
+/// not heard it yet: the thread that asks as the n-th one since begin().
+class slow_to_tell final : public holdfast::clock {
+ public:
+  explicit slow_to_tell(int n) : left_(n) {}
+  ~slow_to_tell() override { over_ = true; }
+  holdfast::boot_time now() const noexcept override {
+    const auto was = time.now();
+    const bool watched = begun_ && !moved_ && std::this_thread::get_id() != test_;
+    if (!watched || --left_ != 0) return was;
+    asking_ = true;
+    while (time.now() == was) std::this_thread::yield();
+    return was;
+  }
+  void wait_until(std::unique_lock<std::mutex>& lock, std::condition_variable& cv,
+                  holdfast::boot_time until) override {
+    time.wait_until(lock, cv, until);
+  }
+  std::chrono::nanoseconds sleep_for(holdfast::boot_time until) const noexcept override {
+    return time.sleep_for(until);
+  }
+  int on_advance(std::function<void()> wake) override { return time.on_advance(std::move(wake)); }
+  void forget(int id) noexcept override { time.forget(id); }
+
+  void begin() { begun_ = true; }
+  /// Once: at that moment, or when a thread sleeps until then, as no such moment is to come.
+  void move_on(holdfast::boot_time sleeps_until) {
+    harness::eventually("the moment",
+                        [&] { return over_ || asking_ || time.next_wake() == sleeps_until; });
+    moved_ = true;
+    time.advance(1s);
+  }
+
+  mutable holdfast::testing::fake_clock time;
+
+ private:
+  const std::thread::id test_ = std::this_thread::get_id();
+  mutable std::atomic<int> left_;
+  mutable std::atomic<bool> asking_ = false;
+  std::atomic<bool> begun_ = false, moved_ = false, over_ = false;
+};
+
+TEST(async, a_wait_in_the_local_queue_ends_at_its_deadline_whatever_it_was_about_to_do) {
+  for (int round = 0; round < 60; ++round) {
+    const int moment = 1 + round % 15;
+    SCOPED_TRACE(moment);
+    const auto clock = std::make_shared<slow_to_tell>(moment);
+    auto session = holdfast::open("memory:", {.clock = clock});
+    mutex m{session, "m"};
+    const lease held = m.acquire();
+    const auto before = clock->time.now();
+    clock->begin();
+    std::jthread time([&] { clock->move_on(before + 1s); });
+    auto waiting = wait_for(m, 1s);
+    const bool early = clock->time.now() != before;  // than the wait, perhaps
+    time.join();
+    if (early) clock->time.advance(1s);
+    harness::eventually("its end", [&] { return is_ready(waiting); });
+    EXPECT_EQ(why(waiting), errc::timed_out);
+  }
+}
+
 TEST(async, a_wait_at_the_store_ends_at_its_deadline_and_leaves_no_place) {
   two_sessions s("memory:async1");
   mutex m{s.session, "m"};

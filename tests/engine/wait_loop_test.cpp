@@ -279,7 +279,7 @@ TEST(wait_loop, a_dead_successor_costs_the_claim_time_and_not_its_lease) {
   const auto before = s.clock->now();
   EXPECT_FALSE(held.release());
   harness::eventually("acquired", [&] {
-    s.clock->advance(250ms);
+    harness::to_next_wake(*s.clock, 4s);
     return s.seen->count(event_kind::acquired) == 2;
   });
   waiter.join();
