@@ -25,6 +25,7 @@ class back_end {
   struct user {
     holdfast::store::owner_id owner;
     int process = 0;
+    bool waits = false;
   };
   virtual std::vector<user> users(std::string_view name) = 0;
   /// A restart without data. False if what it keeps outlives that.

@@ -389,7 +389,7 @@ class server::state_back_end : public back_end {
   std::vector<user> users_in(const holdfast::store::permits_record& r) const {
     std::vector<user> all;
     for (const auto& h : r.holders) all.push_back({h.owner, of_.number_of(h.peer)});
-    for (const auto& w : r.queue) all.push_back({w.owner, of_.number_of(w.peer)});
+    for (const auto& w : r.queue) all.push_back({w.owner, of_.number_of(w.peer), true});
     return all;
   }
 
@@ -849,10 +849,18 @@ void server::end_of_faults() noexcept {
 std::vector<std::string> server::names() { return back_->names(); }
 std::string server::describe(std::string_view name) { return back_->describe(name); }
 
+void server::has_old_places(std::string_view name) {
+  for (const auto& u : back_->users(name)) {
+    if (u.waits) old_places_.insert(u.owner);
+  }
+}
+
 // One that asks for more under its lease is there twice.
 std::map<int, std::size_t> server::users(std::string_view name) {
   std::map<int, std::set<holdfast::store::owner_id>> owners;
-  for (const auto& u : back_->users(name)) owners[u.process].insert(u.owner);
+  for (const auto& u : back_->users(name)) {
+    if (!u.waits || !old_places_.contains(u.owner)) owners[u.process].insert(u.owner);
+  }
   std::map<int, std::size_t> all;
   for (const auto& [process, those] : owners) all[process] = those.size();
   return all;
