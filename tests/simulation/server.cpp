@@ -372,6 +372,9 @@ class server::state_back_end : public back_end {
     return text;
   }
   std::vector<user> users(std::string_view name) override { return users_in(of_.record_of(name)); }
+  std::optional<std::uint32_t> left_at_latch(std::string_view name) override {
+    return of_.latch_of(name);
+  }
   bool forget() override {
     of_.records_.clear();
     return true;
@@ -410,6 +413,9 @@ class server::script_back_end final : public state_back_end {
     of.family_ = std::move(made);
   }
   std::vector<user> users(std::string_view name) override { return users_in(scripts_->look(name)); }
+  std::optional<std::uint32_t> left_at_latch(std::string_view name) override {
+    return scripts_->left_at_latch(name);
+  }
   bool forget() override {
     scripts_->forget(of_.world_.random().one_in(2));
     return true;
@@ -559,7 +565,10 @@ void server::arrive(const std::shared_ptr<connection>& by, const std::shared_ptr
   if (is_void || (what->never_late && what->over)) return;
   what->lose_reply = lose_reply;
   by->carried_out = std::max(by->carried_out, what->sequence);
-  if (what->over) by->late_at = world_.now();
+  if (what->over) {
+    by->late_at = world_.now();
+    for (auto& [name, book] : looked_at_) book->late_request(by->of->number);
+  }
   ++commands_;
   if (trace_.on()) {
     trace_.add("server", "carries out for P" + std::to_string(by->of->number) + ' ' + by->peer +
@@ -640,6 +649,16 @@ holdfast::store::permits_record server::record_of(std::string_view name) const {
   auto* const mine = record ? std::get_if<holdfast::store::permits_record>(&*record) : nullptr;
   if (mine == nullptr) return {};
   return holdfast::kernel::apply(*mine, permits_command{}, time()).found;
+}
+
+std::optional<std::uint32_t> server::latch_of(std::string_view name) const {
+  const auto at = records_.find(name);
+  if (at == records_.end()) return {};
+  auto record = holdfast::family::decode(at->second);
+  const auto* const mine =
+      record ? std::get_if<holdfast::store::countdown_record>(&*record) : nullptr;
+  if (mine == nullptr || mine->count == 0) return {};
+  return mine->remaining;
 }
 
 void server::show(std::span<const named_command> carried_out,

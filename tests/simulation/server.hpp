@@ -146,6 +146,10 @@ class server {
   /// The names in use, as the server itself sees them.
   std::vector<std::string> names();
   std::string describe(std::string_view name);
+  /// What a latch of that name has left there, where that is known.
+  std::optional<std::uint32_t> left_at_latch(std::string_view name) {
+    return back_->left_at_latch(name);
+  }
   /// What it keeps for ever.
   std::string for_ever() { return back_->for_ever(); }
   /// It has just come back, perhaps with what it had before: who waits there may be gone, and its
@@ -190,6 +194,7 @@ class server {
       const holdfast::store::named_command& c);
   holdfast::store::permits_record barrier_of(std::string_view name);
   holdfast::store::permits_record record_of(std::string_view name) const;
+  std::optional<std::uint32_t> latch_of(std::string_view name) const;
   void show(std::span<const holdfast::store::named_command> carried_out,
             std::span<const holdfast::result<holdfast::store::permits_reply>> replies);
   nanos way();

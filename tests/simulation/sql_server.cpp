@@ -176,6 +176,10 @@ std::vector<back_end::user> sql_server::users(std::string_view name) {
   return all;
 }
 
+std::optional<std::uint32_t> sql_server::left_at_latch(std::string_view name) {
+  return of_.latch_of(name);
+}
+
 bool sql_server::forget() {
   if (keeps_locks()) return true;  // they end with their connections
   tables_.restore(of_.world_.random().one_in(2) ? replica_ : sql_tables::copy{});
