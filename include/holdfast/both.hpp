@@ -44,13 +44,15 @@ class both {
     wait_time wait = wait_for(timeout);
     const detail::timed_call call(detail::now_of(old_), wait);
     do {
-      auto first = old_.try_acquire_for(wait, stop);
-      if (!first) return std::nullopt;
-      auto second = next_.try_acquire_for(left(call), stop);
-      if (!second) return std::nullopt;
-      both_leases held{std::move(*first), std::move(*second)};
-      if (stands(held)) return held;
-      wait = left(call);
+      {
+        auto first = old_.try_acquire_for(wait, stop);
+        if (!first) return std::nullopt;
+        auto second = next_.try_acquire_for(left(call), stop);
+        if (!second) return std::nullopt;
+        both_leases held{std::move(*first), std::move(*second)};
+        if (stands(held)) return held;
+      }
+      wait = left(call);  // both have been given back, which takes time
     } while (wait > one_try);
     return std::nullopt;
   }

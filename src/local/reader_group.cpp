@@ -1,5 +1,6 @@
 #include "local/reader_group.hpp"
 
+#include <algorithm>
 #include <iterator>
 #include <utility>
 
@@ -102,9 +103,11 @@ void reader_group::let_in(const std::shared_ptr<hold>& won) noexcept {
   }
 }
 
-void reader_group::wanted(const store::owner_id& held) {
+// A process may have several holds of one name, and the store announces a writer to each of them,
+// in any order.
+void reader_group::wanted(std::uint64_t fence) {
   const std::lock_guard guard{mutex_};
-  wanted_ = held;
+  wanted_ = std::max(wanted_, fence);
 }
 
 bool reader_group::keep_alone(const hold& mine) {
@@ -116,7 +119,7 @@ bool reader_group::keep_alone(const hold& mine) {
 
 std::shared_ptr<hold> reader_group::join(const lock_config& s, bool passes_writers) {
   auto h = current_.lock();
-  const bool writer_waits = h && (!writers_.empty() || wanted_ == h->owner());
+  const bool writer_waits = h && (!writers_.empty() || h->fence() <= wanted_);
   if (!h || (writer_waits && !passes_writers) || !h->fits(s)) return nullptr;
   return h->state() == lease_state::held && h->add_user() ? h : nullptr;
 }

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <holdfast/barrier.hpp>
 #include <holdfast/semaphore.hpp>
 #include <list>
@@ -70,9 +71,12 @@ failure mismatch(const store::permits_reply& reply, std::uint32_t count) {
 /// A participant between two arrivals.
 struct participation {
   std::shared_ptr<engine::hold> kept{};  ///< its lease; none: it comes for the first time
-  store::owner_id next{};  ///< its next arrival, if that was tried and may have been carried out
-  bool completed = false;  ///< … and it has only to call the others
-  bool phase_over = true;  ///< false: it has arrived, and nobody waited for the others
+  /// Its next arrival, if that was tried and may have been carried out. The first one is given back
+  /// if it does not come again.
+  store::owner_id next{};
+  bool next_is_last = false;  ///< … and it does not come again after that
+  bool completed = false;     ///< … and it has only to call the others
+  bool phase_over = true;     ///< false: it has arrived, and nobody waited for the others
 };
 
 /// One is in a list of its own while it takes part: to rest again takes no memory.
@@ -97,14 +101,16 @@ struct barrier::state {
   ~state() {
     if (resting.empty() || of.session->forked()) return;
     auto& keeper = of.session->keeper();
-    for (const auto& p : resting) keeper.remove(*p.kept);
+    for (const auto& p : resting) {
+      if (p.kept) keeper.remove(*p.kept);
+    }
     try {
       leave();
     } catch (...) {
       // No memory.
     }
     for (const auto& p : resting) {
-      keeper.abandon(of.config->name, p.kept->owner(), of.config->lease);
+      if (p.kept) keeper.abandon(of.config->name, p.kept->owner(), of.config->lease);
       if (p.next) keeper.abandon(of.config->name, p.next, of.config->lease);
     }
   }
@@ -113,30 +119,39 @@ struct barrier::state {
   void leave() {
     std::vector<store::named_command> all;
     for (const auto& p : resting) {
-      all.push_back({of.config->name, engine::release_command(p.kept->owner())});
+      if (p.kept) all.push_back({of.config->name, engine::release_command(p.kept->owner())});
       if (p.next) all.push_back({of.config->name, engine::release_command(p.next)});
     }
     const auto told = of.session->permits(all);
     auto reply = told.begin();
     resting.remove_if([&](const participation& p) {
-      const bool left = (reply++)->ok();
+      const bool left = !p.kept || (reply++)->ok();
       return p.next ? (reply++)->ok() && left : left;
     });
   }
 
-  participations take() {
-    participations fresh;
+  /// An arrival that stands, or may stand, comes before one that another thread rests between: else
+  /// a thread that arrives again would count twice, and the other one's place would be taken.
+  participations take(bool for_the_last_time) {
+    participations one;
+    const auto urgency = [&](const participation& p) {
+      if (p.kept && p.next) return p.next_is_last == for_the_last_time ? 2 : 0;
+      return p.next || !p.phase_over ? 2 : 1;
+    };
     const std::lock_guard guard{mutex};
-    if (resting.empty()) {
-      fresh.emplace_back();
+    const auto at =
+        std::max_element(resting.begin(), resting.end(),
+                         [&](const auto& a, const auto& b) { return urgency(a) < urgency(b); });
+    if (at == resting.end()) {
+      one.emplace_back();
     } else {
-      fresh.splice(fresh.end(), resting, std::prev(resting.end()));
+      one.splice(one.end(), resting, at);
     }
-    return fresh;
+    return one;
   }
   void put(participations& p) noexcept {
     const std::lock_guard guard{mutex};
-    resting.splice(resting.end(), p);
+    resting.splice(resting.begin(), p);
   }
   void complete() const noexcept {
     const engine::call_limit users{engine::call_limit::none::at_all};
@@ -150,12 +165,13 @@ struct barrier::round final : engine::request {
   enum class comes_again { yes, no };
 
   round(std::shared_ptr<state> of, comes_again again)
-      : of_(std::move(of)), one_(of_->take()), who_(one_.front()) {
+      : of_(std::move(of)), one_(of_->take(again == comes_again::no)), who_(one_.front()) {
     const auto& s = *of_->of.config;
     const std::chrono::microseconds lease = s.lease;
     command_.verb = permits_verb::acquire;
-    command_.owner = who_.next ? who_.next : session().ids().next();
     in_doubt_ = static_cast<bool>(who_.next);
+    const bool again_the_same = in_doubt_ && (who_.kept || session().keeper().take_back(who_.next));
+    command_.owner = again_the_same ? who_.next : session().ids().next();
     command_.kind = s.kind;
     command_.capacity = s.capacity;
     command_.wait = true;
@@ -168,6 +184,7 @@ struct barrier::round final : engine::request {
     if (who_.kept) command_.replaces = who_.kept->owner();
     try {
       if (!who_.phase_over) begin_with_the_last_phase();
+      if (in_doubt_ && !again_the_same) give_back_first();
     } catch (...) {  // no memory: what has arrived stays the barrier's
       of_->put(one_);
       throw;
@@ -176,12 +193,15 @@ struct barrier::round final : engine::request {
 
   ~round() override {
     if (over_) return;
-    if (!arrived_) who_.next = command_.owner;
-    if (who_.kept) {
-      of_->put(one_);
-    } else if (!session().forked() && tried_) {
+    if (!arrived_) {
+      who_.next = command_.owner;
+      who_.next_is_last = command_.outlives_session;
+    }
+    if (!who_.kept && (!in_doubt_ || session().forked())) return;
+    if (!who_.kept) {
       session().keeper().abandon(of_->of.config->name, command_.owner, of_->of.config->lease);
     }
+    of_->put(one_);
   }
 
   engine::session_impl& session() const noexcept { return *of_->of.session; }
@@ -193,7 +213,6 @@ struct barrier::round final : engine::request {
 
   std::optional<store::named_command> command(bool) override {
     if (released_) return std::nullopt;
-    tried_ = true;
     if (replaces_what_it_has()) session().keeper().remove(*who_.kept);
     was_in_doubt_ = std::exchange(in_doubt_, true);  // until it is answered
     return store::named_command{of_->of.config->name, command_};
@@ -204,6 +223,7 @@ struct barrier::round final : engine::request {
     in_doubt_ = was_in_doubt_;
     if (!reply) return not_answered(std::move(reply.error()));
     const bool was_in_doubt = std::exchange(in_doubt_, false);
+    if (command_.verb == permits_verb::release) return who_.next = {}, on_with_the_next();
     switch (reply->outcome) {
       case permits_outcome::granted:
         keep(sent);
@@ -248,12 +268,24 @@ struct barrier::round final : engine::request {
 
   // Nobody waited for it: it is waited for first, as it stands.
   void begin_with_the_last_phase() {
-    last_phase_ = std::make_unique<store::permits_command>(command_);
+    next_ = std::make_unique<store::permits_command>(command_);
     command_.verb = permits_verb::renew;
     command_.owner = who_.kept->owner();
     command_.queue_lease_us = command_.lease_us;
     command_.replaces = {};
     arrived_ = true;
+  }
+
+  // The keeper gives back its first arrival, but perhaps it has not been told yet: until then one
+  // that arrives again would count twice.
+  void give_back_first() {
+    next_ = std::make_unique<store::permits_command>(command_);
+    command_ = engine::release_command(who_.next);
+  }
+  answer on_with_the_next() {
+    command_ = *std::exchange(next_, nullptr);
+    arrived_ = false;
+    return std::optional<engine::wait_hint>{{1us, {}}};
   }
 
   // The lease of a participant begins with each arrival; the one before has gone with it. And anew
@@ -295,7 +327,7 @@ struct barrier::round final : engine::request {
       return end(), settled();
     command_.verb = permits_verb::renew;
     who_.phase_over = false;
-    if (until_ == until::arrived && !last_phase_) return settled();
+    if (until_ == until::arrived && !next_) return settled();
     engine::wait_hint hint{std::chrono::microseconds(reply.retry_after_us), {}};
     if (session().can().sees_death) hint.watch = std::move(reply.blockers);
     return std::optional<engine::wait_hint>{std::move(hint)};
@@ -303,10 +335,8 @@ struct barrier::round final : engine::request {
 
   answer on_released() {
     who_.phase_over = true;
-    if (!last_phase_) return released_ = true, settled();
-    command_ = *std::exchange(last_phase_, nullptr);
-    arrived_ = false;
-    return std::optional<engine::wait_hint>{{1us, {}}};
+    if (next_) return on_with_the_next();
+    return released_ = true, settled();
   }
 
   void end() {
@@ -319,9 +349,8 @@ struct barrier::round final : engine::request {
   participations one_;
   participation& who_;
   store::permits_command command_;
-  std::unique_ptr<store::permits_command> last_phase_;  ///< what comes after it
+  std::unique_ptr<store::permits_command> next_;  ///< what comes after this one
   until until_ = until::released;
-  bool tried_ = false;
   bool in_doubt_ = false;      ///< whether an arrival that was not answered was carried out
   bool was_in_doubt_ = false;  ///< before what was asked last
   bool arrived_ = false;

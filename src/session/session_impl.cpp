@@ -63,7 +63,7 @@ void session_impl::wanted(const store::notification& n) {
   if (const auto at = local_queues_.find(n.name)) {
     if (const auto unused = at->wanted(n.owner)) unused->give_back();
   }
-  if (const auto at = reader_groups_.find(n.name)) at->wanted(n.owner);
+  if (const auto at = reader_groups_.find(n.name)) at->wanted(public_fence(n.fence));
 }
 
 }  // namespace holdfast::engine

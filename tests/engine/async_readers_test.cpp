@@ -151,7 +151,7 @@ TEST(async_readers, who_waited_at_the_grant_are_in_though_a_writer_comes_before_
   lease writer = s.theirs.acquire();
   std::promise<std::uint64_t> fence;
   async_acquire_shared(m, {}, {}).start([&](result<lease> first) {
-    group->wanted(hold::behind(*first)->owner());
+    group->wanted(first->fence());
     fence.set_value(first->fence());
     EXPECT_FALSE(first->release());
   });

@@ -38,7 +38,7 @@ struct late_readers : stage {
   using group = holdfast::engine::reader_group;
   /// The store has granted it to the one that asks for all.
   void grant(late_reader& to) { to.visit.share(holdfast::engine::hold::shared_behind(granted)); }
-  void is_wanted_elsewhere() { at->wanted(holdfast::engine::hold::behind(granted)->owner()); }
+  void is_wanted_elsewhere() { at->wanted(granted.fence()); }
 
   shared_mutex m{session, "m"};
   lease granted = m.acquire_shared();
@@ -209,6 +209,20 @@ TEST(reader_group, who_waited_at_the_grant_is_in_though_a_writer_comes_before_it
   EXPECT_EQ(later.look(s.granted), late_reader::way::asks) << "behind the writer";
   ASSERT_EQ(second.look(s.granted, false), late_reader::way::joined) << "also at its deadline";
   EXPECT_EQ(second.take().fence(), s.granted.fence());
+}
+
+TEST(reader_group, a_writer_elsewhere_that_waits_for_several_of_its_holds_is_passed_at_none) {
+  stage s;
+  shared_mutex m{s.session, "m"};
+  const auto group = s.session.impl()->reader_groups().at("m");
+  const lease first = m.acquire_shared();
+  group->wanted(first.fence());
+  const lease second = m.acquire_shared(), with_it = m.acquire_shared();
+  EXPECT_EQ(holders(s.session), 2U) << "the writer did not wait for the second one";
+  group->wanted(second.fence());
+  group->wanted(first.fence());
+  const lease third = m.acquire_shared();
+  EXPECT_EQ(holders(s.session), 3U);
 }
 
 TEST(reader_group, who_waited_at_the_grant_keeps_it_though_all_others_leave) {

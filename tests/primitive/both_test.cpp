@@ -210,6 +210,24 @@ TEST_F(old_lock_lost, while_a_try_takes_the_new_one_leaves_none_held) {
   EXPECT_TRUE(only_old_.try_acquire() && only_new_.try_acquire());
 }
 
+TEST_F(old_lock_lost, does_not_make_a_timed_acquire_longer_by_the_time_of_giving_back) {
+  using verb = holdfast::store::permits_verb;
+  behind late{new_, [&] {
+                EXPECT_EQ(old_at_.session.force_release("orders"), 1U);
+                old_at_.clock->advance(10s);
+                old_at_.seen->await(holdfast::event_kind::lost);
+                new_at_.script->hang(verb::release);
+              }};
+  both pair{old_, late};
+  auto got = std::async(std::launch::async, [&] { return bool(pair.try_acquire_for(1h)); });
+  new_at_.script->await(verb::release, 1);
+  const lease of_before = only_old_.acquire();
+  old_at_.clock->advance(2h);
+  new_at_.script->let_go();
+  harness::eventually("it is over", [&] { return got.wait_for(0s) == std::future_status::ready; });
+  EXPECT_FALSE(got.get());
+}
+
 // Its outer level is lost for good.
 TEST_F(old_lock_lost, within_a_level_that_was_there_before_is_told) {
   holdfast::recursive_mutex levels{old_at_.session, "orders"};

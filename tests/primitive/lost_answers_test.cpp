@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <future>
+#include <optional>
 #include <thread>
 
 #include "engine/slow_to_answer.hpp"
@@ -135,6 +136,18 @@ TEST_F(lost_answers, to_an_arrival_leave_nobody_at_the_barrier) {
   EXPECT_TRUE(fails([&] { (void)b.arrive(); }));
   s.script->set(verb::acquire, fault::none);
   harness::eventually("nobody is there", [&] { return s.session.show("b").waiters.empty(); });
+}
+
+TEST_F(lost_answers, to_an_arrival_do_not_have_it_count_twice_when_it_is_repeated) {
+  holdfast::barrier b{session, "b", 3, {.lease = 1h}};
+  s.script->set(verb::acquire, fault::drop_reply);
+  s.script->set(verb::release, fault::drop_request);
+  EXPECT_TRUE(fails([&] { (void)b.arrive(); }));
+  s.script->set(verb::acquire, fault::none);
+  std::optional<holdfast::barrier::arrival> again;
+  EXPECT_FALSE(fails([&] { again = b.arrive(); }));
+  s.script->set(verb::release, fault::none);
+  EXPECT_EQ(s.session.show("b").waiters.size(), 1U);
 }
 
 TEST_F(lost_answers, to_a_next_arrival_leave_nobody_behind_the_barrier) {

@@ -2,6 +2,7 @@
 
 #include <holdfast/store/store.hpp>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,8 +26,11 @@ class back_end {
   struct user {
     holdfast::store::owner_id owner;
     int process = 0;
+    bool waits = false;
   };
   virtual std::vector<user> users(std::string_view name) = 0;
+  /// What a latch of that name has left; nothing if there is none, or nobody can see it there.
+  virtual std::optional<std::uint32_t> left_at_latch(std::string_view) { return {}; }
   /// A restart without data. False if what it keeps outlives that.
   virtual bool forget() = 0;
   /// The server has stopped: what was in progress is undone.

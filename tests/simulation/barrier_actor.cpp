@@ -23,13 +23,17 @@ struct participant_actor : actor {
   std::string who() const { return "P" + std::to_string(p.number) + "." + world::self()->name; }
 
   void act() {
-    phases.begins(p.number, does.threads.size() == 1);
+    if (does.threads.size() > 1) phases.shares(p.number);
+    begins();
     try {
       meet();
     } catch (const holdfast::error& e) {
       is_told(e.reason(), e.outcome_unknown(), e.what());
     }
   }
+
+  void begins() { phases.begins(p.number, world::self()->name); }
+  void knows() { phases.knows(p.number, world::self()->name); }
 
   void meet() {
     if (how == barrier_deed::enter_and_leave) return enter_and_leave();
@@ -112,6 +116,7 @@ struct participant_actor : actor {
     judge(entered, since);
     if (!entered) return;
     since = of.here.now();
+    begins();
     of.log.add("leaves");
     ends(async_leave(*all.twice, limit()), since);
   }
@@ -137,6 +142,7 @@ struct participant_actor : actor {
     } else {
       (void)value_of(async_arrive_and_drop(*all.barrier));
     }
+    knows();
     of.log.add("has dropped out");
   }
 
@@ -151,6 +157,7 @@ struct participant_actor : actor {
 
   void goes_on() {
     of.log.add("goes on");
+    knows();
     phases.passes(p.number, since, of.here.now());
   }
 
@@ -163,11 +170,13 @@ struct participant_actor : actor {
   void is_told(errc code, bool unknown, const std::string& what) {
     if (code == errc::capacity_mismatch) {
       of.log.add("finds no room");
+      knows();
       return phases.refused_as_full(p.number, since);
     }
     if (code == errc::lost && unknown) {
       phases.told_unknown(p.number);
     } else if (code == errc::lost) {
+      knows();
       phases.told_broken(p.number);
     } else {
       phases.in_doubt(p.number);

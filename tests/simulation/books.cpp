@@ -49,6 +49,19 @@ void latch_book::seen_remaining(std::uint32_t left, std::uint32_t certain_before
   }
 }
 
+// Also where data was lost: that makes what is left only more.
+void latch_book::stands(std::uint32_t left) const {
+  const std::string so = text(left) + " of " + text(count_) + " are left";
+  if (left > count_ || count_ - left > perhaps_) {
+    judge_.violated("no arrival at a latch counts twice",
+                    so + ", and no more than " + text(perhaps_) + " were counted");
+  }
+  if (!forgot_ && left + certain_ > count_) {
+    judge_.violated("each arrival at a latch counts",
+                    so + ", and " + text(certain_) + " were counted");
+  }
+}
+
 void latch_book::waited_in_vain(nanos since, nanos now, nanos bound) const {
   if (opened_at_ == never || forgot_ || now - std::max(since, opened_at_) <= bound) return;
   judge_.violated(
@@ -56,33 +69,30 @@ void latch_book::waited_in_vain(nanos since, nanos now, nanos bound) const {
       "open for " + text(static_cast<std::uint64_t>(now - opened_at_) / 1'000'000) + " ms");
 }
 
-// Each of those that dropped out counts in all later phases.
-std::uint64_t barrier_book::arrivals_for(std::uint64_t phase) const {
-  std::uint64_t all = 0;
-  for (const auto& [who, n] : begun_) {
-    const auto gone = dropped_.find(who);
-    all += gone != dropped_.end() && gone->second < phase ? phase : n;
-  }
-  return all;
+std::uint64_t barrier_book::arrived_in(std::uint64_t phase) const {
+  return static_cast<std::uint64_t>(std::count_if(begun_.begin(), begun_.end(), [&](auto& one) {
+    return one.second >= phase || dropped_.contains(one.first);
+  }));
 }
 
 void barrier_book::arrived(nanos now) { confirmed_.push_back(now); }
 
 void barrier_book::completes(bool calm) {
   ++completed_;
-  if (calm && arrivals_for(completed_) < completed_ * count_) {
+  if (calm && arrived_in(completed_) < count_) {
     judge_.violated("a barrier's phase ends when all have arrived",
-                    "completed " + text(completed_) + " phases of " + text(count_) + " after " +
-                        text(arrivals_for(completed_)) + " arrivals");
+                    "completed " + text(completed_) + " phases, and " +
+                        text(arrived_in(completed_)) + " of " + text(count_) +
+                        " have arrived in the last one");
   }
 }
 
 void barrier_book::goes_on(const std::string& who, bool calm, bool completes) {
   const auto phase = ++went_on_[who];
-  if (arrivals_for(phase) < phase * count_) {
+  if (arrived_in(phase) < count_) {
     judge_.violated("a barrier's phase ends when all have arrived",
-                    who + " goes on for the " + text(phase) + "th time after " +
-                        text(arrivals_for(phase)) + " arrivals of " + text(count_) + " each");
+                    who + " goes on for the " + text(phase) + "th time, and " +
+                        text(arrived_in(phase)) + " of " + text(count_) + " have arrived");
   }
   if (calm && completes && completed_ < phase) {
     judge_.violated(
@@ -95,7 +105,7 @@ void barrier_book::waited_in_vain(const std::string& who, nanos now, nanos bound
   if (!dropped_.empty() || taken_out_) return;
   const auto at = begun_.find(who);
   const auto needed = at->second * count_;
-  if (arrivals_for(at->second) < needed || confirmed_.size() < needed) return;
+  if (arrived_in(at->second) < count_ || confirmed_.size() < needed) return;
   if (now - confirmed_[needed - 1] <= bound) return;
   judge_.violated("who waits at a barrier goes on when all have arrived",
                   who + " in its phase " + text(at->second));

@@ -31,6 +31,8 @@ class latch_book {
   void seen_open(bool open, std::uint32_t certain_before) const;
   void seen_remaining(std::uint32_t left, std::uint32_t certain_before) const;
   void waited_in_vain(nanos since, nanos now, nanos bound) const;
+  /// What is left at the server.
+  void stands(std::uint32_t left) const;
   void forgot() { certain_ = 0, forgot_ = true; }
   std::uint32_t certain() const noexcept { return certain_; }
 
@@ -62,7 +64,9 @@ class barrier_book {
   bool dropped_any() const noexcept { return !dropped_.empty(); }
 
  private:
-  std::uint64_t arrivals_for(std::uint64_t phase) const;
+  /// So many have arrived in that phase or have dropped out. A thread takes part in each phase, so
+  /// its n-th arrival is in the n-th one: no other arrival of it counts there.
+  std::uint64_t arrived_in(std::uint64_t phase) const;
 
   judge& judge_;
   std::uint32_t count_;

@@ -29,7 +29,11 @@ void scene::strike(const fault_plan& f) {
       return stores[f.store]->stop(until, false);
     case kind::forget:
       data_lost(until);
-      return stores[f.store]->stop(until, true);
+      stores[f.store]->stop(until, true);
+      for (std::size_t i = 0; i < whole.names.size(); ++i) {
+        if (whole.names[i].store == f.store) stores[f.store]->has_old_places(name_of(i));
+      }
+      return;
     case kind::freeze:
       return stores[f.store]->freeze(until);
     case kind::suspend:

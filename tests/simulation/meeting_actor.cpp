@@ -87,6 +87,8 @@ struct barrier_actor : actor {
   void meet(const std::string& me) {
     of.log.add("arrives");
     book.begins(me);
+    auto* const phases = of.notes.phases_of(s.name);
+    if (phases != nullptr) phases->begins(p.number, me);
     if (s.deed == 7) {
       book.drops(me);
       book.leaves(me);
@@ -100,7 +102,8 @@ struct barrier_actor : actor {
     try {
       if (all.barrier->wait_for(mine, duration(s.wait))) {
         of.log.add("goes on");
-        if (auto* const phases = of.notes.phases_of(s.name)) {
+        if (phases != nullptr) {
+          phases->knows(p.number, me);
           phases->passes(p.number, asked, of.here.now());
         }
         return book.goes_on(me, of.whole.calm(), of.whole.names[s.name].at_once);

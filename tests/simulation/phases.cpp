@@ -88,14 +88,23 @@ void phase_book::opens_and_breaks(const places& next, nanos now) {
 // Who holds it has gone on, and rests. True if a phase has ended.
 bool phase_book::opens(const places& next, nanos now) {
   std::size_t gone_on = 0;
+  std::map<int, std::size_t> of_each;
   for (const auto& [who, at] : next) {
     if (at.waits || at.alone) continue;
     const auto before = there_.find(who);
     if (before != there_.end() && !before->second.waits && !before->second.alone) continue;
     ++gone_on;
+    ++of_each[at.process];
     of_[at.process].openings.push_back(now);
   }
   if (gone_on == 0 || another_record_) return gone_on > 0;
+  for (const auto& [process, many] : of_each) {
+    const auto threads = of_[process].at_it.size();
+    if (process == 0 || many <= threads || of_[process].late) continue;
+    violated("no thread counts twice in one phase of a barrier",
+             std::to_string(many) + " of " + name_of(process) + " go on, where " +
+                 std::to_string(threads) + " of its threads have arrived");
+  }
   if (has_completion_ && completed_ < ++ended_ && !forgot_) {
     violated("a barrier's completion function has run before anybody goes on",
              std::to_string(completed_) + " times in " + std::to_string(ended_) + " phases");
@@ -149,8 +158,6 @@ void phase_book::forgot() {
   another_record_ = forgot_ = true;
   for (auto& [process, told] : of_) told.exact = false;
 }
-
-void phase_book::begins(int process, bool alone) { of_[process].one_thread = alone; }
 
 void phase_book::passes(int process, nanos asked, nanos now) {
   auto& mine = of_[process];

@@ -38,6 +38,8 @@ class phase_book {
   /// How the barrier stands after a command.
   void stands(const holdfast::store::permits_record& at_the_server, nanos now,
               const std::function<int(std::string_view)>& process_of);
+  /// A request of it was carried out that nobody waited for any more.
+  void late_request(int process) { of_[process].late = true; }
   /// What the last to come has to do before the others go on.
   void completes();
   /// Somebody has dropped out at some time.
@@ -46,7 +48,13 @@ class phase_book {
   void forgot();
 
   // ---- what participants are told
-  void begins(int process, bool alone);
+  /// That thread arrives, or waits for its arrival once more.
+  void begins(int process, const std::string& thread) { of_[process].at_it.insert(thread); }
+  /// Its threads share a barrier, and each of them may be told what became of another one's
+  /// arrival.
+  void shares(int process) { of_[process].one_thread = false; }
+  /// It has been told what became of its arrival.
+  void knows(int process, const std::string& thread) { of_[process].at_it.erase(thread); }
   void passes(int process, nanos asked, nanos now);
   void told_broken(int process);
   /// It was told that nobody knows whether its phase ended or broke.
@@ -75,7 +83,9 @@ class phase_book {
     std::uint64_t told_so = 0;
     std::uint64_t unknown = 0;  ///< … were told that nobody knows what became of theirs
     std::uint64_t standing = 0;
-    std::uint64_t taken_up = 0;  ///< arrivals of which a later one may be told what became
+    std::uint64_t taken_up = 0;   ///< arrivals of which a later one may be told what became
+    std::set<std::string> at_it;  ///< threads that have arrived, and do not know what came of it
+    bool late = false;            ///< so a thread may have more than one place
     bool exact = true;
     bool one_thread = true;
   };

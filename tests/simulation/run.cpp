@@ -198,12 +198,21 @@ void scene::watch() {
     if (whole.store != store_kind::scripts || here.now() / (200 * millisecond) != looked_at) {
       looked_at = here.now() / (200 * millisecond);
       watch_users();
+      watch_latches();
       watch_what_stays();
     }
     const bool alive = std::any_of(processes.begin(), processes.end(),
                                    [](const auto* p) { return p->running > 0; });
     if (!over && (alive || any || here.now() < second)) watch();
   });
+}
+
+void scene::watch_latches() {
+  for (const auto& [i, book] : notes.latches) {
+    if (const auto left = stores[whole.names[i].store]->left_at_latch(name_of(i))) {
+      book.stands(*left);
+    }
+  }
 }
 
 // What a session leaves behind when it dies has to end by itself.

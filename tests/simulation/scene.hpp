@@ -50,6 +50,7 @@ struct scene {
   void watch();
   void watch_conditions();
   void watch_users();
+  void watch_latches();
   void watch_what_stays();
   void watch_rings();
   /// So long it takes at most, where nothing goes wrong, until somebody has what is free.

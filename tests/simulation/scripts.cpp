@@ -111,20 +111,31 @@ class scripted_server final : public scripted {
     return used;
   }
 
+  std::optional<std::uint32_t> left_at_latch(std::string_view name) override {
+    std::string bytes;
+    redis::append_countdown(bytes, frame(), name, {});
+    const auto found = redis::read_countdown(answer_to_a_look(bytes), countdown_command{}.verb);
+    if (!found || found->found.count == 0) return {};
+    return found->found.remaining;
+  }
   void forget(bool all) override { all ? model_.flush() : model_.fail_over(); }
   std::string lose(std::uint64_t which) override { return model_.lose(which); }
   std::string for_ever() const override { return model_.for_ever(); }
   holdfast::store::permits_record look(std::string_view name) override {
     std::string bytes;
     redis::append_permits(bytes, frame(), name, {});
-    looks_ = true;
-    auto found =
-        redis::read_permits(model_.as_if([&] { return ask(bytes); }), permits_command{}.verb, 0);
-    looks_ = false;
+    auto found = redis::read_permits(answer_to_a_look(bytes), permits_command{}.verb, 0);
     return found ? std::move(found->found) : holdfast::store::permits_record{};
   }
 
  private:
+  redis::resp_value answer_to_a_look(const std::string& bytes) {
+    looks_ = true;
+    auto answer = model_.as_if([&] { return ask(bytes); });
+    looks_ = false;
+    return answer;
+  }
+
   static redis::script_frame frame() noexcept { return {prefix}; }
 
   // The last word is left to the connection: until when it may be carried out.

@@ -31,6 +31,7 @@ class scripted : public holdfast::store::session_store {
   virtual std::string for_ever() const = 0;
   /// What it has of one name; as if nobody had asked.
   virtual holdfast::store::permits_record look(std::string_view name) = 0;
+  virtual std::optional<std::uint32_t> left_at_latch(std::string_view name) = 0;
 };
 std::unique_ptr<scripted> make_scripted(scripts_at at);
 

@@ -372,6 +372,9 @@ class server::state_back_end : public back_end {
     return text;
   }
   std::vector<user> users(std::string_view name) override { return users_in(of_.record_of(name)); }
+  std::optional<std::uint32_t> left_at_latch(std::string_view name) override {
+    return of_.latch_of(name);
+  }
   bool forget() override {
     of_.records_.clear();
     return true;
@@ -389,7 +392,7 @@ class server::state_back_end : public back_end {
   std::vector<user> users_in(const holdfast::store::permits_record& r) const {
     std::vector<user> all;
     for (const auto& h : r.holders) all.push_back({h.owner, of_.number_of(h.peer)});
-    for (const auto& w : r.queue) all.push_back({w.owner, of_.number_of(w.peer)});
+    for (const auto& w : r.queue) all.push_back({w.owner, of_.number_of(w.peer), true});
     return all;
   }
 
@@ -410,6 +413,9 @@ class server::script_back_end final : public state_back_end {
     of.family_ = std::move(made);
   }
   std::vector<user> users(std::string_view name) override { return users_in(scripts_->look(name)); }
+  std::optional<std::uint32_t> left_at_latch(std::string_view name) override {
+    return scripts_->left_at_latch(name);
+  }
   bool forget() override {
     scripts_->forget(of_.world_.random().one_in(2));
     return true;
@@ -559,7 +565,10 @@ void server::arrive(const std::shared_ptr<connection>& by, const std::shared_ptr
   if (is_void || (what->never_late && what->over)) return;
   what->lose_reply = lose_reply;
   by->carried_out = std::max(by->carried_out, what->sequence);
-  if (what->over) by->late_at = world_.now();
+  if (what->over) {
+    by->late_at = world_.now();
+    for (auto& [name, book] : looked_at_) book->late_request(by->of->number);
+  }
   ++commands_;
   if (trace_.on()) {
     trace_.add("server", "carries out for P" + std::to_string(by->of->number) + ' ' + by->peer +
@@ -640,6 +649,16 @@ holdfast::store::permits_record server::record_of(std::string_view name) const {
   auto* const mine = record ? std::get_if<holdfast::store::permits_record>(&*record) : nullptr;
   if (mine == nullptr) return {};
   return holdfast::kernel::apply(*mine, permits_command{}, time()).found;
+}
+
+std::optional<std::uint32_t> server::latch_of(std::string_view name) const {
+  const auto at = records_.find(name);
+  if (at == records_.end()) return {};
+  auto record = holdfast::family::decode(at->second);
+  const auto* const mine =
+      record ? std::get_if<holdfast::store::countdown_record>(&*record) : nullptr;
+  if (mine == nullptr || mine->count == 0) return {};
+  return mine->remaining;
 }
 
 void server::show(std::span<const named_command> carried_out,
@@ -849,10 +868,18 @@ void server::end_of_faults() noexcept {
 std::vector<std::string> server::names() { return back_->names(); }
 std::string server::describe(std::string_view name) { return back_->describe(name); }
 
+void server::has_old_places(std::string_view name) {
+  for (const auto& u : back_->users(name)) {
+    if (u.waits) old_places_.insert(u.owner);
+  }
+}
+
 // One that asks for more under its lease is there twice.
 std::map<int, std::size_t> server::users(std::string_view name) {
   std::map<int, std::set<holdfast::store::owner_id>> owners;
-  for (const auto& u : back_->users(name)) owners[u.process].insert(u.owner);
+  for (const auto& u : back_->users(name)) {
+    if (!u.waits || !old_places_.contains(u.owner)) owners[u.process].insert(u.owner);
+  }
   std::map<int, std::size_t> all;
   for (const auto& [process, those] : owners) all[process] = those.size();
   return all;

@@ -146,9 +146,16 @@ class server {
   /// The names in use, as the server itself sees them.
   std::vector<std::string> names();
   std::string describe(std::string_view name);
+  /// What a latch of that name has left there, where that is known.
+  std::optional<std::uint32_t> left_at_latch(std::string_view name) {
+    return back_->left_at_latch(name);
+  }
   /// What it keeps for ever.
   std::string for_ever() { return back_->for_ever(); }
-  /// How many hold it or wait for it, by process.
+  /// It has just come back, perhaps with what it had before: who waits there may be gone, and its
+  /// place stays for as long as another thread of its session waits.
+  void has_old_places(std::string_view name);
+  /// How many hold it or wait for it, by process; without those of old places.
   std::map<int, std::size_t> users(std::string_view name);
   /// Called where the server ends a connection that holds what was granted then.
   std::function<void(std::int64_t granted_at)> on_end_of_a_holder{};
@@ -187,6 +194,7 @@ class server {
       const holdfast::store::named_command& c);
   holdfast::store::permits_record barrier_of(std::string_view name);
   holdfast::store::permits_record record_of(std::string_view name) const;
+  std::optional<std::uint32_t> latch_of(std::string_view name) const;
   void show(std::span<const holdfast::store::named_command> carried_out,
             std::span<const holdfast::result<holdfast::store::permits_reply>> replies);
   nanos way();
@@ -205,6 +213,7 @@ class server {
   std::unique_ptr<back_end> back_;
   std::map<std::string, phase_book*, std::less<>> looked_at_;
   std::map<holdfast::store::owner_id, nanos> given_;
+  std::set<holdfast::store::owner_id> old_places_;
   std::uint64_t commands_ = 0;
   int sessions_ = 0;
   nanos down_until_ = 0;

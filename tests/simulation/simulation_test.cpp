@@ -167,6 +167,28 @@ TEST(books, find_what_breaks_their_rules) {
               b.goes_on("one", true, false);
             }),
             "a barrier's phase ends when all have arrived");
+  EXPECT_EQ(rule_of([&](judge& j) {
+              barrier_book b(j, two);
+              for (int i = 0; i < 3; ++i) b.begins("one");
+              b.begins("other");
+              b.goes_on("one", true, false);
+              b.goes_on("one", true, false);
+            }),
+            "a barrier's phase ends when all have arrived")
+      << "one thread counts once in each phase";
+  EXPECT_EQ(rule_of([&](judge& j) {
+              latch_book b(j, three);
+              b.begins(1);
+              b.stands(1);
+            }),
+            "no arrival at a latch counts twice");
+  EXPECT_EQ(rule_of([&](judge& j) {
+              latch_book b(j, three);
+              b.begins(1);
+              b.counted(1, 1);
+              b.stands(3);
+            }),
+            "each arrival at a latch counts");
   const name_plan five_a_second{
       .kind = lock_kind::limiter, .capacity = 5, .burst = 5, .per = second};
   EXPECT_EQ(rule_of([&](judge& j) {

@@ -172,8 +172,12 @@ std::vector<back_end::user> sql_server::users(std::string_view name) {
   }
   const auto r = of_.record_of(name);
   for (const auto& h : r.holders) all.push_back({h.owner, of_.number_of(h.peer)});
-  for (const auto& w : r.queue) all.push_back({w.owner, of_.number_of(w.peer)});
+  for (const auto& w : r.queue) all.push_back({w.owner, of_.number_of(w.peer), true});
   return all;
+}
+
+std::optional<std::uint32_t> sql_server::left_at_latch(std::string_view name) {
+  return of_.latch_of(name);
 }
 
 bool sql_server::forget() {
