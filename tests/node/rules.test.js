@@ -573,7 +573,7 @@ function said(code) {
 
 test('an argument of a wrong type is a TypeError that says which it is', () => {
   const told = JSON.parse(said(`
-    const store = await holdfast.open('memory:node-wrong'), other = await holdfast.open('memory:node-wrong-2');
+    const store = await holdfast.open('memory:node-wrong');
     const limiter = store.limiter('r', [{tokens: 5, by: ['c']}]), mutex = store.mutex('held'), lease = await mutex.acquire();
     const fails = {get timeout() { throw new RangeError('own'); }}, {signal} = new AbortController();
     class Text { toString() { throw new RangeError('own'); } }
@@ -626,7 +626,8 @@ test('an argument of a wrong type is a TypeError that says which it is', () => {
 test('no parameter of any function takes what does not belong there', () => {
   const none = [undefined, true, Symbol('s'), () => {}, [], [65], {}, Buffer.from('a'), new String('a')];
   const wrong = {
-    'const char *': [...none, 0, 1, NaN, 1n], 'const char **': [...none.filter((one) => !Array.isArray(one)), [65], [null], [, 'a'], 'a', 1],
+    'const char *': [...none, 0, 1, NaN, 1n],
+    'const char **': [...none.filter((one) => !Array.isArray(one)), [65], [null], [, 'a'], 'a', 1],
     'handle': [...none, 1, 1n, 'a', null], 'uintptr_t': [...none, 'a', NaN, 1.5, null],
     'const uintptr_t *': [...none.filter((one) => !Array.isArray(one)), [1], 'a', 1]};
   const whole = [...none, 'a', '1', null, NaN, 0.5, Infinity, 2 ** 64, 2n ** 64n, -(2n ** 64n)];
