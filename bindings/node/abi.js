@@ -3,16 +3,18 @@
 const path = require('node:path');
 const fs = require('node:fs');
 const koffi = require('koffi');
-const {byCode, Internal, InvalidArgument, InvalidName} = require('./errors.js');
+const {byCode, Internal, InvalidArgument} = require('./errors.js');
+const given = require('./given.js');
 
 const ABI = 0;
-const NAME = `libholdfast-c.so.${ABI}`;
+const FILE = `libholdfast-c.so.${ABI}`;
 
+// A type that ends with "?" may be null.
 const text = (length) => koffi.array('char', length, 'String');
-const lengths = new Map();
+const arrays = new Map();
 const numbers = (type, length) => {
   const array = koffi.array(type, length);
-  lengths.set(array, length);
+  arrays.set(array, {type, length});
   return array;
 };
 const structs = {
@@ -25,24 +27,24 @@ const structs = {
     wait_us: 'int64_t'},
   session_options: {
     size: 'uint32_t', lock_order: 'uint8_t', find_deadlocks: 'uint8_t', unused: numbers('uint8_t', 2), lease_ms: 'int64_t',
-    store_timeout_ms: 'int64_t', name_prefix: 'const char *'},
+    store_timeout_ms: 'int64_t', name_prefix: 'const char *?'},
   name_info: {
     size: 'uint32_t', capacity: 'uint32_t', remaining: 'uint32_t', holders: 'uint32_t', waiters: 'uint32_t', unused: 'uint32_t',
     last_fence: 'uint64_t', kind: text(32), holder: text(16)},
   lease_info: {size: 'uint32_t', state: 'int32_t', fence: 'uint64_t', remaining_ns: 'int64_t', name: text(512), short_id: text(16)},
   lock_options: {
     size: 'uint32_t', no_renewal: 'uint8_t', unconfirmed_release: 'uint8_t', unused: numbers('uint8_t', 2), lease_ms: 'int64_t',
-    max_hold_ms: 'int64_t', local_time_us: 'int64_t', linger_us: 'int64_t', max_waiters: 'uint64_t', reason: 'const char *'},
-  election_options: {size: 'uint32_t', priority: 'int32_t', lease_ms: 'int64_t', note: 'const char *'},
+    max_hold_ms: 'int64_t', local_time_us: 'int64_t', linger_us: 'int64_t', max_waiters: 'uint64_t', reason: 'const char *?'},
+  election_options: {size: 'uint32_t', priority: 'int32_t', lease_ms: 'int64_t', note: 'const char *?'},
   leader: {
     size: 'uint32_t', pid: 'uint32_t', term: 'uint64_t', after_gap: 'uint8_t', unused: numbers('uint8_t', 7), note: text(256),
     host: text(256), program: text(256)},
   redlock_options: {
     size: 'uint32_t', unused: 'uint32_t', lease_ms: 'int64_t', node_timeout_ms: 'int64_t', trust_after_ms: 'int64_t',
-    reason: 'const char *'},
+    reason: 'const char *?'},
   member: {lock: 'uintptr_t', shared: 'uint32_t', permits: 'uint32_t'},
   rule: {
-    tokens: 'uint64_t', per_us: 'int64_t', burst: 'uint64_t', name: 'const char *', by: 'const char **', by_count: 'uint32_t',
+    tokens: 'uint64_t', per_us: 'int64_t', burst: 'uint64_t', name: 'const char *?', by: 'const char **?', by_count: 'uint32_t',
     interval: 'uint32_t'},
   part: {part: 'const char *', value: 'const char *'},
   decision: {
@@ -50,54 +52,72 @@ const structs = {
     rule: text(256), tokens: 'uint64_t', due_us: numbers('int64_t', 16)},
 };
 const types = {};  // without names, which another copy of this package would have taken already
-for (const [name, fields] of Object.entries(structs)) types[name] = koffi.struct(fields);
+const koffiType = (type) => typeof type === 'string' ? type.replace('?', '') : type;
+for (const [name, fields] of Object.entries(structs)) {
+  types[name] = koffi.struct(Object.fromEntries(Object.entries(fields).map(([field, type]) => [field, koffiType(type)])));
+}
 
 /** What a struct begins as. */
 const sized = (name, fields = {}) => ({...blank[name], ...fields, size: koffi.sizeof(types[name])});
 const blank = {};
 for (const [name, fields] of Object.entries(structs)) {
   blank[name] = Object.fromEntries(Object.entries(fields).map(([field, type]) => {
-    if (typeof type !== 'string') return [field, lengths.has(type) ? Array(lengths.get(type)).fill(0) : ''];
+    if (typeof type !== 'string') return [field, arrays.has(type) ? Array(arrays.get(type).length).fill(0) : ''];
     return [field, type.includes('*') ? null : 0];
   }));
 }
 
-// Handles are numbers; the last parameter is holdfast_error* everywhere.
-const H = 'uintptr_t', S = 'const char *', NEW = '_Out_ uintptr_t *', N = '_Out_ uint32_t *', WAIT = 'const holdfast_wait *';
-const KEY = 'const holdfast_part *';
+// What each method calls, with the names that it has for what its caller gives. A handle is a number, or the caller's object ("handle").
+// The last parameter is holdfast_error* everywhere.
+const H = 'uintptr_t', NAME = 'name: const char *', COUNT = 'count: uint32_t', N = 'n: uint64_t';
+const NEW = '_Out_ uintptr_t *', NUMBER = '_Out_ uint32_t *', WAIT = 'wait: const holdfast_wait *?';
+const LOCK = 'options: const holdfast_lock_options *', PARTS = ['key: const holdfast_part *?', 'key: uint32_t'];
+const DECISION = '_Inout_ holdfast_decision *';
+const TAKE = [H, N, ...PARTS, WAIT, DECISION];
 const FUNCTIONS = {
-  close: [H], stop_open: [NEW], stop_request: [H], queue_open: [NEW, 'void *'], queue_next: [H, 'int64_t', '_Inout_ holdfast_event *'],
-  open: [S, 'const holdfast_session_options *', NEW], show: [H, S, '_Inout_ holdfast_name_info *'],
-  force_release: [H, S, S, '_Out_ uint64_t *'],
-  lease_info_of: [H, '_Inout_ holdfast_lease_info *'], lease_fences: [H, '_Out_ uint64_t *', '_Inout_ uint32_t *'], lease_check: [H],
-  lease_extend: [H, 'int64_t'], lease_watch: [H, H, 'uint64_t'], release: [H, WAIT],
-  mutex: [H, S, 'const holdfast_lock_options *', NEW], fair_mutex: [H, S, 'const holdfast_lock_options *', NEW],
-  shared_mutex: [H, S, 'int', 'const holdfast_lock_options *', NEW], semaphore: [H, S, 'uint32_t', 'const holdfast_lock_options *', NEW],
-  semaphore_available: [H, N], election: [H, S, 'const holdfast_election_options *', NEW],
-  election_leader: [H, '_Inout_ holdfast_leader *'], election_observe: [H, NEW],
-  leaders_next: [H, WAIT, '_Inout_ holdfast_leader *'], multi_lock: ['const holdfast_member *', 'uint32_t', NEW],
-  redlock: ['const uintptr_t *', 'uint32_t', S, 'const holdfast_redlock_options *', NEW],
-  acquire: [H, WAIT, NEW], acquire_shared: [H, WAIT, NEW], acquire_permits: [H, 'uint32_t', WAIT, NEW],
-  downgrade: [H, H], upgrade: [H, H],
-  latch_open: [H, S, 'uint32_t', 'int64_t', NEW], latch_count_down: [H, 'uint32_t', WAIT], latch_wait: [H, WAIT],
-  latch_remaining: [H, N], latch_remove: [H],
-  barrier_open: [H, S, 'uint32_t', 'int64_t', NEW], barrier_arrive_and_wait: [H, WAIT], barrier_arrive_and_drop: [H],
-  condition_open: [H, S, NEW], condition_wait: [H, H, WAIT, N], condition_notify_one: [H, N], condition_notify_all: [H, N],
-  limiter_open: [H, S, 'const holdfast_rule *', 'uint32_t', 'uint64_t', NEW],
-  limiter_take: [H, 'uint64_t', KEY, 'uint32_t', WAIT, '_Inout_ holdfast_decision *'],
-  limiter_reserve: [H, 'uint64_t', 'int64_t', KEY, 'uint32_t', '_Inout_ holdfast_decision *'],
-  limiter_peek: [H, 'uint64_t', KEY, 'uint32_t', '_Inout_ holdfast_decision *'], limiter_refund: [H, 'uint64_t', KEY, 'uint32_t'],
-  limiter_give_back: [H, 'const holdfast_decision *', KEY, 'uint32_t'],
+  close: ['close', H], stop_open: ['AbortSignal', NEW], stop_request: ['AbortSignal', H], queue_open: ['wait', NEW, 'void *'],
+  queue_next: ['wait', H, 'int64_t', '_Inout_ holdfast_event *'],
+  open: ['open', 'url: const char *', 'options: const holdfast_session_options *', NEW],
+  show: ['Session.show', H, NAME, '_Inout_ holdfast_name_info *'],
+  force_release: ['Session.forceRelease', H, NAME, 'shortId: const char *?', '_Out_ uint64_t *'],
+  lease_info_of: ['Lease', H, '_Inout_ holdfast_lease_info *'], lease_fences: ['Lease.fences', H, '_Out_ uint64_t *', '_Inout_ uint32_t *'],
+  lease_check: ['Lease.check', H], lease_extend: ['Lease.extend', H, 'length: int64_t'], lease_watch: ['Lease.signal', H, H, 'uint64_t'],
+  release: ['Lease.release', H, WAIT],
+  mutex: ['Session.mutex', H, NAME, LOCK, NEW], fair_mutex: ['Session.fairMutex', H, NAME, LOCK, NEW],
+  shared_mutex: ['Session.sharedMutex', H, NAME, 'options.preference: int', LOCK, NEW],
+  semaphore: ['Session.semaphore', H, NAME, 'capacity: uint32_t', LOCK, NEW],
+  semaphore_available: ['Semaphore.available', H, NUMBER],
+  election: ['Session.election', H, NAME, 'options: const holdfast_election_options *', NEW],
+  election_leader: ['Election.leader', H, '_Inout_ holdfast_leader *'], election_observe: ['Election.observe', H, NEW],
+  leaders_next: ['Leaders.next', H, WAIT, '_Inout_ holdfast_leader *'],
+  multi_lock: ['multiLock', 'members: const holdfast_member *', 'members: uint32_t', NEW],
+  redlock: ['redlock', 'nodes: const uintptr_t *', 'nodes: uint32_t', NAME, 'options: const holdfast_redlock_options *', NEW],
+  acquire: ['Lock.acquire', H, WAIT, NEW], acquire_shared: ['Lock.acquire', H, WAIT, NEW],
+  acquire_permits: ['Semaphore.permits', H, COUNT, WAIT, NEW],
+  downgrade: ['SharedMutex.downgrade', H, 'lease: handle'], upgrade: ['SharedMutex.tryUpgrade', H, 'lease: handle'],
+  latch_open: ['Session.latch', H, NAME, COUNT, 'options.keep: int64_t', NEW],
+  latch_count_down: ['Latch.countDown', H, 'n: uint32_t', WAIT], latch_wait: ['Latch.wait', H, WAIT],
+  latch_remaining: ['Latch.remaining', H, NUMBER], latch_remove: ['Latch.remove', H],
+  barrier_open: ['Session.barrier', H, NAME, COUNT, 'options.lease: int64_t', NEW],
+  barrier_arrive_and_wait: ['Barrier.arriveAndWait', H, WAIT], barrier_arrive_and_drop: ['Barrier.arriveAndDrop', H],
+  condition_open: ['Session.condition', H, NAME, NEW], condition_wait: ['Condition.wait', H, 'lease: handle', WAIT, NUMBER],
+  condition_notify_one: ['Condition.notifyOne', H, NUMBER], condition_notify_all: ['Condition.notifyAll', H, NUMBER],
+  limiter_open: ['Session.limiter', H, NAME, 'rules: const holdfast_rule *', 'rules: uint32_t', 'options.localTokens: uint64_t', NEW],
+  limiter_take: ['Limiter.take', ...TAKE], limiter_try_take: ['Limiter.tryTake', ...TAKE],
+  limiter_reserve: ['Limiter.reserve', H, N, 'longestWait: int64_t', ...PARTS, DECISION],
+  limiter_peek: ['Limiter.peek', H, N, ...PARTS, DECISION], limiter_refund: ['Limiter.refund', H, 'what: uint64_t', ...PARTS],
+  limiter_give_back: ['Limiter.refund', H, 'what: const holdfast_decision *', ...PARTS],
 };
+const IN_C = {limiter_try_take: 'limiter_take'};  // where it has another name
 
 function load() {
-  const beside = path.join(__dirname, NAME);
-  const file = process.env.HOLDFAST_LIBRARY ?? (fs.existsSync(beside) ? beside : NAME);
+  const beside = path.join(__dirname, FILE);
+  const file = process.env.HOLDFAST_LIBRARY ?? (fs.existsSync(beside) ? beside : FILE);
   let library;
   try {
     library = koffi.load(file);
   } catch (why) {
-    throw new Error(`holdfast needs ${NAME}: install it, or set HOLDFAST_LIBRARY to its path (${why.message})`);
+    throw new Error(`holdfast needs ${FILE}: install it, or set HOLDFAST_LIBRARY to its path (${why.message})`);
   }
   const abi = library.func('uint32_t holdfast_abi()')();
   if (abi !== ABI) throw new Error(`${file} has the interface ${abi}, and this package needs ${ABI}`);
@@ -108,16 +128,63 @@ function load() {
 const structOf = (type) => /holdfast_(\w+) \*$/.exec(type)?.[1];
 
 function inKoffi(type) {
-  const struct = structOf(type);
-  if (!struct) return type;
-  const pointer = koffi.pointer(types[struct]);
+  if (type === 'handle') return H;
+  if (!structOf(type)) return type;
+  const pointer = koffi.pointer(types[structOf(type)]);
   return type.startsWith('const') ? pointer : koffi.inout(pointer);
+}
+
+const ofField = (field) => field.replace(/_[mun]s$/, '').replace(/_(\w)/g, (_, letter) => letter.toUpperCase());
+
+function checkOfStruct(name) {
+  const checks = Object.entries(structs[name]).map(([field, type]) =>
+    ({field, path: name === 'part' ? '' : `.${ofField(field)}`, check: checkOf(type)}));
+  const one = (value, where) => {
+    const there = {};
+    for (const {field, path, check} of checks) there[field] = check(value[field], where + path);
+    return there;
+  };
+  const each = name === 'part' ? (part, at, where) => `${where}[${JSON.stringify(part.part)}]` : (_, at, where) => `${where}[${at}]`;
+  return (value, where) => Array.isArray(value) ? value.map((it, at) => one(it, each(it, at, where))) : one(value, where);
+}
+
+/** For a type of a parameter, or of a field: `(value, where)` gives what koffi gets, a copy, or throws. koffi takes a number for an address
+ *  where a text belongs, and reads an array without an end: so nothing gets there that was not looked at. */
+function checkOf(type) {
+  if (arrays.has(type)) {
+    const {type: element, length} = arrays.get(type);
+    return (value, where) => {
+      const there = given.list(value, where, checkOf(element));
+      if (there.length === length) return there;
+      throw new InvalidArgument(`${where}: ${there.length} numbers, and ${length} belong there`);
+    };
+  }
+  if (typeof type !== 'string') return given.text;
+  if (type.endsWith('?')) {
+    const check = checkOf(type.slice(0, -1));
+    return (value, where) => value === null ? null : check(value, where);
+  }
+  if (/^_(Out|Inout)_ |^void \*$/.test(type)) return (value) => value;  // of this package, to be written to
+  if (type === H) return (value, where) => typeof value === 'number' ? given.handle({_known: value}, where) : given.handle(value, where);
+  if (type === 'handle') return given.handle;
+  if (given.WHOLE[type]) return (value, where) => given.whole(type, value, where);
+  if (type === 'const char *') return given.text;
+  if (type === 'const char **') return (value, where) => given.list(value, where, given.text);
+  if (type === 'const uintptr_t *') return (value, where) => given.list(value, where, given.handle);
+  if (type.startsWith('const') && structs[structOf(type)]) return checkOfStruct(structOf(type));
+  throw new Error(`nothing says what belongs into a ${type}`);
 }
 
 const library = load();
 const functions = {};
-for (const [name, takes] of Object.entries(FUNCTIONS)) {
-  functions[name] = library.func(`holdfast_${name}`, 'int', [...takes.map(inKoffi), 'void *']);
+const checks = {};
+for (const [name, [method, ...parameters]] of Object.entries(FUNCTIONS)) {
+  const takes = parameters.map((parameter) => {
+    const [type, called = 'this'] = parameter.split(': ').reverse();
+    return {type, called};
+  });
+  functions[name] = library.func(`holdfast_${IN_C[name] ?? name}`, 'int', [...takes.map(({type}) => inKoffi(koffiType(type))), 'void *']);
+  checks[name] = takes.map(({type, called}) => ({check: checkOf(type), where: `${method}: ${called}`}));
 }
 
 /** For what is written while no JavaScript runs. */
@@ -144,54 +211,20 @@ function errorOf(code, why) {
     leaseGone: e.lease_gone === 1});
 }
 
-const WHOLE = {
-  uint8_t: [0, 2 ** 8 - 1], int: [-(2 ** 31), 2 ** 31 - 1], int32_t: [-(2 ** 31), 2 ** 31 - 1], uint32_t: [0, 2 ** 32 - 1],
-  int64_t: [-(2n ** 63n), 2n ** 63n - 1n], uint64_t: [0, 2n ** 64n - 1n]};
-
-/** What koffi would cut or change without a word is refused: numbers that do not fit, and texts with a zero byte or half a pair. */
-function refuseCut(type, value, what) {
-  if (value === null || typeof type !== 'string') return;
-  if (WHOLE[type]) {
-    const [least, most] = WHOLE[type];
-    if (typeof value !== 'bigint' && !Number.isInteger(value) || value < least || value > most) {
-      throw new InvalidArgument(`${what}: ${value} is not a whole number from ${least} to ${most}`, {operation: what});
-    }
-  } else if (type.startsWith('const char *')) {
-    for (const one of [value].flat()) {
-      if (/[\0\p{Cs}]/u.test(String(one))) {
-        throw new InvalidName('a text with a zero byte or a lone surrogate in it cannot be passed on', {operation: what});
-      }
-    }
-  } else {
-    const struct = type.startsWith('const') && structs[structOf(type)];
-    if (!struct) return;
-    for (const one of [value].flat()) {
-      for (const [field, kind] of Object.entries(struct)) refuseCut(kind, one[field], what);
-    }
-  }
-}
-
 /** The arguments as koffi takes them: a Handle stands for its number. */
-function plain(name, given) {
-  return given.map((value, at) => {
-    const type = FUNCTIONS[name][at];
-    if (type === H && typeof value === 'object') return value._known;
-    refuseCut(type, value, name);
-    return value;
-  });
-}
+const plain = (name, args) => checks[name].map(({check, where}, at) => check(args[at], where));
 
 /** On this thread: only for what takes no round trip. */
-function call(name, ...given) {
+function call(name, ...args) {
   const why = newWhy();
-  const code = functions[name](...plain(name, given), why);
+  const code = functions[name](...plain(name, args), why);
   if (code !== 0) throw errorOf(code, why);
 }
 
 /** The same for a function whose last parameter receives a handle, which is returned. */
-function made(name, ...given) {
+function made(name, ...args) {
   const there = [0];
-  call(name, ...given, there);
+  call(name, ...args, there);
   return there[0];
 }
 
@@ -199,26 +232,37 @@ const MOST = 128;  // koffi refuses more than 256
 const underWay = new Set();
 const later = [];  // calls that are not begun, because so many are
 
-/** On a thread of Node's pool, which may begin it late: a Handle that was given is not collected before the call has ended.
- *  `granted()` is the handle that the call has given, or 0, also before `then(failed, code, why)` is called. */
-function begin(name, given, granted, then) {
+/** On a thread of Node's pool, which may begin it late. `granted()` is the handle that the call has given, or 0, also before
+ *  `then(failed, code, why)` is called. */
+function begin(name, args, granted, then) {
+  beginChecked(name, plain(name, args), args, granted, then);
+}
+
+/** A Handle in `kept` is not collected before the call has ended. koffi calls back at once about what it refuses, or throws. */
+function beginChecked(name, checked, kept, granted, then) {
   const call = {why: newWhy(), granted};
-  functions[name].async(...plain(name, given), call.why, (failed, code) => {
-    given.length = 0;  // until here
-    underWay.delete(call);
-    while (underWay.size < MOST && later.length > 0) later.shift()();
-    then(failed, code, call.why);
-  });
   underWay.add(call);
+  try {
+    functions[name].async(...checked, call.why, (failed, code) => {
+      kept.length = 0;  // until here
+      underWay.delete(call);
+      while (underWay.size < MOST && later.length > 0) later.shift()();
+      then(failed, code, call.why);
+    });
+  } catch (why) {
+    underWay.delete(call);
+    throw why;
+  }
 }
 
 /** A promise of the same, of any number at once. */
-function callAside(name, ...given) {
-  const there = FUNCTIONS[name].at(-1) === NEW ? given.pop() : null;
+function callAside(name, ...args) {
+  const there = FUNCTIONS[name].at(-1) === NEW ? args.pop() : null;
   const handle = Buffer.alloc(8);
-  if (there) given.push(handle);
+  if (there) args.push(handle);
   const granted = () => Number(handle.readBigUInt64LE());
   return new Promise((resolve, reject) => {
+    const checked = plain(name, args);
     const ended = (failed, code, why) => {
       if (failed) return reject(failed);
       if (code !== 0) return reject(errorOf(code, why));
@@ -227,7 +271,7 @@ function callAside(name, ...given) {
     };
     const go = () => {
       try {
-        begin(name, given, granted, ended);
+        beginChecked(name, checked, args, granted, ended);
       } catch (why) {
         reject(why);
       }
@@ -249,4 +293,5 @@ function endAll() {
 const closeAll = library.func('void holdfast_close_all()');
 const version = library.func('const char *holdfast_version()')();
 
-module.exports = {koffi, structs, types, sized, room, functions, call, made, begin, callAside, endAll, errorOf, closeAll, version};
+module.exports = {koffi, FUNCTIONS, structs, types, sized, room, functions, call, made, begin, callAside, endAll, errorOf, closeAll,
+                  version};

@@ -3,6 +3,7 @@
 const {isMainThread} = require('node:worker_threads');
 const abi = require('./abi.js');
 const {byCode, ...errors} = require('./errors.js');
+const given = require('./given.js');
 const {isEndless, expect, forget, endWaits, outcome, aside} = require('./waits.js');
 
 Symbol.asyncDispose ??= Symbol('Symbol.asyncDispose');
@@ -107,8 +108,8 @@ class Lease extends Handle {
     abi.call('lease_check', this._known);
   }
 
-  extend(length) {
-    return abi.callAside('lease_extend', this, milliseconds(length));
+  async extend(length) {
+    await abi.callAside('lease_extend', this, given.duration(length, 'Lease.extend: length', 1));
   }
 
   _disown() {
@@ -143,11 +144,12 @@ class Lock extends Handle {
     this._begin = begin;
   }
 
-  async acquire(wait = {}) {
+  async acquire(wait) {
+    const {timeout, signal} = given.wait(wait, 'Lock.acquire: wait');
     // A lock that is free takes one step on a thread of the pool; a wait goes over the queue. So does a call with a limit or a signal,
     // because one try takes the store's own time.
-    const oneTry = wait.timeout === 0;
-    if (!wait.signal && (oneTry || isEndless(wait.timeout))) {
+    const oneTry = timeout === 0;
+    if (!signal && (oneTry || isEndless(timeout))) {
       const there = [0];
       try {
         await abi.callAside(...this._begin(abi.sized('wait'), there));
@@ -156,10 +158,11 @@ class Lock extends Handle {
         if (oneTry || !(why instanceof errors.Busy || why instanceof errors.Unavailable)) throw why;
       }
     }
-    return new Lease((await outcome((how) => abi.call(...this._begin(how, null)), wait)).lease);
+    return new Lease((await outcome('Lock.acquire', (how) => abi.call(...this._begin(how, null)), {timeout, signal})).lease);
   }
 
   async tryAcquire(wait) {
+    if (wait !== undefined) given.object(wait, 'Lock.tryAcquire: wait');
     try {
       return await this.acquire({timeout: 0, ...wait});
     } catch (why) {
@@ -169,6 +172,7 @@ class Lock extends Handle {
   }
 
   async with(work, wait) {
+    given.action(work, 'Lock.with: work');
     const lease = await this.acquire(wait);
     let result;
     try {
@@ -243,7 +247,7 @@ class Leaders extends Handle {
     this.#asks = true;
     const found = abi.sized('leader');
     try {
-      await aside((how) => abi.callAside('leaders_next', this, how, found), wait,
+      await aside('Leaders.next', (how) => abi.callAside('leaders_next', this, how, found), wait,
                   {trying: 1e3, patience: 10e3, between: () => 500});
     } finally {
       this.#asks = false;
@@ -267,14 +271,14 @@ class Election extends Lock {
 class MultiLock extends Lock {}
 
 class Redlock extends Lock {
-  constructor(handle, {nodeTimeout = 200}) {
+  constructor(handle, nodeTimeout) {
     super(handle);
     this._rhythm = {trying: 2 * nodeTimeout, patience: 10e3, between: () => 50 + Math.random() * 200};
   }
 
   async acquire(wait) {
     const there = [0];
-    await aside((how) => abi.callAside('acquire', this, how, there), wait, this._rhythm);
+    await aside('Lock.acquire', (how) => abi.callAside('acquire', this, how, there), wait, this._rhythm);
     return new Lease(there[0]);
   }
 }
@@ -285,7 +289,7 @@ class Latch extends Handle {
   }
 
   async wait(wait) {
-    await outcome((how) => abi.call('latch_wait', this._known, how), wait);
+    await outcome('Latch.wait', (how) => abi.call('latch_wait', this._known, how), wait);
   }
 
   remaining() {
@@ -299,7 +303,7 @@ class Latch extends Handle {
 
 class Barrier extends Handle {
   async arriveAndWait(wait) {
-    await outcome((how) => abi.call('barrier_arrive_and_wait', this._known, how), wait);
+    await outcome('Barrier.arriveAndWait', (how) => abi.call('barrier_arrive_and_wait', this._known, how), wait);
   }
 
   arriveAndDrop() {
@@ -309,8 +313,9 @@ class Barrier extends Handle {
 
 class Condition extends Handle {
   async wait(lease, wait) {
+    const how = given.wait(wait, 'Condition.wait: wait');
     try {
-      return (await outcome((how) => abi.call('condition_wait', this._known, lease._known, how, null), wait)).number !== 0;
+      return (await outcome('Condition.wait', (to) => abi.call('condition_wait', this._known, lease, to, null), how)).number !== 0;
     } catch (why) {
       const unchanged = [errors.NotOwner, errors.InvalidArgument, errors.Unsupported, TypeError].some((kind) => why instanceof kind);
       if (!unchanged) lease._gone(why);
@@ -327,33 +332,43 @@ class Condition extends Handle {
   }
 }
 
-const keyOf = (key = {}) => {
+/** A Map or an array has parts that nobody would see. */
+function keyOf(key, method) {
+  if (Symbol.iterator in given.object(key, `${method}: key`)) throw given.wrong(`${method}: key`, 'an object of texts', key);
   const parts = Object.entries(key).map(([part, value]) => ({part, value}));
   return [parts.length ? parts : null, parts.length];
-};
+}
 
 class Limiter extends Handle {
-  tryTake(n = 1, key = {}) {
-    return this._decided((there) => ['limiter_take', this._known, n, ...keyOf(key), abi.sized('wait'), there]);
+  async tryTake(n = 1, key = {}) {
+    const parts = keyOf(key, 'Limiter.tryTake');
+    return this._decided((there) => ['limiter_try_take', this._known, n, ...parts, abi.sized('wait'), there]);
   }
 
   async take(n = 1, key = {}, wait = {}) {
-    const event = await outcome((how) => abi.call('limiter_take', this._known, n, ...keyOf(key), how, null), wait);
+    const parts = keyOf(key, 'Limiter.take');
+    const event = await outcome('Limiter.take', (how) => abi.call('limiter_take', this._known, n, ...parts, how, null), wait);
     return event.number !== 0;
   }
 
-  reserve(n, longestWait, key = {}) {
-    return this._decided((there) => ['limiter_reserve', this._known, n, Math.round(longestWait * 1e3), ...keyOf(key), there]);
+  async reserve(n, longestWait, key = {}) {
+    const parts = keyOf(key, 'Limiter.reserve');
+    const where = 'Limiter.reserve: longestWait';
+    const longest = given.duration(given.number(longestWait, where), where, 1e3, 0);
+    return this._decided((there) => ['limiter_reserve', this._known, n, longest, ...parts, there]);
   }
 
-  peek(n = 1, key = {}) {
-    return this._decided((there) => ['limiter_peek', this._known, n, ...keyOf(key), there]);
+  async peek(n = 1, key = {}) {
+    const parts = keyOf(key, 'Limiter.peek');
+    return this._decided((there) => ['limiter_peek', this._known, n, ...parts, there]);
   }
 
-  refund(what = 1, key = {}) {
-    if (typeof what !== 'object') return abi.callAside('limiter_refund', this, what, ...keyOf(key));
-    const taken = abi.sized('decision', {taken: what.taken ? 1 : 0, tokens: what.tokens, due_us: what.due});
-    return abi.callAside('limiter_give_back', this, taken, ...keyOf(key));
+  async refund(what = 1, key = {}) {
+    const parts = keyOf(key, 'Limiter.refund');
+    if (typeof what !== 'object') return abi.callAside('limiter_refund', this, what, ...parts);
+    const d = new given.Options(what, 'Limiter.refund: what');
+    const taken = abi.sized('decision', {taken: d.flag('taken') ? 1 : 0, tokens: d.get('tokens'), due_us: d.get('due')});
+    return abi.callAside('limiter_give_back', this, taken, ...parts);
   }
 
   async _decided(ask) {
@@ -364,58 +379,66 @@ class Limiter extends Handle {
   }
 }
 
-/** 0, the default, only for what is not said. */
-const milliseconds = (length) => length === undefined ? 0 : Math.round(length) || -1;
+const NEVER = -1;
 
-function lockOptions(o) {
+function lockOptions(options, method) {
+  const o = new given.Options(options, `${method}: options`);
   return abi.sized('lock_options', {
-    no_renewal: o.renew === false ? 1 : 0, unconfirmed_release: o.unconfirmedRelease ? 1 : 0, lease_ms: milliseconds(o.lease),
-    max_hold_ms: milliseconds(o.maxHold), local_time_us: o.localTime === undefined ? 0 : Math.round(o.localTime * 1e3) || -1,
-    linger_us: Math.round((o.linger ?? 0) * 1e3), max_waiters: o.maxWaiters ?? 0, reason: o.reason ?? null});
+    no_renewal: o.flag('renew', true) ? 0 : 1, unconfirmed_release: o.flag('unconfirmedRelease', false) ? 1 : 0,
+    lease_ms: o.duration('lease'), max_hold_ms: o.duration('maxHold'), local_time_us: o.duration('localTime', 1e3, NEVER),
+    linger_us: o.duration('linger', 1e3, 0), max_waiters: o.get('maxWaiters', 0), reason: o.get('reason')});
 }
 
-const PREFERENCES = {fifo: 0, readers: 1, writers: 2};
+const PREFERENCES = new Map([['fifo', 0], ['readers', 1], ['writers', 2]]);
 
 class Session extends Handle {
-  mutex(name, options = {}) {
-    return new Lock(abi.made('mutex', this._known, name, lockOptions(options)));
+  mutex(name, options) {
+    return new Lock(abi.made('mutex', this._known, name, lockOptions(options, 'Session.mutex')));
   }
 
-  fairMutex(name, options = {}) {
-    return new Lock(abi.made('fair_mutex', this._known, name, lockOptions(options)));
+  fairMutex(name, options) {
+    return new Lock(abi.made('fair_mutex', this._known, name, lockOptions(options, 'Session.fairMutex')));
   }
 
-  sharedMutex(name, options = {}) {
-    const preference = PREFERENCES[options.preference ?? 'fifo'] ?? -1;
-    return new SharedMutex(abi.made('shared_mutex', this._known, name, preference, lockOptions(options)));
+  sharedMutex(name, options) {
+    const there = lockOptions(options, 'Session.sharedMutex');
+    const preference = new given.Options(options, 'Session.sharedMutex: options').text('preference', 'fifo');
+    return new SharedMutex(abi.made('shared_mutex', this._known, name, PREFERENCES.get(preference) ?? -1, there));
   }
 
-  semaphore(name, capacity, options = {}) {
-    return new Semaphore(abi.made('semaphore', this._known, name, capacity, lockOptions(options)));
+  semaphore(name, capacity, options) {
+    return new Semaphore(abi.made('semaphore', this._known, name, capacity, lockOptions(options, 'Session.semaphore')));
   }
 
-  election(name, {note = null, priority = 0, lease} = {}) {
-    const options = abi.sized('election_options', {note, priority, lease_ms: milliseconds(lease)});
-    return new Election(abi.made('election', this._known, name, options));
+  election(name, options) {
+    const o = new given.Options(options, 'Session.election: options');
+    const there = abi.sized('election_options', {note: o.get('note'), priority: o.get('priority', 0), lease_ms: o.duration('lease')});
+    return new Election(abi.made('election', this._known, name, there));
   }
 
-  latch(name, count, {keep} = {}) {
-    return new Latch(abi.made('latch_open', this._known, name, count, keep === undefined ? 0 : Math.round(keep / 1e3) || -1));
+  latch(name, count, options) {
+    const o = new given.Options(options, 'Session.latch: options');
+    return new Latch(abi.made('latch_open', this._known, name, count, o.duration('keep', 1e-3)));
   }
 
-  barrier(name, count, {lease} = {}) {
-    return new Barrier(abi.made('barrier_open', this._known, name, count, milliseconds(lease)));
+  barrier(name, count, options) {
+    const o = new given.Options(options, 'Session.barrier: options');
+    return new Barrier(abi.made('barrier_open', this._known, name, count, o.duration('lease')));
   }
 
   condition(name) {
     return new Condition(abi.made('condition_open', this._known, name));
   }
 
-  limiter(name, rules, {localTokens = 0} = {}) {
-    const there = rules.map((r) => ({
-      tokens: r.tokens, per_us: Math.round((r.per ?? 1e3) * 1e3), burst: r.burst ?? 0, name: r.name ?? null,
-      by: r.by?.length ? r.by : null, by_count: r.by?.length ?? 0, interval: r.interval ? 1 : 0}));
-    return new Limiter(abi.made('limiter_open', this._known, name, there, there.length, localTokens));
+  limiter(name, rules, options) {
+    const o = new given.Options(options, 'Session.limiter: options');
+    const there = given.list(rules, 'Session.limiter: rules', (rule, where) => {
+      const r = new given.Options(rule, where);
+      const by = r.list('by', []);
+      return {tokens: r.get('tokens'), per_us: r.duration('per', 1e3) || 1e6, burst: r.get('burst', 0), name: r.get('name'),
+              by: by.length ? by : null, by_count: by.length, interval: r.flag('interval', false) ? 1 : 0};
+    });
+    return new Limiter(abi.made('limiter_open', this._known, name, there, there.length, o.get('localTokens', 0)));
   }
 
   async show(name) {
@@ -432,23 +455,29 @@ class Session extends Handle {
   }
 }
 
-async function open(url, options = {}) {
+async function open(url, options) {
   const there = [0];
+  const o = new given.Options(options, 'open: options');
   await abi.callAside('open', url, abi.sized('session_options', {
-    lease_ms: milliseconds(options.lease), store_timeout_ms: milliseconds(options.storeTimeout),
-    name_prefix: options.namePrefix ?? null}), there);
+    lease_ms: o.duration('lease'), store_timeout_ms: o.duration('storeTimeout'), name_prefix: o.get('namePrefix')}), there);
   return new Session(there[0]);
 }
 
 function multiLock(...members) {
-  return new MultiLock(abi.made('multi_lock', members.map((member) => member._member()), members.length));
+  const there = members.map((member, at) => {
+    if (typeof member?._member !== 'function') throw given.wrong(`multiLock: members[${at}]`, 'a lock', member);
+    return member._member();
+  });
+  return new MultiLock(abi.made('multi_lock', there, there.length));
 }
 
-function redlock(nodes, name, options = {}) {
-  const given = abi.sized('redlock_options', {
-    lease_ms: milliseconds(options.lease), node_timeout_ms: milliseconds(options.nodeTimeout),
-    trust_after_ms: milliseconds(options.trustAfter === 0 ? undefined : options.trustAfter), reason: options.reason ?? null});
-  return new Redlock(abi.made('redlock', nodes.map((node) => node._known), nodes.length, name, given), options);
+function redlock(nodes, name, options) {
+  const o = new given.Options(options, 'redlock: options');
+  const nodeTimeout = o.duration('nodeTimeout');
+  const there = abi.sized('redlock_options', {
+    lease_ms: o.duration('lease'), node_timeout_ms: nodeTimeout, trust_after_ms: o.duration('trustAfter', 1, 0), reason: o.get('reason')});
+  const all = given.list(nodes, 'redlock: nodes');
+  return new Redlock(abi.made('redlock', all, all.length, name, there), nodeTimeout || 200);
 }
 
 const version = abi.version;

@@ -4,6 +4,7 @@
 const {isMainThread} = require('node:worker_threads');
 const abi = require('./abi.js');
 const errors = require('./errors.js');
+const given = require('./given.js');
 
 const LEASE_LOST = 2;
 const NO_LIMIT = -1;
@@ -114,17 +115,16 @@ function expect(begin, isCall) {
 
 const isEndless = (timeout) => timeout === undefined || timeout === null || timeout === Infinity;
 
-/** In ms. NaN stays, and is refused where it is passed on. */
+/** In ms. */
 function limitOf(timeout) {
   if (isEndless(timeout)) return Infinity;
-  const limit = Math.max(Number(timeout), 0);
+  const limit = Math.max(timeout, 0);
   return limit * 1e6 >= 2 ** 63 ? Infinity : limit;
 }
 
 function nanoseconds(timeout) {
   const limit = limitOf(timeout);
-  if (limit === Infinity) return NO_LIMIT;
-  return Number.isNaN(limit) ? limit : BigInt(Math.round(limit * 1e6));
+  return limit === Infinity ? NO_LIMIT : BigInt(Math.round(limit * 1e6));
 }
 
 /** Calls `wait` with the handle of a stop, which the signal requests; 0 without a signal. */
@@ -142,8 +142,9 @@ async function withStop(signal, wait) {
   }
 }
 
-/** A call that waits: `begin(how)` with a holdfast_wait. The signal of the options calls it off. */
-function outcome(begin, {timeout, signal} = {}) {
+/** A call of a method that waits: `begin(how)` with a holdfast_wait. The signal of the options calls it off. */
+async function outcome(method, begin, wait) {
+  const {timeout, signal} = given.wait(wait, `${method}: wait`);
   return withStop(signal, (stop) => expect((to, tag) =>
     begin(abi.sized('wait', {timeout_ns: nanoseconds(timeout), stop, queue: to, tag})), true).event);
 }
@@ -185,17 +186,17 @@ async function inTurn(ask, length, signal) {
   }
 }
 
-/** For calls that have no form without a thread: `start(how)` gives a promise. They ask again and again, and have a thread of the
+/** For methods that have no form without a thread: `start(how)` gives a promise. They ask again and again, and have a thread of the
  *  pool only while they ask: for one try, or for the rest of the time when that is less than `trying` ms. While the store is away they
  *  go on until the time is over; without a limit they give up after `patience` ms. `between` says how long to wait before the next
  *  time. */
-function aside(start, {timeout, signal} = {}, {trying, patience, between}) {
+async function aside(method, start, wait, {trying, patience, between}) {
+  const {timeout, signal} = given.wait(wait, `${method}: wait`);
   const limit = limitOf(timeout);
   const until = performance.now() + limit;
   const left = () => Math.max(until - performance.now(), 0);
   return withStop(signal, async (stop) => {
     const ask = (length) => start(abi.sized('wait', {timeout_ns: nanoseconds(length), stop}));
-    if (Number.isNaN(limit)) return ask(limit);
     if (limit === 0) return inTurn(() => ask(0), Infinity, signal);
     for (let answered = performance.now();;) {
       try {

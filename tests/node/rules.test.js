@@ -224,7 +224,7 @@ test('waits for leaders leave threads of the pool to other calls', {timeout: 60e
 
 test('a wait that polls ends while the store is away', {timeout: 60e3}, async () => {
   const away = async () => { throw new holdfast.Unavailable('away'); };
-  await assert.rejects(aside(away, {timeout: 20}, {trying: 1, patience: 0, between: () => 7}), holdfast.Unavailable);
+  await assert.rejects(aside('Leaders.next', away, {timeout: 20}, {trying: 1, patience: 0, between: () => 7}), holdfast.Unavailable);
 
   const nodes = await Promise.all([0, 1, 2].map(redisServer));
   const sessions = await Promise.all(nodes.map((node) => holdfast.open(node.url)));
@@ -562,6 +562,174 @@ test('what does not fit is refused, and not cut', async () => {
   assert.throws(() => store.mutex('m\0n'), holdfast.InvalidName);
   await assert.rejects(limiter.tryTake(1, {client: 'a\0b'}), holdfast.InvalidName);
   store.close();
+});
+
+/** In a program of its own, because a wrong argument that is let through may end it. */
+function said(code) {
+  const head = `const holdfast = require(${JSON.stringify(path.resolve(__dirname, '../../bindings/node'))});
+    const abi = require(${JSON.stringify(path.resolve(__dirname, '../../bindings/node/abi.js'))});\n`;
+  return execFileSync(process.execPath, ['-e', `${head}(async () => {${code}})();`], {encoding: 'utf8', timeout: 60e3});
+}
+
+test('an argument of a wrong type is a TypeError that says which it is', () => {
+  const told = JSON.parse(said(`
+    const store = await holdfast.open('memory:node-wrong');
+    const limiter = store.limiter('r', [{tokens: 5, by: ['c']}]), mutex = store.mutex('held'), lease = await mutex.acquire();
+    const fails = {get timeout() { throw new RangeError('own'); }}, {signal} = new AbortController();
+    class Text { toString() { throw new RangeError('own'); } }
+    const tried = {
+      number: () => store.mutex(123), bigint: () => store.mutex(123n), zero: () => store.mutex(0), nan: () => store.mutex(NaN),
+      array: () => store.mutex(['secret']), object: () => store.mutex({secret: 1}), symbol: () => store.mutex(Symbol('secret')),
+      boxed: () => store.mutex(new String('m')), text: () => store.mutex(new Text()), nothing: () => store.mutex(),
+      none: () => store.mutex(null),
+      bytes: () => store.show(Buffer.from('abc')), show: () => store.show([83]), url: () => holdfast.open(7),
+      key: () => limiter.tryTake(1, {c: 42}), keyArray: () => limiter.tryTake(1, {c: [65]}), keyNull: () => limiter.take(1, {c: null}),
+      keyText: () => limiter.peek(1, 'abc'), keyMap: () => limiter.tryTake(1, new Map([['c', 'acme']])),
+      noKey: () => limiter.refund(1, null),
+      count: () => limiter.tryTake('1'), countNull: () => limiter.reserve(null, 5), longest: () => limiter.reserve(1, '5'),
+      decision: () => limiter.refund({taken: true, tokens: 1, due: 'abc'}), taken: () => limiter.refund({tokens: 1}),
+      due: () => limiter.refund({taken: true, tokens: 1, due: Array(16).fill('1')}), refund: () => limiter.refund(null),
+      reason: () => store.mutex('m', {reason: 5}), flag: () => store.mutex('m', {renew: 'no'}),
+      interval: () => store.limiter('q', [{tokens: 1, interval: 1}]),
+      options: () => store.mutex('m', 5), lease: () => store.mutex('m', {lease: '5'}), big: () => store.mutex('m', {lease: 5n}),
+      note: () => store.election('e', {note: 5}), priority: () => store.election('e', {priority: '1'}),
+      prefix: () => holdfast.open('memory:', {namePrefix: 5}),
+      preference: () => store.sharedMutex('m', {preference: {}}), by: () => store.limiter('q', [{tokens: 1, by: 'client'}]),
+      byPart: () => store.limiter('q', [{tokens: 1, by: ['a', , 'b']}]), ruleName: () => store.limiter('q', [{tokens: 1, name: 1}]),
+      rules: () => store.limiter('q', {tokens: 1}), tokens: () => store.limiter('q', [{}]),
+      wait: () => store.mutex('m').acquire(5), tryWait: () => store.mutex('m').tryAcquire(5),
+      timeout: () => store.mutex('m').acquire({timeout: '5'}),
+      signal: () => store.mutex('m').acquire({signal: 'none'}), polled: () => store.election('e').observe().next({timeout: 5n}),
+      work: () => store.mutex('m').with(), permits: () => store.semaphore('s', 3).permits('2').acquire(),
+      members: () => holdfast.multiLock('m'), nodes: () => holdfast.redlock('abc', 'q'), node: () => holdfast.redlock([5], 'q'),
+      downgrade: () => store.sharedMutex('rw').downgrade(5), upgrade: () => store.sharedMutex('rw').tryUpgrade(null),
+      condition: () => store.condition('c').wait(5), extend: () => lease.extend('5'), getter: () => store.condition('c').wait(lease, fails),
+    };
+    const told = {state: null};
+    for (const [name, body] of Object.entries(tried)) {
+      told[name] = await Promise.resolve().then(body).then(() => 'nothing', (why) => why.constructor.name + ' ' + why.message);
+    }
+    told.state = lease.state;
+    console.log(JSON.stringify(told));`));
+  const {state, getter, ...wrong} = told;
+  assert.equal(state, 'held');
+  assert.equal(getter, 'RangeError own');
+  for (const [name, why] of Object.entries(wrong)) {
+    assert.match(why, /^TypeError [\w.]+: [\w.[\]"]+ must be .*, and is (an? \w+|null|undefined)$/, name);
+    assert.doesNotMatch(why, /secret|42|acme/, name);
+  }
+  assert.equal(wrong.key, 'TypeError Limiter.tryTake: key["c"] must be a string, and is a number');
+  assert.equal(wrong.byPart, 'TypeError Session.limiter: rules[0].by[1] must be a string, and is undefined');
+  assert.equal(wrong.reason, 'TypeError Session.mutex: options.reason must be a string, and is a number');
+});
+
+test('no parameter of any function takes what does not belong there', () => {
+  const none = [undefined, true, Symbol('s'), () => {}, [], [65], {}, Buffer.from('a'), new String('a')];
+  const wrong = {
+    'const char *': [...none, 0, 1, NaN, 1n],
+    'const char **': [...none.filter((one) => !Array.isArray(one)), [65], [null], [, 'a'], 'a', 1],
+    'handle': [...none, 1, 1n, 'a', null], 'uintptr_t': [...none, 'a', NaN, 1.5, null],
+    'const uintptr_t *': [...none.filter((one) => !Array.isArray(one)), [1], 'a', 1]};
+  const whole = [...none, 'a', '1', null, NaN, 0.5, Infinity, 2 ** 64, 2n ** 64n, -(2n ** 64n)];
+  const right = {'const char *': 'a', handle: {_known: 1}, uintptr_t: 1, 'const uintptr_t *': [{_known: 1}]};
+  const filled = {member: [{lock: 1, shared: 0, permits: 0}], part: [{part: 'a', value: 'a'}],
+    rule: [{tokens: 1, per_us: 1, burst: 0, name: null, by: ['a'], by_count: 1, interval: 0}]};
+  const isRefused = (why) => why instanceof TypeError || why instanceof holdfast.InvalidArgument;
+  const structOf = (type) => /^const holdfast_(\w+)/.exec(type)?.[1];
+  const isOut = (type) => type.startsWith('_') || type === 'void *';
+  const ofArray = [undefined, 'a', [1]];
+  let looked = 0;
+  for (const [name, [, ...parameters]] of Object.entries(abi.FUNCTIONS)) {
+    const types = parameters.map((parameter) => parameter.split(': ').at(-1).replace('?', ''));
+    const fits = (type) => {
+      const struct = structOf(type);
+      if (struct) return filled[struct] ?? abi.sized(struct);
+      return right[type] ?? (isOut(type) ? [0] : 1);
+    };
+    const own = abi.functions[name];
+    let begun = 0;
+    abi.functions[name] = () => { ++begun; return 0; };
+    try {
+      abi.call(name, ...types.map(fits));
+      assert.equal(begun, 1, name);
+      for (const [at, type] of types.entries()) {
+        const struct = structOf(type);
+        const values = struct || isOut(type) ? [] : wrong[type] ?? whole;
+        const optional = parameters[at].endsWith('?');
+        for (const value of values) {
+          const args = types.map(fits);
+          args[at] = value;
+          assert.throws(() => abi.call(name, ...args), isRefused, `${name} ${at} ${String(type)} ${typeof value}`);
+          ++looked;
+        }
+        if (!struct) continue;
+        for (const [field, kind] of Object.entries(abi.structs[struct])) {
+          const plain = typeof kind === 'string' ? kind.replace('?', '') : kind;
+          for (const value of typeof plain === 'string' ? wrong[plain] ?? whole : ofArray.slice(0, field === 'rule' ? 1 : 3)) {
+            const args = types.map(fits), there = [args[at]].flat();
+            args[at] = Array.isArray(args[at]) ? [{...there[0], [field]: value}] : {...there[0], [field]: value};
+            assert.throws(() => abi.call(name, ...args), isRefused, `${name} ${at} ${struct}.${field} ${typeof value}`);
+            ++looked;
+          }
+        }
+        if (optional) abi.call(name, ...types.map((one, i) => i === at ? null : fits(one)));
+      }
+    } finally {
+      abi.functions[name] = own;
+    }
+  }
+  assert.ok(looked > 1000, String(looked));
+});
+
+test('a call that koffi refuses takes no place, and lets the program end', () => {
+  assert.equal(said(`
+    const store = await holdfast.open('memory:node-refused');
+    const real = abi.functions.show;
+    for (const ask of [(...given) => real.async(given[0], true, ...given.slice(2)), () => { throw new TypeError('at once'); }]) {
+      abi.functions.show = {async: ask};
+      for (let i = 0; i < 130; ++i) await store.show('m').then(process.abort, (why) => why instanceof TypeError || process.abort());
+    }
+    abi.functions.show = real;
+    console.log((await store.show('m')).holders);`), '0\n');
+});
+
+test('a duration that cannot be is refused as it was given', async () => {
+  const store = await holdfast.open('memory:node-durations');
+  const lease = await store.mutex('held').acquire();
+  for (const [what, told] of [
+    [() => store.mutex('m', {lease: NaN}), 'Session.mutex: options.lease: NaN ms is no duration'],
+    [() => store.mutex('m', {lease: 0.0001}), 'Session.mutex: options.lease: 0.0001 ms is too short: the least is 1 ms'],
+    [() => store.mutex('m', {lease: 1e300}), 'Session.mutex: options.lease: 1e+300 ms is too long'],
+    [() => store.fairMutex('m', {maxHold: 0}), 'Session.fairMutex: options.maxHold: 0 ms is too short: the least is 1 ms'],
+    [() => store.mutex('m', {linger: 0.0001}), 'Session.mutex: options.linger: 0.0001 ms is too short: the least is 0.001 ms'],
+    [() => store.latch('l', 1, {keep: 400}), 'Session.latch: options.keep: 400 ms is too short: the least is 1000 ms'],
+    [() => store.limiter('r', [{tokens: 1, per: Infinity}]), 'Session.limiter: rules[0].per: Infinity ms is no duration'],
+    [() => store.limiter('r', [{tokens: 1}]).reserve(1, NaN), 'Limiter.reserve: longestWait: NaN ms is no duration'],
+    [() => lease.extend(0), 'Lease.extend: length: 0 ms is too short: the least is 1 ms'],
+    [() => holdfast.open('memory:', {storeTimeout: 0.5}), 'open: options.storeTimeout: 0.5 ms is too short: the least is 1 ms'],
+    [() => holdfast.redlock([store], 'q', {nodeTimeout: -0.5}),
+     'redlock: options.nodeTimeout: -0.5 ms is too short: the least is 1 ms'],
+    [() => store.mutex('m').acquire({timeout: NaN}), 'Lock.acquire: wait.timeout: NaN is no time'],
+  ]) {
+    await assert.rejects(async () => what(), (why) => why instanceof holdfast.InvalidArgument && why.message === told, told);
+  }
+  store.mutex('m', {lease: null, maxHold: null, localTime: 0, linger: -0, maxWaiters: -0});
+  await lease.release();
+});
+
+test('a number that a double cannot count arrives as it was given', () => {
+  const there = Buffer.alloc(abi.koffi.sizeof(abi.types.rule));
+  const own = abi.functions.limiter_open;
+  abi.functions.limiter_open = (session, name, rules) => { abi.koffi.encode(there, abi.types.rule, rules[0]); return 0; };
+  try {
+    const rule = {per_us: -0, burst: 0, name: null, by: null, by_count: 0, interval: -0};
+    for (const [tokens, counted] of [[2 ** 63, 2n ** 63n], [2n ** 64n - 1n, 2n ** 64n - 1n], [2 ** 53 + 2, 2n ** 53n + 2n], [-0, 0n]]) {
+      abi.call('limiter_open', 1, 'r', [{...rule, tokens}], 1, 0, [0]);
+      assert.equal(there.readBigUInt64LE(0), counted);
+    }
+  } finally {
+    abi.functions.limiter_open = own;
+  }
 });
 
 test('a wait longer than can be counted has no limit', async () => {

@@ -2,7 +2,10 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import math
+import numbers
+import operator
 import os
 import pathlib
 import threading
@@ -14,24 +17,57 @@ from . import errors
 ABI = 0
 NO_LIMIT = -1
 ONE_TRY = 0
+NEVER = -1
 LEASE_LOST = 2
 HELD, SUSPECT, GONE = 1, 2, 3
 
 
-def _refuse_cut(given: int, fits: bool) -> None:
+_NUMBERS: typing.Final = (c_int, c_int32, c_int64, c_uint8, c_uint32, c_uint64)
+_T = typing.TypeVar("_T")
+
+
+def wrong(what: str, wanted: str, given: object) -> TypeError:
+    """What was given is not quoted: it may be a secret."""
+    return TypeError(f"{what} must be {wanted}, and is of the type {type(given).__name__}")
+
+
+def one_of(given: object, kind: type[_T], what: str) -> _T:
+    """What was given, if it is one."""
+    if not isinstance(given, kind):
+        raise wrong(what, f"of the type {kind.__name__}", given)
+    return given
+
+
+def _fitting(given: typing.Any, kind: typing.Any, what: str) -> int:
     """ctypes cuts a number that does not fit, without a word."""
-    if not fits:
-        raise errors.InvalidArgument(f"{given} is too large, or too small, to be passed on")
+    try:
+        number = operator.index(given)
+    except TypeError:
+        raise wrong(what, "a whole number", given) from None
+    if kind(number).value != number:
+        raise errors.InvalidArgument(f"{what}: {number} is too large, or too small, to be passed on")
+    return number
+
+
+@functools.lru_cache(None)
+def _kinds_of(struct: type[ctypes.Structure]) -> dict[str, typing.Any]:
+    return {field[0]: field[1] for field in struct._fields_}
 
 
 class Whole(ctypes.Structure):
-    """A struct whose numbers are those that were given."""
+    """A struct whose numbers are those that were given. ctypes takes a number for an address where a text belongs."""
 
     def __init__(self, **fields: typing.Any) -> None:
-        super().__init__(**fields)
+        kinds = _kinds_of(type(self))
         for name, given in fields.items():
-            if isinstance(given, int):
-                _refuse_cut(given, (getattr(self, name) or 0) == given)
+            kind = kinds[name]
+            if kind in _NUMBERS:
+                fields[name] = _fitting(given, kind, name)
+            elif kind is c_char_p and given is not None:
+                one_of(given, bytes, name)
+            elif getattr(kind, "_type_", None) in _NUMBERS:
+                fields[name] = tuple(_fitting(one, kind._type_, f"{name}[{at}]") for at, one in enumerate(given))
+        super().__init__(**fields)
 
 
 class Sized(Whole):
@@ -102,7 +138,7 @@ class RuleText(Whole):
                 ("by_count", c_uint32), ("interval", c_uint32)]
 
 
-class Part(ctypes.Structure):
+class Part(Whole):
     _fields_ = [("part", c_char_p), ("value", c_char_p)]
 
 
@@ -120,7 +156,6 @@ IN_C: typing.Final[dict[str, type[ctypes.Structure]]] = {
 _h = c_void_p  # a handle, or where one goes
 _s = c_char_p
 _p = c_void_p  # by reference
-_NUMBERS: typing.Final = (c_int, c_uint32, c_int64, c_uint64)
 # Without the last parameter, which is holdfast_error* everywhere.
 _FUNCTIONS: typing.Final[dict[str, list[typing.Any]]] = {
     "close": [_h], "stop_open": [_p], "stop_request": [_h], "queue_open": [_p, _p], "queue_next": [_h, c_int64, _p],
@@ -209,7 +244,7 @@ def error_of(why: ErrorText, code: int) -> errors.Error:
 def call(function: Function, *arguments: typing.Any) -> None:
     """Calls it without the interpreter's lock; raises what it says."""
     for at, kind in getattr(function, "numbers", ()):
-        _refuse_cut(arguments[at], kind(arguments[at]).value == arguments[at])
+        _fitting(arguments[at], kind, f"{function.__name__.replace('holdfast_', '')}: argument {at}")
     free = _texts.free
     why = free.pop() if free else ErrorText()
     code = function(*arguments, ctypes.byref(why))
@@ -235,34 +270,50 @@ def drop(handle: int | None) -> None:
         functions.close(handle, None)
 
 
-def text(words: str | None) -> bytes | None:
-    if words is None:
-        return None
+def text(words: object, what: str) -> bytes:
+    words = one_of(words, str, what)
     if "\0" in words:
-        raise errors.InvalidName("a text with a zero byte in it cannot be passed on")
+        raise errors.InvalidName(f"{what}: a text with a zero byte in it cannot be passed on")
     try:
         return words.encode()
-    except UnicodeEncodeError as why:
-        raise errors.InvalidName(f"a text that is not Unicode cannot be passed on: {why}") from why
+    except UnicodeEncodeError:
+        raise errors.InvalidName(f"{what}: a text that is not Unicode cannot be passed on") from None
 
 
-def whole(number: float) -> int:
-    if not math.isfinite(number):
-        raise errors.InvalidArgument(f"{number} is not a number that can be passed on")
-    return round(number)
+def text_or_none(words: object, what: str) -> bytes | None:
+    return None if words is None else text(words, what)
 
 
-def milliseconds(seconds: float | None) -> int:
-    """0 (the default) for None."""
+def seconds_of(given: typing.Any, what: str) -> float:
+    if not isinstance(given, numbers.Real):
+        raise wrong(what, "a number of seconds", given)
+    try:
+        return float(given)
+    except OverflowError:
+        return math.inf if operator.gt(given, 0) else -math.inf
+
+
+def duration(seconds: object, what: str, per_second: int = 1000, zero: int | None = None) -> int:
+    """Counted in units of which so many are a second: 0, which is the default, for None. `zero` is what 0 says; without it, 0 is as bad
+    as all that is too short to be counted."""
     if seconds is None:
         return 0
-    # What is there, but too short to be counted, must not become the default.
-    return whole(seconds * 1e3) or -1
+    counted = seconds_of(seconds, what) * per_second
+    if counted == 0 and zero is not None:
+        return zero
+    if not math.isfinite(counted):
+        raise errors.InvalidArgument(f"{what}: {seconds} s is no duration")
+    if abs(counted) < 1:
+        raise errors.InvalidArgument(f"{what}: {seconds} s is too short: the least is {1 / per_second:g} s")
+    if abs(counted) >= 2**63:
+        raise errors.InvalidArgument(f"{what}: {seconds} s is too long")
+    return round(counted)
 
 
-def nanoseconds(timeout: float | None) -> int:
+def nanoseconds(timeout: object) -> int:
     if timeout is None:
         return NO_LIMIT
-    if math.isnan(timeout):
-        raise errors.InvalidArgument("a timeout that is not a number")
-    return int(min(max(timeout, 0.0) * 1e9, 2**63 - 1))
+    limit = seconds_of(timeout, "timeout")
+    if math.isnan(limit):
+        raise errors.InvalidArgument("timeout: nan is no time")
+    return int(min(max(limit, 0.0) * 1e9, 2**63 - 1))

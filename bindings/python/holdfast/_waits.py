@@ -98,7 +98,11 @@ _one_try: typing.Final = _abi.Wait(timeout_ns=_abi.ONE_TRY)
 def blocking(timeout: float | None, stop: Stop | None) -> _abi.Wait | None:
     if stop is None and timeout in (None, 0):
         return None if timeout is None else _one_try
-    return _abi.Wait(timeout_ns=_abi.nanoseconds(timeout), stop=stop.opened() if stop else None)
+    return _abi.Wait(timeout_ns=_abi.nanoseconds(timeout), stop=None if stop is None else _abi.one_of(stop, Stop, "stop").opened())
+
+
+def part_of(stop: Stop | None) -> Stop:
+    return Stop() if stop is None else _abi.one_of(stop, Stop, "stop").part()
 
 
 # A signal that comes when Python has looked for it, and has not begun to poll, does not interrupt the poll.
@@ -109,7 +113,7 @@ def wait_seeing_signals(start: Starts, timeout: float | None, stop: Stop | None,
     """In the main thread, where a wait inside the library would keep signals (Ctrl-C) waiting as well. `event`: the caller's, which
     has what was granted also if this is interrupted."""
     event = event or _abi.Event()
-    queue, own = Queue(), stop.part() if stop else Stop()
+    queue, own = Queue(), part_of(stop)
     try:
         start(ctypes.byref(_abi.Wait(timeout_ns=_abi.nanoseconds(timeout), stop=own._handle, queue=queue._handle)))
         poll = select.poll()
@@ -230,7 +234,7 @@ class Loop:
 
     async def outcome(self, start: Starts, timeout: float | None, stop: Stop | None = None) -> _abi.Event:
         """Starts it, and waits; a task that is cancelled calls it off."""
-        own = stop.part() if stop else Stop()
+        own = part_of(stop)
         tag, future = self._expected()
         try:
             start(ctypes.byref(_abi.Wait(timeout_ns=_abi.nanoseconds(timeout), stop=own._handle, queue=self._queue._handle, tag=tag)))

@@ -92,7 +92,7 @@ class Lease(_waits.Handle):
 
     def extend(self, lease: float | None = None) -> None:
         """Renews now, for so many seconds, or for as long as it was taken for. One round trip."""
-        call(functions.lease_extend, self._known, _abi.milliseconds(lease))
+        call(functions.lease_extend, self._known, _abi.duration(lease, "lease"))
 
     def release(self) -> None:
         """Gives it back. Raises Lost if it had ended before, NotOwner if it was released. One round trip."""

@@ -1,6 +1,7 @@
 """How much may go through."""
 from __future__ import annotations
 
+import collections.abc
 import ctypes
 import dataclasses
 import typing
@@ -23,10 +24,12 @@ class Rule:
     name: str | None = None
 
     def _in_c(self) -> _abi.RuleText:
-        by = (ctypes.c_char_p * len(self.by))(*(_abi.text(part) for part in self.by))
-        return _abi.RuleText(tokens=self.tokens, per_us=_abi.whole(self.per * 1e6), burst=self.burst, name=_abi.text(self.name),
-                             by=ctypes.cast(by, ctypes.POINTER(ctypes.c_char_p)) if self.by else None, by_count=len(self.by),
-                             interval=self.interval)
+        if isinstance(self.by, str):
+            raise _abi.wrong("by", "a sequence of texts", self.by)
+        by = (ctypes.c_char_p * len(self.by))(*(_abi.text(part, "a part in by") for part in self.by))
+        return _abi.RuleText(tokens=self.tokens, per_us=_abi.duration(self.per, "per", 10**6), burst=self.burst,
+                             by=ctypes.cast(by, ctypes.POINTER(ctypes.c_char_p)) if by else None, by_count=len(by),
+                             interval=self.interval, name=_abi.text_or_none(self.name, "name"))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,8 +56,11 @@ Key = typing.Mapping[str, str]
 
 
 def _key(key: Key | None) -> tuple[typing.Any, int]:
-    parts = list((key or {}).items())
-    return (_abi.Part * len(parts))(*(_abi.Part(_abi.text(part), _abi.text(value)) for part, value in parts)), len(parts)
+    if not isinstance(key, (collections.abc.Mapping, type(None))):
+        raise _abi.wrong("key", "a mapping", key)
+    parts = [_abi.Part(part=_abi.text(part, "a part of the key"), value=_abi.text(value, f"key[{part!r}]"))
+             for part, value in (key or {}).items()]
+    return (_abi.Part * len(parts))(*parts), len(parts)
 
 
 class Limiter(_waits.Handle):
@@ -76,7 +82,7 @@ class Limiter(_waits.Handle):
 
     def reserve(self, n: int, longest_wait: float, key: Key | None = None) -> Decision:
         """Takes n that will be there in time, and does not wait."""
-        wait = _abi.whole(longest_wait * 1e6)
+        wait = _abi.duration(_abi.seconds_of(longest_wait, "longest_wait"), "longest_wait", 10**6, 0)
         return self._decided(lambda there: call(functions.limiter_reserve, self._handle, n, wait, *_key(key), there))
 
     def peek(self, n: int = 1, key: Key | None = None) -> Decision:
@@ -88,6 +94,7 @@ class Limiter(_waits.Handle):
         tokens, which count as taken now."""
         if isinstance(what, int):
             return call(functions.limiter_refund, self._handle, what, *_key(key))
+        what = _abi.one_of(what, Decision, "what")
         taken = _abi.DecisionText(taken=what.taken, tokens=what.tokens, due_us=what.due)
         return call(functions.limiter_give_back, self._handle, ctypes.byref(taken), *_key(key))
 

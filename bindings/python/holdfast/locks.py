@@ -29,11 +29,12 @@ class LockOptions:
     reason: str | None = None
 
     def _in_c(self) -> _abi.LockOptions:
-        local = 0 if self.local_time is None else _abi.whole(self.local_time * 1e6) or -1
         return _abi.LockOptions(
-            no_renewal=not self.renew, unconfirmed_release=self.unconfirmed_release, lease_ms=_abi.milliseconds(self.lease),
-            max_hold_ms=_abi.milliseconds(self.max_hold), local_time_us=local, linger_us=_abi.whole(self.linger * 1e6),
-            max_waiters=self.max_waiters, reason=_abi.text(self.reason))
+            no_renewal=not self.renew, unconfirmed_release=self.unconfirmed_release, lease_ms=_abi.duration(self.lease, "lease"),
+            max_hold_ms=_abi.duration(self.max_hold, "max_hold"),
+            local_time_us=_abi.duration(self.local_time, "local_time", 10**6, _abi.NEVER),
+            linger_us=_abi.duration(self.linger, "linger", 10**6, 0), max_waiters=self.max_waiters,
+            reason=_abi.text_or_none(self.reason, "reason"))
 
 
 class _Entered:
@@ -116,7 +117,7 @@ class Lock(_waits.Handle):
         """acquire() for an event loop: takes no thread, except for a redlock. A task that is cancelled leaves the queue."""
         limit = self.timeout if timeout is ... else timeout
         if not self._waits_without_thread:
-            own, found = stop.part() if stop else _waits.Stop(), list[Lease]()
+            own, found = _waits.part_of(stop), list[Lease]()
             try:
                 await _waits.in_own_thread(lambda: found.append(self._acquire_blocking(limit, own)), own)
             except BaseException:
@@ -169,12 +170,12 @@ class SharedMutex(Lock):
 
     def downgrade(self, lease: Lease) -> None:
         """A writer's lease becomes a reader's, with no writer in between. One round trip."""
-        call(functions.downgrade, self._handle, lease._known)
+        call(functions.downgrade, self._handle, _abi.one_of(lease, Lease, "lease")._known)
 
     def try_upgrade(self, lease: Lease) -> bool:
         """A reader's lease becomes a writer's if it is the only one. One round trip."""
         try:
-            call(functions.upgrade, self._handle, lease._known)
+            call(functions.upgrade, self._handle, _abi.one_of(lease, Lease, "lease")._known)
         except errors.Busy:
             return False
         return True
@@ -275,14 +276,16 @@ class Redlock(Lock):
 
 def multi_lock(*members: Lock, timeout: float | None = None) -> MultiLock:
     """Of mutexes, shared mutexes (or their shared()) and semaphores (or their permits()). No round trip."""
-    there = (_abi.Member * len(members))(*(member._member() for member in members))
+    there = (_abi.Member * len(members))(*(_abi.one_of(member, Lock, "a member")._member() for member in members))
     return MultiLock(_abi.made(functions.multi_lock, there, len(members)), timeout, keeps=members)
 
 
 def redlock(nodes: typing.Sequence[Session], name: str, *, lease: float | None = None, node_timeout: float | None = None,
             trust_after: float | None = None, reason: str | None = None, timeout: float | None = None) -> Redlock:
     """Over a session to each node. `trust_after`: None and 0 are "off". No round trip."""
-    options = _abi.RedlockOptions(lease_ms=_abi.milliseconds(lease), node_timeout_ms=_abi.milliseconds(node_timeout),
-                                  trust_after_ms=_abi.milliseconds(trust_after or None), reason=_abi.text(reason))
-    there = (ctypes.c_void_p * len(nodes))(*(node._handle for node in nodes))
-    return Redlock(_abi.made(functions.redlock, there, len(nodes), _abi.text(name), ctypes.byref(options)), timeout)
+    from .session import Session
+    options = _abi.RedlockOptions(lease_ms=_abi.duration(lease, "lease"), node_timeout_ms=_abi.duration(node_timeout, "node_timeout"),
+                                  trust_after_ms=_abi.duration(trust_after, "trust_after", zero=0),
+                                  reason=_abi.text_or_none(reason, "reason"))
+    there = (ctypes.c_void_p * len(nodes))(*(_abi.one_of(node, Session, "a node")._handle for node in nodes))
+    return Redlock(_abi.made(functions.redlock, there, len(nodes), _abi.text(name, "name"), ctypes.byref(options)), timeout)

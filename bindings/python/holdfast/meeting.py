@@ -58,7 +58,7 @@ class Barrier(_waits.Handle):
     def wait(self, arrival: Arrival, timeout: float | None = None, stop: _waits.Stop | None = None) -> None:
         """Until all have arrived. After TimedOut and Cancelled the arrival stands, and can be waited for again. Signals wait, too."""
         how = _waits.blocking(timeout, stop)
-        call(functions.barrier_wait, self._handle, arrival._handle, ctypes.byref(how) if how else None)
+        call(functions.barrier_wait, self._handle, _abi.one_of(arrival, Arrival, "arrival")._handle, ctypes.byref(how) if how else None)
 
     def arrive_and_wait(self, timeout: float | None = None, stop: _waits.Stop | None = None) -> None:
         """Both in one. After TimedOut and Cancelled the arrival stands, and cannot be waited for."""
@@ -82,7 +82,7 @@ class Condition(_waits.Handle):
         notified = ctypes.c_uint32()
 
         def start(how: object) -> None:
-            call(functions.condition_wait, self._handle, lease._known, how, ctypes.byref(notified))
+            call(functions.condition_wait, self._handle, _abi.one_of(lease, Lease, "lease")._known, how, ctypes.byref(notified))
         try:
             if _waits.is_main_thread():
                 return bool(_waits.wait_seeing_signals(start, timeout, stop).number)
@@ -97,7 +97,8 @@ class Condition(_waits.Handle):
         """wait() for an event loop. A task that is cancelled does not hold the mutex, either."""
         try:
             return bool((await _waits.Loop.running().outcome(
-                lambda how: call(functions.condition_wait, self._handle, lease._known, how, None), timeout)).number)
+                lambda how: call(functions.condition_wait, self._handle, _abi.one_of(lease, Lease, "lease")._known, how, None),
+                timeout)).number)
         except BaseException as why:
             _gone(lease, why)
             raise

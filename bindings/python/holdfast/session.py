@@ -49,15 +49,16 @@ class Session(_waits.Handle):
     def election(self, name: str, note: str | None = None, priority: int = 0, lease: float | None = None,
                  timeout: float | None = None) -> locks.Election:
         """One of many leads; the note is public."""
-        options = _abi.ElectionOptions(priority=priority, lease_ms=_abi.milliseconds(lease), note=_abi.text(note))
+        options = _abi.ElectionOptions(priority=priority, lease_ms=_abi.duration(lease, "lease"),
+                                        note=_abi.text_or_none(note, "note"))
         return locks.Election(self._made(functions.election, name, ctypes.byref(options)), timeout)
 
     def latch(self, name: str, count: int, keep: float | None = None) -> meeting.Latch:
         """Forgotten `keep` seconds after its last use (None: a day)."""
-        return meeting.Latch(self._made(functions.latch_open, name, count, 0 if keep is None else _abi.whole(keep) or -1))
+        return meeting.Latch(self._made(functions.latch_open, name, count, _abi.duration(keep, "keep", 1)))
 
     def barrier(self, name: str, count: int, lease: float | None = None) -> meeting.Barrier:
-        return meeting.Barrier(self._made(functions.barrier_open, name, count, _abi.milliseconds(lease)))
+        return meeting.Barrier(self._made(functions.barrier_open, name, count, _abi.duration(lease, "lease")))
 
     def condition(self, name: str) -> meeting.Condition:
         """Its name is not that of the mutex."""
@@ -65,7 +66,7 @@ class Session(_waits.Handle):
 
     def limiter(self, name: str, *rules: limits.Rule, local_tokens: int = 0) -> limits.Limiter:
         """1 to 16 rules; all who use the name say the same, or CapacityMismatch is raised when tokens are taken."""
-        there = (_abi.RuleText * len(rules))(*(rule._in_c() for rule in rules))
+        there = (_abi.RuleText * len(rules))(*(_abi.one_of(rule, limits.Rule, "a rule")._in_c() for rule in rules))
         return limits.Limiter(self._made(functions.limiter_open, name, there, len(rules), local_tokens))
 
     @property
@@ -78,14 +79,14 @@ class Session(_waits.Handle):
     def show(self, name: str) -> NameInfo:
         """One round trip; two for a latch and a name that is free."""
         found = _abi.NameInfo()
-        call(functions.show, self._handle, _abi.text(name), ctypes.byref(found))
+        call(functions.show, self._handle, _abi.text(name, "name"), ctypes.byref(found))
         return NameInfo(found.kind.decode(), found.capacity, found.remaining, found.holders, found.waiters, found.last_fence,
                         found.holder.decode())
 
     def force_release(self, name: str, short_id: str | None = None) -> int:
         """Takes the lock away from its holders, or from this one. How many there were."""
         removed = ctypes.c_uint64()
-        call(functions.force_release, self._handle, _abi.text(name), _abi.text(short_id), ctypes.byref(removed))
+        call(functions.force_release, self._handle, _abi.text(name, "name"), _abi.text_or_none(short_id, "short_id"), ctypes.byref(removed))
         return removed.value
 
     def __enter__(self) -> Session:
@@ -96,15 +97,15 @@ class Session(_waits.Handle):
 
     @staticmethod
     def _lock(options: LockOptions | None) -> object:
-        return ctypes.byref(options._in_c()) if options else None
+        return None if options is None else ctypes.byref(_abi.one_of(options, LockOptions, "options")._in_c())
 
     def _made(self, function: _abi.Function, name: str, *more: object) -> int:
-        return _abi.made(function, self._handle, _abi.text(name), *more)
+        return _abi.made(function, self._handle, _abi.text(name, "name"), *more)
 
 
 def open(url: str, *, lease: float | None = None, name_prefix: str | None = None, store_timeout: float | None = None) -> Session:
     """Opens the store that the URL names: memory:, sqlite:PATH, redis://…, and the others of docs/stores; file:PATH for a file whose
     first line is the URL. Waits store_timeout (10 s) for a store that is away, and then raises Unavailable."""
-    options = _abi.SessionOptions(lease_ms=_abi.milliseconds(lease), store_timeout_ms=_abi.milliseconds(store_timeout),
-                                  name_prefix=_abi.text(name_prefix))
-    return Session(_abi.made(functions.open, _abi.text(url), ctypes.byref(options)))
+    options = _abi.SessionOptions(lease_ms=_abi.duration(lease, "lease"), store_timeout_ms=_abi.duration(store_timeout, "store_timeout"),
+                                  name_prefix=_abi.text_or_none(name_prefix, "name_prefix"))
+    return Session(_abi.made(functions.open, _abi.text(url, "url"), ctypes.byref(options)))
