@@ -22,7 +22,8 @@ namespace holdfast::tool {
 /// ancestor, so that it covers our being stopped, and after our death only the child itself.
 class dead_man {
  public:
-  /// Forks: call it while the process has one thread and no session. Throws std::system_error.
+  /// Forks: call it while there is no session, and no thread but one that writes messages. Throws
+  /// std::system_error.
   /// What is below this process now, its commands did not start: that is left alone.
   dead_man();
   dead_man(const dead_man&) = delete;

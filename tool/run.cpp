@@ -130,7 +130,7 @@ int job::go() {
 
 int job::work() {
   refuse_impossible_times();
-  dead_man_.emplace();  // before there is a second thread, or a connection to inherit
+  dead_man_.emplace();  // before there is a session, or a connection to inherit
   if (const int signal = rest(); signal != 0) return stopped(signal);
   systemd_.status("waiting for " + name_);
   if (!take()) return report_.exit_code;

@@ -3,6 +3,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <csignal>
 #include <filesystem>
@@ -30,16 +31,19 @@ class run_signals : public holdfast_tool {
   }
 };
 
-// The main thread of a stopped process: while it writes to its log it waits for one descriptor, and
-// for more than one while the command runs.
-bool waits_for_one_descriptor(pid_t pid) {
-  long call = 0;
-  std::string descriptors, how_many;
-  std::ifstream("/proc/" + std::to_string(pid) + "/syscall") >> call >> descriptors >> how_many;
-#ifdef SYS_poll
-  if (call == SYS_poll) return how_many == "0x1";
-#endif
-  return call == SYS_ppoll && how_many == "0x1";
+long system_call_of(const std::filesystem::path& thread) {
+  long call = -1;
+  std::ifstream(thread / "syscall") >> call;
+  return call;
+}
+
+// A stopped process: another thread writes to the log, and the main thread waits for that one.
+bool waits_for_its_log(pid_t pid) {
+  const std::filesystem::path of = "/proc/" + std::to_string(pid);
+  const std::filesystem::directory_iterator threads(of / "task");
+  return system_call_of(of) == SYS_futex && std::any_of(begin(threads), end(threads), [](auto& t) {
+           return system_call_of(t.path()) == SYS_write;
+         });
 }
 
 // It says that, too, and waits for as long. Its own helper is "holdfast-guard".
@@ -129,7 +133,7 @@ TEST_F(run_signals, in_the_moment_of_the_acquisition_start_nothing) {
       return !shown("l")["holders"].empty() || std::filesystem::exists(ran);
     });
     p.stop();
-    const bool caught = waits_for_one_descriptor(p.pid()) && !has_started_a_command(p.pid());
+    const bool caught = waits_for_its_log(p.pid()) && !has_started_a_command(p.pid());
     if (caught) p.signal(SIGTERM);
     while (::read(reader, page.data(), page.size()) > 0) continue;
     p.signal(SIGCONT);
