@@ -35,7 +35,8 @@ class dead_man {
   void watch(pid_t target) noexcept;
   /// From now on it kills at this time, unless told a later one before.
   void kill_at(boot_time at) noexcept;
-  /// The child has ended: its number may soon be somebody else's.
+  /// Call it when nothing of the target is to be killed any more, and before the child is reaped:
+  /// then its number, and that of its group, may be somebody else's.
   void stand_down() noexcept;
 
   /// Whether it had to kill in our place.

@@ -58,6 +58,45 @@ bool has_started_a_command(pid_t pid) {
   return false;
 }
 
+bool is_unreaped(pid_t pid) {
+  std::string number, name, state;
+  std::ifstream("/proc/" + std::to_string(pid) + "/stat") >> number >> name >> state;
+  return state == "Z";
+}
+
+/// A run whose command was told to go, and has. What the command had started ignores that, and has
+/// stdout open.
+struct told_to_go {
+  told_to_go(surroundings around, const words& times) : process(run(times), ignoring_term(around)) {
+    left = std::stoi(process.out.line());
+    const pid_t child = std::stoi(process.out.line());
+    process.err.until("TERM to the command");
+    process.close_stdin();
+    harness::eventually("the command has ended",
+                        [&] { return is_unreaped(child) || ::kill(child, 0) != 0; });
+    // It looks for the end of its child before it takes the second of them.
+    for (int i = 0; i < 2; ++i) {
+      process.signal(SIGWINCH);
+      process.err.until("passed WINCH on");
+    }
+    EXPECT_TRUE(is_unreaped(child)) << "its number may be somebody else's";
+  }
+  program process;
+  pid_t left = 0;
+
+ private:
+  static surroundings& ignoring_term(surroundings& around) {
+    around.ignored_signals = {SIGTERM};
+    return around;
+  }
+  static words run(const words& times) {
+    words all{HOLDFAST_TOOL, "run", "l", "-v", "--max-run", "10ms"};
+    all.insert(all.end(), times.begin(), times.end());
+    all.insert(all.end(), {"-c", "tail -f /dev/null & echo $!; echo $$; read x"});
+    return all;
+  }
+};
+
 }  // namespace
 
 TEST_F(run_signals, forwards_every_signal_to_the_child) {
@@ -201,14 +240,24 @@ TEST_F(run_signals, a_stop_of_the_tool_takes_only_what_the_command_started) {
   const pid_t other = std::stoi(p.out.line());
   const pid_t child = std::stoi(p.out.line());
   p.stop();
-  harness::eventually("the child is killed", [&] {
-    std::string pid, name, state;
-    std::ifstream("/proc/" + std::to_string(child) + "/stat") >> pid >> name >> state;
-    return state == "Z";
-  });
+  harness::eventually("the child is killed", [&] { return is_unreaped(child); });
   p.signal(SIGCONT);
   EXPECT_EQ(p.wait(), 79);
   EXPECT_EQ(::kill(other, SIGKILL), 0);
+}
+
+TEST_F(run_signals, a_kill_of_the_tool_takes_what_was_told_to_go_though_the_command_has_ended) {
+  told_to_go t(around, {"--ttl", "1m", "--kill-after", "20s"});
+  t.process.signal(SIGKILL);
+  EXPECT_EQ(t.process.out.rest(), "");
+}
+
+TEST_F(run_signals, a_stop_of_the_tool_takes_what_was_told_to_go_though_the_command_has_ended) {
+  told_to_go t(around, {"--ttl", "4s", "--kill-after", "1300ms"});
+  t.process.stop();
+  harness::eventually("what is left is killed", [&] { return is_unreaped(t.left); });
+  t.process.signal(SIGCONT);
+  EXPECT_EQ(t.process.wait(), 79);
 }
 
 TEST_F(run_signals, a_kill_of_the_tool_frees_the_lock_at_once) {
