@@ -54,7 +54,7 @@ pipe_ends make_pipe() {
 void fill_standard_files() noexcept {
   for (int fd = 0; fd <= 2; ++fd)
     // The lowest free number is the one that is missing.
-    if (::fcntl(fd, F_GETFD) < 0) (void)!::open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (::fcntl(fd, F_GETFD) < 0) (void)!::open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
 void note_inherited_files() {

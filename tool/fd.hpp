@@ -31,7 +31,8 @@ struct pipe_ends {
 pipe_ends make_pipe();
 
 /// Where stdin, stdout or stderr are closed, /dev/null until exec: else a database or a pipe would
-/// get that number, and messages with it.
+/// get that number, and messages with it. It is open for reading only: who writes to a closed
+/// stdout must hear that nobody gets it.
 void fill_standard_files() noexcept;
 
 /// What is open now and not closed on exec, we were started with. Call it before anything is

@@ -456,6 +456,8 @@ TEST_F(run_command, leaves_closed_files_closed_and_writes_nowhere_else) {
                             around);
   EXPECT_EQ(r.code, 0);
   EXPECT_EQ(r.out, "/dev/null\n");  // a database or a pipe could have had that number
+  const auto without_stdout = command({"run", "l", "--", "test", "!", "-e", "/proc/self/fd/1"});
+  EXPECT_EQ(run_to_end(with_closed_stdout(without_stdout), around).code, 0);
 }
 
 TEST_F(run_command, does_not_hand_systemds_socket_on) {
