@@ -8,6 +8,7 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 
 #include "harness/process.hpp"
 #include "tool/fixture.hpp"
@@ -57,6 +58,19 @@ bool has_started_a_command(pid_t pid) {
   }
   return false;
 }
+
+/// It has come, and nobody has taken it.
+bool is_pending(int signal, pid_t pid) {
+  std::ifstream status("/proc/" + std::to_string(pid) + "/status");
+  std::string word;
+  while (status >> word && word != "ShdPnd:") continue;
+  std::uint64_t set = 0;
+  status >> std::hex >> set;
+  return (set >> (signal - 1) & 1) != 0;
+}
+
+const words one_token{"limit", "api", "--rate", "2/1d", "-w", "20s"};
+const words one_less{"latch", "ready", "2", "--down", "1"};
 
 bool is_unreaped(pid_t pid) {
   std::string number, name, state;
@@ -276,6 +290,47 @@ TEST_F(run_signals, a_kill_of_the_child_frees_the_lock) {
   ASSERT_EQ(::kill(child, SIGKILL), 0);
   EXPECT_EQ(p.wait(), 137);
   EXPECT_EQ(tool({"run", "l", "-n", "--", "true"}).code, 0);
+}
+
+TEST_F(run_signals, that_come_too_late_to_stop_what_is_asked_for_hide_no_outcome) {
+  EXPECT_EQ(tool(one_token).code, 0);
+  for (const words& asks : {one_token, one_less}) {
+    auto at_terminal = around;
+    at_terminal.on_terminal = true;
+    std::optional<blocker> away(std::in_place, folder.file("locks.db"), around);
+    program p(command(asks), at_terminal);
+    p.out.until("waiting");  // from now on a signal is a wish
+    p.signal(SIGTERM);
+    harness::eventually("it has taken the signal", [&] { return !is_pending(SIGTERM, p.pid()); });
+    away.reset();
+    EXPECT_NE(p.out.rest().find(" left\r\n"), std::string::npos) << asks.front();
+    EXPECT_EQ(p.wait(), 0) << asks.front();
+  }
+}
+
+TEST_F(run_signals, that_come_while_the_outcome_is_told_do_not_change_it) {
+  const std::string full = folder.file("out");
+  ASSERT_EQ(::mkfifo(full.c_str(), 0600), 0);
+  const int reader = ::open(full.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
+  std::array<char, 4096> page{};
+  for (const words& asks : {one_token, one_less}) {
+    while (::write(reader, page.data(), page.size()) > 0) continue;
+    words all{"sh", "-c", R"(exec "$@" > "$0")", full};
+    const auto asked = command(asks);
+    all.insert(all.end(), asked.begin(), asked.end());
+    program p(all, around);
+    const auto tells = [&] {
+      long call = -1;
+      std::string file;
+      std::ifstream("/proc/" + std::to_string(p.pid()) + "/syscall") >> call >> file;
+      return call == SYS_write && file == "0x1";
+    };
+    harness::eventually("it tells", tells);
+    p.signal(SIGTERM);
+    while (::read(reader, page.data(), page.size()) > 0) continue;
+    EXPECT_EQ(p.wait(), 0) << asks.front();
+  }
+  ::close(reader);
 }
 
 TEST_F(run_signals, a_background_child_of_an_ended_command_is_left_alone) {
