@@ -73,8 +73,8 @@ started_child start_child(const child_plan& plan, const signal_inbox& signals, d
     n = ::read(report.read.get(), &child.exec_error, sizeof child.exec_error);
   } while (n < 0 && errno == EINTR);
   if (child.exec_error != 0) {
-    ::waitpid(pid, nullptr, 0);
     watchman.stand_down();
+    ::waitpid(pid, nullptr, 0);
   }
   return child;
 }

@@ -98,6 +98,9 @@ void dead_man::serve(page& shared, int pipe, pid_t tool, std::vector<process_id>
   ::_exit(0);
 }
 
+// The target is no stranger. While the tool lives, it reaps the child only after it has taken the
+// target back. When the tool is gone, the number of the group is free only if the whole group is,
+// and the kernel gives a number again when it has given all others.
 void dead_man::strike(page& shared, pid_t tool, const std::vector<process_id>& others) noexcept {
   const pid_t target = shared.target;
   if (target == 0) return;

@@ -22,7 +22,8 @@ namespace holdfast::tool {
 /// ancestor, so that it covers our being stopped, and after our death only the child itself.
 class dead_man {
  public:
-  /// Forks: call it while the process has one thread and no session. Throws std::system_error.
+  /// Forks: call it while there is no session, and no thread but one that writes messages. Throws
+  /// std::system_error.
   /// What is below this process now, its commands did not start: that is left alone.
   dead_man();
   dead_man(const dead_man&) = delete;
@@ -34,7 +35,8 @@ class dead_man {
   void watch(pid_t target) noexcept;
   /// From now on it kills at this time, unless told a later one before.
   void kill_at(boot_time at) noexcept;
-  /// The child has ended: its number may soon be somebody else's.
+  /// Call it when nothing of the target is to be killed any more, and before the child is reaped:
+  /// then its number, and that of its group, may be somebody else's.
   void stand_down() noexcept;
 
   /// Whether it had to kill in our place.

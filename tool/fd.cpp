@@ -4,7 +4,6 @@
 #include <linux/close_range.h>
 #include <poll.h>
 #include <sys/eventfd.h>
-#include <sys/stat.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -12,7 +11,6 @@
 #include <array>
 #include <cerrno>
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <system_error>
@@ -56,7 +54,7 @@ pipe_ends make_pipe() {
 void fill_standard_files() noexcept {
   for (int fd = 0; fd <= 2; ++fd)
     // The lowest free number is the one that is missing.
-    if (::fcntl(fd, F_GETFD) < 0) (void)!::open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (::fcntl(fd, F_GETFD) < 0) (void)!::open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
 void note_inherited_files() {
@@ -82,31 +80,18 @@ void close_others_on_exec() noexcept {
 }
 
 bool write_all(int fd, std::string_view text) noexcept {
-  while (!text.empty()) {
-    const ssize_t n = ::write(fd, text.data(), text.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return false;
-    text.remove_prefix(static_cast<std::size_t>(n));
-  }
-  return true;
+  return write_out(fd, text) == text.size();
 }
 
-unique_fd without_waiting(int fd) noexcept {
-  struct stat is{};
-  if (::fstat(fd, &is) != 0 || !(S_ISFIFO(is.st_mode) || ::isatty(fd) == 1)) return unique_fd{};
-  std::array<char, 32> path{};
-  std::snprintf(path.data(), path.size(), "/proc/self/fd/%d", fd);
-  return unique_fd(::open(path.data(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
-}
-
-std::size_t write_in_time(int fd, std::string_view text, std::chrono::milliseconds pause) noexcept {
+std::size_t write_out(int fd, std::string_view text) noexcept {
   std::size_t written = 0;
   while (written < text.size()) {
     const ssize_t n = ::write(fd, text.data() + written, text.size() - written);
     if (n >= 0) written += static_cast<std::size_t>(n);
     if (n >= 0 || errno == EINTR) continue;
+    if (errno != EAGAIN) break;
     pollfd one{fd, POLLOUT, 0};
-    if (errno != EAGAIN || ::poll(&one, 1, static_cast<int>(pause.count())) <= 0) break;
+    (void)::poll(&one, 1, -1);
   }
   return written;
 }

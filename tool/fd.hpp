@@ -1,6 +1,6 @@
 #pragma once
 
-#include <chrono>
+#include <cstddef>
 #include <holdfast/clock.hpp>
 #include <string_view>
 #include <utility>
@@ -31,7 +31,8 @@ struct pipe_ends {
 pipe_ends make_pipe();
 
 /// Where stdin, stdout or stderr are closed, /dev/null until exec: else a database or a pipe would
-/// get that number, and messages with it.
+/// get that number, and messages with it. It is open for reading only: who writes to a closed
+/// stdout must hear that nobody gets it.
 void fill_standard_files() noexcept;
 
 /// What is open now and not closed on exec, we were started with. Call it before anything is
@@ -44,12 +45,8 @@ void close_others_on_exec() noexcept;
 /// False if not everything could be written; errno says why.
 bool write_all(int fd, std::string_view text) noexcept;
 
-/// Another descriptor of the same pipe or terminal, over which a write does not wait for the
-/// reader. None for what is no pipe and no terminal, or may not be opened again: nobody waits for a
-/// file.
-unique_fd without_waiting(int fd) noexcept;
-/// As much of the text as the reader takes with pauses of no more than that.
-std::size_t write_in_time(int fd, std::string_view text, std::chrono::milliseconds pause) noexcept;
+/// How much of it could be written. Waits for the reader, also where the descriptor does not.
+std::size_t write_out(int fd, std::string_view text) noexcept;
 
 /// Becomes readable when it is rung; stays so until it is silenced. Thread-safe.
 class bell {

@@ -90,7 +90,7 @@ int give_back(lease& held, const held_facts& facts, const common_options& common
 }  // namespace
 
 int hold(const common_options& common, const hold_options& o, log& to) {
-  const signal_inbox signals;
+  signal_inbox signals;
   const boot_time began = boot_clock::now();
   const boot_time deadline = saturated_add(began, o.take.wait);
   lease held;
@@ -119,7 +119,9 @@ int hold(const common_options& common, const hold_options& o, log& to) {
     say_end(true, facts, common);
     leave_at_once(exit_code::lost);
   }
-  return give_back(held, facts, common, to);
+  const int code = give_back(held, facts, common, to);
+  signals.close();
+  return code;
 }
 
 }  // namespace holdfast::tool

@@ -92,10 +92,11 @@ std::string for_people(const limit_options& o, const rate_decision& d, std::stri
 }  // namespace
 
 int limit(const common_options& common, const limit_options& o, log& to) {
-  const signal_inbox signals;
+  signal_inbox signals;
   const boot_time deadline = saturated_add(boot_clock::now(), o.wait);
   rate_decision d;
   std::string url;
+  bool done = false;
   int stopped_by = 0;
   {
     waiting room{signals, to, o.name};
@@ -104,15 +105,17 @@ int limit(const common_options& common, const limit_options& o, log& to) {
     room.in_line_at(s.session);
     rate_limiter l{s.session, o.name, o.rules, {.version = o.version}};
     d = decide_or_explain(l, o, deadline, room.stop());
-    stopped_by = room.stopped_by();
+    done = d || o.refund || o.reset;
+    stopped_by = room.stopped_by(done);
   }
   if (stopped_by != 0) return exit_code::of_signal(stopped_by);
+  signals.close();
   const std::string_view outcome = o.reset    ? "reset"
                                    : o.refund ? "refunded"
                                    : d        ? (o.peek ? "free" : "taken")
                                               : "refused";
   print(common.json ? limit_json(o.name, url, outcome, d) : for_people(o, d, outcome));
-  return d || o.refund || o.reset ? exit_code::ok : o.busy_code;
+  return done ? exit_code::ok : o.busy_code;
 }
 
 }  // namespace holdfast::tool

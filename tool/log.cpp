@@ -5,8 +5,8 @@
 
 #include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <utility>
 
-#include "tool/fd.hpp"
 #include "tool/text.hpp"
 
 namespace holdfast::tool {
@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t longest_message = 1000;
 
 /// Threads that renew a lease write here: a reader that takes nothing (a pager, a terminal after
-/// Ctrl-S) costs it lines, and not the lock.
+/// Ctrl-S, a service manager that is stopped) costs it lines, and not the lock.
 constexpr std::chrono::milliseconds at_once{0}, patience{100}, patience_for_an_error{1000};
 
 bool environment_says(const char* name) {
@@ -70,12 +70,12 @@ bool use_color(color_when when, int fd) {
 }
 
 log::log(const common_options& how, int fd)
-    : own_(without_waiting(fd)),
-      fd_(own_ ? own_.get() : fd),
+    : fd_(fd),
       format_(how.format),
       verbose_(how.verbose),
       color_(use_color(how.color, fd)),
-      draws_progress_(how.format == log_format::text && ::isatty(fd) == 1 && !is_dumb()) {}
+      draws_progress_(how.format == log_format::text && ::isatty(fd) == 1 && !is_dumb()),
+      writer_(fd) {}
 
 void log::write(level l, std::string_view event, std::string_view whole, const fields& more) {
   if (l == level::detail && !shows_details()) return;
@@ -84,8 +84,7 @@ void log::write(level l, std::string_view event, std::string_view whole, const f
                                : std::string(whole);
   const std::string line = json() ? json_line(l, event, text, more) : text_line(l, text);
   const std::lock_guard guard{mutex_};
-  clear_progress_locked();
-  put_locked(torn_ ? '\n' + line : line, l == level::error ? patience_for_an_error : patience);
+  writer_.write(clearing_locked() + line, l == level::error ? patience_for_an_error : patience);
 }
 
 std::string log::text_line(level l, std::string_view text) const {
@@ -100,25 +99,17 @@ void log::progress(std::string_view line) {
   // One column is left free: a line that fills the last one may wrap.
   const std::string fitting = shortened(std::string(line), columns_of_terminal(fd_) - 1);
   const std::lock_guard guard{mutex_};
-  put_locked("\r" + fitting + "\x1b[K", at_once);
+  writer_.write("\r" + fitting + "\x1b[K", at_once);
   progress_shown_ = true;
 }
 
 void log::clear_progress() {
   const std::lock_guard guard{mutex_};
-  clear_progress_locked();
+  if (progress_shown_) writer_.write(clearing_locked(), patience);
 }
 
-void log::clear_progress_locked() {
-  if (!progress_shown_) return;
-  put_locked("\r\x1b[K", at_once);
-  progress_shown_ = false;
-}
-
-// Nobody could be told that stderr is closed.
-void log::put_locked(std::string_view text, std::chrono::milliseconds pause) {
-  const std::size_t written = write_in_time(fd_, text, pause);
-  if (written > 0) torn_ = written < text.size();
+std::string log::clearing_locked() {
+  return std::exchange(progress_shown_, false) ? "\r\x1b[K" : "";
 }
 
 }  // namespace holdfast::tool

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <mutex>
 #include <string>
@@ -8,7 +7,7 @@
 #include <variant>
 #include <vector>
 
-#include "tool/fd.hpp"
+#include "tool/line_writer.hpp"
 #include "tool/options.hpp"
 
 namespace holdfast::tool {
@@ -27,8 +26,8 @@ enum class level { detail, warning, error };
 bool use_color(color_when when, int fd);
 
 /// Messages for people on stderr, or one JSON object a line for programs. Thread-safe.
-/// As text, details are written with -v only. A line that stderr does not take within a tenth of a
-/// second, an error within a second, is dropped.
+/// As text, details are written with -v only. Who says something waits a tenth of a second for
+/// stderr, with an error a second. What comes while an older line is not taken is dropped.
 class log {
  public:
   log(const common_options& how, int fd);
@@ -44,11 +43,10 @@ class log {
   bool shows_details() const noexcept { return verbose_ || json(); }
 
  private:
-  void put_locked(std::string_view text, std::chrono::milliseconds pause);
-  void clear_progress_locked();
+  /// What goes before a message.
+  std::string clearing_locked();
   std::string text_line(level l, std::string_view text) const;
 
-  const unique_fd own_;  ///< over which no write waits for a reader
   const int fd_;
   const log_format format_;
   const bool verbose_;
@@ -56,7 +54,7 @@ class log {
   const bool draws_progress_;
   std::mutex mutex_;
   bool progress_shown_ = false;
-  bool torn_ = false;  ///< the line that was written last has no end
+  line_writer writer_;
 };
 
 }  // namespace holdfast::tool

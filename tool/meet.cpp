@@ -69,7 +69,7 @@ std::string for_people(const meet_options& o, const meeting_end& e) {
 }  // namespace
 
 int meet(const common_options& common, const meet_options& o, log& to) {
-  const signal_inbox signals;
+  signal_inbox signals;
   const boot_time deadline = saturated_add(boot_clock::now(), o.wait);
   meeting_end e{};
   std::string url;
@@ -81,9 +81,10 @@ int meet(const common_options& common, const meet_options& o, log& to) {
     room.in_line_at(s.session);
     const auto go = o.what == action::arrive_and_wait ? at_barrier : at_latch;
     e = go(s.session, o, deadline, room.stop());
-    stopped_by = room.stopped_by();
+    stopped_by = room.stopped_by(e.good);
   }
   if (stopped_by != 0) return exit_code::of_signal(stopped_by);
+  signals.close();
   print(common.json ? meet_json(o.name, url, e.outcome, o.count, e.remaining) : for_people(o, e));
   return e.good ? exit_code::ok : o.busy_code;
 }

@@ -130,7 +130,7 @@ int job::go() {
 
 int job::work() {
   refuse_impossible_times();
-  dead_man_.emplace();  // before there is a second thread, or a connection to inherit
+  dead_man_.emplace();  // before there is a session, or a connection to inherit
   if (const int signal = rest(); signal != 0) return stopped(signal);
   systemd_.status("waiting for " + name_);
   if (!take()) return report_.exit_code;
@@ -380,7 +380,7 @@ void job::write_status(run_report report) const {
 int run(const common_options& common, const run_options& o, log& to) {
   if (!o.status_file.empty()) remove_output(o.status_file);
   // Also between two campaigns: as process 1 of a container this program would not hear of it.
-  const signal_inbox signals;
+  signal_inbox signals;
   bool has_led = false;
   nanoseconds rest{};
   for (;;) {
@@ -398,6 +398,7 @@ int run(const common_options& common, const run_options& o, log& to) {
       continue;
     }
     if (j.nothing_to_give_back()) leave_at_once(code);
+    signals.close();
     return code;
   }
 }

@@ -27,8 +27,12 @@ class signal_inbox {
   signal_inbox();
   signal_inbox(const signal_inbox&) = delete;
   signal_inbox& operator=(const signal_inbox&) = delete;
-  /// Puts everything back as it was.
-  ~signal_inbox() { restore(); }
+  /// Puts everything back as it was: what has come and was not read arrives then.
+  ~signal_inbox() {
+    if (!closed_) restore();
+  }
+  /// Until the program ends nothing arrives any more: it ends with what came of it.
+  void close() noexcept { closed_ = true; }
 
   int fd() const noexcept { return fd_.get(); }
   /// The next one that has come, without waiting.
@@ -41,6 +45,7 @@ class signal_inbox {
   struct sigaction chld_before_{};
   struct sigaction pipe_before_{};
   unique_fd fd_;
+  bool closed_ = false;
 };
 
 }  // namespace holdfast::tool

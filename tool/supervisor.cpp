@@ -53,6 +53,7 @@ ending supervisor::watch(pid_t child, bool own_group) {
     sleep();
     pass_on_signals();
   }
+  let_go();
   if (p_.log.shows_details() && !escalation_.told_to_go())
     ending_.left_behind = p_.dead_man.started_by_us().size();
   ending_.why = escalation_.why();
@@ -83,15 +84,23 @@ void supervisor::act() {
   }
 }
 
+/// The child itself is only looked at. As long as nobody has reaped it, its number and that of its
+/// group are nobody else's, and the dead man may kill what is left of the group.
 void supervisor::reap() noexcept {
-  int status = 0;
+  siginfo_t ended{};
   // As a subreaper we get more than our own children; a container's first process gets all.
-  for (pid_t pid = 0; (pid = ::waitpid(-1, &status, WNOHANG)) > 0;) {
-    if (pid != child_) continue;
-    child_ended_ = true;
-    ending_.wait_status = status;
-    p_.dead_man.stand_down();
+  while (::waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid > 0) {
+    child_ended_ = ended.si_pid == child_;
+    if (child_ended_) return;
+    ::waitpid(ended.si_pid, nullptr, WNOHANG);
+    ended = {};
   }
+}
+
+/// From now on its numbers may be somebody else's: nobody must kill by them any more.
+void supervisor::let_go() noexcept {
+  p_.dead_man.stand_down();
+  ::waitpid(child_, &ending_.wait_status, 0);
 }
 
 bool supervisor::finished() {
@@ -156,7 +165,8 @@ void supervisor::terminate(escalation::cause why) {
 }
 
 void supervisor::kill() {
-  const bool reached = deliver(SIGKILL);
+  // One that has ended takes every signal, and is not reached.
+  const bool reached = deliver(SIGKILL) && !child_ended_;
   const auto left = p_.held.remaining();
   say(level::error, "killed", "KILL to the command", sweep() || reached, left);
 }

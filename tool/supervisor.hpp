@@ -51,6 +51,7 @@ class supervisor {
   void look() noexcept;
   void act();
   void reap() noexcept;
+  void let_go() noexcept;
   bool finished();
   bool is_being_killed() const noexcept;
   void sleep() noexcept;

@@ -32,8 +32,9 @@ class waiting {
   /// Until then there is nothing to give up, and a signal ends the program at once.
   void in_line_at(session s);
   std::stop_token stop() const noexcept { return stop_.get_token(); }
-  /// The signal that ended the wait; 0 if none did.
-  int stopped_by() const noexcept { return stopped_by_; }
+  /// The signal that ended the wait; 0 if none did. One that comes too late ends nothing: `done`
+  /// says that what was waited for came, and cannot be taken back.
+  int stopped_by(bool done = false) const noexcept { return done ? 0 : stopped_by_.load(); }
 
  private:
   /// What the store said last of the name. A question may outlive the wait.

@@ -99,6 +99,22 @@ TEST_F(other_commands, hold_lets_go_when_nobody_hears_it) {
   EXPECT_EQ(tool({"try", "l"}).code, 0);
 }
 
+TEST_F(other_commands, that_cannot_print_say_so_with_125) {
+  for (const words& what : {words{"list"},
+                            {"show", "l"},
+                            {"try", "l"},
+                            {"hold", "l"},
+                            {"--version"},
+                            {"--help"},
+                            {"limit", "api", "--rate", "1/1d"},
+                            {"metrics"}}) {
+    const auto r = run_to_end(with_closed_stdout(command(what)), around);
+    EXPECT_EQ(r.code, 125) << what.front();
+    EXPECT_EQ(r.err, "holdfast: can not write to stdout\n") << what.front();
+  }
+  EXPECT_EQ(tool({"try", "l"}).code, 0) << "hold gave it back";
+}
+
 TEST_F(other_commands, a_password_is_not_seen_in_the_process_list) {
   const holder h(*this, {"l", "--store", "redis://me:hun/ter2@x?listen=postgres://y:hunter2%40z",
                          "--store", store});

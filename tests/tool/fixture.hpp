@@ -41,6 +41,12 @@ class holdfast_tool : public testing::Test {
     return arguments;
   }
 
+  static words with_closed_stdout(const words& command) {
+    words all{"sh", "-c", "exec \"$@\" >&-", "sh"};
+    all.insert(all.end(), command.begin(), command.end());
+    return all;
+  }
+
   outcome tool(const words& arguments, std::string_view input = {}) const {
     return run_to_end(command(arguments), around, input);
   }

@@ -1,11 +1,15 @@
 #include <fcntl.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <array>
 #include <csignal>
+#include <cstdint>
 #include <cstring>
 #include <filesystem>
 #include <iostream>
+#include <span>
 
 #include "harness/process.hpp"
 #include "tool/fd.hpp"
@@ -70,9 +74,41 @@ int open_two(const std::vector<std::string>&) {
   return 1;
 }
 
+void fill(int fd) {
+  const int flags = ::fcntl(fd, F_GETFL);
+  ::fcntl(fd, F_SETFL, flags | O_NONBLOCK);
+  const std::string page(4096, '.');
+  for (std::size_t size = page.size(); size > 0;)
+    if (::write(fd, page.data(), size) < 0) size /= 2;
+  ::fcntl(fd, F_SETFL, flags);
+}
+
+/// What takes no more, though somebody may read from it at any time.
+int full(const std::string& kind) {
+  std::array<int, 2> ends{-1, -1};
+  if (kind == "pipe" && ::pipe(ends.data()) == 0) fill(ends[1]);
+  if (kind == "socket" && ::socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()) == 0) fill(ends[1]);
+  if (kind == "device") ends[1] = ::eventfd(0, 0);
+  constexpr std::uint64_t most = ~std::uint64_t{0} - 1;
+  if (kind == "device" && ::write(ends[1], &most, sizeof most) < 0) return -1;
+  return ends[1];
+}
+
+/// Becomes the command that is given, with a full stderr of that kind.
+int with_full_stderr(const std::vector<std::string>& arguments) {
+  if (::dup2(full(arguments.at(0)), STDERR_FILENO) < 0) return 1;
+  std::vector<char*> argv;
+  for (const auto& word : std::span(arguments).subspan(1))
+    argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(nullptr);
+  ::execv(argv.front(), argv.data());
+  return 1;
+}
+
 const harness::role roles[]{{"tell_signals", tell_signals},
                             {"ignore_term", ignore_term},
                             {"keep_open", keep_open},
+                            {"with_full_stderr", with_full_stderr},
                             {"open_two", open_two}};
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -52,6 +53,33 @@ name_info deploy() {
   n.holders = {person("web-3", 812, 42s)};
   return n;
 }
+
+std::string read_some(int fd) {
+  std::string bytes(4096, '\0');
+  const ssize_t n = ::read(fd, bytes.data(), bytes.size());
+  bytes.resize(n > 0 ? static_cast<std::size_t>(n) : 0);
+  return bytes;
+}
+
+/// As on a full disk, while it lives.
+class most_bytes_of_a_file {
+ public:
+  explicit most_bytes_of_a_file(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit now{bytes, before_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &now);
+  }
+  most_bytes_of_a_file(const most_bytes_of_a_file&) = delete;
+  most_bytes_of_a_file& operator=(const most_bytes_of_a_file&) = delete;
+  ~most_bytes_of_a_file() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, handler_);
+  }
+
+ private:
+  rlimit before_{};
+  void (*handler_)(int);
+};
 
 std::string slurp(const std::string& path) {
   std::ifstream file(path);
@@ -204,19 +232,40 @@ TEST(json_output, what_is_not_known_of_a_holder_is_absent) {
   EXPECT_EQ(away["error"], "no store");
 }
 
-// Of more than a pipe takes at once, as much as it takes is written.
-TEST(messages, a_line_that_nobody_reads_to_its_end_does_not_spoil_the_next) {
+// The first is more than the pipe takes at once.
+TEST(messages, that_nobody_reads_are_not_waited_for_and_arrive_whole_or_not_at_all) {
   const auto ends = make_pipe();
+  const int fd = ends.read.get();
   ASSERT_EQ(::fcntl(ends.write.get(), F_SETPIPE_SZ, 4096), 4096);
   common_options how;
   how.format = log_format::json;
   class log to(how, ends.write.get());
   to.write(level::warning, "first", "m", {{"lock", std::string(5000, 'x')}});
-  std::string read(4096, '\0');
-  ASSERT_EQ(::read(ends.read.get(), read.data(), read.size()), 4096);
-  to.write(level::warning, "second", "m");
-  ASSERT_GT(::read(ends.read.get(), read.data(), read.size()), 0);
-  EXPECT_TRUE(read.starts_with("\n{")) << read.substr(0, 100);
+  to.write(level::warning, "dropped", "m");
+  std::string read;
+  while (!read.ends_with('\n')) read += read_some(fd);
+  pollfd heard{fd, POLLIN, 0};
+  while (::poll(&heard, 1, 0) == 0) to.write(level::warning, "last", "m");
+  read += read_some(fd);
+  std::istringstream lines(read);
+  std::string line;
+  for (const char* event : {"first", "last"}) {
+    ASSERT_TRUE(std::getline(lines, line));
+    EXPECT_EQ(nlohmann::json::parse(line)["event"], event);
+  }
+}
+
+TEST(messages, a_line_that_found_no_room_does_not_spoil_the_next) {
+  const harness::temp_dir folder;
+  const unique_fd file{
+      ::open(folder.file("log").c_str(), O_CREAT | O_WRONLY | O_APPEND | O_CLOEXEC, 0600)};
+  class log to(common_options{}, file.get());
+  {
+    const most_bytes_of_a_file room{12};
+    to.write(level::warning, "first", "torn");
+  }
+  to.write(level::warning, "second", "whole");
+  EXPECT_EQ(slurp(folder.file("log")), "holdfast: to\nholdfast: whole\n");
 }
 
 TEST(store_url, secrets_are_overwritten_in_the_arguments_but_not_in_the_childs) {
@@ -327,15 +376,10 @@ TEST(output_file, is_not_kept_from_it_by_what_a_killed_program_of_this_number_le
 
 TEST(output_file, leaves_nothing_where_there_is_no_room) {
   const harness::temp_dir folder;
-  rlimit before{};
-  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
-  const rlimit none{0, before.rlim_max};
-  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
-  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &none), 0);
-  const std::string why = replace_file(folder.file("token"), "1\n");
-  ::setrlimit(RLIMIT_FSIZE, &before);
-  std::signal(SIGXFSZ, handler);
-  EXPECT_NE(why, "");
+  {
+    const most_bytes_of_a_file none{0};
+    EXPECT_NE(replace_file(folder.file("token"), "1\n"), "");
+  }
   EXPECT_EQ(files_in(folder), 0U);
 }
 

@@ -456,6 +456,8 @@ TEST_F(run_command, leaves_closed_files_closed_and_writes_nowhere_else) {
                             around);
   EXPECT_EQ(r.code, 0);
   EXPECT_EQ(r.out, "/dev/null\n");  // a database or a pipe could have had that number
+  const auto without_stdout = command({"run", "l", "--", "test", "!", "-e", "/proc/self/fd/1"});
+  EXPECT_EQ(run_to_end(with_closed_stdout(without_stdout), around).code, 0);
 }
 
 TEST_F(run_command, does_not_hand_systemds_socket_on) {
@@ -463,22 +465,17 @@ TEST_F(run_command, does_not_hand_systemds_socket_on) {
   EXPECT_EQ(tool({"run", "l", "--", "env"}).out.find("NOTIFY_SOCKET"), std::string::npos);
 }
 
-// As a pager that is not scrolled. A renewal, and the start of the command, wait for no reader.
+// A pager that is not scrolled, the journal, and what is neither a pipe nor a socket. A renewal,
+// and the start of the command, wait for no reader.
 TEST_F(run_command, does_not_wait_for_who_reads_its_messages) {
-  const std::string full = folder.file("full");
-  ASSERT_EQ(::mkfifo(full.c_str(), 0600), 0);
-  const int end = ::open(full.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
-  ASSERT_GE(end, 0);
-  const std::string page(4096, '.');
-  while (::write(end, page.data(), page.size()) > 0) {
+  for (const std::string kind : {"pipe", "socket", "device"}) {
+    const std::string started = folder.file(kind);
+    auto all = role("with_full_stderr", {kind});
+    const auto run = command({"run", "l", "-v", "--", "touch", started});
+    all.insert(all.end(), run.begin(), run.end());
+    EXPECT_EQ(run_to_end(all, around).code, 0) << kind;
+    EXPECT_TRUE(std::filesystem::exists(started)) << kind;
   }
-  const auto r = run_to_end(
-      {"sh", "-c",
-       "exec " HOLDFAST_TOOL " run l -v -- touch " + folder.file("started") + " 2>" + full},
-      around);
-  ::close(end);
-  EXPECT_EQ(r.code, 0);
-  EXPECT_TRUE(std::filesystem::exists(folder.file("started")));
 }
 
 TEST_F(run_command, prints_no_escape_sequences_on_a_pipe) {

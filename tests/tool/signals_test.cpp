@@ -3,10 +3,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 
 #include "harness/process.hpp"
 #include "tool/fixture.hpp"
@@ -30,16 +32,19 @@ class run_signals : public holdfast_tool {
   }
 };
 
-// The main thread of a stopped process: while it writes to its log it waits for one descriptor, and
-// for more than one while the command runs.
-bool waits_for_one_descriptor(pid_t pid) {
-  long call = 0;
-  std::string descriptors, how_many;
-  std::ifstream("/proc/" + std::to_string(pid) + "/syscall") >> call >> descriptors >> how_many;
-#ifdef SYS_poll
-  if (call == SYS_poll) return how_many == "0x1";
-#endif
-  return call == SYS_ppoll && how_many == "0x1";
+long system_call_of(const std::filesystem::path& thread) {
+  long call = -1;
+  std::ifstream(thread / "syscall") >> call;
+  return call;
+}
+
+// A stopped process: another thread writes to the log, and the main thread waits for that one.
+bool waits_for_its_log(pid_t pid) {
+  const std::filesystem::path of = "/proc/" + std::to_string(pid);
+  const std::filesystem::directory_iterator threads(of / "task");
+  return system_call_of(of) == SYS_futex && std::any_of(begin(threads), end(threads), [](auto& t) {
+           return system_call_of(t.path()) == SYS_write;
+         });
 }
 
 // It says that, too, and waits for as long. Its own helper is "holdfast-guard".
@@ -53,6 +58,58 @@ bool has_started_a_command(pid_t pid) {
   }
   return false;
 }
+
+/// It has come, and nobody has taken it.
+bool is_pending(int signal, pid_t pid) {
+  std::ifstream status("/proc/" + std::to_string(pid) + "/status");
+  std::string word;
+  while (status >> word && word != "ShdPnd:") continue;
+  std::uint64_t set = 0;
+  status >> std::hex >> set;
+  return (set >> (signal - 1) & 1) != 0;
+}
+
+const words one_token{"limit", "api", "--rate", "2/1d", "-w", "20s"};
+const words one_less{"latch", "ready", "2", "--down", "1"};
+
+bool is_unreaped(pid_t pid) {
+  std::string number, name, state;
+  std::ifstream("/proc/" + std::to_string(pid) + "/stat") >> number >> name >> state;
+  return state == "Z";
+}
+
+/// A run whose command was told to go, and has. What the command had started ignores that, and has
+/// stdout open.
+struct told_to_go {
+  told_to_go(surroundings around, const words& times) : process(run(times), ignoring_term(around)) {
+    left = std::stoi(process.out.line());
+    const pid_t child = std::stoi(process.out.line());
+    process.err.until("TERM to the command");
+    process.close_stdin();
+    harness::eventually("the command has ended",
+                        [&] { return is_unreaped(child) || ::kill(child, 0) != 0; });
+    // It looks for the end of its child before it takes the second of them.
+    for (int i = 0; i < 2; ++i) {
+      process.signal(SIGWINCH);
+      process.err.until("passed WINCH on");
+    }
+    EXPECT_TRUE(is_unreaped(child)) << "its number may be somebody else's";
+  }
+  program process;
+  pid_t left = 0;
+
+ private:
+  static surroundings& ignoring_term(surroundings& around) {
+    around.ignored_signals = {SIGTERM};
+    return around;
+  }
+  static words run(const words& times) {
+    words all{HOLDFAST_TOOL, "run", "l", "-v", "--max-run", "10ms"};
+    all.insert(all.end(), times.begin(), times.end());
+    all.insert(all.end(), {"-c", "tail -f /dev/null & echo $!; echo $$; read x"});
+    return all;
+  }
+};
 
 }  // namespace
 
@@ -129,7 +186,7 @@ TEST_F(run_signals, in_the_moment_of_the_acquisition_start_nothing) {
       return !shown("l")["holders"].empty() || std::filesystem::exists(ran);
     });
     p.stop();
-    const bool caught = waits_for_one_descriptor(p.pid()) && !has_started_a_command(p.pid());
+    const bool caught = waits_for_its_log(p.pid()) && !has_started_a_command(p.pid());
     if (caught) p.signal(SIGTERM);
     while (::read(reader, page.data(), page.size()) > 0) continue;
     p.signal(SIGCONT);
@@ -197,14 +254,24 @@ TEST_F(run_signals, a_stop_of_the_tool_takes_only_what_the_command_started) {
   const pid_t other = std::stoi(p.out.line());
   const pid_t child = std::stoi(p.out.line());
   p.stop();
-  harness::eventually("the child is killed", [&] {
-    std::string pid, name, state;
-    std::ifstream("/proc/" + std::to_string(child) + "/stat") >> pid >> name >> state;
-    return state == "Z";
-  });
+  harness::eventually("the child is killed", [&] { return is_unreaped(child); });
   p.signal(SIGCONT);
   EXPECT_EQ(p.wait(), 79);
   EXPECT_EQ(::kill(other, SIGKILL), 0);
+}
+
+TEST_F(run_signals, a_kill_of_the_tool_takes_what_was_told_to_go_though_the_command_has_ended) {
+  told_to_go t(around, {"--ttl", "1m", "--kill-after", "20s"});
+  t.process.signal(SIGKILL);
+  EXPECT_EQ(t.process.out.rest(), "");
+}
+
+TEST_F(run_signals, a_stop_of_the_tool_takes_what_was_told_to_go_though_the_command_has_ended) {
+  told_to_go t(around, {"--ttl", "4s", "--kill-after", "1300ms"});
+  t.process.stop();
+  harness::eventually("what is left is killed", [&] { return is_unreaped(t.left); });
+  t.process.signal(SIGCONT);
+  EXPECT_EQ(t.process.wait(), 79);
 }
 
 TEST_F(run_signals, a_kill_of_the_tool_frees_the_lock_at_once) {
@@ -223,6 +290,47 @@ TEST_F(run_signals, a_kill_of_the_child_frees_the_lock) {
   ASSERT_EQ(::kill(child, SIGKILL), 0);
   EXPECT_EQ(p.wait(), 137);
   EXPECT_EQ(tool({"run", "l", "-n", "--", "true"}).code, 0);
+}
+
+TEST_F(run_signals, that_come_too_late_to_stop_what_is_asked_for_hide_no_outcome) {
+  EXPECT_EQ(tool(one_token).code, 0);
+  for (const words& asks : {one_token, one_less}) {
+    auto at_terminal = around;
+    at_terminal.on_terminal = true;
+    std::optional<blocker> away(std::in_place, folder.file("locks.db"), around);
+    program p(command(asks), at_terminal);
+    p.out.until("waiting");  // from now on a signal is a wish
+    p.signal(SIGTERM);
+    harness::eventually("it has taken the signal", [&] { return !is_pending(SIGTERM, p.pid()); });
+    away.reset();
+    EXPECT_NE(p.out.rest().find(" left\r\n"), std::string::npos) << asks.front();
+    EXPECT_EQ(p.wait(), 0) << asks.front();
+  }
+}
+
+TEST_F(run_signals, that_come_while_the_outcome_is_told_do_not_change_it) {
+  const std::string full = folder.file("out");
+  ASSERT_EQ(::mkfifo(full.c_str(), 0600), 0);
+  const int reader = ::open(full.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
+  std::array<char, 4096> page{};
+  for (const words& asks : {one_token, one_less}) {
+    while (::write(reader, page.data(), page.size()) > 0) continue;
+    words all{"sh", "-c", R"(exec "$@" > "$0")", full};
+    const auto asked = command(asks);
+    all.insert(all.end(), asked.begin(), asked.end());
+    program p(all, around);
+    const auto tells = [&] {
+      long call = -1;
+      std::string file;
+      std::ifstream("/proc/" + std::to_string(p.pid()) + "/syscall") >> call >> file;
+      return call == SYS_write && file == "0x1";
+    };
+    harness::eventually("it tells", tells);
+    p.signal(SIGTERM);
+    while (::read(reader, page.data(), page.size()) > 0) continue;
+    EXPECT_EQ(p.wait(), 0) << asks.front();
+  }
+  ::close(reader);
 }
 
 TEST_F(run_signals, a_background_child_of_an_ended_command_is_left_alone) {
