@@ -52,7 +52,8 @@ class both {
         both_leases held{std::move(*first), std::move(*second)};
         if (stands(held)) return held;
       }
-      wait = left(call);  // both have been given back, which takes time
+      // Both have been given back, which takes time.
+      wait = left(call);
     } while (wait > one_try);
     return std::nullopt;
   }
