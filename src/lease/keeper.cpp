@@ -339,11 +339,6 @@ void keeper::abandon(std::string_view name, const store::owner_id& owner,
   return;  // the store forgets it when the lease ends
 }
 
-bool keeper::take_back(const store::owner_id& owner) noexcept {
-  const std::lock_guard guard{mutex_};
-  return abandoned_.remove_if([&](const auto& a) { return a.owner == owner; }) > 0;
-}
-
 void keeper::expect_answers() {
   if (expecting_.exchange(true, std::memory_order_relaxed)) return;
   const std::lock_guard guard{mutex_};

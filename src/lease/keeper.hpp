@@ -106,8 +106,6 @@ class keeper {
   /// remember it by it ends with its lease.
   void abandon(std::string_view name, const store::owner_id& owner,
                std::chrono::nanoseconds lease) noexcept;
-  /// Releases it no more. False if it is just being released, or has been.
-  bool take_back(const store::owner_id& owner) noexcept;
 
   /// Something is on its way that nobody waits for: its answer is looked for soon, if nobody else
   /// comes upon it before.

@@ -1,7 +1,10 @@
 #include <algorithm>
+#include <deque>
 #include <holdfast/barrier.hpp>
 #include <holdfast/semaphore.hpp>
 #include <list>
+#include <mutex>
+#include <thread>
 
 #include "primitive/common.hpp"
 #include "wait/async_forms.hpp"
@@ -71,16 +74,21 @@ failure mismatch(const store::permits_reply& reply, std::uint32_t count) {
 /// A participant between two arrivals.
 struct participation {
   std::shared_ptr<engine::hold> kept{};  ///< its lease; none: it comes for the first time
-  /// Its next arrival, if that was tried and may have been carried out. The first one is given back
-  /// if it does not come again.
-  store::owner_id next{};
-  bool next_is_last = false;  ///< … and it does not come again after that
-  bool completed = false;     ///< … and it has only to call the others
-  bool phase_over = true;     ///< false: it has arrived, and nobody waited for the others
+  store::owner_id next{};  ///< its next arrival, if that was tried and may have been carried out
+  bool completed = false;  ///< … and it has only to call the others
+  bool phase_over = true;  ///< false: it has arrived, and nobody waited for the others
 };
 
 /// One is in a list of its own while it takes part: to rest again takes no memory.
 using participations = std::list<participation>;
+
+/// A first arrival that may have been carried out, though its thread was not answered. The keeper
+/// gives it back, but perhaps it has not yet when the thread arrives again.
+struct unanswered {
+  std::thread::id of;
+  store::owner_id arrival;
+};
+constexpr std::size_t most_unanswered = 64;  ///< the keeper gives back those before, too
 
 }  // namespace
 
@@ -90,6 +98,7 @@ struct barrier::state {
   const std::function<void()> on_completion;
   std::mutex mutex;
   participations resting;
+  std::deque<unanswered> in_doubt;
 
   state(const session& s, const std::string& name, std::uint32_t n, barrier_options o)
       : of(s, "barrier", name, options_of(o), store::kind::barrier, checked_count(name, n),
@@ -101,16 +110,14 @@ struct barrier::state {
   ~state() {
     if (resting.empty() || of.session->forked()) return;
     auto& keeper = of.session->keeper();
-    for (const auto& p : resting) {
-      if (p.kept) keeper.remove(*p.kept);
-    }
+    for (const auto& p : resting) keeper.remove(*p.kept);
     try {
       leave();
     } catch (...) {
       // No memory.
     }
     for (const auto& p : resting) {
-      if (p.kept) keeper.abandon(of.config->name, p.kept->owner(), of.config->lease);
+      keeper.abandon(of.config->name, p.kept->owner(), of.config->lease);
       if (p.next) keeper.abandon(of.config->name, p.next, of.config->lease);
     }
   }
@@ -119,39 +126,48 @@ struct barrier::state {
   void leave() {
     std::vector<store::named_command> all;
     for (const auto& p : resting) {
-      if (p.kept) all.push_back({of.config->name, engine::release_command(p.kept->owner())});
+      all.push_back({of.config->name, engine::release_command(p.kept->owner())});
       if (p.next) all.push_back({of.config->name, engine::release_command(p.next)});
     }
     const auto told = of.session->permits(all);
     auto reply = told.begin();
     resting.remove_if([&](const participation& p) {
-      const bool left = !p.kept || (reply++)->ok();
+      const bool left = (reply++)->ok();
       return p.next ? (reply++)->ok() && left : left;
     });
   }
 
-  /// An arrival that stands, or may stand, comes before one that another thread rests between: else
-  /// a thread that arrives again would count twice, and the other one's place would be taken.
-  participations take(bool for_the_last_time) {
-    participations one;
-    const auto urgency = [&](const participation& p) {
-      if (p.kept && p.next) return p.next_is_last == for_the_last_time ? 2 : 0;
-      return p.next || !p.phase_over ? 2 : 1;
-    };
+  participations take() {
+    participations fresh;
     const std::lock_guard guard{mutex};
-    const auto at =
-        std::max_element(resting.begin(), resting.end(),
-                         [&](const auto& a, const auto& b) { return urgency(a) < urgency(b); });
-    if (at == resting.end()) {
-      one.emplace_back();
+    if (resting.empty()) {
+      fresh.emplace_back();
     } else {
-      one.splice(one.end(), resting, at);
+      fresh.splice(fresh.end(), resting, std::prev(resting.end()));
     }
-    return one;
+    return fresh;
   }
   void put(participations& p) noexcept {
     const std::lock_guard guard{mutex};
-    resting.splice(resting.begin(), p);
+    resting.splice(resting.end(), p);
+  }
+  /// Of this thread; none if it has been answered.
+  store::owner_id take_unanswered() {
+    const std::lock_guard guard{mutex};
+    const auto mine = std::find_if(in_doubt.begin(), in_doubt.end(), [](const unanswered& u) {
+      return u.of == std::this_thread::get_id();
+    });
+    if (mine == in_doubt.end()) return {};
+    const auto arrival = mine->arrival;
+    in_doubt.erase(mine);
+    return arrival;
+  }
+  void put_unanswered(const unanswered& u) noexcept try {
+    const std::lock_guard guard{mutex};
+    if (in_doubt.size() == most_unanswered) in_doubt.pop_front();
+    in_doubt.push_back(u);
+  } catch (...) {
+    // No memory: the keeper gives it back all the same.
   }
   void complete() const noexcept {
     const engine::call_limit users{engine::call_limit::none::at_all};
@@ -165,13 +181,12 @@ struct barrier::round final : engine::request {
   enum class comes_again { yes, no };
 
   round(std::shared_ptr<state> of, comes_again again)
-      : of_(std::move(of)), one_(of_->take(again == comes_again::no)), who_(one_.front()) {
+      : of_(std::move(of)), one_(of_->take()), who_(one_.front()) {
     const auto& s = *of_->of.config;
     const std::chrono::microseconds lease = s.lease;
     command_.verb = permits_verb::acquire;
+    command_.owner = who_.next ? who_.next : session().ids().next();
     in_doubt_ = static_cast<bool>(who_.next);
-    const bool again_the_same = in_doubt_ && (who_.kept || session().keeper().take_back(who_.next));
-    command_.owner = again_the_same ? who_.next : session().ids().next();
     command_.kind = s.kind;
     command_.capacity = s.capacity;
     command_.wait = true;
@@ -184,7 +199,7 @@ struct barrier::round final : engine::request {
     if (who_.kept) command_.replaces = who_.kept->owner();
     try {
       if (!who_.phase_over) begin_with_the_last_phase();
-      if (in_doubt_ && !again_the_same) give_back_first();
+      if (!who_.kept) give_back_the_unanswered();
     } catch (...) {  // no memory: what has arrived stays the barrier's
       of_->put(one_);
       throw;
@@ -193,19 +208,19 @@ struct barrier::round final : engine::request {
 
   ~round() override {
     if (over_) return;
-    if (!arrived_) {
-      who_.next = command_.owner;
-      who_.next_is_last = command_.outlives_session;
-    }
-    if (!who_.kept && (!in_doubt_ || session().forked())) return;
-    if (!who_.kept) {
+    if (!arrived_) who_.next = command_.owner;
+    if (who_.kept) {
+      of_->put(one_);
+    } else if (!session().forked() && tried_) {
       session().keeper().abandon(of_->of.config->name, command_.owner, of_->of.config->lease);
+      of_->put_unanswered({thread_, command_.owner});
     }
-    of_->put(one_);
   }
 
   engine::session_impl& session() const noexcept { return *of_->of.session; }
-  const store::owner_id& owner() const noexcept { return command_.owner; }
+  const store::owner_id& owner() const noexcept {
+    return gives_back() ? next_->owner : command_.owner;
+  }
   void wait_for(until what) noexcept { until_ = what; }
   /// Whether its phase broke, and that was told.
   bool over() const noexcept { return over_; }
@@ -213,6 +228,7 @@ struct barrier::round final : engine::request {
 
   std::optional<store::named_command> command(bool) override {
     if (released_) return std::nullopt;
+    tried_ = true;
     if (replaces_what_it_has()) session().keeper().remove(*who_.kept);
     was_in_doubt_ = std::exchange(in_doubt_, true);  // until it is answered
     return store::named_command{of_->of.config->name, command_};
@@ -223,7 +239,7 @@ struct barrier::round final : engine::request {
     in_doubt_ = was_in_doubt_;
     if (!reply) return not_answered(std::move(reply.error()));
     const bool was_in_doubt = std::exchange(in_doubt_, false);
-    if (command_.verb == permits_verb::release) return who_.next = {}, on_with_the_next();
+    if (gives_back()) return on_with_the_next();
     switch (reply->outcome) {
       case permits_outcome::granted:
         keep(sent);
@@ -276,12 +292,16 @@ struct barrier::round final : engine::request {
     arrived_ = true;
   }
 
-  // The keeper gives back its first arrival, but perhaps it has not been told yet: until then one
-  // that arrives again would count twice.
-  void give_back_first() {
+  // Else a thread that arrives again would count twice. As a new arrival: a release that is on its
+  // way may come late.
+  void give_back_the_unanswered() {
+    if (session().forked()) return;
+    const auto arrival = of_->take_unanswered();
+    if (!arrival) return;
     next_ = std::make_unique<store::permits_command>(command_);
-    command_ = engine::release_command(who_.next);
+    command_ = engine::release_command(arrival);
   }
+  bool gives_back() const noexcept { return command_.verb == permits_verb::release; }
   answer on_with_the_next() {
     command_ = *std::exchange(next_, nullptr);
     arrived_ = false;
@@ -350,7 +370,9 @@ struct barrier::round final : engine::request {
   participation& who_;
   store::permits_command command_;
   std::unique_ptr<store::permits_command> next_;  ///< what comes after this one
+  const std::thread::id thread_ = std::this_thread::get_id();
   until until_ = until::released;
+  bool tried_ = false;
   bool in_doubt_ = false;      ///< whether an arrival that was not answered was carried out
   bool was_in_doubt_ = false;  ///< before what was asked last
   bool arrived_ = false;
