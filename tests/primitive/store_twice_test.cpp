@@ -63,6 +63,7 @@ TEST_F(one_store_twice, is_refused_before_anything_is_taken) {
     for (const char* name : {"a", "m"}) EXPECT_EQ(here.show(name).last_fence, 0u) << name;
   };
   expect_refused(outcome_of([&] { (void)all.try_acquire(); }));
+  ASSERT_FALSE(HasFailure()) << "it would wait for itself";
   expect_refused(outcome_of([&] { (void)all.try_acquire_for(1h); }));
   expect_refused(outcome_of([&] { (void)all.acquire(); }));
   expect_refused(outcome_of([&] { all.lock(); }));
