@@ -223,6 +223,7 @@ TEST(redis_opening, stores_that_differ_in_a_part_of_the_url_are_told_apart) {
            {server.tcp_url("?prefix=a:"), server.tcp_url("?prefix=b:")},
            {server.tcp_url("?prefix=a:"), server.url("?prefix=b:")},
            {server.tcp_url("/0"), server.url("?database=1")},
+           {server.tcp_url("?prefix=a:"), server.tcp_url("?dialect=redlock&prefix=a:")},
            {server.tcp_url("?dialect=redlock&prefix=a:"), server.url("?dialect=redlock")}}) {
     const auto both = outcome(one, other);
     EXPECT_FALSE(both.failed) << both.text;
