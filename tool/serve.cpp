@@ -105,13 +105,10 @@ std::vector<watched_store> watch_all(const common_options& common, const serve_o
   for (const std::string& url : o.stores) {
     how.store = url;
     all.push_back(watch(how, to));
-    // One server's stores of several prefixes: a series must not be there twice.
+    // One store by two URLs: a series must not be there twice.
     auto& label = all.back().label;
-    if (labels.insert(label).second) continue;
-    label = all.back().url;
-    for (int i = 2; !labels.insert(label).second; ++i) {
-      label = all.back().url + '#' + std::to_string(i);
-    }
+    const std::string of_both = label;
+    for (int i = 2; !labels.insert(label).second; ++i) label = of_both + '#' + std::to_string(i);
   }
   return all;
 }

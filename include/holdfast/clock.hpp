@@ -26,11 +26,13 @@ using boot_time = boot_clock::time_point;
 /// The latest point in time: "wait for ever".
 inline constexpr boot_time forever = boot_time::max();
 
-/// Any duration as nanoseconds, saturated instead of overflowing (hours::max() is "for ever").
+/// Any duration as nanoseconds, saturated instead of overflowing (hours::max() is "for ever"); what
+/// is not a number is no time.
 template <class Rep, class Period>
 constexpr std::chrono::nanoseconds saturated_nanoseconds(std::chrono::duration<Rep, Period> d) {
   using wide = std::chrono::duration<long double, std::nano>;
   const wide exact{d};
+  if (exact != exact) return std::chrono::nanoseconds::zero();
   if (!(exact < wide{std::chrono::nanoseconds::max()})) return std::chrono::nanoseconds::max();
   if (!(exact > wide{std::chrono::nanoseconds::min()})) return std::chrono::nanoseconds::min();
   return std::chrono::ceil<std::chrono::nanoseconds>(d);

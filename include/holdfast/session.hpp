@@ -67,7 +67,8 @@ class session {
 
   /// What this store promises. No round trip.
   const store::capabilities& can() const noexcept;
-  /// The store's URL without passwords.
+  /// Where the locks are: the store's URL without passwords, and of its options only those that
+  /// choose the place.
   const std::string& url() const noexcept;
 
   /// The names in use that match a pattern with `*` and `?`. Only names with the session's prefix

@@ -154,6 +154,21 @@ result<store_url> take_apart(std::string_view text) {
   return u;
 }
 
+// Of what would end the value, or mean something else to whoever reads the URL again.
+std::string escape(std::string_view value) {
+  static constexpr std::string_view digits = "0123456789ABCDEF";
+  std::string escaped;
+  for (const char c : value) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c > ' ' && c != 0x7F && std::string_view("%&?#@").find(c) == std::string_view::npos) {
+      escaped += c;
+    } else {
+      ((escaped += '%') += digits[byte >> 4]) += digits[byte & 15];
+    }
+  }
+  return escaped;
+}
+
 }  // namespace
 
 std::string to_string(const address& a) {
@@ -186,6 +201,22 @@ std::string_view store_url::inner_path() const noexcept {
   if (inner.starts_with('/')) inner.remove_prefix(1);
   if (inner.ends_with('/')) inner.remove_suffix(1);
   return inner;
+}
+
+std::string shown_options(
+    std::initializer_list<std::pair<std::string_view, std::string_view>> options) {
+  std::string shown;
+  for (const auto& [name, value] : options) {
+    if (value.empty()) continue;
+    shown.append(shown.empty() ? "?" : "&").append(name).append("=") += escape(value);
+  }
+  return shown;
+}
+
+std::string shown(const store_url& place,
+                  std::initializer_list<std::pair<std::string_view, std::string_view>> options) {
+  const std::string url = place.shown_user() + place.hosts + place.path + shown_options(options);
+  return without_secrets(url);
 }
 
 status needs_servers(const store_url& u, std::string_view example) {

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <holdfast/result.hpp>
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <string_view>
@@ -42,6 +43,15 @@ struct store_url {
   /// The path without its first /, and without one at its end.
   std::string_view inner_path() const noexcept;
 };
+
+/// For messages: `?option=value&option=value`, of those that have a value.
+std::string shown_options(
+    std::initializer_list<std::pair<std::string_view, std::string_view>> options);
+
+/// For messages, of stores at which a user may come without a password: the place with these
+/// options. No secret, also where one was written into the name of something.
+std::string shown(const store_url& place,
+                  std::initializer_list<std::pair<std::string_view, std::string_view>> options);
 
 /// Fails with a message that shows no secret (holdfast::without_secrets).
 result<store_url> parse_url(std::string_view text);

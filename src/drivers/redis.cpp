@@ -14,7 +14,7 @@ opened open_redis(const store::opening& how) {
   auto options = options_of<store::redis::read_options>(how);
   if (!options) return std::move(options.error());
   const bool shared = options->dialect != store::redis::dialect::none;
-  const std::string url = shared ? store::redis::dialect_url(*options) : options->url;
+  const std::string url = options->url;
   options->warn = [url, to = how.observer](std::string_view what) {
     base::warn(to.get(), url, what);
   };

@@ -59,8 +59,10 @@ void arrive(countdown_record& r, const countdown_command& c, const moment& now,
     reply.outcome = state_of(r);
     return;
   }
-  if (c.drop == 0 || c.drop > (r.count == 0 ? c.count : r.remaining)) {
+  const auto left = r.count == 0 ? c.count : r.remaining;
+  if (c.drop == 0 || c.drop > left) {
     reply.outcome = countdown_outcome::too_many;
+    reply.remaining = left;
     return;
   }
   use(r, c, now);
@@ -123,7 +125,7 @@ countdown_reply apply(countdown_record& r, const countdown_command& c, const mom
   }
   // 3., 4. The command itself.
   carry_out(r, c, now, reply);
-  reply.remaining = r.remaining;
+  if (reply.outcome != countdown_outcome::too_many) reply.remaining = r.remaining;
   return reply;
 }
 

@@ -21,11 +21,10 @@ namespace {
 /// How long one that has dropped is remembered without use.
 constexpr std::chrono::microseconds dropped_for = 24h;
 
-std::uint32_t checked_count(const std::string& name, std::uint32_t count) {
-  if (count >= 1 && count <= static_cast<std::uint32_t>(barrier::max())) return count;
-  throw_failure({errc::invalid_argument,
-                 "it is for 1 to 10,000 participants, not " + std::to_string(count), false,
-                 "barrier", name});
+void check_count(const subject& of, std::uint32_t count) {
+  if (count >= 1 && count <= static_cast<std::uint32_t>(barrier::max())) return;
+  of.fail(
+      {errc::invalid_argument, "it is for 1 to 10,000 participants, not " + std::to_string(count)});
 }
 
 lock_options options_of(const barrier_options& o) {
@@ -101,10 +100,12 @@ struct barrier::state {
   std::deque<unanswered> in_doubt;
 
   state(const session& s, const std::string& name, std::uint32_t n, barrier_options o)
-      : of(s, "barrier", name, options_of(o), store::kind::barrier, checked_count(name, n),
+      : of(s, "barrier", name, options_of(o), store::kind::barrier, n,
            &store::capabilities::barrier),
         count(n),
-        on_completion(std::move(o.on_completion)) {}
+        on_completion(std::move(o.on_completion)) {
+    check_count(of, n);
+  }
 
   // What cannot be told now is told later, or ends with the lease.
   ~state() {

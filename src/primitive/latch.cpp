@@ -109,17 +109,17 @@ status counted(std::uint32_t n, const store::countdown_reply& reply) {
 
 status nothing_more(const std::unique_ptr<countdown_request>&) { return done{}; }
 
-std::uint32_t checked_count(std::uint32_t count) {
-  if (count >= 1 && count <= max_count) return count;
-  throw_failure({errc::invalid_argument,
-                 "a latch counts down from 1 to 1,000,000, not " + std::to_string(count)});
+void check_count(const subject& of, std::uint32_t count) {
+  if (count >= 1 && count <= max_count) return;
+  of.fail({errc::invalid_argument,
+           "a latch counts down from 1 to 1,000,000, not " + std::to_string(count)});
 }
 
-std::chrono::seconds checked_keep(std::chrono::seconds keep) {
+void check_keep(const subject& of, std::chrono::seconds keep) {
   // In seconds: in milliseconds the longest are none.
-  if (keep >= 1s && keep <= std::chrono::floor<std::chrono::seconds>(max_lease)) return keep;
-  throw_failure({errc::invalid_argument,
-                 "a latch is kept for 1 s to 31 days, not " + std::to_string(keep.count()) + " s"});
+  if (keep >= 1s && keep <= std::chrono::floor<std::chrono::seconds>(max_lease)) return;
+  of.fail({errc::invalid_argument,
+           "a latch is kept for 1 s to 31 days, not " + std::to_string(keep.count()) + " s"});
 }
 
 }  // namespace
@@ -167,9 +167,12 @@ struct latch::state {
 };
 
 latch::latch(session s, std::string name, std::uint32_t count, latch_options options)
-    : state_(new state{subject(s, "latch", name, {}, store::kind::latch, checked_count(count),
-                               &store::capabilities::latch),
-                       count, checked_keep(options.keep)}) {}
+    : state_(new state{
+          subject(s, "latch", name, {}, store::kind::latch, count, &store::capabilities::latch),
+          count, options.keep}) {
+  check_count(state_->of, count);
+  check_keep(state_->of, options.keep);
+}
 
 latch::~latch() = default;
 

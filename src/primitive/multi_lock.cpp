@@ -17,10 +17,8 @@ namespace {
 
 constexpr std::string_view operation = "multi_lock";
 
-[[noreturn]] void fail(failure f, std::string_view name = {}) {
-  f.operation = operation;
-  f.name = name;
-  throw_failure(std::move(f));
+[[noreturn]] void fail(const wanted& about, failure f) {
+  throw_failure(about.session->located(std::move(f), operation, about.what->name));
 }
 
 std::string store_of(const wanted& w) { return engine::store_in_order(w.session->url()); }
@@ -43,18 +41,20 @@ bool same_terms(const engine::lock_config& a, const engine::lock_config& b) {
 }
 
 void check_members(const std::vector<wanted>& all) {
-  if (all.empty()) fail({errc::invalid_argument, "without members there is nothing to lock"});
+  if (all.empty()) {
+    throw_failure({errc::invalid_argument, "without members there is nothing to lock", false,
+                   std::string(operation)});
+  }
   for (std::size_t i = 0; i < all.size(); ++i) {
     const auto& w = all[i];
     if (!same_terms(*w.what, *all.front().what)) {
-      fail({errc::invalid_argument,
-            "its lease, renew or max_hold is not that of the first member: they end together, so "
-            "give all of them the same"},
-           w.what->name);
+      fail(w, {errc::invalid_argument,
+               "its lease, renew or max_hold is not that of the first member: they end together, "
+               "so give all of them the same"});
     }
     for (std::size_t j = 0; j < i; ++j) {
       if (all[j].what->name != w.what->name || !same_store(all[j], w)) continue;
-      fail({errc::invalid_argument, "a member twice would wait for itself"}, w.what->name);
+      fail(w, {errc::invalid_argument, std::string(engine::member_twice)});
     }
   }
 }
@@ -75,13 +75,13 @@ struct multi_lock::state {
   void require_usable() const {
     for (const auto& w : all) {
       auto can = w.session->usable();
-      if (!can) throw_failure(w.session->located(std::move(can.error()), operation, w.what->name));
+      if (!can) fail(w, std::move(can.error()));
     }
   }
   std::vector<wanted> for_lease(lease_time lease) const {
     auto asked = all;
     if (!lease) return asked;
-    if (auto ok = base::check_lease(*lease); !ok) fail(std::move(ok.error()));
+    if (auto ok = base::check_lease(*lease); !ok) fail(all.front(), std::move(ok.error()));
     for (auto& w : asked) {
       auto made = std::make_shared<engine::lock_config>(*w.what);
       made->lease = *lease;
@@ -130,7 +130,7 @@ pending<multi_lease> async_acquire(multi_lock& all, wait_limit limit, std::stop_
 
 multi_lease multi_lock::take(lease_time lease, std::stop_token stop) {
   auto got = acquire_within(no_limit, lease, std::move(stop));
-  if (!got) fail({errc::cancelled, "asked to stop while waiting"});
+  if (!got) fail(state_->all.front(), {errc::cancelled, "asked to stop while waiting"});
   return std::move(*got);
 }
 
@@ -138,7 +138,7 @@ bool multi_lock::lock_within(wait_time wait, lease_time lease, std::stop_token s
   state_->require_usable();
   if (state_->holds.mine()) {
     if (wait != no_limit) return false;
-    fail({errc::deadlock, "this thread holds it already"});
+    fail(state_->all.front(), {errc::deadlock, "this thread holds it already"});
   }
   auto got = acquire_within(wait, lease, std::move(stop));
   if (got) state_->holds.put(std::move(*got));

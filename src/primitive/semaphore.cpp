@@ -11,16 +11,17 @@ using primitive::subject;
 
 namespace {
 
-std::uint32_t checked_capacity(std::uint32_t capacity) {
-  if (capacity >= 1 && capacity <= base::max_permits) return capacity;
-  throw_failure({errc::invalid_argument,
-                 "a semaphore has from 1 to 2^30 permits, not " + std::to_string(capacity)});
+void check_capacity(const subject& of) {
+  const auto capacity = of.config->capacity;
+  if (capacity >= 1 && capacity <= base::max_permits) return;
+  of.fail({errc::invalid_argument,
+           "a semaphore has from 1 to 2^30 permits, not " + std::to_string(capacity)});
 }
 
 subject make_subject(const session& s, std::string_view what, const std::string& name,
                      std::uint32_t capacity, const lock_options& options,
                      bool store::capabilities::* needs = &store::capabilities::semaphore) {
-  return subject(s, what, name, options, store::kind::semaphore, checked_capacity(capacity), needs);
+  return subject(s, what, name, options, store::kind::semaphore, capacity, needs);
 }
 
 // Each may be a slot of its own: all are looked at to find a free one.
@@ -80,7 +81,9 @@ struct semaphore::state {
 };
 
 semaphore::semaphore(session s, std::string name, std::uint32_t capacity, lock_options options)
-    : state_(new state{make_subject(s, "semaphore", name, capacity, options)}) {}
+    : state_(new state{make_subject(s, "semaphore", name, capacity, options)}) {
+  check_capacity(state_->of);
+}
 semaphore::~semaphore() = default;
 
 lease semaphore::acquire(std::uint32_t weight, std::stop_token stop) {
@@ -140,6 +143,7 @@ counting_semaphore::counting_semaphore(session s, std::string name, std::uint32_
                                     &store::capabilities::unit_permits),
                        {},
                        {}}) {
+  check_capacity(state_->of);
   check_slots(state_->of);
 }
 counting_semaphore::~counting_semaphore() = default;
@@ -204,7 +208,9 @@ struct expiring_semaphore::state {
 expiring_semaphore::expiring_semaphore(session s, std::string name, std::uint32_t capacity,
                                        lock_options options)
     : state_(new state{make_subject(s, "expiring_semaphore", name, capacity, options,
-                                    &store::capabilities::expiring)}) {}
+                                    &store::capabilities::expiring)}) {
+  check_capacity(state_->of);
+}
 expiring_semaphore::~expiring_semaphore() = default;
 
 permit expiring_semaphore::acquire(std::chrono::milliseconds lease, std::stop_token stop) {

@@ -351,7 +351,21 @@ result<store::admission> store_client::admit(const store::named_command& permits
 
 result<store::identity> store_client::identify() {
   if (auto can = begin(); !can) return std::move(can.error());
-  return store_->identify();
+  if (!may_be_left()) return store_->identify();
+  return in_time({}, [this] { return store_->identify(); }, left_at_deadline());
+}
+
+std::string store_client::place() {
+  {
+    const std::lock_guard guard{place_mutex_};
+    if (place_) return *place_;
+  }
+  const auto who = identify();
+  if (!who && who.error().code == errc::unavailable) return {};
+  std::string said;
+  if (who && !who->run_id.empty()) said = who->run_id + ' ' + who->part;
+  const std::lock_guard guard{place_mutex_};
+  return *(place_ = std::move(said));
 }
 
 result<store::bucket_list> store_client::buckets(std::string_view name) {

@@ -13,13 +13,17 @@ constexpr std::string_view operation_name = "multi_lock";
 
 /// All that is wanted, as one request: asks each session for its names together, from the first to
 /// the last, up to the first that is not free. A repeated request renews what it has already; so
-/// at the end all of it was granted, or renewed, a moment ago.
+/// at the end all of it was granted, or renewed, a moment ago. Each session asks as an owner of its
+/// own: if two of them turn out to use one store, a name that both ask for is counted twice there.
 class joint_acquisition final : public request {
  public:
   explicit joint_acquisition(std::span<const wanted> all)
-      : all_(all), grants_(all.size()), owner_(all.front().session->ids().next()) {}
+      : all_(all), grants_(all.size()), owners_(all.size()) {
+    draw_owners();
+  }
 
   result<std::optional<wait_hint>> ask(bool last) override {
+    if (auto ok = check_stores(); !ok) return std::move(ok.error());
     for (std::size_t from = 0; from < all_.size(); from = end_of_session(from)) {
       const auto together = all_.subspan(from, end_of_session(from) - from);
       asked_ = std::max(asked_, from + together.size());
@@ -41,12 +45,13 @@ class joint_acquisition final : public request {
   bool lost_one() const noexcept { return lost_one_; }
   void begin_anew() {
     leave_nothing_behind(failure{errc::lost, "a name was lost while another was waited for"});
-    owner_ = all_.front().session->ids().next();
+    draw_owners();
     asked_ = has_up_to_ = stopped_at_ = 0;
     lost_one_ = false;
   }
 
-  const store::owner_id& owner() const noexcept { return owner_; }
+  /// Who waits for the name that is not free.
+  const store::owner_id& owner() const noexcept { return owners_[stopped_at_]; }
   const grant& granted(std::size_t i) const noexcept { return grants_[i]; }
 
   /// Gives back everything that it may have, by the same way as it was asked for.
@@ -57,12 +62,14 @@ class joint_acquisition final : public request {
       const auto some = all_.subspan(from, end_of_session(from) - from);
       const bool away = left_to_keeper(why) || some.front().session->out_of_time();
       std::vector<store::named_command> releases;
-      for (const auto& w : some) releases.push_back({w.what->name, release_command(owner_)});
+      for (const auto& w : some) {
+        releases.push_back({w.what->name, release_command(owners_[from])});
+      }
       const auto replies = away ? std::vector<result<store::permits_reply>>{}
                                 : some.front().session->permits(releases);
       for (std::size_t i = 0; i < some.size(); ++i) {
         if (!away && replies[i]) continue;
-        abandon(some[i]);
+        abandon(from + i);
       }
     }
   }
@@ -70,12 +77,40 @@ class joint_acquisition final : public request {
   /// The same where there is no memory for it: the keepers do it.
   void abandon_all() noexcept {
     in_doubt_ = false;
-    for (std::size_t i = 0; i < asked_; ++i) abandon(all_[i]);
+    for (std::size_t i = 0; i < asked_; ++i) abandon(i);
   }
 
  private:
-  void abandon(const wanted& w) const noexcept {
-    w.session->keeper().abandon(w.what->name, owner_, w.what->lease);
+  void abandon(std::size_t i) const noexcept {
+    const wanted& w = all_[i];
+    w.session->keeper().abandon(w.what->name, owners_[i], w.what->lease);
+  }
+
+  // Those of one session are one owner, because its requests are one call.
+  void draw_owners() {
+    for (std::size_t from = 0; from < all_.size(); from = end_of_session(from)) {
+      const auto owner = all_[from].session->ids().next();
+      std::fill(owners_.begin() + static_cast<std::ptrdiff_t>(from),
+                owners_.begin() + static_cast<std::ptrdiff_t>(end_of_session(from)), owner);
+    }
+  }
+
+  // Only a name that is there twice makes it ask the stores who they are. What does not answer is
+  // asked again.
+  status check_stores() {
+    for (std::size_t i = 0; i < all_.size(); ++i) {
+      for (std::size_t j = 0; j < i; ++j) {
+        auto& one = *all_[i].session;
+        auto& other = *all_[j].session;
+        if (&one == &other || all_[i].what->name != all_[j].what->name) continue;
+        const auto place = one.place();
+        if (place.empty() || place != other.place()) continue;
+        stopped_at_ = i;
+        return failure{errc::invalid_argument,
+                       other.url() + " is the same store: " + std::string(member_twice)};
+      }
+    }
+    return done{};
   }
 
   std::size_t end_of_session(std::size_t from) const noexcept {
@@ -88,7 +123,7 @@ class joint_acquisition final : public request {
                                                    bool last) {
     session_impl& session = *some.front().session;
     std::vector<store::named_command> batch;
-    for (const auto& w : some) batch.push_back({w.what->name, asks_for(w, !last)});
+    for (const auto& w : some) batch.push_back({w.what->name, asks_for(w, owners_[from], !last)});
     const boot_time sent = session.now();
     const bool was_in_doubt = std::exchange(in_doubt_, true);
     auto replies = session.acquire_together(batch);
@@ -109,7 +144,7 @@ class joint_acquisition final : public request {
   }
 
   void note(std::size_t i, const store::permits_reply& reply, boot_time sent) {
-    grants_[i] = granted_to(owner_, reply, sent);
+    grants_[i] = granted_to(owners_[i], reply, sent);
   }
 
   result<std::optional<wait_hint>> on_refusal(store::permits_reply& reply, bool last) {
@@ -137,13 +172,13 @@ class joint_acquisition final : public request {
     return std::optional<wait_hint>{};
   }
 
-  store::permits_command asks_for(const wanted& w, bool wait) const {
-    return acquire_command(*w.session, *w.what, w.how, owner_, wait);
+  static store::permits_command asks_for(const wanted& w, const store::owner_id& owner, bool wait) {
+    return acquire_command(*w.session, *w.what, w.how, owner, wait);
   }
 
   const std::span<const wanted> all_;
   std::vector<grant> grants_;
-  store::owner_id owner_;
+  std::vector<store::owner_id> owners_;
   const session_impl* waits_at_ = nullptr;
   std::size_t stopped_at_ = 0;
   std::size_t asked_ = 0;

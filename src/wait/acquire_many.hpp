@@ -24,8 +24,11 @@ struct wanted {
 /// they log in as, nor in which order they name its servers.
 std::string store_in_order(std::string_view url);
 
-/// Gets all of them, in the order in which they are given, or none: then nothing stays behind. All
-/// owners are one id. The failure says where it happened.
+/// Of two that are one name of one store, whatever URLs that was opened by.
+inline constexpr std::string_view member_twice = "a member twice would wait for itself";
+
+/// Gets all of them, in the order in which they are given, or none: then nothing stays behind. The
+/// failure says where it happened.
 result<std::vector<lease>> acquire_all(std::span<const wanted> all, wait_time wait,
                                        std::stop_token stop);
 

@@ -3,6 +3,7 @@
 #include "conformance/cell.hpp"
 #include "conformance/exclusive.hpp"
 #include "harness/eventually.hpp"
+#include "harness/failing.hpp"
 
 namespace conformance {
 namespace {
@@ -64,7 +65,9 @@ TEST_P(latches, those_who_arrive_and_wait_go_on_together) {
 }
 
 TEST_P(latches, more_than_remains_or_nothing_is_refused_and_changes_nothing) {
-  EXPECT_EQ(reason_of([&] { three_.count_down(4); }), errc::invalid_argument);
+  const auto refused = harness::outcome_of([&] { three_.count_down(4); });
+  EXPECT_EQ(refused.reason, errc::invalid_argument);
+  EXPECT_TRUE(harness::contains(refused.text, "with 3 left to count")) << refused.text;
   EXPECT_TRUE(here_.names().empty());
   three_.count_down(2);
   for (const std::uint32_t bad : {0u, 2u, 0xffffffffu}) {

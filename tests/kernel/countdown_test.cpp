@@ -112,7 +112,9 @@ TEST_F(countdown, more_than_remains_is_refused_and_changes_nothing) {
 }
 
 TEST_F(countdown, more_than_the_count_does_not_even_make_it) {
-  EXPECT_EQ(arrive(1, 4).outcome, too_many);
+  const auto refused = arrive(1, 4);
+  EXPECT_EQ(refused.outcome, too_many);
+  EXPECT_EQ(refused.remaining, 3u) << "as many as it would have";
   EXPECT_EQ(record_, countdown_record{});
 }
 

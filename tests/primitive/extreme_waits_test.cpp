@@ -1,3 +1,4 @@
+#include <cmath>
 #include <future>
 #include <holdfast/holdfast.hpp>
 #include <holdfast/testing.hpp>
@@ -23,7 +24,7 @@ void expect_had(Try try_for) {
   for (const auto d : extremes<hours>()) EXPECT_TRUE(try_for(d)) << d.count() << " h";
   for (const auto d : extremes<nanoseconds>()) EXPECT_TRUE(try_for(d)) << d.count() << " ns";
   constexpr double infinite = std::numeric_limits<double>::infinity();
-  for (const double s : {-infinite, -1e300, 0.0, 1e300, infinite})
+  for (const double s : {-infinite, -1e300, 0.0, 1e300, infinite, std::nan("")})
     EXPECT_TRUE(try_for(std::chrono::duration<double>(s))) << s << " s";
 }
 
@@ -33,6 +34,7 @@ void expect_not_had(Try try_for) {
   for (const auto d : {hours::min(), hours(-1), hours(0)}) EXPECT_FALSE(try_for(d)) << d.count();
   for (const auto d : {nanoseconds::min(), nanoseconds(-1), nanoseconds(0)})
     EXPECT_FALSE(try_for(d)) << d.count();
+  EXPECT_FALSE(try_for(std::chrono::duration<double>(std::nan("")))) << "what is not a number";
 }
 
 struct extreme_waits : testing::Test {

@@ -72,4 +72,37 @@ TEST(lock_options, of_the_local_queue_are_taken_where_there_is_one) {
   }
 }
 
+// Whoever reads the message has many locks, and several stores.
+TEST(refused_options, are_told_with_the_name_and_the_store) {
+  const session s = holdfast::open("memory:refused-options");
+  holdfast::mutex a(s, "q"), b(s, "r", {.lease = 7s});
+  holdfast::multi_lock held_twice{a};
+  held_twice.lock();
+  const std::map<std::string, std::function<void()>> all{
+      {"latch of none", [&] { holdfast::latch(s, "q", 0); }},
+      {"latch kept for ever",
+       [&] { holdfast::latch(s, "q", 1, {.keep = std::chrono::seconds::max()}); }},
+      {"semaphore", [&] { holdfast::semaphore(s, "q", 0); }},
+      {"counting_semaphore", [&] { holdfast::counting_semaphore(s, "q", 0); }},
+      {"expiring_semaphore", [&] { holdfast::expiring_semaphore(s, "q", 0); }},
+      {"barrier", [&] { holdfast::barrier(s, "q", 0); }},
+      {"rate_limiter", [&] { holdfast::rate_limiter(s, "q", {}); }},
+      {"multi_lock of one twice", [&] { holdfast::multi_lock{a, a}; }},
+      {"multi_lock of other terms", [&] { holdfast::multi_lock{b, a}; }},
+      {"multi_lock for no time", [&] { (void)holdfast::multi_lock{a}.acquire(0ms); }},
+      {"multi_lock held", [&] { held_twice.lock(); }},
+      {"redlock", [&] { holdfast::redlock({s}, "q", {.node_timeout = 0ms}); }},
+      {"election", [&] { holdfast::election(s, "q", {.lease = 1ms}); }},
+  };
+  for (const auto& [what, make] : all) {
+    const auto refused = harness::outcome_of(make);
+    ASSERT_TRUE(refused.failed) << what;
+    const auto begins = "holdfast: " + what.substr(0, what.find(' ')) + " '";
+    EXPECT_TRUE(refused.text.starts_with(begins)) << what << ": " << refused.text;
+    EXPECT_TRUE(harness::contains(refused.text, "' on memory:refused-options: "))
+        << what << ": " << refused.text;
+  }
+  held_twice.unlock();
+}
+
 }  // namespace

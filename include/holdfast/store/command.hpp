@@ -181,7 +181,7 @@ enum class countdown_outcome : std::uint8_t {
 
 struct countdown_reply {
   countdown_outcome outcome = countdown_outcome::done;
-  std::uint32_t remaining = 0;
+  std::uint32_t remaining = 0;  ///< after too_many of a name that nobody uses: the command's count
   std::int64_t now_at = 0;
   std::int64_t retry_after_us = 0;
   std::vector<notification> tell{};

@@ -47,11 +47,15 @@ result<mariadb_options> read_options(const base::store_url& u) {
   if (o.database.empty() || o.database.size() > longest_database) {
     return base::invalid("needs the name of a database: " + u.scheme + "://host/database");
   }
-  o.url = u.shown_user() + u.hosts + "/" + o.database;
   const auto known = known_options();
   if (auto ok = base::read_options<mariadb_options>(u, known, o); !ok) {
     return std::move(ok.error());
   }
+  base::store_url place = u;
+  place.path = "/" + o.database;
+  o.url = base::shown(place, {{"socket", o.socket},
+                              {"defaults_file", u.hosts.empty() ? o.defaults_file : ""},
+                              {"mode", sql::shown_mode(o)}});
   return o;
 }
 

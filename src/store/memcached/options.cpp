@@ -47,6 +47,7 @@ result<memcached_options> read_options(const base::store_url& u) {
   if (auto ok = base::read_options<memcached_options>(u, known_options, o); !ok) {
     return std::move(ok.error());
   }
+  if (o.prefix != memcached_options().prefix) o.url += base::shown_options({{"prefix", o.prefix}});
   return o;
 }
 

@@ -1,5 +1,7 @@
 #include "store/postgres/options.hpp"
 
+#include <algorithm>
+
 #include "base/files.hpp"
 
 namespace holdfast::store::postgres {
@@ -8,6 +10,8 @@ namespace {
 
 using option = base::option<postgres_options>;
 
+constexpr const char* usual_port = "5432";
+constexpr const char* usual_schema = "public";
 constexpr std::size_t longest_schema = 63;  // NAMEDATALEN - 1: the server would cut it
 
 void add(address& a, std::string_view name, std::string_view value) {
@@ -70,7 +74,6 @@ result<address> read_address(const base::store_url& u) {
   }
   address a;
   const std::string database(u.inner_path());
-  a.shown = u.shown_user() + u.hosts + (database.empty() ? "" : "/" + database);
   std::string hosts, ports;
   if (!u.hosts.empty()) {
     const auto all = u.servers(5432);
@@ -97,6 +100,58 @@ void keep_alive(address& a, const base::keepalive& k) {
   add(a, "tcp_user_timeout", std::to_string(k.unacknowledged.count()));
 }
 
+// Of several values libpq takes the last.
+std::string value_of(std::string_view name, const address& a) {
+  std::string value;
+  for (const auto& [known, given] : a.parameters) value = known == name ? given : value;
+  return value;
+}
+
+std::vector<std::string> parts_of(std::string_view list) {
+  std::vector<std::string> parts;
+  for (std::size_t at = 0; at <= list.size();) {
+    const auto comma = std::min(list.find(',', at), list.size());
+    parts.emplace_back(list.substr(at, comma - at));
+    at = comma + 1;
+  }
+  return parts;
+}
+
+// As libpq takes them: one port is that of all hosts.
+std::string with_ports(const std::string& hosts, const std::string& ports) {
+  const auto each = parts_of(ports.empty() ? usual_port : ports);
+  std::string shown;
+  std::size_t i = 0;
+  for (const auto& host : parts_of(hosts)) {
+    const auto& port = each[std::min(i++, each.size() - 1)];
+    const bool v6 = host.find(':') != host.npos;
+    shown += (shown.empty() ? "" : ",") + (v6 ? "[" + host + "]" : host) + ":" + port;
+  }
+  return shown;
+}
+
+/// Where the session is, whichever part of the URL says it.
+std::string shown_place(base::store_url u, const postgres_options& o) {
+  const auto& there = o.server;
+  std::string host, port;
+  if (u.option("host") != nullptr || u.option("port") != nullptr) {
+    host = value_of("host", there);
+    port = value_of("port", there);
+    const bool socket = host.empty() || host.find_first_of("/@") != host.npos;
+    u.hosts = socket ? "" : with_ports(host, port);
+    if (!socket) host = port = "";
+  }
+  u.user = value_of("user", there);
+  const std::string database = value_of("dbname", there);
+  u.path = database.empty() ? "" : "/" + database;
+  return base::shown(u, {{"host", host},
+                         {"hostaddr", value_of("hostaddr", there)},
+                         {"port", port == usual_port ? "" : port},
+                         {"service", value_of("service", there)},
+                         {"schema", o.schema == usual_schema ? "" : o.schema},
+                         {"mode", sql::shown_mode(o)}});
+}
+
 }  // namespace
 
 result<postgres_options> read_options(const base::store_url& u) {
@@ -110,6 +165,7 @@ result<postgres_options> read_options(const base::store_url& u) {
   }
   keep_alive(o.server, sql::keepalive_of(o));
   if (!o.listen.parameters.empty()) keep_alive(o.listen, sql::keepalive_of(o));
+  o.url = shown_place(u, o);
   return o;
 }
 

@@ -17,7 +17,6 @@ namespace holdfast::store::postgres {
 /// variables, the service file, .pgpass).
 struct address {
   std::vector<std::pair<std::string, std::string>> parameters{};
-  std::string shown{};  ///< for messages: no password in it
 };
 
 struct postgres_options : sql::link_options {
@@ -27,7 +26,7 @@ struct postgres_options : sql::link_options {
   /// `auto`: where a connection of our own is seen; `never`: waiters look again by themselves.
   bool may_listen = true;
   std::string schema = "public";
-  std::string url{};
+  std::string url{};                 ///< for messages: no password in it
   holdfast::clock* clock = nullptr;  ///< judges how long receive() waits; null: the machine's
 };
 

@@ -89,7 +89,6 @@ class postgres_store final : public sql::over_rows {
 }  // namespace
 
 result<std::unique_ptr<state_store>> open_postgres(postgres_options options) {
-  if (options.url.empty()) options.url = options.server.shown;
   auto store = std::make_unique<postgres_store>(std::move(options));
   if (auto opened = store->open(); !opened) return std::move(opened.error());
   return std::unique_ptr<state_store>(std::move(store));
@@ -98,9 +97,8 @@ result<std::unique_ptr<state_store>> open_postgres(postgres_options options) {
 result<std::unique_ptr<session_store>> open_postgres_session(postgres_options options) {
   auto first = advisory_link::open(options);
   if (!first) return std::move(first.error());
-  const std::string url = options.url.empty() ? options.server.shown : options.url;
-  sql::session_lock_options o{url, sql::session_capabilities(true, options), options.connections,
-                              sql::sure_for(options), options.clock};
+  sql::session_lock_options o{options.url, sql::session_capabilities(true, options),
+                              options.connections, sql::sure_for(options), options.clock};
   return sql::over_session_locks(
       std::move(*first), [options] { return advisory_link::open(options); }, std::move(o));
 }

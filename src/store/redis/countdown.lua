@@ -144,8 +144,9 @@ function commands.arrive()
     reply[1] = state()
     return
   end
-  if drop == 0 or drop > (count == 0 and asked or remaining) then
-    reply[1] = TOO_MANY
+  local left = count == 0 and asked or remaining
+  if drop == 0 or drop > left then
+    reply[1], reply[2] = TOO_MANY, left
     return
   end
   use()
@@ -224,6 +225,6 @@ end
 -- 3., 4. The command itself.
 commands[verb]()
 save()
-reply[2] = remaining
+if reply[1] ~= TOO_MANY then reply[2] = remaining end
 if told and verb ~= 'inspect' then reply[5] = told end
 return reply

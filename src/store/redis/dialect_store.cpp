@@ -54,10 +54,6 @@ capabilities promises(const redis_options& o) {
   return c;
 }
 
-std::string_view name_of(dialect d) {
-  return d == dialect::redisson ? "redisson" : d == dialect::setnx ? "setnx" : "redlock";
-}
-
 /// redis-py and npm's redlock write 32 hexadecimal digits as well, and nothing more.
 constexpr std::string_view our_mark = ":holdfast";
 std::string redlock_token(const owner_id& owner) { return to_string(owner).append(our_mark); }
@@ -80,7 +76,6 @@ class dialect_store final : public slot_store {
   explicit dialect_store(redis_options options)
       : options_(std::move(options)),
         capabilities_(promises(options_)),
-        url_(dialect_url(options_)),
         servers_(make_servers(options_)),
         for_notifications_(servers_->for_notifications()),
         untold_("dialect", options_.clock != nullptr ? *options_.clock : real_clock()),
@@ -102,7 +97,7 @@ class dialect_store final : public slot_store {
   }
 
   const capabilities& can() const noexcept override { return capabilities_; }
-  const std::string& url() const noexcept override { return url_; }
+  const std::string& url() const noexcept override { return options_.url; }
   result<store::identity> identify() override { return servers_->identify(); }
   result<store::facts> facts() override { return servers_->facts(); }
   result<std::optional<std::chrono::microseconds>> remembers_for() override {
@@ -385,7 +380,6 @@ class dialect_store final : public slot_store {
 
   const redis_options options_;
   const capabilities capabilities_;
-  const std::string url_;
   const std::unique_ptr<servers> servers_;
   const redis_options for_notifications_;
   queue_inbox untold_;
@@ -400,10 +394,6 @@ result<std::unique_ptr<slot_store>> open_dialect(redis_options options) {
   auto store = std::make_unique<dialect_store>(std::move(options));
   if (auto ok = store->open(); !ok) return std::move(ok.error());
   return std::unique_ptr<slot_store>(std::move(store));
-}
-
-std::string dialect_url(const redis_options& options) {
-  return options.url + "?dialect=" + std::string(name_of(options.dialect));
 }
 
 }  // namespace holdfast::store::redis

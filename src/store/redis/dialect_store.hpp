@@ -12,7 +12,5 @@ namespace holdfast::store::redis {
 /// as it is (behind ?prefix=, if one is given). Nothing of ours that they do not know is there: no
 /// queue, no fence, no hand-over.
 result<std::unique_ptr<slot_store>> open_dialect(redis_options options);
-/// What url() of that store says.
-std::string dialect_url(const redis_options& options);
 
 }  // namespace holdfast::store::redis

@@ -9,7 +9,7 @@ using own = redis_options;
 constexpr std::size_t most_databases = 1'000'000;
 constexpr std::size_t most_replicas = 1'000;
 
-std::string describe(const redis_options& o, std::string_view scheme) {
+std::string describe_place(const redis_options& o, std::string_view scheme) {
   std::string text(scheme);
   text += "://";
   if (!o.user.empty()) text += o.user + "@";
@@ -23,14 +23,15 @@ std::string describe(const redis_options& o, std::string_view scheme) {
   return text + "/" + std::to_string(o.database);
 }
 
-// The URL that people see says which one it is, wherever it was chosen.
-void show_database(redis_options& o) {
-  if (o.topology == topology::cluster) return;
-  const auto number = std::to_string(o.database);
-  if (o.unix_path.empty())
-    o.url = o.url.substr(0, o.url.rfind('/') + 1) + number;
-  else
-    o.url = o.url.substr(0, o.url.rfind("?database=")) + "?database=" + number;
+// What a path has no room for, or what differs from what everybody has.
+std::string describe_options(const redis_options& o) {
+  const bool in_path = o.unix_path.empty() || o.database == 0;
+  redis_options usual;
+  usual.dialect = o.dialect;
+  return base::shown_options(
+      {{"database", in_path ? "" : std::to_string(o.database)},
+       {"prefix", o.key_prefix() == usual.key_prefix() ? "" : o.key_prefix()},
+       {"dialect", o.dialect == dialect::none ? "" : std::string(name_of(o.dialect))}});
 }
 
 status read_database(redis_options& to, std::string_view text) {
@@ -41,8 +42,7 @@ status read_database(redis_options& to, std::string_view text) {
 }
 
 status set_database(redis_options& to, std::string_view, const std::string& value) {
-  if (auto ok = read_database(to, value); !ok) return ok;
-  return show_database(to), done{};
+  return read_database(to, value);
 }
 
 status set_ack(redis_options& to, std::string_view, const std::string& value) {
@@ -216,6 +216,10 @@ status check(const redis_options& o) {
 
 }  // namespace
 
+std::string_view name_of(dialect d) {
+  return d == dialect::redisson ? "redisson" : d == dialect::setnx ? "setnx" : "redlock";
+}
+
 unsigned redis_options::replicas_wanted() const noexcept {
   switch (ack) {
     case acknowledgement::majority:
@@ -241,11 +245,11 @@ result<redis_options> read_options(const base::store_url& u) {
   o.password = u.password;
   o.empty_password = u.empty_password;
   if (auto ok = take_place(u, o); !ok) return std::move(ok.error());
-  o.url = describe(o, u.scheme);
   if (auto ok = base::read_options<redis_options>(u, known_options, o); !ok) {
     return std::move(ok.error());
   }
   if (auto ok = check(o); !ok) return std::move(ok.error());
+  o.url = describe_place(o, u.scheme) + describe_options(o);
   return o;
 }
 

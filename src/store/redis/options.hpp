@@ -19,6 +19,7 @@ enum class topology : std::uint8_t { single, sentinel, cluster };
 
 /// Whose layout of keys it is: ours, or that of other programs (dialect_store.hpp).
 enum class dialect : std::uint8_t { none, redlock, redisson, setnx };
+std::string_view name_of(dialect d);  ///< as in ?dialect=; of theirs
 
 /// How many replicas must have a grant before it is one: none, so many that they and the primary
 /// are more than half of all, all, or a number. How many there are is for the configuration to say:
@@ -63,6 +64,10 @@ struct redis_options {
   /// Asked before each connection where the server is now; empty: at host and port. Until a time,
   /// or until the eventfd is ready.
   std::function<result<address>(boot_time until, int wake_fd)> locate{};
+  /// What stands before a name in its key.
+  const std::string& key_prefix() const noexcept {
+    return dialect == dialect::none ? prefix : dialect_prefix;
+  }
   std::string url{};                 ///< for messages: no password in it
   holdfast::clock* clock = nullptr;  ///< judges how long receive() waits; null: the machine's
   /// Told once at open() what a person should know about the server. May be empty.

@@ -70,6 +70,9 @@ result<store::identity> servers::identify() {
     const auto& info = answer->replies.front();
     if (info.is_error()) return server_says(info.text);
     found.run_id += line_of(info.text, "run_id:");
+    const auto& at = n.options();
+    const std::string_view layout = at.dialect == dialect::none ? " ours " : " theirs ";
+    found.part = std::to_string(at.database).append(layout) + at.key_prefix();
     // The difference of two whole seconds: up to one more than it was.
     const auto up = std::strtoll(line_of(info.text, "uptime_in_seconds:").c_str(), nullptr, 10) - 1;
     found.up_for = std::min(found.up_for.value_or(std::chrono::microseconds::max()),

@@ -3,6 +3,7 @@
 #include <array>
 #include <chrono>
 #include <string>
+#include <string_view>
 
 #include "base/keepalive.hpp"
 #include "base/option.hpp"
@@ -30,6 +31,11 @@ base::keepalive keepalive_of(const link_options& o) noexcept;
 status set_connections(link_options& o, const std::string& text);
 status set_mode(link_options& o, const std::string& text);
 status set_silence(link_options& o, const std::string& text);
+
+/// For a URL in messages; empty for the usual one.
+inline std::string_view shown_mode(const link_options& o) noexcept {
+  return o.session_mode ? "session" : "";
+}
 
 /// For the table of a store.
 template <class Options>

@@ -105,6 +105,8 @@ TEST(memcached_urls, say_where_the_servers_are) {
   const auto o = parse("memcached://h2:7,h1,[::1]:8/");
   ASSERT_TRUE(o);
   EXPECT_EQ(o->url, "memcached://[::1]:8,h1:11211,h2:7");
+  EXPECT_EQ(parse("memcached://h1?prefix=a.")->url, "memcached://h1:11211?prefix=a.");
+  EXPECT_EQ(parse("memcached://h1?prefix=holdfast")->url, "memcached://h1:11211");
   for (const std::string bad : {"", "h1", "//", "//h1,", "//h1:0", "//h1:x", "//h1:99999", "//[::1",
                                 "//[::1]x", "//u:p@h1", "//h1/0", "//h1,h1:11211"}) {
     EXPECT_EQ(parse("memcached:" + bad).error().code, errc::invalid_argument) << bad;

@@ -193,6 +193,46 @@ TEST(redis_opening, the_url_that_people_see_names_the_database_wherever_it_was_c
   EXPECT_EQ(shown(server.tcp_url("/2?database=3")), server.tcp_url("/3"));
   EXPECT_EQ(shown(server.url()), server.url());
   EXPECT_EQ(shown(server.url("?database=3")), server.url("?database=3"));
+  EXPECT_EQ(shown(server.url("?database=3&dialect=setnx")),
+            server.url("?database=3&dialect=setnx"));
+}
+
+TEST(redis_opening, the_url_that_people_see_names_the_prefix_of_the_keys) {
+  const harness::redis_server server;
+  const auto shown = [](const std::string& url) { return holdfast::open(url).url(); };
+  EXPECT_EQ(shown(server.tcp_url("/3?prefix=a:&command_timeout=1s")),
+            server.tcp_url("/3?prefix=a:"));
+  EXPECT_EQ(shown(server.url("?prefix=a:")), server.url("?prefix=a:"));
+  EXPECT_EQ(shown(server.tcp_url("/0?prefix=holdfast")), server.tcp_url("/0")) << "the usual one";
+  EXPECT_EQ(shown(server.tcp_url("/0?dialect=redlock&prefix=a%26b")),
+            server.tcp_url("/0?prefix=a%26b&dialect=redlock"));
+}
+
+// Two names of two stores are two locks, and one name by two URLs is one.
+TEST(redis_opening, stores_that_differ_in_a_part_of_the_url_are_told_apart) {
+  const harness::redis_server server;
+  const auto outcome = [](const std::string& one, const std::string& other) {
+    const auto a = holdfast::open(one), b = holdfast::open(other);
+    holdfast::mutex first(a, "m"), second(b, "m");
+    return harness::outcome_of([&] {
+      holdfast::multi_lock all{first, second};
+      EXPECT_TRUE(all.try_acquire());
+    });
+  };
+  for (const auto& [one, other] : std::vector<std::pair<std::string, std::string>>{
+           {server.tcp_url("?prefix=a:"), server.tcp_url("?prefix=b:")},
+           {server.tcp_url("?prefix=a:"), server.url("?prefix=b:")},
+           {server.tcp_url("/0"), server.url("?database=1")},
+           {server.tcp_url("?prefix=a:"), server.tcp_url("?dialect=redlock&prefix=a:")},
+           {server.tcp_url("?dialect=redlock&prefix=a:"), server.url("?dialect=redlock")}}) {
+    const auto both = outcome(one, other);
+    EXPECT_FALSE(both.failed) << both.text;
+  }
+  for (const std::string same : {"", "?prefix=a:", "?database=1", "?dialect=redlock&prefix=a:"}) {
+    const auto twice = outcome(server.tcp_url(same), server.url(same));
+    EXPECT_EQ(twice.reason, errc::invalid_argument) << same << ' ' << twice.text;
+    EXPECT_TRUE(contains(twice.text, "a member twice")) << twice.text;
+  }
 }
 
 TEST(redis_opening, too_many_clients_is_unavailable_and_says_what_to_raise) {

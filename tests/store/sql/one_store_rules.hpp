@@ -24,6 +24,11 @@ inline void expect_one_store(const holdfast::session& a, const holdfast::session
   holdfast::redlock twice{{a, b}, "m"};
   const auto refused = harness::outcome_of([&] { (void)twice.try_acquire(); });
   EXPECT_EQ(refused.reason, holdfast::errc::invalid_argument) << refused.text;
+  holdfast::semaphore some(a, "some", 2), same(b, "some", 2);
+  const auto in_vain =
+      harness::outcome_of([&] { (void)holdfast::multi_lock{some, same}.acquire(); });
+  EXPECT_EQ(in_vain.reason, holdfast::errc::invalid_argument) << in_vain.text;
+  EXPECT_EQ(some.available(), 2u);
   EXPECT_TRUE(a.show("m").holders.empty());
 }
 

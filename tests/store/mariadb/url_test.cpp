@@ -1,0 +1,25 @@
+#include <gtest/gtest.h>
+
+#include "store/mariadb/options.hpp"
+
+namespace mariadb_test {
+namespace {
+
+std::string shown(const std::string& url) {
+  const auto o = holdfast::store::mariadb::read_options(*holdfast::base::parse_url(url));
+  return o ? o->url : o.error().what;
+}
+
+// Two stores with one URL would be taken for one.
+TEST(mariadb_urls, that_people_see_name_the_place_wherever_it_was_chosen) {
+  EXPECT_EQ(shown("mariadb://me:pw@h/db"), "mariadb://me@h/db");
+  EXPECT_EQ(shown("mysql://h:1/db?connections=2&mode=lease"), "mysql://h:1/db");
+  EXPECT_EQ(shown("mariadb://h/db?mode=session"), "mariadb://h/db?mode=session");
+  EXPECT_EQ(shown("mariadb:///db?socket=/run/a.sock"), "mariadb:///db?socket=/run/a.sock");
+  EXPECT_EQ(shown("mariadb:///db?defaults_file=/etc/a.cnf"),
+            "mariadb:///db?defaults_file=/etc/a.cnf");
+  EXPECT_EQ(shown("mariadb://h/db?defaults_file=/etc/a.cnf"), "mariadb://h/db");
+}
+
+}  // namespace
+}  // namespace mariadb_test

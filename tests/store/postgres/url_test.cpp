@@ -1,0 +1,49 @@
+#include <gtest/gtest.h>
+
+#include "store/postgres/options.hpp"
+
+namespace postgres_test {
+namespace {
+
+std::string shown(const std::string& url) {
+  const auto o = holdfast::store::postgres::read_options(*holdfast::base::parse_url(url));
+  return o ? o->url : o.error().what;
+}
+
+// Two stores with one URL would be taken for one.
+TEST(postgres_urls, that_people_see_name_the_place_wherever_it_was_chosen) {
+  EXPECT_EQ(shown("postgres://me:pw@h/db"), "postgres://me@h/db");
+  EXPECT_EQ(shown("postgres://h/db?connections=2&sslmode=disable"), "postgres://h/db");
+  EXPECT_EQ(shown("postgres://h/db?dbname=other"), "postgres://h/other");
+  EXPECT_EQ(shown("postgres://h?dbname=db"), "postgres://h/db");
+  EXPECT_EQ(shown("postgres://me@h/db?user=you"), "postgres://you@h/db");
+  EXPECT_EQ(shown("postgres://h/db?schema=locks"), "postgres://h/db?schema=locks");
+  EXPECT_EQ(shown("postgres://h/db?schema=a%26b"), "postgres://h/db?schema=a%26b");
+  EXPECT_EQ(shown("postgres://h/db?schema=public&mode=lease"), "postgres://h/db") << "the usual";
+  EXPECT_EQ(shown("postgres://h/db?mode=session"), "postgres://h/db?mode=session");
+  EXPECT_EQ(shown("postgres:///db?service=locks"), "postgres:///db?service=locks");
+}
+
+TEST(postgres_urls, that_people_see_name_the_hosts_and_ports_as_libpq_takes_them) {
+  EXPECT_EQ(shown("postgres://h/db?host=i"), "postgres://i:5432/db");
+  EXPECT_EQ(shown("postgres://h:1/db?host=i"), "postgres://i:1/db") << "the port is left";
+  EXPECT_EQ(shown("postgres://h:1/db?port=2"), "postgres://h:2/db");
+  EXPECT_EQ(shown("postgres:///db?host=h,::1&port=1,2"), "postgres://h:1,[::1]:2/db");
+  EXPECT_EQ(shown("postgres:///db?host=h,i&port=2"), "postgres://h:2,i:2/db");
+  EXPECT_EQ(shown("postgres:///db?host=/run/pg"), "postgres:///db?host=/run/pg");
+  EXPECT_EQ(shown("postgres://h:1/db?host=/run/pg"), "postgres:///db?host=/run/pg&port=1");
+  EXPECT_EQ(shown("postgres:///db?port=2"), "postgres:///db?port=2");
+  EXPECT_EQ(shown("postgres://h/db?hostaddr=127.0.0.1"), "postgres://h/db?hostaddr=127.0.0.1");
+}
+
+// Somebody takes the name of the database for a place for a whole URL.
+TEST(postgres_urls, that_people_see_hold_no_password_wherever_one_was_written) {
+  for (const std::string url :
+       {"postgres://me:s3cret@h/db", "postgres://h/db?dbname=postgres://me:s3cret%40h/db",
+        "postgres://h/db?user=me:s3cret", "postgres://h/db?host=me:s3cret%40i"}) {
+    EXPECT_EQ(shown(url).find("s3cret"), std::string::npos) << shown(url);
+  }
+}
+
+}  // namespace
+}  // namespace postgres_test
