@@ -355,17 +355,10 @@ result<store::identity> store_client::identify() {
   return in_time({}, [this] { return store_->identify(); }, left_at_deadline());
 }
 
-std::string store_client::place() {
-  {
-    const std::lock_guard guard{place_mutex_};
-    if (place_) return *place_;
-  }
+std::optional<std::string> store_client::place() {
   const auto who = identify();
-  if (!who && who.error().code == errc::unavailable) return {};
-  std::string said;
-  if (who && !who->run_id.empty()) said = who->run_id + ' ' + who->part;
-  const std::lock_guard guard{place_mutex_};
-  return *(place_ = std::move(said));
+  if (!who && who.error().code == errc::unavailable) return std::nullopt;
+  return who && !who->run_id.empty() ? who->run_id + ' ' + who->part : std::string();
 }
 
 result<store::bucket_list> store_client::buckets(std::string_view name) {

@@ -64,8 +64,9 @@ class store_client {
                                  const store::rate_command& take);
   result<store::identity> identify();
   /// What two sessions have in common whose names are the same locks, whatever URLs they were
-  /// opened by. Empty if the store does not say. A round trip, the first time.
-  std::string place();
+  /// opened by. Empty if the store does not say; nothing if it is away. A round trip each time: a
+  /// server that is started anew says something else.
+  std::optional<std::string> place();
   result<store::facts> facts();
   result<std::optional<std::chrono::microseconds>> remembers_for();
   result<store::standing> standing_of(std::string_view name, const store::owner_id& owner);
@@ -129,9 +130,7 @@ class store_client {
   owner_ids ids_;
   std::atomic<std::uint64_t> operations_{0};
   std::unique_ptr<store::session_store> store_;
-  std::mutex place_mutex_;
-  std::optional<std::string> place_;  ///< what the store has answered
-  store::posting_store* posting_;     ///< the same, if it is one
+  store::posting_store* posting_;  ///< the same, if it is one
   std::unique_ptr<engine::dispatcher> dispatcher_;
   std::function<void()> answers_to_come_;
   // Last: its threads use everything above.

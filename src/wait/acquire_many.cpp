@@ -1,6 +1,7 @@
 #include "wait/acquire_many.hpp"
 
 #include <algorithm>
+#include <map>
 
 namespace holdfast::engine {
 
@@ -95,21 +96,35 @@ class joint_acquisition final : public request {
     }
   }
 
-  // Only a name that is there twice makes it ask the stores who they are. What does not answer is
-  // asked again.
+  // Only a name that is there twice makes it ask the stores who they are, each once. All answers
+  // are of one moment, because a server that is started anew says something else: if a store is
+  // away, the next request asks all of them again.
   status check_stores() {
+    if (stores_checked_) return done{};
+    std::map<session_impl*, std::string> places;
+    const auto asked = [&](session_impl& s) -> const std::string* {
+      const auto known = places.find(&s);
+      if (known != places.end()) return &known->second;
+      auto said = s.place();
+      return said ? &places.emplace(&s, std::move(*said)).first->second : nullptr;
+    };
     for (std::size_t i = 0; i < all_.size(); ++i) {
       for (std::size_t j = 0; j < i; ++j) {
         auto& one = *all_[i].session;
         auto& other = *all_[j].session;
         if (&one == &other || all_[i].what->name != all_[j].what->name) continue;
-        const auto place = one.place();
-        if (place.empty() || place != other.place()) continue;
+        const auto* const place = asked(one);
+        if (place == nullptr) return done{};
+        if (place->empty()) continue;
+        const auto* const others = asked(other);
+        if (others == nullptr) return done{};
+        if (*place != *others) continue;
         stopped_at_ = i;
         return failure{errc::invalid_argument,
                        other.url() + " is the same store: " + std::string(member_twice)};
       }
     }
+    stores_checked_ = true;
     return done{};
   }
 
@@ -187,6 +202,7 @@ class joint_acquisition final : public request {
   bool refused_ = false;  ///< the last request, so that nothing behind is asked for
   bool complete_ = false;
   bool lost_one_ = false;
+  bool stores_checked_ = false;  ///< no two of them are one, as far as they say who they are
 };
 
 // Waits where it was stopped, until all is there.

@@ -22,19 +22,27 @@ class by_another_url final : public harness::passing_on {
  public:
   struct answers {
     bool tells_who_it_is = true;
+    bool away = false;
     std::atomic<int> asked{0};
+    std::atomic<int> started{0};  ///< how often the server was started anew
   };
-  by_another_url(std::unique_ptr<session_store> inner, std::shared_ptr<answers> a)
-      : passing_on(std::move(inner)), answers_(std::move(a)) {}
+  by_another_url(std::unique_ptr<session_store> inner, std::shared_ptr<answers> a,
+                 std::string url = "memory:by-another-url")
+      : passing_on(std::move(inner)), url_(std::move(url)), answers_(std::move(a)) {}
   const std::string& url() const noexcept override { return url_; }
   holdfast::result<holdfast::store::identity> identify() override {
     ++answers_->asked;
-    if (answers_->tells_who_it_is) return inner_->identify();
+    if (answers_->away) return holdfast::failure{errc::unavailable, "away"};
+    if (answers_->tells_who_it_is) {
+      auto who = inner_->identify();
+      if (answers_->started > 0) who->run_id += '.' + std::to_string(answers_->started);
+      return who;
+    }
     return holdfast::failure{errc::not_permitted, "INFO is not for this user"};
   }
 
  private:
-  const std::string url_ = "memory:by-another-url";
+  const std::string url_;
   const std::shared_ptr<answers> answers_;
 };
 
@@ -71,13 +79,58 @@ TEST_F(one_store_twice, is_refused_before_anything_is_taken) {
 }
 
 TEST_F(one_store_twice, is_asked_who_it_is_once_and_only_where_a_name_is_there_twice) {
-  mutex m(here, "m"), n(again, "n"), same_m(again, "m");
+  mutex m(here, "m"), n(again, "n"), same_m(again, "m"), same_n(again, "n");
   EXPECT_TRUE((multi_lock{m, n}.try_acquire()));
   EXPECT_EQ(answers->asked, 0);
   const auto elsewhere = holdfast::open("memory:not-the-one-that-is-there-twice");
-  mutex other_m(elsewhere, "m");
-  for (int i = 0; i < 3; ++i) EXPECT_TRUE((multi_lock{same_m, other_m}.try_acquire()));
-  EXPECT_EQ(answers->asked, 1);
+  mutex other_m(elsewhere, "m"), other_n(elsewhere, "n");
+  multi_lock two_names{same_m, other_m, same_n, other_n};
+  for (int i = 1; i <= 3; ++i) {
+    EXPECT_TRUE(two_names.try_acquire());
+    EXPECT_EQ(answers->asked, i) << "once in each acquisition";
+  }
+  const auto in_the_way = other_n.acquire();
+  EXPECT_FALSE(two_names.try_acquire_for(20ms));
+  EXPECT_EQ(answers->asked, 4) << "it asks for the locks more than once";
+}
+
+TEST(one_store_by_two_urls, is_one_after_it_was_started_anew_too) {
+  const auto answers = std::make_shared<by_another_url::answers>();
+  answers->started = 1;
+  const auto open = [&](const std::string& url) {
+    holdfast::session_options o;
+    o.decorate = [answers, url](auto inner) {
+      return std::make_unique<by_another_url>(std::move(inner), answers, url);
+    };
+    return holdfast::open("memory:one-store-started-anew", std::move(o));
+  };
+  const auto a = open("memory:url-a"), b = open("memory:url-b");
+  const auto elsewhere = holdfast::open("memory:not-the-one-started-anew");
+  mutex m(a, "m"), same_m(b, "m"), other_m(elsewhere, "m");
+  EXPECT_TRUE((multi_lock{m, other_m}.try_acquire())) << "only this one has asked before";
+  ++answers->started;
+  const auto how = outcome_of([&] { (void)multi_lock{m, same_m}.try_acquire(); });
+  EXPECT_EQ(how.reason, errc::invalid_argument) << how.text;
+}
+
+TEST(a_store_that_is_away, is_asked_once_who_it_is_however_many_names_are_there_twice) {
+  const auto answers = std::make_shared<by_another_url::answers>();
+  answers->away = true;
+  for (const std::string url : {"memory:a-away", "memory:z-away"}) {
+    SCOPED_TRACE(url);
+    answers->asked = 0;
+    holdfast::session_options o;
+    o.decorate = [&](auto inner) {
+      return std::make_unique<by_another_url>(std::move(inner), answers, url);
+    };
+    const auto there = holdfast::open("memory:one-that-is-away", std::move(o));
+    const auto here = holdfast::open("memory:one-that-is-here");
+    mutex a(here, "a"), b(here, "b"), c(here, "c");
+    mutex other_a(there, "a"), other_b(there, "b"), other_c(there, "c");
+    multi_lock all{a, b, c, other_a, other_b, other_c};
+    EXPECT_TRUE(all.try_acquire());
+    EXPECT_EQ(answers->asked, 1);
+  }
 }
 
 // Each session asks as an owner of its own.

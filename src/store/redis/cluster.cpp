@@ -284,8 +284,10 @@ status cluster::adopt(const address& from) {
   return done{};
 }
 
-status cluster::for_each(const std::function<status(node&)>& look) {
+status cluster::for_each(const std::function<void()>& begin,
+                         const std::function<status(node&)>& look) {
   for (int attempt = 1;; ++attempt) {
+    begin();
     std::unique_lock lock{mutex_};
     const auto primaries = map_.primaries();
     lock.unlock();

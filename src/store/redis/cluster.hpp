@@ -18,7 +18,8 @@ class cluster final : public servers {
   status open() override;
   result<reply> ask(const request& r) override;
   std::vector<result<reply>> ask(std::span<const request> all) override;
-  status for_each(const std::function<status(node&)>& look) override;
+  status for_each(const std::function<void()>& begin,
+                  const std::function<status(node&)>& look) override;
   redis_options for_notifications() override;
   void settle() override;
 

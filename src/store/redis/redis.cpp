@@ -226,7 +226,8 @@ class redis_store final : public session_store, public posting_store {
   result<bucket_list> buckets(std::string_view name) override {
     bucket_list found;
     const std::string begins = bucket_prefix(options_.prefix, name);
-    const auto ok = servers_->for_each([&](node& n) {
+    const auto anew = [&] { found = {}; };
+    const auto ok = servers_->for_each(anew, [&](node& n) {
       return scan(n, escaped_for_match(begins) + '*', [&](const std::vector<resp_value>& keys) {
         return add_buckets(n, begins, keys, found);
       });
@@ -237,7 +238,8 @@ class redis_store final : public session_store, public posting_store {
 
   result<std::vector<std::string>> names() override {
     std::vector<std::string> found;
-    const auto ok = servers_->for_each([&](node& n) {
+    const auto anew = [&] { found = {}; };
+    const auto ok = servers_->for_each(anew, [&](node& n) {
       // Keys with a suffix do not end with the brace.
       return scan(n, options_.prefix + ":{*}",
                   [&](const std::vector<resp_value>& keys) { return add_used(keys, found); });

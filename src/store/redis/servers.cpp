@@ -39,7 +39,8 @@ void add_facts(store::facts& to, const std::string& server, const std::string& i
 // A user that may not ask is no failure: that it may not is one of the facts.
 result<store::facts> servers::facts() {
   store::facts found;
-  const auto ok = for_each([&](node& n) -> status {
+  const auto anew = [&] { found = {}; };
+  const auto ok = for_each(anew, [&](node& n) -> status {
     std::string bytes;
     append_command(bytes, {"INFO"});
     const auto answer = n.ask(bytes);
@@ -62,7 +63,8 @@ result<store::facts> servers::facts() {
 // That a server was started anew, and has forgotten what it did not save, shows here only.
 result<store::identity> servers::identify() {
   store::identity found;
-  const auto ok = for_each([&](node& n) -> status {
+  const auto anew = [&] { found = {}; };
+  const auto ok = for_each(anew, [&](node& n) -> status {
     std::string bytes;
     append_command(bytes, {"INFO", "server"});
     const auto answer = n.ask(bytes);

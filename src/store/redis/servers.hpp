@@ -45,8 +45,10 @@ class servers {
   virtual void settle() = 0;
   /// Several, in the order of the answers; for renewals, which are tried again soon by themselves.
   virtual std::vector<result<reply>> ask(std::span<const request> all) = 0;
-  /// Each that has names of its own, until one fails.
-  virtual status for_each(const std::function<status(node&)>& look) = 0;
+  /// Each that has names of its own, until one fails. `begin` comes before the first, and again
+  /// where they are looked at anew: what was found until then does not count.
+  virtual status for_each(const std::function<void()>& begin,
+                          const std::function<status(node&)>& look) = 0;
   /// The only server there is; null where there are several.
   virtual node* only_one() noexcept { return nullptr; }
   /// Who they are, and since when the one runs that was started last.

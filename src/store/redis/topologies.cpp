@@ -25,7 +25,11 @@ class one_server final : public servers {
     };
     return o;
   }
-  status for_each(const std::function<status(node&)>& look) override { return look(node_); }
+  status for_each(const std::function<void()>& begin,
+                  const std::function<status(node&)>& look) override {
+    begin();
+    return look(node_);
+  }
 
   result<reply> ask(const request& r) override {
     const message one = r.as_message();

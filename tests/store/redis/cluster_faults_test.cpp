@@ -1,3 +1,4 @@
+#include <array>
 #include <atomic>
 #include <thread>
 
@@ -87,6 +88,42 @@ TEST_F(redis_cluster_says, tryagain_is_waited_out) {
   extending.join();
   EXPECT_EQ(held.fence(), fence);
   EXPECT_FALSE(held.release());
+}
+
+// Two fakes share the slots, and the second refuses the first question.
+TEST(redis_cluster_identity, is_that_of_the_attempt_that_succeeded) {
+  std::array<std::atomic<int>, 2> ports{};
+  std::atomic<int> asked{0};
+  const auto node = [&](const std::string& run_id) {
+    return [&, run_id](const harness::fake_redis::words& command) {
+      const bool second = run_id == "second";
+      if (command[0] == "INFO" && command.size() > 1) {
+        if (second && ++asked == 1) return std::string("-LOADING for a moment\r\n");
+        return harness::bulk("run_id:" + run_id + "\r\nuptime_in_seconds:9\r\n");
+      }
+      if (command[0] == "INFO")
+        return harness::bulk("redis_version:7.0.15\r\nrole:master\r\ncluster_enabled:1\r\n");
+      if (command[0] != "CLUSTER") return std::string();
+      const auto slots = [&](const char* range, int port) {
+        return "*3\r\n" + std::string(range) + "*2\r\n" + harness::bulk("127.0.0.1") + ":" +
+               std::to_string(port) + "\r\n";
+      };
+      return "*2\r\n" + slots(":0\r\n:8191\r\n", ports[0]) + slots(":8192\r\n:16383\r\n", ports[1]);
+    };
+  };
+  const harness::fake_redis first(node("first")), second(node("second"));
+  ports[0] = first.port();
+  ports[1] = second.port();
+  std::string run_id;
+  holdfast::session_options o;
+  o.decorate = [&](std::unique_ptr<holdfast::store::session_store> inner) {
+    const auto who = inner->identify();
+    run_id = who ? who->run_id : who.error().what;
+    return inner;
+  };
+  const auto s = holdfast::open("redis+cluster://127.0.0.1:" + std::to_string(first.port()), o);
+  EXPECT_EQ(asked, 2);
+  EXPECT_EQ(run_id.size(), std::string("firstsecond").size()) << run_id;
 }
 
 // Whoever is asked for the map may be the last to hear of a move.
