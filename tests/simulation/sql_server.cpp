@@ -120,7 +120,7 @@ holdfast::result<std::unique_ptr<holdfast::store::session_store>> sql_server::op
   auto o = with_limits<store::postgres::postgres_options>(of_.is_.command_timeout);
   o.silence = std::chrono::seconds(6);
   o.server.parameters = {{"host", of_.name()}};
-  o.url = o.server.shown = of_.name();
+  o.url = of_.name();
   return store::postgres::open_postgres_session(std::move(o));
 }
 
@@ -129,7 +129,7 @@ holdfast::result<std::unique_ptr<holdfast::store::state_store>> sql_server::open
   if (is_postgres()) {
     auto o = with_limits<store::postgres::postgres_options>(of_.is_.command_timeout);
     o.server.parameters = {{"host", of_.name()}};
-    o.url = o.server.shown = of_.name();
+    o.url = of_.name();
     return store::postgres::open_postgres(std::move(o));
   }
   auto o = with_limits<store::mariadb::mariadb_options>(of_.is_.command_timeout);
