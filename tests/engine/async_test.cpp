@@ -167,10 +167,10 @@ TEST(async, a_wait_in_the_local_queue_ends_at_its_deadline_whatever_it_was_about
     const lease held = m.acquire();
     const auto before = clock->time.now();
     clock->begin();
-    std::jthread time([&] { clock->move_on(before + 1s); });
+    const auto time = std::async(std::launch::async, [&] { clock->move_on(before + 1s); });
     auto waiting = wait_for(m, 1s);
     const bool early = clock->time.now() != before;  // than the wait, perhaps
-    time.join();
+    time.wait();
     if (early) clock->time.advance(1s);
     harness::eventually("its end", [&] { return is_ready(waiting); });
     EXPECT_EQ(why(waiting), errc::timed_out);

@@ -453,16 +453,17 @@ TEST(fake_clock, wakes_those_whose_time_has_come_and_no_others) {
     clock.wait_until(lock, cv, begin + time);
     ++woken;
   };
-  std::jthread last(sleep, std::ref(late), 10s), first(sleep, std::ref(early), 4s);
+  const auto last = std::async(std::launch::async, sleep, std::ref(late), 10s);
+  const auto first = std::async(std::launch::async, sleep, std::ref(early), 4s);
   harness::eventually("the first sleeps", [&] { return clock.next_wake() == begin + 4s; });
   clock.advance(4s);
-  first.join();
+  first.wait();
   harness::eventually("the last sleeps", [&] { return clock.next_wake() == begin + 10s; });
   for (int i = 0; i < 5'999; ++i) clock.advance(1ms);
   EXPECT_EQ(clock.next_wake(), begin + 10s);
   EXPECT_EQ(woken, 1);
   clock.advance(1ms);
-  last.join();
+  last.wait();
 }
 
 TEST(fake_clock, a_session_may_be_closed_while_the_clock_is_moved) {
