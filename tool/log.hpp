@@ -26,8 +26,8 @@ enum class level { detail, warning, error };
 bool use_color(color_when when, int fd);
 
 /// Messages for people on stderr, or one JSON object a line for programs. Thread-safe.
-/// As text, details are written with -v only. Who says something waits a tenth of a second for
-/// stderr, with an error a second. What comes while an older line is not taken is dropped.
+/// As text, details are written with -v only. A call waits for stderr for a tenth of a second, with
+/// an error for a second. A message that comes while an older one is still not taken is dropped.
 class log {
  public:
   log(const common_options& how, int fd);

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "base/names.hpp"
+#include "base/percent.hpp"
 
 namespace holdfast::base {
 
@@ -156,14 +157,12 @@ result<store_url> take_apart(std::string_view text) {
 
 // Of what would end the value, or mean something else to whoever reads the URL again.
 std::string escape(std::string_view value) {
-  static constexpr std::string_view digits = "0123456789ABCDEF";
   std::string escaped;
   for (const char c : value) {
-    const auto byte = static_cast<unsigned char>(c);
     if (c > ' ' && c != 0x7F && std::string_view("%&?#@").find(c) == std::string_view::npos) {
       escaped += c;
     } else {
-      ((escaped += '%') += digits[byte >> 4]) += digits[byte & 15];
+      append_percent(escaped, c);
     }
   }
   return escaped;
@@ -176,20 +175,26 @@ std::string to_string(const address& a) {
   return (v6 ? "[" + a.host + "]" : a.host) + ":" + std::to_string(a.port);
 }
 
+std::vector<std::string_view> between_commas(std::string_view list) {
+  std::vector<std::string_view> parts;
+  for (std::size_t at = 0; at <= list.size(); at += parts.back().size() + 1) {
+    parts.push_back(list.substr(at, std::min(list.find(',', at), list.size()) - at));
+  }
+  return parts;
+}
+
 bool is_path(std::string_view scheme, std::string_view rest) noexcept {
   return scheme == "redis+unix" && rest.starts_with('/');
 }
 
 result<std::vector<address>> store_url::servers(std::uint16_t usual_port) const {
   std::vector<address> all;
-  for (std::string_view left = hosts;;) {
-    const auto comma = std::min(left.find(','), left.size());
-    auto one = read_address(left.substr(0, comma), usual_port);
+  for (const auto host : between_commas(hosts)) {
+    auto one = read_address(host, usual_port);
     if (!one) return std::move(one.error());
     all.push_back(std::move(*one));
-    if (comma == left.size()) return all;
-    left.remove_prefix(comma + 1);
   }
+  return all;
 }
 
 std::string store_url::shown_user() const {

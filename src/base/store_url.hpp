@@ -53,6 +53,9 @@ std::string shown_options(
 std::string shown(const store_url& place,
                   std::initializer_list<std::pair<std::string_view, std::string_view>> options);
 
+/// The parts of a list, of which an empty list has one.
+std::vector<std::string_view> between_commas(std::string_view list);
+
 /// Fails with a message that shows no secret (holdfast::without_secrets).
 result<store_url> parse_url(std::string_view text);
 /// errc::invalid_argument unless there is a // behind the scheme; `example` is what the message

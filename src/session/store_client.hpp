@@ -5,7 +5,6 @@
 #include <holdfast/options.hpp>
 #include <holdfast/store/posting.hpp>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>

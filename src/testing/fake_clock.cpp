@@ -39,9 +39,8 @@ fake_clock::~fake_clock() = default;
 
 boot_time fake_clock::now() const noexcept { return state_->now.load(); }
 
-// Whoever is due is told under the mutex that it waits with, so that nobody misses it between
-// looking at the time and going to sleep. The others sleep on: to wake them would hide a wake-up
-// that is lost.
+// A wait that is over is notified under its own mutex, so that no thread misses it between looking
+// at the time and going to sleep. The other waits go on: to wake them would hide a lost wake-up.
 void fake_clock::advance(std::chrono::nanoseconds by) {
   for (boot_time then = now(); !state_->now.compare_exchange_weak(then, saturated_add(then, by));) {
   }

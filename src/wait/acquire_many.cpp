@@ -51,7 +51,7 @@ class joint_acquisition final : public request {
     lost_one_ = false;
   }
 
-  /// Who waits for the name that is not free.
+  /// The owner that waits for the name that is not free.
   const store::owner_id& owner() const noexcept { return owners_[stopped_at_]; }
   const grant& granted(std::size_t i) const noexcept { return grants_[i]; }
 

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "harness/passing_on.hpp"
+#include "harness/still_clock.hpp"
 #include "session/session_impl.hpp"
 #include "stage.hpp"
 
@@ -117,10 +118,9 @@ TEST(async, a_wait_in_the_local_queue_ends_at_its_deadline) {
 
 /// A clock that moves on by a second while a thread of the session has asked for the time, and has
 /// not heard it yet: the thread that asks as the n-th one since begin().
-class slow_to_tell final : public holdfast::clock {
+class slow_to_tell final : public harness::still_clock {
  public:
   explicit slow_to_tell(int n) : left_(n) {}
-  ~slow_to_tell() override { over_ = true; }
   holdfast::boot_time now() const noexcept override {
     const auto was = time.now();
     const bool watched = begun_ && !moved_ && std::this_thread::get_id() != test_;
@@ -129,32 +129,20 @@ class slow_to_tell final : public holdfast::clock {
     while (time.now() == was) std::this_thread::yield();
     return was;
   }
-  void wait_until(std::unique_lock<std::mutex>& lock, std::condition_variable& cv,
-                  holdfast::boot_time until) override {
-    time.wait_until(lock, cv, until);
-  }
-  std::chrono::nanoseconds sleep_for(holdfast::boot_time until) const noexcept override {
-    return time.sleep_for(until);
-  }
-  int on_advance(std::function<void()> wake) override { return time.on_advance(std::move(wake)); }
-  void forget(int id) noexcept override { time.forget(id); }
 
   void begin() { begun_ = true; }
   /// Once: at that moment, or when a thread sleeps until then, as no such moment is to come.
   void move_on(holdfast::boot_time sleeps_until) {
-    harness::eventually("the moment",
-                        [&] { return over_ || asking_ || time.next_wake() == sleeps_until; });
+    harness::eventually("the moment", [&] { return asking_ || time.next_wake() == sleeps_until; });
     moved_ = true;
     time.advance(1s);
   }
-
-  mutable holdfast::testing::fake_clock time;
 
  private:
   const std::thread::id test_ = std::this_thread::get_id();
   mutable std::atomic<int> left_;
   mutable std::atomic<bool> asking_ = false;
-  std::atomic<bool> begun_ = false, moved_ = false, over_ = false;
+  std::atomic<bool> begun_ = false, moved_ = false;
 };
 
 TEST(async, a_wait_in_the_local_queue_ends_at_its_deadline_whatever_it_was_about_to_do) {

@@ -8,9 +8,8 @@
 
 namespace harness {
 
-/// The machine's time, on which nobody wakes up by itself: a fake clock that is moved wakes
-/// everybody, and the real one each second. So a waiter that is not woken in time sleeps until the
-/// end.
+/// The machine's time, on which a wait ends at its end: on the real clock a thread wakes up each
+/// second. So a waiter that is not notified in time sleeps until the end.
 class whole_waits final : public holdfast::clock {
  public:
   holdfast::boot_time now() const noexcept override { return holdfast::boot_clock::now(); }

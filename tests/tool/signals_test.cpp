@@ -32,19 +32,24 @@ class run_signals : public holdfast_tool {
   }
 };
 
-long system_call_of(const std::filesystem::path& thread) {
-  long call = -1;
-  std::ifstream(thread / "syscall") >> call;
-  return call;
-}
+struct system_call {
+  explicit system_call(const std::filesystem::path& thread) {
+    std::ifstream(thread / "syscall") >> number >> arguments[0] >> arguments[1] >> arguments[2] >>
+        arguments[3];
+  }
+  long number = -1;
+  std::array<std::string, 4> arguments;
+};
 
-// A stopped process: another thread writes to the log, and the main thread waits for that one.
+// A stopped process: another thread writes to the log, and the main thread waits for that one, but
+// not without limit: so it waits for a thread that ends, and then it is too late for a signal.
 bool waits_for_its_log(pid_t pid) {
   const std::filesystem::path of = "/proc/" + std::to_string(pid);
+  const system_call main(of);
+  if (main.number != SYS_futex || main.arguments[3] == "0x0") return false;
   const std::filesystem::directory_iterator threads(of / "task");
-  return system_call_of(of) == SYS_futex && std::any_of(begin(threads), end(threads), [](auto& t) {
-           return system_call_of(t.path()) == SYS_write;
-         });
+  return std::any_of(begin(threads), end(threads),
+                     [](auto& t) { return system_call(t.path()).number == SYS_write; });
 }
 
 // It says that, too, and waits for as long. Its own helper is "holdfast-guard".

@@ -4,6 +4,8 @@
 #include <array>
 #include <charconv>
 
+#include "base/percent.hpp"
+
 namespace holdfast::store::contender_text {
 
 namespace {
@@ -103,11 +105,7 @@ contender_data read_contender_data(std::string_view data) {
 }
 
 void append_escaped(std::string& to, std::string_view bytes) {
-  constexpr std::string_view hex = "0123456789ABCDEF";
-  for (const char c : bytes) {
-    const auto byte = static_cast<unsigned char>(c);
-    to += {'%', hex[byte >> 4], hex[byte & 15]};
-  }
+  for (const char c : bytes) base::append_percent(to, c);
 }
 
 std::string unescape(std::string_view part) {

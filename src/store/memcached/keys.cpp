@@ -2,6 +2,8 @@
 
 #include <charconv>
 
+#include "base/percent.hpp"
+
 namespace holdfast::store::memcached {
 
 namespace {
@@ -12,16 +14,12 @@ constexpr std::size_t suffix_bytes = 12;
 bool stays(char c) { return static_cast<unsigned char>(c) > ' ' && c != 0x7F && c != '%'; }
 
 void append_escaped(std::string& to, std::string_view name) {
-  constexpr std::string_view digits = "0123456789ABCDEF";
   for (const char c : name) {
     if (stays(c)) {
       to += c;
-      continue;
+    } else {
+      base::append_percent(to, c);
     }
-    const auto byte = static_cast<unsigned char>(c);
-    to += '%';
-    to += digits[byte >> 4];
-    to += digits[byte & 15];
   }
 }
 

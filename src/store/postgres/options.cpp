@@ -107,23 +107,13 @@ std::string value_of(std::string_view name, const address& a) {
   return value;
 }
 
-std::vector<std::string> parts_of(std::string_view list) {
-  std::vector<std::string> parts;
-  for (std::size_t at = 0; at <= list.size();) {
-    const auto comma = std::min(list.find(',', at), list.size());
-    parts.emplace_back(list.substr(at, comma - at));
-    at = comma + 1;
-  }
-  return parts;
-}
-
 // As libpq takes them: one port is that of all hosts.
 std::string with_ports(const std::string& hosts, const std::string& ports) {
-  const auto each = parts_of(ports.empty() ? usual_port : ports);
+  const auto each = base::between_commas(ports.empty() ? std::string_view(usual_port) : ports);
   std::string shown;
   std::size_t i = 0;
-  for (const auto& host : parts_of(hosts)) {
-    const auto& port = each[std::min(i++, each.size() - 1)];
+  for (const auto one : base::between_commas(hosts)) {
+    const std::string host(one), port(each[std::min(i++, each.size() - 1)]);
     const bool v6 = host.find(':') != host.npos;
     shown += (shown.empty() ? "" : ",") + (v6 ? "[" + host + "]" : host) + ":" + port;
   }
