@@ -48,6 +48,8 @@ struct scene {
   int owners = 6;
   bool priorities = false;
   int linger = 0;  ///< of 2: nobody, some, all
+  /// So little time passes that most stand in line, and all wait.
+  bool crowded = false;
 };
 
 scene random_scene(harness::random& dice) {
@@ -75,6 +77,7 @@ scene random_scene(harness::random& dice) {
       break;
   }
   s.linger = linger;
+  s.crowded = dice.one_in(3);
   return s;
 }
 
@@ -103,7 +106,7 @@ permits_command random_command(harness::random& dice, const scene& s) {
   if (c.kind == kind::election) c.capacity = 1;  // nobody asks for another, and the script has none
   c.weight = random_weight(dice, s);
   c.priority = s.priorities ? dice.between(-2, 2) : 0;
-  c.wait = !dice.one_in(3);
+  c.wait = s.crowded || !dice.one_in(3);
   c.lease_us = dice.between(1, 8) * 250'000;
   c.queue_lease_us = dice.between(1, 8) * 250'000;
   c.outlives_session = dice.one_in(6);
@@ -126,7 +129,7 @@ permits_history random_permits(harness::random& dice, int steps) {
   permits_history h;
   std::int64_t now = year_2026;
   for (int i = 0; i < steps; ++i) {
-    now += pass(dice);
+    now += s.crowded && !dice.one_in(10) ? dice.between(0, 1'000) : pass(dice);
     h.push_back({now, random_command(dice, s)});
   }
   h.push_back({now, {}});  // a look at what is left
@@ -188,12 +191,16 @@ rate_history random_rate(harness::random& dice, int steps) {
   std::array<bucket_rule, bucket_ids.size()> rules;
   for (auto& r : rules) r = random_rule(dice);
   const auto used = dice.between(std::size_t{1}, bucket_ids.size());
+  // So little time passes, under the same rules, that most are promised what is to come.
+  const bool crowded = dice.one_in(3);
   std::uint32_t newest = 0;
   rate_history h;
   std::int64_t now = year_2026;
   for (int i = 0; i < steps; ++i) {
-    now += dice.one_in(30) ? -dice.between(0, 2'000'000) : pass(dice);
-    if (dice.one_in(15)) {
+    now += crowded && !dice.one_in(10) ? dice.between(0, 1'000)
+           : dice.one_in(30)           ? -dice.between(0, 2'000'000)
+                                       : pass(dice);
+    if (dice.one_in(crowded ? 60 : 15)) {
       if (!dice.one_in(4)) ++newest;  // else what the others take for the same is another one
       rules[dice.between(std::size_t{0}, rules.size() - 1)] = random_rule(dice);
     }
@@ -201,7 +208,7 @@ rate_history random_rate(harness::random& dice, int steps) {
     s.command.verb = dice.pick(verbs);
     s.command.owner = random_owner(dice, 8);
     s.command.tokens = dice.one_in(5) ? dice.between(1, 20) : dice.between(1, 3);
-    s.command.ahead_us = dice.one_in(3) ? dice.between(1, 60) * 1'000'000 : 0;
+    s.command.ahead_us = crowded || dice.one_in(3) ? dice.between(1, 60) * 1'000'000 : 0;
     s.command.version = dice.one_in(5) && newest > 0 ? newest - 1 : newest;
     for (std::size_t b = 0; b < used; ++b) {
       if (dice.one_in(4)) continue;

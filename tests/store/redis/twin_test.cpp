@@ -7,7 +7,8 @@
 
 namespace {
 
-// The rarest of the mistakes below is noticed in the 1,900th; at night there are ten times as many.
+// The rarest of the mistakes below is noticed in the 250th, on average; at night there are ten
+// times as many.
 const int histories = [] {
   const char* const said = std::getenv("HOLDFAST_TWIN_HISTORIES");
   return said == nullptr ? 4'000 : std::atoi(said);
