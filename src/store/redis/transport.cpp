@@ -8,9 +8,11 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 
 #include "base/keepalive.hpp"
@@ -18,6 +20,8 @@
 namespace holdfast::store::redis {
 
 namespace {
+
+using namespace std::chrono_literals;
 
 class plain_transport final : public transport {
  public:
