@@ -232,6 +232,8 @@ struct barrier::round final : engine::request {
     tried_ = true;
     if (replaces_what_it_has()) session().keeper().remove(*who_.kept);
     was_in_doubt_ = std::exchange(in_doubt_, true);  // until it is answered
+    // The keeper renews its lease. If that does not get through, the question does.
+    if (command_.verb == permits_verb::renew) command_.wait = is_kept();
     return store::named_command{of_->of.config->name, command_};
   }
   result<std::optional<engine::wait_hint>> ask(bool) override { return settled(); }
@@ -241,6 +243,7 @@ struct barrier::round final : engine::request {
     if (!reply) return not_answered(std::move(reply.error()));
     const bool was_in_doubt = std::exchange(in_doubt_, false);
     if (gives_back()) return on_with_the_next();
+    if (only_asks() && !is_kept()) return soon();
     switch (reply->outcome) {
       case permits_outcome::granted:
         keep(sent);
@@ -263,6 +266,13 @@ struct barrier::round final : engine::request {
  private:
   using answer = result<std::optional<engine::wait_hint>>;
   static answer settled() { return std::optional<engine::wait_hint>{}; }
+  static answer soon() { return std::optional<engine::wait_hint>{{1us, {}}}; }
+
+  bool is_kept() const noexcept {
+    return who_.kept && who_.kept->owner() == command_.owner &&
+           who_.kept->state() == lease_state::held;
+  }
+  bool only_asks() const noexcept { return command_.verb == permits_verb::renew && command_.wait; }
 
   // The lease of its last arrival goes with this one. Nobody renews it from when that may be
   // carried out: that the store does not know it any more is no loss.
@@ -306,7 +316,7 @@ struct barrier::round final : engine::request {
   answer on_with_the_next() {
     command_ = *std::exchange(next_, nullptr);
     arrived_ = false;
-    return std::optional<engine::wait_hint>{{1us, {}}};
+    return soon();
   }
 
   // The lease of a participant begins with each arrival; the one before has gone with it. And anew

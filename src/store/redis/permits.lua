@@ -625,7 +625,8 @@ elseif verb == 'acquire' and not mine then
 
 elseif verb == 'acquire' or verb == 'renew' then
   local waiting = not mine and r.waiter_in_queue(owner)
-  if mine then
+  local only_asks = barrier and verb == 'renew' and wait
+  if mine and not only_asks then
     local least = 0
     if verb == 'acquire' then
       call('ZREM', KEYS[5], '')
@@ -639,7 +640,7 @@ elseif verb == 'acquire' or verb == 'renew' then
       mine.fence, r.fence = r.at_least, math.max(r.fence, r.at_least)
     end
     r.put_holder(mine)
-  elseif waiting then
+  elseif waiting and not only_asks then
     r.put_place(owner, waiting.peer, now + place, true)
   end
   r.hand_over()
