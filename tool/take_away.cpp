@@ -11,6 +11,14 @@ namespace holdfast::tool {
 
 namespace {
 
+/// None where the store cannot take it from another program.
+std::size_t release(const session& s, const std::string& name, const std::string& owner = {}) try {
+  return s.force_release(name, owner);
+} catch (const error& e) {
+  if (e.reason() != errc::unsupported) throw;
+  return 0;
+}
+
 /// A holder of another program may have no id that the store could find it by.
 std::size_t still_held(const session& s, const std::string& name, const std::string& owner,
                        const std::vector<participant>& before) {
@@ -30,8 +38,8 @@ std::size_t release_only(const session& s, const std::string& name,
   for (const participant& p : from) ids.insert(p.short_id);
   std::size_t removed = 0;
   if (ids.erase("") > 0 && still_held(s, name, {}, from) == s.show(name).holders.size())
-    return s.force_release(name);
-  for (const std::string& id : ids) removed += s.force_release(name, id);
+    return release(s, name);
+  for (const std::string& id : ids) removed += release(s, name, id);
   return removed;
 }
 
@@ -61,7 +69,7 @@ void refuse_without_holders(const name_info& info) {
 taken_away take_away(const session& s, const std::string& name, const std::string& owner,
                      const std::vector<participant>& from) {
   taken_away came;
-  if (!from.empty()) came.removed = s.force_release(name, owner);
+  if (!from.empty()) came.removed = release(s, name, owner);
   if (came.removed < from.size()) came.left = still_held(s, name, owner, from);
   return came;
 }

@@ -1,5 +1,6 @@
 #include "base/option.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
@@ -34,7 +35,7 @@ result<std::chrono::milliseconds> parse_duration(std::string_view text) {
   while (!text.empty()) {
     double number = 0;
     const auto [after, wrong] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (wrong != std::errc{} || number < 0) return bad;
+    if (wrong != std::errc{} || !std::isfinite(number) || number < 0) return bad;
     text.remove_prefix(static_cast<std::size_t>(after - text.data()));
     double unit = 1000;
     if (text.starts_with("ms")) {
@@ -48,9 +49,8 @@ result<std::chrono::milliseconds> parse_duration(std::string_view text) {
     } else if (!text.empty() || any) {
       return bad;
     }
-    total += number * unit;
+    total = std::min(total + number * unit, longest);
     any = true;
-    if (!(total < longest)) return bad;
   }
   if (!any) return bad;
   return std::chrono::milliseconds(std::llround(total));

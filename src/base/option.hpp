@@ -15,7 +15,7 @@ namespace holdfast::base {
 /// errc::invalid_argument.
 failure invalid(std::string what);
 
-/// `250ms`, `1.5s`, `2m`, `1h30m`; a bare number is seconds.
+/// `250ms`, `1.5s`, `2m`, `1h30m`; a bare number is seconds. Thirty thousand years at most.
 result<std::chrono::milliseconds> parse_duration(std::string_view text);
 
 struct time_range {

@@ -155,7 +155,7 @@ result<store_url> take_apart(std::string_view text) {
   return u;
 }
 
-// Of what would end the value, or mean something else to whoever reads the URL again.
+// Of what would end the value, or mean something else when the URL is read again.
 std::string escape(std::string_view value) {
   std::string escaped;
   for (const char c : value) {

@@ -114,7 +114,7 @@ class lease_handle final : public handle {
   explicit lease_handle(std::unique_ptr<held> what, std::shared_ptr<const void> session = {})
       : session_(std::move(session)), held_(std::move(what)) {}
   void on_close() noexcept override;
-  /// For a call that needs the session to its end, whoever closes the lease.
+  /// For a call that needs the session to its end, even if another thread closes the lease.
   std::shared_ptr<const void> session_kept();
 
   /// Calls `use` with what is held; throws errc::not_owner if that is nothing.

@@ -33,7 +33,7 @@ failure not_trusted(const std::string& path, const std::string& why) {
                                    ", so that code of others could run in this program"};
 }
 
-/// Who may change what is there may run code in this process: only those who could anyway.
+/// A user who may change what is there may run code in this process: only users who could anyway.
 status check_trusted(const std::string& path, uid_t library_owner) {
   struct stat found{};
   if (stat(path.c_str(), &found) != 0) {

@@ -134,7 +134,7 @@ bool contender_latch::cannot_be_told(std::string_view name, const countdown_comm
   return may_be_another || std::ssize(now.arrivals) >= max_arrivals;
 }
 
-// Nobody has looked since it was written who else is in line: we made it, or may have.
+// We made it, or may have, and the line was not looked at since it was written.
 bool contender_latch::owes_look(std::string_view name, const countdown_command& c,
                                 const countdown_record& was, const countdown_record& is) const {
   if (!uses(c.verb) || was.count == 0 || is.count == 0) return false;
@@ -142,8 +142,9 @@ bool contender_latch::owes_look(std::string_view name, const countdown_command& 
   return tried && tried->makes && (c.verb == countdown_verb::wait || knows(was, c.owner));
 }
 
-// One who entered the line meanwhile sees the record, or we see it: not both go on. Without that
-// look nobody knows whether what is written stands. `ours`: what is taken back then.
+// A contender that entered the line meanwhile sees the record, or we see the contender: not both go
+// on. Without that look nobody knows whether what is written stands. `ours`: what is taken back
+// then.
 status contender_latch::look_behind(std::string_view name, std::optional<std::int64_t> ours,
                                     countdown_reply& reply) {
   const auto late = in_use_as(name, reply);

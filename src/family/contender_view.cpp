@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <holdfast/store/foreign_note.hpp>
+#include <holdfast/store/micros.hpp>
 
 #include "family/contenders.hpp"
 
@@ -72,8 +73,7 @@ result<permits_reply> inspect(contender_store& port, std::string_view name, boot
   const auto v = look(port, name);
   if (!v) return v.error();
   permits_reply reply;
-  reply.now_at =
-      std::chrono::duration_cast<std::chrono::microseconds>(now.time_since_epoch()).count();
+  reply.now_at = store::micros(now);
   if (v->all.empty()) return reply;
   permits_record& found = reply.found;
   if (const contender* const first = first_of_ours(v->all)) found.kind = first->kind;

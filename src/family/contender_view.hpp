@@ -5,8 +5,8 @@
 /// What anybody may see of a name on a contender store, and take away.
 namespace holdfast::family {
 
-/// Who holds and who waits, in order. How long ago a holder renewed only its own session knows: it
-/// is shown with its whole lease.
+/// The holders and the waiters, in order. Only a holder's own session knows how long ago it
+/// renewed: it is shown with its whole lease.
 result<store::permits_reply> inspect(store::contender_store& port, std::string_view name,
                                      boot_time now);
 

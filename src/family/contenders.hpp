@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-/// Whose turn is it, and if not mine, whom do I watch? The one place that decides for every
+/// Whose turn is it, and if not mine, what do I watch? The one place that decides for every
 /// contender store. Pure.
 ///
 /// Contenders stand in the order in which the store let them in, each with a weight. Those at the

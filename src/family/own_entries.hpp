@@ -3,6 +3,7 @@
 #include <condition_variable>
 #include <functional>
 #include <holdfast/store/contender_store.hpp>
+#include <holdfast/store/micros.hpp>
 #include <holdfast/store/wake_time.hpp>
 #include <list>
 #include <map>
@@ -16,12 +17,8 @@
 
 namespace holdfast::family {
 
-inline std::int64_t micros(boot_time t) {
-  return std::chrono::duration_cast<std::chrono::microseconds>(t.time_since_epoch()).count();
-}
-inline boot_time after(boot_time now, std::int64_t us) {
-  return saturated_add(now, std::chrono::nanoseconds(std::chrono::microseconds(us)));
-}
+using store::after;
+using store::micros;
 
 /// A contender node that this session made.
 struct own_entry {
@@ -39,7 +36,7 @@ struct own_entry {
 
   /// Those ahead that would tell us if they went, with their weight when they were read …
   std::map<std::string, std::uint32_t> watched;
-  /// … and those without whom it can not be our turn.
+  /// … and those that have to go before it can be our turn.
   std::vector<std::string> waits_for;
   /// How often it was taken for granted that nothing has changed: now and then it is looked.
   unsigned quiet = 0;
@@ -65,7 +62,7 @@ class own_entries {
   bool change(std::string_view name, const store::owner_id& owner,
               const std::function<void(own_entry&)>& how);
 
-  /// Something for the thread: to give up what is over, or to see who has arrived.
+  /// Something for the thread: to give up what is over, or to look for arrivals.
   struct job {
     enum class kind { give_up, see_arrivals } what = kind::give_up;
     std::string name;

@@ -48,8 +48,8 @@ class own_slots {
     return in_doubt_.find(name, owner);
   }
 
-  /// Since when it waits: since `now` if it did not. `holder`: what the store said of who is in,
-  /// empty if it did not. A change of that is noted.
+  /// Since when it waits: since `now` if it did not. `holder`: the holder that the store
+  /// named, empty if it named none. A change of that is noted.
   struct wait {
     boot_time since;
     boot_time changed_at{};  ///< the holder did, as far as it was asked; long ago: never

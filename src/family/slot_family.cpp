@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <holdfast/store/foreign_note.hpp>
+#include <holdfast/store/micros.hpp>
 #include <iterator>
 #include <limits>
 
@@ -17,6 +18,7 @@ using store::countdown_command;
 using store::countdown_outcome;
 using store::countdown_reply;
 using store::countdown_verb;
+using store::micros;
 using store::owner_id;
 using store::permits_command;
 using store::permits_outcome;
@@ -31,10 +33,6 @@ using store::slot_reply;
 /// many times as many as long as all are empty.
 constexpr std::uint32_t first_look = 16;
 constexpr std::uint32_t next_look_times = 8;
-
-std::int64_t micros(boot_time t) {
-  return std::chrono::duration_cast<std::chrono::microseconds>(t.time_since_epoch()).count();
-}
 
 /// A server may say anything of the time that is left.
 std::int64_t sum(std::int64_t now_at, std::int64_t left_us) {

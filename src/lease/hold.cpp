@@ -466,7 +466,7 @@ std::error_code hold::ended(const ending& e, const status& told) noexcept {
   return {};
 }
 
-// By whoever tells the loss: a thread of the keeper, which must not wait for the store.
+// Called by the thread that tells the loss: the keeper's, which must not wait for the store.
 void hold::forget() noexcept {
   given_back_.store(true, std::memory_order_release);
   const auto session_lives = std::move(session_);

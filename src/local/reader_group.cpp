@@ -22,8 +22,8 @@ reader_group::writer::~writer() {
   at_.writers_.erase(number_);
 }
 
-// If whoever wakes first asked, it would get a place at the store behind writers that came later
-// than others who wait, as often as one gives up.
+// If the first reader to wake asked, it would get a place at the store behind writers that came
+// later than other readers, as often as one gives up.
 void reader_group::end_turn() noexcept {
   asking_ = !visitors_.empty();
   if (!asking_) return;

@@ -11,11 +11,11 @@
 
 namespace holdfast::engine {
 
-/// The readers of one process and one name, who share one hold at the store: the first asks for it,
-/// those that wait for its answer have it from the same moment, one that comes while it is held
+/// The readers of one process and one name, which share one hold at the store: the first asks for
+/// it, those that wait for its answer have it from the same moment, one that comes while it is held
 /// joins, the last gives it back. If the one that asks gives up, the next one that waits asks. Once
-/// a writer waits, here or (a notification says so) elsewhere, nobody who comes later joins any
-/// more: the next reader asks for a new hold, behind the writer. Thread-safe.
+/// a writer waits, here or (a notification says so) elsewhere, no reader that comes later joins
+/// any more: the next reader asks for a new hold, behind the writer. Thread-safe.
 class reader_group {
  public:
   /// False if a hold is its own, because of what limits it.

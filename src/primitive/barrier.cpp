@@ -4,9 +4,9 @@
 #include <holdfast/semaphore.hpp>
 #include <list>
 #include <mutex>
-#include <thread>
 
 #include "primitive/common.hpp"
+#include "primitive/thread_number.hpp"
 #include "wait/async_forms.hpp"
 
 namespace holdfast {
@@ -84,7 +84,7 @@ using participations = std::list<participation>;
 /// A first arrival that may have been carried out, though its thread was not answered. The keeper
 /// gives it back, but perhaps it has not yet when the thread arrives again.
 struct unanswered {
-  std::thread::id of;
+  primitive::thread_number of;
   store::owner_id arrival;
 };
 constexpr std::size_t most_unanswered = 64;  ///< the keeper gives back those before, too
@@ -155,9 +155,9 @@ struct barrier::state {
   /// Of this thread; none if it has been answered.
   store::owner_id take_unanswered() {
     const std::lock_guard guard{mutex};
-    const auto mine = std::find_if(in_doubt.begin(), in_doubt.end(), [](const unanswered& u) {
-      return u.of == std::this_thread::get_id();
-    });
+    const auto mine = std::find_if(
+        in_doubt.begin(), in_doubt.end(),
+        [me = primitive::this_thread_number()](const unanswered& u) { return u.of == me; });
     if (mine == in_doubt.end()) return {};
     const auto arrival = mine->arrival;
     in_doubt.erase(mine);
@@ -381,7 +381,7 @@ struct barrier::round final : engine::request {
   participation& who_;
   store::permits_command command_;
   std::unique_ptr<store::permits_command> next_;  ///< what comes after this one
-  const std::thread::id thread_ = std::this_thread::get_id();
+  const primitive::thread_number thread_ = primitive::this_thread_number();
   until until_ = until::released;
   bool tried_ = false;
   bool in_doubt_ = false;      ///< whether an arrival that was not answered was carried out

@@ -10,7 +10,7 @@
 #include "primitive/by_thread.hpp"
 #include "wait/pending_wait.hpp"
 
-/// What the primitives have in common: checked options, and who holds what in the std style.
+/// What the primitives have in common: checked options, and the holds of threads in the std style.
 namespace holdfast::primitive {
 
 /// What people call an acquisition by: 8 of the 32 digits that name it.

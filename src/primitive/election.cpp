@@ -57,7 +57,7 @@ result<std::optional<leader>> leader_now(const store::permits_reply& reply) {
   return other_kind(reply.found.kind);
 }
 
-/// Who leads, or led, after whom was given last.
+/// The leader, present or former, that comes after the one that was given last.
 class look_for_next final : public engine::request {
  public:
   look_for_next(const std::string& name, std::optional<std::uint64_t>& after)

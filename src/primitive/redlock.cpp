@@ -24,7 +24,7 @@ std::string in_words(const std::vector<vote>& votes) {
 }
 
 /// How long to pause before the next vote. Votes that were split are sorted out soon, by chance;
-/// one who has a majority is not to be disturbed often.
+/// a client that has a majority is not to be disturbed often.
 class pauses {
  public:
   explicit pauses(std::chrono::nanoseconds patience) : patience_(patience) {}

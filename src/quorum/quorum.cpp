@@ -1,19 +1,17 @@
 #include "quorum/quorum.hpp"
 
 #include <algorithm>
+#include <holdfast/store/micros.hpp>
 
 namespace holdfast::engine {
 
 using namespace std::chrono_literals;
+using store::micros;
 
 namespace {
 
 constexpr std::chrono::nanoseconds first_rest = 50ms;
 constexpr std::chrono::nanoseconds longest_rest = 5s;
-
-std::int64_t micros(boot_time t) {
-  return std::chrono::duration_cast<std::chrono::microseconds>(t.time_since_epoch()).count();
-}
 
 }  // namespace
 

@@ -219,7 +219,7 @@ void quorum_hold::keep(std::shared_ptr<quorum_renewer> by) {
   renewer_->add(weak_from_this());
 }
 
-// A round that some have not answered in time has failed: those who did answer are asked anew.
+// A round that some have not answered in time has failed: the nodes that answered are asked anew.
 boot_time quorum_hold::look_after() {
   std::unique_lock lock{mutex_};
   if (released_) return forever;

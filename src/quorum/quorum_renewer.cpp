@@ -57,7 +57,7 @@ void quorum_renewer::wake() {
   shared_->changed.notify_all();
 }
 
-// Whom it looks after may end with what is done here, and the renewer with it.
+// What it looks after may end with what is done here, and the renewer with it.
 void quorum_renewer::run(const std::shared_ptr<shared>& s) {
   std::unique_lock lock{s->mutex};
   while (!s->stopping) {

@@ -51,7 +51,7 @@ constexpr std::chrono::seconds longest_call{60};
 /// Tokens come back with time as well: so often it is tried to give them back before.
 constexpr int refunds_tried = 3;
 
-/// Words that are the caller's, who may leave.
+/// Words that are the caller's, which may leave.
 struct kept_words {
   std::string name, peer, note;
 

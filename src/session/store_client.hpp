@@ -29,8 +29,7 @@ class store_client {
   store_client(const store_client&) = delete;
   store_client& operator=(const store_client&) = delete;
 
-  /// Before it is used: who is told, as often as that happens, that something is on its way whose
-  /// answer nobody waits for.
+  /// Before it is used: `tell` is called each time something is sent whose answer nobody waits for.
   void on_answers_to_come(std::function<void()> tell) { answers_to_come_ = std::move(tell); }
 
   result<store::permits_reply> permits(std::string_view name, const store::permits_command& c);
@@ -82,7 +81,7 @@ class store_client {
   owner_ids& ids() noexcept { return ids_; }
   std::uint64_t operations() const noexcept { return operations_.load(std::memory_order_relaxed); }
 
-  /// "host pid program reason": how people see who holds a name.
+  /// "host pid program reason": how people see the holder of a name.
   std::string note(std::string_view reason) const;
   std::string full_name(std::string_view name) const {
     return options_.name_prefix + std::string(name);

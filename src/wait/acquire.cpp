@@ -268,7 +268,7 @@ failure kept_out(local_queue::entry why, const lock_config& s) {
 
 namespace {
 
-// At the store, by the one who represents the process.
+// At the store, by the waiter that represents the process.
 result<grant> win(session_impl& session, const lock_config& s, acquisition& a,
                   dispatcher::registration& slot, const timed_call& call, std::stop_token stop) {
   const status settled = wait_until_settled(session, slot, a, call, std::move(stop));

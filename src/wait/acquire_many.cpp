@@ -40,9 +40,9 @@ class joint_acquisition final : public request {
   void wait_there() noexcept { waits_at_ = all_[stopped_at_].session.get(); }
   bool moved_on() const noexcept { return waits_at_ != all_[stopped_at_].session.get(); }
   bool complete() const noexcept { return complete_; }
-  /// A name was lost while a later one was waited for. Whoever kept the later ones and waited for
-  /// this one would wait against the order in which all take them: all is given back, and asked for
-  /// anew. By another owner, because a release may arrive late.
+  /// A name was lost while a later one was waited for. To keep the later ones and wait for this
+  /// one would be to wait against the order in which all take them: all is given back, and asked
+  /// for anew. By another owner, because a release may arrive late.
   bool lost_one() const noexcept { return lost_one_; }
   void begin_anew() {
     leave_nothing_behind(failure{errc::lost, "a name was lost while another was waited for"});
@@ -96,7 +96,7 @@ class joint_acquisition final : public request {
     }
   }
 
-  // Only a name that is there twice makes it ask the stores who they are, each once. All answers
+  // Only a name that is there twice makes it ask the stores for their ids, each once. All answers
   // are of one moment, because a server that is started anew says something else: if a store is
   // away, the next request asks all of them again.
   status check_stores() {
@@ -202,7 +202,7 @@ class joint_acquisition final : public request {
   bool refused_ = false;  ///< the last request, so that nothing behind is asked for
   bool complete_ = false;
   bool lost_one_ = false;
-  bool stores_checked_ = false;  ///< no two of them are one, as far as they say who they are
+  bool stores_checked_ = false;  ///< no two of them are one, as far as their ids tell
 };
 
 // Waits where it was stopped, until all is there.

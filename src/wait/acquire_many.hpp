@@ -20,8 +20,8 @@ struct wanted {
   acquire_params how{};
 };
 
-/// What all programs agree on of a store's URL, to take names in one order everywhere: not who
-/// they log in as, nor in which order they name its servers.
+/// What all programs agree on of a store's URL, to take names in one order everywhere: not the
+/// user they log in as, nor the order in which they name its servers.
 std::string store_in_order(std::string_view url);
 
 /// Of two that are one name of one store, whatever URLs that was opened by.

@@ -14,8 +14,8 @@ namespace holdfast::engine {
 class asked_once final : public short_operation {
  public:
   using answered = std::function<void(result<store::permits_reply>, boot_time sent, bool trusted)>;
-  /// Whether who granted it can be trusted. Asked on the runner's thread, and after the grant: it
-  /// may have been started anew until then. A failure is then the answer.
+  /// Whether the store that granted it can be trusted. Asked on the runner's thread, and after the
+  /// grant: the store may have been started anew until then. A failure is then the answer.
   using doubt = std::function<result<bool>()>;
 
   /// `command` may point into `keeps`. `then` is called once, on the thread of the runner; on the

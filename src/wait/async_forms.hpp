@@ -63,8 +63,8 @@ class pending_reply final : public telling_shortly<T> {
   const meaning<T> meaning_;
 };
 
-/// One command, once, in one round trip with those of others. Of the order: session, name, and who
-/// asks.
+/// One command, once, in one round trip with those of others. Of the order it takes the session,
+/// the name and the caller.
 template <class T>
 pending<T> async_command(const async_request& o, const store::permits_command& c,
                          std::type_identity_t<meaning<T>> m) {

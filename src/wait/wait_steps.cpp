@@ -58,7 +58,7 @@ bool wait_steps::at_deadline() const noexcept {
   return deadline_ != forever && session_.now() >= deadline_;
 }
 
-// By those of the session who look anyway.
+// The waiters of the session that look anyway look for it.
 bool wait_steps::left_to_others() {
   const boot_time now = session_.now();
   const boot_time until = last_ ? now : request_.put_off(now);

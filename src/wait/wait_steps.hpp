@@ -12,7 +12,7 @@
 
 namespace holdfast::engine {
 
-/// What the store answered to one who has to wait.
+/// What the store answered to one that has to wait.
 struct wait_hint {
   std::chrono::microseconds retry_after{};
   std::vector<std::string> watch{};  ///< those whose death would be news

@@ -5,6 +5,7 @@
 #include <functional>
 #include <future>
 #include <holdfast/holdfast.hpp>
+#include <holdfast/testing.hpp>
 
 #include "harness/eventually.hpp"
 
@@ -54,6 +55,42 @@ class hand_over_line {
  public:
   holdfast::lease held = first_.acquire();
   std::future<holdfast::result<holdfast::lease>> next, last;
+};
+
+/// One name that `at` holds, and for which a session waits that has had no answer yet: its requests
+/// are carried out, and the answers are lost.
+class deaf_waiter {
+ public:
+  deaf_waiter(holdfast::session& at, const std::string& url)
+      : at_(at), deaf_(holdfast::open(url, hears_nothing())) {
+    eventually("its place", [&] { return at_.show("m").waiters.size() == 1; });
+  }
+  const holdfast::session& session() const { return deaf_; }
+  /// Whatever was sent to it meanwhile.
+  void expect_it_gets_nothing() {
+    EXPECT_FALSE(got_.get().ok());
+    EXPECT_NO_THROW(held_.check());
+    EXPECT_EQ(at_.show("m").holders.at(0).fence, held_.fence());
+  }
+
+ private:
+  static holdfast::session_options hears_nothing() {
+    using holdfast::testing::fault;
+    holdfast::testing::fault_plan plan;
+    plan.choose = [](auto, auto, auto verb) {
+      return verb == holdfast::store::permits_verb::acquire ? fault::drop_reply : fault::none;
+    };
+    holdfast::session_options o;
+    o.decorate = holdfast::testing::faulty(plan);
+    return o;
+  }
+
+  holdfast::session& at_;
+  holdfast::session deaf_;
+  holdfast::fair_mutex first_{at_, "m"}, second_{deaf_, "m"};
+  const holdfast::lease held_ = first_.acquire();
+  std::future<holdfast::result<holdfast::lease>> got_ =
+      async_acquire(second_, std::chrono::seconds(2)).future();
 };
 
 }  // namespace harness

@@ -5,6 +5,7 @@
 #include <functional>
 #include <future>
 #include <holdfast/holdfast.hpp>
+#include <memory>
 #include <vector>
 
 #include "harness/eventually.hpp"
@@ -22,7 +23,12 @@ constexpr auto limit = 150ms;
 struct limited_call {
   const char* what;
   std::function<bool(const session&)> succeeds;
+  bool alone = true;  ///< false: only if somebody else does something, too
 };
+
+holdfast::rate_limiter bucket(const session& s, const std::string& name) {
+  return {s, name, {{.tokens = 1, .per = 1h}}};
+}
 
 const std::vector<limited_call>& calls_with_a_limit() {
   static const std::vector<limited_call> all{
@@ -39,15 +45,62 @@ const std::vector<limited_call>& calls_with_a_limit() {
          holdfast::mutex m(s, "async");
          return bool(async_acquire(m, limit).future().get());
        }},
+      {"a fair mutex",
+       [](const session& s) {
+         return holdfast::fair_mutex(s, "fair").try_acquire_for(limit).has_value();
+       }},
       {"a reader",
        [](const session& s) {
-         return holdfast::shared_mutex(s, "shared").try_acquire_shared_for(limit).has_value();
+         return holdfast::shared_mutex(s, "read").try_acquire_shared_for(limit).has_value();
+       }},
+      {"a writer",
+       [](const session& s) {
+         return holdfast::shared_mutex(s, "written").try_acquire_for(limit).has_value();
        }},
       {"a semaphore",
        [](const session& s) {
-         return holdfast::semaphore(s, "permits", 2).try_acquire_for(limit).has_value();
+         return holdfast::semaphore(s, "permits", 1).try_acquire_for(limit).has_value();
        }},
-      {"a latch", [](const session& s) { return holdfast::latch(s, "latch", 1).wait_for(limit); }},
+      {"a counting semaphore",
+       [](const session& s) {
+         return holdfast::counting_semaphore(s, "counted", 1).try_acquire_for(limit);
+       }},
+      {"a permit that others may end",
+       [](const session& s) {
+         holdfast::expiring_semaphore permits(s, "expiring", 1);
+         const auto got = permits.try_acquire_for(1h, limit);
+         return got && permits.release(got->id);
+       }},
+      {"a candidate",
+       [](const session& s) {
+         return holdfast::election(s, "led").campaign_for(limit).has_value();
+       }},
+      {"an observer of leaders",
+       [](const session& s) {
+         return holdfast::election(s, "observed").observe().next_for(limit).has_value();
+       },
+       false},
+      {"a latch", [](const session& s) { return holdfast::latch(s, "latch", 1).wait_for(limit); },
+       false},
+      {"a participant of a barrier, without a thread",
+       [](const session& s) {
+         holdfast::barrier b(s, "met", 2);
+         return bool(async_arrive_and_wait(b, limit).future().get());
+       },
+       false},
+      {"tokens", [](const session& s) { return bool(bucket(s, "tokens").take_for(1, limit)); }},
+      {"tokens, without a thread",
+       [](const session& s) {
+         auto of = bucket(s, "async-tokens");
+         const auto taken = async_take(of, 1, {}, limit).future().get();
+         return taken && taken->taken;
+       }},
+      {"an admission",
+       [](const session& s) {
+         auto of = bucket(s, "door-tokens");
+         holdfast::semaphore slots(s, "door", 1);
+         return bool(holdfast::admission(of, slots).admit_for(limit));
+       }},
       {"two locks at once",
        [](const session& s) {
          holdfast::mutex one(s, "one"), two(s, "two");
@@ -57,16 +110,66 @@ const std::vector<limited_call>& calls_with_a_limit() {
   return all;
 }
 
+/// The matrix says which stores have it.
+bool has_none(const holdfast::error& e) { return e.reason() == errc::unsupported; }
+
 // Not in time, or the store is away: whatever it is, the caller has it back.
 void ends(const limited_call& call, const session& hung) {
   SCOPED_TRACE(call.what);
   try {
     EXPECT_FALSE(call.succeeds(hung));
   } catch (const holdfast::error& e) {
-    if (e.reason() == errc::unsupported) return;  // the matrix says which stores have it
+    if (has_none(e)) return;
     EXPECT_TRUE(e.reason() == errc::unavailable || e.reason() == errc::timed_out) << e.what();
   }
 }
+
+// What was granted too late is given back.
+void has_left_nothing(const limited_call& call, const session& beside) {
+  if (!call.alone) return;
+  eventually(std::string(call.what) + " to succeed", [&] {
+    try {
+      return call.succeeds(beside);
+    } catch (const holdfast::error& e) {
+      if (!has_none(e)) throw;
+      return true;
+    }
+  });
+}
+
+/// Arrived at a barrier before the store hangs, if the store has barriers.
+class participant {
+ public:
+  explicit participant(const session& s) {
+    if (!s.can().barrier) return;
+    meets_ = std::make_unique<holdfast::barrier>(s, "arrived", 2);
+    arrival_ = meets_->arrive();
+  }
+  bool waits() { return meets_ && meets_->wait_for(arrival_, limit); }
+
+ private:
+  std::unique_ptr<holdfast::barrier> meets_;
+  holdfast::barrier::arrival arrival_;
+};
+
+/// Reads before the store hangs, if the store has readers.
+class reader {
+ public:
+  explicit reader(const session& s) {
+    if (!s.can().shared) return;
+    of_ = std::make_unique<holdfast::shared_mutex>(s, "upgraded");
+    held_ = of_->acquire_shared();
+  }
+  // With mode=session the hold may go with its connection.
+  bool upgrades() try { return of_ && of_->try_upgrade(held_); } catch (const holdfast::error& e) {
+    if (e.reason() != errc::lost) throw;
+    return false;
+  }
+
+ private:
+  std::unique_ptr<holdfast::shared_mutex> of_;
+  holdfast::lease held_;
+};
 
 // Sessions do not ask at once whether the store is back.
 bool can_be_taken(holdfast::mutex& m) {
@@ -122,35 +225,54 @@ void calls_end_at_their_limit_while_it_hangs(const hang& how, const std::string&
   {
     const auto used = holdfast::mutex(hung, "free").acquire();
   }
+  participant arrived(hung);
   const early_waiter early(hung);
   how.begin();
+  ends({"a participant of a barrier", [&](const session&) { return arrived.waits(); }}, hung);
   for (const auto& call : calls_with_a_limit()) ends(call, hung);
   early.await_end();
   how.end();
   EXPECT_FALSE(held.release());
-  for (const auto* const name : {"free", "held", "async", "one", "two"}) {
-    eventually(std::string(name) + " is free again",
-               [&] { return holdfast::mutex(beside, name).try_acquire().has_value(); });
-  }
+  for (const auto& call : calls_with_a_limit()) has_left_nothing(call, beside);
 }
 
 void tries_end_by_themselves_while_it_hangs(const hang& how, const std::string& through) {
-  holdfast::session_options patient;
-  patient.store_timeout = 1h;  // which is for calls that wait
-  const session hung = holdfast::open(through, patient);
+  holdfast::session_options patient, hasty;
+  patient.store_timeout = 1h;   // which is for calls that wait
+  hasty.store_timeout = 500ms;  // and for those that ask again what became of them
+  const session hung = holdfast::open(through, patient),
+                asks_again = holdfast::open(through, hasty);
   holdfast::mutex free(hung, "free");
   {
     const auto used = free.acquire();
   }
+  reader reads(asks_again);
   how.begin();
   for (const limited_call& call :
        {limited_call{"a mutex", [&](const session&) { return free.try_acquire().has_value(); }},
+        limited_call{"a mutex, without a thread",
+                     [&](const session&) {
+                       return bool(async_acquire(free, holdfast::one_try).future().get());
+                     }},
         limited_call{"a reader",
                      [](const session& s) {
-                       return holdfast::shared_mutex(s, "shared").try_acquire_shared().has_value();
+                       return holdfast::shared_mutex(s, "read").try_acquire_shared().has_value();
                      }},
-        limited_call{"a mutex, without a thread", [&](const session&) {
-                       return bool(async_acquire(free, holdfast::one_try).future().get());
+        limited_call{"an upgrade", [&](const session&) { return reads.upgrades(); }},
+        limited_call{"a semaphore",
+                     [](const session& s) {
+                       return holdfast::semaphore(s, "permits", 1).try_acquire().has_value();
+                     }},
+        limited_call{"a candidate",
+                     [](const session& s) {
+                       return holdfast::election(s, "led").try_campaign().has_value();
+                     }},
+        limited_call{"tokens",
+                     [](const session& s) { return bool(bucket(s, "tokens").try_take()); }},
+        limited_call{"an admission", [](const session& s) {
+                       auto of = bucket(s, "door-tokens");
+                       holdfast::semaphore slots(s, "door", 1);
+                       return bool(holdfast::admission(of, slots).try_admit());
                      }}}) {
     ends(call, hung);
   }

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "engine/stage.hpp"
+#include "harness/thread_ids.hpp"
 #include "lease/hold.hpp"
 #include "primitive/thread_number.hpp"
 
@@ -282,25 +283,6 @@ TEST(thread_number, of_a_thread_is_never_that_of_another) {
   EXPECT_EQ(all.count(holdfast::primitive::no_thread), 0u);
 }
 
-/// Threads one after the other, until one has the std::thread::id of one before: then `second` runs
-/// in it. False if the system never gives one again.
-bool in_a_thread_of_the_same_id(const std::function<void()>& first,
-                                const std::function<void()>& second) {
-  std::thread::id id;
-  std::thread([&] {
-    id = std::this_thread::get_id();
-    first();
-  }).join();
-  bool found = false;
-  for (int i = 0; i < 1000 && !found; ++i) {
-    std::thread([&] {
-      found = std::this_thread::get_id() == id;
-      if (found) second();
-    }).join();
-  }
-  return found;
-}
-
 TEST(a_thread_that_ended_with_a_lock, leaves_it_to_no_other_thread_of_its_id) {
   stage s;
   holdfast::recursive_mutex again{s.session, "again"};
@@ -309,7 +291,7 @@ TEST(a_thread_that_ended_with_a_lock, leaves_it_to_no_other_thread_of_its_id) {
   holdfast::mutex a{s.session, "a"}, b{s.session, "b"};
   holdfast::multi_lock all{a, b};
   holdfast::redlock most{{s.session}, "most"};
-  const bool found = in_a_thread_of_the_same_id(
+  harness::in_a_thread_of_the_same_id(
       [&] {
         again.lock();
         plain.lock();
@@ -329,7 +311,6 @@ TEST(a_thread_that_ended_with_a_lock, leaves_it_to_no_other_thread_of_its_id) {
         all.unlock();
         most.unlock();
       });
-  if (!found) GTEST_LOG_(INFO) << "no thread id was given twice";
   EXPECT_FALSE(plain.try_acquire());
   EXPECT_FALSE(shared.try_acquire());
   EXPECT_FALSE(all.try_acquire());

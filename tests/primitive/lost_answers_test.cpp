@@ -6,6 +6,7 @@
 
 #include "engine/slow_to_answer.hpp"
 #include "engine/stage.hpp"
+#include "harness/thread_ids.hpp"
 
 // What a primitive makes of an answer that came late, or never, on a clock that stands still.
 namespace {
@@ -109,22 +110,28 @@ struct lost_answers : testing::Test {
     o.store_timeout = 1s;
     return holdfast::open("memory:lost-answers", o);
   }
-  /// What is waited for without a deadline, while time goes on.
-  bool fails(const std::function<void()>& call) {
-    auto over = std::async(std::launch::async, [&] {
-      try {
-        call();
-      } catch (const holdfast::error& e) {
-        EXPECT_EQ(e.reason(), holdfast::errc::unavailable) << e.what();
-        return true;
-      }
-      return false;
-    });
+  static bool unavailable(const std::function<void()>& call) {
+    try {
+      call();
+    } catch (const holdfast::error& e) {
+      EXPECT_EQ(e.reason(), holdfast::errc::unavailable) << e.what();
+      return true;
+    }
+    return false;
+  }
+  /// What is waited for without a deadline.
+  void while_time_goes_on(const std::function<void()>& calls) const {
+    auto over = std::async(std::launch::async, calls);
     harness::eventually("it is over", [&] {
-      s.clock->advance(100ms);
+      harness::to_next_wake(*s.clock, 2s);
       return over.wait_for(0s) == std::future_status::ready;
     });
-    return over.get();
+    over.get();
+  }
+  bool fails(const std::function<void()>& call) const {
+    bool failed = false;
+    while_time_goes_on([&] { failed = unavailable(call); });
+    return failed;
   }
   stage s{"memory:lost-answers"};
   holdfast::session session = open();
@@ -138,16 +145,37 @@ TEST_F(lost_answers, to_an_arrival_leave_nobody_at_the_barrier) {
   harness::eventually("nobody is there", [&] { return s.session.show("b").waiters.empty(); });
 }
 
-TEST_F(lost_answers, to_an_arrival_do_not_have_it_count_twice_when_it_is_repeated) {
+TEST_F(lost_answers, to_an_arrival_do_not_have_it_count_twice_when_its_thread_repeats_it) {
   holdfast::barrier b{session, "b", 3, {.lease = 1h}};
+  std::optional<holdfast::barrier::arrival> again;
   s.script->set(verb::acquire, fault::drop_reply);
   s.script->set(verb::release, fault::drop_request);
-  EXPECT_TRUE(fails([&] { (void)b.arrive(); }));
-  s.script->await(verb::release, 1);
-  for (const auto v : {verb::acquire, verb::release}) s.script->set(v, fault::none);
-  std::optional<holdfast::barrier::arrival> again;
-  EXPECT_FALSE(fails([&] { again = b.arrive(); }));
+  while_time_goes_on([&] {
+    EXPECT_TRUE(unavailable([&] { (void)b.arrive(); }));
+    s.script->await(verb::release, 1);
+    for (const auto v : {verb::acquire, verb::release}) s.script->set(v, fault::none);
+    again = b.arrive();
+  });
   EXPECT_EQ(s.session.show("b").waiters.size(), 1U);
+}
+
+TEST_F(lost_answers, to_an_arrival_are_no_matter_of_a_later_thread_of_the_same_id) {
+  holdfast::barrier b{session, "b", 3, {.lease = 1h}};
+  std::optional<holdfast::barrier::arrival> of_the_later;
+  s.script->set(verb::acquire, fault::drop_reply);
+  s.script->set(verb::release, fault::drop_request);
+  while_time_goes_on([&] {
+    harness::in_a_thread_of_the_same_id(
+        [&] {
+          EXPECT_TRUE(unavailable([&] { (void)b.arrive(); }));
+          s.script->set(verb::acquire, fault::none);
+        },
+        [&] {
+          EXPECT_FALSE(unavailable([&] { of_the_later = b.arrive(); }))
+              << "it gave back what is not its own first";
+        });
+  });
+  s.script->set(verb::release, fault::none);
 }
 
 TEST_F(lost_answers, to_a_next_arrival_leave_nobody_behind_the_barrier) {

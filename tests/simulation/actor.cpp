@@ -85,7 +85,7 @@ void actor::judge_order() const {
     of.here.at(of.here.now() + 50 * millisecond, [&of = of, other, mine = asked] {
       if (std::find(of.line.begin(), of.line.end(), other) == of.line.end()) return;
       of.rules.violated(
-          "nobody passes those who have waited for much longer",
+          "no waiter passes another that has waited for much longer",
           other.name + ": asked " + std::to_string((mine - other.asked) / millisecond) +
               " ms after another one that still waits: " + of.at_the_stores(other.name));
     });
@@ -120,7 +120,7 @@ void actor::judge_joining(std::uint64_t fence) const {
     // It may have left in this moment.
     of.here.at(of.here.now() + 50 * millisecond, [&of = of, other, mine = asked] {
       if (std::find(of.line.begin(), of.line.end(), other) == of.line.end()) return;
-      of.rules.violated("no reader joins others for whom a writer elsewhere has long waited",
+      of.rules.violated("no reader joins readers that a writer elsewhere has long waited for",
                         other.name + ": asked " +
                             std::to_string((mine - other.asked) / millisecond) +
                             " ms after a writer that still waits: " + of.at_the_stores(other.name));

@@ -217,7 +217,7 @@ void judge::check_room(const hold& mine) {
       who += (who.empty() ? "" : "; ") + describe(h);
     }
     if (together > mine.g.capacity) {
-      return violated("those who exclude each other never hold together", who);
+      return violated("holders that exclude each other never hold together", who);
     }
   }
 }

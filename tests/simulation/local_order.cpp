@@ -36,10 +36,11 @@ void local_order::got(const fiber* who, nanos now) {
   for (auto& other : all_) {
     if (other.number != mine->first || now >= other.is.until) continue;
     if (++other.bypassed <= other.is.max_bypass) continue;
-    judge_.violated("nobody of its process passes the first waiter more often than max_bypass says",
-                    "P" + std::to_string(other.is.of->number) + "." + other.is.who->name + " at " +
-                        other.is.name + ": " + std::to_string(other.bypassed) + " times, of " +
-                        std::to_string(other.is.max_bypass));
+    judge_.violated(
+        "no thread passes the first waiter of its process more often than max_bypass says",
+        "P" + std::to_string(other.is.of->number) + "." + other.is.who->name + " at " +
+            other.is.name + ": " + std::to_string(other.bypassed) + " times, of " +
+            std::to_string(other.is.max_bypass));
   }
 }
 

@@ -380,13 +380,16 @@ struct lock_actor : actor {
     const nanos forgot = of.stores[n.store]->forgot_at();
     // A server in a container that is back within a second or two looks like the one before.
     if (had_at + 3 * second > forgot || began < forgot) return;
-    of.rules.violated("who gives back what the store has forgotten is told that it was lost", name);
+    of.rules.violated(
+        "a holder that gives back a lock that the store has forgotten is told that it was lost",
+        name);
   }
 
   // Where the store keeps what it has, the first attempt of a repeated release was carried out.
   void judge_loss() const {
     if (!has_leases() || !of.whole.faults.empty() || was_taken() || at.shared || extends) return;
-    of.rules.violated("who gives back in time what it holds is not told that it was lost", name);
+    of.rules.violated("a holder that gives its lock back in time is not told that it was lost",
+                      name);
   }
 
   // ---- several names together

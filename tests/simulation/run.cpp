@@ -187,7 +187,7 @@ void scene::watch() {
                             : ends                       ? bound()
                                                          : bound_of_waits();
       if (here.now() - std::max(idle_since[name], last) > longest) {
-        rules.violated("nobody waits for what nobody has",
+        rules.violated("no thread waits for what is free",
                        "for " + std::to_string(longest / millisecond) +
                            " ms; at the store: " + at_the_stores(name) + "\n" + blocked());
       }

@@ -248,7 +248,7 @@ TEST(local_order, finds_who_is_passed_more_often_than_may_be) {
   };
   EXPECT_EQ(rule_after(1), std::nullopt);
   EXPECT_EQ(rule_after(2),
-            "nobody of its process passes the first waiter more often than max_bypass says");
+            "no thread passes the first waiter of its process more often than max_bypass says");
 }
 
 TEST(local_order, says_nothing_of_one_that_may_be_behind_others) {
@@ -338,7 +338,7 @@ TEST(simulation, a_store_whose_clock_runs_too_fast_is_found) {
     p.drift_per_mille = 500;
     if (const auto o = run_apart(p, false); o.found) rules.insert(o.found->rule);
   }
-  EXPECT_TRUE(rules.contains("those who exclude each other never hold together") ||
+  EXPECT_TRUE(rules.contains("holders that exclude each other never hold together") ||
               rules.contains("the holder is told before another one may hold"));
 }
 

@@ -178,6 +178,18 @@ TEST_F(run_command, and_its_kin_begin_their_errors_with_the_command_that_was_typ
   EXPECT_TRUE(tool({"elect", "l", "--", "true"}).err.starts_with("holdfast: elect: "));
 }
 
+TEST_F(run_command, and_its_kin_begin_an_error_of_an_open_store_with_that_command_too) {
+  EXPECT_EQ(tool({"latch", "l", "2", "--down", "1"}).code, 0);
+  for (const words& arguments : {words{"run", "l", "--", "true"},
+                                 {"sem", "l", "2", "--", "true"},
+                                 {"elect", "l", "--", "true"}}) {
+    const auto r = tool(arguments);
+    EXPECT_EQ(r.code, 78) << r.err;
+    EXPECT_TRUE(r.err.starts_with("holdfast: " + arguments.front() + ": ")) << r.err;
+    EXPECT_NE(r.err.find("latch"), std::string::npos) << r.err;
+  }
+}
+
 TEST_F(run_command, hands_stdin_stdout_and_stderr_to_the_child) {
   const std::string bytes("a\0b\nc\xff", 6);
   const auto r = tool(run_sh("l", {}, "cat; echo oops >&2"), bytes);

@@ -345,7 +345,7 @@ result<bool> etcd_store::leave(std::string_view name, std::span<const std::strin
       continue;
     }
     if (!repeated) return any;
-    // What is still on its way must not take away who enters under the same key.
+    // What is still on its way must not remove a contender that enters under the same key.
     const auto sure = settle(*mine, prefix);
     if (sure || sure.error().code == errc::lost) return any;
     return failure{sure.error().code, sure.error().what, true};

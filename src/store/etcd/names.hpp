@@ -26,7 +26,7 @@ std::string place_for(std::int64_t lease, const contender& who);
 
 inline constexpr std::string_view record_key = "record";
 
-/// Who stands at that place: one of ours, the record of a latch, or another program with a lease,
+/// What stands at that place: one of ours, the record of a latch, or another program with a lease,
 /// which wants all of it. Nothing if it is nobody's place.
 std::optional<contender> contender_at(std::string_view node);
 

@@ -13,9 +13,9 @@ namespace holdfast::store::etcd {
 /// The etcd lease that everything of a session hangs on, kept alive by a thread. The servers delete
 /// its keys when they have heard nothing for its TTL.
 ///
-/// A keep-alive is answered by whoever takes itself for the leader, and one that was asleep does so
+/// A server that takes itself for the leader answers a keep-alive, and one that was asleep does so
 /// for a moment after it woke. What is believed is therefore a keep-alive, and after it something
-/// that a majority had to agree to, both in the same term: then it was the leader who answered.
+/// that a majority had to agree to, both in the same term: then it was the leader that answered.
 /// Thread-safe.
 class session_lease {
  public:

@@ -179,8 +179,8 @@ std::int64_t watches::add(const std::string& key, const std::string& end, alarm 
   const auto token = hub_->to.inner().token(until);
   lock.lock();
   if (hub_->closing) return 0;
-  // Some versions of etcd do not say that a token is not known any more, and watch nothing; who
-  // reads or writes is told.
+  // Some versions of etcd do not say that a token is not known any more, and watch nothing. A read
+  // and a write are told.
   if (hub_->now && token && hub_->now->token() != *token) hub_->now->end_with_its_token();
   const auto id = ++hub_->last_id;
   hub_->alarms.emplace(id, hub::watched{std::move(call)});

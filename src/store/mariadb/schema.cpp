@@ -35,8 +35,9 @@ constexpr const char* fill_meta =
     "insert into @.holdfast_meta (format, fence_floor, the_only_row) values (1, 0, 1) "
     "on duplicate key update format = format";
 
-// For people. Ids are cut to what tells them apart, since whoever knows a whole one can release the
-// lock; the fence is the number that lease::fence() gives. A note is host, pid, program and reason.
+// For people. Ids are cut to what tells them apart, since a program that knows a whole one can
+// release the lock; the fence is the number that lease::fence() gives. A note is host, pid, program
+// and reason.
 constexpr const char* make_locks_view = R"sql(create or replace view @.holdfast_locks as
 select convert(name using utf8mb4) as name, json_value(record, '$[1]') as kind,
   left(json_value(record, '$[4][0][0]'), 8) as holder,

@@ -8,7 +8,7 @@ namespace holdfast::store::mariadb {
 /// without the right to make them has to ask for stands in the error.
 status set_up_tables(link& over, const tables& t);
 
-/// What a person runs who may, in one line.
+/// For a person with the rights to run it, in one line.
 std::string script(const tables& t);
 
 }  // namespace holdfast::store::mariadb

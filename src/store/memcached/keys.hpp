@@ -25,7 +25,7 @@ std::optional<std::string> name_of_key(std::string_view prefix, std::string_view
 /// %XX taken out: how a server's list of keys writes them.
 std::string unescape(std::string_view text);
 
-/// Which server has a name: the same for whoever names the same servers, in whatever order; one
+/// Which server has a name: the same for all programs that name the same servers, in any order; one
 /// server more or less moves only the names that have to move.
 std::size_t server_of(std::string_view name, const std::vector<address>& servers);
 

@@ -47,8 +47,8 @@ constexpr std::int64_t spare_s = 2;
 std::string ttl_of(std::int64_t lease_us) { return std::to_string(lease_us / 1'000'000 + spare_s); }
 
 /// Writes an item if there is none, or if it is still the one with that number; and looks what is
-/// there then. Not by `ms`: a server without room answers that by dropping what is there, whoever
-/// holds it, and `add` and `cas` leave it alone (ADR 133).
+/// there then. Not by `ms`: a server without room answers that by dropping what is there, also a
+/// lock of others, and `add` and `cas` leave it alone (ADR 133).
 std::string write_command(const std::string& key, const std::string& value, std::int64_t lease_us,
                           std::optional<std::int64_t> instead_of) {
   std::string text;

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <holdfast/store/micros.hpp>
 #include <holdfast/store/queue_inbox.hpp>
 #include <map>
 #include <mutex>
@@ -157,12 +158,8 @@ class memory_store final : public state_store {
 
  private:
   moment now() const {
-    const auto micros = [](auto d) {
-      return std::chrono::duration_cast<std::chrono::microseconds>(d).count();
-    };
     const boot_time t = clock_.now();
-    return {micros(t.time_since_epoch()),
-            space_->wall_at_start.count() + micros(t - space_->made_at), true};
+    return {micros(t), space_->wall_at_start.count() + micros(t - space_->made_at), true};
   }
 
   clock& clock_;

@@ -37,8 +37,8 @@ constexpr const char* make_meta = R"sql(create table @.holdfast_meta (
 
 constexpr const char* fill_meta = "insert into @.holdfast_meta values (1, 0)";
 
-// For people. Ids are cut to what tells them apart, since whoever knows a whole one can release the
-// lock; the fence is the number that lease::fence() gives.
+// For people. Ids are cut to what tells them apart, since a program that knows a whole one can
+// release the lock; the fence is the number that lease::fence() gives.
 constexpr const char* make_locks_view = R"sql(create view @.holdfast_locks as
 select name, record->>1 as kind, left(h->>0, 8) as holder, split_part(h->>6, ' ', 1) as host,
   split_part(h->>6, ' ', 2) as pid, split_part(h->>6, ' ', 3) as program,

@@ -20,7 +20,7 @@ inline constexpr std::int64_t format_version = 1;
 /// without the right to make them has to ask for stands in the error.
 status set_up_tables(wire& w, const std::string& schema, boot_time deadline);
 
-/// What a person runs who may, in one line.
+/// For a person with the rights to run it, in one line.
 std::string script(const std::string& schema);
 
 }  // namespace holdfast::store::postgres

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <holdfast/store/micros.hpp>
 #include <utility>
 
 #include "store/redis/errors.hpp"
@@ -26,10 +27,6 @@ failure timed_out(const redis_options& o) {
           "the server did not answer within " + std::to_string(o.command_timeout.count()) +
               " ms; is it stopped, or the network cut?",
           true};
-}
-
-std::int64_t micros(std::chrono::nanoseconds d) {
-  return std::chrono::duration_cast<std::chrono::microseconds>(d).count();
 }
 
 void raise(std::atomic<std::int64_t>& to, std::int64_t least) noexcept {
@@ -108,7 +105,7 @@ result<link::answer> link::ask_once(std::span<const message> all, boot_time dead
 // From the time that it had when it answered, which was earlier: so what it has now is no less, and
 // a server that was told to finish by then has finished when we give up.
 void link::saw_time(std::int64_t now_at, std::uint64_t over) noexcept {
-  const auto here = micros(boot_clock::now().time_since_epoch());
+  const auto here = micros(boot_clock::now());
   const std::lock_guard guard{mutex_};
   if (over == connections_) ahead_ = now_at - here;
 }
@@ -120,8 +117,8 @@ void link::put_out(const message& m, ticket& t) {
   if (!m.stamped) return;
   std::string word = "9999999999999999";
   if (ahead_) {
-    const auto now = micros(boot_clock::now().time_since_epoch()) + *ahead_;
-    const auto due = micros(t.deadline.time_since_epoch()) + *ahead_;
+    const auto now = micros(boot_clock::now()) + *ahead_;
+    const auto due = micros(t.deadline) + *ahead_;
     const auto until = std::max({due, on_their_way_until_ + 1, after_.load() + 1});
     word = std::to_string(until);
     if (on_their_way_until_ >= now) word += ' ' + std::to_string(on_their_way_until_);

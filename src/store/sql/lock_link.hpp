@@ -14,7 +14,7 @@ namespace holdfast::store::sql {
 
 enum class lock_mode : std::uint8_t { shared, exclusive };
 
-/// Somebody that the server knows to hold a lock, or to wait for one.
+/// A connection that holds a lock or waits for one, as the server knows it.
 struct lock_user {
   std::int64_t connection = 0;
   bool holds = false;
@@ -58,7 +58,7 @@ class lock_link {
   virtual status interrupt(const lock_link& other) = 0;
 
   virtual status ping() = 0;
-  /// Who uses a name, as far as this user may see it: holders, then those who wait, in order.
+  /// The users of a name, as far as this user may see them: holders, then waiters, in order.
   virtual result<std::vector<lock_user>> users(std::string_view name) = 0;
 };
 

@@ -5,7 +5,7 @@
 namespace holdfast::store::sql {
 
 /// The connections of a session that holds a server's own locks: one, home, that takes what is free
-/// for everybody, and others, each for one who has to wait. For one thread at a time.
+/// for all threads, and others, each for one waiter. For one thread at a time.
 class lock_links {
  public:
   lock_links(std::unique_ptr<lock_link> first, connect_lock_link connect, std::size_t most,
@@ -16,9 +16,9 @@ class lock_links {
   /// Another one in its place, which has broken.
   status replace_home();
 
-  /// While so many are with those who wait. Null: there are as many as may be, or the server takes
-  /// no more, or took no more less than a second ago: all who wait ask, and each time the others
-  /// wait for the answer.
+  /// While waiters have so many. Null: there are as many as may be, or the server takes no more, or
+  /// took no more less than a second ago: all waiters ask, and each time the others wait for the
+  /// answer.
   std::unique_ptr<lock_link> take_spare(std::size_t taken);
   /// For the next one, if it still works.
   void give_back(std::unique_ptr<lock_link> one);

@@ -11,7 +11,7 @@
 
 namespace holdfast::store::sql {
 
-/// Somebody of this session who holds a name, or waits for it.
+/// A holder or a waiter of this session.
 struct session_lock_entry {
   owner_id owner{};
   std::string name;

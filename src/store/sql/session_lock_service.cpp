@@ -1,6 +1,7 @@
 #include "store/sql/session_lock_service.hpp"
 
 #include <algorithm>
+#include <holdfast/store/micros.hpp>
 #include <map>
 #include <set>
 #include <utility>
@@ -17,14 +18,6 @@ constexpr std::int64_t without_place_us = 50'000;
 constexpr std::int64_t with_place_us = 1'000'000;
 /// What part of the time that a hold counts may have gone by before the server is asked once more.
 constexpr int heard_of_lately = 8;
-
-std::int64_t micros(boot_time t) {
-  return std::chrono::duration_cast<std::chrono::microseconds>(t.time_since_epoch()).count();
-}
-
-boot_time after(boot_time now, std::int64_t us) {
-  return saturated_add(now, std::chrono::nanoseconds(std::chrono::microseconds(us)));
-}
 
 permits_reply reply_with(permits_outcome outcome) {
   permits_reply r;
@@ -248,7 +241,7 @@ result<permits_reply> session_lock_service::inspect(std::string_view name) {
   return view_of(name, session_lock_table_, *users);
 }
 
-// ---- for who watches
+// ---- for the threads that watch
 // -----------------------------------------------------------------------------
 
 // The thread that reads the inbox must not wait for a server. The waiter that is told asks, and its

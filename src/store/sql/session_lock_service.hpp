@@ -12,8 +12,8 @@
 
 namespace holdfast::store::sql {
 
-/// What a command does to who holds and who waits, over a server's own locks. For one thread at a
-/// time: session_locks sees to that, and watches.
+/// What a command does to holders and waiters, over a server's own locks. For one thread at a time:
+/// session_locks sees to that, and watches.
 class session_lock_service {
  public:
   /// A hold counts for `sure_for` after the server was last heard.
@@ -30,12 +30,12 @@ class session_lock_service {
   std::optional<notification> next_grant();
   /// The sockets of those that wait at the server.
   std::vector<int> waiting_at();
-  /// Whether somebody began to, since this was asked last.
+  /// Whether a wait began since this was asked last.
   bool began_to_wait() noexcept { return std::exchange(began_to_wait_, false); }
 
-  /// Gives up whom nobody renews, and says when to call this again.
+  /// Gives up the entries that nobody renews, and says when to call this again.
   boot_time give_up_late();
-  /// Not after the first of those who would be given up then.
+  /// Not after the first entry that would be given up.
   boot_time first_end() const noexcept { return first_end_; }
 
  private:

@@ -5,7 +5,7 @@
 
 namespace holdfast::store::sql {
 
-/// Who of a session holds or waits, and over which of its connections: takes, waits and gives up at
+/// The holders and waiters of a session, and the connection of each: takes, waits and gives up at
 /// the server. For one thread at a time.
 class session_lock_table {
  public:

@@ -117,10 +117,10 @@ result<std::vector<std::string>> session_locks::names() {
   return service_.names();
 }
 
-// ---- who watches
+// ---- the threads that watch
 // ---------------------------------------------------------------------------------
 
-// Only who begins to wait, or ends before all others, is news to them.
+// Only a new waiter, and an entry that ends before all others, are news to them.
 void session_locks::tell_threads() noexcept {
   if (service_.began_to_wait()) wake_receiver();
   if (wake_time_.comes_before(service_.first_end())) changed_.notify_one();

@@ -7,8 +7,8 @@
 
 namespace holdfast::store::sql {
 
-/// What people are shown of a name: who of this session holds it or waits, and who else does by
-/// what the server says (its `users`).
+/// What people are shown of a name: the holders and waiters of this session, and those of others as
+/// far as the server knows them (its `users`).
 permits_reply view_of(std::string_view name, session_lock_table& mine,
                       std::span<const lock_user> users);
 

@@ -11,8 +11,8 @@
 
 namespace holdfast::store::sqlite {
 
-/// Checks where the database is to be, before anything is made: its canonical path, so that all
-/// who reach it by different links agree on what lies beside it.
+/// Checks where the database is to be, before anything is made: its canonical path, so that
+/// programs that reach it by different links agree on what lies beside it.
 result<std::string> locate(std::string_view path, bool allow_network);
 
 /// Fails for a database, a file beside it, or a link of another user in a folder like /tmp, where
@@ -28,8 +28,8 @@ std::string directory_of(const std::string& path);
 /// The name of a kind of file system (statfs f_type) that several machines may share, or null.
 const char* network_file_system_name(unsigned long magic) noexcept;
 
-/// The folder PATH-holdfast: where the writer queue and the inboxes are. Whoever may write to the
-/// database may write here; nobody else.
+/// The folder PATH-holdfast: where the writer queue and the inboxes are. A user who may write to
+/// the database may write here; nobody else.
 class sidecar {
  public:
   static std::string path_of(const std::string& database) { return database + "-holdfast"; }

@@ -10,8 +10,8 @@
 
 namespace holdfast::store::sqlite {
 
-/// Who a session is, in a way that no later process of this machine can be mistaken for: the
-/// address of its inbox, and what tells whether its process is still there.
+/// Names a session so that no later process of this machine can be mistaken for it: the address of
+/// its inbox, and what tells whether its process is still there.
 struct peer {
   std::uint32_t boot = 0;       ///< of the boot id, so that a reboot ends everyone
   std::uint64_t pid_space = 0;  ///< inode of the pid namespace; 0: pids cannot be compared

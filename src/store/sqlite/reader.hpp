@@ -10,7 +10,7 @@ namespace holdfast::store::sqlite {
 
 /// The file for a user who may read it and not write: what changes a record is refused (read_only),
 /// and nothing is made, not beside the file either. Each operation reads a copy of the whole file.
-/// It sees who has died, as a store that was opened to write does.
+/// It sees which processes have died, as a store that was opened to write does.
 result<std::unique_ptr<state_store>> open_to_read(sqlite_options options);
 
 }  // namespace holdfast::store::sqlite

@@ -112,8 +112,8 @@ status give_to_group(const std::string& file, const std::string& group) {
   if (!id) return failure{errc::invalid_argument, "there is no group '" + group + "'"};
   if (auto ok = check_passes_on(directory_of(file), group, *id); !ok) return ok;
   // Made without a descriptor: to close one would drop SQLite's locks of another session here.
-  // (One that only names the file does not.) Who may write to the folder may put a link there, to
-  // a file that is none of theirs.
+  // (One that only names the file does not.) A user who may write to the folder may put a link
+  // there, to a file that is none of theirs.
   if (::mknod(file.c_str(), S_IFREG | shared, 0) != 0 && errno != EEXIST) {
     return explain_errno(errno, "making " + file);
   }

@@ -3,7 +3,7 @@
 #include <holdfast/result.hpp>
 #include <string>
 
-/// Who may use the database: several users of one file need the same rights to all that lies
+/// The rights to the database: several users of one file need the same rights to all that lies
 /// beside it.
 namespace holdfast::store::sqlite {
 

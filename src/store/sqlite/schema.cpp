@@ -27,7 +27,7 @@ INSERT INTO holdfast_meta VALUES
 )sql";
 
 // For people. Plain functions only, so that any sqlite3 shell can read them; ids are cut to what
-// tells them apart, since whoever knows a whole one can release the lock.
+// tells them apart, since a program that knows a whole one can release the lock.
 constexpr const char* views = R"sql(
 CREATE VIEW holdfast_participants AS
 WITH clock(now_us) AS (

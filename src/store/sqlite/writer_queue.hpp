@@ -13,8 +13,8 @@ namespace holdfast::store::sqlite {
 /// SQLite makes writers wait by sleeping 1 to 100 ms and looking again. This queue before the door
 /// wakes the next one at once: a robust mutex in a small file that all processes map.
 ///
-/// It only decides who tries first. The lock that counts is SQLite's own, so a writer queue that is
-/// lost, damaged or given up after a time-out costs time and nothing else.
+/// It only decides which writer tries first. The lock that counts is SQLite's own, so a writer
+/// queue that is lost, damaged or given up after a time-out costs time and nothing else.
 class writer_queue {
  public:
   /// `draft` is a file name that nobody else uses, for making the file.

@@ -189,8 +189,8 @@ void connection::proved(boot_time sent) noexcept {
 
 // The server counts a session's time from when its leader heard of it last, which a request that
 // the leader answered does not move by itself: the member that we talk to reports to it twice a
-// tick whom it heard, and we may have been silent for a third of the session before. With the
-// shortest session that a server allows by itself, of two ticks, 1 - 1/3 - 1/4 of it are left.
+// tick which sessions it heard, and we may have been silent for a third of the session before. With
+// the shortest session that a server allows by itself, of two ticks, 1 - 1/3 - 1/4 of it are left.
 std::chrono::nanoseconds connection::safe_span() const noexcept {
   const int agreed = zoo_recv_timeout(handle_);
   return std::chrono::milliseconds(agreed) * 2 / 5;

@@ -1,6 +1,7 @@
 #include "store/zookeeper/zookeeper.hpp"
 
 #include <algorithm>
+#include <holdfast/store/micros.hpp>
 #include <string>
 
 #include "store/contender_text/text.hpp"
@@ -26,10 +27,6 @@ capabilities promises(const zookeeper_options& o) {
   c.election = true;
   c.refusal = "places in order of arrival, which end with their session";
   return c;
-}
-
-std::int64_t micros(std::chrono::nanoseconds d) {
-  return std::chrono::duration_cast<std::chrono::microseconds>(d).count();
 }
 
 }  // namespace

@@ -34,6 +34,8 @@ BANS = (
         "sleeping to make sure is slow and still not sure: wait for the event, or move the fake clock",
         {"tests/simulation/threads.cpp": "it is what a simulated thread sleeps by",
          "tests/fault/storm.cpp": "work under a lock takes its time, and so does a fault"}),
+    Ban(r"\bthread::id\b|\bthis_thread::get_id\s*\(", ("src/primitive", "include"),
+        "a later thread gets it when its own has ended, and would have what that one left: primitive::this_thread_number()"),
     Ban(r"\b(rand|srand)\s*\(", ("src", "include"), "predictable, and shared with the user's program"),
     Ban(r"\bvolatile\b", ("src", "include"), "orders nothing between threads: use std::atomic"),
     Ban(r"\.detach\s*\(\s*\)", ("src", "tool"), "a detached thread outlives what it uses: keep it and join it",

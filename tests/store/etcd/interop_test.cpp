@@ -2,6 +2,7 @@
 
 #include <thread>
 
+#include "harness/command_line.hpp"
 #include "harness/eventually.hpp"
 #include "harness/program.hpp"
 #include "store/etcd/fixture.hpp"
@@ -87,6 +88,20 @@ TEST_F(etcd_interoperability, both_stand_in_one_line_in_order_of_arrival) {
   second.release();
   waiter.join();
 }
+
+#ifdef HOLDFAST_TOOL
+TEST_F(etcd_interoperability, the_command_line_shows_of_another_program_what_is_known) {
+  etcdctl_lock other(base_ + "/shared");
+  other.until_has();
+  const harness::command_line tool(calm_cluster().url(base_ + "?session=10s"));
+  harness::expect_nothing_invented(tool, "shared", {"fence"});
+  const auto taken = tool({"force-unlock", "shared", "--yes"});
+  EXPECT_EQ(taken.code, 0) << taken.err;
+  EXPECT_EQ(taken.out, "shared: taken away from 1 holder\n");
+  EXPECT_EQ(tool({"try", "shared"}).code, 0);
+  other.release();
+}
+#endif
 
 }  // namespace
 }  // namespace etcd_test

@@ -2,6 +2,7 @@
 
 #include "harness/authority.hpp"
 #include "harness/eventually.hpp"
+#include "harness/least_rights.hpp"
 #include "harness/tcp.hpp"
 #include "store/etcd/fixture.hpp"
 
@@ -28,7 +29,9 @@ class etcd_login : public testing::Test {
           "role grant-permission locks --prefix=true readwrite /locks/", "user add owner:secret",
           "user grant-role owner locks", "user add stranger:secret", "role add looks",
           "role grant-permission looks --prefix=true read /locks/", "user add reader:secret",
-          "user grant-role reader looks", "auth enable"}) {
+          "user grant-role reader looks", "role add writes",
+          "role grant-permission writes --prefix=true write /locks/", "user add writer:secret",
+          "user grant-role writer writes", "auth enable"}) {
       (void)server_->ctl(words);
     }
   }
@@ -64,6 +67,17 @@ TEST_F(etcd_login, whoever_may_only_read_leaves_no_lease_behind) {
   holdfast::latch nobody_s{here, "l", 1};
   EXPECT_EQ(thrown_by([&] { nobody_s.count_down(); }).reason(), errc::not_permitted);
   EXPECT_EQ(leases(), before);
+}
+
+TEST_F(etcd_login, each_right_that_the_page_lists_is_missed_with_an_error_that_says_so) {
+  EXPECT_EQ(harness::code_on_page("etcd", "`etcdctl role grant-permission "),
+            "locks --prefix=true readwrite /locks/");
+  EXPECT_NO_THROW(harness::use_everything(url("owner:secret@"), "each-right"));
+  for (const std::string half : {"reader", "writer"}) {
+    const auto e =
+        thrown_by([&] { harness::use_everything(url(half + ":secret@"), "each-right"); });
+    EXPECT_EQ(e.reason(), errc::not_permitted) << half << ": " << e.what();
+  }
 }
 
 // They forget a user's tokens when its password is set, be it to the same.

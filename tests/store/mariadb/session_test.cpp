@@ -4,6 +4,7 @@
 #include "fixture.hpp"
 #include "harness/keepalive.hpp"
 #include "store/mariadb/user_lock.hpp"
+#include "store/sql/command_line_rules.hpp"
 
 // mode=session: what is special about GET_LOCK. The rest is the conformance suite's.
 namespace mariadb_test {
@@ -167,6 +168,13 @@ TEST_F(mariadb_session, what_it_cannot_do_is_refused_with_the_reason) {
     EXPECT_EQ(refused.reason, errc::unsupported) << refused.text;
   }
 }
+
+#ifdef HOLDFAST_TOOL
+TEST_F(mariadb_session,
+       the_command_line_shows_what_is_known_of_another_session_and_leaves_its_lock) {
+  sql_test::command_line_leaves_the_lock_of_another_session(url("?mode=session"));
+}
+#endif
 
 }  // namespace
 }  // namespace mariadb_test

@@ -7,6 +7,8 @@
 #include <thread>
 
 #include "fixture.hpp"
+#include "harness/fault_proxy.hpp"
+#include "harness/hung_store.hpp"
 #include "harness/opened_late.hpp"
 
 // What takes a server of the test's own: restarts, clocks, logins, a standby, a pooler.
@@ -241,6 +243,20 @@ TEST_F(postgres_pooler, behind_a_pooler_locks_exclude_each_other_and_nobody_list
   EXPECT_EQ(counter, 18);
   const client direct{server_.url()};
   EXPECT_EQ(direct.ask("select count(*) from pg_locks where locktype = 'advisory'"), "0");
+}
+
+TEST_F(postgres_pooler, calls_end_at_their_limit_while_it_hangs) {
+  harness::fault_proxy proxy(pooler_.port());
+  harness::calls_end_at_their_limit_while_it_hangs(
+      harness::hang(proxy),
+      postgres_server::url_of(proxy.port(), "?connect_timeout=3600s&command_timeout=3600s"),
+      pooler_.url());
+}
+
+TEST_F(postgres_pooler, tries_end_by_themselves_while_it_hangs) {
+  harness::fault_proxy proxy(pooler_.port());
+  harness::tries_end_by_themselves_while_it_hangs(
+      harness::hang(proxy), postgres_server::url_of(proxy.port(), "?command_timeout=300ms"));
 }
 
 TEST_F(postgres_pooler, a_server_that_is_named_for_listening_sends_notifications_past_the_pooler) {

@@ -3,6 +3,7 @@
 #include "fixture.hpp"
 #include "harness/keepalive.hpp"
 #include "store/postgres/advisory.hpp"
+#include "store/sql/command_line_rules.hpp"
 
 // mode=session: what is special about advisory locks. The rest is the conformance suite's.
 namespace postgres_test {
@@ -178,6 +179,13 @@ TEST(postgres_session_pooler, a_pooler_in_between_is_seen_and_refused) {
   EXPECT_EQ(refused.reason, errc::unsupported);
   EXPECT_TRUE(contains(refused.text, "mode=lease")) << refused.text;
 }
+
+#ifdef HOLDFAST_TOOL
+TEST_F(postgres_session,
+       the_command_line_shows_what_is_known_of_another_session_and_leaves_its_lock) {
+  sql_test::command_line_leaves_the_lock_of_another_session(url("&mode=session"));
+}
+#endif
 
 }  // namespace
 }  // namespace postgres_test

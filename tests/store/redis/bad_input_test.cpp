@@ -60,7 +60,12 @@ TEST(redis_bad_input, options_that_are_none_or_do_not_fit_are_named) {
   expect_refused("redis://h?ack=1&ack_timeout=5s", "shorter than command_timeout");
   expect_refused("redis://h?sentinel_user=x", "sentinel_password");
   expect_refused("redis+sentinel://h/m?sentinel_user=x", "sentinel_password_env");
-  expect_refused("redis://h?connect_timeout=1e99", "connect_timeout");
+  for (const std::string option : {"command_timeout", "connect_timeout", "ack_timeout"}) {
+    for (const std::string bad : {"10000000000h", "25h", "1e99", "0"}) {
+      expect_refused("redis://h?ack=1&" + option + "=" + bad, option + " goes from 1ms to 24h");
+    }
+  }
+  expect_refused("redis://h?ack=1&ack_timeout=24h&command_timeout=24h", "shorter than");
 }
 
 TEST(redis_bad_input, a_user_without_a_password_is_refused_and_not_repeated) {
@@ -182,7 +187,8 @@ TEST(redis_bad_input, what_is_refused_behind_an_answer_that_was_lost_is_of_unkno
         if (w[0] != "EVALSHA") return {};
         return asked++ == 0 ? fake_redis::hang_up : "-READONLY it is a replica\r\n";
       });
-      const auto s = holdfast::open(server.url(options), {.store_timeout = std::chrono::milliseconds(0)});
+      const auto s =
+          holdfast::open(server.url(options), {.store_timeout = std::chrono::milliseconds(0)});
       const auto o = outcome_of([&] { calls[i](s); });
       EXPECT_TRUE(o.unknown) << options << i << o.text;
       EXPECT_EQ(asked, 2) << options << i;

@@ -7,7 +7,7 @@
 #include <holdfast/holdfast.hpp>
 #include <nlohmann/json.hpp>
 
-#include "harness/program.hpp"
+#include "harness/command_line.hpp"
 #include "harness/redis_server.hpp"
 #include "harness/temp_dir.hpp"
 
@@ -20,24 +20,16 @@ using words = std::vector<std::string>;
 
 class redis_command_line : public testing::Test {
  protected:
-  harness::outcome tool(words arguments) const {
-    arguments.insert(arguments.begin(), HOLDFAST_TOOL);
-    return harness::run_to_end(arguments, around_);
-  }
+  harness::outcome tool(const words& arguments) const { return tool_(arguments); }
   /// The variables of the command that runs within.
   static std::string inside(const std::string& command) {
     return std::string(HOLDFAST_TOOL) + " " + command;
   }
-  void use(const std::string& url) { around_.environment[0] = "HOLDFAST_STORE=" + url; }
-  void use_none() { around_.environment[0] = "HOLDFAST_STORE"; }
+  void use(const std::string& url) { tool_.use(url); }
+  void use_none() { tool_.use({}); }
 
-  harness::surroundings around_{{"HOLDFAST_STORE", "HOLDFAST_LOCK", "HOLDFAST_OWNER",
-                                 "HOLDFAST_FENCE", "HOLDFAST_TOKEN", "NOTIFY_SOCKET"},
-                                {},
-                                false,
-                                false,
-                                false,
-                                {}};
+ private:
+  harness::command_line tool_;
 };
 
 class with_password : public redis_command_line {

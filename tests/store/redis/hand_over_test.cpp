@@ -1,6 +1,7 @@
 #include "harness/hand_over.hpp"
 #include "fixture.hpp"
 #include "harness/overheard.hpp"
+#include "harness/tcp.hpp"
 #include "session/session_impl.hpp"
 #include "store/redis/keys.hpp"
 
@@ -65,6 +66,32 @@ TEST_F(redis_hand_over, leaves_no_secret_where_it_can_be_read) {
   }
   EXPECT_FALSE(two.release());
   EXPECT_TRUE(line.last.get().value());
+}
+
+// Its user may do nothing but read records, and publish.
+TEST_F(redis_hand_over, that_a_user_without_other_rights_made_up_gives_nothing_before_any_answer) {
+  server_.ask({"ACL", "SETUSER", "spy", "on", ">pw", "~*", "&*", "+get", "+hgetall", "+publish"});
+  const auto spy = [&](const std::string& command) {
+    harness::tcp_client client(server_.port());
+    client.say("AUTH spy pw\r\n" + command + "\r\nQUIT\r\n");
+    return client.hear_all();
+  };
+  EXPECT_NE(spy("DEL holdfast:{m}").find("-NOPERM"), std::string::npos);
+  harness::deaf_waiter waiter(a_, server_.url());
+  const auto record = a_.impl()->permits("m", {})->found;
+  const auto owner = record.queue.at(0).owner;
+  const auto seen = spy("GET holdfast:{m}") + spy("HGETALL holdfast:{m}:d");
+  EXPECT_NE(seen.find(to_string(owner)), std::string::npos) << seen;
+  notification n;
+  n.fence = record.last_fence;
+  n.expires_at = record.holders.at(0).expires_at;
+  const std::string channel = "holdfast:inbox:" + waiter.session().impl()->peer();
+  for (const auto& secret : {holdfast::store::owner_id{}, owner, record.holders.at(0).owner}) {
+    n.secret = secret;
+    const auto told = spy("PUBLISH " + channel + " \"" + text_of(n, owner) + "\"");
+    EXPECT_NE(told.find(":1\r\n"), std::string::npos) << told;
+  }
+  waiter.expect_it_gets_nothing();
 }
 
 }  // namespace

@@ -6,6 +6,9 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "harness/counting_clock.hpp"
 #include "harness/eventually.hpp"
@@ -35,6 +38,9 @@ struct lock_server {
   int answers_spoilt = 0;     ///< so many locks are had, and the answer is an error
   bool changes_fail = false;  ///< half-way
   int waits_refused = 0;
+  int tries_delayed = 0;  ///< so many are still on their way when nobody waits for their answer
+  std::vector<std::pair<std::string, std::int64_t>> on_their_way{};
+  std::set<std::int64_t> closed{};  ///< what these connections got is free as soon as that is seen
   bool full = false;                ///< takes no more connections
   std::set<std::int64_t> ended{};   ///< these connections, which does not show before they are used
   std::set<std::int64_t> silent{};  ///< no answer comes over these any more
@@ -44,6 +50,16 @@ struct lock_server {
   int waits_for_nothing = 0;  ///< for an answer that had not come
   int pings = 0;
   int turned_away = 0;
+  std::vector<lock_user> users{};  ///< of each name
+
+  void free_what_ended() {
+    std::erase_if(held_by, [&](const auto& one) { return closed.contains(one.second); });
+  }
+  void let_arrive() {
+    for (auto& [name, by] : on_their_way) held_by.emplace(std::move(name), by);
+    on_their_way.clear();
+    free_what_ended();
+  }
 };
 
 failure refusal() { return {errc::unavailable, "cancelled"}; }
@@ -56,7 +72,8 @@ class fake_lock_link final : public lock_link {
   bool usable() const noexcept override { return usable_; }
   void drop() noexcept override {
     usable_ = false;
-    std::erase_if(server_.held_by, [&](const auto& one) { return one.second == id_; });
+    server_.closed.insert(id_);
+    server_.free_what_ended();
   }
   // As a real one, which has no connection any more when it was dropped.
   int fd() const noexcept override {
@@ -71,6 +88,12 @@ class fake_lock_link final : public lock_link {
 
   result<moment_at> try_lock(std::string_view name, lock_mode) override {
     if (ends()) return refusal();
+    if (server_.tries_delayed > 0) {
+      --server_.tries_delayed;
+      server_.on_their_way.emplace_back(name, id_);
+      drop();  // as a real one, when no answer comes in time
+      return refusal();
+    }
     const auto by = server_.held_by.emplace(name, id_).first->second;
     if (by == id_ && server_.answers_spoilt-- > 0) return refusal();
     return by == id_ ? moment_at(++server_.now_at) : moment_at();
@@ -114,7 +137,7 @@ class fake_lock_link final : public lock_link {
   }
   result<std::vector<lock_user>> users(std::string_view) override {
     if (ends()) return refusal();
-    return std::vector<lock_user>{};
+    return server_.users;
   }
 
  private:
@@ -218,6 +241,16 @@ TEST_F(lock_sessions, what_was_had_though_the_answer_was_an_error_is_given_back)
   EXPECT_EQ(acquire(*other_, "m", 2), permits_outcome::granted);
 }
 
+TEST_F(lock_sessions, a_try_that_arrives_after_its_connection_was_dropped_takes_nothing) {
+  server_.tries_delayed = 2;  // over another connection, too
+  EXPECT_FALSE(mine_->permits("m", about(permits_verb::acquire, 1)));
+  EXPECT_EQ(acquire(*other_, "m", 2), permits_outcome::granted);
+  EXPECT_EQ(outcome(*other_, "m", about(permits_verb::release, 2)), permits_outcome::done);
+  server_.let_arrive();
+  EXPECT_EQ(acquire(*other_, "m", 3), permits_outcome::granted);
+  EXPECT_EQ(acquire(*mine_, "m", 1), permits_outcome::busy) << "over a new connection";
+}
+
 TEST_F(lock_sessions, a_change_of_mode_that_fails_half_way_leaves_nothing_locked) {
   auto shared = about(permits_verb::acquire, 1);
   shared.kind = kind::shared_mutex;
@@ -231,7 +264,7 @@ TEST_F(lock_sessions, a_change_of_mode_that_fails_half_way_leaves_nothing_locked
   EXPECT_EQ(acquire(*other_, "m", 2), permits_outcome::granted);
 }
 
-TEST_F(lock_sessions, who_got_no_connection_to_wait_over_gets_one_when_he_looks_again) {
+TEST_F(lock_sessions, a_waiter_without_a_connection_gets_one_when_it_looks_again) {
   ASSERT_EQ(acquire(*other_, "m", 2), permits_outcome::granted);
   auto patient = about(permits_verb::acquire, 1);
   patient.wait = true;
@@ -256,6 +289,36 @@ TEST_F(lock_sessions, a_server_that_takes_no_more_connections_is_asked_for_one_o
   server_.full = false;
   clock_.advance(1s);
   EXPECT_GT(mine_->permits("m", patient)->retry_after_us, 50'000) << "it waits at the server";
+}
+
+// ---- for people
+
+TEST_F(lock_sessions, show_what_the_server_knows_of_others_and_no_more) {
+  server_.users = {{7, true, true, "h1", {}}, {8, false, false, {}, "app"}};
+  const auto said = mine_->permits("m", about(permits_verb::inspect, 0));
+  ASSERT_TRUE(said) << said.error().what;
+  const auto& found = said->found;
+  EXPECT_EQ(found.kind, kind::shared_mutex);
+  ASSERT_EQ(found.holders.size(), 1U);
+  EXPECT_EQ(found.holders[0].weight, 1U);
+  EXPECT_EQ(found.holders[0].note, "h1 0 - connection 7") << "no process is known";
+  EXPECT_EQ(found.holders[0].expires_at, 0);
+  EXPECT_EQ(found.holders[0].since_wall_at, 0);
+  ASSERT_EQ(found.queue.size(), 1U);
+  EXPECT_EQ(found.queue[0].weight, found.capacity);
+  EXPECT_EQ(found.queue[0].note, "- 0 app connection 8");
+}
+
+TEST_F(lock_sessions, show_a_lock_of_their_own_as_what_it_is) {
+  auto writes = about(permits_verb::acquire, 1);
+  writes.kind = kind::shared_mutex;
+  writes.capacity = writes.weight = 5;
+  ASSERT_EQ(outcome(*mine_, "m", writes), permits_outcome::granted);
+  const auto said = mine_->permits("m", about(permits_verb::inspect, 0));
+  ASSERT_TRUE(said) << said.error().what;
+  EXPECT_EQ(said->found.kind, kind::shared_mutex);
+  EXPECT_EQ(said->found.capacity, 5U);
+  EXPECT_EQ(said->found.holders.at(0).weight, 5U);
 }
 
 // ---- connections that ended while nobody used them

@@ -1,6 +1,7 @@
 #include <fstream>
 #include <thread>
 
+#include "harness/command_line.hpp"
 #include "harness/eventually.hpp"
 #include "harness/temp_dir.hpp"
 #include "store/zookeeper/fixture.hpp"
@@ -115,6 +116,19 @@ TEST_F(interoperability, readers_of_both_share_and_writers_of_both_exclude_them)
   writer.until_has();
   EXPECT_FALSE(mine.try_acquire_shared());
 }
+
+#ifdef HOLDFAST_TOOL
+TEST_F(interoperability, the_command_line_shows_of_another_program_what_is_known) {
+  const kazoo other("Lock", base_ + "/shared");
+  other.until_has();
+  const harness::command_line tool(calm_ensemble().url(base_ + "?session=10s"));
+  harness::expect_nothing_invented(tool, "shared", {"fence", "since", "held_seconds"});
+  const auto taken = tool({"force-unlock", "shared", "--yes"});
+  EXPECT_EQ(taken.code, 0) << taken.err;
+  EXPECT_EQ(taken.out, "shared: taken away from 1 holder\n");
+  EXPECT_EQ(tool({"try", "shared"}).code, 0);
+}
+#endif
 
 }  // namespace
 }  // namespace zookeeper_test

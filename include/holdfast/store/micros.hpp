@@ -1,0 +1,20 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <holdfast/clock.hpp>
+
+/// Commands, replies and records say times as numbers of microseconds.
+namespace holdfast::store {
+
+constexpr std::int64_t micros(std::chrono::nanoseconds d) noexcept {
+  return std::chrono::duration_cast<std::chrono::microseconds>(d).count();
+}
+/// Since the clock began.
+constexpr std::int64_t micros(boot_time t) noexcept { return micros(t.time_since_epoch()); }
+
+inline boot_time after(boot_time now, std::int64_t us) noexcept {
+  return saturated_add(now, std::chrono::microseconds(us));
+}
+
+}  // namespace holdfast::store
