@@ -11,11 +11,14 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 
 #include "base/keepalive.hpp"
 
 namespace holdfast::store::redis {
+
+using namespace std::chrono_literals;
 
 namespace {
 
