@@ -19,6 +19,8 @@
 
 namespace holdfast::store::redis {
 
+using namespace std::chrono_literals;
+
 namespace {
 
 using namespace std::chrono_literals;
