@@ -76,6 +76,7 @@ struct participation {
   store::owner_id next{};  ///< its next arrival, if that was tried and may have been carried out
   bool completed = false;  ///< … and it has only to call the others
   bool phase_over = true;  ///< false: it has arrived, and nobody waited for the others
+  primitive::thread_number of = primitive::no_thread;  ///< the thread that arrived for it
 };
 
 /// One is in a list of its own while it takes part: to rest again takes no memory.
@@ -138,15 +139,23 @@ struct barrier::state {
     });
   }
 
+  /// This thread's own, if nobody waited for its last arrival: with another one the thread would
+  /// count twice in that phase. Else one whose phase is over.
   participations take() {
-    participations fresh;
+    const auto me = primitive::this_thread_number();
+    const auto unawaited = [&](const participation& p) { return !p.phase_over && p.of == me; };
+    const auto free = [](const participation& p) { return p.phase_over; };
+    participations one;
     const std::lock_guard guard{mutex};
-    if (resting.empty()) {
-      fresh.emplace_back();
+    auto best = std::find_if(resting.begin(), resting.end(), unawaited);
+    if (best == resting.end()) best = std::find_if(resting.begin(), resting.end(), free);
+    if (best == resting.end() && !resting.empty()) --best;
+    if (best == resting.end()) {
+      one.emplace_back();
     } else {
-      fresh.splice(fresh.end(), resting, std::prev(resting.end()));
+      one.splice(one.end(), resting, best);
     }
-    return fresh;
+    return one;
   }
   void put(participations& p) noexcept {
     const std::lock_guard guard{mutex};
@@ -211,6 +220,7 @@ struct barrier::round final : engine::request {
     if (over_) return;
     if (!arrived_) who_.next = command_.owner;
     if (who_.kept) {
+      who_.of = thread_;
       of_->put(one_);
     } else if (!session().forked() && tried_) {
       session().keeper().abandon(of_->of.config->name, command_.owner, of_->of.config->lease);
