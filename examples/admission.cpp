@@ -16,7 +16,8 @@ int main() {
     holdfast::admitted in = door.try_admit(1, {{"client", client}});
     if (in.why == holdfast::refused_by::permits) return 503;
     if (in.why == holdfast::refused_by::tokens) {
-      std::cout << "Retry-After: " << std::chrono::ceil<std::chrono::seconds>(in.rate.wait).count();
+      std::cout << "Retry-After: " << std::chrono::ceil<std::chrono::seconds>(in.rate.wait).count()
+                << '\n';
       return 429;
     }
     // … the work, while in.permit is held …

@@ -22,7 +22,9 @@ int main() {
     const auto& nearest = d.tightest();
     std::cout << (d ? "200" : "429") << " RateLimit-Limit: " << nearest.limit
               << " RateLimit-Remaining: " << nearest.remaining << '\n';
-    if (!d) std::cout << "Retry-After: " << std::chrono::ceil<std::chrono::seconds>(d.wait).count();
+    if (!d)
+      std::cout << "Retry-After: " << std::chrono::ceil<std::chrono::seconds>(d.wait).count()
+                << '\n';
     return d.taken;
   };
   // #endregion

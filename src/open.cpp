@@ -52,8 +52,8 @@ drivers::opened open_in_time(const store::driver& d, std::string_view url, const
     if (store || store.error().code != errc::unavailable || now >= until) return store;
     if (!reported) {
       const std::string limit = until == forever ? "ever" : "up to " + rounded(until - now);
-      const std::string& url = store.error().store;
-      base::warn(options.observer.get(), url.empty() ? shown : url,
+      const std::string& about = store.error().store;
+      base::warn(options.observer.get(), about.empty() ? shown : about,
                  store.error().what + "; waiting for the store for " + limit, errc::unavailable);
     }
     engine::sleeper(on).sleep(std::min(until, saturated_add(now, pause)));

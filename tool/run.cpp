@@ -78,6 +78,7 @@ class job {
 
   void refuse_impossible_times() const;
   bool take();
+  void claim();
   void say_acquired();
   std::string fence_phrase() const;
   void open_page(const session& s);
@@ -134,6 +135,7 @@ int job::work() {
   if (const int signal = rest(); signal != 0) return stopped(signal);
   systemd_.status("waiting for " + name_);
   if (!take()) return report_.exit_code;
+  claim();
   if (held_.fence() != 0) report_.fence = held_.fence();
   report_.owner = held_.short_id();
   say_acquired();
@@ -209,6 +211,12 @@ bool job::take() {
   report_.exit_code = o_.take.busy_code;
   log_.write(level::detail, "busy", report_.message);
   return false;
+}
+
+/// The lock may have been handed over by a notification: then less of the lease is sure than the
+/// command would have to end, until it has been renewed.
+void job::claim() {
+  if (held_.remaining() < o_.take.ttl - o_.take.ttl / 3) held_.extend();
 }
 
 void job::open_page(const session& s) {
@@ -338,6 +346,8 @@ int job::not_started(int exec_error) {
   report_.outcome = code == exit_code::not_found ? "not_found" : "not_executable";
   report_.message =
       "can not run " + printable(o_.command.front()) + ": " + std::strerror(exec_error);
+  if (o_.command.size() == 1 && o_.command.front().find(' ') != std::string::npos)
+    report_.message += "; for a shell command, write -c in place of --";
   log_.write(level::error, report_.outcome, report_.message);
   return code;
 }

@@ -82,10 +82,20 @@ function handle(value, where) {
   return value._known;
 }
 
+/** What is misspelt would be as what is not said. */
+function nothingElse(value, known, where) {
+  const other = Object.keys(value).find((name) => !known.has(name));
+  if (other !== undefined) throw new TypeError(`${where}: there is no ${other}; there is ${[...known].join(', ')}`);
+}
+
+const WAIT = new Set(['timeout', 'signal']);
+
 /** How a call waits: each part is read once. */
 function wait(value, where) {
   if (value === undefined) return {};
   const {timeout, signal} = object(value, where);
+  if (value instanceof AbortSignal) throw new TypeError(`${where} must be an object with the signal: {signal}`);
+  nothingElse(value, WAIT, where);
   if (timeout !== undefined && timeout !== null && Number.isNaN(number(timeout, `${where}.timeout`))) {
     throw refused(`${where}.timeout`, `${timeout} is no time`);
   }
@@ -96,10 +106,11 @@ function wait(value, where) {
   return {timeout, signal};
 }
 
-/** An object with options; null is as what is not said. */
+/** An object with options; null is as what is not said. At the end, there must have been no others: done(). */
 class Options {
   #given;
   #where;
+  #read = new Set();
 
   constructor(given, where) {
     this.#given = given === undefined ? {} : object(given, where);
@@ -107,7 +118,12 @@ class Options {
   }
 
   get(name, otherwise = null) {
+    this.#read.add(name);
     return this.#given[name] ?? otherwise;
+  }
+
+  done() {
+    nothingElse(this.#given, this.#read, this.#where);
   }
 
   number(name, otherwise) {
@@ -127,7 +143,7 @@ class Options {
   }
 
   duration(name, perMs = 1, zero = undefined) {
-    return duration(this.#given[name], `${this.#where}.${name}`, perMs, zero);
+    return duration(this.get(name), `${this.#where}.${name}`, perMs, zero);
   }
 }
 

@@ -381,12 +381,13 @@ class Limiter extends Handle {
 
 const NEVER = -1;
 
-function lockOptions(options, method) {
-  const o = new given.Options(options, `${method}: options`);
-  return abi.sized('lock_options', {
+function lockOptions(options, method, o = new given.Options(options, `${method}: options`)) {
+  const there = abi.sized('lock_options', {
     no_renewal: o.flag('renew', true) ? 0 : 1, unconfirmed_release: o.flag('unconfirmedRelease', false) ? 1 : 0,
     lease_ms: o.duration('lease'), max_hold_ms: o.duration('maxHold'), local_time_us: o.duration('localTime', 1e3, NEVER),
     linger_us: o.duration('linger', 1e3, 0), max_waiters: o.get('maxWaiters', 0), reason: o.get('reason')});
+  o.done();
+  return there;
 }
 
 const PREFERENCES = new Map([['fifo', 0], ['readers', 1], ['writers', 2]]);
@@ -401,8 +402,9 @@ class Session extends Handle {
   }
 
   sharedMutex(name, options) {
-    const there = lockOptions(options, 'Session.sharedMutex');
-    const preference = new given.Options(options, 'Session.sharedMutex: options').text('preference', 'fifo');
+    const o = new given.Options(options, 'Session.sharedMutex: options');
+    const preference = o.text('preference', 'fifo');
+    const there = lockOptions(options, 'Session.sharedMutex', o);
     return new SharedMutex(abi.made('shared_mutex', this._known, name, PREFERENCES.get(preference) ?? -1, there));
   }
 
@@ -413,17 +415,22 @@ class Session extends Handle {
   election(name, options) {
     const o = new given.Options(options, 'Session.election: options');
     const there = abi.sized('election_options', {note: o.get('note'), priority: o.get('priority', 0), lease_ms: o.duration('lease')});
+    o.done();
     return new Election(abi.made('election', this._known, name, there));
   }
 
   latch(name, count, options) {
     const o = new given.Options(options, 'Session.latch: options');
-    return new Latch(abi.made('latch_open', this._known, name, count, o.duration('keep', 1e-3)));
+    const keep = o.duration('keep', 1e-3);
+    o.done();
+    return new Latch(abi.made('latch_open', this._known, name, count, keep));
   }
 
   barrier(name, count, options) {
     const o = new given.Options(options, 'Session.barrier: options');
-    return new Barrier(abi.made('barrier_open', this._known, name, count, o.duration('lease')));
+    const lease = o.duration('lease');
+    o.done();
+    return new Barrier(abi.made('barrier_open', this._known, name, count, lease));
   }
 
   condition(name) {
@@ -435,10 +442,14 @@ class Session extends Handle {
     const there = given.list(rules, 'Session.limiter: rules', (rule, where) => {
       const r = new given.Options(rule, where);
       const by = r.list('by', []);
-      return {tokens: r.get('tokens'), per_us: r.duration('per', 1e3) || 1e6, burst: r.get('burst', 0), name: r.get('name'),
+      const one = {tokens: r.get('tokens'), per_us: r.duration('per', 1e3) || 1e6, burst: r.get('burst', 0), name: r.get('name'),
               by: by.length ? by : null, by_count: by.length, interval: r.flag('interval', false) ? 1 : 0};
+      r.done();
+      return one;
     });
-    return new Limiter(abi.made('limiter_open', this._known, name, there, there.length, o.get('localTokens', 0)));
+    const local = o.get('localTokens', 0);
+    o.done();
+    return new Limiter(abi.made('limiter_open', this._known, name, there, there.length, local));
   }
 
   async show(name) {
@@ -458,8 +469,10 @@ class Session extends Handle {
 async function open(url, options) {
   const there = [0];
   const o = new given.Options(options, 'open: options');
-  await abi.callAside('open', url, abi.sized('session_options', {
-    lease_ms: o.duration('lease'), store_timeout_ms: o.duration('storeTimeout'), name_prefix: o.get('namePrefix')}), there);
+  const how = abi.sized('session_options', {
+    lease_ms: o.duration('lease'), store_timeout_ms: o.duration('storeTimeout'), name_prefix: o.get('namePrefix')});
+  o.done();
+  await abi.callAside('open', url, how, there);
   return new Session(there[0]);
 }
 
@@ -476,6 +489,7 @@ function redlock(nodes, name, options) {
   const nodeTimeout = o.duration('nodeTimeout');
   const there = abi.sized('redlock_options', {
     lease_ms: o.duration('lease'), node_timeout_ms: nodeTimeout, trust_after_ms: o.duration('trustAfter', 1, 0), reason: o.get('reason')});
+  o.done();
   const all = given.list(nodes, 'redlock: nodes');
   return new Redlock(abi.made('redlock', all, all.length, name, there), nodeTimeout || 200);
 }

@@ -18,7 +18,8 @@ enum class event_kind {
   gave_up,         ///< a wait ended without the lock: `code` says why
   busy,            ///< a call that does not wait found the lock held
   suspect,         ///< a renewal failed or hangs; the lease has not ended yet
-  renewed,         ///< a renewal succeeded: `margin` says how much of the lease was left
+  renewed,         ///< a renewal succeeded: `margin` says how much of the lease was left; zero for
+                   ///< the first after another session handed the lock over for a moment
   held_again,      ///< a renewal succeeded after the lease was suspect
   lost,            ///< the lease no longer protects anything: `code` and `detail` say why
   renew_failed,    ///< one renewal failed; the keeper tries again

@@ -131,6 +131,10 @@ result<address> read_address(std::string_view text, std::uint16_t usual_port) {
 
 // The message of a failure says only what is wrong, not where.
 result<store_url> take_apart(std::string_view text) {
+  // As from a line of a crontab: the file or the host with it would be another one.
+  if (!text.empty() && std::string_view(" \t\r\n").find(text.back()) != text.npos) {
+    return malformed("ends with a blank: leave it out, or write %20 if it belongs to a name");
+  }
   const auto colon = text.find(':');
   if (colon == text.npos || colon == 0 || !is_scheme(text.substr(0, colon))) {
     return malformed(looks_like_a_path(text)

@@ -26,9 +26,9 @@ shared_watches::alarm shared_watches::beginning::alarm() {
 void shared_watches::begun(std::string_view name, std::string_view what,
                            const store::owner_id& owner, std::uint64_t number,
                            bool is_watched) noexcept {
-  const key_view key{name, what};
+  const key_view there{name, what};
   std::unique_lock lock{mutex_};
-  const auto at = all_.find(key);
+  const auto at = all_.find(there);
   if (at == all_.end()) return;
   std::set<store::owner_id>& owners = at->second.owners;
   if (number == 0) {
@@ -44,7 +44,7 @@ void shared_watches::begun(std::string_view name, std::string_view what,
     owners.insert(std::move(mine));
   }
   lock.unlock();
-  tell(key, others);
+  tell(there, others);
 }
 
 void shared_watches::changed(const key_view& at) noexcept {

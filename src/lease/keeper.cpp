@@ -121,11 +121,12 @@ void keeper::begin_renewal(renewable& h) {
 keeper::news keeper::on_renewed(renewable& h, boot_time sent,
                                 std::chrono::nanoseconds lease) noexcept {
   const boot_time now = session_.now();
-  const auto margin = h.timer_.valid_until() - now;
+  const auto left = h.timer_.valid_until() - now;
+  const auto margin = h.timer_.is_claim() ? 0ns : left;  // little of it tells nothing of a claim
   const bool again = h.timer_.renewed(now, sent, lease);
   reschedule(h);
   // After its end it counts no more: the loss is about to be told.
-  if (h.timer_.state() == lease_state::lost || margin <= 0ns) return {};
+  if (h.timer_.state() == lease_state::lost || left <= 0ns) return {};
   return {
       .about = &h, .what = again ? event_kind::held_again : event_kind::renewed, .margin = margin};
 }

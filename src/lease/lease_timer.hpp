@@ -75,6 +75,8 @@ class lease_timer {
     return valid_until_ != forever && valid_until_ == terms_.max_hold_until;
   }
   bool in_flight() const noexcept { return in_flight_; }
+  /// It was handed over for a moment, and has not been renewed since.
+  bool is_claim() const noexcept { return is_claim_; }
 
  private:
   static std::chrono::nanoseconds margin(std::chrono::nanoseconds lease) noexcept;
@@ -87,6 +89,7 @@ class lease_timer {
   boot_time renew_at_;
   boot_time suspect_at_{};
   bool in_flight_ = false;
+  bool is_claim_ = false;
 };
 
 }  // namespace holdfast::engine

@@ -205,7 +205,7 @@ struct metrics::state {
   void renewed(const event& e) {
     const auto s = stores.at(e.store);
     observe::add(s->renewed);
-    s->margin.add(e.margin);
+    if (e.margin > std::chrono::nanoseconds::zero()) s->margin.add(e.margin);
   }
 
   const metrics_options options;

@@ -25,7 +25,8 @@ bool listens(const lock_config& s, const acquire_params& c) noexcept {
 }
 
 std::string describe(store::kind kind, std::uint32_t capacity) {
-  std::string text = "a " + std::string(to_string(kind));
+  std::string text = kind == store::kind::election ? "an " : "a ";
+  text += to_string(kind);
   if (kind == store::kind::semaphore) text += " of " + std::to_string(capacity) + " permits";
   return text;
 }

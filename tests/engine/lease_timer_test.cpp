@@ -33,6 +33,18 @@ TEST(lease_timer, counts_the_renewed_lease_from_before_it_was_sent) {
   EXPECT_EQ(t.next(), start + 20s);
 }
 
+TEST(lease_timer, of_a_hand_over_is_a_claim_until_it_is_renewed) {
+  EXPECT_FALSE(granted().is_claim());
+  lease_timer t({30s, true, holdfast::forever}, start, start + 500ms);
+  EXPECT_TRUE(t.is_claim());
+  ASSERT_TRUE(t.begin(start + 100ms));
+  (void)t.failed(start + 200ms);
+  EXPECT_TRUE(t.is_claim());
+  ASSERT_TRUE(t.begin(start + 300ms));
+  (void)t.renewed(start + 400ms, start + 300ms, 30s);
+  EXPECT_FALSE(t.is_claim());
+}
+
 TEST(lease_timer, an_extension_that_failed_begins_no_renewal_of_what_is_not_renewed) {
   auto t = granted(false);
   ASSERT_TRUE(t.begin(start + 1s));

@@ -63,6 +63,14 @@ TEST(url, is_taken_apart_into_scheme_path_and_options) {
   EXPECT_EQ(u->option("nothing"), nullptr);
 }
 
+TEST(url, a_blank_at_the_end_is_no_part_of_it) {
+  for (const char* const bad :
+       {"sqlite:c.db ", "redis://h ", "memory:\n", "redis://h?prefix=a\t"}) {
+    EXPECT_NE(message_of(bad).find("ends with a blank"), std::string::npos) << message_of(bad);
+  }
+  EXPECT_EQ(parse_url("sqlite:c.db%20")->path, "c.db ");
+}
+
 TEST(url, malformed_ones_are_refused) {
   for (const char* const bad : {"", "sqlite", ":x", "sqlite:a%", "sqlite:a%2", "sqlite:%zz",
                                 "sqlite:a%00b", "sqlite:a?novalue", "sqlite:a?=1", "memory:x?a"}) {

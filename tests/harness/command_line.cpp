@@ -2,7 +2,10 @@
 #ifdef HOLDFAST_TOOL
 #include <gtest/gtest.h>
 
+#include <holdfast/holdfast.hpp>
 #include <nlohmann/json.hpp>
+
+#include "harness/eventually.hpp"
 
 namespace harness {
 
@@ -28,6 +31,23 @@ void expect_nothing_invented(const command_line& tool, const std::string& name,
     EXPECT_EQ(text.find("1970"), text.npos) << text;
     if (!known.contains("pid")) EXPECT_EQ(text.find("pid"), text.npos) << text;
   }
+}
+
+void expect_the_command_outlives_a_hand_over(const std::string& url) {
+  const command_line tool(url);
+  const auto session = holdfast::open(url);
+  auto held = holdfast::mutex(session, "handed").acquire();
+  const auto next =
+      tool.start({"run", "handed", "--", "sh", "-c", "echo started; read line; exit 3"});
+  eventually("a waiter", [&] { return session.show("handed").waiters.size() == 1; });
+  EXPECT_FALSE(held.release());
+  EXPECT_EQ(next->out.line(), "started");
+  eventually("renewed, or gone", [&] {
+    const auto holders = json::parse(tool({"show", "handed", "--json"}).out)["holders"];
+    return holders.empty() || holders[0]["expires_in_seconds"] > 10;
+  });
+  next->tell("\n");
+  EXPECT_EQ(next->wait(), 3) << next->err.rest();
 }
 
 }  // namespace harness

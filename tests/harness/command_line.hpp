@@ -2,6 +2,7 @@
 
 #include "paths.hpp"
 #ifdef HOLDFAST_TOOL  // a lane may be built without the program
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
@@ -22,6 +23,10 @@ class command_line {
     arguments.insert(arguments.begin(), HOLDFAST_TOOL);
     return run_to_end(arguments, around_);
   }
+  std::unique_ptr<program> start(std::vector<std::string> arguments) const {
+    arguments.insert(arguments.begin(), HOLDFAST_TOOL);
+    return std::make_unique<program>(arguments, around_);
+  }
 
  private:
   surroundings around_{{"HOLDFAST_STORE", "HOLDFAST_LOCK", "HOLDFAST_OWNER", "HOLDFAST_FENCE",
@@ -38,6 +43,9 @@ class command_line {
 /// is called in JSON.
 void expect_nothing_invented(const command_line& tool, const std::string& name,
                              const std::set<std::string>& known = {});
+
+/// What `run` starts when a lock has been handed over goes on for as long as it likes.
+void expect_the_command_outlives_a_hand_over(const std::string& url);
 
 }  // namespace harness
 #endif

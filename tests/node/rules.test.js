@@ -571,6 +571,23 @@ function said(code) {
   return execFileSync(process.execPath, ['-e', `${head}(async () => {${code}})();`], {encoding: 'utf8', timeout: 60e3});
 }
 
+test('an option that does not exist is a TypeError that lists those that do', async (t) => {
+  const store = await holdfast.open('memory:');
+  t.after(() => store.close());
+  const lock = store.mutex('m');
+  const never = new AbortController().signal;
+  const asks = [
+    () => holdfast.open('memory:', {leese: 5}), () => lock.acquire({timout: 50}), () => lock.tryAcquire({timout: 50}),
+    () => lock.acquire(never), () => store.mutex('m', {lingr: 5}), () => store.fairMutex('m', {preference: 'fifo'}),
+    () => store.sharedMutex('m', {prefer: 'fifo'}), () => store.semaphore('s', 2, {capacity: 2}),
+    () => store.election('e', {maxHold: 5}), () => store.latch('l', 1, {lease: 5}), () => store.barrier('b', 2, {keep: 5}),
+    () => store.limiter('r', [{tokens: 1, pre: 5}]), () => store.limiter('r', [{tokens: 1}], {local: 5}),
+    () => holdfast.redlock([store, store, store], 'n', {timeout: 5})];
+  for (const ask of asks) await assert.rejects(async () => ask(), TypeError, String(ask));
+  await assert.rejects(() => lock.acquire({timout: 50}), {message: 'Lock.acquire: wait: there is no timout; there is timeout, signal'});
+  await (await lock.acquire({timeout: 50, signal: never})).release();
+});
+
 test('an argument of a wrong type is a TypeError that says which it is', () => {
   const told = JSON.parse(said(`
     const store = await holdfast.open('memory:node-wrong');

@@ -193,7 +193,11 @@ TEST(metrics, count_renewals_and_what_was_left_of_the_leases) {
   m.on_event(about(event_kind::renew_failed));
   e.kind = event_kind::held_again;
   m.on_event(e);
-  EXPECT_EQ(value_of(m, R"(holdfast_renew_total{store="redis://cache",result="ok"})"), "2");
+  e.kind = event_kind::renewed;
+  e.margin = 0s;  // the first after a hand-over: nothing to learn from
+  m.on_event(e);
+  EXPECT_EQ(value_of(m, R"(holdfast_lease_margin_seconds_count{store="redis://cache"})"), "2");
+  EXPECT_EQ(value_of(m, R"(holdfast_renew_total{store="redis://cache",result="ok"})"), "3");
   EXPECT_EQ(value_of(m, R"(holdfast_renew_total{store="redis://cache",result="error"})"), "1");
   EXPECT_EQ(value_of(m, R"(holdfast_lease_margin_seconds_sum{store="redis://cache"})"), "40");
   EXPECT_EQ(value_of(m, R"(holdfast_events_total{store="redis://cache",event="held_again"})"), "1");

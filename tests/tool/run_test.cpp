@@ -222,6 +222,12 @@ TEST_F(run_command, tells_the_child_what_it_runs_under) {
   EXPECT_EQ(url, store);
 }
 
+TEST_F(run_command, says_how_a_shell_command_is_written) {
+  const auto r = tool({"run", "l", "--", "ls -l | wc -l"});
+  EXPECT_EQ(r.code, 127);
+  EXPECT_NE(r.err.find("write -c in place of --"), std::string::npos) << r.err;
+}
+
 TEST_F(run_command, tells_the_fence_by_its_older_name_too) {
   const auto r =
       tool(run_sh("l", {}, "test $HOLDFAST_TOKEN -gt 0 -a $HOLDFAST_TOKEN = $HOLDFAST_FENCE"));

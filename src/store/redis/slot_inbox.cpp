@@ -97,8 +97,8 @@ void slot_inbox::take(subscriber& from, const resp_value& v) {
   if (v.items[0].text == "sunsubscribe") wanted_.erase(at);
 }
 
-slot_inbox::channels::iterator slot_inbox::find(const subscriber& from, std::string_view channel) {
-  const auto at = wanted_.find(name_of_key(channel.substr(0, channel.rfind(':'))));
+slot_inbox::channels::iterator slot_inbox::find(const subscriber& from, std::string_view of) {
+  const auto at = wanted_.find(name_of_key(of.substr(0, of.rfind(':'))));
   return at != wanted_.end() && at->second.at == from.at() ? at : wanted_.end();
 }
 

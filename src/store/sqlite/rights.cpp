@@ -49,9 +49,11 @@ class missing {
   status outcome(const std::string& file) const {
     if (mounted_read_only_) return explain_errno(EROFS, "opening " + file);
     if (what_.empty()) return done{};
-    return failure{unreadable_ ? errc::not_permitted : errc::read_only,
-                   "opening " + file + ": this user may not " + what_ +
-                       ". Taking a lock needs all of it: grant it, or share the file with ?group="};
+    return failure{
+        unreadable_ ? errc::not_permitted : errc::read_only,
+        "opening " + file + ": this user may not " + what_ +
+            ". Taking a lock needs all of it: grant it, or share the file with ?group=. To look "
+            "only, add ?access=read"};
   }
 
  private:

@@ -1,5 +1,6 @@
 #include "harness/hand_over.hpp"
 #include <stdexcept>
+#include "harness/command_line.hpp"
 
 #include "fixture.hpp"
 #include "harness/overheard.hpp"
@@ -33,6 +34,12 @@ class postgres_hand_over : public postgres_store {
 TEST_F(postgres_hand_over, along_a_line_is_one_command_each) {
   harness::hand_over_line(a_, b_, c_).expect_one_command_each();
 }
+
+#ifdef HOLDFAST_TOOL
+TEST_F(postgres_hand_over, lasts_for_the_command_that_run_starts) {
+  harness::expect_the_command_outlives_a_hand_over(url());
+}
+#endif
 
 TEST_F(postgres_hand_over, that_was_overheard_lets_nobody_else_in) {
   harness::hand_over_line line(a_, b_, c_);

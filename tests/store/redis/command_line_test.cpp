@@ -32,6 +32,11 @@ class redis_command_line : public testing::Test {
   harness::command_line tool_;
 };
 
+TEST_F(redis_command_line, a_lock_that_was_handed_over_lasts_for_the_command) {
+  const harness::redis_server server;
+  harness::expect_the_command_outlives_a_hand_over(server.url());
+}
+
 class with_password : public redis_command_line {
  protected:
   std::string url() const {
