@@ -1,6 +1,7 @@
 #pragma once
 
 #include <mysql.h>
+#include <mysqld_error.h>
 
 #include <cstdint>
 #include <memory>
@@ -30,9 +31,12 @@ class mariadb_connection {
   ~mariadb_connection() { mysql_close(connection_); }
   mariadb_connection(const mariadb_connection&) = delete;
 
-  /// How many rows it changed; an insert that became an update counts two.
+  /// How many rows it changed; an insert that became an update counts two. A statement that was the
+  /// victim of a deadlock did nothing, and is sent again.
   std::uint64_t run(const std::string& sql) {
-    if (mysql_real_query(connection_, sql.data(), sql.size()) != 0) fail();
+    while (mysql_real_query(connection_, sql.data(), sql.size()) != 0) {
+      if (mysql_errno(connection_) != ER_LOCK_DEADLOCK) fail();
+    }
     return mysql_affected_rows(connection_);
   }
 

@@ -56,7 +56,7 @@ class traces final : public holdfast::observer {
                    {"lock.kind", std::string(e.lock_kind)},
                    {"lock.group", std::string(e.name.substr(0, e.name.find(':')))},
                    {"lock.result", std::string(to_string(e.kind))}};
-    if (e.fence != 0) all.emplace("lock.token", std::to_string(e.fence));
+    if (e.fence != 0) all.emplace("lock.fence", std::to_string(e.fence));
     if (e.code) all.emplace("error.type", e.code.message());
     return all;
   }

@@ -18,9 +18,9 @@ namespace holdfast::tool {
 
 namespace {
 
-constexpr std::array<std::string_view, 7> not_inherited{
-    "HOLDFAST_LOCK=", "HOLDFAST_TOKEN=", "HOLDFAST_OWNER=", "HOLDFAST_STORE=",
-    "NOTIFY_SOCKET=", "WATCHDOG_USEC=",  "WATCHDOG_PID="};
+constexpr std::array<std::string_view, 8> not_inherited{
+    "HOLDFAST_LOCK=",  "HOLDFAST_FENCE=", "HOLDFAST_TOKEN=", "HOLDFAST_OWNER=",
+    "HOLDFAST_STORE=", "NOTIFY_SOCKET=",  "WATCHDOG_USEC=",  "WATCHDOG_PID="};
 
 std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
   std::vector<char*> out;

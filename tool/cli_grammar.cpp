@@ -163,7 +163,8 @@ class child_words {
         ->type_name(one_of(on_lost_words));
     app.add_option("--lost-exit-code", lost_code_, "exit code when the lock was lost; default 79")
         ->type_name("N");
-    app.add_option("--token-file", token_file_, "write the fence to this file")->type_name("PATH");
+    app.add_option("--fence-file", fence_file_, "write the fence to this file")->type_name("PATH");
+    app.add_option("--token-file", fence_file_, "its older name")->group("");
     app.add_option("--status-file", status_file_, "write the outcome to this file, as JSON")
         ->type_name("PATH");
   }
@@ -178,7 +179,7 @@ class child_words {
     if (kill_after_) r.kill_after = duration_or({"--kill-after", kill_after_}, {});
     r.on_lost = on_lost_or({"--on-lost", on_lost_}, r.on_lost);
     r.lost_code = exit_code_or({"--lost-exit-code", lost_code_}, r.lost_code);
-    r.token_file = output_path({"--token-file", token_file_});
+    r.fence_file = output_path({"--fence-file", fence_file_});
     r.status_file = output_path({"--status-file", status_file_});
     return r;
   }
@@ -200,7 +201,7 @@ class child_words {
     return *after_dashes;
   }
 
-  word shell_, min_hold_, max_run_, kill_after_, on_lost_, lost_code_, token_file_, status_file_;
+  word shell_, min_hold_, max_run_, kill_after_, on_lost_, lost_code_, fence_file_, status_file_;
 };
 
 // Nothing may be on stdout, which belongs to the child: JSON is the form of the messages.

@@ -44,7 +44,7 @@ command_words words_of(const command_help& about) {
   for (const CLI::Option* o : g->app().get_options()) {
     if (o->get_positional())
       w.places.push_back(place_words_of(*o));
-    else
+    else if (!o->get_group().empty())  // without a group, --help does not show it
       w.options.push_back(option_words_of(*o));
   }
   return w;

@@ -15,7 +15,7 @@ constexpr std::string_view run_footer =
     "  holdfast run deploy -w 30s -- ./deploy.sh prod   wait for half a minute at most\n"
     "  holdfast run licence --slots 3 -- simulate       three at a time\n"
     "  holdfast run report -s -c 'make report | mail ops'\n\n"
-    "The command finds HOLDFAST_LOCK, HOLDFAST_TOKEN (the fence), HOLDFAST_OWNER and\n"
+    "The command finds HOLDFAST_LOCK, HOLDFAST_FENCE (the fence), HOLDFAST_OWNER and\n"
     "HOLDFAST_STORE in its environment.\n\n"
     "Exit code: the command's own, 128+N if it died of signal N; else 64 usage, 69 store\n"
     "unreachable, 75 busy (-E), 77 not permitted, 78 configuration refused, 79 lock lost, 124\n"

@@ -69,7 +69,7 @@ struct run_options {
   std::optional<std::chrono::nanoseconds> kill_after;
   tool::on_lost on_lost = tool::on_lost::term;
   int lost_code = exit_code::lost;
-  std::string token_file;
+  std::string fence_file;
   std::string status_file;
   bool again = false;  ///< elect: campaign again after a loss
   std::string http;    ///< elect: where to answer who leads; empty: nowhere

@@ -83,7 +83,7 @@ class job {
   void open_page(const session& s);
   int stopped(int signal);
   int not_started(int exec_error);
-  void write_token() const;
+  void write_fence() const;
   int code_of(const ending& e);
   std::string why_lost(const ending& e) const;
   /// True if the child ended before it was over.
@@ -163,9 +163,9 @@ void job::say_acquired() {
   log_.write(level::detail, "acquired",
              name_ + ": acquired after " + format_duration(report_.waited) + fence_phrase(), facts);
   if (report_.fence) return;
-  log_.write(level::warning, "no_token",
+  log_.write(level::warning, "no_fence",
              name_ +
-                 ": the store has no fences, so HOLDFAST_TOKEN is not set: what the "
+                 ": the store has no fences, so HOLDFAST_FENCE is not set: what the "
                  "command writes to cannot refuse a holder whose lock was lost");
 }
 
@@ -235,7 +235,7 @@ run_report job::as_stopped(run_report report, int signal) const {
 }
 
 int job::with_lock() {
-  write_token();
+  write_fence();
   systemd_.ready("holding " + name_ + fence_phrase());
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   // One that came in the moment of the acquisition ends the wait as well.
@@ -342,20 +342,24 @@ int job::not_started(int exec_error) {
   return code;
 }
 
-void job::write_token() const {
-  if (o_.token_file.empty()) return;
+void job::write_fence() const {
+  if (o_.fence_file.empty()) return;
   if (!report_.fence)
-    throw failure_exit(exit_code::config, "--token-file: the store has no fences");
-  const std::string why = replace_file(o_.token_file, std::to_string(*report_.fence) + '\n');
+    throw failure_exit(exit_code::config, "--fence-file: the store has no fences");
+  const std::string why = replace_file(o_.fence_file, std::to_string(*report_.fence) + '\n');
   if (!why.empty())
     throw failure_exit(exit_code::own_failure,
-                       "can not write --token-file " + printable(o_.token_file) + ": " + why);
+                       "can not write --fence-file " + printable(o_.fence_file) + ": " + why);
 }
 
 child_plan job::plan(bool own_group) const {
   std::vector<std::string> ours{"HOLDFAST_LOCK=" + report_.lock, "HOLDFAST_OWNER=" + report_.owner,
                                 "HOLDFAST_STORE=" + for_child_.url};
-  if (report_.fence) ours.push_back("HOLDFAST_TOKEN=" + std::to_string(*report_.fence));
+  if (report_.fence) {
+    const std::string fence = std::to_string(*report_.fence);
+    ours.push_back("HOLDFAST_FENCE=" + fence);
+    ours.push_back("HOLDFAST_TOKEN=" + fence);  // its older name
+  }
   return {o_.command, child_environment(ours), own_group};
 }
 

@@ -302,14 +302,16 @@ void acquire(permits_record& r, const permits_command& c, const circumstances& n
   hand_over(r, c, now, reply);
 }
 
-// Step 5, renew.
+// Step 5, renew. All participants of a barrier ask at once whether it has opened: that changes
+// nothing, so that they need not wait for each other.
 void renew(permits_record& r, const permits_command& c, const circumstances& now,
            permits_reply& reply) {
   if (wakes_up(r, c, reply)) return;
-  if (const auto mine = find(r.holders, c.owner); mine != r.holders.end()) {
+  const bool only_asks = r.kind == kind::barrier && c.wait;
+  if (const auto mine = find(r.holders, c.owner); mine != r.holders.end() && !only_asks) {
     mine->expires_at = now.now_at + c.lease_us;
   }
-  if (const auto place = find(r.queue, c.owner); place != r.queue.end()) {
+  if (const auto place = find(r.queue, c.owner); place != r.queue.end() && !only_asks) {
     stay(r, *place, now.now_at + c.queue_lease_us);
   }
   hand_over(r, c, now, reply);

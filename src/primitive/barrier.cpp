@@ -76,6 +76,7 @@ struct participation {
   store::owner_id next{};  ///< its next arrival, if that was tried and may have been carried out
   bool completed = false;  ///< … and it has only to call the others
   bool phase_over = true;  ///< false: it has arrived, and nobody waited for the others
+  primitive::thread_number of = primitive::no_thread;  ///< the thread that arrived for it
 };
 
 /// One is in a list of its own while it takes part: to rest again takes no memory.
@@ -138,15 +139,23 @@ struct barrier::state {
     });
   }
 
+  /// This thread's own, if nobody waited for its last arrival: with another one the thread would
+  /// count twice in that phase. Else one whose phase is over.
   participations take() {
-    participations fresh;
+    const auto me = primitive::this_thread_number();
+    const auto unawaited = [&](const participation& p) { return !p.phase_over && p.of == me; };
+    const auto free = [](const participation& p) { return p.phase_over; };
+    participations one;
     const std::lock_guard guard{mutex};
-    if (resting.empty()) {
-      fresh.emplace_back();
+    auto best = std::find_if(resting.begin(), resting.end(), unawaited);
+    if (best == resting.end()) best = std::find_if(resting.begin(), resting.end(), free);
+    if (best == resting.end() && !resting.empty()) --best;
+    if (best == resting.end()) {
+      one.emplace_back();
     } else {
-      fresh.splice(fresh.end(), resting, std::prev(resting.end()));
+      one.splice(one.end(), resting, best);
     }
-    return fresh;
+    return one;
   }
   void put(participations& p) noexcept {
     const std::lock_guard guard{mutex};
@@ -211,6 +220,7 @@ struct barrier::round final : engine::request {
     if (over_) return;
     if (!arrived_) who_.next = command_.owner;
     if (who_.kept) {
+      who_.of = thread_;
       of_->put(one_);
     } else if (!session().forked() && tried_) {
       session().keeper().abandon(of_->of.config->name, command_.owner, of_->of.config->lease);
@@ -232,6 +242,8 @@ struct barrier::round final : engine::request {
     tried_ = true;
     if (replaces_what_it_has()) session().keeper().remove(*who_.kept);
     was_in_doubt_ = std::exchange(in_doubt_, true);  // until it is answered
+    // The keeper renews its lease. If that does not get through, the question does.
+    if (command_.verb == permits_verb::renew) command_.wait = is_kept();
     return store::named_command{of_->of.config->name, command_};
   }
   result<std::optional<engine::wait_hint>> ask(bool) override { return settled(); }
@@ -241,6 +253,7 @@ struct barrier::round final : engine::request {
     if (!reply) return not_answered(std::move(reply.error()));
     const bool was_in_doubt = std::exchange(in_doubt_, false);
     if (gives_back()) return on_with_the_next();
+    if (only_asks() && !is_kept()) return soon();
     switch (reply->outcome) {
       case permits_outcome::granted:
         keep(sent);
@@ -263,6 +276,13 @@ struct barrier::round final : engine::request {
  private:
   using answer = result<std::optional<engine::wait_hint>>;
   static answer settled() { return std::optional<engine::wait_hint>{}; }
+  static answer soon() { return std::optional<engine::wait_hint>{{1us, {}}}; }
+
+  bool is_kept() const noexcept {
+    return who_.kept && who_.kept->owner() == command_.owner &&
+           who_.kept->state() == lease_state::held;
+  }
+  bool only_asks() const noexcept { return command_.verb == permits_verb::renew && command_.wait; }
 
   // The lease of its last arrival goes with this one. Nobody renews it from when that may be
   // carried out: that the store does not know it any more is no loss.
@@ -306,7 +326,7 @@ struct barrier::round final : engine::request {
   answer on_with_the_next() {
     command_ = *std::exchange(next_, nullptr);
     arrived_ = false;
-    return std::optional<engine::wait_hint>{{1us, {}}};
+    return soon();
   }
 
   // The lease of a participant begins with each arrival; the one before has gone with it. And anew

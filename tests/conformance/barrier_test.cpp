@@ -109,6 +109,26 @@ TEST_P(barriers, the_next_arrival_after_one_that_nobody_waited_for_is_of_the_nex
   other.join();
 }
 
+TEST_P(barriers, a_thread_whose_wait_ended_arrives_again_and_counts_once) {
+  barrier shared{here_, name_, 3}, other{another(), name_, 3};
+  auto of_another_thread = std::async(std::launch::async, [&] { return shared.arrive(); }).get();
+  auto mine = shared.arrive();
+  other.arrive_and_wait();
+  shared.wait(std::move(mine));
+  {
+    auto given_up = shared.arrive();
+    EXPECT_FALSE(shared.wait_for(given_up, 0ms));
+  }
+  shared.wait(std::move(of_another_thread));  // a participant whose phase is over rests there, too
+  auto again = async_arrive(shared).future();
+  auto waits = other.arrive();
+  EXPECT_FALSE(other.wait_for(waits, 0ms));
+  std::async(std::launch::async, [&] { shared.arrive_and_wait(); }).get();
+  other.wait(std::move(waits));
+  auto next = again.get().value();
+  EXPECT_FALSE(shared.wait_for(next, 0ms)) << "it is of the next phase";
+}
+
 TEST_P(barriers, who_drops_out_is_not_waited_for_in_later_phases) {
   std::thread leaves([&] { rival_.arrive_and_drop(); });
   two_.arrive_and_wait();

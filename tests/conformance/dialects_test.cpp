@@ -124,8 +124,16 @@ TEST_P(dialect_topologies, redisson_s_read_write_lock_and_latch_are_there_too) {
   }
 }
 
+/// What does not depend on the layout, also on one server.
+class dialect_servers : public dialect_topologies {};
+
+INSTANTIATE_TEST_SUITE_P(servers, dialect_servers,
+                         testing::Values("redis", "redis_replicas", "redis_sentinel",
+                                         "redis_cluster"),
+                         [](const auto& p) { return p.param + "__dialects"; });
+
 // Nobody would tell its holder that it is wanted.
-TEST_P(dialect_topologies, an_idle_lock_cannot_be_kept) {
+TEST_P(dialect_servers, an_idle_lock_cannot_be_kept) {
   on_each_dialect([&](const std::string& dialect, const std::string& name) {
     const auto session = open(dialect);
     const auto lingers = outcome_of([&] { mutex(session, name, {.linger = 1s}); });

@@ -6,5 +6,5 @@ while ! [ -e "$LOG.end" ]; do
   # shellcheck disable=SC2016
   "$6" run "$2" --store "$1" --ttl "${5}ms" -c \
     'trap "echo kill $WORKER >>\"$LOG\"; echo go $WORKER >>\"$LOG\"; exit 143" TERM
-     echo "enter $WORKER $HOLDFAST_TOKEN" >>"$LOG"; echo "leave $WORKER $HOLDFAST_TOKEN" >>"$LOG"' || [ $? = 79 ] || exit 1
+     echo "enter $WORKER $HOLDFAST_FENCE" >>"$LOG"; echo "leave $WORKER $HOLDFAST_FENCE" >>"$LOG"' || [ $? = 79 ] || exit 1
 done

@@ -4,6 +4,7 @@
 #include "store/memcached/options.hpp"
 #include "store/postgres/options.hpp"
 #include "store/redis/options.hpp"
+#include "store/sqlite/options.hpp"
 #include "store/zookeeper/options.hpp"
 
 // Options of a URL as `name=value` lines, to every store.
@@ -30,6 +31,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (!is_read_from_elsewhere(name)) u.options.emplace_back(name, value);
   }
   (void)store::redis::read_options(u);
+  (void)store::sqlite::read_options(u);
   (void)store::postgres::read_options(u);
   (void)store::mariadb::read_options(u);
   (void)store::memcached::read_options(u);
@@ -40,6 +42,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (const auto& one : all) {
     u.options = {one};
     (void)store::redis::read_options(u);
+    (void)store::sqlite::read_options(u);
     (void)store::postgres::read_options(u);
     (void)store::etcd::read_options(u);
   }

@@ -9,6 +9,7 @@
 #include "store/memcached/options.hpp"
 #include "store/postgres/options.hpp"
 #include "store/redis/options.hpp"
+#include "store/sqlite/options.hpp"
 #include "store/zookeeper/options.hpp"
 
 // A URL that a user wrote, for each scheme: no message has what stands before the @ in it.
@@ -37,7 +38,7 @@ holdfast::result<store_url> without_options(std::string_view text) {
 void parse(const std::string& rest) {
   for (const std::string scheme :
        {"redis", "rediss", "redis+unix", "redis+sentinel", "redis+cluster", "postgres", "mariadb",
-        "memcached", "etcd", "zookeeper"}) {
+        "memcached", "etcd", "zookeeper", "sqlite"}) {
     const auto u = without_options(scheme + ":" + rest);
     check(u);
     if (!u) continue;
@@ -47,6 +48,7 @@ void parse(const std::string& rest) {
     if (scheme == "memcached") check(store::memcached::read_options(*u));
     if (scheme == "etcd") check(store::etcd::read_options(*u));
     if (scheme == "zookeeper") check(store::zookeeper::read_options(*u));
+    if (scheme == "sqlite") check(store::sqlite::read_options(*u));
   }
 }
 

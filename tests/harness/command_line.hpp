@@ -24,13 +24,13 @@ class command_line {
   }
 
  private:
-  surroundings around_{
-      {"HOLDFAST_STORE", "HOLDFAST_LOCK", "HOLDFAST_OWNER", "HOLDFAST_TOKEN", "NOTIFY_SOCKET"},
-      {},
-      false,
-      false,
-      false,
-      {}};
+  surroundings around_{{"HOLDFAST_STORE", "HOLDFAST_LOCK", "HOLDFAST_OWNER", "HOLDFAST_FENCE",
+                        "HOLDFAST_TOKEN", "NOTIFY_SOCKET"},
+                       {},
+                       false,
+                       false,
+                       false,
+                       {}};
 };
 
 /// The one holder of `name` is another program, or a session of which the store says little: the

@@ -202,13 +202,22 @@ redis_server::~redis_server() {
   kill();
 }
 
+namespace {
+
+/// In each key that a dialect needs and that no other program has.
+constexpr std::string_view beside_others = ":holdfast";
+
+}  // namespace
+
 std::string redis_server::keys_for_ever() const {
   // A sentinel has no keys.
   if (std::find(arguments_.begin(), arguments_.end(), "--sentinel") != arguments_.end()) return {};
   const std::lock_guard guard{asking_};
   return redis_keys_for_ever_at(socket(), password_, [&](const std::string& key) {
     const auto is_like = [&](const auto& one) {
-      return ::fnmatch(one.first.c_str(), key.c_str(), FNM_NOESCAPE) == 0;
+      const bool meant =
+          key.find(beside_others) == key.npos || one.first.find(beside_others) != key.npos;
+      return meant && ::fnmatch(one.first.c_str(), key.c_str(), FNM_NOESCAPE) == 0;
     };
     return !of_the_test_.contains(key) && std::none_of(may_stay_.begin(), may_stay_.end(), is_like);
   });

@@ -48,7 +48,8 @@ class redis_server {
   /// none at any time: when it goes away the server is asked. Left out: what the test itself has
   /// written by a command to ask(), and may_stay().
   std::string keys_for_ever() const;
-  /// Keys like that, with asterisks, may stay for ever, and why.
+  /// Keys like that, with asterisks, may stay for ever, and why. That is about the keys of other
+  /// programs: one of ours beside them (NAME:holdfast…) is meant only if the pattern says so.
   void may_stay(const std::string& pattern, const std::string& reason) const;
   /// It wants a password from now on.
   void wants(const std::string& password) { password_ = password; }

@@ -1,7 +1,11 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <holdfast/holdfast.hpp>
+#include <string>
 #include <thread>
+#include <tuple>
+#include <vector>
 
 #include "harness/eventually.hpp"
 #include "harness/failing.hpp"
@@ -176,6 +180,178 @@ TEST_F(dialects, options_that_do_not_fit_are_refused) {
                           "?dialect=setnx&setnx_unit=h", "?dialect=redisson&setnx_unit=ms"}) {
     EXPECT_EQ(harness::outcome_of_opening(server_.url(bad)).reason, errc::invalid_argument) << bad;
   }
+}
+
+/// What a text means to Lua, or to nobody.
+const std::vector<std::string> no_numbers{
+    "nan", "-nan", "inf", "-inf", "abc", "1e300", "0x10", "-7.5", "99999999999999999999"};
+
+/// Something there that somebody has damaged, and whoever uses it. BAD stands for what is no
+/// number.
+struct damaged {
+  const char* what;
+  const char* dialect;
+  std::vector<std::vector<std::string>> made_by;
+  void (*use)(const holdfast::session&);
+  std::vector<std::string> with = no_numbers;
+};
+
+void use_mutex(const holdfast::session& s) { (void)mutex(s, "m").try_acquire(); }
+void use_fair_mutex(const holdfast::session& s) {
+  (void)holdfast::fair_mutex(s, "m").try_acquire();
+}
+void use_semaphore(const holdfast::session& s) {
+  (void)holdfast::semaphore(s, "m", 3).try_acquire();
+}
+void use_permit(const holdfast::session& s) {
+  (void)holdfast::expiring_semaphore(s, "m", 3).try_acquire(60s);
+}
+void use_latch(const holdfast::session& s) { holdfast::latch(s, "m", 3).count_down(); }
+void use_limiter(const holdfast::session& s) {
+  (void)holdfast::rate_limiter(s, "m", {{.tokens = 5}}).try_take(5);
+}
+void use_limiter_s_refund(const holdfast::session& s) {
+  holdfast::rate_limiter(s, "m", {{.tokens = 5}}).refund(1);
+}
+
+const std::string dead_owner = "0000000000000007000000000000000b";
+const std::vector<std::string> limiter{"HSET", "m", "rate",          "5", "interval", "1000",
+                                       "type", "0", "keepAliveTime", "0"};
+const std::vector<std::string> no_times{"inf", "1e300"};
+const std::vector<std::string> no_requests{"", "x", "\x05too", "\xff"};
+
+const std::vector<damaged>& all_damaged() {
+  static const std::vector<damaged> all{
+      {"the time of an end", "setnx", {{"SET", "m", "BAD"}}, use_mutex},
+      {"a token",
+       "redisson&redisson_lock=fenced",
+       {{"SET", "redisson_lock_token:{m}", "BAD"}},
+       use_mutex},
+      {"when a waiter is given up",
+       "redisson",
+       {{"RPUSH", "redisson_lock_queue:{m}", "theirs:1"},
+        {"ZADD", "redisson_lock_timeout:{m}", "BAD", "theirs:1"}},
+       use_fair_mutex,
+       no_times},
+      {"how many permits are free", "redisson", {{"SET", "m", "BAD"}}, use_semaphore},
+      {"how many permits are free, of those that expire",
+       "redisson",
+       {{"SET", "m", "BAD"}},
+       use_permit},
+      {"how many our holders have",
+       "redisson",
+       {{"SET", "m", "2"}, {"HSET", "{m}:holdfast:permits", "held", "BAD"}},
+       use_semaphore},
+      {"of how many that is",
+       "redisson",
+       {{"SET", "m", "2"}, {"HSET", "{m}:holdfast:permits", "held", "1", "capacity", "BAD"}},
+       use_semaphore},
+      {"how many a dead holder of ours had",
+       "redisson",
+       {{"SET", "m", "2"},
+        {"HSET", "{m}:holdfast:permits", "held", "1", "capacity", "3", dead_owner, "BAD"},
+        {"ZADD", "{m}:holdfast:ends", "1", dead_owner}},
+       use_semaphore},
+      {"more than all have",
+       "redisson",
+       {{"SET", "m", "2"},
+        {"HSET", "{m}:holdfast:permits", "held", "1", "capacity", "3", dead_owner, "BAD"},
+        {"ZADD", "{m}:holdfast:ends", "1", dead_owner}},
+       use_semaphore,
+       {"2"}},
+      {"when a holder of ours ends",
+       "redisson",
+       {{"SET", "m", "2"},
+        {"HSET", "{m}:holdfast:permits", "held", "1", "capacity", "3", dead_owner, "1"},
+        {"ZADD", "{m}:holdfast:ends", "BAD", dead_owner}},
+       use_semaphore,
+       no_times},
+      {"a count of arrivals", "redisson", {{"SET", "m", "BAD"}}, use_latch},
+      {"from how many is counted", "redisson", {{"SET", "{m}:holdfast", "BAD"}}, use_latch},
+      {"a rate", "redisson", {limiter, {"HSET", "m", "rate", "BAD"}}, use_limiter},
+      {"an interval", "redisson", {limiter, {"HSET", "m", "interval", "BAD"}}, use_limiter},
+      {"how long a limiter is kept",
+       "redisson",
+       {limiter, {"HSET", "m", "keepAliveTime", "BAD"}},
+       use_limiter},
+      {"what is left of a rate", "redisson", {limiter, {"SET", "{m}:value", "BAD"}}, use_limiter},
+      {"a request that has ended",
+       "redisson",
+       {limiter, {"SET", "{m}:value", "0"}, {"ZADD", "{m}:permits", "1", "BAD"}},
+       use_limiter,
+       no_requests},
+      {"a request",
+       "redisson",
+       {limiter, {"SET", "{m}:value", "0"}, {"ZADD", "{m}:permits", "900000000000000", "BAD"}},
+       use_limiter,
+       no_requests},
+      {"a request beside one that is given back",
+       "redisson",
+       {limiter, {"SET", "{m}:value", "0"}, {"ZADD", "{m}:permits", "900000000000000", "BAD"}},
+       use_limiter_s_refund,
+       no_requests},
+      {"the time of a request",
+       "redisson",
+       {limiter,
+        {"SET", "{m}:value", "5"},
+        {"ZADD", "{m}:permits", "BAD", std::string("\1x\1\0\0\0", 6)}},
+       use_limiter,
+       no_times},
+  };
+  return all;
+}
+
+TEST_F(dialects, a_value_of_impossible_numbers_is_named_and_left_alone) {
+  for (const auto& one : all_damaged()) {
+    const auto session = open(one.dialect);
+    for (const auto& bad : one.with) {
+      SCOPED_TRACE(one.what + std::string(": ") + bad);
+      ask({"FLUSHALL"});
+      for (auto words : one.made_by) {
+        std::replace(words.begin(), words.end(), std::string("BAD"), bad);
+        ASSERT_FALSE(ask(words).starts_with("-"));
+      }
+      const auto before = ask({"DEBUG", "DIGEST"});
+      const auto refused = outcome_of([&] { one.use(session); });
+      EXPECT_EQ(refused.reason, errc::kind_mismatch) << refused.text;
+      EXPECT_TRUE(contains(refused.text, "'m'")) << refused.text;
+      EXPECT_EQ(ask({"DEBUG", "DIGEST"}), before);
+    }
+  }
+  ask({"FLUSHALL"});
+}
+
+// A script that looked for all their entries would hold up the server, and could not be ended.
+TEST_F(dialects, a_reader_beside_one_who_entered_impossibly_often_is_told_and_nothing_is_written) {
+  const auto session = open("redisson");
+  for (const std::string times : {"nan", "inf", "abc", "1e300", "-1", "100001", "1000000000000"}) {
+    SCOPED_TRACE(times);
+    ask({"FLUSHALL"});
+    ask({"HSET", "m", "mode", "read", "8743c9c0-0795-4907-87fd-6c719a6b4586:1", times});
+    ask({"PEXPIRE", "m", "1000000"});
+    holdfast::shared_mutex m(session, "m");
+    auto held = m.acquire_shared();
+    const auto before = ask({"DEBUG", "DIGEST"});
+    const auto refused = outcome_of([&] { (void)m.try_upgrade(held); });
+    EXPECT_EQ(refused.reason, errc::kind_mismatch) << refused.text;
+    EXPECT_TRUE(contains(refused.text, "'m'") && contains(refused.text, times)) << refused.text;
+    EXPECT_EQ(held.release(), make_error_code(errc::kind_mismatch));
+    EXPECT_EQ(ask({"DEBUG", "DIGEST"}), before);
+  }
+  ask({"FLUSHALL"});
+}
+
+TEST_F(dialects, a_key_of_ours_that_stays_for_ever_is_found_whatever_others_let_stay) {
+  server_.may_stay("*", "this test looks at what that means");
+  const auto write = [&](const std::string& key) {
+    ask({"EVAL", "return redis.call('SET', KEYS[1], 1)", "1", key});
+  };
+  write("theirs");
+  EXPECT_EQ(server_.keys_for_ever(), "");
+  write("{theirs}:holdfast:ends");
+  EXPECT_TRUE(contains(server_.keys_for_ever(), "{theirs}:holdfast:ends"))
+      << server_.keys_for_ever();
+  ask({"DEL", "{theirs}:holdfast:ends"});
 }
 
 // ---- setnx

@@ -115,6 +115,28 @@ TEST_F(redisson_permits, what_a_dead_holder_of_ours_had_comes_back_with_the_next
   EXPECT_EQ(number(), "0");
 }
 
+// Beside a semaphore that Java lets stay: as long as anybody can come for those permits, and not
+// for ever.
+TEST_F(redisson_permits, what_remembers_our_holders_outlives_the_last_of_them_by_a_year) {
+  using namespace std::chrono;
+  const auto lasts = [&](const std::string& what) {
+    return milliseconds(std::stoll(ask({"PTTL", "{sem}:holdfast:" + what})));
+  };
+  semaphore long_lived(other_, "sem", 3, {.lease = 1h, .renew = false});
+  lease last = long_lived.acquire();
+  const auto first = three_.acquire();
+  for (const std::string what : {"ends", "permits"}) {
+    EXPECT_GT(lasts(what), years(1)) << what;
+    EXPECT_LT(lasts(what), years(2)) << what;
+    ask({"PEXPIRE", "{sem}:holdfast:" + what, "60000"});
+  }
+  last.extend();
+  for (const std::string what : {"ends", "permits"}) EXPECT_GT(lasts(what), years(1) - 1h) << what;
+  for (const std::string what : {"ends", "permits"}) ask({"PERSIST", "{sem}:holdfast:" + what});
+  const auto second = three_.acquire();
+  for (const std::string what : {"ends", "permits"}) EXPECT_GT(lasts(what), 0ms) << what;
+}
+
 TEST_F(redisson_permits, a_step_that_was_carried_out_without_an_answer_counts_once) {
   harness::fault_proxy network(server_.port());
   const auto far =

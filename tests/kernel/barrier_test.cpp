@@ -61,6 +61,27 @@ TEST_F(barrier_kernel, those_who_went_on_keep_the_whole_lease) {
   for (const auto& h : record_.holders) EXPECT_EQ(h.expires_at, now_ + lease_);
 }
 
+TEST_F(barrier_kernel, a_question_is_answered_and_renews_nothing) {
+  const auto asks = [&](std::uint64_t owner) {
+    auto c = command(permits_verb::renew, owner);
+    c.wait = true;
+    return apply(c).outcome;
+  };
+  arrive(1), arrive(2);
+  now_ += lease_ / 2;
+  const auto waiting = record_;
+  EXPECT_EQ(asks(1), queued);
+  EXPECT_EQ(record_, waiting);
+  arrive(3);
+  now_ += lease_ / 4;
+  const auto open = record_;
+  for (const auto owner : {1U, 2U, 3U}) EXPECT_EQ(asks(owner), granted);
+  EXPECT_EQ(asks(4), absent);
+  EXPECT_EQ(record_, open);
+  now_ += lease_;
+  EXPECT_EQ(asks(1), absent);
+}
+
 TEST_F(barrier_kernel, the_next_phase_begins_with_who_arrives_again) {
   arrive(1), arrive(2), arrive(3);
   EXPECT_EQ(arrive(11, 1).outcome, queued);

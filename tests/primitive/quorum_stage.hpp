@@ -108,10 +108,11 @@ struct client {
 
   /// Returns when all that it asked, also what it did not wait for, has been carried out.
   void settle() {
-    for (auto& s : sessions) {
-      holdfast::mutex behind_them(s, "sentinel");
-      (void)async_acquire(behind_them, 0s).future().get();
-    }
+    for (std::size_t i = 0; i < sessions.size(); ++i) settle(i);
+  }
+  void settle(std::size_t node) {
+    holdfast::mutex behind_them(sessions[node], "sentinel");
+    (void)async_acquire(behind_them, 0s).future().get();
   }
 
   std::vector<std::shared_ptr<engine_test::script>> ways;

@@ -41,6 +41,15 @@ class Redis:
         except OSError:
             return False
 
+    def keys_for_ever(self):
+        """Keys that nothing would ever end: a dead program would leave them."""
+        script = b"local all = {} for _, key in ipairs(redis.call('KEYS', '*')) do " \
+                 b"if redis.call('PTTL', key) == -1 then all[#all + 1] = key end end return table.concat(all, ' ')"
+        with socket.socket(socket.AF_UNIX) as client, client.makefile("rb") as answer:
+            client.connect(self.socket)
+            client.sendall(b"*3\r\n$4\r\nEVAL\r\n$%d\r\n%s\r\n$1\r\n0\r\n" % (len(script), script))
+            return answer.read(int(answer.readline()[1:])).decode()
+
     def stop(self):
         self._process.send_signal(signal.SIGSTOP)
 
@@ -88,6 +97,8 @@ class OnAStore(unittest.TestCase):
     def tearDown(self):
         self.here.close()
         self.there.close()
+        if self.store == "redis":
+            self.assertEqual(_redis.keys_for_ever(), "")
 
     def open(self, **options):
         return holdfast.open(self.url, name_prefix=self.prefix, **options)

@@ -412,6 +412,18 @@ bool passes_on(const plan& p) {
 
 namespace {
 
+// The server is a standby for a while: another one may let others in meanwhile.
+void take_no_writes(random_source& r, plan& p) {
+  const nanos lease = p.longest_lease();
+  for (auto more = 1 + r.below(2); more > 0; --more) {
+    fault_plan f;
+    f.what = fault_plan::kind::read_only;
+    f.at = r.between(0, 6 * lease);
+    f.length = r.between(lease / 4, 3 * lease);
+    p.faults.push_back(f);
+  }
+}
+
 void arrange_contenders(random_source& r, plan& p) {
   switch (r.below(4)) {
     case 0:
@@ -460,7 +472,10 @@ void arrange_meeting(random_source& r, plan& p) {
 
 void arrange(plan& p) {
   random_source r(random_source(p.seed + 43'000'000'000).next());
-  if (!r.one_in(2)) return;
+  if (!r.one_in(2)) {
+    if (p.about == theme::sessions && r.one_in(2)) take_no_writes(r, p);
+    return;
+  }
   if (p.about == theme::sessions) return answer_in_vain(r, p);
   if (p.about == theme::items) return give_back_to_another_life(r, p);
   if (p.about == theme::rates && p.names.size() == 1) return take_and_leave(r, p);

@@ -8,8 +8,8 @@
 #include "simulation/redis_model.hpp"
 #include "store/redis/commands.hpp"
 #include "store/redis/keys.hpp"
+#include "store/redis/notification_text.hpp"
 #include "store/redis/scripts.hpp"
-#include "store/redis/subscription.hpp"
 
 namespace simulation {
 

@@ -177,7 +177,7 @@ TEST(cli, every_option_with_a_value_refuses_what_it_cannot_be) {
   expect_refused(run("--color", "alway"), "did you mean always?");
   expect_refused(run("--reason", "a\x1b[2J"), "control characters");
   expect_refused(run("--reason", std::string(201, 'a')), "at most 200");
-  expect_refused(run("--token-file", "/nowhere/at/all"), "can not write into /nowhere/at");
+  expect_refused(run("--fence-file", "/nowhere/at/all"), "can not write into /nowhere/at");
   expect_refused(run("--status-file", "/"), "is a directory");
   expect_refused({"list", "--sort", "agee"}, "did you mean age?");
   expect_refused({"force-unlock", "x", "--owner", "me"}, "8 hexadecimal digits");
@@ -187,7 +187,7 @@ TEST(cli, every_option_with_a_value_refuses_what_it_cannot_be) {
 TEST(cli, an_option_without_its_value_is_refused) {
   for (const std::string option :
        {"--wait", "-w", "-E", "-c", "--slots", "--ttl", "--min-hold", "--max-run", "--kill-after",
-        "--on-lost", "--lost-exit-code", "--token-file", "--status-file", "--reason", "--store",
+        "--on-lost", "--lost-exit-code", "--fence-file", "--status-file", "--reason", "--store",
         "--color", "--log-format"})
     expect_refused({"run", "x", option}, "1 required");
 }
@@ -195,7 +195,7 @@ TEST(cli, an_option_without_its_value_is_refused) {
 TEST(cli, an_empty_value_is_not_the_default) {
   for (const std::string option :
        {"--wait", "--slots", "-E", "--ttl", "--min-hold", "--max-run", "--kill-after", "--on-lost",
-        "--lost-exit-code", "--token-file", "--status-file", "--store", "--color", "--log-format"})
+        "--lost-exit-code", "--fence-file", "--status-file", "--store", "--color", "--log-format"})
     expect_refused({"run", "x", option, "", "--", "true"}, "");
 }
 
@@ -280,7 +280,8 @@ TEST(cli, what_only_looks_has_times_and_words_of_its_own) {
 }
 
 TEST(cli, output_files_may_be_relative) {
-  EXPECT_EQ(parsed_run({"--token-file", "token"}).token_file, "token");
+  EXPECT_EQ(parsed_run({"--fence-file", "fence"}).fence_file, "fence");
+  EXPECT_EQ(parsed_run({"--token-file", "fence"}).fence_file, "fence") << "its older name";
   const harness::temp_dir folder;
   EXPECT_EQ(parsed_run({"--status-file", folder.file("s.json")}).status_file,
             folder.file("s.json"));

@@ -105,8 +105,8 @@ TEST_F(completion, bash_completes_the_command_after_the_dashes_and_files) {
   std::filesystem::create_directory(file);
   EXPECT_EQ(bash.after_tab("run x -- cat " + folder.file("a"), " -"),
             "<run><x><--><cat><" + file + "/><->");
-  EXPECT_EQ(bash.after_tab("run x --token-file " + folder.file("a"), " -"),
-            "<run><x><--token-file><" + file + "/><->");
+  EXPECT_EQ(bash.after_tab("run x --fence-file " + folder.file("a"), " -"),
+            "<run><x><--fence-file><" + file + "/><->");
 }
 
 TEST_F(completion, bash_asks_the_store_that_is_on_the_line) {

@@ -23,7 +23,7 @@ TEST_F(elect, one_runs_its_command_and_the_next_follows_with_a_greater_token) {
   EXPECT_EQ(seen["kind"], "election");
   EXPECT_EQ(seen["holders"][0]["reason"], "here:80");
   EXPECT_EQ(tool({"elect", "e", "-w", "0", "--", "true"}).code, 75);
-  program second(command({"elect", "e", "--", "sh", "-c", "echo $HOLDFAST_TOKEN"}), around);
+  program second(command({"elect", "e", "--", "sh", "-c", "echo $HOLDFAST_FENCE"}), around);
   wait_for_waiter("e");
   first.close_stdin();
   EXPECT_EQ(first.wait(), 0);
@@ -41,7 +41,7 @@ TEST_F(elect, who_was_deposed_ends_its_command_and_says_so) {
 
 TEST_F(elect, who_was_deposed_may_stand_again) {
   program leads(command({"elect", "e", "--again", "--ttl", "2s", "--", "sh", "-c",
-                         "echo $HOLDFAST_TOKEN; exec cat"}),
+                         "echo $HOLDFAST_FENCE; exec cat"}),
                 around);
   const auto first = std::stoull(leads.out.line());
   EXPECT_EQ(tool({"force-unlock", "e", "--yes"}).code, 0);

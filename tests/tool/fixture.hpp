@@ -29,7 +29,7 @@ class holdfast_tool : public testing::Test {
       : store("sqlite:" + folder.file("locks.db")),
         around{{"HOLDFAST_STORE=" + store, "XDG_RUNTIME_DIR=" + folder.path().string(), "NO_COLOR",
                 "CLICOLOR_FORCE", "TERM=xterm", "NOTIFY_SOCKET", "WATCHDOG_USEC", "HOLDFAST_LOCK",
-                "HOLDFAST_OWNER", "HOLDFAST_TOKEN"},
+                "HOLDFAST_OWNER", "HOLDFAST_FENCE", "HOLDFAST_TOKEN"},
                {},
                false,
                false,

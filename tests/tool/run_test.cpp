@@ -119,20 +119,20 @@ TEST_F(run_command, says_78_for_a_name_in_use_as_something_else) {
   EXPECT_EQ(tool({"run", "l", "-n", "--slots", "4", "--", "true"}).code, 78);
 }
 
-TEST_F(run_command, says_125_when_it_cannot_write_the_token) {
+TEST_F(run_command, says_125_when_it_cannot_write_the_fence) {
   // A folder of that name is made after the check and before the lock is had.
   std::filesystem::create_directory(folder.path() / "out");
   holder other(*this, {"l"});
-  program p(command({"run", "l", "--token-file", folder.file("out/token"), "--", "true"}), around);
+  program p(command({"run", "l", "--fence-file", folder.file("out/fence"), "--", "true"}), around);
   wait_for_waiter("l");
   std::filesystem::remove(folder.path() / "out");
   other.let_go();
   EXPECT_EQ(p.wait(), 125);
 }
 
-TEST_F(run_command, says_125_at_once_for_a_token_file_that_is_a_fifo_without_a_reader) {
-  ASSERT_EQ(::mkfifo(folder.file("token").c_str(), 0600), 0);
-  const auto r = tool({"run", "l", "--token-file", folder.file("token"), "--", "true"});
+TEST_F(run_command, says_125_at_once_for_a_fence_file_that_is_a_fifo_without_a_reader) {
+  ASSERT_EQ(::mkfifo(folder.file("fence").c_str(), 0600), 0);
+  const auto r = tool({"run", "l", "--fence-file", folder.file("fence"), "--", "true"});
   EXPECT_EQ(r.code, 125);
   EXPECT_NE(r.err.find("nobody reads it"), std::string::npos) << r.err;
   EXPECT_EQ(tool({"try", "l"}).code, 0);
@@ -160,11 +160,11 @@ TEST_F(run_command, needs_no_right_to_the_folder_of_what_it_writes_in_place) {
   EXPECT_TRUE(std::filesystem::is_symlink(folder.file("null")));
 }
 
-TEST_F(run_command, writes_the_token_into_a_fifo_that_is_read) {
-  ASSERT_EQ(::mkfifo(folder.file("token").c_str(), 0600), 0);
-  const int reader = ::open(folder.file("token").c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+TEST_F(run_command, writes_the_fence_into_a_fifo_that_is_read) {
+  ASSERT_EQ(::mkfifo(folder.file("fence").c_str(), 0600), 0);
+  const int reader = ::open(folder.file("fence").c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   ASSERT_GE(reader, 0);
-  const auto r = tool(run_sh("l", {"--token-file", folder.file("token")}, "echo $HOLDFAST_TOKEN"));
+  const auto r = tool(run_sh("l", {"--fence-file", folder.file("fence")}, "echo $HOLDFAST_FENCE"));
   char heard[64]{};
   EXPECT_GT(::read(reader, heard, sizeof heard - 1), 0);
   EXPECT_EQ(r.out, heard);
@@ -212,27 +212,33 @@ TEST_F(run_command, has_held_for_long_enough_when_the_child_took_longer_than_min
 TEST_F(run_command, tells_the_child_what_it_runs_under) {
   const auto r = tool(run_sh(
       "l", {},
-      "echo $HOLDFAST_LOCK; echo $HOLDFAST_TOKEN; echo $HOLDFAST_OWNER; echo $HOLDFAST_STORE"));
+      "echo $HOLDFAST_LOCK; echo $HOLDFAST_FENCE; echo $HOLDFAST_OWNER; echo $HOLDFAST_STORE"));
   std::istringstream lines(r.out);
-  std::string lock, token, owner, url;
-  lines >> lock >> token >> owner >> url;
+  std::string lock, fence, owner, url;
+  lines >> lock >> fence >> owner >> url;
   EXPECT_EQ(lock, "l");
-  EXPECT_EQ(token.find_first_not_of("0123456789"), std::string::npos);
+  EXPECT_EQ(fence.find_first_not_of("0123456789"), std::string::npos);
   EXPECT_EQ(owner.size(), 8U);
   EXPECT_EQ(url, store);
 }
 
+TEST_F(run_command, tells_the_fence_by_its_older_name_too) {
+  const auto r =
+      tool(run_sh("l", {}, "test $HOLDFAST_TOKEN -gt 0 -a $HOLDFAST_TOKEN = $HOLDFAST_FENCE"));
+  EXPECT_EQ(r.code, 0) << r.err;
+}
+
 TEST_F(run_command, gives_nested_runs_their_own_environment) {
   const auto r = tool(run_sh("outer", {},
-                             "echo $HOLDFAST_LOCK $HOLDFAST_TOKEN; " HOLDFAST_TOOL
-                             " run inner -- sh -c 'echo $HOLDFAST_LOCK $HOLDFAST_TOKEN'; "
+                             "echo $HOLDFAST_LOCK $HOLDFAST_FENCE; " HOLDFAST_TOOL
+                             " run inner -- sh -c 'echo $HOLDFAST_LOCK $HOLDFAST_FENCE'; "
                              "env | grep -c ^HOLDFAST_LOCK="));
   std::istringstream lines(r.out);
-  std::string outer, inner, outer_token, inner_token, count;
-  lines >> outer >> outer_token >> inner >> inner_token >> count;
+  std::string outer, inner, outer_fence, inner_fence, count;
+  lines >> outer >> outer_fence >> inner >> inner_fence >> count;
   EXPECT_EQ(outer, "outer");
   EXPECT_EQ(inner, "inner");
-  EXPECT_NE(outer_token, inner_token);
+  EXPECT_NE(outer_fence, inner_fence);
   EXPECT_EQ(count, "1");
 }
 
@@ -262,18 +268,18 @@ TEST_F(run_command, refuses_to_wait_for_the_run_around_it) {
   EXPECT_EQ(tool(run_sh("l", {"-s"}, HOLDFAST_TOOL " run l -s -- true")).code, 0);
 }
 
-TEST_F(run_command, counts_the_token_up_from_run_to_run) {
+TEST_F(run_command, counts_the_fence_up_from_run_to_run) {
   std::uint64_t last = 0;
   for (int i = 0; i < 5; ++i) {
-    const std::uint64_t token = std::stoull(tool(run_sh("l", {}, "echo $HOLDFAST_TOKEN")).out);
-    EXPECT_GT(token, last);
-    last = token;
+    const std::uint64_t fence = std::stoull(tool(run_sh("l", {}, "echo $HOLDFAST_FENCE")).out);
+    EXPECT_GT(fence, last);
+    last = fence;
   }
 }
 
-TEST_F(run_command, writes_the_token_before_the_child_starts) {
-  const auto r = tool(run_sh("l", {"--token-file", folder.file("token")},
-                             "test $(cat " + folder.file("token") + ") = $HOLDFAST_TOKEN"));
+TEST_F(run_command, writes_the_fence_before_the_child_starts) {
+  const auto r = tool(run_sh("l", {"--fence-file", folder.file("fence")},
+                             "test $(cat " + folder.file("fence") + ") = $HOLDFAST_FENCE"));
   EXPECT_EQ(r.code, 0);
 }
 

@@ -53,6 +53,8 @@ relay::relay(const endpoint& listen, const endpoint& to)
   for (const way w : both_ways) silence_[w].swallowing = true;
 }
 
+void relay::lead_to(const endpoint& to) { to_ = look_up(to); }
+
 relay::~relay() {
   end_all(false);
   ::close(listening_);

@@ -44,6 +44,10 @@ class relay {
   /// last of them was on is cut. 0 down: the server does what it is told, and its answer is lost.
   void cut_after(way w, std::size_t bytes) { faults_[w].cut_after = bytes; }
 
+  // ---- from now on
+  /// New connections go to another server; those that there are stay.
+  void lead_to(const endpoint& to);
+
   struct counts {
     std::size_t accepted = 0;  ///< connections ever made
     std::size_t open = 0;
@@ -85,7 +89,7 @@ class relay {
   const faults& of(const connection& c) const noexcept { return c.half_open ? silence_ : faults_; }
   faults& of(connection& c) noexcept { return c.half_open ? silence_ : faults_; }
 
-  const address to_;
+  address to_;
   const int listening_;
   faults faults_;
   faults silence_;  ///< of half-open connections

@@ -52,7 +52,9 @@ local function load()
   if c then
     count, remaining, expires = tonumber(c), tonumber(r), tonumber(e)
     waiters, seq = tonumber(w), tonumber(s)
-    return nil
+    -- Until the year 2286 no number is greater.
+    if math.max(count, remaining, expires, waiters, seq) <= 9999999999999999 then return nil end
+    return nil, 'HOLDFAST_CORRUPT the record is damaged'
   end
   local kind, capacity, fence = match(text, '^hf1 (%l[%l_]*) (%d+) (%d+)')
   if kind and kind ~= 'latch' then

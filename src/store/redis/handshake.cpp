@@ -60,6 +60,7 @@ bool does_not_know_hello(std::string_view error) {
 std::string preparation(const redis_options& o, purpose what_for, std::size_t& count) {
   std::string bytes;
   count = 0;
+  if (o.commands_at) append_command(bytes, {"INFO", "server"}), ++count;
   if (o.database != 0) append_command(bytes, {"SELECT", std::to_string(o.database)}), ++count;
   if (what_for == purpose::commands) {
     for (const script& s : scripts_of(o.dialect, publication_in(o.topology))) {
@@ -135,6 +136,14 @@ std::string_view field(std::string_view info, std::string_view name) {
   return info.substr(0, info.find_first_of("\r\n"));
 }
 
+// A user without the right to ask is followed to no other server.
+std::uint64_t process_in(const resp_value& info) {
+  const auto run_id = field(info.text, "run_id").substr(0, 16);
+  std::uint64_t number = 0;
+  std::from_chars(run_id.data(), run_id.data() + run_id.size(), number, 16);
+  return number;
+}
+
 status refuse_or_warn(std::string_view info, const redis_options& o) {
   const auto version = field(info, "redis_version");
   unsigned major = 0;
@@ -202,7 +211,7 @@ result<std::unique_ptr<connection>> greet_there(const redis_options& o, purpose 
   if (!wire) return std::move(wire.error());
   auto c = std::make_unique<connection>();
   c->wire = std::move(*wire);
-  c->at = {o.host, o.port};
+  c->server.at = {o.host, o.port};
   auto hello = exchange(*c, greeting(o), 1, p);
   if (!hello) return no_redis(o, without_login(o, hello.error()));
   c->resp3 = !hello->front().is_error();
@@ -214,7 +223,11 @@ result<std::unique_ptr<connection>> greet_there(const redis_options& o, purpose 
   std::size_t count = 0;
   const std::string rest = preparation(o, what_for, count);
   if (count == 0) return c;
-  const auto prepared = exchange(*c, rest, count, p);
+  auto prepared = exchange(*c, rest, count, p);
+  if (prepared && o.commands_at) {
+    c->server.process = process_in(prepared->front());
+    prepared->erase(prepared->begin());
+  }
   if (auto ok = all_fine(o, prepared); !ok) return std::move(ok.error());
   if (auto ok = still_primary(o, prepared); !ok) return std::move(ok.error());
   for (const auto& r : *prepared) {

@@ -16,7 +16,7 @@ struct connection {
   bool resp3 = false;
   /// The server's clock is that far ahead of ours, in microseconds, at least; if it says its time.
   std::optional<std::int64_t> ahead_us{};
-  address at{};  ///< where that is
+  whereabouts server{};
 };
 
 enum class purpose { commands, notifications };

@@ -262,7 +262,7 @@ void link::connect_now(lock& l) {
   auto made = [&]() -> result<std::unique_ptr<connection>> {
     try {
       auto there = greet(options_, purpose::commands);
-      if (there && options_.commands_go_to) options_.commands_go_to((*there)->at);
+      if (there && options_.commands_go_to) options_.commands_go_to((*there)->server);
       return there;
     } catch (...) {
       return no_memory();

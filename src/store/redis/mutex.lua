@@ -38,13 +38,13 @@ if not answer and text and sub(text, 1, 12) == 'hf1 mutex 1 ' and sub(text, 13, 
     size, at = match(text, '^(%d+) ()', at)
   end
   local holder, fence, from, its, after, lingers, peer
-  if at and (none or places_end > clock) then
+  if at and #seq < 17 and #kept < 17 and #places_end < 17 and (none or places_end > clock) then
     holder, fence, from, its, after, lingers, peer = match(text, '^(%x+) (%d+) (%d+) (%d+) ()%d+ ([01]) (%S+) ', at)
   end
   local ends = holder and from + its or 0
 
-  if ends <= now then
-    -- Something has run out.
+  if ends <= now or ends > 9999999999999999 or #fence > 16 then
+    -- Something has run out, or is damaged.
 
   elseif verb == 'lock' and owner ~= holder then
     local flags, place, priority = match(ARGV[5], '^(%a*) (%d+) (.*)$')

@@ -26,6 +26,12 @@ std::string_view name_of(dialect d);  ///< as in ?dialect=; of theirs
 /// what a primary sees of them is less on the small side of a split.
 enum class acknowledgement : std::uint8_t { any, majority, all, number };
 
+/// Which server a connection leads to: another one may have taken over its address.
+struct whereabouts {
+  address at{};
+  std::uint64_t process = 0;  ///< of its run_id; 0 if the server does not say
+};
+
 /// Where the server is and how to talk to it. Paths are those of PEM files.
 struct redis_options {
   std::string host = "127.0.0.1";
@@ -58,9 +64,10 @@ struct redis_options {
   std::chrono::milliseconds ack_timeout{1'000};
   /// How many have to acknowledge; 0: none.
   unsigned replicas_wanted() const noexcept;
-  /// Behind sentinels: where commands go now, so that a listener can follow. Empty elsewhere.
-  std::function<address()> commands_at{};
-  std::function<void(const address&)> commands_go_to{};  ///< told after each connection for them
+  /// Where commands go now, so that a listener can follow. Empty in a cluster.
+  std::function<whereabouts()> commands_at{};
+  std::function<void(const whereabouts&)>
+      commands_go_to{};  ///< told after each connection for them
   /// Asked before each connection where the server is now; empty: at host and port. Until a time,
   /// or until the eventfd is ready.
   std::function<result<address>(boot_time until, int wake_fd)> locate{};

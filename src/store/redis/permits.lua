@@ -413,6 +413,10 @@ if text then
   end
   r.kind, r.capacity, r.fence, r.used = kind, tonumber(capacity), tonumber(fence), tonumber(used)
   r.waiters, r.seq, r.kept, r.places_end = tonumber(waiters), tonumber(seq), tonumber(kept), tonumber(places_end)
+  -- Until the year 2286 no number is greater.
+  if math.max(r.capacity, r.fence, r.used, r.waiters, r.seq, r.kept, r.places_end) > 9999999999999999 then
+    return redis.error_reply('HOLDFAST_CORRUPT the record is damaged')
+  end
   r.absent_before = r.capacity == 0 or r.capacity == 1 and r.waiters == 0
   if r.capacity == 1 and r.used > 0 then
     if r.waiters == 1 and r.seq == 0 then  -- in the record, as the short way does it
@@ -424,7 +428,9 @@ if text then
     end
     local o, its_fence, from, lasts, since, l, p, n =
         match(holder, '^(%x+) (%d+) (%d+) (%d+) (%d+) ([01]) (%S+) (.*)$')
-    if not o then return redis.error_reply('HOLDFAST_CORRUPT the record is damaged') end
+    if not o or math.max(its_fence, from + lasts) > 9999999999999999 then
+      return redis.error_reply('HOLDFAST_CORRUPT the record is damaged')
+    end
     r.held = {owner = o, weight = 1, fence = tonumber(its_fence), expires = from + lasts, since = since, lingers = l,
               peer = p, note = n}
     r.kept = math.max(r.kept, r.held.expires)
@@ -625,7 +631,8 @@ elseif verb == 'acquire' and not mine then
 
 elseif verb == 'acquire' or verb == 'renew' then
   local waiting = not mine and r.waiter_in_queue(owner)
-  if mine then
+  local only_asks = barrier and verb == 'renew' and wait
+  if mine and not only_asks then
     local least = 0
     if verb == 'acquire' then
       call('ZREM', KEYS[5], '')
@@ -639,7 +646,7 @@ elseif verb == 'acquire' or verb == 'renew' then
       mine.fence, r.fence = r.at_least, math.max(r.fence, r.at_least)
     end
     r.put_holder(mine)
-  elseif waiting then
+  elseif waiting and not only_asks then
     r.put_place(owner, waiting.peer, now + place, true)
   end
   r.hand_over()

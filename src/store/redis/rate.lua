@@ -32,17 +32,19 @@ local texts = call('MGET', unpack(KEYS, 2))
 local record = texts[1]
 local known_until, mark = 0, nil  -- of permits.lua: what is too late there, which goes on being said
 if record then
-  local after, rest = string.match(record, '^hf1 after (%d+) (.*)$')
+  local after, rest = string.match(record, '^hf1 after (%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d) (.*)$')
   if after then
+    -- Nobody waits for years.
+    if after - now > 100000000000000 then return redis.error_reply('HOLDFAST_CORRUPT the record is damaged') end
     record = 'hf1 ' .. rest
     if tonumber(after) > now then mark = after end
   end
   local last = string.match(record, '^hf1 rate_limiter 1 (%d+)$')
-  if last then
+  if last and #last < 17 then
     known_until = tonumber(last)
   else
     local kind, capacity = string.match(record, '^hf1 (%l[%l_]*) (%d+) ')
-    if not kind or kind == 'rate_limiter' then
+    if not kind or kind == 'rate_limiter' or kind == 'after' then
       if string.match(record, '^hf1 ') then return redis.error_reply('HOLDFAST_CORRUPT the record is damaged') end
       if string.match(record, '^hf%d+ ') then return redis.error_reply('HOLDFAST_NEWER written by a newer holdfast') end
       return redis.error_reply('HOLDFAST_FOREIGN not written by holdfast')

@@ -30,6 +30,10 @@ owner_id permit_id(std::string_view text) {
   return id;
 }
 
+std::uint32_t number_in(const resp_value& v) {
+  return static_cast<std::uint32_t>(std::clamp<std::int64_t>(v.integer, 0, UINT32_MAX));
+}
+
 std::string_view verb_of(countdown_verb v) {
   switch (v) {
     case countdown_verb::arrive:
@@ -142,16 +146,13 @@ slot_entry read_semaphore(const std::vector<resp_value>& answer) {
   found.kind = kind::semaphore;
   found.capacity = found.weight = 0;
   found.free = answer[1].integer;
-  const auto number = [](const resp_value& v) {
-    return static_cast<std::uint32_t>(std::clamp<std::int64_t>(v.integer, 0, UINT32_MAX));
-  };
   for (std::size_t i = 3; i + 3 < answer.size(); i += 4) {
     slot_entry e;
     e.kind = kind::semaphore;
     e.owner = permit_id(answer[i].text);
-    e.weight = number(answer[i + 1]);
+    e.weight = number_in(answer[i + 1]);
     e.left_us = us_of(answer[i + 2].integer);
-    e.capacity = number(answer[i + 3]);
+    e.capacity = number_in(answer[i + 3]);
     found.beside.push_back(std::move(e));
   }
   return found;
@@ -178,10 +179,9 @@ result<countdown_reply> read_latch(std::string_view key, const resp_value& answe
     return strange_answer("redisson_latch.lua");
   countdown_reply reply;
   reply.outcome = outcomes[static_cast<std::size_t>(state)];
-  reply.remaining = static_cast<std::uint32_t>(items[1].integer);
+  reply.remaining = number_in(items[1]);
   reply.found.remaining = reply.remaining;
-  reply.found.count =
-      static_cast<std::uint32_t>(std::min<std::int64_t>(items[2].integer, UINT32_MAX));
+  reply.found.count = number_in(items[2]);
   return reply;
 }
 

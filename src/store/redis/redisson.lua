@@ -12,6 +12,7 @@ local verb, owner, ms, channel = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 
 @late.lua@
 @redisson_hash.lua@
+@whole.lua@
 if kind ~= 'none' then
   if verb == 'look' or redis.call('HEXISTS', KEYS[1], owner) == 0 then
     return {1, redis.call('HKEYS', KEYS[1])[1], redis.call('PTTL', KEYS[1])}
@@ -24,13 +25,15 @@ if verb == 'remove' then
   redis.call('DEL', KEYS[1])
   return {0, '', redis.call('PUBLISH', channel, '0')}
 else
-  local token = KEYS[2] and (redis.call('GET', KEYS[2]) or '0') or ''
-  if KEYS[2] and not string.match(token, '^%d+$') then return {3, 'a token that is ' .. token, 0} end
+  local token = KEYS[2] and (redis.pcall('GET', KEYS[2]) or '0') or ''
+  if KEYS[2] and (whole(token) or -1) < 0 then
+    return {3, 'a token that is ' .. (type(token) == 'string' and token or 'none'), 0}
+  end
   if kind == 'none' then
     if KEYS[2] then token = tostring(redis.call('INCR', KEYS[2])) end
     redis.call('HINCRBY', KEYS[1], owner, 1)
-  elseif verb == 'add' then  -- perhaps an earlier attempt, late, when the lease has been extended
-    ms = math.max(ms, redis.call('PTTL', KEYS[1]))
+  elseif verb == 'add' and redis.call('PTTL', KEYS[1]) >= tonumber(ms) then
+    return {0, token, 0}  -- an earlier attempt, late, when the lease has been extended
   end
   redis.call('PEXPIRE', KEYS[1], ms)
   return {0, token, 0}

@@ -18,6 +18,9 @@ for i, wanted in ipairs({'list', 'zset', 'zset'}) do
   local found = redis.call('TYPE', KEYS[i + 1]).ok
   if found ~= 'none' and found ~= wanted then return {3, 'a queue that is a ' .. found, 0} end
 end
+-- What is given up at no time of this world would keep all behind it out.
+local latest = redis.call('ZRANGE', KEYS[3], -1, -1, 'WITHSCORES')[2]
+if latest and tonumber(latest) > 1000000000000000 then return {3, 'a queue with a time that is ' .. latest, 0} end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
@@ -42,7 +45,7 @@ local mine = kind ~= 'none' and redis.call('HEXISTS', KEYS[1], owner) == 1
 if verb == 'extend' and not mine then return {2, '', 0} end
 if mine and verb ~= 'remove' then
   -- An earlier attempt may arrive late, when the lease has been extended.
-  redis.call('PEXPIRE', KEYS[1], verb == 'add' and math.max(ms, redis.call('PTTL', KEYS[1])) or ms)
+  if verb == 'extend' or redis.call('PTTL', KEYS[1]) < tonumber(ms) then redis.call('PEXPIRE', KEYS[1], ms) end
   return {0, '', 0}
 end
 if mine then
@@ -77,7 +80,8 @@ if verb == 'add' and place > 0 then
   local given_up = redis.call('ZSCORE', KEYS[3], owner)
   if not given_up then
     local last = redis.call('LINDEX', KEYS[2], -1)
-    local before = last and tonumber(redis.call('ZSCORE', KEYS[3], last)) or now + redis.call('PTTL', KEYS[1])
+    local before = last and tonumber(redis.call('ZSCORE', KEYS[3], last)) or
+                   now + math.min(redis.call('PTTL', KEYS[1]), 1000000000000)
     redis.call('RPUSH', KEYS[2], owner)
     redis.call('ZADD', KEYS[3], math.max(before, now) + patience, owner)
     first = first or owner

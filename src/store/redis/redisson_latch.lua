@@ -13,16 +13,21 @@ local verb, count, drop, channel = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local keep, remember = tonumber(ARGV[5]), ARGV[6]
 
 @late.lua@
+@whole.lua@
 -- 1. What is there.
 local kind, left = redis.call('TYPE', KEYS[1]).ok, nil
 if kind ~= 'none' then
   if kind ~= 'string' then return {3, 'a ' .. kind, 0} end
   local text = redis.call('GET', KEYS[1])
-  if not string.match(text, '^%d+$') then return {3, text, 0} end
+  left = whole(text)
+  if not left or left < 0 then return {3, text, 0} end
   if redis.call('EXISTS', KEYS[4], KEYS[5]) > 0 then return {3, 'a semaphore', 0} end
-  left = tonumber(text)
 end
-local made = tonumber(redis.call('GET', KEYS[2]))
+local made = redis.pcall('GET', KEYS[2])
+if made then
+  made = whole(made)
+  if not made or made < 1 then return {3, 'a latch beside a count that is none', 0} end
+end
 local counts_from = made or (left and math.max(left, count)) or 0
 
 local function state()
@@ -53,9 +58,9 @@ if not made and not left then
   redis.call('PUBLISH', channel, '1')
 elseif left then
   local ends = redis.call('PTTL', KEYS[1])
-  if ends >= 0 then redis.call('PEXPIRE', KEYS[1], math.max(ends, keep)) end
+  if ends >= 0 and ends < keep then redis.call('PEXPIRE', KEYS[1], keep) end
 end
-redis.call('SET', KEYS[2], count, 'PX', math.max(redis.call('PTTL', KEYS[2]), keep))
+redis.call('SET', KEYS[2], count, 'PX', math.min(math.max(redis.call('PTTL', KEYS[2]), keep), 1000000000000000))
 made, counts_from = count, count
 
 -- 5. The arrival.

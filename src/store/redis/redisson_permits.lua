@@ -1,7 +1,8 @@
 -- Both semaphores of Redisson (Java): a number, of the permits that are free. Whoever gives some back says on the channel how
 -- many are free now. RSemaphore is nothing else. RPermitExpirableSemaphore has a sorted set of the permits that are in use,
 -- by their ids, with the time when each ends. Beside an RSemaphore two keys of ours remember who of our holders has how many,
--- and until when: so what a dead one of ours had comes back, and a step that is repeated counts once.
+-- and until when: so what a dead one of ours had comes back, and a step that is repeated counts once. They last for a year
+-- longer: nobody else knows of those permits, which are missing until a program of ours comes by.
 --
 --   KEYS[1]  how many are free          KEYS[2]  RPermitExpirableSemaphore: which are in use
 --   KEYS[3]  our holders' ends          KEYS[4]  and their permits; "held": of all of them; "capacity": as they say
@@ -16,29 +17,64 @@ local verb, owner, id = ARGV[1], ARGV[2], ARGV[3]
 local weight, capacity, ms, channel, expires = tonumber(ARGV[4]), ARGV[5], tonumber(ARGV[6]), ARGV[7], ARGV[8] == '1'
 
 @late.lua@
+@whole.lua@
+local year, at_no_time = 31536000000, 1000000000000000
+
 -- 1. What is there.
 local kind, free = redis.call('TYPE', KEYS[1]).ok, nil
 if kind ~= 'none' then
   if kind ~= 'string' then return {3, 'a ' .. kind, 0} end
   local text = redis.call('GET', KEYS[1])
-  if not string.match(text, '^-?%d+$') then return {3, text, 0} end
-  free = tonumber(text)
+  free = whole(text)
+  if not free then return {3, text, 0} end
 end
-local permits = redis.call('TYPE', KEYS[2]).ok
-if permits ~= 'none' and permits ~= 'zset' then return {3, 'a number beside a ' .. permits, 0} end
+for i, wanted in ipairs({'zset', 'zset', 'hash'}) do
+  local found = redis.call('TYPE', KEYS[i + 1]).ok
+  if found ~= 'none' and found ~= wanted then return {3, 'a number beside a ' .. found, 0} end
+end
 if redis.call('EXISTS', KEYS[5]) == 1 then return {3, 'a latch', 0} end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
--- Whoever removed the number made all that was held void.
-if not free then redis.call('DEL', KEYS[3], KEYS[4]) end
+-- What our holders have, before anything is written. Whoever removed the number made all of that void.
+local has, held, all_have, ended_of_ours = {}, 0, false, {}
+if free then
+  local strange = nil
+  local function read(field)
+    local text = redis.call('HGET', KEYS[4], field)
+    local number = not text and 0 or whole(text) or -1
+    if number < 0 then strange = field .. ' ' .. text end
+    return number
+  end
+  held, all_have = read('held'), read('capacity') > 0 and redis.call('HGET', KEYS[4], 'capacity')
+  ended_of_ours = redis.call('ZRANGEBYSCORE', KEYS[3], '-inf', now)
+  has[owner] = read(owner)
+  for _, who in ipairs(ended_of_ours) do has[who] = read(who) end
+  local sum = 0
+  for _, number in pairs(has) do sum = sum + number end
+  if sum > held then strange = 'held ' .. held end
+  for _, who in ipairs(verb == 'look' and redis.call('ZRANGE', KEYS[3], 0, -1) or {}) do has[who] = read(who) end
+  local latest = redis.call('ZRANGE', KEYS[3], -1, -1, 'WITHSCORES')[2]
+  if latest and tonumber(latest) > at_no_time then strange = 'until ' .. latest end
+  if strange then return {3, 'a number beside holders of ours that are damaged: ' .. strange, 0} end
+else
+  redis.call('DEL', KEYS[3], KEYS[4])
+end
 
 local function give_back(who)
-  local had = tonumber(redis.call('HGET', KEYS[4], who) or 0)
   redis.call('ZREM', KEYS[3], who)
   redis.call('HDEL', KEYS[4], who)
-  if redis.call('HINCRBY', KEYS[4], 'held', -had) == 0 then redis.call('DEL', KEYS[4]) end
-  return had
+  held = redis.call('HINCRBY', KEYS[4], 'held', 0 - has[who])
+  if held == 0 then
+    redis.call('DEL', KEYS[4])
+    all_have = false
+  end
+  return has[who]
+end
+local function remember_ours()
+  for i = 3, 4 do
+    if redis.call('PTTL', KEYS[i]) < ms + year then redis.call('PEXPIRE', KEYS[i], ms + year + year / 12) end
+  end
 end
 local function are_free(count)
   free = redis.call('INCRBY', KEYS[1], count)
@@ -48,7 +84,7 @@ end
 
 -- 2. What has ended comes back.
 local ended = redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now)
-for _, who in ipairs(redis.call('ZRANGEBYSCORE', KEYS[3], '-inf', now)) do ended = ended + give_back(who) end
+for _, who in ipairs(ended_of_ours) do ended = ended + give_back(who) end
 if free and ended > 0 then are_free(ended) end
 local ours = redis.call('ZSCORE', KEYS[3], owner)
 local permit = id  -- its id was text once
@@ -58,14 +94,13 @@ if verb == 'look' then
   local in_use, of_ours = redis.call('ZCARD', KEYS[2]), redis.call('ZCARD', KEYS[3])
   if not free or in_use + of_ours == 0 and capacity == '0' then return {2, '', 0} end
   local answer = {1, free, 0}
-  local function add(who, has, ends, of)
-    for _, word in ipairs({who, has, ends - now, of}) do table.insert(answer, word) end
+  local function add(who, permits, ends, of)
+    for _, word in ipairs({who, permits, math.min(ends - now, at_no_time), of}) do table.insert(answer, word) end
   end
   local all = redis.call('ZRANGE', KEYS[2], 0, -1, 'WITHSCORES')
   for i = 1, #all, 2 do add(all[i], 1, all[i + 1], free + in_use) end
   all = redis.call('ZRANGE', KEYS[3], 0, -1, 'WITHSCORES')
-  local of = tonumber(redis.call('HGET', KEYS[4], 'capacity') or 0)
-  for i = 1, #all, 2 do add(all[i], tonumber(redis.call('HGET', KEYS[4], all[i])), all[i + 1], of) end
+  for i = 1, #all, 2 do add(all[i], has[all[i]], all[i + 1], tonumber(all_have or 0)) end
   return answer
 end
 
@@ -77,12 +112,13 @@ if verb == 'remove' then
 end
 if ours or permit then
   redis.call('ZADD', ours and KEYS[3] or KEYS[2], now + ms, ours and owner or permit)
+  if ours then remember_ours() end
   return {0, '', 0}
 end
 if verb == 'extend' then return {2, '', 0} end
 
 -- 4. Whether it is this kind, and of this size. Of an RSemaphore nobody knows what the holders have who are not ours.
-local in_use, held = redis.call('ZCARD', KEYS[2]), tonumber(redis.call('HGET', KEYS[4], 'held') or 0)
+local in_use = redis.call('ZCARD', KEYS[2])
 if expires and held > 0 then return {3, 'an RSemaphore', 0} end
 if not expires and in_use > 0 then return {3, 'an RPermitExpirableSemaphore', 0} end
 if not free then
@@ -90,23 +126,24 @@ if not free then
   redis.call('SET', KEYS[1], free)
   redis.call('PUBLISH', channel, free)
 end
-local total, of = free + held + in_use, redis.call('HGET', KEYS[4], 'capacity') or capacity
+local total, of = free + held + in_use, all_have or capacity
 if of ~= capacity then return {4, of, 0} end
 if total > tonumber(of) or expires and total < tonumber(of) then return {4, tostring(total), 0} end
 
 -- 5. All of them, or none.
 if free < weight then
   local next = redis.call('ZRANGE', KEYS[2], 0, 0, 'WITHSCORES')[2] or redis.call('ZRANGE', KEYS[3], 0, 0, 'WITHSCORES')[2]
-  return {1, '', next and next - now or 0}
+  return {1, '', next and math.min(next - now, at_no_time) or 0}
 end
 redis.call('DECRBY', KEYS[1], weight)
 if expires then
   redis.call('ZADD', KEYS[2], now + ms, id)
   local left = redis.call('PTTL', KEYS[1])
-  if left > 0 then redis.call('PEXPIRE', KEYS[2], left) end
+  if left > 0 then redis.call('PEXPIRE', KEYS[2], math.min(left, at_no_time)) end
 else
   redis.call('ZADD', KEYS[3], now + ms, owner)
   redis.call('HSET', KEYS[4], owner, weight, 'capacity', capacity)
   redis.call('HINCRBY', KEYS[4], 'held', weight)
+  remember_ours()
 end
 return {0, '', 0}

@@ -14,6 +14,9 @@ local verb, id, count = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local rate, interval, ahead, due = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7]
 
 @late.lua@
+@whole.lua@
+local at_no_time = 1000000000000000
+
 -- 1. What is there. Whoever uses it first says what is allowed.
 local kind = redis.call('TYPE', KEYS[1]).ok
 if kind ~= 'none' and kind ~= 'hash' then return {3, 'a ' .. kind, 0, 0, 0} end
@@ -25,19 +28,29 @@ local made = redis.call('HMGET', KEYS[1], 'rate', 'interval', 'type', 'keepAlive
 if kind == 'hash' then
   if not (made[1] and made[2] and made[3]) then return {3, 'a hash that is no limiter', 0, 0, 0} end
   if made[3] ~= '0' then return {3, 'a limiter that counts each client by itself', 0, 0, 0} end
-  if tonumber(made[1]) ~= rate or tonumber(made[2]) ~= interval then return {4, made[1] .. ' in ' .. made[2] .. ' ms', 0, 0, 0} end
-elseif verb == 'take' then
-  redis.call('HSET', KEYS[1], 'rate', ARGV[4], 'interval', ARGV[5], 'type', '0', 'keepAliveTime', '0')
+  local allows = made[1] .. ' in ' .. made[2] .. ' ms'
+  if not (whole(made[1]) and whole(made[2])) then return {3, 'a limiter of ' .. allows, 0, 0, 0} end
+  if made[4] and not whole(made[4]) then return {3, 'a limiter that is kept for ' .. made[4] .. ' ms', 0, 0, 0} end
+  if whole(made[1]) ~= rate or whole(made[2]) ~= interval then return {4, allows, 0, 0, 0} end
 end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local strange = nil
 local function permits_of(request)
+  if #request ~= 5 + (string.byte(request) or 0) then
+    strange = 'a limiter beside a request that is none'
+    return 0
+  end
   local _, permits = struct.unpack('Bc0I', request)
   return permits
 end
+local latest = redis.call('ZRANGE', KEYS[3], -1, -1, 'WITHSCORES')[2]
+if latest and tonumber(latest) > at_no_time then strange = 'a limiter beside a request of the time ' .. latest end
 
 -- 2. What ended longer than the interval ago is free again. The number is counted anew if it cannot be true.
-local free = tonumber(redis.call('GET', KEYS[2]) or rate)
+local number = redis.call('GET', KEYS[2])
+if number and not whole(number) then return {3, 'a limiter beside the number ' .. number, 0, 0, 0} end
+local free = number and whole(number) or rate
 local ended = redis.call('ZRANGEBYSCORE', KEYS[3], '-inf', now - interval)
 for _, request in ipairs(ended) do free = free + permits_of(request) end
 if free > rate then
@@ -46,30 +59,8 @@ if free > rate then
     free = free - permits_of(request)
   end
 end
-if verb ~= 'inspect' and #ended > 0 then
-  redis.call('ZREMRANGEBYSCORE', KEYS[3], '-inf', now - interval)
-  redis.call('SET', KEYS[2], free)
-end
 
--- 3. Back: what went through then, or the oldest. What has come back by itself is in no request any more.
-local function less(request, ends, by)
-  redis.call('ZREM', KEYS[3], request)
-  local _, permits = struct.unpack('Bc0I', request)
-  local name = string.sub(request, 2, 1 + string.byte(request))
-  if permits > by then redis.call('ZADD', KEYS[3], ends, struct.pack('Bc0I', #name, name, permits - by)) end
-  free = free + math.min(permits, by)
-  return by - math.min(permits, by)
-end
-if verb == 'refund' and kind ~= 'none' and redis.call('SET', KEYS[4], 1, 'NX', 'PX', 60000) then
-  local first, last = due == '' and '-inf' or due, due == '' and '+inf' or due
-  local left, all = count, redis.call('ZRANGEBYSCORE', KEYS[3], first, last, 'WITHSCORES')
-  for i = 1, #all, 2 do
-    if left > 0 then left = less(all[i], all[i + 1], left) end
-  end
-  redis.call('SET', KEYS[2], free)
-end
-
--- 4. When there are so many, and when there are all: as those end that were let through.
+-- When there are so many: as those end that were let through.
 local function when(wanted)
   local have, at, from = free, now, 0
   while have < wanted do
@@ -82,9 +73,43 @@ local function when(wanted)
   end
   return math.max(at, now)
 end
--- One that is repeated has gone through, or will.
+
+-- 3. All that is counted with has been read before anything is written: of a refund, which changes them, the requests, too.
+local refunds = verb == 'refund' and kind ~= 'none' and redis.call('EXISTS', KEYS[4]) == 0
+for _, request in ipairs(refunds and redis.call('ZRANGE', KEYS[3], 0, -1) or {}) do permits_of(request) end
+local at = when(count)
+if strange then return {3, strange, 0, 0, 0} end
+
+if verb == 'take' and kind == 'none' then
+  redis.call('HSET', KEYS[1], 'rate', ARGV[4], 'interval', ARGV[5], 'type', '0', 'keepAliveTime', '0')
+end
+if verb ~= 'inspect' and #ended > 0 then
+  redis.call('ZREMRANGEBYSCORE', KEYS[3], '-inf', now - interval)
+  redis.call('SET', KEYS[2], free)
+end
+
+-- 4. Back: what went through then, or the oldest. What has come back by itself is in no request any more.
+local function less(request, ends, by)
+  redis.call('ZREM', KEYS[3], request)
+  local permits, name = permits_of(request), string.sub(request, 2, 1 + string.byte(request))
+  if permits > by then redis.call('ZADD', KEYS[3], ends, struct.pack('Bc0I', #name, name, permits - by)) end
+  free = free + math.min(permits, by)
+  return by - math.min(permits, by)
+end
+if refunds then
+  redis.call('SET', KEYS[4], 1, 'PX', 60000)
+  local first, last = due == '' and '-inf' or due, due == '' and '+inf' or due
+  local left, all = count, redis.call('ZRANGEBYSCORE', KEYS[3], first, last, 'WITHSCORES')
+  for i = 1, #all, 2 do
+    if left > 0 then left = less(all[i], all[i + 1], left) end
+  end
+  redis.call('SET', KEYS[2], free)
+  at = when(count)
+end
+
+-- 5. What goes through. One that is repeated has gone through, or will.
 local before = verb == 'take' and redis.call('ZSCORE', KEYS[3], struct.pack('Bc0I', #id, id, count))
-local at = before and math.max(tonumber(before), now) or when(count)
+if before then at = math.max(tonumber(before), now) end
 local taken = verb == 'take' and (before or at - now <= ahead)
 if taken and not before then
   free = free - count
@@ -92,7 +117,8 @@ if taken and not before then
   redis.call('SET', KEYS[2], free)
 end
 if verb ~= 'inspect' then
-  local lasts = tonumber(made[4] or 0) > 0 and tonumber(made[4]) or redis.call('PTTL', KEYS[1])
+  local lasts = whole(made[4]) or 0
+  if lasts <= 0 then lasts = math.min(redis.call('PTTL', KEYS[1]), at_no_time) end
   for i = 1, 3 do
     if lasts > 0 then redis.call('PEXPIRE', KEYS[i], lasts) end
   end

@@ -13,6 +13,7 @@ local verb, owner, ms, channel, alone = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARG
 local writer = owner .. ':write'
 
 @late.lua@
+@whole.lua@
 local function entry(of, number) return KEYS[2] .. of .. ':rwlock_timeout:' .. number end
 
 local function who_is_in()
@@ -25,24 +26,28 @@ local function who_is_in()
   return all
 end
 
--- Of the readers beside this one: not above zero if those that are left behind are dead.
+-- Of the readers beside this one: not above zero if those that are left behind are dead. No number: nobody can have entered
+-- that often, and a script that looked for all those entries would hold up the server.
 local function longest_left()
-  local longest = 0
+  local longest, entries = 0, 0
   local all = redis.call('HGETALL', KEYS[1])
   for i = 1, #all, 2 do
     if all[i] ~= 'mode' and all[i] ~= owner then
-      for number = 1, tonumber(all[i + 1]) or 0 do
+      local times = whole(all[i + 1]) or -1
+      entries = entries + times
+      if times < 0 or entries > 100000 then return nil, 'a hash whose owner has entered ' .. all[i + 1] .. ' times' end
+      for number = 1, times do
         longest = math.max(longest, redis.call('PTTL', entry(all[i], number)))
       end
     end
   end
-  return longest
+  return math.min(longest, 1000000000000000)
 end
 
 local function read_for(lease)
   redis.call('HSET', KEYS[1], 'mode', 'read', owner, 1)
   redis.call('SET', entry(owner, 1), 1, 'PX', lease)
-  redis.call('PEXPIRE', KEYS[1], math.max(redis.call('PTTL', KEYS[1]), lease))
+  if redis.call('PTTL', KEYS[1]) < lease then redis.call('PEXPIRE', KEYS[1], lease) end
 end
 
 local function write_for(lease)
@@ -75,12 +80,15 @@ if verb == 'add' and not mine then
 elseif verb == 'remove' and mine == 'write' then
   free('1')
 elseif verb == 'remove' then
+  local left, strange = longest_left()
+  if strange then return {3, strange, 0} end
   redis.call('HDEL', KEYS[1], owner)
   redis.call('DEL', entry(owner, 1))
-  local left = longest_left()
   if left > 0 then redis.call('PEXPIRE', KEYS[1], left) else free('0') end
 elseif verb == 'resize' and alone and mine == 'read' then
-  if longest_left() > 0 then return who_is_in() end
+  local left, strange = longest_left()
+  if strange then return {3, strange, 0} end
+  if left > 0 then return who_is_in() end
   redis.call('DEL', KEYS[1], entry(owner, 1))
   write_for(ms)
 elseif verb == 'resize' and not alone and mine == 'write' then
@@ -89,7 +97,7 @@ elseif verb == 'resize' and not alone and mine == 'write' then
 else
   -- An earlier attempt may arrive late, when the lease has been extended.
   local own = mine == 'read' and entry(owner, 1) or KEYS[1]
-  if verb == 'add' then ms = math.max(ms, redis.call('PTTL', own)) end
+  if verb == 'add' then ms = math.max(ms, math.min(redis.call('PTTL', own), 1000000000000000)) end
   if mine == 'read' then read_for(ms) else write_for(ms) end
 end
 return {0, '', 0}

@@ -25,8 +25,8 @@ if string.match(value, '^hf%d+ ') then return {3, 'a record of holdfast', 0} end
 if value ~= token or verb == 'look' then return {1, value, left, now} end
 if verb == 'remove' then
   redis.call('DEL', KEYS[1])
-else
+elseif verb == 'extend' or left < tonumber(ms) then
   -- An earlier attempt may arrive late, when the lease has been extended.
-  redis.call('PEXPIRE', KEYS[1], verb == 'add' and math.max(ms, left) or ms)
+  redis.call('PEXPIRE', KEYS[1], ms)
 end
 return {0, '', 0, now}

@@ -43,15 +43,6 @@ class sentinels {
                    "no sentinel says where the primary '" + asked_.primary_name + "' is: " + said};
   }
 
-  void commands_go_to(const address& a) {
-    const std::lock_guard guard{mutex_};
-    primary_ = a;
-  }
-  address commands_at() {
-    const std::lock_guard guard{mutex_};
-    return primary_;
-  }
-
  private:
   void prefer(const address& a) {
     const std::lock_guard guard{mutex_};
@@ -87,7 +78,6 @@ class sentinels {
   redis_options asked_;
   std::mutex mutex_;
   std::vector<address> seeds_;
-  address primary_{{}, 0};  ///< of the last connection for commands
 };
 
 }  // namespace
@@ -95,8 +85,6 @@ class sentinels {
 redis_options found_by_sentinels(redis_options o) {
   const auto all = std::make_shared<sentinels>(o);
   o.locate = [all](boot_time until, int wake_fd) { return all->locate(until, wake_fd); };
-  o.commands_go_to = [all](const address& a) { all->commands_go_to(a); };
-  o.commands_at = [all] { return all->commands_at(); };
   return o;
 }
 

@@ -20,9 +20,9 @@ local kind = redis.call('TYPE', KEYS[1]).ok
 local value, ends
 if kind == 'string' then
   value = redis.call('GET', KEYS[1])
-  ends = tonumber(value)
-  if not ends or redis.call('PTTL', KEYS[1]) >= 0 then return {3, value, 0} end
-  ends = ends * unit
+  -- To tonumber "nan" and "inf" are numbers as well; and what ends after the year 2286 ends at no time.
+  ends = string.match(value, '^%d+%.?%d*$') and tonumber(value) * unit
+  if not ends or ends > 10000000000000000 or redis.call('PTTL', KEYS[1]) >= 0 then return {3, value, 0} end
 elseif kind ~= 'none' then
   return {3, 'a ' .. kind, 0}
 end

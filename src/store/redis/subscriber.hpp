@@ -28,7 +28,8 @@ class subscriber {
   bool is_connected() const noexcept { return connection_ != nullptr; }
   bool is_connecting() const noexcept { return connector_.joinable(); }
   /// Where the connection goes.
-  const address& at() const noexcept { return connection_->at; }
+  const address& at() const noexcept { return server().at; }
+  const whereabouts& server() const noexcept { return connection_->server; }
   /// Without a connection: true if it has just been made. Else it is being made, or will be when it
   /// is time.
   bool reconnect();

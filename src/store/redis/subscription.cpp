@@ -4,12 +4,9 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 #include <algorithm>
-#include <charconv>
-#include <system_error>
 
 #include "base/random.hpp"
-#include "store/redis/errors.hpp"
-#include "store/redis/keys.hpp"
+#include "store/redis/notification_text.hpp"
 
 namespace holdfast::store::redis {
 
@@ -17,47 +14,13 @@ using namespace std::chrono_literals;
 
 namespace {
 
-std::string_view next_word(std::string_view& text, char between = ' ') {
-  const auto space = std::min(text.find(between), text.size());
-  const auto word = text.substr(0, space);
-  text.remove_prefix(std::min(space + 1, text.size()));
-  return word;
-}
-
-constexpr std::size_t longest_key = 4'096;
-constexpr std::size_t longest_owners = 33 * 10'000;  // a barrier's, of one session
-
-template <class Number>
-bool read_number(std::string_view word, Number& number) {
-  const auto [after, wrong] = std::from_chars(word.data(), word.data() + word.size(), number);
-  return wrong == std::errc{} && after == word.data() + word.size();
-}
+/// An address that has led the commands to another server may still lead to the former one: then
+/// it is tried again only after that.
+constexpr auto may_lead_back = 5s;
 
 }  // namespace
 
 std::string channel_prefix(const redis_options& o) { return o.prefix + ":inbox:"; }
-
-std::vector<notification> parse_notifications(std::string_view text) {
-  notification n;
-  const auto what = next_word(text);
-  const bool passed = what == "passed";  // granted, with a secret
-  auto owners = next_word(text);
-  if ((!passed && !parse_notification_kind(what, n.what)) ||
-      n.what == notification_kind::departed || !read_number(next_word(text), n.fence) ||
-      !read_number(next_word(text), n.expires_at) ||
-      (passed && !parse_owner_id(next_word(text), n.secret))) {
-    return {};
-  }
-  // Each owner has a copy of the name, and anybody may publish.
-  if (text.size() > longest_key || owners.size() > longest_owners) return {};
-  n.name = name_of_key(text);
-  std::vector<notification> all;
-  do {
-    if (!parse_owner_id(next_word(owners, '+'), n.owner)) return {};
-    all.push_back(n);
-  } while (!owners.empty());
-  return all;
-}
 
 subscription::subscription(const redis_options& options)
     : options_(options),
@@ -109,8 +72,14 @@ bool subscription::clear_interrupt() noexcept {
 // Where nobody commands any more nothing is told.
 void subscription::follow_commands() {
   if (!options_.commands_at || !main().is_connected()) return;
-  const address there = options_.commands_at();
-  if (!there.host.empty() && there != main().at()) main().disconnect();
+  const whereabouts there = options_.commands_at(), here = main().server();
+  if (there.at.host.empty()) return;  // not connected yet
+  if (there.at != here.at) return main().disconnect();
+  const bool known = there.process != 0 && here.process != 0;
+  const auto now = boot_clock::now();
+  if (!known || there.process == here.process || now < next_leaving_at_) return;
+  next_leaving_at_ = now + may_lead_back;
+  main().disconnect();
 }
 
 // Wakes up in time to look after each connection, too.

@@ -14,8 +14,8 @@ namespace holdfast::store::redis {
 /// command.
 ///
 /// What was published while the connection was away is lost: gaps() says so, and the waiters look
-/// for themselves within about a second. Behind sentinels it follows the connection for commands to
-/// another primary.
+/// for themselves within about a second. It follows the connection for commands to another server,
+/// be it that sentinels name another one, or that the address leads there.
 class subscription : public inbox {
  public:
   explicit subscription(const redis_options& options);
@@ -53,6 +53,7 @@ class subscription : public inbox {
   const int wake_fd_;
   std::deque<notification> notifications_;
   std::vector<pollfd> polled_;  ///< wake_fd_, and that of each
+  boot_time next_leaving_at_{};
 };
 
 /// What a message of that type says: {type, channel, text}.
@@ -60,10 +61,5 @@ std::vector<notification> told(const resp_value& v, std::string_view type);
 
 /// The channel of a session, and the beginning of all such names.
 std::string channel_prefix(const redis_options& options);
-
-/// Reads `granted <owner> <fence> <expires_at> <key>`, or `passed <owner> <fence> <expires_at>
-/// <secret> <key>`; instead of one owner several, with a `+` between them, who are told the same.
-/// Empty if it is something else.
-std::vector<notification> parse_notifications(std::string_view text);
 
 }  // namespace holdfast::store::redis

@@ -1,5 +1,8 @@
 #include "store/redis/topologies.hpp"
 
+#include <mutex>
+#include <utility>
+
 #include "store/redis/cluster.hpp"
 #include "store/redis/sentinel.hpp"
 
@@ -7,19 +10,43 @@ namespace holdfast::store::redis {
 
 namespace {
 
+/// Of the last connection for commands.
+class last_seen {
+ public:
+  void put(const whereabouts& w) {
+    const std::lock_guard guard{mutex_};
+    server_ = w;
+  }
+  whereabouts get() {
+    const std::lock_guard guard{mutex_};
+    return server_;
+  }
+
+ private:
+  std::mutex mutex_;
+  whereabouts server_;
+};
+
+redis_options followed(redis_options o) {
+  const auto last = std::make_shared<last_seen>();
+  o.commands_go_to = [last](const whereabouts& w) { last->put(w); };
+  o.commands_at = [last] { return last->get(); };
+  return o;
+}
+
 /// All names are on one server, wherever it may be.
 class one_server final : public servers {
  public:
-  explicit one_server(const redis_options& options) : node_(options) {}
+  explicit one_server(redis_options options) : node_(followed(std::move(options))) {}
 
   status open() override { return node_.open(); }
   node* only_one() noexcept override { return &node_; }
   // Behind sentinels: where commands go, be it that they are wrong about the primary.
   redis_options for_notifications() override {
     redis_options o = node_.options();
-    if (!o.commands_at) return o;
+    if (!o.locate) return o;
     o.locate = [at = o.commands_at, ask = o.locate](boot_time until, int fd) -> result<address> {
-      auto there = at();
+      auto there = at().at;
       if (there.host.empty()) return ask(until, fd);
       return there;
     };

@@ -8,16 +8,22 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 
 #include "base/keepalive.hpp"
 
 namespace holdfast::store::redis {
 
+using namespace std::chrono_literals;
+
 namespace {
+
+using namespace std::chrono_literals;
 
 class plain_transport final : public transport {
  public:

@@ -142,8 +142,8 @@ def _judge_room(room, target, name):
         return f"a driver sees its own folder, src/base, include/holdfast/store and its vendor's client, not {name}"
     if target not in ROOMS.get(room, ()):
         allowed = ", ".join(ROOMS.get(room, ())) or "nothing: add the room to ROOMS in tests/house/rules/layers.py"
-        return f"{room} may include {allowed}; {name} is in {target}. Two stacks meet at holdfast/store only: primitive over " \
-               "engine, and family over kernel"
+        return f"{room} may include {allowed}; {name} is in {target}. Two stacks meet at holdfast/store only: what a " \
+               "program uses, and what a store consists of"
     return None
 
 

@@ -22,6 +22,13 @@ class redis_cluster_says : public testing::Test {
   static std::string said(const harness::redis_server& node) {
     return node.ask({"INFO", "errorstats"});
   }
+  harness::hang all_nodes_hang() const {
+    const auto each = [this](void (harness::redis_server::*act)()) {
+      for (const auto& node : cluster_.nodes()) (*node.*act)();
+    };
+    return {[=] { each(&harness::redis_server::stop); },
+            [=] { each(&harness::redis_server::resume); }};
+  }
   harness::redis_server& other() const {
     return *cluster_.nodes()[cluster_.nodes()[0].get() == &owner_ ? 1 : 0];
   }
@@ -34,13 +41,13 @@ class redis_cluster_says : public testing::Test {
 };
 
 TEST_F(redis_cluster_says, nothing_for_a_while_and_calls_end_at_their_limit) {
-  const auto each = [this](void (harness::redis_server::*act)()) {
-    for (const auto& node : cluster_.nodes()) (*node.*act)();
-  };
   const std::string url = cluster_.url("?connect_timeout=3600s&command_timeout=3600s");
-  harness::calls_end_at_their_limit_while_it_hangs(
-      {[&] { each(&harness::redis_server::stop); }, [&] { each(&harness::redis_server::resume); }},
-      url, url);
+  harness::calls_end_at_their_limit_while_it_hangs(all_nodes_hang(), url, url);
+}
+
+TEST_F(redis_cluster_says, nothing_for_a_while_and_tries_end_by_themselves) {
+  harness::tries_end_by_themselves_while_it_hangs(
+      all_nodes_hang(), cluster_.url("?connect_timeout=300ms&command_timeout=300ms"));
 }
 
 TEST_F(redis_cluster_says, moved_is_followed_without_anybody_noticing) {

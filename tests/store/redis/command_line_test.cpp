@@ -141,13 +141,13 @@ TEST_F(foreign_holder, is_shown_without_what_is_not_known) {
   EXPECT_EQ(tool({"show", "l"}).out.find("1970"), std::string::npos);
 }
 
-TEST_F(foreign_holder, a_store_without_tokens_hands_none_to_the_child_and_says_so) {
-  const auto r = tool({"run", "other", "--", "sh", "-c", "echo ${HOLDFAST_TOKEN-none}"});
+TEST_F(foreign_holder, a_store_without_fences_hands_none_to_the_child_and_says_so) {
+  const auto r = tool({"run", "other", "--", "sh", "-c", "echo ${HOLDFAST_FENCE-none}"});
   EXPECT_EQ(r.code, 0);
   EXPECT_EQ(r.out, "none\n");
   EXPECT_NE(r.err.find("no fences"), r.err.npos) << r.err;
   const harness::temp_dir folder;
-  const auto asked = tool({"run", "other", "--token-file", folder.file("token"), "--", "true"});
+  const auto asked = tool({"run", "other", "--fence-file", folder.file("fence"), "--", "true"});
   EXPECT_EQ(asked.code, 78);
 }
 

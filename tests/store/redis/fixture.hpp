@@ -45,4 +45,15 @@ class listener final : public holdfast::observer {
   std::string details_;
 };
 
+/// How many sessions of ours listen at a server.
+inline std::size_t listening_at(const harness::redis_server& s) {
+  const auto clients = s.ask({"CLIENT", "LIST", "TYPE", "pubsub"});
+  std::size_t ours = 0;
+  for (auto at = clients.find("name=holdfast"); at != clients.npos;
+       at = clients.find("name=holdfast", at + 1)) {
+    ++ours;
+  }
+  return ours;
+}
+
 }  // namespace redis_test

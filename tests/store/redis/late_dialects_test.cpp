@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <iterator>
+#include <sstream>
 #include <utility>
 
 #include "fixture.hpp"
@@ -64,7 +66,7 @@ const std::vector<layout>& layouts() {
        true},
       {"fair",
        redis::redisson_fair_script,
-       {"m", "queue", "ends", "waits"},
+       {"m", "queue", "ends", "m:holdfast:waits"},
        "add",
        {"add", "extend"},
        {"remove", "look"},
@@ -82,7 +84,7 @@ const std::vector<layout>& layouts() {
        }},
       {"permits",
        redis::redisson_permits_script,
-       {"m", "timeout", "ends", "permits", "latch"},
+       {"m", "timeout", "m:holdfast:ends", "m:holdfast:permits", "latch"},
        "add",
        {"add", "extend"},
        {"remove", "look"},
@@ -92,7 +94,7 @@ const std::vector<layout>& layouts() {
        true},
       {"latch",
        redis::redisson_latch_script,
-       {"m", "made", "arrival", "timeout", "permits"},
+       {"m", "m:holdfast", "m:holdfast:arrival", "timeout", "permits"},
        "wait",
        {"arrive", "wait"},
        {"inspect", "remove"},
@@ -101,7 +103,7 @@ const std::vector<layout>& layouts() {
        }},
       {"limiter",
        redis::redisson_rate_script,
-       {"m", "value", "permits", "refunded"},
+       {"m", "value", "permits", "m:holdfast:refunded"},
        "take",
        {"take", "refund"},
        {"inspect"},
@@ -280,6 +282,83 @@ TEST_P(redis_late_dialects, what_only_looks_marks_nothing) {
     EXPECT_FALSE(carry_out(verb, "60000", in(60s) + " " + in(60s)).starts_with("-"));
     EXPECT_EQ(content(), before) << verb;
   }
+}
+
+// Whatever somebody has put into one of the keys: no script ends by an error of Lua or of a
+// command, and none that finds something strange has written anything before.
+class redis_damaged_dialects : public redis_late_dialects {
+ protected:
+  /// The element of a key that has this number, if there is one; 0 for the type of the whole.
+  bool damage(const std::string& key, int number, const std::string& by) {
+    return server_.ask({"EVAL", R"(
+      local key, number, by = KEYS[1], tonumber(ARGV[1]), ARGV[2]
+      local kind = redis.call('TYPE', key).ok
+      if number == 0 then
+        redis.call('DEL', key)
+        return redis.call('RPUSH', key, by)
+      elseif kind == 'string' and number == 1 then
+        redis.call('SET', key, by)
+        return 1
+      elseif kind == 'hash' then
+        local field = redis.call('HKEYS', key)[number]
+        return field and redis.call('HSET', key, field, by) + 1 or 0
+      elseif kind == 'list' and number <= redis.call('LLEN', key) then
+        redis.call('LSET', key, number - 1, by)
+        return 1
+      elseif kind == 'zset' then
+        local found = redis.call('ZRANGE', key, number - 1, number - 1, 'WITHSCORES')
+        if not found[1] then return 0 end
+        if type(redis.pcall('ZADD', key, by, found[1])) == 'table' then
+          redis.call('ZREM', key, found[1])
+          redis.call('ZADD', key, found[2], by)
+        end
+        return 1
+      end
+      return 0)",
+                        "1", key, std::to_string(number), by}) != "0";
+  }
+  words keys() {
+    std::istringstream all(server_.ask({"KEYS", "*"}));
+    return {std::istream_iterator<std::string>(all), {}};
+  }
+  void take_something() {
+    server_.ask({"FLUSHALL"});
+    ASSERT_FALSE(carry_out(GetParam().takes, "60000", in(60s)).starts_with("-"));
+  }
+  void expect_no_failure_of(const std::string& verb) {
+    const auto before = content();
+    const auto said = carry_out(verb, "60000", in(60s));
+    EXPECT_FALSE(said.starts_with("-")) << verb << ": " << said;
+    if (said.starts_with("3 ")) EXPECT_EQ(content(), before) << verb << ": " << said;
+  }
+  void expect_no_failure_after(const std::string& key, int number, const std::string& by) {
+    for (const auto* const verbs : {&GetParam().changes, &GetParam().whenever}) {
+      for (const auto& verb : *verbs) {
+        SCOPED_TRACE(key + " " + std::to_string(number) + " is " + by);
+        take_something();
+        ASSERT_TRUE(damage(key, number, by));
+        expect_no_failure_of(verb);
+      }
+    }
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(scripts, redis_damaged_dialects, testing::ValuesIn(layouts()),
+                         [](const auto& p) { return p.param.name; });
+
+TEST_P(redis_damaged_dialects, no_script_fails_by_what_somebody_has_put_into_a_key) {
+  take_something();
+  for (const auto& key : keys()) {
+    for (int number = 0;; ++number) {
+      take_something();
+      if (!damage(key, number, "x")) break;
+      for (const std::string by : {"nan", "-nan", "inf", "-inf", "abc", "1e300", "-7",
+                                   "99999999999999999999", "007", ""}) {
+        expect_no_failure_after(key, number, by);
+      }
+    }
+  }
+  server_.ask({"FLUSHALL"});
 }
 
 // The words that a session sends, over a connection that is kept back: of the redlock, as its lock

@@ -58,6 +58,50 @@ TEST_F(redis_network, calls_in_each_dialect_end_at_their_limit_too) {
   }
 }
 
+// Its connections live and are greeted, and what writes waits.
+TEST_F(redis_network, calls_end_at_their_limit_while_the_server_is_paused) {
+  const auto url = server_.tcp_url("?connect_timeout=3600s&command_timeout=3600s");
+  harness::calls_end_at_their_limit_while_it_hangs(
+      {[&] { server_.ask({"CLIENT", "PAUSE", "3600000", "WRITE"}); },
+       [&] { server_.ask({"CLIENT", "UNPAUSE"}); }},
+      url, url);
+}
+
+TEST_F(redis_network, tries_end_by_themselves_while_the_server_is_paused) {
+  harness::tries_end_by_themselves_while_it_hangs(
+      {[&] { server_.ask({"CLIENT", "PAUSE", "3600000", "WRITE"}); },
+       [&] { server_.ask({"CLIENT", "UNPAUSE"}); }},
+      server_.tcp_url("?command_timeout=300ms"));
+}
+
+// An address that is moved: the former server lives, and the connection to it for notifications.
+class redis_moved_address : public redis_network {
+ protected:
+  void expect_that_the_subscription_follows(const std::string& options) {
+    const auto at_home = holdfast::open(now_.url(options));
+    auto held = holdfast::mutex(at_home, "m").acquire();
+    const auto s = behind(options);
+    proxy_.with(
+        [&](relay& r) { r.lead_to({"127.0.0.1", static_cast<std::uint16_t>(now_.port())}); });
+    server_.ask({"CLIENT", "KILL", "TYPE", "normal"});
+    EXPECT_EQ(redis_test::listening_at(server_), 2U) << "the old one lets it listen";
+    std::thread waiter([&] { (void)holdfast::mutex(s, "m").acquire(); });
+    eventually("its subscription to be at the server of the commands",
+               [&] { return redis_test::listening_at(now_) == 2U; });
+    EXPECT_FALSE(held.release());
+    waiter.join();
+  }
+  harness::redis_server now_;
+};
+
+TEST_F(redis_moved_address, the_subscription_follows_the_commands_to_another_server) {
+  expect_that_the_subscription_follows("");
+}
+
+TEST_F(redis_moved_address, the_subscription_of_a_dialect_follows_the_commands_to_another_server) {
+  expect_that_the_subscription_follows("?dialect=redisson");
+}
+
 TEST_F(redis_network, tries_end_by_themselves_while_the_server_hangs) {
   const std::string url = "redis://127.0.0.1:" + std::to_string(proxy_.port()) + "/0";
   for (const std::string dialect :

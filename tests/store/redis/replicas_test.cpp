@@ -71,6 +71,12 @@ TEST_F(redis_acknowledged, calls_end_at_their_limit_while_the_replicas_hang) {
       url);
 }
 
+TEST_F(redis_acknowledged, tries_end_by_themselves_while_the_replicas_hang) {
+  harness::tries_end_by_themselves_while_it_hangs(
+      {[this] { stop_replicas(); }, [this] { resume_replicas(); }},
+      servers_.primary().url("?ack=all&replicas=2&ack_timeout=200ms&command_timeout=300ms"));
+}
+
 TEST_F(redis_acknowledged, a_failure_says_whether_the_lock_may_be_held) {
   auto s = open("majority");
   holdfast::mutex m{s, "m"};

@@ -18,6 +18,14 @@ redis_test::outcome opening(const std::string& url) { return harness::outcome_of
 
 class redis_sentinels : public testing::Test {
  protected:
+  harness::hang all_servers_hang() {
+    const auto each = [this](void (harness::redis_server::*act)()) {
+      for (const auto& server : fleet_.servers().servers()) (*server.*act)();
+    };
+    return {[=] { each(&harness::redis_server::stop); },
+            [=] { each(&harness::redis_server::resume); }};
+  }
+
   harness::redis_sentinels fleet_{500};
 };
 
@@ -58,13 +66,13 @@ TEST_F(redis_sentinels, sentinels_with_a_login_of_their_own_get_it) {
 }
 
 TEST_F(redis_sentinels, calls_end_at_their_limit_while_all_servers_hang) {
-  const auto each = [this](void (harness::redis_server::*act)()) {
-    for (const auto& server : fleet_.servers().servers()) (*server.*act)();
-  };
   const std::string url = fleet_.url("?connect_timeout=3600s&command_timeout=3600s");
-  harness::calls_end_at_their_limit_while_it_hangs(
-      {[&] { each(&harness::redis_server::stop); }, [&] { each(&harness::redis_server::resume); }},
-      url, url);
+  harness::calls_end_at_their_limit_while_it_hangs(all_servers_hang(), url, url);
+}
+
+TEST_F(redis_sentinels, tries_end_by_themselves_while_all_servers_hang) {
+  harness::tries_end_by_themselves_while_it_hangs(
+      all_servers_hang(), fleet_.url("?connect_timeout=300ms&command_timeout=300ms"));
 }
 
 TEST_F(redis_sentinels, a_primary_that_is_none_any_more_is_not_used_although_they_name_it) {
@@ -183,6 +191,13 @@ class redis_failover_on_request : public redis_sentinels {
     EXPECT_EQ(fleet_.sentinel(0).ask({"SENTINEL", "FAILOVER", "locks"}), "OK");
     harness::eventually("another primary", [&] { return &fleet_.primary() != &before_; });
   }
+  /// What is published at the new one does not come there.
+  void fail_over_and_leave_the_old_one_alone() {
+    fail_over();
+    harness::eventually("the old one to be a replica",
+                        [&] { return before_.field({"INFO", "replication"}, "role") == "slave"; });
+    before_.ask({"REPLICAOF", "127.0.0.1", std::to_string(harness::free_port())});
+  }
   bool new_primary_knows_m() {
     return contains(fleet_.primary().ask({"GET", "holdfast:{m}"}), " mutex 1 ");
   }
@@ -201,29 +216,34 @@ TEST_F(redis_failover_on_request, is_followed_when_the_old_primary_is_told) {
   m.unlock();
 }
 
-// The old one stays, and knows nobody: what is published at the new one does not come there.
 TEST_F(redis_failover_on_request, is_followed_by_the_subscription_when_commands_go_elsewhere) {
   auto a = holdfast::open(fleet_.url()), b = holdfast::open(fleet_.url());
-  const auto listening = [](const harness::redis_server& s) {
-    const auto clients = s.ask({"CLIENT", "LIST", "TYPE", "pubsub"});
-    std::size_t ours = 0;
-    for (auto at = clients.find("name=holdfast"); at != clients.npos;
-         at = clients.find("name=holdfast", at + 1)) {
-      ++ours;
-    }
-    return ours;
-  };
-  EXPECT_EQ(listening(before_), 2U);
-  fail_over();
-  harness::eventually("the old one to be a replica",
-                      [&] { return before_.field({"INFO", "replication"}, "role") == "slave"; });
-  before_.ask({"REPLICAOF", "127.0.0.1", std::to_string(harness::free_port())});
+  EXPECT_EQ(redis_test::listening_at(before_), 2U);
+  fail_over_and_leave_the_old_one_alone();
   holdfast::mutex first{a, "m"}, second{b, "m"};
   auto held = first.try_acquire_for(60s).value();
   auto next = async_acquire(second).future();
   harness::eventually("a waiter", [&] { return a.show("m").waiters.size() == 1; });
-  harness::eventually("who waits to listen there", [&] { return listening(before_) <= 1U; });
-  harness::eventually("at the new one", [&] { return listening(fleet_.primary()) >= 1U; });
+  harness::eventually("who waits to listen there",
+                      [&] { return redis_test::listening_at(before_) <= 1U; });
+  harness::eventually("at the new one",
+                      [&] { return redis_test::listening_at(fleet_.primary()) >= 1U; });
+  EXPECT_FALSE(held.release());
+  EXPECT_NO_THROW((void)next.get().value().release());
+}
+
+TEST_F(redis_failover_on_request, is_followed_by_who_waits_for_a_lock_of_redisson) {
+  auto a = holdfast::open(fleet_.url("?dialect=redisson")),
+       b = holdfast::open(fleet_.url("?dialect=redisson"));
+  EXPECT_EQ(redis_test::listening_at(before_), 2U);
+  fail_over_and_leave_the_old_one_alone();
+  holdfast::mutex first{a, "m"}, second{b, "m"};
+  auto held = first.try_acquire_for(60s).value();
+  auto next = async_acquire(second).future();
+  const std::string channel = "redisson_lock__channel:{m}";
+  harness::eventually("who waits to listen at the new one", [&] {
+    return fleet_.primary().ask({"PUBSUB", "NUMSUB", channel}) == channel + " 1";
+  });
   EXPECT_FALSE(held.release());
   EXPECT_NO_THROW((void)next.get().value().release());
 }

@@ -2,8 +2,13 @@
 
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <limits>
+#include <sstream>
+#include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "fixture.hpp"
 #include "session/session_impl.hpp"
@@ -319,6 +324,49 @@ TEST_F(redis_faults, a_bucket_of_impossible_numbers_is_corrupt_and_left_alone) {
     const auto o = outcome_of([&] { (void)r.try_take(); });
     EXPECT_EQ(o.reason, errc::corrupt) << o.text;
     EXPECT_EQ(server_.ask({"GET", key}), b);
+  }
+}
+
+TEST_F(redis_faults, a_record_of_impossible_numbers_is_corrupt_and_left_alone) {
+  auto s = open();
+  const auto others = open();
+  const auto held = holdfast::mutex(others, "mutex").acquire();
+  const auto permit = holdfast::semaphore(others, "semaphore", 2).acquire();
+  holdfast::latch(others, "latch", 99).count_down();
+  ASSERT_TRUE(holdfast::rate_limiter(others, "limiter", {{.tokens = 99}}).try_take());
+  const std::vector<std::pair<std::string, std::function<void()>>> all{
+      {"mutex", [&] { (void)holdfast::mutex(s, "mutex").try_acquire(); }},
+      {"mutex", [&] { (void)holdfast::mutex(s, "mutex").try_acquire_for(1ms); }},
+      {"semaphore", [&] { (void)holdfast::semaphore(s, "semaphore", 2).try_acquire(); }},
+      {"latch", [&] { holdfast::latch(s, "latch", 99).count_down(); }},
+      {"limiter",
+       [&] { (void)holdfast::rate_limiter(s, "limiter", {{.tokens = 99}}).try_take(); }}};
+  for (const auto& [name, use] : all) {
+    const auto key = "holdfast:{" + name + "}";
+    const auto good = server_.ask({"GET", key});
+    std::vector<std::string> words;
+    std::istringstream reads(good);
+    for (std::string word; reads >> word;) words.push_back(word);
+    int refused = 0;
+    for (std::size_t number = 2; number < words.size(); ++number) {
+      if (words[number].find_first_not_of("0123456789") != std::string::npos) continue;
+      for (const std::size_t digits : {std::size_t{20}, std::size_t{400}}) {
+        std::string bad = words[0];
+        for (std::size_t i = 1; i < words.size(); ++i)
+          bad += ' ' + (i == number ? std::string(digits, '9') : words[i]);
+        SCOPED_TRACE(bad);
+        server_.ask({"SET", key, bad});
+        const auto o = outcome_of(use);
+        if (!o.failed) continue;
+        ++refused;
+        EXPECT_TRUE(o.reason == errc::corrupt || o.reason == errc::kind_mismatch ||
+                    o.reason == errc::capacity_mismatch)
+            << o.text;
+        EXPECT_EQ(server_.ask({"GET", key}), bad);
+      }
+    }
+    EXPECT_GT(refused, 0) << name;
+    server_.ask({"SET", key, good, "PX", "60000"});
   }
 }
 

@@ -8,8 +8,8 @@
 #include "kernel/permits.hpp"
 #include "kernel/rate.hpp"
 #include "store/redis/commands.hpp"
+#include "store/redis/notification_text.hpp"
 #include "store/redis/scripts.hpp"
-#include "store/redis/subscription.hpp"
 
 namespace twin {
 
