@@ -285,9 +285,11 @@ bool may_be_picked(const std::string& cell) {
     std::vector<std::string> all;
     std::istringstream filter(GTEST_FLAG_GET(filter));
     for (std::string one; std::getline(filter, one, ':');) {
-      const auto parameter = one.rfind('/');
-      const bool none = parameter == one.npos || one.find('-') != one.npos;
-      all.push_back(none ? "*" : one.substr(parameter + 1));
+      const auto slash = one.rfind('/');
+      const auto last = one.substr(slash == one.npos ? 0 : slash + 1);
+      // "*/waiting.*" says nothing of cells.
+      const bool of_cells = last.find("__") != last.npos && last.find('.') == last.npos;
+      all.push_back(of_cells && one.find('-') == one.npos ? last : "*");
     }
     return all;
   }();

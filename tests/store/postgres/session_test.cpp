@@ -185,6 +185,16 @@ TEST_F(postgres_session,
        the_command_line_shows_what_is_known_of_another_session_and_leaves_its_lock) {
   sql_test::command_line_leaves_the_lock_of_another_session(url("&mode=session"));
 }
+
+TEST_F(postgres_session, the_command_line_sees_that_another_session_shares_a_lock) {
+  auto elsewhere = open();
+  holdfast::shared_mutex reads{elsewhere, "m"};
+  const auto held = reads.acquire_shared();
+  const harness::command_line tool(url("&mode=session"));
+  EXPECT_EQ(tool({"try", "m", "-s"}).code, 0);
+  EXPECT_EQ(tool({"try", "m", "-x"}).code, 75);
+  EXPECT_NE(tool({"show", "m"}).out.find("m: shared_mutex"), std::string::npos);
+}
 #endif
 
 }  // namespace
