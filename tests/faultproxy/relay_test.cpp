@@ -1,7 +1,11 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstdint>
+#include <optional>
+#include <string>
 #include <thread>
+#include <utility>
 
 #include "harness/eventually.hpp"
 #include "harness/fault_proxy.hpp"
@@ -54,6 +58,20 @@ TEST_F(relaying, bytes_pass_unchanged_in_both_directions_at_once) {
   EXPECT_EQ(n.down, 3 * text.size());
   EXPECT_EQ(n.cut, 0U);
   EXPECT_EQ(n.open, 0U) << "a stream that ended at both sides is over";
+}
+
+TEST_F(relaying, who_is_led_to_another_server_is_so_from_now_on_and_others_stay_where_they_are) {
+  harness::fake_server other{[](std::string& heard) -> std::optional<std::string> {
+    return std::string(std::exchange(heard, {}).size(), '!');
+  }};
+  tcp_client before(proxy_.port());
+  expect_echo(before);
+  proxy_.with(
+      [&](relay& r) { r.lead_to({"127.0.0.1", static_cast<std::uint16_t>(other.port())}); });
+  tcp_client after(proxy_.port());
+  after.say("hello");
+  EXPECT_EQ(after.hear(5), "!!!!!");
+  expect_echo(before);
 }
 
 TEST_F(relaying, a_round_trip_is_what_is_said_until_it_is_answered) {

@@ -41,6 +41,8 @@ void read_message(std::string_view text) {
     as_the_first.owner = one.owner;
     fuzz::require(one == as_the_first);
   }
+  // A key may have a brace that ours would have as three characters; and a long one is not read.
+  if (all.front().name.size() > 1'000) return;
   fuzz::require(holdfast::store::redis::parse_notifications(written(all)) == all);
 }
 

@@ -212,6 +212,7 @@ result<std::unique_ptr<connection>> greet_there(const redis_options& o, purpose 
   auto c = std::make_unique<connection>();
   c->wire = std::move(*wire);
   c->server.at = {o.host, o.port};
+  c->server.since = boot_clock::now();
   auto hello = exchange(*c, greeting(o), 1, p);
   if (!hello) return no_redis(o, without_login(o, hello.error()));
   c->resp3 = !hello->front().is_error();

@@ -30,6 +30,7 @@ enum class acknowledgement : std::uint8_t { any, majority, all, number };
 struct whereabouts {
   address at{};
   std::uint64_t process = 0;  ///< of its run_id; 0 if the server does not say
+  boot_time since{};
 };
 
 /// Where the server is and how to talk to it. Paths are those of PEM files.

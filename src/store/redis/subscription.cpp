@@ -14,8 +14,8 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// An address that has led the commands to another server may still lead to the former one: then
-/// it is tried again only after that.
+/// An address that has led the commands to another server may still lead to the former one at
+/// times: it is tried again only after that.
 constexpr auto may_lead_back = 5s;
 
 }  // namespace
@@ -76,10 +76,10 @@ void subscription::follow_commands() {
   if (there.at.host.empty()) return;  // not connected yet
   if (there.at != here.at) return main().disconnect();
   const bool known = there.process != 0 && here.process != 0;
-  const auto now = boot_clock::now();
-  if (!known || there.process == here.process || now < next_leaving_at_) return;
-  next_leaving_at_ = now + may_lead_back;
-  main().disconnect();
+  if (!known || there.process == here.process) return;
+  // The newer connection went where the address leads; if it led back, it is tried again later.
+  const bool newer = there.since > here.since;
+  if (newer || boot_clock::now() >= here.since + may_lead_back) main().disconnect();
 }
 
 // Wakes up in time to look after each connection, too.

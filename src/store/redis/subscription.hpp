@@ -53,7 +53,6 @@ class subscription : public inbox {
   const int wake_fd_;
   std::deque<notification> notifications_;
   std::vector<pollfd> polled_;  ///< wake_fd_, and that of each
-  boot_time next_leaving_at_{};
 };
 
 /// What a message of that type says: {type, channel, text}.
