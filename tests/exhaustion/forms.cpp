@@ -316,6 +316,15 @@ const std::vector<form>& forms_without_thread() {
          const lease mine = held(w.plain);
          (void)w.result_of(async_extend(mine));
        }},
+      {"extend_several",
+       [](world& w) {
+         holdfast::multi_lease mine;
+         {
+           const enough_memory here;
+           mine = w.all.acquire();
+         }
+         (void)w.result_of(async_extend(mine));
+       }},
       {"downgrade",
        [](world& w) {
          const lease mine = held(w.shared);

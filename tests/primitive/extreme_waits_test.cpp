@@ -173,6 +173,8 @@ TEST_F(extreme_waits, as_the_length_of_a_lease_are_used_or_refused) {
   expect_used_or_refused<milliseconds>([&](auto d) { (void)quorum.acquire(d); });
   auto several = all.acquire();
   expect_used_or_refused<milliseconds>([&](auto d) { several.extend(d); });
+  expect_used_or_refused<milliseconds>(
+      [&](auto d) { (void)async_extend(several, d).future().get().value(); });
   EXPECT_EQ(several.state(), holdfast::lease_state::held);
 }
 
