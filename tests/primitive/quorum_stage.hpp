@@ -4,6 +4,7 @@
 #include <holdfast/testing.hpp>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
@@ -128,9 +129,9 @@ class in_form {
  public:
   explicit in_form(form f) : without_a_thread_(f == form::without_a_thread) {}
 
-  holdfast::quorum_lease acquire(holdfast::redlock& of) const {
-    if (!without_a_thread_) return of.acquire();
-    return async_acquire(of).future().get().value();
+  holdfast::quorum_lease acquire(holdfast::redlock& of, std::stop_token stop = {}) const {
+    if (!without_a_thread_) return of.acquire(std::move(stop));
+    return async_acquire(of, {}, std::move(stop)).future().get().value();
   }
   std::optional<holdfast::quorum_lease> try_acquire(holdfast::redlock& of) const {
     return without_a_thread_ ? in_time(of, 0s) : of.try_acquire();

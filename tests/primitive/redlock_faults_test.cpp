@@ -252,6 +252,22 @@ TEST_P(redlock_faults, a_timed_try_does_not_wait_longer_to_find_out_who_the_node
   ways_[0]->hangs_when_identified.notify_all();
 }
 
+TEST_P(redlock_faults, one_that_is_stopped_before_it_is_known_who_the_nodes_are_takes_nothing) {
+  auto lock = make_odd();
+  ways_[0]->hangs_when_identified = true;
+  std::stop_source stop;
+  auto got = std::async(std::launch::async, [&] {
+    return reason_of([&] { (void)do_.acquire(lock, stop.get_token()); });
+  });
+  harness::eventually("asked", [&] { return ways_[0]->identified > 0; });
+  stop.request_stop();
+  if (GetParam() == form::by_a_thread) w_.clock->advance(200ms);
+  EXPECT_EQ(get(got), errc::cancelled);
+  EXPECT_EQ(lock.attempts(), 0U);
+  ways_[0]->hangs_when_identified = false;
+  ways_[0]->hangs_when_identified.notify_all();
+}
+
 TEST_P(redlock_faults, a_loss_is_told_once_whoever_finds_it_out) {
   client a(w_);
   {
