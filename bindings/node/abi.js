@@ -89,7 +89,7 @@ const FUNCTIONS = {
   semaphore_available: ['Semaphore.available', H, NUMBER],
   election: ['Session.election', H, NAME, 'options: const holdfast_election_options *', NEW],
   election_leader: ['Election.leader', H, '_Inout_ holdfast_leader *'], election_observe: ['Election.observe', H, NEW],
-  leaders_next: ['Leaders.next', H, WAIT, '_Inout_ holdfast_leader *'],
+  leaders_next: ['Leaders.next', H, WAIT, 'void *'], leaders_found: ['Leaders.next', H, '_Inout_ holdfast_leader *'],
   multi_lock: ['multiLock', 'members: const holdfast_member *', 'members: uint32_t', NEW],
   redlock: ['redlock', 'nodes: const uintptr_t *', 'nodes: uint32_t', NAME, 'options: const holdfast_redlock_options *', NEW],
   acquire: ['Lock.acquire', H, WAIT, NEW], acquire_shared: ['Lock.acquire', H, WAIT, NEW],

@@ -229,7 +229,7 @@ export interface SessionOptions {
 export function open(url: string, options?: SessionOptions): Promise<Session>;
 /** All of several locks, or none. */
 export function multiLock(...members: Lock[]): Lock;
-/** A majority of independent stores. Its waits ask again and again, on a thread of Node's pool. A trustAfter of 0 is "off". */
+/** A majority of independent stores. A trustAfter of 0 is "off". */
 export function redlock(nodes: Session[], name: string,
                         options?: {lease?: number; nodeTimeout?: number; trustAfter?: number; reason?: string}): Lock;
 export const version: string;

@@ -4,7 +4,7 @@ const {isMainThread} = require('node:worker_threads');
 const abi = require('./abi.js');
 const {byCode, ...errors} = require('./errors.js');
 const given = require('./given.js');
-const {isEndless, expect, forget, endWaits, outcome, aside} = require('./waits.js');
+const {isEndless, expect, forget, endWaits, outcome} = require('./waits.js');
 
 Symbol.asyncDispose ??= Symbol('Symbol.asyncDispose');
 Symbol.dispose ??= Symbol('Symbol.dispose');
@@ -245,13 +245,13 @@ class Leaders extends Handle {
   async next(wait) {
     if (this.#asks) throw new errors.InvalidArgument('leaders: another call asks already', {operation: 'leaders_next'});
     this.#asks = true;
-    const found = abi.sized('leader');
     try {
-      await aside('Leaders.next', (how) => abi.callAside('leaders_next', this, how, found), wait,
-                  {trying: 1e3, patience: 10e3, between: () => 500});
+      await outcome('Leaders.next', (how) => abi.call('leaders_next', this._known, how, null), wait);
     } finally {
       this.#asks = false;
     }
+    const found = abi.sized('leader');
+    abi.call('leaders_found', this._known, found);
     return leaderOf(found);
   }
 }
@@ -270,18 +270,7 @@ class Election extends Lock {
 
 class MultiLock extends Lock {}
 
-class Redlock extends Lock {
-  constructor(handle, nodeTimeout) {
-    super(handle);
-    this._rhythm = {trying: 2 * nodeTimeout, patience: 10e3, between: () => 50 + Math.random() * 200};
-  }
-
-  async acquire(wait) {
-    const there = [0];
-    await aside('Lock.acquire', (how) => abi.callAside('acquire', this, how, there), wait, this._rhythm);
-    return new Lease(there[0]);
-  }
-}
+class Redlock extends Lock {}
 
 class Latch extends Handle {
   countDown(n = 1) {
@@ -486,12 +475,12 @@ function multiLock(...members) {
 
 function redlock(nodes, name, options) {
   const o = new given.Options(options, 'redlock: options');
-  const nodeTimeout = o.duration('nodeTimeout');
   const there = abi.sized('redlock_options', {
-    lease_ms: o.duration('lease'), node_timeout_ms: nodeTimeout, trust_after_ms: o.duration('trustAfter', 1, 0), reason: o.get('reason')});
+    lease_ms: o.duration('lease'), node_timeout_ms: o.duration('nodeTimeout'), trust_after_ms: o.duration('trustAfter', 1, 0),
+    reason: o.get('reason')});
   o.done();
   const all = given.list(nodes, 'redlock: nodes');
-  return new Redlock(abi.made('redlock', all, all.length, name, there), nodeTimeout || 200);
+  return new Redlock(abi.made('redlock', all, all.length, name, there));
 }
 
 const version = abi.version;

@@ -102,6 +102,8 @@ class barrier {
   friend pending<arrival> async_arrive(barrier& b);
   friend pending<done> async_wait(const barrier& b, arrival mine, wait_limit limit,
                                   std::stop_token stop);
+  friend pending<done> async_wait(const barrier& b, std::shared_ptr<arrival> mine, wait_limit limit,
+                                  std::stop_token stop);
   friend pending<done> async_arrive_and_drop(barrier& b);
   bool wait_within(arrival& mine, wait_time wait, std::stop_token stop) const;
   std::shared_ptr<state> state_;
@@ -117,6 +119,10 @@ pending<done> async_arrive_and_wait(barrier& b, wait_limit limit = {}, std::stop
 pending<barrier::arrival> async_arrive(barrier& b);
 pending<done> async_wait(const barrier& b, barrier::arrival mine, wait_limit limit = {},
                          std::stop_token stop = {});
+/// The same, but if the time is over or the wait was stopped, `mine` can be waited for again. It
+/// must not be used meanwhile.
+pending<done> async_wait(const barrier& b, std::shared_ptr<barrier::arrival> mine,
+                         wait_limit limit = {}, std::stop_token stop = {});
 pending<done> async_arrive_and_drop(barrier& b);
 
 class barrier::arrival {
@@ -130,6 +136,8 @@ class barrier::arrival {
   friend class barrier;
   friend pending<arrival> async_arrive(barrier& b);
   friend pending<done> async_wait(const barrier& b, arrival mine, wait_limit limit,
+                                  std::stop_token stop);
+  friend pending<done> async_wait(const barrier& b, std::shared_ptr<arrival> mine, wait_limit limit,
                                   std::stop_token stop);
   explicit arrival(std::unique_ptr<round> of) noexcept;
   std::unique_ptr<round> round_;

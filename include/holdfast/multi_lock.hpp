@@ -76,6 +76,8 @@ class [[nodiscard]] multi_lease {
  private:
   friend class multi_lock;
   friend pending<done> async_release(multi_lease held);
+  friend pending<done> async_extend(const multi_lease& held);
+  friend pending<done> async_extend(const multi_lease& held, std::chrono::milliseconds lease);
   friend pending<multi_lease> async_acquire(multi_lock& all, wait_limit limit,
                                             std::stop_token stop);
   explicit multi_lease(std::vector<lease> members);
@@ -175,5 +177,11 @@ class multi_lock {
 pending<multi_lease> async_acquire(multi_lock& all, wait_limit limit = {},
                                    std::stop_token stop = {});
 pending<done> async_release(multi_lease held);
+
+/// extend() without a thread: each member on the thread of its own session, one after the other, up
+/// to the first that fails. Keeps these sessions alive until it has ended. Throws errc::not_owner
+/// for an empty lease.
+pending<done> async_extend(const multi_lease& held);
+pending<done> async_extend(const multi_lease& held, std::chrono::milliseconds lease);
 
 }  // namespace holdfast

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <holdfast/lease.hpp>
+#include <holdfast/result.hpp>
 #include <holdfast/session.hpp>
 #include <holdfast/timed.hpp>
 #include <memory>
@@ -18,6 +19,7 @@ namespace holdfast {
 namespace engine {
 class quorum_hold;
 }
+class redlock;
 
 /// For one redlock.
 struct redlock_options {
@@ -71,6 +73,8 @@ class [[nodiscard]] quorum_lease {
 
  private:
   friend class redlock;
+  friend pending<quorum_lease> async_acquire(redlock& lock, wait_limit limit, std::stop_token stop);
+  friend pending<done> async_release(quorum_lease held);
   explicit quorum_lease(std::shared_ptr<engine::quorum_hold> hold) noexcept;
   std::shared_ptr<engine::quorum_hold> hold_;
 };
@@ -158,6 +162,7 @@ class redlock {
 
  private:
   friend clock& clock_of(const redlock& m) noexcept;
+  friend pending<quorum_lease> async_acquire(redlock& lock, wait_limit limit, std::stop_token stop);
   using lease_time = std::optional<std::chrono::milliseconds>;
   bool lock_within(wait_time wait, lease_time lease, std::stop_token stop);
   std::optional<quorum_lease> acquire_within(wait_time wait, lease_time lease,
@@ -166,5 +171,14 @@ class redlock {
   struct state;
   std::unique_ptr<state> state_;
 };
+
+/// acquire() and release() without a thread (async.hpp). The results come on a thread of the first
+/// session that does nothing else, so no node that hangs delays them, and they delay no other wait.
+/// Throws errc::not_owner for an empty lease. An operation keeps the sessions of all nodes alive
+/// until it has ended: stop it before you end them. After a request to stop, what some nodes have
+/// granted is given back first, in a tenth of a second.
+pending<quorum_lease> async_acquire(redlock& lock, wait_limit limit = {},
+                                    std::stop_token stop = {});
+pending<done> async_release(quorum_lease held);
 
 }  // namespace holdfast

@@ -127,7 +127,7 @@ void release_later(lease_handle& from, const waiting& w) {
   const auto without_memory = prepared_failure(w);
   from.empty_later([w, without_memory](std::unique_ptr<held> what) noexcept {
     try {
-      begin(*what->begin_release(), w);
+      begin(what->begin_release(), w);
     } catch (...) {
       w.to->push(std::move(*without_memory));  // it is given back all the same, by its destructor
     }
@@ -189,10 +189,6 @@ int holdfast_release(holdfast_lease* lease, const holdfast_wait* how, holdfast_e
   return guarded(why, [&] {
     const auto w = read(how);
     const auto from = lease_of(lease);
-    if (w.to)
-      from->with([&](held& l) {
-        if (dynamic_cast<voted*>(&l) != nullptr) w.require_blocking();
-      });
     if (w.to) {
       release_later(*from, w);
       (void)take_out(lease);

@@ -29,8 +29,7 @@ class held {
   virtual std::stop_token lost() const = 0;
   virtual void extend(std::optional<std::chrono::milliseconds> length) = 0;
   virtual std::error_code release() = 0;
-  /// Empty if this kind has no form without a thread.
-  virtual std::optional<pending<done>> begin_release() { return std::nullopt; }
+  virtual pending<done> begin_release() = 0;
 };
 
 class single final : public held {
@@ -48,7 +47,7 @@ class single final : public held {
     length ? lease_.extend(*length) : lease_.extend();
   }
   std::error_code release() override { return lease_.release(); }
-  std::optional<pending<done>> begin_release() override { return async_release(std::move(lease_)); }
+  pending<done> begin_release() override { return async_release(std::move(lease_)); }
 
   /// For what changes a lease.
   lease& itself() noexcept { return lease_; }
@@ -71,7 +70,7 @@ class several final : public held {
     length ? lease_.extend(*length) : lease_.extend();
   }
   std::error_code release() override { return lease_.release(); }
-  std::optional<pending<done>> begin_release() override { return async_release(std::move(lease_)); }
+  pending<done> begin_release() override { return async_release(std::move(lease_)); }
 
  private:
   multi_lease lease_;
@@ -89,6 +88,7 @@ class voted final : public held {
     refuse(errc::unsupported, "a redlock's lease cannot be extended by hand: it renews itself");
   }
   std::error_code release() override { return lease_.release(); }
+  pending<done> begin_release() override { return async_release(std::move(lease_)); }
 
  private:
   quorum_lease lease_;

@@ -117,10 +117,40 @@ class election_lock final : public lock_handle {
   election election_;
 };
 
-struct leaders_handle final : handle {
-  explicit leaders_handle(leaders l) : itself(std::move(l)) {}
-  std::mutex one_at_a_time{};
-  leaders itself;
+class leaders_handle final : public handle {
+ public:
+  explicit leaders_handle(leaders l) : leaders_(std::move(l)) {}
+  /// What waits keeps it, and with it the session.
+  void on_close() noexcept override { closed_.request_stop(); }
+  std::stop_token closed() const { return closed_.get_token(); }
+
+  /// Who asks has it alone.
+  leaders& begin_to_ask() {
+    const std::lock_guard guard{mutex_};
+    if (asked_) refuse(errc::invalid_argument, "leaders: another call asks already");
+    asked_ = true;
+    return leaders_;
+  }
+  void end() noexcept {
+    const std::lock_guard guard{mutex_};
+    asked_ = false;
+  }
+  void end(leader now) noexcept {
+    const std::lock_guard guard{mutex_};
+    asked_ = false;
+    found_ = std::move(now);
+  }
+  leader found() const {
+    const std::lock_guard guard{mutex_};
+    return found_;
+  }
+
+ private:
+  std::stop_source closed_;
+  mutable std::mutex mutex_;
+  bool asked_ = false;
+  leaders leaders_;
+  leader found_{};  ///< by the call that found one last
 };
 
 namespace {
@@ -146,7 +176,9 @@ class redlock_handle final : public lock_handle {
   std::unique_ptr<held> acquire(const request&, const waiting& w) override {
     return kept(redlock_.try_acquire_for(w.limit, {}, w.stop));
   }
-  void begin_acquire(const request&, const waiting& w) override { w.require_blocking(); }
+  void begin_acquire(const request&, const waiting& w) override {
+    begin_lease(async_acquire(redlock_, w.limit, w.stop), w);
+  }
 
  private:
   redlock redlock_;
@@ -188,6 +220,53 @@ void put_leader(holdfast_leader& there, const leader& found) {
   put_text(there.note, found.note);
   put_text(there.host, found.host);
   put_text(there.program, found.program);
+}
+
+/// If there is one, the caller ends it.
+std::optional<leader> next_now(leaders_handle& from, const waiting& w) {
+  auto& stream = from.begin_to_ask();
+  try {
+    auto found = stream.next_for(w.limit, w.stop);
+    if (!found) from.end();
+    return found;
+  } catch (...) {
+    from.end();
+    throw;
+  }
+}
+
+/// Of two tokens.
+class either_stops {
+ public:
+  either_stops(std::stop_token one, std::stop_token other)
+      : on_one_(std::move(one), passes_on{source_}),
+        on_other_(std::move(other), passes_on{source_}) {}
+  std::stop_token token() const { return source_.get_token(); }
+
+ private:
+  struct passes_on {
+    std::stop_source to;
+    void operator()() noexcept { to.request_stop(); }
+  };
+  std::stop_source source_;
+  std::stop_callback<passes_on> on_one_, on_other_;
+};
+
+void begin_next(const std::shared_ptr<leaders_handle>& from, const waiting& w) {
+  auto& stream = from->begin_to_ask();
+  try {
+    const auto stop = std::make_shared<either_stops>(w.stop, from->closed());
+    begin(
+        async_next(stream, w.limit, stop->token()), w,
+        [from, stop](leader&& found, event_of& e) {
+          e.number = found.term;
+          from->end(std::move(found));
+        },
+        [from] { from->end(); });
+  } catch (...) {
+    from->end();
+    throw;
+  }
 }
 
 int acquire_as(holdfast_lock* lock, const request& r, const holdfast_wait* how,
@@ -306,16 +385,26 @@ int holdfast_election_observe(holdfast_lock* election, holdfast_leaders** leader
 int holdfast_leaders_next(holdfast_leaders* leaders, const holdfast_wait* how,
                           holdfast_leader* leader, holdfast_error* why) {
   return guarded(why, [&]() -> holdfast::status {
-    out_struct there(leader, "leader");
     const auto w = read(how);
-    w.require_blocking();
     const auto from = get<leaders_handle>(leaders, "leaders");
-    const std::unique_lock guard{from->one_at_a_time, std::try_to_lock};
-    if (!guard) refuse(errc::invalid_argument, "leaders: another thread asks already");
-    const auto found = from->itself.next_for(w.limit, w.stop);
+    if (w.to) {
+      begin_next(from, w);
+      return holdfast::done{};
+    }
+    out_struct there(leader, "leader");
+    auto found = next_now(*from, w);
     if (!found) return w.in_vain("leaders_next");
     put_leader(*there, *found);
+    from->end(std::move(*found));
     return holdfast::done{};
+  });
+}
+
+int holdfast_leaders_found(holdfast_leaders* leaders, holdfast_leader* leader,
+                           holdfast_error* why) {
+  return guarded(why, [&] {
+    out_struct there(leader, "leader");
+    put_leader(*there, get<leaders_handle>(leaders, "leaders")->found());
   });
 }
 

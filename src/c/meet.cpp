@@ -1,3 +1,4 @@
+#include <atomic>
 #include <holdfast/barrier.hpp>
 #include <holdfast/condition_variable.hpp>
 #include <holdfast/latch.hpp>
@@ -23,8 +24,16 @@ struct arrival_handle final : handle {
   arrival_handle(std::shared_ptr<barrier_handle> of, barrier::arrival a)
       : at(std::move(of)), itself(std::move(a)) {}
   const std::shared_ptr<barrier_handle> at;
-  std::mutex one_at_a_time{};
   barrier::arrival itself;
+
+  void begin_to_wait() {
+    if (waited_for_.exchange(true))
+      refuse(errc::invalid_argument, "arrival: another call waits already");
+  }
+  void end() noexcept { waited_for_ = false; }
+
+ private:
+  std::atomic<bool> waited_for_{false};
 };
 
 struct condition_handle final : handle {
@@ -97,6 +106,55 @@ std::uint32_t wait_now(condition_variable& cv, const condition_wait& mine, const
     mine.give_up();
     throw;
   }
+}
+
+/// For as long as one waits for it. What is over is closed.
+class barrier_wait {
+ public:
+  barrier_wait(std::shared_ptr<arrival_handle> mine, void* key)
+      : mine_(std::move(mine)), key_(key) {
+    mine_->begin_to_wait();
+  }
+  barrier_wait(const barrier_wait&) = delete;
+  ~barrier_wait() { mine_->end(); }
+  void is_over() const { (void)take_out(key_); }
+  pending<done> start(const waiting& w) const {
+    const std::shared_ptr<barrier::arrival> itself(mine_, &mine_->itself);
+    return async_wait(mine_->at->itself, itself, w.limit, w.stop);
+  }
+
+ private:
+  const std::shared_ptr<arrival_handle> mine_;
+  void* const key_;
+};
+
+status wait_now(const std::shared_ptr<arrival_handle>& mine, void* key, const waiting& w) {
+  const barrier_wait here(mine, key);
+  bool all = false;
+  try {
+    all = mine->at->itself.wait_for(mine->itself, w.limit, w.stop);
+  } catch (const error& e) {
+    if (e.reason() == errc::lost) here.is_over();
+    throw;
+  }
+  if (!all) return w.in_vain("wait");
+  here.is_over();
+  return done{};
+}
+
+/// It can be waited for again when the event is there.
+void begin_barrier_wait(const std::shared_ptr<arrival_handle>& mine, void* key, const waiting& w) {
+  auto here = std::make_shared<barrier_wait>(mine, key);
+  auto started = here->start(w);
+  prepared one(1);
+  one.front().tag = w.tag;
+  std::move(started).start([to = w.to, is_try = w.is_try(), one = std::move(one),
+                            here = std::move(here)](status how) mutable {
+    if (how || how.error().code == errc::lost) here->is_over();
+    here.reset();
+    if (!how) one.front().how = as_told(std::move(how.error()), is_try);
+    to->push(std::move(one));
+  });
 }
 
 }  // namespace
@@ -175,21 +233,11 @@ int holdfast_barrier_wait(holdfast_barrier* barrier, holdfast_arrival* arrival,
                           const holdfast_wait* how, holdfast_error* why) {
   return guarded(why, [&]() -> holdfast::status {
     const auto w = read(how);
-    w.require_blocking();
     const auto of = get<barrier_handle>(barrier, "barrier");
     const auto mine = get<arrival_handle>(arrival, "arrival");
-    const std::unique_lock guard{mine->one_at_a_time, std::try_to_lock};
-    if (!guard) refuse(holdfast::errc::invalid_argument, "arrival: another thread waits already");
     if (mine->at != of) refuse(holdfast::errc::invalid_argument, "arrival: of another barrier");
-    bool all = false;
-    try {
-      all = of->itself.wait_for(mine->itself, w.limit, w.stop);
-    } catch (const holdfast::error& e) {
-      if (e.reason() == holdfast::errc::lost) (void)take_out(arrival);
-      throw;
-    }
-    if (!all) return w.in_vain("wait");
-    (void)take_out(arrival);
+    if (!w.to) return wait_now(mine, arrival, w);
+    begin_barrier_wait(mine, arrival, w);
     return holdfast::done{};
   });
 }

@@ -73,11 +73,6 @@ failure waiting::in_vain(const char* operation) const {
   return f;
 }
 
-void waiting::require_blocking() const {
-  if (to)
-    refuse(errc::unsupported, "this call has no form without a thread: call it with no queue");
-}
-
 wait_time time_of(std::int64_t timeout_ns) {
   return timeout_ns < 0 ? no_limit : wait_time(timeout_ns);
 }

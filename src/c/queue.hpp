@@ -63,8 +63,6 @@ struct waiting {
   bool is_try() const noexcept { return limit == one_try; }
   /// What a wait that found nothing says.
   failure in_vain(const char* operation) const;
-  /// For calls that have no other form.
-  void require_blocking() const;
 };
 wait_time time_of(std::int64_t timeout_ns);
 waiting read(const holdfast_wait* how);

@@ -424,6 +424,23 @@ pending<T> carry_out_later(engine::async_request o, std::unique_ptr<barrier::rou
 
 status nothing_more(const std::unique_ptr<barrier::round>&) { return done{}; }
 
+/// A round that stays its owner's.
+class borrowed final : public engine::request {
+ public:
+  borrowed(std::shared_ptr<const void> owner, barrier::round& of)
+      : owner_(std::move(owner)), of_(of) {}
+  std::optional<store::named_command> command(bool last) override { return of_.command(last); }
+  result<std::optional<engine::wait_hint>> ask(bool last) override { return of_.ask(last); }
+  result<std::optional<engine::wait_hint>> learn(result<store::permits_reply> reply,
+                                                 boot_time sent) override {
+    return of_.learn(std::move(reply), sent);
+  }
+
+ private:
+  const std::shared_ptr<const void> owner_;
+  barrier::round& of_;
+};
+
 }  // namespace
 
 barrier::barrier(session s, const std::string& name, std::uint32_t count, barrier_options options)
@@ -472,6 +489,19 @@ pending<done> async_wait(const barrier& b, barrier::arrival mine, wait_limit lim
   if (!mine.round_ || mine.round_->over()) b.state_->of.fail(no_arrival());
   return carry_out_later<done>(b.state_->of.request(limit, std::move(stop)), std::move(mine.round_),
                                barrier::round::until::released, nothing_more);
+}
+
+pending<done> async_wait(const barrier& b, std::shared_ptr<barrier::arrival> mine, wait_limit limit,
+                         std::stop_token stop) {
+  if (!mine || !mine->round_ || mine->round_->over()) b.state_->of.fail(no_arrival());
+  auto& r = *mine->round_;
+  r.wait_for(barrier::round::until::released);
+  return engine::async_ask<done>(b.state_->of.request(limit, std::move(stop)), r.owner(),
+                                 std::make_unique<borrowed>(mine, r),
+                                 [mine](const auto&) -> status {
+                                   mine->round_.reset();
+                                   return done{};
+                                 });
 }
 
 pending<done> async_arrive_and_drop(barrier& b) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -31,20 +32,35 @@ class distinct_nodes {
     return done{};
   }
 
-  /// Waits until each node was heard once; from the first acquisition on as long as a node has for
-  /// an answer, and not longer than the deadline.
-  status check(boot_time deadline) {
-    auto& clock = quorum_->first().clock();
+  /// Asks those that are not known. Each node has to be heard once before the verdict: from the
+  /// first acquisition on that is waited for as long as a node has for an answer, and not longer
+  /// than the deadline; until then. `heard` is called, from any thread, when it is so far.
+  boot_time ask(boot_time deadline, std::function<void()> heard) {
     std::unique_lock lock{known_->mutex};
+    const boot_time now = quorum_->now();
     const bool first = !std::exchange(asked_before_, true);
-    if (first) heard_by_ = saturated_add(clock.now(), quorum_->patience);
+    if (first) heard_by_ = saturated_add(now, quorum_->patience);
     const boot_time until = std::min(heard_by_, deadline);
+    if (heard && known_->to_be_heard > 0 && now < until) {
+      known_->to_be_told.push_back(std::move(heard));
+    }
     lock.unlock();
     for (std::size_t i = 0; i < quorum_->nodes.size(); ++i) ask(i, first);
-    lock.lock();
+    return until;
+  }
+  bool all_heard() const {
+    const std::lock_guard guard{known_->mutex};
+    return known_->to_be_heard == 0;
+  }
+  void wait(boot_time until) const {
+    auto& clock = quorum_->first().clock();
+    std::unique_lock lock{known_->mutex};
     while (known_->to_be_heard > 0 && clock.now() < until) {
       clock.wait_until(lock, known_->changed, until);
     }
+  }
+  status verdict() const {
+    const std::lock_guard guard{known_->mutex};
     for (std::size_t i = 0; i < known_->ids.size(); ++i) {
       for (std::size_t j = 0; j < i; ++j) {
         if (!known_->ids[i].empty() && known_->ids[i] == known_->ids[j]) return twice(j, i);
@@ -58,12 +74,16 @@ class distinct_nodes {
     explicit known(std::size_t n) : ids(n), asking(n), heard(n), to_be_heard(n) {}
     /// Without an id it is asked again by a later acquisition.
     void answered(std::size_t i, std::string id) noexcept {
-      const std::lock_guard guard{mutex};
+      std::unique_lock lock{mutex};
       ids[i] = std::move(id);
       asking[i] = false;
       if (!heard[i]) --to_be_heard;
       heard[i] = true;
       changed.notify_all();
+      if (to_be_heard > 0) return;
+      const auto told = std::exchange(to_be_told, {});
+      lock.unlock();
+      for (const auto& one : told) one();
     }
     std::mutex mutex;
     std::condition_variable changed;
@@ -71,6 +91,7 @@ class distinct_nodes {
     std::vector<bool> asking;
     std::vector<bool> heard;  ///< once at least, be it that it failed
     std::size_t to_be_heard;
+    std::vector<std::function<void()>> to_be_told;  ///< … when that is nobody
   };
 
   void ask(std::size_t i, bool first_time) {

@@ -70,26 +70,67 @@ std::chrono::nanoseconds multi_lease::remaining() const noexcept {
   return least;
 }
 
+namespace {
+[[noreturn]] void fail_empty() {
+  throw_failure({errc::not_owner, "this lease is empty: it was released or moved from"});
+}
+}  // namespace
+
 void multi_lease::check() const {
-  if (!state_)
-    throw_failure({errc::not_owner, "this lease is empty: it was released or moved from"});
+  if (!state_) fail_empty();
   for (const lease& one : state_->members) one.check();
 }
 
 namespace {
-// A callback on a loss may release, which empties the lease: the holds, and what they belong to,
-// are kept until the end.
-void extend_all(std::span<const lease> members, std::chrono::milliseconds length) {
-  std::vector<std::shared_ptr<engine::hold>> kept;
-  std::vector<std::shared_ptr<engine::session_impl>> sessions;
-  kept.reserve(members.size());
-  sessions.reserve(members.size());
-  for (const lease& one : members) {
-    kept.push_back(engine::hold::shared_behind(one));
-    sessions.push_back(kept.back()->session());
+
+/// The holds, and what they belong to: a callback on a loss may release, which empties the lease.
+struct kept_members {
+  explicit kept_members(std::span<const lease> members) {
+    holds.reserve(members.size());
+    sessions.reserve(members.size());
+    for (const lease& one : members) {
+      holds.push_back(engine::hold::shared_behind(one));
+      sessions.push_back(holds.back()->session());
+    }
   }
-  for (const auto& hold : kept) hold->extend_or_throw(length);
+  std::vector<std::shared_ptr<engine::hold>> holds;
+  std::vector<std::shared_ptr<engine::session_impl>> sessions;
+};
+
+void extend_all(std::span<const lease> members, std::chrono::milliseconds length) {
+  const kept_members kept(members);
+  for (const auto& hold : kept.holds) hold->extend_or_throw(length);
 }
+
+void check_length(const lease& first, std::chrono::milliseconds length) {
+  if (auto ok = base::check_lease(length); !ok) {
+    engine::hold::shared_behind(first)->fail(std::move(ok.error()), "extend");
+  }
+}
+
+// With a member that is lost the whole is lost, and no other one is extended for it.
+pending<done> async_look(std::span<const lease> members) {
+  const auto kept = std::make_shared<kept_members>(members);
+  return engine::async_do(kept->sessions.front(), [kept]() -> status {
+    for (std::size_t i = 0; i < kept->holds.size(); ++i) {
+      auto& one = *kept->holds[i];
+      if (one.state() != lease_state::lost) continue;
+      auto lost = one.extend(std::chrono::milliseconds::zero(), one.turn());
+      if (!lost) return kept->sessions[i]->located(std::move(lost.error()), "extend", one.name());
+    }
+    return done{};
+  });
+}
+
+template <class Extend>
+pending<done> extend_later(std::span<const lease> members, Extend extend) {
+  std::vector<pending<done>> all;
+  all.reserve(members.size() + 1);
+  all.push_back(async_look(members));
+  for (const lease& one : members) all.push_back(extend(one));
+  return engine::async_in_turn(std::move(all));
+}
+
 }  // namespace
 
 void multi_lease::extend() {
@@ -99,10 +140,20 @@ void multi_lease::extend() {
 
 void multi_lease::extend(std::chrono::milliseconds length) {
   check();
-  if (auto ok = base::check_lease(length); !ok) {
-    engine::hold::shared_behind(state_->members.front())->fail(std::move(ok.error()), "extend");
-  }
+  check_length(state_->members.front(), length);
   extend_all(state_->members, length);
+}
+
+pending<done> async_extend(const multi_lease& held) {
+  if (!held) fail_empty();
+  return extend_later(held.state_->members, [](const lease& one) { return async_extend(one); });
+}
+
+pending<done> async_extend(const multi_lease& held, std::chrono::milliseconds length) {
+  if (!held) fail_empty();
+  check_length(held.state_->members.front(), length);
+  return extend_later(held.state_->members,
+                      [length](const lease& one) { return async_extend(one, length); });
 }
 
 std::error_code multi_lease::release() noexcept try {

@@ -1,6 +1,7 @@
 #include <holdfast/redlock.hpp>
 
 #include "quorum/quorum_hold.hpp"
+#include "wait/pending_wait.hpp"
 
 namespace holdfast {
 
@@ -51,6 +52,66 @@ void quorum_lease::check() const {
 std::error_code quorum_lease::release() noexcept {
   const auto hold = std::move(hold_);
   return hold ? hold->release() : std::error_code{};
+}
+
+namespace {
+
+/// Woken with each answer, as what acquires it.
+class pending_release final : public engine::telling_shortly<done> {
+ public:
+  pending_release(std::shared_ptr<engine::session_impl> first, quorum_lease held,
+                  std::shared_ptr<engine::quorum_hold> hold)
+      : telling_shortly(first, first->runner_of_several()),
+        held_(std::move(held)),
+        hold_(std::move(hold)) {}
+
+  next step() override {
+    if (!begun_) {
+      begun_ = true;
+      if (const auto over = hold_->end()) return told(*over);
+      awaited_ = hold_->begin_giving_back([self = weak_from_this()] {
+        if (const auto here = self.lock()) here->wake();
+      });
+    }
+    while (awaited_ && awaited_->is_over(session_->now())) {
+      awaited_ = hold_->go_on(*std::exchange(awaited_, std::nullopt));
+    }
+    return awaited_ ? next{.until = awaited_->until} : told(hold_->released_as());
+  }
+  bool broken() noexcept override {
+    if (begun_) {
+      (void)hold_->give_back_in_vain();
+    } else {
+      hold_->let_go();
+    }
+    return telling_shortly::broken();
+  }
+
+ private:
+  next told(std::error_code why) {
+    if (!why) {
+      tell(done{});
+    } else {
+      tell(failure{static_cast<errc>(why.value()), why.message(), false, "release",
+                   hold_->of().name});
+    }
+    return {.over = true};
+  }
+
+  quorum_lease held_;  ///< releases it, if this never begins
+  const std::shared_ptr<engine::quorum_hold> hold_;
+  bool begun_ = false;
+  std::optional<engine::quorum_hold::awaited> awaited_;
+};
+
+}  // namespace
+
+pending<done> async_release(quorum_lease held) {
+  (void)deref(held.hold_);
+  auto hold = held.hold_;
+  auto first = hold->of().nodes.front()->session();
+  return pending<done>(
+      std::make_shared<pending_release>(std::move(first), std::move(held), std::move(hold)));
 }
 
 }  // namespace holdfast

@@ -1,148 +1,42 @@
 #include <algorithm>
-#include <atomic>
 #include <holdfast/redlock.hpp>
 
 #include "base/names.hpp"
 #include "primitive/common.hpp"
-#include "primitive/distinct_nodes.hpp"
-#include "quorum/quorum_hold.hpp"
-#include "session/sleeper.hpp"
+#include "primitive/redlock_wait.hpp"
 
 namespace holdfast {
 
 using namespace std::chrono_literals;
-using engine::quorum_hold;
+using primitive::redlock_wait;
+using primitive::votes_of_redlock;
 
 namespace {
 
-constexpr std::string_view operation = "redlock";
+constexpr std::string_view operation = votes_of_redlock::operation;
 
-std::string in_words(const std::vector<vote>& votes) {
-  std::string words;
-  for (const vote v : votes) words += (words.empty() ? "" : ", ") + std::string(to_string(v));
-  return words;
-}
-
-/// How long to pause before the next vote. Votes that were split are sorted out soon, by chance;
-/// a client that has a majority is not to be disturbed often.
-class pauses {
- public:
-  explicit pauses(std::chrono::nanoseconds patience) : patience_(patience) {}
-
-  // A vote that took longer than a node is waited for was held up here: that says nothing of them.
-  std::chrono::nanoseconds after(const std::vector<vote>& votes, std::chrono::nanoseconds took) {
-    const bool split = std::count(votes.begin(), votes.end(), vote::granted) > 0;
-    if (split) {
-      const auto base = std::max<std::chrono::nanoseconds>(std::min(took, patience_), 100us);
-      const auto most = std::max<std::chrono::nanoseconds>(longest, 2 * base);
-      return random_part(std::min(base * (2 << std::min(splits_++, 4U)), most));
-    }
-    splits_ = 0;
-    const auto most =
-        std::min<std::chrono::nanoseconds>(5ms * (1 << std::min(refusals_++, 6U)), longest);
-    return most * 3 / 4 + random_part(most / 4);
-  }
-
- private:
-  static std::chrono::nanoseconds random_part(std::chrono::nanoseconds of) {
-    return std::chrono::nanoseconds(engine::jitter(static_cast<std::uint64_t>(of.count())));
-  }
-  static constexpr auto longest = 250ms;
-  const std::chrono::nanoseconds patience_;
-  unsigned splits_ = 0;
-  unsigned refusals_ = 0;
-};
-
-/// The last time so that there is time for it.
-boot_time next_vote(boot_time now, std::chrono::nanoseconds pause, std::chrono::nanoseconds took,
-                    boot_time deadline) {
-  if (deadline - now > pause) return now + pause;
-  const boot_time last = deadline - 2 * std::max<std::chrono::nanoseconds>(took, 1ms);
-  return last > now ? last : deadline;
+/// Among nodes of another program's layout nothing has a fence. One that has, among those, would
+/// have to teach them.
+void check_fences(const votes_of_redlock& of) {
+  const auto& nodes = of.nodes->nodes;
+  const auto fenced = [](const auto& node) { return node->session()->can().fences; };
+  const auto some = std::count_if(nodes.begin(), nodes.end(), fenced);
+  if (some == 0 || static_cast<std::size_t>(some) == nodes.size()) return;
+  of.fail({errc::unsupported,
+           "some of the nodes have fences, and some (dialect=redlock) have none, so the fences of "
+           "the lock would not grow: open all nodes with the dialect, or none of them"});
 }
 
 }  // namespace
 
 struct redlock::state {
-  std::shared_ptr<engine::quorum> nodes = std::make_shared<engine::quorum>();
-  std::chrono::milliseconds lease{};
-  std::shared_ptr<engine::quorum_renewer> renewer;
-  std::unique_ptr<primitive::distinct_nodes> distinct;
-  std::atomic<std::uint64_t> attempts{0};
-  mutable std::mutex mutex;
-  std::vector<vote> last_votes;
+  const std::shared_ptr<votes_of_redlock> of = std::make_shared<votes_of_redlock>();
   primitive::by_thread<quorum_lease> holds;
-
-  [[noreturn]] void fail(failure f) const {
-    throw_failure(nodes->first().located(std::move(f), operation, nodes->name));
-  }
-
-  /// Among nodes of another program's layout nothing has a fence. One that has, among those, would
-  /// have to teach them.
-  void check_fences() const {
-    const auto fenced = [](const auto& node) { return node->session()->can().fences; };
-    const auto some = std::count_if(nodes->nodes.begin(), nodes->nodes.end(), fenced);
-    if (some == 0 || static_cast<std::size_t>(some) == nodes->nodes.size()) return;
-    fail({errc::unsupported,
-          "some of the nodes have fences, and some (dialect=redlock) have none, so the fences of "
-          "the lock would not grow: open all nodes with the dialect, or none of them"});
-  }
-
-  void make_ready(boot_time deadline) const {
-    for (const auto& node : nodes->nodes) {
-      if (auto can = engine::ready(*node->session(), *node->what(), {}); !can) {
-        fail(std::move(can.error()));
-      }
-    }
-    if (auto can = renewer->start(); !can) fail(std::move(can.error()));
-    if (auto ok = distinct->check(deadline); !ok) fail(std::move(ok.error()));
-  }
-
-  std::chrono::nanoseconds patience(wait_time wait) const {
-    if (wait == no_limit || wait == one_try) return nodes->patience;
-    const auto part = wait / static_cast<std::int64_t>(nodes->nodes.size());
-    return std::clamp<std::chrono::nanoseconds>(
-        part, 1ms, std::max<std::chrono::nanoseconds>(nodes->patience, 1ms));
-  }
-
-  /// What came of it, and whether it was won.
-  std::pair<std::shared_ptr<quorum_hold>, bool> vote_once(const lease_time& asked,
-                                                          const engine::vote_time& time) {
-    auto hold = std::make_shared<quorum_hold>(nodes, asked.value_or(lease), !asked);
-    ++attempts;
-    const bool won = hold->vote(time);
-    try {
-      auto votes = hold->votes();
-      const std::lock_guard guard{mutex};
-      last_votes.swap(votes);
-    } catch (...) {  // no memory
-      if (won) (void)hold->release();
-      throw;
-    }
-    if (auto why = hold->hopeless(); why && !won) fail(std::move(*why));
-    return {std::move(hold), won};
-  }
-
-  failure gave_up(const engine::time_frame& asked, failure why) const {
-    return engine::gave_up(nodes->first(), *nodes->nodes.front()->what(), asked, std::move(why));
-  }
-
-  [[noreturn]] void fail_unavailable(const quorum_hold& hold,
-                                     const engine::time_frame& asked) const {
-    const auto votes = hold.votes();
-    const auto& said = hold.first_failure();
-    fail(gave_up(asked, {errc::unavailable,
-                         "too few of " + std::to_string(votes.size()) +
-                             " nodes answer for a majority (" + in_words(votes) +
-                             "): " + (said.empty() ? said : "one failed with: " + said + "; ") +
-                             "bring them back, or look at redlock_options::node_timeout",
-                         true}));
-  }
 };
 
 redlock::redlock(std::vector<session> nodes, std::string name, redlock_options options)
     : state_(new state) {
-  auto& s = *state_;
+  auto& s = *state_->of;
   if (nodes.empty()) {
     throw_failure({errc::invalid_argument, "without sessions there is no majority", false,
                    std::string(operation), name});
@@ -159,7 +53,7 @@ redlock::redlock(std::vector<session> nodes, std::string name, redlock_options o
   }
   s.nodes->name = s.nodes->nodes.front()->what()->name;
   s.lease = common.lease;
-  s.check_fences();
+  check_fences(s);
   if (options.node_timeout <= 0ms || options.trust_after < 0ms) {
     s.fail(
         {errc::invalid_argument, "node_timeout has to be positive, and trust_after not negative"});
@@ -173,57 +67,36 @@ redlock::~redlock() = default;
 
 std::optional<quorum_lease> redlock::acquire_within(wait_time wait, lease_time lease,
                                                     std::stop_token stop) {
-  auto& s = *state_;
+  const auto& of = *state_->of;
   if (lease) {
-    if (auto ok = base::check_lease(*lease); !ok) s.fail(std::move(ok.error()));
+    if (auto ok = base::check_lease(*lease); !ok) of.fail(std::move(ok.error()));
   }
-  auto& first = s.nodes->first();
+  auto& first = of.nodes->first();
   const engine::time_frame asked(first.now(), wait);
-  const boot_time deadline = asked.deadline();
-  const engine::vote_time time{s.patience(wait), asked.is_try() ? forever : deadline,
-                               asked.began()};
-  s.make_ready(time.deadline);
-  boot_time give_up = forever;
-  pauses pause(time.each);
+  if (auto can = of.make_ready(); !can) of.fail(std::move(can.error()));
   engine::sleeper me(first.clock());
   const std::stop_callback on_stop{stop, [&] { me.wake(); }};
-  while (!stop.stop_requested()) {
-    const boot_time began = first.now();
-    auto [hold, won] = s.vote_once(lease, time);
-    if (won) {
-      quorum_lease mine(hold);  // given back if there is no memory to keep it
-      hold->keep(s.renewer);
-      return mine;
-    }
-    const auto votes = hold->votes();
-    boot_time now = first.now();
-    const bool away = hold->too_few_answered();
-    if (!away) give_up = forever;
-    if (away && give_up == forever) give_up = saturated_add(now, first.options().store_timeout);
-    if (now < deadline && (deadline != forever || now < give_up)) {
-      me.sleep(next_vote(now, pause.after(votes, now - began), now - began, deadline));
-      now = first.now();
-    }
-    if (now < deadline && (deadline != forever || now < give_up)) continue;
-    if (away) s.fail_unavailable(*hold, asked);
-    (void)s.gave_up(asked, engine::waited_in_vain(errc::timed_out));
-    return std::nullopt;
-  }
-  (void)s.gave_up(asked, engine::waited_in_vain(errc::cancelled));
-  return std::nullopt;
+  redlock_wait waits(state_->of, lease, asked);
+  auto ended = waits.step(stop.stop_requested());
+  for (; !ended; ended = waits.step(stop.stop_requested())) waits.wait(me);
+  if (*ended) return quorum_lease(std::move(**ended));
+  const errc why = ended->error().code;
+  if (why == errc::timed_out || why == errc::cancelled) return std::nullopt;
+  of.fail(std::move(ended->error()));
 }
 
 quorum_lease redlock::take(lease_time lease, std::stop_token stop) {
   auto got = acquire_within(no_limit, lease, std::move(stop));
-  if (!got) state_->fail({errc::cancelled, "asked to stop while waiting"});
+  if (!got) state_->of->fail({errc::cancelled, "asked to stop while waiting"});
   return std::move(*got);
 }
 
 bool redlock::lock_within(wait_time wait, lease_time lease, std::stop_token stop) {
-  if (auto can = state_->nodes->first().usable(); !can) state_->fail(std::move(can.error()));
+  const auto& of = *state_->of;
+  if (auto can = of.nodes->first().usable(); !can) of.fail(std::move(can.error()));
   if (state_->holds.mine()) {
     if (wait != no_limit) return false;
-    state_->fail({errc::deadlock, "this thread holds it already"});
+    of.fail({errc::deadlock, "this thread holds it already"});
   }
   auto got = acquire_within(wait, lease, std::move(stop));
   if (got) state_->holds.put(std::move(*got));
@@ -233,15 +106,16 @@ bool redlock::lock_within(wait_time wait, lease_time lease, std::stop_token stop
 void redlock::unlock() noexcept {
   const quorum_lease held = state_->holds.take();  // its end is the release
   if (held) return;
-  primitive::report_misuse(state_->nodes->first(), state_->nodes->name, {},
+  const auto& nodes = *state_->of->nodes;
+  primitive::report_misuse(nodes.first(), nodes.name, {},
                            "unlock() of a redlock by a thread that does not hold it");
 }
 
 std::vector<vote> redlock::last_votes() const {
-  const std::lock_guard guard{state_->mutex};
-  return state_->last_votes;
+  const std::lock_guard guard{state_->of->mutex};
+  return state_->of->last;
 }
-std::uint64_t redlock::attempts() const noexcept { return state_->attempts; }
+std::uint64_t redlock::attempts() const noexcept { return state_->of->attempts; }
 std::uint64_t redlock::fence() const {
   return state_->holds.with_mine([](const quorum_lease& mine) { return mine.fence(); });
 }
@@ -251,6 +125,70 @@ void redlock::check() const {
 std::stop_token redlock::lost() const {
   return state_->holds.with_mine([](const quorum_lease& mine) { return mine.lost(); });
 }
-clock& clock_of(const redlock& m) noexcept { return m.state_->nodes->first().clock(); }
+clock& clock_of(const redlock& m) noexcept { return m.state_->of->nodes->first().clock(); }
+
+// ---- without a thread
+// --------------------------------------------------------------------------------
+
+namespace {
+
+/// Woken with each answer. Its runner is none that a node holds up.
+class pending_redlock final : public engine::telling_wait<engine::pending_wait, quorum_lease> {
+ public:
+  using make_lease = quorum_lease (*)(redlock_wait::hold_ptr);
+  pending_redlock(engine::async_request o, std::shared_ptr<votes_of_redlock> of, make_lease make)
+      : telling_wait(std::move(o), &of->nodes->first().runner_of_several()),
+        of_(std::move(of)),
+        make_(make),
+        id_(of_->nodes->first().ids().next()) {}
+  const store::owner_id& owner() const noexcept override { return id_; }
+
+ private:
+  next come_in() override {
+    if (!waits_) {
+      if (auto can = of_->make_ready(); !can) return end(std::move(can.error()));
+      waits_.emplace(of_, std::nullopt, time_, [self = weak_from_this()] {
+        if (const auto here = self.lock()) here->wake();
+      });
+    }
+    auto ended = waits_->step(stop().stop_requested());
+    if (!ended) return retry_after(waits_->until());
+    if (!*ended) return end(std::move(ended->error()));
+    tell(make_(std::move(**ended)));
+    return over();
+  }
+  void leave_to_keeper() noexcept override {
+    if (waits_) waits_->abandon();
+  }
+  failure observed(failure f) override {
+    if (waits_) return f;  // it has been told
+    return of_->gave_up(time_, std::move(f));
+  }
+
+  // It asks no store itself.
+  engine::request& asked() override { return nothing_; }
+  void won(std::shared_ptr<engine::session_impl>) override {}
+  std::optional<store::named_command> leaving(const failure&) override { return std::nullopt; }
+
+  const std::shared_ptr<votes_of_redlock> of_;
+  const make_lease make_;
+  const store::owner_id id_;
+  engine::request nothing_;
+  std::optional<redlock_wait> waits_;
+};
+
+}  // namespace
+
+pending<quorum_lease> async_acquire(redlock& lock, wait_limit limit, std::stop_token stop) {
+  const auto& of = lock.state_->of;
+  const auto& first = *of->nodes->nodes.front();
+  engine::async_request o{first.session(),
+                          first.what(),
+                          operation,
+                          {first.session()->now(), limit.wait()},
+                          std::move(stop)};
+  const auto make = [](redlock_wait::hold_ptr hold) { return quorum_lease(std::move(hold)); };
+  return pending<quorum_lease>(std::make_shared<pending_redlock>(std::move(o), of, make));
+}
 
 }  // namespace holdfast

@@ -79,8 +79,8 @@ struct quorum {
 
 /// One request to all nodes, or some, at the same time. Where the store can, it is posted, and
 /// the waiter reads the answers of all nodes by itself; else it goes by the runner of the session.
-/// `each` gets each answer, from any thread; the caller may wait until it has heard enough.
-/// Thread-safe.
+/// `each` gets each answer, from any thread; the caller may wait until it has heard enough, or be
+/// told when there is more to hear. Thread-safe.
 class quorum_round : public std::enable_shared_from_this<quorum_round> {
  public:
   struct answer {
@@ -91,23 +91,30 @@ class quorum_round : public std::enable_shared_from_this<quorum_round> {
   };
   using answers = std::vector<answer>;
   using listener = std::function<void(std::size_t node, const answer& what)>;
+  /// After each answer, from any thread, with no mutex held.
+  using news = std::function<void()>;
 
-  quorum_round(std::shared_ptr<const quorum> of, listener each)
+  /// With `news`, nobody will wait(), and read what was posted: all goes by the runners.
+  quorum_round(std::shared_ptr<const quorum> of, listener each, news after_each = {})
       : quorum_(std::move(of)),
         answers_(quorum_->nodes.size()),
         posted_(quorum_->nodes.size()),
-        each_(std::move(each)) {}
+        each_(std::move(each)),
+        news_(std::move(after_each)) {}
 
   enum class asked {
     plainly,
-    of_trusted,    ///< a grant of one that was started a moment ago is no vote
-    without_wait,  ///< nobody will wait(), and read what was posted: it goes by the runner
+    of_trusted,  ///< a grant of one that was started a moment ago is no vote
   };
   /// `keeps` is kept for as long as the request is on its way.
   void ask(std::size_t node, const store::permits_command& c, std::shared_ptr<const void> keeps,
            asked how = asked::plainly);
+  using condition = std::function<bool(const answers&)>;
   /// Until `enough` says so, all have answered, or it is that late. For the thread that asks.
-  answers wait(boot_time until, const std::function<bool(const answers&)>& enough);
+  void wait(boot_time until, const condition& enough);
+  /// Whether there is nothing to wait for.
+  bool settled(const condition& enough);
+  answers so_far();
 
  private:
   /// A request that was posted.
@@ -147,6 +154,7 @@ class quorum_round : public std::enable_shared_from_this<quorum_round> {
   std::size_t outstanding_ = 0;
   bell* waiter_ = nullptr;  ///< waits, and reads what was posted
   const listener each_;
+  const news news_;
 };
 
 std::size_t count(const quorum_round::answers& all, vote v);

@@ -55,99 +55,145 @@ std::vector<std::size_t> quorum_hold::worth_asking() const {
   return some.size() >= quorum_->majority() ? some : all;
 }
 
+std::shared_ptr<quorum_round> quorum_hold::new_round(quorum_round::listener each) const {
+  return std::make_shared<quorum_round>(quorum_, std::move(each), ballot_.news);
+}
+
+template <class Step>
+std::optional<quorum_hold::awaited> quorum_hold::or_give_back(Step step) try {
+  return step();
+} catch (...) {  // no memory
+  if (!ballot_.given_back) give_back_later();
+  throw;
+}
+
+std::optional<quorum_hold::awaited> quorum_hold::begin_vote(const vote_time& time,
+                                                            quorum_round::news after_each) {
+  ballot_.time = time;
+  ballot_.news = std::move(after_each);
+  ballot_.began = quorum_->now();
+  return or_give_back([&] { return ask_for_grants(); });
+}
+
+std::optional<quorum_hold::awaited> quorum_hold::go_on(const awaited& after) {
+  return or_give_back([&] { return (this->*after.then)(after.round->so_far()); });
+}
+
+std::optional<quorum_hold::awaited> quorum_hold::break_off(const awaited& meanwhile,
+                                                           boot_time until) {
+  ballot_.time.deadline = std::min(ballot_.time.deadline, until);
+  if (!ballot_.given_back) return or_give_back([&] { return fail(ballot_.grants->so_far()); });
+  auto sooner = meanwhile;
+  sooner.until = std::min(sooner.until, until);
+  return sooner;
+}
+
+bool quorum_hold::decided(const answers& so_far) const {
+  const std::size_t majority = quorum_->majority();
+  const auto granted = count(so_far, holdfast::vote::granted);
+  return granted >= majority || granted + count(so_far, holdfast::vote::silent) < majority;
+}
+
+void quorum_hold::ask_for_grant(std::size_t i) {
+  asked_[i] = true;
+  const auto& node = *quorum_->nodes[i];
+  ballot_.grants->ask(i, grant_command(node, ballot_.proposal), node.what(), asked::of_trusted);
+}
+
 // Each is told what time the fastest clock shows: then all grant the same fence, and a second round
 // is seldom needed.
-quorum_hold::answers quorum_hold::ask_for_grants(const vote_time& time) {
+std::optional<quorum_hold::awaited> quorum_hold::ask_for_grants() {
   const auto to = worth_asking();
   std::int64_t proposal = 0;
   for (const auto& node : quorum_->nodes) {
     proposal = std::max(proposal, node->wall_at(quorum_->now()));
   }
-  const auto round = std::make_shared<quorum_round>(quorum_, nullptr);
-  const auto ask = [&](std::size_t i) {
-    asked_[i] = true;
-    const auto& node = *quorum_->nodes[i];
-    round->ask(i, grant_command(node, static_cast<std::uint64_t>(proposal)), node.what(),
-               asked::of_trusted);
-  };
+  ballot_.proposal = static_cast<std::uint64_t>(proposal);
+  ballot_.grants = new_round(nullptr);
+  const boot_time until = ballot_.time.until(quorum_->now());
+  for (const std::size_t i : to) ask_for_grant(i);
+  return awaited{ballot_.grants, until, [this](const answers& a) { return decided(a); },
+                 &quorum_hold::on_first_grants};
+}
+
+// If it is for those that were left alone to decide, they may be well again.
+std::optional<quorum_hold::awaited> quorum_hold::on_first_grants(answers votes) {
   const std::size_t majority = quorum_->majority();
-  const auto decided = [&](const answers& so_far) {
-    const auto granted = count(so_far, holdfast::vote::granted);
-    return granted >= majority || granted + count(so_far, holdfast::vote::silent) < majority;
-  };
-  const boot_time until = time.until(quorum_->now());
-  std::for_each(to.begin(), to.end(), ask);
-  auto votes = round->wait(until, decided);
-  // If it is for those that were left alone to decide, they may be well again.
   const auto granted = count(votes, holdfast::vote::granted);
   const auto left_alone = count(votes, holdfast::vote::skipped);
   const auto open = count(votes, holdfast::vote::silent) + left_alone;
-  if (left_alone == 0 || granted >= majority || granted + open < majority) return votes;
-  const boot_time again_until = time.until(quorum_->now());
-  for (std::size_t i = 0; i < votes.size(); ++i) {
-    if (votes[i].said == holdfast::vote::skipped) ask(i);
+  if (left_alone == 0 || granted >= majority || granted + open < majority) {
+    return on_grants(std::move(votes));
   }
-  return round->wait(again_until, decided);
+  const boot_time until = ballot_.time.until(quorum_->now());
+  for (std::size_t i = 0; i < votes.size(); ++i) {
+    if (votes[i].said == holdfast::vote::skipped) ask_for_grant(i);
+  }
+  return awaited{ballot_.grants, until, [this](const answers& a) { return decided(a); },
+                 &quorum_hold::on_grants};
+}
+
+bool quorum_hold::knows_fence(const answer& a) const {
+  return a.said == holdfast::vote::granted && a.reply.fence == fence_;
+}
+
+bool quorum_hold::enough_know_fence(const answers& all) const {
+  const auto those =
+      std::count_if(all.begin(), all.end(), [&](const answer& a) { return knows_fence(a); });
+  return static_cast<std::size_t>(those) >= quorum_->majority();
 }
 
 // A later majority shares a node with this one: if each of this one knows the greatest fence, the
 // later one's is greater, whatever the clocks of the nodes are.
-bool quorum_hold::agree_on_fence(answers& votes, const vote_time& time) {
+std::optional<quorum_hold::awaited> quorum_hold::on_grants(answers votes) {
+  if (count(votes, holdfast::vote::granted) < quorum_->majority()) return fail(votes);
   for (const auto& a : votes) {
     if (a.said == holdfast::vote::granted) fence_ = std::max(fence_, a.reply.fence);
   }
-  const auto knows = [&](const answer& a) {
-    return a.said == holdfast::vote::granted && a.reply.fence == fence_;
-  };
-  const auto enough = [&](const answers& all) {
-    const auto those = std::count_if(all.begin(), all.end(), knows);
-    return static_cast<std::size_t>(those) >= quorum_->majority();
-  };
-  if (enough(votes)) return true;
-  const boot_time until = time.until(quorum_->now());
-  const auto round = std::make_shared<quorum_round>(quorum_, nullptr);
-  for (std::size_t i = 0; i < votes.size(); ++i) {
-    if (votes[i].said != holdfast::vote::granted || knows(votes[i])) continue;
+  if (enough_know_fence(votes)) return conclude(votes);
+  ballot_.votes = std::move(votes);
+  const boot_time until = ballot_.time.until(quorum_->now());
+  const auto round = new_round(nullptr);
+  for (std::size_t i = 0; i < ballot_.votes.size(); ++i) {
+    const auto& a = ballot_.votes[i];
+    if (a.said != holdfast::vote::granted || knows_fence(a)) continue;
     const auto& node = *quorum_->nodes[i];
     round->ask(i, grant_command(node, fence_), node.what(), asked::of_trusted);
   }
-  const auto merged = [&](const answers& learned) {
-    auto all = votes;
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      if (learned[i].said != holdfast::vote::skipped) all[i] = learned[i];
-    }
-    return all;
-  };
-  votes = merged(round->wait(until, [&](const answers& l) { return enough(merged(l)); }));
-  return enough(votes);
+  return awaited{round, until,
+                 [this](const answers& a) { return enough_know_fence(with_learned(a)); },
+                 &quorum_hold::on_fence};
 }
 
-bool quorum_hold::vote(const vote_time& time) try {
-  return vote_for(time);
-} catch (...) {  // no memory
-  give_back_later();
-  throw;
+quorum_hold::answers quorum_hold::with_learned(const answers& learned) const {
+  auto all = ballot_.votes;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (learned[i].said != holdfast::vote::skipped) all[i] = learned[i];
+  }
+  return all;
 }
 
-bool quorum_hold::vote_for(const vote_time& time) {
-  const boot_time began = quorum_->now();
-  auto votes = ask_for_grants(time);
-  const bool granted = count(votes, holdfast::vote::granted) >= quorum_->majority();
-  if (!granted || !agree_on_fence(votes, time)) return fail(votes, began, time);
+std::optional<quorum_hold::awaited> quorum_hold::on_fence(answers learned) {
+  const auto votes = with_learned(learned);
+  return enough_know_fence(votes) ? conclude(votes) : fail(votes);
+}
+
+std::optional<quorum_hold::awaited> quorum_hold::conclude(const answers& votes) {
   std::chrono::nanoseconds lasts = lease_;
   for (const auto& a : votes) {
     if (a.said == holdfast::vote::granted)
       lasts = std::min<std::chrono::nanoseconds>(lasts, lease_of(a.reply));
   }
   const boot_time now = quorum_->now();
-  const boot_time valid_until = lease_timer::sure_until(began, lasts);
-  if (valid_until <= now) return fail(votes, began, time);
+  const boot_time valid_until = lease_timer::sure_until(ballot_.began, lasts);
+  if (valid_until <= now) return fail(votes);
   note(votes);
-  began_ = time.began;
+  began_ = ballot_.time.began;
   since_ = now;
+  ballot_ = {};
   timer_.emplace(lease_timer::terms{lease_, renew_, forever}, now, valid_until);
   tell(event_kind::acquired);
-  return true;
+  return std::nullopt;
 }
 
 void quorum_hold::note(const answers& votes) {
@@ -157,14 +203,14 @@ void quorum_hold::note(const answers& votes) {
 
 // One that was not waited for, because the others had decided or the time was up, is not away: not
 // before its time to answer is over, however short the caller's is.
-bool quorum_hold::had_no_time(const answers& votes, std::size_t node, boot_time began) const {
+bool quorum_hold::had_no_time(const answers& votes, std::size_t node) const {
   const boot_time now = quorum_->now();
-  return votes[node].said == holdfast::vote::silent && now - began < quorum_->patience &&
+  return votes[node].said == holdfast::vote::silent && now - ballot_.began < quorum_->patience &&
          !quorum_->nodes[node]->hangs(now, quorum_->patience);
 }
 
 // Waits for the nodes that answered: the next request must not find what is left of this one.
-bool quorum_hold::fail(const answers& votes, boot_time began, const vote_time& time) {
+std::optional<quorum_hold::awaited> quorum_hold::fail(const answers& votes) {
   note(votes);
   std::vector<bool> answered;
   answered.reserve(votes.size());
@@ -176,39 +222,40 @@ bool quorum_hold::fail(const answers& votes, boot_time began, const vote_time& t
       hopeless_ = mismatch_of(votes[i].reply, *quorum_->nodes.front()->what());
     if (first_failure_.empty()) first_failure_ = votes[i].why.what;
     const bool voted = said == holdfast::vote::granted || said == holdfast::vote::refused;
-    there += voted || had_no_time(votes, i, began);
+    there += voted || had_no_time(votes, i);
     answered.push_back(voted || said == holdfast::vote::untrusted);
   }
   too_few_answered_ = there < quorum_->majority();
-  (void)give_back(time, answered);
-  return false;
+  return give_back(std::move(answered), &quorum_hold::on_given_back);
 }
 
 std::optional<failure> quorum_hold::hopeless() const { return hopeless_; }
 
 // Also where no answer came: it goes behind the request, and if it fails the keeper tries again.
-quorum_hold::answers quorum_hold::give_back(const vote_time& time,
-                                            const std::vector<bool>& wait_for) {
-  const auto round = std::make_shared<quorum_round>(
-      quorum_, [q = quorum_, owner = owner_, lease = lease_](std::size_t i, const answer& a) {
+std::optional<quorum_hold::awaited> quorum_hold::give_back(
+    std::vector<bool> wait_for, std::optional<awaited> (quorum_hold::*then)(answers)) {
+  const auto round =
+      new_round([q = quorum_, owner = owner_, lease = lease_](std::size_t i, const answer& a) {
         const auto& node = *q->nodes[i];
         if (a.said == holdfast::vote::failed)
           node.session()->keeper().abandon(node.what()->name, owner, lease);
       });
   const auto c = release_command(owner_);
-  const boot_time until = time.until(quorum_->now());
+  const boot_time until = ballot_.time.until(quorum_->now());
   {
     const std::lock_guard guard{asking_};
     for (std::size_t i = 0; i < asked_.size(); ++i) {
       if (asked_[i]) round->ask(i, c, nullptr);
     }
   }
-  return round->wait(until, [&](const answers& so_far) {
+  ballot_.given_back = true;
+  const auto all_heard = [wait_for = std::move(wait_for)](const answers& so_far) {
     for (std::size_t i = 0; i < so_far.size(); ++i) {
       if (wait_for[i] && so_far[i].said == holdfast::vote::silent) return false;
     }
     return true;
-  });
+  };
+  return awaited{round, until, all_heard, then};
 }
 
 // ---- to keep it
@@ -253,6 +300,9 @@ void quorum_hold::tell_lost() {
 
 namespace {
 
+/// Each answer is told by itself.
+void nobody_waits() {}
+
 /// The votes that come while one asks, on its own thread: of nodes that cannot be asked at all.
 /// They are counted when all have been asked, because the observer that is told of it may release.
 class early_votes {
@@ -290,13 +340,15 @@ void quorum_hold::renew() {
   asked_.assign(asked_.size(), true);
   lock.unlock();
   const auto round = std::make_shared<quorum_round>(
-      quorum_, [self = weak_from_this(), number, early](std::size_t i, const answer& a) {
+      quorum_,
+      [self = weak_from_this(), number, early](std::size_t i, const answer& a) {
         if (early->take(i, a.said)) return;
         if (const auto hold = self.lock()) hold->on_renewal(number, i, a.said);
-      });
+      },
+      nobody_waits);
   for (std::size_t i = 0; i < quorum_->nodes.size(); ++i) {
     const auto& node = *quorum_->nodes[i];
-    round->ask(i, grant_command(node, fence_), node.what(), asked::without_wait);
+    round->ask(i, grant_command(node, fence_), node.what());
   }
   asking.unlock();
   for (const auto& [node, said] : early->all_asked()) on_renewal(number, node, said);
@@ -330,37 +382,67 @@ void quorum_hold::on_renewal(std::uint64_t round, std::size_t node, holdfast::vo
 // -----------------------------------------------------------------------------
 
 std::error_code quorum_hold::release() noexcept {
-  if (quorum_->first().forked()) return errc::forked;
-  std::unique_lock lock{mutex_};
-  if (std::exchange(released_, true)) return {};
-  const bool was_lost =
-      timer_->state() == lease_state::lost || quorum_->now() >= timer_->valid_until();
-  lock.unlock();
+  if (const auto over = end()) return *over;
   try {
-    return give_back_now(was_lost);
+    auto next = begin_giving_back();
+    while (next) {
+      next->wait();
+      next = go_on(*next);
+    }
+    return released_as_;
   } catch (...) {
-    give_back_later();
-    if (was_lost) return tell_lost(), errc::lost;
-    tell(event_kind::release_failed);
-    return errc::unavailable;
+    return give_back_in_vain();
   }
 }
 
-std::error_code quorum_hold::give_back_now(bool was_lost) {
+std::optional<std::error_code> quorum_hold::end() noexcept {
+  if (quorum_->first().forked()) return errc::forked;
+  const std::lock_guard guard{mutex_};
+  if (std::exchange(released_, true)) return std::error_code{};
+  was_lost_ = timer_->state() == lease_state::lost || quorum_->now() >= timer_->valid_until();
+  return std::nullopt;
+}
+
+std::optional<quorum_hold::awaited> quorum_hold::begin_giving_back(quorum_round::news after_each) {
+  ballot_.time = {quorum_->patience};
+  ballot_.news = std::move(after_each);
   std::vector<bool> wait_for;
   for (const auto v : votes()) wait_for.push_back(v == holdfast::vote::granted);
-  const auto said = give_back({quorum_->patience}, wait_for);
-  if (was_lost) return tell_lost(), errc::lost;
+  return give_back(std::move(wait_for), &quorum_hold::on_released);
+}
+
+std::optional<quorum_hold::awaited> quorum_hold::on_released(answers said) {
+  if (was_lost_) {
+    released_as_ = errc::lost;
+    tell_lost();
+    return std::nullopt;
+  }
   const bool told = count(said, holdfast::vote::granted) >= quorum_->majority();
+  if (!told) released_as_ = errc::unavailable;
   tell(told ? event_kind::released : event_kind::release_failed);
-  return told ? std::error_code{} : errc::unavailable;
+  return std::nullopt;
+}
+
+std::error_code quorum_hold::give_back_in_vain() noexcept {
+  give_back_later();
+  if (was_lost_) return tell_lost(), errc::lost;
+  tell(event_kind::release_failed);
+  return errc::unavailable;
+}
+
+void quorum_hold::let_go() noexcept {
+  if (won()) {
+    if (!end()) (void)give_back_in_vain();
+  } else if (!ballot_.given_back) {
+    give_back_later();
+  }
 }
 
 // Where there was no memory for it: behind what has been asked, as long as that takes.
 void quorum_hold::give_back_later() noexcept {
   try {
-    const std::vector<bool> for_nobody(quorum_->nodes.size());
-    (void)give_back({}, for_nobody);
+    ballot_.time = {};
+    (void)give_back(std::vector<bool>(quorum_->nodes.size()), &quorum_hold::on_given_back);
   } catch (...) {
     // No memory for that either.
   }

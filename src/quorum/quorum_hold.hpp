@@ -18,10 +18,30 @@ class quorum_renewer;
 /// time is watched by the renewer, so that no node which hangs holds up anything. Thread-safe.
 class quorum_hold : public std::enable_shared_from_this<quorum_hold> {
  public:
+  using answers = quorum_round::answers;
+  /// A round that was asked, what of it has to be known, and what follows from that.
+  struct awaited {
+    std::shared_ptr<quorum_round> round;
+    boot_time until = forever;
+    quorum_round::condition enough;
+    std::optional<awaited> (quorum_hold::*then)(answers) = nullptr;
+
+    bool is_over(boot_time now) const { return now >= until || round->settled(enough); }
+    void wait() const { round->wait(until, enough); }
+  };
+
   quorum_hold(std::shared_ptr<const quorum> of, std::chrono::milliseconds lease, bool renew);
 
-  /// Votes once. False if it is not free: then it was given back wherever it may be.
-  bool vote(const vote_time& time);
+  /// One vote, in rounds, each of which a thread waits for, or somebody who is told of `news`. It
+  /// is over when nothing is awaited any more. One that was not won was given back wherever it may
+  /// be; so it is if one of these throws.
+  std::optional<awaited> begin_vote(const vote_time& time, quorum_round::news after_each = {});
+  std::optional<awaited> go_on(const awaited& after);
+  /// The caller does not want it any more, and waits no longer than until then.
+  std::optional<awaited> break_off(const awaited& meanwhile, boot_time until);
+  bool won() const noexcept { return timer_.has_value(); }
+  /// Gives it back, without waiting for that.
+  void let_go() noexcept;
   /// Whether so few nodes answered that nobody could have had it.
   bool too_few_answered() const noexcept { return too_few_answered_; }
   /// What the first node said that failed; empty if none did.
@@ -32,6 +52,12 @@ class quorum_hold : public std::enable_shared_from_this<quorum_hold> {
   /// From now on it is renewed, and its loss told.
   void keep(std::shared_ptr<quorum_renewer> by);
   std::error_code release() noexcept;
+  /// The same in two parts. The first says all if nothing is to be given back; released_as() says
+  /// how the second went, when nothing is awaited any more.
+  std::optional<std::error_code> end() noexcept;
+  std::optional<awaited> begin_giving_back(quorum_round::news after_each = {});
+  std::error_code released_as() const noexcept { return released_as_; }
+  std::error_code give_back_in_vain() noexcept;
 
   std::uint64_t fence() const noexcept { return public_fence(fence_); }
   lease_state state() const;
@@ -45,17 +71,38 @@ class quorum_hold : public std::enable_shared_from_this<quorum_hold> {
 
  private:
   using answer = quorum_round::answer;
-  using answers = quorum_round::answers;
+  /// Of the vote, or the release, that is under way.
+  struct ballot {
+    vote_time time{};
+    quorum_round::news news{};
+    boot_time began{};
+    std::uint64_t proposal = 0;
+    std::shared_ptr<quorum_round> grants{};
+    answers votes{};
+    bool given_back = false;
+  };
   store::permits_command grant_command(const quorum_node& at, std::uint64_t at_least) const;
   std::vector<std::size_t> worth_asking() const;
-  answers ask_for_grants(const vote_time& time);
-  bool agree_on_fence(answers& votes, const vote_time& time);
-  answers give_back(const vote_time& time, const std::vector<bool>& wait_for);
-  bool vote_for(const vote_time& time);
-  std::error_code give_back_now(bool was_lost);
+  std::shared_ptr<quorum_round> new_round(quorum_round::listener each) const;
+  template <class Step>
+  std::optional<awaited> or_give_back(Step step);
+  bool decided(const answers& so_far) const;
+  void ask_for_grant(std::size_t node);
+  std::optional<awaited> ask_for_grants();
+  std::optional<awaited> on_first_grants(answers votes);
+  std::optional<awaited> on_grants(answers votes);
+  bool knows_fence(const answer& a) const;
+  bool enough_know_fence(const answers& all) const;
+  answers with_learned(const answers& learned) const;
+  std::optional<awaited> on_fence(answers learned);
+  std::optional<awaited> conclude(const answers& votes);
+  std::optional<awaited> fail(const answers& votes);
+  std::optional<awaited> give_back(std::vector<bool> wait_for,
+                                   std::optional<awaited> (quorum_hold::*then)(answers));
+  std::optional<awaited> on_given_back(answers) { return std::nullopt; }
+  std::optional<awaited> on_released(answers said);
   void give_back_later() noexcept;
-  bool fail(const answers& votes, boot_time began, const vote_time& time);
-  bool had_no_time(const answers& votes, std::size_t node, boot_time began) const;
+  bool had_no_time(const answers& votes, std::size_t node) const;
   void note(const answers& votes);
   void renew();
   void tell_lost();
@@ -72,6 +119,9 @@ class quorum_hold : public std::enable_shared_from_this<quorum_hold> {
   std::optional<failure> hopeless_;
   bool too_few_answered_ = false;
   std::string first_failure_;
+  ballot ballot_;
+  bool was_lost_ = false;
+  std::error_code released_as_;
   std::shared_ptr<quorum_renewer> renewer_;
   std::stop_source lost_;
 

@@ -68,7 +68,7 @@ class quorum_round::bell {
 void quorum_round::ask(std::size_t node, const store::permits_command& c,
                        std::shared_ptr<const void> keeps, asked how) {
   const bool ask_who_it_is = how == asked::of_trusted && quorum_->trust_after > 0ms;
-  const bool may_post = how != asked::without_wait && !ask_who_it_is;
+  const bool may_post = !news_ && !ask_who_it_is;
   {
     const std::lock_guard guard{mutex_};
     answers_[node].said = vote::silent;
@@ -169,11 +169,14 @@ void quorum_round::on_answer(std::size_t node, result<store::permits_reply> repl
     a.why = std::move(reply.error());
   }
   if (each_) each_(node, a);
-  const std::lock_guard guard{mutex_};
-  answers_[node] = std::move(a);
-  --outstanding_;
-  changed_.notify_all();
-  if (waiter_ != nullptr) waiter_->ring();
+  {
+    const std::lock_guard guard{mutex_};
+    answers_[node] = std::move(a);
+    --outstanding_;
+    changed_.notify_all();
+    if (waiter_ != nullptr) waiter_->ring();
+  }
+  if (news_) news_();
 }
 
 // ---- to wait
@@ -184,24 +187,30 @@ bool quorum_round::anything_posted() const {
                      [](const posting& p) { return p.under_way || p.broke; });
 }
 
-quorum_round::answers quorum_round::wait(boot_time until,
-                                         const std::function<bool(const answers&)>& enough) {
+bool quorum_round::settled(const condition& enough) {
+  const std::lock_guard guard{mutex_};
+  return outstanding_ == 0 || enough(answers_);
+}
+
+quorum_round::answers quorum_round::so_far() {
+  const std::lock_guard guard{mutex_};
+  return answers_;
+}
+
+void quorum_round::wait(boot_time until, const condition& enough) {
   auto& clock = quorum_->first().clock();
   std::unique_lock lock{mutex_};
   std::optional<bell> mine;
   if (anything_posted()) waiter_ = &mine.emplace();
-  {
-    const leaves_its_bell at_the_end{*this, lock};
-    while (outstanding_ > 0 && clock.now() < until && !enough(answers_)) {
-      if (mine && mine->fd() >= 0 && anything_posted()) {
-        read_answers(lock, *mine, until);
-        ask_broken_again(lock);
-      } else {
-        clock.wait_until(lock, changed_, until);
-      }
+  const leaves_its_bell at_the_end{*this, lock};
+  while (outstanding_ > 0 && clock.now() < until && !enough(answers_)) {
+    if (mine && mine->fd() >= 0 && anything_posted()) {
+      read_answers(lock, *mine, until);
+      ask_broken_again(lock);
+    } else {
+      clock.wait_until(lock, changed_, until);
     }
   }
-  return answers_;
 }
 
 quorum_round::leaves_its_bell::~leaves_its_bell() {

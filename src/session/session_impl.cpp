@@ -8,6 +8,7 @@ namespace holdfast::engine {
 session_impl::session_impl(std::unique_ptr<store::session_store> store, session_options options)
     : store_client(std::move(store), std::move(options)),
       runner_(std::make_unique<engine::runner>(*this)),
+      runner_of_several_(std::make_unique<engine::runner>(*this, engine::runner::hears::nothing)),
       keeper_(std::make_unique<engine::keeper>(*this)),
       idle_lock_timer_(std::make_unique<engine::idle_lock_timer>(
           *this, [this](const store::notification& n) { wanted(n); })),
@@ -41,7 +42,9 @@ std::shared_ptr<session_impl> session_impl::make(std::unique_ptr<store::session_
 
 session_impl::~session_impl() {
   if (!forked()) {
-    runner_->close();  // its operations need the keeper, and the keeper's news the runner
+    // Their operations need the keeper, and the keeper's news the runner.
+    runner_of_several_->close();
+    runner_->close();
     deadlock_watch_.reset();
     idle_lock_timer_.reset();
     keeper_->stop();
@@ -57,6 +60,7 @@ session_impl::~session_impl() {
   (void)idle_lock_timer_.release();
   (void)keeper_.release();
   (void)runner_.release();
+  (void)runner_of_several_.release();
 }
 
 void session_impl::wanted(const store::notification& n) {

@@ -36,6 +36,8 @@ class session_impl final : public store_client {
   by_name<reader_group>& reader_groups() noexcept { return reader_groups_; }
   by_name<shared_queue_lease>& shared_queue_leases() noexcept { return shared_queue_leases_; }
   engine::runner& runner() noexcept { return *runner_; }
+  /// For what waits for several stores: not to be held up by one of them, be it this session's.
+  engine::runner& runner_of_several() noexcept { return *runner_of_several_; }
   const hold_services& for_holds() const noexcept { return for_holds_; }
 
  private:
@@ -47,6 +49,7 @@ class session_impl final : public store_client {
   by_name<shared_queue_lease> shared_queue_leases_;
   // Last: their threads use everything above.
   std::unique_ptr<engine::runner> runner_;
+  std::unique_ptr<engine::runner> runner_of_several_;
   std::unique_ptr<engine::keeper> keeper_;
   std::unique_ptr<engine::idle_lock_timer> idle_lock_timer_;
   std::unique_ptr<engine::deadlock_watch> deadlock_watch_;

@@ -4,6 +4,7 @@
 #include <memory>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "session/no_memory.hpp"
 #include "wait/pending_wait.hpp"
@@ -157,6 +158,37 @@ class pending_made final : public detail::operation<To>,
 template <class To, class From, class F>
 pending<To> async_then(pending<From> from, F make) {
   return pending<To>(std::make_shared<pending_made<From, To, F>>(std::move(from), std::move(make)));
+}
+
+/// One operation after the other, up to the first that fails. There is at least one.
+class pending_in_turn final : public detail::operation<done>,
+                              public detail::receiver<done>,
+                              public std::enable_shared_from_this<pending_in_turn> {
+ public:
+  explicit pending_in_turn(std::vector<pending<done>> all) : all_(std::move(all)) {}
+
+  void start(detail::receiver<done>& to) override {
+    to_ = &to;
+    self_ = shared_from_this();
+    detail::start_kept(all_[begun_++], *this, self_);
+  }
+  std::stop_token stop() const noexcept override { return to_->stop(); }
+  void receive(status how) noexcept override {
+    auto self = std::move(self_);
+    if (!how || begun_ == all_.size()) return to_->receive(std::move(how));
+    self_ = std::move(self);
+    detail::start_or_fail([this] { return std::move(all_[begun_++]); }, *this);
+  }
+
+ private:
+  std::vector<pending<done>> all_;
+  std::size_t begun_ = 0;
+  detail::receiver<done>* to_ = nullptr;
+  std::shared_ptr<pending_in_turn> self_;
+};
+
+inline pending<done> async_in_turn(std::vector<pending<done>> all) {
+  return pending<done>(std::make_shared<pending_in_turn>(std::move(all)));
 }
 
 }  // namespace holdfast::engine

@@ -4,8 +4,8 @@ namespace holdfast::engine {
 
 using std::chrono::milliseconds;
 
-pending_wait::pending_wait(async_request o)
-    : operation(o.session->runner()),
+pending_wait::pending_wait(async_request o, engine::runner* by)
+    : operation(by != nullptr ? *by : o.session->runner()),
       session_(*o.session),
       config_(std::move(o.what)),
       time_(o.time),
@@ -13,14 +13,14 @@ pending_wait::pending_wait(async_request o)
       weak_session_(keeps_session_),
       operation_(o.operation),
       stop_(std::move(o.stop)),
-      closing_(session_.runner().closing()) {}
+      closing_(its_runner().closing()) {}
 
 // The session is kept until its runner has this operation, which it makes to give up when it goes.
 void pending_wait::begin(std::stop_token stop) {
   const auto session = std::move(keeps_session_);
   receivers_stop_ = std::move(stop);
   auto can = ready(*session, *config_, asks_for());
-  if (can) can = session->runner().start();
+  if (can) can = its_runner().start();
   waited_ = {session->now(), session->now()};
   limit_ = std::min(time_.limit(), call_limit::present());
   ends_by_ = limit_;
@@ -28,7 +28,7 @@ void pending_wait::begin(std::stop_token stop) {
     const milliseconds each(session->can().try_takes_ms);
     ends_by_ = std::min(limit_, saturated_add(session->now(), each * commands_of_a_try()));
   }
-  if (can && ends_by_ != forever) can = session->runner().end_by(ends_by_, shared_from_this());
+  if (can && ends_by_ != forever) can = its_runner().end_by(ends_by_, shared_from_this());
   if (!can) return fail(session->located(std::move(can.error()), operation_, config_->name));
   // Nobody may be there to take the first step: the runner's thread may be stuck in the store.
   wake_after([this] {
@@ -136,8 +136,8 @@ operation::next pending_wait::give_up(failure f) {
   leaving_ = std::make_unique<failure>(std::move(f));
   // That of stop_soon() may be over, where another thread had asked for it meanwhile.
   if (stop().stop_requested()) {
-    (void)session_.runner().end_by(saturated_add(session_.now(), last_answer_within),
-                                   shared_from_this());
+    (void)its_runner().end_by(saturated_add(session_.now(), last_answer_within),
+                              shared_from_this());
   }
   return {.ask = goodbye};
 }
@@ -194,7 +194,7 @@ failure pending_wait::in_vain() {
 void pending_wait::stop_soon() noexcept {
   wake();
   if (const auto self = weak_from_this().lock()) {
-    (void)session_.runner().end_by(saturated_add(session_.now(), last_answer_within), self);
+    (void)its_runner().end_by(saturated_add(session_.now(), last_answer_within), self);
   }
 }
 
@@ -209,7 +209,7 @@ bool pending_wait::broken() noexcept {
 
 status short_operation::begin() {
   if (auto can = session_->usable(); !can) return can;
-  if (auto can = session_->runner().start(); !can) return can;
+  if (auto can = its_runner().start(); !can) return can;
   wake();
   return done{};
 }

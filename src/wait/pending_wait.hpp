@@ -26,7 +26,8 @@ struct async_request {
 /// comes of that is given back.
 class pending_wait : public operation {
  public:
-  explicit pending_wait(async_request o);
+  /// `by`, if it is not by the runner that asks the session's store.
+  explicit pending_wait(async_request o, engine::runner* by = nullptr);
 
   next step() final;
   next answer(result<store::permits_reply> reply, boot_time sent) final;
@@ -119,7 +120,9 @@ class pending_wait : public operation {
 class short_operation : public operation {
  public:
   explicit short_operation(std::shared_ptr<session_impl> session)
-      : operation(session->runner()), session_(std::move(session)), id_(session_->ids().next()) {}
+      : short_operation(session, session->runner()) {}
+  short_operation(std::shared_ptr<session_impl> session, engine::runner& by)
+      : operation(by), session_(std::move(session)), id_(session_->ids().next()) {}
   next answer(result<store::permits_reply>, boot_time) override { return {}; }
   next take(const store::notification&) final { return {}; }
   const store::owner_id& owner() const noexcept final { return id_; }

@@ -55,7 +55,7 @@ void runner::close() noexcept {
 status runner::start() noexcept try {
   const std::lock_guard guard{mutex_};
   if (threads_ > 0) return done{};
-  if (!slot_) {
+  if (!slot_ && hears_ == hears::notifications) {
     slot_ = std::make_unique<dispatcher::registration>(session_.dispatcher(),
                                                        dispatcher::registration::for_many::owners);
   }
@@ -170,9 +170,9 @@ void runner::lead(held& lock) noexcept {
 // that are left are woken to find out.
 bool runner::sleep_while_idle(held& lock) noexcept {
   if (operations_.empty()) {
-    slot_->listen(false);
+    listen(false);
     while (woken_.empty() && !overdue() && !closing_.stop_requested()) idle_.wait(lock);
-    slot_->listen(true);
+    listen(true);
   }
   if (!closing_.stop_requested()) return true;
   if (!std::exchange(told_to_close_, true)) {
@@ -181,10 +181,18 @@ bool runner::sleep_while_idle(held& lock) noexcept {
   return !operations_.empty() || !woken_.empty();
 }
 
+void runner::listen(bool on) noexcept {
+  if (slot_) slot_->listen(on);
+}
+
 void runner::collect(held& lock) noexcept {
   if (!news_.empty()) return;
   boot_time until = times_.empty() ? forever : times_.begin()->first;
   if (!asking_.empty() || !woken_.empty() || overdue()) until = boot_time{};
+  if (!slot_) {
+    if (session_.now() < until) session_.clock().wait_until(lock, idle_, until);
+    return;
+  }
   std::vector<store::notification> got;
   lock.unlock();
   try {

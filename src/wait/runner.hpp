@@ -66,6 +66,7 @@ class operation : public waker, public std::enable_shared_from_this<operation> {
   void wake() noexcept final;
 
  protected:
+  engine::runner& its_runner() const noexcept { return runner_; }
   /// The first wake(), after `first`, during which no step is taken, whoever wakes it.
   template <class First>
   void wake_after(First first);
@@ -103,7 +104,12 @@ class operation : public waker, public std::enable_shared_from_this<operation> {
 /// Thread-safe.
 class runner {
  public:
-  explicit runner(store_client& session) : session_(session) {}
+  enum class hears {
+    notifications,
+    nothing,  ///< its operations ask other runners, so no store ever holds them up
+  };
+  explicit runner(store_client& session, hears what = hears::notifications)
+      : session_(session), hears_(what) {}
   ~runner() { close(); }
 
   /// An operation does not keep its session: when that goes, those that are left are made to give
@@ -159,10 +165,13 @@ class runner {
   void wake(std::shared_ptr<operation> e) noexcept;
   void set_due(operation& e, boot_time when);
 
+  void listen(bool on) noexcept;
+
   store_client& session_;
+  const hears hears_;
   std::stop_source closing_;
   std::mutex mutex_;
-  std::unique_ptr<dispatcher::registration> slot_;
+  std::unique_ptr<dispatcher::registration> slot_;  ///< none if it hears nothing
   // The threads.
   unsigned threads_ = 0;
   std::condition_variable ended_;

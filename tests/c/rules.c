@@ -469,6 +469,18 @@ static void a_barrier_lets_all_go_when_all_have_arrived(void) {
   holdfast_queue* queue = NULL;
   OK(holdfast_queue_open(&queue, NULL, &why));
   const holdfast_wait told = told_to(queue, 3);
+  holdfast_wait quick = told_to(queue, 4);
+  quick.timeout_ns = second / 20;
+  holdfast_arrival *here = NULL, *there = NULL;
+  OK(holdfast_barrier_arrive(mine, &here, &why));
+  OK(holdfast_barrier_wait(mine, here, &quick, &why));
+  CHECK(next_of(queue).code == HOLDFAST_TIMED_OUT);
+  OK(holdfast_barrier_wait(mine, here, &told, &why));
+  GIVES(HOLDFAST_INVALID_ARGUMENT, holdfast_barrier_wait(mine, here, &told, &why));
+  OK(holdfast_barrier_arrive(theirs, &there, &why));
+  CHECK(next_of(queue).code == HOLDFAST_OK);
+  GIVES(HOLDFAST_INVALID_ARGUMENT, holdfast_barrier_wait(mine, here, &told, &why));
+  OK(holdfast_barrier_wait(theirs, there, NULL, &why));
   OK(holdfast_barrier_arrive_and_wait(mine, &told, &why));
   OK(holdfast_barrier_arrive_and_drop(theirs, &why));
   CHECK(next_of(queue).code == HOLDFAST_OK);
@@ -494,6 +506,26 @@ static void one_leads_and_all_can_read_who(void) {
   CHECK(leader.term == info_of(lease).fence);
   const holdfast_wait soon = timed(second / 20);
   GIVES(HOLDFAST_TIMED_OUT, holdfast_leaders_next(leaders, &soon, &leader, &why));
+  holdfast_queue* queue = NULL;
+  OK(holdfast_queue_open(&queue, NULL, &why));
+  const holdfast_wait told = told_to(queue, 7);
+  OK(holdfast_leaders_next(leaders, &told, NULL, &why));
+  GIVES(HOLDFAST_INVALID_ARGUMENT, holdfast_leaders_next(leaders, &soon, &leader, &why));
+  OK(holdfast_leaders_found(leaders, &leader, &why));
+  CHECK(leader.term == info_of(lease).fence);
+  OK(holdfast_release(lease, NULL, &why));
+  lease = taken(mine);
+  const holdfast_event event = next_of(queue);
+  CHECK(event.tag == 7 && event.code == HOLDFAST_OK && event.number == info_of(lease).fence);
+  OK(holdfast_leaders_found(leaders, &leader, &why));
+  CHECK(leader.term == event.number && strcmp(leader.note, "here") == 0);
+  holdfast_wait quick = told_to(queue, 8);
+  quick.timeout_ns = second / 20;
+  OK(holdfast_leaders_next(leaders, &quick, NULL, &why));
+  CHECK(next_of(queue).code == HOLDFAST_TIMED_OUT);
+  OK(holdfast_leaders_next(leaders, &told, NULL, &why));
+  OK(holdfast_close(leaders, &why));
+  CHECK(next_of(queue).code == HOLDFAST_CANCELLED);
   OK(holdfast_release(lease, NULL, &why));
 }
 
@@ -734,12 +766,31 @@ static void a_redlock_is_held_by_a_majority(void) {
   GIVES(HOLDFAST_BUSY, tried(theirs));
   holdfast_queue* queue = NULL;
   OK(holdfast_queue_open(&queue, NULL, &why));
-  const holdfast_wait told = told_to(queue, 1);
-  GIVES(HOLDFAST_UNSUPPORTED, holdfast_acquire(theirs, &told, NULL, &why));
   GIVES(HOLDFAST_UNSUPPORTED, holdfast_lease_extend(lease, 0, &why));
-  GIVES(HOLDFAST_UNSUPPORTED, holdfast_release(lease, &told, &why));
-  OK(holdfast_release(lease, NULL, &why));
-  GIVES(HOLDFAST_OK, tried(theirs));
+  const holdfast_wait waits = told_to(queue, 1), gives_back = told_to(queue, 2);
+  OK(holdfast_acquire(theirs, &waits, NULL, &why));
+  OK(holdfast_release(lease, &gives_back, &why));
+  GIVES(HOLDFAST_NOT_OWNER, holdfast_release(lease, &gives_back, &why));
+  holdfast_lease* next = NULL;
+  for (int told = 0; told < 2; ++told) {
+    const holdfast_event event = next_of(queue);
+    CHECK(event.code == HOLDFAST_OK && (event.lease != NULL) == (event.tag == 1));
+    if (event.tag == 1) next = event.lease;
+  }
+  CHECK(info_of(next).fence > 0);
+  holdfast_wait once = told_to(queue, 3);
+  once.timeout_ns = HOLDFAST_ONE_TRY;
+  OK(holdfast_acquire(mine, &once, NULL, &why));
+  CHECK(next_of(queue).code == HOLDFAST_BUSY);
+  holdfast_stop* stop = NULL;
+  OK(holdfast_stop_open(&stop, &why));
+  holdfast_wait stopped = told_to(queue, 4);
+  stopped.stop = stop;
+  OK(holdfast_acquire(mine, &stopped, NULL, &why));
+  OK(holdfast_stop_request(stop, &why));
+  CHECK(next_of(queue).code == HOLDFAST_CANCELLED);
+  OK(holdfast_release(next, NULL, &why));
+  GIVES(HOLDFAST_OK, tried(mine));
 }
 
 /* ---- extreme times --------------------------------------------------------------------------- */
@@ -888,6 +939,7 @@ static void refused_everywhere(void* bad, int for_leases) {
   GIVES(wrong, holdfast_election_leader(bad, &leader, &why));
   GIVES(wrong, holdfast_election_observe(bad, &leaders, &why));
   GIVES(wrong, holdfast_leaders_next(bad, &once, &leader, &why));
+  GIVES(wrong, holdfast_leaders_found(bad, &leader, &why));
   GIVES(wrong, holdfast_acquire(bad, &once, &lease, &why));
   GIVES(wrong, holdfast_acquire_shared(bad, &once, &lease, &why));
   GIVES(wrong, holdfast_acquire_permits(bad, 1, &once, &lease, &why));

@@ -5,6 +5,7 @@
 #include "conformance/exclusive.hpp"
 #include "conformance/fault_script.hpp"
 #include "harness/eventually.hpp"
+#include "harness/why.hpp"
 
 namespace conformance {
 namespace {
@@ -250,6 +251,19 @@ TEST_P(barriers, without_a_thread_it_is_the_same) {
   ASSERT_FALSE(again.ok());
   EXPECT_EQ(again.error().code, errc::timed_out);
   rival_.wait(rival_.arrive());
+}
+
+TEST_P(barriers, an_arrival_that_stays_its_owners_is_waited_for_again_without_a_thread) {
+  const auto mine = std::make_shared<barrier::arrival>(two_.arrive());
+  EXPECT_EQ(harness::why(async_wait(two_, mine, 20ms).future().get()), errc::timed_out);
+  std::stop_source stop;
+  auto stopped = async_wait(two_, mine, {}, stop.get_token()).future();
+  stop.request_stop();
+  EXPECT_EQ(harness::why(stopped.get()), errc::cancelled);
+  auto all = async_wait(two_, mine).future();
+  rival_.arrive_and_wait();
+  EXPECT_TRUE(all.get().ok());
+  EXPECT_EQ(reason_of([&] { (void)async_wait(two_, mine); }), errc::invalid_argument);
 }
 
 TEST_P(barriers, a_double_barrier_is_entered_and_left_together) {

@@ -176,6 +176,7 @@ std::vector<std::string> rules_not_for_sessions() {
           "losing.what_is_taken_away_goes_to_the_next_and_the_former_holder_finds_out",
           "losing.taking_away_by_short_id_takes_that_one_and_no_other",
           "multi_locks.one_that_is_taken_away_is_the_loss_of_all_and_the_release_frees_the_others",
+          "multi_locks.without_a_thread_to_extend_one_that_lost_a_member_*",
           "multi_locks.*who_loses_one_while_it_waits_*",
           "std_forms.std_lock_takes_several_or_none",
           "sessions.show_tells_who_holds_who_waits_and_why",

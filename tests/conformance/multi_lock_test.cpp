@@ -5,6 +5,7 @@
 #include "conformance/cell.hpp"
 #include "conformance/exclusive.hpp"
 #include "harness/eventually.hpp"
+#include "harness/why.hpp"
 
 // All of several names or none, however a store takes them: in one step, or one after the other,
 // under one owner id.
@@ -153,6 +154,31 @@ TEST_P(multi_locks, to_extend_it_keeps_every_member_and_its_fence) {
   for (std::size_t i = 0; i < count; ++i) EXPECT_FALSE(is_free(i)) << names_[i];
   EXPECT_FALSE(held.release());
   expect_all_free();
+}
+
+TEST_P(multi_locks, without_a_thread_to_extend_it_keeps_every_member_and_its_fence) {
+  multi_lease held = all_.acquire();
+  const auto fences = held.fences();
+  EXPECT_TRUE(async_extend(held).future().get());
+  EXPECT_EQ(held.fences(), fences);
+  expect_shown(held);
+  for (std::size_t i = 0; i < count; ++i) EXPECT_FALSE(is_free(i)) << names_[i];
+  EXPECT_FALSE(held.release());
+  expect_all_free();
+}
+
+TEST_P(multi_locks, without_a_thread_to_extend_one_that_lost_a_member_fails_and_names_it) {
+  multi_lease held = all_.acquire();
+  EXPECT_EQ(there_.force_release(names_[1]), 1U);
+  const auto taken = others_[1]->acquire();
+  const auto extended = async_extend(held).future().get();
+  ASSERT_EQ(harness::why(extended), errc::lost);
+  EXPECT_EQ(extended.error().name, names_[1]);
+  EXPECT_TRUE(held.lost().stop_requested());
+  EXPECT_TRUE(held.release());
+  EXPECT_NO_THROW(taken.check());
+  EXPECT_TRUE(is_free(0));
+  EXPECT_TRUE(is_free(2));
 }
 
 TEST_P(multi_locks, one_that_is_taken_away_is_the_loss_of_all_and_the_release_frees_the_others) {

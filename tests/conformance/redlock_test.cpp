@@ -5,6 +5,7 @@
 #include "conformance/cell.hpp"
 #include "conformance/exclusive.hpp"
 #include "harness/eventually.hpp"
+#include "harness/why.hpp"
 
 // A majority of which the row's store is a node that decides: of two nodes both have to grant it.
 // The other one is in memory, and grants to whoever asks first.
@@ -98,6 +99,46 @@ TEST_P(redlocks, who_waits_has_it_after_the_release) {
   EXPECT_NO_THROW(got.check());
   EXPECT_FALSE(got.release());
   expect_nothing_left();
+}
+
+TEST_P(redlocks, without_a_thread_one_is_held_against_others_and_given_back) {
+  auto got = async_acquire(mine_).future().get();
+  ASSERT_TRUE(got) << got.error().message();
+  EXPECT_EQ(got->votes(), (std::vector{holdfast::vote::granted, holdfast::vote::granted}));
+  EXPECT_EQ(holders(), 1U);
+  EXPECT_FALSE(free_for_others());
+  EXPECT_NO_THROW(got->check());
+  EXPECT_TRUE(async_release(std::move(*got)).future().get());
+  expect_nothing_left();
+  harness::eventually("others get it", [&] { return free_for_others(); });
+}
+
+TEST_P(redlocks, who_waits_without_a_thread_has_it_after_the_release) {
+  quorum_lease held = mine_.acquire();
+  const auto other = another_one();
+  auto next = async_acquire(*other).future();
+  harness::eventually("a vote that was refused", [&] { return other->attempts() >= 1; });
+  EXPECT_TRUE(async_release(std::move(held)).future().get());
+  auto got = next.get();
+  ASSERT_TRUE(got) << got.error().message();
+  EXPECT_NO_THROW(got->check());
+  EXPECT_FALSE(got->release());
+  expect_nothing_left();
+}
+
+TEST_P(redlocks, without_a_thread_one_that_is_refused_or_stopped_leaves_nothing_at_any_node) {
+  const holdfast::lease taken = holdfast::mutex{another(), name_}.acquire();
+  EXPECT_EQ(harness::why(async_acquire(mine_, 0s).future().get()), errc::timed_out);
+  std::stop_source stop;
+  auto waits = async_acquire(mine_, {}, stop.get_token()).future();
+  const auto votes = mine_.attempts();
+  harness::eventually("another vote", [&] { return mine_.attempts() > votes; });
+  stop.request_stop();
+  EXPECT_EQ(harness::why(waits.get()), errc::cancelled);
+  EXPECT_NO_THROW(taken.check());
+  EXPECT_EQ(holders(), 1U);
+  harness::eventually("nothing is left beside",
+                      [&] { return beside_.show(name_).holders.empty(); });
 }
 
 TEST_P(redlocks, fences_grow_from_holder_to_holder) {

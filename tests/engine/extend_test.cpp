@@ -124,6 +124,88 @@ TEST(extension, keeps_its_session_though_who_is_told_of_the_loss_lets_go_of_it) 
   EXPECT_FALSE(held);
 }
 
+// ---- of several
+
+TEST(extension, of_several_extends_each_or_says_which_failed) {
+  stage s;
+  mutex a{s.session, "a"}, b{s.session, "b"};
+  holdfast::multi_lock all{a, b};
+  auto held = all.acquire();
+  EXPECT_TRUE(async_extend(held, 60s).future().get());
+  EXPECT_GT(held.remaining(), 55s);
+  EXPECT_THROW((void)async_extend(held, 1ms), holdfast::error);
+  s.script->set(verb::renew, holdfast::testing::fault::drop_request);
+  const auto failed = async_extend(held).future().get();
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().code, errc::unavailable);
+  EXPECT_EQ(failed.error().name, "a");
+  EXPECT_FALSE(held.release());
+  EXPECT_THROW((void)async_extend(held), holdfast::error);
+  EXPECT_THROW((void)async_extend(held, 60s), holdfast::error);
+}
+
+TEST(extension, of_several_of_which_one_is_lost_asks_the_store_for_none) {
+  stage s;
+  mutex a{s.session, "a", {.renew = false}}, b{s.session, "b", {.renew = false}};
+  holdfast::multi_lock all{a, b};
+  const auto held = all.acquire();
+  s.clock->advance(31s);
+  const auto lost = async_extend(held).future().get();
+  ASSERT_FALSE(lost);
+  EXPECT_EQ(lost.error().code, errc::lost);
+  EXPECT_EQ(s.script->count(verb::renew), 0U);
+}
+
+TEST(extension, of_several_that_a_release_overtakes_goes_no_further) {
+  stage s;
+  mutex a{s.session, "a"}, b{s.session, "b"};
+  holdfast::multi_lock all{a, b};
+  auto held = all.acquire();
+  s.script->hang(verb::renew);
+  auto late = async_extend(held, 1s).future();
+  s.script->await(verb::renew, 1);
+  EXPECT_FALSE(held.release());
+  s.script->let_go();
+  EXPECT_EQ(late.get().error().code, errc::not_owner);
+  EXPECT_EQ(s.script->count(verb::renew), 1U);
+  EXPECT_EQ(s.seen->count(event_kind::lost), 0U);
+}
+
+TEST(extension, of_several_ends_though_lease_locks_and_sessions_are_gone_meanwhile) {
+  stage s, other;
+  std::promise<holdfast::status> told;
+  {
+    auto a = std::make_unique<mutex>(s.session, "a"),
+         b = std::make_unique<mutex>(other.session, "b");
+    auto all = std::make_unique<holdfast::multi_lock>(
+        std::initializer_list<holdfast::multi_member>{*a, *b});
+    auto held = all->acquire();
+    s.script->hang(verb::renew), other.script->hang(verb::renew);
+    async_extend(held).start([&](holdfast::status how) { told.set_value(std::move(how)); });
+    harness::eventually("asked", [&] {
+      return s.script->count(verb::renew) + other.script->count(verb::renew) > 0;
+    });
+  }
+  s.session = other.session = holdfast::open("memory:");
+  s.script->let_go(), other.script->let_go();
+  EXPECT_EQ(told.get_future().get().error().code, errc::not_owner);
+}
+
+TEST(extension, of_several_may_be_followed_by_their_release_where_it_is_told) {
+  stage s;
+  mutex a{s.session, "a"}, b{s.session, "b"};
+  holdfast::multi_lock all{a, b};
+  auto held = all.acquire();
+  std::promise<std::error_code> released;
+  async_extend(held).start([&](const holdfast::status& how) {
+    EXPECT_TRUE(how);
+    released.set_value(held.release());
+  });
+  EXPECT_FALSE(released.get_future().get());
+  EXPECT_TRUE(s.session.show("a").holders.empty());
+  EXPECT_TRUE(s.session.show("b").holders.empty());
+}
+
 // The store may keep it for an hour, of which nobody here knows.
 TEST(extension, whose_answer_was_lost_is_given_back_for_as_long_as_it_may_last) {
   stage s;

@@ -251,6 +251,17 @@ const std::vector<form>& forms_without_thread() {
          w.expiring.release(p.id);
        }},
       {"acquire_several", [](world& w) { (void)w.result_of(async_acquire(w.all)); }},
+      {"acquire_most", [](world& w) { (void)w.result_of(async_acquire(w.most)); }},
+      {"acquire_most_in_time", [](world& w) { (void)w.result_of(async_acquire(w.most, 1s)); }},
+      {"release_most",
+       [](world& w) {
+         holdfast::quorum_lease mine;
+         {
+           const enough_memory here;
+           mine = w.most.acquire();
+         }
+         (void)w.result_of(async_release(std::move(mine)));
+       }},
       {"acquire_both", [](world& w) { (void)w.result_of(async_acquire(w.pair)); }},
       {"campaign", [](world& w) { (void)w.result_of(async_campaign(w.leads)); }},
       {"current", [](world& w) { (void)w.result_of(async_current(w.leads)); }},
@@ -314,6 +325,15 @@ const std::vector<form>& forms_without_thread() {
       {"extend",
        [](world& w) {
          const lease mine = held(w.plain);
+         (void)w.result_of(async_extend(mine));
+       }},
+      {"extend_several",
+       [](world& w) {
+         holdfast::multi_lease mine;
+         {
+           const enough_memory here;
+           mine = w.all.acquire();
+         }
          (void)w.result_of(async_extend(mine));
        }},
       {"downgrade",

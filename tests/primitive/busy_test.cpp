@@ -165,6 +165,7 @@ TEST_F(busy, a_redlock_that_a_majority_refuses) {
   holdfast::redlock q{nodes, "q"};
   expect_told_apart("mutex", [&](auto wait) { EXPECT_FALSE(q.try_acquire_for(wait)); });
   expect_told_apart("mutex", [&](auto wait) { EXPECT_FALSE(q.try_lock_for(wait)); });
+  expect_told_apart("mutex", [&](auto wait) { ends_in_vain(async_acquire(q, wait_limit(wait))); });
 }
 
 TEST_F(busy, a_wait_that_is_called_off_is_neither) {

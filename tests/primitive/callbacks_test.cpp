@@ -300,10 +300,14 @@ TEST_F(callbacks, of_a_result_may_call_everything_and_begin_the_next) {
   expect([&] { return async_current(all.leads); });
   expect([&] { return async_acquire(all.all); });
   expect([&] { return async_acquire(all.pair); });
+  expect([&] { return async_acquire(all.most); });
+  expect([&] { return async_release(all.most.acquire()); });
   expect([&] { return async_release(all.plain.acquire()); });
   expect([&] { return async_names(s.session); });
   const lease held = all.fair.acquire();
   expect([&] { return async_extend(held); });
+  const holdfast::multi_lease several = all.all.acquire();
+  expect([&] { return async_extend(several); });
 }
 
 }  // namespace

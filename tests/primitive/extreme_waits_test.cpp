@@ -153,10 +153,15 @@ TEST_F(extreme_waits, for_several_locks_are_one_try_or_for_ever) {
     auto got = quorum.try_acquire_for(d);
     return got && !got->release();
   });
+  expect_had([&](auto d) {
+    auto got = async_acquire(quorum, d).future().get();
+    return got && !got->release();
+  });
   const auto held = other_a.acquire();
   try_each([](auto call) { expect_not_had(call); });
   const auto theirs = quorum.acquire();
   expect_not_had([&](auto d) { return quorum.try_acquire_for(d).has_value(); });
+  expect_not_had([&](auto d) { return async_acquire(quorum, d).future().get().ok(); });
 }
 
 TEST_F(extreme_waits, as_the_length_of_a_lease_are_used_or_refused) {
@@ -173,6 +178,8 @@ TEST_F(extreme_waits, as_the_length_of_a_lease_are_used_or_refused) {
   expect_used_or_refused<milliseconds>([&](auto d) { (void)quorum.acquire(d); });
   auto several = all.acquire();
   expect_used_or_refused<milliseconds>([&](auto d) { several.extend(d); });
+  expect_used_or_refused<milliseconds>(
+      [&](auto d) { (void)async_extend(several, d).future().get().value(); });
   EXPECT_EQ(several.state(), holdfast::lease_state::held);
 }
 

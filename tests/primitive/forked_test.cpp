@@ -65,6 +65,12 @@ TEST(a_child, is_told_so_by_the_forms_without_a_thread) {
               if (!told) holdfast::throw_failure(std::move(told.error()));
             }),
             errc::forked);
+  holdfast::redlock most{{s}, "most"};
+  auto held = most.acquire();
+  EXPECT_EQ(in_a_child([&] { (void)async_acquire(most).future().get().value(); }), errc::forked);
+  EXPECT_EQ(in_a_child([&] { (void)async_release(std::move(held)).future().get().value(); }),
+            errc::forked);
+  EXPECT_FALSE(held.release());
 }
 
 }  // namespace

@@ -92,6 +92,23 @@ TEST_F(taken_away, an_extension_keeps_what_it_works_on_though_its_lease_is_given
               [](lease& held) { (void)async_extend(held).future().get().value(); });
 }
 
+TEST_F(taken_away, an_extension_of_several_ends_though_they_are_given_back_on_the_loss_of_one) {
+  holdfast::multi_lock all{plain, lock};
+  const auto expect_lost = [&](auto extend) {
+    auto held = all.acquire();
+    std::error_code released;
+    const auto give_back = [&] { released = held.release(); };
+    const std::stop_callback on_loss{held.lost(), give_back};
+    EXPECT_EQ(s.session.force_release("plain"), 1u);
+    EXPECT_EQ(reason_of([&] { extend(held); }), errc::lost);
+    EXPECT_EQ(released, errc::lost);
+    EXPECT_TRUE(s.session.show("orders").holders.empty());
+  };
+  expect_lost([](auto& held) { held.extend(); });
+  expect_lost([](auto& held) { (void)async_extend(held).future().get().value(); });
+  expect_lost([](auto& held) { (void)async_extend(held, 10s).future().get().value(); });
+}
+
 TEST_F(taken_away, a_thread_may_unlock_when_it_is_told_of_the_loss_in_the_middle_of_a_downgrade) {
   lock.lock();
   {

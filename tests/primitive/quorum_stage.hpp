@@ -3,7 +3,10 @@
 #include <holdfast/holdfast.hpp>
 #include <holdfast/testing.hpp>
 #include <memory>
+#include <optional>
+#include <stop_token>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/stage.hpp"
@@ -119,6 +122,45 @@ struct client {
   std::vector<holdfast::session> sessions;
   holdfast::redlock lock;
 };
+
+/// acquire() and release() in both of their forms, as the synchronous one has it.
+enum class form : std::uint8_t { by_a_thread, without_a_thread };
+
+class in_form {
+ public:
+  explicit in_form(form f) : without_a_thread_(f == form::without_a_thread) {}
+
+  holdfast::quorum_lease acquire(holdfast::redlock& of, std::stop_token stop = {}) const {
+    if (!without_a_thread_) return of.acquire(std::move(stop));
+    return async_acquire(of, {}, std::move(stop)).future().get().value();
+  }
+  std::optional<holdfast::quorum_lease> try_acquire(holdfast::redlock& of) const {
+    return without_a_thread_ ? in_time(of, 0s) : of.try_acquire();
+  }
+  std::optional<holdfast::quorum_lease> try_acquire_for(holdfast::redlock& of,
+                                                        std::chrono::nanoseconds wait) const {
+    return without_a_thread_ ? in_time(of, wait) : of.try_acquire_for(wait);
+  }
+  std::error_code release(holdfast::quorum_lease held) const {
+    if (!without_a_thread_) return held.release();
+    const auto how = async_release(std::move(held)).future().get();
+    return how ? std::error_code{} : make_error_code(how.error().code);
+  }
+
+ private:
+  static std::optional<holdfast::quorum_lease> in_time(holdfast::redlock& of,
+                                                       holdfast::wait_limit limit) {
+    auto got = async_acquire(of, limit).future().get();
+    if (got) return std::move(*got);
+    if (got.error().code == holdfast::errc::timed_out) return std::nullopt;
+    throw holdfast::error(std::move(got.error()));
+  }
+  const bool without_a_thread_;
+};
+
+inline const char* name_of(form f) {
+  return f == form::by_a_thread ? "by_a_thread" : "without_a_thread";
+}
 
 inline unsigned ones(unsigned bits) { return static_cast<unsigned>(__builtin_popcount(bits)); }
 

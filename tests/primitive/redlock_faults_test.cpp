@@ -71,7 +71,7 @@ class odd_node final : public harness::passing_on {
   const std::shared_ptr<odd_ways> ways_;
 };
 
-class redlock_faults : public testing::Test {
+class redlock_faults : public testing::TestWithParam<form> {
  protected:
   static constexpr std::size_t nodes = 3;
 
@@ -111,30 +111,35 @@ class redlock_faults : public testing::Test {
   world w_{nodes};
   std::vector<std::shared_ptr<odd_ways>> ways_;
   std::vector<holdfast::session> odd_sessions_;
+  const in_form do_{GetParam()};
 };
 
-TEST_F(redlock_faults, a_node_that_starts_anew_while_it_is_asked_has_no_vote) {
+INSTANTIATE_TEST_SUITE_P(forms, redlock_faults,
+                         testing::Values(form::by_a_thread, form::without_a_thread),
+                         [](const auto& cell) { return name_of(cell.param); });
+
+TEST_P(redlock_faults, a_node_that_starts_anew_while_it_is_asked_has_no_vote) {
   auto lock = make_odd({.trust_after = 1min});
   for (const std::size_t i : {0U, 1U}) ways_[i]->restarts_when_asked = true;
-  EXPECT_EQ(reason_of([&] { (void)lock.try_acquire(); }), errc::unavailable);
+  EXPECT_EQ(reason_of([&] { (void)do_.try_acquire(lock); }), errc::unavailable);
   const auto votes = lock.last_votes();
   EXPECT_EQ(votes[0], vote::untrusted);
   EXPECT_EQ(votes[1], vote::untrusted);
   harness::eventually("given back there too", [&] { return held_at_odd() == 0; });
 }
 
-TEST_F(redlock_faults, a_node_that_is_up_for_long_has_its_vote) {
+TEST_P(redlock_faults, a_node_that_is_up_for_long_has_its_vote) {
   auto lock = make_odd({.trust_after = 1min});
-  EXPECT_TRUE(lock.try_acquire());
+  EXPECT_TRUE(do_.try_acquire(lock));
 }
 
-TEST_F(redlock_faults, nobody_takes_it_before_it_is_known_whether_a_store_votes_twice) {
+TEST_P(redlock_faults, nobody_takes_it_before_it_is_known_whether_a_store_votes_twice) {
   auto lock = make_odd({}, true);
   for (const auto& way : ways_) way->hangs_when_identified = true;
   std::atomic<int> began{0};
   const auto take = [&] {
     ++began;
-    return reason_of([&] { (void)lock.try_acquire(); });
+    return reason_of([&] { (void)do_.try_acquire(lock); });
   };
   auto first = std::async(std::launch::async, take);
   harness::eventually("the nodes are asked", [&] { return ways_[2]->identified == 1; });
@@ -149,12 +154,12 @@ TEST_F(redlock_faults, nobody_takes_it_before_it_is_known_whether_a_store_votes_
   EXPECT_EQ(held_at_odd(), 0U);
 }
 
-TEST_F(redlock_faults, a_release_that_a_busy_store_refused_is_tried_again) {
+TEST_P(redlock_faults, a_release_that_a_busy_store_refused_is_tried_again) {
   auto lock = make_odd();
-  auto held = lock.acquire();
+  auto held = do_.acquire(lock);
   harness::eventually("everywhere", [&] { return held_at_odd() == nodes; });
   for (const auto& way : ways_) way->busy_releases = 1;
-  EXPECT_EQ(held.release(), errc::unavailable);
+  EXPECT_EQ(do_.release(std::move(held)), errc::unavailable);
   EXPECT_EQ(w_.seen->count(event_kind::release_failed), 1U);
   EXPECT_EQ(w_.seen->count(event_kind::released), 0U) << "a majority of the stores does not know";
   harness::eventually("told again", [&] { return held_at_odd() == 0; });
@@ -162,9 +167,9 @@ TEST_F(redlock_faults, a_release_that_a_busy_store_refused_is_tried_again) {
 }
 
 // One fails, one hangs, one grants: nothing is decided, each time.
-TEST_F(redlock_faults, a_renewal_that_stays_undecided_is_tried_until_the_lease_ends) {
+TEST_P(redlock_faults, a_renewal_that_stays_undecided_is_tried_until_the_lease_ends) {
   client a(w_);
-  auto held = a.lock.acquire();
+  auto held = do_.acquire(a.lock);
   a.settle();
   a.ways[1]->set(verb::acquire, fault::drop_request);
   a.ways[2]->hang(verb::acquire);
@@ -184,16 +189,16 @@ TEST_F(redlock_faults, a_renewal_that_stays_undecided_is_tried_until_the_lease_e
   a.ways[2]->let_go();  // or the release waits for it, on a clock that stands still
 }
 
-TEST_F(redlock_faults, a_timed_try_ends_in_time_whatever_hangs_when) {
+TEST_P(redlock_faults, a_timed_try_ends_in_time_whatever_hangs_when) {
   client a(w_);
-  (void)a.lock.acquire().release();  // from now on it knows the nodes
+  (void)do_.release(do_.acquire(a.lock));  // from now on it knows the nodes
   a.settle();
   const auto so_far = a.ways[0]->count(verb::release);
   a.ways[0]->hang(verb::release);
   for (const std::size_t i : {1U, 2U}) a.ways[i]->hang(verb::acquire);
   const std::array asked{a.ways[1]->count(verb::acquire), a.ways[2]->count(verb::acquire)};
   auto got = std::async(std::launch::async, [&] {
-    return reason_of([&] { EXPECT_FALSE(a.lock.try_acquire_for(300ms)); });
+    return reason_of([&] { EXPECT_FALSE(do_.try_acquire_for(a.lock, 300ms)); });
   });
   for (const std::size_t i : {1U, 2U}) a.ways[i]->await(verb::acquire, asked[i - 1] + 1);
   w_.clock->advance(250ms);  // the vote fails, and is given back
@@ -202,11 +207,11 @@ TEST_F(redlock_faults, a_timed_try_ends_in_time_whatever_hangs_when) {
   EXPECT_EQ(get(got), errc::unavailable);
 }
 
-TEST_F(redlock_faults, a_try_whose_time_ends_before_a_nodes_time_to_answer_finds_nobody_away) {
+TEST_P(redlock_faults, a_try_whose_time_ends_before_a_nodes_time_to_answer_finds_nobody_away) {
   client a(w_);
   for (const auto& way : a.ways) way->hang(verb::acquire);
   auto got = std::async(std::launch::async, [&] {
-    return reason_of([&] { EXPECT_FALSE(a.lock.try_acquire_for(100ms)); });
+    return reason_of([&] { EXPECT_FALSE(do_.try_acquire_for(a.lock, 100ms)); });
   });
   harness::eventually("the end of it", [&] {
     w_.clock->advance(1ms);
@@ -216,11 +221,11 @@ TEST_F(redlock_faults, a_try_whose_time_ends_before_a_nodes_time_to_answer_finds
 }
 
 // As if the process had been stopped for an hour in the middle of the vote.
-TEST_F(redlock_faults, a_vote_that_was_held_up_here_makes_the_pause_after_it_no_longer) {
+TEST_P(redlock_faults, a_vote_that_was_held_up_here_makes_the_pause_after_it_no_longer) {
   client a(w_, {.node_timeout = 30s});
   const auto other = holdfast::mutex(w_.open(1, nullptr), "job").acquire();
   a.ways[2]->hang(verb::acquire);
-  auto got = std::async(std::launch::async, [&] { return a.lock.acquire(); });
+  auto got = std::async(std::launch::async, [&] { return do_.acquire(a.lock); });
   for (const auto& way : a.ways) way->await(verb::acquire, 1);
   for (const std::size_t i : {0U, 1U}) a.settle(i);  // else they would be away after the hour, too
   EXPECT_EQ(w_.holders(0), 1U);
@@ -232,15 +237,15 @@ TEST_F(redlock_faults, a_vote_that_was_held_up_here_makes_the_pause_after_it_no_
     return got.wait_for(0s) == std::future_status::ready;
   });
   EXPECT_LT(w_.clock->now() - then, 10min);
-  EXPECT_FALSE(got.get().release());
+  EXPECT_FALSE(do_.release(got.get()));
 }
 
-TEST_F(redlock_faults, a_timed_try_does_not_wait_longer_to_find_out_who_the_nodes_are) {
+TEST_P(redlock_faults, a_timed_try_does_not_wait_longer_to_find_out_who_the_nodes_are) {
   auto lock = make_odd();
   ways_[0]->hangs_when_identified = true;
   // The others may have answered until then, or not.
   auto got = std::async(std::launch::async,
-                        [&] { return reason_of([&] { (void)lock.try_acquire_for(60ms); }); });
+                        [&] { return reason_of([&] { (void)do_.try_acquire_for(lock, 60ms); }); });
   harness::eventually("asked", [&] { return ways_[0]->identified > 0; });
   w_.clock->advance(60ms);
   (void)get(got);
@@ -248,21 +253,37 @@ TEST_F(redlock_faults, a_timed_try_does_not_wait_longer_to_find_out_who_the_node
   ways_[0]->hangs_when_identified.notify_all();
 }
 
-TEST_F(redlock_faults, a_loss_is_told_once_whoever_finds_it_out) {
+TEST_P(redlock_faults, one_that_is_stopped_before_it_is_known_who_the_nodes_are_takes_nothing) {
+  auto lock = make_odd();
+  ways_[0]->hangs_when_identified = true;
+  std::stop_source stop;
+  auto got = std::async(std::launch::async, [&] {
+    return reason_of([&] { (void)do_.acquire(lock, stop.get_token()); });
+  });
+  harness::eventually("asked", [&] { return ways_[0]->identified > 0; });
+  stop.request_stop();
+  if (GetParam() == form::by_a_thread) w_.clock->advance(200ms);
+  EXPECT_EQ(get(got), errc::cancelled);
+  EXPECT_EQ(lock.attempts(), 0U);
+  ways_[0]->hangs_when_identified = false;
+  ways_[0]->hangs_when_identified.notify_all();
+}
+
+TEST_P(redlock_faults, a_loss_is_told_once_whoever_finds_it_out) {
   client a(w_);
   {
     auto held = a.lock.acquire(10s);
     w_.clock->advance(10s);
     w_.seen->await(event_kind::lost);
-    EXPECT_EQ(held.release(), errc::lost);
+    EXPECT_EQ(do_.release(std::move(held)), errc::lost);
   }
   a.settle();
   EXPECT_EQ(w_.seen->count(event_kind::lost), 1u);
 }
 
-TEST_F(redlock_faults, a_forked_child_lets_go_of_its_copy_and_the_parent_keeps_the_hold) {
+TEST_P(redlock_faults, a_forked_child_lets_go_of_its_copy_and_the_parent_keeps_the_hold) {
   auto a = std::make_unique<client>(w_);
-  auto held = std::make_unique<holdfast::quorum_lease>(a->lock.acquire());
+  auto held = std::make_unique<holdfast::quorum_lease>(do_.acquire(a->lock));
   a->settle();
   const pid_t child = ::fork();
   if (child == 0) {
@@ -276,7 +297,7 @@ TEST_F(redlock_faults, a_forked_child_lets_go_of_its_copy_and_the_parent_keeps_t
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
   EXPECT_NO_THROW(held->check());
-  EXPECT_FALSE(held->release());
+  EXPECT_FALSE(do_.release(std::move(*held)));
 }
 
 }  // namespace

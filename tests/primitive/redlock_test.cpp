@@ -46,16 +46,24 @@ auto in_no_time(Future& f) {
   return f.get();
 }
 
-class redlocks : public testing::TestWithParam<std::size_t> {
+class redlocks : public testing::TestWithParam<std::tuple<std::size_t, form>> {
  protected:
-  std::size_t n() const { return GetParam(); }
+  std::size_t n() const { return std::get<0>(GetParam()); }
   std::size_t majority() const { return n() / 2 + 1; }
   unsigned subsets() const { return 1U << n(); }
   bool may_be_away(unsigned nodes) const { return n() - ones(nodes) >= majority(); }
-  world w_{GetParam()};
+  world w_{n()};
+  const in_form do_{std::get<1>(GetParam())};
 };
 
-INSTANTIATE_TEST_SUITE_P(nodes, redlocks, testing::Values(1, 2, 3, 4, 5));
+INSTANTIATE_TEST_SUITE_P(nodes, redlocks,
+                         testing::Combine(testing::Values(1, 2, 3, 4, 5),
+                                          testing::Values(form::by_a_thread,
+                                                          form::without_a_thread)),
+                         [](const auto& cell) {
+                           return std::to_string(std::get<0>(cell.param)) + "_" +
+                                  name_of(std::get<1>(cell.param));
+                         });
 
 TEST_P(redlocks, one_at_a_time_has_it_and_each_later_one_a_greater_fence) {
   client a(w_), b(w_);
@@ -63,12 +71,12 @@ TEST_P(redlocks, one_at_a_time_has_it_and_each_later_one_a_greater_fence) {
   for (int i = 0; i < 10; ++i) {
     client& mine = i % 2 == 0 ? a : b;
     client& other = i % 2 == 0 ? b : a;
-    auto held = mine.lock.acquire();
+    auto held = do_.acquire(mine.lock);
     EXPECT_GT(held.fence(), last);
     last = held.fence();
     EXPECT_GE(count(held.votes(), vote::granted), majority());
-    EXPECT_FALSE(other.lock.try_acquire());
-    EXPECT_FALSE(held.release());
+    EXPECT_FALSE(do_.try_acquire(other.lock));
+    EXPECT_FALSE(do_.release(std::move(held)));
   }
   w_.until_free();
 }
@@ -78,9 +86,9 @@ TEST_P(redlocks, every_minority_may_be_down_and_no_majority) {
     client a(w_);
     a.cut(down);
     if (may_be_away(down)) {
-      EXPECT_TRUE(a.lock.try_acquire()) << down;
+      EXPECT_TRUE(do_.try_acquire(a.lock)) << down;
     } else {
-      EXPECT_EQ(reason_of([&] { (void)a.lock.try_acquire(); }), errc::unavailable) << down;
+      EXPECT_EQ(reason_of([&] { (void)do_.try_acquire(a.lock); }), errc::unavailable) << down;
     }
     a.settle();
     a.cut(0);
@@ -94,14 +102,14 @@ TEST_P(redlocks, every_minority_may_be_down_and_no_majority) {
 TEST_P(redlocks, every_minority_may_hang_and_what_comes_late_is_given_back) {
   for (unsigned hung = 0; hung < subsets(); ++hung) {
     client a(w_);
-    EXPECT_TRUE(a.lock.try_acquire());  // from now on it knows the nodes
+    EXPECT_TRUE(do_.try_acquire(a.lock));  // from now on it knows the nodes
     a.settle();
     for (std::size_t i = 0; i < n(); ++i) {
       if ((hung >> i & 1U) != 0) a.ways[i]->hang(verb::acquire);
     }
     auto got = std::async(std::launch::async, [&] {
       return reason_of([&] {
-        if (!a.lock.try_acquire()) throw holdfast::error({errc::busy, "not had"});
+        if (!do_.try_acquire(a.lock)) throw holdfast::error({errc::busy, "not had"});
       });
     });
     // Time would pass for those who answer, too, and a busy machine is slower than the clock here.
@@ -119,16 +127,16 @@ TEST_P(redlocks, every_minority_may_hang_and_what_comes_late_is_given_back) {
 TEST_P(redlocks, a_vote_whose_answer_is_lost_is_given_back_too) {
   client a(w_);
   for (auto& way : a.ways) way->set(verb::acquire, fault::drop_reply);
-  EXPECT_EQ(reason_of([&] { (void)a.lock.try_acquire(); }), errc::unavailable);
+  EXPECT_EQ(reason_of([&] { (void)do_.try_acquire(a.lock); }), errc::unavailable);
   EXPECT_GT(count(a.lock.last_votes(), vote::failed), n() - majority());
   w_.until_free();
 }
 
 TEST_P(redlocks, what_cannot_be_given_back_is_given_back_when_the_node_is_there_again) {
   client a(w_);
-  auto held = a.lock.acquire();
+  auto held = do_.acquire(a.lock);
   a.cut(subsets() - 1);
-  EXPECT_EQ(held.release(), errc::unavailable);
+  EXPECT_EQ(do_.release(std::move(held)), errc::unavailable);
   EXPECT_GE(w_.held_at(), majority());
   a.cut(0);
   harness::eventually("free", [&] {
@@ -139,7 +147,7 @@ TEST_P(redlocks, what_cannot_be_given_back_is_given_back_when_the_node_is_there_
 
 TEST_P(redlocks, it_is_renewed_by_a_majority_and_had_again_where_it_was_forgotten) {
   client a(w_);
-  auto held = a.lock.acquire();
+  auto held = do_.acquire(a.lock);
   harness::eventually("everywhere", [&] { return w_.held_at() == n(); });
   const std::size_t lost = n() - majority();
   for (std::size_t i = 0; i < lost; ++i) w_.restart_empty(i);
@@ -156,7 +164,7 @@ TEST_P(redlocks, it_is_renewed_by_a_majority_and_had_again_where_it_was_forgotte
 
 TEST_P(redlocks, without_a_majority_it_is_suspect_and_lost_before_the_lease_ends) {
   client a(w_);
-  auto held = a.lock.acquire();
+  auto held = do_.acquire(a.lock);
   harness::eventually("everywhere", [&] { return w_.held_at() == n(); });
   a.cut(subsets() - 1);
   w_.clock->advance(10s);
@@ -167,18 +175,18 @@ TEST_P(redlocks, without_a_majority_it_is_suspect_and_lost_before_the_lease_ends
   EXPECT_TRUE(held.lost().stop_requested());
   EXPECT_GE(w_.held_at(), majority());  // the nodes still think that it is held
   EXPECT_EQ(reason_of([&] { held.check(); }), errc::lost);
-  EXPECT_EQ(held.release(), errc::lost);
+  EXPECT_EQ(do_.release(std::move(held)), errc::lost);
 }
 
 TEST_P(redlocks, a_client_cut_off_from_a_minority_keeps_it_and_one_from_a_majority_never_gets_it) {
   client a(w_), b(w_);
   const unsigned minority = (1U << (n() - majority())) - 1;
   a.cut(minority);
-  auto held = a.lock.acquire();
+  auto held = do_.acquire(a.lock);
   b.cut(~minority & (subsets() - 1));
-  EXPECT_EQ(reason_of([&] { (void)b.lock.try_acquire(); }), errc::unavailable);
+  EXPECT_EQ(reason_of([&] { (void)do_.try_acquire(b.lock); }), errc::unavailable);
   b.cut(0);
-  EXPECT_FALSE(b.lock.try_acquire());
+  EXPECT_FALSE(do_.try_acquire(b.lock));
   EXPECT_NO_THROW(held.check());
 }
 
@@ -193,11 +201,11 @@ TEST_P(redlocks, fences_grow_whatever_majority_each_one_has) {
     do cut = dice.between(0u, subsets() - 1);
     while (!may_be_away(cut));
     mine.cut(cut);
-    auto held = mine.lock.try_acquire();
+    auto held = do_.try_acquire(mine.lock);
     ASSERT_TRUE(held);
     EXPECT_GT(held->fence(), last);
     last = held->fence();
-    (void)held->release();
+    (void)do_.release(std::move(*held));
     mine.settle();
     mine.cut(0);
     w_.until_free();
@@ -205,13 +213,13 @@ TEST_P(redlocks, fences_grow_whatever_majority_each_one_has) {
 }
 
 TEST_P(redlocks, an_answer_that_comes_after_the_lease_is_no_lock) {
-  client a(w_);
-  (void)a.lock.acquire().release();
+  client a(w_, {.lease = 100ms});
+  (void)do_.release(do_.acquire(a.lock));
   a.settle();
   std::vector<std::size_t> so_far;
   for (auto& way : a.ways) so_far.push_back(way->count(verb::acquire));
   for (auto& way : a.ways) way->hang(verb::acquire);
-  auto got = std::async(std::launch::async, [&] { return a.lock.try_acquire_for(100s, 100ms); });
+  auto got = std::async(std::launch::async, [&] { return do_.try_acquire_for(a.lock, 100s); });
   for (std::size_t i = 0; i < n(); ++i) a.ways[i]->await(verb::acquire, so_far[i] + 1);
   w_.clock->advance(150ms);  // longer than the lease, shorter than the nodes may take
   for (auto& way : a.ways) way->let_go();

@@ -31,9 +31,11 @@ void actor::judge_error(holdfast::errc code, const std::string& what) const {
 
 // Of a wait for a lock: others have something to do first.
 void actor::judge_stop() const {
-  const bool of_one = !s.several && of.whole.names[s.name].kind < lock_kind::latch;
+  const auto kind = of.whole.names[s.name].kind;
+  const bool of_one = !s.several && kind < lock_kind::latch && of.whole.tells();
+  const bool by_votes = kind == lock_kind::redlock && without_waiting();
   const nanos took = of.here.now() - asked;
-  if (!of_one || !of.punctual() || !of.whole.tells() || s.stop_after == never) return;
+  if (!(of_one || by_votes) || !of.punctual() || s.stop_after == never) return;
   if (took <= s.stop_after + deadline_slack) return;
   of.rules.violated("a wait ends soon after it was asked to stop",
                     name + ": after " + std::to_string(took / microsecond) + " us instead of " +

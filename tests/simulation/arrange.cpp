@@ -404,6 +404,23 @@ void give_back_twice(random_source& r, plan& p) {
   }
 }
 
+// Votes for which no thread waits, some or all of them, and that are called off at any moment.
+void vote_without_threads(plan& p) {
+  random_source r(random_source(p.seed + 47'000'000'000).next());
+  if (p.names.front().kind != lock_kind::redlock || r.one_in(3)) return;
+  const auto by_threads = r.below(4);
+  const auto called_off = r.below(4);
+  for (auto& one : p.processes) {
+    for (auto& t : one.threads) {
+      for (auto& s : t.steps) {
+        if (r.below(4) < by_threads) continue;
+        s.deed = 1;
+        if (r.below(8) < called_off) s.stop_after = r.between(0, 400 * millisecond);
+      }
+    }
+  }
+}
+
 bool passes_on(const plan& p) {
   return p.about == theme::locks || p.about == theme::scripts || p.about == theme::rows;
 }
@@ -471,6 +488,7 @@ void arrange_meeting(random_source& r, plan& p) {
 }  // namespace
 
 void arrange(plan& p) {
+  if (p.about == theme::stores) return vote_without_threads(p);
   random_source r(random_source(p.seed + 43'000'000'000).next());
   if (!r.one_in(2)) {
     if (p.about == theme::sessions && r.one_in(2)) take_no_writes(r, p);

@@ -103,7 +103,8 @@ std::size_t own_name(const plan& p, std::size_t name) noexcept {
 bool without_waiting(const plan& p, const step& s) noexcept {
   const bool asked =
       p.about == theme::async || p.about == theme::rates || p.about == theme::permits;
-  return asked && s.how == step::style::callback;
+  const bool votes = p.names[s.name].kind == lock_kind::redlock && s.deed > 0;
+  return votes || (asked && s.how == step::style::callback);
 }
 
 bool plan::calm() const noexcept {

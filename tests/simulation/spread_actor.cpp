@@ -30,8 +30,17 @@ struct spread_actor : actor {
     for (const int one : ids) of.rules.given_up(one);
     of.log.add("gives back " + name);
     if (s.back == step::end::destroy) return;
-    const auto e = held.release();
+    const auto e = release(held);
     if (e) judge_error(static_cast<errc>(e.value()), "release: " + e.message());
+  }
+  template <class Held>
+  std::error_code release(Held& held) const {
+    return held.release();
+  }
+  std::error_code release(holdfast::quorum_lease& held) const {
+    if (!without_waiting()) return held.release();
+    const auto how = async_release(std::move(held)).future().get();
+    return how ? std::error_code{} : make_error_code(how.error().code);
   }
 
   template <class Lock>
@@ -53,11 +62,17 @@ struct spread_actor : actor {
         of.rules.granted({&p, scene::name_of(of_name), 1, 1, fence, asked, std::move(lost)}, then));
   }
 
+  // By its own thread, or without one.
+  std::optional<holdfast::quorum_lease> take_votes(holdfast::redlock& l) {
+    if (!without_waiting()) return take(l);
+    return in_time(async_acquire(l, limit(), stop()));
+  }
+
   void act(holdfast::redlock& l) {
     waits(true);
     std::optional<holdfast::quorum_lease> held;
     try {
-      held = take(l);
+      held = take_votes(l);
     } catch (...) {
       judge_wait(true, true);
       throw;

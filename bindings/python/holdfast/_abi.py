@@ -164,7 +164,7 @@ _FUNCTIONS: typing.Final[dict[str, list[typing.Any]]] = {
     "lease_watch": [_h, _h, c_uint64], "release": [_h, _p],
     "mutex": [_h, _s, _p, _p], "fair_mutex": [_h, _s, _p, _p], "shared_mutex": [_h, _s, c_int, _p, _p],
     "semaphore": [_h, _s, c_uint32, _p, _p], "semaphore_available": [_h, _p], "election": [_h, _s, _p, _p],
-    "election_leader": [_h, _p], "election_observe": [_h, _p], "leaders_next": [_h, _p, _p],
+    "election_leader": [_h, _p], "election_observe": [_h, _p], "leaders_next": [_h, _p, _p], "leaders_found": [_h, _p],
     "multi_lock": [_p, c_uint32, _p], "redlock": [_p, c_uint32, _s, _p, _p],
     "acquire": [_h, _p, _p], "acquire_shared": [_h, _p, _p], "acquire_permits": [_h, c_uint32, _p, _p],
     "downgrade": [_h, _h], "upgrade": [_h, _h],

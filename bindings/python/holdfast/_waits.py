@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import asyncio
-import concurrent.futures
 import ctypes
 import itertools
 import os
@@ -132,36 +131,24 @@ def wait_seeing_signals(start: Starts, timeout: float | None, stop: Stop | None,
     return event
 
 
-async def in_own_thread(work: typing.Callable[[], None], stop: Stop | None = None) -> None:
-    """For what has no form without a thread, where the threads of the loop's pool may be waiting for something else. A task that is
-    cancelled requests `stop`, and ends after the thread."""
-    ended: concurrent.futures.Future[None] = concurrent.futures.Future()
-
-    def run() -> None:
-        try:
-            ended.set_result(work())
-        except BaseException as why:
-            ended.set_exception(why)
-    threading.Thread(target=run, name="holdfast-waits", daemon=True).start()
-    thread = asyncio.wrap_future(ended)
-    try:
-        await asyncio.shield(thread)
-    except BaseException as why:
-        if stop:
-            stop.request()
-        if isinstance(why, asyncio.CancelledError):
-            await _until_ended(thread)
-        raise
+def wait(start: Starts, timeout: float | None, stop: Stop | None) -> None:
+    """In this thread, whichever it is."""
+    if is_main_thread() and timeout != 0:
+        wait_seeing_signals(start, timeout, stop)
+        return
+    how = blocking(timeout, stop)
+    start(ctypes.byref(how) if how else None)
 
 
-async def _until_ended(thread: asyncio.Future[None]) -> None:
+async def _until_ended(call_under_way: asyncio.Future[_abi.Event]) -> None:
     """Also in a task that is cancelled again."""
-    while not thread.done():
+    while not call_under_way.done():
         try:
-            await asyncio.wait({thread})
+            await asyncio.wait({call_under_way})
         except asyncio.CancelledError:
             pass
-    thread.exception()  # nobody else asks how it ended
+    if not call_under_way.cancelled():
+        call_under_way.exception()  # nobody else asks how it ended
 
 
 def is_main_thread() -> bool:
@@ -232,8 +219,8 @@ class Loop:
         self._waiting[tag] = future
         return tag, future
 
-    async def outcome(self, start: Starts, timeout: float | None, stop: Stop | None = None) -> _abi.Event:
-        """Starts it, and waits; a task that is cancelled calls it off."""
+    async def outcome(self, start: Starts, timeout: float | None, stop: Stop | None = None, to_its_end: bool = False) -> _abi.Event:
+        """Starts it, and waits; a task that is cancelled calls it off, and may have to wait for its end."""
         own = part_of(stop)
         tag, future = self._expected()
         try:
@@ -242,8 +229,12 @@ class Loop:
             del self._waiting[tag]
             raise
         try:
-            return await future
-        except BaseException:  # also GeneratorExit, of a task that its loop left behind
+            return await (asyncio.shield(future) if to_its_end else future)
+        except BaseException as why:  # also GeneratorExit, of a task that its loop left behind
+            if to_its_end and isinstance(why, asyncio.CancelledError):
+                own.request()
+                await _until_ended(future)
+                raise
             self._waiting.pop(tag, None)
             own.request()
             if future.done() and not future.cancelled() and not future.exception() and future.result().lease:

@@ -109,10 +109,7 @@ class Lease(_waits.Handle):
 
     async def release_async(self) -> None:
         """release() for an event loop."""
-        try:
-            await _waits.Loop.running().outcome(self._begin_release, None)
-        except errors.Unsupported:  # a redlock
-            await _waits.in_own_thread(self.release)
+        await _waits.Loop.running().outcome(self._begin_release, None)
 
     def _begin_release(self, how: typing.Any) -> None:
         call(functions.release, self._known, how)

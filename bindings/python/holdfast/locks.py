@@ -66,8 +66,6 @@ class _Entered:
 class Lock(_waits.Handle):
     """Something that is acquired: `with lock as lease`, or `async with`. Thread-safe. Belongs to no thread: a thread that acquires
     it twice waits for itself. `timeout`: seconds that `with` and acquire() wait (0: one try); None: without a limit."""
-    _waits_without_thread = True
-
     def __init__(self, handle: int, timeout: float | None = None, keeps: object = None) -> None:
         super().__init__(handle)
         self.timeout = timeout
@@ -81,7 +79,7 @@ class Lock(_waits.Handle):
         """Waits for it. Raises TimedOut (Busy for one try), Cancelled, Unavailable. In the main thread signals are seen meanwhile.
         One round trip if it is free."""
         limit = self.timeout if timeout is ... else timeout
-        if limit == 0 or not self._waits_without_thread or not _waits.is_main_thread():
+        if limit == 0 or not _waits.is_main_thread():
             return self._acquire_blocking(limit, stop)
         if limit is None and stop is None:  # else not: one try takes the store's own time
             try:
@@ -114,16 +112,8 @@ class Lock(_waits.Handle):
             return None
 
     async def acquire_async(self, timeout: float | None | types.EllipsisType = ..., stop: _waits.Stop | None = None) -> Lease:
-        """acquire() for an event loop: takes no thread, except for a redlock. A task that is cancelled leaves the queue."""
+        """acquire() for an event loop: takes no thread. A task that is cancelled leaves the queue."""
         limit = self.timeout if timeout is ... else timeout
-        if not self._waits_without_thread:
-            own, found = _waits.part_of(stop), list[Lease]()
-            try:
-                await _waits.in_own_thread(lambda: found.append(self._acquire_blocking(limit, own)), own)
-            except BaseException:
-                found.clear()  # the frame lives as long as the traceback
-                raise
-            return found.pop()
         return Lease((await _waits.Loop.running().outcome(lambda how: self._begin(how, None), limit, stop)).lease)
 
     def __enter__(self) -> Lease:
@@ -230,25 +220,38 @@ class Leaders(_waits.Handle):
 
     def __init__(self, handle: int) -> None:
         super().__init__(handle)
-        self._found: list[Leader] = []  # for the task that asked, or after it for the next call
+        self._told = 0  # the term of the last one that was given
 
     def next(self, timeout: float | None = None, stop: _waits.Stop | None = None) -> Leader:
         """The next after the one that was given last. Raises TimedOut, Cancelled. Asks about twice a second."""
-        return self._found.pop() if self._found else self._ask(timeout, stop)
+        missed = self._found()
+        if missed is None:
+            _waits.wait(self._begin, timeout, stop)
+            missed = self._found()
+        assert missed is not None
+        return missed
 
-    def _ask(self, timeout: float | None, stop: _waits.Stop | None) -> Leader:
+    def _begin(self, how: typing.Any) -> None:
+        call(functions.leaders_next, self._handle, how, ctypes.byref(_abi.LeaderText()))
+
+    def _found(self) -> Leader | None:
+        """What was found last, and not given yet: also by a call that was interrupted."""
         found = _abi.LeaderText()
-        how = _waits.blocking(timeout, stop)
-        call(functions.leaders_next, self._handle, ctypes.byref(how) if how else None, ctypes.byref(found))
+        call(functions.leaders_found, self._handle, ctypes.byref(found))
+        if found.term in (0, self._told):
+            return None
+        self._told = found.term
         return _leader(found)
 
     async def next_async(self, timeout: float | None = None) -> Leader:
-        """next() in a thread of its own. A task that is cancelled ends after the thread, which may wait for one answer of the store. A
-        leader that was found meanwhile is the next call's."""
-        while not self._found:
-            stop = _waits.Stop()
-            await _waits.in_own_thread(lambda: self._found.append(self._ask(timeout, stop)), stop)
-        return self._found.pop()
+        """next() for an event loop. A task that is cancelled ends when its wait does. A leader that was found meanwhile is the next
+        call's."""
+        missed = self._found()
+        if missed is None:
+            await _waits.Loop.running().outcome(self._begin, timeout, to_its_end=True)
+            missed = self._found()
+        assert missed is not None
+        return missed
 
 
 class Election(Lock):
@@ -270,8 +273,7 @@ class MultiLock(Lock):
 
 
 class Redlock(Lock):
-    """A majority of independent stores. For an event loop each call has a thread of its own, and a task that is cancelled ends after it."""
-    _waits_without_thread = False
+    """A majority of independent stores."""
 
 
 def multi_lock(*members: Lock, timeout: float | None = None) -> MultiLock:

@@ -8,14 +8,6 @@ from ._abi import call, functions
 from .lease import Lease
 
 
-def _wait(start: _waits.Starts, timeout: float | None, stop: _waits.Stop | None) -> None:
-    if _waits.is_main_thread() and timeout != 0:
-        _waits.wait_seeing_signals(start, timeout, stop)
-        return
-    how = _waits.blocking(timeout, stop)
-    start(ctypes.byref(how) if how else None)
-
-
 class Latch(_waits.Handle):
     """Waiters go on when the count has reached zero."""
 
@@ -25,7 +17,7 @@ class Latch(_waits.Handle):
 
     def wait(self, timeout: float | None = None, stop: _waits.Stop | None = None) -> None:
         """Raises TimedOut (Busy for one try), Cancelled. One round trip if it is open."""
-        _wait(lambda how: call(functions.latch_wait, self._handle, how), timeout, stop)
+        _waits.wait(lambda how: call(functions.latch_wait, self._handle, how), timeout, stop)
 
     async def count_down_async(self, n: int = 1) -> None:
         await _waits.Loop.running().outcome(lambda how: call(functions.latch_count_down, self._handle, n, how), None)
@@ -56,13 +48,19 @@ class Barrier(_waits.Handle):
         return Arrival(_abi.made(functions.barrier_arrive, self._handle))
 
     def wait(self, arrival: Arrival, timeout: float | None = None, stop: _waits.Stop | None = None) -> None:
-        """Until all have arrived. After TimedOut and Cancelled the arrival stands, and can be waited for again. Signals wait, too."""
-        how = _waits.blocking(timeout, stop)
-        call(functions.barrier_wait, self._handle, _abi.one_of(arrival, Arrival, "arrival")._handle, ctypes.byref(how) if how else None)
+        """Until all have arrived. After TimedOut and Cancelled the arrival stands, and can be waited for again."""
+        mine = _abi.one_of(arrival, Arrival, "arrival")
+        _waits.wait(lambda how: call(functions.barrier_wait, self._handle, mine._handle, how), timeout, stop)
+
+    async def wait_async(self, arrival: Arrival, timeout: float | None = None) -> None:
+        """wait() for an event loop. A task that is cancelled ends when its wait does."""
+        mine = _abi.one_of(arrival, Arrival, "arrival")
+        await _waits.Loop.running().outcome(lambda how: call(functions.barrier_wait, self._handle, mine._handle, how), timeout,
+                                            to_its_end=True)
 
     def arrive_and_wait(self, timeout: float | None = None, stop: _waits.Stop | None = None) -> None:
         """Both in one. After TimedOut and Cancelled the arrival stands, and cannot be waited for."""
-        _wait(lambda how: call(functions.barrier_arrive_and_wait, self._handle, how), timeout, stop)
+        _waits.wait(lambda how: call(functions.barrier_arrive_and_wait, self._handle, how), timeout, stop)
 
     async def arrive_and_wait_async(self, timeout: float | None = None) -> None:
         await _waits.Loop.running().outcome(lambda how: call(functions.barrier_arrive_and_wait, self._handle, how), timeout)

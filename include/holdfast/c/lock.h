@@ -79,10 +79,14 @@ int holdfast_election_leader(holdfast_lock* election, holdfast_leader* leader, h
 typedef struct holdfast_leaders holdfast_leaders;
 int holdfast_election_observe(holdfast_lock* election, holdfast_leaders** leaders,
                               holdfast_error* why);
-/// The next leader after the one that was returned last. Blocks: a queue in `how` gives
-/// HOLDFAST_UNSUPPORTED. Polls about twice a second, one round trip each.
+/// The next leader after the one that was returned last. With a queue, the event says the term
+/// (event.number), and holdfast_leaders_found() the rest; to close the handle ends the wait with
+/// HOLDFAST_CANCELLED. Polls about twice a second, one round trip each.
 int holdfast_leaders_next(holdfast_leaders* leaders, const holdfast_wait* how,
                           holdfast_leader* leader, holdfast_error* why);
+/// The leader that holdfast_leaders_next() found last, with or without a queue. The term is 0 if it
+/// has found none. No round trip.
+int holdfast_leaders_found(holdfast_leaders* leaders, holdfast_leader* leader, holdfast_error* why);
 
 typedef struct holdfast_member {
   holdfast_lock* lock;  ///< a mutex, shared mutex or semaphore

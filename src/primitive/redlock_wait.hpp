@@ -1,0 +1,106 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <holdfast/redlock.hpp>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "primitive/distinct_nodes.hpp"
+#include "quorum/quorum_hold.hpp"
+#include "session/sleeper.hpp"
+
+namespace holdfast::primitive {
+
+/// What a redlock consists of. What waits for it keeps it, and with it the sessions of all nodes.
+struct votes_of_redlock {
+  static constexpr std::string_view operation = "redlock";
+
+  std::shared_ptr<engine::quorum> nodes = std::make_shared<engine::quorum>();
+  std::chrono::milliseconds lease{};
+  std::shared_ptr<engine::quorum_renewer> renewer;
+  std::unique_ptr<distinct_nodes> distinct;
+  std::atomic<std::uint64_t> attempts{0};
+  mutable std::mutex mutex;
+  std::vector<vote> last;  ///< of the latest attempt
+
+  [[noreturn]] void fail(failure f) const;
+  /// Everything started that a lease needs.
+  status make_ready() const;
+  /// How long a node is waited for.
+  std::chrono::nanoseconds patience(wait_time wait) const;
+  /// Tells the observer.
+  failure gave_up(const engine::time_frame& asked, failure why) const;
+  void note(std::vector<vote> votes);
+};
+
+/// How long to pause before the next vote. Votes that were split are sorted out soon, by chance;
+/// a client that has a majority is not to be disturbed often.
+class pauses_between_votes {
+ public:
+  explicit pauses_between_votes(std::chrono::nanoseconds patience) : patience_(patience) {}
+  /// A vote that took longer than a node is waited for was held up here: that says nothing of them.
+  std::chrono::nanoseconds after(const std::vector<vote>& votes, std::chrono::nanoseconds took);
+
+ private:
+  const std::chrono::nanoseconds patience_;
+  unsigned splits_ = 0;
+  unsigned refusals_ = 0;
+};
+
+/// acquire() of a redlock, step by step: asks who the nodes are, votes, pauses, and votes again. A
+/// thread that waits between them and an operation that does not take the same steps. If it goes
+/// before it has ended, what it may have is given back.
+class redlock_wait {
+ public:
+  using hold_ptr = std::shared_ptr<engine::quorum_hold>;
+
+  /// Without `lease` it is renewed. With `news`, nobody will wait(): it is called when there is
+  /// something to step() on.
+  redlock_wait(std::shared_ptr<votes_of_redlock> of, std::optional<std::chrono::milliseconds> lease,
+               const engine::time_frame& asked, engine::quorum_round::news news = {});
+  ~redlock_wait() { abandon(); }
+  redlock_wait(const redlock_wait&) = delete;
+  redlock_wait& operator=(const redlock_wait&) = delete;
+
+  /// How it ended; nothing if it goes on. The observer has been told.
+  std::optional<result<hold_ptr>> step(bool stopped);
+  /// The next step is due then, or when there is news.
+  boot_time until() const;
+  /// For a thread: until the next step is due, or, in a pause, it is woken.
+  void wait(engine::sleeper& me) const;
+  void abandon() noexcept;
+
+ private:
+  using ended = std::optional<result<hold_ptr>>;
+  enum class stage : std::uint8_t { begins, asks_who_they_are, votes, pauses };
+
+  ended vote();
+  ended go_on(bool stopped);
+  ended count_votes(bool stopped);
+  ended after_pause(bool stopped);
+  bool goes_on(boot_time now) const;
+  ended in_vain();
+  ended stopped_in_vain();
+  failure unavailable() const;
+
+  const std::shared_ptr<votes_of_redlock> of_;
+  const std::optional<std::chrono::milliseconds> lease_;
+  const engine::time_frame asked_;
+  const engine::quorum_round::news news_;
+  const engine::vote_time time_;
+  pauses_between_votes pause_;
+
+  stage stage_ = stage::begins;
+  boot_time until_ = forever;
+  boot_time give_up_ = forever;  ///< if too few of them still answer then
+  boot_time vote_began_{};
+  hold_ptr hold_;
+  std::optional<engine::quorum_hold::awaited> awaited_;
+  bool broken_off_ = false;
+};
+
+}  // namespace holdfast::primitive
