@@ -4,6 +4,7 @@
 #include <holdfast/testing.hpp>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
@@ -108,10 +109,13 @@ struct client {
     }
   }
 
-  /// Returns when all that it asked, also what it did not wait for, has been carried out.
-  void settle() {
-    for (auto& s : sessions) {
-      holdfast::mutex behind_them(s, "sentinel");
+  /// Returns when all that it asked, also what it did not wait for, has been carried out, and what
+  /// was answered is known to it.
+  void settle() { settle(sessions.size()); }
+  /// The same at so many nodes.
+  void settle(std::size_t first_nodes) {
+    for (std::size_t i = 0; i < first_nodes; ++i) {
+      holdfast::mutex behind_them(sessions[i], "sentinel");
       (void)async_acquire(behind_them, 0s).future().get();
     }
   }
@@ -128,9 +132,9 @@ class in_form {
  public:
   explicit in_form(form f) : without_a_thread_(f == form::without_a_thread) {}
 
-  holdfast::quorum_lease acquire(holdfast::redlock& of) const {
-    if (!without_a_thread_) return of.acquire();
-    return async_acquire(of).future().get().value();
+  holdfast::quorum_lease acquire(holdfast::redlock& of, std::stop_token stop = {}) const {
+    if (!without_a_thread_) return of.acquire(std::move(stop));
+    return async_acquire(of, {}, std::move(stop)).future().get().value();
   }
   std::optional<holdfast::quorum_lease> try_acquire(holdfast::redlock& of) const {
     return without_a_thread_ ? in_time(of, 0s) : of.try_acquire();

@@ -228,6 +228,7 @@ TEST_P(redlock_faults, a_vote_that_was_held_up_here_makes_the_pause_after_it_no_
   auto got = std::async(std::launch::async, [&] { return do_.acquire(a.lock); });
   a.ways[2]->await(verb::acquire, 1);
   harness::eventually("one has granted it", [&] { return w_.holders(0) == 1; });
+  a.settle(2);
   w_.clock->advance(1h);
   a.ways[2]->let_go();
   const auto then = w_.clock->now();
@@ -248,6 +249,24 @@ TEST_P(redlock_faults, a_timed_try_does_not_wait_longer_to_find_out_who_the_node
   harness::eventually("asked", [&] { return ways_[0]->identified > 0; });
   w_.clock->advance(60ms);
   (void)get(got);
+  ways_[0]->hangs_when_identified = false;
+  ways_[0]->hangs_when_identified.notify_all();
+}
+
+TEST_P(redlock_faults, one_that_is_stopped_before_it_is_known_who_the_nodes_are_takes_nothing) {
+  auto lock = make_odd();
+  ways_[0]->hangs_when_identified = true;
+  std::stop_source stop;
+  auto got = std::async(std::launch::async, [&] {
+    return reason_of([&] { (void)do_.acquire(lock, stop.get_token()); });
+  });
+  harness::eventually("asked, and waited for", [&] {
+    return ways_[0]->identified > 0 && w_.clock->next_wake() <= w_.clock->now() + 200ms;
+  });
+  stop.request_stop();
+  if (GetParam() == form::by_a_thread) w_.clock->advance(200ms);
+  EXPECT_EQ(get(got), errc::cancelled);
+  EXPECT_EQ(lock.attempts(), 0U);
   ways_[0]->hangs_when_identified = false;
   ways_[0]->hangs_when_identified.notify_all();
 }
