@@ -260,7 +260,9 @@ TEST_P(redlock_faults, one_that_is_stopped_before_it_is_known_who_the_nodes_are_
   auto got = std::async(std::launch::async, [&] {
     return reason_of([&] { (void)do_.acquire(lock, stop.get_token()); });
   });
-  harness::eventually("asked", [&] { return ways_[0]->identified > 0; });
+  harness::eventually("asked, and waited for", [&] {
+    return ways_[0]->identified > 0 && w_.clock->next_wake() <= w_.clock->now() + 200ms;
+  });
   stop.request_stop();
   if (GetParam() == form::by_a_thread) w_.clock->advance(200ms);
   EXPECT_EQ(get(got), errc::cancelled);
