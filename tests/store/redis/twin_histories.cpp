@@ -103,7 +103,8 @@ permits_command random_command(harness::random& dice, const scene& s) {
   c.owner = random_owner(dice, s.owners);
   c.kind = dice.one_in(40) ? kind::semaphore : s.what;
   c.capacity = dice.one_in(40) ? s.capacity + 1 : s.capacity;
-  if (c.kind == kind::election) c.capacity = 1;  // nobody asks for another, and the script has none
+  // Nobody asks for another, and the script has none.
+  if (c.kind == kind::election || c.kind == kind::mutex) c.capacity = 1;
   c.weight = random_weight(dice, s);
   c.priority = s.priorities ? dice.between(-2, 2) : 0;
   c.wait = s.crowded || !dice.one_in(3);
