@@ -163,8 +163,9 @@ class child_words {
         ->type_name(one_of(on_lost_words));
     app.add_option("--lost-exit-code", lost_code_, "exit code when the lock was lost; default 79")
         ->type_name("N");
-    app.add_option("--fence-file", fence_file_, "write the fence to this file")->type_name("PATH");
-    app.add_option("--token-file", fence_file_, "its older name")->group("");
+    auto* const file = app.add_option("--fence-file", fence_file_, "write the fence to this file");
+    file->type_name("PATH");
+    app.add_option("--token-file", fence_file_, "its older name")->group("")->excludes(file);
     app.add_option("--status-file", status_file_, "write the outcome to this file, as JSON")
         ->type_name("PATH");
   }

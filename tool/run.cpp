@@ -6,9 +6,12 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <exception>
+#include <holdfast/async.hpp>
 #include <memory>
+#include <stop_token>
 #include <utility>
 
 #include "tool/acquire.hpp"
@@ -78,7 +81,7 @@ class job {
 
   void refuse_impossible_times() const;
   bool take();
-  void claim();
+  bool claim(const std::stop_token& stop);
   void say_acquired();
   std::string fence_phrase() const;
   void open_page(const session& s);
@@ -135,7 +138,6 @@ int job::work() {
   if (const int signal = rest(); signal != 0) return stopped(signal);
   systemd_.status("waiting for " + name_);
   if (!take()) return report_.exit_code;
-  claim();
   if (held_.fence() != 0) report_.fence = held_.fence();
   report_.owner = held_.short_id();
   say_acquired();
@@ -195,7 +197,10 @@ bool job::take() {
     for_child_ = pass_on(common_, s.url);
     open_page(s.session);
     room.in_line_at(s.session);
-    if (auto got = acquire(s, o_.take, deadline, room.stop())) held_ = std::move(*got);
+    do {
+      auto got = acquire(s, o_.take, deadline, room.stop());
+      held_ = got ? std::move(*got) : lease{};
+    } while (held_ && !claim(room.stop()));
     stopped_by = room.stopped_by();
     if (!held_ && stopped_by == 0) busy = busy_message(s.session, o_.take, log_);
   }
@@ -214,9 +219,25 @@ bool job::take() {
 }
 
 /// The lock may have been handed over by a notification: then less of the lease is sure than the
-/// command would have to end, until it has been renewed.
-void job::claim() {
-  if (held_.remaining() < o_.take.ttl - o_.take.ttl / 3) held_.extend();
+/// command would have to end, until it has been renewed. False if it is not held: it was too late.
+bool job::claim(const std::stop_token& stop) {
+  if (held_.remaining() >= o_.take.ttl - o_.take.ttl / 3) return true;
+  struct outcome {
+    std::atomic<bool> renewed{false};
+    bell told;
+  };
+  const auto how = std::make_shared<outcome>();
+  async_extend(held_).start([how](const result<done>& r) {
+    how->renewed = static_cast<bool>(r);
+    how->told.ring();
+  });
+  const std::stop_callback on_stop{stop, [&] { how->told.ring(); }};
+  pollfd wait{how->told.fd(), POLLIN, 0};
+  while (::poll(&wait, 1, -1) < 0) {
+  }
+  if (how->renewed || stop.stop_requested()) return true;
+  held_ = {};
+  return false;
 }
 
 void job::open_page(const session& s) {
@@ -346,7 +367,9 @@ int job::not_started(int exec_error) {
   report_.outcome = code == exit_code::not_found ? "not_found" : "not_executable";
   report_.message =
       "can not run " + printable(o_.command.front()) + ": " + std::strerror(exec_error);
-  if (o_.command.size() == 1 && o_.command.front().find(' ') != std::string::npos)
+  const std::string& word = o_.command.front();
+  const auto blank = word.find(' ');
+  if (o_.command.size() == 1 && blank != word.npos && word.find('/') > blank)
     report_.message += "; for a shell command, write -c in place of --";
   log_.write(level::error, report_.outcome, report_.message);
   return code;

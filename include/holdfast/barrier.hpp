@@ -43,13 +43,15 @@ struct barrier_options {
 /// destroyed, its participants leave: others may take their places, and nothing is broken.
 ///
 /// All programs state the same count (errc::capacity_mismatch, also for one participant too many).
-/// If threads share a barrier object, each may act for any of its participants, as with
-/// std::barrier. Thread-safe. Errors as mutex; unsupported: docs/matrix.md.
+/// If threads share a barrier object, each arrives once in a phase: for its own last arrival if
+/// that was not waited for or not answered, else for any participant whose phase is over, or as a
+/// new one. Without a thread, the thread that calls counts: coroutines that share it need an object
+/// each. Thread-safe. Errors as mutex; unsupported: docs/matrix.md.
 class barrier {
  public:
   /// The arrival of one participant in a phase. Move-only. If it is destroyed without wait(), it
-  /// still counts, and the next arrival on the barrier object first waits for the end of this
-  /// phase.
+  /// still counts, and its thread's next arrival on the barrier object first waits for the end of
+  /// this phase.
   class [[nodiscard]] arrival;
 
   /// Count from 1 to 10,000. No round trip.

@@ -18,9 +18,9 @@ hold::hold(std::shared_ptr<session_impl> session, const hold_services& its,
 hold::hold(std::shared_ptr<session_impl> session, const hold_services& its,
            std::shared_ptr<const lock_config> s, const acquire_params& c, const grant& g,
            const waits& w, boot_time now)
-    : renewable(
-          lease_timer({s->lease, s->renew, saturated_add(now, saturated_nanoseconds(s->max_hold))},
-                      now, g.valid_until)),
+    : renewable(lease_timer(
+          {s->lease, s->renew, saturated_add(now, saturated_nanoseconds(s->max_hold)), g.is_claim},
+          now, g.valid_until)),
       session_(std::move(session)),
       client_(its.client),
       keeper_(its.keeper),

@@ -30,7 +30,6 @@ lease_timer::lease_timer(const terms& t, boot_time now, boot_time valid_until) n
     : terms_(t), valid_until_(capped(valid_until)) {
   // A grant that has to be claimed runs out soon: its first renewal comes soon as well.
   renew_at_ = t.renew ? now + std::min(t.lease, valid_until - now) / 3 : forever;
-  is_claim_ = valid_until - now < t.lease / 2;
 }
 
 lease_timer::step lease_timer::due(boot_time now) noexcept {
@@ -67,7 +66,7 @@ bool lease_timer::renewed(boot_time now, boot_time sent, std::chrono::nanosecond
   in_flight_ = false;
   if (state_ == lease_state::lost || now >= valid_until_) return false;
   terms_.lease = lease;
-  is_claim_ = false;
+  terms_.is_claim = false;
   valid_until_ = capped(sure_until(sent, lease));
   if (terms_.renew) renew_at_ = sent + (at_max_hold() ? at_max_hold_every_ : lease / 3);
   const bool was_suspect = state_ == lease_state::suspect;

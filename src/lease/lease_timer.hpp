@@ -24,6 +24,7 @@ class lease_timer {
     std::chrono::nanoseconds lease{};  ///< what a renewal asks for
     bool renew = true;
     boot_time max_hold_until = forever;
+    bool is_claim = false;
   };
 
   /// Held until `valid_until` (of sure_until()), as known at `now`.
@@ -76,7 +77,7 @@ class lease_timer {
   }
   bool in_flight() const noexcept { return in_flight_; }
   /// It was handed over for a moment, and has not been renewed since.
-  bool is_claim() const noexcept { return is_claim_; }
+  bool is_claim() const noexcept { return terms_.is_claim; }
 
  private:
   static std::chrono::nanoseconds margin(std::chrono::nanoseconds lease) noexcept;
@@ -89,7 +90,6 @@ class lease_timer {
   boot_time renew_at_;
   boot_time suspect_at_{};
   bool in_flight_ = false;
-  bool is_claim_ = false;
 };
 
 }  // namespace holdfast::engine

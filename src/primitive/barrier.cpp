@@ -4,6 +4,7 @@
 #include <holdfast/semaphore.hpp>
 #include <list>
 #include <mutex>
+#include <optional>
 
 #include "primitive/common.hpp"
 #include "primitive/thread_number.hpp"
@@ -139,22 +140,31 @@ struct barrier::state {
     });
   }
 
-  /// This thread's own, if nobody waited for its last arrival: with another one the thread would
-  /// count twice in that phase. Else one whose phase is over.
+  /// This thread's own, if its last arrival was not answered, or nobody waited for it: with another
+  /// one the thread would count twice in that phase. Else one whose phase is over, or a new one:
+  /// that of another thread has arrived already.
   participations take() {
     const auto me = primitive::this_thread_number();
-    const auto unawaited = [&](const participation& p) { return !p.phase_over && p.of == me; };
-    const auto free = [](const participation& p) { return p.phase_over; };
+    const auto has_arrived = [](const participation& p) { return !p.phase_over || p.next; };
     participations one;
     const std::lock_guard guard{mutex};
-    auto best = std::find_if(resting.begin(), resting.end(), unawaited);
-    if (best == resting.end()) best = std::find_if(resting.begin(), resting.end(), free);
-    if (best == resting.end() && !resting.empty()) --best;
-    if (best == resting.end()) {
-      one.emplace_back();
-    } else {
+    const auto own = std::find_if(resting.begin(), resting.end(), [&](const participation& p) {
+      return p.of == me && has_arrived(p);
+    });
+    const auto free = std::find_if_not(resting.begin(), resting.end(), has_arrived);
+    if (const auto best = own != resting.end() ? own : free; best != resting.end()) {
       one.splice(one.end(), resting, best);
+    } else {
+      one.emplace_back();
     }
+    return one;
+  }
+  /// Where there is no room for a new one: its thread may have ended.
+  std::optional<participation> take_of_another() {
+    const std::lock_guard guard{mutex};
+    if (resting.empty()) return std::nullopt;
+    participation one = std::move(resting.back());
+    resting.pop_back();
     return one;
   }
   void put(participations& p) noexcept {
@@ -267,7 +277,7 @@ struct barrier::round final : engine::request {
       case permits_outcome::absent:
         return end(), was_in_doubt && !arrived_ ? not_known_any_more() : broken();
       case permits_outcome::busy:
-        return refused(too_many(of_->count));
+        return stand_in() ? soon() : refused(too_many(of_->count));
       default:
         return refused(mismatch(*reply, of_->count));
     }
@@ -301,6 +311,22 @@ struct barrier::round final : engine::request {
     over_ = !who_.kept;
     keep_what_it_has();
     return f;
+  }
+
+  // Nothing has been changed: this arrival is free for the other participant.
+  bool stand_in() {
+    if (who_.kept) return false;
+    auto other = of_->take_of_another();
+    if (!other) return false;
+    who_ = std::move(*other);
+    command_.replaces = who_.kept->owner();
+    if (who_.next) {
+      command_.owner = who_.next;
+      in_doubt_ = true;
+    }
+    command_.lingers = of_->on_completion && !who_.completed;
+    if (!who_.phase_over) begin_with_the_last_phase();
+    return true;
   }
 
   // Nobody waited for it: it is waited for first, as it stands.

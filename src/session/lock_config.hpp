@@ -47,6 +47,7 @@ struct grant {
   boot_time valid_until{};
   store::owner_id secret{};  ///< what the owner id was made from, if it was
   bool one_turn = false;     ///< the process does not hand it over by itself
+  bool is_claim = false;     ///< it was handed over for a moment, and has to be renewed
 };
 
 /// A waiter's entry in a queue lasts so long without a sign of life.

@@ -155,6 +155,7 @@ bool acquisition::notified(const store::notification& n) {
       std::chrono::microseconds(session_.can().claim_us), config_.lease);
   grant_.valid_until = std::min(grant_.valid_until, lease_timer::sure_until(session_.now(), claim));
   if (grant_.valid_until <= session_.now()) return false;
+  grant_.is_claim = true;
   session_impl::observe();
   return true;
 }

@@ -110,6 +110,23 @@ TEST_P(barriers, the_next_arrival_after_one_that_nobody_waited_for_is_of_the_nex
   other.join();
 }
 
+TEST_P(barriers, a_thread_arrives_for_itself_where_nobody_waits_for_another_ones_arrival) {
+  {
+    (void)two_.arrive();
+  }
+  std::async(std::launch::async, [&] { two_.arrive_and_wait(); }).get();
+  two_.arrive_and_drop();
+}
+
+TEST_P(barriers, where_all_have_arrived_a_thread_stands_in_for_one_that_has_ended) {
+  std::async(std::launch::async, [&] { (void)two_.arrive(); }).get();
+  auto rivals = rival_.arrive();
+  auto next = std::async(std::launch::async, [&] { return two_.arrive(); }).get();
+  rival_.wait(std::move(rivals));
+  rival_.arrive_and_wait();
+  two_.wait(std::move(next));
+}
+
 TEST_P(barriers, a_thread_whose_wait_ended_arrives_again_and_counts_once) {
   barrier shared{here_, name_, 3}, other{another(), name_, 3};
   auto of_another_thread = std::async(std::launch::async, [&] { return shared.arrive(); }).get();

@@ -35,7 +35,7 @@ TEST(lease_timer, counts_the_renewed_lease_from_before_it_was_sent) {
 
 TEST(lease_timer, of_a_hand_over_is_a_claim_until_it_is_renewed) {
   EXPECT_FALSE(granted().is_claim());
-  lease_timer t({30s, true, holdfast::forever}, start, start + 500ms);
+  lease_timer t({30s, true, holdfast::forever, true}, start, start + 500ms);
   EXPECT_TRUE(t.is_claim());
   ASSERT_TRUE(t.begin(start + 100ms));
   (void)t.failed(start + 200ms);

@@ -190,6 +190,21 @@ TEST_F(lost_answers, to_a_next_arrival_leave_nobody_behind_the_barrier) {
   EXPECT_TRUE(s.session.show("b").holders.empty());
 }
 
+TEST_F(lost_answers, to_a_next_arrival_do_not_have_its_thread_arrive_for_another_one_too) {
+  holdfast::barrier b{session, "b", 2, {.lease = 1h}};
+  auto of_another = std::async(std::launch::async, [&] { return b.arrive(); }).get();
+  std::optional<holdfast::barrier::arrival> again;
+  while_time_goes_on([&] {
+    b.arrive_and_wait();
+    b.wait(std::move(of_another));  // its participant rests beside this thread's
+    s.script->set(verb::acquire, fault::drop_reply);
+    EXPECT_TRUE(unavailable([&] { (void)b.arrive(); }));
+    s.script->set(verb::acquire, fault::none);
+    again = b.arrive();
+  });
+  EXPECT_EQ(s.session.show("b").waiters.size(), 1U);
+}
+
 TEST_F(lost_answers, do_not_end_the_renewal_of_who_could_not_even_ask_to_arrive) {
   holdfast::barrier b{session, "b", 1, {.lease = 30s}};
   b.arrive_and_wait();

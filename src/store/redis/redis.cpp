@@ -92,7 +92,7 @@ class redis_store final : public session_store, public posting_store {
 
   result<permits_reply> permits(std::string_view name, const permits_command& c) override {
     std::string bytes;
-    append_permits(bytes, frame(), name, c);
+    append_permits(bytes, frame(), name, written(c));
     const auto asked_at = inbox_.confirmed();
     const auto answer = servers_->ask({name, bytes, changes_who_has_it(c.verb)});
     if (!answer) return answer.error();
@@ -166,7 +166,7 @@ class redis_store final : public session_store, public posting_store {
     std::vector<request> requests;
     requests.reserve(batch.size());
     for (std::size_t i = 0; i < batch.size(); ++i) {
-      append_permits(bytes[i], frame(), batch[i].name, batch[i].command);
+      append_permits(bytes[i], frame(), batch[i].name, written(batch[i].command));
       requests.push_back({batch[i].name, bytes[i], true});
     }
     const auto asked_at = inbox_.confirmed();
@@ -256,6 +256,13 @@ class redis_store final : public session_store, public posting_store {
            std::all_of(all.begin(), all.end(), [&](const named_command& one) {
              return slot_of(one.name) == slot_of(all.front().name);
            });
+  }
+
+  // A question that writes nothing (ADR 155) would be acknowledged at once: from Redis 7.2 on, WAIT
+  // waits for what its own connection wrote last.
+  permits_command written(permits_command c) const noexcept {
+    if (options_.ack != acknowledgement::any && c.verb == permits_verb::renew) c.wait = false;
+    return c;
   }
 
   bool give_back(std::string_view name, const owner_id& owner) {

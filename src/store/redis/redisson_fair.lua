@@ -18,9 +18,6 @@ for i, wanted in ipairs({'list', 'zset', 'zset'}) do
   local found = redis.call('TYPE', KEYS[i + 1]).ok
   if found ~= 'none' and found ~= wanted then return {3, 'a queue that is a ' .. found, 0} end
 end
--- What is given up at no time of this world would keep all behind it out.
-local latest = redis.call('ZRANGE', KEYS[3], -1, -1, 'WITHSCORES')[2]
-if latest and tonumber(latest) > 1000000000000000 then return {3, 'a queue with a time that is ' .. latest, 0} end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
@@ -52,6 +49,10 @@ if mine then
   redis.call('DEL', KEYS[1])
   kind = 'none'
 end
+
+-- What is given up at no time of this world would keep all behind it out.
+local latest = verb == 'add' and redis.call('ZRANGE', KEYS[3], -1, -1, 'WITHSCORES')[2]
+if latest and tonumber(latest) > 1000000000000000 then return {3, 'a queue with a time that is ' .. latest, 0} end
 
 -- 2. Those who died: ours by the mark that they no longer renew, the others at the head of the list by its time.
 for _, who in ipairs(redis.call('ZRANGEBYSCORE', KEYS[4], '-inf', now)) do

@@ -23,7 +23,7 @@ if kind ~= 'none' then
   if not left or left < 0 then return {3, text, 0} end
   if redis.call('EXISTS', KEYS[4], KEYS[5]) > 0 then return {3, 'a semaphore', 0} end
 end
-local made = redis.pcall('GET', KEYS[2])
+local made = verb ~= 'remove' and redis.pcall('GET', KEYS[2])
 if made then
   made = whole(made)
   if not made or made < 1 then return {3, 'a latch beside a count that is none', 0} end

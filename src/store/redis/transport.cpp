@@ -19,8 +19,6 @@
 
 namespace holdfast::store::redis {
 
-using namespace std::chrono_literals;
-
 namespace {
 
 using namespace std::chrono_literals;
