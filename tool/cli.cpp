@@ -20,6 +20,7 @@ namespace {
 words names_of(const CLI::App& app) {
   words names;
   for (const CLI::Option* option : app.get_options()) {
+    if (option->get_group().empty()) continue;  // an older name
     for (const auto& l : option->get_lnames()) names.push_back("--" + l);
     for (const auto& s : option->get_snames()) names.push_back("-" + s);
   }

@@ -84,8 +84,11 @@ function forget(tag) {
   abi.functions.close(closed, null);
 }
 
+const stops = new Set();  // of the calls that wait: some would go on without their handles
+
 /** Nothing is expected any more. What is granted from now on is given back. */
 function endWaits() {
+  for (const stop of stops) abi.functions.stop_request(stop, null);
   waiting.clear();
   calls = 0;
   forget();
@@ -127,17 +130,18 @@ function nanoseconds(timeout) {
   return limit === Infinity ? NO_LIMIT : BigInt(Math.round(limit * 1e6));
 }
 
-/** Calls `wait` with the handle of a stop, which the signal requests; 0 without a signal. */
+/** Calls `wait` with the handle of a stop, which the signal requests, if there is one, and the end of the waits. */
 async function withStop(signal, wait) {
-  if (!signal) return wait(0);
   const stop = abi.made('stop_open');
   const request = () => abi.call('stop_request', stop);
+  stops.add(stop);
   try {
-    if (signal.aborted) request();
-    signal.addEventListener('abort', request);
+    if (signal?.aborted) request();
+    signal?.addEventListener('abort', request);
     return await wait(stop);
   } finally {
-    signal.removeEventListener('abort', request);
+    signal?.removeEventListener('abort', request);
+    stops.delete(stop);
     abi.functions.close(stop, null);
   }
 }

@@ -67,8 +67,9 @@ class [[nodiscard]] quorum_lease {
   void check() const;
   /// What each node said last, in the order of the sessions. No round trip.
   std::vector<vote> votes() const;
-  /// Releases it on all nodes at the same time, and waits until a majority has answered, at most
-  /// node_timeout. errc::lost if it had ended; errc::unavailable if no majority answered.
+  /// Releases it on all nodes at the same time, and waits until those that had granted it have
+  /// answered, at most node_timeout. errc::lost if it had ended; errc::unavailable if no majority
+  /// answered.
   std::error_code release() noexcept;
 
  private:
@@ -173,10 +174,10 @@ class redlock {
 };
 
 /// acquire() and release() without a thread (async.hpp). The results come on a thread of the first
-/// session that does nothing else, so no node that hangs delays them, and they delay no other wait.
-/// Throws errc::not_owner for an empty lease. An operation keeps the sessions of all nodes alive
-/// until it has ended: stop it before you end them. After a request to stop, what some nodes have
-/// granted is given back first, in a tenth of a second.
+/// session that does nothing else, so they delay no other wait, and a node that hangs delays them
+/// by no more than node_timeout. Throws errc::not_owner for an empty lease. An operation keeps the
+/// sessions of all nodes alive until it has ended: stop it before you end them. After a request to
+/// stop, what some nodes have granted is given back first, in two tenths of a second.
 pending<quorum_lease> async_acquire(redlock& lock, wait_limit limit = {},
                                     std::stop_token stop = {});
 pending<done> async_release(quorum_lease held);

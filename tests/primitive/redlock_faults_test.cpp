@@ -233,7 +233,7 @@ TEST_P(redlock_faults, a_vote_that_was_held_up_here_makes_the_pause_after_it_no_
   a.ways[2]->let_go();
   const auto then = w_.clock->now();
   harness::eventually("it votes again", [&] {
-    harness::to_next_wake(*w_.clock, 1min);
+    w_.clock->advance(100ms);  // in small steps: the nodes have their time to answer
     return got.wait_for(0s) == std::future_status::ready;
   });
   EXPECT_LT(w_.clock->now() - then, 10min);

@@ -977,6 +977,26 @@ class Programs(OnAStore):
             waiting.send_signal(signal.SIGINT)
             self.assertIn("KeyboardInterrupt", waiting.communicate(timeout=60)[1])
 
+    def test_what_ctrl_c_interrupts_can_be_asked_again_at_once(self):
+        program = self.run_python("""
+import signal, threading
+election, barrier = store.election('e'), store.barrier('b', 2)
+leaders, arrival = election.leaders(), barrier.arrive()
+for ask in [leaders.next, lambda **how: barrier.wait(arrival, **how)] * 20:
+    threading.Timer(0.01, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT)).start()
+    try:
+        ask()
+    except KeyboardInterrupt:
+        pass
+    try:
+        ask(timeout=0.001)
+    except holdfast.TimedOut:
+        pass
+print('done')
+""")
+        out, err = program.communicate(timeout=120)
+        self.assertEqual(out, "done\n", err)
+
     def test_a_lease_in_the_hands_of_a_program_that_ends_is_released(self):
         program = self.run_python("kept = store.mutex('m', options=holdfast.LockOptions(lease=3600)).acquire()\n"
                                   "print(kept.fence)")

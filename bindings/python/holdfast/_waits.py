@@ -108,22 +108,36 @@ def part_of(stop: Stop | None) -> Stop:
 _a_signal_is_seen_within_ms: typing.Final = 500
 
 
-def wait_seeing_signals(start: Starts, timeout: float | None, stop: Stop | None, event: _abi.Event | None = None) -> _abi.Event:
+def _take_the_end(queue: Queue, poll: select.poll, event: _abi.Event) -> None:
+    """Of a call that is being stopped, which takes a moment. None comes if it was interrupted before it began."""
+    for _ in range(10):
+        try:
+            poll.poll(_a_signal_is_seen_within_ms)
+            if queue.next(event):
+                return
+        except KeyboardInterrupt:
+            pass  # it has been heard
+
+
+def wait_seeing_signals(start: Starts, timeout: float | None, stop: Stop | None, event: _abi.Event | None = None,
+                        to_its_end: bool = False) -> _abi.Event:
     """In the main thread, where a wait inside the library would keep signals (Ctrl-C) waiting as well. `event`: the caller's, which
-    has what was granted also if this is interrupted."""
+    has what was granted also if this is interrupted. `to_its_end`: for an object that one call at a time may wait with."""
     event = event or _abi.Event()
     queue, own = Queue(), part_of(stop)
+    poll = select.poll()
+    poll.register(queue.fd, select.POLLIN)
     try:
         start(ctypes.byref(_abi.Wait(timeout_ns=_abi.nanoseconds(timeout), stop=own._handle, queue=queue._handle)))
-        poll = select.poll()
-        poll.register(queue.fd, select.POLLIN)
         while True:
             poll.poll(_a_signal_is_seen_within_ms)
             came = queue.next(event)
             if came:
                 break
-    except BaseException:
+    except BaseException as why:
         own.request()
+        if to_its_end and isinstance(why, KeyboardInterrupt):
+            _take_the_end(queue, poll, event)
         queue.close()  # what is granted now is released; the frame lives as long as the traceback
         raise
     if came[1]:
@@ -131,10 +145,10 @@ def wait_seeing_signals(start: Starts, timeout: float | None, stop: Stop | None,
     return event
 
 
-def wait(start: Starts, timeout: float | None, stop: Stop | None) -> None:
+def wait(start: Starts, timeout: float | None, stop: Stop | None, to_its_end: bool = False) -> None:
     """In this thread, whichever it is."""
     if is_main_thread() and timeout != 0:
-        wait_seeing_signals(start, timeout, stop)
+        wait_seeing_signals(start, timeout, stop, to_its_end=to_its_end)
         return
     how = blocking(timeout, stop)
     start(ctypes.byref(how) if how else None)

@@ -226,7 +226,7 @@ class Leaders(_waits.Handle):
         """The next after the one that was given last. Raises TimedOut, Cancelled. Asks about twice a second."""
         missed = self._found()
         if missed is None:
-            _waits.wait(self._begin, timeout, stop)
+            _waits.wait(self._begin, timeout, stop, to_its_end=True)
             missed = self._found()
         assert missed is not None
         return missed

@@ -50,7 +50,8 @@ class Barrier(_waits.Handle):
     def wait(self, arrival: Arrival, timeout: float | None = None, stop: _waits.Stop | None = None) -> None:
         """Until all have arrived. After TimedOut and Cancelled the arrival stands, and can be waited for again."""
         mine = _abi.one_of(arrival, Arrival, "arrival")
-        _waits.wait(lambda how: call(functions.barrier_wait, self._handle, mine._handle, how), timeout, stop)
+        _waits.wait(lambda how: call(functions.barrier_wait, self._handle, mine._handle, how), timeout, stop,
+                    to_its_end=True)
 
     async def wait_async(self, arrival: Arrival, timeout: float | None = None) -> None:
         """wait() for an event loop. A task that is cancelled ends when its wait does."""

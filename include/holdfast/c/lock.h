@@ -105,7 +105,8 @@ typedef struct holdfast_redlock_options {
   int64_t trust_after_ms;   ///< no vote for so long after a node's start. 0: off
   const char* reason;       ///< for people. NULL: none
 } holdfast_redlock_options;
-/// A lock on a majority of independent stores. Its calls block: a queue gives HOLDFAST_UNSUPPORTED.
+/// A lock on a majority of independent stores. A wait with a queue goes on until it ends, also when
+/// the lock and the sessions have been closed: give it a limit or a stop.
 int holdfast_redlock(holdfast_session* const* nodes, uint32_t count, const char* name,
                      const holdfast_redlock_options* options, holdfast_lock** lock,
                      holdfast_error* why);
