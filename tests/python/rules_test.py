@@ -983,8 +983,9 @@ import signal, threading
 election, barrier = store.election('e'), store.barrier('b', 2)
 leaders, arrival = election.leaders(), barrier.arrive()
 for ask in [leaders.next, lambda **how: barrier.wait(arrival, **how)] * 20:
-    threading.Timer(0.01, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT)).start()
+    interrupt = threading.Timer(0.01, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT))
     try:
+        interrupt.start()
         ask()
     except KeyboardInterrupt:
         pass
