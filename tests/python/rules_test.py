@@ -981,7 +981,7 @@ class Programs(OnAStore):
         program = self.run_python("""
 import signal, threading
 election, barrier = store.election('e'), store.barrier('b', 2)
-leaders, arrival = election.leaders(), barrier.arrive()
+leaders, arrival = election.observe(), barrier.arrive()
 for ask in [leaders.next, lambda **how: barrier.wait(arrival, **how)] * 20:
     interrupt = threading.Timer(0.01, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT))
     try:
