@@ -124,7 +124,7 @@ class leaders_handle final : public handle {
   void on_close() noexcept override { closed_.request_stop(); }
   std::stop_token closed() const { return closed_.get_token(); }
 
-  /// Who asks has it alone.
+  /// One call at a time may ask.
   leaders& begin_to_ask() {
     const std::lock_guard guard{mutex_};
     if (asked_) refuse(errc::invalid_argument, "leaders: another call asks already");

@@ -32,9 +32,9 @@ class quorum_hold : public std::enable_shared_from_this<quorum_hold> {
 
   quorum_hold(std::shared_ptr<const quorum> of, std::chrono::milliseconds lease, bool renew);
 
-  /// One vote, in rounds, each of which a thread waits for, or somebody who is told of `news`. It
-  /// is over when nothing is awaited any more. One that was not won was given back wherever it may
-  /// be; so it is if one of these throws.
+  /// One vote, in rounds, each of which a thread waits for, or an operation that is told of `news`.
+  /// It is over when nothing is awaited any more. One that was not won was given back wherever it
+  /// may be; so it is if one of these throws.
   std::optional<awaited> begin_vote(const vote_time& time, quorum_round::news after_each = {});
   std::optional<awaited> go_on(const awaited& after);
   /// The caller does not want it any more, and waits no longer than until then.

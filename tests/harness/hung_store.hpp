@@ -15,7 +15,7 @@ struct hang {
       : begin(std::move(begins)), end(std::move(ends)) {}
   std::function<void()> begin;
   std::function<void()> end;
-  bool also_for_limiters = true;  ///< a try of them needs no replica
+  bool only_replicas = false;  ///< the server itself answers
 };
 
 /// Calls with a time limit end by themselves while the store hangs, long before its own timeout

@@ -186,7 +186,7 @@ TEST_F(dialects, options_that_do_not_fit_are_refused) {
 const std::vector<std::string> no_numbers{
     "nan", "-nan", "inf", "-inf", "abc", "1e300", "0x10", "-7.5", "99999999999999999999"};
 
-/// Something there that somebody has damaged, and whoever uses it. BAD stands for what is no
+/// Something there that somebody has damaged, and a call that uses it. BAD stands for what is no
 /// number.
 struct damaged {
   const char* what;

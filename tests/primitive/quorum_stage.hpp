@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/stage.hpp"
+#include "harness/next_wake.hpp"
 #include "harness/passing_on.hpp"
 
 /// N stores over memory on one clock that stands still, and clients that each have a way of their
@@ -160,6 +161,17 @@ class in_form {
 
 inline const char* name_of(form f) {
   return f == form::by_a_thread ? "by_a_thread" : "without_a_thread";
+}
+
+/// The clock goes on until it is there.
+template <class Future>
+auto get(const world& w, Future& f) {
+  harness::eventually("the end of it", [&] {
+    if (f.wait_for(0s) == std::future_status::ready) return true;
+    harness::to_next_wake(*w.clock, 1s);
+    return false;
+  });
+  return f.get();
 }
 
 inline unsigned ones(unsigned bits) { return static_cast<unsigned>(__builtin_popcount(bits)); }

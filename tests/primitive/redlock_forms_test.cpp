@@ -20,12 +20,7 @@ class redlock_forms : public testing::Test {
 
   template <class Future>
   auto get(Future& f) {
-    harness::eventually("the end of it", [&] {
-      if (f.wait_for(0s) == std::future_status::ready) return true;
-      harness::to_next_wake(*w_.clock, 1s);
-      return false;
-    });
-    return f.get();
+    return quorum_test::get(w_, f);
   }
   template <class Lease>
   void expect_renewed(const Lease& remaining) {

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "store/mariadb/options.hpp"
+#include "store/sql/url_rules.hpp"
 
 namespace mariadb_test {
 namespace {
@@ -22,17 +23,7 @@ TEST(mariadb_urls, that_people_see_name_the_place_wherever_it_was_chosen) {
 }
 
 TEST(mariadb_urls, with_a_time_out_of_bounds_are_refused_with_the_bounds) {
-  for (const std::string option : {"command_timeout", "connect_timeout"}) {
-    for (const std::string bad : {"10000000000h", "25h", "1e99", "0"}) {
-      const auto said = shown("mariadb://h/db?" + option + "=" + bad);
-      EXPECT_EQ(said, option + " goes from 1ms to 24h") << bad;
-    }
-    EXPECT_EQ(shown("mariadb://h/db?" + option + "=24h"), "mariadb://h/db");
-  }
-  for (const std::string bad : {"10000000000h", "25h", "2999ms", "0"}) {
-    const auto said = shown("mariadb://h/db?mode=session&session=" + bad);
-    EXPECT_EQ(said, "session goes from 3s to 24h") << bad;
-  }
+  sql_test::times_out_of_bounds_are_refused_with_the_bounds("mariadb://h/db", shown);
 }
 
 }  // namespace

@@ -73,7 +73,7 @@ TEST_F(redis_acknowledged, calls_end_at_their_limit_while_the_replicas_hang) {
 
 TEST_F(redis_acknowledged, tries_end_by_themselves_while_the_replicas_hang) {
   harness::hang replicas{[this] { stop_replicas(); }, [this] { resume_replicas(); }};
-  replicas.also_for_limiters = false;
+  replicas.only_replicas = true;
   harness::tries_end_by_themselves_while_it_hangs(
       replicas,
       servers_.primary().url("?ack=all&replicas=2&ack_timeout=200ms&command_timeout=300ms"));

@@ -224,7 +224,7 @@ TEST_F(redis_failover_on_request, is_followed_by_the_subscription_when_commands_
   auto held = first.try_acquire_for(60s).value();
   auto next = async_acquire(second).future();
   harness::eventually("a waiter", [&] { return a.show("m").waiters.size() == 1; });
-  harness::eventually("who waits to listen there",
+  harness::eventually("the waiter listens there",
                       [&] { return redis_test::listening_at(before_) <= 1U; });
   harness::eventually("at the new one",
                       [&] { return redis_test::listening_at(fleet_.primary()) >= 1U; });
@@ -241,7 +241,7 @@ TEST_F(redis_failover_on_request, is_followed_by_who_waits_for_a_lock_of_redisso
   auto held = first.try_acquire_for(60s).value();
   auto next = async_acquire(second).future();
   const std::string channel = "redisson_lock__channel:{m}";
-  harness::eventually("who waits to listen at the new one", [&] {
+  harness::eventually("the waiter listens at the new one", [&] {
     return fleet_.primary().ask({"PUBSUB", "NUMSUB", channel}) == channel + " 1";
   });
   EXPECT_FALSE(held.release());
