@@ -297,7 +297,7 @@ TEST_F(redis_faults, one_entry_that_cannot_be_read_hides_none_of_the_others) {
 
 TEST_F(redis_faults, a_bucket_of_impossible_numbers_is_corrupt_and_left_alone) {
   auto s = open();
-  holdfast::rate_limiter r{s, "r", {{.tokens = 5, .name = "all"}}};
+  holdfast::rate_limiter r{s, "r", {{.tokens = 5, .per = 1h, .name = "all"}}};
   ASSERT_TRUE(r.try_take());
   const auto key = [&] {
     const auto found = server_.ask({"KEYS", "holdfast:{r}:b:*"});
@@ -333,17 +333,19 @@ TEST_F(redis_faults, a_record_of_impossible_numbers_is_corrupt_and_left_alone) {
   const auto held = holdfast::mutex(others, "mutex").acquire();
   const auto permit = holdfast::semaphore(others, "semaphore", 2).acquire();
   holdfast::latch(others, "latch", 99).count_down();
-  ASSERT_TRUE(holdfast::rate_limiter(others, "limiter", {{.tokens = 99}}).try_take());
+  // A limiter's record ends when all of its buckets are full: not while this test looks.
+  const holdfast::rate_rule limit{.tokens = 99, .per = 1h};
+  ASSERT_TRUE(holdfast::rate_limiter(others, "limiter", {limit}).try_take());
   const std::vector<std::pair<std::string, std::function<void()>>> all{
       {"mutex", [&] { (void)holdfast::mutex(s, "mutex").try_acquire(); }},
       {"mutex", [&] { (void)holdfast::mutex(s, "mutex").try_acquire_for(1ms); }},
       {"semaphore", [&] { (void)holdfast::semaphore(s, "semaphore", 2).try_acquire(); }},
       {"latch", [&] { holdfast::latch(s, "latch", 99).count_down(); }},
-      {"limiter",
-       [&] { (void)holdfast::rate_limiter(s, "limiter", {{.tokens = 99}}).try_take(); }}};
+      {"limiter", [&] { (void)holdfast::rate_limiter(s, "limiter", {limit}).try_take(); }}};
   for (const auto& [name, use] : all) {
     const auto key = "holdfast:{" + name + "}";
     const auto good = server_.ask({"GET", key});
+    ASSERT_NE(good, "") << name;
     std::vector<std::string> words;
     std::istringstream reads(good);
     for (std::string word; reads >> word;) words.push_back(word);
