@@ -94,6 +94,13 @@ void callers::ended(const store::owner_id& owner) noexcept {
   if (const auto found = owners_.find(owner); found != owners_.end()) owners_.erase(found);
 }
 
+callers::under_way::under_way(callers& of, const store::owner_id& owner) : of_(of), owner_(owner) {
+  const std::lock_guard guard{of_.mutex_};
+  of_.owners_.insert(owner_);
+}
+
+callers::under_way::~under_way() { of_.ended(owner_); }
+
 void callers::close() noexcept {
   std::unique_lock lock{mutex_};
   closing_ = true;

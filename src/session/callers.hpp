@@ -40,6 +40,8 @@ class callers {
   /// A call of somebody else's thread, which reports when the call is left, and when it has ended.
   void left(const store::owner_id& owner) noexcept;
   void ended(const store::owner_id& owner) noexcept;
+  /// For as long as it exists, a call on behalf of that owner is under way. Throws std::bad_alloc.
+  class under_way;
   /// Whether the calling thread is one of them.
   bool on_own_thread() const noexcept;
 
@@ -62,6 +64,18 @@ class callers {
   bool closing_ = false;
   std::list<std::thread> threads_;
   std::list<std::thread> over_;  ///< to be joined
+};
+
+class callers::under_way {
+ public:
+  under_way(callers& of, const store::owner_id& owner);
+  ~under_way();
+  under_way(const under_way&) = delete;
+  under_way& operator=(const under_way&) = delete;
+
+ private:
+  callers& of_;
+  const store::owner_id owner_;
 };
 
 }  // namespace holdfast::engine

@@ -10,7 +10,8 @@
 namespace holdfast::engine {
 
 /// One command to one store, by the session's runner: nobody waits for the store, and what the
-/// session asks in the same moment goes with it. In the order in which they are begun.
+/// session asks in the same moment goes with it. In the order in which they are begun; and what
+/// the keeper has to release for the same owner is released when nothing of it is under way.
 class asked_once final : public short_operation {
  public:
   using answered = std::function<void(result<store::permits_reply>, boot_time sent, bool trusted)>;
@@ -26,6 +27,8 @@ class asked_once final : public short_operation {
     const auto self =
         std::make_shared<asked_once>(std::move(session), std::move(name), command, std::move(keeps),
                                      std::move(then), std::move(trusted));
+    if (!self->session_->forked())
+      self->under_way_.emplace(self->session_->callers(), command.owner);
     if (auto can = self->begin(); !can) self->then_(std::move(can.error()), boot_time{}, true);
   }
 
@@ -56,6 +59,7 @@ class asked_once final : public short_operation {
     return;  // no answer is waited for longer than the vote lasts
   }
   next tell(result<store::permits_reply> how, boot_time sent, bool trusted) {
+    under_way_.reset();
     std::exchange(then_, {})(std::move(how), sent, trusted);
     return {.over = true};
   }
@@ -65,6 +69,8 @@ class asked_once final : public short_operation {
   const std::shared_ptr<const void> keeps_;
   answered then_;
   const doubt trusted_;
+  /// What the keeper gives back comes behind it.
+  std::optional<callers::under_way> under_way_;
 };
 
 }  // namespace holdfast::engine

@@ -9,6 +9,7 @@
 
 #include "exhaustion/forms.hpp"
 #include "harness/temp_dir.hpp"
+#include "session/session_impl.hpp"
 
 // The n-th allocation fails, for n = 0, 1, 2, … until a form needs no more: of the calling thread,
 // and of the session's own. Each time the call throws std::bad_alloc or says what is wrong, the
@@ -95,6 +96,7 @@ using fault = holdfast::testing::fault;
 struct shortage : testing::Test {
   world w{"memory:"};
   engine_test::stage& s = w.s;
+  holdfast::session& session = w.session;
 
   void until_renewed_after(std::size_t before) {
     harness::eventually("renewed", [&] {
@@ -185,6 +187,40 @@ TEST_F(shortage, of_one_in_the_queue_of_the_process_stops_nobody_behind_it) {
       w.go_on();
       const bool one = is_over(first), other = is_over(second);
       return is_over(third) && one && other;
+    });
+    w.expect_all_free();
+  }
+}
+
+// The store hangs with the requests of a redlock when there is no memory to release what they will
+// get. The keeper's release comes behind them, not before.
+TEST_F(shortage, of_a_release_lets_nothing_be_had_after_it) {
+  auto& keeper = session.impl()->keeper();
+  (void)w.plain.acquire();  // it works from then on
+  for (int n = 0, enough = 0; enough < 3 && n < 200 && !HasFailure(); ++n) {
+    SCOPED_TRACE(n);
+    s.script->hang(verb::acquire);
+    const std::size_t before = s.script->count(verb::release);
+    {
+      const std::jthread time([&](const std::stop_token& stop) {
+        const enough_memory here;
+        for (; !stop.stop_requested(); ::poll(nullptr, 0, 1)) w.go_on();
+      });
+      const no_memory_after now(n, of::this_thread);
+      try {
+        EXPECT_FALSE(w.most.try_acquire_for(300ms));
+      } catch (const holdfast::error&) {
+      } catch (const std::bad_alloc&) {
+      }
+      if (!no_memory_after::failed()) ++enough;
+    }
+    keeper.abandon("another", {7, 7}, 1s);
+    harness::eventually("the keeper has seen to all of it",
+                        [&] { return s.script->count(verb::release) > before; });
+    s.script->let_go();
+    harness::eventually("it can be had", [&] {
+      w.go_on();
+      return w.most.try_acquire().has_value();
     });
     w.expect_all_free();
   }
