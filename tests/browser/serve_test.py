@@ -360,6 +360,20 @@ class Serve(unittest.TestCase):
             browser.until("no sideways scrolling", "document.documentElement.scrollWidth <= innerWidth")
         self.assertEqual(browser.run("getComputedStyle(document.body).backgroundColor"), "rgb(13, 17, 23)")
 
+    def test_a_phone_sorts_without_the_heads_of_the_columns(self):
+        self.hold("idle")
+        self.hold("stuck")
+        self.wait_for("stuck")
+        order = "[...document.querySelectorAll('#rows .row:not([hidden]) .name')].map((n) => n.textContent).join()"
+        offered = "getComputedStyle(document.querySelector('#sort')).display !== 'none'"
+        browser.until("both by name", order + " === 'idle,stuck'")
+        self.assertFalse(browser.run(offered))
+        browser.size(360, 640)
+        self.assertTrue(browser.run(offered))
+        browser.run("document.querySelector('#sort').value = 'waiters'; "
+                    "document.querySelector('#sort').dispatchEvent(new Event('input'))")
+        browser.until("the one with a waiter is first", order + " === 'stuck,idle'")
+
     def test_the_server_goes_and_the_page_says_so(self):
         self.hold("deploy")
         browser.until("it shows", self.row("deploy"))

@@ -6,6 +6,7 @@ const byId = (id) => document.getElementById(id);
 const grid = byId("grid");
 const body = byId("rows");
 const search = byId("search");
+const sortBy = byId("sort"); // where there is no room for the heads of the columns
 const filters = { only: byId("only"), kind: byId("kind"), store: byId("store") };
 
 function holderOf(row) {
@@ -161,19 +162,26 @@ function offerKinds() {
   offer(filters.kind, [...kinds].sort().map((k) => [k, k]));
 }
 
+function sort(column, down) {
+  sorted = { column, down };
+  const heads = byId("columns").children;
+  columns.forEach((c, i) => {
+    if (c === column) heads[i].setAttribute("aria-sort", down ? "descending" : "ascending");
+    else heads[i].removeAttribute("aria-sort");
+  });
+  sortBy.value = column.id;
+  choose();
+}
+
 function makeHead() {
-  const head = byId("columns");
-  head.replaceChildren(...columns.map((c) => {
+  byId("columns").replaceChildren(...columns.map((c) => {
     const button = element("button", { type: "button", textContent: c.title });
     const cell = element("span", { className: c.id + (c.number ? " number" : ""), role: "columnheader" }, button);
-    button.addEventListener("click", () => {
-      sorted = { column: c, down: sorted.column === c && !sorted.down };
-      for (const other of head.children) other.removeAttribute("aria-sort");
-      cell.setAttribute("aria-sort", sorted.down ? "descending" : "ascending");
-      choose();
-    });
+    button.addEventListener("click", () => sort(c, sorted.column === c && !sorted.down));
     return cell;
   }));
+  sortBy.append(...columns.map((c) => element("option", { value: c.id, textContent: "by " + c.title.toLowerCase() })));
+  sortBy.addEventListener("input", () => sort(columns.find((c) => c.id === sortBy.value), false));
 }
 
 export function startTable() {
