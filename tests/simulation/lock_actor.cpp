@@ -377,7 +377,7 @@ struct lock_actor : actor {
     const bool passed_on = (n.kind == lock_kind::mutex || n.kind == lock_kind::recursive) &&
                            (does.linger > 0 || does.local_time > 0);
     if (passed_on || does.unconfirmed || of.whole.store != store_kind::memcached) return;
-    const nanos forgot = of.stores[n.store]->forgot_at();
+    const nanos forgot = of.stores[n.store]->forgot_all_at();
     // A server in a container that is back within a second or two looks like the one before.
     if (had_at + 3 * second > forgot || began < forgot) return;
     of.rules.violated(

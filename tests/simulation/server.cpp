@@ -761,7 +761,7 @@ void server::stop(nanos until, bool forgets) {
   trace_.add("world", "the server stops until " + std::to_string(until / millisecond) + " ms" +
                           (forgets ? " and forgets everything" : ""));
   back_->stopped();
-  if (forgets && back_->forget()) forgot_at_ = until;
+  if (forgets && back_->forget()) forgot_at_ = forgot_all_at_ = until;
   for (auto& [peer, c] : connections_) {
     c->of->meets(forgot_at_ == until ? trouble::data_lost : trouble::restart);
     fail(*c, "simulated: the server has gone", until);

@@ -134,6 +134,8 @@ class server {
   std::uint64_t commands() const noexcept { return commands_; }
   /// When data was lost last.
   nanos forgot_at() const noexcept { return forgot_at_; }
+  /// When all of it was.
+  nanos forgot_all_at() const noexcept { return forgot_all_at_; }
   /// The last moment at which something went wrong with this store or on the way to it, as far as
   /// this process can tell.
   nanos disturbed_at(const process& of) const noexcept;
@@ -222,6 +224,7 @@ class server {
   nanos read_only_until_ = 0;
   nanos clock_is_ahead_ = 0;
   nanos forgot_at_ = -1;
+  nanos forgot_all_at_ = -1;
   nanos disturbed_at_ = -1;
 };
 
