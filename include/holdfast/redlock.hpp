@@ -102,7 +102,7 @@ class [[nodiscard]] quorum_lease {
 /// and the client votes again after a random pause. A renewal asks all nodes, and takes the lock
 /// again on nodes that have forgotten it. Cost: N commands and one round trip, two if the nodes do
 /// not agree on the fence; the same to give back. There is no queue, so it is not fair, and a
-/// waiter votes again up to four times a second.
+/// waiter votes again after pauses that grow to a quarter of a second.
 ///
 /// Exclusive only: a majority cannot count permits, as each node may have given its share to
 /// others, and overlapping reader majorities can block writers indefinitely. docs/redlock.md says
