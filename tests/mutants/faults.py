@@ -164,10 +164,31 @@ def why_no_switch(fault, text):
         return "it begins in the middle of an expression"
     if fault.form == "expression" and any(is_no_expression(lines) for lines in (fault.find, fault.replace)):
         return "neither side may begin or end in the middle of an expression, or be left out"
+    if fault.form == "statement" and (name := declared_and_used_later(fault, text)):
+        return f"'{name}' is declared in it and used behind it: the declaration would end with its branch of the switch"
     line = text[text.rfind("\n", 0, fault.pattern.search(text).start()) + 1 : fault.pattern.search(text).end()]
     if re.match(r"\s*(static |inline )*constexpr\b", line):
         return "a constexpr cannot ask which fault is on: replace it where it is used"
     return ""
+
+
+DECLARES = re.compile(r"(?!return\b|co_return\b|throw\b|delete\b|else\b|case\b|using\b)(?:const\s+)?[\w:]+(?:<[^;()]*>)?[&*]*\s+[&*]?(\w+)\s*[={;(]")
+
+
+def declared_and_used_later(fault, text):
+    """The name of a variable that lies beside what is replaced, not inside, and that what follows in its block needs."""
+    depth, names = 0, []
+    for line in fault.find:
+        names += [m[1] for m in [DECLARES.match(line.strip())] if m and depth == 0]
+        depth += line.count("{") - line.count("}")
+    rest = text[fault.pattern.search(text).end():]
+    depth = 0
+    for at, sign in enumerate(rest):
+        depth += {"{": 1, "}": -1}.get(sign, 0)
+        if depth < 0:
+            rest = rest[:at]
+            break
+    return next((name for name in names if re.search(rf"\b{name}\b", rest)), "")
 
 
 def in_one_block(code):
