@@ -172,7 +172,8 @@ def why_no_switch(fault, text):
     return ""
 
 
-DECLARES = re.compile(r"(?!return\b|co_return\b|throw\b|delete\b|else\b|case\b|using\b)(?:const\s+)?[\w:]+(?:<[^;()]*>)?[&*]*\s+[&*]?(\w+)\s*[={;(]")
+NO_TYPE = r"(?!(?:return|co_return|throw|delete|else|case|using)\b)"
+DECLARES = re.compile(NO_TYPE + r"(?:const\s+)?[\w:]+(?:<[^;()]*>)?[&*]*\s+[&*]?(\w+)\s*[={;(]")
 
 
 def declared_and_used_later(fault, text):

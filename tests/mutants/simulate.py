@@ -9,9 +9,10 @@ import tempfile
 import time
 
 SECONDS = 20
-FIRST = 25_000_000_000  # seeds that nobody has looked at; each fault has some of its own
+FIRST = 1 << 36  # seeds that nobody has looked at; each fault has some of its own
 MARKS = 1 << 20  # bytes, as mutant.hpp has them
-FOUND = re.compile(r"^seed (\S+): (.*)$", re.M)
+FOUND = re.compile(r"^seed ([\w:]+): (.*)$", re.M)
+RUNS = re.compile(r"^(\d+) runs, ", re.M)
 
 
 @dataclasses.dataclass
@@ -21,32 +22,47 @@ class Verdict:
     seed: str = ""
     rule: str = ""
     seconds: float = 0
+    runs: int = 0
 
 
-def search(program, seconds, first, **environment):
-    command = [program, "--soak", str(seconds), "--most", "1", "--from", str(first)]
+def search(program, seconds, first, most=1, **environment):
+    command = [program, "--soak", str(seconds), "--most", str(most), "--from", str(first)]
     return subprocess.run(command, env=dict(os.environ, **environment), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.DEVNULL, text=True, errors="replace", check=False)
 
 
 def reached(program, faults, seconds):
-    """Those whose places in the sources are come past without a fault, and that nothing is found then."""
+    """Those whose places in the sources a run without a fault comes past."""
     with tempfile.NamedTemporaryFile() as marks:
         marks.truncate(MARKS)
-        ended = search(program, seconds, FIRST, HOLDFAST_MUTANT="", HOLDFAST_MUTANTS_REACHED=marks.name)
+        ended = search(program, seconds, FIRST, 1000, HOLDFAST_MUTANT="", HOLDFAST_MUTANTS_REACHED=marks.name)
         if ended.returncode:
-            raise RuntimeError(f"the simulator finds something without a fault: {ended.stdout}")
+            print(f"found without any fault: {ended.stdout}", flush=True)
         seen = pathlib.Path(marks.name).read_bytes()
     return {f.id for f in faults if seen[f.number >> 12]}
 
 
+def is_found_without(program, seed):
+    return subprocess.run([program, "--seed", seed, "--whole"], env=dict(os.environ, HOLDFAST_MUTANT=""), stdin=subprocess.DEVNULL,
+                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode == 1
+
+
 def judge(program, fault, seconds):
-    began = time.monotonic()
-    ended = search(program, seconds, FIRST + fault.number, HOLDFAST_MUTANT=fault.id)
-    took = round(time.monotonic() - began, 1)
-    if match := FOUND.search(ended.stdout):
-        return Verdict(fault.id, "found", match[1], match[2][:300], took)
-    return Verdict(fault.id, "not found" if ended.returncode == 0 else "found", "", f"ended by {ended.returncode}", took)
+    """What is found without the fault as well is a defect of another kind, and says nothing of this one."""
+    began, runs, first = time.monotonic(), 0, FIRST + fault.number
+    while (left := seconds - (time.monotonic() - began)) > 0:
+        ended = search(program, round(left, 1), first, HOLDFAST_MUTANT=fault.id)
+        took = round(time.monotonic() - began, 1)
+        runs += int(match[1]) if (match := RUNS.search(ended.stdout)) else 0
+        if ended.returncode == 0:
+            break
+        if not (match := FOUND.search(ended.stdout)):
+            return Verdict(fault.id, "found", "", f"ended by {ended.returncode}", took, runs)
+        if not is_found_without(program, match[1]):
+            return Verdict(fault.id, "found", match[1], match[2][:300], took, runs)
+        print(f"seed {match[1]} breaks a rule without any fault: {match[2]}", flush=True)
+        first = int(match[1].rpartition(":")[2]) + 1
+    return Verdict(fault.id, "not found", seconds=took, runs=runs)
 
 
 def run(program, faults, file, say):
