@@ -39,7 +39,8 @@ std::uint64_t held_weight(const permits_record& r) {
 /// The circumstances of a step.
 struct circumstances : moment {
   std::int64_t claim;
-  owner_id secret{};  ///< of the holder that has left in this step
+  owner_id secret{};       ///< of the holder that has left in this step
+  bool completed = false;  ///< a barrier's phase, whose last participant calls the others now
 };
 
 // Also when the record was lost: time has gone on since the fences that were in it.
@@ -131,11 +132,12 @@ void enqueue(permits_record& r, const permits_command& c, const moment& now) {
   stay(r, *mine, now.now_at + c.queue_lease_us);
 }
 
-// A barrier: when all have come, all go on; the last to come first, if it asks for that. Those who
-// will not come again stay arrived.
-void open_if_all_came(permits_record& r, const permits_command& c, const moment& now,
+// A barrier: when all have come, all go on; the last to come first, if it asks for that. If some
+// have left before it calls the others, the phase is over all the same: what is done once a phase
+// has been done. Those who will not come again stay arrived.
+void open_if_all_came(permits_record& r, const permits_command& c, const circumstances& now,
                       permits_reply& reply) {
-  if (r.queue.size() < r.capacity) return;
+  if (r.queue.size() < r.capacity && !now.completed) return;
   std::vector<waiter> all;
   all.swap(r.queue);
   const bool alone = c.verb == permits_verb::acquire && c.lingers;
@@ -422,8 +424,11 @@ permits_reply apply(permits_record& r, const permits_command& c, const moment& a
   }
   // 4. One leaves so that another of the same session can come: one step, not two.
   if (c.replaces) {
-    const bool held = drop(r.holders, c.replaces);
+    const auto leaving = find(r.holders, c.replaces);
+    const bool held = leaving != r.holders.end();
     if (held && passes_secrets(r.kind)) now.secret = c.secret;
+    now.completed = held && r.kind == kind::barrier && leaving->lingers && !c.lingers;
+    if (held) r.holders.erase(leaving);
     reply.replaced = held || drop(r.queue, c.replaces);
   }
   // 5., 6. The command itself, and the hand-over that may follow from it.

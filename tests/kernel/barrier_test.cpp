@@ -160,6 +160,24 @@ TEST_F(barrier_kernel, the_last_goes_first_and_calls_the_others) {
   EXPECT_EQ(arrive_to_complete(1).position, 0u) << "it was not the one to call them";
 }
 
+TEST_F(barrier_kernel, a_phase_that_was_complete_is_over_for_the_others_though_one_leaves) {
+  arrive_to_complete(1), arrive_to_complete(2), arrive_to_complete(3);
+  EXPECT_EQ(release(1).outcome, done) << "while 3 does what is to be done once";
+  EXPECT_EQ(who(), "3 | 2");
+  EXPECT_EQ(arrive(4, 3).outcome, granted);
+  EXPECT_EQ(told(), "granted2 ");
+  EXPECT_EQ(who(), "2 4 |");
+  EXPECT_EQ(arrive_to_complete(5).outcome, queued) << "the next phase, of three again";
+}
+
+TEST_F(barrier_kernel, who_calls_the_others_goes_on_though_they_all_have_left) {
+  capacity_ = 2;
+  arrive_to_complete(1), arrive_to_complete(2);
+  release(1);
+  EXPECT_EQ(arrive(3, 2).outcome, granted);
+  EXPECT_EQ(who(), "3 |");
+}
+
 TEST_F(barrier_kernel, the_death_of_who_was_to_call_them_breaks_it) {
   arrive_to_complete(1), arrive_to_complete(2), arrive_to_complete(3);
   pass(lease_ / 2);

@@ -164,10 +164,32 @@ def why_no_switch(fault, text):
         return "it begins in the middle of an expression"
     if fault.form == "expression" and any(is_no_expression(lines) for lines in (fault.find, fault.replace)):
         return "neither side may begin or end in the middle of an expression, or be left out"
+    if fault.form == "statement" and (name := declared_and_used_later(fault, text)):
+        return f"'{name}' is declared in it and used behind it: the declaration would end with its branch of the switch"
     line = text[text.rfind("\n", 0, fault.pattern.search(text).start()) + 1 : fault.pattern.search(text).end()]
     if re.match(r"\s*(static |inline )*constexpr\b", line):
         return "a constexpr cannot ask which fault is on: replace it where it is used"
     return ""
+
+
+NO_TYPE = r"(?!(?:return|co_return|throw|delete|else|case|using)\b)"
+DECLARES = re.compile(NO_TYPE + r"(?:const\s+)?[\w:]+(?:<[^;()]*>)?[&*]*\s+[&*]?(\w+)\s*[={;(]")
+
+
+def declared_and_used_later(fault, text):
+    """The name of a variable that lies beside what is replaced, not inside, and that what follows in its block needs."""
+    depth, names = 0, []
+    for line in fault.find:
+        names += [m[1] for m in [DECLARES.match(line.strip())] if m and depth == 0]
+        depth += line.count("{") - line.count("}")
+    rest = text[fault.pattern.search(text).end():]
+    depth = 0
+    for at, sign in enumerate(rest):
+        depth += {"{": 1, "}": -1}.get(sign, 0)
+        if depth < 0:
+            rest = rest[:at]
+            break
+    return next((name for name in names if re.search(rf"\b{name}\b", rest)), "")
 
 
 def in_one_block(code):
@@ -261,6 +283,9 @@ def faulty(fault):
 
 HEADER = """#pragma once
 // Written by tests/mutants: HOLDFAST_MUTANT names the fault that is on.
+#include <fcntl.h>
+#include <sys/mman.h>
+
 #include <cstdint>
 #include <cstdlib>
 
@@ -276,7 +301,21 @@ inline std::uint32_t chosen_mutant() noexcept {
   }();
   return chosen;
 }
-inline bool mutant(std::uint32_t number) noexcept { return chosen_mutant() == number; }
+// A file of 1 MiB with a byte for each switch that was asked (tests/mutants/simulate.py).
+inline unsigned char* reached_mutants() noexcept {
+  static unsigned char* const marks = []() -> unsigned char* {
+    const char* name = std::getenv("HOLDFAST_MUTANTS_REACHED");
+    const int file = name == nullptr ? -1 : ::open(name, O_RDWR | O_CLOEXEC);
+    if (file < 0) return nullptr;
+    void* const at = ::mmap(nullptr, 1U << 20U, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    return at == MAP_FAILED ? nullptr : static_cast<unsigned char*>(at);
+  }();
+  return marks;
+}
+inline bool mutant(std::uint32_t number) noexcept {
+  if (auto* const marks = reached_mutants(); marks != nullptr) marks[number >> 12U] = 1;
+  return chosen_mutant() == number;
+}
 
 }  // namespace holdfast
 """

@@ -6,6 +6,7 @@ mutants.py list [PATTERN...]     the faults
 mutants.py write                 the source tree with all faults, in build/mutants/source
 mutants.py build                 … and its programs
 mutants.py run [PATTERN...]      … and the trial; exits with 1 if a fault survives that is not known to
+mutants.py simulate [PATTERN...] … and what the simulator finds by itself, in 20 s each: no tests that were written for a fault
 
 PATTERN: engine/*, scripts/grant-*. To try one by hand: HOLDFAST_MUTANT=engine/name build/mutants/build/tests/test_engine
 """
@@ -20,27 +21,37 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 import faults as seeded  # noqa: E402
+import simulate  # noqa: E402
 import tree  # noqa: E402
 import trial  # noqa: E402
 
 HOME = seeded.ROOT / "build/mutants"
 
 
-def configure(rooms):
+def configure(folder, rooms, tests):
     """One build of everything that the faults are in, with none of the lanes' checks: only its tests count."""
     subprocess.run(
-        ["cmake", "-S", HOME / "source", "-B", HOME / "build", "-G", "Ninja", "-DCMAKE_CXX_COMPILER=g++", "-DCMAKE_BUILD_TYPE=Debug",
+        ["cmake", "-S", HOME / "source", "-B", folder, "-G", "Ninja", "-DCMAKE_CXX_COMPILER=g++", "-DCMAKE_BUILD_TYPE=Debug",
          "-DCMAKE_CXX_FLAGS=-w", "-DCMAKE_CXX_FLAGS_DEBUG=-O1 --param=ggc-min-heapsize=500000", "-DHOLDFAST_UNITY=12",
-         "-DHOLDFAST_TEST_OPTIONS=-O0",
+         f"-DHOLDFAST_TEST_OPTIONS={tests}",
          "-DHOLDFAST_BUILD_BENCH=OFF", "-DHOLDFAST_BUILD_EXAMPLES=OFF",
          "-DHOLDFAST_INSTALL=OFF", f"-DHOLDFAST_TEST_ROOMS={';'.join(sorted(rooms))}"],
         check=True, stdout=subprocess.DEVNULL)
 
 
 def build(faults, jobs):
-    programs = sorted({program for f in faults for program, _ in f.tests})
-    configure({p.partition("_")[0] for f in seeded.read() for p, _ in f.tests})
-    subprocess.run(["cmake", "--build", HOME / "build", "--parallel", str(jobs), "--target", *(f"test_{p}" for p in programs)], check=True)
+    configure(HOME / "build", {p.partition("_")[0] for f in seeded.read() for p, _ in f.tests}, "-O0")
+    make(HOME / "build", {program for f in faults for program, _ in f.tests}, jobs)
+
+
+def make(folder, programs, jobs):
+    targets = [f"test_{p}" for p in sorted(programs)]
+    subprocess.run(["cmake", "--build", folder, "--parallel", str(jobs), "--target", *targets], check=True)
+
+
+def build_simulation(jobs):
+    configure(HOME / "simulation", {"simulation"}, "-O1")  # it runs for longer than it is compiled
+    make(HOME / "simulation", {"simulation"}, jobs)
 
 
 def check(faults):
@@ -64,7 +75,7 @@ def run(faults, given):
 
 def main():
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("what", choices=("check", "list", "write", "build", "run"))
+    arguments.add_argument("what", choices=("check", "list", "write", "build", "run", "simulate"))
     arguments.add_argument("patterns", nargs="*", metavar="PATTERN")
     arguments.add_argument("--jobs", type=int, default=os.cpu_count(), help="compilers at the same time")
     arguments.add_argument("--trials", type=int, default=2, help="faults at the same time")
@@ -91,7 +102,10 @@ def main():
             return problems
         tree.write(HOME / "source", all_of_them)
         if given.what != "write":
-            build(faults, given.jobs)
+            build_simulation(given.jobs) if given.what == "simulate" else build(faults, given.jobs)
+    if given.what == "simulate":
+        program, file = HOME / "simulation/tests/test_simulation", HOME / "simulated.jsonl"
+        print("\n".join(simulate.summary(simulate.run(program, faults, file, lambda line: print(line, flush=True)))))
     return run(faults, given) if given.what == "run" else 0
 
 

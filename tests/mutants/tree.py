@@ -32,6 +32,7 @@ def write(target, faults):
             if path.as_posix() == scripts.TEMPLATE:
                 text = with_faulty_scripts([f for f in faults if f.form == "text"], text)
             put(target / path, text)
+            shutil.copymode(file, target / path)  # CMake calls some of them
             wanted.add(target / path)
     for folder in (*COPIED, "cmake"):
         for file in [p for p in (target / folder).rglob("*") if p.is_file() and p not in wanted]:

@@ -63,7 +63,7 @@ void actor::waits(bool so) const {
   if (so && s.wait == never && s.stop_after == never) waiting.emplace(name, &p);
   if (so) {
     if (!s.shared) of.together.writes(&p, asked);
-    return of.line.push_back({world::self(), name, asked, s.shared});
+    return of.line.push_back({world::self(), name, asked, s.shared, goes_first()});
   }
   std::erase_if(of.line, [](const auto& one) { return one.who == world::self(); });
   of.order.ends(world::self());
@@ -95,6 +95,30 @@ void actor::judge_order() const {
   }
 }
 
+int actor::goes_first() const {
+  const auto& n = of.whole.names[s.name];
+  if (n.prefers == 0) return 0;
+  if (n.kind == lock_kind::election) return does.priority;
+  return n.kind == lock_kind::shared && s.shared == (n.prefers == 1) ? 1 : 0;
+}
+
+// Where the store gives turns by it, and nobody is told late.
+void actor::judge_preference() const {
+  if (of.whole.names[s.name].prefers == 0 || s.several || !of.punctual() || !of.whole.tells())
+    return;
+  const nanos long_ago = of.here.now() - 300 * millisecond;
+  for (const auto& other : of.line) {
+    if (other.name != name || other.goes_first <= goes_first() || other.asked > long_ago) continue;
+    // It may have left, or have its turn as well, and hear of that in a moment.
+    of.here.at(of.here.now() + 50 * millisecond, [&of = of, other] {
+      if (std::find(of.line.begin(), of.line.end(), other) == of.line.end()) return;
+      of.rules.violated("nobody passes a waiter that goes before it",
+                        other.name + ": " + of.at_the_stores(other.name));
+    });
+    return;
+  }
+}
+
 bool actor::shares_holds() const {
   const bool reads = of.whole.names[s.name].kind == lock_kind::shared && s.shared;
   return reads && of.punctual() && of.whole.tells() && of.whole.renews();
@@ -114,6 +138,7 @@ void actor::judge_joining(std::uint64_t fence) const {
   if (!reads || !of.punctual() || !of.whole.tells()) return;
   const bool for_all = s.wait == never && s.stop_after == never;
   if (shares_holds() && !was_taken()) of.together.got(world::self(), fence, of.here.now(), for_all);
+  if (goes_first() > 0) return;
   const nanos told = asked - 300 * millisecond;
   if (of.rules.shared_since(name, fence) > told) return;
   for (const auto& other : of.line) {

@@ -34,6 +34,10 @@ struct actor {
   void waits(bool so) const;
   /// It has what others have waited for much longer.
   void judge_order() const;
+  /// How early it is served, where that is not by the order of arrival alone.
+  int goes_first() const;
+  /// It has what those have long waited for who go before it.
+  void judge_preference() const;
   /// Readers of its process share a hold, and nothing ends it.
   bool shares_holds() const;
   /// For the rule that those who wait together get it together.
@@ -43,6 +47,10 @@ struct actor {
   /// After a wait with a limit.
   void judge_wait(bool got, bool stoppable) const;
   int commands_of_a_try() const;
+  /// So long it takes at most until who waits goes on; never if that is not judged.
+  nanos soon() const noexcept {
+    return of.punctual() && of.whole.tells() ? of.bound_of_waits() : never;
+  }
 
   // ---- by the forms that do not wait
   bool without_waiting() const { return simulation::without_waiting(of.whole, s); }

@@ -158,7 +158,7 @@ struct participant_actor : actor {
   void goes_on() {
     of.log.add("goes on");
     knows();
-    phases.passes(p.number, since, of.here.now());
+    phases.passes(p.number, since, of.here.now(), asked, soon());
   }
 
   void in_vain() {

@@ -12,6 +12,11 @@ using holdfast::lease;
 
 constexpr std::uint32_t all_readers = 1U << 30;
 
+// Shown with what its process holds.
+std::string reason_of(const scene& of, const process_plan& does) {
+  return "of P" + std::to_string(&does - of.whole.processes.data() + 1);
+}
+
 /// One thread at one step.
 struct lock_actor : actor {
   std::vector<locks>& all;
@@ -176,12 +181,49 @@ struct lock_actor : actor {
     held->check();
     id = of.rules.granted(grant(held->fence(), held->lost()), then);
     judge_joining(held->fence());
+    judge_preference();
     had_at = then;
     judge_length(held->remaining());
     use(*held);
     (void)still(*held);
+    judge_token(*held);
     of.rules.given_up(id);
+    const bool lost = held->state() == holdfast::lease_state::lost;
+    const auto fence = held->fence();
     give_back(std::move(*held));
+    if (lost && at.mutex) judge_telling(fence);
+  }
+
+  // Also one that is asked for only now.
+  void judge_token(const lease& held) const {
+    if (held.state() != holdfast::lease_state::lost || held.lost().stop_requested()) return;
+    of.rules.violated("the token of a lost lease was stopped", name);
+  }
+
+  // By its release, if by nobody before; or another thread, which has found it out, is about to.
+  void judge_telling(std::uint64_t fence) const {
+    if (fence == 0 || s.back == step::end::destroy) return;
+    of.here.at(
+        of.here.now() + 2 * second, [&of = of, &p = p, name = name, fence, now = of.here.now()] {
+          if (of.told_lost.contains({p.number, name, fence}) || p.dead || p.paused_until > now)
+            return;
+          of.rules.violated("a loss is told once", name + ": it was not told");
+        });
+  }
+
+  // Nobody else has it meanwhile, and nothing ends it.
+  template <class Held>
+  void look(const Held& is_held) {
+    const auto seen = at.session->show(name).holders;
+    const auto listed = at.session->names();
+    if (!of.whole.calm() || was_taken() || !is_held()) return;
+    const bool shown = std::any_of(seen.begin(), seen.end(), [&](const auto& h) {
+      return h.pid == 1000 + static_cast<std::uint32_t>(p.number) &&
+             h.reason == reason_of(of, does);
+    });
+    if (!shown) of.rules.violated("whoever holds a lock is shown with its reason", name);
+    if (std::find(listed.begin(), listed.end(), name) != listed.end()) return;
+    of.rules.violated("a name that is held is listed", name);
   }
 
   // Nothing makes it longer but what its user asks for: no extension of the user before, and no
@@ -255,7 +297,14 @@ struct lock_actor : actor {
         judge_error(e.reason(), e.what());
       }
     }
+    if (s.looks) look_while(held);
     spend(held, s.hold - s.hold / 2);
+  }
+
+  void look_while(lease& held) try {
+    look([&] { return still(held); });
+  } catch (const holdfast::error& e) {
+    judge_error(e.reason(), e.what());
   }
 
   void spend(const lease& held, nanos length) {
@@ -516,6 +565,7 @@ struct lock_actor : actor {
     const bool certain = of.whole.calm() && !of.loses;
     if (certain) id = of.rules.granted({&p, name, 1, l.max(), 0, asked, {}}, of.here.now());
     const auto has = of.unjudged.emplace(name, &p);
+    if (s.looks && certain) look([&] { return does.renew; });
     of.here.sleep(s.hold);
     of.unjudged.erase(has);
     if (certain) of.rules.still_held(id, of.here.now());
@@ -562,6 +612,7 @@ struct lock_actor : actor {
       l.check();
       id = of.rules.granted(grant(l.fence(), l.lost()), then);
       judge_joining(l.fence());
+      judge_preference();
       hold_for(l, s.hold / 2);
       inside(l);
       for (unsigned more = s.more; more > 0; --more) {
@@ -653,6 +704,7 @@ locks make_locks(const scene& of, const holdfast::session& s, std::size_t i,
   o.renew = does.renew;
   if (does.max_hold != never) o.max_hold = in_ms(does.max_hold);
   o.unconfirmed_release = does.unconfirmed;
+  if (of.whole.seed >= latest_seeds) o.reason = reason_of(of, does);
   const auto& n = of.whole.names[i];
   if (n.kind == lock_kind::mutex || n.kind == lock_kind::recursive) {
     o.local_time = std::chrono::microseconds(does.local_time / microsecond);
@@ -674,6 +726,9 @@ locks make_locks(const scene& of, const holdfast::session& s, std::size_t i,
     case lock_kind::shared: {
       holdfast::shared_mutex_options so;
       static_cast<holdfast::lock_options&>(so) = o;
+      static constexpr holdfast::preference all_of_them[] = {
+          holdfast::preference::fifo, holdfast::preference::reader, holdfast::preference::writer};
+      so.preference = all_of_them[n.prefers];
       all.shared = std::make_unique<holdfast::shared_mutex>(s, scene::name_of(i), so);
       break;
     }

@@ -33,7 +33,10 @@ struct latch_actor : actor {
     }
     const bool open = wait();
     judge_wait(open, true);
-    if (open) return book.seen_open(true, before);
+    if (open) {
+      book.waited_in_vain(asked, of.here.now(), soon());
+      return book.seen_open(true, before);
+    }
     if (s.stop_after != never || of.disturbed(p) > asked) return;
     book.waited_in_vain(asked, of.here.now(), of.bound());
   }
@@ -104,7 +107,7 @@ struct barrier_actor : actor {
         of.log.add("goes on");
         if (phases != nullptr) {
           phases->knows(p.number, me);
-          phases->passes(p.number, asked, of.here.now());
+          phases->passes(p.number, asked, of.here.now(), asked, soon());
         }
         return book.goes_on(me, of.whole.calm(), of.whole.names[s.name].at_once);
       }
@@ -315,6 +318,7 @@ struct election_actor : actor {
     }
     judge_wait(mine.has_value(), true);
     if (!mine) return;
+    judge_preference();
     book.leads(mine->term(), asked);
     nanos then = of.here.now();
     mine->check();
@@ -369,14 +373,18 @@ void act_at_meeting(const actor& who, belongings& all) {
 }
 
 meeting make_meeting(scene& of, const std::vector<holdfast::session>& sessions, std::size_t i,
-                     const belongings& before) {
+                     const belongings& before, const process_plan& does) {
   meeting one;
   const auto& s = sessions.front();
   const auto& n = of.whole.names[i];
   const auto name = scene::name_of(i);
   if (n.kind == lock_kind::latch)
     one.latch = std::make_unique<holdfast::latch>(s, name, n.capacity);
-  if (n.kind == lock_kind::election) one.election = std::make_unique<holdfast::election>(s, name);
+  if (n.kind == lock_kind::election) {
+    holdfast::election_options o;
+    if (n.prefers != 0) o.priority = does.priority;
+    one.election = std::make_unique<holdfast::election>(s, name, o);
+  }
   if (n.kind == lock_kind::limiter) one.limiter = make_limiter(s, name, n);
   if (n.kind == lock_kind::condition) {
     one.condition = std::make_unique<holdfast::condition_variable>(s, name);

@@ -43,7 +43,7 @@ struct belongings {
 };
 
 meeting make_meeting(scene& of, const std::vector<holdfast::session>& sessions, std::size_t i,
-                     const belongings& before);
+                     const belongings& before, const process_plan& does);
 /// Does the deed of the step.
 void act_at_meeting(const actor& who, belongings& all);
 

@@ -37,6 +37,12 @@ void phase_book::stands(const holdfast::store::permits_record& at_the_server, na
   places next = read(at_the_server, process_of);
   for (const auto& [who, at] : next) for_good_ = for_good_ || at.for_good;
   arrive_again(next);
+  const bool complete =
+      std::any_of(there_.begin(), there_.end(), [](const auto& one) { return one.second.alone; });
+  for (const auto& who : left_) {
+    const auto before = there_.find(who);
+    if (complete && before != there_.end() && before->second.waits) ++went_early_;
+  }
   opens_and_breaks(next, now);
   if (there_.size() >= count_) full_until_ = now;
   there_ = std::move(next);
@@ -109,14 +115,20 @@ bool phase_book::opens(const places& next, nanos now) {
     violated("a barrier's completion function has run before anybody goes on",
              std::to_string(completed_) + " times in " + std::to_string(ended_) + " phases");
   }
+  judge_opening(gone_on, next);
+  went_early_ = 0;
+  return true;
+}
+
+// Who leaves while the last one does what is to be done once a phase was there.
+void phase_book::judge_opening(std::size_t gone_on, const places& next) const {
   const auto stay = static_cast<std::size_t>(
       std::count_if(next.begin(), next.end(), [](const auto& one) { return one.second.for_good; }));
-  if (gone_on + stay != count_ || next.size() != count_) {
-    violated("a barrier's phase ends when all have arrived",
-             std::to_string(gone_on) + " go on, and " + std::to_string(stay) +
-                 " have arrived for good, of " + std::to_string(count_));
-  }
-  return true;
+  const auto all = [&](std::size_t n) { return n <= count_ && n + went_early_ >= count_; };
+  if (all(gone_on + stay) && all(next.size())) return;
+  violated("a barrier's phase ends when all have arrived",
+           std::to_string(gone_on) + " go on, and " + std::to_string(stay) +
+               " have arrived for good, of " + std::to_string(count_));
 }
 
 // Whoever is not there any more, and did not leave, has been lost: the phase is broken for all.
@@ -132,7 +144,7 @@ void phase_book::breaks(const places& next, nanos now) {
     broken = true;
     is_lost(who, at, now);
   }
-  if (broken) ++broke_;
+  if (broken) ++broke_, went_early_ = 0;
   if (broken && !whole && !another_record_) {
     violated("a barrier breaks as a whole", "one participant was lost, and others stay");
   }
@@ -159,7 +171,7 @@ void phase_book::forgot() {
   for (auto& [process, told] : of_) told.exact = false;
 }
 
-void phase_book::passes(int process, nanos asked, nanos now) {
+void phase_book::passes(int process, nanos asked, nanos now, nanos waits_since, nanos soon) {
   auto& mine = of_[process];
   auto& all = mine.openings;
   auto at = std::find_if(all.begin(), all.end(), [&](nanos t) { return t >= asked; });
@@ -175,6 +187,11 @@ void phase_book::passes(int process, nanos asked, nanos now) {
     return violated("nobody passes a barrier that broke",
                     name_of(process) + " goes on, and was not told that its phase broke at " +
                         std::to_string(mine.broke_at / 1000) + " us");
+  }
+  const nanos took = now - std::max({*at, asked, waits_since});
+  if (soon != never && took > soon && mine.one_thread && mine.exact && !forgot_) {
+    violated("who waits at a barrier goes on when all have arrived",
+             name_of(process) + " after " + std::to_string(took / 1000) + " us");
   }
   all.erase(at);
 }

@@ -55,7 +55,8 @@ class phase_book {
   void shares(int process) { of_[process].one_thread = false; }
   /// It has been told what became of its arrival.
   void knows(int process, const std::string& thread) { of_[process].at_it.erase(thread); }
-  void passes(int process, nanos asked, nanos now);
+  /// … and where nothing is late, `soon` after its phase has ended, and it has begun to wait.
+  void passes(int process, nanos asked, nanos now, nanos waits_since = 0, nanos soon = never);
   void told_broken(int process);
   /// It was told that nobody knows whether its phase ended or broke.
   void told_unknown(int process);
@@ -96,6 +97,7 @@ class phase_book {
   void opens_and_breaks(const places& next, nanos now);
   void arrive_again(const places& next);
   bool opens(const places& next, nanos now);
+  void judge_opening(std::size_t gone_on, const places& next) const;
   void breaks(const places& next, nanos now);
   void is_lost(const owner& who, const place& at, nanos now);
   void violated(const char* rule, std::string what) const;
@@ -107,6 +109,7 @@ class phase_book {
   std::uint64_t completed_ = 0;
   std::uint64_t ended_ = 0;
   std::uint64_t broke_ = 0;
+  std::size_t went_early_ = 0;  ///< left a phase that was complete, before the others were called
   places there_;
   places broken_;  ///< those of phases that broke
   std::map<owner, int> granted_;

@@ -824,6 +824,7 @@ plan make_plan(const seed_of& s) {
   plan p = basic_plan(s);
   if (s.number >= newer_seeds) vary(p);
   if (s.number >= newest_seeds) arrange(p);
+  if (s.number >= latest_seeds) provoke(p);
   return p;
 }
 

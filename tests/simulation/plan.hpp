@@ -97,6 +97,8 @@ struct name_plan {
   std::uint32_t keys = 0;   ///< a limiter's: that each have a bucket, beside the one for all
   std::uint32_t local = 0;  ///< … so many tokens are taken ahead for a process
   bool grows = false;       ///< … its rules become more generous while it is used
+  unsigned prefers =
+      0;  ///< a shared_mutex: 1 readers, 2 writers; an election: its candidates' priorities
 };
 
 /// One acquisition, what is done under it, and how it is given back.
@@ -129,6 +131,7 @@ struct step {
   unsigned deed = 0;    ///< which of the things that a name of its kind is good for, of 8
   unsigned more = 0;    ///< as many other things are done under it, chosen when it is time
   bool forces = false;  ///< before it asks, it takes the lock from a holder, as an operator does
+  bool looks = false;   ///< while it holds it, it looks who does
 };
 
 struct thread_plan {
@@ -144,6 +147,7 @@ struct process_plan {
   unsigned max_bypass = 250;
   bool renew = true;
   bool unconfirmed = false;
+  int priority = 0;  ///< as a candidate
   /// How it meets others at a barrier: by calls; by those that have a limit, without waiting; as a
   /// double_barrier.
   enum class meets { by_calls, with_a_limit, twice };
@@ -187,6 +191,7 @@ struct plan {
   network_traits network;
   int drift_per_mille = 0;
   bool wall_only_grows = false;
+  nanos clocks_apart = 0;  ///< each further store's clock is ahead by so much more
   nanos command_timeout = 2 * second;
 
   /// Nothing goes wrong: then nothing may be said to have gone wrong.
@@ -218,6 +223,9 @@ void vary(plan& p);
 /// Seeds from here on also arrange in their plans what chance brings together too seldom.
 inline constexpr std::uint64_t newest_seeds = std::uint64_t{1} << 34;
 void arrange(plan& p);
+/// And seeds from here on provoke what a wrong count of time, or a wrong order, would lead to.
+inline constexpr std::uint64_t latest_seeds = std::uint64_t{1} << 35;
+void provoke(plan& p);
 /// What make_plan() leaves out, while a defect in it is known and others are looked for.
 struct left_out {
   bool several = false;

@@ -89,6 +89,7 @@ std::string describe(const plan& p) {
       (p.network.break_listener == 0
            ? ""
            : ", breaks " + std::to_string(p.network.break_listener) + " listeners") +
+      (p.clocks_apart == 0 ? "" : "; clocks " + ms(p.clocks_apart) + " apart") +
       (p.command_timeout == 2 * second ? "" : "; waits " + ms(p.command_timeout)) +
       "; threads: preempt " + std::to_string(p.machine.preempt_permille) + ", slow " +
       std::to_string(p.machine.slow_permille) + ", stall " +
@@ -101,15 +102,18 @@ std::string describe(const plan& p) {
                  : " every " + ms(p.names[i].per) + " burst " + std::to_string(p.names[i].burst)) +
             (p.names[i].keys == 0 ? "" : " by " + std::to_string(p.names[i].keys) + " keys") +
             (p.names[i].local == 0 ? "" : " ahead " + std::to_string(p.names[i].local)) +
-            (p.names[i].grows ? " grows" : "") + (p.names[i].at_once ? " at once" : "") + "\n";
+            (p.names[i].grows ? " grows" : "") +
+            (p.names[i].prefers == 0 ? "" : " prefers " + std::to_string(p.names[i].prefers)) +
+            (p.names[i].at_once ? " at once" : "") + "\n";
   }
   for (std::size_t i = 0; i < p.processes.size(); ++i) {
     const auto& one = p.processes[i];
     text += "  P" + std::to_string(i + 1) + ": lease " + ms(one.lease) + " linger " +
             ms(one.linger) + " local_time " + ms(one.local_time) + " max_hold " + ms(one.max_hold) +
             " max_bypass " + std::to_string(one.max_bypass) + (one.renew ? "" : " no renewal") +
-            (one.unconfirmed ? " unconfirmed_release" : "") + meets[static_cast<int>(one.how)] +
-            "\n";
+            (one.unconfirmed ? " unconfirmed_release" : "") +
+            (one.priority == 0 ? "" : " priority " + std::to_string(one.priority)) +
+            meets[static_cast<int>(one.how)] + "\n";
     for (std::size_t t = 0; t < one.threads.size(); ++t) {
       text += "    t" + std::to_string(t + 1) + ":";
       for (const auto& s : one.threads[t].steps) {
@@ -120,7 +124,7 @@ std::string describe(const plan& p) {
                 (s.stop_after != never ? " stop " + ms(s.stop_after) : "") + " hold " + ms(s.hold) +
                 insides[static_cast<int>(s.what)] +
                 (s.more == 0 ? "" : " and " + std::to_string(s.more) + " more") +
-                (s.forces ? " after a force_release" : "") +
+                (s.forces ? " after a force_release" : "") + (s.looks ? " looks" : "") +
                 (s.back == step::end::release ? "" : " destroy") +
                 (p.names[s.name].kind < lock_kind::latch && p.about != theme::endings
                      ? ""
@@ -192,6 +196,9 @@ std::vector<plan> smaller(const plan& p) {
         }
         if (p.processes[i].threads[t].steps[s].more != 0) {
           add([&](plan& l) { --l.processes[i].threads[t].steps[s].more; });
+        }
+        if (p.processes[i].threads[t].steps[s].looks) {
+          add([&](plan& l) { l.processes[i].threads[t].steps[s].looks = false; });
         }
         if (p.processes[i].threads[t].steps[s].forces) {
           add([&](plan& l) { l.processes[i].threads[t].steps[s].forces = false; });

@@ -13,9 +13,10 @@ namespace {
 
 class listener final : public holdfast::observer {
  public:
-  explicit listener(scene& of) : of_(of) {}
+  listener(scene& of, const process& p) : of_(of), process_(p.number) {}
   void on_event(const holdfast::event& e) override {
     using kind = holdfast::event_kind;
+    if (e.kind == kind::lost) loss(e);
     const bool good = e.kind == kind::acquired || e.kind == kind::released ||
                       e.kind == kind::gave_up || e.kind == kind::busy || e.kind == kind::renewed;
     if (of_.log.on() && !good) {
@@ -34,7 +35,16 @@ class listener final : public holdfast::observer {
   }
 
  private:
+  // Of an idle lock it is nobody's lease.
+  void loss(const holdfast::event& e) {
+    const bool one_at_a_time = e.lock_kind == "mutex" || e.lock_kind == "recursive_mutex";
+    if (!one_at_a_time || e.fence == 0 || e.leases == 0) return;
+    if (of_.told_lost.emplace(process_, std::string(e.name), e.fence).second) return;
+    of_.rules.violated("a loss is told once", std::string(e.name));
+  }
+
   scene& of_;
+  const int process_;
 };
 
 }  // namespace
@@ -44,14 +54,14 @@ void scene::live(process& p, const process_plan& does) {
   holdfast::session_options o;
   o.lease = in_ms(does.lease);
   o.detect_deadlocks = whole.about == theme::deadlocks;
-  o.observer = std::make_shared<listener>(*this);
+  o.observer = std::make_shared<listener>(*this, p);
   std::vector<holdfast::session> sessions;
   for (const auto& s : stores) sessions.emplace_back(s->connect(p), o);
   if (whole.about == theme::endings) return end_early(p, does, std::move(sessions));
   belongings all;
   for (std::size_t i = 0; i < whole.names.size(); ++i) {
     all.of_locks.push_back(make_locks(*this, sessions[whole.names[i].store], i, does));
-    all.of_meetings.push_back(make_meeting(*this, sessions, i, all));
+    all.of_meetings.push_back(make_meeting(*this, sessions, i, all, does));
   }
   std::vector<std::thread> threads;
   for (std::size_t t = 0; t < does.threads.size(); ++t) {

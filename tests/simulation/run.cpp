@@ -12,8 +12,9 @@ namespace simulation {
 
 namespace {
 
-server_traits traits_of(const plan& p, store_kind kind, int drift_per_mille) {
+server_traits traits_of(const plan& p, store_kind kind, int drift_per_mille, nanos ahead) {
   server_traits t;
+  t.ahead = ahead;
   t.notifications = kind != store_kind::untold;
   t.sees_death = kind == store_kind::sees_death;
   if (kind == store_kind::scripts) t.keeps = server_traits::what::scripts;
@@ -53,8 +54,9 @@ scene::scene(const plan& p, bool traced)
     notes.rings.emplace(rules, here, exclusive);
   }
   const auto add = [&](std::string url, store_kind kind, int drift) {
-    stores.push_back(
-        std::make_unique<server>(here, log, std::move(url), traits_of(p, kind, drift), p.network));
+    const nanos ahead = p.clocks_apart * static_cast<nanos>(stores.size());
+    stores.push_back(std::make_unique<server>(here, log, std::move(url),
+                                              traits_of(p, kind, drift, ahead), p.network));
   };
   add("simulated:", p.store, p.drift_per_mille);
   // It asks each third of the time that a hold counts, and one question may take its time, too.

@@ -4,7 +4,9 @@
 #include <holdfast/session.hpp>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "simulation/books.hpp"
@@ -95,12 +97,16 @@ struct scene {
     std::string name;
     nanos asked;
     bool shares;
+    int goes_first;  ///< before those with less
     bool operator==(const in_line&) const = default;
   };
   std::vector<in_line> line;
   /// Who may have something that is not judged: it tells its holders nothing.
   std::multimap<std::string, const process*> unjudged;
   std::map<std::string, nanos> idle_since;
+  /// Losses that observers were told of, of locks that one thread has at a time: process, name,
+  /// fence.
+  std::set<std::tuple<int, std::string, std::uint64_t>> told_lost;
   std::map<std::pair<std::size_t, int>, int> users;  ///< by name and process: threads
   /// … since when the store has shown more.
   std::map<std::pair<std::size_t, int>, nanos> unaccounted_since;

@@ -481,7 +481,8 @@ std::unique_ptr<holdfast::store::session_store> server::connect(process& of) {
 }
 
 holdfast::store::moment server::time() const noexcept {
-  const nanos here = world_.now() + world_.now() / 1000 * is_.drift_per_mille + clock_is_ahead_;
+  const nanos here =
+      world_.now() + world_.now() / 1000 * is_.drift_per_mille + clock_is_ahead_ + is_.ahead;
   const auto wall = (1'700'000'000 * second + here) / 1000;
   if (is_.keeps >= server_traits::what::postgres_rows) return {wall, wall};
   return {(77'000 * second + here) / 1000, wall, is_.wall_only_grows};

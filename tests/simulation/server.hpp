@@ -53,6 +53,7 @@ struct server_traits {
   bool repeats = false;  ///< lines: a place has its owner's name, so its driver asks once more
   bool wall_only_grows = false;
   int drift_per_mille = 0;  ///< its clock against the true time; the margin allows 10
+  nanos ahead = 0;          ///< … and so much before it
   nanos command_timeout = 2 * second;
 };
 

@@ -70,10 +70,10 @@ function r.barrier_condition()
     r.held, r.used, r.waiters, r.dirty = nil, 0, 0, true
   end
 
-  -- A barrier: when all have come, all go on; the last to come first, if it asks for that. Those who will
-  -- not come again stay arrived.
+  -- A barrier: when all have come, all go on; the last to come first, if it asks for that. If some have left before it
+  -- calls the others, the phase is over all the same. Those who will not come again stay arrived.
   function r.open_if_all_came()
-    if r.waiters < r.capacity then return end
+    if r.waiters < r.capacity and not r.completed then return end
     local alone = verb == 'acquire' and match(flags, 'l')
     local go, others = {}, {}
     for _, w in ipairs(r.read_queue()) do

@@ -287,10 +287,10 @@ status cluster::adopt(const address& from) {
 status cluster::for_each(const std::function<void()>& begin,
                          const std::function<status(node&)>& look) {
   for (int attempt = 1;; ++attempt) {
-    begin();
     std::unique_lock lock{mutex_};
     const auto primaries = map_.primaries();
     lock.unlock();
+    begin();
     status ok = done{};
     for (auto a = primaries.begin(); ok && a != primaries.end(); ++a) {
       const auto at = node_at(*a);

@@ -175,7 +175,7 @@ function r.drop_holder(o)
     call('HDEL', KEYS[2], o)
     call('ZREM', KEYS[5], o)
   end
-  return true
+  return h
 end
 
 function r.read_waiter(o, data)
@@ -548,6 +548,7 @@ end
 if leaving ~= '' then
   local held = r.drop_holder(leaving)
   r.passed = held and r.proves and ARGV[14]
+  r.completed = barrier and held and held.lingers == '1' and lingers == '0'
   reply[7] = (held or r.drop_waiter(leaving)) and 1 or 0
 end
 
