@@ -151,10 +151,10 @@ status says_each_thing_once(const base::store_url& u, const address& in_place) {
                                                 [](const auto& a) { return a.port != 0; });
   const std::array<std::pair<const char*, const char*>, 4> both{
       {{"user", "users"}, {"host", "hosts"}, {"port", "ports"}, {"dbname", "databases"}}};
-  for (const auto& [option, what] : both) {
-    const bool usual = option == std::string_view("port") && !says_port;
-    const std::string said = usual ? "" : value_of(option, in_place);
-    if (auto ok = base::said_alike(u, what, said, option); !ok) return ok;
+  for (const auto& [name, what] : both) {
+    const bool usual = name == std::string_view("port") && !says_port;
+    const std::string said = usual ? "" : value_of(name, in_place);
+    if (auto ok = base::said_alike(u, what, said, name); !ok) return ok;
   }
   return done{};
 }

@@ -89,7 +89,7 @@ result<std::string> resolve_directory(const std::string& path) {
   const std::string directory = directory_of(path);
   auto found = canonical(directory);
   if (!found && found.error().code == errc::unavailable) {
-    return refuse(found.error().what + ". Make the directory first");
+    return refuse(found.error().what + ". Correct the path, or make the directory first");
   }
   return found;
 }
