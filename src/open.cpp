@@ -61,10 +61,23 @@ drivers::opened open_in_time(const store::driver& d, std::string_view url, const
   }
 }
 
+bool is_port(std::string_view text) {
+  return !text.empty() &&
+         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+/// `localhost:6379`: what is taken for a scheme is a host.
+failure no_driver(failure f, const store_url& u) {
+  if (f.code == errc::invalid_argument && is_port(u.path.substr(0, u.path.find('/'))))
+    f.what += "; before a host and its port write what listens there, as in redis://host:6379";
+  return f;
+}
+
 /// Of `file:PATH`.
 result<std::string> path_of(const store_url& u) {
   if (!u.options.empty()) return base::unknown_option(u.scheme, u.options.front().first, {});
   std::string path = u.path.starts_with("///") ? u.path.substr(2) : u.path;
+  if (auto ok = base::check_no_tilde(path); !ok) return std::move(ok.error());
   if (!path.empty() && !path.starts_with("//")) return path;
   return failure{errc::invalid_argument,
                  "file: needs the path of a file: file:/etc/holdfast/store"};
@@ -105,8 +118,8 @@ session open(std::string_view text, session_options options) {
     if (!line) fail(std::move(line.error()));
     return open(*line, std::move(options));
   }
-  const auto driver = drivers::find(u->scheme);
-  if (!driver) fail(std::move(driver.error()));
+  auto driver = drivers::find(u->scheme);
+  if (!driver) fail(no_driver(std::move(driver.error()), *u));
   auto store = open_in_time(**driver, text, shown, on, options);
   if (!store) fail(std::move(store.error()));
   return session(std::move(*store), std::move(options));

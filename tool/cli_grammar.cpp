@@ -163,9 +163,8 @@ class child_words {
         ->type_name(one_of(on_lost_words));
     app.add_option("--lost-exit-code", lost_code_, "exit code when the lock was lost; default 79")
         ->type_name("N");
-    auto* const file = app.add_option("--fence-file", fence_file_, "write the fence to this file");
-    file->type_name("PATH");
-    app.add_option("--token-file", fence_file_, "its older name")->group("")->excludes(file);
+    app.add_option("--fence-file", fence_file_, "write the fence to this file")->type_name("PATH");
+    app.add_option("--token-file", token_file_, "its older name")->group("");
     app.add_option("--status-file", status_file_, "write the outcome to this file, as JSON")
         ->type_name("PATH");
   }
@@ -180,7 +179,10 @@ class child_words {
     if (kill_after_) r.kill_after = duration_or({"--kill-after", kill_after_}, {});
     r.on_lost = on_lost_or({"--on-lost", on_lost_}, r.on_lost);
     r.lost_code = exit_code_or({"--lost-exit-code", lost_code_}, r.lost_code);
-    r.fence_file = output_path({"--fence-file", fence_file_});
+    if (fence_file_ && token_file_)
+      refuse("--fence-file and --token-file are one; give one of them");
+    r.fence_file = output_path(fence_file_ ? given{"--fence-file", fence_file_}
+                                           : given{"--token-file", token_file_});
     r.status_file = output_path({"--status-file", status_file_});
     return r;
   }
@@ -202,7 +204,8 @@ class child_words {
     return *after_dashes;
   }
 
-  word shell_, min_hold_, max_run_, kill_after_, on_lost_, lost_code_, fence_file_, status_file_;
+  word shell_, min_hold_, max_run_, kill_after_, on_lost_, lost_code_, fence_file_, token_file_,
+      status_file_;
 };
 
 // Nothing may be on stdout, which belongs to the child: JSON is the form of the messages.
@@ -285,7 +288,7 @@ class elect_grammar : public common_grammar {
 
   tool::command convert(const std::optional<words>& after_dashes) const override {
     run_options r = child_.convert("elect NAME", after_dashes);
-    r.http = http_;
+    r.http = address_or({"--http", http_}, {});
     r.again = again_;
     take_options& t = r.take;
     t.lock.name = name_;
@@ -299,8 +302,8 @@ class elect_grammar : public common_grammar {
   }
 
  private:
-  std::string name_, http_;
-  word note_, priority_, wait_, busy_code_, ttl_;
+  std::string name_;
+  word http_, note_, priority_, wait_, busy_code_, ttl_;
   bool again_ = false;
   child_words child_;
 };
@@ -519,6 +522,7 @@ class limit_grammar : public common_grammar {
     app_.add_option("--rate", rates_, "TOKENS/TIME[:BURST]; several: all of them must allow it")
         ->required()
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+        ->allow_extra_args(false)  // the next word, and a --, are not its own
         ->type_name("RATE");
     app_.add_option("--key", limit_.key, "each text has its own buckets: an address, a user, a job")
         ->type_name("TEXT");
@@ -631,12 +635,14 @@ class serve_grammar : public common_grammar {
     app_.remove_option(app_.get_option("--store"));
     app_.add_option("--store", stores_, "where the locks are; several: all of them are shown")
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+        ->allow_extra_args(false)
         ->type_name("URL");
     app_.add_option("--listen", listen_, "address of the page: :PORT, or ADDRESS:PORT")
         ->type_name("ADDRESS");
     app_.add_option("--host", hosts_,
                     "also answer requests to this name, as a proxy passes it on; several: to each")
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+        ->allow_extra_args(false)
         ->type_name("NAME");
     app_.add_flag("--allow-unlock", allow_unlock_,
                   "viewers who have the token may take locks away");
@@ -651,7 +657,7 @@ class serve_grammar : public common_grammar {
     serve_options s;
     s.stores = checked_stores();
     s.hosts = checked_hosts();
-    s.listen = listen_.value_or(s.listen);
+    s.listen = address_or({"--listen", listen_}, s.listen);
     s.allow_unlock = allow_unlock_;
     s.token_file = token_file_.value_or("");
     s.share = number_or({"--share", share_}, 1, 50, 1) / 100.0;

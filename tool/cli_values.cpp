@@ -16,6 +16,7 @@
 #include "tool/failure.hpp"
 #include "tool/nearest.hpp"
 #include "tool/output_file.hpp"
+#include "tool/serve/host_check.hpp"
 #include "tool/text.hpp"
 
 namespace holdfast::tool {
@@ -109,6 +110,9 @@ rate_rule rate_of(const given& g) {
   if (per.empty()) (void)tokens_of(g, {});
   if (per.find_first_of("0123456789") == per.npos) per.insert(0, 1, '1');
   r.per = std::chrono::floor<std::chrono::microseconds>(duration_or({g.option, per}, {}));
+  if (r.per <= r.per.zero())
+    refuse(g, "'" + printable(text) +
+                  "' has no time in which the tokens come back; write 10/s, 600/1m or 1/500ms");
   if (colon < text.size()) r.burst = tokens_of(g, text.substr(colon + 1));
   return r;
 }
@@ -144,6 +148,13 @@ std::string reason_or(const given& g, std::string fallback) {
                   std::to_string(longest_reason) + " are kept");
   if (const std::string shown = printable(*g.text); shown != *g.text)
     refuse(g, shown + " holds control characters; write one line of plain text");
+  return *g.text;
+}
+
+std::string address_or(const given& g, std::string fallback) {
+  if (!g.text) return fallback;
+  if (!port_of(*g.text))
+    refuse(g, "'" + printable(*g.text) + "' names no port; write :PORT, or ADDRESS:PORT");
   return *g.text;
 }
 

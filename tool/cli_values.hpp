@@ -49,6 +49,9 @@ metrics_format metrics_format_or(const given& g, metrics_format fallback);
 /// One line of UTF-8 that the library takes as a reason.
 std::string reason_or(const given& g, std::string fallback);
 
+/// `:PORT` or `ADDRESS:PORT`, where to listen.
+std::string address_or(const given& g, std::string fallback);
+
 /// The path of a file that can be written, as far as that can be known before.
 std::string output_path(const given& g);
 

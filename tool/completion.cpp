@@ -6,12 +6,9 @@
 #include <algorithm>
 #include <csignal>
 #include <exception>
-#include <filesystem>
-#include <system_error>
 
 #include "tool/commands.hpp"
 #include "tool/open_store.hpp"
-#include "tool/store_url.hpp"
 #include "tool/text.hpp"
 
 namespace holdfast::tool {
@@ -27,17 +24,6 @@ void give_up_in_time() {
   ::sigaction(SIGALRM, &action, nullptr);
   const itimerval in_time{{0, 0}, {0, longest_wait_us}};
   ::setitimer(ITIMER_REAL, &in_time, nullptr);
-}
-
-/// A press of the Tab key must not make a file: one that is not there has no names.
-bool makes_a_file(const common_options& common) {
-  const std::string url = url_of_store(given_store(common));
-  const std::string scheme = scheme_of(url);
-  if (scheme != "sqlite") return false;
-  const auto from = scheme.size() + 1;
-  const std::string path = url.substr(from, url.find('?') - from);
-  std::error_code ignored;
-  return !std::filesystem::exists(path, ignored);
 }
 
 std::string names_that_begin_with(const session& s, std::string_view typed, bool for_bash) {
@@ -102,7 +88,8 @@ int completion(const common_options& common, const completion_options& o, log& t
     return exit_code::ok;
   }
   give_up_in_time();
-  if (makes_a_file(common)) return exit_code::ok;
+  // A press of the Tab key must not make a file: one that is not there has no names.
+  if (lacks_database(common)) return exit_code::ok;
   try {
     const opened_store s = open_to_read(common, to);
     print(names_that_begin_with(s.session, o.word, o.for_bash));

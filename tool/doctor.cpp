@@ -81,7 +81,7 @@ class examination {
   }
 
  private:
-  session open() { return open_store(common_, log_, boot_clock::now(), options_).session; }
+  session open() { return open_existing(common_, log_, options_).session; }
 
   std::optional<session> connect() {
     try {

@@ -39,9 +39,11 @@ std::string scratch_name() {
 
 lock_options briefly() { return {.lease = lease_of_probes, .reason = "holdfast doctor"}; }
 
-std::string remedy_for(errc why) {
-  switch (why) {
+std::string remedy_for(const error& e) {
+  switch (e.reason()) {
     case errc::unavailable:
+      if (e.store().starts_with("sqlite:"))
+        return "correct the path in the URL; docs/stores/sqlite.md lists what else it may be";
       return "start the server; check host, port and firewall; holdfast ping shows when it answers";
     case errc::not_permitted:
       return "check user and password; docs/security.md lists the least rights of each store";
@@ -50,7 +52,7 @@ std::string remedy_for(errc why) {
     case errc::no_space:
       return "make room on the server";
     default:
-      return "docs/errors.md explains '" + make_error_code(why).message() + "'";
+      return "docs/errors.md explains '" + make_error_code(e.reason()).message() + "'";
   }
 }
 
@@ -78,7 +80,7 @@ void await_waiter(const session& s, const std::string& name, boot_time until) {
 }  // namespace
 
 finding problem_of(const std::string& topic, const error& e) {
-  return {severity::problem, topic, std::string(unsigned_message(e.what())), remedy_for(e.reason()),
+  return {severity::problem, topic, std::string(unsigned_message(e.what())), remedy_for(e),
           exit_code::of(e.reason())};
 }
 

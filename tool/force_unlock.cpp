@@ -57,7 +57,7 @@ int force_unlock(const common_options& common, const force_unlock_options& o, lo
   if (asks && ::isatty(STDIN_FILENO) != 1)
     throw failure_exit(exit_code::usage,
                        "force-unlock: there is no terminal to ask on; give --yes if you mean it");
-  const auto [s, url] = open_store(common, to);
+  const auto [s, url] = open_existing(common, to);
   const name_info info = s.show(o.name);
   refuse_without_holders(info);
   const auto from = targets(info, o.owner);

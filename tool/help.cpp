@@ -15,6 +15,7 @@ constexpr std::string_view run_footer =
     "  holdfast run deploy -w 30s -- ./deploy.sh prod   wait for half a minute at most\n"
     "  holdfast run licence --slots 3 -- simulate       three at a time\n"
     "  holdfast run report -s -c 'make report | mail ops'\n\n"
+    "A LOCK that begins with - comes behind a -- of its own: holdfast run -n -- -name -- CMD\n\n"
     "The command finds HOLDFAST_LOCK, HOLDFAST_FENCE (the fence), HOLDFAST_OWNER and\n"
     "HOLDFAST_STORE in its environment.\n\n"
     "Exit code: the command's own, 128+N if it died of signal N; else 64 usage, 69 store\n"
@@ -132,7 +133,8 @@ constexpr std::string_view serve_footer =
     "  holdfast serve --host locks.example.com            behind a proxy of that name\n\n"
     "Only this machine can see the page, at http://127.0.0.1:7440/ (--listen changes that), and\n"
     "viewers cannot change anything (--allow-unlock changes that). It runs until a signal.\n\n"
-    "Exit code: 0, 77 a store refuses this user, 78 it cannot listen.\n";
+    "Exit code: 0, 64 an address without a port, 77 a store refuses this user, 78 it cannot "
+    "listen.\n";
 
 constexpr std::string_view ping_footer =
     "Each round trip is a query about one name, and changes nothing. Ctrl-C ends it with the\n"

@@ -138,6 +138,14 @@ constexpr std::string_view main_exit_status =
     "128+N\n\tSignal N ended it.\n\n"
     "The pages of the commands list further codes.\n";
 
+/// A command has a page of that name.
+std::string hint_for(const std::string& page, const std::vector<std::string>& pages) {
+  if (std::find(pages.begin(), pages.end(), "holdfast-" + page) != pages.end())
+    return "; did you mean holdfast-" + page + "?";
+  const std::string hint = did_you_mean(page, pages);
+  return hint.empty() ? "; holdfast manual lists them" : hint;
+}
+
 std::string main_page() {
   std::string commands, pages;
   for (const command_help& c : all_commands()) {
@@ -174,7 +182,7 @@ int manual(const common_options&, const manual_options& o, log&) {
   }
   if (std::find(pages.begin(), pages.end(), o.page) == pages.end())
     throw failure_exit(exit_code::usage, "manual: '" + printable(o.page) + "' is not a page" +
-                                             did_you_mean(o.page, pages));
+                                             hint_for(o.page, pages));
   print(manual_source(o.page));
   return exit_code::ok;
 }

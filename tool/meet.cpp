@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <holdfast/barrier.hpp>
 #include <holdfast/latch.hpp>
 #include <stop_token>
@@ -60,6 +61,7 @@ meeting_end at_latch(const session& s, const meet_options& o, boot_time deadline
 
 std::string for_people(const meet_options& o, const meeting_end& e) {
   std::string line = printable(o.name) + ": " + std::string(e.outcome);
+  std::replace(line.end() - static_cast<std::ptrdiff_t>(e.outcome.size()), line.end(), '_', ' ');
   if (e.remaining) {
     line += ", " + std::to_string(*e.remaining) + " of " + std::to_string(o.count) + " left";
   }

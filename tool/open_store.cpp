@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <system_error>
@@ -80,8 +81,28 @@ session_options waiting_until(boot_time until, session_options o) {
   return o;
 }
 
-opened_store open_at(const std::string& url, boot_time until, const session_options& options) {
-  opened_store made{open(url, waiting_until(until, options)), url_for_others(url)};
+enum class makes { database, nothing };
+
+bool is_missing(const std::string& store_url) {
+  const auto file = database_of(store_url);
+  std::error_code ignored;
+  return file && !std::filesystem::exists(*file, ignored);
+}
+
+std::string to_be_read(const std::string& store_url) {
+  return store_url + (store_url.find('?') == store_url.npos ? "?" : "&") + "access=read";
+}
+
+/// The library makes no database that is only to be read, and says so if there is none.
+std::string without_making(const std::string& url) {
+  const std::string of_store = url_of_store(url);
+  return is_missing(of_store) ? to_be_read(of_store) : url;
+}
+
+opened_store open_at(const std::string& url, boot_time until, const session_options& options,
+                     makes what) {
+  const std::string adapted = what == makes::nothing ? without_making(url) : url;
+  opened_store made{open(adapted, waiting_until(until, options)), url_for_people(url)};
   if (!made.session.can().several_processes)
     throw failure_exit(exit_code::config,
                        "the store " + made.url +
@@ -95,16 +116,41 @@ const char* from_environment() {
   return url && *url ? url : nullptr;
 }
 
-opened_store open_from_environment(const char* url, boot_time until,
-                                   const session_options& options) {
+opened_store open_from_environment(const char* url, boot_time until, const session_options& options,
+                                   makes what) {
   try {
-    return open_at(url, until, options);
+    return open_at(url, until, options, what);
   } catch (const error& e) {
     // Nobody typed it: it is the configuration that is wrong.
     if (e.reason() != errc::invalid_argument) throw;
     throw failure_exit(exit_code::config,
                        "$HOLDFAST_STORE: " + std::string(unsigned_message(e.what())));
   }
+}
+
+opened_store open_as(const common_options& how, log& to, boot_time deadline,
+                     const session_options& options, makes what) {
+  const boot_time until = deadline == forever
+                              ? saturated_add(boot_clock::now(), session_options{}.store_timeout)
+                              : deadline;
+  if (!how.store.empty()) {
+    if (!secrets_in(how.store).empty())
+      to.write(level::warning, "password",
+               "others may have seen the secret in --store before it was blanked; "
+               "$HOLDFAST_STORE is not shown to them");
+    return open_at(how.store, until, options, what);
+  }
+  if (const char* url = from_environment()) return open_from_environment(url, until, options, what);
+  default_store found = find_default_store();
+  // Cron would mail it.
+  if (is_to_be_told(found, how.verbose || ::isatty(STDERR_FILENO) == 1))
+    to.write(level::warning, "default_store",
+             "no --store and no $HOLDFAST_STORE: locks are kept in " + found.url +
+                 ", for this user on this machine (said once)",
+             {{"store", found.url}});
+  static unique_fd in_use;  // until the program ends, as the locks are
+  in_use = std::move(found.in_use);
+  return open_at(found.url, until, options, makes::database);
 }
 
 }  // namespace
@@ -119,14 +165,13 @@ opened_store open_store(const common_options& how, log& to) {
 
 opened_store open_to_read(const common_options& how, log& to) {
   try {
-    return open_store(how, to);
+    return open_existing(how, to);
   } catch (const error& e) {
     const std::string url = url_of_store(given_store(how));
     const bool lacks_rights = e.reason() == errc::read_only || e.reason() == errc::not_permitted;
-    if (!lacks_rights || scheme_of(url) != "sqlite") throw;
-    const std::string to_read = url + (url.find('?') == url.npos ? "?" : "&") + "access=read";
+    if (!lacks_rights || !database_of(url)) throw;
     try {
-      return {open(to_read, options_for(to)), shown_store(how)};
+      return {open(to_be_read(url), options_for(to)), shown_store(how)};
     } catch (const error&) {  // the first failure names what is missing
     }
     throw;
@@ -147,27 +192,19 @@ opened_store open_store(const common_options& how, log& to, boot_time deadline,
 
 opened_store open_store(const common_options& how, log& to, boot_time deadline,
                         const session_options& options) {
-  const boot_time until = deadline == forever
-                              ? saturated_add(boot_clock::now(), session_options{}.store_timeout)
-                              : deadline;
-  if (!how.store.empty()) {
-    if (!secrets_in(how.store).empty())
-      to.write(level::warning, "password",
-               "others may have seen the secret in --store before it was blanked; "
-               "$HOLDFAST_STORE is not shown to them");
-    return open_at(how.store, until, options);
-  }
-  if (const char* url = from_environment()) return open_from_environment(url, until, options);
-  default_store found = find_default_store();
-  // Cron would mail it.
-  if (is_to_be_told(found, how.verbose || ::isatty(STDERR_FILENO) == 1))
-    to.write(level::warning, "default_store",
-             "no --store and no $HOLDFAST_STORE: locks are kept in " + found.url +
-                 ", for this user on this machine (said once)",
-             {{"store", found.url}});
-  static unique_fd in_use;  // until the program ends, as the locks are
-  in_use = std::move(found.in_use);
-  return open_at(found.url, until, options);
+  return open_as(how, to, deadline, options, makes::database);
+}
+
+opened_store open_existing(const common_options& how, log& to) {
+  return open_existing(how, to, options_for(to));
+}
+
+opened_store open_existing(const common_options& how, log& to, const session_options& options) {
+  return open_as(how, to, boot_clock::now(), options, makes::nothing);
+}
+
+bool lacks_database(const common_options& how) {
+  return is_missing(url_of_store(given_store(how)));
 }
 
 std::string given_store(const common_options& how) {
@@ -176,19 +213,17 @@ std::string given_store(const common_options& how) {
   return url ? url : default_url(default_folder());
 }
 
-std::string shown_store(const common_options& how) { return url_for_others(given_store(how)); }
+std::string shown_store(const common_options& how) { return url_for_people(given_store(how)); }
 
 std::string label_of(const common_options& how, const error& failed_to_open) {
   const std::string& url = failed_to_open.store();
   return url.empty() ? shown_store(how) : url;
 }
 
-store_for_child pass_on(const common_options& how, const std::string& shown) {
-  if (how.store.empty()) {
-    const char* url = from_environment();
-    return {url && !secrets_in(url).empty() ? url : shown, {}};
-  }
-  if (secrets_in(how.store).empty()) return {shown, {}};
+store_for_child pass_on(const common_options& how) {
+  const std::string given = given_store(how);
+  if (secrets_in(given).empty()) return {url_for_others(given), {}};
+  if (how.store.empty()) return {given, {}};
   unique_fd file{::memfd_create("holdfast-store", MFD_CLOEXEC)};
   if (!file || ::fchmod(file.get(), 0400) != 0 || !write_all(file.get(), how.store + '\n'))
     throw std::system_error(errno, std::generic_category(), "memfd_create");

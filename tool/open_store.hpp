@@ -16,7 +16,7 @@ namespace holdfast::tool {
 
 struct opened_store {
   holdfast::session session;
-  std::string url;  ///< without its secrets, and good in every folder
+  std::string url;  ///< as people see it (url_for_people)
 };
 
 /// The store of --store, else of $HOLDFAST_STORE, else the default one: on a terminal, and with -v,
@@ -25,9 +25,20 @@ struct opened_store {
 /// holdfast::error, failure_exit.
 opened_store open_store(const common_options& how, log& to);
 
+/// The same for a command that makes no database: one that a URL names, and that is not there, is a
+/// failure (errc::unavailable), because its path may be wrong. The default store is made, because
+/// nobody can have misspelt it.
+opened_store open_existing(const common_options& how, log& to);
+
+/// The same with the caller's own observer and decorator.
+opened_store open_existing(const common_options& how, log& to, const session_options& options);
+
 /// The same for a command that only reads: a file that this user may not write to is opened with
 /// ?access=read.
 opened_store open_to_read(const common_options& how, log& to);
+
+/// Whether the store is a database that is not there, also the default one.
+bool lacks_database(const common_options& how);
 
 /// The same for a command that waits until `deadline`: it waits for a store that is not up yet,
 /// too, and says so. Without a deadline for as long as a session keeps trying.
@@ -44,7 +55,7 @@ opened_store open_store(const common_options& how, log& to, boot_time deadline,
 /// The URL of that store as it was given, with its secrets.
 std::string given_store(const common_options& how);
 
-/// The URL of that store, without secrets, whether or not it answers.
+/// The URL of that store as people see it, whether or not it answers.
 std::string shown_store(const common_options& how);
 
 /// What session::url() says of that store, also if the store was away when it was opened: the label
@@ -62,7 +73,7 @@ struct store_for_child {
 
 /// A URL from $HOLDFAST_STORE goes on as it came; one that was typed is in the environment only if
 /// it has no secret. Else the command gets `file:/proc/PID/fd/N`: a file in our memory, which only
-/// this user can read. `shown` is opened_store::url. Throws std::system_error.
-store_for_child pass_on(const common_options& how, const std::string& shown);
+/// this user can read. Throws std::system_error.
+store_for_child pass_on(const common_options& how);
 
 }  // namespace holdfast::tool

@@ -62,7 +62,7 @@ class pinger {
 
   int run(const ping_options& o) {
     const signal_inbox signals;
-    open(boot_clock::now());
+    open();
     boot_time next = boot_clock::now();
     while (o.count == 0 || asked_ < o.count) {
       ask();
@@ -76,8 +76,8 @@ class pinger {
   }
 
  private:
-  void open(boot_time until) {
-    auto opened = open_store(common_, log_, until, options_);
+  void open() {
+    auto opened = open_existing(common_, log_, options_);
     session_ = std::move(opened.session);
     url_ = std::move(opened.url);
   }

@@ -89,6 +89,7 @@ class job {
   int not_started(int exec_error);
   void write_fence() const;
   int code_of(const ending& e);
+  void say_lost();
   std::string why_lost(const ending& e) const;
   /// True if the child ended before it was over.
   bool wait_out_min_hold();
@@ -194,7 +195,7 @@ bool job::take() {
                  [this, early = report_](int signal) { write_status(as_stopped(early, signal)); }};
     const opened_store s = open_store(common_, log_, deadline, story_);
     report_.store = s.url;
-    for_child_ = pass_on(common_, s.url);
+    for_child_ = pass_on(common_);
     open_page(s.session);
     room.in_line_at(s.session);
     do {
@@ -292,7 +293,7 @@ int job::after_child(const ending& e) {
                name_ + ": " + std::to_string(e.left_behind) +
                    " processes of the command go on, without the lock",
                {{"processes", static_cast<std::int64_t>(e.left_behind)}});
-  if (e.lost) log_.write(level::error, "ran_unprotected", report_.message);
+  if (e.lost) say_lost();
   const bool waited = !e.lost && wait_out_min_hold();
   systemd_.stopping();
   nothing_to_give_back_ = e.lost && held_.state() != lease_state::held;
@@ -302,7 +303,21 @@ int job::after_child(const ending& e) {
   report_.lost = true;
   ending late = e;
   late.lost = true;
-  return code_of(late);
+  const int code_of_loss = code_of(late);
+  say_lost();
+  return code_of_loss;
+}
+
+void job::say_lost() {
+  const std::string what_to_do =
+      "the command may have been ended halfway, or have worked beside the next holder: check what "
+      "it did";
+  log_.write(level::error, "ran_unprotected",
+             report_.message + "; " +
+                 (o_.again ? what_to_do
+                           : "exit code " + std::to_string(o_.lost_code) +
+                                 " says so: " + what_to_do + ", and run it again"),
+             {{"lock", report_.lock}});
 }
 
 int job::code_of(const ending& e) {

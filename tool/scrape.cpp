@@ -25,7 +25,7 @@ scraped look(const common_options& common, log& to) {
   session_options options;
   options.decorate = watch.decorator();
   try {
-    const session s = open_store(common, to, boot_clock::now(), options).session;
+    const session s = open_existing(common, to, options).session;
     (void)s.show(of_nobody);
     const auto round_trip = watch.take().value_or(std::chrono::nanoseconds{0});
     auto found = look_at_store(s);

@@ -81,7 +81,7 @@ watched_store watch(const common_options& how, log& to) {
   std::optional<session> first;
   std::string label;
   try {
-    first = open_store(how, to).session;
+    first = open_existing(how, to).session;
     label = first->url();
   } catch (const error& e) {
     if (!e.retryable()) throw;
@@ -91,7 +91,7 @@ watched_store watch(const common_options& how, log& to) {
   auto waiting = std::make_shared<std::optional<session>>(std::move(first));
   const auto open = [waiting, how, &to] {
     if (*waiting) return *std::exchange(*waiting, std::nullopt);
-    return open_store(how, to).session;
+    return open_existing(how, to).session;
   };
   return {shown_store(how), open, label};
 }

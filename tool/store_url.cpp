@@ -1,6 +1,7 @@
 #include "tool/store_url.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <holdfast/session.hpp>
 #include <system_error>
@@ -35,21 +36,28 @@ std::string_view option_of(std::string_view argument, std::string_view before) {
                                         : argument.substr(0, argument.size() - word.size() - 1);
 }
 
-/// What means something in a URL is written with its code; what was typed has its codes already.
-std::string as_part_of_url(const std::string& folder) {
+/// What means something in a URL is written with its code, and so is what may not be seen.
+std::string as_part_of_url(const std::string& path) {
+  constexpr std::string_view digits = "0123456789ABCDEF";
   std::string out;
-  for (const char c : folder) {
-    if (c == '%') {
-      out += "%25";
-    } else if (c == '?') {
-      out += "%3F";
-    } else if (c == '#') {
-      out += "%23";
-    } else {
+  for (const char c : path) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte > ' ' && byte != 0x7F && std::string_view("%?#").find(c) == std::string_view::npos) {
       out += c;
+    } else {
+      out += {'%', digits[byte >> 4], digits[byte & 15]};
     }
   }
   return out;
+}
+
+/// With every link followed, also if it is not there.
+std::string real_path(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code wrong;
+  const fs::path whole = fs::absolute(path, wrong).lexically_normal();
+  const fs::path real = fs::weakly_canonical(whole, wrong);
+  return (wrong ? whole : real).string();
 }
 
 }  // namespace
@@ -61,16 +69,48 @@ std::string scheme_of(std::string_view url) {
   return scheme;
 }
 
+std::optional<std::string> percent_decoded(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '%') {
+      out += text[i];
+      continue;
+    }
+    unsigned char byte = 0;
+    const char* const digits = text.data() + i + 1;
+    if (i + 2 >= text.size() || std::from_chars(digits, digits + 2, byte, 16).ptr != digits + 2)
+      return std::nullopt;
+    out += static_cast<char>(byte);
+    i += 2;
+  }
+  return out;
+}
+
+std::optional<std::string> database_of(std::string_view url) {
+  const std::string scheme = scheme_of(url);
+  if (scheme != "sqlite" || scheme.size() == url.size()) return std::nullopt;
+  const auto rest = url.substr(scheme.size() + 1);
+  auto path = percent_decoded(rest.substr(0, rest.find('?')));
+  if (path && path->starts_with("///")) path->erase(0, 2);
+  if (!path || path->empty() || path->starts_with("//") || path->starts_with("~/"))
+    return std::nullopt;
+  return path;
+}
+
 std::string url_for_others(std::string_view url) {
   std::string out = without_secrets(url);
-  const std::string scheme = scheme_of(out);
-  const bool is_path = scheme == "sqlite" || scheme == "file";
-  if (!is_path || out.substr(scheme.size() + 1).starts_with('/')) return out;
+  if (const auto file = database_of(out)) {
+    const auto options = std::min(out.find('?'), out.size());
+    return "sqlite:" + as_part_of_url(real_path(*file)) + out.substr(options);
+  }
+  if (scheme_of(out) != "file" || out.substr(std::min<std::size_t>(5, out.size())).starts_with('/'))
+    return out;
   std::error_code error;
   const auto folder = std::filesystem::current_path(error);
-  const std::filesystem::path absolute = as_part_of_url(folder.string());
-  return scheme + ':' + (absolute / out.substr(scheme.size() + 1)).string();
+  return "file:" + as_part_of_url(folder.string()) + '/' + out.substr(5);
 }
+
+std::string url_for_people(std::string_view url) { return url_for_others(url_of_store(url)); }
 
 void blank_secrets(std::span<char* const> arguments) {
   std::string before;

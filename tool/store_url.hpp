@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -7,8 +8,18 @@
 namespace holdfast::tool {
 
 /// What others may read, in whatever folder they work: the URL without its secrets
-/// (holdfast::without_secrets), a file by its full path.
+/// (holdfast::without_secrets), a file by its full path. A database has one URL, but for its
+/// options, whatever links lead to it.
 std::string url_for_others(std::string_view url);
+
+/// What people see of the store: the same, of the URL in a `file:`.
+std::string url_for_people(std::string_view url);
+
+/// The file of an SQLite store; nothing of other stores, and of what open() refuses.
+std::optional<std::string> database_of(std::string_view url);
+
+/// %XX taken out; nothing if it is not well formed.
+std::optional<std::string> percent_decoded(std::string_view text);
 
 /// The part before the colon, in lower case: "redis+unix".
 std::string scheme_of(std::string_view url);

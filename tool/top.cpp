@@ -203,10 +203,10 @@ int top(const common_options& common, const top_options& o, log& to) {
   const signal_inbox signals;
   if (lines) {
     const exit_on_signal leaving{signals, std::nullopt};
-    return print_tables(common, o, open_store(common, to));
+    return print_tables(common, o, open_existing(common, to));
   }
   const stop_inbox stops;
-  const opened_store s = open_store(common, to);
+  const opened_store s = open_existing(common, to);
   live_table table{signals, stops, s, o, use_color(common.color, STDOUT_FILENO)};
   // Without a farewell: a store that is away would keep us waiting for its last answer.
   leave_at_once(table.run());

@@ -73,6 +73,14 @@ result<std::string> first_line(const std::string& path) {
   return text.substr(0, text.find_first_of("\r\n"));
 }
 
+status check_no_tilde(std::string_view path) {
+  if (!path.starts_with("~/")) return done{};
+  return malformed(
+      "the ~ in a URL is not your home folder, because only a shell replaces it, at the beginning "
+      "of a word: write the whole path, in a shell $HOME/" +
+      std::string(path.substr(2)) + "; a folder of that name is ./~");
+}
+
 status check_no_fifo(std::string_view option, const std::string& path) {
   // A shell's <(COMMAND) is a pipe that is open already.
   if (path.starts_with("/dev/fd/") || path.starts_with("/proc/")) return done{};

@@ -15,4 +15,9 @@ result<std::string> first_line(const std::string& path);
 /// ever while nobody writes to it. Whether it can be read is the library's to say.
 status check_no_fifo(std::string_view option, const std::string& path);
 
+/// Only a shell knows what ~ stands for, and it looks at the beginning of a word only, which a path
+/// in a URL never is. Fails if the path begins with ~/, instead of looking for a folder of that
+/// name.
+status check_no_tilde(std::string_view path);
+
 }  // namespace holdfast::base

@@ -87,6 +87,7 @@ status read_password(std::string& to, std::string_view name, const std::string& 
     }
     found = value;
   } else {
+    if (auto ok = check_no_tilde(text); !ok) return ok;
     auto line = first_line(text);
     if (!line) {
       return invalid("cannot read the password from " + text + ": " + line.error().what);
@@ -98,6 +99,7 @@ status read_password(std::string& to, std::string_view name, const std::string& 
 }
 
 status read_path(std::string& to, std::string_view name, const std::string& text) {
+  if (auto ok = check_no_tilde(text); !ok) return ok;
   if (auto ok = check_no_fifo(name, text); !ok) return ok;
   return read_text(to, name, text);
 }
@@ -105,6 +107,26 @@ status read_path(std::string& to, std::string_view name, const std::string& text
 status read_text(std::string& to, std::string_view name, const std::string& text) {
   if (text.empty()) return invalid(std::string(name) + "= is empty");
   return to = text, done{};
+}
+
+status said_alike(const store_url& u, std::string_view what, std::string_view in_place,
+                  std::string_view option) {
+  const std::string* const value = u.option(option);
+  if (value == nullptr || in_place.empty() || *value == in_place) return done{};
+  return invalid("names two " + std::string(what) + ": one before the ?, and another by " +
+                 std::string(option) + "=; leave one of them out");
+}
+
+status has_one_password(const store_url& u) {
+  std::vector<std::string_view> places;
+  if (!u.password.empty() || u.empty_password) places.emplace_back("before the @");
+  for (const std::string_view option : {"password_env", "password_file"}) {
+    if (u.option(option) != nullptr) places.push_back(option);
+  }
+  if (places.size() < 2) return done{};
+  std::string said;
+  for (const auto place : places) said.append(said.empty() ? "" : " and ").append(place);
+  return invalid("says more than once where the password is (" + said + "); leave one of them");
 }
 
 failure unknown_option(std::string_view scheme, std::string_view name,

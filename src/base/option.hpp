@@ -33,6 +33,14 @@ status read_password(std::string& to, std::string_view name, const std::string& 
 status read_path(std::string& to, std::string_view name, const std::string& text);
 status read_text(std::string& to, std::string_view name, const std::string& text);
 
+/// errc::invalid_argument if an option says something else than what stands before the ?, which
+/// would be ignored. `what`, in the plural, is what both name; `in_place` is empty if only the
+/// option names it. The message repeats nothing of the URL.
+status said_alike(const store_url& u, std::string_view what, std::string_view in_place,
+                  std::string_view option);
+/// The same for the password, which has several options.
+status has_one_password(const store_url& u);
+
 /// One option of a store whose options are an `Options`.
 template <class Options>
 struct option {
@@ -72,6 +80,7 @@ failure unknown_option(std::string_view scheme, std::string_view name,
 /// All that the URL says, in its order, or what is wrong with one.
 template <class Options>
 status read_options(const store_url& u, std::span<const option<Options>> known, Options& to) {
+  if (auto ok = has_one_password(u); !ok) return ok;
   for (const auto& [name, value] : u.options) {
     const option<Options>* found = nullptr;
     for (const auto& o : known) found = o.name == name ? &o : found;

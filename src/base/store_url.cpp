@@ -60,6 +60,16 @@ bool looks_like_a_path(std::string_view text) {
          text.ends_with(".sqlite");
 }
 
+/// In place of what names no store.
+std::string what_to_write(std::string_view text) {
+  if (looks_like_a_path(text)) return "for a file write sqlite: before its path";
+  const auto slashes = text.find("//");
+  if (slashes == text.npos || slashes == 0 || !is_scheme(text.substr(0, slashes))) {
+    return "write for example sqlite:locks.db";
+  }
+  return "a colon is missing; did you mean " + lower(text.substr(0, slashes)) + "://…?";
+}
+
 /// Stores whose place is a path, and never a server.
 constexpr std::string_view paths[]{"sqlite", "memory", "file"};
 
@@ -137,9 +147,7 @@ result<store_url> take_apart(std::string_view text) {
   }
   const auto colon = text.find(':');
   if (colon == text.npos || colon == 0 || !is_scheme(text.substr(0, colon))) {
-    return malformed(looks_like_a_path(text)
-                         ? "names no store; for a file write sqlite: before its path"
-                         : "names no store; write for example sqlite:locks.db");
+    return malformed("names no store; " + what_to_write(text));
   }
   store_url u;
   u.scheme = lower(text.substr(0, colon));

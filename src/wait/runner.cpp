@@ -258,9 +258,10 @@ void runner::take_due() noexcept {
 // A step may cost a round trip, so many in a row take longer than an overdue operation may wait;
 // and nobody takes over from a leader that goes on.
 void runner::work(held& lock) noexcept {
-  for (std::size_t i = 0; i < steps_in_a_row && leads() && !woken_.empty(); ++i) {
+  for (std::size_t i = 0; i < steps_in_a_row && leads(); ++i) {
     if (i > 0 && overdue()) return;
     auto e = woken_.pop();
+    if (e == nullptr) return;
     e->queued_ = false;
     if (e->stage_ == operation::stage::over) {
       const away letting_go(*this, lock);

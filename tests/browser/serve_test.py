@@ -34,6 +34,7 @@ class Serve(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory(prefix="holdfast-page-")
         self.store = f"sqlite:{self.folder.name}/locks.db"
+        pathlib.Path(self.folder.name, "locks.db").touch()  # serve makes none
         self.started = []
         self.addCleanup(self.end)
         self.server = self.start("serve", "--json", "--listen", ":0", "--allow-unlock", "--share", "5")

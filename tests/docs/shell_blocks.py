@@ -74,6 +74,7 @@ def run(holdfast, path, line, commands, before):
         folder = pathlib.Path(name)
         (folder / "bin").mkdir()
         stubs(folder, commands)
+        (folder / "docs.db").touch()  # the reader's store: what only looks makes none
         (folder / "bin/holdfast").symlink_to(holdfast)
         (folder / "prelude").write_text(PRELUDE)
         (folder / "block").write_text(script(commands))

@@ -78,6 +78,40 @@ TEST(url, malformed_ones_are_refused) {
   }
 }
 
+TEST(url, one_without_its_colon_is_answered_by_the_one_with_it) {
+  EXPECT_NE(message_of("redis//h").find("did you mean redis://"), std::string::npos)
+      << message_of("redis//h");
+  EXPECT_NE(message_of("Redis+Sentinel//h,i/m").find("did you mean redis+sentinel://"),
+            std::string::npos);
+  EXPECT_EQ(message_of("//h").find("did you mean"), std::string::npos);
+}
+
+TEST(url, that_says_twice_where_the_password_is_is_refused) {
+  ::setenv("HOLDFAST_TEST_TWICE", "pw", 1);
+  for (const std::string two :
+       {"redis://u:s3cret@h?password_env=HOLDFAST_TEST_TWICE",
+        "postgres://u:s3cret@h/db?password_env=HOLDFAST_TEST_TWICE",
+        "mariadb://u:@h/db?password_env=HOLDFAST_TEST_TWICE",
+        "etcd://u:s3cret@h?password_file=/dev/null", "zookeeper://u:s3cret@h?password_file=/x",
+        "redis://u@h?password_env=HOLDFAST_TEST_TWICE&password_file=/x"}) {
+    const std::string said = message_of(two);
+    if (said.find("without the store") != said.npos) continue;
+    EXPECT_NE(said.find("more than once where the password is"), std::string::npos) << said;
+    EXPECT_EQ(said.find("s3cret"), std::string::npos) << said;
+  }
+}
+
+// It would be a folder called ~ in the present one.
+TEST(url, with_a_tilde_for_the_home_folder_is_refused_with_what_to_write) {
+  for (const std::string url : {"sqlite:~/x/locks.db", "file:~/store",
+                                "redis://h?password_file=~/pw", "rediss://h?ca=~/ca.pem"}) {
+    const std::string said = message_of(url);
+    if (said.find("without the store") != said.npos) continue;
+    EXPECT_NE(said.find("is not your home folder"), std::string::npos) << said;
+    EXPECT_NE(said.find("$HOME/"), std::string::npos) << said;
+  }
+}
+
 TEST(url, an_unknown_scheme_or_option_names_the_nearest_one) {
   EXPECT_NE(message_of("sqlit:x").find("did you mean 'sqlite:'"), std::string::npos);
   EXPECT_NE(message_of("reddis://x").find("did you mean 'redis:'"), std::string::npos);

@@ -105,6 +105,29 @@ TEST(cli, other_commands_take_a_name_that_begins_with_a_dash_after_two_dashes) {
   EXPECT_EQ(std::get<show_options>(parsed_command({"show", "--", "-x"}).what).name, "-x");
 }
 
+TEST(cli, a_name_that_begins_with_a_dash_comes_behind_two_dashes_also_before_a_command) {
+  const auto lock_of = [](const words& w) {
+    const auto r = std::get<run_options>(parsed_command(w).what);
+    EXPECT_EQ(r.command.front(), w.back() == "-x" ? "/bin/sh" : "cat");
+    return r.take.lock.name;
+  };
+  EXPECT_EQ(lock_of({"run", "-n", "--", "-x", "--", "cat"}), "-x");
+  EXPECT_EQ(lock_of({"run", "--", "--", "--", "cat", "--", "-n"}), "--");
+  EXPECT_EQ(lock_of({"run", "--", "plain", "--", "cat"}), "plain") << "whatever a script has";
+  EXPECT_EQ(lock_of({"run", "-c", "true", "--", "-x"}), "-x");
+  EXPECT_EQ(lock_of({"elect", "--", "-x", "--", "cat"}), "-x");
+  EXPECT_EQ(lock_of({"sem", "-n", "--", "-x", "3", "--", "cat"}), "-x");
+  EXPECT_EQ(lock_of({"run", "x", "--", "cat", "--", "y"}), "x") << "the command has its own";
+}
+
+TEST(cli, an_option_that_may_be_given_again_takes_one_word_each_time) {
+  const auto limit = [](const words& w) { return std::get<limit_options>(parsed_command(w).what); };
+  EXPECT_EQ(limit({"limit", "--rate", "1/s", "--", "-x"}).name, "-x");
+  EXPECT_EQ(limit({"limit", "--rate", "1/s", "x"}).name, "x");
+  expect_refused({"limit", "x", "--rate", "1/s", "2/s"}, "'2/s' is one word too many");
+  expect_refused({"serve", "--store", "sqlite:a", "sqlite:b"}, "one word too many");
+}
+
 TEST(cli, the_last_of_an_option_given_twice_counts) {
   EXPECT_EQ(parsed_run({"--ttl", "1m", "--ttl", "2m"}).take.ttl, 2min);
 }
@@ -141,6 +164,8 @@ TEST(cli, an_unknown_option_is_answered_with_the_nearest) {
   expect_refused({"hold", "x", "--min-hold", "1s"},
                  "'--min-hold' is not an option of holdfast hold");
   expect_refused({"run", "x", "-q", "--", "true"}, "holdfast run --help lists them");
+  for (const char* at_once : {"-n", "--nonblock"})
+    expect_refused({"elect", "x", at_once, "--", "true"}, "-w 0 is one try");
 }
 
 TEST(cli, a_missing_or_extra_word_is_explained) {
@@ -149,10 +174,18 @@ TEST(cli, a_missing_or_extra_word_is_explained) {
   expect_refused({"run", "x", "--"}, "write: holdfast run LOCK -- CMD");
   expect_refused({"run", "x", "true"}, "holdfast run LOCK -- true");
   expect_refused({"run", "x", "-c", "a", "--", "b"}, "two commands");
+  expect_refused({"sem", "x", "3", "true"}, "holdfast sem NAME COUNT -- true …");
+  expect_refused({"elect", "x", "true"}, "holdfast elect NAME -- true …");
+  expect_refused({"list", "a", "b"}, "quote a pattern");
+  expect_refused({"run", "x", "-w"}, "run: --wait: its DURATION is missing");
   expect_refused({"show", "a", "b"}, "'b' is one word too many");
   expect_refused({"try", "--", "x", "--"}, "'--' is one word too many");
   expect_refused({"hold", "x", "-vq"}, "'-q' is not an option of holdfast hold");
   expect_refused({"hold", "--", "-x", "--json"}, "'--json' is one word too many");
+  expect_refused({"run", "-jobs", "--", "true"}, "holdfast run -- -NAME -- CMD");
+  expect_refused({"show", "-jobs"}, "holdfast show -- -NAME");
+  expect_refused({"run", "-n", "--", "git", "log", "--", "x"}, "LOCK is required");
+  expect_refused({"sem", "x", "--", "true"}, "COUNT is required");
 }
 
 TEST(cli, every_option_with_a_value_refuses_what_it_cannot_be) {
@@ -184,12 +217,23 @@ TEST(cli, every_option_with_a_value_refuses_what_it_cannot_be) {
   expect_refused({"try", "x", "-E", "-1"}, "whole number");
 }
 
+TEST(cli, an_address_to_listen_at_has_a_port) {
+  EXPECT_EQ(std::get<serve_options>(parsed_command({"serve", "--listen", ":0"}).what).listen, ":0");
+  for (const std::string bad : {"foo", "", ":", "foo:", ":http", ":65536", "::1", "::1:80"}) {
+    expect_refused({"serve", "--listen", bad}, "write :PORT, or ADDRESS:PORT");
+    expect_refused({"elect", "x", "--http", bad, "--", "true"}, "write :PORT, or ADDRESS:PORT");
+  }
+  for (const std::string good : {":80", "127.0.0.1:80", "[::1]:80", "web-1:80"})
+    EXPECT_EQ(std::get<serve_options>(parsed_command({"serve", "--listen", good}).what).listen,
+              good);
+}
+
 TEST(cli, an_option_without_its_value_is_refused) {
   for (const std::string option :
        {"--wait", "-w", "-E", "-c", "--slots", "--ttl", "--min-hold", "--max-run", "--kill-after",
         "--on-lost", "--lost-exit-code", "--fence-file", "--status-file", "--reason", "--store",
         "--color", "--log-format"})
-    expect_refused({"run", "x", option}, "1 required");
+    expect_refused({"run", "x", option}, " is missing; holdfast run --help shows");
 }
 
 TEST(cli, an_empty_value_is_not_the_default) {
@@ -227,6 +271,8 @@ TEST(cli, every_option_of_every_command_is_in_its_help) {
     EXPECT_EQ(parse(words{"help", name}).help, help);
   }
   EXPECT_NE(parse(words{"--help"}).help.find("holdfast run LOCK"), std::string::npos);
+  EXPECT_EQ(parse(words{"run", "--help"}).help.find("Excludes"), std::string::npos)
+      << "of an older name, which help does not list";
 }
 
 TEST(cli, every_option_of_every_command_is_in_its_page) {
@@ -261,6 +307,8 @@ TEST(cli, rates_are_tokens_a_time_and_a_burst) {
        {"", "10", "10/", "/s", "0/s", "x/s", "10/s:", "10/s:0", "-1/s", "1/5sec"}) {
     expect_refused({"limit", "x", "--rate", bad}, "");
   }
+  for (const char* bad : {"2/0s", "2/0", "2/0s:3"})
+    expect_refused({"limit", "x", "--rate", bad}, "no time in which the tokens come back");
   expect_refused({"limit", "x"}, "--rate is required");
   expect_refused({"limit", "x", "--rate", "1/s", "--peek", "--refund"}, "exclude each other");
   expect_refused({"limit", "x", "--rate", "1/s", "--peek", "--reset"}, "exclude each other");

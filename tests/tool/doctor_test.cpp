@@ -50,7 +50,7 @@ TEST_F(doctor, a_store_that_is_well_has_no_finding_and_nothing_is_left_there) {
 }
 
 TEST_F(doctor, for_people_each_finding_is_a_row_and_the_last_line_counts) {
-  const auto said = tool({"doctor", "sqlite:" + folder.file("other.db") + "?synchronous=off"});
+  const auto said = tool({"doctor", store + "?synchronous=off"});
   EXPECT_EQ(said.code, 1) << said.out;
   EXPECT_NE(said.out.find("warning  persistence"), std::string::npos) << said.out;
   EXPECT_NE(said.out.find("→ ?synchronous=normal"), std::string::npos) << said.out;

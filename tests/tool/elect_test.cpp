@@ -112,7 +112,7 @@ TEST_F(elect, it_answers_over_http_who_leads) {
   EXPECT_EQ(ask("whatever\r\n\r\n").find("400"), 9u);
   leads.close_stdin();
   EXPECT_EQ(leads.wait(), 0);
-  EXPECT_EQ(tool({"elect", "e", "--http", "nowhere", "--", "true"}).code, 78);
+  EXPECT_EQ(tool({"elect", "e", "--http", "nowhere", "--", "true"}).code, 64);
 }
 
 TEST_F(elect, it_does_not_answer_under_a_name_that_is_not_this_machine_s) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
@@ -34,7 +35,9 @@ class holdfast_tool : public testing::Test {
                false,
                false,
                false,
-               {}} {}
+               {}} {
+    std::ofstream(folder.file("locks.db"));  // as if a program had used it before
+  }
 
   static words command(words arguments) {
     arguments.insert(arguments.begin(), HOLDFAST_TOOL);

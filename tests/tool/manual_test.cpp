@@ -93,6 +93,8 @@ TEST_F(manual, a_page_that_is_not_there_is_answered_with_the_nearest) {
   const auto r = tool({"manual", "holdfast-wach"});
   EXPECT_EQ(r.code, 64);
   EXPECT_TRUE(has(r.err, "did you mean holdfast-watch?")) << r.err;
+  EXPECT_TRUE(has(tool({"manual", "run"}).err, "did you mean holdfast-run?"));
+  EXPECT_TRUE(has(tool({"manual", "qqqq"}).err, "holdfast manual lists them"));
 }
 
 }  // namespace tool_test::manual_test

@@ -100,6 +100,72 @@ TEST_F(opening_a_store, a_path_is_answered_by_the_url_of_a_file) {
   }
 }
 
+TEST_F(opening_a_store, a_database_that_is_not_there_is_not_made_by_a_command_that_looks) {
+  const std::string path = folder.file("mispelt one.db"), url_file = folder.file("url");
+  std::ofstream(url_file) << "sqlite:" << path << '\n';
+  for (const std::string& url : {"sqlite:" + folder.file("mispelt%20one.db"),
+                                 "sqlite://" + path + "?synchronous=off", "file:" + url_file}) {
+    for (const words& one : {words{"list"},
+                             {"show", "l"},
+                             {"try", "l"},
+                             {"top", "--once"},
+                             {"top", "--json"},
+                             {"watch", "l"},
+                             {"graph"},
+                             {"ping", "-c", "1"},
+                             {"doctor"},
+                             {"metrics"},
+                             {"force-unlock", "l", "--yes"}}) {
+      words all = one;
+      all.insert(all.end(), {"--store", url});
+      const auto r = tool(all);
+      EXPECT_EQ(r.code, 69) << one.front() << r.out << r.err;
+      EXPECT_TRUE(has(r.out + r.err, "there is no database at " + path)) << r.out << r.err;
+      EXPECT_FALSE(has(r.out, "firewall")) << "that is for servers: " << r.out;
+      EXPECT_FALSE(std::filesystem::exists(path)) << one.front();
+    }
+  }
+  EXPECT_EQ(tool({"run", "l", "--store", "sqlite:" + path, "--", "true"}).code, 0);
+  EXPECT_EQ(tool({"list", "--store", "sqlite:" + path}).code, 0);
+}
+
+TEST_F(opening_a_store, a_missing_database_that_the_environment_names_is_told_the_same) {
+  std::filesystem::remove(folder.file("locks.db"));
+  const auto r = tool({"list"});
+  EXPECT_EQ(r.code, 69);
+  EXPECT_TRUE(has(r.err, "there is no database at")) << r.err;
+  EXPECT_FALSE(std::filesystem::exists(folder.file("locks.db")));
+}
+
+// What `show` says on two hosts is compared to find out whether they use one store.
+TEST_F(opening_a_store, a_database_has_one_url_by_whatever_path_it_is_named) {
+  std::filesystem::create_directory_symlink(folder.path(), folder.file("link"));
+  std::ofstream(folder.file("url")) << "SQLITE:" << folder.file("link/locks.db") << '\n';
+  const std::string own = std::filesystem::canonical(folder.path()).string();
+  const std::string name = "sqlite:" + own + "/locks.db";
+  for (const std::string url : {"sqlite:locks.db", "sqlite:./locks.db", "sqlite:link/../locks.db",
+                                "sqlite:link/locks.db", "file:url", "file:./url"}) {
+    surroundings there = around;
+    there.folder = own;
+    const auto r = run_to_end(command({"show", "l", "--store", url}), there);
+    EXPECT_TRUE(has(r.out, ' ' + name + '\n')) << url << r.out << r.err;
+  }
+  for (const std::string& url :
+       {"sqlite:" + folder.file("link/./locks.db"), "sqlite://" + folder.file("locks.db"),
+        "file:" + folder.file("url")}) {
+    EXPECT_EQ(nlohmann::json::parse(tool({"show", "l", "--json", "--store", url}).out)["store"],
+              name)
+        << url;
+    EXPECT_EQ(holdfast::open(url).url(), name);
+    EXPECT_TRUE(has(tool({"metrics", "--store", url}).out, '"' + name + "\"} 1")) << url;
+  }
+}
+
+TEST_F(opening_a_store, a_host_and_its_port_alone_are_answered_by_a_whole_url) {
+  EXPECT_TRUE(has(refusal("localhost:6379"), "as in redis://host:6379"));
+  EXPECT_TRUE(has(refusal("cache.internal:6379/0"), "as in redis://host:6379"));
+}
+
 TEST_F(opening_a_store, a_file_that_may_not_be_read_is_not_permitted) {
   std::filesystem::permissions(folder.path(), std::filesystem::perms(0755));
   const auto file = folder.file("url");

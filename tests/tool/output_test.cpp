@@ -303,6 +303,10 @@ TEST(store_url, of_a_file_is_good_in_every_folder) {
   EXPECT_EQ(url_for_others("sqlite:a/b.db?network=allow"),
             std::string("sqlite:") + here + "/a/b.db?network=allow");
   EXPECT_EQ(url_for_others("sqlite:/a/b.db"), "sqlite:/a/b.db");
+  EXPECT_EQ(url_for_others("SQLITE:///a/./c/../b.db?mode=x"), "sqlite:/a/b.db?mode=x");
+  EXPECT_EQ(url_for_others("sqlite:/a/b%3F%25%20c.db"), "sqlite:/a/b%3F%25%20c.db");
+  for (const std::string none : {"sqlite:", "sqlite", "sqlite://h/x", "sqlite:~/x", "sqlite:%zz"})
+    EXPECT_EQ(url_for_others(none), none);
   EXPECT_EQ(url_for_others("file:a"), std::string("file:") + here + "/a");
   EXPECT_EQ(url_for_others("redis://u:secret@h/0"), "redis://u:***@h/0");
   EXPECT_EQ(url_for_others("memory:x"), "memory:x");

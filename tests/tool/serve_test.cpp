@@ -414,8 +414,22 @@ TEST_F(serve, metrics_have_each_series_once_also_where_a_store_is_given_by_two_u
   EXPECT_NE(text.find(up + "#2\"} 1"), text.npos) << text;
 }
 
+TEST_F(serve, a_database_that_is_not_there_yet_is_away_until_a_program_makes_it) {
+  const std::string later = "sqlite:" + folder.file("later.db");
+  page p(*this, {"--store", later});
+  harness::eventually("it is known to be away", [&] {
+    return p.ask("GET /api/health").body.find("there is no database at") != std::string::npos;
+  });
+  holder h(*this, {"deploy", "--store", later});
+  harness::eventually("it is seen", [&] {
+    const json locks = p.get("/api/locks");
+    return locks.contains("locks") && locks["locks"].size() == 1;
+  });
+}
+
 TEST_F(serve, bad_options_end_with_one_line) {
-  EXPECT_EQ(tool({"serve", "--listen", "nowhere"}).code, 78);
+  EXPECT_EQ(tool({"serve", "--listen", "nowhere"}).code, 64);
+  EXPECT_EQ(tool({"serve", "--listen", "no.such.host.invalid:0"}).code, 78);
   EXPECT_EQ(tool({"serve", "--share", "0"}).code, 64);
   EXPECT_EQ(tool({"serve", "--share", "51"}).code, 64);
   EXPECT_EQ(tool({"serve", "--store", ""}).code, 64);

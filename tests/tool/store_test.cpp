@@ -140,14 +140,14 @@ TEST(default_store, is_refused_where_others_can_enter_or_have_put_a_link) {
 }
 
 TEST(passed_on, a_typed_url_without_a_secret_is_in_the_environment) {
-  const auto p = pass_on(typed("redis://h/0"), "redis://h/0");
+  const auto p = pass_on(typed("redis://h/0"));
   EXPECT_EQ(p.url, "redis://h/0");
   EXPECT_FALSE(p.file);
 }
 
 TEST(passed_on, a_typed_url_with_a_secret_is_in_a_file_of_ours_for_as_long_as_we_keep_it) {
   const std::string url = "redis://me:hunter2@h/0?listen=postgres://x:hunter2%40y";
-  auto p = pass_on(typed(url), "shown");
+  auto p = pass_on(typed(url));
   ASSERT_TRUE(p.url.starts_with("file:/proc/")) << p.url;
   EXPECT_EQ(p.url.find("hunter2"), std::string::npos);
   const std::string path = p.url.substr(5);
@@ -162,9 +162,9 @@ TEST(passed_on, a_typed_url_with_a_secret_is_in_a_file_of_ours_for_as_long_as_we
 
 TEST(passed_on, a_url_with_a_secret_that_came_from_the_environment_goes_on_untouched) {
   const variable store("HOLDFAST_STORE", "redis://me:hunter2@h/0");
-  EXPECT_EQ(pass_on({}, "shown").url, "redis://me:hunter2@h/0");
+  EXPECT_EQ(pass_on({}).url, "redis://me:hunter2@h/0");
   const variable other("HOLDFAST_STORE", "file:/proc/1/fd/3");
-  EXPECT_EQ(pass_on({}, "file:/proc/1/fd/3").url, "file:/proc/1/fd/3");
+  EXPECT_EQ(pass_on({}).url, "file:/proc/1/fd/3");
 }
 
 }  // namespace holdfast::tool

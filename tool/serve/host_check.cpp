@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <system_error>
 
 namespace holdfast::tool {
 
@@ -38,6 +40,19 @@ bool is_own_name(std::string_view host) {
 std::string host_of(std::string_view address) {
   if (address.starts_with('[')) return std::string(address.substr(1, address.find(']') - 1));
   return std::string(address.substr(0, address.rfind(':')));
+}
+
+std::optional<std::uint16_t> port_of(std::string_view address) {
+  const auto colon = address.rfind(':');
+  if (colon == address.npos) return std::nullopt;
+  const auto before = address.substr(0, colon), digits = address.substr(colon + 1);
+  const bool v6 = before.find(':') != before.npos;
+  if (v6 && !(before.starts_with('[') && before.ends_with(']'))) return std::nullopt;
+  std::uint16_t port = 0;
+  const auto [end, bad] = std::from_chars(digits.data(), digits.data() + digits.size(), port);
+  if (digits.empty() || bad != std::errc{} || end != digits.data() + digits.size())
+    return std::nullopt;
+  return port;
 }
 
 bool is_loopback(std::string_view address) {

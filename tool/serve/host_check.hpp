@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -8,6 +10,9 @@ namespace holdfast::tool {
 
 /// What stands before the port of [ADDRESS]:PORT, without the brackets of IPv6.
 std::string host_of(std::string_view address);
+
+/// The port of :PORT or ADDRESS:PORT; nothing if it is neither.
+std::optional<std::uint16_t> port_of(std::string_view address);
 
 /// Whether only this machine reaches what listens there.
 bool is_loopback(std::string_view address);

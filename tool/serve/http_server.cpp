@@ -12,7 +12,6 @@
 #include <boost/beast/http/read.hpp>
 #include <boost/beast/http/string_body.hpp>
 #include <boost/beast/http/write.hpp>
-#include <charconv>
 #include <list>
 #include <optional>
 #include <string_view>
@@ -51,17 +50,14 @@ constexpr std::string_view content_policy =
 }
 
 tcp::endpoint resolve(net::io_context& io, const std::string& option, const std::string& address) {
-  const auto colon = address.rfind(':');
-  const std::string port = colon == address.npos ? "" : address.substr(colon + 1);
-  std::uint16_t number = 0;
-  const auto [end, bad] = std::from_chars(port.data(), port.data() + port.size(), number);
-  if (port.empty() || bad != std::errc{} || end != port.data() + port.size())
-    refuse(option, address, "write :PORT, or ADDRESS:PORT");
+  const auto port = port_of(address);
+  if (!port) refuse(option, address, "names no port; write :PORT, or ADDRESS:PORT");
   std::string host = host_of(address);
   if (host.empty()) host = "127.0.0.1";
   error_code wrong;
   tcp::resolver resolver{io};
-  const auto found = resolver.resolve(host, port, tcp::resolver::numeric_service, wrong);
+  const auto found =
+      resolver.resolve(host, std::to_string(*port), tcp::resolver::numeric_service, wrong);
   if (wrong) refuse(option, address, wrong.message());
   return found.begin()->endpoint();
 }

@@ -1,26 +1,18 @@
 #include "tool/serve/url_query.hpp"
 
-#include <charconv>
+#include <algorithm>
+
+#include "tool/store_url.hpp"
 
 namespace holdfast::tool {
 
 namespace {
 
+/// As forms write it: a blank is a +.
 std::optional<std::string> decoded(std::string_view text) {
-  std::string out;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '%') {
-      out += text[i] == '+' ? ' ' : text[i];
-      continue;
-    }
-    unsigned char byte = 0;
-    const char* const digits = text.data() + i + 1;
-    if (i + 2 >= text.size() || std::from_chars(digits, digits + 2, byte, 16).ptr != digits + 2)
-      return std::nullopt;
-    out += static_cast<char>(byte);
-    i += 2;
-  }
-  return out;
+  std::string blanks(text);
+  std::replace(blanks.begin(), blanks.end(), '+', ' ');
+  return percent_decoded(blanks);
 }
 
 }  // namespace

@@ -51,6 +51,9 @@ result<mariadb_options> read_options(const base::store_url& u) {
   if (auto ok = base::read_options<mariadb_options>(u, known, o); !ok) {
     return std::move(ok.error());
   }
+  if (!o.socket.empty() && !o.host.empty() && base::lower(o.host) != "localhost") {
+    return base::invalid("names a host and a socket= of this machine; leave one of them out");
+  }
   base::store_url place = u;
   place.path = "/" + o.database;
   o.url = base::shown(place, {{"socket", o.socket},

@@ -65,6 +65,7 @@ std::string one_line(std::string_view text) {
   std::string line(text.substr(0, 300));
   while (!line.empty() && line.back() == '\n') line.pop_back();
   std::replace(line.begin(), line.end(), '\n', ' ');
+  std::erase(line, '\t');  // libpq indents what is behind a line's end
   return line;
 }
 

@@ -1,6 +1,8 @@
 #include "store/postgres/options.hpp"
 
 #include <algorithm>
+#include <array>
+#include <utility>
 
 #include "base/files.hpp"
 
@@ -142,11 +144,27 @@ std::string shown_place(base::store_url u, const postgres_options& o) {
                          {"mode", sql::shown_mode(o)}});
 }
 
+// libpq would take the last one, and ignore what a person reads first.
+status says_each_thing_once(const base::store_url& u, const address& in_place) {
+  const auto servers = u.servers(0);
+  const bool says_port = servers && std::any_of(servers->begin(), servers->end(),
+                                                [](const auto& a) { return a.port != 0; });
+  const std::array<std::pair<const char*, const char*>, 4> both{
+      {{"user", "users"}, {"host", "hosts"}, {"port", "ports"}, {"dbname", "databases"}}};
+  for (const auto& [name, what] : both) {
+    const bool usual = name == std::string_view("port") && !says_port;
+    const std::string said = usual ? "" : value_of(name, in_place);
+    if (auto ok = base::said_alike(u, what, said, name); !ok) return ok;
+  }
+  return done{};
+}
+
 }  // namespace
 
 result<postgres_options> read_options(const base::store_url& u) {
   auto server = read_address(u);
   if (!server) return std::move(server.error());
+  if (auto ok = says_each_thing_once(u, *server); !ok) return std::move(ok.error());
   postgres_options o;
   o.server = std::move(*server);
   const auto known = known_options();

@@ -160,6 +160,12 @@ status take_place(const base::store_url& u, redis_options& to) {
   return to.topology == topology::sentinel ? take_primary(behind, to) : take_database(behind, to);
 }
 
+bool names_database(const base::store_url& u, topology t) {
+  if (u.scheme == "redis+unix") return false;
+  const auto inner = u.inner_path();  // behind sentinels, the name of the primary comes first
+  return t == topology::sentinel ? inner.find('/') != inner.npos : !inner.empty();
+}
+
 // What a session sees is no count: on the small side of a split it would be content with too few.
 status check_acknowledgement(const redis_options& o) {
   if (o.ack == acknowledgement::any) {
@@ -200,6 +206,10 @@ status check(const redis_options& o) {
   if (auto ok = check_acknowledgement(o); !ok) return ok;
   if (o.setnx_milliseconds && o.dialect != dialect::setnx) {
     return base::invalid("setnx_unit= is for ?dialect=setnx");
+  }
+  const bool for_tls = !(o.ca + o.cert + o.key + o.server_name).empty();
+  if (for_tls && !o.tls) {
+    return base::invalid("ca, cert, key and server_name are for TLS: write rediss://");
   }
   if (o.redisson_fenced && o.dialect != dialect::redisson) {
     return base::invalid("redisson_lock= is for ?dialect=redisson");
@@ -245,8 +255,13 @@ result<redis_options> read_options(const base::store_url& u) {
   o.password = u.password;
   o.empty_password = u.empty_password;
   if (auto ok = take_place(u, o); !ok) return std::move(ok.error());
+  const unsigned in_path = o.database;
   if (auto ok = base::read_options<redis_options>(u, known_options, o); !ok) {
     return std::move(ok.error());
+  }
+  if (names_database(u, o.topology) && o.database != in_path) {
+    return base::invalid("names two databases: " + std::to_string(in_path) + " in the path, and " +
+                         std::to_string(o.database) + " by database=; leave one of them out");
   }
   if (auto ok = check(o); !ok) return std::move(ok.error());
   o.url = describe_place(o, u.scheme) + describe_options(o);

@@ -13,6 +13,13 @@ namespace holdfast::store::redis {
 
 namespace {
 
+failure no_sentinel(std::string_view error) {
+  return {errc::unsupported,
+          "the server answered '" + std::string(error.substr(0, 200)) +
+              "': it is an ordinary Redis server and no sentinel (sentinels usually listen on port "
+              "26379); for the server itself write redis://HOST:PORT"};
+}
+
 class sentinels {
  public:
   explicit sentinels(const redis_options& options) : asked_(options), seeds_(options.seeds) {
@@ -29,6 +36,7 @@ class sentinels {
     lock.unlock();
     std::string said;
     errc code = errc::unavailable;
+    std::size_t no_sentinels = 0;
     for (std::size_t i = 0; i < order.size(); ++i) {
       const auto now = boot_clock::now();
       const auto share = (until - now) / static_cast<std::int64_t>(order.size() - i);
@@ -36,7 +44,9 @@ class sentinels {
       if (found) return prefer(order[i]), found;
       said += (i > 0 ? "; " : "") + to_string(order[i]) + ": " + found.error().what;
       if (found.error().code == errc::not_permitted) code = errc::not_permitted;
+      if (found.error().code == errc::unsupported) ++no_sentinels;
     }
+    if (no_sentinels == order.size()) code = errc::unsupported;  // to wait does not mend it
     if (code == errc::not_permitted)
       said += "; the sentinels' own login is sentinel_user and sentinel_password_env";
     return failure{code,
@@ -66,6 +76,7 @@ class sentinels {
   }
 
   result<address> read(const resp_value& v) const {
+    if (v.is_error() && v.text.find("unknown command") != v.text.npos) return no_sentinel(v.text);
     if (v.is_error()) return server_says(v.text);
     if (v.items.size() != 2) return failure{errc::unavailable, "it knows no primary of this name"};
     address a{v.items[0].text, 0};

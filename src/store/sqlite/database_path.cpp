@@ -11,8 +11,12 @@
 #include <array>
 #include <cerrno>
 #include <climits>
+#include <filesystem>
 #include <memory>
+#include <system_error>
 
+#include "base/files.hpp"
+#include "base/percent.hpp"
 #include "store/sqlite/explain.hpp"
 
 namespace holdfast::store::sqlite {
@@ -75,6 +79,7 @@ result<std::string> check_text(std::string_view path) {
   if (path.starts_with("file:")) {
     return refuse("SQLite's own file: URLs are not understood here: write sqlite:PATH");
   }
+  if (auto ok = base::check_no_tilde(path); !ok) return std::move(ok.error());
   if (path.find('\0') != std::string_view::npos) return refuse("the path holds a NUL byte");
   if (path.back() == '/') return refuse(std::string{path} + " names a directory, not a file");
   return std::string{path};
@@ -84,7 +89,7 @@ result<std::string> resolve_directory(const std::string& path) {
   const std::string directory = directory_of(path);
   auto found = canonical(directory);
   if (!found && found.error().code == errc::unavailable) {
-    return refuse(found.error().what + ". Make the directory first");
+    return refuse(found.error().what + ". Correct the path, or make the directory first");
   }
   return found;
 }
@@ -187,6 +192,25 @@ result<std::string> locate(std::string_view path, bool allow_network) {
   const char* network = allow_network ? nullptr : network_name(home);
   if (network != nullptr) return refuse_network(home, network);
   return file;
+}
+
+std::string shown_url(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code wrong;
+  fs::path whole = fs::absolute(path, wrong).lexically_normal();
+  if (wrong) whole = path;
+  const fs::path real = fs::weakly_canonical(whole, wrong);
+  std::string url = "sqlite:";
+  for (const char c : (wrong ? whole : real).string()) {
+    const bool plain = c > ' ' && c != 0x7F && std::string_view("%?#").find(c) == std::string::npos;
+    const bool beyond_ascii = static_cast<unsigned char>(c) >= 0x80;
+    if (plain || beyond_ascii) {
+      url += c;
+    } else {
+      base::append_percent(url, c);
+    }
+  }
+  return url;
 }
 
 result<sidecar> sidecar::open(const std::string& database) {

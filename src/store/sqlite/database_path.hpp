@@ -15,6 +15,10 @@ namespace holdfast::store::sqlite {
 /// programs that reach it by different links agree on what lies beside it.
 result<std::string> locate(std::string_view path, bool allow_network);
 
+/// What people see of the database at `path`: one URL, whatever the folder from which it was named,
+/// and the links on the way. Also of one that is not there.
+std::string shown_url(const std::string& path);
+
 /// Fails for a database, a file beside it, or a link of another user in a folder like /tmp, where
 /// anybody may put one: its owner could forge every lock in it. Root and the owner of the folder
 /// are trusted.

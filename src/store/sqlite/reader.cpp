@@ -2,7 +2,9 @@
 #include "store/sql/record_bound.hpp"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <holdfast/store/queue_inbox.hpp>
 #include <mutex>
@@ -128,11 +130,19 @@ class reading_store final : public state_store {
   queue_inbox inbox_;
 };
 
+failure no_database(const std::string& file) {
+  return {errc::unavailable,
+          "there is no database at " + file +
+              ": correct the path; or, if no program has taken a lock there yet, take one "
+              "(holdfast run NAME -- true), which makes the file"};
+}
+
 }  // namespace
 
 result<std::unique_ptr<state_store>> open_to_read(sqlite_options options) {
   auto file = locate(options.path, options.network == "allow");
   if (!file) return file.error();
+  if (::access(file->c_str(), F_OK) != 0 && errno == ENOENT) return no_database(*file);
   snapshot first;
   if (auto read = first.read(*file, options.busy_timeout); !read) return read.error();
   const auto self = this_session();

@@ -22,6 +22,13 @@ TEST(mariadb_urls, that_people_see_name_the_place_wherever_it_was_chosen) {
   EXPECT_EQ(shown("mariadb://h/db?defaults_file=/etc/a.cnf"), "mariadb://h/db");
 }
 
+TEST(mariadb_urls, that_name_a_host_and_a_socket_are_refused) {
+  EXPECT_NE(shown("mariadb://h/db?socket=/run/a.sock").find("a host and a socket="),
+            std::string::npos);
+  EXPECT_EQ(shown("mariadb://localhost/db?socket=/run/a.sock"),
+            "mariadb://localhost/db?socket=/run/a.sock");
+}
+
 TEST(mariadb_urls, with_a_time_out_of_bounds_are_refused_with_the_bounds) {
   sql_test::times_out_of_bounds_are_refused_with_the_bounds("mariadb://h/db", shown);
 }

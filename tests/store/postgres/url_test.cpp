@@ -15,9 +15,9 @@ std::string shown(const std::string& url) {
 TEST(postgres_urls, that_people_see_name_the_place_wherever_it_was_chosen) {
   EXPECT_EQ(shown("postgres://me:pw@h/db"), "postgres://me@h/db");
   EXPECT_EQ(shown("postgres://h/db?connections=2&sslmode=disable"), "postgres://h/db");
-  EXPECT_EQ(shown("postgres://h/db?dbname=other"), "postgres://h/other");
+  EXPECT_EQ(shown("postgres://h/db?dbname=db"), "postgres://h/db");
   EXPECT_EQ(shown("postgres://h?dbname=db"), "postgres://h/db");
-  EXPECT_EQ(shown("postgres://me@h/db?user=you"), "postgres://you@h/db");
+  EXPECT_EQ(shown("postgres://h/db?user=you"), "postgres://you@h/db");
   EXPECT_EQ(shown("postgres://h/db?schema=locks"), "postgres://h/db?schema=locks");
   EXPECT_EQ(shown("postgres://h/db?schema=a%26b"), "postgres://h/db?schema=a%26b");
   EXPECT_EQ(shown("postgres://h/db?schema=public&mode=lease"), "postgres://h/db") << "the usual";
@@ -26,15 +26,27 @@ TEST(postgres_urls, that_people_see_name_the_place_wherever_it_was_chosen) {
 }
 
 TEST(postgres_urls, that_people_see_name_the_hosts_and_ports_as_libpq_takes_them) {
-  EXPECT_EQ(shown("postgres://h/db?host=i"), "postgres://i:5432/db");
-  EXPECT_EQ(shown("postgres://h:1/db?host=i"), "postgres://i:1/db") << "the port is left";
-  EXPECT_EQ(shown("postgres://h:1/db?port=2"), "postgres://h:2/db");
+  EXPECT_EQ(shown("postgres:///db?host=i"), "postgres://i:5432/db");
+  EXPECT_EQ(shown("postgres://h/db?port=2"), "postgres://h:2/db");
   EXPECT_EQ(shown("postgres:///db?host=h,::1&port=1,2"), "postgres://h:1,[::1]:2/db");
   EXPECT_EQ(shown("postgres:///db?host=h,i&port=2"), "postgres://h:2,i:2/db");
   EXPECT_EQ(shown("postgres:///db?host=/run/pg"), "postgres:///db?host=/run/pg");
-  EXPECT_EQ(shown("postgres://h:1/db?host=/run/pg"), "postgres:///db?host=/run/pg&port=1");
+  EXPECT_EQ(shown("postgres:///db?host=/run/pg&port=1"), "postgres:///db?host=/run/pg&port=1");
   EXPECT_EQ(shown("postgres:///db?port=2"), "postgres:///db?port=2");
   EXPECT_EQ(shown("postgres://h/db?hostaddr=127.0.0.1"), "postgres://h/db?hostaddr=127.0.0.1");
+}
+
+TEST(postgres_urls, that_name_a_thing_twice_and_differently_are_refused_and_not_repeated) {
+  const auto refused = [](const std::string& url, const std::string& what) {
+    EXPECT_NE(shown(url).find("names two " + what + ": one before the ?"), std::string::npos)
+        << shown(url);
+  };
+  refused("postgres://h/db?dbname=other", "databases");
+  refused("postgres://me@h/db?user=you", "users");
+  refused("postgres://h/db?host=i", "hosts");
+  refused("postgres://h:1/db?host=/run/pg", "hosts");
+  refused("postgres://h:1/db?port=2", "ports");
+  refused("postgres://h:1,i/db?port=2,3", "ports");
 }
 
 // Somebody takes the name of the database for a place for a whole URL.

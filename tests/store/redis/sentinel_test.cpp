@@ -50,7 +50,16 @@ TEST_F(redis_sentinels, what_cannot_be_found_is_said_with_who_was_asked) {
   EXPECT_TRUE(contains(nobody.text, port)) << nobody.text;
   const auto server =
       opening("redis+sentinel://127.0.0.1:" + std::to_string(fleet_.primary().port()) + "/locks");
+  EXPECT_EQ(server.reason, errc::unsupported) << server.text;
   EXPECT_TRUE(contains(server.text, "unknown command")) << server.text;
+  EXPECT_TRUE(contains(server.text, "no sentinel")) << server.text;
+  const auto both =
+      opening("redis+sentinel://127.0.0.1:" + std::to_string(fleet_.primary().port()) +
+              ",127.0.0.1:" + std::to_string(fleet_.sentinel(0).port()) + "/locks");
+  EXPECT_FALSE(both.failed) << both.text;
+  const auto turned_round = opening("redis://" + one.substr(one.find("127.")));
+  EXPECT_EQ(turned_round.reason, errc::unsupported) << turned_round.text;
+  EXPECT_TRUE(contains(turned_round.text, "write redis+sentinel://")) << turned_round.text;
 }
 
 TEST_F(redis_sentinels, sentinels_with_a_login_of_their_own_get_it) {

@@ -11,7 +11,9 @@ TEST_F(sqlite_store, of_two_paths_is_one_node_of_a_quorum) {
   const auto s = holdfast::open("sqlite:" + path());
   std::filesystem::create_directory_symlink(std::filesystem::path(path()).parent_path(),
                                             path("beside"));
-  sql_test::expect_one_store(s, holdfast::open("sqlite:" + path("beside/locks.db")));
+  const auto same = holdfast::open("sqlite:" + path("beside/locks.db"));
+  EXPECT_EQ(s.url(), same.url()) << "in messages and metrics, too";
+  sql_test::expect_one_store(s, same);
 }
 
 TEST_F(sqlite_store, that_is_a_copy_of_another_is_a_node_of_its_own) {

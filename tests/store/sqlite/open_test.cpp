@@ -46,7 +46,9 @@ TEST_F(opening, paths_that_cannot_be_are_refused_with_a_way_out) {
   expect_refusal(dir_.path().string() + "/", errc::invalid_argument, "directory");
   expect_refusal("/dev/null", errc::invalid_argument, "not a regular file");
   expect_refusal(std::string{"a\0b", 3}, errc::invalid_argument, "NUL");
-  expect_refusal(path("missing/locks.db"), errc::invalid_argument, "Make the directory first");
+  expect_refusal("~/locks.db", errc::invalid_argument, "not your home folder");
+  expect_refusal(path("missing/locks.db"), errc::invalid_argument,
+                 "Correct the path, or make the directory first");
   expect_refusal(path(std::string(300, 'x')), errc::invalid_argument, "name too long");
 }
 

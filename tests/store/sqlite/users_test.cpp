@@ -173,6 +173,14 @@ TEST_F(users, a_user_who_may_only_read_sees_what_others_hold_and_changes_nothing
   }
 }
 
+TEST_F(users, what_is_only_read_is_not_made_and_is_told_to_be_missing) {
+  const auto before = everything();
+  const failure f = refusal(reading());
+  EXPECT_EQ(f.code, errc::unavailable);
+  EXPECT_NE(f.what.find("there is no database at " + file_), std::string::npos) << f.what;
+  EXPECT_EQ(everything(), before);
+}
+
 TEST_F(users, what_is_written_while_a_reader_reads_a_file_at_rest_leaves_its_log) {
   const auto has_log = [&] { return fs::exists(file_ + "-wal"); };
   EXPECT_TRUE(lock_something(file_));
