@@ -11,7 +11,6 @@ namespace holdfast::engine {
 
 using namespace std::chrono_literals;
 using store::permits_outcome;
-using store::permits_verb;
 
 namespace {
 constexpr std::size_t max_batch = 500;

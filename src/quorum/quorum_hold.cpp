@@ -10,7 +10,6 @@ namespace holdfast::engine {
 
 using namespace std::chrono_literals;
 using store::permits_outcome;
-using store::permits_verb;
 using asked = quorum_round::asked;
 
 namespace {
