@@ -6,8 +6,8 @@ CHECKED := kernel|engine|simulation|conformance\.(without_store|memory|sqlite|re
 # The programs of Debian's packages come first: those are the ones that were installed. (A shim of a version manager starts ten more.)
 export PATH := /usr/bin:/bin:$(PATH)
 
-.PHONY: help demo install test test-all test-nightly test-browser check soak chaos mutants bench bench-quick bench-growth docs \
-  docs-check lint format clean $(LANES:%=test-%) package deb test-deb test-deploy release-check
+.PHONY: help demo install test test-all test-nightly test-browser check soak chaos mutants bench bench-quick bench-growth \
+  bench-languages docs docs-check lint format clean $(LANES:%=test-%) package deb test-deb test-deploy release-check
 
 help:
 	@echo "make demo      build the program and run the flash sale: 8 processes share stock, with and without a lock"
@@ -24,6 +24,7 @@ help:
 	@echo "make bench     measure the workloads against their floors; results in bench/results/"
 	@echo "make bench-quick  three of them in short rounds, on every store, on the terminal only"
 	@echo "make bench-growth  ever more names, leases, waiters and sessions: what an operation costs then"
+	@echo "make bench-languages  C++, Python and Node beside redis-py, kazoo, redlock and redis-semaphore; on the terminal only"
 	@echo "make package   a tarball of programs, libraries and drivers that runs from any folder; into build/package"
 	@echo "make deb       Debian packages, into build/deb   (make test-deb: install, use, upgrade and purge them in a fresh Debian)"
 	@echo "make release-check  what a release must pass: suites, packages, ABI, docs, versions, licences; long"
@@ -92,6 +93,11 @@ bench bench-quick bench-growth:
 	scripts/install-deps.sh bench
 	scripts/build.sh release holdfast_bench
 	$(if $(filter bench-quick,$@),QUICK=1) $(if $(filter bench-growth,$@),GROWTH=1) scripts/bench.sh
+
+bench-languages:
+	scripts/install-deps.sh bench-languages
+	scripts/build.sh release holdfast_bench holdfast_c
+	python3 -B bench/languages.py
 
 package:
 	scripts/install-deps.sh demo

@@ -26,9 +26,12 @@ struct step {
   std::size_t number;
   std::string_view text;
 };
-constexpr std::array<step, 6> steps{
-    {{10, "10"}, {100, "100"}, {1'000, "1,000"}, {10'000, "10,000"}, {100'000, "100,000"},
-     {1'000'000, "1,000,000"}}};
+constexpr std::array<step, 6> steps{{{10, "10"},
+                                     {100, "100"},
+                                     {1'000, "1,000"},
+                                     {10'000, "10,000"},
+                                     {100'000, "100,000"},
+                                     {1'000'000, "1,000,000"}}};
 
 constexpr std::size_t samples = 500;
 constexpr std::size_t hand_overs = 100;

@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
-"""W1 (one client, one free name, lock + unlock) on a Redis server of this run's own: the C++ client, the Python and Node packages, and
-redis-py's Lock, in turns; the best round of each as a Markdown table, since other programs on the machine only take away.
+"""W1 (one client, one free name, lock + unlock) from each language, beside the locks that others have there: on Redis the C++ client,
+the Python and Node packages, redis-py's Lock, and of npm redlock and redis-semaphore, both with ioredis; on ZooKeeper the C++ client, the
+Python and Node packages and kazoo's Lock. Servers of this run's own, all subjects in turns, the best round of each as a Markdown table,
+since other programs on the machine only take away.
 
-    cmake --preset release && cmake --build --preset release --target holdfast_bench holdfast_c
-    bench/languages.py [--build build/release] [--seconds 1] [--rounds 7]
+    make bench-languages
+    bench/languages.py [--build build/release] [--stores redis,zookeeper] [--seconds 1] [--rounds 7]
 """
 import argparse
+import contextlib
 import json
 import os
 import pathlib
-import shutil
 import socket
 import subprocess
 import sys
@@ -17,103 +19,166 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
+PYTHON = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable  # Debian's has redis-py and kazoo
+JARS = ":".join(f"/usr/share/java/{jar}.jar" for jar in ("zookeeper", "zookeeper-jute", "slf4j-nop"))
 
-COUNTED = """
+COUNTED_PYTHON = """
 import sys, time
-def count(once, seconds):
-    for _ in range(200):
+def count(lock):
+    def once():
+        with lock:
+            pass
+    for _ in range(50):
         once()
-    done, end = 0, time.monotonic() + seconds
-    began = time.monotonic()
-    while time.monotonic() < end:
+    done, began = 0, time.monotonic()
+    while time.monotonic() < began + float(sys.argv[2]):
         for _ in range(20):
             once()
         done += 20
     print(done / (time.monotonic() - began))
 """
-PYTHON = COUNTED + """
-import holdfast
-lock = holdfast.open('redis+unix://' + sys.argv[1]).mutex('w1')
-def once():
-    with lock:
-        pass
-count(once, float(sys.argv[2]))
-"""
-REDIS_PY = COUNTED + """
-import redis
-lock = redis.Redis(unix_socket_path=sys.argv[1]).lock('w1-of-redis-py', timeout=30)
-def once():
-    with lock:
-        pass
-count(once, float(sys.argv[2]))
-"""
-NODE = """
-const holdfast = require(process.argv[1]);
-(async () => {
-  const lock = (await holdfast.open('redis+unix://' + process.argv[2])).mutex('w1-of-node');
-  const once = async () => (await lock.acquire()).release();
-  for (let i = 0; i < 200; ++i) await once();
+COUNTED_NODE = """
+const [, where, seconds, folder] = process.argv;
+async function count(once) {
+  for (let i = 0; i < 50; ++i) await once();
   let done = 0;
   const began = performance.now();
-  while (performance.now() - began < process.argv[3] * 1e3) { await once(); ++done; }
+  while (performance.now() - began < seconds * 1e3) { await once(); ++done; }
   console.log(done / ((performance.now() - began) / 1e3));
-})();
+  process.exit();
+}
+"""
+HOLDFAST_PYTHON = COUNTED_PYTHON + """
+import holdfast
+count(holdfast.open(sys.argv[1]).mutex('w1-of-python'))
+"""
+HOLDFAST_NODE = COUNTED_NODE + """
+require(folder).open(where).then((store) => {
+  const lock = store.mutex('w1-of-node');
+  return count(async () => (await lock.acquire()).release());
+});
+"""
+REDIS_PY = COUNTED_PYTHON + """
+import redis
+count(redis.Redis(unix_socket_path=sys.argv[1]).lock('w1-of-redis-py', timeout=30))
+"""
+REDLOCK = COUNTED_NODE + """
+const lock = new (require('redlock'))([new (require('ioredis'))(where)]);
+count(async () => (await lock.lock('w1-of-redlock', 30000)).unlock());
+"""
+REDIS_SEMAPHORE = COUNTED_NODE + """
+const lock = new (require('redis-semaphore').Mutex)(new (require('ioredis'))(where), 'w1-of-redis-semaphore', {lockTimeout: 30000});
+count(async () => { await lock.acquire(); await lock.release(); });
+"""
+KAZOO = COUNTED_PYTHON + """
+from kazoo.client import KazooClient
+client = KazooClient(hosts=sys.argv[1], timeout=30)
+client.start()
+count(client.Lock('/w1-of-kazoo'))
+client.stop()
 """
 
 
-def start_redis(folder):
-    path = f"{folder}/redis.sock"
-    server = subprocess.Popen(["redis-server", "--port", "0", "--unixsocket", path, "--save", "", "--dir", folder],
-                              stdout=subprocess.DEVNULL)
-    while True:
+class Bench:
+    """How one subject is measured once."""
+
+    def __init__(self, build, seconds):
+        self.build, self.seconds = build, seconds
+        self.environment = {**os.environ, "HOLDFAST_LIBRARY": str(build / "libholdfast-c.so.0"),
+                            "PYTHONPATH": str(ROOT / "bindings/python"), "NODE_PATH": str(ROOT / "build/npm/node_modules")}
+
+    def output(self, *words):
+        ended = subprocess.run(words, stdout=subprocess.PIPE, text=True, env=self.environment, check=False)
+        if ended.returncode != 0:
+            raise SystemExit(f"{words[0]} ended with {ended.returncode}")
+        return ended.stdout
+
+    def cpp(self, url):
+        bench = [str(self.build / "bin/holdfast-bench"), "--store", url, "--workload", "W1", "--subject", "holdfast", "--json",
+                 "--repeat", "1", "--seconds", self.seconds]
+        return lambda: json.loads(self.output(*bench).splitlines()[0])["ops_per_s"]
+
+    def python(self, text, where):
+        return lambda: float(self.output(PYTHON, "-B", "-c", text, where, self.seconds))
+
+    def node(self, text, where):
+        return lambda: float(self.output("node", "-e", text, where, self.seconds, str(ROOT / "bindings/node")))
+
+    def subjects(self, store, where):
+        url = f"redis+unix://{where}" if store == "redis" else f"zookeeper://{where}/w1"
+        ours = {"C++": self.cpp(url), "Python": self.python(HOLDFAST_PYTHON, url)}
+        node = {"Node": self.node(HOLDFAST_NODE, url)}
+        if store == "zookeeper":
+            return ours | {"kazoo's `Lock` (Python)": self.python(KAZOO, where)} | node
+        return (ours | {"redis-py's `Lock` (Python)": self.python(REDIS_PY, where)} | node |
+                {"redlock with ioredis (Node)": self.node(REDLOCK, where),
+                 "redis-semaphore's `Mutex` with ioredis (Node)": self.node(REDIS_SEMAPHORE, where)})
+
+
+def connects(family, address):
+    with socket.socket(family) as client:
+        return client.connect_ex(address) == 0
+
+
+@contextlib.contextmanager
+def running(command, answers):
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
         try:
-            with socket.socket(socket.AF_UNIX) as client:
-                client.connect(path)
-                return server, path
-        except OSError:
-            if server.poll() is not None:
-                raise SystemExit("redis-server ended at once")
-            time.sleep(0.02)
+            while not answers():
+                if server.poll() is not None:
+                    raise SystemExit(f"{command[0]} ended at once")
+                time.sleep(0.02)
+            yield
+        finally:
+            server.kill()
+
+
+@contextlib.contextmanager
+def redis(folder):
+    path = f"{folder}/redis.sock"
+    with running(["redis-server", "--port", "0", "--unixsocket", path, "--save", "", "--dir", folder],
+                 lambda: connects(socket.AF_UNIX, path)):
+        yield path
+
+
+@contextlib.contextmanager
+def zookeeper(folder):
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    settings = pathlib.Path(folder) / "zookeeper.cfg"
+    settings.write_text(f"dataDir={folder}/zookeeper\nclientPort={port}\nclientPortAddress=127.0.0.1\nadmin.enableServer=false\n")
+    with running(["java", "-Xmx192m", "-cp", JARS, "org.apache.zookeeper.server.quorum.QuorumPeerMain", str(settings)],
+                 lambda: connects(socket.AF_INET, ("127.0.0.1", port))):
+        yield f"127.0.0.1:{port}"
+
+
+def measure(bench, store, rounds):
+    """The rate of each subject, by name."""
+    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # of the clients is asked, not of the disk
+    with tempfile.TemporaryDirectory(dir=memory) as folder, {"redis": redis, "zookeeper": zookeeper}[store](folder) as where:
+        subjects = bench.subjects(store, where)
+        had = {name: [] for name in subjects}
+        for _ in range(rounds):
+            for name, once in subjects.items():
+                had[name].append(once())
+    return {name: max(rates) for name, rates in had.items()}
 
 
 def main():
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--build", type=pathlib.Path, default=ROOT / "build/release")
+    arguments.add_argument("--stores", default="redis,zookeeper")
     arguments.add_argument("--seconds", default="1")
     arguments.add_argument("--rounds", type=int, default=7)
     given = arguments.parse_args()
-    build = given.build.resolve()
-    environment = {**os.environ, "HOLDFAST_LIBRARY": str(build / "libholdfast-c.so.0"), "PYTHONPATH": str(ROOT / "bindings/python"),
-                   "NODE_PATH": str(ROOT / "build/npm/node_modules")}
-
-    def output(*words):
-        return subprocess.run(words, check=True, capture_output=True, text=True, env=environment).stdout
-
-    with tempfile.TemporaryDirectory() as folder:
-        server, path = start_redis(folder)
-        python = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable  # Debian's has redis-py
-        bench = [str(build / "bin/holdfast-bench"), "--store", f"redis+unix://{path}", "--workload", "W1", "--subject", "holdfast",
-                 "--json", "--repeat", "1", "--seconds", given.seconds]
-        subjects = {
-            "C++": lambda: json.loads(output(*bench).splitlines()[0])["ops_per_s"],
-            "Python": lambda: float(output(python, "-B", "-c", PYTHON, path, given.seconds)),
-            "redis-py's `Lock`": lambda: float(output(python, "-B", "-c", REDIS_PY, path, given.seconds)),
-        }
-        if shutil.which("node"):
-            subjects["Node"] = lambda: float(output("node", "-e", NODE, str(ROOT / "bindings/node"), path, given.seconds))
-        had = {name: [] for name in subjects}
-        try:
-            for _ in range(given.rounds):
-                for name, measure in subjects.items():
-                    had[name].append(measure())
-        finally:
-            server.kill()
-            server.wait()
-    ours = max(had["C++"])
-    print(f"<!-- {given.rounds} rounds of {given.seconds} s, load average {os.getloadavg()[0]:.1f} -->")
-    print("| W1 on `redis:` | per second | time of C++'s |\n|---|--:|--:|")
-    for name, rates in had.items():
-        print(f"| {name} | {max(rates):,.0f} | {ours / max(rates):.2f} × |")
+    bench = Bench(given.build.resolve(), given.seconds)
+    for store in given.stores.split(","):
+        best = measure(bench, store, given.rounds)
+        print(f"<!-- {given.rounds} rounds of {given.seconds} s, load average {os.getloadavg()[0]:.1f} -->")
+        print(f"| W1 on `{store}:` | per second | time of C++'s |\n|---|--:|--:|")
+        for name, rate in best.items():
+            print(f"| {name} | {rate:,.0f} | {best['C++'] / rate:.2f} × |")
 
 
 if __name__ == "__main__":

@@ -89,8 +89,8 @@ struct words {
     app.add_option("--several", several, "multi_lock and redlock instead, over these stores")
         ->delimiter(',')
         ->type_name("URL,…");
-    auto* as_growth = app.add_flag(
-        "--growth", growth, "what an operation costs while there is ever more of something");
+    auto* as_growth = app.add_flag("--growth", growth,
+                                   "what an operation costs while there is ever more of something");
     app.add_option("--most", most, "for --growth, so many at most; default 100,000")
         ->type_name("N")
         ->check(CLI::Range(10U, 1'000'000U))

@@ -4,7 +4,7 @@ set(HOLDFAST_LINKED_STORES sqlite memcached)
 set(HOLDFAST_DRIVER_FOLDER "holdfast-${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}")
 
 # Every namespace but holdfast itself, and those that public headers have; and the classes that public ones only declare.
-set(HOLDFAST_PRIVATE_SCOPES base drivers engine family kernel observe primitive store::etcd store::mariadb store::memcached
+set(HOLDFAST_PRIVATE_SCOPES base drivers engine family kernel losses observe primitive store::etcd store::mariadb store::memcached
   store::memory store::contender_text store::postgres store::redis store::sql store::sqlite store::zookeeper
   *::state barrier::round multi_lease::state_of_all)
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# install-deps.sh demo|test|nightly|browser|bench|lint|deb|docs|docs-check|make: installs the Debian packages that one of the
-# Makefile's commands needs, and for the tests some of npm's in build/npm. Does nothing, and needs no network, when all of them are there.
+# install-deps.sh demo|test|nightly|browser|bench|bench-languages|lint|deb|docs|docs-check|make: installs the Debian packages that one
+# of the Makefile's commands needs, and where Node takes part some of npm's in build/npm. Does nothing, and needs no network, when all of
+# them are there.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -13,6 +14,8 @@ case "${1:-}" in
   bench) packages=("${library[@]}" "${programs[@]}" python3 redis-server libhiredis-dev zookeeper python3-kazoo etcd-server
                    etcd-client libcurator-recipes-java ecj memcached postgresql-15 mariadb-server
                    python3-redis) ;;
+  bench-languages)
+         packages=("${library[@]}" "${programs[@]}" python3 redis-server libhiredis-dev zookeeper python3-kazoo python3-redis) ;;
   test|nightly)
          packages=("${library[@]}" "${programs[@]}" libgtest-dev python3 ninja-build ccache clang-19 libclang-rt-19-dev
                    llvm-19 sqlite3 redis-server libhiredis-dev liblua5.1-0-dev libasio-dev openssl spin zookeeper python3-kazoo
@@ -26,13 +29,15 @@ case "${1:-}" in
                    git scdoc systemd) ;;
   docs)  packages=(python3 doxygen mkdocs mkdocs-material) ;;
   docs-check) packages=(python3 doxygen mkdocs mkdocs-material chromium) ;;
-  *)     echo "usage: $0 demo|test|nightly|browser|bench|lint|deb|docs|docs-check|make" >&2; exit 2 ;;
+  *)     echo "usage: $0 demo|test|nightly|browser|bench|bench-languages|lint|deb|docs|docs-check|make" >&2; exit 2 ;;
 esac
 
 # Programs of others that the tests share locks with; Node's own distribution brings npm along, and does not go with Debian's.
 peers=tests/interop
 installed=build/npm
-if [[ $1 == test || $1 == nightly ]] && ! command -v npm >/dev/null; then packages+=(nodejs npm); fi
+with_peers=false
+[[ $1 != test && $1 != nightly && $1 != bench-languages ]] || with_peers=true
+if $with_peers && ! command -v npm >/dev/null; then packages+=(nodejs npm); fi
 
 missing=()
 for package in "${packages[@]}"; do
@@ -72,11 +77,11 @@ install_peers() {
   # Half a minute of tries: npm's own would be silent for ten when there is no network.
   npm ci --prefix "$installed" --ignore-scripts --no-audit --no-fund --fetch-retries=5 --fetch-retry-factor=2 \
     --fetch-retry-mintimeout=1000 --fetch-retry-maxtimeout=10000 || {
-    echo "make test: npm could not install what $peers/package-lock.json names; its message is above. Is the network there?" >&2
+    echo "make $1: npm could not install what $peers/package-lock.json names; its message is above. Is the network there?" >&2
     exit 1
   }
   cp "$peers/package-lock.json" "$installed/node_modules/.from"
 }
 
 ((${#missing[@]} == 0)) || install_packages "$1"
-[[ $1 != test && $1 != nightly ]] || install_peers
+! $with_peers || install_peers "$1"

@@ -1,5 +1,6 @@
 #include "lease/hold.hpp"
 
+#include "base/losses.hpp"
 #include "base/names.hpp"
 #include "local/idle_locks.hpp"
 #include "session/no_memory.hpp"
@@ -361,8 +362,7 @@ std::error_code hold::release(std::shared_ptr<hold> self, wants w) noexcept try 
 std::error_code hold::leave_group(std::shared_ptr<hold> self, wants w) {
   auto& client = self->client_;
   const auto session_lives = self->session_;
-  if (self->state() == lease_state::lost)
-    self->announce_lost("the lease had ended when one of its users left");
+  if (self->state() == lease_state::lost) self->announce_lost(losses::ended_with_users);
   event released = self->about(event_kind::released);
   if (self->users_.fetch_sub(1, std::memory_order_acq_rel) == 1) return self->end(was::in_use, w);
   if (self->state() == lease_state::lost) return errc::lost;
@@ -450,12 +450,7 @@ std::error_code hold::ended(const ending& e, const status& told) noexcept {
   const bool not_told = !told && told.error().code != errc::lost;
   if (not_told) abandon();
   if (e.was_lost || (!told && !not_told)) {
-    tell_lost(
-        e.was_lost
-            ? "the lease had ended when it was given back"
-            : "it was no longer held when it was given back: it was taken away (force-unlock), or "
-              "the store lost its data",
-        leases);
+    tell_lost(e.was_lost ? losses::ended_at_release : losses::gone_at_release, leases);
     return errc::lost;
   }
   if (not_told) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/losses.hpp"
 #include "session/lock_config.hpp"
 #include "session/no_memory.hpp"
 #include "session/store_client.hpp"
@@ -10,7 +11,6 @@ namespace holdfast::engine {
 
 using namespace std::chrono_literals;
 using store::permits_outcome;
-using store::permits_verb;
 
 namespace {
 constexpr std::size_t max_batch = 500;
@@ -18,27 +18,17 @@ constexpr auto abandoned_retry = 200ms;
 constexpr auto settle_after = 250ms;
 constexpr int last_tries = 3;
 constexpr auto last_tries_take = 1s;  // and no longer, if the store is away
-constexpr std::string_view taken_away =
-    "the store says that it is no longer held: it was taken away (force-unlock), or the store "
-    "lost its data";
-constexpr std::string_view lease_ended = "the lease ended before it was renewed";
-constexpr std::string_view max_hold_over = "the lock was held for as long as max_hold allows";
-constexpr std::string_view unanswered = "the store did not answer until the lease ended";
-constexpr std::string_view refused = "renewals failed until the lease ended";
-constexpr std::string_view not_run = "the lease ended before this process ran again";
-constexpr std::string_view outcome_unknown =
-    "the store did not say whether it carried out the downgrade: readers may already hold the lock";
 }  // namespace
 
 namespace {
 /// Why the lease ends that is still held, or suspect, when it is looked at. It was to be looked at
 /// `then`: a thread that was to look before its end, and comes after it, did not run.
 std::string_view why_it_ends(const lease_timer& timer, boot_time then) noexcept {
-  if (timer.at_max_hold()) return max_hold_over;
+  if (timer.at_max_hold()) return losses::max_hold_over;
   const bool suspect = timer.state() == lease_state::suspect;
-  if (!suspect && then < timer.valid_until()) return not_run;
-  if (timer.in_flight()) return unanswered;
-  return suspect ? refused : lease_ended;
+  if (!suspect && then < timer.valid_until()) return losses::not_run;
+  if (timer.in_flight()) return losses::unanswered;
+  return suspect ? losses::refused : losses::lease_ended;
 }
 }  // namespace
 
@@ -185,17 +175,17 @@ void keeper::failed(renewable& h, const failure& why) {
   end_renewal(h, [&] { return on_failed(h, why); });
 }
 void keeper::gone(renewable& h) {
-  end_renewal(h, [&] { return on_lost(h, taken_away); });
+  end_renewal(h, [&] { return on_lost(h, losses::taken_away); });
 }
 void keeper::ended(renewable& h) {
-  end_renewal(h, [&] { return on_lost(h, lease_ended); });
+  end_renewal(h, [&] { return on_lost(h, losses::lease_ended); });
 }
 bool keeper::in_doubt(renewable& h) noexcept {
   bool kept = false;
   end_renewal([&]() -> news {
     kept = h.scheduled_.has_value();
     if (!kept) return {};
-    return on_lost(h, outcome_unknown);
+    return on_lost(h, losses::outcome_unknown);
   });
   return kept;
 }
@@ -323,7 +313,7 @@ keeper::news keeper::settle(renewable& h, boot_time sent,
   if (!reply) return on_failed(h, reply.error());
   if (reply->outcome == permits_outcome::queued && h.may_wait())
     return on_renewed(h, sent, h.renewed_for());
-  if (reply->outcome != permits_outcome::granted) return on_lost(h, taken_away);
+  if (reply->outcome != permits_outcome::granted) return on_lost(h, losses::taken_away);
   return on_renewed(h, sent, lease_of(*reply));
 }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+#include <atomic>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -8,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/losses.hpp"
 #include "observe/counters.hpp"
 
 namespace holdfast::observe {
@@ -47,6 +50,7 @@ struct lock_series {
   busy_histogram<hold_bounds> released;
   histogram<hold_bounds> lost, not_released;
   std::atomic<std::uint64_t> leases_lost{0};
+  std::array<std::atomic<std::uint64_t>, losses::causes.size()> lost_because{};
 };
 
 /// The series of all keys. To look up one that is there takes no mutex: a series never moves and

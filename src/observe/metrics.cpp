@@ -92,7 +92,10 @@ void write_held(metrics_text& to, const locks& all) {
   }
   to.family("holdfast_lost", metric_type::counter, "Locks that were lost while they were held.");
   for (const auto* s : all) {
-    to.sample(columns_of(*s), static_cast<double>(reading(s->lost).total()));
+    for (std::size_t i = 0; i < losses::causes.size(); ++i) {  // from zero on, as the rare events
+      to.sample(with(columns_of(*s), "cause", losses::causes[i]),
+                static_cast<double>(s->lost_because[i]));
+    }
   }
 }
 
@@ -200,6 +203,7 @@ struct metrics::state {
     auto& s = at(e);
     s.lost.add(e.held);
     observe::add(s.leases_lost, e.leases);
+    observe::add(s.lost_because[losses::cause_of(e.detail)]);
   }
 
   void renewed(const event& e) {

@@ -4,11 +4,12 @@
 #include <thread>
 #include <utility>
 
+#include "base/losses.hpp"
+
 namespace holdfast::engine {
 
 using namespace std::chrono_literals;
 using store::permits_outcome;
-using store::permits_verb;
 using asked = quorum_round::asked;
 
 namespace {
@@ -485,7 +486,10 @@ void quorum_hold::tell(event_kind kind, std::chrono::nanoseconds margin) const {
   e.waited = since_ - began_;
   e.held = quorum_->now() - since_;
   e.margin = margin;
-  if (kind == event_kind::lost) e.code = errc::lost;
+  if (kind == event_kind::lost) {
+    e.code = errc::lost;
+    e.detail = losses::no_majority;
+  }
   if (kind == event_kind::release_failed) e.code = errc::unavailable;
   quorum_->first().tell(e);
 }

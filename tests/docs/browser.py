@@ -6,6 +6,7 @@ browser.py SITE PICTURES    SITE is what scripts/site.py made; PICTURES: a folde
 A page must come up with its heading, and the console must show no error. That all other links lead somewhere is known from scripts/site.py.
 """
 import concurrent.futures
+import contextlib
 import functools
 import http.server
 import os
@@ -67,6 +68,10 @@ def look(server):
 class Quiet(http.server.SimpleHTTPRequestHandler):
     def log_message(self, *_):
         pass
+
+    def copyfile(self, source, outputfile):
+        with contextlib.suppress(ConnectionError):  # the browser has seen enough of it
+            super().copyfile(source, outputfile)
 
 
 def main():

@@ -186,9 +186,9 @@ TEST_F(faulty_batches, that_are_doubled_are_carried_out_twice_but_for_tokens) {
   EXPECT_TRUE(s->acquire_together(std::vector(2, one)));
   EXPECT_TRUE(s->admit(one, "limit", {}));
   (void)s->permits_later("m", {}, [](const auto&) {});
-  EXPECT_EQ(asked, (std::multiset<std::string>{"renew", "renew", "acquire_together",
-                                               "acquire_together", "admit", "permits_later",
-                                               "permits_later"}));
+  EXPECT_EQ(asked,
+            (std::multiset<std::string>{"renew", "renew", "acquire_together", "acquire_together",
+                                        "admit", "permits_later", "permits_later"}));
 }
 
 TEST_F(faulty_batches, are_dropped_one_by_one) {

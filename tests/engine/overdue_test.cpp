@@ -41,9 +41,8 @@ TEST(overdue, a_wait_ends_in_time_while_a_thousand_takes_cost_a_round_trip_each)
   holdfast::mutex m{session, "m"};
   const auto held = m.acquire();
   std::atomic<std::int64_t> took_ms{-1};
-  async_acquire(m, 50ms).start([&, began = s.clock->now()](auto) {
-    took_ms = (s.clock->now() - began) / 1ms;
-  });
+  async_acquire(m, 50ms).start(
+      [&, began = s.clock->now()](auto) { took_ms = (s.clock->now() - began) / 1ms; });
   constexpr std::size_t takes = 1'000;
   std::atomic<std::size_t> over{0};
   for (std::size_t i = 0; i < takes; ++i) {

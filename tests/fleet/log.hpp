@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-/// The resource that a fleet of programs shares: one file that all append lines to. Each line is
-/// one write, so the lines are in the order in which things happened.
+/// The resource that a fleet of programs shares, one for each name: a file that all append lines
+/// to. Each line is one write, so the lines are in the order in which things happened.
 ///     enter WORKER FENCE      a program has the lock, and begins
 ///     leave WORKER FENCE      it ends, still with the lock as far as it knows
 ///     kill WORKER             from here on this program may die

@@ -203,6 +203,10 @@ void program::signal(int number) const { checked(::kill(pid_, number), "kill"); 
 
 void program::stop() const {
   signal(SIGSTOP);
+  await_stop();
+}
+
+void program::await_stop() const {
   siginfo_t info{};
   checked(::waitid(P_PID, static_cast<id_t>(pid_), &info, WSTOPPED | WEXITED | WNOWAIT), "waitid");
 }

@@ -57,6 +57,8 @@ class program {
   void signal(int number) const;
   /// Returns when it is really stopped, or has ended.
   void stop() const;
+  /// The same for one that stops itself.
+  void await_stop() const;
 
   reader out;  ///< on a terminal: everything that appears there
   reader err;

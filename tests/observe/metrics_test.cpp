@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/losses.hpp"
 #include "observe/lock_series.hpp"
 
 namespace {
@@ -48,6 +49,10 @@ const std::string of_orders = R"(store="redis://cache",kind="mutex",group="order
 
 std::string attempts(const metrics& m, const std::string& result) {
   return value_of(m, "holdfast_acquire_total{" + of_orders + ",result=\"" + result + "\"}");
+}
+
+std::string lost(const metrics& m, const std::string& cause) {
+  return value_of(m, "holdfast_lost_total{" + of_orders + ",cause=\"" + cause + "\"}");
 }
 
 std::string held(const metrics& m) { return value_of(m, "holdfast_held{" + of_orders + "}"); }
@@ -101,8 +106,30 @@ TEST(metrics, know_how_many_leases_are_held) {
   idle_still_there.leases = 0;
   m.on_event(idle_still_there);
   EXPECT_EQ(held(m), "1");
-  EXPECT_EQ(value_of(m, "holdfast_lost_total{" + of_orders + "}"), "1")
-      << "nobody held the idle one";
+  EXPECT_EQ(lost(m, "unknown"), "1") << "nobody held the idle one";
+}
+
+TEST(metrics, count_losses_by_their_cause_and_begin_at_zero) {
+  metrics m;
+  m.preregister("redis://cache", "mutex", "order");
+  for (const auto cause : holdfast::losses::causes) EXPECT_EQ(lost(m, std::string(cause)), "0");
+  const auto because = [&](std::string_view words) {
+    event e = ended(event_kind::lost, 1s, errc::lost);
+    e.detail = words;
+    m.on_event(e);
+  };
+  namespace losses = holdfast::losses;
+  for (const auto words :
+       {losses::taken_away, losses::gone_at_release, losses::lease_ended, losses::ended_at_release,
+        losses::ended_with_users, losses::no_majority, losses::max_hold_over, losses::unanswered,
+        losses::refused, losses::not_run, losses::outcome_unknown})
+    because(words);
+  EXPECT_EQ(lost(m, "taken"), "2");
+  EXPECT_EQ(lost(m, "expired"), "4");
+  EXPECT_EQ(lost(m, "max_hold"), "1");
+  EXPECT_EQ(lost(m, "connection"), "2");
+  EXPECT_EQ(lost(m, "paused"), "1");
+  EXPECT_EQ(lost(m, "unknown"), "1");
 }
 
 // What begins at one shows no increase.

@@ -172,6 +172,8 @@ TEST_P(redlocks, without_a_majority_it_is_suspect_and_lost_before_the_lease_ends
   EXPECT_EQ(held.state(), lease_state::suspect);
   w_.clock->advance(19'800ms);
   w_.seen->await(holdfast::event_kind::lost);
+  EXPECT_EQ(w_.seen->detail(holdfast::event_kind::lost),
+            "the lease ended before a majority had renewed it");
   EXPECT_TRUE(held.lost().stop_requested());
   EXPECT_GE(w_.held_at(), majority());  // the nodes still think that it is held
   EXPECT_EQ(reason_of([&] { held.check(); }), errc::lost);

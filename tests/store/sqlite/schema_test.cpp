@@ -42,9 +42,10 @@ std::string waiter(long expires_at) {
 TEST_F(tables, a_shell_shows_who_holds_what) {
   put("order:1", "[1,\"mutex\",1,77,[" + holder(now_us() + 100'000'000) + "],[]]");
   shell look{path()};
-  EXPECT_EQ(look.ask_one("SELECT name, kind, id, host, pid, program, reason, weight, fence, "
-                         "since_utc FROM holdfast_holders"),
-            "order:1|mutex|01234567|host|4711|program|the nightly run|1|315392|2023-11-14 22:13:20");
+  EXPECT_EQ(
+      look.ask_one("SELECT name, kind, id, host, pid, program, reason, weight, fence, "
+                   "since_utc FROM holdfast_holders"),
+      "order:1|mutex|01234567|host|4711|program|the nightly run|1|315392|2023-11-14 22:13:20");
   const double left = std::stod(look.ask_one("SELECT expires_in_s FROM holdfast_holders"));
   EXPECT_GT(left, 0);
   EXPECT_LT(left, 102);
