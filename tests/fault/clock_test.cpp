@@ -5,6 +5,9 @@
 #include <atomic>
 
 #include "fault/roles.hpp"
+#include "harness/eventually.hpp"
+#include "harness/fault_proxy.hpp"
+#include "harness/redis_server.hpp"
 #include "harness/shared_memory.hpp"
 #include "paths.hpp"
 
@@ -13,6 +16,22 @@ namespace {
 using namespace fault_test;
 using namespace std::chrono_literals;
 using harness::child;
+
+#ifdef HOLDFAST_WITH_REDIS
+// URL: asks each time it hears something, and says what came of it.
+const harness::role asks{"asks", [](const std::vector<std::string>& args) {
+                           const auto session = holdfast::open(args[0]);
+                           for (harness::say("ready"); !harness::hear().empty();) {
+                             try {
+                               (void)session.show("m");
+                               harness::say("answered");
+                             } catch (const holdfast::error& e) {
+                               harness::say(e.what());
+                             }
+                           }
+                           return 0;
+                         }};
+#endif
 
 /// Processes made in here have clocks of their own, which can be set.
 class clocks : public testing::Test {
@@ -100,5 +119,25 @@ TEST_F(clocks, a_machine_that_slept_for_less_than_the_lease_goes_on) {
   first.tell("go on");
   EXPECT_EQ(first.expect_line(), "held");
 }
+
+#ifdef HOLDFAST_WITH_REDIS
+TEST_F(clocks, an_answer_that_came_while_the_process_stood_still_is_one) {
+  const harness::redis_server server;
+  harness::fault_proxy network(server.port());
+  child other("asks",
+              {"redis://127.0.0.1:" + std::to_string(network.port()) + "?command_timeout=1m"});
+  EXPECT_EQ(other.expect_line(), "ready");
+  const auto before = network.count();
+  network.with([](auto& relay) { relay.stall(harness::way::down); });
+  other.tell("ask");
+  harness::eventually("it has asked", [&] { return network.count().up > before.up; });
+  other.stop();
+  suspend(1h);
+  network.heal();
+  harness::eventually("it is answered", [&] { return network.count().down > before.down; });
+  other.resume();
+  EXPECT_EQ(other.expect_line(), "answered");
+}
+#endif
 
 }  // namespace
