@@ -101,7 +101,7 @@ for (const [store, urlOf] of Object.entries(STORES)) {
     });
 
     rule('a loss aborts the signal of the lease', async (here, there) => {
-      const lease = await here.mutex('m', {lease: 300}).acquire();
+      const lease = await here.mutex('m', {lease: 2e3}).acquire();
       const lost = new Promise((resolve) => lease.signal.addEventListener('abort', resolve));
       assert.equal(await there.forceRelease('m'), 1);
       const alive = setInterval(() => {}, 1e6);  // a lease keeps no program
