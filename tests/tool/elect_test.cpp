@@ -79,6 +79,7 @@ TEST_F(elect, who_was_deposed_stands_again_though_the_store_is_away_for_long) {
   wait_for(leads, "campaigns_again");
   name_store(store);
   EXPECT_EQ(leads.out.line(), "up");
+  wait_for(leads, "started");  // it may have failed several times
 
   name_store(nobody);
   EXPECT_EQ(tool({"force-unlock", "e", "--yes"}).code, 0);

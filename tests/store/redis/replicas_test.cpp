@@ -184,7 +184,10 @@ TEST_F(redis_acknowledged, who_waits_for_a_contended_name_without_deadline_gives
   one.join();
   two.join();
   resume_replicas();
-  for (const auto& r : refused) EXPECT_TRUE(contains(r.text, "acknowledged")) << r.text;
+  // Or the last command came too late: if this process stood still.
+  for (const auto& r : refused) {
+    EXPECT_TRUE(contains(r.text, "acknowledged") || contains(r.text, "HOLDFAST_LATE")) << r.text;
+  }
 }
 
 TEST_F(redis_acknowledged, a_renewal_that_no_replica_has_does_not_count) {
