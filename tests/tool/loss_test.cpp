@@ -107,7 +107,7 @@ TEST_F(run_loss, a_store_that_is_away_ends_the_child_before_the_lease_does) {
 }
 
 TEST_F(run_loss, a_store_that_comes_back_in_time_costs_nothing) {
-  program p(run_role("ignore_term", {"--ttl", "5s"}), around);
+  program p(run_role("ignore_term", {"--ttl", "5s", "--kill-after", "50ms"}), around);
   EXPECT_EQ(p.out.line(), "ready");
   {
     const blocker away(folder.file("locks.db"), around);
