@@ -268,7 +268,7 @@ static void lose(const char* name) {
 }
 
 static void a_lost_lease_is_told_to_the_queue_and_protects_nothing(void) {
-  const holdfast_lock_options quick = {.size = sizeof quick, .lease_ms = 300};
+  const holdfast_lock_options quick = {.size = sizeof quick, .lease_ms = 2000};
   holdfast_lock* mine = NULL;
   OK(holdfast_mutex(store, "m", &quick, &mine, &why));
   holdfast_queue* queue = NULL;
@@ -561,7 +561,7 @@ static void a_condition_gives_the_mutex_up_and_back(void) {
   holdfast_lease* wrong = taken(shared);
   GIVES(HOLDFAST_NOT_OWNER, holdfast_condition_wait(mine, wrong, &soon, &notified, &why));
   OK(holdfast_lease_check(wrong, &why));
-  OK(holdfast_lease_extend(lease, 300, &why)); /* so that the loss is soon seen */
+  OK(holdfast_lease_extend(lease, 2000, &why)); /* so that the loss is soon seen */
   lose("m");
   CHECK(next_of(queue).tag == 10); /* it is watched as before the waits */
 }

@@ -139,7 +139,7 @@ TEST_P(faults, one_who_waits_for_a_store_that_is_away_may_be_cancelled) {
 
 TEST_P(faults, a_renewal_that_fails_makes_it_suspect_and_one_that_succeeds_makes_it_held_again) {
   const auto watcher = std::make_shared<events>();
-  const lease held = make(faulty({}, watcher), {.lease = 3s})->acquire();
+  const lease held = make(faulty({}, watcher), {.lease = 4s})->acquire();
   const auto fence = held.fence();
   script_.next(verb::renew, fault::drop_request);
   harness::eventually("it is held again",

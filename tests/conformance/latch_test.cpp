@@ -132,9 +132,9 @@ TEST_P(latches, one_that_nobody_uses_is_forgotten) {
 TEST_P(latches, one_that_somebody_waits_for_is_not_forgotten) {
   latch brief{here_, "brief", 2, {.keep = 2s}};
   latch waited_for{here_, name_, 2, {.keep = 2s}};
-  waited_for.count_down();
   std::thread waiter([&] { latch{another(), name_, 2, {.keep = 2s}}.wait(); });
   until_waiting(1);
+  waited_for.count_down();
   brief.count_down();
   harness::eventually("the other one is forgotten", [&] { return brief.remaining() == 2; });
   EXPECT_EQ(waited_for.remaining(), 1u);

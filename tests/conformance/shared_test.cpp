@@ -250,12 +250,13 @@ TEST_P(sharing, two_readers_that_upgrade_at_once_never_both_become_writers) {
 }
 
 TEST_P(sharing, the_loss_of_a_hold_is_told_also_after_its_mode_changed) {
-  shared_mutex lock{here_, name_, {{.lease = 3s}, {}}};
+  shared_mutex lock{here_, name_};
   lease held = lock.acquire_shared();
   const auto lost = held.lost();
   ASSERT_TRUE(lock.try_upgrade(held));
   lock.downgrade(held);
   EXPECT_FALSE(lost.stop_requested());
+  held.extend(3s);  // so that it is renewed soon
   EXPECT_EQ(here_.force_release(name_), 1u);
   harness::eventually("the loss is told", [&] { return lost.stop_requested(); });
   EXPECT_EQ(reason_of([&] { lock.downgrade(held); }), errc::lost);

@@ -41,7 +41,7 @@ TEST_P(std_forms, lock_guard_holds_to_the_end_of_its_scope) {
 }
 
 TEST_P(std_forms, unique_lock_waits_as_long_as_it_is_told_and_no_longer) {
-  std::unique_lock first{*lock_, 500ms};
+  std::unique_lock first{*lock_, 1h};
   EXPECT_TRUE(first.owns_lock());
   on_another_thread([&] {
     std::unique_lock second{*rival_, 20ms};

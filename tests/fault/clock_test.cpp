@@ -3,16 +3,45 @@
 
 #include <array>
 #include <atomic>
+#include <functional>
+#include <ostream>
+#include <string>
+#include <vector>
 
 #include "fault/roles.hpp"
+#include "harness/eventually.hpp"
+#include "harness/fault_proxy.hpp"
 #include "harness/shared_memory.hpp"
 #include "paths.hpp"
+#ifdef HOLDFAST_WITH_ETCD
+#include "harness/etcd_cluster.hpp"
+#endif
+#ifdef HOLDFAST_WITH_MEMCACHED
+#include "harness/memcached_server.hpp"
+#endif
+#ifdef HOLDFAST_WITH_REDIS
+#include "harness/redis_server.hpp"
+#endif
 
 namespace {
 
 using namespace fault_test;
 using namespace std::chrono_literals;
 using harness::child;
+
+// URL: asks each time it hears something, and says what came of it.
+const harness::role asks{"asks", [](const std::vector<std::string>& args) {
+                           const auto session = holdfast::open(args[0]);
+                           for (harness::say("ready"); !harness::hear().empty();) {
+                             try {
+                               (void)session.show("m");
+                               harness::say("answered");
+                             } catch (const holdfast::error& e) {
+                               harness::say(e.what());
+                             }
+                           }
+                           return 0;
+                         }};
 
 /// Processes made in here have clocks of their own, which can be set.
 class clocks : public testing::Test {
@@ -99,6 +128,66 @@ TEST_F(clocks, a_machine_that_slept_for_less_than_the_lease_goes_on) {
   suspend(1min);
   first.tell("go on");
   EXPECT_EQ(first.expect_line(), "held");
+}
+
+/// A server, and the URL that leads to a port before it. A call may take a minute. (With SQL the
+/// client libraries ask the connection at the end of the time themselves.)
+struct answering {
+  std::string name;
+  using use = std::function<void(int, const std::function<std::string(int)>&)>;
+  void (*with)(const use&);
+};
+std::ostream& operator<<(std::ostream& out, const answering& a) { return out << a.name; }
+
+std::string at(const std::string& scheme, int port, const std::string& rest) {
+  return scheme + "127.0.0.1:" + std::to_string(port) + rest + "?command_timeout=1m";
+}
+
+const std::vector<answering> all_that_answer{
+#ifdef HOLDFAST_WITH_REDIS
+    {"redis",
+     [](const answering::use& by) {
+       const harness::redis_server server;
+       by(server.port(), [](int port) { return at("redis://", port, ""); });
+     }},
+#endif
+#ifdef HOLDFAST_WITH_MEMCACHED
+    {"memcached",
+     [](const answering::use& by) {
+       const harness::memcached_server server;
+       by(server.port(), [](int port) { return at("memcached://", port, ""); });
+     }},
+#endif
+#ifdef HOLDFAST_WITH_ETCD
+    {"etcd",
+     [](const answering::use& by) {
+       const harness::etcd_cluster server(1);
+       by(server.port(0), [](int port) { return at("etcd://", port, "/locks"); });
+     }},
+#endif
+};
+
+class clocks_of_callers : public clocks, public testing::WithParamInterface<answering> {};
+
+INSTANTIATE_TEST_SUITE_P(of, clocks_of_callers, testing::ValuesIn(all_that_answer),
+                         [](const auto& of) { return of.param.name; });
+
+TEST_P(clocks_of_callers, an_answer_that_came_while_the_process_stood_still_is_one) {
+  GetParam().with([this](int server, const std::function<std::string(int)>& url_of) {
+    harness::fault_proxy network(server);
+    child other("asks", {url_of(network.port())});
+    EXPECT_EQ(other.expect_line(), "ready");
+    const auto before = network.count();
+    network.with([](auto& relay) { relay.stall(harness::way::down); });
+    other.tell("ask");
+    harness::eventually("it has asked", [&] { return network.count().up > before.up; });
+    other.stop();
+    suspend(2min);
+    network.heal();
+    harness::eventually("it is answered", [&] { return network.count().down > before.down; });
+    other.resume();
+    EXPECT_EQ(other.expect_line(), "answered");
+  });
 }
 
 }  // namespace

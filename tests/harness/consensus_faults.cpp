@@ -79,7 +79,7 @@ void a_holder_sleeps(const server_group& servers, const std::string& base) {
   child sleeper("lock-holder", {url});
   const auto fence = std::stoull(sleeper.expect_line());
   sleeper.stop();
-  auto here = holdfast::open(url);
+  auto here = holdfast::open(servers.url(base + "?session=30s"));
   const lease mine = holdfast::mutex(here, "job").acquire();
   EXPECT_GT(mine.fence(), fence);
   sleeper.resume();
@@ -116,7 +116,7 @@ void a_holder_is_cut_off(const server_group& servers, const std::string& base,
   for (const bool silent : {false, true}) {
     fault_proxy proxy(servers.port(1));
     auto here = holdfast::open(servers.url_at(proxy.port(), rest));
-    auto there = holdfast::open(servers.url(rest));
+    auto there = holdfast::open(servers.url(base + "?session=30s"));
     holdfast::mutex mine{here, "job"};
     const lease held = mine.acquire();
     proxy.with([&](relay& r) {
@@ -146,8 +146,8 @@ void a_holder_is_cut_off(const server_group& servers, const std::string& base,
 
 void connections_are_lost_and_found(const server_group& servers, const std::string& base) {
   fault_proxy proxy(servers.port(2));
-  auto here = holdfast::open(servers.url_at(proxy.port(), base + "?session=10s"));
-  const lease held = holdfast::mutex(here, "job", {.lease = 4s}).acquire();
+  auto here = holdfast::open(servers.url_at(proxy.port(), base + "?session=30s"));
+  const lease held = holdfast::mutex(here, "job").acquire();
   const auto fence = held.fence();
   for (int i = 0; i < 5; ++i) {
     const auto before = proxy.count().accepted;

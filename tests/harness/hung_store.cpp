@@ -159,7 +159,7 @@ class reader {
   explicit reader(const session& s) {
     if (!s.can().shared) return;
     of_ = std::make_unique<holdfast::shared_mutex>(s, "upgraded");
-    held_ = of_->acquire_shared();
+    held_ = of_->try_acquire_shared_for(1min).value();
   }
   // With mode=session the hold may go with its connection.
   bool upgrades() try { return of_ && of_->try_upgrade(held_); } catch (const holdfast::error& e) {

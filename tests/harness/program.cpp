@@ -85,7 +85,8 @@ struct ends {
   ::dup2(theirs.in, STDIN_FILENO);
   ::dup2(theirs.out, STDOUT_FILENO);
   ::dup2(theirs.err, STDERR_FILENO);
-  ::signal(SIGPIPE, SIG_DFL);
+  // A shell that starts the tests in its background, or nohup, has some of them ignored.
+  for (const int s : {SIGHUP, SIGINT, SIGQUIT, SIGPIPE}) ::signal(s, SIG_DFL);
   for (const int s : around.ignored_signals) ::signal(s, SIG_IGN);
   if (!around.folder.empty() && ::chdir(around.folder.c_str()) != 0) ::_exit(126);
   if (around.unprivileged && ::geteuid() == 0) {

@@ -18,6 +18,7 @@
 #include <random>
 #include <sstream>
 #include <stdexcept>
+#include <string_view>
 
 #include "harness/eventually.hpp"
 #include "harness/server_process.hpp"
@@ -51,9 +52,13 @@ class stream {
   stream(const stream&) = delete;
 
   bool ok() const { return ok_; }
-  void put(const std::string& bytes) {
-    ok_ = ok_ && ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
-                     static_cast<ssize_t>(bytes.size());
+  // A part at a time, if this process is stopped meanwhile.
+  void put(std::string_view bytes) {
+    while (ok_ && !bytes.empty()) {
+      const auto n = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+      ok_ = n > 0;
+      if (ok_) bytes.remove_prefix(static_cast<std::size_t>(n));
+    }
   }
   std::string line() {
     std::string text;
@@ -65,7 +70,11 @@ class stream {
   }
   std::string bytes(std::size_t count) {
     std::string text(count, '\0');
-    ok_ = ok_ && ::recv(fd_, text.data(), count, MSG_WAITALL) == static_cast<ssize_t>(count);
+    for (std::size_t at = 0; ok_ && at < count;) {
+      const auto n = ::recv(fd_, text.data() + at, count - at, MSG_WAITALL);
+      ok_ = n > 0;
+      if (ok_) at += static_cast<std::size_t>(n);
+    }
     return text;
   }
 

@@ -87,6 +87,7 @@ std::string tcp_client::hear(std::size_t bytes) {
   std::array<char, 64 * 1024> buffer;
   while (all.size() < bytes) {
     const auto n = ::recv(fd_, buffer.data(), std::min(bytes - all.size(), buffer.size()), 0);
+    if (n < 0 && errno == EINTR) continue;  // this process was stopped, and goes on
     if (n < 0 && errno == EAGAIN) throw std::runtime_error("nothing came for a minute");
     reset_ = reset_ || (n < 0 && errno == ECONNRESET);
     if (n <= 0) break;

@@ -106,9 +106,10 @@ TEST_F(redisson_permits, whoever_gives_back_says_how_many_are_free_now) {
 
 TEST_F(redisson_permits, what_a_dead_holder_of_ours_had_comes_back_with_the_next_of_ours) {
   java_makes("3");
-  semaphore dies(other_, "sem", 3, {.lease = holdfast::min_lease, .renew = false});
-  const lease dead = dies.acquire(2);
+  semaphore dies(other_, "sem", 3, {.lease = 1h, .renew = false});
+  lease dead = dies.acquire(2);
   EXPECT_FALSE(three_.try_acquire(2));
+  dead.extend(holdfast::min_lease);
   const auto got = three_.try_acquire_for(1min, 3);
   EXPECT_TRUE(got);
   EXPECT_EQ(dead.state(), holdfast::lease_state::lost);

@@ -101,7 +101,7 @@ for (const [store, urlOf] of Object.entries(STORES)) {
     });
 
     rule('a loss aborts the signal of the lease', async (here, there) => {
-      const lease = await here.mutex('m', {lease: 300}).acquire();
+      const lease = await here.mutex('m', {lease: 2e3}).acquire();
       const lost = new Promise((resolve) => lease.signal.addEventListener('abort', resolve));
       assert.equal(await there.forceRelease('m'), 1);
       const alive = setInterval(() => {}, 1e6);  // a lease keeps no program
@@ -193,6 +193,9 @@ test('a majority holds a redlock', async () => {
   });
 });
 
+// A node that takes longer than its share of the time has no vote.
+const isOver = (why) => why instanceof holdfast.Unavailable || why instanceof holdfast.TimedOut;
+
 test('waits for a redlock leave threads of the pool to other calls', {timeout: 60e3}, async () => {
   const nodes = await Promise.all([0, 1, 2].map((n) => holdfast.open(`memory:node-many-${n}`)));
   const held = await holdfast.redlock(nodes, 'q').acquire();
@@ -200,9 +203,9 @@ test('waits for a redlock leave threads of the pool to other calls', {timeout: 6
   const calledOff = holdfast.redlock(nodes, 'q').acquire({signal: off.signal});
   let inside = 0;
   const waiting = Array.from({length: 5}, () => holdfast.redlock(nodes, 'q').with(() => { ++inside; }));
-  await assert.rejects(holdfast.redlock(nodes, 'q').acquire({timeout: 20}), holdfast.TimedOut);
+  await assert.rejects(holdfast.redlock(nodes, 'q').acquire({timeout: 20}), isOver);
   const inVain = Array.from({length: 50}, () => holdfast.redlock(nodes, 'q').acquire({timeout: 100}));
-  await Promise.all(inVain.map((one) => assert.rejects(one, holdfast.TimedOut)));
+  await Promise.all(inVain.map((one) => assert.rejects(one, isOver)));
   off.abort();
   await assert.rejects(calledOff, holdfast.Cancelled);
   assert.equal(inside, 0);
@@ -227,9 +230,8 @@ test('a wait that polls ends while the store is away', {timeout: 60e3}, async ()
   const lock = holdfast.redlock(sessions, 'q'), seen = sessions[0].election('e').observe();
   await lock.with(() => {});
   await Promise.all([nodes[0].end(), nodes[1].end()]);
-  const over = (why) => why instanceof holdfast.Unavailable || why instanceof holdfast.TimedOut;
-  await assert.rejects(seen.next({timeout: 300}), over);
-  await assert.rejects(lock.acquire({timeout: 300}), over);
+  await assert.rejects(seen.next({timeout: 300}), isOver);
+  await assert.rejects(lock.acquire({timeout: 300}), isOver);
 });
 
 test('a worker thread that ends gives its leases back', {timeout: 60e3}, async () => {

@@ -150,7 +150,7 @@ class Locks:
 
     def test_a_loss_is_told_and_a_with_statement_does_not_overlook_it(self):
         told = threading.Event()
-        quick = holdfast.LockOptions(lease=0.3)
+        quick = holdfast.LockOptions(lease=2)
         with self.assertRaises(holdfast.Lost) as raised:
             with self.here.mutex("m", options=quick) as lease:
                 lease.on_loss(told.set)

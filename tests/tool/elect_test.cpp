@@ -33,14 +33,14 @@ TEST_F(elect, one_runs_its_command_and_the_next_follows_with_a_greater_token) {
 }
 
 TEST_F(elect, who_was_deposed_ends_its_command_and_says_so) {
-  program leads(command({"elect", "e", "--ttl", "2s", "--", "cat"}), around);
+  program leads(command({"elect", "e", "--ttl", "3s", "--", "cat"}), around);
   harness::eventually("it leads", [&] { return !shown("e")["holders"].empty(); });
   EXPECT_EQ(tool({"force-unlock", "e", "--yes"}).code, 0);
   EXPECT_EQ(leads.wait(), 79);
 }
 
 TEST_F(elect, who_was_deposed_may_stand_again) {
-  program leads(command({"elect", "e", "--again", "--ttl", "2s", "--", "sh", "-c",
+  program leads(command({"elect", "e", "--again", "--ttl", "3s", "--", "sh", "-c",
                          "echo $HOLDFAST_FENCE; exec cat"}),
                 around);
   const auto first = std::stoull(leads.out.line());
@@ -79,6 +79,7 @@ TEST_F(elect, who_was_deposed_stands_again_though_the_store_is_away_for_long) {
   wait_for(leads, "campaigns_again");
   name_store(store);
   EXPECT_EQ(leads.out.line(), "up");
+  wait_for(leads, "started");  // it may have failed several times
 
   name_store(nobody);
   EXPECT_EQ(tool({"force-unlock", "e", "--yes"}).code, 0);

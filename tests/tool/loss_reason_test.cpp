@@ -16,9 +16,9 @@ namespace {
 
 class loss_reason : public holdfast_tool {
  protected:
-  /// Held for two seconds at a time by a command that has begun.
+  /// Held for three seconds at a time by a command that has begun.
   program start(words more = {}) const {
-    words all{"run", "l", "--ttl", "2s", "--kill-after", "50ms", "--status-file", status()};
+    words all{"run", "l", "--ttl", "3s", "--kill-after", "50ms", "--status-file", status()};
     all.insert(all.end(), more.begin(), more.end());
     all.insert(all.end(), {"--", "cat"});
     return {command(all), around};

@@ -30,7 +30,7 @@ double remaining(const nlohmann::json& event) { return event["lease_remaining_se
 }  // namespace
 
 TEST_F(run_loss, a_lock_that_was_taken_away_ends_a_willing_child) {
-  program p(run_role("tell_signals", {"--ttl", "2s"}), around);
+  program p(run_role("tell_signals", {"--ttl", "3s"}), around);
   EXPECT_EQ(p.out.line(), "ready");
   EXPECT_EQ(taken_away(), 0);
   EXPECT_EQ(p.out.line(), "TERM");
@@ -40,7 +40,7 @@ TEST_F(run_loss, a_lock_that_was_taken_away_ends_a_willing_child) {
 }
 
 TEST_F(run_loss, a_lock_that_was_taken_away_kills_a_child_that_ignores_term) {
-  program p(run_role("ignore_term", {"--ttl", "2s", "--kill-after", "50ms"}), around);
+  program p(run_role("ignore_term", {"--ttl", "3s", "--kill-after", "50ms"}), around);
   EXPECT_EQ(p.out.line(), "ready");
   EXPECT_EQ(taken_away(), 0);
   wait_for(p, "terminated");
@@ -50,7 +50,7 @@ TEST_F(run_loss, a_lock_that_was_taken_away_kills_a_child_that_ignores_term) {
 }
 
 TEST_F(run_loss, the_next_holder_has_a_greater_token) {
-  program p(run_role("ignore_term", {"--ttl", "2s", "--kill-after", "50ms"}), around);
+  program p(run_role("ignore_term", {"--ttl", "3s", "--kill-after", "50ms"}), around);
   EXPECT_EQ(p.out.line(), "ready");
   const std::uint64_t before = std::stoull(std::string(shown("l")["holders"][0]["fence"]));
   EXPECT_EQ(taken_away(), 0);
@@ -70,7 +70,7 @@ TEST_F(run_loss, a_lock_taken_away_from_a_quick_child_is_noticed_at_the_end) {
 
 TEST_F(run_loss, the_exit_code_can_be_chosen) {
   program p(
-      run_role("ignore_term", {"--ttl", "2s", "--kill-after", "50ms", "--lost-exit-code", "41"}),
+      run_role("ignore_term", {"--ttl", "3s", "--kill-after", "50ms", "--lost-exit-code", "41"}),
       around);
   EXPECT_EQ(p.out.line(), "ready");
   EXPECT_EQ(taken_away(), 0);
@@ -78,7 +78,7 @@ TEST_F(run_loss, the_exit_code_can_be_chosen) {
 }
 
 TEST_F(run_loss, on_lost_kill_sends_no_term) {
-  program p(run_role("tell_signals", {"--ttl", "2s", "--on-lost=kill"}), around);
+  program p(run_role("tell_signals", {"--ttl", "3s", "--on-lost=kill"}), around);
   EXPECT_EQ(p.out.line(), "ready");
   EXPECT_EQ(taken_away(), 0);
   EXPECT_EQ(p.out.rest(), "");
@@ -86,7 +86,7 @@ TEST_F(run_loss, on_lost_kill_sends_no_term) {
 }
 
 TEST_F(run_loss, on_lost_warn_lets_the_child_finish_and_still_says_79) {
-  program p(run_role("ignore_term", {"--ttl", "2s", "--on-lost=warn"}), around);
+  program p(run_role("ignore_term", {"--ttl", "3s", "--on-lost=warn"}), around);
   EXPECT_EQ(p.out.line(), "ready");
   EXPECT_EQ(taken_away(), 0);
   wait_for(p, "unprotected");
@@ -107,7 +107,7 @@ TEST_F(run_loss, a_store_that_is_away_ends_the_child_before_the_lease_does) {
 }
 
 TEST_F(run_loss, a_store_that_comes_back_in_time_costs_nothing) {
-  program p(run_role("ignore_term", {"--ttl", "3s"}), around);
+  program p(run_role("ignore_term", {"--ttl", "5s", "--kill-after", "50ms"}), around);
   EXPECT_EQ(p.out.line(), "ready");
   {
     const blocker away(folder.file("locks.db"), around);
@@ -121,7 +121,7 @@ TEST_F(run_loss, a_store_that_comes_back_in_time_costs_nothing) {
 TEST_F(run_loss, a_stopped_tool_does_not_keep_the_child_alive_beyond_the_lease) {
   const std::string fifo = folder.file("fifo");
   ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
-  program p(run_role("keep_open", {"--ttl", "1s"}, {fifo}), around);
+  program p(run_role("keep_open", {"--ttl", "2s"}, {fifo}), around);
   reader from_child(::open(fifo.c_str(), O_RDONLY | O_CLOEXEC));
   EXPECT_EQ(from_child.line(), "up");
   p.stop();
@@ -135,7 +135,7 @@ TEST_F(run_loss, a_stopped_tool_at_a_terminal_keeps_nobody_alive_either) {
   const std::string fifo = folder.file("fifo");
   ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
   around.on_terminal = true;
-  program p(command(run_sh("l", {"--ttl", "1s"},
+  program p(command(run_sh("l", {"--ttl", "2s"},
                            "exec >" + fifo + "; echo up; setsid tail -f /dev/null & read x")),
             around);
   reader from_child(::open(fifo.c_str(), O_RDONLY | O_CLOEXEC));
@@ -147,7 +147,7 @@ TEST_F(run_loss, a_stopped_tool_at_a_terminal_keeps_nobody_alive_either) {
 }
 
 TEST_F(run_loss, a_stopped_child_is_woken_to_see_the_term) {
-  program p(command(run_sh("l", {"--ttl", "2s", "--log-format=json"},
+  program p(command(run_sh("l", {"--ttl", "3s", "--log-format=json"},
                            "trap 'echo bye; exit 0' TERM; echo $$; kill -STOP $$; read x")),
             around);
   const std::string child = p.out.line();
@@ -162,7 +162,7 @@ TEST_F(run_loss, a_stopped_child_is_woken_to_see_the_term) {
 }
 
 TEST_F(run_loss, hold_says_so_and_ends_with_79) {
-  holder h(*this, {"l", "--ttl", "2s"});
+  holder h(*this, {"l", "--ttl", "3s"});
   EXPECT_EQ(taken_away(), 0);
   EXPECT_EQ(nlohmann::json::parse(h.process.out.line())["event"], "lost");
   EXPECT_EQ(h.process.wait(), 79);
@@ -175,7 +175,7 @@ TEST_F(run_loss, hold_finds_out_at_its_end) {
 }
 
 TEST_F(run_loss, a_loss_during_min_hold_keeps_the_childs_code) {
-  program p(command({"run", "l", "--json", "--ttl", "2s", "--min-hold", "1h", "--", "sh", "-c",
+  program p(command({"run", "l", "--json", "--ttl", "3s", "--min-hold", "1h", "--", "sh", "-c",
                      "exit 3"}),
             around);
   wait_for(p, "min_hold");

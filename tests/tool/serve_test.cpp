@@ -43,10 +43,15 @@ class serve : public holdfast_tool {
     }
     said ask(const std::string& what, const std::string& headers = {},
              const std::string& body = {}) const {
-      harness::tcp_client client(port());
-      client.say(what + " HTTP/1.1\r\nHost: localhost\r\n" + headers +
-                 "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body);
-      const std::string all = client.hear_all();
+      std::string all;
+      // It hangs up on who says nothing for two seconds: this process may have stood still.
+      harness::eventually("an answer to " + what, [&] {
+        harness::tcp_client client(port());
+        client.say(what + " HTTP/1.1\r\nHost: localhost\r\n" + headers +
+                   "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body);
+        all = client.hear_all();
+        return !all.empty();
+      });
       const auto end = all.find("\r\n\r\n");
       if (end == all.npos) throw std::runtime_error("no answer to " + what + ": " + all);
       return {std::stoi(all.substr(9, 3)), all.substr(0, end), all.substr(end + 4)};

@@ -254,7 +254,7 @@ TEST_F(run_signals, a_kill_of_the_tool_takes_the_child_also_without_the_dead_man
 TEST_F(run_signals, a_stop_of_the_tool_takes_only_what_the_command_started) {
   program p({"sh", "-c",
              "tail --pid=$$ -f /dev/null >/dev/null 2>&1 & echo $!; exec " HOLDFAST_TOOL
-             " run l --ttl 1s -- sh -c 'echo $$; exec tail -f /dev/null'"},
+             " run l --ttl 2s -- sh -c 'echo $$; exec tail -f /dev/null'"},
             around);
   const pid_t other = std::stoi(p.out.line());
   const pid_t child = std::stoi(p.out.line());
@@ -272,7 +272,7 @@ TEST_F(run_signals, a_kill_of_the_tool_takes_what_was_told_to_go_though_the_comm
 }
 
 TEST_F(run_signals, a_stop_of_the_tool_takes_what_was_told_to_go_though_the_command_has_ended) {
-  told_to_go t(around, {"--ttl", "4s", "--kill-after", "1300ms"});
+  told_to_go t(around, {"--ttl", "6s", "--kill-after", "2s"});
   t.process.stop();
   harness::eventually("what is left is killed", [&] { return is_unreaped(t.left); });
   t.process.signal(SIGCONT);

@@ -67,6 +67,9 @@ bool says(const grpc::Status& s, const char* what) {
 
 /// How long gRPC may look for an answer before the clock is asked again: it may be one that jumps.
 constexpr auto look_at_clock = std::chrono::nanoseconds(100ms);
+/// When the time is over, an answer may be there all the same, if this process stood still: so long
+/// gRPC may take to find it.
+constexpr auto last_look = std::chrono::nanoseconds(20ms);
 
 gpr_timespec from_now(std::chrono::nanoseconds d) {
   return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_nanos(d.count(), GPR_TIMESPAN));
@@ -83,8 +86,10 @@ struct pending {
     void* tag = nullptr;
     bool ok = false;
     auto what = grpc::CompletionQueue::TIMEOUT;
-    while (what == grpc::CompletionQueue::TIMEOUT && on.now() < until) {
-      what = queue.AsyncNext(&tag, &ok, from_now(std::min(on.sleep_for(until), look_at_clock)));
+    for (bool over = false; what == grpc::CompletionQueue::TIMEOUT && !over;) {
+      over = on.now() >= until;
+      const auto longest = over ? last_look : std::min(on.sleep_for(until), look_at_clock);
+      what = queue.AsyncNext(&tag, &ok, from_now(longest));
     }
     if (what == grpc::CompletionQueue::TIMEOUT) context.TryCancel();
     queue.Shutdown();

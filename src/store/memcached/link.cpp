@@ -194,18 +194,20 @@ status link::send(std::string_view bytes) {
   return done{};
 }
 
-// The deadline is for a server that answers byte by byte.
+// The deadline is for a server that answers byte by byte. When it is over, the answer may be there
+// all the same, if this process stood still: it is looked for once.
 status link::receive(boot_time deadline) {
   std::array<char, 16 * 1024> buffer;
-  while (boot_clock::now() < deadline) {
-    const auto got = ::recv(fd_, buffer.data(), buffer.size(), 0);
+  for (bool silent = false; !silent;) {
+    const bool over = boot_clock::now() >= deadline;
+    const auto got = ::recv(fd_, buffer.data(), buffer.size(), over ? MSG_DONTWAIT : 0);
     if (got > 0) {
       heard_.erase(0, std::exchange(at_, 0));
       heard_.append(buffer.data(), static_cast<std::size_t>(got));
       return done{};
     }
-    if (got < 0 && errno == EAGAIN) break;
-    if (got == 0 || errno != EINTR) return broken("has ended the connection");
+    if (got == 0 || (errno != EAGAIN && errno != EINTR)) return broken("has ended the connection");
+    silent = over || errno == EAGAIN;
   }
   return hung("did not answer in command_timeout");
 }

@@ -342,17 +342,20 @@ void link::lead(lock& l, ticket& mine) noexcept {
   std::string problem;
   while (!mine.over) {
     const auto from = connection_;
+    // Its answer may be there all the same, if this process stood still: it is looked for once.
+    const bool overdue = is_overdue();
     bool alive = false;
     if (from) {
       const bool alone = in_flight_.back() == &mine;
+      const auto how = overdue ? reading::glance : alone ? reading::awake : reading::asleep;
       l.unlock();
-      alive = read_some(*from, alone ? reading::awake : reading::asleep, replies, problem);
+      alive = read_some(*from, how, replies, problem);
       l.lock();
     }
     if (from && connection_ == from) {
       hand_out(replies, finished);
       if (!alive) break_off_as([&] { return broken(problem); });
-      fail_overdue();
+      if (overdue) fail_overdue();
     }
     replies.clear();
     if (finished == nullptr || (finished == &mine && mine.next_woken == nullptr)) {
@@ -444,9 +447,12 @@ void link::hand_out(std::vector<resp_value>& replies, ticket*& finished) noexcep
   }
 }
 
+bool link::is_overdue() const noexcept {
+  return !in_flight_.empty() && boot_clock::now() >= in_flight_.front()->deadline;
+}
+
 void link::fail_overdue() noexcept {
-  if (in_flight_.empty() || boot_clock::now() < in_flight_.front()->deadline) return;
-  break_off_as([&] { return timed_out(options_); });
+  if (is_overdue()) break_off_as([&] { return timed_out(options_); });
 }
 
 template <class Why>

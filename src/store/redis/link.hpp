@@ -127,6 +127,7 @@ class link {
   template <class Why>
   void break_off_as(Why why) noexcept;
   void pause_before_next(failure why) noexcept;
+  bool is_overdue() const noexcept;
   void fail_overdue() noexcept;
   static void wake_all(ticket*& finished, const ticket* but) noexcept;
   ticket* next_to_lead() const noexcept;

@@ -136,13 +136,13 @@ bool wait_ready(int fd, short events, const patience& p) {
         p.until == forever
             ? std::chrono::milliseconds(60'000)
             : std::chrono::ceil<std::chrono::milliseconds>(p.until - boot_clock::now());
-    if (left.count() <= 0) return false;
     pollfd both[] = {{fd, events, 0}, {p.wake_fd, POLLIN, 0}};
+    // Also when the time is up: this process may have stood still, and it is ready.
     const int n = ::poll(both, p.wake_fd < 0 ? 1 : 2,
-                         static_cast<int>(std::min<std::int64_t>(left.count(), 60'000)));
+                         static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 60'000)));
     if (n < 0 && errno != EINTR) return false;
-    if (n <= 0) continue;
-    return both[0].revents != 0;
+    if (n > 0) return both[0].revents != 0;
+    if (left.count() <= 0) return false;
   }
 }
 

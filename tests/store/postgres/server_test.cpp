@@ -286,7 +286,8 @@ TEST_F(postgres_pooler, batches_and_contended_rows_work_behind_it_as_well) {
   const auto first = held.front().remaining();
   eventually("time goes on", [&] { return held.front().remaining() < first - 300ms; });
   eventually("a renewal", [&] { return held.front().remaining() > first - 300ms; });
-  for (const auto& lease : held) EXPECT_EQ(lease.state(), holdfast::lease_state::held);
+  const auto is_held = [](const auto& l) { return l.state() == holdfast::lease_state::held; };
+  eventually("all to be held", [&] { return std::all_of(held.begin(), held.end(), is_held); });
 }
 
 }  // namespace

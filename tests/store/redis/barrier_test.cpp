@@ -27,7 +27,7 @@ long long calls(const harness::redis_server& server, const std::string& of = {})
 
 /// All arrive; the server counts what the last one costs.
 void open_with(const harness::redis_server& server, std::uint32_t participants) {
-  auto s = holdfast::open(server.url());
+  auto s = holdfast::open(server.url("?command_timeout=1m"));
   permits_command c;
   c.verb = permits_verb::acquire;
   c.kind = kind::barrier;
@@ -56,7 +56,7 @@ TEST(redis_barrier, opens_with_a_few_commands_and_one_publication_a_session) {
 TEST(redis_barrier, of_many_more_lets_all_of_them_go_on) {
   const harness::redis_server server;
   open_with(server, 1'203);
-  const auto there = holdfast::open(server.url()).show("b");
+  const auto there = holdfast::open(server.url("?command_timeout=1m")).show("b");
   EXPECT_EQ(there.holders.size(), 1'203U);
   EXPECT_EQ(there.waiters.size(), 0U);
 }

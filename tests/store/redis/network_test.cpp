@@ -35,7 +35,7 @@ class redis_network : public testing::Test {
 
   harness::redis_server server_;
   harness::fault_proxy proxy_{server_.port()};
-  holdfast::session direct_ = holdfast::open(server_.url());
+  holdfast::session direct_ = holdfast::open(server_.url("?command_timeout=1m"));
 };
 
 TEST_F(redis_network, calls_end_at_their_limit_while_the_server_hangs) {

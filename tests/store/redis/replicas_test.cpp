@@ -19,9 +19,9 @@ using redis_test::outcome_of;
 
 class redis_acknowledged : public testing::Test {
  protected:
-  holdfast::session open(const std::string& ack) {
+  holdfast::session open(const std::string& ack, std::chrono::milliseconds patience = 1min) {
     holdfast::session_options o;
-    o.store_timeout = 1s;
+    o.store_timeout = patience;
     return holdfast::open(servers_.primary().url("?ack_timeout=300ms&ack=" + ack +
                                                  (ack == "any" ? "" : "&replicas=2")),
                           o);
@@ -98,7 +98,7 @@ TEST_F(redis_acknowledged, a_majority_goes_on_without_one_replica_and_all_does_n
   holdfast::mutex a{most, "a"}, b{every, "b"};
   b.lock(), b.unlock();
   servers_.replica(0).stop();
-  EXPECT_TRUE(a.try_lock());
+  EXPECT_TRUE(a.try_lock_for(1min));
   const auto refused = outcome_of([&] { (void)b.try_lock(); });
   EXPECT_EQ(refused.reason, errc::unavailable);
   EXPECT_TRUE(contains(refused.text, "1 replicas acknowledged")) << refused.text;
@@ -122,14 +122,12 @@ TEST_F(redis_acknowledged, a_replica_that_is_gone_still_counts) {
 }
 
 TEST_F(redis_acknowledged, a_lock_that_was_handed_over_waits_for_the_replicas_too) {
-  auto a = open("any"), b = open("all");
+  auto a = open("any"), b = open("all", 1s);
   holdfast::mutex first{a, "m"}, second{b, "m"};
-  {
-    auto seen = holdfast::mutex(b, "other").acquire();
-  }
+  ASSERT_TRUE(holdfast::mutex(b, "other").try_acquire_for(1min));
   first.lock();
   redis_test::outcome refused;
-  std::thread waiter([&] { refused = outcome_of([&] { (void)second.try_lock_for(2s); }); });
+  std::thread waiter([&] { refused = outcome_of([&] { second.lock(); }); });
   harness::eventually("a waiter", [&] { return a.show("m").waiters.size() == 1; });
   stop_replicas();
   first.unlock();
@@ -141,11 +139,11 @@ TEST_F(redis_acknowledged, a_lock_that_was_handed_over_waits_for_the_replicas_to
 
 TEST_F(redis_acknowledged,
        who_gives_back_for_the_next_in_the_local_queue_is_not_blamed_for_the_replicas) {
-  auto s = open("all");
+  auto s = open("all", 1s);
   holdfast::mutex m{s, "m", {.local_time = 0us}};
-  auto held = m.acquire();
+  auto held = m.try_acquire_for(1min).value();
   redis_test::outcome refused;
-  std::thread next([&] { refused = outcome_of([&] { (void)m.try_lock_for(1s); }); });
+  std::thread next([&] { refused = outcome_of([&] { m.lock(); }); });
   const auto local_queue = s.impl()->local_queues().at("m", holdfast::real_clock());
   harness::eventually("one at the gate", [&] { return local_queue->waiting() == 1; });
   stop_replicas();
@@ -160,7 +158,7 @@ TEST_F(redis_acknowledged, what_stays_in_the_process_is_acknowledged_already) {
   holdfast::mutex m{s, "m", {.local_time = 1h}};
   auto held = m.acquire();
   std::optional<holdfast::lease> passed;
-  std::thread next([&] { passed = m.try_acquire_for(1s); });
+  std::thread next([&] { passed = m.try_acquire_for(1min); });
   const auto local_queue = s.impl()->local_queues().at("m", holdfast::real_clock());
   harness::eventually("one at the gate", [&] { return local_queue->waiting() == 1; });
   stop_replicas();
@@ -175,10 +173,9 @@ TEST_F(redis_acknowledged, what_stays_in_the_process_is_acknowledged_already) {
 }
 
 TEST_F(redis_acknowledged, who_waits_for_a_contended_name_without_deadline_gives_up_too) {
-  auto a = open("all"), b = open("all");
+  auto a = open("all", 1s), b = open("all", 1s);
   holdfast::mutex first{a, "m"}, second{b, "m"};
-  first.lock(), first.unlock();
-  second.lock(), second.unlock();
+  for (auto* const one : {&first, &second}) ASSERT_TRUE(one->try_acquire_for(1min));
   stop_replicas();
   // Each is granted in vain, gives it back to the other, and stands in line again.
   std::array<redis_test::outcome, 2> refused;
@@ -187,7 +184,10 @@ TEST_F(redis_acknowledged, who_waits_for_a_contended_name_without_deadline_gives
   one.join();
   two.join();
   resume_replicas();
-  for (const auto& r : refused) EXPECT_TRUE(contains(r.text, "acknowledged")) << r.text;
+  // Or the last command came too late: if this process stood still.
+  for (const auto& r : refused) {
+    EXPECT_TRUE(contains(r.text, "acknowledged") || contains(r.text, "HOLDFAST_LATE")) << r.text;
+  }
 }
 
 TEST_F(redis_acknowledged, a_renewal_that_no_replica_has_does_not_count) {
@@ -200,12 +200,13 @@ TEST_F(redis_acknowledged, a_renewal_that_no_replica_has_does_not_count) {
   EXPECT_TRUE(contains(refused.text, "0 replicas acknowledged")) << refused.text;
   EXPECT_EQ(held.state(), holdfast::lease_state::suspect);
   resume_replicas();
-  EXPECT_EQ(outcome_of([&] { held.extend(); }).text, "");
+  harness::eventually("a renewal that counts",
+                      [&] { return !outcome_of([&] { held.extend(); }).failed; });
   EXPECT_EQ(held.state(), holdfast::lease_state::held);
 }
 
 TEST_F(redis_acknowledged, an_arrival_at_a_latch_waits_for_the_replicas) {
-  auto s = open("majority");
+  auto s = open("majority", 1s);
   holdfast::latch l{s, "l", 2};
   l.count_down();
   stop_replicas();
@@ -241,7 +242,7 @@ TEST(redis_with_three_replicas, a_majority_is_more_than_half_of_all_four) {
   holdfast::mutex m{s, "m"};
   m.lock(), m.unlock();
   servers.replica(0).stop();
-  EXPECT_TRUE(m.try_lock());
+  EXPECT_TRUE(m.try_lock_for(1min));
   m.unlock();
   servers.replica(1).stop();
   const auto refused = outcome_of([&] { (void)m.try_lock(); });

@@ -94,13 +94,17 @@ TEST(redis_states, a_server_asleep_is_unavailable_within_the_command_timeout_and
   auto s = impatient(server.url("?command_timeout=500ms"));
   holdfast::mutex m{s, "m"};
   m.lock();
-  std::thread sleeper([&] { server.ask({"DEBUG", "SLEEP", "1"}); });
   outcome o;
-  eventually("a call during the sleep", [&] {
-    o = outcome_of([&] { (void)s.show("m"); });
+  eventually("a call during a sleep", [&] {
+    std::atomic<bool> over{false};
+    std::thread sleeper([&] {
+      server.ask({"DEBUG", "SLEEP", "1"});
+      over = true;
+    });
+    while (!o.failed && !over) o = outcome_of([&] { (void)s.show("m"); });
+    sleeper.join();
     return o.failed;
   });
-  sleeper.join();
   expect_unavailable(o, "did not answer within 500 ms");
   eventually("the server again", [&] { return !outcome_of([&] { (void)s.show("m"); }).failed; });
   EXPECT_EQ(s.show("m").holders.size(), 1U);
@@ -204,11 +208,13 @@ TEST(redis_states,
 
 class redis_short_lease : public redis_pair {
  protected:
-  redis_short_lease() : redis_pair(2s) {}
+  /// From now on: while it is made ready it is held for as long as that takes.
+  void hold_for_a_moment() { held_.extend(2s); }
 };
 
 TEST_F(redis_short_lease, a_server_stopped_longer_than_a_lease_means_lost_before_it_goes_on) {
   const auto fence = held_.fence();
+  hold_for_a_moment();
   server_.stop();
   eventually("the loss, without the server", [&] { return held_.lost().stop_requested(); });
   EXPECT_EQ(next_fence_, 0U) << "nobody can have got it";

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <iostream>
@@ -7,6 +6,7 @@
 #include "fixture.hpp"
 #include "harness/fake_redis.hpp"
 #include "harness/fault_proxy.hpp"
+#include "harness/turns.hpp"
 
 // Servers that let nobody get anywhere, and many threads that want to: how often a session comes
 // back.
@@ -76,39 +76,12 @@ INSTANTIATE_TEST_SUITE_P(redis, storm,
                                          std::pair{"logged_out", "-NOAUTH Authentication\r\n"}),
                          [](const auto& i) { return std::string(i.param.first); });
 
-/// The lock protects it.
-struct service {
-  std::vector<std::size_t> order{};
-  std::size_t too_late = 0;  ///< turns that might have been lost: the lock was idle for that long
-  clock::time_point last = clock::now();
-
-  void next(std::size_t who) {
-    constexpr auto claim = 450ms;  // half a second, by another clock
-    too_late += static_cast<std::size_t>((clock::now() - last) / claim);
-    last = clock::now();
-    order.push_back(who);
-  }
-  /// Those that were served after somebody who had come later.
-  std::size_t out_of_order() const {
-    std::vector<std::size_t> ends;  // of the rising sequences of each length
-    for (const auto who : order) {
-      const auto at = std::lower_bound(ends.begin(), ends.end(), who);
-      if (at == ends.end()) {
-        ends.push_back(who);
-      } else {
-        *at = who;
-      }
-    }
-    return order.size() - ends.size();
-  }
-};
-
 TEST(redis_storm, a_hundred_waiters_cut_off_at_once_are_served_in_order_and_without_one) {
   const harness::redis_server server;
   auto first = holdfast::open(server.url());
   auto held = holdfast::fair_mutex(first, "m").acquire();
   constexpr std::size_t waiters = 100;
-  service served;
+  harness::turns served{first.can().claim_us};
   std::vector<std::thread> crew;
   for (std::size_t i = 0; i < waiters; ++i) {
     crew.emplace_back([&, i] {
@@ -121,16 +94,16 @@ TEST(redis_storm, a_hundred_waiters_cut_off_at_once_are_served_in_order_and_with
   const auto commands = [&] {
     return std::stol(server.field({"INFO", "stats"}, "total_commands_processed"));
   };
+  const auto begin = clock::now();
   const auto before = commands();
   server.ask({"CLIENT", "KILL", "TYPE", "normal"});
   server.ask({"CLIENT", "KILL", "TYPE", "pubsub"});
-  const auto begin = served.last = clock::now();
+  served.begin();
   EXPECT_FALSE(held.release());
   for (auto& t : crew) t.join();
   const auto lasted = std::chrono::duration<double>(clock::now() - begin).count();
-  // A waiter that is not there within half a second when its turn comes stands last again.
-  EXPECT_LE(served.out_of_order(), served.too_late);
-  EXPECT_EQ(served.order.size(), waiters);
+  EXPECT_LE(served.out_of_order(), served.too_late());
+  EXPECT_EQ(served.order().size(), waiters);
   const auto each = static_cast<double>(commands() - before) / waiters;
   std::cout << "commands for each that was served: " << each << " in " << lasted << " s\n";
   // Some 22 to connect, to be served and to leave. Those still queued look again as time passes.

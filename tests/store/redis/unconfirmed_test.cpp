@@ -35,7 +35,8 @@ class redis_unconfirmed : public testing::Test {
   harness::redis_server server_;
   harness::fault_proxy proxy_{server_.port()};
   holdfast::session direct_ = holdfast::open(server_.url());
-  holdfast::session s_ = open("redis://127.0.0.1:" + std::to_string(proxy_.port()));
+  holdfast::session s_ =
+      open("redis://127.0.0.1:" + std::to_string(proxy_.port()) + "?command_timeout=60s");
   holdfast::mutex m_{s_, "m", later()};
 };
 

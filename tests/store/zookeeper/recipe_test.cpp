@@ -85,7 +85,7 @@ TEST_F(recipe, a_free_lock_is_taken_with_one_round_trip_and_given_back_with_one)
 TEST_F(recipe, a_place_whose_reply_was_lost_is_found_again_and_leaves_no_ghost) {
   harness::fault_proxy proxy(calm_ensemble().port(0));
   const std::string through = "zookeeper://127.0.0.1:" + std::to_string(proxy.port()) + base_;
-  auto here = holdfast::open(through + "?session=10s&command_timeout=500ms");
+  auto here = holdfast::open(through + "?session=30s&command_timeout=10s");
   holdfast::mutex lock{here, "ghost"};
   (void)lock.acquire();
   for (int i = 0; i < 10; ++i) {

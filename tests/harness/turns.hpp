@@ -1,0 +1,53 @@
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace harness {
+
+/// In which order those who stand in line are served; each says so when its turn has come, before
+/// the next can be served. A waiter that is not there within the claim time when its turn comes
+/// stands last again: on a machine that is slow, or stands still, so many may be out of order as
+/// turns took that long.
+class turns {
+ public:
+  /// `claim_us` is capabilities::claim_us of their store.
+  explicit turns(std::int64_t claim_us) : claim_(claim_us - claim_us / 10) {}  // by another clock
+
+  /// What all wait for is about to be given back.
+  void begin() { last_ = clock::now(); }
+  void next(std::size_t who) {
+    const auto now = clock::now();
+    late_ += static_cast<std::size_t>((now - last_) / claim_);
+    last_ = now;
+    order_.push_back(who);
+  }
+  const std::vector<std::size_t>& order() const { return order_; }
+  /// Those that were served after somebody who had come later.
+  std::size_t out_of_order() const {
+    std::vector<std::size_t> ends;  // of the rising sequences of each length
+    for (const auto who : order_) {
+      const auto at = std::lower_bound(ends.begin(), ends.end(), who);
+      if (at == ends.end()) {
+        ends.push_back(who);
+      } else {
+        *at = who;
+      }
+    }
+    return order_.size() - ends.size();
+  }
+  /// Turns that may have been lost by lateness.
+  std::size_t too_late() const { return late_; }
+
+ private:
+  using clock = std::chrono::steady_clock;
+  std::chrono::microseconds claim_;
+  clock::time_point last_ = clock::now();
+  std::size_t late_ = 0;
+  std::vector<std::size_t> order_;
+};
+
+}  // namespace harness
