@@ -130,9 +130,9 @@ TEST_P(latches, one_that_nobody_uses_is_forgotten) {
 
 // The one that nobody waits for was used later.
 TEST_P(latches, one_that_somebody_waits_for_is_not_forgotten) {
-  latch brief{here_, "brief", 2, {.keep = 2s}};
-  latch waited_for{here_, name_, 2, {.keep = 2s}};
-  std::thread waiter([&] { latch{another(), name_, 2, {.keep = 2s}}.wait(); });
+  latch brief{here_, "brief", 2, {.keep = 3s}};
+  latch waited_for{here_, name_, 2, {.keep = 3s}};
+  std::thread waiter([&] { latch{another(), name_, 2, {.keep = 3s}}.wait(); });
   until_waiting(1);
   waited_for.count_down();
   brief.count_down();

@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <holdfast/mutex.hpp>
 #include <holdfast/rate_limiter.hpp>
 #include <holdfast/semaphore.hpp>

@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <holdfast/guard.hpp>
+#include <optional>
+#include <string>
 #include <thread>
 
 #include "harness/eventually.hpp"
