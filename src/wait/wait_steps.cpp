@@ -26,10 +26,11 @@ failure waited_in_vain(errc why) {
                                       : "still held by somebody else at the deadline"};
 }
 
-// Before a second is over it may only be slow, and not to have it in time is no failure.
-failure unanswered(store_client& session, boot_time began, bool answered_before) {
+// Before a second is over it may only be slow, and not to have it in time is no failure. This
+// process may have stood still meanwhile, so that it is later than the deadline says.
+failure unanswered(std::chrono::nanoseconds waited, bool answered_before) {
   constexpr auto is_away = 1s;
-  const bool slow = answered_before || session.now() - began < is_away;
+  const bool slow = answered_before || waited < is_away;
   return {slow ? errc::timed_out : errc::unavailable,
           "the store had not answered at the deadline: is it stopped, or the network cut?", true};
 }
@@ -143,7 +144,7 @@ boot_time wait_steps::gives_up_at(const failure& f, boot_time sent, boot_time no
 // Nobody else has it where the store last said that it granted in vain, and why: to make sure of a
 // grant may take longer than the last answer is waited for.
 failure wait_steps::left_at_deadline(boot_time began) {
-  if (!in_vain_) return unanswered(session_, began, answered_);
+  if (!in_vain_) return unanswered(std::min(session_.now(), deadline_) - began, answered_);
   failure f = std::move(*in_vain_);
   f.what += "; the last try was not answered in time";
   f.outcome_unknown = true;

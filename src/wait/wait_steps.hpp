@@ -107,7 +107,7 @@ inline status wait_until_settled(store_client& session, const store::owner_id& o
 }
 
 failure waited_in_vain(errc why);
-/// Of a wait that began then, and that the store has not answered by its deadline.
-failure unanswered(store_client& session, boot_time began, bool answered_before);
+/// Of a wait for so long, which the store has not answered by its deadline.
+failure unanswered(std::chrono::nanoseconds waited, bool answered_before);
 
 }  // namespace holdfast::engine

@@ -37,6 +37,21 @@ TEST(wait_loop, a_free_lock_costs_one_command_and_its_release_another) {
   EXPECT_EQ(s.session.store_operations() - before, 2U);
 }
 
+// However late it is when this process goes on, it has waited no longer than it was to.
+TEST(wait_loop, a_short_wait_that_was_not_answered_says_nothing_against_the_store) {
+  stage s;
+  auto& session = *s.session.impl();
+  holdfast::engine::request never;
+  const auto began = session.now();
+  const auto after = [&](std::chrono::milliseconds limit) {
+    holdfast::engine::wait_steps steps(session, never, {began, limit});
+    return steps.left_at_deadline(began).code;
+  };
+  s.clock->advance(3s);
+  EXPECT_EQ(after(30ms), errc::timed_out);
+  EXPECT_EQ(after(2s), errc::unavailable);
+}
+
 TEST(wait_loop, a_try_at_a_latch_costs_one_command_and_leaves_nobody_there) {
   stage s;
   holdfast::latch local_queue{s.session, "l", 1};
