@@ -219,20 +219,22 @@ struct barrier::round final : engine::request {
     if (who_.kept) command_.replaces = who_.kept->owner();
     try {
       if (!who_.phase_over) begin_with_the_last_phase();
-      if (!who_.kept) give_back_the_unanswered();
+      if (!next_) give_back_the_unanswered();
     } catch (...) {  // no memory: what has arrived stays the barrier's
-      of_->put(one_);
+      if (who_.kept) of_->put(one_);
       throw;
     }
   }
 
   ~round() override {
     if (over_) return;
-    if (!arrived_) who_.next = command_.owner;
+    const bool in_vain = gives_back();
+    if (in_vain) of_->put_unanswered({thread_, command_.owner});
+    if (!arrived_ && !in_vain) who_.next = command_.owner;
     if (who_.kept) {
       who_.of = thread_;
       of_->put(one_);
-    } else if (!session().forked() && tried_) {
+    } else if (!in_vain && !session().forked() && tried_) {
       session().keeper().abandon(of_->of.config->name, command_.owner, of_->of.config->lease);
       of_->put_unanswered({thread_, command_.owner});
     }
@@ -339,8 +341,8 @@ struct barrier::round final : engine::request {
     arrived_ = true;
   }
 
-  // Else a thread that arrives again would count twice. As a new arrival: a release that is on its
-  // way may come late.
+  // Else a thread that arrives again would count twice, also as the participant that it comes back
+  // as. As a new arrival: a release that is on its way may come late.
   void give_back_the_unanswered() {
     if (session().forked()) return;
     const auto arrival = of_->take_unanswered();
