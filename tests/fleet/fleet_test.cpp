@@ -71,6 +71,13 @@ class mixed_fleet {
     for (const auto& kind : kinds()) start(kind);
   }
 
+  // What a shell has started and stopped would stay when the test fails.
+  ~mixed_fleet() {
+    for (const auto& [kind, m] : members_) m.signal(SIGKILL);
+  }
+  mixed_fleet(const mixed_fleet&) = delete;
+  mixed_fleet& operator=(const mixed_fleet&) = delete;
+
   const fleet::verdict& seen(const std::string& name) { return judges_.at(name).look(); }
 
   /// A program of this kind has held each name so many times more.
@@ -113,6 +120,7 @@ class mixed_fleet {
   void end() {
     std::ofstream(log_ + ".end").flush();
     for (auto& [kind, m] : members_) EXPECT_EQ(m.itself->wait(), 0) << m.itself->err.rest();
+    members_.clear();
   }
 
  private:
