@@ -90,7 +90,9 @@ bool is_missing(const std::string& store_url) {
 }
 
 std::string to_be_read(const std::string& store_url) {
-  return store_url + (store_url.find('?') == store_url.npos ? "?" : "&") + "access=read";
+  if (store_url.find('?') == store_url.npos) return store_url + "?access=read";
+  const bool has_others = !store_url.ends_with('?') && !store_url.ends_with('&');
+  return store_url + (has_others ? "&" : "") + "access=read";
 }
 
 /// The library makes no database that is only to be read, and says so if there is none.

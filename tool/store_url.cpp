@@ -51,11 +51,12 @@ std::string as_part_of_url(const std::string& path) {
   return out;
 }
 
-/// With every link followed, also if it is not there.
+/// With every link followed, also if it is not there. What is behind a link is not where its `..`
+/// leads to as text.
 std::string real_path(const std::string& path) {
   namespace fs = std::filesystem;
   std::error_code wrong;
-  const fs::path whole = fs::absolute(path, wrong).lexically_normal();
+  const fs::path whole = fs::absolute(path, wrong);
   const fs::path real = fs::weakly_canonical(whole, wrong);
   return (wrong ? whole : real).string();
 }
@@ -89,6 +90,7 @@ std::optional<std::string> percent_decoded(std::string_view text) {
 std::optional<std::string> database_of(std::string_view url) {
   const std::string scheme = scheme_of(url);
   if (scheme != "sqlite" || scheme.size() == url.size()) return std::nullopt;
+  if (url.ends_with(' ')) return std::nullopt;  // the library says what is wrong with it
   const auto rest = url.substr(scheme.size() + 1);
   auto path = percent_decoded(rest.substr(0, rest.find('?')));
   if (path && path->starts_with("///")) path->erase(0, 2);

@@ -354,6 +354,7 @@ struct barrier::round final : engine::request {
   answer on_with_the_next() {
     command_ = *std::exchange(next_, nullptr);
     arrived_ = false;
+    in_doubt_ = static_cast<bool>(who_.next);
     return soon();
   }
 

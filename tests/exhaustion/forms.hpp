@@ -34,7 +34,8 @@ struct world {
   holdfast::admission door{limiter, holdfast::permits(permits, 1)};
   holdfast::multi_lock all{plain, fair, holdfast::permits(permits, 2)};
   holdfast::both<holdfast::mutex, holdfast::mutex> pair{plain, other};
-  // The store works by the machine's time: on the test's, a shorter one is over before it answers.
+  // The store takes real time to answer, and the test's clock runs faster: a shorter limit would be
+  // over before.
   holdfast::redlock most{{session}, "most", {.node_timeout = 1h}};
 
   /// Waits for what it gives, with as much memory as this thread wants and the clock going on;

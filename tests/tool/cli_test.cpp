@@ -220,8 +220,9 @@ TEST(cli, every_option_with_a_value_refuses_what_it_cannot_be) {
 TEST(cli, an_address_to_listen_at_has_a_port) {
   EXPECT_EQ(std::get<serve_options>(parsed_command({"serve", "--listen", ":0"}).what).listen, ":0");
   for (const std::string bad : {"foo", "", ":", "foo:", ":http", ":65536", "::1", "::1:80"}) {
-    expect_refused({"serve", "--listen", bad}, "write :PORT, or ADDRESS:PORT");
-    expect_refused({"elect", "x", "--http", bad, "--", "true"}, "write :PORT, or ADDRESS:PORT");
+    const std::string good = "write :PORT, ADDRESS:PORT or [IPV6]:PORT";
+    expect_refused({"serve", "--listen", bad}, good);
+    expect_refused({"elect", "x", "--http", bad, "--", "true"}, good);
   }
   for (const std::string good : {":80", "127.0.0.1:80", "[::1]:80", "web-1:80"})
     EXPECT_EQ(std::get<serve_options>(parsed_command({"serve", "--listen", good}).what).listen,

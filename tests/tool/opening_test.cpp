@@ -7,6 +7,7 @@
 #include "harness/redis_rights.hpp"
 #include "harness/redis_server.hpp"
 #include "tool/fixture.hpp"
+#include "tool/store_url.hpp"
 
 // How a command comes to its store: what it waits for, and what it says when it cannot.
 namespace tool_test {
@@ -138,13 +139,25 @@ TEST_F(opening_a_store, a_missing_database_that_the_environment_names_is_told_th
 }
 
 // What `show` says on two hosts is compared to find out whether they use one store.
+// As where a link names the present release, and what all releases share is beside them.
+TEST_F(opening_a_store, a_database_behind_a_link_has_the_url_of_the_file_that_is_opened) {
+  std::filesystem::create_directories(folder.file("releases/42"));
+  std::filesystem::create_directory_symlink("releases/42", folder.file("current"));
+  const std::string url = "sqlite:" + folder.file("current/../shared.db");
+  const auto session = holdfast::open(url);
+  ASSERT_TRUE(std::filesystem::exists(folder.file("releases/shared.db")));
+  const std::string own = std::filesystem::canonical(folder.path()).string();
+  EXPECT_EQ(session.url(), "sqlite:" + own + "/releases/shared.db");
+  EXPECT_EQ(holdfast::tool::url_for_others(url), session.url()) << "what a command inherits";
+}
+
 TEST_F(opening_a_store, a_database_has_one_url_by_whatever_path_it_is_named) {
   std::filesystem::create_directory_symlink(folder.path(), folder.file("link"));
   std::ofstream(folder.file("url")) << "SQLITE:" << folder.file("link/locks.db") << '\n';
   const std::string own = std::filesystem::canonical(folder.path()).string();
   const std::string name = "sqlite:" + own + "/locks.db";
-  for (const std::string url : {"sqlite:locks.db", "sqlite:./locks.db", "sqlite:link/../locks.db",
-                                "sqlite:link/locks.db", "file:url", "file:./url"}) {
+  for (const std::string url :
+       {"sqlite:locks.db", "sqlite:./locks.db", "sqlite:link/locks.db", "file:url", "file:./url"}) {
     surroundings there = around;
     there.folder = own;
     const auto r = run_to_end(command({"show", "l", "--store", url}), there);

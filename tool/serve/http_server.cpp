@@ -51,7 +51,7 @@ constexpr std::string_view content_policy =
 
 tcp::endpoint resolve(net::io_context& io, const std::string& option, const std::string& address) {
   const auto port = port_of(address);
-  if (!port) refuse(option, address, "names no port; write :PORT, or ADDRESS:PORT");
+  if (!port) refuse(option, address, "names no port; write :PORT, ADDRESS:PORT or [IPV6]:PORT");
   std::string host = host_of(address);
   if (host.empty()) host = "127.0.0.1";
   error_code wrong;

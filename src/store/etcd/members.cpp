@@ -86,9 +86,11 @@ struct pending {
     void* tag = nullptr;
     bool ok = false;
     auto what = grpc::CompletionQueue::TIMEOUT;
-    for (bool over = false; what == grpc::CompletionQueue::TIMEOUT && !over;) {
+    bool waited = false;
+    for (bool over = false; what == grpc::CompletionQueue::TIMEOUT && !over; waited = true) {
       over = on.now() >= until;
-      const auto longest = over ? last_look : std::min(on.sleep_for(until), look_at_clock);
+      const auto late = waited ? last_look : std::chrono::nanoseconds{};
+      const auto longest = over ? late : std::min(on.sleep_for(until), look_at_clock);
       what = queue.AsyncNext(&tag, &ok, from_now(longest));
     }
     if (what == grpc::CompletionQueue::TIMEOUT) context.TryCancel();

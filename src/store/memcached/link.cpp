@@ -195,11 +195,12 @@ status link::send(std::string_view bytes) {
 }
 
 // The deadline is for a server that answers byte by byte. When it is over, the answer may be there
-// all the same, if this process stood still: it is looked for once.
+// all the same, if this process stood still: it is looked for once in each command.
 status link::receive(boot_time deadline) {
   std::array<char, 16 * 1024> buffer;
   for (bool silent = false; !silent;) {
     const bool over = boot_clock::now() >= deadline;
+    if (over && std::exchange(late_, true)) break;
     const auto got = ::recv(fd_, buffer.data(), buffer.size(), over ? MSG_DONTWAIT : 0);
     if (got > 0) {
       heard_.erase(0, std::exchange(at_, 0));
@@ -258,6 +259,7 @@ result<meta_reply> link::reply(boot_time deadline) {
 
 result<std::vector<meta_reply>> link::ask(std::string_view commands, std::size_t replies) {
   const boot_time deadline = boot_clock::now() + options_.command_timeout;
+  late_ = false;
   if (auto ok = send(commands); !ok) return std::move(ok.error());
   std::vector<meta_reply> all;
   all.reserve(replies);
@@ -271,6 +273,7 @@ result<std::vector<meta_reply>> link::ask(std::string_view commands, std::size_t
 
 status link::list(std::string_view command, const std::function<void(std::string_view)>& take) {
   const boot_time deadline = boot_clock::now() + options_.command_timeout;
+  late_ = false;
   if (auto ok = send(command); !ok) return ok;
   while (true) {
     auto text = line(deadline);

@@ -72,6 +72,7 @@ class link {
   const std::uint64_t id_;
   bool works_ = true;
   bool hangs_ = false;
+  bool late_ = false;  ///< the answer to this command was looked for when its time was over
   std::string heard_;
   std::size_t at_ = 0;
   std::int64_t wall_at_greeting_ = 0;

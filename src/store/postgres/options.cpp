@@ -144,6 +144,11 @@ std::string shown_place(base::store_url u, const postgres_options& o) {
                          {"mode", sql::shown_mode(o)}});
 }
 
+bool names_socket(const base::store_url& u) {
+  const std::string* const host = u.option("host");
+  return host != nullptr && (host->starts_with('/') || host->starts_with('@'));
+}
+
 // libpq would take the last one, and ignore what a person reads first.
 status says_each_thing_once(const base::store_url& u, const address& in_place) {
   const auto servers = u.servers(0);
@@ -153,7 +158,9 @@ status says_each_thing_once(const base::store_url& u, const address& in_place) {
       {{"user", "users"}, {"host", "hosts"}, {"port", "ports"}, {"dbname", "databases"}}};
   for (const auto& [name, what] : both) {
     const bool usual = name == std::string_view("port") && !says_port;
-    const std::string said = usual ? "" : value_of(name, in_place);
+    std::string said = usual ? "" : value_of(name, in_place);
+    // Where a URL has to have a host, a socket's folder is written beside this one.
+    if (said == "localhost" && names_socket(u)) said.clear();
     if (auto ok = base::said_alike(u, what, said, name); !ok) return ok;
   }
   return done{};

@@ -84,9 +84,12 @@ status all_fine(const redis_options& o, const result<std::vector<resp_value>>& r
            "the server has no database " + std::to_string(o.database) + " ('" + r.text + "')"};
     }
     if (r.text.starts_with("ERR unknown command")) {
-      f = {errc::unsupported, "the server answered '" + r.text.substr(0, r.text.find(',')) +
-                                  "', which holdfast needs; if it is a sentinel, write "
-                                  "redis+sentinel://host:26379/NAME"};
+      f = {errc::unsupported,
+           "the server answered '" + r.text.substr(0, r.text.find(',')) +
+               "', which holdfast needs" +
+               (o.topology == topology::single ? "; if it is a sentinel, write "
+                                                 "redis+sentinel://host:26379/NAME"
+                                               : "")};
     }
     return no_redis(o, f);
   }

@@ -197,7 +197,7 @@ result<std::string> locate(std::string_view path, bool allow_network) {
 std::string shown_url(const std::string& path) {
   namespace fs = std::filesystem;
   std::error_code wrong;
-  fs::path whole = fs::absolute(path, wrong).lexically_normal();
+  fs::path whole = fs::absolute(path, wrong);  // a link's .. is not where it leads to as text
   if (wrong) whole = path;
   const fs::path real = fs::weakly_canonical(whole, wrong);
   std::string url = "sqlite:";

@@ -47,6 +47,9 @@ TEST(postgres_urls, that_name_a_thing_twice_and_differently_are_refused_and_not_
   refused("postgres://h:1/db?host=/run/pg", "hosts");
   refused("postgres://h:1/db?port=2", "ports");
   refused("postgres://h:1,i/db?port=2,3", "ports");
+  refused("postgres://localhost/db?host=127.0.0.1", "hosts");
+  EXPECT_EQ(shown("postgres://localhost/db?host=/run/pg"), shown("postgres:///db?host=/run/pg"))
+      << "where a URL has to have a host";
 }
 
 // Somebody takes the name of the database for a place for a whole URL.
