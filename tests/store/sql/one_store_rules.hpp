@@ -20,6 +20,7 @@ inline std::string spelled_otherwise(std::string url) {
 
 /// Two URLs of one store: a quorum that had both would count it twice.
 inline void expect_one_store(const holdfast::session& a, const holdfast::session& b) {
+  ASSERT_NE(a.url(), b.url()) << "else nobody asks the store who it is";
   holdfast::redlock twice{{a, b}, "m"};
   const auto refused = harness::outcome_of([&] { (void)twice.try_acquire(); });
   EXPECT_EQ(refused.reason, holdfast::errc::invalid_argument) << refused.text;
