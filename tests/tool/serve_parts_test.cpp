@@ -484,11 +484,12 @@ TEST(serve_http, a_slow_reader_gets_a_large_answer_whole) {
       longest_step = std::max<std::chrono::nanoseconds>(longest_step, now - last);
       last = now;
     };
+    const auto step = static_cast<std::size_t>(100'000 * 1000ms / patience);
     // More time than a reader that takes nothing has, in steps that are far shorter.
     for (auto next = began; next < began + patience * 3 / 2; next += 10ms) {
       harness::eventually("the time has come",
                           [&] { return std::chrono::steady_clock::now() >= next; });
-      take([&] { return reader->hear(100'000); });
+      take([&] { return reader->hear(step); });
     }
     take([&] { return reader->hear_all(); });
     if (longest_step > patience / 2) continue;
