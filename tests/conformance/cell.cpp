@@ -393,6 +393,7 @@ std::vector<row> stores() {
        .lacks = {"preferring_shared_mutex", "expiring_semaphore", "rate_limiter", "barrier",
                  "condition_variable", "admission", "redlock"},
        .without = rules_not_for_contenders(),
+       .loses_no_turns = true,
        .names_at_once = 200},
 #endif
 #ifdef HOLDFAST_WITH_ETCD
@@ -401,6 +402,7 @@ std::vector<row> stores() {
        .lacks = {"preferring_shared_mutex", "expiring_semaphore", "rate_limiter", "barrier",
                  "condition_variable", "admission", "redlock"},
        .without = rules_not_for_contenders(),
+       .loses_no_turns = true,
        .names_at_once = 500},
 #endif
 #ifdef HOLDFAST_WITH_MEMCACHED
@@ -603,6 +605,11 @@ suite::~suite() {
 std::size_t suite::waiters() const {
   if (!GetParam().store.lists_waiters) return store_.waiting(name_);
   return here_.show(name_).waiters.size();
+}
+
+std::optional<std::int64_t> suite::claim_us() const {
+  if (GetParam().store.loses_no_turns) return {};
+  return here_.can().claim_us;
 }
 
 std::chrono::milliseconds suite::lease_of(std::chrono::milliseconds at_least) const {

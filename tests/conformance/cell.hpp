@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <functional>
 #include <holdfast/holdfast.hpp>
 #include <holdfast/testing.hpp>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,6 +39,9 @@ struct row {
     std::vector<std::string> primitives{}, suites{};
   } only{};
   bool several_processes = true;
+  /// Whoever stands in line keeps its place for as long as its session lives: a late one is waited
+  /// for, so no order but that of arrival is right.
+  bool loses_no_turns = false;
   /// How many names a test may hold at once, and five times as many one after the other.
   int names_at_once = 2'000;
   /// Leases are of whole ones; the tests ask for no shorter one than the shortest that there is.
@@ -123,6 +128,8 @@ class suite : public testing::TestWithParam<cell> {
     return store_.open(std::move(options));
   }
   std::size_t waiters() const;
+  /// How long a waiter has to claim its turn; nothing where it keeps it.
+  std::optional<std::int64_t> claim_us() const;
   /// The shortest lease of this store that is as long as that.
   std::chrono::milliseconds lease_of(std::chrono::milliseconds at_least) const;
   /// Whether it is that of the hold; a store without a promise of fences may not know it yet.

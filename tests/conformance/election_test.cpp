@@ -64,7 +64,7 @@ TEST_P(elections, the_greatest_priority_comes_next_whoever_came_first) {
     return;
   }
   election strong{another(), name_, {.note = "strong", .priority = 5}};
-  harness::turns lead{here_.can().claim_us};
+  harness::turns lead{claim_us()};
   std::mutex mutex;
   const auto run = [&](election& e, std::size_t place) {
     const leadership mine = e.campaign();

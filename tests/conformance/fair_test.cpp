@@ -39,7 +39,7 @@ TEST_P(order_of_arrival, is_kept_over_threads_and_sessions) {
   std::vector<harness::hold_event> history(count);
   std::vector<std::thread> threads;
   const std::array<holdfast::session, 3> sessions{here_, another(), another()};
-  harness::turns served{here_.can().claim_us};
+  harness::turns served{claim_us()};
   lease first = make(here_, "first")->acquire();
   for (std::uint32_t i = 0; i < count; ++i) {
     threads.emplace_back([&, i] {
@@ -67,7 +67,7 @@ TEST_P(order_of_arrival, is_kept_over_threads_and_sessions) {
 
 TEST_P(order_of_arrival, of_the_others_is_unchanged_when_some_give_up) {
   constexpr std::uint32_t count = 12;
-  harness::turns served{here_.can().claim_us};
+  harness::turns served{claim_us()};
   std::vector<std::stop_source> stops(count);
   std::vector<std::thread> threads;
   lease first = make(here_, "first")->acquire();
