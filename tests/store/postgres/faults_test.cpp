@@ -211,6 +211,8 @@ TEST(postgres_opening, a_server_that_is_not_there_is_told_in_one_line) {
   const auto nobody = harness::outcome_of_opening("postgres://127.0.0.1:1/db");
   EXPECT_EQ(nobody.reason, errc::unavailable) << nobody.text;
   EXPECT_FALSE(contains(nobody.text, "\\x09")) << "no tab of libpq's: " << nobody.text;
+  EXPECT_FALSE(contains(nobody.text, "\\x0a") || contains(nobody.text, "\n"))
+      << "no line break of libpq's: " << nobody.text;
 }
 
 // ---- the network
