@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <holdfast/observer.hpp>
 #include <memory>
 #include <mutex>
@@ -18,11 +19,12 @@ class events final : public holdfast::observer {
     std::string name;
     std::error_code code;
     std::uint64_t fence;
+    std::chrono::nanoseconds margin;
   };
 
   void on_event(const holdfast::event& e) override {
     const std::lock_guard guard{mutex_};
-    all_.push_back({e.kind, std::string(e.name), e.code, e.fence});
+    all_.push_back({e.kind, std::string(e.name), e.code, e.fence, e.margin});
     EXPECT_FALSE(e.store.empty());
   }
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <thread>
 
 #include "conformance/cell.hpp"
@@ -142,10 +143,21 @@ TEST_P(losing, max_hold_ends_the_lock_at_the_store_whatever_its_lease) {
 }
 
 TEST_P(losing, a_lease_can_be_made_longer_and_shorter_while_the_keeper_renews_it) {
-  lease held = make(here_, {.lease = 40s})->acquire();
+  const auto watcher = std::make_shared<events>();
+  lease held = make(another({.observer = watcher}), {.lease = 40s})->acquire();
   for (int i = 0; i < 200; ++i) held.extend(10s * (3 + i % 3));
   EXPECT_NO_THROW(held.check());
   EXPECT_LE(held.remaining(), 50s);
+  held.extend(4s);
+  harness::eventually("the keeper renews it", [&] {
+    const auto told = watcher->all();
+    const auto short_ones = std::count_if(told.begin(), told.end(), [](const events::one& e) {
+      return e.kind == event_kind::renewed && e.margin <= 4s;
+    });
+    return short_ones > 1;  // one is that extension
+  });
+  EXPECT_NO_THROW(held.check());
+  EXPECT_LE(held.remaining(), 4s);
 }
 
 TEST_P(losing, what_is_taken_away_goes_to_the_next_and_the_former_holder_finds_out) {
