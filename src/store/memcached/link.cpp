@@ -141,6 +141,12 @@ status link::greet() {
   if (said.starts_with("CLIENT_ERROR ") || said.starts_with("SERVER_ERROR ")) {
     return server_says(hello->front(), to_);
   }
+  if (said.find("Too many open connections") != said.npos) {
+    works_ = false;
+    return failure{errc::unavailable, to_string(to_) + " said '" + said +
+                                          "': raise its limit (memcached -c), or open fewer "
+                                          "sessions"};
+  }
   if (!hello->front().is("MN")) {
     return failure{errc::unsupported, to_string(to_) + " said '" + hello->front().code +
                                           "' to a greeting: it is no memcached from 1.6 on; is "

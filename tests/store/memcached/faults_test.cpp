@@ -263,6 +263,17 @@ TEST_F(memcached_store, a_server_that_is_none_is_refused_at_once) {
   EXPECT_EQ(outcome_of([&] { open(); }).reason, errc::unavailable);
 }
 
+TEST_F(memcached_store, a_server_that_takes_no_more_connections_is_away_and_says_why) {
+  const harness::fake_server full([](std::string& heard) -> std::optional<std::string> {
+    heard.clear();
+    return "ERROR Too many open connections\r\n";
+  });
+  const auto url = "memcached://127.0.0.1:" + std::to_string(full.port());
+  const auto wrong = outcome_of([&] { (void)holdfast::open(url, {.store_timeout = 0ms}); });
+  EXPECT_EQ(wrong.reason, errc::unavailable) << wrong.text;
+  EXPECT_TRUE(contains(wrong.text, "raise its limit (memcached -c)")) << wrong.text;
+}
+
 TEST_F(memcached_store, an_answer_that_is_none_is_an_error_and_the_connection_is_given_up) {
   int conversations = 0;
   const harness::fake_server odd([&](std::string& heard) -> std::optional<std::string> {
