@@ -48,18 +48,24 @@ void hold_to_the_end(random_source& r, plan& p) {
   }
   for_each_step(p, [&](step& s, const process_plan& one) {
     s.think = r.between(0, one.lease / 4);
-    s.hold = r.between(one.lease / 2, one.lease * 5 / 4);
+    // What was renewed, or extended, has to be used to its end, too.
+    s.hold = r.between(one.lease / 2, one.lease * (one.renew ? 11 : 7) / 4);
     s.wait = s.stop_after = never;
     s.forces = false;
     s.more = 0;
     if (!r.one_in(3) && p.names[s.name].kind != lock_kind::recursive)
       s.what = step::inside::nothing;
   });
-  if (!r.one_in(2)) return;
+  const auto renews = std::find_if(p.processes.begin(), p.processes.end(),
+                                   [](const auto& one) { return one.renew; });
+  if (renews == p.processes.end() && r.one_in(2)) return;
+  const auto at_random = r.below(p.processes.size());
   fault_plan f{.what = fault_plan::kind::cut,
-               .at = r.between(lease / 2, 4 * lease),
+               .at = r.between(lease / 3, 4 * lease),
                .length = r.between(lease, 2 * lease),
-               .process = r.below(p.processes.size())};
+               .process = renews == p.processes.end()
+                              ? at_random
+                              : static_cast<std::size_t>(renews - p.processes.begin())};
   for (f.store = 0; f.store <= p.others.size(); ++f.store) p.faults.push_back(f);
 }
 
