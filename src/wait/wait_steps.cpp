@@ -144,7 +144,7 @@ boot_time wait_steps::gives_up_at(const failure& f, boot_time sent, boot_time no
 // Nobody else has it where the store last said that it granted in vain, and why: to make sure of a
 // grant may take longer than the last answer is waited for.
 failure wait_steps::left_at_deadline(boot_time began) {
-  if (!in_vain_) return unanswered(std::min(session_.now(), deadline_) - began, answered_);
+  if (!in_vain_) return unanswered(std::min(session_.now(), limit_) - began, answered_);
   failure f = std::move(*in_vain_);
   f.what += "; the last try was not answered in time";
   f.outcome_unknown = true;
