@@ -6,11 +6,6 @@ namespace simulation {
 
 namespace {
 
-bool has_only_locks(const plan& p) {
-  return std::all_of(p.names.begin(), p.names.end(),
-                     [](const auto& n) { return n.kind < lock_kind::latch; });
-}
-
 // Nothing goes wrong, so that order and lengths can be judged exactly.
 void make_calm(plan& p) {
   p.faults.clear();
@@ -498,7 +493,7 @@ void arrange(plan& p) {
   if (p.about == theme::items) return give_back_to_another_life(r, p);
   if (p.about == theme::rates && p.names.size() == 1) return take_and_leave(r, p);
   if (p.about == theme::meetings || p.about == theme::async) return arrange_meeting(r, p);
-  if (passes_on(p) && has_only_locks(p)) arrange_locks(r, p);
+  if (passes_on(p) && p.has_only_locks()) arrange_locks(r, p);
 }
 
 }  // namespace simulation

@@ -125,6 +125,11 @@ bool plan::renews() const noexcept {
                      [](const auto& p) { return p.renew && p.max_hold == never; });
 }
 
+bool plan::has_only_locks() const noexcept {
+  return std::all_of(names.begin(), names.end(),
+                     [](const auto& n) { return n.kind < lock_kind::latch; });
+}
+
 nanos plan::longest_lease() const noexcept {
   nanos longest = 0;
   for (const auto& p : processes) longest = std::max(longest, p.lease);

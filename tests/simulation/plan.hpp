@@ -201,6 +201,17 @@ struct plan {
   /// No hold ends by itself.
   bool renews() const noexcept;
   nanos longest_lease() const noexcept;
+  /// No latch, no barrier, and so on.
+  bool has_only_locks() const noexcept;
+  /// change(step, its process).
+  template <class F>
+  void for_each_step(F change) {
+    for (auto& one : processes) {
+      for (auto& t : one.threads) {
+        for (auto& s : t.steps) change(s, one);
+      }
+    }
+  }
   /// Who waits is told at once.
   bool tells() const noexcept {
     return others.empty() && store != store_kind::untold && store != store_kind::slots &&

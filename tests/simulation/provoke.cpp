@@ -6,20 +6,6 @@ namespace simulation {
 
 namespace {
 
-bool has_only_locks(const plan& p) {
-  return std::all_of(p.names.begin(), p.names.end(),
-                     [](const auto& n) { return n.kind < lock_kind::latch; });
-}
-
-template <class F>
-void for_each_step(plan& p, F change) {
-  for (auto& one : p.processes) {
-    for (auto& t : one.threads) {
-      for (auto& s : t.steps) change(s, one);
-    }
-  }
-}
-
 // Nothing goes wrong, and no thread is late.
 void make_punctual(plan& p) {
   const bool unordered = p.network.unordered;
@@ -46,7 +32,7 @@ void hold_to_the_end(random_source& r, plan& p) {
     one.renew = p.about == theme::stores || r.one_in(3);
     one.threads.resize(std::min<std::size_t>(one.threads.size(), 2));
   }
-  for_each_step(p, [&](step& s, const process_plan& one) {
+  p.for_each_step([&](step& s, const process_plan& one) {
     s.think = r.between(0, one.lease / 4);
     // What was renewed, or extended, has to be used to its end, too.
     s.hold = r.between(one.lease / 2, one.lease * (one.renew ? 11 : 7) / 4);
@@ -72,7 +58,7 @@ void hold_to_the_end(random_source& r, plan& p) {
 // Whoever holds something is shown.
 void look_at_them(random_source& r, plan& p) {
   make_punctual(p);
-  for_each_step(p, [&](step& s, const process_plan&) {
+  p.for_each_step([&](step& s, const process_plan&) {
     s.looks = r.one_in(2);
     s.forces = false;
   });
@@ -91,7 +77,7 @@ void prefer(random_source& r, plan& p) {
     one.max_hold = never;
     one.renew = true;
   }
-  for_each_step(p, [&](step& s, const process_plan& one) {
+  p.for_each_step([&](step& s, const process_plan& one) {
     s.forces = false;
     s.think = r.between(0, 50 * millisecond);
     s.hold = r.between(50 * millisecond, one.lease / 2);
@@ -117,7 +103,7 @@ void provoke(plan& p) {
                      p.about == theme::rows || p.about == theme::slots || p.about == theme::items;
   const bool known = p.store != store_kind::contenders;
   if (known && has(p, lock_kind::election)) return prefer(r, p);
-  if (!locks || !has_only_locks(p)) return;
+  if (!locks || !p.has_only_locks()) return;
   if (known && has(p, lock_kind::shared) && r.one_in(2)) return prefer(r, p);
   // The server of items knows no list of its keys.
   const bool looks = r.one_in(3) && p.about != theme::items;

@@ -13,23 +13,9 @@ bool counts_participants(const plan& p) {
   });
 }
 
-bool has_only_locks(const plan& p) {
-  return std::all_of(p.names.begin(), p.names.end(),
-                     [](const auto& n) { return n.kind < lock_kind::latch; });
-}
-
-template <class F>
-void for_each_step(plan& p, F change) {
-  for (auto& one : p.processes) {
-    for (auto& t : one.threads) {
-      for (auto& s : t.steps) change(s);
-    }
-  }
-}
-
 std::vector<step> all_steps(plan& p) {
   std::vector<step> all;
-  for_each_step(p, [&](const step& s) { all.push_back(s); });
+  p.for_each_step([&](const step& s, const process_plan&) { all.push_back(s); });
   return all;
 }
 
@@ -73,11 +59,11 @@ void vary(plan& p) {
   random_source r(random_source(p.seed + 41'000'000'000).next());
   if (r.one_in(2)) return;
   const bool singly = p.about != theme::deadlocks && p.about != theme::endings;
-  const bool locks = has_only_locks(p) && singly;
+  const bool locks = p.has_only_locks() && singly;
   if (singly && !counts_participants(p) && r.one_in(3)) crowd(r, p);
   if (locks && r.one_in(8)) hold_at_most(r, p);
   if (locks && r.one_in(5)) {
-    for_each_step(p, [&](step& s) {
+    p.for_each_step([&](step& s, const process_plan&) {
       if (r.one_in(4)) s.hold = r.between(4 * second, 20 * second);
     });
   }
