@@ -254,8 +254,8 @@ void arrive(permits_record& r, const permits_command& c, const circumstances& no
     return;
   } else {
     enqueue(r, c, now);
-    hand_over(r, c, now, reply);
   }
+  hand_over(r, c, now, reply);
   if (find(r.holders, c.owner) != r.holders.end()) return report_holding(r, c.owner, reply);
   if (find(r.queue, c.owner) == r.queue.end()) return;  // the last one, and all do not come again
   describe_wait(r, c, now, reply);

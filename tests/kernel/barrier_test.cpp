@@ -178,6 +178,13 @@ TEST_F(barrier_kernel, who_calls_the_others_goes_on_though_they_all_have_left) {
   EXPECT_EQ(who(), "3 |");
 }
 
+TEST_F(barrier_kernel, who_calls_the_others_may_have_arrived_before) {
+  arrive_to_complete(1), arrive_to_complete(2), arrive_to_complete(3);
+  EXPECT_EQ(arrive(1, 3).outcome, granted) << "a place in the queue is no reason to keep it shut";
+  EXPECT_EQ(told(), "granted2 ");
+  EXPECT_EQ(who(), "1 2 |");
+}
+
 TEST_F(barrier_kernel, the_death_of_who_was_to_call_them_breaks_it) {
   arrive_to_complete(1), arrive_to_complete(2), arrive_to_complete(3);
   pass(lease_ / 2);
