@@ -73,8 +73,10 @@ bool hold::fits(const lock_config& wanted) const noexcept {
                               mine.unconfirmed_release == wanted.unconfirmed_release);
 }
 
-// What limits a single hold, or was changed for one, is not for the next.
-bool hold::may_be_kept() const noexcept {
+// What limits a single hold, or was changed for one, is not for the next. Who gives back what has
+// ended is told so.
+bool hold::may_be_kept(boot_time now) const noexcept {
+  if (now >= valid_until_.load(std::memory_order_relaxed)) return false;
   const bool plain = config_->renew && config_->max_hold == std::chrono::milliseconds::max() &&
                      extending_ == 0 && lease_.load(std::memory_order_relaxed) == config_->lease;
   return plain && (fence() & last_local_fence) != last_local_fence &&
@@ -82,14 +84,13 @@ bool hold::may_be_kept() const noexcept {
 }
 
 bool hold::stays_in_process(boot_time now) const noexcept {
-  return now < stays_until_ && now < valid_until_.load(std::memory_order_relaxed) && may_be_kept();
+  return now < stays_until_ && may_be_kept(now);
 }
 
 void hold::linger_until(boot_time at) const { idle_locks_.look_at(config_->local_queue, at); }
 
-// Whether its lease has ended is checked by the next holder.
-bool hold::lingers() const noexcept {
-  return config_->linger > std::chrono::nanoseconds::zero() && may_be_kept();
+bool hold::lingers(boot_time now) const noexcept {
+  return config_->linger > std::chrono::nanoseconds::zero() && may_be_kept(now);
 }
 
 void hold::publish() noexcept {

@@ -64,7 +64,7 @@ class hold final : public std::enable_shared_from_this<hold>,
 
   bool fits(const lock_config& wanted) const noexcept override;
   bool stays_in_process(boot_time now) const noexcept override;
-  bool lingers() const noexcept override;
+  bool lingers(boot_time now) const noexcept override;
   std::chrono::nanoseconds linger() const noexcept override { return config_->linger; }
   void linger_until(boot_time at) const override;
   store::named_command renewal() const override;
@@ -129,7 +129,7 @@ class hold final : public std::enable_shared_from_this<hold>,
   static std::error_code end_together(std::span<const std::shared_ptr<hold>> all);
   boot_time session_now() const noexcept;
   lease_state state(boot_time now) const noexcept;
-  bool may_be_kept() const noexcept;
+  bool may_be_kept(boot_time now) const noexcept;
   /// How things stood when it was given back.
   struct ending {
     was what;

@@ -166,7 +166,7 @@ std::shared_ptr<transferable> local_queue::take_idle(const lock_config& wanted) 
 bool local_queue::pass_on(std::shared_ptr<transferable>& done) {
   const std::lock_guard guard{mutex_};
   if (line_.empty()) {
-    if (expected_ == 0 || wanted_ == done->owner() || !done->lingers()) return false;
+    if (expected_ == 0 || wanted_ == done->owner() || !done->lingers(clock_.now())) return false;
     idle_ = std::move(done);
     if (looked_after_ || have_it_looked_after()) return true;
     done = std::exchange(idle_, nullptr);
@@ -182,9 +182,9 @@ bool local_queue::pass_on(std::shared_ptr<transferable>& done) {
   return true;
 }
 
-// Turns that follow each other closely cost no look at the clock: idle_lock_timer looks twice in
-// the time, and what had no turn for half of it since a look has been idle for that long at least.
-// Without memory for that nothing lingers.
+// Turns that follow each other closely set no timer: idle_lock_timer looks twice in the time, and
+// what had no turn for half of it since a look has been idle for that long at least. Without memory
+// for that nothing lingers.
 bool local_queue::have_it_looked_after() noexcept try {
   const auto now = clock_.now();
   idle_turn_ = idle_->fence();

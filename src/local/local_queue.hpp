@@ -26,7 +26,7 @@ class transferable {
   /// False if it should go back to the store: somebody else's turn, or in doubt.
   virtual bool stays_in_process(boot_time now) const noexcept = 0;
   /// False if it should go back to the store when no thread of the process wants it.
-  virtual bool lingers() const noexcept = 0;
+  virtual bool lingers(boot_time now) const noexcept = 0;
   virtual std::chrono::nanoseconds linger() const noexcept = 0;
   /// Has somebody look at it then.
   virtual void linger_until(boot_time at) const = 0;

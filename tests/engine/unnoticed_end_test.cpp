@@ -157,6 +157,15 @@ TEST_F(unnoticed_end, of_one_of_several_locks_is_told_before_any_other_failure) 
   EXPECT_EQ(held.release(), holdfast::errc::lost);
 }
 
+TEST_F(unnoticed_end, is_told_to_who_releases_what_would_linger) {
+  mutex m{session, "m", {.linger = 1h}};
+  lease held = m.acquire();
+  pass_the_lease();
+  EXPECT_EQ(held.release(), holdfast::errc::lost);
+  EXPECT_EQ(listener->leases_of(event_kind::lost), std::vector{1U});
+  EXPECT_TRUE(session.show("m").holders.empty()) << "what was lost does not linger";
+}
+
 TEST_F(unnoticed_end, of_an_idle_lock_gives_it_to_nobody) {
   mutex m{session, "m", {.linger = 1h}};
   m.lock(), m.unlock();

@@ -202,8 +202,7 @@ struct lock_actor : actor {
 
   // By its release, if by nobody before; or another thread, which has found it out, is about to.
   void judge_telling(std::uint64_t fence) const {
-    // A release that leaves it with the process does not look at the clock: then it was nobody's.
-    if (fence == 0 || s.back == step::end::destroy || does.linger > 0) return;
+    if (fence == 0 || s.back == step::end::destroy) return;
     of.here.at(
         of.here.now() + 2 * second, [&of = of, &p = p, name = name, fence, now = of.here.now()] {
           if (of.told_lost.contains({p.number, name, fence}) || p.dead || p.paused_until > now)
