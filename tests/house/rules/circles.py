@@ -1,9 +1,11 @@
-"""No circle between units: a unit is a source file with its header, and what it includes of the project lies below it."""
+"""No circle between units: a unit is a source file with its header, and what it includes of the project lies below it. A public
+header is a unit of its own: an interface, below all that implement or use it."""
 import re
 
 from .tree import Finding
 
-TREES = ("src", "tool", "bench")
+TREES = ("include", "src", "tool", "bench")
+ROOTS_QUOTED, ROOTS_IN_ANGLES = ("src/", ""), ("include/",)
 
 
 def unit_of(path):
@@ -16,9 +18,9 @@ def check(tree):
     arrows = {}
     for file in files:
         for line, name, quoted in file.includes:
-            for root in ("src/", ""):
+            for root in ROOTS_QUOTED if quoted else ROOTS_IN_ANGLES:
                 target = unit_of(root + name)
-                if quoted and target in units and target != unit_of(file.path):
+                if target in units and target != unit_of(file.path):
                     arrows.setdefault(unit_of(file.path), {}).setdefault(target, (file.path, line))
     for circle in _circles(arrows):
         for unit in sorted(circle):
@@ -27,7 +29,8 @@ def check(tree):
                     yield Finding(path, line, "circles", f"{unit} and {target} include each other, be it through others "
                                   f"({', '.join(sorted(circle))}): none can be read, tested or replaced alone. Put what both "
                                   "need below both, or what one asks of the other into an interface")
-    yield from _friends(files)
+    # A public class shows nobody but those friends what it is made of.
+    yield from _friends([f for f in files if not f.path.startswith("include/")])
 
 
 def _friends(files):
