@@ -26,6 +26,8 @@ namespace harness {
 
 int held_mutexes() noexcept { return held; }
 
+bool counts_held_mutexes() noexcept { return HOLDFAST_COUNTS_MUTEXES; }
+
 }  // namespace harness
 
 #if HOLDFAST_COUNTS_MUTEXES

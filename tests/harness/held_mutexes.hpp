@@ -7,4 +7,7 @@ namespace harness {
 /// finds the same by itself when a callback calls back.
 int held_mutexes() noexcept;
 
+/// False where it is always 0.
+bool counts_held_mutexes() noexcept;
+
 }  // namespace harness

@@ -1,7 +1,10 @@
 #include <gtest/gtest.h>
 
+#include <condition_variable>
 #include <holdfast/both.hpp>
 #include <memory>
+#include <mutex>
+#include <thread>
 
 #include "engine/stage.hpp"
 
@@ -15,6 +18,24 @@ using verb = holdfast::store::permits_verb;
 using holdfast::errc;
 using holdfast::event_kind;
 using holdfast::lease;
+
+// A test of the test.
+TEST(held_mutexes, are_counted_for_each_thread) {
+  const int one = harness::counts_held_mutexes() ? 1 : 0;
+  std::mutex a, b;
+  EXPECT_EQ(harness::held_mutexes(), 0);
+  const std::lock_guard first{a};
+  EXPECT_EQ(harness::held_mutexes(), one);
+  {
+    std::unique_lock second{b, std::try_to_lock};
+    EXPECT_EQ(harness::held_mutexes(), 2 * one);
+    std::condition_variable never;
+    never.wait_for(second, std::chrono::nanoseconds(1));
+    EXPECT_EQ(harness::held_mutexes(), 2 * one) << "as before the wait";
+  }
+  EXPECT_EQ(harness::held_mutexes(), one);
+  std::thread([] { EXPECT_EQ(harness::held_mutexes(), 0) << "another thread's"; }).join();
+}
 
 /// Calls everything that a session and its locks have, as far as it does not wait for long. What it
 /// throws is no matter: that it comes back is.

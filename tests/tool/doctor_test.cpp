@@ -100,6 +100,19 @@ TEST_F(doctor, redis_that_drops_locks_is_78_with_the_command_that_ends_it) {
   EXPECT_TRUE(any(of(well, "version"), "ok: " + server.socket())) << "which server: " << well;
 }
 
+TEST_F(doctor, a_clock_that_differs_is_told_with_by_how_much_and_which_way) {
+  harness::redis_server server;
+  for (const auto& [by, way] :
+       {std::pair{std::chrono::hours(2), "ahead"}, {std::chrono::hours(-2), "behind"}}) {
+    server.shift_clock(by);
+    const json all = examined({server.url()});
+    const auto clocks = of(all, "clock");
+    ASSERT_EQ(clocks.size(), 1U) << all;
+    EXPECT_TRUE(clocks[0].starts_with("warning: the store's clock is ")) << clocks[0];
+    EXPECT_NE(clocks[0].find(way), std::string::npos) << clocks[0];
+  }
+}
+
 TEST_F(doctor, a_store_that_a_file_names_is_judged_as_the_store_itself) {
   harness::redis_server server({"--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"});
   const std::string file = folder.file("store.url");

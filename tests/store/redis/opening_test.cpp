@@ -104,6 +104,31 @@ TEST(redis_opening, a_password_that_is_missing_or_wrong_is_not_permitted_and_nev
   EXPECT_FALSE(contains(holdfast::open("redis://:s3cret@" + at).url(), "s3cret"));
 }
 
+TEST(redis_opening, a_log_of_what_happens_shows_no_password) {
+  harness::redis_server server({"--requirepass", "s3cret"});
+  std::mutex mutex;
+  std::string lines;
+  holdfast::event_log_options log{.routine = true};
+  log.write = [&](auto, std::string_view line) {
+    const std::lock_guard guard{mutex};
+    lines += std::string(line) + '\n';
+  };
+  const auto has = [&](const std::string& what) {
+    const std::lock_guard guard{mutex};
+    return contains(lines, what);
+  };
+  holdfast::session_options o;
+  o.lease = std::chrono::milliseconds(600);
+  o.observer = std::make_shared<holdfast::event_log>(std::move(log));
+  const auto s =
+      holdfast::open("redis://:s3cret@127.0.0.1:" + std::to_string(server.port()), std::move(o));
+  const auto held = holdfast::mutex(s, "m").acquire();
+  EXPECT_TRUE(has("store=redis://127.0.0.1:")) << lines;
+  server.kill();
+  harness::eventually("the loss to be written", [&] { return has("event=lost"); });
+  EXPECT_FALSE(has("s3cret")) << lines;
+}
+
 TEST(redis_opening, a_password_comes_from_the_environment_or_a_file) {
   const harness::redis_server server({"--requirepass", "s3cret"});
   ::setenv("HOLDFAST_TEST_PASSWORD", "s3cret", 1);
