@@ -101,9 +101,12 @@ statements::statements(const std::string& schema) {
   rollback = "rollback";
 
   take_floor = "select 1 from " + meta + " for no key update";
-  sweep = "with gone as (delete from " + records +
+  // A row that is locked is in use. To wait for it, with others locked, would be a ring with a
+  // transaction that has it and waits for one of those.
+  sweep = "with gone as (delete from " + records + " where name = any (array(select name from " +
+          records +
           " where name = any ($1) and record->>2 = '0' and record->>3 ~ '^[0-9]{1,18}$' and "
-          "record->>1 not in ('latch', 'rate_limiter', 'election') "
+          "record->>1 not in ('latch', 'rate_limiter', 'election') for update skip locked)) "
           "returning greatest((record->>3)::bigint, version) + 1 as fence) update " +
           meta +
           " set fence_floor = (select max(fence) from gone) "

@@ -50,6 +50,20 @@ TEST_F(postgres_floor, a_sweep_leaves_what_is_remembered) {
   expect_that_a_sweep_leaves_what_is_remembered();
 }
 
+// Several rows of a transaction are locked in the order of their names; those of a sweep in none.
+TEST_F(postgres_floor, a_sweep_waits_for_no_row_and_leaves_those_that_are_in_use) {
+  ASSERT_TRUE(replace({first("a", read("a")), first("b", read("b"))}));
+  const client other{base_};
+  other.ask("begin; select * from " + table("holdfast_records") + " where name = 'b' for update");
+  const std::string names[] = {"a", "b"};
+  const auto swept = link_->sweep(names, soon());
+  EXPECT_TRUE(swept) << swept.error().what;
+  EXPECT_EQ(ask("select name from " + table("holdfast_records")), "b");
+  other.ask("rollback");
+  EXPECT_TRUE(link_->sweep(names, soon()));
+  EXPECT_EQ(rows(), "0");
+}
+
 TEST_F(postgres_floor, a_walk_goes_on_behind_a_name) { expect_that_a_walk_goes_on_behind_a_name(); }
 
 TEST_F(postgres_floor, a_change_that_comes_late_is_not_carried_out) {
