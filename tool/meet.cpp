@@ -1,6 +1,10 @@
 #include <algorithm>
+#include <chrono>
+#include <future>
+#include <holdfast/async.hpp>
 #include <holdfast/barrier.hpp>
 #include <holdfast/latch.hpp>
+#include <optional>
 #include <stop_token>
 
 #include "tool/commands.hpp"
@@ -17,6 +21,8 @@ namespace {
 
 using action = meet_options::action;
 
+constexpr std::chrono::seconds a_moment{1};
+
 /// What came of it, as people and programs read it.
 struct meeting_end {
   std::string_view outcome;
@@ -27,9 +33,20 @@ struct meeting_end {
 meeting_end at_barrier(const session& s, const meet_options& o, boot_time deadline,
                        std::stop_token stop) {
   barrier b{s, o.name, o.count, {.lease = o.ttl}};
-  auto mine = b.arrive();
-  if (b.wait_for(mine, time_left(deadline), std::move(stop))) return {"arrived"};
-  return {"timed_out", false};
+  auto came = async_arrive_and_wait(b, time_left(deadline), std::move(stop)).future().get();
+  const bool over =
+      !came && (came.error().code == errc::timed_out || came.error().code == errc::cancelled);
+  if (over) return {"timed_out", false};
+  std::move(came).value();
+  return {"arrived"};
+}
+
+/// Unknown if the store does not say so in a moment: the time is over, or a signal has come.
+std::optional<std::uint32_t> remaining_at(const latch& l) {
+  auto asked = async_remaining(l).future();
+  if (asked.wait_for(a_moment) != std::future_status::ready) return std::nullopt;
+  const auto answer = asked.get();
+  return answer ? std::optional(*answer) : std::nullopt;
 }
 
 /// The library knows what the store counts, and not how a command is written.
@@ -53,10 +70,11 @@ meeting_end at_latch(const session& s, const meet_options& o, boot_time deadline
     count_down(l, o);
     return {"counted", true, l.remaining()};
   }
-  const bool open =
-      o.what == action::peek ? l.try_wait() : l.wait_for(time_left(deadline), std::move(stop));
+  const bool peeks = o.what == action::peek;
+  const bool open = peeks ? l.try_wait() : l.wait_for(time_left(deadline), stop);
   if (open) return {"open", true, 0};
-  return {"closed", false, l.remaining()};
+  if (stop.stop_requested()) return {"closed", false};
+  return {"closed", false, peeks ? l.remaining() : remaining_at(l)};
 }
 
 std::string for_people(const meet_options& o, const meeting_end& e) {
@@ -73,7 +91,7 @@ std::string for_people(const meet_options& o, const meeting_end& e) {
 int meet(const common_options& common, const meet_options& o, log& to) {
   signal_inbox signals;
   const boot_time deadline = saturated_add(boot_clock::now(), o.wait);
-  meeting_end e{};
+  meeting_end e{"timed_out", false};
   std::string url;
   int stopped_by = 0;
   {
@@ -82,7 +100,11 @@ int meet(const common_options& common, const meet_options& o, log& to) {
     url = s.url;
     room.in_line_at(s.session);
     const auto go = o.what == action::arrive_and_wait ? at_barrier : at_latch;
-    e = go(s.session, o, deadline, room.stop());
+    try {
+      e = go(s.session, o, deadline, room.stop());
+    } catch (const error&) {
+      if (room.stopped_by() == 0) throw;
+    }
     stopped_by = room.stopped_by(e.good);
   }
   if (stopped_by != 0) return exit_code::of_signal(stopped_by);

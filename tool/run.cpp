@@ -202,10 +202,10 @@ bool job::take() {
       auto got = acquire(s, o_.take, deadline, room.stop());
       held_ = got ? std::move(*got) : lease{};
     } while (held_ && !claim(room.stop()));
+    acquired_at_ = boot_clock::now();
     stopped_by = room.stopped_by();
     if (!held_ && stopped_by == 0) busy = busy_message(s.session, o_.take, log_);
   }
-  acquired_at_ = boot_clock::now();
   report_.waited = acquired_at_ - began;
   if (stopped_by != 0) {
     report_.exit_code = stopped(stopped_by);

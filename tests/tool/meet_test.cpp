@@ -1,5 +1,8 @@
+#include <csignal>
 #include <thread>
 
+#include "harness/eventually.hpp"
+#include "harness/redis_server.hpp"
 #include "tool/fixture.hpp"
 
 namespace tool_test {
@@ -54,6 +57,27 @@ TEST_F(meetings, who_gives_up_at_a_barrier_leaves_and_breaks_nothing) {
   EXPECT_EQ(tool({"list", "--json", "other"}).out.find("other"), std::string::npos);
   EXPECT_EQ(tool({"barrier", "stage", "2", "--json"}).code, 0);
   EXPECT_EQ(first.wait(), 0);
+}
+
+TEST_F(meetings, end_at_their_time_and_by_a_signal_while_the_store_hangs) {
+  const harness::redis_server server;
+  for (const words& meeting : {words{"barrier", "stage", "2"}, {"latch", "ready", "2"}}) {
+    // A store that can be opened, and carries nothing out.
+    server.ask({"CLIENT", "PAUSE", "3600000", "WRITE"});
+    words limited = meeting;
+    limited.insert(limited.end(), {"-w", "100ms", "--store", server.url("?command_timeout=300ms")});
+    const auto r = tool(limited);
+    EXPECT_EQ(r.code, 75) << meeting.front() << r.err;
+    words unlimited = meeting;
+    unlimited.insert(unlimited.end(), {"--store", server.url("?command_timeout=300ms")});
+    program p(command(unlimited), around);
+    harness::eventually("its request hangs", [&] {
+      return server.field({"INFO", "clients"}, "blocked_clients") != "0";
+    });
+    p.signal(SIGTERM);
+    EXPECT_EQ(p.wait(), 128 + SIGTERM) << meeting.front();
+    server.ask({"CLIENT", "UNPAUSE"});
+  }
 }
 
 TEST_F(meetings, a_death_at_a_barrier_is_79_for_the_others) {
