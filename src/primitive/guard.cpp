@@ -67,9 +67,9 @@ void detail::pause(const retries& how, unsigned attempt) {
   thread_local std::minstd_rand random{std::random_device{}()};
   const auto first = saturated_nanoseconds(how.first_pause);
   const auto longest = saturated_nanoseconds(how.longest_pause);
+  if (std::min(first, longest) <= first.zero()) return;
   const auto times = std::int64_t{1} << std::min(attempt - 1, 20U);
   const auto most = first > longest / times ? longest : first * times;
-  if (most <= most.zero()) return;
   std::uniform_int_distribution<std::int64_t> any(most.count() / 2, most.count());
   auto& clock = real_clock();
   engine::sleeper(clock).sleep(saturated_add(clock.now(), std::chrono::nanoseconds(any(random))));
