@@ -11,6 +11,8 @@
 
 #include "harness/still_clock.hpp"
 #include "store/zookeeper/client.hpp"
+#include "store/zookeeper/fixture.hpp"
+#include "store/zookeeper/zookeeper.hpp"
 
 // ZooKeeper's client tells of answers on threads of its own, whose frames are C: what is thrown
 // there ends the program.
@@ -80,7 +82,7 @@ TEST(zookeeper_answers, of_what_was_not_sent_are_there_at_once) {
 /// more, the client's threads go on, too.
 class clock_of_one_that_stood_still : public harness::still_clock {
  public:
-  std::function<void()> client_goes_on;
+  std::function<void()> client_goes_on = [] {};
   void wait_until(std::unique_lock<std::mutex>& lock, std::condition_variable& cv,
                   holdfast::boot_time until) override {
     if (!std::exchange(stood_still_, true)) return time.advance(1h);
@@ -103,6 +105,15 @@ TEST(zookeeper_answers, that_came_while_the_process_stood_still_are_taken) {
   requests::sent(std::move(token), ZOK);
   clock.client_goes_on = [&] { requests::on_void(ZNONODE, data); };
   EXPECT_EQ(asked->wait(clock, clock.now() + 2s).front().rc, ZNONODE);
+}
+
+TEST(zookeeper_answers, that_let_in_one_that_stood_still_are_taken) {
+  clock_of_one_that_stood_still clock;
+  holdfast::store::zookeeper::zookeeper_options options;
+  options.hosts = calm_ensemble().hosts();
+  options.clock = &clock;
+  const auto opened = open_zookeeper(options);
+  EXPECT_TRUE(opened) << opened.error().what;
 }
 
 TEST(zookeeper_answers, that_did_not_come_are_not_waited_for_long_by_one_that_stood_still) {
