@@ -215,7 +215,10 @@ result<permits_reply> contender_family::release(std::string_view name, const per
   permits_reply reply;
   reply.outcome = permits_outcome::absent;
   const auto mine = entries_.find(name, c.owner);
-  if (!mine) return reply;
+  if (!mine) {  // what was over may be about to be given up: nobody else has it before
+    auto gone = give_up_first(name, c.owner);
+    return gone ? result<permits_reply>(reply) : std::move(gone.error());
+  }
   const auto left = put_away(name, c.owner, mine->nodes, mine->unsure);
   if (!left) return left.error();
   entries_.erase(name, c.owner);

@@ -63,11 +63,12 @@ bool fake_server::serve(int fd, std::string& heard) const {
   return says.has_value();
 }
 
-tcp_client::tcp_client(int port) : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+tcp_client::tcp_client(int port, std::chrono::seconds patience)
+    : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
   const auto to = holdfast::faultproxy::look_up({.port = static_cast<std::uint16_t>(port)});
   if (::connect(fd_, to.get(), to.size) != 0) throw std::runtime_error("nobody listens there");
-  const timeval a_minute{60, 0};
-  ::setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &a_minute, sizeof a_minute);
+  const timeval longest{patience.count(), 0};
+  ::setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &longest, sizeof longest);
 }
 
 tcp_client::~tcp_client() { ::close(fd_); }
@@ -88,7 +89,7 @@ std::string tcp_client::hear(std::size_t bytes) {
   while (all.size() < bytes) {
     const auto n = ::recv(fd_, buffer.data(), std::min(bytes - all.size(), buffer.size()), 0);
     if (n < 0 && errno == EINTR) continue;  // this process was stopped, and goes on
-    if (n < 0 && errno == EAGAIN) throw std::runtime_error("nothing came for a minute");
+    if (n < 0 && errno == EAGAIN) throw std::runtime_error("nothing came for so long");
     reset_ = reset_ || (n < 0 && errno == ECONNRESET);
     if (n <= 0) break;
     all.append(buffer.data(), static_cast<std::size_t>(n));

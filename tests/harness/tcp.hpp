@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <optional>
@@ -37,7 +38,7 @@ class fake_server {
 /// A blocking connection to a port of this machine.
 class tcp_client {
  public:
-  explicit tcp_client(int port);
+  explicit tcp_client(int port, std::chrono::seconds patience = std::chrono::minutes(1));
   ~tcp_client();
   tcp_client(const tcp_client&) = delete;
 

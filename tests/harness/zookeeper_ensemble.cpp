@@ -55,8 +55,10 @@ std::vector<std::string> zookeeper_ensemble::command(int server) const {
           members().at(static_cast<std::size_t>(server)).data + ".cfg"};
 }
 
+// A server (3.8.0) that is about to begin may take a word and never answer it. Whoever waits for it
+// asks again.
 std::string zookeeper_ensemble::ask(int server, const std::string& word) const try {
-  tcp_client client(port(server));
+  tcp_client client(port(server), std::chrono::seconds(5));
   client.say(word);
   return client.hear_all();
 } catch (const std::exception&) {

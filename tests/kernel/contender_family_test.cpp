@@ -149,6 +149,26 @@ TEST_F(contender_family, a_waiter_that_asks_no_more_is_given_up) {
   harness::eventually("its place is given up", [&] { return port_.size("n") == 1; });
 }
 
+// Whoever gives back what is over finds it given up, and not about to be.
+TEST_F(contender_family, what_was_held_too_long_is_free_when_its_release_returns) {
+  EXPECT_EQ(acquire(1).outcome, granted);
+  port_.fail_leaves = 1;
+  clock_.advance(31s);
+  harness::eventually("it could not be given up", [&] { return port_.left == 1; });
+  EXPECT_EQ(release(1).outcome, absent);
+  EXPECT_EQ(port_.size("n"), 0U);
+}
+
+TEST_F(contender_family, a_release_says_that_what_was_held_too_long_could_not_be_given_up) {
+  EXPECT_EQ(acquire(1).outcome, granted);
+  port_.fail_leaves = 2;
+  clock_.advance(31s);
+  harness::eventually("it could not be given up", [&] { return port_.left == 1; });
+  EXPECT_FALSE(family_->permits("n", command(permits_verb::release, 1)));
+  EXPECT_EQ(release(1).outcome, absent);
+  EXPECT_EQ(port_.size("n"), 0U);
+}
+
 // What could not be given up yet is given up before the owner enters anew, and not after.
 TEST_F(contender_family, what_is_given_up_of_an_owner_is_never_what_it_has_entered_since) {
   port_.lose_reply = true;

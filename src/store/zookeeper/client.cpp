@@ -1,5 +1,6 @@
 #include "store/zookeeper/client.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
@@ -16,6 +17,20 @@ using owned = std::unique_ptr<requests::token>;
 
 owned take(const void* data) {
   return owned(static_cast<requests::token*>(const_cast<void*>(data)));
+}
+
+/// One that looks at the clock later than it was to has stood still, and the client's threads with
+/// it. They take now what has come meanwhile: so long that may take them, and no longer than it was
+/// late.
+constexpr std::chrono::nanoseconds longest_last_look = std::chrono::milliseconds(100);
+
+template <class Condition>
+void wait_for(clock& on, std::unique_lock<std::mutex>& lock, std::condition_variable& changed,
+              boot_time until, Condition so) {
+  while (!so() && on.now() < until) on.wait_until(lock, changed, until);
+  const boot_time over = on.now();
+  const boot_time at_last = over + std::min(over - until, longest_last_look);
+  while (!so() && on.now() < at_last) on.wait_until(lock, changed, at_last);
 }
 
 }  // namespace
@@ -39,7 +54,7 @@ void requests::put(std::size_t i, answer a) noexcept {
 
 std::vector<answer> requests::wait(clock& on, boot_time until) {
   std::unique_lock lock{mutex_};
-  while (missing_ > 0 && on.now() < until) on.wait_until(lock, changed_, until);
+  wait_for(on, lock, changed_, until, [this] { return missing_ == 0; });
   return answers_;
 }
 
@@ -162,8 +177,7 @@ void connection::changed(int state) {
 
 status connection::wait_connected(boot_time until) {
   std::unique_lock lock{mutex_};
-  auto& on = *options_.clock;
-  while (!connected_ && !refused_ && on.now() < until) on.wait_until(lock, changed_, until);
+  wait_for(*options_.clock, lock, changed_, until, [this] { return connected_ || refused_; });
   if (refused_) return explain(ZAUTHFAILED, options_, false);
   if (connected_) return done{};
   return failure{errc::unavailable,

@@ -3,16 +3,23 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <functional>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
+#include "harness/still_clock.hpp"
 #include "store/zookeeper/client.hpp"
+#include "store/zookeeper/fixture.hpp"
+#include "store/zookeeper/zookeeper.hpp"
 
 // ZooKeeper's client tells of answers on threads of its own, whose frames are C: what is thrown
 // there ends the program.
 namespace zookeeper_test {
 namespace {
 
+using namespace std::chrono_literals;
 using holdfast::store::zookeeper::requests;
 
 constexpr std::size_t large = std::size_t{64} << 20;
@@ -69,6 +76,52 @@ TEST(zookeeper_answers, of_what_was_not_sent_are_there_at_once) {
   const auto asked = std::make_shared<requests>(1);
   requests::sent(asked->expect(0), ZINVALIDSTATE);
   EXPECT_EQ(asked->wait(holdfast::real_clock(), holdfast::forever).front().rc, ZINVALIDSTATE);
+}
+
+/// The clock of a process that stands still for an hour as soon as it waits. When it waits once
+/// more, the client's threads go on, too.
+class clock_of_one_that_stood_still : public harness::still_clock {
+ public:
+  std::function<void()> client_goes_on = [] {};
+  void wait_until(std::unique_lock<std::mutex>& lock, std::condition_variable& cv,
+                  holdfast::boot_time until) override {
+    if (!std::exchange(stood_still_, true)) return time.advance(1h);
+    std::thread client(client_goes_on);
+    still_clock::wait_until(lock, cv, until);
+    lock.unlock();
+    client.join();
+    lock.lock();
+  }
+
+ private:
+  bool stood_still_ = false;
+};
+
+TEST(zookeeper_answers, that_came_while_the_process_stood_still_are_taken) {
+  clock_of_one_that_stood_still clock;
+  const auto asked = std::make_shared<requests>(1);
+  auto token = asked->expect(0);
+  const void* const data = token.get();
+  requests::sent(std::move(token), ZOK);
+  clock.client_goes_on = [&] { requests::on_void(ZNONODE, data); };
+  EXPECT_EQ(asked->wait(clock, clock.now() + 2s).front().rc, ZNONODE);
+}
+
+TEST(zookeeper_answers, that_let_in_one_that_stood_still_are_taken) {
+  clock_of_one_that_stood_still clock;
+  holdfast::store::zookeeper::zookeeper_options options;
+  options.hosts = calm_ensemble().hosts();
+  options.clock = &clock;
+  const auto opened = open_zookeeper(options);
+  EXPECT_TRUE(opened) << opened.error().what;
+}
+
+TEST(zookeeper_answers, that_did_not_come_are_not_waited_for_long_by_one_that_stood_still) {
+  clock_of_one_that_stood_still clock;
+  const auto asked = std::make_shared<requests>(1);
+  const auto token = asked->expect(0);
+  clock.client_goes_on = [&] { clock.time.advance(1s); };
+  EXPECT_EQ(asked->wait(clock, clock.now() + 2s).front().rc, ZOPERATIONTIMEOUT);
 }
 
 }  // namespace
