@@ -99,6 +99,7 @@ int holdfast_limiter_open(holdfast_session* session, const char* name, const hol
     auto& there = out(limiter, "limiter");
     require_array(rules, count, "rules");
     std::vector<holdfast::rate_rule> all;
+    all.reserve(count);
     for (uint32_t i = 0; i < count; ++i) all.push_back(rule_of(rules[i]));
     holdfast::rate_limiter_options o;
     o.local_tokens = local_tokens;

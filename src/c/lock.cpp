@@ -19,7 +19,8 @@ namespace {
 
 template <class Found>
 std::unique_ptr<held> kept(std::optional<Found> found) {
-  return found ? as_held(std::move(*found)) : nullptr;
+  if (!found) return nullptr;
+  return as_held(std::move(*found));
 }
 
 template <class Found>
@@ -35,7 +36,8 @@ class mutex_lock final : public lock_handle {
       : session_(s.impl()), mutex_(std::move(m)) {}
   std::unique_ptr<held> acquire(const request&, const waiting& w) override {
     auto found = mutex_->try_acquire_for(w.limit, w.stop);
-    return found ? as_held(std::move(*found), true) : nullptr;
+    if (!found) return nullptr;
+    return as_held(std::move(*found), true);
   }
   void begin_acquire(const request&, const waiting& w) override {
     // What waits does not keep a session; what was granted does.
@@ -414,6 +416,7 @@ int holdfast_multi_lock(const holdfast_member* members, uint32_t count, holdfast
     auto& there = out(lock, "lock");
     require_array(members, count, "members");
     std::vector<holdfast::multi_member> all;
+    all.reserve(count);
     for (uint32_t i = 0; i < count; ++i) {
       const request r{members[i].shared != 0, members[i].permits};
       const auto from = get<lock_handle>(members[i].lock, "member");
@@ -431,6 +434,7 @@ int holdfast_redlock(holdfast_session* const* nodes, uint32_t count, const char*
     auto& there = out(lock, "lock");
     require_array(nodes, count, "nodes");
     std::vector<holdfast::session> all;
+    all.reserve(count);
     for (uint32_t i = 0; i < count; ++i) all.push_back(session_of(nodes[i]));
     const auto given = read(options, "options");
     holdfast::redlock_options o;

@@ -102,6 +102,7 @@ std::vector<result<store::permits_reply>> look_at(store_client& session,
                                                   const std::vector<std::string>& names) {
   std::vector<store::named_command> looks;
   if (names.empty()) return {};
+  looks.reserve(names.size());
   for (const auto& name : names) looks.push_back({name, {}});
   return session.permits(looks);
 }
@@ -109,6 +110,7 @@ std::vector<result<store::permits_reply>> look_at(store_client& session,
 // Only whose going away is needed, whatever the others do, is waited for.
 std::vector<obstacle> in_the_way(store_client& session, const std::vector<step>& steps) {
   std::vector<std::string> names;
+  names.reserve(steps.size());
   for (const step& s : steps) names.push_back(s.name);
   const auto replies = look_at(session, names);
   std::vector<obstacle> all;
@@ -324,7 +326,7 @@ std::optional<std::vector<deadlock_watch::link>> deadlock_watch::walk(const watc
     std::vector<std::string> marks;
     for (const obstacle& o : obstacles) {
       auto mark = wait_mark(o.name, o.hold, session_.can().max_name_bytes);
-      marks.push_back(mark ? std::move(*mark) : o.name);
+      marks.push_back(std::move(mark).value_or(o.name));
     }
     const auto replies = look_at(session_, marks);
     std::vector<step> next;

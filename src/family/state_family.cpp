@@ -548,6 +548,7 @@ class state_family final : public store::session_store {
   // Each once: a session may hold or wait many times.
   static std::vector<std::string> peers_of(const permits_record& record) {
     std::vector<std::string> all;
+    all.reserve(record.holders.size() + record.queue.size());
     for (const auto& h : record.holders) all.push_back(h.peer);
     for (const auto& w : record.queue) all.push_back(w.peer);
     std::sort(all.begin(), all.end());

@@ -100,7 +100,8 @@ void keeper::begin_renewal(renewable& h) {
   std::shared_ptr<renewable> taken_over;  // let go of without the mutex
   std::unique_lock lock{mutex_};
   // One that is queued and not sent is no obstacle: the caller's takes its place.
-  if ((taken_over = to_renew_.take(h))) return;
+  taken_over = to_renew_.take(h);
+  if (taken_over) return;
   while (h.timer_.state() != lease_state::lost && !h.timer_.begin(session_.now())) {
     session_.clock().wait_until(lock, renewal_over_, forever);
   }

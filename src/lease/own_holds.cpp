@@ -47,7 +47,7 @@ void clear_in_children() {
 entries* to_note_in() {
   if (mine != nullptr || gone) return mine;
   clear_in_children();
-  thread_local list here;
+  static thread_local list here;
   return &here.all;
 }
 

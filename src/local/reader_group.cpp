@@ -43,7 +43,8 @@ reader_group::visit::way reader_group::visit::look(const lock_config& s, bool pa
   const std::lock_guard guard{at_->mutex_};
   if (number_ == 0) number_ = ++at_->last_number_;
   at_->visitors_.erase(number_);
-  if (joined_ || (joined_ = at_->join(s, passes_writers))) {
+  if (!joined_) joined_ = at_->join(s, passes_writers);
+  if (joined_) {
     if (std::exchange(asks_for_all_, false)) at_->end_turn();
     return way::joined;
   }

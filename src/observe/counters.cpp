@@ -35,7 +35,7 @@ struct own_part {
 }  // namespace
 
 unsigned find_part() noexcept {
-  thread_local own_part mine;
+  static thread_local own_part mine;
   return part_here = mine.index;
 }
 

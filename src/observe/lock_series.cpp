@@ -33,8 +33,8 @@ std::uint64_t lock_table::next_id() noexcept {
 
 // A thread mostly comes for what it came for the last time.
 lock_series* lock_table::find(const lock_key& k) const noexcept {
-  thread_local std::uint64_t of_table = 0;
-  thread_local lock_series* last = nullptr;
+  static thread_local std::uint64_t of_table = 0;
+  static thread_local lock_series* last = nullptr;
   if (of_table == id_ && last->key() == k) return last;
   lock_series* const found = slot_of(k).load(std::memory_order_acquire);
   if (found == nullptr) return nullptr;

@@ -54,7 +54,7 @@ struct subject {
   bool settled(status ended) const;
   /// One command, in one round trip, and what its reply means. Throws what went wrong.
   template <class Meaning>
-  auto ask(const store::permits_command& c, Meaning meaning) const {
+  auto ask(const store::permits_command& c, const Meaning& meaning) const {
     auto reply = session->permits(config->name, c);
     if (!reply) fail(std::move(reply.error()));
     auto found = meaning(*reply);

@@ -64,7 +64,7 @@ store::standing standing_of(const lease& held) {
 }
 
 void detail::pause(const retries& how, unsigned attempt) {
-  thread_local std::minstd_rand random{std::random_device{}()};
+  static thread_local std::minstd_rand random{std::random_device{}()};
   const auto first = saturated_nanoseconds(how.first_pause);
   const auto longest = saturated_nanoseconds(how.longest_pause);
   if (std::min(first, longest) <= first.zero()) return;

@@ -72,6 +72,19 @@ struct multi_lock::state {
   std::vector<std::size_t> given_as;  ///< … and what number that was among the members
   primitive::by_thread<multi_lease> holds;
 
+  explicit state(std::vector<multi_member>&& members) {
+    std::vector<std::pair<wanted, std::size_t>> order;
+    order.reserve(members.size());
+    for (const auto& m : members) order.emplace_back(m.state_->asks, order.size());
+    std::sort(order.begin(), order.end(),
+              [](const auto& a, const auto& b) { return in_order(a.first, b.first); });
+    for (auto& [asks, number] : order) {
+      asks.what = primitive::without_local_queue(*asks.what);
+      all.push_back(std::move(asks));
+      given_as.push_back(number);
+    }
+    check_members(all);
+  }
   void require_usable() const {
     for (const auto& w : all) {
       auto can = w.session->usable();
@@ -95,18 +108,7 @@ struct multi_lock::state {
 multi_lock::multi_lock(std::initializer_list<multi_member> members)
     : multi_lock(std::vector<multi_member>(members)) {}
 
-multi_lock::multi_lock(std::vector<multi_member> members) : state_(new state) {
-  std::vector<std::pair<wanted, std::size_t>> order;
-  for (const auto& m : members) order.emplace_back(m.state_->asks, order.size());
-  std::sort(order.begin(), order.end(),
-            [](const auto& a, const auto& b) { return in_order(a.first, b.first); });
-  for (auto& [asks, number] : order) {
-    asks.what = primitive::without_local_queue(*asks.what);
-    state_->all.push_back(std::move(asks));
-    state_->given_as.push_back(number);
-  }
-  check_members(state_->all);
-}
+multi_lock::multi_lock(std::vector<multi_member> members) : state_(new state(std::move(members))) {}
 
 multi_lock::~multi_lock() = default;
 

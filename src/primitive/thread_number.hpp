@@ -12,7 +12,7 @@ inline constexpr thread_number no_thread = 0;
 
 inline thread_number this_thread_number() noexcept {
   static std::atomic<thread_number> last{no_thread};
-  thread_local const auto mine = last.fetch_add(1, std::memory_order_relaxed) + 1;
+  static thread_local const auto mine = last.fetch_add(1, std::memory_order_relaxed) + 1;
   return mine;
 }
 

@@ -118,7 +118,7 @@ std::optional<quorum_hold::awaited> quorum_hold::ask_for_grants() {
 }
 
 // If it is for those that were left alone to decide, they may be well again.
-std::optional<quorum_hold::awaited> quorum_hold::on_first_grants(answers votes) {
+std::optional<quorum_hold::awaited> quorum_hold::on_first_grants(answers&& votes) {
   const std::size_t majority = quorum_->majority();
   const auto granted = count(votes, holdfast::vote::granted);
   const auto left_alone = count(votes, holdfast::vote::skipped);
@@ -146,7 +146,7 @@ bool quorum_hold::enough_know_fence(const answers& all) const {
 
 // A later majority shares a node with this one: if each of this one knows the greatest fence, the
 // later one's is greater, whatever the clocks of the nodes are.
-std::optional<quorum_hold::awaited> quorum_hold::on_grants(answers votes) {
+std::optional<quorum_hold::awaited> quorum_hold::on_grants(answers&& votes) {
   if (count(votes, holdfast::vote::granted) < quorum_->majority()) return fail(votes);
   for (const auto& a : votes) {
     if (a.said == holdfast::vote::granted) fence_ = std::max(fence_, a.reply.fence);
@@ -174,7 +174,7 @@ quorum_hold::answers quorum_hold::with_learned(const answers& learned) const {
   return all;
 }
 
-std::optional<quorum_hold::awaited> quorum_hold::on_fence(answers learned) {
+std::optional<quorum_hold::awaited> quorum_hold::on_fence(answers&& learned) {
   const auto votes = with_learned(learned);
   return enough_know_fence(votes) ? conclude(votes) : fail(votes);
 }
@@ -234,7 +234,7 @@ std::optional<failure> quorum_hold::hopeless() const { return hopeless_; }
 
 // Also where no answer came: it goes behind the request, and if it fails the keeper tries again.
 std::optional<quorum_hold::awaited> quorum_hold::give_back(
-    std::vector<bool> wait_for, std::optional<awaited> (quorum_hold::*then)(answers)) {
+    std::vector<bool> wait_for, std::optional<awaited> (quorum_hold::*then)(answers&&)) {
   const auto round =
       new_round([q = quorum_, owner = owner_, lease = lease_](std::size_t i, const answer& a) {
         const auto& node = *q->nodes[i];
@@ -412,7 +412,7 @@ std::optional<quorum_hold::awaited> quorum_hold::begin_giving_back(quorum_round:
   return give_back(std::move(wait_for), &quorum_hold::on_released);
 }
 
-std::optional<quorum_hold::awaited> quorum_hold::on_released(answers said) {
+std::optional<quorum_hold::awaited> quorum_hold::on_released(answers&& said) {
   if (was_lost_) {
     released_as_ = errc::lost;
     tell_lost();

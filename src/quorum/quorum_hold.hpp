@@ -24,7 +24,7 @@ class quorum_hold : public std::enable_shared_from_this<quorum_hold> {
     std::shared_ptr<quorum_round> round;
     boot_time until = forever;
     quorum_round::condition enough;
-    std::optional<awaited> (quorum_hold::*then)(answers) = nullptr;
+    std::optional<awaited> (quorum_hold::*then)(answers&&) = nullptr;
 
     bool is_over(boot_time now) const { return now >= until || round->settled(enough); }
     void wait() const { round->wait(until, enough); }
@@ -89,18 +89,18 @@ class quorum_hold : public std::enable_shared_from_this<quorum_hold> {
   bool decided(const answers& so_far) const;
   void ask_for_grant(std::size_t node);
   std::optional<awaited> ask_for_grants();
-  std::optional<awaited> on_first_grants(answers votes);
-  std::optional<awaited> on_grants(answers votes);
+  std::optional<awaited> on_first_grants(answers&& votes);
+  std::optional<awaited> on_grants(answers&& votes);
   bool knows_fence(const answer& a) const;
   bool enough_know_fence(const answers& all) const;
   answers with_learned(const answers& learned) const;
-  std::optional<awaited> on_fence(answers learned);
+  std::optional<awaited> on_fence(answers&& learned);
   std::optional<awaited> conclude(const answers& votes);
   std::optional<awaited> fail(const answers& votes);
   std::optional<awaited> give_back(std::vector<bool> wait_for,
-                                   std::optional<awaited> (quorum_hold::*then)(answers));
-  std::optional<awaited> on_given_back(answers) { return std::nullopt; }
-  std::optional<awaited> on_released(answers said);
+                                   std::optional<awaited> (quorum_hold::*then)(answers&&));
+  std::optional<awaited> on_given_back(answers&&) { return std::nullopt; }
+  std::optional<awaited> on_released(answers&& said);
   void give_back_later() noexcept;
   bool had_no_time(const answers& votes, std::size_t node) const;
   void note(const answers& votes);

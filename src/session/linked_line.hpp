@@ -35,7 +35,7 @@ class linked_line {
   std::shared_ptr<Member> pop() noexcept {
     auto first = std::move(first_);
     if (!first) return nullptr;
-    first_ = std::move((*first).*link);
+    first_ = std::exchange((*first).*link, nullptr);
     if (!first_) last_ = nullptr;
     --size_;
     return first;
@@ -51,7 +51,7 @@ class linked_line {
     }
     if (*at == nullptr) return nullptr;
     auto taken = std::move(*at);
-    *at = std::move((*taken).*link);
+    *at = std::exchange((*taken).*link, nullptr);
     if (last_ == taken.get()) last_ = before;
     --size_;
     return taken;

@@ -169,8 +169,9 @@ bool store_client::may_be_left() const noexcept {
 }
 
 template <class Call, class Undo>
-std::invoke_result_t<Call> store_client::in_time(const store::owner_id& owner, Call call,
-                                                 std::invoke_result_t<Call> left, Undo undo) {
+std::invoke_result_t<Call> store_client::in_time(const store::owner_id& owner, const Call& call,
+                                                 std::invoke_result_t<Call> left,
+                                                 const Undo& undo) {
   using answer = std::invoke_result_t<Call>;
   struct outcome {
     std::mutex mutex;
@@ -208,10 +209,10 @@ result<store::permits_reply> store_client::permits(std::string_view name,
                                                    const store::permits_command& c) {
   if (auto can = begin(); !can) return std::move(can.error());
   if (!may_be_left()) return heard(outage_, store_->permits(name, c));
-  auto ask = [this, c, words = kept_words(name, c)] {
+  const auto ask = [this, c, words = kept_words(name, c)] {
     return store_->permits(words.name, words.in(c));
   };
-  return heard(outage_, in_time(c.owner, std::move(ask), left_at_deadline()));
+  return heard(outage_, in_time(c.owner, ask, left_at_deadline()));
 }
 
 void store_client::permits_later(std::string_view name, const store::permits_command& c,
@@ -246,10 +247,10 @@ result<store::countdown_reply> store_client::countdown(std::string_view name,
                                                        const store::countdown_command& c) {
   if (auto can = begin(); !can) return std::move(can.error());
   if (!may_be_left()) return heard(outage_, store_->countdown(name, c));
-  auto ask = [this, c, words = kept_words(name, c)] {
+  const auto ask = [this, c, words = kept_words(name, c)] {
     return store_->countdown(words.name, words.in(c));
   };
-  return heard(outage_, in_time(c.owner, std::move(ask), left_at_deadline()));
+  return heard(outage_, in_time(c.owner, ask, left_at_deadline()));
 }
 
 result<store::rate_reply> store_client::rate(std::string_view name, const store::rate_command& c) {
@@ -306,11 +307,10 @@ std::vector<result<store::permits_reply>> store_client::permits(
   if (auto can = begin(batch.size()); !can) return all_failed(std::move(can.error()));
   if (batch.empty()) return {};
   if (!may_be_left()) return heard(outage_, store_->execute_batch(batch));
-  auto ask = [this, kept = std::make_shared<const kept_batch>(batch)] {
+  const auto ask = [this, kept = std::make_shared<const kept_batch>(batch)] {
     return store_->execute_batch(kept->all);
   };
-  return heard(outage_, in_time(batch.front().command.owner, std::move(ask),
-                                all_failed(left_at_deadline())));
+  return heard(outage_, in_time(batch.front().command.owner, ask, all_failed(left_at_deadline())));
 }
 
 std::vector<result<store::permits_reply>> store_client::execute_batch(
@@ -323,10 +323,10 @@ result<std::vector<store::permits_reply>> store_client::acquire_together(
     std::span<const store::named_command> all) {
   if (auto can = begin(); !can) return std::move(can.error());
   if (!may_be_left()) return heard(outage_, store_->acquire_together(all));
-  auto ask = [this, kept = std::make_shared<const kept_batch>(all)] {
+  const auto ask = [this, kept = std::make_shared<const kept_batch>(all)] {
     return store_->acquire_together(kept->all);
   };
-  return heard(outage_, in_time(all.front().command.owner, std::move(ask), left_at_deadline()));
+  return heard(outage_, in_time(all.front().command.owner, ask, left_at_deadline()));
 }
 
 result<store::admission> store_client::admit(const store::named_command& permits,

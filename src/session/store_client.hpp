@@ -112,12 +112,12 @@ class store_client {
   /// The answer, or `left` if there was none at the limit: then the call goes on by itself, and
   /// `undo` is called with what came of it.
   template <class Call, class Undo>
-  std::invoke_result_t<Call> in_time(const store::owner_id& owner, Call call,
-                                     std::invoke_result_t<Call> left, Undo undo);
+  std::invoke_result_t<Call> in_time(const store::owner_id& owner, const Call& call,
+                                     std::invoke_result_t<Call> left, const Undo& undo);
   template <class Call>
-  std::invoke_result_t<Call> in_time(const store::owner_id& owner, Call call,
+  std::invoke_result_t<Call> in_time(const store::owner_id& owner, const Call& call,
                                      std::invoke_result_t<Call> left) {
-    return in_time(owner, std::move(call), std::move(left), [](const auto&) {});
+    return in_time(owner, call, std::move(left), [](const auto&) {});
   }
   void give_back_tokens(std::string_view name, store::rate_command take);
 

@@ -19,7 +19,7 @@ class idle_lock_timer final : public idle_locks, private request {
  public:
   /// `wanted`: somebody elsewhere wants what this process has.
   idle_lock_timer(store_client& session, std::function<void(const store::notification&)> wanted);
-  ~idle_lock_timer();
+  ~idle_lock_timer() override;
 
   /// Before anything is taken that may linger. errc::unavailable if the system gives no thread.
   status start() noexcept;

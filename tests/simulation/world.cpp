@@ -123,8 +123,8 @@ void world::schedule(fiber& f, nanos when) {
   std::push_heap(queue_.begin(), queue_.end());
 }
 
-// Mostly a few microseconds, and now and then as on a machine that has other things to do: from when
-// it was due.
+// Mostly a few microseconds, and now and then as on a machine that has other things to do: from
+// when it was due.
 nanos world::latency(process& p, nanos from) {
   if (machine_.stall_per_100k != 0 && random_.below(100'000) < machine_.stall_per_100k) {
     const nanos late = random_.between(5 * millisecond, 700 * millisecond);

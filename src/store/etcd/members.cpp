@@ -115,7 +115,7 @@ void keep_threads() {
   static std::once_flag once;
   std::call_once(once, [] {
     static auto* const context = new grpc::ClientContext;
-    nowhere->UnaryCall(context, method::status, {}, request, answer, [](grpc::Status) {});
+    nowhere->UnaryCall(context, method::status, {}, request, answer, [](const grpc::Status&) {});
   });
 }
 

@@ -241,8 +241,9 @@ result<std::vector<sql::replaced>> link::replace(std::span<const sql::replacemen
     outcomes.push_back({there, all[i].there ? all[i].version + 1 : all[i].version, 0});
   }
   // Many a session guesses once only.
-  if (guess && guesses_ < 2 && ++guesses_ == 2) {
-    prepared_ = prepared_update::make(connection_, tables_);
+  if (guess && guesses_ < 2) {
+    ++guesses_;
+    if (guesses_ == 2) prepared_ = prepared_update::make(connection_, tables_);
   }
   return outcomes;
 }

@@ -38,7 +38,7 @@ class mariadb_store final : public sql::over_rows {
     auto id = rows_.with_link(
         [](sql::row_link& over, boot_time) { return static_cast<link&>(over).id_of_tables(); });
     if (!id) return std::move(id.error());
-    return store::identity{id->empty() ? url() : std::move(*id), {}};
+    return store::identity{id->empty() ? std::string(url()) : std::move(*id), {}};
   }
 
   result<store::facts> facts() override {
@@ -81,7 +81,8 @@ result<std::unique_ptr<session_store>> open_mariadb_session(mariadb_options opti
   sql::session_lock_options o{options.url, sql::session_capabilities(false, options),
                               options.connections, sql::sure_for(options), options.clock};
   return sql::over_session_locks(
-      std::move(*first), [options, names] { return user_lock_link::open(options, *names); },
+      std::move(*first),
+      [options = std::move(options), names] { return user_lock_link::open(options, *names); },
       std::move(o));
 }
 

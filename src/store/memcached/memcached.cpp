@@ -208,7 +208,7 @@ class memcached_store final : public slot_store {
         if (line.starts_with(begins))
           its.push_back({at, name, std::string(line.substr(begins.size()))});
       };
-      const auto asked = l.list("stats\r\n", [&](std::string_view line) {
+      auto asked = l.list("stats\r\n", [&](std::string_view line) {
         take(line, "version", "version");
         take(line, "evictions", "evicted");
         take(line, "limit_maxbytes", "limit_maxbytes");

@@ -149,6 +149,7 @@ result<std::vector<sql::lock_user>> advisory_link::users(std::string_view name) 
   if (!got) return got.error();
   const answer& a = got->front();
   std::vector<sql::lock_user> all;
+  all.reserve(static_cast<std::size_t>(a.rows()));
   for (int i = 0; i < a.rows(); ++i) {
     all.push_back({a.number(i, 0), a.text(i, 1) == "t", a.text(i, 2) == "t",
                    std::string(a.text(i, 3)), one_word(std::string(a.text(i, 4)))});

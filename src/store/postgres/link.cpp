@@ -235,6 +235,7 @@ result<std::vector<state_store::entry>> link::entries_of(statement asked, boot_t
   if (!got) return got.error();
   std::vector<state_store::entry> all;
   const answer& a = got->front();
+  all.reserve(static_cast<std::size_t>(a.rows()));
   for (int i = 0; i < a.rows(); ++i) {
     all.push_back({std::string(a.text(i, 0)), record_of(a.text(i, 1))});
   }

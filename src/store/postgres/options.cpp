@@ -117,7 +117,10 @@ std::string with_ports(const std::string& hosts, const std::string& ports) {
   for (const auto one : base::between_commas(hosts)) {
     const std::string host(one), port(each[std::min(i++, each.size() - 1)]);
     const bool v6 = host.find(':') != host.npos;
-    shown += (shown.empty() ? "" : ",") + (v6 ? "[" + host + "]" : host) + ":" + port;
+    if (!shown.empty()) shown += ',';
+    shown += v6 ? "[" + host + "]" : host;
+    shown += ':';
+    shown += port;
   }
   return shown;
 }

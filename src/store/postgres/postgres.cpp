@@ -46,7 +46,7 @@ class postgres_store final : public sql::over_rows {
       return static_cast<link&>(over).id(deadline);
     });
     if (!id) return std::move(id.error());
-    return store::identity{id->empty() ? url() : std::move(*id), {}};
+    return store::identity{id->empty() ? std::string(url()) : std::move(*id), {}};
   }
 
   result<store::facts> facts() override {
@@ -100,7 +100,8 @@ result<std::unique_ptr<session_store>> open_postgres_session(postgres_options op
   sql::session_lock_options o{options.url, sql::session_capabilities(true, options),
                               options.connections, sql::sure_for(options), options.clock};
   return sql::over_session_locks(
-      std::move(*first), [options] { return advisory_link::open(options); }, std::move(o));
+      std::move(*first), [options = std::move(options)] { return advisory_link::open(options); },
+      std::move(o));
 }
 
 }  // namespace holdfast::store::postgres

@@ -93,6 +93,7 @@ status make(wire& w, const std::string& schema, const facts& there, boot_time de
   for (const char* const object : all_objects) texts.push_back(in_schema(object, schema));
   texts.emplace_back("commit");
   std::vector<statement> all;
+  all.reserve(texts.size());
   for (const auto& text : texts) all.push_back({text});
   auto made = w.ask(all, deadline);
   if (made) return done{};

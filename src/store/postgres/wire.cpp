@@ -164,6 +164,7 @@ result<std::vector<answer>> wire::end(boot_time deadline) {
 
 bool wire::send(const statement& s, expected& to_come) {
   std::vector<const char*> values;
+  values.reserve(s.parameters.size());
   for (const auto& p : s.parameters) values.push_back(p ? p->c_str() : nullptr);
   to_come.push_back(nullptr);
   return PQsendQueryParams(connection_, s.sql, static_cast<int>(values.size()), nullptr,
@@ -178,6 +179,7 @@ bool wire::send_prepared(const statement& s, expected& to_come) {
     to_come.push_back(s.sql);
   }
   std::vector<const char*> values;
+  values.reserve(s.parameters.size());
   for (const auto& p : s.parameters) values.push_back(p ? p->c_str() : nullptr);
   to_come.push_back(nullptr);
   return PQsendQueryPrepared(connection_, name.c_str(), static_cast<int>(values.size()),

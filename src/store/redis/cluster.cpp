@@ -95,6 +95,7 @@ bool cluster::try_post(const request& r, link::listener& then) {
 void cluster::settle() {
   std::vector<std::shared_ptr<node>> all;
   std::unique_lock lock{mutex_};
+  all.reserve(nodes_.size());
   for (const auto& [at, n] : nodes_) all.push_back(n);
   lock.unlock();
   for (const auto& n : all) n->settle();

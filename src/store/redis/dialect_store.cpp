@@ -191,7 +191,7 @@ class dialect_store final : public slot_store {
     const bool in_a_cluster = options_.topology == topology::cluster;
     auto mark = late_mark(options_.dialect_prefix, key, in_a_cluster);
     const bool apart = in_a_cluster && what_is_hashed(mark) != what_is_hashed(key);
-    return apart ? key : std::move(mark);
+    return apart ? std::string(key) : std::move(mark);
   }
 
   // What lies beside a key is named by it, in braces unless there is one: as Redis reads that, the

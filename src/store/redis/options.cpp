@@ -209,7 +209,8 @@ status check(const redis_options& o) {
   }
   const bool for_tls = !(o.ca + o.cert + o.key + o.server_name).empty();
   if (for_tls && !o.tls) {
-    return base::invalid("ca, cert, key and server_name are for TLS: write a URL that begins with rediss");
+    return base::invalid(
+        "ca, cert, key and server_name are for TLS: write a URL that begins with rediss");
   }
   if (o.redisson_fenced && o.dialect != dialect::redisson) {
     return base::invalid("redisson_lock= is for ?dialect=redisson");

@@ -29,7 +29,6 @@ address address_of(const subscriber& one) { return {one.options().host, one.opti
 
 }  // namespace
 
-// Without memory it is not listened to.
 void slot_inbox::waits_for(std::string_view name, const owner_id& owner, const address& there,
                            std::uint64_t asked_at) noexcept try {
   const std::lock_guard guard{mutex_};
@@ -49,6 +48,7 @@ void slot_inbox::waits_for(std::string_view name, const owner_id& owner, const a
     one.sure.insert(owner);
   }
 } catch (...) {
+  // No memory: it is not listened to.
 }
 
 void slot_inbox::before_wait() {

@@ -57,7 +57,7 @@ BIO* make_bio(int fd) {
     return m;
   }();
   BIO* const b = BIO_new(method);
-  // Their data is a pointer; ours fits into it. NOLINTNEXTLINE(performance-no-int-to-ptr)
+  // Their data is a pointer; ours fits into it.
   BIO_set_data(b, reinterpret_cast<void*>(static_cast<std::intptr_t>(fd)));
   BIO_set_init(b, 1);
   return b;

@@ -286,6 +286,7 @@ row_store::~row_store() {
   try {
     if (!free_.empty()) sweep(patience_at_closing);
   } catch (const std::bad_alloc&) {
+    // No memory: they stay for the sweep of another.
   }
 }
 

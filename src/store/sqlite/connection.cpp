@@ -39,7 +39,7 @@ status connection::open_to_read(const std::string& file, bool at_rest) {
 // this process's other connections.
 bool connection::keep_log() noexcept {
   sqlite3_file* file = nullptr;
-  sqlite3_file_control(db_, "main", SQLITE_FCNTL_FILE_POINTER, &file);
+  sqlite3_file_control(db_, "main", SQLITE_FCNTL_FILE_POINTER, static_cast<void*>(&file));
   if (file == nullptr || file->pMethods == nullptr) return true;
   return (file->pMethods->xLock(file, SQLITE_LOCK_SHARED) & 0xff) != SQLITE_BUSY;
 }

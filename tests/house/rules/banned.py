@@ -47,7 +47,8 @@ BANS = (
 # form of a declaration: `static T name` in a block, or a name of the standard library's in a namespace. Not found: a
 # static that is initialized with parentheses, and a class of ours in a namespace.
 DESTROYED_AT_EXIT = (
-    re.compile(r"\s+(?:static|thread_local)\s+(?!constexpr\b|constinit\b)(?P<type>[^=;{()]*?[\w>*&])\s+\w+\s*(?:=|\{|;|$)"),
+    re.compile(r"\s+(?:static\s+thread_local|static|thread_local)\s+(?!constexpr\b|constinit\b)"
+               r"(?P<type>[^=;{()]*?[\w>*&])\s+\w+\s*(?:=|\{|;|$)"),
     re.compile(r"(?:static |inline |thread_local |extern )*(?:const )?(?P<type>std::[\w:]+(?:<.*>)?)\s+\w+\s*(?:=|\{|;)"))
 TRIVIAL = re.compile(r"(?:const )?(?:auto|bool|int|unsigned|pid_t|(?:std::)?u?int\w*_t|std::(?:atomic(?:<.*>|_\w+)|once_flag|size_t|"
                      r"mutex|minstd_rand))(?: const)?$|.*[*&](?: ?const)?$")
