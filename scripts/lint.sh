@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# lint.sh [--fix] [FILE...]: clang-format and the house rules over everything, clang-tidy over src/ (or over the named files).
-# With --fix only rewrites the formatting.
+# lint.sh [--fix | --quick] [FILE...]: clang-format and the house rules over everything, clang-tidy over src/ (or over the named files).
+#   --fix    only rewrites the formatting
+#   --quick  clang-tidy without the analyzer, over many sources as one: a tenth of the time, and most of what it finds
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -9,6 +10,9 @@ mapfile -t sources < <(find include src tool bench examples tests -path tests/ho
 if [[ ${1:-} == --fix ]]; then
   exec clang-format-19 -i "${sources[@]}"
 fi
+
+quick=false
+if [[ ${1:-} == --quick ]]; then quick=true; shift; fi
 
 failed=()
 echo "---- formatting (make format repairs it)"
@@ -19,15 +23,29 @@ python3 -B tests/house/check.py || failed+=("house rules")
 python3 -B tests/house/test_house.py || failed+=("tests of the house rules")
 
 echo "---- clang-tidy"
+tree=build/lint
+options=(--quiet --extra-arg=-Wno-unknown-warning-option)
+as_one=()
+if $quick; then
+  tree=build/lint-quick
+  options+=('--checks=-clang-analyzer-*,-bugprone-suspicious-include')
+  as_one=(-DHOLDFAST_UNITY=12 -DHOLDFAST_BUILD_TESTS=OFF -DHOLDFAST_BUILD_EXAMPLES=OFF -DHOLDFAST_BUILD_BENCH=OFF
+          -DHOLDFAST_BUILD_TOOL=OFF)
+fi
 # Only the list of commands is needed, and the one header that the build makes.
-cmake -S . -B build/lint -G Ninja -DCMAKE_EXPORT_COMPILE_COMMANDS=ON -DCMAKE_CXX_COMPILER_LAUNCHER= >/dev/null
-protoc --proto_path=src/store --cpp_out=build/lint/generated src/store/etcd/etcd.proto
+cmake -S . -B $tree -G Ninja -DCMAKE_EXPORT_COMPILE_COMMANDS=ON -DCMAKE_CXX_COMPILER_LAUNCHER= "${as_one[@]}" >/dev/null
+protoc --proto_path=src/store --cpp_out=$tree/generated src/store/etcd/etcd.proto
 checked=("$@")
 if ((${#checked[@]} == 0)); then
-  mapfile -t checked < <(find src -name '*.cpp' | sort)
+  if $quick; then
+    mapfile -t checked < <(sed -n 's/^ *"file": "\(.*\(Unity\/unity_[0-9]*_cxx\.cxx\|\/src\/.*\.cpp\)\)",\{0,1\}$/\1/p' \
+      $tree/compile_commands.json | sort -u)
+  else
+    mapfile -t checked < <(find src -name '*.cpp' | sort)
+  fi
 fi
 printf '%s\0' "${checked[@]}" |
-  xargs -0 -n 1 -P "${JOBS:-$(nproc)}" clang-tidy-19 -p build/lint --quiet --extra-arg=-Wno-unknown-warning-option ||
+  xargs -0 -n 1 -P "${JOBS:-$(nproc)}" clang-tidy-19 -p $tree "${options[@]}" ||
   failed+=(clang-tidy)
 
 if ((${#failed[@]})); then
