@@ -78,8 +78,8 @@ BESIDE = (("sqlite", "sqlite"), ("sqlite", "flock"), ("redis", "loop"))
 def readme_table(results):
     yield ""  # what reads the pages for the site wants an empty line before a table
     yield (
-        "| holdfast's acquisitions a second, as a multiple of "
-        "| SQLite: a lock row by hand | SQLite: `flock(2)` | Redis: `SET NX` by hand |"
+        "| acquisitions a second (2 × means twice as many) "
+        "| holdfast on SQLite ÷ lock row by hand | holdfast on SQLite ÷ `flock(2)` | holdfast on Redis ÷ `SET NX` by hand |"
     )
     yield "|---|--:|--:|--:|"
     for workload, words in README.items():

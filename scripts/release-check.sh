@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # release-check.sh [STEP...]: what a release must pass (docs/stability.md), all of it or the named steps. A failed step does not stop the
-# others. The result is in build/release-check.txt, with the commit that was checked.
+# others. The result is in build/release-check.txt, with the commit that was checked, and the name in $SIGNED_OFF_BY: of the person who
+# looked at the pictures of the pages, and answers for the release.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 declare -A does=(
@@ -46,6 +47,6 @@ for step in "${steps[@]}"; do
   if "$step"; then result=passed; else result=FAILED failed=1; fi
   printf '%-9s %s: %s\n' "$result" "$step" "${does[$step]}" >>"$report"
 done
-echo "ended  $(date --utc +%FT%TZ)" >>"$report"
+{ echo "ended  $(date --utc +%FT%TZ)"; echo "signed off by: ${SIGNED_OFF_BY:-}"; } >>"$report"
 cat "$report"
 exit "$failed"

@@ -310,13 +310,12 @@ int job::after_child(const ending& e) {
 
 void job::say_lost() {
   const std::string what_to_do =
-      "the command may have been ended halfway, or have worked beside the next holder: check what "
-      "it did";
+      "the command may be half done, or may have overlapped with the next holder. Check its work";
   log_.write(level::error, "ran_unprotected",
              report_.message + "; " +
                  (o_.again ? what_to_do
-                           : "exit code " + std::to_string(o_.lost_code) +
-                                 " says so: " + what_to_do + ", and run it again"),
+                           : "exit code " + std::to_string(o_.lost_code) + ": " + what_to_do +
+                                 ", then run it again"),
              {{"lock", report_.lock}});
 }
 

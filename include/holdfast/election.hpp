@@ -35,8 +35,8 @@ struct leader {
   std::uint32_t pid = 0;
   std::string program;
   std::chrono::system_clock::time_point since{};  ///< a label for people: the store's wall clock
-  bool after_gap =
-      false;  ///< observed: others may have led since the leader that was returned before
+  /// Only from observe(): leaders between the previous one and this may have been missed.
+  bool after_gap = false;
 };
 
 /// The result of a successful campaign; the destructor resigns. Like a lease it is move-only, and

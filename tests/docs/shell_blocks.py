@@ -8,7 +8,8 @@ has its lock. `make TARGET` is a dry run. What a block does not have (backup.sh,
 In the Markdown, a comment before the block may say
 
     <!-- sh: not run: WHY -->      the block is left out
-    <!-- sh: first: COMMANDS -->   what the reader has done before, or other hosts do meanwhile
+    <!-- sh: first: COMMANDS -->   what the reader has done before, or other hosts do meanwhile. `a_redis` starts a server of the
+                                   block's own, to which its redis-cli talks
 """
 import argparse
 import concurrent.futures
@@ -32,6 +33,11 @@ set -E
 trap 'code=$?; [[ ${BASH_SOURCE[0]} != ./block ]] || echo "$LINENO $code" >&9' ERR
 holds() { until holdfast list --held | grep -q "^$1 "; do :; done; }
 user=alice
+a_redis() {
+  redis-server --port 0 --unixsocket "$HOME/redis" --save '' >/dev/null &
+  redis-cli() { command redis-cli -e -s "$HOME/redis" "$@"; }
+  until redis-cli ping &>/dev/null; do :; done
+}
 """
 
 
@@ -75,7 +81,8 @@ def run(holdfast, path, line, commands, before):
         (folder / "bin").mkdir()
         stubs(folder, commands)
         (folder / "docs.db").touch()  # the reader's store: what only looks makes none
-        (folder / "bin/holdfast").symlink_to(holdfast)
+        for program in [holdfast, holdfast.with_name("holdfast-faultproxy")]:
+            (folder / "bin" / program.name).symlink_to(program)
         (folder / "prelude").write_text(PRELUDE)
         (folder / "block").write_text(script(commands))
         whole = f". ./prelude; {before or ':'}\nexec 9>failed; . ./block; trap - ERR; jobs -p | xargs -r kill; wait"

@@ -184,17 +184,28 @@ std::string code_on_page(const std::string& page, const std::string& behind) {
   return text.substr(from, text.find('`', from) - from);
 }
 
+std::vector<std::string> etcd_rights_on_page() {
+  const std::string program = "etcdctl ";
+  std::istringstream block(code_on_page("etcd",
+                                        "these commands from this page:\n\n"
+                                        "<!-- sh: not run: needs an etcd -->\n```sh\n"));
+  std::vector<std::string> all;
+  for (std::string line; std::getline(block, line);) {
+    if (!line.starts_with(program)) throw std::runtime_error("docs/stores/etcd.md: " + line);
+    all.push_back(line.substr(program.size()));
+  }
+  return all;
+}
+
 std::vector<std::string> etcd_user_of_least_rights(const std::string& prefix) {
-  const std::string name(user);
-  const auto grant =
-      replaced(code_on_page("etcd", "`etcdctl role grant-permission "), "/locks/", "/" + prefix);
-  return {"user add root:pw",
-          "user grant-role root root",
-          "role add locks",
-          "role grant-permission " + grant,
-          "user add " + name + ":pw",
-          "user grant-role " + name + " locks",
-          "auth enable"};
+  std::vector<std::string> all{"user add root:pw", "user grant-role root root"};
+  for (auto command : etcd_rights_on_page()) {
+    command = replaced(command, "/locks/", "/" + prefix);
+    command = replaced(command, " app", " " + std::string(user));
+    all.push_back(replaced(command, "SECRET", "pw"));
+  }
+  all.emplace_back("auth enable");
+  return all;
 }
 
 #ifdef HOLDFAST_WITH_ZOOKEEPER

@@ -23,6 +23,9 @@ void give_back_store(const std::string& lent);
 std::string zookeeper_base(const std::string& url, const std::string& path,
                            const std::string& letters);
 
+/// What docs/stores/etcd.md has etcdctl do: a role, and the user "app" that has it.
+std::vector<std::string> etcd_rights_on_page();
+
 /// What etcdctl is told, before anybody uses the servers: that user has the prefix.
 std::vector<std::string> etcd_user_of_least_rights(const std::string& prefix);
 

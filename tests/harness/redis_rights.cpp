@@ -14,22 +14,36 @@ void replace_all(std::string& in, const std::string& what, const std::string& by
     in.replace(at, what.size(), by);
 }
 
+std::vector<std::string> words_of(const std::string& text) {
+  std::istringstream words(text);
+  std::vector<std::string> all;
+  for (std::string word; words >> word;) all.push_back(word);
+  return all;
+}
+
 }  // namespace
 
-// | where | `rights` |
+// Of a command: what stands behind the password, and goes on behind each backslash.
+// Of a table: | where | `rights` |
 std::vector<std::string> documented_redis_rights(const std::string& row, const std::string& on) {
+  static const std::string command = "redis-cli ACL SETUSER app on '>SECRET' ";
   std::ifstream page(HOLDFAST_SOURCE_DIR "/docs/stores/" + on + ".md");
   bool there = false;
   for (std::string line; std::getline(page, line);) {
     there = there || line == "## Rights";
-    if (!there || !line.starts_with("| " + row + " |")) continue;
+    if (!there) continue;
+    if (row == "everywhere" && line.starts_with(command)) {
+      auto rights = line.substr(command.size());
+      while (rights.ends_with('\\') && std::getline(page, line))
+        rights.back() = ' ', rights += line;
+      replace_all(rights, "'", "");
+      return words_of(rights);
+    }
+    if (!line.starts_with("| " + row + " |")) continue;
     auto rights = line.substr(line.find('`') + 1);
     rights = rights.substr(0, rights.find('`'));
     replace_all(rights, "\\|", "|");
-    std::istringstream words(rights);
-    std::vector<std::string> all;
-    for (std::string word; words >> word;) all.push_back(word);
-    return all;
+    return words_of(rights);
   }
   throw std::runtime_error("docs/stores/" + on + ".md has no rights for: " + row);
 }

@@ -8,8 +8,8 @@
 /// The rights that docs/stores/redis.md lists: what the page says is what the tests run with.
 namespace harness {
 
-/// A row of its table: "everywhere", "behind sentinels", "with ack", "in a cluster", "the
-/// sentinels". On the page "dialects": "redlock", "redisson", "setnx".
+/// "everywhere": of its command. A row of its table: "behind sentinels", "with ack", "in a
+/// cluster", "the sentinels". On the page "dialects": "redlock", "redisson", "setnx".
 std::vector<std::string> documented_redis_rights(const std::string& row,
                                                  const std::string& on = "redis");
 

@@ -32,7 +32,8 @@ class loss_reason : public holdfast_tool {
     const std::string err = p.err.rest();
     EXPECT_NE(err.find("the lock was lost while the command ran: "), err.npos) << err;
     EXPECT_NE(err.find(part), err.npos) << err;
-    EXPECT_NE(err.find("; exit code 79 says so: "), err.npos) << "and what to do: " << err;
+    EXPECT_NE(err.find("; exit code 79: the command may be half done"), err.npos)
+        << "and what to do: " << err;
     std::ifstream file(status());
     const std::string message = nlohmann::json::parse(file)["message"];
     EXPECT_NE(message.find(part), message.npos) << message;

@@ -43,7 +43,7 @@ struct permits_command {
   std::uint32_t weight = 1;
   std::int32_t priority = 0;  ///< greater comes first in the queue; equals in order of arrival
   bool wait = false;          ///< queue if it is not free now; if false, also leave the queue;
-                              ///< renew, at a barrier: only ask how it stands, and renew nothing
+                              ///< renew, at a barrier: only query the state, and renew nothing
   std::int64_t lease_us = 0;  ///< how long it is held without renewal
   std::int64_t queue_lease_us = 0;  ///< how long a place lasts (capabilities::shared_queue_leases)
   bool outlives_session =

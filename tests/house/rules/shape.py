@@ -3,7 +3,7 @@ import re
 
 from .tree import Finding, SOURCE
 
-README_LINES = 250
+README_LINES = 200
 HEADER_LINES = 200
 COLUMNS = 140
 

@@ -70,8 +70,10 @@ TEST_F(etcd_login, whoever_may_only_read_leaves_no_lease_behind) {
 }
 
 TEST_F(etcd_login, each_right_that_the_page_lists_is_missed_with_an_error_that_says_so) {
-  EXPECT_EQ(harness::code_on_page("etcd", "`etcdctl role grant-permission "),
-            "locks --prefix=true readwrite /locks/");
+  EXPECT_EQ(harness::etcd_rights_on_page(),
+            (std::vector<std::string>{"role add locks",
+                                      "role grant-permission locks --prefix=true readwrite /locks/",
+                                      "user add app:SECRET", "user grant-role app locks"}));
   EXPECT_NO_THROW(harness::use_everything(url("owner:secret@"), "each-right"));
   for (const std::string half : {"reader", "writer"}) {
     const auto e =
