@@ -114,7 +114,13 @@ class permits_transition final : public record_change {
     left_ =
         left_ || (command_.verb == permits_verb::release && reply.outcome == permits_outcome::done);
     replaced_ = replaced_ || reply.replaced;
+    came_ = came_ || reply.outcome == permits_outcome::granted ||
+            reply.outcome == permits_outcome::queued;
   }
+
+  /// Perhaps its owner is there, with an attempt whose answer was lost, although this one was
+  /// undone.
+  bool may_stand() const noexcept { return came_; }
 
   /// On a record that was read already. False if nothing has to be written. What a look finds to be
   /// over stays there for a command that tells of it.
@@ -181,6 +187,7 @@ class permits_transition final : public record_change {
   std::int64_t held_since_ = 0;
   bool left_ = false;      ///< perhaps: with an attempt whose answer was lost
   bool replaced_ = false;  ///< the same of the one that it was to replace
+  bool came_ = false;
   std::optional<failure> wrong_;
   decoded<permits_record> in_;
 };
@@ -462,18 +469,27 @@ class state_family final : public store::session_store {
     store::admission both{std::move(*reply), {}};
     if (!asked_both) return both;
     // What is undone may have been a turn that the waiter was given before.
-    if (undone && asks.command.wait) leave(asks);
+    if (undone && permits.may_stand()) {
+      if (auto left = leave(asks); !left) return in_doubt(std::move(left.error()));
+    } else if (undone && asks.command.wait) {
+      (void)leave(asks);  // what cannot be told ends by itself in seconds
+    }
     if (tokens.wrong()) return *tokens.wrong();
     both.tokens = std::move(tokens.reply);
     return both;
   }
 
-  // What cannot be told ends by itself in seconds.
-  void leave(const store::named_command& asks) {
+  result<permits_reply> leave(const store::named_command& asks) {
     permits_command c;
     c.verb = permits_verb::release;
     c.owner = asks.command.owner;
-    (void)step(asks.name, c, {});
+    return step(asks.name, c, {});
+  }
+
+  // It may still hold what it was to leave.
+  static failure in_doubt(failure f) {
+    f.outcome_unknown = true;
+    return f;
   }
 
   // Notifies of what was written down only. A holder that keeps idle what we want is always told.
@@ -500,6 +516,10 @@ class state_family final : public store::session_store {
       auto reply = finish(all[i].name, done, changes[i]);
       if (!reply) return std::move(reply.error());
       replies.push_back(std::move(*reply));
+    }
+    for (std::size_t i = 0; i < all.size() && last == verdict::undo; ++i) {
+      if (!changes[i].may_stand()) continue;
+      if (auto left = leave(all[i]); !left) return in_doubt(std::move(left.error()));
     }
     return replies;
   }
