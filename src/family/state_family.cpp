@@ -114,6 +114,7 @@ class permits_transition final : public record_change {
     left_ =
         left_ || (command_.verb == permits_verb::release && reply.outcome == permits_outcome::done);
     replaced_ = replaced_ || reply.replaced;
+    if (command_.verb == permits_verb::evict) evicted_ = std::max(evicted_, reply.position);
     came_ = came_ || reply.outcome == permits_outcome::granted ||
             reply.outcome == permits_outcome::queued;
   }
@@ -138,9 +139,9 @@ class permits_transition final : public record_change {
     const bool asks = command_.verb == permits_verb::acquire ||
                       command_.verb == permits_verb::inspect ||
                       command_.verb == permits_verb::notify;
-    const auto gone = left_ ? permits_outcome::done : permits_outcome::absent;
-    reply.outcome = asks ? permits_outcome::kind_mismatch : gone;
+    reply.outcome = asks ? permits_outcome::kind_mismatch : permits_outcome::absent;
     reply.found.kind = kind_of(other);
+    count_what_went();
   }
 
   const std::optional<failure>& wrong() const { return wrong_; }
@@ -168,10 +169,16 @@ class permits_transition final : public record_change {
     held_since_ = now.now_at;
     for (const auto& h : record.holders) held_since_ = std::min(held_since_, h.since_wall_at);
     const bool changed = cleaned || !unchanged();
-    // What is not there any more went with the attempt whose answer was lost.
-    if (left_ && reply.outcome == permits_outcome::absent) reply.outcome = permits_outcome::done;
-    reply.replaced = reply.replaced || replaced_;
+    count_what_went();
     return changed;
+  }
+
+  // What is not there any more went with the attempt whose answer was lost.
+  void count_what_went() noexcept {
+    reply.position = std::max(reply.position, evicted_);
+    const bool went = left_ || evicted_ > 0;
+    if (went && reply.outcome == permits_outcome::absent) reply.outcome = permits_outcome::done;
+    reply.replaced = reply.replaced || replaced_;
   }
 
   // Where something else had to be told, something else has changed.
@@ -185,8 +192,9 @@ class permits_transition final : public record_change {
   std::span<const std::string> dead_;
   std::int64_t claim_;
   std::int64_t held_since_ = 0;
-  bool left_ = false;      ///< perhaps: with an attempt whose answer was lost
-  bool replaced_ = false;  ///< the same of the one that it was to replace
+  bool left_ = false;          ///< perhaps: with an attempt whose answer was lost
+  bool replaced_ = false;      ///< the same of the one that it was to replace
+  std::uint32_t evicted_ = 0;  ///< so many were taken away with it, perhaps
   bool came_ = false;
   std::optional<failure> wrong_;
   decoded<permits_record> in_;
