@@ -359,7 +359,7 @@ class state_family final : public store::session_store {
                                     const countdown_command& command) override {
     countdown_transition change(command);
     if (auto s = port_->transact(name, change); !s) return std::move(s.error());
-    if (change.made) sweep_.made_one();
+    count(change);
     if (change.wrong()) return *change.wrong();
     for (notification& to : change.reply.tell) {
       to.name = name;
@@ -372,7 +372,7 @@ class state_family final : public store::session_store {
   result<rate_reply> rate(std::string_view name, const rate_command& command) override {
     rate_transition change(command);
     if (auto s = port_->transact(name, change); !s) return std::move(s.error());
-    if (change.made) sweep_.made_one();
+    count(change);
     if (change.wrong()) return *change.wrong();
     // An admission may have been granted a permit before.
     if (command.verb == store::rate_verb::take && !admits) sweep_.look_if_due(name);
@@ -419,7 +419,7 @@ class state_family final : public store::session_store {
     }
     const auto statuses = port_->transact(steps);
     for (std::size_t i = 0; i < steps.size(); ++i) {
-      if (statuses[i] && together[i].made) sweep_.made_one();
+      if (statuses[i]) count(together[i]);
     }
     std::vector<result<permits_reply>> replies;
     replies.reserve(batch.size());
@@ -427,6 +427,7 @@ class state_family final : public store::session_store {
       replies.push_back(pass_over_dead(batch[i].name, batch[i].command,
                                        finish(batch[i].name, statuses[step_of[i]], changes[i])));
     }
+    if (are_given_back(batch)) sweep_.look_if_due(batch.front().name);
     return replies;
   }
 
@@ -471,7 +472,12 @@ class state_family final : public store::session_store {
     });
     if (!done) return done.error();
     const bool undone = last == store::state_store::verdict::undo;
-    if (undone) keep_only_wanted(permits.reply.tell);
+    if (undone) {
+      keep_only_wanted(permits.reply.tell);
+    } else {
+      count(permits);
+      if (asked_both) count(tokens);
+    }
     auto reply = finish(asks.name, done, permits);
     if (!reply) return std::move(reply.error());
     store::admission both{std::move(*reply), {}};
@@ -520,7 +526,11 @@ class state_family final : public store::session_store {
     if (!done) return done.error();
     std::vector<permits_reply> replies;
     for (std::size_t i = 0; i < asked; ++i) {
-      if (last == verdict::undo) keep_only_wanted(changes[i].reply.tell);
+      if (last == verdict::undo) {
+        keep_only_wanted(changes[i].reply.tell);
+      } else {
+        count(changes[i]);
+      }
       auto reply = finish(all[i].name, done, changes[i]);
       if (!reply) return std::move(reply.error());
       replies.push_back(std::move(*reply));
@@ -550,6 +560,18 @@ class state_family final : public store::session_store {
                   [](const notification& n) { return n.what != store::notification_kind::wanted; });
   }
 
+  void count(const record_change& change) noexcept {
+    if (change.made) sweep_.made_one();
+  }
+
+  // By a holder, which says of which session it is. The thread that renews all leases names an
+  // owner only: it must not look at others meanwhile.
+  static bool are_given_back(std::span<const store::named_command> batch) {
+    return !batch.empty() && std::all_of(batch.begin(), batch.end(), [](const auto& one) {
+      return one.command.verb == permits_verb::release && !one.command.peer.empty();
+    });
+  }
+
   // A waiter that nobody notifies finds out at its next poll.
   std::int64_t claim() const noexcept {
     if (!port_->can().notifications) return kernel::claim_where_nobody_is_told_us;
@@ -560,7 +582,7 @@ class state_family final : public store::session_store {
                              std::span<const std::string> dead) {
     permits_transition change(command, dead, claim());
     const auto done = port_->transact(name, change);
-    if (done && change.made) sweep_.made_one();
+    if (done) count(change);
     return finish(name, done, change);
   }
 
