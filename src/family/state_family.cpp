@@ -114,7 +114,14 @@ class permits_transition final : public record_change {
     left_ =
         left_ || (command_.verb == permits_verb::release && reply.outcome == permits_outcome::done);
     replaced_ = replaced_ || reply.replaced;
+    if (command_.verb == permits_verb::evict) evicted_ = std::max(evicted_, reply.position);
+    came_ = came_ || reply.outcome == permits_outcome::granted ||
+            reply.outcome == permits_outcome::queued;
   }
+
+  /// Perhaps its owner is there, with an attempt whose answer was lost, although this one was
+  /// undone.
+  bool may_stand() const noexcept { return came_; }
 
   /// On a record that was read already. False if nothing has to be written. What a look finds to be
   /// over stays there for a command that tells of it.
@@ -132,9 +139,9 @@ class permits_transition final : public record_change {
     const bool asks = command_.verb == permits_verb::acquire ||
                       command_.verb == permits_verb::inspect ||
                       command_.verb == permits_verb::notify;
-    const auto gone = left_ ? permits_outcome::done : permits_outcome::absent;
-    reply.outcome = asks ? permits_outcome::kind_mismatch : gone;
+    reply.outcome = asks ? permits_outcome::kind_mismatch : permits_outcome::absent;
     reply.found.kind = kind_of(other);
+    count_what_went();
   }
 
   const std::optional<failure>& wrong() const { return wrong_; }
@@ -162,10 +169,16 @@ class permits_transition final : public record_change {
     held_since_ = now.now_at;
     for (const auto& h : record.holders) held_since_ = std::min(held_since_, h.since_wall_at);
     const bool changed = cleaned || !unchanged();
-    // What is not there any more went with the attempt whose answer was lost.
-    if (left_ && reply.outcome == permits_outcome::absent) reply.outcome = permits_outcome::done;
-    reply.replaced = reply.replaced || replaced_;
+    count_what_went();
     return changed;
+  }
+
+  // What is not there any more went with the attempt whose answer was lost.
+  void count_what_went() noexcept {
+    reply.position = std::max(reply.position, evicted_);
+    const bool went = left_ || evicted_ > 0;
+    if (went && reply.outcome == permits_outcome::absent) reply.outcome = permits_outcome::done;
+    reply.replaced = reply.replaced || replaced_;
   }
 
   // Where something else had to be told, something else has changed.
@@ -179,8 +192,10 @@ class permits_transition final : public record_change {
   std::span<const std::string> dead_;
   std::int64_t claim_;
   std::int64_t held_since_ = 0;
-  bool left_ = false;      ///< perhaps: with an attempt whose answer was lost
-  bool replaced_ = false;  ///< the same of the one that it was to replace
+  bool left_ = false;          ///< perhaps: with an attempt whose answer was lost
+  bool replaced_ = false;      ///< the same of the one that it was to replace
+  std::uint32_t evicted_ = 0;  ///< so many were taken away with it, perhaps
+  bool came_ = false;
   std::optional<failure> wrong_;
   decoded<permits_record> in_;
 };
@@ -344,7 +359,7 @@ class state_family final : public store::session_store {
                                     const countdown_command& command) override {
     countdown_transition change(command);
     if (auto s = port_->transact(name, change); !s) return std::move(s.error());
-    if (change.made) sweep_.made_one();
+    count(change);
     if (change.wrong()) return *change.wrong();
     for (notification& to : change.reply.tell) {
       to.name = name;
@@ -357,7 +372,7 @@ class state_family final : public store::session_store {
   result<rate_reply> rate(std::string_view name, const rate_command& command) override {
     rate_transition change(command);
     if (auto s = port_->transact(name, change); !s) return std::move(s.error());
-    if (change.made) sweep_.made_one();
+    count(change);
     if (change.wrong()) return *change.wrong();
     // An admission may have been granted a permit before.
     if (command.verb == store::rate_verb::take && !admits) sweep_.look_if_due(name);
@@ -404,7 +419,7 @@ class state_family final : public store::session_store {
     }
     const auto statuses = port_->transact(steps);
     for (std::size_t i = 0; i < steps.size(); ++i) {
-      if (statuses[i] && together[i].made) sweep_.made_one();
+      if (statuses[i]) count(together[i]);
     }
     std::vector<result<permits_reply>> replies;
     replies.reserve(batch.size());
@@ -412,6 +427,7 @@ class state_family final : public store::session_store {
       replies.push_back(pass_over_dead(batch[i].name, batch[i].command,
                                        finish(batch[i].name, statuses[step_of[i]], changes[i])));
     }
+    if (are_given_back(batch)) sweep_.look_if_due(batch.front().name);
     return replies;
   }
 
@@ -456,24 +472,38 @@ class state_family final : public store::session_store {
     });
     if (!done) return done.error();
     const bool undone = last == store::state_store::verdict::undo;
-    if (undone) keep_only_wanted(permits.reply.tell);
+    if (undone) {
+      keep_only_wanted(permits.reply.tell);
+    } else {
+      count(permits);
+      if (asked_both) count(tokens);
+    }
     auto reply = finish(asks.name, done, permits);
     if (!reply) return std::move(reply.error());
     store::admission both{std::move(*reply), {}};
     if (!asked_both) return both;
     // What is undone may have been a turn that the waiter was given before.
-    if (undone && asks.command.wait) leave(asks);
+    if (undone && permits.may_stand()) {
+      if (auto left = leave(asks); !left) return in_doubt(std::move(left.error()));
+    } else if (undone && asks.command.wait) {
+      (void)leave(asks);  // what cannot be told ends by itself in seconds
+    }
     if (tokens.wrong()) return *tokens.wrong();
     both.tokens = std::move(tokens.reply);
     return both;
   }
 
-  // What cannot be told ends by itself in seconds.
-  void leave(const store::named_command& asks) {
+  result<permits_reply> leave(const store::named_command& asks) {
     permits_command c;
     c.verb = permits_verb::release;
     c.owner = asks.command.owner;
-    (void)step(asks.name, c, {});
+    return step(asks.name, c, {});
+  }
+
+  // It may still hold what it was to leave.
+  static failure in_doubt(failure f) {
+    f.outcome_unknown = true;
+    return f;
   }
 
   // Notifies of what was written down only. A holder that keeps idle what we want is always told.
@@ -496,10 +526,18 @@ class state_family final : public store::session_store {
     if (!done) return done.error();
     std::vector<permits_reply> replies;
     for (std::size_t i = 0; i < asked; ++i) {
-      if (last == verdict::undo) keep_only_wanted(changes[i].reply.tell);
+      if (last == verdict::undo) {
+        keep_only_wanted(changes[i].reply.tell);
+      } else {
+        count(changes[i]);
+      }
       auto reply = finish(all[i].name, done, changes[i]);
       if (!reply) return std::move(reply.error());
       replies.push_back(std::move(*reply));
+    }
+    for (std::size_t i = 0; i < all.size() && last == verdict::undo; ++i) {
+      if (!changes[i].may_stand()) continue;
+      if (auto left = leave(all[i]); !left) return in_doubt(std::move(left.error()));
     }
     return replies;
   }
@@ -522,6 +560,18 @@ class state_family final : public store::session_store {
                   [](const notification& n) { return n.what != store::notification_kind::wanted; });
   }
 
+  void count(const record_change& change) noexcept {
+    if (change.made) sweep_.made_one();
+  }
+
+  // By a holder, which says of which session it is. The thread that renews all leases names an
+  // owner only: it must not look at others meanwhile.
+  static bool are_given_back(std::span<const store::named_command> batch) {
+    return !batch.empty() && std::all_of(batch.begin(), batch.end(), [](const auto& one) {
+      return one.command.verb == permits_verb::release && !one.command.peer.empty();
+    });
+  }
+
   // A waiter that nobody notifies finds out at its next poll.
   std::int64_t claim() const noexcept {
     if (!port_->can().notifications) return kernel::claim_where_nobody_is_told_us;
@@ -532,7 +582,7 @@ class state_family final : public store::session_store {
                              std::span<const std::string> dead) {
     permits_transition change(command, dead, claim());
     const auto done = port_->transact(name, change);
-    if (done && change.made) sweep_.made_one();
+    if (done) count(change);
     return finish(name, done, change);
   }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
 #include <holdfast/store/state_store.hpp>
 #include <map>
 #include <optional>
@@ -17,21 +18,8 @@ class fake_state_store final : public holdfast::store::state_store {
   const holdfast::store::capabilities& can() const noexcept override { return capabilities; }
   const std::string& url() const noexcept override { return url_; }
 
-  // Applied twice, as by a store that has to repeat its transaction; only the last call counts.
   holdfast::status transact(std::string_view name, holdfast::store::transition& change) override {
-    if (fails) return *fails;
-    std::string& record = records[std::string(name)];
-    (void)change.apply(record, now);
-    if (const auto other = std::exchange(stored_before, {})) {
-      change.may_have_been_stored();
-      record = *other;
-    }
-    if (const std::string* const next = change.apply(record, now)) {
-      record = *next;
-      ++writes;
-    }
-    if (record.empty()) records.erase(std::string(name));
-    return holdfast::done{};
+    return fails_alone ? holdfast::status(*fails_alone) : change_one(name, change);
   }
 
   std::vector<holdfast::status> transact(std::span<const step> steps) override {
@@ -41,14 +29,12 @@ class fake_state_store final : public holdfast::store::state_store {
 
   holdfast::status transact_together(std::span<const step> steps, const judge& after) override {
     if (!together) return state_store::transact_together(steps, after);
-    const auto before = records;
-    for (std::size_t i = 0; i < steps.size(); ++i) {
-      if (auto ok = transact(steps[i].name, *steps[i].change); !ok) return ok;
-      const verdict so = after(i);
-      if (so == verdict::undo) records = before;
-      if (so != verdict::go_on) break;
+    if (const auto then = std::exchange(after_lost_commit, {})) {
+      if (auto ok = carry_out(steps, after); !ok) return ok;
+      for (const auto& s : steps) s.change->may_have_been_stored();
+      then();
     }
-    return holdfast::done{};
+    return carry_out(steps, after);
   }
 
   holdfast::result<std::vector<entry>> entries() override {
@@ -84,8 +70,12 @@ class fake_state_store final : public holdfast::store::state_store {
   std::set<std::string> dead;
   std::vector<holdfast::store::notification> told;
   std::optional<holdfast::failure> fails;
+  std::optional<holdfast::failure> fails_alone;  ///< … where it is about one name
   /// The answer to the first call was lost, and meanwhile this is there.
   std::optional<std::string> stored_before;
+  /// A transaction over several names was carried out, its answer was lost, and then this happens
+  /// before it is made again.
+  std::function<void()> after_lost_commit;
   int writes = 0;
   bool together = true;  ///< it has transactions over several names
   int walks = 0;
@@ -93,6 +83,34 @@ class fake_state_store final : public holdfast::store::state_store {
   std::size_t most_together = 0;
 
  private:
+  // Applied twice, as by a store that has to repeat its transaction; only the last call counts.
+  holdfast::status change_one(std::string_view name, holdfast::store::transition& change) {
+    if (fails) return *fails;
+    std::string& record = records[std::string(name)];
+    (void)change.apply(record, now);
+    if (const auto other = std::exchange(stored_before, {})) {
+      change.may_have_been_stored();
+      record = *other;
+    }
+    if (const std::string* const next = change.apply(record, now)) {
+      record = *next;
+      ++writes;
+    }
+    if (record.empty()) records.erase(std::string(name));
+    return holdfast::done{};
+  }
+
+  holdfast::status carry_out(std::span<const step> steps, const judge& after) {
+    const auto before = records;
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      if (auto ok = change_one(steps[i].name, *steps[i].change); !ok) return ok;
+      const verdict so = after(i);
+      if (so == verdict::undo) records = before;
+      if (so != verdict::go_on) break;
+    }
+    return holdfast::done{};
+  }
+
   class silent_inbox final : public holdfast::store::inbox {
    public:
     const std::string& peer() const noexcept override { return peer_; }

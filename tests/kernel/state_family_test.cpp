@@ -342,6 +342,32 @@ TEST_F(state_family, a_release_that_may_have_been_stored_is_no_loss) {
   EXPECT_EQ(release(1).outcome, permits_outcome::absent);
 }
 
+TEST_F(state_family, what_may_have_been_taken_away_was) {
+  (void)acquire(2);
+  const std::string of_another = port_.records["n"];
+  for (const bool is_a_latch_now : {false, true}) {
+    port_.records.clear();
+    (void)acquire(1);
+    const std::string before = port_.records["n"];
+    port_.stored_before = of_another;
+    if (is_a_latch_now) {
+      port_.records.clear();
+      ASSERT_TRUE(wait_at_latch("n"));
+      port_.stored_before = std::exchange(port_.records["n"], before);
+    }
+    const auto gone = family_->permits("n", command(permits_verb::evict, 1)).value();
+    EXPECT_EQ(gone.outcome, done);
+    EXPECT_EQ(gone.position, 1U);
+    EXPECT_EQ(family_->permits("n", command(permits_verb::evict, 1))->position, 0U);
+  }
+}
+
+TEST_F(state_family, what_was_taken_away_at_the_second_attempt_counts_once) {
+  (void)acquire(1);
+  port_.stored_before = port_.records["n"];
+  EXPECT_EQ(family_->permits("n", command(permits_verb::evict, 1))->position, 1U);
+}
+
 TEST_F(state_family, who_may_have_been_replaced_was) {
   (void)acquire(2);
   const std::string of_another = port_.records["n"];

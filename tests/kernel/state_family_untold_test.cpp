@@ -60,6 +60,41 @@ TEST_F(state_family, where_one_of_several_is_taken_none_is_had) {
   EXPECT_EQ(family_->names().value(), std::vector<std::string>{"c"});
 }
 
+// What is undone is the second attempt; the first was carried out, and nobody had its answer.
+TEST_F(state_family, who_is_refused_tokens_after_a_lost_answer_has_no_permit) {
+  const std::vector<bucket_choice> bucket{{"b", {1, 1, 1'000 * second, 1}}};
+  const rate_command take{rate_verb::take, {}, 1, 0, 0, bucket};
+  bool came_between = false;
+  port_.after_lost_commit = [&] { came_between = true; };
+  const auto asks = asks_for({"n"});
+  const auto refused = family_->admit(asks.front(), "rate", take).value();
+  ASSERT_TRUE(came_between);
+  ASSERT_TRUE(refused.tokens);
+  EXPECT_EQ(refused.tokens->outcome, rate_outcome::refused);
+  EXPECT_TRUE(record().holders.empty());
+}
+
+TEST_F(state_family, a_permit_that_may_be_left_behind_is_in_doubt) {
+  const std::vector<bucket_choice> bucket{{"b", {1, 1, 1'000 * second, 1}}};
+  const rate_command take{rate_verb::take, {}, 1, 0, 0, bucket};
+  port_.after_lost_commit = [&] {
+    port_.fails_alone = holdfast::failure{holdfast::errc::busy, "now"};
+  };
+  const auto asks = asks_for({"n"});
+  const auto both = family_->admit(asks.front(), "rate", take);
+  ASSERT_FALSE(both.ok());
+  EXPECT_TRUE(both.error().outcome_unknown);
+}
+
+TEST_F(state_family, who_is_refused_one_of_several_after_a_lost_answer_has_none) {
+  port_.after_lost_commit = [&] {
+    (void)family_->permits("b", command(permits_verb::evict, 3)).value();
+    acquire(9, "b");
+  };
+  EXPECT_EQ(together({"a", "b"}).back().outcome, busy);
+  EXPECT_EQ(family_->names().value(), std::vector<std::string>{"b"});
+}
+
 // A hand-over that the end of a lease caused was undone with the rest.
 TEST_F(state_family, what_was_undone_is_not_told) {
   acquire(9, "c");

@@ -106,13 +106,46 @@ TEST_F(state_sweep, who_is_granted_something_does_not_look_at_others) {
   auto more = asks_for({"a", "b"});
   (void)family_->execute_batch(more);
   EXPECT_EQ(port_.walks, 0);
-  for (auto& one : more) one.command.verb = permits_verb::release;
+  for (auto& one : more) one.command = {.verb = permits_verb::release, .owner = {0, 3}};
   (void)family_->execute_batch(more);
-  EXPECT_EQ(port_.walks, 0) << "the thread that renews all leases sends such a batch, too";
+  EXPECT_EQ(port_.walks, 0) << "as the thread that renews all leases gives back";
   release(1);
   EXPECT_EQ(port_.walks, 1);
   for (int i = 0; i < 100; ++i) release(1);
   EXPECT_LE(port_.walks, 17) << "for each 32 that it has made";
+}
+
+// No names but those that a multi_lock or an admission makes.
+TEST_F(state_sweep, who_takes_several_together_looks_at_others_when_it_gives_them_back) {
+  for (int i = 0; i < 31; ++i) {
+    (void)together({"a" + std::to_string(i), "b" + std::to_string(i)});
+  }
+  EXPECT_EQ(port_.walks, 0);
+  auto back = asks_for({"a0", "b0"});
+  for (auto& one : back) one.command.verb = permits_verb::release;
+  (void)family_->execute_batch(back);
+  EXPECT_EQ(port_.walks, 1);
+  for (int i = 0; i < 10; ++i) (void)family_->execute_batch(back);
+  EXPECT_LE(port_.walks, 2) << "for each 32 that it has made";
+}
+
+TEST_F(state_sweep, who_is_admitted_looks_at_others_when_it_gives_back) {
+  const bucket_choice many{"", {1, 1, 1, 1'000}};
+  const rate_command take{rate_verb::take, {}, 1, 0, 0, {&many, 1}};
+  for (int i = 0; i < 64; ++i) {
+    const auto name = "made" + std::to_string(i);
+    ASSERT_TRUE(family_->admit(asks_for({name}).front(), "limiter", take));
+  }
+  EXPECT_EQ(port_.walks, 0);
+  release(1);
+  EXPECT_EQ(port_.walks, 1);
+}
+
+TEST_F(state_sweep, what_was_undone_made_no_record) {
+  acquire(9, "taken");
+  for (int i = 0; i < 200; ++i) (void)together({"a", "b", "taken"});
+  release(1);
+  EXPECT_EQ(port_.walks, 0);
 }
 
 // A store without transactions over several names is asked for the permit, and then for the tokens.

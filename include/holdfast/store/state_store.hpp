@@ -22,8 +22,9 @@ class transition {
   /// stays valid until the next call.
   virtual const std::string* apply(std::string_view record, const moment& now) = 0;
 
-  /// What apply() returned last was sent, its answer was lost, and the record has changed since:
-  /// perhaps it was stored, and others came after it. Called before the next apply().
+  /// What apply() returned last was sent, its answer was lost, and it is not there as it was sent:
+  /// perhaps it was stored, and others came after it. Called before the next apply(). Of several
+  /// names in one transaction: one at least is not there as it was sent.
   virtual void may_have_been_stored() noexcept {}
 
  protected:

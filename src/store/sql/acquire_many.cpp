@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <optional>
 
 #include "store/sql/is_free.hpp"
 #include "store/sql/record_bound.hpp"
@@ -19,6 +20,11 @@ struct locked_row {
 
   bool changes() const { return next != nullptr && *next != before.record; }
 };
+
+status undone(row_link& link, failure why, boot_time deadline) {
+  auto gone = link.unlock({}, 0, deadline);
+  return gone ? status(std::move(why)) : std::move(gone);
+}
 
 std::vector<std::string_view> in_order(std::span<const state_store::step> steps) {
   std::vector<std::string_view> names;
@@ -42,24 +48,45 @@ std::vector<rewrite> to_write(std::span<const locked_row> all) {
   return wanted;
 }
 
-status undone(row_link& link, failure why, boot_time deadline) {
-  auto gone = link.unlock({}, 0, deadline);
-  return gone ? status(std::move(why)) : std::move(gone);
-}
-
 }  // namespace
+
+/// A commit whose answer was lost.
+struct row_store::unanswered {
+  bool ever = false;  ///< in this call
+  /// What the last one wrote, in the order of the steps; none at all once it was decided again.
+  std::vector<std::optional<std::string>> wrote{};
+
+  void sent(std::span<const locked_row> all) {
+    ever = true;
+    wrote.clear();
+    for (const auto& r : all) wrote.push_back(r.changes() ? std::optional(*r.next) : std::nullopt);
+  }
+  /// All of it is there: it was carried out. A part may be of others, who wrote the same.
+  bool was_done(std::span<const locked_row> all) const {
+    for (std::size_t i = 0; i < wrote.size(); ++i) {
+      if (wrote[i] && *wrote[i] != all[i].before.record) return false;
+    }
+    return !wrote.empty();
+  }
+  void decide_again(std::span<const locked_row> all) {
+    for (std::size_t i = 0; i < wrote.size(); ++i) {
+      if (wrote[i]) all[i].step->change->may_have_been_stored();
+    }
+    wrote.clear();
+  }
+};
 
 status row_store::transact_together(std::span<const state_store::step> steps,
                                     const state_store::judge& after) {
   const boot_time deadline = boot_clock::now() + timeout_;
-  bool sent = false;
+  unanswered before;
   for (int failures = 0;; ++failures) {
     bool borrowed = false, broke = false;
     status how = [&]() -> status {
       auto link = pool_.borrow(deadline);
       if (!link) return std::move(link.error());
       borrowed = true;
-      auto said = change_together(**link, steps, after, sent, deadline);
+      auto said = change_together(**link, steps, after, before, deadline);
       broke = !said && may_do_better(*link, said.error());
       return said;
     }();  // and gives the connection back: the sweep may need it
@@ -67,26 +94,31 @@ status row_store::transact_together(std::span<const state_store::step> steps,
     const bool again = borrowed && (broke || how.error().code == errc::busy) &&
                        failures < failures_borne && boot_clock::now() < deadline;
     if (!again) {
-      how.error().outcome_unknown = sent;
+      how.error().outcome_unknown = before.ever;
       return how;
     }
     if (broke && how.error().code != errc::busy) pool_.drop_idle();
   }
 }
 
-// Whose answer to the commit was lost does it again: a step of one owner may be repeated.
+// Whose answer to the commit was lost looks for what it wrote. If that is not there any more, it
+// does it again: a step of one owner may be repeated.
 status row_store::change_together(row_link& link, std::span<const state_store::step> steps,
-                                  const state_store::judge& after, bool& sent, boot_time deadline) {
+                                  const state_store::judge& after, unanswered& commit,
+                                  boot_time deadline) {
   using verdict = state_store::verdict;
   const auto names = in_order(steps);
   auto rows = link.lock(names, deadline);
   if (!rows) return std::move(rows.error());
   std::vector<locked_row> all(steps.size());
-  verdict so = verdict::go_on;
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const auto at = std::lower_bound(names.begin(), names.end(), steps[i].name) - names.begin();
     all[i] = {&steps[i], std::move((*rows)[static_cast<std::size_t>(at)]), nullptr};
-    if (so != verdict::go_on) continue;
+  }
+  if (commit.was_done(all)) return link.unlock({}, 0, deadline);
+  commit.decide_again(all);
+  verdict so = verdict::go_on;
+  for (std::size_t i = 0; i < steps.size() && so == verdict::go_on; ++i) {
     const row& now = all[i].before;
     if (now.too_long) return undone(link, record_too_long(), deadline);
     all[i].next =
@@ -97,10 +129,9 @@ status row_store::change_together(row_link& link, std::span<const state_store::s
   }
   const bool nothing = std::none_of(all.begin(), all.end(), [](auto& r) { return r.changes(); });
   if (so == verdict::undo || nothing) return link.unlock({}, 0, deadline);
-  const bool sent_before = std::exchange(sent, true);
   const auto until_at = time_at(link.gives_up_at(deadline), all.front().before);
   if (auto gone = link.unlock(to_write(all), until_at, deadline); !gone) {
-    if (was_refused(gone.error())) sent = sent_before;
+    if (!was_refused(gone.error())) commit.sent(all);
     return gone;
   }
   for (const auto& r : all) {

@@ -41,6 +41,7 @@ class row_store {
 
  private:
   struct change;
+  struct unanswered;
   using changes = std::vector<change*>;
 
   template <class Act>
@@ -64,7 +65,7 @@ class row_store {
   status replace_some(row_link& link, std::span<change* const> some, boot_time deadline);
   status change_locked(row_link& link, change& one, boot_time deadline);
   status change_together(row_link& link, std::span<const state_store::step> steps,
-                         const state_store::judge& after, bool& sent, boot_time deadline);
+                         const state_store::judge& after, unanswered& commit, boot_time deadline);
   void found(change& one, row now);
   void finish(change& one, std::int64_t version);
   void note_free(std::string_view name);

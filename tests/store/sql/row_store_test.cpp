@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <optional>
 
@@ -36,6 +37,7 @@ struct server {
   int outrun = 0;                ///< so many locks fail, one after the other
   std::size_t most_at_once = 0;  ///< bytes of records in one replacement
   bool break_after_unlock = false;
+  std::function<void()> once_broken{};  ///< … and this happens before anybody looks
   std::int64_t unlocked_until = 0;
   std::vector<std::string> locked{};
   /// What was asked to be replaced, one after the other.
@@ -103,6 +105,7 @@ class fake_link final : public row_link {
         write(name, record);
     }
     broken_ = std::exchange(server_.break_after_unlock, false);
+    if (broken_ && server_.once_broken) server_.once_broken();
     return broken_ ? status(failure{errc::unavailable, "cut"}) : status(done{});
   }
   status sweep(std::span<const std::string>, boot_time) override {
@@ -504,12 +507,29 @@ TEST_F(row_stores, names_that_were_freed_together_are_swept_over_the_only_connec
   EXPECT_EQ(server_.sweeps, 1);
 }
 
-TEST_F(row_stores, a_commit_whose_answer_was_lost_is_made_again) {
+TEST_F(row_stores, what_a_commit_wrote_before_its_answer_was_lost_is_not_written_again) {
   server_.break_after_unlock = true;
-  adding change;
-  const state_store::step steps[] = {{"n", &change}};
+  adding first, second, behind;
+  const state_store::step steps[] = {{"n", &first}, {"m", &second}, {"o", &behind}};
+  EXPECT_TRUE(store_.transact_together(steps, [](auto i) {
+    return i == 1 ? state_store::verdict::keep : state_store::verdict::go_on;
+  }));
+  EXPECT_EQ(record("n") + record("m"), "xx");
+  EXPECT_EQ(first.asked + second.asked, 2);
+  EXPECT_EQ(behind.in_doubt + first.in_doubt + second.in_doubt, 0);
+}
+
+// What others wrote may look alike, as the buckets of a limiter do: all of it must be there.
+TEST_F(row_stores, a_commit_that_others_came_after_is_made_again_and_may_have_been_made) {
+  server_.break_after_unlock = true;
+  server_.once_broken = [this] { server_.rows.find("m")->second.record = "somebody else"; };
+  adding first, second;
+  const state_store::step steps[] = {{"n", &first}, {"m", &second}};
   EXPECT_TRUE(store_.transact_together(steps, [](auto) { return state_store::verdict::go_on; }));
-  EXPECT_EQ(change.asked, 2);
+  EXPECT_EQ(first.asked, 2);
+  EXPECT_EQ(first.in_doubt, 1);
+  EXPECT_EQ(second.in_doubt, 1);
+  EXPECT_EQ(record("m"), "somebody elsex");
 }
 
 TEST_F(row_stores, a_walk_goes_on_behind_a_name) {
