@@ -427,7 +427,8 @@ class state_family final : public store::session_store {
       replies.push_back(pass_over_dead(batch[i].name, batch[i].command,
                                        finish(batch[i].name, statuses[step_of[i]], changes[i])));
     }
-    if (are_given_back(batch)) sweep_.look_if_due(batch.front().name);
+    const bool given_back = are_given_back(batch) && replies.front().ok();
+    if (given_back) sweep_.look_if_due(batch.front().name);
     return replies;
   }
 

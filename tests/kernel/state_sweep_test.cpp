@@ -123,6 +123,10 @@ TEST_F(state_sweep, who_takes_several_together_looks_at_others_when_it_gives_the
   EXPECT_EQ(port_.walks, 0);
   auto back = asks_for({"a0", "b0"});
   for (auto& one : back) one.command.verb = permits_verb::release;
+  port_.fails_alone = holdfast::failure{holdfast::errc::unavailable, "away"};
+  (void)family_->execute_batch(back);
+  EXPECT_EQ(port_.walks, 0) << "the store is away: a look would only wait for it again";
+  port_.fails_alone.reset();
   (void)family_->execute_batch(back);
   EXPECT_EQ(port_.walks, 1);
   for (int i = 0; i < 10; ++i) (void)family_->execute_batch(back);

@@ -144,6 +144,14 @@ void judge::taken(int which) {
   }
 }
 
+void judge::took_nothing(int which) {
+  std::erase_if(ends_, [&](const auto& e) { return e.id == which; });
+  for (auto& h : holds_) {
+    if (h.ended_by == which) h.ended = h.told_by = never, h.ended_by = 0;
+  }
+  for (auto& h : holds_) has_ended(h);
+}
+
 void judge::must_be_told(const std::string& name, std::uint64_t fence, nanos told_by) {
   const auto granted_at = static_cast<std::int64_t>(fence / 4096);
   for (auto& e : ends_) {
@@ -166,12 +174,13 @@ void judge::has_ended(hold& h) const {
     const bool perhaps = h.g.of->number == e.from && h.g.asked <= e.until;
     if (!the_same && !perhaps) continue;
     h.ended = e.at;
+    h.ended_by = e.id;
     if (the_same) h.told_by = e.told_by;
   }
   // Handed on in the process: only the fence of the one before was not shown to the operator.
   for (const auto& o : holds_) {
     if (h.ended != never || o.ended == never || o.g.name != h.g.name || h.g.fence == 0) continue;
-    if (o.g.fence / 4096 == h.g.fence / 4096) h.ended = o.ended;
+    if (o.g.fence / 4096 == h.g.fence / 4096) h.ended = o.ended, h.ended_by = o.ended_by;
   }
 }
 

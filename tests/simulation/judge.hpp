@@ -69,6 +69,8 @@ class judge {
   int taken_away(const std::string& name, int from, std::uint64_t fence);
   /// The operator's call is over: it takes nothing any more.
   void taken(int which);
+  /// … and found that it had gone before: whoever has it was not to lose it.
+  void took_nothing(int which);
   /// It has been taken.
   void must_be_told(const std::string& name, std::uint64_t fence, nanos told_by);
   /// Whether an operator took anything of that name; or of any, if it is empty.
@@ -104,6 +106,7 @@ class judge {
     const fiber* by = nullptr;
     nanos ended = never;  ///< with its connection; …
     nanos told_by = never;
+    int ended_by = 0;   ///< the operator's call
     bool lost = false;  ///< the store may have forgotten it
   };
 

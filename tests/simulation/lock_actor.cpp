@@ -83,6 +83,10 @@ struct lock_actor : actor {
     of.rules.taken(which);
     of.log.add("has taken it from " + std::to_string(many));
     if (many > 1) of.rules.violated("a lock is taken from the holder that was named alone", name);
+    // A row says what was taken from it, also if the first answer is lost.
+    const bool of_rows =
+        of.whole.store == store_kind::postgres || of.whole.store == store_kind::mariadb;
+    if (many == 0 && of_rows) of.rules.took_nothing(which);
     if (many == 0 || one.fence == 0 || !of.whole.calm()) return;
     const auto& its = of.whole.processes[static_cast<std::size_t>(from) - 1];
     // It renews after a third of the lease, which may be extended to its double.
