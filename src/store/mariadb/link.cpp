@@ -54,12 +54,15 @@ void set_up(MYSQL* c, const mariadb_options& o) {
 }
 
 // Whatever the server or the user is configured to. A wait for a lock on a row ends at the server:
-// a statement that is only given up here may still be carried out.
+// a statement that is only given up here may still be carried out. And a program that is stopped in
+// the middle of a transaction must not keep everybody else waiting (MySQL knows no such limit).
 std::string session_settings(const mariadb_options& o) {
-  const auto patience = std::max<std::int64_t>(1, o.command_timeout.count() * 3 / 4000);
+  const auto patience =
+      std::to_string(std::max<std::int64_t>(1, sql::patience_of(o).count() / 1000));
   return "set session transaction isolation level read committed; "
          "set session autocommit = 1, session innodb_lock_wait_timeout = " +
-         std::to_string(patience) + "; show status like 'wsrep_cluster_size'";
+         patience + " /*M! , session idle_transaction_timeout = " + patience +
+         " */; show status like 'wsrep_cluster_size'";
 }
 
 // Its nodes judge leases each by its own clock, and GET_LOCK is each node's own.
