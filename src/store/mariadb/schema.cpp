@@ -97,6 +97,7 @@ result<bool> is_there(link& over, const char* what, const std::string& text) {
 }
 
 status make(link& over, const tables& t) {
+  if (auto may = over.must_take_writes(); !may) return may;
   auto there = is_there(over, "x", "schemata where schema_name = " + as_text(t.database));
   if (!there) return std::move(there.error());
   std::vector<std::string> texts;
