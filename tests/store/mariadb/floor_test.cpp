@@ -57,9 +57,11 @@ TEST_F(mariadb_floor, a_walk_goes_on_behind_a_name) { expect_that_a_walk_goes_on
 // Its locks and what it has changed would go on over the next one's commands.
 TEST_F(mariadb_floor, a_transaction_that_failed_in_the_middle_ends_with_its_connection) {
   auto o = *my::read_options(*holdfast::base::parse_url(url()));
-  // The server gives up the wait for a row before the client gives up the connection.
-  o.command_timeout = std::chrono::seconds(2);
+  // The server gives up the wait for a row before it ends the transaction that has it, and before
+  // the client gives up the connection.
+  o.command_timeout = std::chrono::seconds(20);
   const auto first = std::move(*my::link::open(o, tables_));
+  o.command_timeout = std::chrono::seconds(2);
   const auto second = std::move(*my::link::open(o, tables_));
   const std::string_view name = "m";
   ASSERT_TRUE(first->lock({&name, 1}, holdfast::forever));
