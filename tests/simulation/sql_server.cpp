@@ -463,7 +463,7 @@ sql_result sql_server::run(sql_backend& b, const sql_statement& s,
       return r;
     case verb::set:
       if (const auto at = s.text.find("innodb_lock_wait_timeout = "); at != s.text.npos) {
-        b.lock_timeout = second * values.back().as_number();
+        b.lock_timeout = b.idle_timeout = second * values.back().as_number();
       }
       return r;
     case verb::look:  // the tables are there
@@ -502,6 +502,9 @@ sql_value sql_server::call(sql_backend& b, const std::string& function,
       (of[2].is_true() ? b.lock_timeout_here : b.lock_timeout) = length;
     }
     return of[1];
+  }
+  if (function == "takes_writes") {
+    return sql_value::of(std::int64_t{of_.world_.now() >= of_.read_only_until_});
   }
   if (function == "pg_backend_pid") return sql_value::of(std::int64_t{b.number});
   if (function == "pg_is_in_recovery") {

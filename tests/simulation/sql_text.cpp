@@ -36,12 +36,16 @@ std::string unhex(std::string_view digits) {
   return bytes;
 }
 
-// How each server writes its clock is one word here.
-std::string with_a_clock(std::string text) {
-  for (const std::string_view words :
-       {holdfast::store::postgres::server_clock, holdfast::store::mariadb::server_clock}) {
+// How each server writes its clock, and that it takes writes, is one word here.
+std::string with_words(std::string text) {
+  using holdfast::store::mariadb::takes_writes;
+  constexpr const char* clock = "clock()";
+  for (const auto& [words, word] :
+       {std::pair<std::string_view, const char*>{holdfast::store::postgres::server_clock, clock},
+        {holdfast::store::mariadb::server_clock, clock},
+        {takes_writes, "takes_writes()"}}) {
     for (auto at = text.find(words); at != text.npos; at = text.find(words, at)) {
-      text.replace(at, words.size(), "clock()");
+      text.replace(at, words.size(), word);
     }
   }
   return text;
@@ -508,7 +512,7 @@ std::int64_t sql_value::as_number() const noexcept {
 const sql_statements& parse_sql(const std::string& text) {
   static std::map<std::string, sql_statements, std::less<>> known;
   auto at = known.find(text);
-  if (at == known.end()) at = known.emplace(text, parser(with_a_clock(text)).statements()).first;
+  if (at == known.end()) at = known.emplace(text, parser(with_words(text)).statements()).first;
   return at->second;
 }
 

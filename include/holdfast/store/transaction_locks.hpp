@@ -14,12 +14,15 @@ struct st_mysql;  // MYSQL
 /// Each is one round trip, uses the connection as the caller's own statements do (one thread at a
 /// time), and throws holdfast::error:
 ///   timed_out         the server's lock_timeout or innodb_lock_wait_timeout passed
-///   deadlock          the server chose this transaction as the victim
-///   busy              when_locked::refuse, and another session has it; a serialization failure
+///   deadlock          the server chose this transaction as the victim; MariaDB has rolled it back
+///   busy              when_locked::refuse, and another session has it; at PostgreSQL also a
+///                     serialization failure
 ///   invalid_argument  no transaction is open, or an earlier statement of it failed
 ///   unavailable       the connection broke
 /// After any of these, PostgreSQL accepts only a rollback of the transaction. On MariaDB the
-/// transaction can continue after timed_out and busy; after deadlock it has been rolled back.
+/// transaction can continue after timed_out and busy. After deadlock MariaDB has rolled it back: so
+/// a changed snapshot (1020), and a time-out under innodb_rollback_on_timeout, are deadlock, too. A
+/// failure there costs one more round trip, which asks.
 namespace holdfast {
 
 /// What to do about rows that somebody else has locked.

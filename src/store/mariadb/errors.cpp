@@ -35,6 +35,8 @@ constexpr std::array meanings{
     meaning{1290, 1290, errc::read_only, only_read},
     meaning{1792, 1792, errc::read_only, only_read},
     meaning{1836, 1836, errc::read_only, only_read},
+    meaning{1665, 1665, errc::unsupported,
+            "holdfast's transactions are READ COMMITTED: set binlog_format to MIXED or ROW"},
     meaning{1040, 1040, errc::unavailable, too_many},
     meaning{1203, 1203, errc::unavailable, too_many},
     meaning{1226, 1226, errc::unavailable, too_many},

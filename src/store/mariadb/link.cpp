@@ -54,12 +54,15 @@ void set_up(MYSQL* c, const mariadb_options& o) {
 }
 
 // Whatever the server or the user is configured to. A wait for a lock on a row ends at the server:
-// a statement that is only given up here may still be carried out.
+// a statement that is only given up here may still be carried out. And a program that is stopped in
+// the middle of a transaction must not keep everybody else waiting (MySQL knows no such limit).
 std::string session_settings(const mariadb_options& o) {
-  const auto patience = std::max<std::int64_t>(1, o.command_timeout.count() * 3 / 4000);
+  const auto patience =
+      std::to_string(std::max<std::int64_t>(1, sql::patience_of(o).count() / 1000));
   return "set session transaction isolation level read committed; "
          "set session autocommit = 1, session innodb_lock_wait_timeout = " +
-         std::to_string(patience) + "; show status like 'wsrep_cluster_size'";
+         patience + " /*M! , session idle_transaction_timeout = " + patience +
+         " */; show status like 'wsrep_cluster_size'";
 }
 
 // Its nodes judge leases each by its own clock, and GET_LOCK is each node's own.
@@ -70,6 +73,14 @@ status refuse_galera(const std::vector<link::answer>& settings) {
                  "the server is a node of a Galera cluster, whose nodes judge leases each by its "
                  "own clock and know nothing of each other's GET_LOCK: two could hold one lock. "
                  "Name a server that is none"};
+}
+
+/// "BIGINT value is out of range".
+constexpr unsigned out_of_range = 1690;
+
+// Nothing behind a failure is carried out, the commit neither: the greatest number and 1 is none.
+std::string fail_if(const std::string& condition) {
+  return "select 9223372036854775807 + (" + condition + "); ";
 }
 
 const char* or_null(const std::string& text) { return text.empty() ? nullptr : text.c_str(); }
@@ -165,11 +176,11 @@ status link::take_rows(answer& into) {
 
 std::string link::reading(std::string_view name) const {
   return "select r.version, " + bounded("r.record") + ", " + server_clock +
-         ", m.fence_floor, m.format from " + tables_.meta + " m left join " + tables_.records +
-         " r on r.name = " + hex(name);
+         ", m.fence_floor, m.format, " + takes_writes + " from " + tables_.meta + " m left join " +
+         tables_.records + " r on r.name = " + hex(name);
 }
 
-result<sql::row> link::row_of(const answer& a) const {
+result<sql::row> link::row_of(const answer& a) {
   const bool one = a.rows.size() == 1;
   if (one && number(a.rows[0][4]) > format_version) {
     return failure{errc::newer_format,
@@ -180,6 +191,7 @@ result<sql::row> link::row_of(const answer& a) const {
     return failure{errc::foreign_data, "holdfast_meta is not as holdfast made it: it has one row"};
   }
   cells row = a.rows[0];
+  only_reads_ = number(row[5]) == 0;
   sql::row r;
   r.there = row[0].has_value();
   r.too_long = r.there && !row[1];
@@ -209,8 +221,9 @@ std::string link::text_of(const sql::replacement& r) const {
   if (!r.there) {
     const auto version = std::to_string(r.version);
     return "insert into " + tables_.records + " select " + hex(r.name) + ", " + version + ", " +
-           hex(r.record) + " from " + tables_.meta + " where fence_floor <= " + version +
-           not_after(until) + " lock in share mode on duplicate key update version = version";
+           hex(r.record) + " from " + tables_.meta + " where fence_floor <= " + version + " and " +
+           takes_writes + not_after(until) +
+           " lock in share mode on duplicate key update version = version";
   }
   const std::string name = hex(r.name), version = std::to_string(r.version);
   const std::string now = r.assumed_now ? std::to_string(*r.assumed_now) : "";
@@ -219,6 +232,7 @@ std::string link::text_of(const sql::replacement& r) const {
 }
 
 result<std::vector<sql::replaced>> link::replace(std::span<const sql::replacement> all, boot_time) {
+  if (only_reads_) return leave();
   const auto& first = all.front();
   const bool guess = all.size() == 1 && first.there && first.assumed_now && !first.record.empty();
   if (guess && prepared_) {
@@ -260,8 +274,8 @@ result<std::vector<sql::row>> link::lock(std::span<const std::string_view> names
             server_clock + ", fence_floor), 'null' from " + tables_.meta +
             " on duplicate key update version = version; select version, " + bounded("record") +
             ", " + server_clock + ", (select fence_floor from " + tables_.meta +
-            "), (select format from " + tables_.meta + ") from " + tables_.records +
-            " where name = " + hex(name) + " for update";
+            "), (select format from " + tables_.meta + "), " + takes_writes + " from " +
+            tables_.records + " where name = " + hex(name) + " for update";
   }
   in_transaction_ = true;
   const auto got = ask(text);
@@ -273,15 +287,15 @@ result<std::vector<sql::row>> link::lock(std::span<const std::string_view> names
     if (!one) return std::move(one.error());
     rows.push_back(std::move(*one));
   }
+  if (only_reads_) return leave();
   return rows;
 }
 
-// Nothing behind a failure is carried out, the commit neither: the greatest number and 1 is none.
 status link::unlock(std::span<const sql::rewrite> all, std::int64_t until_at, boot_time) {
   std::string text;
   if (!all.empty()) {
-    text.append("select 9223372036854775807 + (").append(server_clock).append(" > ");
-    text.append(std::to_string(until_at)).append("); ");
+    const std::string late = std::string(server_clock) + " > " + std::to_string(until_at);
+    text = fail_if(late + " or not " + takes_writes);
   }
   for (const auto& [name, record] : all) {
     const std::string where = " where name = " + hex(name) + "; ";
@@ -290,9 +304,25 @@ status link::unlock(std::span<const sql::rewrite> all, std::int64_t until_at, bo
                                  " set version = version + 1, record = " + hex(record) + where;
   }
   const auto got = ask(text + (all.empty() ? "rollback" : "commit"));
-  if (!got) return got.error();
+  if (!got) {
+    const bool on_purpose = mysql_errno(connection_) == out_of_range;
+    auto writes = on_purpose ? must_take_writes() : done{};
+    return writes ? status(got.error()) : writes;
+  }
   in_transaction_ = false;
   return done{};
+}
+
+// Another server may be primary now: a new connection may lead there.
+failure link::leave() {
+  broken_ = true;
+  return takes_no_writes("it is read_only");
+}
+
+status link::must_take_writes() {
+  const auto got = ask(std::string("select ") + takes_writes);
+  if (!got) return got.error();
+  return number(got->front().rows.at(0).at(0)) == 1 ? status(done{}) : status(leave());
 }
 
 // ---- the rest
@@ -307,7 +337,8 @@ status link::sweep(std::span<const std::string> names, boot_time) {
                            "'rate_limiter', 'election')";
   in_transaction_ = true;
   // A session that waits for the row meanwhile finds the floor raised.
-  const auto got = ask("start transaction; update " + tables_.meta +
+  const auto got = ask("start transaction; " + fail_if(std::string("not ") + takes_writes) +
+                       "update " + tables_.meta +
                        " set fence_floor = greatest(fence_floor, coalesce((select max(greatest("
                        "cast(json_value(record, '$[3]') as unsigned), version) + 1) from " +
                        tables_.records + free + " for update), 0)); delete from " +

@@ -49,6 +49,9 @@ class link final : public sql::row_link {
   bool answered() noexcept;  ///< or broken. Without waiting
   result<std::vector<answer>> end();
 
+  /// Breaks the connection if the server only reads (takes_writes).
+  status must_take_writes();
+
   int fd() const noexcept { return static_cast<int>(mysql_get_socket(connection_)); }
   /// What tells these tables from others; empty if they were made before there was such a thing.
   result<std::string> id_of_tables();
@@ -71,14 +74,16 @@ class link final : public sql::row_link {
                                                        const std::string& limit);
   std::string text_of(const sql::replacement& r) const;
   std::string beginning() const;
-  result<sql::row> row_of(const answer& a) const;
+  result<sql::row> row_of(const answer& a);
+  failure leave();
 
   MYSQL* const connection_;
   const tables& tables_;
   const std::chrono::nanoseconds command_timeout_;
   bool broken_ = false;
   bool in_transaction_ = false;
-  int guesses_ = 0;  ///< at most 2
+  bool only_reads_ = false;  ///< as the rows said that were read last
+  int guesses_ = 0;          ///< at most 2
   std::unique_ptr<prepared_update> prepared_;
 };
 

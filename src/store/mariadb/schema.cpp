@@ -37,10 +37,12 @@ constexpr const char* fill_meta =
 
 // For people. Ids are cut to what tells them apart, since a program that knows a whole one can
 // release the lock; the fence is the number that lease::fence() gives. A note is host, pid, program
-// and reason.
+// and reason. A latch has a number where others have their holders, and to this server the first
+// element of a number is the number.
 constexpr const char* make_locks_view = R"sql(create or replace view @.holdfast_locks as
 select convert(name using utf8mb4) as name, json_value(record, '$[1]') as kind,
-  left(json_value(record, '$[4][0][0]'), 8) as holder,
+  case json_value(record, '$[1]') when 'latch' then null
+    else left(json_value(record, '$[4][0][0]'), 8) end as holder,
   substring_index(json_value(record, '$[4][0][6]'), ' ', 1) as host,
   substring_index(substring_index(json_value(record, '$[4][0][6]'), ' ', 2), ' ', -1) as pid,
   substring_index(substring_index(json_value(record, '$[4][0][6]'), ' ', 3), ' ', -1) as program,
@@ -97,6 +99,7 @@ result<bool> is_there(link& over, const char* what, const std::string& text) {
 }
 
 status make(link& over, const tables& t) {
+  if (auto may = over.must_take_writes(); !may) return may;
   auto there = is_there(over, "x", "schemata where schema_name = " + as_text(t.database));
   if (!there) return std::move(there.error());
   std::vector<std::string> texts;

@@ -32,7 +32,8 @@ std::string not_after(std::string_view until) {
 std::string where(std::string_view name, std::string_view version, std::string_view now,
                   std::string_view until) {
   std::string text = " where name = ";
-  text.append(name).append(" and version = ").append(version).append(not_after(until));
+  text.append(name).append(" and version = ").append(version);
+  text.append(" and ").append(takes_writes).append(not_after(until));
   if (now.empty()) return text;
   text.append(" and ").append(server_clock).append(" - ").append(now);
   return text + " between -500 and 1500";

@@ -26,12 +26,17 @@ std::string hex(std::string_view bytes);
 inline constexpr const char* server_clock =
     "timestampdiff(microsecond, '1970-01-01', utc_timestamp(6))";
 
+/// Whether the server is not read_only. Who may write nevertheless (READ ONLY ADMIN) would go on to
+/// grant at a former primary. Versions differ: one writes a number, another a word.
+inline constexpr const char* takes_writes = "cast(@@global.read_only as char) in ('0', 'OFF')";
+
 /// " and …": not after that time of the server; nothing if none is given.
 std::string not_after(std::string_view until);
 
-/// " where …": that row, of that version, in time (not_after). With `now`, what time it is assumed
-/// to be, only if that is about right: two guesses that count differ by at most 2 ms, the part of a
-/// lease's margin (lease_timer.hpp) that is not for the rates of clocks.
+/// " where …": that row, of that version, at a server that takes writes, in time (not_after). With
+/// `now`, what time it is assumed to be, only if that is about right: two guesses that count differ
+/// by at most 2 ms, the part of a lease's margin (lease_timer.hpp) that is not for the rates of
+/// clocks.
 std::string where(std::string_view name, std::string_view version, std::string_view now,
                   std::string_view until);
 

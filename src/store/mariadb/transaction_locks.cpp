@@ -12,7 +12,6 @@ namespace holdfast {
 namespace {
 
 constexpr unsigned waited_too_long = 1205;
-constexpr unsigned chosen_as_victim = 1213;
 
 [[noreturn]] void fail(std::string_view table, failure f) {
   f.operation = "row_lock";
@@ -21,13 +20,24 @@ constexpr unsigned chosen_as_victim = 1213;
   throw_failure(std::move(f));
 }
 
+bool in_transaction(const MYSQL* c) noexcept {
+  return (c->server_status & SERVER_STATUS_IN_TRANS) != 0;
+}
+
+// The answer of a statement that failed does not say whether the transaction is still there.
+bool rolled_back(MYSQL* c) noexcept { return mysql_query(c, "do 0") == 0 && !in_transaction(c); }
+
 // The server says 1205 both to a session that will not wait, and to one that waited too long.
+// Whether it has undone the whole transaction depends on the reason and on its settings.
 failure lock_failure(MYSQL* c, when_locked how) {
   const unsigned number = mysql_errno(c);
   failure f = store::mariadb::server_says(number, mysql_error(c));
-  if (number == chosen_as_victim) f.code = errc::deadlock;
   if (number == waited_too_long) {
     f.code = how == when_locked::refuse ? errc::busy : errc::timed_out;
+  }
+  if (rolled_back(c)) {
+    f.code = errc::deadlock;
+    f.what += ". The server has rolled the transaction back: begin it anew";
   }
   return f;
 }
@@ -47,7 +57,7 @@ const char* clause(when_locked how) {
 }  // namespace
 
 std::size_t row_lock(st_mysql* c, std::string_view table, std::string_view which, when_locked how) {
-  if ((c->server_status & SERVER_STATUS_IN_TRANS) == 0) {
+  if (!in_transaction(c)) {
     fail(table, {errc::invalid_argument,
                  "no transaction is open on this connection: start transaction first"});
   }

@@ -16,7 +16,6 @@ using cell = std::optional<std::string>;
 /// long.
 constexpr const char* clock_now = "timestampdiff(microsecond, '1970-01-01', sysdate(6))";
 constexpr int a_year = 31'536'000;
-constexpr const char* only_reads = "@@global.read_only";
 /// Two servers differ in the first three, two lives of one in when they began: the server counts
 /// its uptime from then to when the statement began, which is unix_timestamp(), too.
 constexpr const char* life =
@@ -55,7 +54,7 @@ status user_lock_link::set_up(const mariadb_options& o) {
   const auto silence = std::to_string(o.silence.count() / 1000);
   const auto got =
       link_->ask("set session wait_timeout = " + silence +
-                 ", session time_zone = '+00:00'; select connection_id(), " + only_reads);
+                 ", session time_zone = '+00:00'; select connection_id(), " + takes_writes);
   if (!got) return got.error();
   if (got->back().rows.empty() || number(got->back().rows[0][0]) != id()) {
     return failure{
@@ -63,18 +62,17 @@ status user_lock_link::set_up(const mariadb_options& o) {
         "there is a proxy before the server, and with mode=session another client would receive "
         "the connection next: name the server itself, or use mode=lease"};
   }
-  const auto read_only = got->back().rows[0].at(1);
+  const auto writes = got->back().rows[0].at(1);
   // MySQL has another one, for reads, and no such table.
   const auto begun = link_->ask(std::string("set session max_statement_time = 0; ") + life);
   if (begun && !begun->back().rows.empty()) life_ = begun->back().rows[0][0].value_or("");
-  return leave_if_it_only_reads(read_only);
+  return leave_if_it_only_reads(writes);
 }
 
-// Later versions write the words.
-status user_lock_link::leave_if_it_only_reads(const cell& read_only) {
-  if (!read_only || *read_only == "0" || *read_only == "OFF") return done{};
+status user_lock_link::leave_if_it_only_reads(const cell& writes) {
+  if (number(writes) == 1) return done{};
   drop();
-  return takes_no_writes("read_only is " + *read_only);
+  return takes_no_writes("it is read_only");
 }
 
 std::string user_lock_link::key(std::string_view name) const {
@@ -83,7 +81,7 @@ std::string user_lock_link::key(std::string_view name) const {
 
 std::string user_lock_link::locking(std::string_view name, int seconds) const {
   return "select case get_lock(" + key(name) + ", " + std::to_string(seconds) + ") when 1 then " +
-         clock_now + " end, " + only_reads;
+         clock_now + " end, " + takes_writes;
 }
 
 result<moment_at> user_lock_link::try_lock(std::string_view name, lock_mode) {
@@ -124,7 +122,7 @@ status user_lock_link::interrupt(const sql::lock_link& other) {
 }
 
 status user_lock_link::ping() {
-  const auto got = link_->ask(std::string("select ") + only_reads);
+  const auto got = link_->ask(std::string("select ") + takes_writes);
   if (!got) return got.error();
   return leave_if_it_only_reads(got->front().rows.at(0).at(0));
 }

@@ -76,7 +76,7 @@ class postgres_store final : public sql::over_rows {
   }
   result<std::unique_ptr<sql::row_link>> over(std::unique_ptr<wire> w) {
     inbox_.follow(w->server());
-    return link::over(std::move(w), statements_, options_.command_timeout * 3 / 4);
+    return link::over(std::move(w), statements_, sql::patience_of(options_));
   }
 
   const postgres_options options_;

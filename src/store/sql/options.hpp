@@ -23,6 +23,12 @@ struct link_options {
 /// A hold counts for so long after the server was heard: a third of the silence that it allows.
 inline std::chrono::milliseconds sure_for(const link_options& o) noexcept { return o.silence / 3; }
 
+/// The server waits so long for a row's lock, and for the next statement of a transaction. The
+/// client gives up later: what it has given up is then not carried out.
+inline std::chrono::milliseconds patience_of(const link_options& o) noexcept {
+  return o.command_timeout * 3 / 4;
+}
+
 /// A connection whose server is gone without a word breaks as soon as its holds count no more:
 /// a waiter sends nothing over its connection, so no error would show that it is lost.
 base::keepalive keepalive_of(const link_options& o) noexcept;

@@ -1,12 +1,18 @@
+#include <functional>
+#include <holdfast/store/state_store.hpp>
+#include <vector>
+
 #include "fixture.hpp"
 #include "store/mariadb/link.hpp"
 #include "store/sql/floor_rules.hpp"
+#include "store/sql/row_store.hpp"
 
 // What a row may be made with, while others take, give back and sweep the same name.
 namespace mariadb_test {
 namespace {
 
 using harness::eventually;
+using sql_test::row_link;
 namespace my = holdfast::store::mariadb;
 
 class mariadb_floor : public sql_test::floor_rules<mariadb_store> {
@@ -51,14 +57,75 @@ TEST_F(mariadb_floor, a_walk_goes_on_behind_a_name) { expect_that_a_walk_goes_on
 // Its locks and what it has changed would go on over the next one's commands.
 TEST_F(mariadb_floor, a_transaction_that_failed_in_the_middle_ends_with_its_connection) {
   auto o = *my::read_options(*holdfast::base::parse_url(url()));
-  // The server gives up the wait for a row before the client gives up the connection.
-  o.command_timeout = std::chrono::seconds(2);
+  // The server gives up the wait for a row before it ends the transaction that has it, and before
+  // the client gives up the connection.
+  o.command_timeout = std::chrono::seconds(20);
   const auto first = std::move(*my::link::open(o, tables_));
+  o.command_timeout = std::chrono::seconds(2);
   const auto second = std::move(*my::link::open(o, tables_));
   const std::string_view name = "m";
   ASSERT_TRUE(first->lock({&name, 1}, holdfast::forever));
   EXPECT_FALSE(second->lock({&name, 1}, holdfast::forever));
   EXPECT_FALSE(second->usable());
+}
+
+// A program that is stopped in the middle of it keeps the others waiting for so long only.
+TEST_F(mariadb_floor, a_transaction_that_stands_still_is_ended_by_the_server) {
+  auto o = *my::read_options(*holdfast::base::parse_url(url()));
+  o.command_timeout = std::chrono::seconds(1);
+  const auto stopped = std::move(*my::link::open(o, tables_));
+  o.command_timeout = std::chrono::seconds(20);
+  const auto other = std::move(*my::link::open(o, tables_));
+  const std::string_view name = "m";
+  ASSERT_TRUE(stopped->lock({&name, 1}, holdfast::forever));
+  const auto locked = other->lock({&name, 1}, holdfast::forever);
+  EXPECT_TRUE(locked) << locked.error().what;
+  EXPECT_TRUE(other->unlock({}, 0, holdfast::forever));
+  const auto late = stopped->unlock({}, 0, holdfast::forever);
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().code, holdfast::errc::unavailable) << late.error().what;
+  EXPECT_FALSE(stopped->usable());
+}
+
+/// Writes a record. The first time it stands still until somebody has gone.
+class stops_once final : public holdfast::store::transition {
+ public:
+  explicit stops_once(std::function<bool()> gone) : gone_(std::move(gone)) {}
+  const std::string* apply(std::string_view, const holdfast::store::moment&) override {
+    if (++times_ == 1) eventually("the server to end the transaction", gone_);
+    return &record_;
+  }
+  int times() const { return times_; }
+
+ private:
+  const std::function<bool()> gone_;
+  const std::string record_ = "[1,\"mutex\",0,7,[],[]]";
+  int times_ = 0;
+};
+
+TEST_F(mariadb_floor, a_command_whose_transaction_was_ended_as_idle_is_repeated) {
+  auto o = *my::read_options(*holdfast::base::parse_url(url()));
+  o.command_timeout = std::chrono::seconds(1);
+  std::vector<std::int64_t> connections;
+  holdfast::store::sql::row_store rows(
+      [&](holdfast::boot_time) -> holdfast::result<std::unique_ptr<row_link>> {
+        auto made = my::link::open(o, tables_);
+        if (!made) return std::move(made.error());
+        connections.push_back((*made)->id());
+        return std::unique_ptr<row_link>(std::move(*made));
+      },
+      1, std::chrono::minutes(1));
+  stops_once change([&] {
+    return ask("select count(*) from information_schema.processlist where id = " +
+               std::to_string(connections.front())) == "0";
+  });
+  const holdfast::store::state_store::step step{"m", &change};
+  const auto done = rows.transact_together(
+      {&step, 1}, [](std::size_t) { return holdfast::store::state_store::verdict::go_on; });
+  EXPECT_TRUE(done) << done.error().what;
+  EXPECT_EQ(change.times(), 2);
+  EXPECT_EQ(connections.size(), 2u);
+  EXPECT_EQ(ask("select record from " + table("holdfast_records")), "[1,\"mutex\",0,7,[],[]]");
 }
 
 TEST_F(mariadb_floor, a_change_that_comes_late_is_not_carried_out) {

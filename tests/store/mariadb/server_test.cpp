@@ -139,6 +139,23 @@ TEST(mariadb_server_faults,
   m.unlock();
 }
 
+TEST(mariadb_server_faults, a_binary_log_of_statements_is_refused_with_the_reason) {
+  const mariadb_server server({"--log-bin", "--binlog-format=STATEMENT"});
+  const auto refused = harness::outcome_of_opening(server.url() + "locks");
+  EXPECT_EQ(refused.reason, errc::unsupported) << refused.text;
+  EXPECT_TRUE(contains(refused.text, "binlog_format")) << refused.text;
+  const client admin{server.port()};
+  admin.ask("set global binlog_format = MIXED");
+  auto s = patient(server);
+  admin.ask("set global binlog_format = STATEMENT");
+  holdfast::mutex m{s, "m"};
+  EXPECT_TRUE(m.try_lock()) << "its connection has the format of before";
+  m.unlock();
+  auto late = patient(server);
+  holdfast::mutex other{late, "other"};
+  EXPECT_EQ(outcome_of([&] { (void)other.try_lock(); }).reason, errc::unsupported);
+}
+
 TEST(mariadb_server_faults, a_node_of_galera_is_refused_with_the_reason) {
   const mariadb_server node(
       {"--wsrep-on=ON", "--wsrep-cluster-address=gcomm://",

@@ -1,4 +1,5 @@
 #include "fixture.hpp"
+#include "store/mariadb/link.hpp"
 
 // A primary that is made read only, as before another server takes over: nobody may go on to use
 // it.
@@ -19,6 +20,14 @@ class mariadb_switchover : public testing::Test {
   std::string url(const std::string& options = {}) const {
     std::string as_app = server_.url() + "locks" + options;
     return as_app.replace(as_app.find("admin"), 5, "app");
+  }
+  /// Of a user who is never refused a write.
+  std::string url_of_admin(const std::string& database = "locks") const {
+    return server_.url() + database;
+  }
+  std::string rows() const {
+    return admin_.ask(
+        "select group_concat(name, ' ', version, ' ', record) from locks.holdfast_records");
   }
   void only_read(bool so) const {
     admin_.ask(std::string("set global read_only = ") + (so ? "on" : "off"));
@@ -61,6 +70,64 @@ TEST_F(mariadb_switchover, a_connection_that_was_refused_a_write_is_not_used_aga
   EXPECT_TRUE(m.try_lock());
   EXPECT_NE(connections(), before) << "it may lead to another server";
   m.unlock();
+}
+
+TEST_F(mariadb_switchover, a_user_who_may_write_nevertheless_is_refused_too) {
+  auto s = holdfast::open(url_of_admin() + "?connections=1");
+  holdfast::mutex m{s, "m"};
+  for (int n = 0; n < 4; ++n) m.lock(), m.unlock();  // the statement is prepared by now
+  holdfast::mutex of_holder{s, "held", {.lease = 3s}};
+  const auto held = of_holder.acquire();
+  only_read(true);
+  const auto before = rows();
+  const auto refused = outcome_of([&] { (void)m.try_lock(); });
+  EXPECT_EQ(refused.reason, errc::read_only) << refused.text;
+  EXPECT_FALSE(refused.unknown);
+  auto other = holdfast::open(url_of_admin());
+  holdfast::mutex unused{other, "another"}, m_there{other, "m"};
+  EXPECT_EQ(outcome_of([&] { (void)unused.try_lock(); }).reason, errc::read_only);
+  holdfast::multi_lock both{m_there, unused};
+  EXPECT_EQ(outcome_of([&] { (void)both.try_acquire(); }).reason, errc::read_only);
+  EXPECT_EQ(other.show("held").holders.size(), 1u) << "looking is allowed";
+  eventually("the holder to be told", [&] { return held.state() == lease_state::lost; });
+  EXPECT_EQ(rows(), before) << "what is written here, the new primary does not have";
+  only_read(false);
+  EXPECT_TRUE(m.try_lock());
+  EXPECT_TRUE(unused.try_lock());
+  m.unlock(), unused.unlock();
+}
+
+TEST_F(mariadb_switchover, a_transaction_under_way_writes_nothing_once_the_server_is_read_only) {
+  namespace my = holdfast::store::mariadb;
+  const auto made = holdfast::open(url_of_admin());
+  const my::tables names{"locks"};
+  const auto over = std::move(
+      *my::link::open(*my::read_options(*holdfast::base::parse_url(url_of_admin())), names));
+  const std::string_view name = "m";
+  const auto row = over->lock({&name, 1}, holdfast::forever);
+  ASSERT_TRUE(row) << row.error().what;
+  only_read(true);
+  const holdfast::store::sql::rewrite wanted{name, "[1,\"mutex\",0,7,[],[]]"};
+  const auto written =
+      over->unlock({&wanted, 1}, row->front().now_at + 60'000'000, holdfast::forever);
+  ASSERT_FALSE(written);
+  EXPECT_EQ(written.error().code, errc::read_only) << written.error().what;
+  EXPECT_FALSE(over->usable());
+  EXPECT_EQ(rows(), "");
+}
+
+TEST_F(mariadb_switchover, nothing_is_made_or_swept_at_a_server_that_is_read_only) {
+  {
+    auto s = holdfast::open(url_of_admin());
+    holdfast::mutex m{s, "m"};
+    m.lock(), m.unlock();
+    only_read(true);
+  }
+  EXPECT_NE(rows(), "");
+  EXPECT_EQ(harness::outcome_of_opening(url_of_admin("fresh")).reason, errc::read_only);
+  EXPECT_EQ(admin_.ask("select count(*) from information_schema.schemata where schema_name = "
+                       "'fresh'"),
+            "0");
 }
 
 }  // namespace

@@ -40,6 +40,17 @@ TEST_F(mariadb_store, select_from_holdfast_locks_tells_who_holds_what) {
   waiter.join();
 }
 
+TEST_F(mariadb_store, what_nobody_holds_has_no_holder_in_the_view) {
+  auto s = open();
+  holdfast::latch(s, "l", 3).count_down();
+  (void)holdfast::rate_limiter(s, "r", {{.tokens = 5, .per = 100s}}).try_take(1);
+  EXPECT_EQ(ask("select group_concat(concat_ws(' ', kind, coalesce(holder, 'nobody'), "
+                "coalesce(host, 'nowhere'), coalesce(since, expires, fence, 'never'), waiters) "
+                "order by name) from " +
+                table("holdfast_locks")),
+            "latch nobody nowhere never 0,rate_limiter nobody nowhere never 0");
+}
+
 TEST_F(mariadb_store, names_that_differ_in_case_quotes_or_letters_are_different_locks) {
   auto s = open();
   std::vector<std::unique_ptr<holdfast::mutex>> all;
