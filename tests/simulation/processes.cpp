@@ -49,7 +49,9 @@ class listener final : public holdfast::observer {
   }
 
   void loss_of_an_idle_one(const holdfast::event& e) const {
-    // A release that nobody waits for finds it out later.
+    // A release that nobody waits for finds it out later; so does a lock that ended with its
+    // connection while its release was under way.
+    if (of_.whole.store == store_kind::advisory) return;
     const auto& does = of_.whole.processes[static_cast<std::size_t>(process_) - 1];
     if (e.leases == 0 || does.unconfirmed || of_.whole.about == theme::endings) return;
     for (std::size_t i = 0; i < of_.whole.names.size(); ++i) {

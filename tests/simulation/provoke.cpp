@@ -142,11 +142,11 @@ void die_in_line(random_source& r, plan& p) {
     one.begins = static_cast<nanos>(i) * 100 * millisecond;
     if (i == 0) one.lease = r.between(13, 40) * second;
     const step holds{.hold = r.between(one.lease, 2 * one.lease)};
-    const step tries{.think = r.between(200 * millisecond, 2 * second), .wait = 0};
+    const step tries{.think = r.between(second, 10 * second), .wait = 0};
     one.threads = {{std::vector<step>(i < 2 ? 1 : 20, i == 0 ? holds : i == 1 ? step{} : tries)}};
   }
   p.faults = {{.what = fault_plan::kind::kill,
-               .at = r.between(300 * millisecond, 15 * second),
+               .at = p.processes[0].lease / 3 - r.between(-second, 4 * second),
                .process = 1}};
 }
 
@@ -192,13 +192,19 @@ void take_from_holders(random_source& r, plan& p) {
 // A full server drops one key after the other, or a name.
 void evict_keys(random_source& r, plan& p) {
   make_punctual(p);
+  const bool meets = p.about == theme::barriers;
   for (auto& one : p.processes) one.how = process_plan::meets::with_a_limit;
+  if (!meets) {
+    p.names = {{r.one_in(2) ? lock_kind::fair : lock_kind::mutex}};
+    p.processes.resize(4 + r.below(3), p.processes.front());
+  }
   p.for_each_step([&](step& s, const process_plan&) {
     s.forces = false;
-    if (p.about != theme::barriers && r.one_in(2)) s.wait = never;
+    if (meets) return;
+    s = {.think = r.between(0, 100 * millisecond), .hold = r.between(0, 500 * millisecond)};
   });
-  for (auto more = 2 + r.below(6); more > 0; --more) {
-    const nanos longest = (p.about == theme::barriers ? 1 : 4) * second;
+  for (auto more = 3 + r.below(8); more > 0; --more) {
+    const nanos longest = (meets ? 1 : 4) * second;
     p.faults.push_back({.what = fault_plan::kind::lose_key, .at = r.between(0, longest)});
   }
 }

@@ -25,10 +25,11 @@ void scene::uses(const process& p, const step& s, bool so) {
   }
 }
 
-// Nobody dies or stands still, and nothing arrives late: what is given up, somebody gives back.
+// Nobody has gone or stands still, and nothing arrives late: what is given up, somebody gives back.
 bool scene::all_is_given_back() const {
   const bool late = std::any_of(processes.begin(), processes.end(), [&](const auto* p) {
-    return std::any_of(stores.begin(), stores.end(),
+    return p->dead || p->running == 0 ||
+           std::any_of(stores.begin(), stores.end(),
                        [&](const auto& s) { return s->late_at(*p) >= 0; });
   });
   return !late && keeps_all() &&
