@@ -20,7 +20,7 @@ using store::permits_reply;
 /// A line and what its places say, with the weights of now.
 struct view {
   line all;
-  std::vector<std::optional<store::contender_data>> says;
+  std::vector<store::contender_data> says;
   std::uint32_t capacity = 1;
 
   bool holds(std::size_t i) const { return decide(all, i, capacity).mine; }
@@ -35,11 +35,17 @@ result<view> look(contender_store& port, std::string_view name) {
   fit(v.all, v.capacity);
   auto says = port.read(name, v.all);
   if (!says) return std::move(says.error());
-  v.says = std::move(*says);
+  line still_there;
+  // A place that has gone since the line was read is in nobody's way.
   for (std::size_t i = 0; i < v.all.size(); ++i) {
-    contender& c = v.all[i];
-    if (v.says[i] && v.says[i]->weight != 0) c.weight = std::min(c.weight, v.says[i]->weight);
+    auto& one = (*says)[i];
+    if (!one) continue;
+    contender c = std::move(v.all[i]);
+    if (one->weight != 0) c.weight = std::min(c.weight, one->weight);
+    still_there.push_back(std::move(c));
+    v.says.push_back(std::move(*one));
   }
+  v.all = std::move(still_there);
   return v;
 }
 
@@ -55,7 +61,7 @@ bool add_to_holder(permits_record& found, const contender& c, const store::conte
 
 void add(permits_record& found, const view& v, std::size_t i, std::int64_t now_at) {
   const contender& c = v.all[i];
-  const auto& p = *v.says[i];
+  const auto& p = v.says[i];
   // Another program's place says neither when it ends nor whose it is.
   const std::int64_t ends = p.lease_us == 0 ? 0 : now_at + p.lease_us;
   const std::string note = c.owner ? p.note : store::foreign_note(p.note);
@@ -79,7 +85,7 @@ result<permits_reply> inspect(contender_store& port, std::string_view name, boot
   if (const contender* const first = first_of_ours(v->all)) found.kind = first->kind;
   found.capacity = v->capacity;
   for (std::size_t i = 0; i < v->all.size(); ++i) {
-    if (v->says[i]) add(found, *v, i, reply.now_at);
+    add(found, *v, i, reply.now_at);
   }
   for (const auto& h : found.holders) found.last_fence = std::max(found.last_fence, h.fence);
   return reply;

@@ -462,5 +462,16 @@ TEST_F(contender_family, an_arrival_that_may_have_been_forgotten_is_not_counted_
   }
 }
 
+// What the line says of a place that has gone before it could be read is not true any more.
+TEST_F(contender_family, whoever_holds_behind_a_place_that_has_gone_is_shown_as_a_holder) {
+  (void)acquire(1);
+  (void)acquire(2);
+  port_.on_listed = [this] { port_.remove_all("n", {0, 1}); };
+  const auto shown = family_->permits("n", {}).value().found;
+  ASSERT_EQ(shown.holders.size(), 1U);
+  EXPECT_EQ(shown.holders[0].owner, (holdfast::store::owner_id{0, 2}));
+  EXPECT_TRUE(shown.queue.empty());
+}
+
 }  // namespace
 }  // namespace kernel_test

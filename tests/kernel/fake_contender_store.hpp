@@ -35,6 +35,7 @@ class fake_contender_store final : public holdfast::store::contender_store {
   std::function<void()> on_confirm{};        ///< while the store is asked
   std::function<void()> before_confirm{};    ///< before the next is
   std::function<void()> on_leave{};          ///< behind the next one, before its answer
+  std::function<void()> on_listed{};         ///< behind the next list, before its answer
   std::function<void()> on_replace{};        ///< before a record is replaced
   std::function<void()> on_lost{};           ///< until nobody waits for the lost answer any more
   std::atomic<int> entered_count{0};
@@ -128,9 +129,12 @@ class fake_contender_store final : public holdfast::store::contender_store {
     if (fail_lists > 0 && fail_lists-- > 0) {
       return holdfast::failure{holdfast::errc::unavailable, "not now"};
     }
-    const std::lock_guard guard{mutex_};
+    std::unique_lock lock{mutex_};
     if (when == as_of::settled) late_.clear(), late_leaves_.clear();
-    return line_of(name);
+    auto line = line_of(name);
+    lock.unlock();
+    if (const auto call = std::exchange(on_listed, {})) call();
+    return line;
   }
   result<bool> leave(std::string_view name, std::span<const std::string> nodes) override {
     ++left;

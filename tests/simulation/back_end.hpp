@@ -27,6 +27,7 @@ class back_end {
     holdfast::store::owner_id owner;
     int process = 0;
     bool waits = false;
+    nanos lasts = never;  ///< by the server's clock, where it knows
   };
   virtual std::vector<user> users(std::string_view name) = 0;
   /// What a latch of that name has left; nothing if there is none, or nobody can see it there.

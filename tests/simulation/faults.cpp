@@ -100,6 +100,15 @@ nanos scene::disturbed(const process& p) const {
   return std::max({disturbed_at, store_disturbed(p), p.steady_since, p.paused_until});
 }
 
+bool scene::keeps_all() const noexcept {
+  // Locks that end with their connection, where the holder may hear of it later.
+  if (whole.store == store_kind::advisory) return whole.calm();
+  return std::all_of(whole.faults.begin(), whole.faults.end(), [](const auto& f) {
+    using kind = fault_plan::kind;
+    return f.what < kind::forget || f.what == kind::freeze || f.what == kind::suspend;
+  });
+}
+
 bool scene::undisturbed(const process& p, nanos since) const {
   const nanos last = disturbed(p);
   return whole.calm() || last < since - 3 * whole.longest_lease() - 5 * second;

@@ -26,6 +26,7 @@ struct lock_actor : actor {
   bool extended = false;  ///< by its user, beyond its lease
   bool extends = false;   ///< without waiting: perhaps it still does
   bool reads = at.shared && s.shared;
+  bool asks = false;  ///< and has no answer yet
 
   void act() try {
     if (s.forces && !at.counting) force();  // whose threads share what they have
@@ -34,6 +35,7 @@ struct lock_actor : actor {
                (s.wait != 0 && s.wait != never
                     ? ", for " + std::to_string(s.wait / microsecond) + " us"
                     : ""));
+    asks = !at.counting;
     if (at.counting) {
       act_with_counting();
     } else if (s.several) {
@@ -46,7 +48,17 @@ struct lock_actor : actor {
   } catch (const holdfast::error& e) {
     waits(false);
     of.rules.given_up(id);
+    if (asks) judge_patience(e.reason());
     judge_error(e.reason(), e.what());
+  }
+
+  // A store that is away may be back before its time is over.
+  void judge_patience(errc why) const {
+    const nanos took = of.here.now() - asked;
+    if (why != errc::unavailable || s.wait == never || took >= s.wait) return;
+    of.rules.violated("a wait with a limit goes on while the store is away",
+                      name + ": it ended after " + std::to_string(took / microsecond) + " us of " +
+                          std::to_string(s.wait / microsecond));
   }
 
   std::uint32_t capacity() const {
@@ -143,7 +155,37 @@ struct lock_actor : actor {
     if (!ok || left <= std::chrono::nanoseconds(0)) return false;
     of.rules.still_held(id, then);
     judge_what_is_left(then, left);
+    judge_keeping(s.name, then + left.count());
     return true;
+  }
+
+  // One that is being extended without waiting may be shorter there already.
+  void judge_keeping(std::size_t n, nanos until) const {
+    // A renewal, or an extension to less, that arrives late shortens what was extended meanwhile.
+    const bool late = of.whole.network.delivers_late && extended && (does.renew || s.more > 0);
+    if (extends || late || was_taken() || of.here.now() >= until || !of.keeps_all()) return;
+    auto& store = *of.stores[of.whole.names[n].store];
+    const auto kept = store.counts_until(scene::name_of(n), p.number);
+    if (kept && *kept >= until) return;
+    of.rules.violated(
+        "what a holder relies on, the store keeps for as long",
+        "P" + std::to_string(p.number) + " relies on " + scene::name_of(n) + " until " +
+            std::to_string(until / microsecond) + " us; " +
+            (kept ? "kept until " + std::to_string(*kept / microsecond) + " us" : "not kept") +
+            ": " + store.describe(scene::name_of(n)));
+  }
+
+  // Where no thread can be late in between.
+  template <class Held>
+  void check_what_was_given(const Held& held) const try {
+    held.check();
+  } catch (const holdfast::error&) {
+    const auto& m = of.whole.machine;
+    const bool exact = m.slow_permille == 0 && m.preempt_permille == 0 && m.stall_per_100k == 0;
+    if (exact && of.keeps_all() && p.steady_since < asked && !was_taken()) {
+      of.rules.violated("nobody is given what has ended", name);
+    }
+    throw;
   }
 
   // Threads of a process pass it on to each other, and nothing that takes it away is in the plan.
@@ -165,6 +207,7 @@ struct lock_actor : actor {
                    gives_up == never ? never : asked + gives_up, s.how != step::style::callback});
   }
   void has_waited(bool got, bool stoppable) {
+    asks = false;
     if (got && !was_taken()) of.order.got(world::self(), of.here.now());
     judge_wait(got, stoppable);
   }
@@ -182,7 +225,7 @@ struct lock_actor : actor {
     if (!held) return;
     judge_order();
     const nanos then = of.here.now();
-    held->check();
+    check_what_was_given(*held);
     id = of.rules.granted(grant(held->fence(), held->lost()), then);
     judge_joining(held->fence());
     judge_preference();
@@ -225,7 +268,11 @@ struct lock_actor : actor {
       return h.pid == 1000 + static_cast<std::uint32_t>(p.number) &&
              h.reason == reason_of(of, does);
     });
-    if (!shown) of.rules.violated("whoever holds a lock is shown with its reason", name);
+    if (!shown) {
+      of.rules.violated(
+          "whoever holds a lock is shown with its reason",
+          name + ": " + std::to_string(seen.size()) + " are shown; " + of.at_the_stores(name));
+    }
     if (std::find(listed.begin(), listed.end(), name) != listed.end()) return;
     of.rules.violated("a name that is held is listed", name);
   }
@@ -311,11 +358,16 @@ struct lock_actor : actor {
     judge_error(e.reason(), e.what());
   }
 
+  // Beside a lease that is that long the rest is short.
+  nanos looks_within() const {
+    return of.whole.seed >= provoking_seeds && does.lease > 12 * second ? second : never;
+  }
+
   void spend(const lease& held, nanos length) {
     const nanos until = of.here.now() + length;
     do {
       if (!still(held)) return judge_end(of.here.now() - had_at);
-      const nanos left = until - of.here.now();
+      const nanos left = std::min(until - of.here.now(), looks_within());
       if (left > 0) of.here.sleep(of.here.random().between(1, left));
     } while (of.here.now() < until);
     (void)still(held);
@@ -411,6 +463,7 @@ struct lock_actor : actor {
     std::error_code e;
     const nanos then = of.here.now();
     const nanos left = held.remaining().count();
+    const auto fence = held.fence();
     if (s.how == step::style::callback) {
       auto how = async_release(std::move(held)).future().get();
       if (!how) e = make_error_code(how.error().code);
@@ -421,6 +474,8 @@ struct lock_actor : actor {
     of.log.add("gave back " + name);
     if (e == errc::lost && of.here.now() - then < left) judge_loss();
     if (!e) judge_success(then);
+    if (!e && fence != 0 && does.linger == 0 && !does.unconfirmed)
+      of.given_back.emplace(p.number, name, fence);
     if (e) judge_error(static_cast<errc>(e.value()), "release: " + e.message());
   }
 
@@ -487,10 +542,11 @@ struct lock_actor : actor {
       throw;
     }
     --of.at_several;
+    asks = false;
     judge_wait(held.has_value(), true);
     if (!held) return;
     const nanos then = of.here.now();
-    held->check();
+    check_what_was_given(*held);
     const auto fences = held->fences();
     std::vector<int> ids;
     const auto give_up = [&] {
@@ -510,6 +566,7 @@ struct lock_actor : actor {
         const nanos now = of.here.now();
         held->check();
         for (const int one : ids) of.rules.still_held(one, now);
+        for (const auto i : which) judge_keeping(i, now + 1);
         if (s.more > static_cast<unsigned>(i)) extend(*held);
         of.here.sleep(s.hold / 4);
       }
@@ -686,7 +743,7 @@ struct lock_actor : actor {
     const nanos until = of.here.now() + length;
     do {
       check(l);
-      const nanos left = until - of.here.now();
+      const nanos left = std::min(until - of.here.now(), looks_within());
       if (left > 0) of.here.sleep(of.here.random().between(1, left));
     } while (of.here.now() < until);
     check(l);
@@ -697,6 +754,7 @@ struct lock_actor : actor {
     const nanos then = of.here.now();
     l.check();
     of.rules.still_held(id, then);
+    judge_keeping(s.name, then + 1);
   }
 };
 

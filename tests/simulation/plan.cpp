@@ -829,7 +829,8 @@ plan make_plan(const seed_of& s) {
   plan p = basic_plan(s);
   if (s.number >= newer_seeds) vary(p);
   if (s.number >= newest_seeds) arrange(p);
-  if (s.number >= latest_seeds) provoke(p);
+  const bool more = s.number >= provoking_seeds && provoke_more(p);
+  if (s.number >= latest_seeds && !more) provoke(p);
   return p;
 }
 

@@ -237,6 +237,10 @@ void arrange(plan& p);
 /// And seeds from here on provoke what a wrong count of time, or a wrong order, would lead to.
 inline constexpr std::uint64_t latest_seeds = std::uint64_t{1} << 35;
 void provoke(plan& p);
+/// And from here on, what only a look at the store, or the absence of a lease's end, would show.
+inline constexpr std::uint64_t provoking_seeds = std::uint64_t{1} << 37;
+/// False if it has nothing of the kind for this plan.
+bool provoke_more(plan& p);
 /// What make_plan() leaves out, while a defect in it is known and others are looked for.
 struct left_out {
   bool several = false;

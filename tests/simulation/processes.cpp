@@ -17,6 +17,7 @@ class listener final : public holdfast::observer {
   void on_event(const holdfast::event& e) override {
     using kind = holdfast::event_kind;
     if (e.kind == kind::lost) loss(e);
+    if (e.kind == kind::lost) loss_of_an_idle_one(e);
     const bool good = e.kind == kind::acquired || e.kind == kind::released ||
                       e.kind == kind::gave_up || e.kind == kind::busy || e.kind == kind::renewed;
     if (of_.log.on() && !good) {
@@ -39,8 +40,26 @@ class listener final : public holdfast::observer {
   void loss(const holdfast::event& e) {
     const bool one_at_a_time = e.lock_kind == "mutex" || e.lock_kind == "recursive_mutex";
     if (!one_at_a_time || e.fence == 0 || e.leases == 0) return;
-    if (of_.told_lost.emplace(process_, std::string(e.name), e.fence).second) return;
+    const std::tuple it{process_, std::string(e.name), e.fence};
+    if (of_.given_back.contains(it)) {
+      return of_.rules.violated("what was given back is not told as lost", std::string(e.name));
+    }
+    if (of_.told_lost.insert(it).second) return;
     of_.rules.violated("a loss is told once", std::string(e.name));
+  }
+
+  void loss_of_an_idle_one(const holdfast::event& e) const {
+    // A release that nobody waits for finds it out later; so does a lock that ended with its
+    // connection while its release was under way.
+    if (of_.whole.store == store_kind::advisory) return;
+    const auto& does = of_.whole.processes[static_cast<std::size_t>(process_) - 1];
+    if (e.leases == 0 || does.unconfirmed || of_.whole.about == theme::endings) return;
+    for (std::size_t i = 0; i < of_.whole.names.size(); ++i) {
+      const auto& n = of_.whole.names[i];
+      const bool judged = e.name == scene::name_of(i) && n.kind < lock_kind::latch;
+      if (!judged || of_.users[{i, process_}] > 0) continue;
+      of_.rules.violated("what nobody has is not told as the loss of a lease", std::string(e.name));
+    }
   }
 
   scene& of_;

@@ -57,6 +57,9 @@ struct scene {
   void watch_rings();
   /// So long it takes at most, where nothing goes wrong, until somebody has what is free.
   nanos bound() const noexcept { return whole.tells() ? 2 * second : 5 * second; }
+  /// What it is told to keep, each store keeps for as long.
+  bool keeps_all() const noexcept;
+  bool all_is_given_back() const;
   /// Nothing goes wrong, and no thread is late.
   bool punctual() const noexcept {
     return whole.calm() && whole.machine.slow_permille == 0 && whole.machine.stall_per_100k == 0;
@@ -107,6 +110,8 @@ struct scene {
   /// Losses that observers were told of, of locks that one thread has at a time: process, name,
   /// fence.
   std::set<std::tuple<int, std::string, std::uint64_t>> told_lost;
+  /// The same of those that were given back in good order.
+  std::set<std::tuple<int, std::string, std::uint64_t>> given_back;
   std::map<std::pair<std::size_t, int>, int> users;  ///< by name and process: threads
   /// … since when the store has shown more.
   std::map<std::pair<std::size_t, int>, nanos> unaccounted_since;

@@ -1,6 +1,8 @@
 #ifdef HOLDFAST_WITH_REDIS
 #include "simulation/scripts.hpp"
 
+#include <algorithm>
+#include <map>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -118,14 +120,29 @@ class scripted_server final : public scripted {
     if (!found || found->found.count == 0) return {};
     return found->found.remaining;
   }
-  void forget(bool all) override { all ? model_.flush() : model_.fail_over(); }
-  std::string lose(std::uint64_t which) override { return model_.lose(which); }
+  void forget(bool all) override {
+    ++changes_;
+    all ? model_.flush() : model_.fail_over();
+  }
+  std::string lose(std::uint64_t which) override {
+    ++changes_;
+    return model_.lose(which);
+  }
   std::string for_ever() const override { return model_.for_ever(); }
+  // What it saw before is as it was, until somebody asks for something or something ends.
   holdfast::store::permits_record look(std::string_view name) override {
+    auto& seen = seen_[std::string(name)];
+    const auto now = at_.time().wall_at;
+    if (seen.change == changes_ && now < seen.until) return seen.found;
     std::string bytes;
     redis::append_permits(bytes, frame(), name, {});
     auto found = redis::read_permits(answer_to_a_look(bytes), permits_command{}.verb, 0);
-    return found ? std::move(found->found) : holdfast::store::permits_record{};
+    seen.found = found ? std::move(found->found) : holdfast::store::permits_record{};
+    seen.change = changes_;
+    seen.until = now + 1'000'000;
+    for (const auto& h : seen.found.holders) seen.until = std::min(seen.until, h.expires_at);
+    for (const auto& w : seen.found.queue) seen.until = std::min(seen.until, w.expires_at);
+    return seen.found;
   }
 
  private:
@@ -154,6 +171,7 @@ class scripted_server final : public scripted {
     }
     std::vector<std::string> words;
     for (auto& item : command.items) words.push_back(std::move(item.text));
+    if (!looks_) ++changes_;
     auto answer = model_.run(words);
     if (!looks_ && at_.replica_is_told()) model_.replicate();
     return answer;
@@ -193,6 +211,13 @@ class scripted_server final : public scripted {
   nobodys_inbox nobody_;
   redis_model model_;
   bool looks_ = false;
+  struct seen {
+    holdfast::store::permits_record found{};
+    std::uint64_t change = 0;
+    std::int64_t until = 0;
+  };
+  std::map<std::string, seen> seen_;
+  std::uint64_t changes_ = 1;
 };
 
 }  // namespace

@@ -391,7 +391,8 @@ class server::state_back_end : public back_end {
  protected:
   std::vector<user> users_in(const holdfast::store::permits_record& r) const {
     std::vector<user> all;
-    for (const auto& h : r.holders) all.push_back({h.owner, of_.number_of(h.peer)});
+    for (const auto& h : r.holders)
+      all.push_back({h.owner, of_.number_of(h.peer), false, of_.lasts(h.expires_at)});
     for (const auto& w : r.queue) all.push_back({w.owner, of_.number_of(w.peer), true});
     return all;
   }
@@ -412,7 +413,14 @@ class server::script_back_end final : public state_back_end {
     scripts_ = made.get();
     of.family_ = std::move(made);
   }
-  std::vector<user> users(std::string_view name) override { return users_in(scripts_->look(name)); }
+  std::vector<user> users(std::string_view name) override {
+    const auto record = scripts_->look(name);
+    auto all = users_in(record);
+    for (std::size_t i = 0; i < record.holders.size(); ++i) {
+      all[i].lasts = (record.holders[i].expires_at - of_.time().wall_at) * microsecond;
+    }
+    return all;
+  }
   std::optional<std::uint32_t> left_at_latch(std::string_view name) override {
     return scripts_->left_at_latch(name);
   }
@@ -876,6 +884,18 @@ void server::has_old_places(std::string_view name) {
 }
 
 // One that asks for more under its lease is there twice.
+std::optional<nanos> server::counts_until(std::string_view name, int process) {
+  std::optional<nanos> last;
+  for (const auto& u : back_->users(name)) {
+    if (u.waits || (u.process != process && u.process != 0)) continue;
+    const bool known = u.lasts != never;
+    const nanos until =
+        known ? world_.now() + u.lasts / (1000 + is_.drift_per_mille) * 1000 + millisecond : never;
+    last = std::max(last.value_or(0), until);
+  }
+  return last;
+}
+
 std::map<int, std::size_t> server::users(std::string_view name) {
   std::map<int, std::set<holdfast::store::owner_id>> owners;
   for (const auto& u : back_->users(name)) {

@@ -160,6 +160,9 @@ class server {
   void has_old_places(std::string_view name);
   /// How many hold it or wait for it, by process; without those of old places.
   std::map<int, std::size_t> users(std::string_view name);
+  /// Until when what that process has of the name counts, by the true time; nothing if it has
+  /// nothing there.
+  std::optional<nanos> counts_until(std::string_view name, int process);
   /// Called where the server ends a connection that holds what was granted then.
   std::function<void(std::int64_t granted_at)> on_end_of_a_holder{};
   /// It is shown what each command made of the barrier of that name. It must outlive the server.
@@ -200,6 +203,9 @@ class server {
   std::optional<std::uint32_t> latch_of(std::string_view name) const;
   void show(std::span<const holdfast::store::named_command> carried_out,
             std::span<const holdfast::result<holdfast::store::permits_reply>> replies);
+  nanos lasts(std::int64_t expires_at) const noexcept {
+    return (expires_at - time().now_at) * microsecond;
+  }
   nanos way();
   void disturbed(connection& at, nanos takes = 0) noexcept;
   /// As a notification: delivered late, or not at all while the way is cut.

@@ -189,7 +189,7 @@ std::vector<back_end::user> slots::users(std::string_view name) {
   std::vector<user> all;
   for (const auto& [at, item] : items_) {
     const bool there = at.first == name && item.ends_at > of_.time().now_at;
-    if (there) all.push_back({item.what.owner, item.process});
+    if (there) all.push_back({item.what.owner, item.process, false, of_.lasts(item.ends_at)});
   }
   return all;
 }

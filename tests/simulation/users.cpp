@@ -25,6 +25,20 @@ void scene::uses(const process& p, const step& s, bool so) {
   }
 }
 
+// Nobody has gone or stands still, and nothing arrives late: what is given up, somebody gives back.
+bool scene::all_is_given_back() const {
+  const bool late = std::any_of(processes.begin(), processes.end(), [&](const auto* p) {
+    return p->dead || p->running == 0 ||
+           std::any_of(stores.begin(), stores.end(),
+                       [&](const auto& s) { return s->late_at(*p) >= 0; });
+  });
+  return !late && keeps_all() &&
+         std::all_of(whole.faults.begin(), whole.faults.end(), [](const auto& f) {
+           using kind = fault_plan::kind;
+           return f.what == kind::cut || f.what == kind::restart || f.what == kind::freeze;
+         });
+}
+
 // Whatever a store has of a session belongs to one of its threads: what is given back, and places
 // that are left, are gone when the thread is; a lease that is kept for the next one is for a while.
 void scene::watch_users() {
@@ -59,9 +73,10 @@ void scene::watch_users() {
         continue;
       }
       const bool by_itself = p == nullptr || whole.store == store_kind::advisory;
-      nanos longest = by_itself      ? 2 * whole.longest_lease() + 10 * second
-                      : whole.calm() ? bound_of_waits()
-                                     : 1500 * millisecond;
+      nanos longest =
+          by_itself ? all_is_given_back() ? 10 * second : 2 * whole.longest_lease() + 10 * second
+          : whole.calm() ? bound_of_waits()
+                         : 1500 * millisecond;
       for (const auto& does : whole.processes)
         longest = std::max(longest, does.linger + second / 2);
       // A store that comes back with what it had before has it until it ends.
