@@ -247,13 +247,7 @@ int holdfast_barrier_arrive_and_wait(holdfast_barrier* barrier, const holdfast_w
   return guarded(why, [&]() -> holdfast::status {
     const auto w = read(how);
     const auto of = get<barrier_handle>(barrier, "barrier");
-    if (w.to) {
-      begin(async_arrive_and_wait(of->itself, w.limit, w.stop), w);
-      return holdfast::done{};
-    }
-    auto mine = of->itself.arrive();
-    return of->itself.wait_for(mine, w.limit, w.stop) ? holdfast::status(holdfast::done{})
-                                                      : w.in_vain("wait");
+    return begin_or_await(async_arrive_and_wait(of->itself, w.limit, w.stop), w);
   });
 }
 

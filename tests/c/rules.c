@@ -487,6 +487,28 @@ static void a_barrier_lets_all_go_when_all_have_arrived(void) {
   OK(holdfast_barrier_arrive_and_wait(mine, &later, &why));
 }
 
+/* The thread's own arrival stands: what comes after it waits for that phase first. */
+static void a_limit_at_a_barrier_counts_after_a_wait_in_vain_too(void) {
+  holdfast_barrier *mine = NULL, *theirs = NULL;
+  OK(holdfast_barrier_open(store, "b", 2, 0, &mine, &why));
+  OK(holdfast_barrier_open(other, "b", 2, 0, &theirs, &why));
+  const holdfast_wait soon = timed(second / 20), once = timed(HOLDFAST_ONE_TRY);
+  holdfast_wait stopped = timed(HOLDFAST_NO_LIMIT);
+  OK(holdfast_stop_open(&stopped.stop, &why));
+  OK(holdfast_stop_request(stopped.stop, &why));
+  GIVES(HOLDFAST_TIMED_OUT, holdfast_barrier_arrive_and_wait(mine, &soon, &why));
+  GIVES(HOLDFAST_TIMED_OUT, holdfast_barrier_arrive_and_wait(mine, &soon, &why));
+  GIVES(HOLDFAST_BUSY, holdfast_barrier_arrive_and_wait(mine, &once, &why));
+  GIVES(HOLDFAST_CANCELLED, holdfast_barrier_arrive_and_wait(mine, &stopped, &why));
+  OK(holdfast_barrier_arrive_and_wait(theirs, NULL, &why));
+  holdfast_queue* queue = NULL;
+  OK(holdfast_queue_open(&queue, NULL, &why));
+  const holdfast_wait told = told_to(queue, 3);
+  OK(holdfast_barrier_arrive_and_wait(theirs, &told, &why));
+  OK(holdfast_barrier_arrive_and_wait(mine, NULL, &why));
+  CHECK(next_of(queue).code == HOLDFAST_OK);
+}
+
 static void one_leads_and_all_can_read_who(void) {
   const holdfast_election_options here = {.size = sizeof here, .note = "here"};
   holdfast_lock *mine = NULL, *theirs = NULL;
@@ -1158,6 +1180,7 @@ static const struct {
     RULE(a_semaphore_gives_so_many_permits_and_no_more),
     RULE(a_latch_opens_at_zero),
     RULE(a_barrier_lets_all_go_when_all_have_arrived),
+    RULE(a_limit_at_a_barrier_counts_after_a_wait_in_vain_too),
     RULE(one_leads_and_all_can_read_who),
     RULE(a_condition_gives_the_mutex_up_and_back),
     RULE(a_lease_keeps_its_session_while_a_condition_has_it),

@@ -45,7 +45,8 @@ int holdfast_barrier_arrive(holdfast_barrier* barrier, holdfast_arrival** arriva
 int holdfast_barrier_wait(holdfast_barrier* barrier, holdfast_arrival* arrival,
                           const holdfast_wait* how, holdfast_error* why);
 /// Arrives and waits. If the time is over or the wait was cancelled, the arrival still counts, but
-/// cannot be waited for again.
+/// cannot be waited for again: the next arrival of this thread first waits for the end of that
+/// phase, within its own limit.
 int holdfast_barrier_arrive_and_wait(holdfast_barrier* barrier, const holdfast_wait* how,
                                      holdfast_error* why);
 /// Arrives, and drops out: each later phase needs one participant fewer. One round trip.
