@@ -222,10 +222,26 @@ int holdfast_barrier_open(holdfast_session* session, const char* name, uint32_t 
 
 int holdfast_barrier_arrive(holdfast_barrier* barrier, holdfast_arrival** arrival,
                             holdfast_error* why) {
-  return guarded(why, [&] {
-    auto& there = out(arrival, "arrival");
+  return holdfast_barrier_arrive_within(barrier, nullptr, arrival, why);
+}
+
+int holdfast_barrier_arrive_within(holdfast_barrier* barrier, const holdfast_wait* how,
+                                   holdfast_arrival** arrival, holdfast_error* why) {
+  return guarded(why, [&]() -> holdfast::status {
+    const auto w = read(how);
     const auto of = get<barrier_handle>(barrier, "barrier");
-    give(&there, std::make_shared<arrival_handle>(of, of->itself.arrive()));
+    if (!w.to) (void)out(arrival, "arrival");
+    auto started = async_arrive(of->itself, w.limit, w.stop);
+    if (w.to) {
+      begin(std::move(started), w, [of](holdfast::barrier::arrival&& mine, event_of& e) {
+        e.granted = std::make_shared<arrival_handle>(of, std::move(mine));
+      });
+      return holdfast::done{};
+    }
+    auto mine = std::move(started).future().get();
+    if (!mine) return as_told(std::move(mine.error()), w.is_try());
+    give(arrival, std::make_shared<arrival_handle>(of, std::move(*mine)));
+    return holdfast::done{};
   });
 }
 
@@ -252,7 +268,16 @@ int holdfast_barrier_arrive_and_wait(holdfast_barrier* barrier, const holdfast_w
 }
 
 int holdfast_barrier_arrive_and_drop(holdfast_barrier* barrier, holdfast_error* why) {
-  return guarded(why, [&] { get<barrier_handle>(barrier, "barrier")->itself.arrive_and_drop(); });
+  return holdfast_barrier_arrive_and_drop_within(barrier, nullptr, why);
+}
+
+int holdfast_barrier_arrive_and_drop_within(holdfast_barrier* barrier, const holdfast_wait* how,
+                                            holdfast_error* why) {
+  return guarded(why, [&]() -> holdfast::status {
+    const auto w = read(how);
+    const auto of = get<barrier_handle>(barrier, "barrier");
+    return begin_or_await(async_arrive_and_drop(of->itself, w.limit, w.stop), w);
+  });
 }
 
 int holdfast_condition_open(holdfast_session* session, const char* name,

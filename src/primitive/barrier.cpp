@@ -504,10 +504,10 @@ pending<done> async_arrive_and_wait(barrier& b, wait_limit limit, std::stop_toke
                                barrier::round::until::released, nothing_more);
 }
 
-pending<barrier::arrival> async_arrive(barrier& b) {
+pending<barrier::arrival> async_arrive(barrier& b, wait_limit limit, std::stop_token stop) {
   auto mine = std::make_unique<barrier::round>(b.state_, barrier::round::comes_again::yes);
-  return carry_out_later<barrier::arrival>(b.state_->of.request({}, {}), std::move(mine),
-                                           barrier::round::until::arrived,
+  return carry_out_later<barrier::arrival>(b.state_->of.request(limit, std::move(stop)),
+                                           std::move(mine), barrier::round::until::arrived,
                                            [](auto arrived) -> result<barrier::arrival> {
                                              return barrier::arrival(std::move(arrived));
                                            });
@@ -533,9 +533,9 @@ pending<done> async_wait(const barrier& b, std::shared_ptr<barrier::arrival> min
                                  });
 }
 
-pending<done> async_arrive_and_drop(barrier& b) {
+pending<done> async_arrive_and_drop(barrier& b, wait_limit limit, std::stop_token stop) {
   auto last = std::make_unique<barrier::round>(b.state_, barrier::round::comes_again::no);
-  return carry_out_later<done>(b.state_->of.request({}, {}), std::move(last),
+  return carry_out_later<done>(b.state_->of.request(limit, std::move(stop)), std::move(last),
                                barrier::round::until::arrived, nothing_more);
 }
 

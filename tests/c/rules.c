@@ -509,6 +509,51 @@ static void a_limit_at_a_barrier_counts_after_a_wait_in_vain_too(void) {
   CHECK(next_of(queue).code == HOLDFAST_OK);
 }
 
+static void an_arrival_that_waits_for_the_last_phase_can_be_called_off(void) {
+  holdfast_barrier *mine = NULL, *theirs = NULL;
+  OK(holdfast_barrier_open(store, "b", 3, 0, &mine, &why));
+  OK(holdfast_barrier_open(other, "b", 3, 0, &theirs, &why));
+  const holdfast_wait soon = timed(second / 20), once = timed(HOLDFAST_ONE_TRY);
+  GIVES(HOLDFAST_TIMED_OUT, holdfast_barrier_arrive_and_wait(mine, &soon, &why));
+  holdfast_arrival* next = NULL;
+  GIVES(HOLDFAST_TIMED_OUT, holdfast_barrier_arrive_within(mine, &soon, &next, &why));
+  GIVES(HOLDFAST_BUSY, holdfast_barrier_arrive_within(mine, &once, &next, &why));
+  GIVES(HOLDFAST_TIMED_OUT, holdfast_barrier_arrive_and_drop_within(mine, &soon, &why));
+  holdfast_queue* queue = NULL;
+  OK(holdfast_queue_open(&queue, NULL, &why));
+  holdfast_wait told = told_to(queue, 1);
+  OK(holdfast_stop_open(&told.stop, &why));
+  OK(holdfast_barrier_arrive_and_drop_within(mine, &told, &why));
+  OK(holdfast_stop_request(told.stop, &why));
+  CHECK(next_of(queue).code == HOLDFAST_CANCELLED);
+  GIVES(
+      HOLDFAST_CANCELLED,
+      holdfast_barrier_arrive_within(
+          mine,
+          &(holdfast_wait){.size = sizeof told, .timeout_ns = HOLDFAST_NO_LIMIT, .stop = told.stop},
+          &next, &why));
+  CHECK(next == NULL);
+  holdfast_name_info info = {.size = sizeof info};
+  OK(holdfast_show(store, "b", &info, &why));
+  CHECK(info.waiters == 1);
+  /* the other two come, and each of the three again: an arrival that came as an event is waited for
+   */
+  told = told_to(queue, 2);
+  OK(holdfast_barrier_arrive_and_wait(theirs, &told, &why));
+  told.tag = 3;
+  OK(holdfast_barrier_arrive_within(mine, &told, NULL, &why));
+  holdfast_barrier* last = NULL;
+  OK(holdfast_barrier_open(other, "b", 3, 0, &last, &why));
+  OK(holdfast_barrier_arrive_and_wait(last, NULL, &why));
+  holdfast_event one = next_of(queue), two = next_of(queue);
+  CHECK(one.code == HOLDFAST_OK && two.code == HOLDFAST_OK);
+  next = (holdfast_arrival*)(one.tag == 3 ? one.lease : two.lease);
+  CHECK(next != NULL);
+  OK(holdfast_barrier_arrive_and_drop(last, &why));
+  OK(holdfast_barrier_arrive_and_wait(theirs, NULL, &why));
+  OK(holdfast_barrier_wait(mine, next, NULL, &why));
+}
+
 static void one_leads_and_all_can_read_who(void) {
   const holdfast_election_options here = {.size = sizeof here, .note = "here"};
   holdfast_lock *mine = NULL, *theirs = NULL;
@@ -975,6 +1020,8 @@ static void refused_everywhere(void* bad, int for_leases) {
   GIVES(wrong, holdfast_barrier_wait(bad, bad, &once, &why));
   GIVES(wrong, holdfast_barrier_arrive_and_wait(bad, &once, &why));
   GIVES(wrong, holdfast_barrier_arrive_and_drop(bad, &why));
+  GIVES(wrong, holdfast_barrier_arrive_within(bad, &once, &arrival, &why));
+  GIVES(wrong, holdfast_barrier_arrive_and_drop_within(bad, &once, &why));
   GIVES(wrong, holdfast_condition_wait(bad, bad, &once, &n, &why));
   GIVES(wrong, holdfast_condition_notify_one(bad, &n, &why));
   GIVES(wrong, holdfast_condition_notify_all(bad, &n, &why));
@@ -1181,6 +1228,7 @@ static const struct {
     RULE(a_latch_opens_at_zero),
     RULE(a_barrier_lets_all_go_when_all_have_arrived),
     RULE(a_limit_at_a_barrier_counts_after_a_wait_in_vain_too),
+    RULE(an_arrival_that_waits_for_the_last_phase_can_be_called_off),
     RULE(one_leads_and_all_can_read_who),
     RULE(a_condition_gives_the_mutex_up_and_back),
     RULE(a_lease_keeps_its_session_while_a_condition_has_it),

@@ -333,6 +333,34 @@ class Locks:
         self.assertGreater(lease.fence, before)
         self.assertEqual(self.there.condition("c").notify_all(), 0)
 
+    def test_an_arrival_that_waits_for_the_last_phase_has_a_limit(self):
+        mine, theirs = self.here.barrier("b", 3), self.there.barrier("b", 3)
+        stop, told = holdfast.Stop(), []
+        stop.request()
+
+        def in_vain():
+            for arrives in (mine.arrive_and_wait, mine.arrive, mine.arrive_and_drop):
+                for error, how in ((holdfast.TimedOut, {"timeout": 0.02}), (holdfast.Busy, {"timeout": 0}),
+                                   (holdfast.Cancelled, {"stop": stop})):
+                    try:
+                        raised = None
+                        arrives(**how)
+                    except holdfast.Error as why:
+                        raised = type(why)
+                    told.append(raised is error or (arrives.__name__, error, raised))
+        mine.arrive().close()
+        in_vain()
+        self.assertEqual(self.here.show("b").waiters, 1)
+        elsewhere = threading.Thread(target=lambda: (mine.arrive().close(), in_vain()))  # another participant, without signals
+        elsewhere.start()
+        elsewhere.join()
+        self.assertEqual(self.here.show("b").waiters, 2)
+        self.assertEqual(told, [True] * 18)
+        theirs.arrive_and_wait(30)
+        again = mine.arrive(30)
+        self.assertEqual(self.here.show("b").waiters, 1)
+        again.close()
+
     def test_a_limiter_gives_its_tokens_and_then_says_when(self):
         limiter = self.here.limiter("r", holdfast.Rule(3, per=3600, by=["client"], name="hourly"))
         taken = limiter.try_take(2, {"client": "acme"})
@@ -535,6 +563,21 @@ class Locks:
             latch = self.here.latch("l", 2)
             await asyncio.gather(latch.wait_async(30), latch.count_down_async(), latch.count_down_async())
             await asyncio.gather(self.here.barrier("b", 2).arrive_and_wait_async(30), self.there.barrier("b", 2).arrive_and_wait_async(30))
+            three, others = self.here.barrier("three", 3), [self.there.barrier("three", 3) for _ in range(2)]
+            (await three.arrive_async(30)).close()
+            for arrives in (three.arrive_async, three.arrive_and_wait_async, three.arrive_and_drop_async) * 5:
+                arriving = asyncio.create_task(arrives())
+                await asyncio.sleep(0)
+                arriving.cancel()
+                with self.assertRaises(asyncio.CancelledError):
+                    await arriving
+            self.assertEqual(self.here.show("three").waiters, 1)
+            with self.assertRaises(holdfast.TimedOut):
+                await three.arrive_async(0.02)
+            dropped = asyncio.create_task(three.arrive_and_drop_async())
+            await asyncio.gather(*(barrier.arrive_and_wait_async(30) for barrier in others))
+            await dropped
+            await asyncio.gather(*(barrier.arrive_and_wait_async(30) for barrier in others))
             condition, lease = self.here.condition("c"), await self.here.mutex("m").acquire_async()
             waiting = asyncio.create_task(condition.wait_async(lease, 30))
             await asyncio.sleep(0)
@@ -871,7 +914,7 @@ class Hanging(unittest.TestCase):
     def test_a_wait_that_has_a_stop_makes_no_try_before(self):
         stop, mutex = holdfast.Stop(), self.session.mutex("m")
         self.server.stop()
-        with unittest.mock.patch.object(mutex, "_acquire_blocking", side_effect=AssertionError), self.assertRaises(holdfast.Cancelled):
+        with unittest.mock.patch.object(_waits, "blocking", side_effect=AssertionError), self.assertRaises(holdfast.Cancelled):
             threading.Thread(target=stop.request).start()
             mutex.acquire(stop=stop)
         self.server.resume()
@@ -976,6 +1019,24 @@ class Programs(OnAStore):
             await_waiters(self.here, "m", 1, lambda: waiting.poll() is None)
             waiting.send_signal(signal.SIGINT)
             self.assertIn("KeyboardInterrupt", waiting.communicate(timeout=60)[1])
+
+    def test_ctrl_c_ends_an_arrival_that_waits_for_the_last_phase(self):
+        program = self.run_python("""
+import signal, threading
+signal.alarm(50)
+barrier = store.barrier('b', 2)
+barrier.arrive().close()
+for arrives in (barrier.arrive_and_wait, barrier.arrive, barrier.arrive_and_drop):
+    interrupt = threading.Timer(0.01, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT))
+    try:
+        interrupt.start()
+        arrives()
+    except KeyboardInterrupt:
+        print(arrives.__name__)
+print(store.show('b').waiters)
+""")
+        out, err = program.communicate(timeout=120)
+        self.assertEqual(out.split(), ["arrive_and_wait", "arrive", "arrive_and_drop", "1"], err)
 
     def test_what_ctrl_c_interrupts_can_be_asked_again_at_once(self):
         program = self.run_python("""

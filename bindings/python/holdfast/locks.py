@@ -79,30 +79,12 @@ class Lock(_waits.Handle):
         """Waits for it. Raises TimedOut (Busy for one try), Cancelled, Unavailable. In the main thread signals are seen meanwhile.
         One round trip if it is free."""
         limit = self.timeout if timeout is ... else timeout
-        if limit == 0 or not _waits.is_main_thread():
-            return self._acquire_blocking(limit, stop)
-        if limit is None and stop is None:  # else not: one try takes the store's own time
+        if limit is None and stop is None and _waits.is_main_thread():  # else not: one try takes the store's own time
             try:
-                return self._acquire_blocking(0, stop)
+                return _waits.granted(Lease, self._begin, 0, None)
             except (errors.Busy, errors.Unavailable):
                 pass
-        event = _abi.Event()
-        try:
-            _waits.wait_seeing_signals(lambda how: self._begin(how, None), limit, stop, event)
-            return Lease(event.lease)
-        except BaseException:
-            _abi.drop(event.lease)
-            raise
-
-    def _acquire_blocking(self, timeout: float | None, stop: _waits.Stop | None) -> Lease:
-        there = ctypes.c_void_p()
-        how = _waits.blocking(timeout, stop)
-        try:
-            self._begin(ctypes.byref(how) if how else None, ctypes.byref(there))
-            return Lease(there.value or 0)
-        except BaseException:  # Ctrl-C, after it was granted
-            _abi.drop(there.value)
-            raise
+        return _waits.granted(Lease, self._begin, limit, stop)
 
     def try_acquire(self, timeout: float = 0, stop: _waits.Stop | None = None) -> Lease | None:
         """None if it is not free in time."""
