@@ -295,8 +295,8 @@ class Barrier extends Handle {
     await outcome('Barrier.arriveAndWait', (how) => abi.call('barrier_arrive_and_wait', this._known, how), wait);
   }
 
-  arriveAndDrop() {
-    return abi.callAside('barrier_arrive_and_drop', this);
+  async arriveAndDrop(wait) {
+    await outcome('Barrier.arriveAndDrop', (how) => abi.call('barrier_arrive_and_drop_within', this._known, how), wait);
   }
 }
 

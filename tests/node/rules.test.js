@@ -166,6 +166,20 @@ for (const [store, urlOf] of Object.entries(STORES)) {
       await lease.release();
     });
 
+    rule('a participant of a barrier counts once in a phase, also when it drops out', async (here, there) => {
+      const [first, second, third] = [here, there, there].map((session) => session.barrier('b', 3));
+      await assert.rejects(first.arriveAndWait({timeout: 20}), holdfast.TimedOut);
+      await assert.rejects(first.arriveAndDrop({timeout: 20}), holdfast.TimedOut, 'its arrival stands, and its phase comes first');
+      const off = AbortSignal.abort();
+      await assert.rejects(first.arriveAndDrop({signal: off}), holdfast.Cancelled);
+      const dropped = first.arriveAndDrop();
+      await assert.rejects(second.arriveAndWait({timeout: 20}), holdfast.TimedOut);
+      assert.equal((await here.show('b')).waiters, 2);
+      await third.arriveAndWait({timeout: 30e3});
+      await dropped;
+      await Promise.all([second, third].map((b) => b.arriveAndWait({timeout: 30e3})));
+    });
+
     rule('a limiter gives its tokens and then says when', async (here) => {
       const limiter = here.limiter('r', [{tokens: 3, per: 3600e3, by: ['client'], name: 'hourly'}]);
       const taken = await limiter.tryTake(2, {client: 'acme'});
