@@ -139,7 +139,8 @@ export interface Barrier extends Handle {
 
 export interface Condition extends Handle {
   /** Whether it was notified in time. The mutex is held again by the same lease, with a new fence: look, and wait again. After any
-   *  error but NotOwner, InvalidArgument and Unsupported it is not held: the lease is released, and its signal aborted. */
+   *  error but NotOwner, InvalidArgument and Unsupported it is not held: the lease is released, and its signal aborted. Cancelled also
+   *  if the lease was closed meanwhile. */
   wait(lease: Lease, wait?: Wait): Promise<boolean>;
   notifyOne(): Promise<number>;
   notifyAll(): Promise<number>;

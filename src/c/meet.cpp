@@ -58,10 +58,12 @@ class condition_wait {
   }
   lease_handle& at() const noexcept { return *of_; }
   void* key() const noexcept { return key_; }
-  /// 1 if it was notified.
-  std::uint32_t take_back(woken&& got) const {
-    of_->fill(as_held(std::move(got.held), true), key_);
-    return got.status == std::cv_status::no_timeout ? 1 : 0;
+  /// 1 if it was notified. A failure if the lease was closed meanwhile: the mutex is not held.
+  result<std::uint32_t> take_back(woken&& got) const {
+    if (!of_->fill(as_held(std::move(got.held), true), key_)) {
+      return failure{errc::cancelled, "the lease was closed during the wait", false, "wait"};
+    }
+    return got.status == std::cv_status::no_timeout ? 1U : 0U;
   }
   /// The mutex is not held.
   void give_up() const { (void)take_out(key_); }
@@ -84,7 +86,12 @@ void begin_condition_wait(std::shared_ptr<condition_handle> of, const condition_
       begin(
           condition_wait::start(of->itself, *taken, w), w,
           [mine](woken&& got, event_of& e) {
-            e.number = mine.take_back(std::move(got));
+            auto notified = mine.take_back(std::move(got));
+            if (!notified) {
+              e.how = std::move(notified.error());
+              return;
+            }
+            e.number = *notified;
             e.known = mine.key();
           },
           [mine] { mine.give_up(); });
@@ -100,8 +107,9 @@ std::uint32_t wait_now(condition_variable& cv, const condition_wait& mine, const
   const auto taken = mine.at().empty();
   try {
     auto how = condition_wait::start(cv, *taken, w).future().get();
-    if (how) return mine.take_back(std::move(*how));
-    throw_failure(std::move(how.error()));
+    auto notified = how ? mine.take_back(std::move(*how)) : std::move(how.error());
+    if (notified) return *notified;
+    throw_failure(std::move(notified.error()));
   } catch (...) {
     mine.give_up();
     throw;

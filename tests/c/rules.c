@@ -633,6 +633,44 @@ static void a_condition_gives_the_mutex_up_and_back(void) {
   CHECK(next_of(queue).tag == 10); /* it is watched as before the waits */
 }
 
+struct wait_of_a_thread {
+  holdfast_condition* condition;
+  holdfast_lease* lease;
+  int code;
+};
+
+static void* wait_for_a_condition(void* of) {
+  struct wait_of_a_thread* const mine = of;
+  uint32_t notified = 9;
+  mine->code = holdfast_condition_wait(mine->condition, mine->lease, NULL, &notified, NULL);
+  return NULL;
+}
+
+static void a_lease_that_is_closed_during_a_wait_for_a_condition_is_not_held(void) {
+  holdfast_condition* condition = NULL;
+  OK(holdfast_condition_open(store, "c", &condition, &why));
+  holdfast_queue* queue = NULL;
+  OK(holdfast_queue_open(&queue, NULL, &why));
+  const holdfast_wait told = told_to(queue, 9);
+  holdfast_lease* lease = taken(mutex_of(store, "m"));
+  OK(holdfast_condition_wait(condition, lease, &told, NULL, &why));
+  holdfast_lease* between = taken(mutex_of(other, "m")); /* so it waits, and has given it up */
+  OK(holdfast_close(lease, &why));
+  OK(holdfast_condition_notify_one(condition, NULL, &why));
+  OK(holdfast_release(between, NULL, &why));
+  CHECK(next_of(queue).code == HOLDFAST_CANCELLED);
+  struct wait_of_a_thread blocks = {condition, taken(mutex_of(other, "m")), HOLDFAST_OK};
+  pthread_t thread;
+  CHECK(pthread_create(&thread, NULL, wait_for_a_condition, &blocks) == 0);
+  between = taken(mutex_of(store, "m"));
+  OK(holdfast_close(blocks.lease, &why));
+  OK(holdfast_condition_notify_one(condition, NULL, &why));
+  OK(holdfast_release(between, NULL, &why));
+  CHECK(pthread_join(thread, NULL) == 0);
+  CHECK(blocks.code == HOLDFAST_CANCELLED);
+  OK(holdfast_release(taken(mutex_of(store, "m")), NULL, &why));
+}
+
 static void a_lease_keeps_its_session_while_a_condition_has_it(void) {
   holdfast_condition* condition = NULL;
   OK(holdfast_condition_open(other, "c", &condition, &why));
@@ -1231,6 +1269,7 @@ static const struct {
     RULE(an_arrival_that_waits_for_the_last_phase_can_be_called_off),
     RULE(one_leads_and_all_can_read_who),
     RULE(a_condition_gives_the_mutex_up_and_back),
+    RULE(a_lease_that_is_closed_during_a_wait_for_a_condition_is_not_held),
     RULE(a_lease_keeps_its_session_while_a_condition_has_it),
     RULE(a_lease_that_came_as_an_event_keeps_its_session_too),
     RULE(a_lease_that_is_closed_keeps_no_session),

@@ -180,6 +180,18 @@ for (const [store, urlOf] of Object.entries(STORES)) {
       await Promise.all([second, third].map((b) => b.arriveAndWait({timeout: 30e3})));
     });
 
+    rule('a lease that is closed during a wait for a condition is not held', async (here, there) => {
+      const condition = here.condition('c');
+      const lease = await here.mutex('m').acquire();
+      const waiting = condition.wait(lease, {timeout: 30e3});
+      await there.mutex('m').with(async () => {
+        lease.close();
+        await condition.notifyAll();
+      });
+      await assert.rejects(waiting, holdfast.Cancelled);
+      await (await there.mutex('m').acquire({timeout: 30e3})).release();
+    });
+
     rule('a limiter gives its tokens and then says when', async (here) => {
       const limiter = here.limiter('r', [{tokens: 3, per: 3600e3, by: ['client'], name: 'hourly'}]);
       const taken = await limiter.tryTake(2, {client: 'acme'});

@@ -333,6 +333,23 @@ class Locks:
         self.assertGreater(lease.fence, before)
         self.assertEqual(self.there.condition("c").notify_all(), 0)
 
+    def test_a_lease_that_is_closed_during_a_wait_for_a_condition_is_not_held(self):
+        condition, lease, told = self.here.condition("c"), self.here.mutex("m").acquire(), []
+
+        def wait():
+            try:
+                told.append(condition.wait(lease, 30))
+            except holdfast.Error as why:
+                told.append(type(why))
+        waiting = threading.Thread(target=wait)
+        waiting.start()
+        with self.there.mutex("m"):  # so it waits
+            lease.close()
+            condition.notify_all()
+        waiting.join()
+        self.assertEqual(told, [holdfast.Cancelled])
+        self.there.mutex("m").acquire(30).release()
+
     def test_an_arrival_that_waits_for_the_last_phase_has_a_limit(self):
         mine, theirs = self.here.barrier("b", 3), self.there.barrier("b", 3)
         stop, told = holdfast.Stop(), []

@@ -101,7 +101,7 @@ class Condition(_waits.Handle):
     def wait(self, lease: Lease, timeout: float | None = None, stop: _waits.Stop | None = None) -> bool:
         """Whether it was notified in time. The mutex is held again by the same lease, with a new fence: look at what was waited for,
         and wait again. After any error but NotOwner, InvalidArgument and Unsupported, and after Ctrl-C, the mutex is not held: the lease
-        is released, and who watches it is told of a loss."""
+        is released, and who watches it is told of a loss. Cancelled also if another thread closed the lease meanwhile."""
         notified = ctypes.c_uint32()
 
         def start(how: object) -> None:
