@@ -72,7 +72,7 @@ export interface Lease extends Handle {
   check(): void;
   /** Renews now, for so long, or for as long as it was taken for. */
   extend(length?: number): Promise<void>;
-  /** Rejects with Lost if it had ended before, with NotOwner if it was released. */
+  /** Rejects with Lost if it had ended before, with NotOwner if it was released, or while a wait for a condition has it. */
   release(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
 }

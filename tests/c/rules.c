@@ -609,6 +609,8 @@ static void a_condition_gives_the_mutex_up_and_back(void) {
   OK(holdfast_condition_wait(mine, lease, &told, NULL, &why));
   holdfast_lease* between = taken(mutex_of(other, "m")); /* so it waits, and has given it up */
   GIVES(HOLDFAST_NOT_OWNER, holdfast_lease_check(lease, &why));
+  GIVES(HOLDFAST_NOT_OWNER, holdfast_release(lease, NULL, &why)); /* and changes nothing */
+  GIVES(HOLDFAST_NOT_OWNER, holdfast_release(lease, &told, &why));
   uint32_t woken = 9;
   OK(holdfast_condition_notify_one(theirs, &woken, &why));
   CHECK(woken == 1);

@@ -192,6 +192,25 @@ for (const [store, urlOf] of Object.entries(STORES)) {
       await (await there.mutex('m').acquire({timeout: 30e3})).release();
     });
 
+    rule('a release that is refused during a wait for a condition changes nothing', async (here, there) => {
+      const condition = here.condition('c');
+      for (const releaseFirst of [false, true]) {
+        const lease = await here.mutex('m').acquire();
+        const releasing = releaseFirst && lease.release();  // on a thread of the pool: either may come first
+        const waiting = condition.wait(lease, {timeout: 30e3});
+        waiting.catch(() => {});
+        if (releaseFirst && !await releasing.catch((why) => why)) continue;
+        await there.mutex('m').with(async () => {
+          await assert.rejects(lease.release(), holdfast.NotOwner);
+          await condition.notifyAll();
+        });
+        assert.equal(await waiting, true);
+        await lease[Symbol.asyncDispose]();
+        assert.equal(lease.state, 'released');
+        await (await there.mutex('m').acquire({timeout: 5e3})).release();
+      }
+    });
+
     rule('a limiter gives its tokens and then says when', async (here) => {
       const limiter = here.limiter('r', [{tokens: 3, per: 3600e3, by: ['client'], name: 'hourly'}]);
       const taken = await limiter.tryTake(2, {client: 'acme'});

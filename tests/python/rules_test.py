@@ -350,6 +350,26 @@ class Locks:
         self.assertEqual(told, [holdfast.Cancelled])
         self.there.mutex("m").acquire(30).release()
 
+    def test_a_release_that_is_refused_during_a_wait_for_a_condition_changes_nothing(self):
+        mutex, condition, told = self.here.mutex("m"), self.here.condition("c"), []
+        lease = mutex.acquire()
+        lease.on_loss(lambda: None)
+
+        def wait():
+            with lease:
+                told.append(condition.wait(lease, 30))
+        waiting = threading.Thread(target=wait)
+        waiting.start()
+        with self.there.mutex("m"):  # so it waits
+            with self.assertRaises(holdfast.NotOwner):
+                lease.release()
+            self.assertTrue(lease._watches)
+            condition.notify_all()
+        waiting.join()
+        self.assertEqual(told, [True])
+        self.assertIs(lease.state, holdfast.State.RELEASED)
+        self.assertIsNotNone(self.there.mutex("m").try_acquire(5))
+
     def test_an_arrival_that_waits_for_the_last_phase_has_a_limit(self):
         mine, theirs = self.here.barrier("b", 3), self.there.barrier("b", 3)
         stop, told = holdfast.Stop(), []
