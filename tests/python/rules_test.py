@@ -119,6 +119,35 @@ class Locks:
                         self.here.mutex("m").acquire(timeout)
                 self.assertIsNotNone(self.there.mutex("m").try_acquire(5))
 
+    def test_an_interrupt_anywhere_at_the_beginning_of_a_with_block_leaves_nothing_taken(self):
+        ours = str(REPOSITORY / "bindings/python")
+        mutex, other = self.here.mutex("m"), self.there.mutex("m")
+        unheard, steps, left = unittest.mock.Mock(), 0, 0
+
+        def interrupt(frame, event, _):
+            nonlocal left
+            if not frame.f_code.co_filename.startswith(ours) or frame.f_code.co_name == "__del__":  # nobody would hear of it there
+                return None
+            if event == "line":
+                left -= 1
+                if left == 0:
+                    raise KeyboardInterrupt
+            return interrupt
+        with unittest.mock.patch("sys.unraisablehook", unheard):
+            while left == 0:  # at the first line, at the second, ... until the block has begun before that
+                steps += 1
+                left = steps
+                try:
+                    sys.settrace(interrupt)
+                    with mutex:
+                        sys.settrace(None)
+                except KeyboardInterrupt:
+                    sys.settrace(None)
+                self.assertEqual(mutex._entered._leases, {}, steps)
+                self.assertIsNotNone(other.try_acquire(5), steps)
+        self.assertGreater(steps, 10)
+        unheard.assert_not_called()
+
     def test_a_release_that_is_interrupted_happens_when_the_lease_goes(self):
         lease = self.here.mutex("m").acquire()
         with unittest.mock.patch.object(_abi.functions, "release", side_effect=KeyboardInterrupt):

@@ -30,9 +30,13 @@ class Lease(_waits.Handle):
     """The proof of holding. It belongs to no thread: any thread may check, extend and release it. It is released at the end of
     `with`, or when the last reference to it goes."""
 
+    # Also of one whose making was interrupted, which closes it.
+    _watches: list[tuple[_waits.Watcher, int]] = []
+    _loops: weakref.WeakSet[_waits.Loop] | None = None  # where tasks wait for its loss
+    _known: int = 0
+
     def __init__(self, handle: int) -> None:
-        self._watches: list[tuple[_waits.Watcher, int]] = []
-        self._loops: weakref.WeakSet[_waits.Loop] | None = None  # where tasks wait for its loss
+        self._watches = []
         super().__init__(handle)
         self._known = handle  # also when it was released: the library says so
 

@@ -49,6 +49,15 @@ class _Entered:
         with self._mutex:
             self._leases[by] = [*self._leases.get(by, ()), lease]
 
+    def forget(self, by: object, lease: Lease) -> None:
+        """Of a block that did not begin, perhaps before it was added."""
+        with self._mutex:
+            if rest := [entered for entered in self._leases.get(by, ()) if entered is not lease]:
+                self._leases[by] = rest
+            else:
+                self._leases.pop(by, None)
+        lease.close()
+
     def take(self, by: object) -> Lease:
         with self._mutex:
             if by not in self._leases:  # entered by one, left by another
@@ -99,17 +108,25 @@ class Lock(_waits.Handle):
         return Lease((await _waits.Loop.running().outcome(lambda how: self._begin(how, None), limit, stop)).lease)
 
     def __enter__(self) -> Lease:
-        lease = self.acquire()
-        self._entered.add(threading.get_ident(), lease)
-        return lease
+        by, lease = threading.get_ident(), self.acquire()
+        try:
+            self._entered.add(by, lease)
+            return lease
+        except BaseException:  # Ctrl-C: nobody leaves the block
+            self._entered.forget(by, lease)
+            raise
 
     def __exit__(self, kind: type[BaseException] | None, why: BaseException | None, trace: types.TracebackType | None) -> None:
         self._entered.take(threading.get_ident())._leave(kind)
 
     async def __aenter__(self) -> Lease:
-        lease = await self.acquire_async()
-        self._entered.add(asyncio.current_task(), lease)
-        return lease
+        by, lease = asyncio.current_task(), await self.acquire_async()
+        try:
+            self._entered.add(by, lease)
+            return lease
+        except BaseException:
+            self._entered.forget(by, lease)
+            raise
 
     async def __aexit__(self, kind: type[BaseException] | None, why: BaseException | None,
                         trace: types.TracebackType | None) -> None:
