@@ -891,6 +891,13 @@ class LeadersRules(OnAStore):
         asyncio.run(wait())
 
 
+class Losses(OnAStore):
+    def test_what_tells_losses_ends_quietly_when_the_program_has_closed_all(self):
+        queue = _waits.Queue()
+        _abi.functions.close(queue._handle, None)  # as close_all() does, while the thread has something to tell
+        _waits.Watcher()._serve(queue)
+
+
 class RedlockRules(OnAStore):
     def test_a_majority_holds_it(self):
         nodes = [holdfast.open(f"memory:python-node-{n}") for n in range(3)]

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ctypes
 import itertools
 import os
@@ -337,6 +338,10 @@ class Watcher:
             threading.Thread(target=callback, name="holdfast-losses", daemon=True).start()
 
     def _serve(self, queue: Queue) -> None:
+        with contextlib.suppress(errors.InvalidArgument, errors.Cancelled):  # closed, because the program ends
+            self._tell(queue)
+
+    def _tell(self, queue: Queue) -> None:
         poll = select.poll()
         poll.register(queue.fd, select.POLLIN)
         while True:
