@@ -258,6 +258,7 @@ struct barrier::round final : engine::request {
     if (command_.verb == permits_verb::renew) command_.wait = is_kept();
     return store::named_command{of_->of.config->name, command_};
   }
+  std::string_view in_vain() const override { return "not all had arrived at the deadline"; }
   result<std::optional<engine::wait_hint>> ask(bool) override { return settled(); }
   result<std::optional<engine::wait_hint>> learn(result<store::permits_reply> reply,
                                                  boot_time sent) override {
@@ -460,6 +461,7 @@ class borrowed final : public engine::request {
       : owner_(std::move(owner)), of_(of) {}
   std::optional<store::named_command> command(bool last) override { return of_.command(last); }
   result<std::optional<engine::wait_hint>> ask(bool last) override { return of_.ask(last); }
+  std::string_view in_vain() const override { return of_.in_vain(); }
   result<std::optional<engine::wait_hint>> learn(result<store::permits_reply> reply,
                                                  boot_time sent) override {
     return of_.learn(std::move(reply), sent);
