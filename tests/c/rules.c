@@ -1211,6 +1211,37 @@ static void an_error_says_what_where_and_whether_to_try_again(void) {
   GIVES(HOLDFAST_INVALID_NAME, holdfast_mutex(store, "", NULL, &lock, NULL));
 }
 
+static void all_text_is_utf8_whatever_the_program_or_the_store_says(void) {
+  holdfast_lock* lock = NULL;
+  GIVES(HOLDFAST_INVALID_NAME, holdfast_mutex(store, "\xc2\x85nel", NULL, &lock, &why));
+  CHECK(strstr(why.message, "\\xc2\\x85nel") != NULL && strchr(why.message, '\x85') == NULL);
+  CHECK(strcmp(why.name + strlen(why.name) - 5, "\xc2\x85nel") == 0);
+  GIVES(HOLDFAST_INVALID_NAME, holdfast_mutex(store, "caf\xe9", NULL, &lock, &why));
+  CHECK(strstr(why.message, "caf\\xe9") != NULL && strchr(why.message, '\xe9') == NULL);
+  CHECK(strcmp(why.name + strlen(why.name) - 6, "caf\xef\xbf\xbd") == 0); /* U+FFFD */
+}
+
+static void a_wait_in_vain_says_what_it_waited_for(void) {
+  holdfast_queue* queue = NULL;
+  OK(holdfast_queue_open(&queue, NULL, &why));
+  holdfast_wait told = told_to(queue, 1);
+  told.timeout_ns = second / 50;
+  holdfast_lock* election = NULL;
+  holdfast_leaders* leaders = NULL;
+  OK(holdfast_election(store, "e", NULL, &election, &why));
+  OK(holdfast_election_observe(election, &leaders, &why));
+  OK(holdfast_leaders_next(leaders, &told, NULL, &why));
+  CHECK(next_of(queue).code == HOLDFAST_TIMED_OUT && strstr(why.message, "leader") != NULL);
+  holdfast_latch* latch = NULL;
+  OK(holdfast_latch_open(store, "l", 1, 0, &latch, &why));
+  OK(holdfast_latch_wait(latch, &told, &why));
+  CHECK(next_of(queue).code == HOLDFAST_TIMED_OUT && strstr(why.message, "closed") != NULL);
+  holdfast_barrier* barrier = NULL;
+  OK(holdfast_barrier_open(store, "b", 2, 0, &barrier, &why));
+  OK(holdfast_barrier_arrive_and_wait(barrier, &told, &why));
+  CHECK(next_of(queue).code == HOLDFAST_TIMED_OUT && strstr(why.message, "arrived") != NULL);
+}
+
 static void a_child_of_fork_is_told_so_and_can_begin_anew(void) {
   holdfast_lock* lock = mutex_of(store, "m");
   holdfast_lease *lease = taken(lock), *none = NULL;
@@ -1292,6 +1323,8 @@ static const struct {
     RULE(to_look_for_deadlocks_of_threads_is_refused),
     RULE(a_field_of_a_later_version_counts_only_if_it_is_set),
     RULE(an_error_says_what_where_and_whether_to_try_again),
+    RULE(all_text_is_utf8_whatever_the_program_or_the_store_says),
+    RULE(a_wait_in_vain_says_what_it_waited_for),
     RULE(a_child_of_fork_is_told_so_and_can_begin_anew),
 };
 

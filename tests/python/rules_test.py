@@ -6,6 +6,7 @@ import gc
 import os
 import pathlib
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -1092,6 +1093,16 @@ class Programs(OnAStore):
             await_waiters(self.here, "m", 1, lambda: waiting.poll() is None)
             waiting.send_signal(signal.SIGINT)
             self.assertIn("KeyboardInterrupt", waiting.communicate(timeout=60)[1])
+
+    def test_a_note_that_something_else_has_damaged_is_read_all_the_same(self):
+        with self.here.election("e", note="damaged"):
+            with contextlib.closing(sqlite3.connect(self.url.removeprefix("sqlite:"))) as store, store:
+                for table, column in store.execute("select m.name, c.name from sqlite_schema m, pragma_table_info(m.name) c "
+                                                   "where m.type = 'table'").fetchall():
+                    store.execute(f"update {table} set {column} = replace({column}, 'damaged', cast(x'646d67e9' as text)) "
+                                  f"where instr({column}, 'damaged')")
+            self.assertEqual(self.there.election("e").leader().note, "dmg\ufffd")
+            self.assertEqual(self.there.election("e").observe().next(30).note, "dmg\ufffd")
 
     def test_ctrl_c_ends_an_arrival_that_waits_for_the_last_phase(self):
         program = self.run_python("""
