@@ -99,7 +99,7 @@ const FUNCTIONS = {
   latch_count_down: ['Latch.countDown', H, 'n: uint32_t', WAIT], latch_wait: ['Latch.wait', H, WAIT],
   latch_remaining: ['Latch.remaining', H, NUMBER], latch_remove: ['Latch.remove', H],
   barrier_open: ['Session.barrier', H, NAME, COUNT, 'options.lease: int64_t', NEW],
-  barrier_arrive_and_wait: ['Barrier.arriveAndWait', H, WAIT], barrier_arrive_and_drop: ['Barrier.arriveAndDrop', H],
+  barrier_arrive_and_wait: ['Barrier.arriveAndWait', H, WAIT], barrier_arrive_and_drop_within: ['Barrier.arriveAndDrop', H, WAIT],
   condition_open: ['Session.condition', H, NAME, NEW], condition_wait: ['Condition.wait', H, 'lease: handle', WAIT, NUMBER],
   condition_notify_one: ['Condition.notifyOne', H, NUMBER], condition_notify_all: ['Condition.notifyAll', H, NUMBER],
   limiter_open: ['Session.limiter', H, NAME, 'rules: const holdfast_rule *', 'rules: uint32_t', 'options.localTokens: uint64_t', NEW],
@@ -255,8 +255,12 @@ function beginChecked(name, checked, kept, granted, then) {
   }
 }
 
+/** A participant of a barrier is the thread that arrives: on a thread of the pool it would be another one each time. */
+const OF_ITS_THREAD = /^barrier_/;
+
 /** A promise of the same, of any number at once. */
 function callAside(name, ...args) {
+  if (OF_ITS_THREAD.test(name)) throw new Error(`${name} belongs to the thread that calls it: use outcome()`);
   const there = FUNCTIONS[name].at(-1) === NEW ? args.pop() : null;
   const handle = Buffer.alloc(8);
   if (there) args.push(handle);

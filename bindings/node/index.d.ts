@@ -72,7 +72,7 @@ export interface Lease extends Handle {
   check(): void;
   /** Renews now, for so long, or for as long as it was taken for. */
   extend(length?: number): Promise<void>;
-  /** Rejects with Lost if it had ended before, with NotOwner if it was released. */
+  /** Rejects with Lost if it had ended before, with NotOwner if it was released, or while a wait for a condition has it. */
   release(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
 }
@@ -129,14 +129,18 @@ export interface Latch extends Handle {
 }
 
 export interface Barrier extends Handle {
-  /** Rejects with Lost, once, if a participant died. After TimedOut and Cancelled the arrival stands. */
+  /** Rejects with Lost, once, if a participant died. After TimedOut and Cancelled the arrival stands. All calls of a JavaScript thread on
+   *  one Barrier are of one participant: an arrival after one that stands first waits for the end of that phase. */
   arriveAndWait(wait?: Wait): Promise<void>;
-  arriveAndDrop(): Promise<void>;
+  /** Arrives, and will not come again. Waits for no others, but for the end of a phase in which an arrival of this thread stands. After
+   *  TimedOut and Cancelled it may not have dropped out: call it again. */
+  arriveAndDrop(wait?: Wait): Promise<void>;
 }
 
 export interface Condition extends Handle {
   /** Whether it was notified in time. The mutex is held again by the same lease, with a new fence: look, and wait again. After any
-   *  error but NotOwner, InvalidArgument and Unsupported it is not held: the lease is released, and its signal aborted. */
+   *  error but NotOwner, InvalidArgument and Unsupported it is not held: the lease is released, and its signal aborted. Cancelled also
+   *  if the lease was closed meanwhile. */
   wait(lease: Lease, wait?: Wait): Promise<boolean>;
   notifyOne(): Promise<number>;
   notifyAll(): Promise<number>;

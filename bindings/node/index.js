@@ -22,8 +22,12 @@ class Handle {
     this._handle = handle;
     this._known = handle;  // also when it is closed: the library says so
     this._kept = {handle, watch: null};  // after this object, too
-    if (handle === 0) return;
-    known.add(handle);
+    if (handle !== 0) this._own();
+  }
+
+  _own() {
+    this._handle = this._known;
+    known.add(this._known);
     forgotten.register(this, this._kept, this);
   }
 
@@ -55,6 +59,8 @@ function watchFor(lease) {
 }
 
 class Lease extends Handle {
+  _waits = 0;  // for conditions
+
   _info() {
     const info = abi.sized('lease_info');
     abi.call('lease_info_of', this._known, info);
@@ -124,12 +130,16 @@ class Lease extends Handle {
   }
 
   async release() {
-    this._disown();
+    if (this._waits > 0) throw new errors.NotOwner('a wait for a condition has the lease', {operation: 'release'});
+    const mine = this._disown();
     known.add(this._known);  // a thread that ends before the call has begun gives it back
     try {
       await abi.callAside('release', this, null);
+    } catch (why) {
+      if (mine && why instanceof errors.NotOwner) this._own();  // such a wait was quicker
+      throw why;
     } finally {
-      known.delete(this._known);
+      if (this._handle === 0) known.delete(this._known);
     }
   }
 
@@ -295,20 +305,23 @@ class Barrier extends Handle {
     await outcome('Barrier.arriveAndWait', (how) => abi.call('barrier_arrive_and_wait', this._known, how), wait);
   }
 
-  arriveAndDrop() {
-    return abi.callAside('barrier_arrive_and_drop', this);
+  async arriveAndDrop(wait) {
+    await outcome('Barrier.arriveAndDrop', (how) => abi.call('barrier_arrive_and_drop_within', this._known, how), wait);
   }
 }
 
 class Condition extends Handle {
   async wait(lease, wait) {
     const how = given.wait(wait, 'Condition.wait: wait');
+    if (lease instanceof Lease) ++lease._waits;
     try {
       return (await outcome('Condition.wait', (to) => abi.call('condition_wait', this._known, lease, to, null), how)).number !== 0;
     } catch (why) {
       const unchanged = [errors.NotOwner, errors.InvalidArgument, errors.Unsupported, TypeError].some((kind) => why instanceof kind);
       if (!unchanged) lease._gone(why);
       throw why;
+    } finally {
+      if (lease instanceof Lease) --lease._waits;
     }
   }
 

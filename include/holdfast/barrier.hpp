@@ -62,7 +62,8 @@ class barrier {
 
   static constexpr std::ptrdiff_t max() noexcept { return 10'000; }
 
-  /// Does not wait for the others. One round trip. For the last participant, if there is a
+  /// Does not wait for the others, unless nobody waited for this thread's last arrival: then for
+  /// the end of that phase first. One round trip. For the last participant, if there is a
   /// completion function: two round trips and the call of that function. If the reply is lost, the
   /// request is repeated, and counts once. If no reply comes until its place is gone, it is not
   /// known whether the phase was completed: errc::lost with outcome_unknown(). One more round trip
@@ -101,12 +102,12 @@ class barrier {
 
  private:
   friend pending<done> async_arrive_and_wait(barrier& b, wait_limit limit, std::stop_token stop);
-  friend pending<arrival> async_arrive(barrier& b);
+  friend pending<arrival> async_arrive(barrier& b, wait_limit limit, std::stop_token stop);
   friend pending<done> async_wait(const barrier& b, arrival mine, wait_limit limit,
                                   std::stop_token stop);
   friend pending<done> async_wait(const barrier& b, std::shared_ptr<arrival> mine, wait_limit limit,
                                   std::stop_token stop);
-  friend pending<done> async_arrive_and_drop(barrier& b);
+  friend pending<done> async_arrive_and_drop(barrier& b, wait_limit limit, std::stop_token stop);
   bool wait_within(arrival& mine, wait_time wait, std::stop_token stop) const;
   std::shared_ptr<state> state_;
 };
@@ -117,15 +118,16 @@ class barrier {
 /// session's thread.
 pending<done> async_arrive_and_wait(barrier& b, wait_limit limit = {}, std::stop_token stop = {});
 /// arrive(), wait() and arrive_and_drop() without a thread. If the wait fails, the arrival still
-/// counts.
-pending<barrier::arrival> async_arrive(barrier& b);
+/// counts. An arrival that ends by its limit or its stop may count as well, as with the above.
+pending<barrier::arrival> async_arrive(barrier& b, wait_limit limit = {},
+                                       std::stop_token stop = {});
 pending<done> async_wait(const barrier& b, barrier::arrival mine, wait_limit limit = {},
                          std::stop_token stop = {});
 /// The same, but if the time is over or the wait was stopped, `mine` can be waited for again. It
 /// must not be used meanwhile.
 pending<done> async_wait(const barrier& b, std::shared_ptr<barrier::arrival> mine,
                          wait_limit limit = {}, std::stop_token stop = {});
-pending<done> async_arrive_and_drop(barrier& b);
+pending<done> async_arrive_and_drop(barrier& b, wait_limit limit = {}, std::stop_token stop = {});
 
 class barrier::arrival {
  public:
@@ -136,7 +138,7 @@ class barrier::arrival {
 
  private:
   friend class barrier;
-  friend pending<arrival> async_arrive(barrier& b);
+  friend pending<arrival> async_arrive(barrier& b, wait_limit limit, std::stop_token stop);
   friend pending<done> async_wait(const barrier& b, arrival mine, wait_limit limit,
                                   std::stop_token stop);
   friend pending<done> async_wait(const barrier& b, std::shared_ptr<arrival> mine, wait_limit limit,

@@ -1,8 +1,10 @@
+#include <algorithm>
 #include <holdfast/error.hpp>
 #include <utility>
 
 #include "base/everlasting.hpp"
 #include "base/names.hpp"
+#include "base/utf8.hpp"
 
 namespace holdfast {
 
@@ -88,21 +90,25 @@ class category final : public std::error_category {
   }
 };
 
-/// What came from outside may hold what a terminal obeys or a log takes for another line.
+/// What came from outside may hold what a terminal obeys, what a log takes for another line, and
+/// what is no text at all.
 std::string printable(std::string_view text) {
   constexpr std::string_view hex = "0123456789abcdef";
   std::string plain;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(text[i]);
-    const auto next = i + 1 < text.size() ? static_cast<unsigned char>(text[i + 1]) : 0;
-    const bool control = byte < 0x20 || byte == 0x7F || (byte == 0xC2 && next < 0xA0);
-    if (!control) {
-      plain += text[i];
+  while (!text.empty()) {
+    const std::size_t length = base::character_length(text);
+    const std::string_view one = text.substr(0, std::max<std::size_t>(length, 1));
+    if (length > 0 && !base::has_control_characters(one)) {
+      plain += one;
     } else {
-      plain += "\\x";
-      plain += hex[byte >> 4];
-      plain += hex[byte & 15];
+      for (const char c : one) {
+        const auto byte = static_cast<unsigned char>(c);
+        plain += "\\x";
+        plain += hex[byte >> 4];
+        plain += hex[byte & 15];
+      }
     }
+    text.remove_prefix(one.size());
   }
   return plain;
 }

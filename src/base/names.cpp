@@ -3,35 +3,11 @@
 #include <algorithm>
 #include <holdfast/options.hpp>
 
+#include "base/utf8.hpp"
+
 namespace holdfast::base {
 
 namespace {
-
-std::size_t sequence_length(unsigned char first) noexcept {
-  if (first < 0x80) return 1;
-  if (first >= 0xC2 && first <= 0xDF) return 2;
-  if (first >= 0xE0 && first <= 0xEF) return 3;
-  if (first >= 0xF0 && first <= 0xF4) return 4;
-  return 0;
-}
-
-// The second byte rules out overlong forms, surrogates and what lies beyond U+10FFFF (RFC 3629).
-bool second_byte_allowed(unsigned char first, unsigned char second) noexcept {
-  switch (first) {
-    case 0xE0:
-      return second >= 0xA0;
-    case 0xED:
-      return second <= 0x9F;
-    case 0xF0:
-      return second >= 0x90;
-    case 0xF4:
-      return second <= 0x8F;
-    default:
-      return true;
-  }
-}
-
-bool continues(unsigned char byte) noexcept { return (byte & 0xC0) == 0x80; }
 
 // Rounding down would end it early, and rounding up would keep others out for longer than was
 // meant.
@@ -50,13 +26,8 @@ status fits_store(std::chrono::milliseconds lease, const store::capabilities& ca
 
 bool is_utf8(std::string_view text) noexcept {
   while (!text.empty()) {
-    const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-    const std::size_t length = sequence_length(byte(0));
-    if (length == 0 || length > text.size()) return false;
-    for (std::size_t i = 1; i < length; ++i) {
-      if (!continues(byte(i))) return false;
-    }
-    if (length > 1 && !second_byte_allowed(byte(0), byte(1))) return false;
+    const std::size_t length = character_length(text);
+    if (length == 0) return false;
     text.remove_prefix(length);
   }
   return true;
@@ -108,7 +79,7 @@ status check_lease(std::chrono::milliseconds lease, const store::capabilities& c
 std::string shortened(std::string_view text, std::size_t most) {
   if (text.size() <= most) return std::string(text);
   auto end = most;
-  while (end > 0 && continues(static_cast<unsigned char>(text[end]))) --end;
+  while (end > 0 && detail::continues(static_cast<unsigned char>(text[end]))) --end;
   return std::string(text.substr(0, end)) + "… (" + std::to_string(text.size()) + " bytes)";
 }
 

@@ -4,6 +4,8 @@
 #include <memory>
 #include <vector>
 
+#include "base/utf8.hpp"
+
 namespace holdfast::c_abi {
 
 static_assert(HOLDFAST_BUSY == static_cast<int>(errc::busy));
@@ -11,13 +13,16 @@ static_assert(HOLDFAST_OVERLOADED == static_cast<int>(errc::overloaded));
 static_assert(HOLDFAST_INTERNAL == static_cast<int>(errc::internal));
 
 void put_text(char* to, std::size_t room, std::string_view text) noexcept {
-  std::size_t length = std::min(text.size(), room - 1);
-  const auto continues = [&](std::size_t at) {
-    return at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0U) == 0x80U;
-  };
-  while (length > 0 && continues(length)) --length;
-  std::memcpy(to, text.data(), length);
-  to[length] = 0;
+  constexpr std::string_view no_character = "\xEF\xBF\xBD";  // U+FFFD
+  std::size_t at = 0;
+  while (!text.empty()) {
+    const std::size_t length = base::character_length(text);
+    const std::string_view one = length > 0 ? text.substr(0, length) : no_character;
+    if (one.size() >= room - at) break;
+    at += one.copy(to + at, one.size());
+    text.remove_prefix(std::max<std::size_t>(length, 1));
+  }
+  to[at] = 0;
 }
 
 namespace {

@@ -17,7 +17,7 @@
 /// What each function of the C interface begins and ends with.
 namespace holdfast::c_abi {
 
-/// As much as fits, never half a character.
+/// As much as fits, never half a character. What is no UTF-8 becomes U+FFFD.
 void put_text(char* to, std::size_t room, std::string_view text) noexcept;
 template <std::size_t N>
 void put_text(char (&to)[N], std::string_view text) noexcept {

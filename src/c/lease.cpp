@@ -5,6 +5,7 @@ namespace holdfast::c_abi {
 void lease_handle::on_close() noexcept {
   std::shared_ptr<const void> last;  // a session ends without the mutex
   const std::lock_guard guard{mutex_};
+  closed_ = true;
   last.swap(session_);
 }
 
@@ -59,11 +60,13 @@ void lease_handle::empty_later(receiver then) {
   then(std::move(what));
 }
 
-void lease_handle::fill(std::unique_ptr<held> what, void* key) {
-  const std::lock_guard guard{mutex_};
+bool lease_handle::fill(std::unique_ptr<held> what, void* key) {
+  const std::lock_guard guard{mutex_};  // ends first: giving back takes a round trip
+  if (closed_) return false;
   held_ = std::move(what);
   emptied_ = false;
   for (watcher& w : watchers_) begin(w, key);
+  return true;
 }
 
 void lease_handle::watch(std::shared_ptr<queue> to, std::uint64_t tag, void* key) {

@@ -129,8 +129,9 @@ class lease_handle final : public handle {
   /// in that one. It must not throw.
   using receiver = std::function<void(std::unique_ptr<held>)>;
   void empty_later(receiver then);
-  /// For empty(): it holds again, and is watched as before.
-  void fill(std::unique_ptr<held> what, void* key);
+  /// For empty(): it holds again, and is watched as before. False if it was closed meanwhile: then
+  /// what it would hold is given back.
+  [[nodiscard]] bool fill(std::unique_ptr<held> what, void* key);
   void watch(std::shared_ptr<queue> to, std::uint64_t tag, void* key);
 
  private:
@@ -162,6 +163,7 @@ class lease_handle final : public handle {
   std::condition_variable nobody_;
   std::size_t inside_ = 0;
   bool emptied_ = false;  ///< held_ is for those who are inside
+  bool closed_ = false;
   receiver then_{};
   std::shared_ptr<const void> session_;
   std::unique_ptr<held> held_;

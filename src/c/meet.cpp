@@ -58,10 +58,12 @@ class condition_wait {
   }
   lease_handle& at() const noexcept { return *of_; }
   void* key() const noexcept { return key_; }
-  /// 1 if it was notified.
-  std::uint32_t take_back(woken&& got) const {
-    of_->fill(as_held(std::move(got.held), true), key_);
-    return got.status == std::cv_status::no_timeout ? 1 : 0;
+  /// 1 if it was notified. A failure if the lease was closed meanwhile: the mutex is not held.
+  result<std::uint32_t> take_back(woken&& got) const {
+    if (!of_->fill(as_held(std::move(got.held), true), key_)) {
+      return failure{errc::cancelled, "the lease was closed during the wait", false, "wait"};
+    }
+    return got.status == std::cv_status::no_timeout ? 1U : 0U;
   }
   /// The mutex is not held.
   void give_up() const { (void)take_out(key_); }
@@ -84,7 +86,12 @@ void begin_condition_wait(std::shared_ptr<condition_handle> of, const condition_
       begin(
           condition_wait::start(of->itself, *taken, w), w,
           [mine](woken&& got, event_of& e) {
-            e.number = mine.take_back(std::move(got));
+            auto notified = mine.take_back(std::move(got));
+            if (!notified) {
+              e.how = std::move(notified.error());
+              return;
+            }
+            e.number = *notified;
             e.known = mine.key();
           },
           [mine] { mine.give_up(); });
@@ -100,8 +107,9 @@ std::uint32_t wait_now(condition_variable& cv, const condition_wait& mine, const
   const auto taken = mine.at().empty();
   try {
     auto how = condition_wait::start(cv, *taken, w).future().get();
-    if (how) return mine.take_back(std::move(*how));
-    throw_failure(std::move(how.error()));
+    auto notified = how ? mine.take_back(std::move(*how)) : std::move(how.error());
+    if (notified) return *notified;
+    throw_failure(std::move(notified.error()));
   } catch (...) {
     mine.give_up();
     throw;
@@ -222,10 +230,26 @@ int holdfast_barrier_open(holdfast_session* session, const char* name, uint32_t 
 
 int holdfast_barrier_arrive(holdfast_barrier* barrier, holdfast_arrival** arrival,
                             holdfast_error* why) {
-  return guarded(why, [&] {
-    auto& there = out(arrival, "arrival");
+  return holdfast_barrier_arrive_within(barrier, nullptr, arrival, why);
+}
+
+int holdfast_barrier_arrive_within(holdfast_barrier* barrier, const holdfast_wait* how,
+                                   holdfast_arrival** arrival, holdfast_error* why) {
+  return guarded(why, [&]() -> holdfast::status {
+    const auto w = read(how);
     const auto of = get<barrier_handle>(barrier, "barrier");
-    give(&there, std::make_shared<arrival_handle>(of, of->itself.arrive()));
+    if (!w.to) (void)out(arrival, "arrival");
+    auto started = async_arrive(of->itself, w.limit, w.stop);
+    if (w.to) {
+      begin(std::move(started), w, [of](holdfast::barrier::arrival&& mine, event_of& e) {
+        e.granted = std::make_shared<arrival_handle>(of, std::move(mine));
+      });
+      return holdfast::done{};
+    }
+    auto mine = std::move(started).future().get();
+    if (!mine) return as_told(std::move(mine.error()), w.is_try());
+    give(arrival, std::make_shared<arrival_handle>(of, std::move(*mine)));
+    return holdfast::done{};
   });
 }
 
@@ -247,18 +271,21 @@ int holdfast_barrier_arrive_and_wait(holdfast_barrier* barrier, const holdfast_w
   return guarded(why, [&]() -> holdfast::status {
     const auto w = read(how);
     const auto of = get<barrier_handle>(barrier, "barrier");
-    if (w.to) {
-      begin(async_arrive_and_wait(of->itself, w.limit, w.stop), w);
-      return holdfast::done{};
-    }
-    auto mine = of->itself.arrive();
-    return of->itself.wait_for(mine, w.limit, w.stop) ? holdfast::status(holdfast::done{})
-                                                      : w.in_vain("wait");
+    return begin_or_await(async_arrive_and_wait(of->itself, w.limit, w.stop), w);
   });
 }
 
 int holdfast_barrier_arrive_and_drop(holdfast_barrier* barrier, holdfast_error* why) {
-  return guarded(why, [&] { get<barrier_handle>(barrier, "barrier")->itself.arrive_and_drop(); });
+  return holdfast_barrier_arrive_and_drop_within(barrier, nullptr, why);
+}
+
+int holdfast_barrier_arrive_and_drop_within(holdfast_barrier* barrier, const holdfast_wait* how,
+                                            holdfast_error* why) {
+  return guarded(why, [&]() -> holdfast::status {
+    const auto w = read(how);
+    const auto of = get<barrier_handle>(barrier, "barrier");
+    return begin_or_await(async_arrive_and_drop(of->itself, w.limit, w.stop), w);
+  });
 }
 
 int holdfast_condition_open(holdfast_session* session, const char* name,

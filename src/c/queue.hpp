@@ -110,4 +110,16 @@ void begin(pending<T> what, const waiting& w) {
   begin(std::move(what), w, [](T&&, event_of&) {});
 }
 
+/// For what has one form only: over the queue, or else this thread waits for its end. Limit and
+/// stop count for all of it.
+inline status begin_or_await(pending<done> what, const waiting& w) {
+  if (w.to) {
+    begin(std::move(what), w);
+    return done{};
+  }
+  auto how = std::move(what).future().get();
+  if (how) return done{};
+  return as_told(std::move(how.error()), w.is_try());
+}
+
 }  // namespace holdfast::c_abi

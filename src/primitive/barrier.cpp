@@ -258,6 +258,7 @@ struct barrier::round final : engine::request {
     if (command_.verb == permits_verb::renew) command_.wait = is_kept();
     return store::named_command{of_->of.config->name, command_};
   }
+  std::string_view in_vain() const override { return "not all had arrived at the deadline"; }
   result<std::optional<engine::wait_hint>> ask(bool) override { return settled(); }
   result<std::optional<engine::wait_hint>> learn(result<store::permits_reply> reply,
                                                  boot_time sent) override {
@@ -460,6 +461,7 @@ class borrowed final : public engine::request {
       : owner_(std::move(owner)), of_(of) {}
   std::optional<store::named_command> command(bool last) override { return of_.command(last); }
   result<std::optional<engine::wait_hint>> ask(bool last) override { return of_.ask(last); }
+  std::string_view in_vain() const override { return of_.in_vain(); }
   result<std::optional<engine::wait_hint>> learn(result<store::permits_reply> reply,
                                                  boot_time sent) override {
     return of_.learn(std::move(reply), sent);
@@ -504,10 +506,10 @@ pending<done> async_arrive_and_wait(barrier& b, wait_limit limit, std::stop_toke
                                barrier::round::until::released, nothing_more);
 }
 
-pending<barrier::arrival> async_arrive(barrier& b) {
+pending<barrier::arrival> async_arrive(barrier& b, wait_limit limit, std::stop_token stop) {
   auto mine = std::make_unique<barrier::round>(b.state_, barrier::round::comes_again::yes);
-  return carry_out_later<barrier::arrival>(b.state_->of.request({}, {}), std::move(mine),
-                                           barrier::round::until::arrived,
+  return carry_out_later<barrier::arrival>(b.state_->of.request(limit, std::move(stop)),
+                                           std::move(mine), barrier::round::until::arrived,
                                            [](auto arrived) -> result<barrier::arrival> {
                                              return barrier::arrival(std::move(arrived));
                                            });
@@ -533,9 +535,9 @@ pending<done> async_wait(const barrier& b, std::shared_ptr<barrier::arrival> min
                                  });
 }
 
-pending<done> async_arrive_and_drop(barrier& b) {
+pending<done> async_arrive_and_drop(barrier& b, wait_limit limit, std::stop_token stop) {
   auto last = std::make_unique<barrier::round>(b.state_, barrier::round::comes_again::no);
-  return carry_out_later<done>(b.state_->of.request({}, {}), std::move(last),
+  return carry_out_later<done>(b.state_->of.request(limit, std::move(stop)), std::move(last),
                                barrier::round::until::arrived, nothing_more);
 }
 

@@ -76,6 +76,7 @@ class look_for_next final : public engine::request {
     if (!after_) after_ = last_of(*reply);
     return std::optional<engine::wait_hint>{{look_every, {}}};
   }
+  std::string_view in_vain() const override { return "no other leader came until the deadline"; }
 
   std::optional<leader> found;
 

@@ -52,6 +52,7 @@ class countdown_request final : public engine::request {
                     const store::countdown_command& c)
       : session_(session), name_(name), command_(c) {}
 
+  std::string_view in_vain() const override { return "the latch was still closed at the deadline"; }
   result<std::optional<engine::wait_hint>> ask(bool last) override {
     if (command_.verb == countdown_verb::arrive && session_.now() > repeat_until_)
       return too_late();

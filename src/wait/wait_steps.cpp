@@ -23,7 +23,7 @@ bool is_an_answer(const failure& f) {
 
 failure waited_in_vain(errc why) {
   return {why, why == errc::cancelled ? "asked to stop while waiting"
-                                      : "still held by somebody else at the deadline"};
+                                      : std::string(request().in_vain())};
 }
 
 // Before a second is over it may only be slow, and not to have it in time is no failure. This
@@ -96,7 +96,7 @@ std::optional<status> wait_steps::judge(result<std::optional<wait_hint>> answer,
   if (!answer) return judge_failure(std::move(answer.error()), sent);
   unknown_ = false;
   if (!*answer) return done{};
-  if (last_) return waited_in_vain(errc::timed_out);
+  if (last_) return failure{errc::timed_out, std::string(request_.in_vain())};
   answered_ = true;
   in_vain_.reset();
   give_up_ = forever;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "session/store_client.hpp"
@@ -37,6 +38,8 @@ class request {
   virtual bool notified(const store::notification&) { return false; }
   /// One came that nobody looked at.
   virtual void notified_before() {}
+  /// What is told if it is not settled at the deadline.
+  virtual std::string_view in_vain() const { return "still held by somebody else at the deadline"; }
   /// Until when a look may be left to others of the session; `now` if it may not.
   virtual boot_time put_off(boot_time now) { return now; }
 };

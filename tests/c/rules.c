@@ -487,6 +487,73 @@ static void a_barrier_lets_all_go_when_all_have_arrived(void) {
   OK(holdfast_barrier_arrive_and_wait(mine, &later, &why));
 }
 
+/* The thread's own arrival stands: what comes after it waits for that phase first. */
+static void a_limit_at_a_barrier_counts_after_a_wait_in_vain_too(void) {
+  holdfast_barrier *mine = NULL, *theirs = NULL;
+  OK(holdfast_barrier_open(store, "b", 2, 0, &mine, &why));
+  OK(holdfast_barrier_open(other, "b", 2, 0, &theirs, &why));
+  const holdfast_wait soon = timed(second / 20), once = timed(HOLDFAST_ONE_TRY);
+  holdfast_wait stopped = timed(HOLDFAST_NO_LIMIT);
+  OK(holdfast_stop_open(&stopped.stop, &why));
+  OK(holdfast_stop_request(stopped.stop, &why));
+  GIVES(HOLDFAST_TIMED_OUT, holdfast_barrier_arrive_and_wait(mine, &soon, &why));
+  GIVES(HOLDFAST_TIMED_OUT, holdfast_barrier_arrive_and_wait(mine, &soon, &why));
+  GIVES(HOLDFAST_BUSY, holdfast_barrier_arrive_and_wait(mine, &once, &why));
+  GIVES(HOLDFAST_CANCELLED, holdfast_barrier_arrive_and_wait(mine, &stopped, &why));
+  OK(holdfast_barrier_arrive_and_wait(theirs, NULL, &why));
+  holdfast_queue* queue = NULL;
+  OK(holdfast_queue_open(&queue, NULL, &why));
+  const holdfast_wait told = told_to(queue, 3);
+  OK(holdfast_barrier_arrive_and_wait(theirs, &told, &why));
+  OK(holdfast_barrier_arrive_and_wait(mine, NULL, &why));
+  CHECK(next_of(queue).code == HOLDFAST_OK);
+}
+
+static void an_arrival_that_waits_for_the_last_phase_can_be_called_off(void) {
+  holdfast_barrier *mine = NULL, *theirs = NULL;
+  OK(holdfast_barrier_open(store, "b", 3, 0, &mine, &why));
+  OK(holdfast_barrier_open(other, "b", 3, 0, &theirs, &why));
+  const holdfast_wait soon = timed(second / 20), once = timed(HOLDFAST_ONE_TRY);
+  GIVES(HOLDFAST_TIMED_OUT, holdfast_barrier_arrive_and_wait(mine, &soon, &why));
+  holdfast_arrival* next = NULL;
+  GIVES(HOLDFAST_TIMED_OUT, holdfast_barrier_arrive_within(mine, &soon, &next, &why));
+  GIVES(HOLDFAST_BUSY, holdfast_barrier_arrive_within(mine, &once, &next, &why));
+  GIVES(HOLDFAST_TIMED_OUT, holdfast_barrier_arrive_and_drop_within(mine, &soon, &why));
+  holdfast_queue* queue = NULL;
+  OK(holdfast_queue_open(&queue, NULL, &why));
+  holdfast_wait told = told_to(queue, 1);
+  OK(holdfast_stop_open(&told.stop, &why));
+  OK(holdfast_barrier_arrive_and_drop_within(mine, &told, &why));
+  OK(holdfast_stop_request(told.stop, &why));
+  CHECK(next_of(queue).code == HOLDFAST_CANCELLED);
+  GIVES(
+      HOLDFAST_CANCELLED,
+      holdfast_barrier_arrive_within(
+          mine,
+          &(holdfast_wait){.size = sizeof told, .timeout_ns = HOLDFAST_NO_LIMIT, .stop = told.stop},
+          &next, &why));
+  CHECK(next == NULL);
+  holdfast_name_info info = {.size = sizeof info};
+  OK(holdfast_show(store, "b", &info, &why));
+  CHECK(info.waiters == 1);
+  /* the other two come, and each of the three again: an arrival that came as an event is waited for
+   */
+  told = told_to(queue, 2);
+  OK(holdfast_barrier_arrive_and_wait(theirs, &told, &why));
+  told.tag = 3;
+  OK(holdfast_barrier_arrive_within(mine, &told, NULL, &why));
+  holdfast_barrier* last = NULL;
+  OK(holdfast_barrier_open(other, "b", 3, 0, &last, &why));
+  OK(holdfast_barrier_arrive_and_wait(last, NULL, &why));
+  holdfast_event one = next_of(queue), two = next_of(queue);
+  CHECK(one.code == HOLDFAST_OK && two.code == HOLDFAST_OK);
+  next = (holdfast_arrival*)(one.tag == 3 ? one.lease : two.lease);
+  CHECK(next != NULL);
+  OK(holdfast_barrier_arrive_and_drop(last, &why));
+  OK(holdfast_barrier_arrive_and_wait(theirs, NULL, &why));
+  OK(holdfast_barrier_wait(mine, next, NULL, &why));
+}
+
 static void one_leads_and_all_can_read_who(void) {
   const holdfast_election_options here = {.size = sizeof here, .note = "here"};
   holdfast_lock *mine = NULL, *theirs = NULL;
@@ -542,6 +609,8 @@ static void a_condition_gives_the_mutex_up_and_back(void) {
   OK(holdfast_condition_wait(mine, lease, &told, NULL, &why));
   holdfast_lease* between = taken(mutex_of(other, "m")); /* so it waits, and has given it up */
   GIVES(HOLDFAST_NOT_OWNER, holdfast_lease_check(lease, &why));
+  GIVES(HOLDFAST_NOT_OWNER, holdfast_release(lease, NULL, &why)); /* and changes nothing */
+  GIVES(HOLDFAST_NOT_OWNER, holdfast_release(lease, &told, &why));
   uint32_t woken = 9;
   OK(holdfast_condition_notify_one(theirs, &woken, &why));
   CHECK(woken == 1);
@@ -564,6 +633,44 @@ static void a_condition_gives_the_mutex_up_and_back(void) {
   OK(holdfast_lease_extend(lease, 2000, &why)); /* so that the loss is soon seen */
   lose("m");
   CHECK(next_of(queue).tag == 10); /* it is watched as before the waits */
+}
+
+struct wait_of_a_thread {
+  holdfast_condition* condition;
+  holdfast_lease* lease;
+  int code;
+};
+
+static void* wait_for_a_condition(void* of) {
+  struct wait_of_a_thread* const mine = of;
+  uint32_t notified = 9;
+  mine->code = holdfast_condition_wait(mine->condition, mine->lease, NULL, &notified, NULL);
+  return NULL;
+}
+
+static void a_lease_that_is_closed_during_a_wait_for_a_condition_is_not_held(void) {
+  holdfast_condition* condition = NULL;
+  OK(holdfast_condition_open(store, "c", &condition, &why));
+  holdfast_queue* queue = NULL;
+  OK(holdfast_queue_open(&queue, NULL, &why));
+  const holdfast_wait told = told_to(queue, 9);
+  holdfast_lease* lease = taken(mutex_of(store, "m"));
+  OK(holdfast_condition_wait(condition, lease, &told, NULL, &why));
+  holdfast_lease* between = taken(mutex_of(other, "m")); /* so it waits, and has given it up */
+  OK(holdfast_close(lease, &why));
+  OK(holdfast_condition_notify_one(condition, NULL, &why));
+  OK(holdfast_release(between, NULL, &why));
+  CHECK(next_of(queue).code == HOLDFAST_CANCELLED);
+  struct wait_of_a_thread blocks = {condition, taken(mutex_of(other, "m")), HOLDFAST_OK};
+  pthread_t thread;
+  CHECK(pthread_create(&thread, NULL, wait_for_a_condition, &blocks) == 0);
+  between = taken(mutex_of(store, "m"));
+  OK(holdfast_close(blocks.lease, &why));
+  OK(holdfast_condition_notify_one(condition, NULL, &why));
+  OK(holdfast_release(between, NULL, &why));
+  CHECK(pthread_join(thread, NULL) == 0);
+  CHECK(blocks.code == HOLDFAST_CANCELLED);
+  OK(holdfast_release(taken(mutex_of(store, "m")), NULL, &why));
 }
 
 static void a_lease_keeps_its_session_while_a_condition_has_it(void) {
@@ -953,6 +1060,8 @@ static void refused_everywhere(void* bad, int for_leases) {
   GIVES(wrong, holdfast_barrier_wait(bad, bad, &once, &why));
   GIVES(wrong, holdfast_barrier_arrive_and_wait(bad, &once, &why));
   GIVES(wrong, holdfast_barrier_arrive_and_drop(bad, &why));
+  GIVES(wrong, holdfast_barrier_arrive_within(bad, &once, &arrival, &why));
+  GIVES(wrong, holdfast_barrier_arrive_and_drop_within(bad, &once, &why));
   GIVES(wrong, holdfast_condition_wait(bad, bad, &once, &n, &why));
   GIVES(wrong, holdfast_condition_notify_one(bad, &n, &why));
   GIVES(wrong, holdfast_condition_notify_all(bad, &n, &why));
@@ -1102,6 +1211,37 @@ static void an_error_says_what_where_and_whether_to_try_again(void) {
   GIVES(HOLDFAST_INVALID_NAME, holdfast_mutex(store, "", NULL, &lock, NULL));
 }
 
+static void all_text_is_utf8_whatever_the_program_or_the_store_says(void) {
+  holdfast_lock* lock = NULL;
+  GIVES(HOLDFAST_INVALID_NAME, holdfast_mutex(store, "\xc2\x85nel", NULL, &lock, &why));
+  CHECK(strstr(why.message, "\\xc2\\x85nel") != NULL && strchr(why.message, '\x85') == NULL);
+  CHECK(strcmp(why.name + strlen(why.name) - 5, "\xc2\x85nel") == 0);
+  GIVES(HOLDFAST_INVALID_NAME, holdfast_mutex(store, "caf\xe9", NULL, &lock, &why));
+  CHECK(strstr(why.message, "caf\\xe9") != NULL && strchr(why.message, '\xe9') == NULL);
+  CHECK(strcmp(why.name + strlen(why.name) - 6, "caf\xef\xbf\xbd") == 0); /* U+FFFD */
+}
+
+static void a_wait_in_vain_says_what_it_waited_for(void) {
+  holdfast_queue* queue = NULL;
+  OK(holdfast_queue_open(&queue, NULL, &why));
+  holdfast_wait told = told_to(queue, 1);
+  told.timeout_ns = second / 50;
+  holdfast_lock* election = NULL;
+  holdfast_leaders* leaders = NULL;
+  OK(holdfast_election(store, "e", NULL, &election, &why));
+  OK(holdfast_election_observe(election, &leaders, &why));
+  OK(holdfast_leaders_next(leaders, &told, NULL, &why));
+  CHECK(next_of(queue).code == HOLDFAST_TIMED_OUT && strstr(why.message, "leader") != NULL);
+  holdfast_latch* latch = NULL;
+  OK(holdfast_latch_open(store, "l", 1, 0, &latch, &why));
+  OK(holdfast_latch_wait(latch, &told, &why));
+  CHECK(next_of(queue).code == HOLDFAST_TIMED_OUT && strstr(why.message, "closed") != NULL);
+  holdfast_barrier* barrier = NULL;
+  OK(holdfast_barrier_open(store, "b", 2, 0, &barrier, &why));
+  OK(holdfast_barrier_arrive_and_wait(barrier, &told, &why));
+  CHECK(next_of(queue).code == HOLDFAST_TIMED_OUT && strstr(why.message, "arrived") != NULL);
+}
+
 static void a_child_of_fork_is_told_so_and_can_begin_anew(void) {
   holdfast_lock* lock = mutex_of(store, "m");
   holdfast_lease *lease = taken(lock), *none = NULL;
@@ -1158,8 +1298,11 @@ static const struct {
     RULE(a_semaphore_gives_so_many_permits_and_no_more),
     RULE(a_latch_opens_at_zero),
     RULE(a_barrier_lets_all_go_when_all_have_arrived),
+    RULE(a_limit_at_a_barrier_counts_after_a_wait_in_vain_too),
+    RULE(an_arrival_that_waits_for_the_last_phase_can_be_called_off),
     RULE(one_leads_and_all_can_read_who),
     RULE(a_condition_gives_the_mutex_up_and_back),
+    RULE(a_lease_that_is_closed_during_a_wait_for_a_condition_is_not_held),
     RULE(a_lease_keeps_its_session_while_a_condition_has_it),
     RULE(a_lease_that_came_as_an_event_keeps_its_session_too),
     RULE(a_lease_that_is_closed_keeps_no_session),
@@ -1180,6 +1323,8 @@ static const struct {
     RULE(to_look_for_deadlocks_of_threads_is_refused),
     RULE(a_field_of_a_later_version_counts_only_if_it_is_set),
     RULE(an_error_says_what_where_and_whether_to_try_again),
+    RULE(all_text_is_utf8_whatever_the_program_or_the_store_says),
+    RULE(a_wait_in_vain_says_what_it_waited_for),
     RULE(a_child_of_fork_is_told_so_and_can_begin_anew),
 };
 

@@ -166,6 +166,51 @@ for (const [store, urlOf] of Object.entries(STORES)) {
       await lease.release();
     });
 
+    rule('a participant of a barrier counts once in a phase, also when it drops out', async (here, there) => {
+      const [first, second, third] = [here, there, there].map((session) => session.barrier('b', 3));
+      await assert.rejects(first.arriveAndWait({timeout: 20}), holdfast.TimedOut);
+      await assert.rejects(first.arriveAndDrop({timeout: 20}), holdfast.TimedOut, 'its arrival stands, and its phase comes first');
+      const off = AbortSignal.abort();
+      await assert.rejects(first.arriveAndDrop({signal: off}), holdfast.Cancelled);
+      const dropped = first.arriveAndDrop();
+      await assert.rejects(second.arriveAndWait({timeout: 20}), holdfast.TimedOut);
+      assert.equal((await here.show('b')).waiters, 2);
+      await third.arriveAndWait({timeout: 30e3});
+      await dropped;
+      await Promise.all([second, third].map((b) => b.arriveAndWait({timeout: 30e3})));
+    });
+
+    rule('a lease that is closed during a wait for a condition is not held', async (here, there) => {
+      const condition = here.condition('c');
+      const lease = await here.mutex('m').acquire();
+      const waiting = condition.wait(lease, {timeout: 30e3});
+      await there.mutex('m').with(async () => {
+        lease.close();
+        await condition.notifyAll();
+      });
+      await assert.rejects(waiting, holdfast.Cancelled);
+      await (await there.mutex('m').acquire({timeout: 30e3})).release();
+    });
+
+    rule('a release that is refused during a wait for a condition changes nothing', async (here, there) => {
+      const condition = here.condition('c');
+      for (const releaseFirst of [false, true]) {
+        const lease = await here.mutex('m').acquire();
+        const releasing = releaseFirst && lease.release();  // on a thread of the pool: either may come first
+        const waiting = condition.wait(lease, {timeout: 30e3});
+        waiting.catch(() => {});
+        if (releaseFirst && !await releasing.catch((why) => why)) continue;
+        await there.mutex('m').with(async () => {
+          await assert.rejects(lease.release(), holdfast.NotOwner);
+          await condition.notifyAll();
+        });
+        assert.equal(await waiting, true);
+        await lease[Symbol.asyncDispose]();
+        assert.equal(lease.state, 'released');
+        await (await there.mutex('m').acquire({timeout: 5e3})).release();
+      }
+    });
+
     rule('a limiter gives its tokens and then says when', async (here) => {
       const limiter = here.limiter('r', [{tokens: 3, per: 3600e3, by: ['client'], name: 'hourly'}]);
       const taken = await limiter.tryTake(2, {client: 'acme'});

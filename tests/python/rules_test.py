@@ -6,6 +6,7 @@ import gc
 import os
 import pathlib
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -118,6 +119,35 @@ class Locks:
                     with self.assertRaises(KeyboardInterrupt):
                         self.here.mutex("m").acquire(timeout)
                 self.assertIsNotNone(self.there.mutex("m").try_acquire(5))
+
+    def test_an_interrupt_anywhere_at_the_beginning_of_a_with_block_leaves_nothing_taken(self):
+        ours = str(REPOSITORY / "bindings/python")
+        mutex, other = self.here.mutex("m"), self.there.mutex("m")
+        unheard, steps, left = unittest.mock.Mock(), 0, 0
+
+        def interrupt(frame, event, _):
+            nonlocal left
+            if not frame.f_code.co_filename.startswith(ours) or frame.f_code.co_name == "__del__":  # nobody would hear of it there
+                return None
+            if event == "line":
+                left -= 1
+                if left == 0:
+                    raise KeyboardInterrupt
+            return interrupt
+        with unittest.mock.patch("sys.unraisablehook", unheard):
+            while left == 0:  # at the first line, at the second, ... until the block has begun before that
+                steps += 1
+                left = steps
+                try:
+                    sys.settrace(interrupt)
+                    with mutex:
+                        sys.settrace(None)
+                except KeyboardInterrupt:
+                    sys.settrace(None)
+                self.assertEqual(mutex._entered._leases, {}, steps)
+                self.assertIsNotNone(other.try_acquire(5), steps)
+        self.assertGreater(steps, 10)
+        unheard.assert_not_called()
 
     def test_a_release_that_is_interrupted_happens_when_the_lease_goes(self):
         lease = self.here.mutex("m").acquire()
@@ -333,6 +363,71 @@ class Locks:
         self.assertGreater(lease.fence, before)
         self.assertEqual(self.there.condition("c").notify_all(), 0)
 
+    def test_a_lease_that_is_closed_during_a_wait_for_a_condition_is_not_held(self):
+        condition, lease, told = self.here.condition("c"), self.here.mutex("m").acquire(), []
+
+        def wait():
+            try:
+                told.append(condition.wait(lease, 30))
+            except holdfast.Error as why:
+                told.append(type(why))
+        waiting = threading.Thread(target=wait)
+        waiting.start()
+        with self.there.mutex("m"):  # so it waits
+            lease.close()
+            condition.notify_all()
+        waiting.join()
+        self.assertEqual(told, [holdfast.Cancelled])
+        self.there.mutex("m").acquire(30).release()
+
+    def test_a_release_that_is_refused_during_a_wait_for_a_condition_changes_nothing(self):
+        mutex, condition, told = self.here.mutex("m"), self.here.condition("c"), []
+        lease = mutex.acquire()
+        lease.on_loss(lambda: None)
+
+        def wait():
+            with lease:
+                told.append(condition.wait(lease, 30))
+        waiting = threading.Thread(target=wait)
+        waiting.start()
+        with self.there.mutex("m"):  # so it waits
+            with self.assertRaises(holdfast.NotOwner):
+                lease.release()
+            self.assertTrue(lease._watches)
+            condition.notify_all()
+        waiting.join()
+        self.assertEqual(told, [True])
+        self.assertIs(lease.state, holdfast.State.RELEASED)
+        self.assertIsNotNone(self.there.mutex("m").try_acquire(5))
+
+    def test_an_arrival_that_waits_for_the_last_phase_has_a_limit(self):
+        mine, theirs = self.here.barrier("b", 3), self.there.barrier("b", 3)
+        stop, told = holdfast.Stop(), []
+        stop.request()
+
+        def in_vain():
+            for arrives in (mine.arrive_and_wait, mine.arrive, mine.arrive_and_drop):
+                for error, how in ((holdfast.TimedOut, {"timeout": 0.02}), (holdfast.Busy, {"timeout": 0}),
+                                   (holdfast.Cancelled, {"stop": stop})):
+                    try:
+                        raised = None
+                        arrives(**how)
+                    except holdfast.Error as why:
+                        raised = type(why)
+                    told.append(raised is error or (arrives.__name__, error, raised))
+        mine.arrive().close()
+        in_vain()
+        self.assertEqual(self.here.show("b").waiters, 1)
+        elsewhere = threading.Thread(target=lambda: (mine.arrive().close(), in_vain()))  # another participant, without signals
+        elsewhere.start()
+        elsewhere.join()
+        self.assertEqual(self.here.show("b").waiters, 2)
+        self.assertEqual(told, [True] * 18)
+        theirs.arrive_and_wait(30)
+        again = mine.arrive(30)
+        self.assertEqual(self.here.show("b").waiters, 1)
+        again.close()
+
     def test_a_limiter_gives_its_tokens_and_then_says_when(self):
         limiter = self.here.limiter("r", holdfast.Rule(3, per=3600, by=["client"], name="hourly"))
         taken = limiter.try_take(2, {"client": "acme"})
@@ -535,6 +630,21 @@ class Locks:
             latch = self.here.latch("l", 2)
             await asyncio.gather(latch.wait_async(30), latch.count_down_async(), latch.count_down_async())
             await asyncio.gather(self.here.barrier("b", 2).arrive_and_wait_async(30), self.there.barrier("b", 2).arrive_and_wait_async(30))
+            three, others = self.here.barrier("three", 3), [self.there.barrier("three", 3) for _ in range(2)]
+            (await three.arrive_async(30)).close()
+            for arrives in (three.arrive_async, three.arrive_and_wait_async, three.arrive_and_drop_async) * 5:
+                arriving = asyncio.create_task(arrives())
+                await asyncio.sleep(0)
+                arriving.cancel()
+                with self.assertRaises(asyncio.CancelledError):
+                    await arriving
+            self.assertEqual(self.here.show("three").waiters, 1)
+            with self.assertRaises(holdfast.TimedOut):
+                await three.arrive_async(0.02)
+            dropped = asyncio.create_task(three.arrive_and_drop_async())
+            await asyncio.gather(*(barrier.arrive_and_wait_async(30) for barrier in others))
+            await dropped
+            await asyncio.gather(*(barrier.arrive_and_wait_async(30) for barrier in others))
             condition, lease = self.here.condition("c"), await self.here.mutex("m").acquire_async()
             waiting = asyncio.create_task(condition.wait_async(lease, 30))
             await asyncio.sleep(0)
@@ -782,6 +892,13 @@ class LeadersRules(OnAStore):
         asyncio.run(wait())
 
 
+class Losses(OnAStore):
+    def test_what_tells_losses_ends_quietly_when_the_program_has_closed_all(self):
+        queue = _waits.Queue()
+        _abi.functions.close(queue._handle, None)  # as close_all() does, while the thread has something to tell
+        _waits.Watcher()._serve(queue)
+
+
 class RedlockRules(OnAStore):
     def test_a_majority_holds_it(self):
         nodes = [holdfast.open(f"memory:python-node-{n}") for n in range(3)]
@@ -871,7 +988,7 @@ class Hanging(unittest.TestCase):
     def test_a_wait_that_has_a_stop_makes_no_try_before(self):
         stop, mutex = holdfast.Stop(), self.session.mutex("m")
         self.server.stop()
-        with unittest.mock.patch.object(mutex, "_acquire_blocking", side_effect=AssertionError), self.assertRaises(holdfast.Cancelled):
+        with unittest.mock.patch.object(_waits, "blocking", side_effect=AssertionError), self.assertRaises(holdfast.Cancelled):
             threading.Thread(target=stop.request).start()
             mutex.acquire(stop=stop)
         self.server.resume()
@@ -976,6 +1093,34 @@ class Programs(OnAStore):
             await_waiters(self.here, "m", 1, lambda: waiting.poll() is None)
             waiting.send_signal(signal.SIGINT)
             self.assertIn("KeyboardInterrupt", waiting.communicate(timeout=60)[1])
+
+    def test_a_note_that_something_else_has_damaged_is_read_all_the_same(self):
+        with self.here.election("e", note="damaged"):
+            with contextlib.closing(sqlite3.connect(self.url.removeprefix("sqlite:"))) as store, store:
+                for table, column in store.execute("select m.name, c.name from sqlite_schema m, pragma_table_info(m.name) c "
+                                                   "where m.type = 'table'").fetchall():
+                    store.execute(f"update {table} set {column} = replace({column}, 'damaged', cast(x'646d67e9' as text)) "
+                                  f"where instr({column}, 'damaged')")
+            self.assertEqual(self.there.election("e").leader().note, "dmg\ufffd")
+            self.assertEqual(self.there.election("e").observe().next(30).note, "dmg\ufffd")
+
+    def test_ctrl_c_ends_an_arrival_that_waits_for_the_last_phase(self):
+        program = self.run_python("""
+import signal, threading
+signal.alarm(50)
+barrier = store.barrier('b', 2)
+barrier.arrive().close()
+for arrives in (barrier.arrive_and_wait, barrier.arrive, barrier.arrive_and_drop):
+    interrupt = threading.Timer(0.01, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT))
+    try:
+        interrupt.start()
+        arrives()
+    except KeyboardInterrupt:
+        print(arrives.__name__)
+print(store.show('b').waiters)
+""")
+        out, err = program.communicate(timeout=120)
+        self.assertEqual(out.split(), ["arrive_and_wait", "arrive", "arrive_and_drop", "1"], err)
 
     def test_what_ctrl_c_interrupts_can_be_asked_again_at_once(self):
         program = self.run_python("""

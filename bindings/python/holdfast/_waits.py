@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ctypes
 import itertools
 import os
@@ -15,6 +16,9 @@ from ._abi import call, functions
 
 #: Called with a pointer to a holdfast_wait.
 Starts = typing.Callable[[typing.Any], None]
+#: The same, and where the handle goes that is given, if the call blocks.
+Begins = typing.Callable[[typing.Any, typing.Any], None]
+_T = typing.TypeVar("_T")
 
 
 class Handle:
@@ -154,6 +158,21 @@ def wait(start: Starts, timeout: float | None, stop: Stop | None, to_its_end: bo
     start(ctypes.byref(how) if how else None)
 
 
+def granted(kind: typing.Callable[[int], _T], begin: Begins, timeout: float | None, stop: Stop | None, to_its_end: bool = False) -> _T:
+    """What a call gives, in this thread, whichever it is. What an interrupted call was given goes."""
+    event, there = _abi.Event(), ctypes.c_void_p()
+    try:
+        if is_main_thread() and timeout != 0:
+            wait_seeing_signals(lambda how: begin(how, None), timeout, stop, event, to_its_end)
+            return kind(event.lease)
+        how = blocking(timeout, stop)
+        begin(ctypes.byref(how) if how else None, ctypes.byref(there))
+        return kind(there.value or 0)
+    except BaseException:
+        _abi.drop(event.lease or there.value)
+        raise
+
+
 async def _until_ended(call_under_way: asyncio.Future[_abi.Event]) -> None:
     """Also in a task that is cancelled again."""
     while not call_under_way.done():
@@ -245,12 +264,10 @@ class Loop:
         try:
             return await (asyncio.shield(future) if to_its_end else future)
         except BaseException as why:  # also GeneratorExit, of a task that its loop left behind
-            if to_its_end and isinstance(why, asyncio.CancelledError):
-                own.request()
-                await _until_ended(future)
-                raise
-            self._waiting.pop(tag, None)
             own.request()
+            if to_its_end and isinstance(why, asyncio.CancelledError):
+                await _until_ended(future)
+            self._waiting.pop(tag, None)
             if future.done() and not future.cancelled() and not future.exception() and future.result().lease:
                 functions.close(future.result().lease, None)  # it was granted in that moment
             raise
@@ -321,6 +338,10 @@ class Watcher:
             threading.Thread(target=callback, name="holdfast-losses", daemon=True).start()
 
     def _serve(self, queue: Queue) -> None:
+        with contextlib.suppress(errors.InvalidArgument, errors.Cancelled):  # closed, because the program ends
+            self._tell(queue)
+
+    def _tell(self, queue: Queue) -> None:
         poll = select.poll()
         poll.register(queue.fd, select.POLLIN)
         while True:

@@ -30,9 +30,13 @@ class Lease(_waits.Handle):
     """The proof of holding. It belongs to no thread: any thread may check, extend and release it. It is released at the end of
     `with`, or when the last reference to it goes."""
 
+    # Also of one whose making was interrupted, which closes it.
+    _watches: list[tuple[_waits.Watcher, int]] = []
+    _loops: weakref.WeakSet[_waits.Loop] | None = None  # where tasks wait for its loss
+    _known: int = 0
+
     def __init__(self, handle: int) -> None:
-        self._watches: list[tuple[_waits.Watcher, int]] = []
-        self._loops: weakref.WeakSet[_waits.Loop] | None = None  # where tasks wait for its loss
+        self._watches = []
         super().__init__(handle)
         self._known = handle  # also when it was released: the library says so
 
@@ -95,17 +99,22 @@ class Lease(_waits.Handle):
         call(functions.lease_extend, self._known, _abi.duration(lease, "lease"))
 
     def release(self) -> None:
-        """Gives it back. Raises Lost if it had ended before, NotOwner if it was released. One round trip."""
+        """Gives it back. Raises Lost if it had ended before, NotOwner if it was released, or while a wait for a condition has it. One
+        round trip."""
         handle, self._handle = self._handle, 0
         try:
             call(functions.release, self._known, None)
+        except errors.NotOwner:  # nothing has changed; it is 0 if it was released
+            self._handle = handle
+            raise
         except errors.Error:
+            self._forget_watches()
             raise
         except BaseException:  # Ctrl-C, perhaps before anything was sent
             self._handle = handle
-            raise
-        finally:
             self._forget_watches()
+            raise
+        self._forget_watches()
 
     async def release_async(self) -> None:
         """release() for an event loop."""

@@ -49,6 +49,15 @@ class _Entered:
         with self._mutex:
             self._leases[by] = [*self._leases.get(by, ()), lease]
 
+    def forget(self, by: object, lease: Lease) -> None:
+        """Of a block that did not begin, perhaps before it was added."""
+        with self._mutex:
+            if rest := [entered for entered in self._leases.get(by, ()) if entered is not lease]:
+                self._leases[by] = rest
+            else:
+                self._leases.pop(by, None)
+        lease.close()
+
     def take(self, by: object) -> Lease:
         with self._mutex:
             if by not in self._leases:  # entered by one, left by another
@@ -79,30 +88,12 @@ class Lock(_waits.Handle):
         """Waits for it. Raises TimedOut (Busy for one try), Cancelled, Unavailable. In the main thread signals are seen meanwhile.
         One round trip if it is free."""
         limit = self.timeout if timeout is ... else timeout
-        if limit == 0 or not _waits.is_main_thread():
-            return self._acquire_blocking(limit, stop)
-        if limit is None and stop is None:  # else not: one try takes the store's own time
+        if limit is None and stop is None and _waits.is_main_thread():  # else not: one try takes the store's own time
             try:
-                return self._acquire_blocking(0, stop)
+                return _waits.granted(Lease, self._begin, 0, None)
             except (errors.Busy, errors.Unavailable):
                 pass
-        event = _abi.Event()
-        try:
-            _waits.wait_seeing_signals(lambda how: self._begin(how, None), limit, stop, event)
-            return Lease(event.lease)
-        except BaseException:
-            _abi.drop(event.lease)
-            raise
-
-    def _acquire_blocking(self, timeout: float | None, stop: _waits.Stop | None) -> Lease:
-        there = ctypes.c_void_p()
-        how = _waits.blocking(timeout, stop)
-        try:
-            self._begin(ctypes.byref(how) if how else None, ctypes.byref(there))
-            return Lease(there.value or 0)
-        except BaseException:  # Ctrl-C, after it was granted
-            _abi.drop(there.value)
-            raise
+        return _waits.granted(Lease, self._begin, limit, stop)
 
     def try_acquire(self, timeout: float = 0, stop: _waits.Stop | None = None) -> Lease | None:
         """None if it is not free in time."""
@@ -117,17 +108,25 @@ class Lock(_waits.Handle):
         return Lease((await _waits.Loop.running().outcome(lambda how: self._begin(how, None), limit, stop)).lease)
 
     def __enter__(self) -> Lease:
-        lease = self.acquire()
-        self._entered.add(threading.get_ident(), lease)
-        return lease
+        by, lease = threading.get_ident(), self.acquire()
+        try:
+            self._entered.add(by, lease)
+            return lease
+        except BaseException:  # Ctrl-C: nobody leaves the block
+            self._entered.forget(by, lease)
+            raise
 
     def __exit__(self, kind: type[BaseException] | None, why: BaseException | None, trace: types.TracebackType | None) -> None:
         self._entered.take(threading.get_ident())._leave(kind)
 
     async def __aenter__(self) -> Lease:
-        lease = await self.acquire_async()
-        self._entered.add(asyncio.current_task(), lease)
-        return lease
+        by, lease = asyncio.current_task(), await self.acquire_async()
+        try:
+            self._entered.add(by, lease)
+            return lease
+        except BaseException:
+            self._entered.forget(by, lease)
+            raise
 
     async def __aexit__(self, kind: type[BaseException] | None, why: BaseException | None,
                         trace: types.TracebackType | None) -> None:

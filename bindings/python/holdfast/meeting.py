@@ -41,34 +41,58 @@ class Arrival(_waits.Handle):
 
 
 class Barrier(_waits.Handle):
-    """So many participants wait for each other, again and again. Lost: one of them died."""
+    """So many participants wait for each other, again and again. Lost: one of them died. A participant is a thread: while an arrival
+    of its own stands that nobody has as an Arrival, what arrives next first waits for the end of that phase."""
 
-    def arrive(self) -> Arrival:
-        """Does not wait. One round trip."""
-        return Arrival(_abi.made(functions.barrier_arrive, self._handle))
+    def arrive(self, timeout: float | None = None, stop: _waits.Stop | None = None) -> Arrival:
+        """Does not wait for the others. One round trip. Raises TimedOut (Busy for one try), Cancelled: the arrival may count all the
+        same, so arrive again."""
+        return _waits.granted(Arrival, self._begin, timeout, stop, to_its_end=True)
+
+    async def arrive_async(self, timeout: float | None = None) -> Arrival:
+        return Arrival((await self._outcome(lambda how: self._begin(how, None), timeout)).lease)
 
     def wait(self, arrival: Arrival, timeout: float | None = None, stop: _waits.Stop | None = None) -> None:
         """Until all have arrived. After TimedOut and Cancelled the arrival stands, and can be waited for again."""
         mine = _abi.one_of(arrival, Arrival, "arrival")
-        _waits.wait(lambda how: call(functions.barrier_wait, self._handle, mine._handle, how), timeout, stop,
-                    to_its_end=True)
+        self._wait(lambda how: call(functions.barrier_wait, self._handle, mine._handle, how), timeout, stop)
 
     async def wait_async(self, arrival: Arrival, timeout: float | None = None) -> None:
-        """wait() for an event loop. A task that is cancelled ends when its wait does."""
+        """wait() for an event loop."""
         mine = _abi.one_of(arrival, Arrival, "arrival")
-        await _waits.Loop.running().outcome(lambda how: call(functions.barrier_wait, self._handle, mine._handle, how), timeout,
-                                            to_its_end=True)
+        await self._outcome(lambda how: call(functions.barrier_wait, self._handle, mine._handle, how), timeout)
 
     def arrive_and_wait(self, timeout: float | None = None, stop: _waits.Stop | None = None) -> None:
         """Both in one. After TimedOut and Cancelled the arrival stands, and cannot be waited for."""
-        _waits.wait(lambda how: call(functions.barrier_arrive_and_wait, self._handle, how), timeout, stop)
+        self._wait(lambda how: call(functions.barrier_arrive_and_wait, self._handle, how), timeout, stop)
 
     async def arrive_and_wait_async(self, timeout: float | None = None) -> None:
-        await _waits.Loop.running().outcome(lambda how: call(functions.barrier_arrive_and_wait, self._handle, how), timeout)
+        await self._outcome(lambda how: call(functions.barrier_arrive_and_wait, self._handle, how), timeout)
 
-    def arrive_and_drop(self) -> None:
-        """Arrives, and will not come again. One round trip."""
-        call(functions.barrier_arrive_and_drop, self._handle)
+    def arrive_and_drop(self, timeout: float | None = None, stop: _waits.Stop | None = None) -> None:
+        """Arrives, and will not come again. Does not wait for the others. One round trip. Raises TimedOut (Busy for one try), Cancelled:
+        it may not have dropped out, so do it again."""
+        self._wait(self._drop, timeout, stop)
+
+    async def arrive_and_drop_async(self, timeout: float | None = None) -> None:
+        await self._outcome(self._drop, timeout)
+
+    def _begin(self, how: object, there: object) -> None:
+        call(functions.barrier_arrive_within, self._handle, how, there)
+
+    def _drop(self, how: object) -> None:
+        call(functions.barrier_arrive_and_drop_within, self._handle, how)
+
+    # To its end, also if it is interrupted: until then the thread's participant is in that call, and a next one would be another.
+
+    @staticmethod
+    def _wait(start: _waits.Starts, timeout: float | None, stop: _waits.Stop | None) -> None:
+        _waits.wait(start, timeout, stop, to_its_end=True)
+
+    @staticmethod
+    async def _outcome(start: _waits.Starts, timeout: float | None) -> _abi.Event:
+        """A task that is cancelled ends when its call does."""
+        return await _waits.Loop.running().outcome(start, timeout, to_its_end=True)
 
 
 class Condition(_waits.Handle):
@@ -77,7 +101,7 @@ class Condition(_waits.Handle):
     def wait(self, lease: Lease, timeout: float | None = None, stop: _waits.Stop | None = None) -> bool:
         """Whether it was notified in time. The mutex is held again by the same lease, with a new fence: look at what was waited for,
         and wait again. After any error but NotOwner, InvalidArgument and Unsupported, and after Ctrl-C, the mutex is not held: the lease
-        is released, and who watches it is told of a loss."""
+        is released, and who watches it is told of a loss. Cancelled also if another thread closed the lease meanwhile."""
         notified = ctypes.c_uint32()
 
         def start(how: object) -> None:

@@ -47,12 +47,13 @@ int holdfast_lease_extend(holdfast_lease* lease, int64_t lease_ms, holdfast_erro
 int holdfast_lease_watch(holdfast_lease* lease, holdfast_queue* queue, uint64_t tag,
                          holdfast_error* why);
 
-/// Releases the lock, and closes the handle whatever the result is. HOLDFAST_LOST if the lease had
+/// Releases the lock, and closes the handle, also with an error. HOLDFAST_LOST if the lease had
 /// already ended (no other holder is affected). HOLDFAST_UNAVAILABLE if the store could not be
-/// reached; then the lease ends by itself. A second release gives HOLDFAST_NOT_OWNER. `how` may be
-/// NULL; only its queue and tag are used. If a call of another thread uses the lease, the release
-/// waits until that call has ended; with a queue this function still returns at once. One round
-/// trip; for a redlock one to each node.
+/// reached; then the lease ends by itself. A second release gives HOLDFAST_NOT_OWNER. So does one
+/// while a wait for a condition has the lease: that changes nothing, and the handle stays open.
+/// `how` may be NULL; only its queue and tag are used. If a call of another thread uses the lease,
+/// the release waits until that call has ended; with a queue this function still returns at once.
+/// One round trip; for a redlock one to each node.
 int holdfast_release(holdfast_lease* lease, const holdfast_wait* how, holdfast_error* why);
 
 #ifdef __cplusplus

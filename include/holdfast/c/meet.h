@@ -35,21 +35,31 @@ typedef struct holdfast_arrival holdfast_arrival;
 /// participant whose death the store cannot see (0: the session's).
 int holdfast_barrier_open(holdfast_session* session, const char* name, uint32_t count,
                           int64_t lease_ms, holdfast_barrier** barrier, holdfast_error* why);
-/// Does not wait for others. HOLDFAST_LOST, once, if a participant died in this phase. One round
-/// trip.
+/// Arrives. If this thread's last arrival at this handle was not waited for to its end, it first
+/// waits, without a limit, for the end of that phase; otherwise it waits for nobody. HOLDFAST_LOST,
+/// once, if a participant died in this phase. One round trip.
 int holdfast_barrier_arrive(holdfast_barrier* barrier, holdfast_arrival** arrival,
                             holdfast_error* why);
+/// The same with a limit, a stop and a queue; event.lease is the arrival then, to be cast. If the
+/// time is over or the call was cancelled, the arrival may count all the same: arrive again.
+int holdfast_barrier_arrive_within(holdfast_barrier* barrier, const holdfast_wait* how,
+                                   holdfast_arrival** arrival, holdfast_error* why);
 /// Waits until all have arrived, and closes the arrival. HOLDFAST_LOST if a participant died; the
 /// arrival is closed then, too. If the time is over or the wait was cancelled, the arrival still
 /// counts, and can be waited for again. About one round trip a second.
 int holdfast_barrier_wait(holdfast_barrier* barrier, holdfast_arrival* arrival,
                           const holdfast_wait* how, holdfast_error* why);
 /// Arrives and waits. If the time is over or the wait was cancelled, the arrival still counts, but
-/// cannot be waited for again.
+/// cannot be waited for again: the next arrival of this thread first waits for the end of that
+/// phase.
 int holdfast_barrier_arrive_and_wait(holdfast_barrier* barrier, const holdfast_wait* how,
                                      holdfast_error* why);
-/// Arrives, and drops out: each later phase needs one participant fewer. One round trip.
+/// Arrives as above, and drops out: each later phase needs one participant fewer. One round trip.
 int holdfast_barrier_arrive_and_drop(holdfast_barrier* barrier, holdfast_error* why);
+/// The same with a limit, a stop and a queue. If the time is over or the call was cancelled, drop
+/// out again, because it may not have.
+int holdfast_barrier_arrive_and_drop_within(holdfast_barrier* barrier, const holdfast_wait* how,
+                                            holdfast_error* why);
 
 /// Releases a mutex, waits until any process notifies, and takes the mutex again.
 typedef struct holdfast_condition holdfast_condition;
@@ -60,9 +70,10 @@ int holdfast_condition_open(holdfast_session* session, const char* name,
 /// and `notified` (event.number) says whether there was a notification (1), or the time was over
 /// (0). Check your condition, and wait again if it does not hold, because a wait may end without a
 /// notification. The timeout is for being notified; taking the mutex again has no limit. After any
-/// other code, also HOLDFAST_CANCELLED, the mutex is not held and the lease is closed; after
-/// HOLDFAST_NOT_OWNER, HOLDFAST_INVALID_ARGUMENT and HOLDFAST_UNSUPPORTED nothing has changed. One
-/// round trip to queue, one to four a second, and those of the mutex.
+/// other code, also HOLDFAST_CANCELLED, the mutex is not held and the lease is closed (if another
+/// thread closed it, the wait goes on, and ends with HOLDFAST_CANCELLED); after HOLDFAST_NOT_OWNER,
+/// HOLDFAST_INVALID_ARGUMENT and HOLDFAST_UNSUPPORTED nothing has changed. One round trip to queue,
+/// one to four a second, and those of the mutex.
 int holdfast_condition_wait(holdfast_condition* condition, holdfast_lease* lease,
                             const holdfast_wait* how, uint32_t* notified, holdfast_error* why);
 /// Wakes the first waiter, or all. `woken` (may be NULL) receives how many were woken. You may hold

@@ -44,9 +44,11 @@ typedef struct holdfast_event {
   uint64_t tag;   ///< of the holdfast_wait, or of the watch
   int32_t code;   ///< holdfast_code of the call; HOLDFAST_LOST for a loss
   uint32_t unused;
-  holdfast_lease* lease;  ///< what was granted, now the caller's to release; or what was lost
-  uint64_t number;        ///< a further result of the call, if it has one
-  int64_t wait_us;        ///< limiters: see holdfast_decision
+  /// What was granted, now the caller's to release (of holdfast_barrier_arrive_within: the arrival,
+  /// as a holdfast_arrival*); or what was lost.
+  holdfast_lease* lease;
+  uint64_t number;  ///< a further result of the call, if it has one
+  int64_t wait_us;  ///< limiters: see holdfast_decision
 } holdfast_event;
 
 /// `fd` (may be NULL) is readable while there are events. Poll it; do not read, write or close it.

@@ -19,6 +19,8 @@ ROOMS = {
     "testing": ("testing",),
     "c": ("c",),  # sees what users see
 }
+# What the C interface sees besides: it needs nothing of the library that users cannot see.
+INLINE = ("base/utf8.hpp",)
 # The one unit that joins the parts of a session, and knows them all.
 JOINER = "src/session/session_impl"
 # A driver includes its own folder only, and what it shares with others: SQL, the text of contenders.
@@ -140,6 +142,8 @@ def _judge_room(room, target, name):
         return None
     if room.startswith(DRIVERS + "/"):
         return f"a driver sees its own folder, src/base, include/holdfast/store and its vendor's client, not {name}"
+    if room == "c" and name in INLINE:
+        return None
     if target not in ROOMS.get(room, ()):
         allowed = ", ".join(ROOMS.get(room, ())) or "nothing: add the room to ROOMS in tests/house/rules/layers.py"
         return f"{room} may include {allowed}; {name} is in {target}. Two stacks meet at holdfast/store only: what a " \
