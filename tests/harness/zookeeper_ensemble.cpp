@@ -55,10 +55,9 @@ std::vector<std::string> zookeeper_ensemble::command(int server) const {
           members().at(static_cast<std::size_t>(server)).data + ".cfg"};
 }
 
-// A server (3.8.0) that is about to begin may take a word and never answer it. Whoever waits for it
-// asks again.
-std::string zookeeper_ensemble::ask(int server, const std::string& word) const try {
-  tcp_client client(port(server), std::chrono::seconds(5));
+std::string zookeeper_ensemble::ask(int server, const std::string& word,
+                                    std::chrono::seconds patience) const try {
+  tcp_client client(port(server), patience);
   client.say(word);
   return client.hear_all();
 } catch (const std::exception&) {
@@ -80,11 +79,13 @@ int zookeeper_ensemble::leader() const {
   return -1;
 }
 
+// A server (3.8.0) that is about to begin may take a word and never answer it.
 void zookeeper_ensemble::until_whole() const {
+  constexpr std::chrono::seconds asked_again_after{5};
   eventually("all ZooKeeper servers to serve", [&] {
     for (int i = 0; i < size(); ++i) {
       if (!is_up(i)) continue;
-      if (ask(i, "srvr").find("Mode: ") == std::string::npos) return false;
+      if (ask(i, "srvr", asked_again_after).find("Mode: ") == std::string::npos) return false;
     }
     return leader() >= 0;
   });

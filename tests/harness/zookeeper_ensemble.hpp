@@ -14,7 +14,8 @@ class zookeeper_ensemble final : public server_group {
   explicit zookeeper_ensemble(int servers = 3);
 
   /// What a server says to a four-letter word; empty if it does not answer.
-  std::string ask(int server, const std::string& word) const;
+  std::string ask(int server, const std::string& word,
+                  std::chrono::seconds patience = std::chrono::minutes(1)) const;
   /// The number behind a key of `mntr`.
   long counted(int server, const std::string& key) const;
   int leader() const override;
