@@ -129,8 +129,9 @@ export interface Latch extends Handle {
 }
 
 export interface Barrier extends Handle {
-  /** Rejects with Lost, once, if a participant died. After TimedOut and Cancelled the arrival stands. All calls of a JavaScript thread on
-   *  one Barrier are of one participant: an arrival after one that stands first waits for the end of that phase. */
+  /** Rejects with Lost, once, if a participant died. After TimedOut and Cancelled the arrival stands. Calls of a JavaScript thread on
+   *  one Barrier, one after the other, are of one participant: an arrival after one that stands first waits for the end of that phase. Two
+   *  calls at once are of two. */
   arriveAndWait(wait?: Wait): Promise<void>;
   /** Arrives, and will not come again. Waits for no others, but for the end of a phase in which an arrival of this thread stands. After
    *  TimedOut and Cancelled it may not have dropped out: call it again. */

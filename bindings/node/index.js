@@ -60,6 +60,7 @@ function watchFor(lease) {
 
 class Lease extends Handle {
   _waits = 0;  // for conditions
+  _over = false;  // it was released or closed
 
   _info() {
     const info = abi.sized('lease_info');
@@ -119,6 +120,7 @@ class Lease extends Handle {
   }
 
   _disown() {
+    this._over = true;
     if (this._kept.watch) forget(this._kept.watch.tag);
     return super._disown();
   }
@@ -131,12 +133,14 @@ class Lease extends Handle {
 
   async release() {
     if (this._waits > 0) throw new errors.NotOwner('a wait for a condition has the lease', {operation: 'release'});
-    const mine = this._disown();
+    const mine = super._disown();
     known.add(this._known);  // a thread that ends before the call has begun gives it back
     try {
       await abi.callAside('release', this, null);
+      this._disown();
     } catch (why) {
-      if (mine && why instanceof errors.NotOwner) this._own();  // such a wait was quicker
+      if (!(why instanceof errors.NotOwner)) this._disown();
+      else if (mine && !this._over) this._own();  // such a wait was quicker
       throw why;
     } finally {
       if (this._handle === 0) known.delete(this._known);

@@ -525,6 +525,10 @@ class state_family final : public store::session_store {
       return last = judge(changes[step]);
     });
     if (!done) return done.error();
+    for (std::size_t i = 0; i < all.size() && last == verdict::undo; ++i) {
+      if (!changes[i].may_stand()) continue;
+      if (auto left = leave(all[i]); !left) return in_doubt(std::move(left.error()));
+    }
     std::vector<permits_reply> replies;
     for (std::size_t i = 0; i < asked; ++i) {
       if (last == verdict::undo) {
@@ -535,10 +539,6 @@ class state_family final : public store::session_store {
       auto reply = finish(all[i].name, done, changes[i]);
       if (!reply) return std::move(reply.error());
       replies.push_back(std::move(*reply));
-    }
-    for (std::size_t i = 0; i < all.size() && last == verdict::undo; ++i) {
-      if (!changes[i].may_stand()) continue;
-      if (auto left = leave(all[i]); !left) return in_doubt(std::move(left.error()));
     }
     return replies;
   }

@@ -1122,6 +1122,50 @@ print(store.show('b').waiters)
         out, err = program.communicate(timeout=120)
         self.assertEqual(out.split(), ["arrive_and_wait", "arrive", "arrive_and_drop", "1"], err)
 
+    def test_an_arrival_that_a_signal_handler_interrupts_is_not_counted_twice(self):
+        program = self.run_python("""
+import signal, threading
+class Alarm(Exception):
+    pass
+def handler(number, frame):
+    raise Alarm
+signal.signal(signal.SIGUSR1, handler)
+signal.alarm(50)
+for i in range(20):
+    barrier = store.barrier('b' + str(i), 2)
+    interrupt = threading.Timer(0.005, signal.pthread_kill, (threading.main_thread().ident, signal.SIGUSR1))
+    try:
+        interrupt.start()
+        barrier.arrive_and_wait()
+    except Alarm:
+        pass
+    try:
+        barrier.arrive_and_wait(timeout=0.02)
+        print('alone and through')
+    except holdfast.TimedOut:
+        pass
+print('done')
+""")
+        out, err = program.communicate(timeout=120)
+        self.assertEqual(out, "done\n", err)
+
+    def test_of_two_releases_at_once_one_may_be_refused_and_the_lease_is_over(self):
+        for _ in range(200):
+            lease = self.here.mutex("m").acquire()
+            both = [threading.Thread(target=self.release_or_be_refused, args=(lease,)) for _ in range(2)]
+            for thread in both:
+                thread.start()
+            for thread in both:
+                thread.join()
+            self.assertEqual(lease.state, holdfast.State.RELEASED)
+
+    @staticmethod
+    def release_or_be_refused(lease):
+        try:
+            lease.release()
+        except holdfast.NotOwner:
+            pass
+
     def test_what_ctrl_c_interrupts_can_be_asked_again_at_once(self):
         program = self.run_python("""
 import signal, threading

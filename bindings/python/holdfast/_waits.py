@@ -119,8 +119,8 @@ def _take_the_end(queue: Queue, poll: select.poll, event: _abi.Event) -> None:
             poll.poll(_a_signal_is_seen_within_ms)
             if queue.next(event):
                 return
-        except KeyboardInterrupt:
-            pass  # it has been heard
+        except BaseException:  # of a signal handler: the first one has been heard
+            pass
 
 
 def wait_seeing_signals(start: Starts, timeout: float | None, stop: Stop | None, event: _abi.Event | None = None,
@@ -131,16 +131,16 @@ def wait_seeing_signals(start: Starts, timeout: float | None, stop: Stop | None,
     queue, own = Queue(), part_of(stop)
     poll = select.poll()
     poll.register(queue.fd, select.POLLIN)
+    begun, came = False, None
     try:
         start(ctypes.byref(_abi.Wait(timeout_ns=_abi.nanoseconds(timeout), stop=own._handle, queue=queue._handle)))
-        while True:
+        begun = True
+        while not came:
             poll.poll(_a_signal_is_seen_within_ms)
             came = queue.next(event)
-            if came:
-                break
-    except BaseException as why:
+    except BaseException as why:  # a signal handler may raise whatever it likes
         own.request()
-        if to_its_end and isinstance(why, KeyboardInterrupt):
+        if to_its_end and not came and (begun or not isinstance(why, errors.Error)):
             _take_the_end(queue, poll, event)
         queue.close()  # what is granted now is released; the frame lives as long as the traceback
         raise

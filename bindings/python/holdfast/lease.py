@@ -34,6 +34,7 @@ class Lease(_waits.Handle):
     _watches: list[tuple[_waits.Watcher, int]] = []
     _loops: weakref.WeakSet[_waits.Loop] | None = None  # where tasks wait for its loss
     _known: int = 0
+    _over: bool = False  # it was released or closed; another thread's release may be refused meanwhile
 
     def __init__(self, handle: int) -> None:
         self._watches = []
@@ -104,16 +105,23 @@ class Lease(_waits.Handle):
         handle, self._handle = self._handle, 0
         try:
             call(functions.release, self._known, None)
-        except errors.NotOwner:  # nothing has changed; it is 0 if it was released
+        except errors.NotOwner:  # nothing has changed, unless another thread was quicker
             self._handle = handle
+            if self._over:
+                self._handle = 0
             raise
         except errors.Error:
-            self._forget_watches()
+            self._end()
             raise
         except BaseException:  # Ctrl-C, perhaps before anything was sent
             self._handle = handle
             self._forget_watches()
             raise
+        self._end()
+
+    def _end(self) -> None:
+        self._over = True
+        self._handle = 0
         self._forget_watches()
 
     async def release_async(self) -> None:
@@ -122,10 +130,10 @@ class Lease(_waits.Handle):
 
     def _begin_release(self, how: typing.Any) -> None:
         call(functions.release, self._known, how)
-        self._handle = 0
-        self._forget_watches()
+        self._end()
 
     def close(self) -> None:
+        self._over = True
         self._forget_watches()
         super().close()
 

@@ -62,6 +62,8 @@ std::string session_settings(const mariadb_options& o) {
   return "set session transaction isolation level read committed; "
          "set session autocommit = 1, session innodb_lock_wait_timeout = " +
          patience + " /*M! , session idle_transaction_timeout = " + patience +
+         ", session idle_write_transaction_timeout = " + patience +
+         ", session idle_readonly_transaction_timeout = " + patience +
          " */; show status like 'wsrep_cluster_size'";
 }
 
@@ -295,7 +297,7 @@ status link::unlock(std::span<const sql::rewrite> all, std::int64_t until_at, bo
   std::string text;
   if (!all.empty()) {
     const std::string late = std::string(server_clock) + " > " + std::to_string(until_at);
-    text = fail_if(late + " or not " + takes_writes);
+    text = fail_if(late + " or not (" + takes_writes + ")");
   }
   for (const auto& [name, record] : all) {
     const std::string where = " where name = " + hex(name) + "; ";
@@ -337,7 +339,7 @@ status link::sweep(std::span<const std::string> names, boot_time) {
                            "'rate_limiter', 'election')";
   in_transaction_ = true;
   // A session that waits for the row meanwhile finds the floor raised.
-  const auto got = ask("start transaction; " + fail_if(std::string("not ") + takes_writes) +
+  const auto got = ask("start transaction; " + fail_if(std::string("not (") + takes_writes + ")") +
                        "update " + tables_.meta +
                        " set fence_floor = greatest(fence_floor, coalesce((select max(greatest("
                        "cast(json_value(record, '$[3]') as unsigned), version) + 1) from " +
