@@ -20,7 +20,7 @@ int main() {
   // … replace the list …
   prices.downgrade();  // keep reading what was written; no other writer gets in between
   const bool alone = prices.try_upgrade();  // the only reader may become the writer again
-  prices.unlock();
+  alone ? prices.unlock() : prices.unlock_shared();
   // #endregion
 
   std::cout << "upgraded: " << alone << '\n';

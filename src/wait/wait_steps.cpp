@@ -13,6 +13,7 @@ namespace {
 /// The first pause between attempts to reach a store that is away, and the longest.
 constexpr std::chrono::nanoseconds first_pause = 5ms;
 constexpr std::chrono::nanoseconds longest_pause = 1s;
+constexpr std::chrono::nanoseconds longest_sleep = 24h;
 
 /// What the store says against a request that it has understood.
 bool is_an_answer(const failure& f) {
@@ -102,7 +103,8 @@ std::optional<status> wait_steps::judge(result<std::optional<wait_hint>> answer,
   give_up_ = forever;
   pause_ = first_pause;
   watched_ = std::move((*answer)->watch);
-  const std::chrono::nanoseconds pause((*answer)->retry_after);
+  // A foreign record may say any number: longer than that nobody sleeps without a look.
+  const auto pause = std::min(saturated_nanoseconds((*answer)->retry_after), longest_sleep);
   const boot_time now = session_.now();
   // Never at once: a store whose answer takes longer than the pause has enough to do.
   const auto least = std::min(pause / 4, (now - sent) / 2);

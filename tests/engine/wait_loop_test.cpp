@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <limits>
 #include <thread>
+#include <utility>
 
 #include "harness/passing_on.hpp"
 #include "session/session_impl.hpp"
@@ -82,6 +84,38 @@ class wavering final : public harness::passing_on {
  private:
   std::atomic<int> asked_{0};
 };
+
+/// Says once, as what another program has damaged may, that the wait lasts for ever.
+class without_end final : public harness::passing_on {
+ public:
+  using passing_on::passing_on;
+  holdfast::result<holdfast::store::permits_reply> permits(
+      std::string_view name, const holdfast::store::permits_command& c) override {
+    if (c.verb != verb::acquire || std::exchange(asked_, true)) return inner_->permits(name, c);
+    holdfast::store::permits_reply r;
+    r.outcome = holdfast::store::permits_outcome::queued;
+    r.retry_after_us = std::numeric_limits<std::int64_t>::max();
+    return r;
+  }
+
+ private:
+  bool asked_ = false;
+};
+
+TEST(wait_loop, a_wait_that_is_said_to_last_for_ever_is_looked_at_again_and_not_at_once) {
+  stage s;
+  auto o = s.options();
+  o.decorate = [](auto inner) { return std::make_unique<without_end>(std::move(inner)); };
+  auto session = holdfast::open("memory:", o);
+  mutex m{session, "m", {.local_time = 0ms}};
+  std::thread waiter([&] { m.lock(), m.unlock(); });
+  harness::eventually("it sleeps for long", [&] {
+    const auto wakes = s.clock->next_wake();
+    return wakes != holdfast::forever && wakes - s.clock->now() > 1h;
+  });
+  s.clock->advance(25h);
+  waiter.join();
+}
 
 TEST(wait_loop, a_store_that_grants_in_vain_is_not_well_because_it_lets_us_wait) {
   stage s;

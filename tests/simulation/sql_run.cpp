@@ -382,10 +382,14 @@ class runner {
       const auto at = tables_.records.find(name);
       if (at == tables_.records.end()) continue;
       sql_view v{.name = &at->first};
-      if (admits(name, at->second, sql_lock::exclusive, v, v.record, &s)) {
-        all.push_back({name, &at->second, v});
-      }
+      if (is_target(s, name, at->second, v)) all.push_back({name, &at->second, v});
     }
+  }
+  bool is_target(const sql_statement& s, const std::string& name, sql_row& r, sql_view& v) try {
+    return admits(name, r, sql_lock::exclusive, v, v.record, &s);
+  } catch (const sql_must_wait&) {
+    if (!s.skips_locked) throw;
+    return false;
   }
 
   sql_row::state changed(const sql_statement& s, const sql_view& v) {

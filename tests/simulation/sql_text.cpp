@@ -247,6 +247,7 @@ class parser {
     }
     if (how == sql_lock::none) return;
     const std::string only_of = take("of") ? word() : "";
+    s.skips_locked = take_all({"skip", "locked"});
     if (s.meta && (only_of.empty() || only_of == meta_name_)) s.locks_meta = how;
     if (s.records && (only_of.empty() || only_of == records_name_)) s.locks_records = how;
   }
@@ -302,9 +303,23 @@ class parser {
     must("delete");
     must("from");
     table(s);
-    if (take("where")) read_where(s);
+    if (take_all({"where", "name", "=", "any", "(", "array", "("})) {
+      where_of_those(s);
+    } else if (take("where")) {
+      read_where(s);
+    }
     returning(s);
     return s;
+  }
+
+  // … any (array(select name …)): the rows that this select names, and has locked.
+  void where_of_those(sql_statement& s) {
+    const sql_statement named = select();
+    must(")");
+    must(")");
+    s.where = named.where;
+    s.has_where = named.has_where;
+    s.skips_locked = named.skips_locked;
   }
 
   void returning(sql_statement& s) {

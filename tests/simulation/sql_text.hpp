@@ -80,6 +80,7 @@ struct sql_statement {
   bool left_join = false;  ///< `where` says which record goes with the meta row
   sql_lock locks_meta = sql_lock::none;
   sql_lock locks_records = sql_lock::none;
+  bool skips_locked = false;  ///< of a remove: what others have locked stays
   bool has_where = false;
   sql_expression where{};
   std::vector<sql_expression> outputs{};
