@@ -191,12 +191,12 @@ for (const [store, urlOf] of Object.entries(STORES)) {
     rule('a lease that is closed during a wait for a condition is not held', async (here, there) => {
       const condition = here.condition('c');
       const lease = await here.mutex('m').acquire();
-      const waiting = condition.wait(lease, {timeout: 30e3});
+      const cancelled = assert.rejects(condition.wait(lease, {timeout: 30e3}), holdfast.Cancelled);
       await there.mutex('m').with(async () => {
         lease.close();
         await condition.notifyAll();
       });
-      await assert.rejects(waiting, holdfast.Cancelled);
+      await cancelled;
       await (await there.mutex('m').acquire({timeout: 30e3})).release();
     });
 
