@@ -154,8 +154,8 @@ def zookeeper(folder):
 
 
 def best_of(subjects, rounds):
-    """In turns. Of a round before them nothing counts: a server that has just begun is slow (Java compiles what it runs often, while it
-    runs), and only whoever is measured first would pay for that."""
+    """In turns, after a round that does not count: a server that has just started is slow, because Java compiles code while it runs, and
+    the first subject alone would pay for that."""
     for once in subjects.values():
         once()
     had = {name: [] for name in subjects}
