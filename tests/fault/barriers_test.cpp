@@ -83,7 +83,7 @@ TEST(barriers, one_stopped_beyond_its_lease_breaks_it_and_learns_of_it) {
   other.tell("arrive");
   mine.arrive_and_wait();
   EXPECT_EQ(other.expect_line(), "through");
-  other.stop();
+  g.stop(other);
   EXPECT_EQ(failure_of([&] { mine.arrive_and_wait(); }), errc::lost);
   other.resume();
   other.tell("arrive");
@@ -117,7 +117,7 @@ TEST(conditions, a_notification_for_a_dead_waiter_goes_to_the_next) {
 
 TEST(conditions, a_notification_for_a_waiter_that_sleeps_goes_to_the_next) {
   line_of_two line;
-  line.first.stop();
+  line.stop(line.first);
   line.news.notify_one();
   line.second.join();
   line.first.resume();

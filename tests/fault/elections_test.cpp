@@ -49,7 +49,7 @@ TEST(elections, a_leader_stopped_beyond_its_lease_knows_that_it_leads_no_more) {
   ground g;
   child first("leads", {g.url, "500"});
   const auto term = std::stoull(first.expect_line());
-  first.stop();
+  g.stop(first);
   auto session = holdfast::open(g.url);
   const leadership next = election(session, "e").campaign();
   EXPECT_GT(next.term(), term);

@@ -69,7 +69,7 @@ TEST(limits, one_who_is_stopped_or_killed_while_it_waits_keeps_nobody_from_askin
   EXPECT_TRUE(api.try_take(100));
   child waits("patient", {g.url});
   harness::eventually("it has reserved", [&] { return api.peek().rules.at(0).remaining == 0; });
-  waits.stop();
+  g.stop(waits);
   EXPECT_FALSE(api.try_take());
   waits.kill();
   EXPECT_FALSE(api.try_take()) << "what it reserved stays reserved";

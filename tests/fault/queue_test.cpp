@@ -94,7 +94,7 @@ INSTANTIATE_TEST_SUITE_P(at_each_place, queue_with_a_sleeper, testing::Range(0U,
 TEST_P(queue_with_a_sleeper, serves_the_others_in_order_and_the_sleeper_when_it_wakes) {
   line_up();
   auto& sleeper = line_.at(GetParam());
-  sleeper.stop();
+  g_.stop(sleeper);
   EXPECT_FALSE(held_.release());
   for (std::uint32_t i = 0; i < length; ++i) {
     if (i != GetParam()) {

@@ -3,6 +3,7 @@
 #include "fault/mortal_store.hpp"
 #include "harness/eventually.hpp"
 #include "harness/seed.hpp"
+#include "harness/write_blocker.hpp"
 
 namespace fault_test {
 
@@ -10,6 +11,11 @@ void ground::await_waiters(const holdfast::session& s, const std::string& name,
                            std::size_t n) const {
   harness::eventually(std::to_string(n) + " waiters",
                       [&] { return s.show(name).waiters.size() == n; });
+}
+
+void ground::stop(harness::child& one) const {
+  const harness::write_blocker nobody_changes_it(dir.file("locks.db"));
+  one.stop();
 }
 
 namespace {

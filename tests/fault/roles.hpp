@@ -20,6 +20,9 @@ struct ground {
   std::string page = dir.file("resource");
 
   void await_waiters(const holdfast::session& s, const std::string& name, std::size_t n) const;
+  /// Stops it outside a transaction: one that is stopped inside keeps the file from all others, as
+  /// docs/stores/sqlite.md says. Others see a change before the transaction has ended.
+  void stop(harness::child& one) const;
 };
 
 }  // namespace fault_test

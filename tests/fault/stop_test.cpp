@@ -13,7 +13,7 @@ TEST(stop, a_holder_stopped_beyond_its_lease_sees_the_loss_before_it_writes_and_
   ground g;
   child holder("holder", {g.url, "m", "500", g.page});
   const auto stale = std::stoull(holder.expect_line());
-  holder.stop();
+  g.stop(holder);
   auto session = holdfast::open(g.url);
   harness::resource at(g.page);
   // Its process lives, so only the end of the lease frees it.
@@ -32,7 +32,7 @@ TEST(stop, a_holder_stopped_for_less_than_its_lease_goes_on_as_if_nothing_had_be
   ground g;
   child holder("holder", {g.url, "m", std::to_string(a_month.count()), g.page});
   (void)holder.expect_line();
-  holder.stop();
+  g.stop(holder);
   auto session = holdfast::open(g.url);
   EXPECT_FALSE(holdfast::mutex(session, "m").try_acquire_for(100ms)) << "stopped is not dead";
   holder.resume();
@@ -50,7 +50,7 @@ TEST(stop, a_stopped_waiter_does_not_hold_up_those_behind_it) {
   g.await_waiters(session, "m", 1);
   child second("waiter", {g.url, "m"});
   g.await_waiters(session, "m", 2);
-  first.stop();
+  g.stop(first);
   EXPECT_FALSE(held.release());
   EXPECT_EQ(second.expect_line(), "got it");
   EXPECT_EQ(second.wait(), 0);

@@ -393,7 +393,7 @@ TEST_F(other_commands, systemd_gets_no_sign_of_life_while_renewal_fails) {
   around.environment.push_back("WATCHDOG_USEC=10000000");
   program p(command({"run", "l", "--ttl", "3s", "--on-lost=kill", "--json", "--", "cat"}), around);
   wait_for(p, "started");
-  const blocker away(folder.file("locks.db"), around);
+  const write_blocker away(folder.file("locks.db"), around);
   wait_for(p, "suspect");
   std::string before;
   for (auto said = manager.hear_now(); !said.empty(); said = manager.hear_now()) before = said;
@@ -413,7 +413,7 @@ TEST_F(other_commands, systemds_watchdog_must_be_longer_than_the_renewals) {
 
 TEST_F(other_commands, fail_with_69_when_the_store_does_not_answer) {
   tool({"run", "l", "--", "true"});
-  const blocker away(folder.file("locks.db"), around);
+  const write_blocker away(folder.file("locks.db"), around);
   const auto r = tool({"run", "l", "-n", "--store", store + "?busy_timeout=50ms", "--", "true"});
   EXPECT_EQ(r.code, 69) << r.err;
 }

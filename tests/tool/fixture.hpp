@@ -4,13 +4,13 @@
 
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "harness/eventually.hpp"
 #include "harness/program.hpp"
 #include "harness/temp_dir.hpp"
+#include "harness/write_blocker.hpp"
 #include "paths.hpp"
 
 namespace tool_test {
@@ -20,6 +20,7 @@ using harness::program;
 using harness::reader;
 using harness::run_to_end;
 using harness::surroundings;
+using harness::write_blocker;
 
 using words = std::vector<std::string>;
 
@@ -100,19 +101,6 @@ class holdfast_tool : public testing::Test {
       if (line["event"] == event) return line;
     }
   }
-
-  /// Holds SQLite's write lock: nobody can change anything, or renew, while this lives.
-  class blocker {
-   public:
-    blocker(const std::string& file, const surroundings& around)
-        : process_({"sqlite3", file}, around) {
-      process_.tell("begin immediate; select 'blocked';\n");
-      if (process_.out.line() != "blocked") throw std::runtime_error("sqlite3 could not block");
-    }
-
-   private:
-    program process_;
-  };
 
   harness::temp_dir folder;
   std::string store;

@@ -61,7 +61,7 @@ TEST_F(loss_reason, is_that_the_store_lost_its_data) {
 TEST_F(loss_reason, is_that_the_store_did_not_answer) {
   program p = start();
   begin(p);
-  const blocker away(folder.file("locks.db"), around);
+  const write_blocker away(folder.file("locks.db"), around);
   expect_reason(p, "no renewal succeeded since ");
 }
 

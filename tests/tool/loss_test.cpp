@@ -98,7 +98,7 @@ TEST_F(run_loss, on_lost_warn_lets_the_child_finish_and_still_says_79) {
 TEST_F(run_loss, a_store_that_is_away_ends_the_child_before_the_lease_does) {
   program p(run_role("ignore_term", {"--ttl", "4s", "--kill-after", "400ms"}), around);
   EXPECT_EQ(p.out.line(), "ready");
-  const blocker away(folder.file("locks.db"), around);
+  const write_blocker away(folder.file("locks.db"), around);
   const auto terminated = wait_for(p, "terminated");
   const auto killed = wait_for(p, "killed");
   EXPECT_GT(remaining(terminated), remaining(killed));
@@ -110,7 +110,7 @@ TEST_F(run_loss, a_store_that_comes_back_in_time_costs_nothing) {
   program p(run_role("ignore_term", {"--ttl", "5s", "--kill-after", "50ms"}), around);
   EXPECT_EQ(p.out.line(), "ready");
   {
-    const blocker away(folder.file("locks.db"), around);
+    const write_blocker away(folder.file("locks.db"), around);
     wait_for(p, "suspect");
   }
   wait_for(p, "held_again");

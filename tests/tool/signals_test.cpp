@@ -302,7 +302,7 @@ TEST_F(run_signals, that_come_too_late_to_stop_what_is_asked_for_hide_no_outcome
   for (const words& asks : {one_token, one_less}) {
     auto at_terminal = around;
     at_terminal.on_terminal = true;
-    std::optional<blocker> away(std::in_place, folder.file("locks.db"), around);
+    std::optional<write_blocker> away(std::in_place, folder.file("locks.db"), around);
     program p(command(asks), at_terminal);
     p.out.until("waiting");  // from now on a signal is a wish
     p.signal(SIGTERM);
