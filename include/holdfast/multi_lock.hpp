@@ -97,7 +97,8 @@ class [[nodiscard]] multi_lease {
 ///
 /// acquire(), try_acquire() and try_acquire_for() are the same with a multi_lease. If one store is
 /// unavailable, the call fails, and releases all members, also where no answer came. All members
-/// have the same deadline.
+/// have the same deadline. A `lease` that one of the stores cannot keep is errc::invalid_argument,
+/// and nothing is taken; one longer than max_hold is shortened to it.
 ///
 /// Free names of one session are taken in one atomic step (memory, SQLite, PostgreSQL, MariaDB, a
 /// Redis server or slot), elsewhere name by name. All programs take names in the same order, by

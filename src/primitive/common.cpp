@@ -80,6 +80,15 @@ participant describe(const store::owner_id& owner, std::uint32_t weight, std::st
   return p;
 }
 
+status set_lease(engine::lock_config& of, std::chrono::milliseconds lease,
+                 const store::capabilities& can) {
+  if (auto ok = base::check_lease(lease, can); !ok) return ok;
+  const std::chrono::milliseconds step{can.lease_step_ms};
+  of.lease =
+      std::min(lease, engine::lease_timer::lasting(saturated_nanoseconds(of.max_hold), step));
+  return done{};
+}
+
 subject::subject(const holdfast::session& s, std::string_view what, const std::string& name,
                  const lock_options& options, store::kind kind, std::uint32_t capacity,
                  bool store::capabilities::* needs, bool through_local_queue)
@@ -88,15 +97,16 @@ subject::subject(const holdfast::session& s, std::string_view what, const std::s
   const auto made = std::make_shared<engine::lock_config>();
   config = made;
   made->name = c.full_name(name);
-  made->lease = options.lease == options.lease.zero() ? c.options().lease : options.lease;
   const auto require = [this](status ok) {
     if (!ok) fail(std::move(ok.error()));
   };
   require(base::check_name(name, c.can().max_name_bytes));
   require(base::check_name(made->name, c.can().max_name_bytes));
   require(base::check_reason(options.reason));
-  require(base::check_lease(made->lease, c.can()));
   require(check_max_hold(options.max_hold));
+  made->max_hold = options.max_hold;
+  const bool given = options.lease != options.lease.zero();
+  require(set_lease(*made, given ? options.lease : c.options().lease, c.can()));
   require(check_linger(options.linger));
   require(check_supported(c.can().*needs, what, c));
   // A holder that keeps it idle would not hear that it is wanted.
@@ -107,11 +117,6 @@ subject::subject(const holdfast::session& s, std::string_view what, const std::s
   made->kind = kind;
   made->capacity = capacity;
   made->renew = options.renew;
-  made->max_hold = options.max_hold;
-  // The store frees it then, too.
-  const std::chrono::milliseconds step{c.can().lease_step_ms};
-  made->lease = std::min(made->lease,
-                         engine::lease_timer::lasting(saturated_nanoseconds(made->max_hold), step));
   made->note = c.note(options.reason);
   made->local_time = saturated_nanoseconds(options.local_time);
   made->max_bypass = options.max_bypass;

@@ -68,6 +68,11 @@ struct subject {
   void report_misuse(std::string_view detail) const noexcept;
 };
 
+/// Sets the lease if the store can keep it, and shortens it to max_hold: then the store frees the
+/// lock, too.
+status set_lease(engine::lock_config& of, std::chrono::milliseconds lease,
+                 const store::capabilities& can);
+
 /// unlock() by a thread that does not hold it: tells the observer.
 void report_misuse(engine::session_impl& session, std::string_view name, std::string_view lock_kind,
                    std::string_view detail) noexcept;

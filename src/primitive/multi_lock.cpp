@@ -4,7 +4,6 @@
 #include <span>
 #include <utility>
 
-#include "base/names.hpp"
 #include "primitive/common.hpp"
 #include "primitive/multi_member.hpp"
 #include "wait/async_forms.hpp"
@@ -94,10 +93,10 @@ struct multi_lock::state {
   std::vector<wanted> for_lease(lease_time lease) const {
     auto asked = all;
     if (!lease) return asked;
-    if (auto ok = base::check_lease(*lease); !ok) fail(all.front(), std::move(ok.error()));
     for (auto& w : asked) {
       auto made = std::make_shared<engine::lock_config>(*w.what);
-      made->lease = *lease;
+      auto possible = primitive::set_lease(*made, *lease, w.session->can());
+      if (!possible) fail(w, std::move(possible.error()));
       made->renew = false;
       w.what = std::move(made);
     }

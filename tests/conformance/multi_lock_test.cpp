@@ -260,6 +260,18 @@ TEST_P(multi_locks, those_who_name_the_same_in_other_orders_and_singly_exclude_e
   for (const int c : counters) EXPECT_EQ(c, 3 * rounds);
 }
 
+TEST_P(multi_locks, a_lease_that_the_store_cannot_keep_is_refused_before_anything_is_taken) {
+  const std::chrono::milliseconds step(here_.can().lease_step_ms);
+  for (const auto bad : {99ms, 2s + step / 2, std::chrono::seconds(here_.can().max_lease_s) + step,
+                         std::chrono::milliseconds::max()}) {
+    if (bad == 2s) continue;  // any number of milliseconds
+    EXPECT_EQ(reason_of([&] { (void)all_.acquire(bad); }), errc::invalid_argument) << bad.count();
+    expect_all_free();
+  }
+  const auto held = all_.acquire(3s);
+  EXPECT_NO_THROW(held.check());
+}
+
 TEST_P(multi_locks, without_a_thread_it_waits_for_each_that_is_taken_and_gets_all) {
   auto taken = others_[1]->acquire();
   auto asked = async_acquire(all_).future();

@@ -86,6 +86,17 @@ TEST_F(multi_forms, lock_lease_ends_by_itself) {
   EXPECT_EQ(at_.script->count(verb::renew), 0u);
 }
 
+TEST_F(multi_forms, lock_lease_lasts_no_longer_than_max_hold_at_the_store_either) {
+  const holdfast::lock_options brief{.max_hold = 20s};
+  holdfast::mutex c{at_.session, "c", brief}, d{at_.session, "d", brief};
+  multi_lock pair{c, d};
+  const auto held = pair.acquire(1h);
+  at_.clock->advance(30s);
+  EXPECT_EQ(held.state(), lease_state::lost);
+  EXPECT_TRUE(is_free("c"));
+  EXPECT_TRUE(is_free("d"));
+}
+
 TEST_F(multi_forms, try_lock_never_retries) {
   const auto taken = rival_.acquire();
   const auto before = at_.script->count(verb::acquire);
