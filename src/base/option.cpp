@@ -21,6 +21,12 @@ std::string in_words(std::chrono::milliseconds t) {
   return std::to_string(t.count()) + "ms";
 }
 
+bool is_variable(std::string_view text) noexcept {
+  return std::all_of(text.begin(), text.end(), [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_';
+  });
+}
+
 }  // namespace
 
 failure invalid(std::string what) { return {errc::invalid_argument, std::move(what)}; }
@@ -80,6 +86,11 @@ status read_password(std::string& to, std::string_view name, const std::string& 
   std::string found;
   if (text.empty()) return invalid(std::string(name) + "= is empty");
   if (name.ends_with("_env")) {
+    if (!is_variable(text)) {  // it may be the password
+      return invalid(std::string(name) +
+                     "= names an environment variable, with letters, digits and _; what it says "
+                     "there is none, and is not repeated here: it may be a password");
+    }
     const char* const value = std::getenv(text.c_str());
     if (value == nullptr) {
       return invalid("the environment variable " + text +

@@ -1,5 +1,7 @@
 #include "store/redis/options.hpp"
 
+#include "base/names.hpp"
+
 namespace holdfast::store::redis {
 
 namespace {
@@ -70,7 +72,8 @@ status set_dialect(redis_options& to, std::string_view, const std::string& value
   if (value == "redlock") return to.dialect = dialect::redlock, done{};
   if (value == "redisson") return to.dialect = dialect::redisson, done{};
   if (value == "setnx") return to.dialect = dialect::setnx, done{};
-  return base::invalid("dialect='" + value + "' is none of redlock, redisson and setnx");
+  return base::invalid("dialect='" + base::shortened(value, 80) +
+                       "' is none of redlock, redisson and setnx");
 }
 
 status set_unit(redis_options& to, std::string_view, const std::string& value) {
@@ -191,6 +194,23 @@ status check_acknowledgement(const redis_options& o) {
       "are away; or write how many have to acknowledge, as in ack=1");
 }
 
+// Also with the value that everybody has: who writes it expects that it counts.
+status check_belongings(const redis_options& o, const base::store_url& u) {
+  const auto without = [&](std::string_view option, bool its_place) {
+    return !its_place && u.option(option) != nullptr;
+  };
+  if (without("ack_timeout", u.option("ack") != nullptr)) {
+    return base::invalid("ack_timeout= is for ack=: say how many replicas have to acknowledge");
+  }
+  if (without("setnx_unit", o.dialect == dialect::setnx)) {
+    return base::invalid("setnx_unit= is for ?dialect=setnx");
+  }
+  if (without("redisson_lock", o.dialect == dialect::redisson)) {
+    return base::invalid("redisson_lock= is for ?dialect=redisson");
+  }
+  return done{};
+}
+
 status check(const redis_options& o) {
   // It may be a password that lacks its colon: it is not repeated.
   if (!o.user.empty() && o.password.empty() && !o.empty_password) {
@@ -204,16 +224,10 @@ status check(const redis_options& o) {
         "sentinel_password_file=");
   }
   if (auto ok = check_acknowledgement(o); !ok) return ok;
-  if (o.setnx_milliseconds && o.dialect != dialect::setnx) {
-    return base::invalid("setnx_unit= is for ?dialect=setnx");
-  }
   const bool for_tls = !(o.ca + o.cert + o.key + o.server_name).empty();
   if (for_tls && !o.tls) {
     return base::invalid(
         "ca, cert, key and server_name are for TLS: write a URL that begins with rediss");
-  }
-  if (o.redisson_fenced && o.dialect != dialect::redisson) {
-    return base::invalid("redisson_lock= is for ?dialect=redisson");
   }
   const bool for_sentinels = !o.sentinel_user.empty() || !o.sentinel_password.empty();
   if (for_sentinels && o.topology != topology::sentinel) {
@@ -264,6 +278,7 @@ result<redis_options> read_options(const base::store_url& u) {
     return base::invalid("names two databases: " + std::to_string(in_path) + " in the path, and " +
                          std::to_string(o.database) + " by database=; leave one of them out");
   }
+  if (auto ok = check_belongings(o, u); !ok) return std::move(ok.error());
   if (auto ok = check(o); !ok) return std::move(ok.error());
   o.url = describe_place(o, u.scheme) + describe_options(o);
   return o;

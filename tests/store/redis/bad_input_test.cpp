@@ -68,6 +68,22 @@ TEST(redis_bad_input, options_that_are_none_or_do_not_fit_are_named) {
   expect_refused("redis://h?ack=1&ack_timeout=24h&command_timeout=24h", "shorter than");
 }
 
+TEST(redis_bad_input, an_option_without_the_one_that_it_belongs_to_is_refused) {
+  expect_refused("redis://h?ack_timeout=1s", "is for ack=");
+  for (const char* const more : {"", "&dialect=redlock", "&dialect=redisson"}) {
+    expect_refused("redis://h?setnx_unit=s" + std::string(more), "is for ?dialect=setnx");
+  }
+  for (const char* const more : {"", "&dialect=redlock", "&dialect=setnx"}) {
+    expect_refused("redis://h?redisson_lock=plain" + std::string(more), "is for ?dialect=redisson");
+  }
+}
+
+TEST(redis_bad_input, a_long_value_is_not_repeated_as_a_whole) {
+  const auto o = opening("redis://h?dialect=" + std::string(5'000, 'x'));
+  EXPECT_EQ(o.reason, errc::invalid_argument) << o.text;
+  EXPECT_LT(o.text.size(), 1'000U) << o.text;
+}
+
 TEST(redis_bad_input, two_databases_are_refused_and_named) {
   for (const char* const url : {"redis://h/0?database=3", "redis+sentinel://h/m/0?database=3",
                                 "rediss://h/0?database=3", "redis+cluster://h/0?database=3"}) {
@@ -88,6 +104,13 @@ TEST(redis_bad_input, a_user_without_a_password_is_refused_and_not_repeated) {
   EXPECT_EQ(o.reason, errc::invalid_argument) << o.text;
   EXPECT_TRUE(contains(o.text, "password_env")) << o.text;
   EXPECT_FALSE(contains(o.text, "s3cret")) << "it may be a password without its colon: " << o.text;
+}
+
+TEST(redis_bad_input, a_password_where_the_name_of_a_variable_belongs_is_not_repeated) {
+  const auto o = opening("redis://app@h?password_env=s3cret-word");
+  EXPECT_EQ(o.reason, errc::invalid_argument) << o.text;
+  EXPECT_TRUE(contains(o.text, "environment variable")) << o.text;
+  EXPECT_FALSE(contains(o.text, "s3cret")) << o.text;
 }
 
 TEST(redis_bad_input, a_user_whose_password_is_empty_logs_in_as_that_user) {
