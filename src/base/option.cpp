@@ -88,8 +88,8 @@ status read_password(std::string& to, std::string_view name, const std::string& 
   if (name.ends_with("_env")) {
     if (!is_variable(text)) {  // it may be the password
       return invalid(std::string(name) +
-                     "= names an environment variable, with letters, digits and _; what it says "
-                     "there is none, and is not repeated here: it may be a password");
+                     "= is the name of an environment variable: letters, digits and _; this "
+                     "value is none, and is not repeated here because it may be a password");
     }
     const char* const value = std::getenv(text.c_str());
     if (value == nullptr) {

@@ -194,7 +194,7 @@ status check_acknowledgement(const redis_options& o) {
       "are away; or write how many have to acknowledge, as in ack=1");
 }
 
-// Also with the value that everybody has: who writes it expects that it counts.
+// The default value is refused as well: an option that is written is expected to count.
 status check_belongings(const redis_options& o, const base::store_url& u) {
   const auto without = [&](std::string_view option, bool its_place) {
     return !its_place && u.option(option) != nullptr;
