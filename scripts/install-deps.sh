@@ -19,7 +19,7 @@ case "${1:-}" in
   test|nightly)
          packages=("${library[@]}" "${programs[@]}" libgtest-dev python3 ninja-build ccache clang-19 libclang-rt-19-dev
                    llvm-19 sqlite3 redis-server libhiredis-dev liblua5.1-0-dev libasio-dev openssl spin zookeeper python3-kazoo
-                   postgresql-15 pgbouncer mariadb-server etcd-server etcd-client memcached python3-redis mypy libspdlog-dev tmux
+                   postgresql-15 pgbouncer mariadb-server etcd-server etcd-client memcached python3-redis mypy libspdlog-dev tmux zsh fish
                    scdoc groff-base)
          if [[ $1 == nightly ]]; then packages+=(prometheus); fi ;;
   browser) packages=(python3 chromium fonts-dejavu-core) ;;  # 100 MB

@@ -1,6 +1,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "tool/cli_words.hpp"
 #include "tool/completion.hpp"
@@ -20,6 +21,14 @@ std::string joined_words(std::span<const std::string> all, std::string_view betw
 
 std::string choice_text(const std::vector<std::string>& choices) {
   return joined_words(choices, "|");
+}
+
+/// The commands that run what follows --.
+std::string names_that_run(std::span<const command_words> grammar, std::string_view between) {
+  std::vector<std::string> all;
+  for (const command_words& c : grammar)
+    if (runs_a_command(c.about)) all.emplace_back(c.about.name);
+  return joined_words(all, between);
 }
 
 // ---- bash
@@ -260,9 +269,7 @@ std::string zsh_case(const command_words& c) {
 
 std::string zsh_script(std::span<const command_words> grammar) {
   std::string out(zsh_begin);
-  std::string runs;
-  for (const command_words& c : grammar)
-    if (runs_a_command(c.about)) runs += (runs.empty() ? "" : "|") + std::string(c.about.name);
+  const std::string runs = names_that_run(grammar, "|");
   for (const command_words& c : grammar)
     out += "    " + single_quoted(std::string(c.about.name) + ':' + std::string(c.about.summary)) +
            '\n';
@@ -298,26 +305,38 @@ std::string zsh_script(std::span<const command_words> grammar) {
 constexpr std::string_view fish_begin = R"shell(# fish completion for holdfast
 # made by: holdfast completion fish
 
-# __holdfast_at COMMAND [PLACE]: that command is typed, and the cursor is not after its --; at that
-# place, if one is given.
+# A command is to be typed: the first word, or what help is asked about.
+function __holdfast_command_wanted
+    set -l typed (commandline -opc)
+    test (count $typed) -eq 1; or test "$typed[2..-1]" = help
+end
+
+# __holdfast_at COMMAND [PLACE]: that command is typed, and the cursor is where its options belong, or at
+# that place.
 function __holdfast_at
     set -l typed (commandline -opc)
     test (count $typed) -ge 2; and test "$typed[2]" = $argv[1]; or return 1
-    contains -- -- $typed[3..-1]; and return 1
-    set -q argv[2]; or return 0
     set -l place 1
     set -l skip 0
+    set -l literal 0
     set -l valued (__holdfast_valued $argv[1])
     for word in $typed[3..-1]
         if test $skip = 1
             set skip 0
-        else if contains -- $word $valued
+        else if test $literal = 0; and test "$word" = --
+            __holdfast_runs $argv[1]; and return 1
+            set literal 1
+        else if test $literal = 0; and contains -- $word $valued
             set skip 1
-        else if not string match -q -- '-*' $word
+        else if test $literal = 1; or not string match -q -- '-*' $word
             set place (math $place + 1)
         end
     end
-    test $skip = 0; and test $place = $argv[2]
+    if set -q argv[2]
+        test $skip = 0; and test $place = $argv[2]
+    else
+        test $literal = 0
+    end
 end
 
 # The program ends after half a second.
@@ -334,9 +353,10 @@ function __holdfast_names
     HOLDFAST_STORE=$store command holdfast completion names -- (string unescape -- $token; or echo $token) 2>/dev/null
 end
 
-# What follows -- is a command line of its own.
+# What follows the -- of some commands is a command line of its own.
 function __holdfast_after_dashes
-    contains -- -- (commandline -opc)
+    set -l typed (commandline -opc)
+    test (count $typed) -ge 2; and __holdfast_runs $typed[2]; and contains -- -- $typed[3..-1]
 end
 function __holdfast_command
     set -l typed (commandline -opc)
@@ -368,10 +388,14 @@ std::string fish_option(const command_words& c, const option_words& o) {
   return out + " -d " + fish_quoted(o.text) + '\n';
 }
 
+/// Offers the name of a command.
+std::string fish_word(const std::string& name) {
+  return "complete -c holdfast -n __holdfast_command_wanted -a " + name;
+}
+
 std::string fish_command(const command_words& c) {
   const std::string name(c.about.name);
-  std::string out = "\ncomplete -c holdfast -n 'test (count (commandline -opc)) -eq 1' -a " + name +
-                    " -d " + fish_quoted(c.about.summary) + '\n';
+  std::string out = "\n" + fish_word(name) + " -d " + fish_quoted(c.about.summary) + '\n';
   for (std::size_t i = 0; i < c.places.size(); ++i) {
     const place_words& p = c.places[i];
     if (!p.is_name && p.choices.empty()) continue;
@@ -385,6 +409,8 @@ std::string fish_command(const command_words& c) {
 
 std::string fish_script(std::span<const command_words> grammar) {
   std::string out(fish_begin);
+  out += "\nfunction __holdfast_runs\n    contains -- $argv[1] " + names_that_run(grammar, " ") +
+         "\nend\n";
   out += "\nfunction __holdfast_valued\n    switch $argv[1]\n";
   std::string commands;
   for (const command_words& c : grammar) {
@@ -397,9 +423,7 @@ std::string fish_script(std::span<const command_words> grammar) {
     commands += fish_command(c);
   }
   out += "    end\nend\n" + commands + '\n';
-  for (const auto other : other_commands)
-    out += "complete -c holdfast -n 'test (count (commandline -opc)) -eq 1' -a " +
-           std::string(other) + '\n';
+  for (const auto other : other_commands) out += fish_word(std::string(other)) + '\n';
   return out;
 }
 

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <fstream>
 #include <holdfast/holdfast.hpp>
+#include <sstream>
 
 #include "harness/eventually.hpp"
 #include "harness/tcp.hpp"
@@ -32,14 +33,16 @@ class completion : public holdfast_tool {
   }
 };
 
-/// bash as people have it, with the script, where `holdfast` prints the words that it gets.
-class bash_line {
+/// A shell as people have it, with the script, where `holdfast` prints the words that it gets.
+class shell_line {
  public:
-  explicit bash_line(harness::surroundings around)
-      : screen_(in_folder(std::move(around)), "bash --norc --noprofile", 120) {
-    screen_.type("PS1='> '; bind 'set show-all-if-ambiguous on'; bind 'set bell-style none'\n");
-    screen_.type("source <(" HOLDFAST_TOOL " completion bash); PATH=$(dirname " HOLDFAST_TOOL
-                 "):$PATH\n");
+  /// `settings` is what the shell reads before the script.
+  shell_line(harness::surroundings around, const std::string& shell, const std::string& command,
+             const std::string& settings)
+      : screen_(without_history(std::move(around)), command, 120) {
+    screen_.type("PS1='> '; " + settings + "\n");
+    screen_.type("source <(" HOLDFAST_TOOL " completion " + shell +
+                 "); PATH=$(dirname " HOLDFAST_TOOL "):$PATH\n");
     screen_.type("holdfast() { printf '<%s>' \"$@\"; echo end; }; echo ready$((1))\n");
     screen_.shows("ready1");
   }
@@ -65,12 +68,51 @@ class bash_line {
   }
 
  private:
-  static harness::surroundings in_folder(harness::surroundings around) {
+  static harness::surroundings without_history(harness::surroundings around) {
     around.environment.push_back("HISTFILE=/dev/null");
     return around;
   }
   const tmux screen_;
   int line_ = 0;
+};
+
+class bash_line : public shell_line {
+ public:
+  explicit bash_line(const harness::surroundings& around)
+      : shell_line(around, "bash", "bash --norc --noprofile",
+                   "bind 'set show-all-if-ambiguous on'; bind 'set bell-style none'") {}
+};
+
+class zsh_line : public shell_line {
+ public:
+  explicit zsh_line(const harness::surroundings& around, const std::string& dump)
+      : shell_line(around, "zsh", "zsh -f",
+                   "unsetopt beep; autoload -Uz compinit; compinit -u -d " + dump) {}
+};
+
+/// What fish offers for a line, without the descriptions.
+class fish_line {
+ public:
+  explicit fish_line(harness::surroundings around) : around_(std::move(around)) {
+    around_.environment.push_back(
+        "PATH=" + std::filesystem::path(HOLDFAST_TOOL).parent_path().string() + ":/usr/bin:/bin");
+  }
+  std::string offers(const std::string& typed) const {
+    const auto r = run_to_end({"fish", "--no-config", "-c",
+                               "holdfast completion fish | source; complete -C $argv[1]; or true",
+                               "--", "holdfast " + typed},
+                              around_);
+    EXPECT_EQ(r.code, 0) << r.err;
+    EXPECT_EQ(r.err, "");
+    std::string all;
+    std::istringstream lines(r.out);
+    for (std::string line; std::getline(lines, line);)
+      all += line.substr(0, line.find('\t')) + '\n';
+    return all;
+  }
+
+ private:
+  harness::surroundings around_;
 };
 
 }  // namespace
@@ -107,6 +149,64 @@ TEST_F(completion, bash_completes_the_command_after_the_dashes_and_files) {
             "<run><x><--><cat><" + file + "/><->");
   EXPECT_EQ(bash.after_tab("run x --fence-file " + folder.file("a"), " -"),
             "<run><x><--fence-file><" + file + "/><->");
+}
+
+TEST_F(completion, zsh_completes_commands_options_values_names_and_files) {
+  for (const auto* name : {"order:1000", "order:2000", "zebra"}) use(name);
+  zsh_line zsh(around, folder.file("dump"));
+  EXPECT_EQ(zsh.after_tab("sho", "x"), "<show><x>");
+  EXPECT_EQ(zsh.after_tab("help vers"), "<help><version>");
+  EXPECT_EQ(zsh.after_tab("run x --on-l", "kill"), "<run><x><--on-lost=kill>");
+  EXPECT_EQ(zsh.after_tab("run x --on-lost w"), "<run><x><--on-lost><warn>");
+  EXPECT_EQ(zsh.after_tab("run x --on-lost=w"), "<run><x><--on-lost=warn>");
+  EXPECT_EQ(zsh.after_tab("manual holdfast-wa"), "<manual><holdfast-watch>");
+  EXPECT_EQ(zsh.after_tab("show z"), "<show><zebra>");
+  EXPECT_EQ(zsh.after_tab("run -n --ttl 3s order:2", "-- true"),
+            "<run><-n><--ttl><3s><order:2000><--><true>");
+  EXPECT_EQ(zsh.after_tab("show -- z"), "<show><--><zebra>");
+  EXPECT_EQ(zsh.after_tab("run x -- base6"), "<run><x><--><base64>");
+  zsh.offers("show order:", {"order:1000", "order:2000"});
+  zsh.offers("watch x --until ", {"granted", "hand-over", "free"});
+  const std::string file = folder.file("a file");
+  std::ofstream(file) << "text";
+  EXPECT_EQ(zsh.after_tab("run x --fence-file " + folder.file("a")),
+            "<run><x><--fence-file><" + file + ">");
+}
+
+TEST_F(completion, fish_completes_commands_options_values_names_and_files) {
+  for (const auto* name : {"order:1000", "order:2000", "zebra"}) use(name);
+  const fish_line fish(around);
+  EXPECT_EQ(fish.offers("sho"), "show\n");
+  EXPECT_EQ(fish.offers("help vers"), "version\n");
+  EXPECT_EQ(fish.offers("run x --on-l"), "--on-lost\n");
+  EXPECT_EQ(fish.offers("run x --on-lost w"), "warn\n");
+  EXPECT_EQ(fish.offers("run x --on-lost=w"), "--on-lost=warn\n");
+  EXPECT_EQ(fish.offers("manual holdfast-wa"), "holdfast-watch\n");
+  EXPECT_EQ(fish.offers("show z"), "zebra\n");
+  EXPECT_EQ(fish.offers("show order:"), "order:1000\norder:2000\n");
+  EXPECT_EQ(fish.offers("run -n --ttl 3s order:2"), "order:2000\n");
+  EXPECT_EQ(fish.offers("sem zebra "), "") << "a count is no name";
+  EXPECT_EQ(fish.offers("show -- z"), "zebra\n");
+  EXPECT_EQ(fish.offers("show -- --sto"), "") << "after -- nothing is an option";
+  EXPECT_EQ(fish.offers("run x -- base6"), "base64\n");
+  const std::string file = folder.file("a-file");
+  std::ofstream(file) << "text";
+  EXPECT_EQ(fish.offers("run x --fence-file " + folder.file("a")), file + "\n");
+}
+
+TEST_F(completion, zsh_and_fish_ask_the_store_that_is_on_the_line) {
+  const std::string other = "sqlite:" + folder.file("other.db");
+  ASSERT_EQ(tool({"latch", "zebra", "2", "--down", "1", "--store", other}).code, 0);
+  zsh_line zsh(around, folder.file("dump"));
+  const fish_line fish(around);
+  for (const std::string& option : {" --store " + other, " --store=" + other}) {
+    EXPECT_EQ(fish.offers("show" + option + " z"), "zebra\n") << option;
+    EXPECT_EQ(zsh.after_tab("show" + option + " z").substr(0, 14), "<show><--store") << option;
+    EXPECT_TRUE(zsh.after_tab("show" + option + " z").ends_with("<zebra>")) << option;
+  }
+  EXPECT_EQ(fish.offers("show --store $HOLDFAST_STORE z"), "");
+  EXPECT_EQ(zsh.after_tab("show --store $HOLDFAST_STORE z", "x"),
+            "<show><--store><" + store + "><zx>");
 }
 
 TEST_F(completion, bash_asks_the_store_that_is_on_the_line) {
@@ -149,6 +249,21 @@ TEST_F(completion, bash_gets_each_name_as_one_word_that_does_nothing) {
   EXPECT_EQ(bash.after_tab("show a\\ b"), "<show><" + evil[0] + ">");
   EXPECT_EQ(bash.after_tab("show l"), "<show><l>")
       << "a name that hides its letters is not offered";
+  EXPECT_FALSE(std::filesystem::exists(folder.file("pwned")));
+}
+
+TEST_F(completion, zsh_and_fish_get_each_name_as_one_word) {
+  const words evil{"a b; touch pwned", "b$(touch pwned)", "c`touch pwned`", "d'touch pwned", "g*"};
+  for (const auto& name : evil) use(name);
+  auto inside = around;
+  inside.folder = folder.path().string();
+  zsh_line zsh(inside, folder.file("dump"));
+  const fish_line fish(inside);
+  for (const auto& name : evil) {
+    EXPECT_EQ(zsh.after_tab("show " + name.substr(0, 1)), "<show><" + name + ">");
+    EXPECT_EQ(fish.offers("show " + name.substr(0, 1)), name + "\n");
+  }
+  EXPECT_EQ(zsh.after_tab("show 'a"), "<show><" + evil[0] + ">") << "in quotes";
   EXPECT_FALSE(std::filesystem::exists(folder.file("pwned")));
 }
 
