@@ -42,7 +42,7 @@ class latch {
 
   /// One round trip. Throws errc::invalid_argument for 0 or more than remains: nothing changed.
   void count_down(std::uint32_t n = 1);
-  /// Whether it is open. One round trip.
+  /// Whether it is open. One round trip, never repeated: errc::unavailable if no answer comes.
   [[nodiscard]] bool try_wait() const;
   void wait() const { (void)wait_within(no_limit, {}); }
   /// False if asked to stop before it opened.

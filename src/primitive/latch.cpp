@@ -157,7 +157,16 @@ struct latch::state {
     return std::move(q.reply);
   }
 
-  /// The same without a thread.
+  /// How many arrivals are missing, or nothing if no answer came in time.
+  std::optional<std::uint32_t> left(wait_time wait) const {
+    const auto reply = run(command(countdown_verb::inspect), wait, {});
+    if (!reply) return std::nullopt;
+    auto counted = left_of(*reply, count);
+    if (!counted) of.fail(std::move(counted.error()));
+    return *counted;
+  }
+
+  /// A command without a thread.
   template <class T, class Outcome>
   pending<T> run_later(const store::countdown_command& c, Outcome outcome, wait_limit limit = {},
                        std::stop_token stop = {}) const {
@@ -187,7 +196,7 @@ pending<done> async_count_down(latch& l, std::uint32_t n) {
                                    [n](auto q) { return counted(n, q->reply); });
 }
 
-bool latch::try_wait() const { return remaining() == 0; }
+bool latch::try_wait() const { return state_->left(one_try) == 0u; }
 
 pending<done> async_wait(const latch& l, wait_limit limit, std::stop_token stop) {
   return l.state_->run_later<done>(l.state_->command(countdown_verb::wait), nothing_more, limit,
@@ -198,12 +207,7 @@ bool latch::wait_within(wait_time wait, std::stop_token stop) const {
   return state_->run(state_->command(countdown_verb::wait), wait, std::move(stop)).has_value();
 }
 
-std::uint32_t latch::remaining() const {
-  const auto reply = state_->run(state_->command(countdown_verb::inspect), no_limit, {});
-  auto left = left_of(*reply, state_->count);
-  if (!left) state_->of.fail(std::move(left.error()));
-  return *left;
-}
+std::uint32_t latch::remaining() const { return *state_->left(no_limit); }
 
 pending<std::uint32_t> async_remaining(const latch& l) {
   return l.state_->run_later<std::uint32_t>(

@@ -2,6 +2,7 @@
 
 #include "conformance/cell.hpp"
 #include "conformance/exclusive.hpp"
+#include "conformance/fault_script.hpp"
 #include "harness/eventually.hpp"
 #include "harness/failing.hpp"
 
@@ -11,6 +12,8 @@ namespace {
 using namespace std::chrono_literals;
 using holdfast::errc;
 using holdfast::latch;
+using holdfast::testing::fault;
+using verb = holdfast::store::permits_verb;
 
 class latches : public suite {
  protected:
@@ -31,6 +34,19 @@ TEST_P(latches, it_counts_down_and_opens_at_zero) {
   EXPECT_TRUE(three_.try_wait());
   EXPECT_TRUE(rival_.wait_for(0ms));
   three_.wait();
+}
+
+TEST_P(latches, a_try_is_made_once_and_no_answer_is_told) {
+  fault_script script;
+  const latch cut{
+      another({.store_timeout = 1h, .decorate = holdfast::testing::faulty(script.plan())}), name_,
+      3};
+  for (const fault f : {fault::drop_request, fault::drop_reply}) {
+    script.next(verb::inspect, f);
+    EXPECT_EQ(reason_of([&] { (void)cut.try_wait(); }), errc::unavailable);
+  }
+  EXPECT_EQ(script.met(), 2);
+  EXPECT_FALSE(cut.try_wait());
 }
 
 TEST_P(latches, all_who_wait_go_on_when_it_opens) {
