@@ -65,8 +65,8 @@ class error : public std::system_error {
   /// The same call may succeed later.
   bool retryable() const noexcept;
   /// The reply was lost, so the operation may have been carried out. Repeating it is safe, except
-  /// for a rate limiter's take, which may count twice then, and the very last
-  /// barrier::arrive_and_drop() (docs/guarantees.md).
+  /// that a count_down(), a rate limiter's take, a notification and the very last
+  /// barrier::arrive_and_drop() may then count twice (docs/errors.md).
   bool outcome_unknown() const noexcept { return failure_.outcome_unknown; }
   /// The lease this call was about no longer protects anything.
   bool lease_gone() const noexcept;
