@@ -68,7 +68,8 @@ class condition_variable {
     return wait_while(lock, forever, std::move(stop), satisfied);
   }
 
-  /// The deadline is for being woken. Taking the mutex again has no limit.
+  /// The deadline is for being queued and woken. Taking the mutex again has no limit; if the store
+  /// did not answer that this waiter is queued, the mutex was never given up.
   template <std::derived_from<mutex> M, class Rep, class Period>
   std::cv_status wait_for(std::unique_lock<M>& lock,
                           const std::chrono::duration<Rep, Period>& timeout) {

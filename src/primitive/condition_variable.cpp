@@ -53,6 +53,28 @@ class turn final : public engine::request {
     return std::optional<engine::wait_hint>{engine::hint_of(session_, *reply)};
   }
 
+  /// Waits until it is queued, the first time, and then until it is woken. In vain it leaves.
+  // The end of it is that of the waiting only: the mutex has to be taken again, and a waiter that
+  // was woken for nothing wakes another, however long that lasts.
+  status waits(engine::dispatcher::registration& slot, boot_time until, std::stop_token stop) try {
+    const auto frame = engine::time_frame::until(session_.now(), until);
+    status settled = [&] {
+      const engine::timed_call call(frame);
+      return engine::wait_until_settled(session_, slot, *this, call, std::move(stop));
+    }();
+    if (settled) return settled;
+    // Nobody has answered that it is queued: the mutex is still held, and is not kept for an
+    // answer.
+    if (command_.verb == permits_verb::acquire)
+      abandon();
+    else
+      leave();
+    return settled;
+  } catch (...) {  // no memory
+    leave_or_abandon();
+    throw;
+  }
+
   // A place that stays behind ends by itself in seconds.
   void leave() {
     const auto reply = session_.permits(config_->name, leaving());
@@ -244,12 +266,13 @@ class pending_turn final : public engine::telling<engine::pending_wait, woken> {
   turn turn_;
 };
 
-// The end of it is that of the waiting only: the mutex has to be taken again, and a waiter that
-// was woken for nothing wakes another, however long that lasts.
-status wait_for_it(engine::session_impl& session, engine::dispatcher::registration& slot,
-                   turn& mine, boot_time until, std::stop_token stop) {
-  const engine::timed_call call(engine::time_frame::until(session.now(), until));
-  return engine::wait_until_settled(session, slot, mine, call, std::move(stop));
+/// What a wait returns that has the mutex.
+std::cv_status ended(const subject& of, status woken) {
+  if (woken) return std::cv_status::no_timeout;
+  const errc why = woken.error().code;
+  if (why == errc::timed_out) return std::cv_status::timeout;
+  if (why == errc::cancelled) return std::cv_status::no_timeout;
+  of.fail(std::move(woken.error()));
 }
 
 pending<std::uint32_t> notify_later(const subject& of, std::uint32_t most) {
@@ -317,17 +340,12 @@ std::cv_status condition_variable::wait_once(const any_lock& lock, boot_time unt
   if (auto can = engine::ready(session, *of.config, {}); !can) of.fail(std::move(can.error()));
   turn mine(session, of.config);
   engine::dispatcher::registration slot(session.dispatcher(), mine.owner());
-  if (auto in = wait_for_it(session, slot, mine, forever, {}); !in) {
-    mine.leave();
-    of.fail(std::move(in.error()));
-  }
+  if (auto queued = mine.waits(slot, until, stop); !queued) return ended(of, std::move(queued));
   lock.unlock();
   status woken = done{};
   try {
-    woken = wait_for_it(session, slot, mine, until, std::move(stop));
-    if (!woken) mine.leave();
+    woken = mine.waits(slot, until, std::move(stop));
   } catch (...) {  // no memory
-    mine.leave_or_abandon();
     lock.lock();
     throw;
   }
@@ -337,11 +355,7 @@ std::cv_status condition_variable::wait_once(const any_lock& lock, boot_time unt
     if (woken) mine.pass_on();
     throw;
   }
-  if (woken) return std::cv_status::no_timeout;
-  const errc why = woken.error().code;
-  if (why == errc::timed_out) return std::cv_status::timeout;
-  if (why == errc::cancelled) return std::cv_status::no_timeout;
-  of.fail(std::move(woken.error()));
+  return ended(of, std::move(woken));
 }
 
 }  // namespace holdfast

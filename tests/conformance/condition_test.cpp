@@ -4,6 +4,7 @@
 
 #include "conformance/cell.hpp"
 #include "conformance/exclusive.hpp"
+#include "conformance/fault_script.hpp"
 #include "harness/eventually.hpp"
 
 namespace conformance {
@@ -12,6 +13,8 @@ namespace {
 using namespace std::chrono_literals;
 using holdfast::condition_variable;
 using holdfast::errc;
+using holdfast::testing::fault;
+using verb = holdfast::store::permits_verb;
 
 class conditions : public suite {
  protected:
@@ -143,6 +146,26 @@ TEST_P(conditions, a_wait_may_be_called_off) {
   until_waiting(1);
   stop.request_stop();
   waits.join();
+  expect_nobody_waits();
+}
+
+TEST_P(conditions, a_wait_that_cannot_be_queued_ends_in_time_and_keeps_the_mutex) {
+  fault_script script;
+  condition_variable cut{
+      another({.store_timeout = 1h, .decorate = holdfast::testing::faulty(script.plan())}),
+      "orders"};
+  script.next(verb::acquire, fault::drop_request, 1'000'000);
+  guard locked{here.lock};
+  EXPECT_EQ(reason_of([&] { cut.wait_for(locked, 10ms); }), errc::unavailable);
+  EXPECT_TRUE(locked.owns_lock());
+  std::stop_source stop;
+  std::thread stops([&, before = script.met()] {
+    harness::eventually("it asks", [&] { return script.met() > before; });
+    stop.request_stop();
+  });
+  EXPECT_FALSE(cut.wait(locked, stop.get_token(), [] { return false; }));
+  stops.join();
+  EXPECT_NO_THROW(here.lock.check());
   expect_nobody_waits();
 }
 

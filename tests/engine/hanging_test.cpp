@@ -49,6 +49,17 @@ TEST_F(hanging_store, keeps_nobody_who_stops_waiting_for_a_latch) {
   EXPECT_FALSE(waiting.get());
 }
 
+TEST_F(hanging_store, keeps_nobody_who_would_queue_for_a_condition) {
+  mutex m{session, "m"};
+  holdfast::condition_variable changed{session, "c"};
+  std::unique_lock lock{m};
+  store->hang();
+  EXPECT_EQ(changed.wait_for(lock, 50ms), std::cv_status::timeout);
+  EXPECT_TRUE(lock.owns_lock());
+  store->let_go();
+  await_free("c");
+}
+
 TEST_F(hanging_store, keeps_no_multi_lock_with_a_deadline) {
   mutex a{session, "a"}, b{session, "b"};
   holdfast::multi_lock both{a, b};

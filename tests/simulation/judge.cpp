@@ -94,18 +94,28 @@ void judge::changed(int id, std::uint32_t weight, std::uint64_t fence, nanos the
 }
 
 void judge::given_up(int id) {
-  if (hold* const mine = find(id)) mine->open = false;
+  if (hold* const mine = find(id)) mine->open = mine->aside = false;
+}
+
+void judge::put_aside(int id) {
+  given_up(id);
+  if (hold* const mine = find(id)) mine->aside = true;
+}
+
+void judge::kept(int id, nanos then) {
+  if (hold* const mine = find(id)) mine->open = true, mine->aside = false;
+  still_held(id, then);
 }
 
 void judge::given_up_by(const fiber* who) {
   for (auto& h : holds_) {
-    if (h.by == who && !h.g.outlives_process) h.open = false;
+    if (h.by == who && !h.g.outlives_process) h.open = h.aside = false;
   }
 }
 
 void judge::died(const process& of) {
   for (auto& h : holds_) {
-    if (h.g.of == &of && !h.g.outlives_process) h.open = false;
+    if (h.g.of == &of && !h.g.outlives_process) h.open = h.aside = false;
   }
 }
 
@@ -305,7 +315,7 @@ void judge::forget_old() {
   if (holds_.size() < 32) return;
   std::erase_if(holds_, [&](const hold& h) {
     // An acquisition that is under way may have begun long ago: the last few are kept.
-    if (h.open || h.last + 20 * second >= oldest) return false;
+    if (h.open || h.aside || h.last + 20 * second >= oldest) return false;
     if (h.first <= fences_from_) return true;
     auto& p = past_[h.g.name];
     const bool whole = h.g.weight == h.g.capacity;

@@ -53,6 +53,10 @@ class judge {
   }
   /// From now on the holder does not rely on it.
   void given_up(int id);
+  /// The same for the time of a wait, …
+  void put_aside(int id);
+  /// … which has shown that it was held all the time.
+  void kept(int id, nanos then);
 
   /// The same, of all that this thread has.
   void given_up_by(const fiber* who);
@@ -106,8 +110,9 @@ class judge {
     const fiber* by = nullptr;
     nanos ended = never;  ///< with its connection; …
     nanos told_by = never;
-    int ended_by = 0;   ///< the operator's call
-    bool lost = false;  ///< the store may have forgotten it
+    int ended_by = 0;    ///< the operator's call
+    bool lost = false;   ///< the store may have forgotten it
+    bool aside = false;  ///< may turn out to be held
   };
 
   std::string describe(const hold& h) const;

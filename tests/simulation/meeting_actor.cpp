@@ -127,6 +127,7 @@ struct condition_actor : actor {
   holdfast::mutex& mutex;
   condition_book& book;
   int id = 0;
+  std::uint64_t fence = 0;
 
   void act() {
     std::unique_lock lock{mutex};
@@ -147,8 +148,11 @@ struct condition_actor : actor {
   void holds() {
     const nanos then = of.here.now();
     mutex.check();
-    id = of.rules.granted(
-        {&p, scene::name_of(s.name - 1), 1, 1, mutex.fence(), asked, mutex.lost()}, then);
+    // A wait that could not be queued has never given it up.
+    if (id != 0 && mutex.fence() == fence) return of.rules.kept(id, then);
+    of.rules.given_up(id);
+    fence = mutex.fence();
+    id = of.rules.granted({&p, scene::name_of(s.name - 1), 1, 1, fence, asked, mutex.lost()}, then);
   }
 
   void put(std::unique_lock<holdfast::mutex>& lock) {
@@ -174,10 +178,9 @@ struct condition_actor : actor {
     bool waits = false;
     const auto there_is_one = [&] {
       asked = std::max(asked, std::exchange(looked, of.here.now()));
-      of.rules.given_up(id);
       holds();
       if (book.tokens == 0 && !std::exchange(waits, true)) ++book.waiting;
-      if (book.tokens == 0) of.rules.given_up(id);
+      if (book.tokens == 0) of.rules.put_aside(id);
       return book.tokens > 0;
     };
     bool got = false;
