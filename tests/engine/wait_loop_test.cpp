@@ -295,6 +295,23 @@ TEST(wait_loop, a_try_whose_reply_was_lost_leaves_no_orphan) {
                       [&] { return s.session.show("m").holders.empty(); });
 }
 
+TEST(wait_loop, a_place_at_a_condition_that_nobody_has_answered_is_left) {
+  stage s;
+  mutex m{s.session, "m"};
+  holdfast::condition_variable changed{s.session, "c"};
+  std::unique_lock lock{m};
+  s.script->set(verb::acquire, fault::drop_reply);
+  std::stop_source stop;
+  std::thread stops([&, before = s.script->count(verb::acquire)] {
+    s.script->await(verb::acquire, before + 1);
+    stop.request_stop();
+  });
+  EXPECT_FALSE(changed.wait(lock, stop.get_token(), [] { return false; }));
+  stops.join();
+  EXPECT_NO_THROW(m.check());
+  harness::eventually("the keeper leaves", [&] { return s.session.show("c").waiters.empty(); });
+}
+
 TEST(wait_loop, without_a_deadline_it_gives_up_after_the_store_timeout) {
   stage s;
   mutex m{s.session, "m"};
