@@ -111,7 +111,7 @@ class lock_words {
 };
 
 void add_busy_code(CLI::App& app, word& code) {
-  app.add_option("-E,--conflict-exit-code", code, "exit code when it is busy; default 75")
+  app.add_option("-E,--conflict-exit-code", code, "exit code instead of 75 (busy, or not in time)")
       ->type_name("N");
 }
 
@@ -151,7 +151,7 @@ class child_words {
   void add_to(CLI::App& app) {
     app.add_option("-c,--command", shell_, "run this with /bin/sh -c")->type_name("STRING");
     app.add_option("--min-hold", min_hold_,
-                   "keep the lock at least this long; run itself stays until then")
+                   "keep the lock at least this long; holdfast stays until then")
         ->type_name("DURATION");
     app.add_option("--max-run", max_run_, "end the command after this time (124)")
         ->type_name("DURATION");

@@ -15,7 +15,7 @@ constexpr std::string_view run_footer =
     "  holdfast run deploy -w 30s -- ./deploy.sh prod   wait for half a minute at most\n"
     "  holdfast run licence --slots 3 -- simulate       three at a time\n"
     "  holdfast run report -s -c 'make report | mail ops'\n\n"
-    "A LOCK that begins with - comes behind a -- of its own: holdfast run -n -- -name -- CMD\n\n"
+    "A LOCK that begins with - needs a -- of its own before it: holdfast run -n -- -name -- CMD\n\n"
     "The command finds HOLDFAST_LOCK, HOLDFAST_FENCE (the fence), HOLDFAST_OWNER and\n"
     "HOLDFAST_STORE in its environment.\n\n"
     "Exit code: the command's own, 128+N if it died of signal N; else 64 usage, 69 store\n"
@@ -27,12 +27,12 @@ constexpr std::string_view run_footer =
 
 constexpr std::string_view hold_footer =
     "Holds the lock until a signal (INT, TERM, HUP, QUIT) or until stdin is closed; a stdin that\n"
-    "is /dev/null does not count, nor a terminal while hold is in its background. Exit code: 0\n"
+    "is /dev/null does not count, nor a terminal while hold runs in the background. Exit code: 0\n"
     "released, 75 busy (-E), 79 lost, 128+N signal N ended the wait.\n"
     "From a shell: coproc L { holdfast hold --json deploy; }; read -r line <&\"${L[0]}\"\n";
 
 constexpr std::string_view try_footer =
-    "Does not take the lock, so it may have changed hands when the answer is printed.\n\n"
+    "Does not take the lock, so the lock may have changed hands when the answer is printed.\n\n"
     "Exit code: 0 free, 75 busy (-E), 78 in use as another kind, or with other --slots.\n";
 
 constexpr std::string_view force_footer =
@@ -77,7 +77,7 @@ constexpr std::string_view barrier_footer =
     "Arrives, and waits for the others: all continue when COUNT have arrived. It can be used "
     "again\n"
     "for the next COUNT. Example: holdfast barrier stage 4 -w 10m && next_stage\n\n"
-    "Exit code: 0 all have arrived; 75 not in time (-E): it has left, and the others still wait; "
+    "Exit code: 0 all have arrived; 75 not in time (-E): this one has left, the others still wait; "
     "79\n"
     "another participant died while this one waited; 78 COUNT participants are there already, or\n"
     "others state another count.\n";
@@ -133,7 +133,8 @@ constexpr std::string_view serve_footer =
     "  holdfast serve --host locks.example.com            behind a proxy of that name\n\n"
     "Only this machine can see the page, at http://127.0.0.1:7440/ (--listen changes that), and\n"
     "viewers cannot change anything (--allow-unlock changes that). It runs until a signal.\n\n"
-    "Exit code: 0, 64 an address without a port, 77 a store refuses this user, 78 it cannot "
+    "Exit code: 0, 64 an address without a port or a store given twice, 77 a store refuses this "
+    "user, 78 it cannot "
     "listen.\n";
 
 constexpr std::string_view ping_footer =

@@ -526,8 +526,8 @@ std::vector<cell> cells(const std::vector<std::string>& names) {
 
 const std::vector<narrow_rule>& narrow_rules() {
   static const std::string standard = "the standard's guards and calls, over those of the library";
-  static const std::string handle = "what an object of the library does by itself";
-  static const std::string told = "whom the library calls, and when";
+  static const std::string handle = "what an object of the library does without a store";
+  static const std::string told = "which callbacks the library calls, and when";
   static const std::string refused = "refused before a store is asked";
   static const std::vector<narrow_rule> all{
       {"std_forms.lock_guard_*", standard},

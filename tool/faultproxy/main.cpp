@@ -39,8 +39,8 @@ std::string description() {
          "\nExample:\n"
          "  holdfast-faultproxy --to 127.0.0.1:6379 --listen 7000 'latency 20ms' 'rate 100k'\n\n"
          "Ends when stdin is closed (/dev/null and files do not count) or by a signal.\n"
-         "Exit code: 0 stdin was closed, 64 usage, 69 cannot listen or find the host, 125 our own\n"
-         "failure.\n";
+         "Exit code: 0 stdin was closed, 64 usage, 69 cannot listen or find the host, 125 an\n"
+         "internal failure.\n";
 }
 
 std::string help() { return std::string(synopsis) + '\n' + description(); }

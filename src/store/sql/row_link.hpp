@@ -15,8 +15,8 @@
 ///
 /// A row is replaced only as long as it is the one that was read: by its version, in one statement,
 /// with no transaction held open. The session that wrote a row last guesses that nobody else did
-/// since, and the same statement tells it whether that is so. If it is overtaken twice, it takes
-/// the row's lock.
+/// since, and the same statement tells it whether that is so. If it is overtaken again after a
+/// wrong guess, or once without a guess, it takes the row's lock.
 namespace holdfast::store::sql {
 
 /// The row of a name as the server has it, and what time it was there.
