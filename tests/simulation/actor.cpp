@@ -138,7 +138,8 @@ void actor::judge_joining(std::uint64_t fence) const {
   if (!reads || !of.punctual() || !of.whole.tells()) return;
   const bool for_all = s.wait == never && s.stop_after == never;
   if (shares_holds() && !was_taken()) of.together.got(world::self(), fence, of.here.now(), for_all);
-  if (goes_first() > 0) return;
+  // Of a hold that was taken away nobody is told anything but that.
+  if (goes_first() > 0 || was_taken()) return;
   const nanos told = asked - 300 * millisecond;
   if (of.rules.shared_since(name, fence) > told) return;
   for (const auto& other : of.line) {
