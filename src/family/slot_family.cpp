@@ -7,6 +7,7 @@
 #include <iterator>
 #include <limits>
 
+#include "base/unheard.hpp"
 #include "family/own_slots.hpp"
 #include "family/turns_of_others.hpp"
 
@@ -445,6 +446,7 @@ class slot_family final : public store::session_store {
       if (!e->owner || (owner && e->owner != owner)) continue;
       const auto removed = port_->remove({name, part, e->kind}, e->owner);
       if (!removed) return removed.error();
+      if (removed->gone_before) return base::perhaps_taken_away();
       reply.position += removed->outcome == slot_outcome::done ? 1 : 0;
     }
     reply.outcome = reply.position > 0 ? permits_outcome::done : permits_outcome::absent;

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <holdfast/store/posting.hpp>
 
+#include "base/unheard.hpp"
 #include "store/redis/commands.hpp"
 #include "store/redis/errors.hpp"
 #include "store/redis/keys.hpp"
@@ -57,14 +58,16 @@ failure too_few(const acknowledged& replicas, const redis_options& o, std::strin
   return f;
 }
 
-// A release that is repeated because the first answer was lost has succeeded. Where the second
-// answer is an error, nobody knows what the first one was.
+// A release that is repeated because the first answer was lost has succeeded. Whoever was to be
+// taken away may have left by itself. Where the second answer is an error, nobody knows what the
+// first one was.
 result<permits_reply> read_settled(const resp_value& value, bool repeated, permits_verb verb,
                                    std::int64_t lease_us) {
   auto got = read_permits(value, verb, lease_us);
   if (!got && repeated) got.error().outcome_unknown = true;
-  const bool again = got && repeated && verb == permits_verb::release;
-  if (again && got->outcome == permits_outcome::absent) got->outcome = permits_outcome::done;
+  const bool gone_at_last = got && repeated && got->outcome == permits_outcome::absent;
+  if (gone_at_last && verb == permits_verb::release) got->outcome = permits_outcome::done;
+  if (gone_at_last && verb == permits_verb::evict) return base::perhaps_taken_away();
   return got;
 }
 
