@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <holdfast/store/perhaps_gone.hpp>
 #include <holdfast/store/posting.hpp>
 
-#include "base/unheard.hpp"
 #include "store/redis/commands.hpp"
 #include "store/redis/errors.hpp"
 #include "store/redis/keys.hpp"
@@ -67,7 +67,7 @@ result<permits_reply> read_settled(const resp_value& value, bool repeated, permi
   if (!got && repeated) got.error().outcome_unknown = true;
   const bool gone_at_last = got && repeated && got->outcome == permits_outcome::absent;
   if (gone_at_last && verb == permits_verb::release) got->outcome = permits_outcome::done;
-  if (gone_at_last && verb == permits_verb::evict) return base::perhaps_taken_away();
+  if (gone_at_last && verb == permits_verb::evict) return perhaps_taken_away();
   return got;
 }
 

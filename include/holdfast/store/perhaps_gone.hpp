@@ -1,8 +1,10 @@
 #pragma once
 
+#include <holdfast/cpp20.hpp>
+
 #include <holdfast/error.hpp>
 
-namespace holdfast::base {
+namespace holdfast::store {
 
 /// Of a holder that was to be taken away by force, by an attempt whose answer was lost, and that
 /// the next attempt did not find: the store keeps no trace of either way to leave.
@@ -14,4 +16,4 @@ inline failure perhaps_taken_away() {
   return f;
 }
 
-}  // namespace holdfast::base
+}  // namespace holdfast::store
