@@ -344,13 +344,11 @@ class redis_store final : public session_store, public posting_store {
                             bucket_list& found) {
     if (keys.empty()) return done{};
     std::string bytes;
-    std::vector<std::string_view> words{"MGET"};
-    for (const auto& key : keys) words.push_back(key.text);
     append_command(bytes, {"TIME"});
-    append_command(bytes, words);
-    const auto answer = n.ask(bytes, 2);
+    for (const auto& key : keys) append_command(bytes, {"GETRANGE", key.text, "0", "64"});
+    const auto answer = n.ask(bytes, keys.size() + 1);
     if (!answer) return answer.error();
-    auto some = read_buckets(answer->replies[0], answer->replies[1]);
+    auto some = read_buckets(answer->replies);
     if (!some) return some.error();
     found.now_at = some->now_at;
     for (std::size_t i = 0; i < some->buckets.size(); ++i) {
@@ -358,7 +356,7 @@ class redis_store final : public session_store, public posting_store {
       b.id = id_of_bucket(keys[i].text, begins);
       const auto same = [&](const bucket& one) { return one.id == b.id; };
       const bool known = std::any_of(found.buckets.begin(), found.buckets.end(), same);
-      if (b.used > 0 && !known && found.buckets.size() < most_listed)
+      if ((b.used > 0 || b.damaged) && !known && found.buckets.size() < most_listed)
         found.buckets.push_back(std::move(b));
     }
     return done{};
