@@ -64,6 +64,10 @@ void add_name(json& j, const name_info& info, wall_time now) {
 json buckets_json(std::span<const rate_bucket> all) {
   json list = json::array();
   for (const rate_bucket& b : all) {
+    if (!b.error.empty()) {
+      list.push_back({{"rule", b.rule}, {"key", b.key}, {"error", b.error}});
+      continue;
+    }
     list.push_back({{"rule", b.rule},
                     {"key", b.key},
                     {"limit", b.limit},

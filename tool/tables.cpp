@@ -89,6 +89,10 @@ std::string buckets_text(std::span<const rate_bucket> all, bool bold) {
   for (const rate_bucket& b : all) {
     std::string key;
     for (const auto& part : b.key) key += (key.empty() ? "" : " ") + printable(part);
+    if (!b.error.empty()) {
+      t.add({printable(b.rule), key, "unreadable", "", printable(b.error), "", ""});
+      continue;
+    }
     t.add({printable(b.rule), key, std::to_string(b.remaining), std::to_string(b.limit),
            std::to_string(b.tokens) + " each " + format_duration(b.per), format_duration(b.full_in),
            format_duration(b.unchanged_for) + " ago"});

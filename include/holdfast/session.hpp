@@ -54,6 +54,7 @@ struct rate_bucket {
   /// The time since the last take or refund, by the store's clock. For a bucket that fills all at
   /// once: the time since the beginning of the interval of that take or refund.
   std::chrono::microseconds unchanged_for{};
+  std::string error{};  ///< why it could not be read: then the numbers say nothing; usually empty
 };
 
 /// A connection to a store, and the threads that renew leases and wait for notifications on it. It
@@ -80,17 +81,19 @@ class session {
   /// on memcached one for the first 16 permits and one for each further 500, up to eleven. Throws
   /// errc::invalid_name as the primitives do.
   name_info show(std::string_view name) const;
-  /// The buckets of a rate limiter that are not full, the emptiest first, at most `most`. None if
-  /// the name is in use as another kind. One round trip; on Redis a scan of the store, and one
-  /// round trip for each page of keys found: at most 10,000 buckets are read. Throws
-  /// errc::unsupported where the store has no rate limiters.
+  /// The buckets of a rate limiter that are not full, the emptiest first, at most `most`; before
+  /// them those that could not be read. None if the name is in use as another kind. One round trip;
+  /// on Redis a scan of the store, and one round trip for each page of keys found: at most 10,000
+  /// buckets are read. Throws errc::unsupported where the store has no rate limiters.
   std::vector<rate_bucket> buckets(std::string_view name, std::size_t most = 100) const;
   /// Takes the lock away from its holders, or only from the holder with this short id (all 8 digits
   /// of it). The next waiter gets the lock with a greater fence. The former holder learns of it at
   /// its next renewal; until then the fence protects the resource. A barrier is broken as a whole,
   /// unless a short id is given. Returns how many holders were removed; for a barrier, how many
-  /// participants. As many round trips as show(), and one for each holder removed (on memcached as
-  /// many as show() and one); one more for a barrier as a whole.
+  /// participants. Where an answer was lost, and the holder was not there when the request was
+  /// repeated, only errc::unavailable with outcome_unknown() says so on Redis and memcached: it was
+  /// taken away, or gave the lock back itself. As many round trips as show(), and one for each
+  /// holder removed (on memcached as many as show() and one); one more for a barrier as a whole.
   std::size_t force_release(std::string_view name, std::string_view short_id = {}) const;
 
   /// Version, settings and state of the store's servers, as far as they matter for locks. Empty for

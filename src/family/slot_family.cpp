@@ -4,6 +4,7 @@
 #include <chrono>
 #include <holdfast/store/foreign_note.hpp>
 #include <holdfast/store/micros.hpp>
+#include <holdfast/store/perhaps_gone.hpp>
 #include <iterator>
 #include <limits>
 
@@ -445,6 +446,7 @@ class slot_family final : public store::session_store {
       if (!e->owner || (owner && e->owner != owner)) continue;
       const auto removed = port_->remove({name, part, e->kind}, e->owner);
       if (!removed) return removed.error();
+      if (removed->gone_before) return store::perhaps_taken_away();
       reply.position += removed->outcome == slot_outcome::done ? 1 : 0;
     }
     reply.outcome = reply.position > 0 ? permits_outcome::done : permits_outcome::absent;

@@ -117,13 +117,17 @@ result<name_info> look_at(engine::session_impl& session, const std::string& full
 }
 
 rate_bucket describe_bucket(store::bucket b, std::int64_t now_at) {
-  const std::chrono::microseconds unchanged{std::max<std::int64_t>(now_at - b.at, 0)};
-  store::refill(b, now_at);
-  const auto state = store::describe(b, 0, now_at);
   rate_bucket shown;
   shown.key = primitive::rate_rules::parts_of(b.id);
   shown.rule = std::move(shown.key.front());
   shown.key.erase(shown.key.begin());
+  if (b.damaged) {
+    shown.error = "the bucket is damaged";
+    return shown;
+  }
+  const std::chrono::microseconds unchanged{std::max<std::int64_t>(now_at - b.at, 0)};
+  store::refill(b, now_at);
+  const auto state = store::describe(b, 0, now_at);
   shown.limit = static_cast<std::uint64_t>(state.limit);
   shown.remaining = static_cast<std::uint64_t>(state.remaining);
   shown.tokens = static_cast<std::uint64_t>(b.rule.gain);
@@ -139,9 +143,10 @@ result<std::vector<rate_bucket>> buckets_of(engine::session_impl& session, const
   if (!list) return session.located(std::move(list.error()), "buckets", full);
   std::vector<rate_bucket> found;
   for (store::bucket& b : list->buckets)
-    if (!store::is_full(b, list->now_at))
+    if (b.damaged || !store::is_full(b, list->now_at))
       found.push_back(describe_bucket(std::move(b), list->now_at));
   const auto left = [](const rate_bucket& b) {
+    if (!b.error.empty()) return -1.0;
     return static_cast<double>(b.remaining) / static_cast<double>(b.limit);
   };
   std::sort(found.begin(), found.end(), [&](const rate_bucket& a, const rate_bucket& b) {

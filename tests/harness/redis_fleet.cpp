@@ -242,6 +242,12 @@ void redis_cluster::end_move(int slot, redis_server& from, redis_server& to) con
   demand(from, {"CLUSTER", "SETSLOT", number, "NODE", id(to)});
 }
 
+void redis_cluster::take_out(redis_server& node) const {
+  const auto its = id(node);
+  for (const auto& n : nodes_)
+    if (n.get() != &node && n->runs()) demand(*n, {"CLUSTER", "FORGET", its});
+}
+
 void redis_cluster::move(int slot, redis_server& to) const {
   redis_server& from = owner(slot);
   begin_move(slot, from, to);

@@ -62,6 +62,8 @@ class redis_cluster {
   /// The two steps of a move: all but the news of the new owner, and that news.
   void begin_move(int slot, redis_server& from, redis_server& to) const;
   void end_move(int slot, redis_server& from, redis_server& to) const;
+  /// No other node knows it any more; it runs on, and does not know that.
+  void take_out(redis_server& node) const;
 
  private:
   static std::string id(const redis_server& node) { return node.ask({"CLUSTER", "MYID"}); }

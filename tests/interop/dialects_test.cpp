@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <holdfast/holdfast.hpp>
 #include <string>
 #include <thread>
@@ -147,6 +148,64 @@ TEST_F(dialects, a_key_of_another_layout_is_named_and_left_as_it_is) {
     EXPECT_TRUE(contains(refused.text, found)) << refused.text;
   }
   EXPECT_EQ(ask({"DEBUG", "DIGEST"}), all);
+}
+
+// Neither has anybody a use for it whole.
+TEST_F(dialects, a_value_longer_than_any_of_a_lock_is_not_sent_about) {
+  const std::string page(3'000'000, 'x'), digits(3'000'000, '1');
+  const auto used_as = [](auto use) {
+    return [use](const holdfast::session& s) { (void)outcome_of([&] { use(s); }); };
+  };
+  const auto lock = used_as([](const auto& s) { (void)mutex(s, "m").try_lock(); });
+  const auto fair = used_as([](const auto& s) { (void)holdfast::fair_mutex(s, "m").try_lock(); });
+  const auto show = used_as([](const auto& s) { (void)s.show("m"); });
+  const auto read =
+      used_as([](const auto& s) { (void)holdfast::shared_mutex(s, "m").try_lock_shared(); });
+  const auto permit =
+      used_as([](const auto& s) { (void)holdfast::semaphore(s, "m", 3).try_acquire(); });
+  const auto latch = used_as([](const auto& s) { holdfast::latch(s, "m", 3).count_down(); });
+  const auto take = used_as([](const auto& s) {
+    (void)holdfast::rate_limiter(s, "m", {{.tokens = 5, .per = 1s}}).try_take();
+  });
+  using words = std::vector<std::string>;
+  const std::vector<std::tuple<std::string, std::vector<words>,
+                               std::vector<std::function<void(const holdfast::session&)>>>>
+      all{{"redlock", {{"SET", "m", page, "PX", "100000"}}, {lock, show}},
+          {"redlock", {{"SET", "m", digits}}, {lock, show}},
+          {"setnx", {{"SET", "m", page}}, {lock, show}},
+          {"setnx", {{"SET", "m", digits}}, {lock, show}},
+          {"redisson", {{"SET", "m", page}}, {lock, fair, read, permit, latch, take, show}},
+          {"redisson", {{"HSET", "m", page, "1"}}, {lock, fair, show}},
+          {"redisson", {{"HSET", "m", digits + ":1", "1"}}, {lock, fair, show}},
+          {"redisson", {{"HSET", "m", "mode", "read", page, "1"}}, {lock, read, show}},
+          {"redisson", {{"HSET", "m", "mode", "write", page, "1"}}, {lock, read, show}},
+          {"redisson",
+           {{"RPUSH", "redisson_lock_queue:{m}", page},
+            {"ZADD", "redisson_lock_timeout:{m}", "9999999999999", page}},
+           {fair}},
+          {"redisson",
+           {{"SET", "m", "1"}, {"ZADD", "{m}:timeout", "9999999999999", page}},
+           {permit, show}},
+          {"redisson", {{"HSET", "m", "rate", page, "interval", "1", "type", "0"}}, {take}},
+          {"redisson",
+           {{"HSET", "m", "rate", "5", "interval", "1000", "type", "0"},
+            {"SET", "{m}:value", page}},
+           {take}},
+          {"redisson&redisson_lock=fenced", {{"SET", "redisson_lock_token:{m}", page}}, {lock}}};
+  for (const auto& [dialect, made_by, uses] : all) {
+    const auto session = open(dialect);
+    ask({"FLUSHALL"});
+    for (const auto& one : made_by) ASSERT_FALSE(ask(one).starts_with("-")) << one[0];
+    for (std::size_t i = 0; i < uses.size(); ++i) {
+      const auto sent = [&] {
+        return std::stoll(server_.field({"INFO", "stats"}, "total_net_output_bytes"));
+      };
+      const auto before = sent();
+      uses[i](session);
+      EXPECT_LT(sent() - before, 1'000'000) << dialect << ' ' << made_by[0][0] << ", use " << i;
+    }
+  }
+  ask({"FLUSHALL"});
 }
 
 TEST_F(dialects, what_a_dialect_does_not_share_is_refused_by_name) {

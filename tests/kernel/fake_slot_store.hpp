@@ -51,6 +51,7 @@ class fake_slot_store final : public holdfast::store::slot_store {
     left_as.push_back(at.kind);
     reply r;
     r.others_listen = others_listen;
+    r.gone_before = repeats_removals;
     return r;
   }
   holdfast::result<std::vector<std::optional<entry>>> look(std::span<const slot> at) override {
@@ -95,7 +96,8 @@ class fake_slot_store final : public holdfast::store::slot_store {
   std::uint64_t releases_heard = 0;
   std::int64_t epoch_us = 0;  ///< of its wall clock, when the test's clock began; 0: does not say
   bool drops_requests = false;
-  bool drops_answers = false;  ///< to what adds
+  bool drops_answers = false;     ///< to what adds
+  bool repeats_removals = false;  ///< the answer to the first attempt is lost each time
 
  private:
   std::optional<holdfast::failure> fails() {

@@ -221,6 +221,18 @@ TEST_F(slot_family, what_is_taken_away_is_gone_for_one_or_for_all) {
   EXPECT_EQ(ask(permits_verb::renew, 1).outcome, absent);
 }
 
+TEST_F(slot_family, who_may_have_been_taken_away_is_neither_counted_nor_left_out) {
+  acquire(1);
+  port_.repeats_removals = true;
+  const auto unheard = family_->permits("n", command(permits_verb::evict, 1));
+  ASSERT_FALSE(unheard);
+  EXPECT_EQ(unheard.error().code, errc::unavailable);
+  EXPECT_TRUE(unheard.error().outcome_unknown);
+  EXPECT_EQ(ask(permits_verb::evict, 1).position, 0u);
+  acquire(2);
+  EXPECT_EQ(ask(permits_verb::release, 2).outcome, done) << "a release has succeeded";
+}
+
 TEST_F(slot_family, an_uncontended_lock_and_unlock_cost_one_call_each) {
   acquire(1);
   ask(permits_verb::release, 1);

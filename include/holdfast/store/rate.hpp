@@ -62,6 +62,7 @@ struct bucket {
   /// The last reservation is due then, if that is later than the end of the debt, because tokens of
   /// other reservations were given back. Zero: it is not later.
   std::int64_t reserved_until = 0;
+  bool damaged = false;  ///< only the id could be read
   bool operator==(const bucket&) const = default;
 };
 

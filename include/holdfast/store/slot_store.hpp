@@ -53,6 +53,9 @@ struct slot_reply {
   slot_entry other{};               ///< taken: the owner in it
   std::int64_t store_us = 0;        ///< the store's time since 1970, if the store tells it
   std::uint32_t others_listen = 0;  ///< of remove(): how many other clients were notified
+  /// Of remove(): the owner was not there when the request was repeated because its answer was
+  /// lost.
+  bool gone_before = false;
 };
 
 /// The port of a slot store: add, extend if mine, remove if mine, and a time to live that the store

@@ -136,7 +136,9 @@ class memcached_store final : public slot_store {
       const auto known = known_.find(where.name, owner);
       const bool first_may_count = again && known && known->life.is(l.life());
       auto r = remove_over(l, at, owner);
-      if (r && first_may_count) r = slot_reply{};
+      if (!r || !again || r->outcome == slot_outcome::done) return r;
+      if (first_may_count) r = slot_reply{};
+      r->gone_before = true;
       return r;
     });
     if (reply) known_.forget(where.name, owner);

@@ -276,8 +276,7 @@ status cluster::adopt(const address& from) {
   map_ = std::move(*map);
   answered_last_ = from;
   std::erase_if(nodes_, [&](auto& n) {
-    const auto& known = map_.nodes();
-    if (std::find(known.begin(), known.end(), n.first) != known.end()) return false;
+    if (is_known(n.first)) return false;
     gone.push_back(std::move(n.second));
     return true;
   });
@@ -303,17 +302,26 @@ status cluster::for_each(const std::function<void()>& begin,
 }
 
 // PUBLISH reaches all nodes of a cluster, so it is enough to listen to one for all that is not
-// heard where it comes from; if it goes away, to another.
+// heard where it comes from; if it goes away, or is taken out of the cluster, to another.
 redis_options cluster::for_notifications() {
   redis_options o = options_;
   o.locate = [this](boot_time, int) -> result<address> { return next_for_notifications(); };
+  o.told_at = [this](const address& a) {
+    const std::lock_guard guard{mutex_};
+    return is_known(a);
+  };
   return o;
 }
 
 address cluster::next_for_notifications() {
-  const auto all = candidates();
   const std::lock_guard guard{mutex_};
+  const auto& all = map_.nodes();  // without a map nobody could open it
   return all[notifications_from_++ % all.size()];
+}
+
+bool cluster::is_known(const address& a) const {
+  const auto& all = map_.nodes();
+  return std::find(all.begin(), all.end(), a) != all.end();
 }
 
 }  // namespace holdfast::store::redis

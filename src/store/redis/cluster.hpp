@@ -57,6 +57,7 @@ class cluster final : public servers {
   status adopt(const address& from);
   status check_the_others(const address& checked);
   address next_for_notifications();
+  bool is_known(const address& a) const;  ///< on the map; under mutex_
 
   const redis_options options_;
   mutable std::mutex mutex_;

@@ -479,16 +479,16 @@ bool parse_bucket(std::string_view text, bucket& b) {
 
 }  // namespace
 
-result<bucket_list> read_buckets(const resp_value& time, const resp_value& texts) {
-  const auto now = read_server_time(time);
+result<bucket_list> read_buckets(std::span<const resp_value> answers) {
+  const auto now = read_server_time(answers.front());
   if (!now) return strange_answer("TIME");
-  if (texts.is_error()) return server_says(texts.text);
   bucket_list found;
   found.now_at = *now;
-  for (const resp_value& one : texts.items) {
+  for (const resp_value& one : answers.subspan(1)) {
+    const bool of_another_type = one.is_error() && one.text.starts_with("WRONGTYPE");
+    if (one.is_error() && !of_another_type) return server_says(one.text);
     bucket& b = found.buckets.emplace_back();
-    if (!one.text.empty() && !parse_bucket(one.text, b))
-      return failure{errc::corrupt, "a bucket is damaged"};
+    b.damaged = of_another_type || (!one.text.empty() && !parse_bucket(one.text, b));
   }
   return found;
 }

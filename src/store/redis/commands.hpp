@@ -51,8 +51,8 @@ result<admission> read_admission(const resp_value& answer, const named_command& 
                                  std::size_t buckets);
 result<countdown_reply> read_countdown(const resp_value& answer, countdown_verb verb);
 result<rate_reply> read_rate(const resp_value& answer, std::size_t buckets);
-/// The answers to TIME and to the MGET of some buckets' keys: of one that is not there nothing is
-/// used. The ids are left empty.
-result<bucket_list> read_buckets(const resp_value& time, const resp_value& texts);
+/// The answers to TIME and to GETRANGE of some buckets' keys, of which a damaged one may be longer
+/// than any: of one that is not there nothing is used. The ids are left empty.
+result<bucket_list> read_buckets(std::span<const resp_value> answers);
 
 }  // namespace holdfast::store::redis

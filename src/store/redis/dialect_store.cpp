@@ -259,6 +259,7 @@ class dialect_store final : public slot_store {
     if (is_of_times() && state == 0 && lease_us > 0) {
       written_.wrote(where.name, owner, items[1].text, items[2].integer, sent, lease_us);
     }
+    if (released) return slot_reply{.gone_before = true};
     if (where.kind == kind::semaphore && verb == "look" && state == 1)
       return slot_reply{slot_outcome::taken, 0, read_semaphore(items)};
     return read(where, who, state, items);

@@ -1,4 +1,8 @@
--- A part of the scripts of the dialects: what was kept back on its way for longer than anybody waits for it is refused,
+-- A part of the scripts of the dialects. Of what another program has written: nothing of a lock is longer, and nobody is to be
+-- sent all of it.
+local function shown(text) return string.sub(text, 1, 128) end
+
+-- What was kept back on its way for longer than anybody waits for it is refused,
 -- because the lock may have been given back, and nobody would give it back again. The last word says until when it may
 -- be carried out, by the clock of the server; and perhaps "until after": whatever had to be carried out until `after` is too
 -- late from now on. The last key, which no script lists, remembers that for as long as anything may come; where no key can, it

@@ -72,6 +72,8 @@ struct redis_options {
   /// Asked before each connection where the server is now; empty: at host and port. Until a time,
   /// or until the eventfd is ready.
   std::function<result<address>(boot_time until, int wake_fd)> locate{};
+  /// Whether notifications still come to there; empty: always.
+  std::function<bool(const address&)> told_at{};
   /// What stands before a name in its key.
   const std::string& key_prefix() const noexcept {
     return dialect == dialect::none ? prefix : dialect_prefix;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <holdfast/store/perhaps_gone.hpp>
 #include <holdfast/store/posting.hpp>
 
 #include "store/redis/commands.hpp"
@@ -57,14 +58,16 @@ failure too_few(const acknowledged& replicas, const redis_options& o, std::strin
   return f;
 }
 
-// A release that is repeated because the first answer was lost has succeeded. Where the second
-// answer is an error, nobody knows what the first one was.
+// A release that is repeated because the first answer was lost has succeeded. Whoever was to be
+// taken away may have left by itself. Where the second answer is an error, nobody knows what the
+// first one was.
 result<permits_reply> read_settled(const resp_value& value, bool repeated, permits_verb verb,
                                    std::int64_t lease_us) {
   auto got = read_permits(value, verb, lease_us);
   if (!got && repeated) got.error().outcome_unknown = true;
-  const bool again = got && repeated && verb == permits_verb::release;
-  if (again && got->outcome == permits_outcome::absent) got->outcome = permits_outcome::done;
+  const bool gone_at_last = got && repeated && got->outcome == permits_outcome::absent;
+  if (gone_at_last && verb == permits_verb::release) got->outcome = permits_outcome::done;
+  if (gone_at_last && verb == permits_verb::evict) return perhaps_taken_away();
   return got;
 }
 
@@ -341,13 +344,11 @@ class redis_store final : public session_store, public posting_store {
                             bucket_list& found) {
     if (keys.empty()) return done{};
     std::string bytes;
-    std::vector<std::string_view> words{"MGET"};
-    for (const auto& key : keys) words.push_back(key.text);
     append_command(bytes, {"TIME"});
-    append_command(bytes, words);
-    const auto answer = n.ask(bytes, 2);
+    for (const auto& key : keys) append_command(bytes, {"GETRANGE", key.text, "0", "64"});
+    const auto answer = n.ask(bytes, keys.size() + 1);
     if (!answer) return answer.error();
-    auto some = read_buckets(answer->replies[0], answer->replies[1]);
+    auto some = read_buckets(answer->replies);
     if (!some) return some.error();
     found.now_at = some->now_at;
     for (std::size_t i = 0; i < some->buckets.size(); ++i) {
@@ -355,7 +356,7 @@ class redis_store final : public session_store, public posting_store {
       b.id = id_of_bucket(keys[i].text, begins);
       const auto same = [&](const bucket& one) { return one.id == b.id; };
       const bool known = std::any_of(found.buckets.begin(), found.buckets.end(), same);
-      if (b.used > 0 && !known && found.buckets.size() < most_listed)
+      if ((b.used > 0 || b.damaged) && !known && found.buckets.size() < most_listed)
         found.buckets.push_back(std::move(b));
     }
     return done{};

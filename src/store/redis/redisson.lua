@@ -15,7 +15,7 @@ local verb, owner, ms, channel = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 @whole.lua@
 if kind ~= 'none' then
   if verb == 'look' or redis.call('HEXISTS', KEYS[1], owner) == 0 then
-    return {1, redis.call('HKEYS', KEYS[1])[1], redis.call('PTTL', KEYS[1])}
+    return {1, shown(redis.call('HKEYS', KEYS[1])[1]), redis.call('PTTL', KEYS[1])}
   end
 elseif verb ~= 'add' then
   return {2, '', 0}
@@ -27,7 +27,7 @@ if verb == 'remove' then
 else
   local token = KEYS[2] and (redis.pcall('GET', KEYS[2]) or '0') or ''
   if KEYS[2] and (whole(token) or -1) < 0 then
-    return {3, 'a token that is ' .. (type(token) == 'string' and token or 'none'), 0}
+    return {3, 'a token that is ' .. (type(token) == 'string' and shown(token) or 'none'), 0}
   end
   if kind == 'none' then
     if KEYS[2] then token = tostring(redis.call('INCR', KEYS[2])) end

@@ -100,5 +100,5 @@ end
 local told = 0
 if kind == 'none' and first and first ~= owner then told = redis.call('PUBLISH', channel .. ':' .. first, '0') end
 if verb == 'remove' then return {mine and 0 or 2, '', told} end
-if kind == 'none' then return {1, first or '', 0} end
-return {1, redis.call('HKEYS', KEYS[1])[1], redis.call('PTTL', KEYS[1])}
+if kind == 'none' then return {1, shown(first or ''), 0} end
+return {1, shown(redis.call('HKEYS', KEYS[1])[1]), redis.call('PTTL', KEYS[1])}

@@ -20,7 +20,7 @@ if kind ~= 'none' then
   if kind ~= 'string' then return {3, 'a ' .. kind, 0} end
   local text = redis.call('GET', KEYS[1])
   left = whole(text)
-  if not left or left < 0 then return {3, text, 0} end
+  if not left or left < 0 then return {3, shown(text), 0} end
   if redis.call('EXISTS', KEYS[4], KEYS[5]) > 0 then return {3, 'a semaphore', 0} end
 end
 local made = verb ~= 'remove' and redis.pcall('GET', KEYS[2])

@@ -26,7 +26,7 @@ if kind ~= 'none' then
   if kind ~= 'string' then return {3, 'a ' .. kind, 0} end
   local text = redis.call('GET', KEYS[1])
   free = whole(text)
-  if not free then return {3, text, 0} end
+  if not free then return {3, shown(text), 0} end
 end
 for i, wanted in ipairs({'zset', 'zset', 'hash'}) do
   local found = redis.call('TYPE', KEYS[i + 1]).ok
@@ -43,7 +43,7 @@ if free then
   local function read(field)
     local text = redis.call('HGET', KEYS[4], field)
     local number = not text and 0 or whole(text) or -1
-    if number < 0 then strange = field .. ' ' .. text end
+    if number < 0 then strange = shown(field) .. ' ' .. shown(text) end
     return number
   end
   held, all_have = read('held'), read('capacity') > 0 and redis.call('HGET', KEYS[4], 'capacity')
@@ -95,7 +95,7 @@ if verb == 'look' then
   if not free or in_use + of_ours == 0 and capacity == '0' then return {2, '', 0} end
   local answer = {1, free, 0}
   local function add(who, permits, ends, of)
-    for _, word in ipairs({who, permits, math.min(ends - now, at_no_time), of}) do table.insert(answer, word) end
+    for _, word in ipairs({shown(who), permits, math.min(ends - now, at_no_time), of}) do table.insert(answer, word) end
   end
   local all = redis.call('ZRANGE', KEYS[2], 0, -1, 'WITHSCORES')
   for i = 1, #all, 2 do add(all[i], 1, all[i + 1], free + in_use) end

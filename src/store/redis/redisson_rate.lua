@@ -28,9 +28,9 @@ local made = redis.call('HMGET', KEYS[1], 'rate', 'interval', 'type', 'keepAlive
 if kind == 'hash' then
   if not (made[1] and made[2] and made[3]) then return {3, 'a hash that is no limiter', 0, 0, 0} end
   if made[3] ~= '0' then return {3, 'a limiter that counts each client by itself', 0, 0, 0} end
-  local allows = made[1] .. ' in ' .. made[2] .. ' ms'
+  local allows = shown(made[1]) .. ' in ' .. shown(made[2]) .. ' ms'
   if not (whole(made[1]) and whole(made[2])) then return {3, 'a limiter of ' .. allows, 0, 0, 0} end
-  if made[4] and not whole(made[4]) then return {3, 'a limiter that is kept for ' .. made[4] .. ' ms', 0, 0, 0} end
+  if made[4] and not whole(made[4]) then return {3, 'a limiter that is kept for ' .. shown(made[4]) .. ' ms', 0, 0, 0} end
   if whole(made[1]) ~= rate or whole(made[2]) ~= interval then return {4, allows, 0, 0, 0} end
 end
 local time = redis.call('TIME')
@@ -49,7 +49,7 @@ if latest and tonumber(latest) > at_no_time then strange = 'a limiter beside a r
 
 -- 2. What ended longer than the interval ago is free again. The number is counted anew if it cannot be true.
 local number = redis.call('GET', KEYS[2])
-if number and not whole(number) then return {3, 'a limiter beside the number ' .. number, 0, 0, 0} end
+if number and not whole(number) then return {3, 'a limiter beside the number ' .. shown(number), 0, 0, 0} end
 local free = number and whole(number) or rate
 local ended = redis.call('ZRANGEBYSCORE', KEYS[3], '-inf', now - interval)
 for _, request in ipairs(ended) do free = free + permits_of(request) end

@@ -19,7 +19,7 @@ local function entry(of, number) return KEYS[2] .. of .. ':rwlock_timeout:' .. n
 local function who_is_in()
   local all = {1}
   for _, field in ipairs(redis.call('HKEYS', KEYS[1])) do
-    if field ~= 'mode' then table.insert(all, field) end
+    if field ~= 'mode' then table.insert(all, shown(field)) end
   end
   if #all == 1 then return {3, 'a hash without owners', 0} end
   table.insert(all, 3, redis.call('PTTL', KEYS[1]))
@@ -35,7 +35,7 @@ local function longest_left()
     if all[i] ~= 'mode' and all[i] ~= owner then
       local times = whole(all[i + 1]) or -1
       entries = entries + times
-      if times < 0 or entries > 100000 then return nil, 'a hash whose owner has entered ' .. all[i + 1] .. ' times' end
+      if times < 0 or entries > 100000 then return nil, 'a hash whose owner has entered ' .. shown(all[i + 1]) .. ' times' end
       for number = 1, times do
         longest = math.max(longest, redis.call('PTTL', entry(all[i], number)))
       end

@@ -20,9 +20,9 @@ end
 if kind ~= 'string' then return {3, 'a ' .. kind, 0} end
 local value, left = redis.call('GET', KEYS[1]), redis.call('PTTL', KEYS[1])
 -- A number for ever is the time of a setnx lock.
-if left < 0 and tonumber(value) then return {3, value .. ' without an end', 0} end
+if left < 0 and tonumber(value) then return {3, shown(value) .. ' without an end', 0} end
 if string.match(value, '^hf%d+ ') then return {3, 'a record of holdfast', 0} end
-if value ~= token or verb == 'look' then return {1, value, left, now} end
+if value ~= token or verb == 'look' then return {1, shown(value), left, now} end
 if verb == 'remove' then
   redis.call('DEL', KEYS[1])
 elseif verb == 'extend' or left < tonumber(ms) then

@@ -21,8 +21,8 @@ local value, ends
 if kind == 'string' then
   value = redis.call('GET', KEYS[1])
   -- To tonumber "nan" and "inf" are numbers as well; and what ends after the year 2286 ends at no time.
-  ends = string.match(value, '^%d+%.?%d*$') and tonumber(value) * unit
-  if not ends or ends > 10000000000000000 or redis.call('PTTL', KEYS[1]) >= 0 then return {3, value, 0} end
+  ends = #value <= 128 and string.match(value, '^%d+%.?%d*$') and tonumber(value) * unit
+  if not ends or ends > 10000000000000000 or redis.call('PTTL', KEYS[1]) >= 0 then return {3, shown(value), 0} end
 elseif kind ~= 'none' then
   return {3, 'a ' .. kind, 0}
 end

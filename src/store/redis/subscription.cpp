@@ -71,7 +71,9 @@ bool subscription::clear_interrupt() noexcept {
 
 // Where nobody commands any more nothing is told.
 void subscription::follow_commands() {
-  if (!options_.commands_at || !main().is_connected()) return;
+  if (!main().is_connected()) return;
+  if (options_.told_at && !options_.told_at(main().server().at)) return main().disconnect();
+  if (!options_.commands_at) return;
   const whereabouts there = options_.commands_at(), here = main().server();
   if (there.at.host.empty()) return;  // not connected yet
   if (there.at != here.at) return main().disconnect();
@@ -90,7 +92,8 @@ void subscription::wait_for_data(boot_time until) {
     longest = std::min<std::chrono::nanoseconds>(longest, one->due() - boot_clock::now());
     polled_.push_back(one->to_poll());
   }
-  longest = std::clamp<std::chrono::nanoseconds>(longest, 0ns, options_.commands_at ? 1s : 60s);
+  const bool follows = options_.commands_at || options_.told_at;
+  longest = std::clamp<std::chrono::nanoseconds>(longest, 0ns, follows ? 1s : 60s);
   const timespec timeout{longest.count() / 1'000'000'000, longest.count() % 1'000'000'000};
   if (::ppoll(polled_.data(), polled_.size(), &timeout, nullptr) > 0) return;
   for (auto& p : polled_) p.revents = 0;

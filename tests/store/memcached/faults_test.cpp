@@ -250,6 +250,25 @@ TEST_F(memcached_store, a_connection_that_was_cut_is_made_again_and_the_hold_sta
   EXPECT_EQ(value(), "");
 }
 
+// Whoever is not there any more may have left by itself: nobody can say that it was taken away.
+TEST_F(memcached_store, who_may_have_been_taken_away_is_neither_counted_nor_left_out) {
+  harness::fault_proxy proxy(server_.port());
+  const auto session = holdfast::open("memcached://127.0.0.1:" + std::to_string(proxy.port()));
+  const auto of_another = open();
+  const lease held = mutex(of_another, "orders", {.lease = 60s}).acquire();
+  // Two looks like that of show(), one at the key that is to be removed, and then the answer.
+  const auto before = proxy.count().down;
+  EXPECT_EQ(session.show("orders").holders.size(), 1U);
+  const auto looked = proxy.count().down - before;
+  const auto read = server_.ask("mg holdfast:orders v t c\r\n").size();
+  proxy.with([&](harness::relay& r) { r.cut_after(harness::way::down, 2 * looked + read + 1); });
+  const auto unheard = outcome_of([&] { (void)session.force_release("orders"); });
+  EXPECT_EQ(unheard.reason, errc::unavailable) << unheard.text;
+  EXPECT_TRUE(unheard.unknown) << unheard.text;
+  EXPECT_EQ(value(), "");
+  EXPECT_EQ(session.force_release("orders"), 0U) << "the next call knows that nobody is there";
+}
+
 TEST_F(memcached_store, a_server_that_is_none_is_refused_at_once) {
   const harness::fake_server redis([](std::string& heard) -> std::optional<std::string> {
     heard.clear();

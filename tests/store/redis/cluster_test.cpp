@@ -109,6 +109,30 @@ TEST_F(redis_clusters, who_listens_at_a_node_that_goes_away_listens_at_another) 
   });
 }
 
+// It lives on by itself, and nothing that is published in the cluster comes there.
+TEST_F(redis_clusters, who_listens_at_a_node_that_was_taken_out_listens_at_another) {
+  auto& gone = *cluster_.nodes()[5];
+  const auto a = holdfast::open(cluster_.url());
+  const auto before = redis_test::listening_at(gone);
+  std::vector<holdfast::session> all;  // each listens at any of them; the last one there
+  do all.push_back(holdfast::open(cluster_.url()));
+  while (redis_test::listening_at(gone) == before);
+  auto held = holdfast::mutex(a, "m").acquire();
+  holdfast::mutex waiter{all.back(), "m"};
+  auto next = async_acquire(waiter).future();
+  harness::eventually("a waiter", [&] { return a.show("m").waiters.size() == 1; });
+  cluster_.take_out(gone);
+  auto& from = owner_of("m");
+  auto& to = other_than(from);
+  cluster_.begin_move(slot_of("m"), from, to);
+  cluster_.end_move(slot_of("m"), from, to);
+  (void)all.back().show("m");  // learns who there is
+  harness::eventually("nobody who waits there",
+                      [&] { return redis_test::listening_at(gone) == before; });
+  EXPECT_FALSE(held.release());
+  EXPECT_FALSE(next.get().value().release());
+}
+
 TEST_F(redis_clusters, each_primary_is_looked_at_when_it_is_opened) {
   for (std::size_t i = 0; i < 3; ++i) {
     cluster_.nodes()[i]->ask({"CONFIG", "SET", "maxmemory-policy", "allkeys-lru"});

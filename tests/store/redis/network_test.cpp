@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <functional>
 #include <optional>
 #include <sstream>
 #include <thread>
@@ -6,6 +7,7 @@
 #include "fixture.hpp"
 #include "harness/fault_proxy.hpp"
 #include "harness/hung_store.hpp"
+#include "harness/passing_on.hpp"
 #include "harness/tcp.hpp"
 #include "session/session_impl.hpp"
 
@@ -180,6 +182,43 @@ TEST_F(redis_network,
   cut_the_answer_after(0);
   EXPECT_FALSE(held.release());
   next.join();
+}
+
+/// Calls that before each holder is taken away.
+class at_an_eviction final : public harness::passing_on {
+ public:
+  at_an_eviction(std::unique_ptr<session_store> inner, std::function<void()> then)
+      : passing_on(std::move(inner)), then_(std::move(then)) {}
+  holdfast::result<holdfast::store::permits_reply> permits(
+      std::string_view name, const holdfast::store::permits_command& c) override {
+    if (c.verb == holdfast::store::permits_verb::evict) then_();
+    return passing_on::permits(name, c);
+  }
+
+ private:
+  const std::function<void()> then_;
+};
+
+// Whoever is not there any more may have left by itself: nobody can say that it was taken away.
+TEST_F(redis_network, who_may_have_been_taken_away_is_neither_counted_nor_left_out) {
+  way lost = way::down;
+  holdfast::session_options o;
+  o.decorate = [&](auto inner) {
+    return std::make_unique<at_an_eviction>(
+        std::move(inner), [&] { proxy_.with([&](relay& r) { r.cut_after(lost, 1); }); });
+  };
+  const auto s =
+      holdfast::open("redis://127.0.0.1:" + std::to_string(proxy_.port()) + "/0", std::move(o));
+  auto held = holdfast::mutex(direct_, "m").acquire();
+  const auto unheard = outcome_of([&] { (void)s.force_release("m"); });
+  EXPECT_EQ(unheard.reason, errc::unavailable) << unheard.text;
+  EXPECT_TRUE(unheard.unknown) << unheard.text;
+  EXPECT_TRUE(holders().empty());
+  EXPECT_EQ(s.force_release("m"), 0U) << "the next call knows that nobody is there";
+  EXPECT_EQ(held.release(), make_error_code(errc::lost));
+  const auto another = holdfast::mutex(direct_, "m").acquire();
+  lost = way::up;
+  EXPECT_EQ(s.force_release("m"), 1U) << "who is still there is taken away by the second attempt";
 }
 
 TEST_F(redis_network, a_try_whose_answer_is_lost_is_told_as_unknown_and_leaves_no_ghost) {

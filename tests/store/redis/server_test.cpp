@@ -327,6 +327,37 @@ TEST_F(redis_faults, a_bucket_of_impossible_numbers_is_corrupt_and_left_alone) {
   }
 }
 
+TEST_F(redis_faults, one_bucket_that_cannot_be_read_hides_none_of_the_others) {
+  auto s = open();
+  holdfast::rate_limiter r{s, "r", {{.tokens = 5, .per = 1h, .by = {"client"}, .name = "each"}}};
+  ASSERT_TRUE(r.try_take(1, {{"client", "good"}}));
+  ASSERT_TRUE(r.try_take(1, {{"client", "bad"}}));
+  const auto bad = server_.ask({"KEYS", "holdfast:{r}:b:*bad*"});
+  ASSERT_NE(bad, "") << server_.ask({"KEYS", "*"});
+  const auto sent = [&] {
+    return std::stoll(server_.field({"INFO", "stats"}, "total_net_output_bytes"));
+  };
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"SET", bad, "short"},
+        std::vector<std::string>{"SET", bad, std::string(5'000'000, 'x')},
+        std::vector<std::string>{"RPUSH", bad, "theirs"}}) {
+    server_.ask({"DEL", bad});
+    server_.ask(words);
+    const auto before = sent();
+    const auto all = s.buckets("r");
+    EXPECT_LT(sent() - before, 1'000'000) << "nobody is sent what is longer than any of ours";
+    ASSERT_EQ(all.size(), 2U);
+    EXPECT_EQ(all[0].rule, "each");
+    EXPECT_EQ(all[0].key, std::vector<std::string>{"bad"});
+    EXPECT_NE(all[0].error, "");
+    EXPECT_EQ(all[1].key, std::vector<std::string>{"good"});
+    EXPECT_EQ(all[1].error, "");
+    EXPECT_EQ(all[1].remaining, 4U);
+    EXPECT_EQ(s.buckets("r", 1).at(0).key, all[0].key) << "also where few are asked for";
+  }
+  server_.ask({"DEL", bad});
+}
+
 TEST_F(redis_faults, a_record_of_impossible_numbers_is_corrupt_and_left_alone) {
   auto s = open();
   const auto others = open();

@@ -54,6 +54,7 @@ export async function ask(path, options) {
 
 /** A bucket of a rate limit, as cells: its key, what is left, as a bar too, how it fills, when it was used. */
 export function bucketCells(b) {
+  if (b.error) return [visible(b.rule), visible(b.key.join(" · ")), visible(b.error), "", "", ""];
   const bar = element("meter", { min: 0, max: b.limit, value: b.remaining });
   return [visible(b.rule), visible(b.key.join(" · ")), element("span", {}, bar, " " + b.remaining + " of " + b.limit),
     b.tokens + " each " + duration(b.per_seconds * 1000), duration(b.full_in_seconds * 1000),
