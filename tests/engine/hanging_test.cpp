@@ -49,6 +49,15 @@ TEST_F(hanging_store, keeps_nobody_who_stops_waiting_for_a_latch) {
   EXPECT_FALSE(waiting.get());
 }
 
+TEST_F(hanging_store, keeps_no_barrier_that_goes_and_its_participants_leave_later) {
+  auto meets = std::make_unique<holdfast::barrier>(session, "b", 3);
+  (void)meets->arrive();
+  store->hang();
+  auto gone = std::async(std::launch::async, [&] { meets.reset(); });
+  EXPECT_EQ(gone.wait_for(10s), std::future_status::ready) << "it waits for the store";
+  await_free("b");
+}
+
 TEST_F(hanging_store, keeps_no_multi_lock_with_a_deadline) {
   mutex a{session, "a"}, b{session, "b"};
   holdfast::multi_lock both{a, b};
