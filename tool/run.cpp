@@ -9,9 +9,11 @@
 #include <atomic>
 #include <cstring>
 #include <exception>
+#include <future>
 #include <holdfast/async.hpp>
 #include <memory>
 #include <stop_token>
+#include <system_error>
 #include <utility>
 
 #include "tool/acquire.hpp"
@@ -81,7 +83,8 @@ class job {
 
   void refuse_impossible_times() const;
   bool take();
-  bool claim(const std::stop_token& stop);
+  bool claim(const std::stop_token& stop, boot_time limit);
+  [[noreturn]] void not_confirmed() const;
   void say_acquired();
   std::string fence_phrase() const;
   void open_page(const session& s);
@@ -186,7 +189,8 @@ void job::refuse_impossible_times() const {
 /// False: it is not ours, and the report says why.
 bool job::take() {
   const boot_time began = boot_clock::now();
-  const boot_time deadline = saturated_add(began, o_.take.wait);
+  const detail::time_frame frame{began, o_.take.wait};
+  const boot_time deadline = frame.deadline();
   std::string busy;
   int stopped_by = 0;
   {
@@ -201,7 +205,7 @@ bool job::take() {
     do {
       auto got = acquire(s, o_.take, deadline, room.stop());
       held_ = got ? std::move(*got) : lease{};
-    } while (held_ && !claim(room.stop()));
+    } while (held_ && !claim(room.stop(), frame.limit()));
     acquired_at_ = boot_clock::now();
     stopped_by = room.stopped_by();
     if (!held_ && stopped_by == 0) busy = busy_message(s.session, o_.take, log_);
@@ -221,7 +225,8 @@ bool job::take() {
 
 /// The lock may have been handed over by a notification: then less of the lease is sure than the
 /// command would have to end, until it has been renewed. False if it is not held: it was too late.
-bool job::claim(const std::stop_token& stop) {
+/// Waits for the store until the limit; throws errc::unavailable then.
+bool job::claim(const std::stop_token& stop, boot_time limit) {
   if (held_.remaining() >= o_.take.ttl - o_.take.ttl / 3) return true;
   struct outcome {
     std::atomic<bool> renewed{false};
@@ -233,12 +238,28 @@ bool job::claim(const std::stop_token& stop) {
     how->told.ring();
   });
   const std::stop_callback on_stop{stop, [&] { how->told.ring(); }};
-  pollfd wait{how->told.fd(), POLLIN, 0};
-  while (::poll(&wait, 1, -1) < 0) {
+  const alarm_clock over;
+  over.set(limit);
+  std::array<pollfd, 2> wait{{{how->told.fd(), POLLIN, 0}, {over.fd(), POLLIN, 0}}};
+  while (::poll(wait.data(), wait.size(), -1) < 0) {
   }
   if (how->renewed || stop.stop_requested()) return true;
-  held_ = {};
+  const auto given_back = async_release(std::move(held_)).future();
+  if (limit == forever) {
+    given_back.wait();
+  } else {
+    given_back.wait_for(limit - boot_clock::now());
+  }
+  if (boot_clock::now() >= limit) not_confirmed();
   return false;
+}
+
+void job::not_confirmed() const {
+  log_.write(level::warning, "not_confirmed",
+             name_ + ": was handed over, but the store did not confirm it before the deadline");
+  throw error({errc::unavailable,
+               "the store had not answered at the deadline: is it stopped, or the network cut?",
+               true, "lock", o_.take.lock.name, report_.store});
 }
 
 void job::open_page(const session& s) {
