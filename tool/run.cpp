@@ -39,6 +39,8 @@ namespace {
 using std::chrono::nanoseconds;
 
 constexpr std::chrono::seconds longest_wait_for_the_story{1};
+/// How long the store is asked to take back a lease that is in doubt.
+constexpr std::chrono::seconds a_moment{2};
 /// Between two campaigns while the store is away.
 constexpr std::chrono::seconds shortest_rest{1};
 constexpr std::chrono::seconds longest_rest{10};
@@ -97,6 +99,8 @@ class job {
   /// True if the child ended before it was over.
   bool wait_out_min_hold();
   bool give_back();
+  void give_back_in_a_moment();
+  void say_given_back(const std::error_code& problem);
   child_plan plan(bool own_group) const;
   void fail(int code, const char* message);
   run_report as_stopped(run_report report, int signal) const;
@@ -317,7 +321,10 @@ int job::after_child(const ending& e) {
   if (e.lost) say_lost();
   const bool waited = !e.lost && wait_out_min_hold();
   systemd_.stopping();
-  nothing_to_give_back_ = e.lost && held_.state() != lease_state::held;
+  const lease_state now = held_.state();
+  nothing_to_give_back_ = e.lost && now != lease_state::held;
+  // Until that lease ends the others would wait for nobody.
+  if (nothing_to_give_back_ && now == lease_state::suspect) give_back_in_a_moment();
   if (nothing_to_give_back_) return code;
   // If it turns out to be gone, it was gone while the child ran: nothing lay in between.
   if (give_back() || waited || e.lost) return code;
@@ -386,6 +393,23 @@ bool job::give_back() {
   report_.held = boot_clock::now() - acquired_at_;
   const auto problem = held_.release();
   if (problem == errc::lost) return false;
+  say_given_back(problem);
+  return true;
+}
+
+/// The store may be away.
+void job::give_back_in_a_moment() {
+  log_.write(level::detail, "giving_back",
+             name_ + ": gives the lock back, if the store answers in a moment");
+  const nanoseconds limit = std::min<nanoseconds>(held_.remaining(), a_moment);
+  auto told = async_release(std::move(held_)).future();
+  if (told.wait_for(limit) != std::future_status::ready) return say_given_back(errc::unavailable);
+  const auto how = told.get();
+  if (how) return say_given_back({});
+  if (how.error().code != errc::lost) say_given_back(how.error().code);
+}
+
+void job::say_given_back(const std::error_code& problem) {
   if (problem) {
     log_.write(level::warning, "release_failed",
                name_ + ": could not give the lock back, it ends by itself: " + problem.message());
@@ -393,7 +417,6 @@ bool job::give_back() {
     log_.write(level::detail, "released",
                name_ + ": released after " + format_duration(report_.held));
   }
-  return true;
 }
 
 int job::not_started(int exec_error) {
