@@ -9,9 +9,11 @@
 #include <atomic>
 #include <cstring>
 #include <exception>
+#include <future>
 #include <holdfast/async.hpp>
 #include <memory>
 #include <stop_token>
+#include <system_error>
 #include <utility>
 
 #include "tool/acquire.hpp"
@@ -37,6 +39,8 @@ namespace {
 using std::chrono::nanoseconds;
 
 constexpr std::chrono::seconds longest_wait_for_the_story{1};
+/// How long the store is asked to take back a lease that is in doubt.
+constexpr std::chrono::seconds a_moment{2};
 /// Between two campaigns while the store is away.
 constexpr std::chrono::seconds shortest_rest{1};
 constexpr std::chrono::seconds longest_rest{10};
@@ -81,7 +85,8 @@ class job {
 
   void refuse_impossible_times() const;
   bool take();
-  bool claim(const std::stop_token& stop);
+  bool claim(const std::stop_token& stop, boot_time limit);
+  [[noreturn]] void not_confirmed() const;
   void say_acquired();
   std::string fence_phrase() const;
   void open_page(const session& s);
@@ -94,6 +99,8 @@ class job {
   /// True if the child ended before it was over.
   bool wait_out_min_hold();
   bool give_back();
+  void give_back_in_a_moment();
+  void say_given_back(const std::error_code& problem);
   child_plan plan(bool own_group) const;
   void fail(int code, const char* message);
   run_report as_stopped(run_report report, int signal) const;
@@ -186,7 +193,8 @@ void job::refuse_impossible_times() const {
 /// False: it is not ours, and the report says why.
 bool job::take() {
   const boot_time began = boot_clock::now();
-  const boot_time deadline = saturated_add(began, o_.take.wait);
+  const detail::time_frame frame{began, o_.take.wait};
+  const boot_time deadline = frame.deadline();
   std::string busy;
   int stopped_by = 0;
   {
@@ -201,7 +209,7 @@ bool job::take() {
     do {
       auto got = acquire(s, o_.take, deadline, room.stop());
       held_ = got ? std::move(*got) : lease{};
-    } while (held_ && !claim(room.stop()));
+    } while (held_ && !claim(room.stop(), frame.limit()));
     acquired_at_ = boot_clock::now();
     stopped_by = room.stopped_by();
     if (!held_ && stopped_by == 0) busy = busy_message(s.session, o_.take, log_);
@@ -221,7 +229,8 @@ bool job::take() {
 
 /// The lock may have been handed over by a notification: then less of the lease is sure than the
 /// command would have to end, until it has been renewed. False if it is not held: it was too late.
-bool job::claim(const std::stop_token& stop) {
+/// Waits for the store until the limit; throws errc::unavailable then.
+bool job::claim(const std::stop_token& stop, boot_time limit) {
   if (held_.remaining() >= o_.take.ttl - o_.take.ttl / 3) return true;
   struct outcome {
     std::atomic<bool> renewed{false};
@@ -233,12 +242,28 @@ bool job::claim(const std::stop_token& stop) {
     how->told.ring();
   });
   const std::stop_callback on_stop{stop, [&] { how->told.ring(); }};
-  pollfd wait{how->told.fd(), POLLIN, 0};
-  while (::poll(&wait, 1, -1) < 0) {
+  const alarm_clock over;
+  over.set(limit);
+  std::array<pollfd, 2> wait{{{how->told.fd(), POLLIN, 0}, {over.fd(), POLLIN, 0}}};
+  while (::poll(wait.data(), wait.size(), -1) < 0) {
   }
   if (how->renewed || stop.stop_requested()) return true;
-  held_ = {};
+  const auto given_back = async_release(std::move(held_)).future();
+  if (limit == forever) {
+    given_back.wait();
+  } else {
+    given_back.wait_for(limit - boot_clock::now());
+  }
+  if (boot_clock::now() >= limit) not_confirmed();
   return false;
+}
+
+void job::not_confirmed() const {
+  log_.write(level::warning, "not_confirmed",
+             name_ + ": was handed over, but the store did not confirm it before the deadline");
+  throw error({errc::unavailable,
+               "the store had not answered at the deadline: is it stopped, or the network cut?",
+               true, "lock", o_.take.lock.name, report_.store});
 }
 
 void job::open_page(const session& s) {
@@ -296,7 +321,10 @@ int job::after_child(const ending& e) {
   if (e.lost) say_lost();
   const bool waited = !e.lost && wait_out_min_hold();
   systemd_.stopping();
-  nothing_to_give_back_ = e.lost && held_.state() != lease_state::held;
+  const lease_state now = held_.state();
+  nothing_to_give_back_ = e.lost && now != lease_state::held;
+  // Until that lease ends the others would wait for nobody.
+  if (nothing_to_give_back_ && now == lease_state::suspect) give_back_in_a_moment();
   if (nothing_to_give_back_) return code;
   // If it turns out to be gone, it was gone while the child ran: nothing lay in between.
   if (give_back() || waited || e.lost) return code;
@@ -365,6 +393,23 @@ bool job::give_back() {
   report_.held = boot_clock::now() - acquired_at_;
   const auto problem = held_.release();
   if (problem == errc::lost) return false;
+  say_given_back(problem);
+  return true;
+}
+
+/// The store may be away.
+void job::give_back_in_a_moment() {
+  log_.write(level::detail, "giving_back",
+             name_ + ": gives the lock back, if the store answers in a moment");
+  const nanoseconds limit = std::min<nanoseconds>(held_.remaining(), a_moment);
+  auto told = async_release(std::move(held_)).future();
+  if (told.wait_for(limit) != std::future_status::ready) return say_given_back(errc::unavailable);
+  const auto how = told.get();
+  if (how) return say_given_back({});
+  if (how.error().code != errc::lost) say_given_back(how.error().code);
+}
+
+void job::say_given_back(const std::error_code& problem) {
   if (problem) {
     log_.write(level::warning, "release_failed",
                name_ + ": could not give the lock back, it ends by itself: " + problem.message());
@@ -372,7 +417,6 @@ bool job::give_back() {
     log_.write(level::detail, "released",
                name_ + ": released after " + format_duration(report_.held));
   }
-  return true;
 }
 
 int job::not_started(int exec_error) {

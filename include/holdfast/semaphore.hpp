@@ -106,6 +106,7 @@ struct permit {
 /// permits. Thread-safe. Errors and costs as semaphore.
 class expiring_semaphore {
  public:
+  /// Of the options only `reason` has an effect; others are errc::invalid_argument.
   expiring_semaphore(session s, std::string name, std::uint32_t capacity,
                      lock_options options = {});
   expiring_semaphore(const expiring_semaphore&) = delete;

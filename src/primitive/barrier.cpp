@@ -22,6 +22,10 @@ namespace {
 /// How long one that has dropped is remembered without use.
 constexpr std::chrono::microseconds dropped_for = 24h;
 
+/// How long a barrier that goes waits for its participants to leave, at a store that says nothing
+/// of its time-outs, or has short ones.
+constexpr std::chrono::milliseconds leaves_for = 1s;
+
 void check_count(const subject& of, std::uint32_t count) {
   if (count >= 1 && count <= static_cast<std::uint32_t>(barrier::max())) return;
   of.fail(
@@ -125,8 +129,10 @@ struct barrier::state {
     }
   }
 
-  /// Of those that have been told nobody rests any more.
+  /// Of those that have been told nobody rests any more. Waits for the store as long as a try does.
   void leave() {
+    const std::chrono::milliseconds a_try(of.session->can().try_takes_ms);
+    const engine::call_limit until{saturated_add(of.session->now(), std::max(a_try, leaves_for))};
     std::vector<store::named_command> all;
     for (const auto& p : resting) {
       all.push_back({of.config->name, engine::release_command(p.kept->owner())});

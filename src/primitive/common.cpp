@@ -48,10 +48,8 @@ status check_local_queue_options(const lock_options& o, store::kind of) {
   if (set == nullptr) return done{};
   const bool of_readers = set == std::string_view("max_waiters");
   if (of_readers && of == store::kind::shared_mutex) return done{};
-  return failure{errc::invalid_argument,
-                 std::string(set) +
-                     " would have no effect: only mutex and recursive_mutex queue the threads of "
-                     "a process locally; leave it out"};
+  return without_effect(set,
+                        "only mutex and recursive_mutex queue the threads of a process locally");
 }
 
 /// What is not known is written as "-". Others may write what they like, and as much.
@@ -60,6 +58,11 @@ std::string known(std::string_view word) {
 }
 
 }  // namespace
+
+failure without_effect(std::string_view option, std::string_view why) {
+  return {errc::invalid_argument,
+          std::string(option) + " would have no effect: " + std::string(why) + "; leave it out"};
+}
 
 std::string short_id_of(const store::owner_id& owner) { return to_string(owner).substr(0, 8); }
 

@@ -73,6 +73,9 @@ struct subject {
 status set_lease(engine::lock_config& of, std::chrono::milliseconds lease,
                  const store::capabilities& can);
 
+/// For an option that is set, and would have no effect.
+failure without_effect(std::string_view option, std::string_view why);
+
 /// unlock() by a thread that does not hold it: tells the observer.
 void report_misuse(engine::session_impl& session, std::string_view name, std::string_view lock_kind,
                    std::string_view detail) noexcept;

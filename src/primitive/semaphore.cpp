@@ -24,6 +24,20 @@ subject make_subject(const session& s, std::string_view what, const std::string&
   return subject(s, what, name, options, store::kind::semaphore, capacity, needs);
 }
 
+// Nobody keeps a hold for such a permit: whoever knows its id extends or releases it.
+void check_ends_by_itself(const subject& of, const lock_options& o) {
+  const lock_options unset;
+  const char* const set = o.lease != unset.lease         ? "lease"
+                          : o.renew != unset.renew       ? "renew"
+                          : o.max_hold != unset.max_hold ? "max_hold"
+                          : o.unconfirmed_release != unset.unconfirmed_release
+                              ? "unconfirmed_release"
+                              : nullptr;
+  if (set == nullptr) return;
+  of.fail(primitive::without_effect(
+      set, "each call says how long its permit lasts, and nobody renews it"));
+}
+
 // Each may be a slot of its own: all are looked at to find a free one.
 void check_slots(const subject& of) {
   const auto& can = of.session->can();
@@ -210,6 +224,7 @@ expiring_semaphore::expiring_semaphore(session s, std::string name, std::uint32_
     : state_(new state{make_subject(s, "expiring_semaphore", name, capacity, options,
                                     &store::capabilities::expiring)}) {
   check_capacity(state_->of);
+  check_ends_by_itself(state_->of, options);
 }
 expiring_semaphore::~expiring_semaphore() = default;
 

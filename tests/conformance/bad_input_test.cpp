@@ -1,5 +1,6 @@
 #include <optional>
 #include <thread>
+#include <utility>
 
 #include "conformance/cell.hpp"
 #include "conformance/exclusive.hpp"
@@ -59,8 +60,10 @@ class bad_input : public suite {
       holdfast::counting_semaphore s{here_, name, 2, o};
       s.acquire();
     } else if (p == "expiring_semaphore") {
+      // The lease is that of the permit, so of the call.
+      const auto lease = std::exchange(o.lease, 0ms);
       holdfast::expiring_semaphore s{here_, name, 2, o};
-      s.release(s.acquire(1h).id);
+      s.release(s.acquire(lease == 0ms ? 1h : lease).id);
     } else if (p == "latch") {
       holdfast::latch l{here_, name, 1};
       l.arrive_and_wait();

@@ -60,6 +60,15 @@ TEST_F(hanging_store, keeps_nobody_who_would_queue_for_a_condition) {
   await_free("c");
 }
 
+TEST_F(hanging_store, keeps_no_barrier_that_goes_and_its_participants_leave_later) {
+  auto meets = std::make_unique<holdfast::barrier>(session, "b", 3);
+  (void)meets->arrive();
+  store->hang();
+  auto gone = std::async(std::launch::async, [&] { meets.reset(); });
+  EXPECT_EQ(gone.wait_for(10s), std::future_status::ready) << "it waits for the store";
+  await_free("b");
+}
+
 TEST_F(hanging_store, keeps_no_multi_lock_with_a_deadline) {
   mutex a{session, "a"}, b{session, "b"};
   holdfast::multi_lock both{a, b};

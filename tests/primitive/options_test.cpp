@@ -63,6 +63,24 @@ TEST(lock_options, of_the_local_queue_are_refused_where_there_is_none) {
   }
 }
 
+// Each call says how long its permit lasts, and nobody renews it.
+TEST(lock_options, of_a_renewed_hold_are_refused_for_permits_that_end_by_themselves) {
+  const session s = holdfast::open("memory:");
+  const auto make = [&](const lock_options& o) { holdfast::expiring_semaphore(s, "e", 2, o); };
+  EXPECT_NO_THROW(make({.reason = "shown by holdfast list"}));
+  const std::map<std::string, lock_options> about_the_hold{
+      {"lease", {.lease = 1s}},
+      {"renew", {.renew = false}},
+      {"max_hold", {.max_hold = 1h}},
+      {"unconfirmed_release", {.unconfirmed_release = true}},
+  };
+  for (const auto& [option, set] : about_the_hold) {
+    const auto refused = harness::outcome_of([&] { make(set); });
+    EXPECT_EQ(refused.reason, holdfast::errc::invalid_argument) << option;
+    EXPECT_TRUE(harness::contains(refused.text, option + " would have no effect")) << refused.text;
+  }
+}
+
 TEST(lock_options, of_the_local_queue_are_taken_where_there_is_one) {
   const session s = holdfast::open("memory:");
   for (const auto& [primitive, make] : with_local_queue) {

@@ -118,6 +118,19 @@ TEST_F(run_loss, a_store_that_comes_back_in_time_costs_nothing) {
   EXPECT_EQ(p.wait(), 0);
 }
 
+TEST_F(run_loss, a_lease_in_doubt_is_given_back_if_the_store_answers_in_a_moment) {
+  program p(command(run_sh("l", {"--ttl", "9s", "--kill-after", "3s", "--log-format=json"},
+                           "echo up; read x")),
+            around);
+  EXPECT_EQ(p.out.line(), "up");
+  {
+    const write_blocker away(folder.file("locks.db"), around);
+    wait_for(p, "giving_back");
+  }
+  EXPECT_EQ(p.wait(), 79);
+  EXPECT_EQ(tool({"run", "l", "-n", "--", "true"}).code, 0);
+}
+
 TEST_F(run_loss, a_stopped_tool_does_not_keep_the_child_alive_beyond_the_lease) {
   const std::string fifo = folder.file("fifo");
   ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <initializer_list>
 
+#include "base/names.hpp"
 #include "store/sqlite/explain.hpp"
 #include "store/sqlite/reader.hpp"
 #include "store/sqlite/store.hpp"
@@ -72,7 +73,8 @@ class sqlite_store final : public state_store {
 status check_word(const char* option, const std::string& value,
                   std::initializer_list<std::string_view> known) {
   if (std::find(known.begin(), known.end(), value) != known.end()) return done{};
-  std::string what = std::string{option} + " cannot be '" + value + "'; it is one of:";
+  std::string what =
+      std::string{option} + " cannot be '" + base::shortened(value, 80) + "'; it is one of:";
   for (const auto word : known) what.append(" ").append(word);
   return failure{errc::invalid_argument, what};
 }

@@ -8,6 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/command_line.hpp"
+#include "harness/eventually.hpp"
+#include "harness/fault_proxy.hpp"
 #include "harness/redis_server.hpp"
 #include "harness/temp_dir.hpp"
 
@@ -35,6 +37,28 @@ class redis_command_line : public testing::Test {
 TEST_F(redis_command_line, a_lock_that_was_handed_over_lasts_for_the_command) {
   const harness::redis_server server;
   harness::expect_the_command_outlives_a_hand_over(server.url());
+}
+
+// The notification comes through, and the answer to the claim does not before the store is healed:
+// a wait for that answer would never say so.
+TEST_F(redis_command_line,
+       a_wait_ends_at_its_deadline_though_nobody_confirms_what_was_handed_over) {
+  const harness::redis_server server;
+  harness::fault_proxy proxy(server.port());
+  const auto session = holdfast::open(server.url());
+  holdfast::mutex m(session, "handed");
+  auto held = m.acquire();
+  const harness::command_line behind("redis://127.0.0.1:" + std::to_string(proxy.port()) +
+                                     "/0?command_timeout=1h");
+  const auto next = behind.start({"run", "handed", "-w", "3s", "--log-format=json", "--", "true"});
+  harness::eventually("a waiter", [&] { return session.show("handed").waiters.size() == 1; });
+  proxy.with([](harness::relay& r) { r.stall(harness::way::up); });
+  EXPECT_FALSE(held.release());
+  while (json::parse(next->err.line())["event"] != "not_confirmed") {
+  }
+  proxy.heal();
+  EXPECT_EQ(next->wait(), 69);
+  EXPECT_TRUE(m.try_acquire());
 }
 
 class with_password : public redis_command_line {

@@ -68,6 +68,19 @@ TEST_F(opening, options_that_cannot_be_are_refused) {
   EXPECT_FALSE(fs::exists(path()));
 }
 
+TEST_F(opening, a_word_that_is_none_is_repeated_shortened) {
+  const std::string endless(100'000, 'x');
+  for (const auto member :
+       {&sqlite_options::synchronous, &sqlite_options::network, &sqlite_options::access}) {
+    sqlite_options options;
+    options.path = path();
+    options.*member = endless;
+    const auto said = refusal(options).what;
+    EXPECT_LT(said.size(), 200U);
+    EXPECT_NE(said.find("'xxx"), std::string::npos) << said;
+  }
+}
+
 TEST_F(opening, every_level_of_synchronous_works) {
   for (const char* level : {"off", "normal", "full"}) {
     sqlite_options options;
