@@ -1,5 +1,7 @@
 #include "store/redis/options.hpp"
 
+#include <array>
+
 #include "base/names.hpp"
 
 namespace holdfast::store::redis {
@@ -171,10 +173,7 @@ bool names_database(const base::store_url& u, topology t) {
 
 // What a session sees is no count: on the small side of a split it would be content with too few.
 status check_acknowledgement(const redis_options& o) {
-  if (o.ack == acknowledgement::any) {
-    if (o.replicas == 0) return done{};
-    return base::invalid("replicas= says what ack=majority and ack=all mean: add one of them");
-  }
+  if (o.ack == acknowledgement::any) return done{};
   if (o.dialect != dialect::none) {
     return base::invalid(
         "ack= is not for dialects: the other programs do not wait for replicas either");
@@ -194,19 +193,53 @@ status check_acknowledgement(const redis_options& o) {
       "are away; or write how many have to acknowledge, as in ack=1");
 }
 
+/// An option, and whether what it belongs to is there.
+struct belonging {
+  std::string_view option;
+  bool (*has_its_place)(const redis_options& o, const base::store_url& u);
+  std::string_view else_said;
+};
+
+bool acknowledges(const redis_options& o, const base::store_url&) {
+  return o.ack != acknowledgement::any;
+}
+bool names_ack(const redis_options&, const base::store_url& u) {
+  return u.option("ack") != nullptr;
+}
+template <dialect of>
+bool speaks(const redis_options& o, const base::store_url&) {
+  return o.dialect == of;
+}
+bool is_encrypted(const redis_options& o, const base::store_url&) { return o.tls; }
+bool has_sentinels(const redis_options& o, const base::store_url&) {
+  return o.topology == topology::sentinel;
+}
+
+constexpr std::string_view for_tls =
+    "ca, cert, key and server_name are for TLS: write a URL that begins with rediss";
+constexpr std::string_view for_sentinels =
+    "sentinel_user and sentinel_password_… are for redis+sentinel:";
+
+constexpr std::array<belonging, 11> belongings{
+    {{"ack_timeout", names_ack,
+      "ack_timeout= is for ack=: say how many replicas have to acknowledge"},
+     {"replicas", acknowledges,
+      "replicas= says what ack=majority and ack=all mean: add one of them"},
+     {"setnx_unit", speaks<dialect::setnx>, "setnx_unit= is for ?dialect=setnx"},
+     {"redisson_lock", speaks<dialect::redisson>, "redisson_lock= is for ?dialect=redisson"},
+     {"ca", is_encrypted, for_tls},
+     {"cert", is_encrypted, for_tls},
+     {"key", is_encrypted, for_tls},
+     {"server_name", is_encrypted, for_tls},
+     {"sentinel_user", has_sentinels, for_sentinels},
+     {"sentinel_password_env", has_sentinels, for_sentinels},
+     {"sentinel_password_file", has_sentinels, for_sentinels}}};
+
 // The default value is refused as well: an option that is written is expected to count.
 status check_belongings(const redis_options& o, const base::store_url& u) {
-  const auto without = [&](std::string_view option, bool its_place) {
-    return !its_place && u.option(option) != nullptr;
-  };
-  if (without("ack_timeout", u.option("ack") != nullptr)) {
-    return base::invalid("ack_timeout= is for ack=: say how many replicas have to acknowledge");
-  }
-  if (without("setnx_unit", o.dialect == dialect::setnx)) {
-    return base::invalid("setnx_unit= is for ?dialect=setnx");
-  }
-  if (without("redisson_lock", o.dialect == dialect::redisson)) {
-    return base::invalid("redisson_lock= is for ?dialect=redisson");
+  for (const auto& one : belongings) {
+    if (u.option(one.option) != nullptr && !one.has_its_place(o, u))
+      return base::invalid(std::string(one.else_said));
   }
   return done{};
 }
@@ -224,15 +257,6 @@ status check(const redis_options& o) {
         "sentinel_password_file=");
   }
   if (auto ok = check_acknowledgement(o); !ok) return ok;
-  const bool for_tls = !(o.ca + o.cert + o.key + o.server_name).empty();
-  if (for_tls && !o.tls) {
-    return base::invalid(
-        "ca, cert, key and server_name are for TLS: write a URL that begins with rediss");
-  }
-  const bool for_sentinels = !o.sentinel_user.empty() || !o.sentinel_password.empty();
-  if (for_sentinels && o.topology != topology::sentinel) {
-    return base::invalid("sentinel_user and sentinel_password_… are for redis+sentinel:");
-  }
   if (o.topology == topology::cluster && o.database != 0) {
     return base::invalid("a cluster has one database, 0; tell locks apart by ?prefix=");
   }

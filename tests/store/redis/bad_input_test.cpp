@@ -78,6 +78,11 @@ TEST(redis_bad_input, an_option_without_the_one_that_it_belongs_to_is_refused) {
   }
 }
 
+TEST(redis_bad_input, what_belongs_to_sentinels_is_refused_elsewhere_whatever_else_it_lacks) {
+  expect_refused("redis://h?sentinel_user=x", "for redis+sentinel:");
+  expect_refused("redis+cluster://h?sentinel_user=x", "for redis+sentinel:");
+}
+
 TEST(redis_bad_input, a_long_value_is_not_repeated_as_a_whole) {
   const auto o = opening("redis://h?dialect=" + std::string(5'000, 'x'));
   EXPECT_EQ(o.reason, errc::invalid_argument) << o.text;
