@@ -196,6 +196,24 @@ name_info foreign() {
 
 }  // namespace
 
+TEST(human_output, a_bucket_that_cannot_be_read_has_an_error_in_place_of_numbers) {
+  holdfast::rate_bucket bad;
+  bad.rule = "each";
+  bad.key = {"acme"};
+  bad.error = "the bucket is damaged";
+  holdfast::name_info info;
+  info.name = "api";
+  info.kind = "rate_limiter";
+  const std::vector<holdfast::rate_bucket> all{bad};
+  const auto text = show_text(info, all, "redis://h/0", {}, false, {}, false);
+  EXPECT_NE(text.find("unreadable"), text.npos) << text;
+  EXPECT_NE(text.find(bad.error), text.npos) << text;
+  const auto j = nlohmann::json::parse(show_json(info, all, "redis://h/0", {}, {}));
+  EXPECT_EQ(j["buckets"],
+            nlohmann::json::parse(
+                R"([{"rule": "each", "key": ["acme"], "error": "the bucket is damaged"}])"));
+}
+
 TEST(human_output, what_is_not_known_of_a_holder_is_absent) {
   EXPECT_EQ(try_text(foreign(), false, now), "deploy is busy · held by another program\n");
   EXPECT_EQ(list_text(std::vector<listed_name>{{foreign(), {}}}, now, false, false),
