@@ -373,9 +373,12 @@ class list_grammar : public common_grammar {
 /// No store is asked more often.
 constexpr std::chrono::milliseconds least_interval{10};
 
-std::chrono::nanoseconds interval_or(const word& text, std::chrono::nanoseconds fallback) {
+std::chrono::nanoseconds interval_or(const word& text, std::chrono::nanoseconds fallback,
+                                     std::chrono::milliseconds least = least_interval) {
   const auto interval = duration_or({"--interval", text}, fallback);
-  if (interval < least_interval) refuse("--interval: '" + *text + "' is too short; at least 10ms");
+  if (interval < least)
+    refuse("--interval: '" + *text + "' is too short; at least " + std::to_string(least.count()) +
+           "ms");
   return interval;
 }
 
@@ -697,7 +700,7 @@ class ping_grammar : public common_grammar {
   tool::command convert(const std::optional<words>&) const override {
     ping_options p;
     p.count = number_or({"--count", count_}, 0, 1U << 30, p.count);
-    p.interval = duration_or({"--interval", interval_}, p.interval);
+    p.interval = interval_or(interval_, p.interval, std::chrono::milliseconds(1));
     return {common(), p};
   }
 

@@ -205,7 +205,11 @@ constexpr std::string_view zsh_begin = R"shell(#compdef holdfast
 _holdfast_names() {
   local store=${(Q)${opt_args[--store]//\\:/:}} expl
   local -a names
-  [[ $store == '$'[A-Za-z_]* ]] && store=${(P)${store#\$}}
+  if [[ $store =~ '^\$\{?([A-Za-z_][A-Za-z_0-9]*)\}?$' ]]; then
+    store=${(P)match[1]}
+  elif [[ $store == *[\$\`]* ]]; then
+    return 1
+  fi
   names=(${(f)"$(HOLDFAST_STORE=${store:-$HOLDFAST_STORE} command holdfast completion names -- "${(Q)PREFIX}" 2>/dev/null)"})
   _wanted names expl 'name in use' compadd -a names
 }

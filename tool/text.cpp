@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <ctime>
+#include <utility>
 
 namespace holdfast::tool {
 
@@ -36,12 +37,18 @@ code_point decode(std::string_view s) {
   return {value, n};
 }
 
+/// First and last of those that end a line, turn the text around, or cannot be seen: two names that
+/// differ in them alone would look the same. The page of serve writes them out, too (text.js).
+constexpr std::array<std::pair<std::uint32_t, std::uint32_t>, 20> hidden{
+    {{0x0, 0x1F},        {0x7F, 0x9F},       {0xAD, 0xAD},       {0x34F, 0x34F},
+     {0x61C, 0x61C},     {0x115F, 0x1160},   {0x17B4, 0x17B5},   {0x180B, 0x180F},
+     {0x200B, 0x200F},   {0x2028, 0x202E},   {0x2060, 0x206F},   {0x3164, 0x3164},
+     {0xFE00, 0xFE0E},   {0xFEFF, 0xFEFF},   {0xFFA0, 0xFFA0},   {0xFFF9, 0xFFFB},
+     {0x1BCA0, 0x1BCA3}, {0x1D173, 0x1D17A}, {0xE0000, 0xE007F}, {0xE0100, 0xE01EF}}};
+
 bool is_dangerous(std::uint32_t c) {
-  return c < 0x20U || (c >= 0x7FU && c < 0xA0U) ||       // C0, DEL, C1
-         c == 0x200EU || c == 0x200FU || c == 0x61CU ||  // direction marks
-         (c >= 0xE0000U && c < 0xE0080U) ||              // tags, which no terminal shows
-         (c >= 0x2028U && c <= 0x202EU) ||               // line separators, direction overrides
-         (c >= 0x2066U && c <= 0x2069U) || c == 0xFEFFU;
+  return std::any_of(hidden.begin(), hidden.end(),
+                     [c](const auto& range) { return range.first <= c && c <= range.second; });
 }
 
 std::string as_code(std::uint32_t c, const char* format) {

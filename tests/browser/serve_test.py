@@ -239,6 +239,22 @@ class Serve(unittest.TestCase):
             self.assertFalse(browser.run(hidden))
         self.assertFalse(browser.run("Boolean(window.hit) || document.querySelectorAll('img, main script').length > 0"))
 
+    def test_a_tab_that_nobody_sees_keeps_no_connection(self):
+        """A browser has six to one server, and another tab would wait for one."""
+        seen = ("Object.defineProperty(document, 'hidden', {{configurable: true, get: () => {}}});"
+                "document.dispatchEvent(new Event('visibilitychange'))")
+        self.hold("before")
+        browser.until("it shows", self.row("before"))
+        browser.run(seen.format("true"))
+        other = self.viewer()
+        self.hold("meanwhile")
+        heard = b""
+        while b'"lock":"meanwhile"' not in heard:
+            heard = heard[-100:] + other.recv(65536)
+        self.assertFalse(browser.run(self.row("meanwhile")))
+        browser.run(seen.format("false"))
+        browser.until("what came meanwhile shows", self.row("meanwhile"))
+
     def test_a_limit_shows_its_buckets(self):
         for key in ("acme", "acme", "<b>other</b>"):
             limited = self.start("limit", "api", "--rate", "5/1d", "--key", key)

@@ -326,6 +326,7 @@ TEST(cli, what_only_looks_has_times_and_words_of_its_own) {
   expect_refused({"top", "--sort", "holder"}, "is not one of name, kind, age");
   expect_refused({"graph", "--dot", "--json"}, "exclude each other");
   expect_refused({"completion", "csh"}, "is not one of bash, zsh, fish");
+  expect_refused({"ping", "-c", "0", "-i", "0"}, "too short; at least 1ms");
 }
 
 TEST(cli, output_files_may_be_relative) {

@@ -264,6 +264,8 @@ TEST_F(completion, zsh_and_fish_get_each_name_as_one_word) {
     EXPECT_EQ(fish.offers("show " + name.substr(0, 1)), name + "\n");
   }
   EXPECT_EQ(zsh.after_tab("show 'a"), "<show><" + evil[0] + ">") << "in quotes";
+  for (const auto* store_word : {"'$a[$(touch pwned)]'", "'$(touch pwned)'", "'`touch pwned`'"})
+    EXPECT_TRUE(zsh.after_tab("show --store " + std::string(store_word) + " g").ends_with("<g>"));
   EXPECT_FALSE(std::filesystem::exists(folder.file("pwned")));
 }
 

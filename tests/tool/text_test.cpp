@@ -24,6 +24,8 @@ TEST(text, what_could_move_the_cursor_is_escaped_and_quoted) {
   EXPECT_EQ(printable("x\xe2\x80\xaey"), "\"x\\u{202e}y\"");       // right-to-left override
   EXPECT_EQ(printable("x\xd8\x9cy"), "\"x\\u{61c}y\"");            // Arabic letter mark
   EXPECT_EQ(printable("x\xf3\xa0\x81\xa1y"), "\"x\\u{e0061}y\"");  // a tag, which hides
+  EXPECT_EQ(printable("x\xc2\xady"), "\"x\\u{ad}y\"");             // soft hyphen
+  EXPECT_EQ(printable("x\xe2\x80\x8by"), "\"x\\u{200b}y\"");       // a blank without a width
   EXPECT_EQ(printable(std::string("a\0b", 3)), "\"a\\x00b\"");
 }
 

@@ -133,14 +133,18 @@ function draw(said) {
   if (focused) section.querySelector('[data-owner="' + CSS.escape(focused) + '"]')?.focus();
 }
 
+let loading = null; // what is asked for now: an older answer must not be drawn over a newer one
 async function load() {
   const asked = current;
-  if (!asked || section.hidden) return;
+  if (!asked || section.hidden || loading === asked) return;
+  loading = asked;
   try {
     const said = await ask("/api/lock?store=" + asked.store + "&lock=" + encodeURIComponent(asked.name));
     if (asked === current) draw(said);
   } catch (e) {
     if (asked === current) section.replaceChildren(element("p", { className: "bad", role: "alert" }, String(e.message)));
+  } finally {
+    if (loading === asked) loading = null;
   }
 }
 

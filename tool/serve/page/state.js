@@ -69,8 +69,21 @@ function greet(said) {
   tell("rows");
 }
 
+let stream = null;
+
+// A browser has few connections to one server: a tab that nobody sees does not keep one.
 export function connect() {
-  const stream = new EventSource("/api/events");
+  document.addEventListener("visibilitychange", () => {
+    if (!document.hidden) return open();
+    stream?.close();
+    stream = null;
+  });
+  open();
+}
+
+function open() {
+  if (stream || document.hidden) return;
+  const mine = stream = new EventSource("/api/events");
   const listen = (event, does) => stream.addEventListener(event, (e) => does(JSON.parse(e.data)));
   listen("hello", greet);
   listen("rows", takeRows);
@@ -83,6 +96,8 @@ export function connect() {
     state.connected = false;
     tell("connection");
     // A server that said no is not asked again by the browser itself.
-    if (stream.readyState === EventSource.CLOSED) setTimeout(connect, 2000);
+    if (mine.readyState !== EventSource.CLOSED || mine !== stream) return;
+    stream = null;
+    setTimeout(open, 2000);
   });
 }
