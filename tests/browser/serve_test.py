@@ -246,6 +246,7 @@ class Serve(unittest.TestCase):
         self.hold("before")
         browser.until("it shows", self.row("before"))
         browser.run(seen.format("true"))
+        self.assertFalse(browser.run("import('/state.js').then((it) => it.state.connected)"))
         other = self.viewer()
         self.hold("meanwhile")
         heard = b""

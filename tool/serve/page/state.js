@@ -77,6 +77,7 @@ export function connect() {
     if (!document.hidden) return open();
     stream?.close();
     stream = null;
+    state.connected = false; // and nobody is told: it is no failure
   });
   open();
 }
