@@ -17,6 +17,7 @@ struct listed_name {
   std::string error{};                 ///< not empty: of `info` only the name is known
   bool not_permitted = false;          ///< that is the error: this user may not read it
   std::vector<rate_bucket> buckets{};  ///< of a rate limit, if they were asked for
+  std::chrono::system_clock::time_point looked_at{};  ///< if that was not just now
 };
 
 /// The buckets of a rate limit with the smallest part left. session::buckets() says what it costs.

@@ -79,7 +79,10 @@ std::map<key, totals> summed(std::span<const snapshot> stores, system_clock::tim
       if (!n.error.empty()) continue;
       const std::string group = group_of(n.info.name);
       const std::string& label = shown.contains(group) ? group : "other";
-      add(all[{s.store, n.info.kind, label}], n.info, now);
+      // Nobody knows that it is still so: a name that is often taken for a moment would look as if
+      // it had been held since a look long ago.
+      const bool just_now = n.looked_at == system_clock::time_point{};
+      add(all[{s.store, n.info.kind, label}], n.info, just_now ? now : n.looked_at);
     }
   }
   return all;

@@ -5,6 +5,7 @@
 
 #include "harness/redis_server.hpp"
 #include "tool/fixture.hpp"
+#include "tool/survey/board.hpp"
 
 namespace tool_test {
 
@@ -69,6 +70,15 @@ TEST(store_metrics, sum_up_the_names_of_a_kind_and_group) {
   EXPECT_TRUE(has(text, of("holdfast_store_oldest_wait_seconds", "mutex", "a") + "2"));
   EXPECT_TRUE(has(text, of("holdfast_store_held", "semaphore", "a") + "2"));
   EXPECT_TRUE(has(text, "holdfast_store_round_trip_seconds{store=\"redis://h\"} 0.001"));
+}
+
+TEST(store_metrics, ages_end_at_the_last_look) {
+  holdfast::tool::board seen{0, "redis://h"};
+  seen.put(named("a:1", "mutex", {since(4001s)}, {since(4002s)}), noon - 4000s);
+  auto known = seen.take(noon);
+  known.health.reachable = true;
+  EXPECT_TRUE(has(text_of(known), of("holdfast_store_oldest_hold_seconds", "mutex", "a") + "1"));
+  EXPECT_TRUE(has(text_of(known), of("holdfast_store_oldest_wait_seconds", "mutex", "a") + "2"));
 }
 
 TEST(store_metrics, the_smallest_groups_of_too_many_are_counted_together) {

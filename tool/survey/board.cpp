@@ -164,6 +164,7 @@ board::piece board::piece_from(std::uint64_t number, bool anew) const {
 /// What was seen a while ago, with what is left of the leases now.
 listed_name board::aged(const row& r, system_clock::time_point now) {
   listed_name n = r.name;
+  n.looked_at = r.seen_at;
   const auto age = std::chrono::duration_cast<std::chrono::milliseconds>(now - r.seen_at);
   for (auto* people : {&n.info.holders, &n.info.waiters})
     for (participant& p : *people)
