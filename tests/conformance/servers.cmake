@@ -35,7 +35,7 @@ function(holdfast_rows name shards)
   if(arg_SERVERS)
     set(servers SERVERS ${arg_SERVERS})
   endif()
-  holdfast_shards(conformance.${name} test_conformance conformance COUNT ${shards} BOUND 300 FILTER "${filter}" ${servers})
+  holdfast_shards(conformance.${name} test_conformance conformance COUNT ${shards} BOUND 300 FILTER "${filter}" COST 100 ${servers})
 endfunction()
 
 # Those that need no store at all.
