@@ -226,21 +226,28 @@ result<permits_reply> contender_family::release(std::string_view name, const per
   return reply;
 }
 
+own_entries::one_job contender_family::look_for_arrivals(std::string_view name,
+                                                         const owner_id& owner) {
+  own_entries::one_job look;
+  look.push_back({own_entries::job::kind::see_arrivals, std::string(name), owner});
+  return look;
+}
+
 // A session that keeps an idle lock is told of a waiter: now if there is one, or when one comes.
-void contender_family::see_arrivals(std::string_view name, const owner_id& owner) {
+bool contender_family::see_arrivals(std::string_view name, const owner_id& owner) {
   const auto mine = entries_.find(name, owner);
-  if (!mine || !mine->held) return;
-  const auto again = std::make_shared<own_entries::one_job>();
-  again->push_back({own_entries::job::kind::see_arrivals, std::string(name), owner});
+  if (!mine || !mine->held) return true;
+  const auto again = std::make_shared<own_entries::one_job>(look_for_arrivals(name, owner));
   // Called by a thread of the store's, where nothing may be thrown.
   auto all = port_->contenders(name, as_of::seen,
                                [this, again]() noexcept { entries_.later(std::move(*again)); });
-  if (!all) return;
+  if (!all) return false;
   std::uint32_t capacity = 1;
   if (const contender* const first = first_of_ours(*all)) capacity = first->capacity;
   fit(*all, capacity);
-  if (all->empty() || decide(*all, all->size() - 1, capacity).mine) return;
+  if (all->empty() || decide(*all, all->size() - 1, capacity).mine) return true;
   inbox_.put({notification_kind::wanted, std::string(name), owner, mine->fence, 0, {}});
+  return true;
 }
 
 // A latch that is over goes when somebody lists the names. One that cannot be read is in use.
@@ -270,8 +277,7 @@ void contender_family::tidy() {
 
 // False if it is to be tried again.
 bool contender_family::tidy_up(own_entries::job& job) {
-  if (job.what == own_entries::job::kind::see_arrivals)
-    return see_arrivals(job.name, job.owner), true;
+  if (job.what == own_entries::job::kind::see_arrivals) return see_arrivals(job.name, job.owner);
   const auto gone = put_away(job.name, job.owner, job.nodes, job.unsure);
   if (!gone) job.unsure = job.unsure || gone.error().outcome_unknown;
   return gone.ok();

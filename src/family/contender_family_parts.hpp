@@ -109,7 +109,9 @@ class contender_family final : public store::session_store {
   void step_out(std::string_view name, const owner_id& owner);
 
   void has_changed(std::string_view name, const owner_id& owner, std::string_view watched);
-  void see_arrivals(std::string_view name, const owner_id& owner);
+  static own_entries::one_job look_for_arrivals(std::string_view name, const owner_id& owner);
+  /// False if the line could not be looked at: that is to be tried again.
+  bool see_arrivals(std::string_view name, const owner_id& owner);
   void tidy();
   bool tidy_up(own_entries::job& job);
 

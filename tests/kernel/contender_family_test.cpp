@@ -474,4 +474,19 @@ TEST_F(contender_family, whoever_holds_behind_a_place_that_has_gone_is_shown_as_
 }
 
 }  // namespace
+TEST_F(contender_family, who_lingers_and_could_not_look_who_waits_looks_again) {
+  auto keeps = command(permits_verb::acquire, 1);
+  keeps.lingers = true;
+  port_.tells_line = true;
+  port_.fail_lists = 2;
+  ASSERT_EQ(family_->permits("n", keeps)->outcome, permits_outcome::granted);
+  port_.put("n", stranger(2));
+  harness::eventually("it is told", [&] {
+    clock_.advance(1s);
+    const auto n = family_->inbox().receive(clock_.now());
+    return n && n->what == holdfast::store::notification_kind::wanted;
+  });
+  EXPECT_EQ(port_.fail_lists, 0);
+}
+
 }  // namespace kernel_test

@@ -90,7 +90,13 @@ result<link::answer> link::ask_once(std::span<const message> all, boot_time dead
   mine.deadline = deadline;
   mine.replies.reserve(mine.wanted);
   lock l{mutex_};
+  const bool was_connected = connection_ != nullptr;
   if (auto ok = ensure_connected(l, deadline); !ok) return std::move(ok.error());
+  // What is sent too late is given up at once, and the connection with it: nobody would ever have
+  // one.
+  if (!was_connected && boot_clock::now() >= deadline)
+    return failure{errc::unavailable,
+                   "connecting took longer than command_timeout; it is connected now"};
   put_in_flight(all, mine);
   if (!flushing_) flush(l);
   wait_for(l, mine);

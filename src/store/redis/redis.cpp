@@ -170,7 +170,8 @@ class redis_store final : public session_store, public posting_store {
     requests.reserve(batch.size());
     for (std::size_t i = 0; i < batch.size(); ++i) {
       append_permits(bytes[i], frame(), batch[i].name, written(batch[i].command));
-      requests.push_back({batch[i].name, bytes[i], true});
+      const bool durable = changes_who_has_it(batch[i].command.verb);
+      requests.push_back({batch[i].name, bytes[i], durable});
     }
     const auto asked_at = inbox_.confirmed();
     const auto answers = servers_->ask(requests);

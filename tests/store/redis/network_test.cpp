@@ -237,6 +237,22 @@ TEST_F(redis_network, a_try_whose_answer_is_lost_is_told_as_unknown_and_leaves_n
   EXPECT_TRUE(rival.try_acquire());
 }
 
+TEST_F(redis_network, a_connection_that_took_longer_than_a_command_may_serves_the_next) {
+  auto s = behind("?command_timeout=250ms&connect_timeout=1m");
+  holdfast::mutex m{s, "m"};
+  m.lock(), m.unlock();
+  proxy_.with([](relay& r) { r.set_latency(80ms), r.cut(); });
+  eventually("a try gets through", [&] {
+    try {
+      return m.try_lock();
+    } catch (const holdfast::error&) {
+      return false;
+    }
+  });
+  proxy_.heal();
+  m.unlock();
+}
+
 TEST_F(redis_network, a_half_open_connection_costs_one_command_timeout_and_no_lock) {
   auto s = behind("?command_timeout=500ms");
   holdfast::mutex m{s, "m"};

@@ -153,6 +153,18 @@ TEST_F(redis_acknowledged,
   EXPECT_EQ(refused.reason, errc::unavailable) << refused.text;
 }
 
+TEST_F(redis_acknowledged, releases_that_are_sent_together_ask_for_none) {
+  auto s = open("all");
+  holdfast::mutex one{s, "{m}1"}, two{s, "{m}2"};
+  auto held = holdfast::multi_lock{one, two}.acquire();
+  const auto waits = [&] {
+    return servers_.primary().field({"INFO", "commandstats"}, "cmdstat_wait");
+  };
+  const auto before = waits();
+  EXPECT_FALSE(held.release());
+  EXPECT_EQ(waits(), before);
+}
+
 TEST_F(redis_acknowledged, what_stays_in_the_process_is_acknowledged_already) {
   auto s = open("all");
   holdfast::mutex m{s, "m", {.local_time = 1h}};
