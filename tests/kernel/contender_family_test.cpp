@@ -474,7 +474,7 @@ TEST_F(contender_family, whoever_holds_behind_a_place_that_has_gone_is_shown_as_
 }
 
 }  // namespace
-TEST_F(contender_family, who_lingers_and_could_not_look_who_waits_looks_again) {
+TEST_F(contender_family, a_holder_that_could_not_look_for_waiters_looks_again) {
   auto keeps = command(permits_verb::acquire, 1);
   keeps.lingers = true;
   port_.tells_line = true;

@@ -18,6 +18,8 @@ namespace {
 using holdfast::tool::bash_completion_of;
 using holdfast::tool::read_bash_word;
 
+class shell_line;
+
 class completion : public holdfast_tool {
  protected:
   /// A name in use, without a process that holds it.
@@ -31,6 +33,8 @@ class completion : public holdfast_tool {
     EXPECT_EQ(r.err, "");
     return r.out;
   }
+  /// What bash and zsh do alike.
+  void completes_words(shell_line& shell) const;
 };
 
 /// A shell as people have it, with the script, where `holdfast` prints the words that it gets.
@@ -76,6 +80,20 @@ class shell_line {
   int line_ = 0;
 };
 
+void completion::completes_words(shell_line& shell) const {
+  for (const auto* name : {"order:1000", "order:2000", "zebra"}) use(name);
+  EXPECT_EQ(shell.after_tab("sho", "x"), "<show><x>");
+  EXPECT_EQ(shell.after_tab("help vers"), "<help><version>");
+  EXPECT_EQ(shell.after_tab("run x --on-lost w"), "<run><x><--on-lost><warn>");
+  EXPECT_EQ(shell.after_tab("run x --on-lost=w"), "<run><x><--on-lost=warn>");
+  EXPECT_EQ(shell.after_tab("manual holdfast-wa"), "<manual><holdfast-watch>");
+  EXPECT_EQ(shell.after_tab("show z"), "<show><zebra>");
+  EXPECT_EQ(shell.after_tab("run -n --ttl 3s order:2", "-- true"),
+            "<run><-n><--ttl><3s><order:2000><--><true>");
+  EXPECT_EQ(shell.after_tab("show -- z"), "<show><--><zebra>");
+  shell.offers("watch x --until ", {"granted", "hand-over", "free"});
+}
+
 class bash_line : public shell_line {
  public:
   explicit bash_line(const harness::surroundings& around)
@@ -118,26 +136,14 @@ class fish_line {
 }  // namespace
 
 TEST_F(completion, bash_completes_commands_options_values_and_names) {
-  use("order:1000");
-  use("order:2000");
-  use("zebra");
   bash_line bash(around);
-  EXPECT_EQ(bash.after_tab("sho", "x"), "<show><x>");
-  EXPECT_EQ(bash.after_tab("help vers"), "<help><version>");
+  completes_words(bash);
   EXPECT_EQ(bash.after_tab("run x --on-l", "kill"), "<run><x><--on-lost><kill>");
-  EXPECT_EQ(bash.after_tab("run x --on-lost w"), "<run><x><--on-lost><warn>");
-  EXPECT_EQ(bash.after_tab("run x --on-lost=w"), "<run><x><--on-lost=warn>");
   EXPECT_EQ(bash.after_tab("list --sort le", "x"), "<list><--sort><lease><x>");
   EXPECT_EQ(bash.after_tab("completion zs"), "<completion><zsh>");
-  EXPECT_EQ(bash.after_tab("manual holdfast-wa"), "<manual><holdfast-watch>");
-  EXPECT_EQ(bash.after_tab("show z"), "<show><zebra>");
   EXPECT_EQ(bash.after_tab("show order:1"), "<show><order:1000>");
-  EXPECT_EQ(bash.after_tab("run -n --ttl 3s order:2", "-- true"),
-            "<run><-n><--ttl><3s><order:2000><--><true>");
   EXPECT_EQ(bash.after_tab("sem zebra ", "3"), "<sem><zebra><3>") << "a count is no name";
-  EXPECT_EQ(bash.after_tab("show -- z"), "<show><--><zebra>");
   bash.offers("show order:", {"1000", "2000"});
-  bash.offers("watch x --until ", {"granted", "hand-over", "free"});
 }
 
 TEST_F(completion, bash_completes_the_command_after_the_dashes_and_files) {
@@ -152,21 +158,11 @@ TEST_F(completion, bash_completes_the_command_after_the_dashes_and_files) {
 }
 
 TEST_F(completion, zsh_completes_commands_options_values_names_and_files) {
-  for (const auto* name : {"order:1000", "order:2000", "zebra"}) use(name);
   zsh_line zsh(around, folder.file("dump"));
-  EXPECT_EQ(zsh.after_tab("sho", "x"), "<show><x>");
-  EXPECT_EQ(zsh.after_tab("help vers"), "<help><version>");
+  completes_words(zsh);
   EXPECT_EQ(zsh.after_tab("run x --on-l", "kill"), "<run><x><--on-lost=kill>");
-  EXPECT_EQ(zsh.after_tab("run x --on-lost w"), "<run><x><--on-lost><warn>");
-  EXPECT_EQ(zsh.after_tab("run x --on-lost=w"), "<run><x><--on-lost=warn>");
-  EXPECT_EQ(zsh.after_tab("manual holdfast-wa"), "<manual><holdfast-watch>");
-  EXPECT_EQ(zsh.after_tab("show z"), "<show><zebra>");
-  EXPECT_EQ(zsh.after_tab("run -n --ttl 3s order:2", "-- true"),
-            "<run><-n><--ttl><3s><order:2000><--><true>");
-  EXPECT_EQ(zsh.after_tab("show -- z"), "<show><--><zebra>");
   EXPECT_EQ(zsh.after_tab("run x -- base6"), "<run><x><--><base64>");
   zsh.offers("show order:", {"order:1000", "order:2000"});
-  zsh.offers("watch x --until ", {"granted", "hand-over", "free"});
   const std::string file = folder.file("a file");
   std::ofstream(file) << "text";
   EXPECT_EQ(zsh.after_tab("run x --fence-file " + folder.file("a")),

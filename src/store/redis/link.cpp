@@ -96,7 +96,8 @@ result<link::answer> link::ask_once(std::span<const message> all, boot_time dead
   // one.
   if (!was_connected && boot_clock::now() >= deadline)
     return failure{errc::unavailable,
-                   "connecting took longer than command_timeout; it is connected now"};
+                   "connecting took longer than this command may take: the next one finds the "
+                   "connection made"};
   put_in_flight(all, mine);
   if (!flushing_) flush(l);
   wait_for(l, mine);

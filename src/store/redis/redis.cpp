@@ -58,9 +58,9 @@ failure too_few(const acknowledged& replicas, const redis_options& o, std::strin
   return f;
 }
 
-// A release that is repeated because the first answer was lost has succeeded. Whoever was to be
-// taken away may have left by itself. Where the second answer is an error, nobody knows what the
-// first one was.
+// A release that is repeated because the first answer was lost has succeeded. A holder that was
+// to be taken away may have left by itself. Where the second answer is an error, nobody knows what
+// the first one was.
 result<permits_reply> read_settled(const resp_value& value, bool repeated, permits_verb verb,
                                    std::int64_t lease_us) {
   auto got = read_permits(value, verb, lease_us);

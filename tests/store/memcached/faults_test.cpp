@@ -250,7 +250,7 @@ TEST_F(memcached_store, a_connection_that_was_cut_is_made_again_and_the_hold_sta
   EXPECT_EQ(value(), "");
 }
 
-// Whoever is not there any more may have left by itself: nobody can say that it was taken away.
+// A holder that is gone may have left by itself: no store can say that it was taken away.
 TEST_F(memcached_store, who_may_have_been_taken_away_is_neither_counted_nor_left_out) {
   harness::fault_proxy proxy(server_.port());
   const auto session = holdfast::open("memcached://127.0.0.1:" + std::to_string(proxy.port()));

@@ -199,7 +199,7 @@ class at_an_eviction final : public harness::passing_on {
   const std::function<void()> then_;
 };
 
-// Whoever is not there any more may have left by itself: nobody can say that it was taken away.
+// A holder that is gone may have left by itself: no store can say that it was taken away.
 TEST_F(redis_network, who_may_have_been_taken_away_is_neither_counted_nor_left_out) {
   way lost = way::down;
   holdfast::session_options o;
