@@ -27,14 +27,12 @@ void idle_lock_timer::look_at(const std::shared_ptr<local_queue>& at, boot_time 
   notifications_.wake();
 }
 
-// Alone: so it looks at that time, and not some time before it. Settled when the session ends: a
-// wait that is stopped says so in words, and there may be no memory for them.
+// Settled when the session ends: a wait that is stopped says so in words, and there may be no
+// memory for them.
 result<std::optional<wait_hint>> idle_lock_timer::ask(bool) {
   if (ending_) return std::optional<wait_hint>();
-  const boot_time next = look_at_due();
   wait_hint hint;
-  hint.retry_after = std::chrono::ceil<std::chrono::microseconds>(next - session_.now());
-  hint.alone = true;
+  hint.at = look_at_due();
   return std::optional(std::move(hint));
 }
 

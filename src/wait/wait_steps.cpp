@@ -103,6 +103,10 @@ std::optional<status> wait_steps::judge(result<std::optional<wait_hint>> answer,
   give_up_ = forever;
   pause_ = first_pause;
   watched_ = std::move((*answer)->watch);
+  if ((*answer)->at) {
+    until_ = std::min(deadline_, *(*answer)->at);
+    return std::nullopt;
+  }
   // A foreign record may say any number: longer than that nobody sleeps without a look.
   const auto pause = std::min(saturated_nanoseconds((*answer)->retry_after), longest_sleep);
   const boot_time now = session_.now();

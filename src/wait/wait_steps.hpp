@@ -19,6 +19,8 @@ struct wait_hint {
   std::vector<std::string> watch{};  ///< those whose death would be news
   /// Nobody else looks then: so not a moment before, when the lease in its way has not ended.
   bool alone = false;
+  /// Instead: no store was asked, so there is no answer whose way counts, and no load to spread.
+  std::optional<boot_time> at{};
 };
 
 /// Something that is asked again and again until it is settled.

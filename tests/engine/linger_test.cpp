@@ -68,6 +68,18 @@ TEST(linger, it_goes_back_when_its_time_is_over_and_not_before) {
   await_free(s.session);
 }
 
+TEST(linger, a_time_that_is_no_whole_number_of_microseconds_away_is_not_rounded_up) {
+  stage s;
+  mutex m{s.session, "m", lingering()}, other{s.session, "other", lingering(50ms)};
+  m.lock(), m.unlock();
+  s.clock->advance(333ns);
+  other.lock(), other.unlock();
+  s.clock->advance(50ms);
+  await_free(s.session, "other");  // looked at, and so was the first one
+  s.clock->advance(50ms - 333ns);
+  await_free(s.session);
+}
+
 TEST(linger, what_is_used_again_stays_for_half_its_time_at_least) {
   stage s;
   mutex m{s.session, "m", lingering()};
