@@ -79,8 +79,9 @@ failure mismatch(const store::permits_reply& reply, std::uint32_t count) {
 struct participation {
   std::shared_ptr<engine::hold> kept{};  ///< its lease; none: it comes for the first time
   store::owner_id next{};  ///< its next arrival, if that was tried and may have been carried out
-  bool completed = false;  ///< … and it has only to call the others
-  bool phase_over = true;  ///< false: it has arrived, and nobody waited for the others
+  boot_time next_until = forever;  ///< … and until when the store knows it, if it was
+  bool completed = false;          ///< … and it has only to call the others
+  bool phase_over = true;          ///< false: it has arrived, and nobody waited for the others
   primitive::thread_number of = primitive::no_thread;  ///< the thread that arrived for it
 };
 
@@ -211,8 +212,8 @@ struct barrier::round final : engine::request {
     const auto& s = *of_->of.config;
     const std::chrono::microseconds lease = s.lease;
     command_.verb = permits_verb::acquire;
-    command_.owner = who_.next ? who_.next : session().ids().next();
-    in_doubt_ = static_cast<bool>(who_.next);
+    command_.owner = session().ids().next();
+    go_on_with_the_unanswered();
     command_.kind = s.kind;
     command_.capacity = s.capacity;
     command_.wait = true;
@@ -236,13 +237,15 @@ struct barrier::round final : engine::request {
     if (over_) return;
     const bool in_vain = gives_back();
     if (in_vain) of_->put_unanswered({thread_, command_.owner});
-    if (!arrived_ && !in_vain) who_.next = command_.owner;
+    if (!arrived_ && !in_vain) {
+      who_.next = command_.owner;
+      who_.next_until = known_until_;
+    }
     if (who_.kept) {
       who_.of = thread_;
       of_->put(one_);
     } else if (!in_vain && !session().forked() && tried_) {
-      session().keeper().abandon(of_->of.config->name, command_.owner, of_->of.config->lease);
-      of_->put_unanswered({thread_, command_.owner});
+      abandon();
     }
   }
 
@@ -256,7 +259,7 @@ struct barrier::round final : engine::request {
   bool released() const noexcept { return released_; }
 
   std::optional<store::named_command> command(bool) override {
-    if (released_) return std::nullopt;
+    if (released_ || forgotten()) return std::nullopt;
     tried_ = true;
     if (replaces_what_it_has()) session().keeper().remove(*who_.kept);
     was_in_doubt_ = std::exchange(in_doubt_, true);  // until it is answered
@@ -265,13 +268,18 @@ struct barrier::round final : engine::request {
     return store::named_command{of_->of.config->name, command_};
   }
   std::string_view in_vain() const override { return "not all had arrived at the deadline"; }
-  result<std::optional<engine::wait_hint>> ask(bool) override { return settled(); }
+  result<std::optional<engine::wait_hint>> ask(bool) override {
+    if (released_) return settled();
+    return given_up();
+  }
   result<std::optional<engine::wait_hint>> learn(result<store::permits_reply> reply,
                                                  boot_time sent) override {
     in_doubt_ = was_in_doubt_;
-    if (!reply) return not_answered(std::move(reply.error()));
-    const bool was_in_doubt = std::exchange(in_doubt_, false);
+    if (!reply) return not_answered(std::move(reply.error()), sent);
     if (gives_back()) return on_with_the_next();
+    if (forgotten() && has_arrived(*reply)) return given_up();
+    known_until_ = forever;
+    const bool was_in_doubt = std::exchange(in_doubt_, false);
     if (only_asks() && !is_kept()) return soon();
     switch (reply->outcome) {
       case permits_outcome::granted:
@@ -311,8 +319,12 @@ struct barrier::round final : engine::request {
   void keep_what_it_has() {
     if (replaces_what_it_has()) session().keeper().add(who_.kept);
   }
-  failure not_answered(failure f) {
+  failure not_answered(failure f, boot_time sent) {
     in_doubt_ = in_doubt_ || f.outcome_unknown;
+    if (in_doubt_ && arrives() && known_until_ == forever) {
+      known_until_ =
+          engine::lease_timer::sure_until(sent, std::chrono::microseconds(command_.queue_lease_us));
+    }
     if (!in_doubt_) keep_what_it_has();
     return f;
   }
@@ -322,6 +334,28 @@ struct barrier::round final : engine::request {
     return f;
   }
 
+  // An arrival that was not answered is asked for again while the store knows it, if it was carried
+  // out: after that it would count once more, in a phase that its participant is not in.
+  bool arrives() const noexcept { return command_.verb == permits_verb::acquire; }
+  bool forgotten() const noexcept { return arrives() && session().now() > known_until_; }
+  void go_on_with_the_unanswered() noexcept {
+    in_doubt_ = static_cast<bool>(who_.next);
+    known_until_ = in_doubt_ ? who_.next_until : forever;
+    if (in_doubt_) command_.owner = who_.next;
+  }
+  static bool has_arrived(const store::permits_reply& reply) noexcept {
+    return reply.outcome == permits_outcome::granted || reply.outcome == permits_outcome::queued;
+  }
+  void abandon() {
+    session().keeper().abandon(of_->of.config->name, command_.owner, of_->of.config->lease);
+    of_->put_unanswered({thread_, command_.owner});
+  }
+  // A repeat may have been carried out late: what it counts is given back.
+  answer given_up() {
+    abandon();
+    return end(), not_known_any_more();
+  }
+
   // Nothing has been changed: this arrival is free for the other participant.
   bool stand_in() {
     if (who_.kept) return false;
@@ -329,10 +363,7 @@ struct barrier::round final : engine::request {
     if (!other) return false;
     who_ = std::move(*other);
     command_.replaces = who_.kept->owner();
-    if (who_.next) {
-      command_.owner = who_.next;
-      in_doubt_ = true;
-    }
+    go_on_with_the_unanswered();
     command_.lingers = of_->on_completion && !who_.completed;
     if (!who_.phase_over) begin_with_the_last_phase();
     return true;
@@ -361,7 +392,7 @@ struct barrier::round final : engine::request {
   answer on_with_the_next() {
     command_ = *std::exchange(next_, nullptr);
     arrived_ = false;
-    in_doubt_ = static_cast<bool>(who_.next);
+    go_on_with_the_unanswered();
     return soon();
   }
 
@@ -430,8 +461,9 @@ struct barrier::round final : engine::request {
   const primitive::thread_number thread_ = primitive::this_thread_number();
   until until_ = until::released;
   bool tried_ = false;
-  bool in_doubt_ = false;      ///< whether an arrival that was not answered was carried out
-  bool was_in_doubt_ = false;  ///< before what was asked last
+  bool in_doubt_ = false;            ///< whether an arrival that was not answered was carried out
+  bool was_in_doubt_ = false;        ///< before what was asked last
+  boot_time known_until_ = forever;  ///< … until when the store knows it, if it was
   bool arrived_ = false;
   bool released_ = false;
   bool over_ = false;

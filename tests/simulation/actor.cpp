@@ -75,11 +75,11 @@ void actor::waits(bool so) const {
 }
 
 // Where the store gives turns to threads, and nobody is told late. Of a mutex's, one of each
-// process has a place at the store.
+// process has a place at the store; those behind a hold that was taken away have none yet.
 void actor::judge_order() const {
   const auto kind = of.whole.names[s.name].kind;
   const bool by_turns = kind == lock_kind::fair || kind == lock_kind::semaphore;
-  if (!by_turns || s.several || !of.punctual() || !of.whole.tells()) return;
+  if (!by_turns || s.several || was_taken() || !of.punctual() || !of.whole.tells()) return;
   constexpr nanos much = 300 * millisecond;
   for (const auto& other : of.line) {
     if (other.who == world::self() || other.name != name || other.asked + much > asked) continue;

@@ -161,8 +161,10 @@ struct lock_actor : actor {
 
   // One that is being extended without waiting may be shorter there already.
   void judge_keeping(std::size_t n, nanos until) const {
-    // A renewal, or an extension to less, that arrives late shortens what was extended meanwhile.
-    const bool late = of.whole.network.delivers_late && extended && (does.renew || s.more > 0);
+    // A renewal, or an extension to less, that arrives late shortens what was extended meanwhile:
+    // the real stores refuse it.
+    const bool changed = of.another_lease.contains({p.number, scene::name_of(n)});
+    const bool late = of.whole.network.delivers_late && changed && (does.renew || s.more > 0);
     if (extends || late || was_taken() || of.here.now() >= until || !of.keeps_all()) return;
     auto& store = *of.stores[of.whole.names[n].store];
     const auto kept = store.counts_until(scene::name_of(n), p.number);
@@ -376,7 +378,9 @@ struct lock_actor : actor {
   void inside(lease& held, step::inside what) {
     using inside = step::inside;
     extends = extends || what == inside::extend_late || what == inside::extend_late_to;
-    extended = extended || what == inside::extend_to || what == inside::extend_late_to;
+    const bool to_more = what == inside::extend_to || what == inside::extend_late_to;
+    extended = extended || to_more;
+    if (to_more || what == inside::shorten) of.another_lease.emplace(p.number, name);
     switch (what) {
       case inside::extend:
         of.log.add("extends " + name);

@@ -124,7 +124,11 @@ bool phase_book::opens(const places& next, nanos now) {
 void phase_book::judge_opening(std::size_t gone_on, const places& next) const {
   const auto stay = static_cast<std::size_t>(
       std::count_if(next.begin(), next.end(), [](const auto& one) { return one.second.for_good; }));
-  const auto all = [&](std::size_t n) { return n <= count_ && n + went_early_ >= count_; };
+  const auto gone =
+      static_cast<std::size_t>(std::count_if(there_.begin(), there_.end(), [&](const auto& one) {
+        return left_.contains(one.first) && !next.contains(one.first);
+      }));  // by the same request, after the phase was complete
+  const auto all = [&](std::size_t n) { return n <= count_ && n + went_early_ + gone >= count_; };
   if (all(gone_on + stay) && all(next.size())) return;
   violated("a barrier's phase ends when all have arrived",
            std::to_string(gone_on) + " go on, and " + std::to_string(stay) +
@@ -153,7 +157,7 @@ void phase_book::breaks(const places& next, nanos now) {
 void phase_book::is_lost(const owner& who, const place& at, nanos now) {
   broken_[who] = at;
   auto& told = of_[at.process];
-  if (!at.unnamed) told.broke_at = std::min(told.broke_at, now);
+  if (!at.unnamed && !given_up_.contains(who)) told.broke_at = std::min(told.broke_at, now);
   ++told.broken;
   if (at.waits) ++told.waited;
 }
@@ -210,6 +214,8 @@ void phase_book::told_unknown(int process) {
   mine.broke_at = never;
   ++mine.taken_up;
   ++mine.unknown;
+  for (const auto& [who, at] : there_)
+    if (at.process == process) given_up_.insert(who);
 }
 
 // An arrival of its own may have broken before anybody heard of it: asked for again it is a new

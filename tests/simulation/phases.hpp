@@ -115,6 +115,7 @@ class phase_book {
   std::map<owner, int> granted_;
   bool for_good_ = false;
   std::set<owner> left_, arrived_;
+  std::set<owner> given_up_;         ///< nobody is told any more what becomes of them
   std::map<owner, int> process_of_;  ///< of who arrived
   std::map<int, told> of_;
   nanos full_until_ = -1;

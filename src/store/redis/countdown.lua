@@ -143,6 +143,8 @@ local commands = {}
 
 function commands.arrive()
   if call('ZSCORE', arrivals, owner) then
+    -- A write: the WAIT of Redis 7.2 and later waits for replicas only if its connection has written.
+    if not fixed then call('PEXPIRE', arrivals, call('PTTL', arrivals)) end
     reply[1] = state()
     return
   end

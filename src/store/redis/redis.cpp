@@ -196,7 +196,13 @@ class redis_store final : public session_store, public posting_store {
     if (replies && replies->back().outcome == permits_outcome::queued)
       listen_for(all[replies->size() - 1].name, *answer);
     if (!replies || answer->replicas.enough()) return replies;
-    for (const auto& one : all) give_back(one.name, one.command.owner);
+    bool granted = false;  // a place in the queue is nothing that replicas have to know
+    for (std::size_t i = 0; i < replies->size(); ++i) {
+      if ((*replies)[i].outcome != permits_outcome::granted) continue;
+      granted = true;
+      give_back(all[i].name, all[i].command.owner);
+    }
+    if (!granted) return replies;
     return too_few(answer->replicas, options_, "it was given back as far as the server answers");
   }
 
@@ -213,7 +219,8 @@ class redis_store final : public session_store, public posting_store {
     if (!answer) return answer.error();
     auto both = read_admission(answer->value, asks, take.buckets.size());
     if (both && both->permits.outcome == permits_outcome::queued) listen_for(asks.name, *answer);
-    if (!both || answer->replicas.enough()) return both;
+    if (!both || both->permits.outcome != permits_outcome::granted || answer->replicas.enough())
+      return both;
     const bool sure = give_back(asks.name, asks.command.owner);
     auto f = too_few(answer->replicas, options_,
                      sure ? "the permit was given back" : "and it could not be given back");

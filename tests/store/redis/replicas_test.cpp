@@ -113,7 +113,7 @@ TEST_F(redis_acknowledged, a_replica_that_is_gone_still_counts) {
   m.lock(), m.unlock();
   servers_.replica(0).kill();
   harness::eventually("the primary to see it", [&] {
-    return contains(servers_.primary().ask({"INFO", "replication"}), "connected_slaves:1");
+    return contains(servers_.primary().ask({"INFO", "persistence"}), "connected_slaves:1");
   });
   for (int i = 0; i < 2; ++i) {  // the answer to the first says that there is one
     const auto refused = outcome_of([&] { (void)m.try_lock(); });
@@ -227,6 +227,49 @@ TEST_F(redis_acknowledged, an_arrival_at_a_latch_waits_for_the_replicas) {
   resume_replicas();
 }
 
+TEST_F(redis_acknowledged, a_place_in_the_queue_needs_no_replica) {
+  auto other = open("any");
+  holdfast::mutex m{other, "m"};
+  const holdfast::lease held = m.acquire();
+  auto s = open("majority", 1s);
+  holdfast::store::permits_command c;
+  c.verb = holdfast::store::permits_verb::acquire;
+  c.owner = s.impl()->ids().next();
+  c.wait = true;
+  c.lease_us = c.queue_lease_us = 60'000'000;
+  c.peer = s.impl()->peer();
+  const holdfast::store::named_command waits{"m", c};
+  stop_replicas();
+  const auto together = s.impl()->acquire_together({&waits, 1});
+  ASSERT_TRUE(together) << together.error().what;
+  EXPECT_EQ(together->back().outcome, holdfast::store::permits_outcome::queued);
+  const auto admitted = s.impl()->admit(waits, "l", {});
+  ASSERT_TRUE(admitted) << admitted.error().what;
+  EXPECT_EQ(admitted->permits.outcome, holdfast::store::permits_outcome::queued);
+  EXPECT_EQ(other.show("m").waiters.size(), 1U);
+  resume_replicas();
+}
+
+// Redis 7.2 and later let no connection wait for replicas that has written nothing.
+TEST_F(redis_acknowledged, an_arrival_that_is_repeated_is_a_write_as_well) {
+  auto s = open("majority");
+  holdfast::store::countdown_command c;
+  c.verb = holdfast::store::countdown_verb::arrive;
+  c.owner = s.impl()->ids().next();
+  c.count = 2;
+  c.drop = 1;
+  c.keep_us = c.repeats_us = 60'000'000;
+  const auto written = [&] {
+    const std::string text = servers_.primary().ask({"INFO", "persistence"});
+    const std::string_view field = "rdb_changes_since_last_save:";
+    return std::stoull(text.substr(text.find(field) + field.size()));
+  };
+  ASSERT_EQ(s.impl()->countdown("l", c).value().remaining, 1U);
+  const auto once = written();
+  ASSERT_EQ(s.impl()->countdown("l", c).value().remaining, 1U);
+  EXPECT_GT(written(), once);
+}
+
 TEST_F(redis_acknowledged, replicas_that_are_away_cost_many_threads_what_they_cost_one) {
   auto s = open("majority");
   {
@@ -270,7 +313,7 @@ TEST(redis_split, on_the_small_side_a_session_opened_anew_is_granted_nothing) {
     servers.replica(i).ask({"REPLICAOF", "127.0.0.1", std::to_string(harness::free_port())});
   }
   harness::eventually("one that is left", [&] {
-    return contains(servers.primary().ask({"INFO", "replication"}), "connected_slaves:1");
+    return contains(servers.primary().ask({"INFO", "persistence"}), "connected_slaves:1");
   });
   for (const std::string ack : {"majority&replicas=4", "all&replicas=4", "2"}) {
     auto s = holdfast::open(servers.primary().url("?ack_timeout=100ms&ack=" + ack));
