@@ -79,9 +79,9 @@ failure mismatch(const store::permits_reply& reply, std::uint32_t count) {
 struct participation {
   std::shared_ptr<engine::hold> kept{};  ///< its lease; none: it comes for the first time
   store::owner_id next{};  ///< its next arrival, if that was tried and may have been carried out
-  boot_time next_until = forever;  ///< … and until when the store knows it, if it was
-  bool completed = false;          ///< … and it has only to call the others
-  bool phase_over = true;          ///< false: it has arrived, and nobody waited for the others
+  boot_time next_until{};  ///< … and until when the store knows it, if it was
+  bool completed = false;  ///< … and it has only to call the others
+  bool phase_over = true;  ///< false: it has arrived, and nobody waited for the others
   primitive::thread_number of = primitive::no_thread;  ///< the thread that arrived for it
 };
 
@@ -238,7 +238,7 @@ struct barrier::round final : engine::request {
     const bool in_vain = gives_back();
     if (in_vain) of_->put_unanswered({thread_, command_.owner});
     if (!arrived_ && !in_vain) {
-      who_.next = command_.owner;
+      who_.next = in_doubt_ ? command_.owner : store::owner_id{};
       who_.next_until = known_until_;
     }
     if (who_.kept) {
@@ -263,6 +263,10 @@ struct barrier::round final : engine::request {
     tried_ = true;
     if (replaces_what_it_has()) session().keeper().remove(*who_.kept);
     was_in_doubt_ = std::exchange(in_doubt_, true);  // until it is answered
+    if (!was_in_doubt_) {
+      known_until_ = engine::lease_timer::sure_until(
+          session().now(), std::chrono::microseconds(command_.queue_lease_us));
+    }
     // The keeper renews its lease. If that does not get through, the question does.
     if (command_.verb == permits_verb::renew) command_.wait = is_kept();
     return store::named_command{of_->of.config->name, command_};
@@ -275,10 +279,9 @@ struct barrier::round final : engine::request {
   result<std::optional<engine::wait_hint>> learn(result<store::permits_reply> reply,
                                                  boot_time sent) override {
     in_doubt_ = was_in_doubt_;
-    if (!reply) return not_answered(std::move(reply.error()), sent);
+    if (!reply) return not_answered(std::move(reply.error()));
     if (gives_back()) return on_with_the_next();
     if (forgotten() && has_arrived(*reply)) return given_up();
-    known_until_ = forever;
     const bool was_in_doubt = std::exchange(in_doubt_, false);
     if (only_asks() && !is_kept()) return soon();
     switch (reply->outcome) {
@@ -319,12 +322,8 @@ struct barrier::round final : engine::request {
   void keep_what_it_has() {
     if (replaces_what_it_has()) session().keeper().add(who_.kept);
   }
-  failure not_answered(failure f, boot_time sent) {
+  failure not_answered(failure f) {
     in_doubt_ = in_doubt_ || f.outcome_unknown;
-    if (in_doubt_ && arrives() && known_until_ == forever) {
-      known_until_ =
-          engine::lease_timer::sure_until(sent, std::chrono::microseconds(command_.queue_lease_us));
-    }
     if (!in_doubt_) keep_what_it_has();
     return f;
   }
@@ -337,11 +336,14 @@ struct barrier::round final : engine::request {
   // An arrival that was not answered is asked for again while the store knows it, if it was carried
   // out: after that it would count once more, in a phase that its participant is not in.
   bool arrives() const noexcept { return command_.verb == permits_verb::acquire; }
-  bool forgotten() const noexcept { return arrives() && session().now() > known_until_; }
+  bool forgotten() const noexcept {
+    return in_doubt_ && arrives() && session().now() > known_until_;
+  }
   void go_on_with_the_unanswered() noexcept {
     in_doubt_ = static_cast<bool>(who_.next);
-    known_until_ = in_doubt_ ? who_.next_until : forever;
-    if (in_doubt_) command_.owner = who_.next;
+    if (!in_doubt_) return;
+    command_.owner = who_.next;
+    known_until_ = who_.next_until;
   }
   static bool has_arrived(const store::permits_reply& reply) noexcept {
     return reply.outcome == permits_outcome::granted || reply.outcome == permits_outcome::queued;
@@ -461,9 +463,9 @@ struct barrier::round final : engine::request {
   const primitive::thread_number thread_ = primitive::this_thread_number();
   until until_ = until::released;
   bool tried_ = false;
-  bool in_doubt_ = false;            ///< whether an arrival that was not answered was carried out
-  bool was_in_doubt_ = false;        ///< before what was asked last
-  boot_time known_until_ = forever;  ///< … until when the store knows it, if it was
+  bool in_doubt_ = false;      ///< whether an arrival that was not answered was carried out
+  bool was_in_doubt_ = false;  ///< before what was asked last
+  boot_time known_until_{};    ///< … until when the store knows it, if it was
   bool arrived_ = false;
   bool released_ = false;
   bool over_ = false;

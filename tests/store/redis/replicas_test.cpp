@@ -113,7 +113,7 @@ TEST_F(redis_acknowledged, a_replica_that_is_gone_still_counts) {
   m.lock(), m.unlock();
   servers_.replica(0).kill();
   harness::eventually("the primary to see it", [&] {
-    return contains(servers_.primary().ask({"INFO", "persistence"}), "connected_slaves:1");
+    return contains(servers_.primary().ask({"INFO", "replication"}), "connected_slaves:1");
   });
   for (int i = 0; i < 2; ++i) {  // the answer to the first says that there is one
     const auto refused = outcome_of([&] { (void)m.try_lock(); });
@@ -313,7 +313,7 @@ TEST(redis_split, on_the_small_side_a_session_opened_anew_is_granted_nothing) {
     servers.replica(i).ask({"REPLICAOF", "127.0.0.1", std::to_string(harness::free_port())});
   }
   harness::eventually("one that is left", [&] {
-    return contains(servers.primary().ask({"INFO", "persistence"}), "connected_slaves:1");
+    return contains(servers.primary().ask({"INFO", "replication"}), "connected_slaves:1");
   });
   for (const std::string ack : {"majority&replicas=4", "all&replicas=4", "2"}) {
     auto s = holdfast::open(servers.primary().url("?ack_timeout=100ms&ack=" + ack));
