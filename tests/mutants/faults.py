@@ -148,18 +148,31 @@ def problems(faults, root=ROOT):
             yield next(f for f in faults if f.file == file), str(why)
 
 
+def cuts_a_string(fault, text):
+    literal = r"""'(?:\\.|[^'\\\n])'|"(?:\\.|[^"\\\n])*\""""
+    if any('"' in re.sub(literal, "", "\n".join(lines)) for lines in (fault.find, fault.replace)):
+        return True
+    at = fault.pattern.search(text)
+    begins, ends = text[: at.start()].rstrip().endswith('"'), text[at.end() :].lstrip().startswith('"')
+    return begins and at[0].startswith('"') or ends and at[0].endswith('"')
+
+
 def why_no_switch(fault, text):
     """What the compiler would say only after half an hour, or never: a declaration would end with its branch of the switch."""
     before = re.sub(r"//[^\n]*", "", text[: fault.pattern.search(text).start()]).rstrip()
     word = re.search(r"\w+$", before)
     if fault.form == "statement" and re.match(r"(const|auto|static)\b", fault.find[0].strip()):
         return "a declaration cannot be put into a switch: replace its initializer, as an expression"
-    if fault.form == "statement" and not before.endswith((";", "{", "}", ")", ":")) and not (word and word[0] == "else"):
+    goes_on = re.match(r"else\b", fault.find[0].strip())
+    if fault.form == "statement" and (
+            goes_on or not before.endswith((";", "{", "}", ")", ":")) and not (word and word[0] == "else")):
         return "it begins in the middle of a statement"
     found = "\n".join(fault.find).rstrip()
     # The end of the block around it may be the last that it quotes: the branch then ends there, and the block with the branch.
     if fault.form != "text" and not (any(map(in_one_block, (found, found.removesuffix("}")))) and in_one_block(faulty(fault))):
         return "one side ends in another block than it begins in"
+    if fault.form != "text" and cuts_a_string(fault, text):
+        return "it begins or ends in a string literal, or between two that are one"
     if fault.form == "expression" and (before.endswith("]") or word and word[0] not in ("return", "case", "throw", "co_return")):
         return "it begins in the middle of an expression"
     if fault.form == "expression" and any(is_no_expression(lines) for lines in (fault.find, fault.replace)):
