@@ -65,9 +65,10 @@ class barrier {
   /// Does not wait for the others, unless nobody waited for this thread's last arrival: then for
   /// the end of that phase first. One round trip. For the last participant, if there is a
   /// completion function: two round trips and the call of that function. If the reply is lost, the
-  /// request is repeated, and counts once. If no reply comes until its place is gone, it is not
-  /// known whether the phase was completed: errc::lost with outcome_unknown(). One more round trip
-  /// if this thread's first arrival was not answered, and it arrives again.
+  /// request is repeated, and counts once (exceptions: docs/barrier.md). If no reply comes while
+  /// its place is sure to be there, it is not known whether it counted: errc::lost with
+  /// outcome_unknown(); from a next call after that time, too. One more round trip if this thread's
+  /// first arrival was not answered, and it arrives again.
   arrival arrive();
   /// Waits until all have arrived. No round trip if that is already known; else about one a second,
   /// and one at the end. After it has thrown errc::lost, the arrival cannot be waited for again:

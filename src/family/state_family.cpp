@@ -179,6 +179,7 @@ class permits_transition final : public record_change {
     const bool went = left_ || evicted_ > 0;
     if (went && reply.outcome == permits_outcome::absent) reply.outcome = permits_outcome::done;
     reply.replaced = reply.replaced || replaced_;
+    reply.repeated = came_;
   }
 
   // Where something else had to be told, something else has changed.
@@ -352,6 +353,7 @@ class state_family final : public store::session_store {
     if (!again) return again;
     again->replaced |= reply->replaced;
     again->fresh |= reply->fresh;
+    again->repeated |= reply->repeated;
     return again;
   }
 

@@ -47,8 +47,9 @@ failure broken() {
 // Its phase may have ended as well: nobody heard of it, and its place has ended since.
 failure not_known_any_more() {
   return {errc::lost,
-          "no answer to this arrival came until its place at the barrier was gone, so it is not "
-          "known whether the phase was completed or broken; the next arrival begins anew",
+          "no answer to this arrival came while its place at the barrier was sure to be there, so "
+          "it is not known whether it counted, and whether the phase was completed or broken; the "
+          "next arrival begins anew",
           true};
 }
 
@@ -264,8 +265,8 @@ struct barrier::round final : engine::request {
     if (replaces_what_it_has()) session().keeper().remove(*who_.kept);
     was_in_doubt_ = std::exchange(in_doubt_, true);  // until it is answered
     if (!was_in_doubt_) {
-      known_until_ = engine::lease_timer::sure_until(
-          session().now(), std::chrono::microseconds(command_.queue_lease_us));
+      known_until_ = engine::lease_timer::sure_until(session().now(),
+                                                     std::chrono::microseconds(command_.lease_us));
     }
     // The keeper renews its lease. If that does not get through, the question does.
     if (command_.verb == permits_verb::renew) command_.wait = is_kept();
@@ -281,7 +282,8 @@ struct barrier::round final : engine::request {
     in_doubt_ = was_in_doubt_;
     if (!reply) return not_answered(std::move(reply.error()));
     if (gives_back()) return on_with_the_next();
-    if (forgotten() && has_arrived(*reply)) return given_up();
+    in_doubt_ = in_doubt_ || reply->repeated;
+    if (forgotten() && is_of_a_place(reply->outcome)) return given_up();
     const bool was_in_doubt = std::exchange(in_doubt_, false);
     if (only_asks() && !is_kept()) return soon();
     switch (reply->outcome) {
@@ -345,8 +347,9 @@ struct barrier::round final : engine::request {
     command_.owner = who_.next;
     known_until_ = who_.next_until;
   }
-  static bool has_arrived(const store::permits_reply& reply) noexcept {
-    return reply.outcome == permits_outcome::granted || reply.outcome == permits_outcome::queued;
+  static bool is_of_a_place(permits_outcome o) noexcept {
+    return o == permits_outcome::granted || o == permits_outcome::queued ||
+           o == permits_outcome::busy || o == permits_outcome::absent;
   }
   void abandon() {
     session().keeper().abandon(of_->of.config->name, command_.owner, of_->of.config->lease);
@@ -354,8 +357,10 @@ struct barrier::round final : engine::request {
   }
   // A repeat may have been carried out late: what it counts is given back.
   answer given_up() {
+    auto unknown = not_known_any_more();
     abandon();
-    return end(), not_known_any_more();
+    end();
+    return unknown;
   }
 
   // Nothing has been changed: this arrival is free for the other participant.

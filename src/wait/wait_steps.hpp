@@ -19,7 +19,7 @@ struct wait_hint {
   std::vector<std::string> watch{};  ///< those whose death would be news
   /// Nobody else looks then: so not a moment before, when the lease in its way has not ended.
   bool alone = false;
-  /// Instead: no store was asked, so there is no answer whose way counts, and no load to spread.
+  /// If there is one, the next look is then, and `retry_after` does not count: no store was asked.
   std::optional<boot_time> at{};
 };
 

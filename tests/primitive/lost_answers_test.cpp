@@ -146,6 +146,43 @@ TEST_F(lost_answers, to_an_arrival_leave_nobody_at_the_barrier) {
   harness::eventually("nobody is there", [&] { return s.session.show("b").waiters.empty(); });
 }
 
+// As a connection does that is made again: the first attempt has ended its phase, and its place has
+// gone when the second one comes.
+class asks_again final : public harness::passing_on {
+ public:
+  asks_again(std::unique_ptr<session_store> inner,
+             std::shared_ptr<holdfast::testing::fake_clock> clock)
+      : passing_on(std::move(inner)), clock_(std::move(clock)) {}
+  holdfast::result<holdfast::store::permits_reply> permits(
+      std::string_view name, const holdfast::store::permits_command& c) override {
+    auto reply = inner_->permits(name, c);
+    if (c.verb != verb::acquire) return reply;
+    clock_->advance(2s);
+    reply = inner_->permits(name, c);
+    if (reply) reply->repeated = true;
+    return reply;
+  }
+
+ private:
+  const std::shared_ptr<holdfast::testing::fake_clock> clock_;
+};
+
+TEST_F(lost_answers, to_an_arrival_that_the_store_asked_for_again_do_not_have_it_count_twice) {
+  auto o = s.options();
+  o.decorate = [&](auto inner) { return std::make_unique<asks_again>(std::move(inner), s.clock); };
+  holdfast::barrier b{holdfast::open("memory:lost-answers", o), "b", 2, {.lease = 1s}};
+  holdfast::barrier elsewhere{session, "b", 2, {.lease = 1h}};
+  auto first = elsewhere.arrive();
+  try {
+    (void)b.arrive();
+    ADD_FAILURE() << "it is counted in the phase that has ended, and in the next one";
+  } catch (const holdfast::error& e) {
+    EXPECT_EQ(e.reason(), holdfast::errc::lost) << e.what();
+    EXPECT_TRUE(e.outcome_unknown()) << e.what();
+  }
+  harness::eventually("it is given back", [&] { return s.session.show("b").waiters.empty(); });
+}
+
 TEST_F(lost_answers, to_an_arrival_do_not_have_it_count_twice_when_its_thread_repeats_it) {
   holdfast::barrier b{session, "b", 3, {.lease = 1h}};
   std::optional<holdfast::barrier::arrival> again;

@@ -163,8 +163,11 @@ struct lock_actor : actor {
   void judge_keeping(std::size_t n, nanos until) const {
     // A renewal, or an extension to less, that arrives late shortens what was extended meanwhile:
     // the real stores refuse it.
-    const bool changed = of.another_lease.contains({p.number, scene::name_of(n)});
-    const bool late = of.whole.network.delivers_late && changed && (does.renew || s.more > 0);
+    const auto& net = of.whole.network;
+    const auto changed = of.another_lease.find({p.number, scene::name_of(n)});
+    const bool lately = changed != of.another_lease.end() &&
+                        of.here.now() < changed->second + net.slowest_late + 2 * does.lease;
+    const bool late = net.delivers_late && lately && (does.renew || s.more > 0);
     if (extends || late || was_taken() || of.here.now() >= until || !of.keeps_all()) return;
     auto& store = *of.stores[of.whole.names[n].store];
     const auto kept = store.counts_until(scene::name_of(n), p.number);
@@ -380,7 +383,7 @@ struct lock_actor : actor {
     extends = extends || what == inside::extend_late || what == inside::extend_late_to;
     const bool to_more = what == inside::extend_to || what == inside::extend_late_to;
     extended = extended || to_more;
-    if (to_more || what == inside::shorten) of.another_lease.emplace(p.number, name);
+    if (to_more || what == inside::shorten) of.another_lease[{p.number, name}] = of.here.now();
     switch (what) {
       case inside::extend:
         of.log.add("extends " + name);

@@ -126,7 +126,8 @@ void phase_book::judge_opening(std::size_t gone_on, const places& next) const {
       std::count_if(next.begin(), next.end(), [](const auto& one) { return one.second.for_good; }));
   const auto gone =
       static_cast<std::size_t>(std::count_if(there_.begin(), there_.end(), [&](const auto& one) {
-        return left_.contains(one.first) && !next.contains(one.first);
+        const bool arrived = one.second.waits || one.second.alone;
+        return arrived && left_.contains(one.first) && !next.contains(one.first);
       }));  // by the same request, after the phase was complete
   const auto all = [&](std::size_t n) { return n <= count_ && n + went_early_ + gone >= count_; };
   if (all(gone_on + stay) && all(next.size())) return;

@@ -112,8 +112,8 @@ struct scene {
   std::set<std::tuple<int, std::string, std::uint64_t>> told_lost;
   /// The same of those that were given back in good order.
   std::set<std::tuple<int, std::string, std::uint64_t>> given_back;
-  /// Whose lease a user made another one, for all that share the hold: process, name.
-  std::set<std::pair<int, std::string>> another_lease;
+  /// When a user last made a lease another one, for all that share the hold: process, name.
+  std::map<std::pair<int, std::string>, nanos> another_lease;
   std::map<std::pair<std::size_t, int>, int> users;  ///< by name and process: threads
   /// … since when the store has shown more.
   std::map<std::pair<std::size_t, int>, nanos> unaccounted_since;

@@ -132,6 +132,7 @@ struct permits_reply {
   std::uint32_t position = 0;       ///< queued, at a barrier: 1 is next; evict, notify: how many
   bool replaced = false;            ///< `replaces` was there until this step
   bool fresh = false;               ///< queued: it was not queued before
+  bool repeated = false;            ///< an attempt before this one may have been carried out
   bool one_turn = false;            ///< granted: others wait, so no hand-over inside the process
   owner_id behind{};                ///< queued, passes_secrets, no priority: the owner before it
   /// Queued as the first: the peers that hold it. Inspect: those of `found` that have died.

@@ -141,10 +141,17 @@ end
 
 local commands = {}
 
+-- As long as the last of them is remembered.
+local function keep_arrivals()
+  if fixed then return end
+  local last = tonumber(call('ZRANGE', arrivals, -1, -1, 'WITHSCORES')[2])
+  call('PEXPIRE', arrivals, format('%.0f', (last - now) / 1000 + 1))
+end
+
 function commands.arrive()
   if call('ZSCORE', arrivals, owner) then
     -- A write: the WAIT of Redis 7.2 and later waits for replicas only if its connection has written.
-    if not fixed then call('PEXPIRE', arrivals, call('PTTL', arrivals)) end
+    keep_arrivals()
     reply[1] = state()
     return
   end
@@ -156,10 +163,7 @@ function commands.arrive()
   use()
   remaining = remaining - drop
   call('ZADD', arrivals, format('%.0f', now + math.max(repeats, REMEMBER)), owner)
-  if not fixed then
-    local last = tonumber(call('ZRANGE', arrivals, -1, -1, 'WITHSCORES')[2])
-    call('PEXPIRE', arrivals, format('%.0f', (last - now) / 1000 + 1))
-  end
+  keep_arrivals()
   if remaining == 0 then tell_all() end
   reply[1] = state()
 end

@@ -196,13 +196,11 @@ class redis_store final : public session_store, public posting_store {
     if (replies && replies->back().outcome == permits_outcome::queued)
       listen_for(all[replies->size() - 1].name, *answer);
     if (!replies || answer->replicas.enough()) return replies;
-    bool granted = false;  // a place in the queue is nothing that replicas have to know
-    for (std::size_t i = 0; i < replies->size(); ++i) {
-      if ((*replies)[i].outcome != permits_outcome::granted) continue;
-      granted = true;
-      give_back(all[i].name, all[i].command.owner);
-    }
+    // A place in the queue is nothing that replicas have to know. Behind a name that was given back
+    // it would be a wait against the order of the names.
+    const bool granted = replies->front().outcome == permits_outcome::granted;
     if (!granted) return replies;
+    for (const auto& one : all) give_back(one.name, one.command.owner);
     return too_few(answer->replicas, options_, "it was given back as far as the server answers");
   }
 
@@ -301,6 +299,7 @@ class redis_store final : public session_store, public posting_store {
     auto got = read_settled(answer.value, answer.repeated, c.verb, c.lease_us);
     if (!got) return got;
     if (got->outcome == permits_outcome::queued) listen_for(name, answer, c.owner, asked_at);
+    got->repeated = answer.repeated;
     if (answer.repeated && c.replaces) got->replaced = true;  // the first time, as a release
     if (got->outcome == permits_outcome::granted && !answer.replicas.enough()) {
       return not_durable(name, answer.replicas, c, std::move(*got));

@@ -264,6 +264,19 @@ TEST_F(redis_behind_a_proxy, so_does_one_of_a_connection_that_broke_and_was_aske
   EXPECT_FALSE(is_held()) << "by nobody who knows of it";
 }
 
+TEST_F(redis_behind_a_proxy, an_answer_says_that_an_attempt_before_it_may_have_been_carried_out) {
+  auto s =
+      holdfast::open("redis://127.0.0.1:" + std::to_string(proxy_.port()) + "?command_timeout=60s");
+  const auto asks = command(permits_verb::acquire);
+  ASSERT_FALSE(s.impl()->permits("m", asks).value().repeated);
+  const auto before = calls();
+  proxy_.with([](relay& r) { r.stall(way::down); });
+  auto answer = std::async(std::launch::async, [&] { return s.impl()->permits("m", asks); });
+  eventually("the first attempt", [&] { return calls() == before + 1; });
+  proxy_.with([](relay& r) { r.cut(), r.heal(); });
+  EXPECT_TRUE(answer.get().value().repeated);
+}
+
 TEST_F(redis_behind_a_proxy, who_asks_in_time_is_told_nothing_of_it) {
   auto s = holdfast::open(server_.url("?command_timeout=60s"));
   holdfast::mutex m{s, "m"};

@@ -250,6 +250,25 @@ TEST_F(redis_acknowledged, a_place_in_the_queue_needs_no_replica) {
   resume_replicas();
 }
 
+TEST_F(redis_acknowledged, a_place_behind_a_name_that_was_given_back_goes_with_it) {
+  auto other = open("any");
+  holdfast::mutex b{other, "b"};
+  const holdfast::lease held = b.acquire();
+  auto s = open("majority", 1s);
+  holdfast::store::permits_command c;
+  c.verb = holdfast::store::permits_verb::acquire;
+  c.wait = true;
+  c.lease_us = c.queue_lease_us = 60'000'000;
+  c.peer = s.impl()->peer();
+  std::array<holdfast::store::named_command, 2> all{{{"a", c}, {"b", c}}};
+  for (auto& one : all) one.command.owner = s.impl()->ids().next();
+  stop_replicas();
+  EXPECT_FALSE(s.impl()->acquire_together(all));
+  EXPECT_TRUE(other.show("a").holders.empty());
+  EXPECT_TRUE(other.show("b").waiters.empty());
+  resume_replicas();
+}
+
 // Redis 7.2 and later let no connection wait for replicas that has written nothing.
 TEST_F(redis_acknowledged, an_arrival_that_is_repeated_is_a_write_as_well) {
   auto s = open("majority");
