@@ -20,7 +20,8 @@ export class HoldfastError extends Error {
   readonly store: string;
   /** The same call may succeed later. */
   readonly retryable: boolean;
-  /** It may have happened: the reply was lost. Repeating it is safe. */
+  /** It may have happened: the reply was lost. Repeating it is safe, except for a countDown, a limiter's take, a notification,
+   *  and the very last arriveAndDrop of a barrier. */
   readonly outcomeUnknown: boolean;
   /** The lease that it was about no longer protects anything. */
   readonly leaseGone: boolean;

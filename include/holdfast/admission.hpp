@@ -52,12 +52,12 @@ class admission {
   admission& operator=(const admission&) = delete;
   ~admission();
 
-  /// One round trip. Throws as rate_limiter::try_take().
+  /// One round trip; PostgreSQL and MariaDB: two. Throws as rate_limiter::try_take().
   admitted try_admit(std::uint64_t n = 1, const rate_key& key = {}) {
     return admit_within(n, key, one_try, {});
   }
   /// Waits until both are taken. If a stop is requested, the result is a refusal by what it was
-  /// waiting for. One round trip if both are free, else one each time it asks again.
+  /// waiting for. As many round trips as try_admit() if both are free, and each time it asks again.
   admitted admit(std::uint64_t n = 1, const rate_key& key = {}, std::stop_token stop = {}) {
     return admit_within(n, key, no_limit, std::move(stop));
   }

@@ -40,7 +40,8 @@ class latch {
   latch& operator=(const latch&) = delete;
   ~latch();
 
-  /// One round trip. Throws errc::invalid_argument for 0 or more than remains: nothing changed.
+  /// One round trip; on ZooKeeper and etcd two or more, as it reads the latch and then replaces it.
+  /// Throws errc::invalid_argument for 0 or more than remains: nothing changed.
   void count_down(std::uint32_t n = 1);
   /// Whether it is open. One round trip, never repeated: errc::unavailable if no answer comes.
   [[nodiscard]] bool try_wait() const;

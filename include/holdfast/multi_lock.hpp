@@ -104,9 +104,11 @@ class [[nodiscard]] multi_lease {
 /// Redis server or slot), elsewhere name by name. All programs take names in the same order, by
 /// store and name, so no two multi_locks wait for each other. While it waits for one name, it keeps
 /// and renews those that it has taken. If it loses one of them meanwhile, it gives all back and
-/// begins anew, behind all present waiters. A try that fails takes nothing. Cost: one round trip
-/// for each session (PostgreSQL, MariaDB: two) if all names are free, and one more for each name
-/// that had to be waited for; releasing costs one for each session.
+/// begins anew, behind all present waiters. A try that fails takes nothing. Cost if all names are
+/// free: one round trip for each session (PostgreSQL, MariaDB: two), or one for each name where
+/// names are taken one by one; and one more for each name that had to be waited for. Releasing
+/// costs one for each session (each node of a Redis cluster), or one for each name on ZooKeeper,
+/// etcd, memcached and with mode=session.
 ///
 /// Works beside locks of single names, and is itself Lockable and TimedLockable. The std forms
 /// belong to the calling thread. Threads of one process queue at the store, not at a local queue.

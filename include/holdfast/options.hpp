@@ -56,7 +56,8 @@ struct lock_options {
   /// If false, the lock ends by itself when the lease is over.
   bool renew = true;
   /// The longest time for which one hold lasts, however it is renewed or extended: a stuck job does
-  /// not lock for ever. The store is asked for no longer lease than what is left of it.
+  /// not lock for ever. The store is asked for no longer lease than what is left of it,
+  /// or for the shortest that it can keep.
   std::chrono::milliseconds max_hold{std::chrono::milliseconds::max()};
   /// How long threads of this process may pass the lock on without asking the store. After that the
   /// next thread of this process queues behind the other processes. With 10 ms, each process makes

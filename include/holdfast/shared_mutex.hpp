@@ -84,18 +84,18 @@ class shared_mutex {
   void unlock_shared() noexcept;
 
   /// This thread's exclusive hold becomes a shared one, with no moment in between for another
-  /// writer. The fence stays the same. One round trip. Throws errc::not_owner, lost;
-  /// errc::unavailable if the store is away: then the hold is exclusive as before. If the store
-  /// does not say whether the downgrade was carried out, the library asks again for
-  /// session_options::store_timeout. After that the hold is lost, because readers may already hold
-  /// the lock.
+  /// writer. The fence stays the same. One round trip (ZooKeeper, etcd: two). Throws
+  /// errc::not_owner, lost; errc::unavailable if the store is away: then the hold is exclusive as
+  /// before. If the store does not say whether the downgrade was carried out, the library asks
+  /// again for session_options::store_timeout. After that the hold is lost, because readers may
+  /// already hold the lock.
   void downgrade();
   /// This thread's shared hold becomes exclusive if it is the only one. Otherwise returns false at
   /// once, and the hold stays shared, so two readers never wait for each other. On ZooKeeper and
   /// etcd it also returns false while a reader waits behind a waiting writer, on PostgreSQL with
-  /// mode=session while a writer waits. The exclusive hold has a new fence. One round trip;
-  /// repeated as downgrade() is. Throws errc::not_owner, lost; errc::unavailable: then the hold is
-  /// shared as before.
+  /// mode=session while a writer waits. The exclusive hold has a new fence. As many round
+  /// trips as downgrade(), and repeated as that is. Throws errc::not_owner, lost;
+  /// errc::unavailable: then the hold is shared as before.
   [[nodiscard]] bool try_upgrade();
 
   // -- native handles

@@ -17,7 +17,8 @@ class Error(Exception):
         self.store = store
         #: The same call may succeed later.
         self.retryable = retryable
-        #: It may have happened: the reply was lost. Repeating it is safe.
+        #: It may have happened: the reply was lost. Repeating it is safe, except for a count_down, a limiter's take,
+        #: a notification, and the very last arrive_and_drop of a barrier.
         self.outcome_unknown = outcome_unknown
         #: The lease that it was about no longer protects anything.
         self.lease_gone = lease_gone

@@ -34,11 +34,13 @@ enum holdfast_code {
 
 /// Why a call failed. The caller owns it and sets `size`; each call fills in the rest.
 typedef struct holdfast_error {
-  uint32_t size;            ///< sizeof(holdfast_error)
-  int32_t code;             ///< holdfast_code, as the call returned it
-  uint8_t retryable;        ///< 1: the same call may succeed later
-  uint8_t outcome_unknown;  ///< 1: it may have happened, the reply was lost; repeating it is safe
-  uint8_t lease_gone;       ///< 1: the lease that it was about no longer protects anything
+  uint32_t size;      ///< sizeof(holdfast_error)
+  int32_t code;       ///< holdfast_code, as the call returned it
+  uint8_t retryable;  ///< 1: the same call may succeed later
+  /// 1: it may have happened, the reply was lost. Repeating it is safe, except for a count_down, a
+  /// limiter's take, a notification, and the very last arrive_and_drop of a barrier.
+  uint8_t outcome_unknown;
+  uint8_t lease_gone;  ///< 1: the lease that it was about no longer protects anything
   uint8_t unused[5];
   char operation[64];  ///< what was tried, …
   char name[512];      ///< … on which name, …
