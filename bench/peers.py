@@ -22,7 +22,7 @@ JARS = [f"/usr/share/java/{name}.jar" for name in (
     "curator-recipes", "curator-framework", "curator-client", "zookeeper", "zookeeper-jute", "guava", "failureaccess", "slf4j-api",
     "slf4j-nop", "netty-all", "netty-handler", "netty-transport", "netty-common", "netty-buffer", "netty-resolver", "netty-codec")]
 CREWS = {"W1": (1, 1), "W4": (4, 4)}  # processes, threads of each
-ROUNDS = 3
+ROUNDS = 5
 EMPTY = dict.fromkeys(("p50_us", "p99_us", "min_share", "max_share", "store_ops_per_acquire", "ratio_to_floor", "floor", "ratio_of",
                        "efficiency", "cpu_percent", "store_ops_per_s", "store_cpu_us", "bytes_each"))
 
@@ -53,17 +53,32 @@ def acquisitions(command, processes, threads, hosts, seconds):
     return had
 
 
-def peer_rows(hosts, seconds):
+def ours(program, store, hosts, workload, seconds):
+    """One round of holdfast, as the peers' rounds are."""
+    run = subprocess.run([program, "--store", f"{store}://{hosts}/bench", "--workload", workload, "--subject", "holdfast", "--json",
+                          "--repeat", "1", "--seconds", str(seconds)], check=True, capture_output=True, text=True)
+    return json.loads(run.stdout.splitlines()[0])["ops_per_s"]
+
+
+def peer_rows(program, store, hosts, seconds):
+    """Rows of the peers, and by (workload, peer) what holdfast does to it: the median over rounds in which all take turns."""
+    rows, ratios = [], {}
     with tempfile.TemporaryDirectory() as folder:
         peers = {"kazoo": ["/usr/bin/python3", str(HERE / "kazoo_peer.py")], "curator": compile_curator(folder)}
+        peers = {name: command for name, command in peers.items() if command is not None}
+        each = seconds / ROUNDS
         for workload, (processes, threads) in CREWS.items():
-            for name, command in peers.items():
-                if command is None:
-                    continue
-                each = seconds / ROUNDS
-                had = [acquisitions(command, processes, threads, hosts, each) for _ in range(ROUNDS)]
-                yield {**EMPTY, "workload": workload, "subject": name, "ops_per_s": statistics.median(had) / each, "ratios": {},
-                       "rounds": ROUNDS, "acquired": statistics.median(had)}
+            had = {name: [] for name in peers}
+            own = []
+            for _ in range(ROUNDS):
+                own.append(ours(program, store, hosts, workload, each))
+                for name, command in peers.items():
+                    had[name].append(acquisitions(command, processes, threads, hosts, each))
+            for name, counts in had.items():
+                ratios[workload, name] = statistics.median(mine * each / theirs for mine, theirs in zip(own, counts))
+                rows.append({**EMPTY, "workload": workload, "subject": name, "ops_per_s": statistics.median(counts) / each,
+                             "ratios": {}, "rounds": ROUNDS, "acquired": statistics.median(counts)})
+    return rows, ratios
 
 
 def told_by_zookeeper(host):
@@ -98,14 +113,14 @@ def main():
     arguments.add_argument("hosts")
     arguments.add_argument("results", type=pathlib.Path)
     arguments.add_argument("program")
-    arguments.add_argument("--seconds", type=float, default=6)
+    arguments.add_argument("--seconds", type=float, default=10)
     a = arguments.parse_args()
     rows = [json.loads(line) for line in a.results.read_text().splitlines() if line.strip()]
-    added = list(peer_rows(a.hosts, a.seconds)) if a.store == "zookeeper" else []
-    for row in added:
-        ours = next((r for r in rows if r["workload"] == row["workload"] and r["subject"] == "holdfast"), None)
-        if ours:
-            ours["ratios"][row["subject"]] = ours["ops_per_s"] / row["ops_per_s"]
+    added, ratios = peer_rows(a.program, a.store, a.hosts, a.seconds) if a.store == "zookeeper" else ([], {})
+    for (workload, peer), ratio in ratios.items():
+        row = next((r for r in rows if r["workload"] == workload and r["subject"] == "holdfast"), None)
+        if row:
+            row["ratios"][peer] = ratio
     added += herd_rows(a.store, a.hosts, a.program, a.seconds / ROUNDS)
     order = list(dict.fromkeys(row["workload"] for row in rows + added))
     rows = sorted(rows + added, key=lambda row: order.index(row["workload"]))
