@@ -318,13 +318,25 @@ keeper::news keeper::settle(renewable& h, boot_time sent,
   return on_renewed(h, sent, lease_of(*reply));
 }
 
+// Perhaps it waits yet, and an entry in the queue outlasts a short lease.
 void keeper::abandon(std::string_view name, const store::owner_id& owner,
-                     std::chrono::nanoseconds lease) noexcept try {
+                     std::chrono::nanoseconds lease,
+                     std::optional<store::permits_command> if_absent) noexcept {
+  const auto lasts = std::max<std::chrono::nanoseconds>(lease, queue_lease);
+  remember(name, release_command(owner), std::move(if_absent), lasts);
+}
+
+void keeper::send_again(std::string_view name, const store::permits_command& what) noexcept {
+  remember(name, what, {}, queue_lease);
+}
+
+void keeper::remember(std::string_view name, const store::permits_command& what,
+                      std::optional<store::permits_command> if_absent,
+                      std::chrono::nanoseconds lasts) noexcept try {
   const std::lock_guard guard{mutex_};
   const boot_time now = session_.now();
-  // Perhaps it waits yet, and an entry in the queue outlasts a short lease.
-  const auto lasts = std::max<std::chrono::nanoseconds>(lease, queue_lease);
-  abandoned_.push_back({std::string(name), owner, lasts, saturated_add(now, lasts)});
+  abandoned_.push_back(
+      {std::string(name), what, std::move(if_absent), lasts, saturated_add(now, lasts)});
   retry_abandoned_at_ = now;
   work_changed_.notify_one();
 } catch (...) {
@@ -381,19 +393,25 @@ void keeper::try_to_release(abandonments& todo) {
     const auto a = next++;
     // Nobody waits any longer for the call that may get it: it has to end first, and what it gets
     // lasts from then on.
-    if (session_.callers().call_for(a->owner)) {
+    if (a->command.owner && session_.callers().call_for(a->command.owner)) {
       a->until = std::max(a->until, saturated_add(now, a->lease));
     } else if (now >= a->until) {
       todo.erase(a);
     } else {
-      releases.push_back({a->name, release_command(a->owner)});
+      releases.push_back({a->name, a->command});
       asked.push_back(a);
     }
   }
   if (releases.empty()) return;
   const auto replies = session_.permits(releases);
   for (std::size_t i = 0; i < asked.size(); ++i) {
-    if (replies[i]) todo.erase(asked[i]);
+    if (!replies[i]) continue;
+    auto& next = asked[i]->if_absent;
+    if (replies[i]->outcome != permits_outcome::absent || !next) {
+      todo.erase(asked[i]);
+    } else {
+      asked[i]->command = *std::exchange(next, std::nullopt);
+    }
   }
 }
 

@@ -103,9 +103,13 @@ class keeper {
 
   /// Releases at the store when it can be reached again, for as long as it may matter: the holder
   /// could not tell it, or did not learn whether it got what it asked for. Without memory to
-  /// remember it by it ends with its lease.
-  void abandon(std::string_view name, const store::owner_id& owner,
-               std::chrono::nanoseconds lease) noexcept;
+  /// remember it by it ends with its lease. If the store does not know it any more, `if_absent` is
+  /// sent as well.
+  void abandon(std::string_view name, const store::owner_id& owner, std::chrono::nanoseconds lease,
+               std::optional<store::permits_command> if_absent = {}) noexcept;
+  /// Sends this again when the store can be reached, as long as somebody may be in the queue who
+  /// is meant: it may not have been carried out.
+  void send_again(std::string_view name, const store::permits_command& what) noexcept;
 
   /// Something is on its way that nobody waits for: its answer is looked for soon, if nobody else
   /// comes upon it before.
@@ -117,7 +121,8 @@ class keeper {
  private:
   struct abandoned {
     std::string name;
-    store::owner_id owner;
+    store::permits_command command;
+    std::optional<store::permits_command> if_absent;
     std::chrono::nanoseconds lease;
     boot_time until;
   };
@@ -155,6 +160,9 @@ class keeper {
   bool release_abandoned(std::unique_lock<std::mutex>& lock) noexcept;
   /// Of those the rest: what is to be tried again.
   void try_to_release(abandonments& todo);
+  void remember(std::string_view name, const store::permits_command& what,
+                std::optional<store::permits_command> if_absent,
+                std::chrono::nanoseconds lasts) noexcept;
   void settle(std::unique_lock<std::mutex>& lock) noexcept;
 
   store_client& session_;

@@ -22,6 +22,12 @@ store::permits_command notification(const engine::lock_config& of, std::uint32_t
   return c;
 }
 
+/// What the store cannot be told now is told it later: the waiter that is meant sleeps until then.
+void wake_another(engine::session_impl& session, const engine::lock_config& of) {
+  const auto one = notification(of, 1);
+  if (!session.permits(of.name, one)) session.keeper().send_again(of.name, one);
+}
+
 /// A queue entry, from before the mutex is given up until one is woken.
 class turn final : public engine::request {
  public:
@@ -79,25 +85,26 @@ class turn final : public engine::request {
   void leave() {
     const auto reply = session_.permits(config_->name, leaving());
     if (!reply) return abandon();
+    const bool owes = owed().has_value();
     // A call that was left would come behind that, and queue it again.
     if (session_.callers().call_for(command_.owner)) abandon();
-    if (owes_a_wake_up(*reply)) pass_on();
+    if (owes && reply->outcome == permits_outcome::absent) pass_on();
   }
   void abandon() noexcept {
-    session_.keeper().abandon(config_->name, command_.owner, engine::queue_lease);
+    session_.keeper().abandon(config_->name, command_.owner, engine::queue_lease, owed());
   }
-  /// A waiter that was woken, and does not go on, wakes another: the store has forgotten the one.
-  /// An entry that is not there when it is left may have been woken by an answer that was lost. One
-  /// wake-up too many is allowed.
-  void pass_on() const { (void)session_.permits(config_->name, passing_on()); }
-  store::permits_command passing_on() const { return notification(*config_, 1); }
+  void pass_on() const { wake_another(session_, *config_); }
   /// Where there may be no memory for it.
   void leave_or_abandon() noexcept try { leave(); } catch (...) {
     abandon();
   }
-  bool owes_a_wake_up(const store::permits_reply& left) {
+  /// A waiter that was woken, and does not go on, wakes another: the store has forgotten the one.
+  /// An entry that is not there when it is left may have been woken by an answer that was lost. One
+  /// wake-up too many is allowed.
+  std::optional<store::permits_command> owed() noexcept {
     const bool stood = command_.verb == permits_verb::renew && !mutex_;
-    return left.outcome == permits_outcome::absent && stood && !std::exchange(passed_on_, true);
+    if (!stood || std::exchange(passed_on_, true)) return std::nullopt;
+    return notification(*config_, 1);
   }
   store::permits_command leaving() const noexcept {
     return engine::release_command(command_.owner);
@@ -142,7 +149,7 @@ struct wake_up {
     session = same ? std::shared_ptr<engine::session_impl>(std::shared_ptr<void>{}, condition.get())
                    : std::move(condition);
   }
-  void pass_on() const { (void)session->permits(config->name, notification(*config, 1)); }
+  void pass_on() const { wake_another(*session, *config); }
 
   std::shared_ptr<engine::session_impl> session;
   std::shared_ptr<const engine::lock_config> config;
@@ -224,10 +231,7 @@ class pending_turn final : public engine::telling<engine::pending_wait, woken> {
   std::optional<store::named_command> leaving(const failure&) override {
     return store::named_command{config_->name, turn_.leaving()};
   }
-  std::optional<store::named_command> after_leaving(const store::permits_reply& left) override {
-    if (!turn_.owes_a_wake_up(left)) return std::nullopt;
-    return store::named_command{config_->name, turn_.passing_on()};
-  }
+  std::optional<store::permits_command> owed() noexcept override { return turn_.owed(); }
   void leave_to_keeper() noexcept override {
     if (receiver_ != nullptr) turn_.leave_or_abandon();
   }

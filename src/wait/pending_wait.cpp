@@ -79,9 +79,10 @@ operation::next pending_wait::answer(result<store::permits_reply> reply, boot_ti
   unanswered_ = false;
   if (!leaving_) return settle(steps_->answered(std::move(reply), sent));
   if (!reply) {
-    abandon();
-  } else if (const auto more = after_leaving(*reply)) {
-    return {.ask = more};
+    left_unanswered();
+  } else if (reply->outcome == store::permits_outcome::absent && !owed_) {
+    owed_ = owed();
+    if (owed_) return {.ask = store::named_command{config_->name, *owed_}};
   }
   return end(std::move(*leaving_));
 }
@@ -150,7 +151,12 @@ operation::next pending_wait::end(failure f) {
 }
 
 void pending_wait::abandon() noexcept {
-  session_.keeper().abandon(config_->name, owner(), config_->lease);
+  session_.keeper().abandon(config_->name, owner(), config_->lease, owed());
+}
+
+void pending_wait::left_unanswered() noexcept {
+  if (!owed_) return abandon();
+  session_.keeper().send_again(config_->name, *owed_);
 }
 
 std::optional<store::named_command> pending_wait::release_of(const failure& why) {
@@ -170,7 +176,7 @@ operation::next pending_wait::over() {
 // Nothing more is asked.
 operation::next pending_wait::overdue() {
   if (leaving_) {
-    abandon();
+    left_unanswered();
     return end(std::move(*leaving_));
   }
   if (!steps_) return step();

@@ -51,10 +51,8 @@ class pending_wait : public operation {
   /// That for permits: their release, or nothing if the keeper has to send it, behind a call that
   /// was left.
   std::optional<store::named_command> release_of(const failure& why);
-  /// … and what after the answer to that, if anything.
-  virtual std::optional<store::named_command> after_leaving(const store::permits_reply&) {
-    return {};
-  }
+  /// … and what, if anything, if the store did not know it any more.
+  virtual std::optional<store::permits_command> owed() noexcept { return {}; }
   virtual void fail(failure f) = 0;
   /// As many as a driver may send one after the other.
   virtual std::uint32_t commands_of_a_try() const { return 1; }
@@ -95,6 +93,7 @@ class pending_wait : public operation {
   failure in_vain();
   bool is_try() const noexcept;
   void stop_soon() noexcept;
+  void left_unanswered() noexcept;
 
   std::shared_ptr<session_impl> keeps_session_;
   std::weak_ptr<session_impl> weak_session_;
@@ -114,6 +113,7 @@ class pending_wait : public operation {
   bool begun_ = false;
   bool unanswered_ = false;
   std::unique_ptr<failure> leaving_;
+  std::optional<store::permits_command> owed_{};  ///< … and what was sent behind that
 };
 
 /// Something short that is done on the runner's thread.

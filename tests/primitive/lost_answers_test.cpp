@@ -264,34 +264,121 @@ TEST_F(lost_answers, after_the_completion_do_not_have_it_run_again) {
   EXPECT_EQ(completed, 1);
 }
 
-// It was woken, and cannot know it: its wake-up is the next one's.
-TEST_F(lost_answers, to_who_was_woken_wake_the_next) {
-  auto others = holdfast::open("memory:lost-answers", {.clock = s.clock});
-  holdfast::condition_variable here{session, "c"}, elsewhere{others, "c"};
-  holdfast::mutex m{session, "m"}, m_elsewhere{others, "m-elsewhere"};
+// One waiter that gives up, and behind it one that is to have its wake-up.
+class wake_up_that_was_lost : public lost_answers {
+ protected:
+  void SetUp() override {
+    elsewhere.emplace(others, "c");
+    m_elsewhere.emplace(others, "m-elsewhere");
+  }
+  void TearDown() override {
+    s.clock->advance(20h);
+    second.join();
+  }
+  void have_another_wait_behind_it() {
+    s.await_waiters("c", 1);
+    second = std::thread([this] {
+      std::unique_lock lock{*m_elsewhere};
+      woken = elsewhere->wait_for(lock, 10h) == std::cv_status::no_timeout;
+    });
+    s.await_waiters("c", 2);
+  }
+  template <class Over>
+  void let_time_pass_until(const char* what, Over over) {
+    harness::eventually(what, [&] {
+      harness::to_next_wake(*s.clock, 2s);
+      return over();
+    });
+  }
+  void the_next_is_woken() {
+    let_time_pass_until("the next is woken", [&] { return woken.load(); });
+  }
+
+  holdfast::session others = holdfast::open("memory:lost-answers", {.clock = s.clock});
+  std::optional<holdfast::condition_variable> elsewhere{};
+  std::optional<holdfast::mutex> m_elsewhere{};
+  std::thread second{};
   std::atomic<bool> gave_up{false}, woken{false};
+};
+
+// It was woken, and cannot know it: its wake-up is the next one's.
+TEST_F(wake_up_that_was_lost, is_the_next_ones) {
+  holdfast::condition_variable here{session, "c"};
+  holdfast::mutex m{session, "m"};
   const std::jthread first([&] {
     std::unique_lock lock{m};
     EXPECT_THROW((void)here.wait_for(lock, 1s), holdfast::error);
     gave_up = true;
   });
-  s.await_waiters("c", 1);
-  const std::jthread second([&] {
-    std::unique_lock lock{m_elsewhere};
-    woken = elsewhere.wait_for(lock, 10h) == std::cv_status::no_timeout;
-  });
-  s.await_waiters("c", 2);
+  have_another_wait_behind_it();
   s.script->set(verb::renew, fault::drop_reply);
-  struct end_of_time {
-    ~end_of_time() { clock.advance(20h); }
-    holdfast::testing::fake_clock& clock;
-  } const at_the_end{*s.clock};
-  EXPECT_EQ(elsewhere.notify_one(), 1U);
-  harness::eventually("it gives up", [&] {
-    s.clock->advance(50ms);
-    return gave_up.load();
+  EXPECT_EQ(elsewhere->notify_one(), 1U);
+  let_time_pass_until("it gives up", [&] { return gave_up.load(); });
+  the_next_is_woken();
+}
+
+TEST_F(wake_up_that_was_lost, is_the_next_ones_also_if_the_goodbye_was_lost) {
+  holdfast::condition_variable here{session, "c"};
+  holdfast::mutex m{session, "m"};
+  const std::jthread first([&] {
+    std::unique_lock lock{m};
+    EXPECT_THROW((void)here.wait_for(lock, 1s), holdfast::error);
+    gave_up = true;
   });
-  harness::eventually("the next is woken", [&] { return woken.load(); });
+  have_another_wait_behind_it();
+  harness::eventually("the mutex is free", [&] { return s.session.show("m").holders.empty(); });
+  const auto released = s.script->count(verb::release);
+  for (const auto v : {verb::renew, verb::release}) s.script->set(v, fault::drop_reply);
+  EXPECT_EQ(elsewhere->notify_one(), 1U);
+  let_time_pass_until("its goodbye", [&] { return s.script->count(verb::release) > released; });
+  s.script->set(verb::release, fault::none);
+  let_time_pass_until("it gives up", [&] { return gave_up.load(); });
+  the_next_is_woken();
+}
+
+TEST_F(wake_up_that_was_lost, is_the_next_ones_also_if_that_could_not_be_told) {
+  holdfast::condition_variable here{session, "c"};
+  holdfast::mutex m{session, "m"};
+  const std::jthread first([&] {
+    std::unique_lock lock{m};
+    EXPECT_THROW((void)here.wait_for(lock, 1s), holdfast::error);
+    gave_up = true;
+  });
+  have_another_wait_behind_it();
+  s.script->set(verb::renew, fault::drop_reply);
+  s.script->set(verb::notify, fault::drop_request);
+  EXPECT_EQ(elsewhere->notify_one(), 1U);
+  let_time_pass_until("it gives up", [&] { return gave_up.load(); });
+  s.script->set(verb::notify, fault::none);
+  the_next_is_woken();
+}
+
+TEST_F(wake_up_that_was_lost, is_the_next_ones_without_threads_too) {
+  holdfast::condition_variable here{session, "c"};
+  holdfast::mutex m{session, "m"};
+  for (const auto lost : {verb::release, verb::notify}) {
+    woken = false;
+    s.script->set(verb::renew, fault::none);
+    std::stop_source stop;
+    auto first = async_wait(here, m.acquire(), {}, stop.get_token()).future();
+    have_another_wait_behind_it();
+    harness::eventually("the mutex is free", [&] { return s.session.show("m").holders.empty(); });
+    const auto sent = s.script->count(lost);
+    s.script->set(verb::renew, fault::drop_reply);
+    s.script->set(lost, lost == verb::notify ? fault::drop_request : fault::drop_reply);
+    const auto asked = s.script->count(verb::renew);
+    EXPECT_EQ(elsewhere->notify_one(), 1U);
+    let_time_pass_until("its question", [&] { return s.script->count(verb::renew) > asked; });
+    stop.request_stop();
+    let_time_pass_until("what is lost", [&] { return s.script->count(lost) > sent; });
+    s.script->set(lost, fault::none);
+    the_next_is_woken();
+    second.join();
+    s.script->set(verb::renew, fault::none);
+    let_time_pass_until("it has ended",
+                        [&] { return first.wait_for(0s) == std::future_status::ready; });
+  }
+  second = std::thread([] {});
 }
 
 }  // namespace

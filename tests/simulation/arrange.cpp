@@ -296,6 +296,49 @@ void wake_those_who_leave(random_source& r, plan& p) {
   }
 }
 
+// Waiters that are woken when the server is about to stand still, and leave before it goes on: what
+// they leave is the next one's, who waits for long.
+void wake_before_it_stands_still(random_source& r, plan& p) {
+  make_calm(p);
+  p.machine.slow_permille = 0;
+  p.command_timeout = r.between(200 * millisecond, 500 * millisecond);
+  const nanos moment = r.between(20 * millisecond, 60 * millisecond);
+  p.faults = {
+      {.what = fault_plan::kind::freeze, .at = moment, .length = r.between(second, 3 * second)}};
+  p.processes.resize(2, p.processes.front());
+  for (auto& one : p.processes) {
+    one.begins = one.linger = 0;
+    one.lease = second;
+    one.threads.clear();
+  }
+  const step waits{.name = 1, .how = step::style::callback, .deed = 4};
+  add_threads(r, p.processes.front(), 1 + r.below(2), [&] {
+    step s = waits;
+    s.think = r.between(0, moment / 4);
+    s.wait = r.between(moment, 900 * millisecond);
+    if (r.one_in(3)) s.stop_after = r.between(moment, 300 * millisecond);
+    return s;
+  });
+  // Its session lasts for as long as it has something to tell.
+  add_threads(r, p.processes.front(), 1, [&] { return step{.think = 10 * second}; });
+  auto& other = p.processes.back();
+  add_threads(r, other, 1, [&] {
+    step s = waits;
+    s.think = moment / 2;
+    s.wait = 60 * second;
+    return s;
+  });
+  add_threads(r, other, 1, [&] {
+    step s = waits;
+    s.think = moment - r.between(0, 4 * millisecond);
+    s.deed = static_cast<unsigned>(r.below(2));
+    return s;
+  });
+  for (auto& one : p.processes) {
+    for (auto& t : one.threads) t.steps.resize(1);
+  }
+}
+
 // Several locks together whose release fails.
 void give_back_many_in_vain(random_source& r, plan& p) {
   make_calm(p);
@@ -476,6 +519,8 @@ void arrange_locks(random_source& r, plan& p) {
 
 void arrange_meeting(random_source& r, plan& p) {
   const auto kind = p.names.back().kind;
+  if (kind == lock_kind::condition && p.seed >= freezing_seeds && r.one_in(2))
+    return wake_before_it_stands_still(r, p);
   if (kind == lock_kind::condition && p.about == theme::async) return wake_those_who_leave(r, p);
   if (kind == lock_kind::latch && p.about != theme::rows) return count_at_the_end(r, p);
 }

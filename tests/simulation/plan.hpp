@@ -241,6 +241,8 @@ void provoke(plan& p);
 inline constexpr std::uint64_t provoking_seeds = std::uint64_t{1} << 37;
 /// False if it has nothing of the kind for this plan.
 bool provoke_more(plan& p);
+/// And from here on, what comes before a server that is about to stand still.
+inline constexpr std::uint64_t freezing_seeds = std::uint64_t{1} << 38;
 /// What make_plan() leaves out, while a defect in it is known and others are looked for.
 struct left_out {
   bool several = false;
