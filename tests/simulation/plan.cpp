@@ -823,12 +823,26 @@ plan basic_plan(const seed_of& s) {
   }
 }
 
+bool arrange_more(plan& p) {
+  random_source r(random_source(p.seed + 61'000'000'000).next());
+  if (!r.one_in(3)) return false;
+  switch (r.below(3)) {
+    case 0:
+      return arrange_more_locks(r, p);
+    case 1:
+      return arrange_more_stores(r, p);
+    default:
+      return arrange_more_meetings(r, p);
+  }
+}
+
 }  // namespace
 
 plan make_plan(const seed_of& s) {
   plan p = basic_plan(s);
   if (s.number >= newer_seeds) vary(p);
   if (s.number >= newest_seeds) arrange(p);
+  if (s.number >= freezing_seeds && arrange_more(p)) return p;
   const bool more = s.number >= provoking_seeds && provoke_more(p);
   if (s.number >= latest_seeds && !more) provoke(p);
   return p;

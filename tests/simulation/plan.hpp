@@ -241,8 +241,13 @@ void provoke(plan& p);
 inline constexpr std::uint64_t provoking_seeds = std::uint64_t{1} << 37;
 /// False if it has nothing of the kind for this plan.
 bool provoke_more(plan& p);
-/// And from here on, what comes before a server that is about to stand still.
+/// And from here on, what comes before a server that is about to stand still, and what chance alone
+/// never makes: more_locks.cpp and its neighbours.
 inline constexpr std::uint64_t freezing_seeds = std::uint64_t{1} << 38;
+/// Of about a third of the plans. False if it has nothing of the kind for this plan.
+bool arrange_more_locks(random_source& r, plan& p);
+bool arrange_more_stores(random_source& r, plan& p);
+bool arrange_more_meetings(random_source& r, plan& p);
 /// What make_plan() leaves out, while a defect in it is known and others are looked for.
 struct left_out {
   bool several = false;
