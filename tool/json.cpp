@@ -300,6 +300,7 @@ std::string ping_summary_json(std::string_view store, const ping_summary& s) {
     j["least_seconds"] = exact_seconds(s.least);
     j["median_seconds"] = exact_seconds(s.median);
     j["mean_seconds"] = exact_seconds(s.mean);
+    j["median_of"] = s.median_of;
     j["most_seconds"] = exact_seconds(s.most);
   }
   return line(j);
