@@ -448,11 +448,14 @@ namespace {
 /// A server of one large answer: more than the system keeps for a connection.
 class large_answer {
  public:
-  explicit large_answer(std::chrono::milliseconds reader_patience)
-      : server_({"--listen", ":0"}, {.reader_patience = reader_patience},
-                [](const http_request&, const http_reply& reply) {
+  explicit large_answer(std::chrono::milliseconds reader_patience,
+                        std::chrono::milliseconds answer_patience = 1h)
+      : server_({"--listen", ":0"},
+                {.reader_patience = reader_patience, .answer_patience = answer_patience},
+                [this](const http_request&, const http_reply& reply) {
                   http_answer a;
-                  a.body.assign(size, 'x');
+                  a.shared = all_;
+                  a.body = "end";
                   reply(std::move(a));
                 }) {
     server_.start();
@@ -462,9 +465,13 @@ class large_answer {
     client->say("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
     return client;
   }
+  /// So many answers have it that are on their way.
+  long shared_by() const { return all_.use_count() - 1; }
   static constexpr std::size_t size = std::size_t{16} << 20;
 
  private:
+  const std::shared_ptr<const std::string> all_ =
+      std::make_shared<const std::string>(std::string(size, 'x'));
   http_server server_;
 };
 
@@ -510,6 +517,34 @@ TEST(serve_http, a_reader_that_takes_nothing_of_its_answer_is_dropped) {
     pause *= 2;
     return reader->hear_all().size() < large_answer::size;
   });
+}
+
+TEST(serve_http, a_reader_that_takes_too_long_for_its_answer_is_dropped) {
+  large_answer server(1h, 10ms);
+  auto pause = 20ms;
+  harness::eventually("an answer is cut", [&] {
+    const auto reader = server.reader();
+    const std::string begin = reader->hear(100'000);
+    const auto reads_again = std::chrono::steady_clock::now() + pause;
+    harness::eventually("the time is over",
+                        [&] { return std::chrono::steady_clock::now() >= reads_again; });
+    pause *= 2;
+    return begin.size() + reader->hear_all().size() < large_answer::size;
+  });
+}
+
+TEST(serve_http, readers_of_one_answer_have_one_copy_of_it) {
+  large_answer server(1h);
+  std::vector<std::unique_ptr<harness::tcp_client>> readers;
+  for (int i = 0; i < 20; ++i) readers.push_back(server.reader());
+  for (const auto& r : readers) EXPECT_EQ(r->hear(8), "HTTP/1.1");
+  EXPECT_EQ(server.shared_by(), 20);
+  const std::string whole = readers.front()->hear_all();
+  EXPECT_TRUE(whole.ends_with("xend"));
+  EXPECT_NE(whole.find("Content-Length: " + std::to_string(large_answer::size + 3) + "\r\n"),
+            whole.npos);
+  readers.clear();
+  harness::eventually("none of them has it any more", [&] { return server.shared_by() == 0; });
 }
 
 TEST(serve_http, streams_are_counted_and_who_leaves_makes_room) {
