@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <holdfast/async.hpp>
 #include <holdfast/mutex.hpp>
 #include <holdfast/rate_limiter.hpp>
 #include <holdfast/semaphore.hpp>
@@ -23,6 +24,7 @@
 #include "tool/serve/host_check.hpp"
 #include "tool/serve/http_server.hpp"
 #include "tool/serve/page.hpp"
+#include "tool/serve/shared_answer.hpp"
 #include "tool/serve/url_query.hpp"
 #include "tool/survey/board.hpp"
 #include "tool/survey/history.hpp"
@@ -367,6 +369,93 @@ TEST(serve_page, nothing_in_it_comes_from_elsewhere_or_makes_markup_of_text) {
   }
   EXPECT_TRUE(paths.contains("/"));
   EXPECT_TRUE(paths.contains("/main.js"));
+}
+
+namespace {
+
+/// A document that is made again and again.
+class copied {
+ public:
+  using document = holdfast::tool::shared_answer::document;
+  holdfast::boot_time now{1h};
+  nanoseconds takes{};  ///< so long it takes to make one
+  int made = 0;
+  std::uint64_t version = 1;
+  std::vector<std::string> told{};
+
+  std::optional<nanoseconds> ask(bool good = true) {
+    return of_.ask([=](const document&) { return good; },
+                   [this](const document& d) { told.push_back(*d.text); });
+  }
+  void tell() { of_.tell(); }
+  /// For so long there is a question each 5 ms, perhaps after a change.
+  void crowd(nanoseconds length, bool changes) {
+    const auto end = now + length;
+    std::optional<holdfast::boot_time> due;
+    std::vector<std::uint64_t> asked;
+    for (; now < end || due; now += 5ms) {
+      if (due && *due <= now) tell(), due.reset();
+      if (now >= end) continue;
+      if (changes) ++version;
+      asked.push_back(version);
+      const auto later = ask();
+      ASSERT_FALSE(due && later) << "one call for all that wait";
+      if (later) due = now + *later;
+    }
+    ASSERT_EQ(told.size(), asked.size());
+    for (std::size_t i = 0; i < asked.size(); ++i)
+      ASSERT_GE(std::stoull(told[i].substr(1)), asked[i]) << "it lacks a change";
+  }
+
+ private:
+  holdfast::tool::shared_answer of_{
+      [this] { return version; },
+      [this] {
+        ++made;
+        now += takes;
+        return document{std::make_shared<std::string>("v" + std::to_string(version)), noon};
+      },
+      [this] { return now; }};
+};
+
+}  // namespace
+
+TEST(serve_shared_answer, is_made_once_a_second_for_all_while_nothing_changes) {
+  copied c;
+  c.crowd(10s, false);
+  EXPECT_EQ(c.made, 10);
+  EXPECT_EQ(c.told.size(), 2000u);
+}
+
+TEST(serve_shared_answer, is_made_five_times_a_second_at_most_and_nobody_misses_a_change) {
+  copied c;
+  c.crowd(10s, true);
+  EXPECT_LE(c.made, 51);
+}
+
+TEST(serve_shared_answer, that_takes_long_is_made_in_a_fifth_of_the_time) {
+  for (const bool changes : {false, true}) {
+    copied c;
+    c.takes = 2s;
+    const auto began = c.now;
+    c.crowd(100s, changes);
+    EXPECT_LE(c.made * c.takes, (c.now - began) / 5 + c.takes);
+    EXPECT_GE(c.made, 9);
+  }
+}
+
+TEST(serve_shared_answer, that_is_too_old_for_the_one_that_asks_is_made_anew) {
+  copied c;
+  EXPECT_FALSE(c.ask());
+  c.now += 500ms;
+  EXPECT_FALSE(c.ask(false));
+  EXPECT_EQ(c.made, 2);
+  c.now += 50ms;
+  EXPECT_EQ(c.ask(false), 150ms);
+  EXPECT_EQ(c.told.size(), 2u);
+  c.tell();
+  EXPECT_EQ(c.told.size(), 3u) << "whatever it is, it is the newest there is";
+  EXPECT_EQ(c.made, 3);
 }
 
 namespace {
@@ -783,6 +872,36 @@ TEST(serve_scanner, a_name_that_a_viewer_has_opened_leaves_half_of_the_time_to_t
     b.want("opened", holdfast::boot_clock::now());
     return b.find("seen", wall::now())->what.info.holders.size() == 2;
   });
+}
+
+TEST(serve_dashboard, viewers_share_the_answers_that_are_long) {
+  using namespace holdfast::tool;
+  const auto s = holdfast::open("memory:serve-shared");
+  const auto other = holdfast::open("memory:serve-shared");
+  holdfast::mutex m{s, "here"}, of_other{other, "here"};
+  auto held = m.acquire();
+  auto waits = holdfast::async_acquire(of_other).future();
+  std::atomic<int> made{0};
+  dashboard_options o;
+  o.listen = ":0";
+  o.above = [&](const graph_process&) {
+    ++made;
+    return std::vector<std::uint32_t>{};
+  };
+  holdfast::tool::log to{common_options{}, 2};
+  dashboard page{{{"one", [&] { return s; }}}, std::move(o), to};
+  const auto graph = [&] {
+    return ask(page.port(), "GET /api/graph HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  };
+  harness::eventually("the waiter is known",
+                      [&] { return graph().find("\"lock\":\"here\"") != std::string::npos; });
+  harness::eventually("many viewers have one graph", [&] {
+    const int before = made;
+    for (int i = 0; i < 10; ++i) (void)graph();
+    return made - before < 10;
+  });
+  held.release();
+  (void)waits.get();
 }
 
 TEST(serve_dashboard, metrics_are_made_of_all_stores_together_when_all_are_fresh) {
