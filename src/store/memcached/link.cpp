@@ -17,6 +17,8 @@
 #include <cstring>
 #include <utility>
 
+#include "base/time_share.hpp"
+
 namespace holdfast::store::memcached {
 
 namespace {
@@ -120,9 +122,11 @@ result<std::unique_ptr<link>> link::connect(const address& to, const memcached_o
     return unreachable(to, ::gai_strerror(wrong));
   }
   const std::unique_ptr<addrinfo, freed> all(found);
+  std::size_t left = 0;
+  for (const addrinfo* a = found; a != nullptr; a = a->ai_next) ++left;
   int wrong = 0, fd = -1;
   for (const addrinfo* a = found; a != nullptr && fd < 0; a = a->ai_next) {
-    wrong = connect_to(*a, deadline, fd);
+    wrong = connect_to(*a, base::share_until(deadline, left--), fd);
   }
   if (fd < 0) return unreachable(to, std::strerror(wrong));
   const int on = 1;
