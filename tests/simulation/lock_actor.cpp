@@ -390,6 +390,12 @@ struct lock_actor : actor {
     (void)still(held);
   }
 
+  // Also so short that it ends before anybody would look at the one before.
+  nanos shorter() const {
+    if (of.whole.seed < freezing_seeds || of.here.random().one_in(2)) return does.lease / 2;
+    return std::min(does.lease, std::max(does.lease / 6, 150 * millisecond));
+  }
+
   void inside(lease& held, step::inside what) {
     using inside = step::inside;
     extends = extends || what == inside::extend_late || what == inside::extend_late_to;
@@ -405,7 +411,7 @@ struct lock_actor : actor {
         return held.extend(in_ms(in_whole_seconds() ? does.lease * 2 : does.lease * 3 / 2));
       case inside::shorten:
         of.log.add("makes the lease of " + name + " shorter");
-        return held.extend(in_ms(in_whole_seconds() ? does.lease : does.lease / 2));
+        return held.extend(in_ms(in_whole_seconds() ? does.lease : shorter()));
       case inside::extend_late:
         of.log.add("extends " + name + " without waiting");
         if (s.more > 1 && !in_whole_seconds()) {

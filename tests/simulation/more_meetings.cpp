@@ -126,7 +126,7 @@ void sleep_on_an_arrival(random_source& r, plan& p) {
   for (auto& one : p.processes) {
     for (auto threads = 1 + r.below(3); threads > 0; --threads) {
       add_thread(one, 2 + r.below(4),
-                 [&] { return step{.think = r.between(0, moment), .weight = 1, .deed = 4}; });
+                 [&] { return step{.think = r.between(0, moment), .weight = 1, .deed = 0}; });
     }
   }
   p.faults = {{.what = fault_plan::kind::pause,
@@ -155,15 +155,15 @@ void shorten_without_an_answer(random_source& r, plan& p) {
   begin_anew(p, r.between(second, 3 * second));
   const nanos lease = p.longest_lease();
   p.names = {{r.one_in(2) ? lock_kind::mutex : lock_kind::fair}};
-  p.network.slow_reply = static_cast<unsigned>(100 + r.below(400));
-  p.network.slowest_late = r.between(lease / 2, 3 * lease / 2);
-  p.command_timeout = 2 * lease;
+  p.network.slow_reply = static_cast<unsigned>(50 + r.below(250));
+  p.network.slowest_late = r.between(lease / 2, lease);
+  p.command_timeout = 3 * lease;
   p.processes.resize(2, p.processes.front());
   for (auto& one : p.processes) {
-    one.renew = r.one_in(2);
+    one.renew = r.one_in(4);
     add_thread(one, 3 + r.below(3), [&] {
-      step s{.think = r.between(0, lease / 4), .hold = r.between(0, lease / 2)};
-      if (r.one_in(2)) s.what = step::inside::shorten;
+      step s{.think = r.between(0, lease / 8), .hold = r.between(0, lease / 2)};
+      if (!r.one_in(3)) s.what = step::inside::shorten;
       return s;
     });
   }
