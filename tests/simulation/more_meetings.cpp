@@ -79,10 +79,10 @@ void give_up_what_comes_later(random_source& r, plan& p) {
               .capacity = static_cast<std::uint32_t>(2 + r.below(4)),
               .burst = static_cast<std::uint32_t>(3 + r.below(4)),
               .per = r.between(200 * millisecond, 2 * second),
-              .keys = 2}};
+              .keys = 3}};
   p.processes.resize(1 + r.below(2), p.processes.front());
   for (auto& one : p.processes) {
-    add_thread(one, 12 + r.below(20), [&] {
+    const auto make = [&] {
       step s{.think = r.one_in(3) ? r.between(0, second) : r.between(0, 30 * millisecond),
              .weight = static_cast<std::uint32_t>(1 + r.below(3)),
              .wait = r.between(second, 20 * second),
@@ -90,7 +90,9 @@ void give_up_what_comes_later(random_source& r, plan& p) {
              .deed = r.one_in(3) ? 3U : 4U};
       if (r.one_in(2)) s.back = step::end::destroy;
       return s;
-    });
+    };
+    for (auto threads = 1 + r.below(3); threads > 0; --threads)
+      add_thread(one, 8 + r.below(12), make);
   }
 }
 
