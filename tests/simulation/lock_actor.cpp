@@ -252,6 +252,17 @@ struct lock_actor : actor {
     of.rules.violated("the token of a lost lease was stopped", name);
   }
 
+  // Of several, in a moment after the first is lost, while all are kept.
+  void judge_token(const holdfast::multi_lease& held, const std::vector<int>& ids) const {
+    if (held.state() != holdfast::lease_state::lost || of.whole.seed < freezing_seeds) return;
+    for (const int one : ids) of.rules.given_up(one);
+    const nanos then = of.here.now();
+    of.here.sleep(20 * millisecond);
+    const bool ran = p.steady_since <= then && p.paused_until <= then;
+    if (!ran || held.lost().stop_requested()) return;
+    of.rules.violated("the token of several is stopped when one is lost", name);
+  }
+
   // By its release, if by nobody before; or another thread, which has found it out, is about to.
   void judge_telling(std::uint64_t fence) const {
     if (fence == 0 || s.back == step::end::destroy) return;
@@ -580,6 +591,7 @@ struct lock_actor : actor {
     } catch (const holdfast::error& e) {
       judge_error(e.reason(), e.what());
     }
+    judge_token(*held, ids);
     give_up();
     of.log.add("gives back all");
     if (s.back == step::end::destroy) return;
