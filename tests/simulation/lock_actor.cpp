@@ -780,7 +780,7 @@ struct lock_actor : actor {
 }  // namespace
 
 locks make_locks(const scene& of, const holdfast::session& s, std::size_t i,
-                 const process_plan& does) {
+                 const process_plan& does, bool otherwise) {
   holdfast::lock_options o;
   o.renew = does.renew;
   if (does.max_hold != never) o.max_hold = in_ms(does.max_hold);
@@ -789,6 +789,7 @@ locks make_locks(const scene& of, const holdfast::session& s, std::size_t i,
   const auto& n = of.whole.names[i];
   if (n.kind == lock_kind::mutex || n.kind == lock_kind::recursive) {
     o.local_time = std::chrono::microseconds(does.local_time / microsecond);
+    if (otherwise) o.local_time += std::chrono::milliseconds(1);
     o.max_bypass = does.max_bypass;
     if (does.max_hold == never) o.linger = std::chrono::microseconds(does.linger / microsecond);
   }
