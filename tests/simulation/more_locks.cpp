@@ -59,14 +59,15 @@ void weaken_when_it_stops(random_source& r, plan& p) {
   const bool for_long = were_readers || r.one_in(4);
   // Among contenders what the server does not hear of for long is lost.
   if (for_long && p.store == store_kind::contenders) p.store = store_kind::told;
-  const nanos change = r.between(second, for_long ? 6 * second : 2 * second);
-  p.network.slow_reply = static_cast<unsigned>(300 + r.below(500));
-  p.network.slowest_late = r.between(50 * millisecond, 500 * millisecond);
+  const nanos change = for_long ? r.between(3, 6) * second : r.between(second, 2 * second);
+  const nanos late = r.between(100 * millisecond, 500 * millisecond);
+  p.network.slow_reply = static_cast<unsigned>(600 + r.below(300));
+  p.network.slowest_late = late;
   const nanos length = for_long ? r.between(10, 13) * second : r.between(100 * millisecond, change);
   p.faults = {{.what = fault_plan::kind::restart,
-               .at = change + r.between(0, p.network.slowest_late * 3 / 2),
+               .at = change + r.between(late / 4, late) + (were_readers ? late / 2 : 0),
                .length = length}};
-  p.names.assign(1 + r.below(3), name_plan{lock_kind::shared});
+  p.names.assign(2 + r.below(3), name_plan{lock_kind::shared});
   set_processes(p, 2, 40 * second);
   for (std::size_t i = 0; i < p.names.size(); ++i) {
     step s{.name = i, .shared = were_readers, .hold = 2 * change};
@@ -176,15 +177,20 @@ void lose_the_first_of_several(random_source& r, plan& p) {
   p.network.delivers_late = true;
   p.command_timeout = r.between(50 * millisecond, 200 * millisecond);
   const step all{.think = lease / 8, .several = true, .hold = r.between(lease, 4 * lease)};
-  p.processes[0].threads.push_back({{all, all}});
+  p.processes[0].threads.push_back({{all, all, all}});
   for (std::size_t i = 0; i < 2; ++i) {
-    const step one{
-        .think = r.between(lease / 4, lease / 2), .name = i, .hold = r.between(lease / 8, lease)};
+    const step one{.think = r.between(lease / 4, lease / 2),
+                   .name = i,
+                   .hold = i == 0 ? r.between(lease / 8, lease) : r.between(lease, 3 * lease)};
     auto& steps = p.processes[1 + i].threads.emplace_back().steps;
-    steps.assign(8 + r.below(8), one);
+    steps.assign(12, one);
     if (i == 1) steps[0].think = 0, steps[0].hold = 4 * lease;
   }
-  p.faults = {{.at = r.between(lease / 4, 2 * lease), .length = r.between(lease, 2 * lease)}};
+  nanos at = r.between(lease / 4, 2 * lease);
+  for (auto more = 2 + r.below(3); more > 0; --more) {
+    p.faults.push_back({.at = at, .length = r.between(lease, 2 * lease)});
+    at += r.between(3 * lease, 6 * lease);
+  }
 }
 
 // Three nodes that vote.
@@ -195,28 +201,24 @@ void make_votes(random_source& r, plan& p) {
   p.names = {{lock_kind::redlock}};
 }
 
-// A node that was away when others voted, and is back before they have given back what they have.
+// A node that has been away for a moment is not asked, and is back before it is given back what the
+// others gave. Then for long nobody asks.
 void be_back_while_it_is_held(random_source& r, plan& p) {
   make_punctual(p);
   make_votes(r, p);
-  const nanos lease = r.between(3, 6) * second;
-  set_processes(p, 1 + r.below(2), lease);
+  const nanos lease = r.between(4, 6) * second;
+  set_processes(p, 1, lease);
   const nanos back = r.between(second, 2 * second);
-  for (auto& one : p.processes) {
-    add_threads(r, one, 1, [&] {
-      step s{.think = r.between(0, 300 * millisecond)};
-      s.hold = r.one_in(2) ? r.between(0, 300 * millisecond) : r.between(lease / 3, 2 * lease);
-      s.deed = static_cast<unsigned>(r.below(2));
-      return s;
-    });
-  }
-  const nanos first = r.between(0, 300 * millisecond);
-  for (nanos at = first; at < 8 * back; at += back + r.between(lease, 2 * lease)) {
-    p.faults.push_back({.what = r.one_in(3) ? fault_plan::kind::restart : fault_plan::kind::freeze,
-                        .at = at,
-                        .length = back,
-                        .store = r.below(3)});
-  }
+  const auto deed = static_cast<unsigned>(r.below(2));
+  const step asks{.think = r.between(0, 300 * millisecond), .deed = deed};
+  step holds{.think = r.between(0, 300 * millisecond), .hold = r.between(lease / 2, 2 * lease)};
+  holds.deed = deed;
+  const step is_away{.think = 2 * lease, .deed = deed};
+  p.processes[0].threads.push_back({{asks, asks, holds, is_away}});
+  p.faults = {{.what = r.one_in(3) ? fault_plan::kind::restart : fault_plan::kind::freeze,
+               .at = r.between(0, 100 * millisecond),
+               .length = back,
+               .store = r.below(3)}};
 }
 
 // Processes stand still until what a majority gave them has ended, and give it back at once.
@@ -240,15 +242,17 @@ void wake_with_what_has_ended(random_source& r, plan& p) {
 }
 
 void arrange_stores(random_source& r, plan& p) {
-  switch (r.below(6)) {
+  switch (r.below(8)) {
     case 0:
       return wait_for_the_one_and_the_other(r, p);
     case 1:
       return hold_several_for_long(r, p);
     case 2:
     case 3:
-      return lose_the_first_of_several(r, p);
     case 4:
+      return lose_the_first_of_several(r, p);
+    case 5:
+    case 6:
       return be_back_while_it_is_held(r, p);
     default:
       return wake_with_what_has_ended(r, p);
@@ -272,10 +276,11 @@ bool arrange_more_locks(random_source& r, plan& p) {
       return false;
   }
   if (!p.has_only_locks()) return false;
-  switch (r.below(3)) {
+  switch (r.below(4)) {
     case 0:
       return write_among_own_readers(r, p), true;
     case 1:
+    case 2:
       return weaken_when_it_stops(r, p), true;
     default:
       return stop_when_it_is_their_turn(r, p), true;
