@@ -172,18 +172,19 @@ void lose_the_first_of_several(random_source& r, plan& p) {
   p.store = p.others[0] = r.one_in(2) ? store_kind::told : store_kind::untold;
   const nanos lease = r.one_in(2) ? 300 * millisecond : second;
   set_processes(p, 3, lease);
-  p.network.slow_request = static_cast<unsigned>(200 + r.below(300));
-  p.network.slowest_late = r.between(lease, 6 * lease);
+  p.network.slow_request = static_cast<unsigned>(300 + r.below(300));
+  p.network.slowest_late = r.between(lease, 4 * lease);
   p.network.delivers_late = true;
   p.command_timeout = r.between(50 * millisecond, 200 * millisecond);
-  const step all{.think = lease / 8, .several = true, .hold = r.between(lease, 4 * lease)};
+  const step all{.think = lease / 8, .several = true, .hold = r.between(2 * lease, 5 * lease)};
   p.processes[0].threads.push_back({{all, all, all}});
   for (std::size_t i = 0; i < 2; ++i) {
-    const step one{.think = r.between(lease / 4, lease / 2),
-                   .name = i,
-                   .hold = i == 0 ? r.between(lease / 8, lease) : r.between(lease, 3 * lease)};
     auto& steps = p.processes[1 + i].threads.emplace_back().steps;
-    steps.assign(12, one);
+    for (int more = 16; more > 0; --more) {
+      steps.push_back({.think = i == 0 ? lease / 4 : r.between(lease / 4, lease / 2), .name = i});
+      steps.back().hold =
+          i == 1 && r.one_in(2) ? r.between(2 * lease, 4 * lease) : r.between(lease / 8, lease / 2);
+    }
     if (i == 1) steps[0].think = 0, steps[0].hold = 4 * lease;
   }
   nanos at = r.between(lease / 4, 2 * lease);
