@@ -252,6 +252,17 @@ struct lock_actor : actor {
     of.rules.violated("the token of a lost lease was stopped", name);
   }
 
+  // Of several, in a moment after the first is lost, while all are kept.
+  void judge_token(const holdfast::multi_lease& held, const std::vector<int>& ids) const {
+    if (held.state() != holdfast::lease_state::lost || of.whole.seed < freezing_seeds) return;
+    for (const int one : ids) of.rules.given_up(one);
+    const nanos then = of.here.now();
+    of.here.sleep(20 * millisecond);
+    const bool ran = p.steady_since <= then && p.paused_until <= then;
+    if (!ran || held.lost().stop_requested()) return;
+    of.rules.violated("the token of several is stopped when one is lost", name);
+  }
+
   // By its release, if by nobody before; or another thread, which has found it out, is about to.
   void judge_telling(std::uint64_t fence) const {
     if (fence == 0 || s.back == step::end::destroy) return;
@@ -598,6 +609,7 @@ struct lock_actor : actor {
     } catch (const holdfast::error& e) {
       judge_error(e.reason(), e.what());
     }
+    judge_token(*held, ids);
     give_up();
     of.log.add("gives back all");
     if (s.back == step::end::destroy) return;
@@ -786,7 +798,7 @@ struct lock_actor : actor {
 }  // namespace
 
 locks make_locks(const scene& of, const holdfast::session& s, std::size_t i,
-                 const process_plan& does) {
+                 const process_plan& does, bool otherwise) {
   holdfast::lock_options o;
   o.renew = does.renew;
   if (does.max_hold != never) o.max_hold = in_ms(does.max_hold);
@@ -795,6 +807,7 @@ locks make_locks(const scene& of, const holdfast::session& s, std::size_t i,
   const auto& n = of.whole.names[i];
   if (n.kind == lock_kind::mutex || n.kind == lock_kind::recursive) {
     o.local_time = std::chrono::microseconds(does.local_time / microsecond);
+    if (otherwise) o.local_time += std::chrono::milliseconds(1);
     o.max_bypass = does.max_bypass;
     if (does.max_hold == never) o.linger = std::chrono::microseconds(does.linger / microsecond);
   }

@@ -18,8 +18,9 @@ struct locks {
   std::unique_ptr<holdfast::counting_semaphore> counting;
 };
 
+/// `otherwise`: with terms that differ from those of the others of its process.
 locks make_locks(const scene& of, const holdfast::session& s, std::size_t i,
-                 const process_plan& does);
+                 const process_plan& does, bool otherwise = false);
 /// Takes the lock of the step, does something under it, and gives it back.
 void act_on_locks(const actor& who, std::vector<locks>& all);
 

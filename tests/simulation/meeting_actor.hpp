@@ -39,6 +39,7 @@ struct meeting {
 /// What a process has of all names.
 struct belongings {
   std::vector<locks> of_locks;
+  std::vector<locks> otherwise;  ///< as those, with other terms, where a step asks by them
   std::vector<meeting> of_meetings;
 };
 

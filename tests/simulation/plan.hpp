@@ -128,10 +128,11 @@ struct step {
   nanos hold = 0;
   inside what = inside::nothing;
   end back = end::release;
-  unsigned deed = 0;    ///< which of the things that a name of its kind is good for, of 8
-  unsigned more = 0;    ///< as many other things are done under it, chosen when it is time
-  bool forces = false;  ///< before it asks, it takes the lock from a holder, as an operator does
-  bool looks = false;   ///< while it holds it, it looks who does
+  unsigned deed = 0;       ///< which of the things that a name of its kind is good for, of 8
+  unsigned more = 0;       ///< as many other things are done under it, chosen when it is time
+  bool forces = false;     ///< before it asks, it takes the lock from a holder, as an operator does
+  bool looks = false;      ///< while it holds it, it looks who does
+  bool otherwise = false;  ///< by a lock object of its process that has other terms
 };
 
 struct thread_plan {

@@ -125,6 +125,7 @@ std::string describe(const plan& p) {
                 insides[static_cast<int>(s.what)] +
                 (s.more == 0 ? "" : " and " + std::to_string(s.more) + " more") +
                 (s.forces ? " after a force_release" : "") + (s.looks ? " looks" : "") +
+                (s.otherwise ? " by another lock object" : "") +
                 (s.back == step::end::release ? "" : " destroy") +
                 (p.names[s.name].kind < lock_kind::latch && p.about != theme::endings
                      ? ""
@@ -199,6 +200,9 @@ std::vector<plan> smaller(const plan& p) {
         }
         if (p.processes[i].threads[t].steps[s].looks) {
           add([&](plan& l) { l.processes[i].threads[t].steps[s].looks = false; });
+        }
+        if (p.processes[i].threads[t].steps[s].otherwise) {
+          add([&](plan& l) { l.processes[i].threads[t].steps[s].otherwise = false; });
         }
         if (p.processes[i].threads[t].steps[s].forces) {
           add([&](plan& l) { l.processes[i].threads[t].steps[s].forces = false; });

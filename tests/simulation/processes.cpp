@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <holdfast/holdfast.hpp>
 #include <memory>
 #include <thread>
@@ -66,6 +67,12 @@ class listener final : public holdfast::observer {
   const int process_;
 };
 
+bool asks_otherwise(const process_plan& does) {
+  return std::any_of(does.threads.begin(), does.threads.end(), [](const auto& t) {
+    return std::any_of(t.steps.begin(), t.steps.end(), [](const auto& s) { return s.otherwise; });
+  });
+}
+
 }  // namespace
 
 void scene::live(process& p, const process_plan& does) {
@@ -82,6 +89,9 @@ void scene::live(process& p, const process_plan& does) {
     all.of_locks.push_back(make_locks(*this, sessions[whole.names[i].store], i, does));
     all.of_meetings.push_back(make_meeting(*this, sessions, i, all, does));
   }
+  for (std::size_t i = 0; asks_otherwise(does) && i < whole.names.size(); ++i) {
+    all.otherwise.push_back(make_locks(*this, sessions[whole.names[i].store], i, does, true));
+  }
   std::vector<std::thread> threads;
   for (std::size_t t = 0; t < does.threads.size(); ++t) {
     threads.emplace_back([this, &p, &all, &does, t] {
@@ -94,7 +104,7 @@ void scene::live(process& p, const process_plan& does) {
         if (whole.about == theme::deadlocks) {
           act_nested(who, all.of_locks);
         } else if (whole.names[one.name].kind < lock_kind::latch) {
-          act_on_locks(who, all.of_locks);
+          act_on_locks(who, one.otherwise ? all.otherwise : all.of_locks);
         } else {
           act_at_meeting(who, all);
         }

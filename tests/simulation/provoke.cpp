@@ -1,14 +1,8 @@
 #include <algorithm>
 
-#include "simulation/plan.hpp"
+#include "simulation/arranging.hpp"
 
 namespace simulation {
-
-namespace {
-
-bool has(const plan& p, lock_kind kind) {
-  return std::any_of(p.names.begin(), p.names.end(), [&](const auto& n) { return n.kind == kind; });
-}
 
 // Nothing goes wrong, and no thread is late.
 void make_punctual(plan& p) {
@@ -19,6 +13,12 @@ void make_punctual(plan& p) {
   p.machine.slow_permille = p.machine.stall_per_100k = 0;
   p.drift_per_mille = 0;
   p.command_timeout = 2 * second;
+}
+
+namespace {
+
+bool has(const plan& p, lock_kind kind) {
+  return std::any_of(p.names.begin(), p.names.end(), [&](const auto& n) { return n.kind == kind; });
 }
 
 // Holders that use what they have to its end, and others who wait for just that; answers come late.

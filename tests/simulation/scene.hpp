@@ -52,6 +52,7 @@ struct scene {
   void watch();
   void watch_conditions();
   void watch_users();
+  void watch_users(std::size_t name, std::size_t at_store);
   void watch_latches();
   void watch_what_stays();
   void watch_rings();
@@ -115,8 +116,8 @@ struct scene {
   /// When a user last made a lease another one, for all that share the hold: process, name.
   std::map<std::pair<int, std::string>, nanos> another_lease;
   std::map<std::pair<std::size_t, int>, int> users;  ///< by name and process: threads
-  /// … since when the store has shown more.
-  std::map<std::pair<std::size_t, int>, nanos> unaccounted_since;
+  /// … since when that store has shown more.
+  std::map<std::tuple<std::size_t, int, std::size_t>, nanos> unaccounted_since;
   nanos disturbed_at = -1000 * second;
   nanos looked_at = -1;
   int at_several = 0;  ///< that are being acquired

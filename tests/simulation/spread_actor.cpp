@@ -30,9 +30,19 @@ struct spread_actor : actor {
     for (const int one : ids) of.rules.given_up(one);
     of.log.add("gives back " + name);
     if (s.back == step::end::destroy) return;
+    const bool ended = has_ended(held);
     const auto e = release(held);
+    if (ended && e != errc::lost) {
+      of.rules.violated("whoever gives back what has ended is told so",
+                        name + ": " + (e ? e.message() : "no error"));
+    }
     if (e) judge_error(static_cast<errc>(e.value()), "release: " + e.message());
   }
+  // As its holder can see.
+  static bool has_ended(const holdfast::quorum_lease& held) {
+    return held.state() == holdfast::lease_state::lost;
+  }
+  static bool has_ended(const holdfast::both_leases&) { return false; }
   template <class Held>
   std::error_code release(Held& held) const {
     return held.release();

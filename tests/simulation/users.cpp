@@ -21,7 +21,7 @@ void scene::uses(const process& p, const step& s, bool so) {
   for (std::size_t i = 0; i < whole.names.size(); ++i) {
     if (!is_used(whole, s, i)) continue;
     users[{i, p.number}] += so ? 1 : -1;
-    unaccounted_since.erase({i, p.number});
+    for (std::size_t at = 0; at < stores.size(); ++at) unaccounted_since.erase({i, p.number, at});
   }
 }
 
@@ -49,46 +49,52 @@ void scene::watch_users() {
   if (untidy) return;
   for (std::size_t i = 0; i < whole.names.size(); ++i) {
     const auto& n = whole.names[i];
-    if (n.kind >= lock_kind::latch) continue;
-    int threads = 0;
-    nanos all_disturbed = -1000 * second;
-    for (const auto* const p : processes) {
-      threads += users[{i, p->number}];
-      if (!p->dead) all_disturbed = std::max(all_disturbed, disturbed(*p));
+    if (n.kind < lock_kind::latch) watch_users(i, n.store);
+    for (std::size_t at = 0; n.kind == lock_kind::redlock && at < stores.size(); ++at) {
+      watch_users(i, at);
     }
-    const auto there = stores[n.store]->users(name_of(i));
-    for (std::size_t k = 0; k <= processes.size(); ++k) {
-      const int number = static_cast<int>(k);
-      const auto at = there.find(number);
-      const auto many = at == there.end() ? 0 : static_cast<int>(at->second);
-      const process* const p = k == 0 ? nullptr : processes[k - 1];
-      // What came when its thread had gone, nobody gives back; while another thread of the session
-      // waits, its place does not end either.
-      const bool late = p != nullptr && stores[n.store]->late_at(*p) >= 0;
-      const bool gone = p != nullptr && (p->dead || p->running == 0);
-      const int its = p == nullptr ? threads : users[{i, number}];
-      const bool open = p != nullptr && stores[n.store]->keeps_waiting(*p);
-      if (many <= its || gone || late || open) {
-        unaccounted_since.erase({i, number});
-        continue;
-      }
-      const bool by_itself = p == nullptr || whole.store == store_kind::advisory;
-      nanos longest =
-          by_itself ? all_is_given_back() ? 10 * second : 2 * whole.longest_lease() + 10 * second
-          : whole.calm() ? bound_of_waits()
-                         : 1500 * millisecond;
-      for (const auto& does : whole.processes)
-        longest = std::max(longest, does.linger + second / 2);
-      // A store that comes back with what it had before has it until it ends.
-      const nanos forgot = stores[n.store]->forgot_at() + 2 * whole.longest_lease();
-      const nanos last = p == nullptr ? all_disturbed : std::max(forgot, disturbed(*p));
-      const nanos since = unaccounted_since.try_emplace({i, number}, here.now()).first->second;
-      if (here.now() - std::max(since, last) <= longest) continue;
-      rules.violated("what is at the store belongs to somebody",
-                     (p == nullptr ? "all" : "P" + std::to_string(number)) + " with " +
-                         std::to_string(its) + " threads at " + name_of(i) + ": " +
-                         stores[n.store]->describe(name_of(i)));
+  }
+}
+
+void scene::watch_users(std::size_t i, std::size_t at_store) {
+  int threads = 0;
+  nanos all_disturbed = -1000 * second;
+  for (const auto* const p : processes) {
+    threads += users[{i, p->number}];
+    if (!p->dead) all_disturbed = std::max(all_disturbed, disturbed(*p));
+  }
+  const auto there = stores[at_store]->users(name_of(i));
+  for (std::size_t k = 0; k <= processes.size(); ++k) {
+    const int number = static_cast<int>(k);
+    const auto at = there.find(number);
+    const auto many = at == there.end() ? 0 : static_cast<int>(at->second);
+    const process* const p = k == 0 ? nullptr : processes[k - 1];
+    // What came when its thread had gone, nobody gives back; while another thread of the session
+    // waits, its place does not end either.
+    const bool late = p != nullptr && stores[at_store]->late_at(*p) >= 0;
+    const bool gone = p != nullptr && (p->dead || p->running == 0);
+    const int its = p == nullptr ? threads : users[{i, number}];
+    const bool open = p != nullptr && stores[at_store]->keeps_waiting(*p);
+    if (many <= its || gone || late || open) {
+      unaccounted_since.erase({i, number, at_store});
+      continue;
     }
+    const bool by_itself = p == nullptr || whole.store == store_kind::advisory;
+    nanos longest =
+        by_itself      ? all_is_given_back() ? 10 * second : 2 * whole.longest_lease() + 10 * second
+        : whole.calm() ? bound_of_waits()
+                       : 1500 * millisecond;
+    for (const auto& does : whole.processes) longest = std::max(longest, does.linger + second / 2);
+    // A store that comes back with what it had before has it until it ends.
+    const nanos forgot = stores[at_store]->forgot_at() + 2 * whole.longest_lease();
+    const nanos last = p == nullptr ? all_disturbed : std::max(forgot, disturbed(*p));
+    const nanos since =
+        unaccounted_since.try_emplace({i, number, at_store}, here.now()).first->second;
+    if (here.now() - std::max(since, last) <= longest) continue;
+    rules.violated("what is at the store belongs to somebody",
+                   (p == nullptr ? "all" : "P" + std::to_string(number)) + " with " +
+                       std::to_string(its) + " threads at " + name_of(i) + ": " +
+                       stores[at_store]->describe(name_of(i)));
   }
 }
 
