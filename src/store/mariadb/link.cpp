@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/readiness.hpp"
 #include "store/mariadb/errors.hpp"
 
 namespace holdfast::store::mariadb {
@@ -136,8 +137,7 @@ status link::begin(const std::string& text) {
 }
 
 bool link::answered() noexcept {
-  pollfd one{fd(), POLLIN, 0};
-  return broken_ || ::poll(&one, 1, 0) != 0;
+  return broken_ || base::wait_until_ready(fd(), POLLIN, boot_time::min());
 }
 
 result<std::vector<link::answer>> link::end() {

@@ -2,25 +2,16 @@
 
 #include <poll.h>
 
-#include <algorithm>
 #include <charconv>
 
+#include "base/readiness.hpp"
 #include "store/postgres/errors.hpp"
 
 namespace holdfast::store::postgres {
 
 namespace {
 
-using namespace std::chrono_literals;
-
-bool wait_until_ready(int fd, short events, boot_time deadline) {
-  const auto now = boot_clock::now();
-  const std::chrono::nanoseconds left =
-      deadline <= now ? 0ns : std::min<std::chrono::nanoseconds>(deadline - now, 24h);
-  const timespec timeout{left.count() / 1'000'000'000, left.count() % 1'000'000'000};
-  pollfd one{fd, events, 0};
-  return ::ppoll(&one, 1, &timeout, nullptr) > 0;
-}
+using base::wait_until_ready;
 
 failure no_answer() {
   return {errc::unavailable,

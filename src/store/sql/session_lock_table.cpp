@@ -3,6 +3,9 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <chrono>
+
+#include "base/readiness.hpp"
 
 namespace holdfast::store::sql {
 
@@ -10,7 +13,7 @@ namespace {
 
 /// How often, and how soon, somebody is told to end a wait.
 constexpr int most_interrupts = 100;
-constexpr int interrupt_again_ms = 5;
+constexpr std::chrono::milliseconds interrupt_again{5};
 
 }  // namespace
 
@@ -122,8 +125,7 @@ result<bool> session_lock_table::change(session_lock_entry& s, std::uint32_t wei
 void session_lock_table::end_wait(lock_link& of) {
   for (int i = 0; i < most_interrupts && of.usable() && !of.over(); ++i) {
     if (!interrupt(of) || !of.usable()) break;
-    pollfd one{of.fd(), POLLIN, 0};
-    (void)::poll(&one, 1, interrupt_again_ms);
+    (void)base::wait_until_ready(of.fd(), POLLIN, boot_clock::now() + interrupt_again);
   }
   if (!of.usable()) return;
   if (!of.over()) return of.drop();
