@@ -17,6 +17,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/readiness.hpp"
 #include "base/time_share.hpp"
 
 namespace holdfast::store::memcached {
@@ -32,18 +33,6 @@ constexpr std::int64_t largest_item = 1024LL * 1024 * 1024;
 std::uint64_t next_id() {
   static std::atomic<std::uint64_t> last{0};
   return ++last;
-}
-
-// False if it did not become so in time.
-bool wait_ready(int fd, short events, boot_time deadline) {
-  while (true) {
-    const auto left = std::max<std::int64_t>((deadline - boot_clock::now()).count(), 0);
-    const timespec timeout{left / 1'000'000'000, left % 1'000'000'000};
-    pollfd one{fd, events, 0};
-    const int n = ::ppoll(&one, 1, &timeout, nullptr);
-    if (n > 0) return true;
-    if (n == 0 || errno != EINTR) return false;
-  }
 }
 
 // From now on a call that waits is one system call, and ends with EAGAIN after that time.
@@ -65,7 +54,7 @@ int connect_to(const addrinfo& a, boot_time deadline, int& fd) {
   int wrong = ::connect(fd, a.ai_addr, a.ai_addrlen) == 0 ? 0 : errno;
   if (wrong == EINPROGRESS) {
     socklen_t size = sizeof wrong;
-    if (!wait_ready(fd, POLLOUT, deadline))
+    if (!base::wait_until_ready(fd, POLLOUT, deadline))
       wrong = ETIMEDOUT;
     else
       ::getsockopt(fd, SOL_SOCKET, SO_ERROR, &wrong, &size);

@@ -14,8 +14,10 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <span>
 
 #include "base/keepalive.hpp"
+#include "base/readiness.hpp"
 #include "base/time_share.hpp"
 
 namespace holdfast::store::redis {
@@ -147,19 +149,9 @@ result<int> connect_tcp(const redis_options& o, const patience& p) {
 }  // namespace
 
 bool wait_ready(int fd, short events, const patience& p) {
-  while (true) {
-    const auto left =
-        p.until == forever
-            ? std::chrono::milliseconds(60'000)
-            : std::chrono::ceil<std::chrono::milliseconds>(p.until - boot_clock::now());
-    pollfd both[] = {{fd, events, 0}, {p.wake_fd, POLLIN, 0}};
-    // Also when the time is up: this process may have stood still, and it is ready.
-    const int n = ::poll(both, p.wake_fd < 0 ? 1 : 2,
-                         static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 60'000)));
-    if (n < 0 && errno != EINTR) return false;
-    if (n > 0) return both[0].revents != 0;
-    if (left.count() <= 0) return false;
-  }
+  pollfd both[] = {{fd, events, 0}, {p.wake_fd, POLLIN, 0}};
+  const std::span all(both, p.wake_fd < 0 ? 1 : 2);
+  return base::wait_until_ready(all, p.until) && both[0].revents != 0;
 }
 
 io write_all(transport& to, std::string_view bytes, const patience& p) {
