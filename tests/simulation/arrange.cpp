@@ -1,12 +1,9 @@
-#include <algorithm>
+#include "simulation/arrange.hpp"
 
-#include "simulation/plan.hpp"
+#include <algorithm>
 
 namespace simulation {
 
-namespace {
-
-// Nothing goes wrong, so that order and lengths can be judged exactly.
 void make_calm(plan& p) {
   p.faults.clear();
   const bool unordered = p.network.unordered;
@@ -24,15 +21,7 @@ void make_calm(plan& p) {
   }
 }
 
-// So many threads of one process, each with so many steps.
-template <class F>
-void add_threads(random_source& r, process_plan& one, std::uint64_t threads, F make) {
-  for (; threads > 0; --threads) {
-    thread_plan work;
-    for (auto steps = 3 + r.below(8); steps > 0; --steps) work.steps.push_back(make());
-    one.threads.push_back(std::move(work));
-  }
-}
+namespace {
 
 // Threads of one process that pass a mutex on to each other for moments: some take it again and
 // again, some wait, and some give up just when it is their turn.
