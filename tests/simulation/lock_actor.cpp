@@ -531,7 +531,8 @@ struct lock_actor : actor {
 
   // Where the store keeps what it has, the first attempt of a repeated release was carried out.
   void judge_loss() const {
-    if (!has_leases() || !of.whole.faults.empty() || was_taken() || at.shared || extends) return;
+    const bool keeps = of.whole.faults.empty() || of.whole.only_deaths();
+    if (!has_leases() || !keeps || was_taken() || at.shared || extends) return;
     of.rules.violated("a holder that gives its lock back in time is not told that it was lost",
                       name);
   }
