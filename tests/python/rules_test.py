@@ -149,6 +149,120 @@ class Locks:
         self.assertGreater(steps, 10)
         unheard.assert_not_called()
 
+    def test_an_interrupt_anywhere_at_the_end_of_a_with_block_leaves_nothing_taken(self):
+        ours = str(REPOSITORY / "bindings/python")
+        mutex, other = self.here.mutex("m"), self.there.mutex("m")
+        steps, left = 0, 0
+
+        def interrupt(frame, event, _):
+            nonlocal left
+            if frame.f_code.co_name == "__del__":  # the block has ended, and nobody would hear of it there
+                sys.settrace(None)
+            if not frame.f_code.co_filename.startswith(ours) or sys.gettrace() is None:
+                return None
+            left -= 1
+            if left == 0:
+                raise KeyboardInterrupt
+            return interrupt
+        while left == 0:  # at the call, at the first line, ... until the block has ended before that
+            steps += 1
+            left = steps
+            try:
+                with mutex as lease:
+                    sys.settrace(interrupt)
+                sys.settrace(None)
+            except KeyboardInterrupt:
+                sys.settrace(None)
+            self.assertIs(lease.state, holdfast.State.RELEASED, steps)
+            self.assertIsNotNone(other.try_acquire(5), steps)
+        self.assertGreater(steps, 10)
+
+    def test_an_interrupt_on_the_way_to_the_end_of_a_block_that_names_no_lease_leaves_nothing_taken(self):
+        mutex = self.here.mutex("m")
+
+        def interrupt(frame, event, _):
+            if frame.f_code.co_name == "__exit__":
+                raise KeyboardInterrupt
+        with self.assertRaises(KeyboardInterrupt):
+            try:
+                with mutex:
+                    sys.settrace(interrupt)
+            finally:
+                sys.settrace(None)
+        self.assertIsNotNone(self.there.mutex("m").try_acquire(5))
+
+    def test_blocks_of_one_thread_that_overlap_end_their_own_leases(self):
+        both, leases = self.here.semaphore("s", 2), []
+
+        def block():
+            with both as lease:
+                leases.append(lease)
+                yield
+        first, second = block(), block()
+        next(first), next(second)
+        first.close()
+        self.assertEqual([lease.state for lease in leases], [holdfast.State.RELEASED, holdfast.State.HELD])
+        second.close()
+        self.assertIs(leases[1].state, holdfast.State.RELEASED)
+
+    def test_blocks_of_one_task_that_overlap_end_their_own_leases(self):
+        both, leases = self.here.semaphore("s", 2), []
+
+        async def block():
+            async with both as lease:
+                leases.append(lease)
+                yield
+
+        async def overlap():
+            first, second = block(), block()
+            await first.__anext__(), await second.__anext__()
+            await first.aclose()
+            self.assertEqual([lease.state for lease in leases], [holdfast.State.RELEASED, holdfast.State.HELD])
+            await second.aclose()
+            self.assertIs(leases[1].state, holdfast.State.RELEASED)
+        asyncio.run(overlap())
+
+    def test_a_block_that_outlives_its_event_loop_is_released_at_its_end(self):
+        mutex, leases = self.here.mutex("m"), []
+
+        async def hold(stack):
+            if stack:
+                async with contextlib.AsyncExitStack() as block:
+                    leases.append(await block.enter_async_context(mutex))
+                    await asyncio.get_running_loop().create_future()
+            async with mutex as lease:
+                leases.append(lease)
+                await asyncio.get_running_loop().create_future()
+        for stack in (False, True):
+            loop = asyncio.new_event_loop()
+            holding = hold(stack)
+            task = loop.create_task(holding)
+            task._log_destroy_pending = False
+            while not leases:
+                loop.run_until_complete(asyncio.sleep(0))
+            loop.close()
+            holding.close()
+            self.assertIs(leases.pop().state, holdfast.State.RELEASED)
+            self.assertIsNotNone(self.there.mutex("m").try_acquire(5))
+
+    def test_a_block_whose_beginning_has_failed_is_nobodys(self):
+        mutex, kept = self.here.mutex("m", timeout=0), []
+        with self.there.mutex("m"):
+            try:
+                with mutex:
+                    pass
+            except holdfast.Busy as why:
+                kept.append(why)  # and the frames
+        lease = mutex.__enter__()
+        mutex.__exit__(None, None, None)
+        self.assertIs(lease.state, holdfast.State.RELEASED)
+        with contextlib.ExitStack() as stack:
+            ends = mutex.__exit__  # never called
+            lease = stack.enter_context(mutex)
+            del ends
+            self.assertIs(lease.state, holdfast.State.HELD)
+        self.assertIs(lease.state, holdfast.State.RELEASED)
+
     def test_a_release_that_is_interrupted_happens_when_the_lease_goes(self):
         lease = self.here.mutex("m").acquire()
         with unittest.mock.patch.object(_abi.functions, "release", side_effect=KeyboardInterrupt):

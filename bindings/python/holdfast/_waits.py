@@ -31,9 +31,12 @@ class Handle:
 
     def close(self) -> None:
         """Gives it up. What uses it now may end first. A second time does nothing."""
-        handle, self._handle = self._handle, 0
-        if handle:
-            self._close(handle, None)
+        handle = self._handle
+        try:
+            self._handle = 0
+        finally:  # also after Ctrl-C
+            if handle:
+                self._close(handle, None)
 
     def __del__(self) -> None:
         self.close()

@@ -102,8 +102,9 @@ class Lease(_waits.Handle):
     def release(self) -> None:
         """Gives it back. Raises Lost if it had ended before, NotOwner if it was released, or while a wait for a condition has it. One
         round trip."""
-        handle, self._handle = self._handle, 0
+        handle = self._handle
         try:
+            self._handle = 0
             call(functions.release, self._known, None)
         except errors.NotOwner:  # nothing has changed, unless another thread was quicker
             self._handle = handle
@@ -134,8 +135,10 @@ class Lease(_waits.Handle):
 
     def close(self) -> None:
         self._over = True
-        self._forget_watches()
-        super().close()
+        try:
+            self._forget_watches()
+        finally:  # also after Ctrl-C
+            super().close()
 
     def _end_in_vain(self) -> None:
         """After a wait for a condition that has failed. The library has closed it, unless the wait has not begun."""
@@ -182,7 +185,7 @@ class Lease(_waits.Handle):
         if self._handle:
             try:
                 await self.release_async()
-            except errors.Error:
+            except (errors.Error, RuntimeError):  # also that no event loop runs any more
                 if kind is None:
                     raise
             finally:
