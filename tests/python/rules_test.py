@@ -263,6 +263,38 @@ class Locks:
             self.assertIs(lease.state, holdfast.State.HELD)
         self.assertIs(lease.state, holdfast.State.RELEASED)
 
+    def test_an_interrupt_in_the_moment_in_which_an_arrival_is_told_ends_the_call_and_the_arrival(self):
+        taken = []
+
+        def interrupted_once(queue, timeout, event, why, take=_abi.functions.queue_next):
+            code = take(queue, timeout, event, why)
+            if code == 0 or taken:
+                taken.append(event._obj.lease)
+                raise KeyboardInterrupt
+            return code
+        with unittest.mock.patch.object(_abi.functions, "queue_next", interrupted_once):
+            with self.assertRaises(KeyboardInterrupt):
+                self.here.barrier("b", 2).arrive(30)
+        self.assertEqual(len(taken), 1)
+        self.assertEqual(_abi.functions.close(taken[0], None), holdfast.InvalidArgument.code, "it is closed already")
+
+    def test_a_wait_that_fails_leaves_nothing_to_the_collector(self):
+        def queues():
+            return sum(isinstance(one, _waits.Queue) for one in gc.get_objects())
+        with self.there.mutex("m"):
+            gc.collect()
+            gc.disable()
+            self.addCleanup(gc.enable)
+            before = queues()
+            for how in ({"timeout": 0.01}, {"timeout": 1, "stop": holdfast.Stop()}):
+                if "stop" in how:
+                    how["stop"].request()
+                try:
+                    self.here.mutex("m").acquire(**how)
+                except holdfast.Error:
+                    pass
+                self.assertEqual(queues(), before)
+
     def test_a_release_that_is_interrupted_happens_when_the_lease_goes(self):
         lease = self.here.mutex("m").acquire()
         with unittest.mock.patch.object(_abi.functions, "release", side_effect=KeyboardInterrupt):
@@ -639,6 +671,42 @@ class Locks:
         del task, loop
         gc.collect()
         self.assertIsNotNone(self.here.mutex("m").try_acquire(30))
+
+    def test_an_interrupt_anywhere_between_the_library_and_a_task_loses_no_event(self):
+        mutex, steps, left, heard = self.here.mutex("m"), 0, 0, []
+
+        def interrupt(frame, event, _):
+            nonlocal left
+            if frame.f_code not in told_by:
+                return None
+            if event != "return":
+                left -= 1
+                if left == 0:
+                    raise ZeroDivisionError
+            return interrupt
+
+        async def acquire(held):
+            asyncio.get_running_loop().set_exception_handler(lambda _, context: heard.append(context["exception"]))
+            sys.settrace(interrupt)
+            try:
+                return await asyncio.wait_for(mutex.acquire_async(0.01 if held else None), 30)
+            finally:
+                sys.settrace(None)
+        told_by = {one.__code__ for one in vars(_waits.Loop).values() if callable(one) and one.__name__ in ("_tell", "_pass_on")}
+        told_by |= {one.__code__ for one in (_waits.Queue.next, _waits.Came.take)}
+        while left == 0:
+            steps += 1
+            left = steps
+            lease = asyncio.run(acquire(held=False))
+            self.assertIsNone(self.there.mutex("m").try_acquire())
+            before = left
+            with self.assertRaises(holdfast.TimedOut):
+                left = steps
+                asyncio.run(acquire(held=True))
+            left = min(left, before)
+            lease.release()
+        self.assertGreater(steps, 10)
+        self.assertTrue(all(isinstance(one, ZeroDivisionError) for one in heard), heard)
 
     def test_another_task_may_leave_the_block(self):
         async def hand_over():
