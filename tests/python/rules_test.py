@@ -395,6 +395,35 @@ class Locks:
                 self.here.condition("c").wait(lease, timeout)
         lease.check()
 
+    def test_what_a_signal_handler_raises_is_not_taken_for_a_wait_for_a_condition_that_has_not_begun(self):
+        condition = self.here.condition("c")
+        for error in (holdfast.NotOwner, holdfast.InvalidArgument, holdfast.Unsupported, TypeError):
+            def begun_and_interrupted(*arguments, begin=_abi.functions.condition_wait):
+                self.assertEqual(begin(*arguments), 0)
+                raise error("of a handler")
+            told, lease = threading.Event(), self.here.mutex("m").acquire()
+            lease.on_loss(told.set)
+            with unittest.mock.patch.object(_abi.functions, "condition_wait", begun_and_interrupted), self.assertRaises(error):
+                condition.wait(lease, 30)
+            self.assertIs(lease.state, holdfast.State.RELEASED)
+            self.assertTrue(told.wait(30))
+            self.assertIsNotNone(self.there.mutex("m").try_acquire(30))
+
+    def test_a_second_wait_for_a_condition_with_a_lease_leaves_it_to_the_first(self):
+        condition, told = self.here.condition("c"), []
+        lease = self.here.mutex("m").acquire()
+        waiting = threading.Thread(target=lambda: told.append(condition.wait(lease, 30)))
+        waiting.start()
+        with self.there.mutex("m"):  # so it waits
+            with self.assertRaises(holdfast.NotOwner):
+                condition.wait(lease, 30)
+            with self.assertRaises(holdfast.InvalidArgument):
+                condition.wait(lease, float("nan"))
+            condition.notify_all()
+        waiting.join()
+        self.assertEqual(told, [True])
+        lease.release()
+
     def test_a_failed_wait_for_a_condition_is_told_to_who_watches_the_lease(self):
         condition, stop = self.here.condition("c"), holdfast.Stop()
         stop.request()

@@ -38,6 +38,7 @@ class Lease(_waits.Handle):
 
     def __init__(self, handle: int) -> None:
         self._watches = []
+        self._uses: set[object] = set()  # by waits for conditions
         super().__init__(handle)
         self._known = handle  # also when it was released: the library says so
 
