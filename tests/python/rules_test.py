@@ -337,6 +337,14 @@ class Locks:
                     lease.check()
         self.assertTrue(raised.exception.lease_gone)
 
+    def test_an_empty_short_id_takes_nothing_away(self):
+        with self.here.mutex("m") as lease:
+            with self.assertRaises(holdfast.InvalidArgument):
+                self.there.force_release("m", "")
+            self.assertIsNone(self.there.mutex("m").try_acquire())
+            self.assertEqual(self.there.force_release("m", lease.short_id), 1)
+            lease.close()
+
     def test_a_callback_that_ends_its_thread_does_not_end_the_others(self):
         told, quick = threading.Event(), holdfast.LockOptions(lease=0.3)
         with unittest.mock.patch("threading.excepthook") as reported:

@@ -100,8 +100,9 @@ class Condition(_waits.Handle):
 
     def wait(self, lease: Lease, timeout: float | None = None, stop: _waits.Stop | None = None) -> bool:
         """Whether it was notified in time. The mutex is held again by the same lease, with a new fence: look at what was waited for,
-        and wait again. After any error but NotOwner, InvalidArgument and Unsupported, and after whatever a signal handler raises while it waits, the
-        mutex is not held: the lease is released, and who watches it is told of a loss. Cancelled also if another thread closed the lease meanwhile."""
+        and wait again. After any error but NotOwner, InvalidArgument and Unsupported, and after whatever a signal handler raises while
+        this waits, the mutex is not held: the lease is released, and its loss is told. Cancelled also if another thread closed the lease
+        meanwhile."""
         notified, use = ctypes.c_uint32(), _Use(lease)
 
         def start(how: object) -> None:
