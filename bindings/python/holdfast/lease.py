@@ -157,7 +157,8 @@ class Lease(_waits.Handle):
 
     def on_loss(self, callback: typing.Callable[[], None]) -> None:
         """Calls back, once, on a thread of this module, when it is lost: before another can get the lock. Also when
-        Condition.wait() has failed."""
+        Condition.wait() has failed. One thread calls all back, one after the other: a callback that lasts delays the news of all other
+        leases, so keep it short, for example set an event."""
         watcher = _waits.watcher
         self._watches.append((watcher, watcher.watch(self._known, callback)))
 
