@@ -68,8 +68,9 @@ export interface Lease extends Handle {
   readonly name: string;
   readonly shortId: string;
   /** Aborted when the lease is lost, before another can get the lock; also with an error that keeps it from being watched. Renewal goes
-   *  on while JavaScript is busy; the news waits. The signal does not keep the lease: if nothing refers to the lease any more, it is
-   *  garbage-collected and given back, and the signal is aborted first. */
+   *  on while JavaScript is busy; the news waits, also for a thread of Node's pool: in an outage behind the commands that were
+   *  called before. The signal does not keep the lease: if nothing refers to the lease any more, it is garbage-collected and given back,
+   *  and the signal is aborted first. */
   readonly signal: AbortSignal;
   /** Throws Lost unless it is held. */
   check(): void;

@@ -1,7 +1,7 @@
 'use strict';
 // What the package promises, on memory, SQLite and Redis. HOLDFAST_LIBRARY names the library that is tested.
 const assert = require('node:assert/strict');
-const {execFileSync, spawn} = require('node:child_process');
+const {execFileSync, spawn, spawnSync} = require('node:child_process');
 const fs = require('node:fs');
 const net = require('node:net');
 const os = require('node:os');
@@ -549,6 +549,25 @@ test('a program that ends with a lease gives it back, and ends by itself', async
     const quiet = code.replace('process.exit(0);', end);
     assert.match(execFileSync(process.execPath, ['-e', quiet], {encoding: 'utf8', timeout: 60e3}), /^\d+\n$/);
     assert.equal((await (await holdfast.open(url)).show('m')).holders, 0);
+  }
+});
+
+test('a program whose main thread has the package gives back what its worker threads hold', async () => {
+  const url = `sqlite:${folder}/workers.db`, package_ = JSON.stringify(path.resolve(__dirname, '../../bindings/node'));
+  const hold = `const {parentPort} = require('node:worker_threads');
+    (async () => {
+      const store = await require(${package_}).open(${JSON.stringify(url)});
+      const lease = await store.mutex('m', {lease: 3600e3}).acquire();
+      parentPort.postMessage(String(lease.fence));
+      await new Promise((resolve) => parentPort.on('message', () => resolve(lease)));
+    })();`;
+  for (const end of ['process.exit(0)', 'throw new Error("uncaught")']) {
+    const code = `require(${package_});
+      const worker = new (require('node:worker_threads').Worker)(${JSON.stringify(hold)}, {eval: true});
+      worker.on('message', (fence) => { require('node:fs').writeSync(1, fence); ${end}; });`;
+    const {stdout} = spawnSync(process.execPath, ['-e', code], {encoding: 'utf8', timeout: 60e3});
+    assert.match(stdout, /^\d+$/);
+    assert.equal((await (await holdfast.open(url)).show('m')).holders, 0, end);
   }
 });
 
