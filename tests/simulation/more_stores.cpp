@@ -48,11 +48,11 @@ void renew_in_another_life(random_source& r, plan& p) {
 void stand_still_before_the_answer(random_source& r, plan& p) {
   make_processes(p, 2, 6 * second);
   p.names = {{r.one_in(3) ? lock_kind::shared : lock_kind::mutex}};
-  p.network.slow_reply = static_cast<unsigned>(200 + r.below(400));
-  p.network.slowest_late = r.between(100 * millisecond, 600 * millisecond);
+  p.network.slow_reply = static_cast<unsigned>(600 + r.below(400));
+  p.network.slowest_late = r.between(200 * millisecond, 600 * millisecond);
   for (auto& one : p.processes) {
     std::vector<step> steps;
-    for (auto more = 20 + r.below(40); more > 0; --more) {
+    for (auto more = 40 + r.below(20); more > 0; --more) {
       steps.push_back({.think = r.between(0, 50 * millisecond),
                        .hold = r.between(250 * millisecond, 600 * millisecond)});
     }
@@ -218,18 +218,20 @@ void free_it_at_once(random_source& r, plan& p) {
 
 // ---- contenders
 
-// One tries, and is cut off for a moment while it does: what it could not give up then it is to
-// give up later, though it has nothing else to do any more.
+// One gives up, and is cut off just then, for longer than anybody tries again for a caller, and for
+// less than a session lasts: what it could not give up it is to give up later, though it has
+// nothing else to do any more.
 void leave_in_vain(random_source& r, plan& p) {
   make_processes(p, 3, 3 * second);
   p.names = {{r.one_in(2) ? lock_kind::fair : lock_kind::mutex}};
+  p.session_timeout = 15 * second;
   p.network.delivers_late = false;
   const nanos then = 10 * millisecond;
+  const nanos wait = r.one_in(2) ? 0 : r.between(0, 300 * millisecond);
   p.faults = {{.what = fault_plan::kind::cut,
-               .at = then + r.between(300 * microsecond, 1100 * microsecond),
-               .length = r.between(500 * microsecond, 1500 * microsecond)}};
-  add_thread(p.processes[0],
-             {{.think = then, .wait = r.one_in(3) ? r.between(0, millisecond) : 0}});
+               .at = then + wait + r.between(200 * microsecond, 1200 * microsecond),
+               .length = r.between(5 * second, 9 * second)}};
+  add_thread(p.processes[0], {{.think = then, .wait = wait}});
   add_thread(p.processes[0], {{.think = 60 * second}});
   add_thread(p.processes[1], {{.hold = r.between(2, 5) * second}});
   p.processes[2].begins = second;

@@ -33,6 +33,7 @@ server_traits traits_of(const plan& p, store_kind kind, int drift_per_mille, nan
   }
   t.drift_per_mille = drift_per_mille;
   t.command_timeout = p.command_timeout;
+  t.session_timeout = p.session_timeout;
   t.repeats = kind == store_kind::contenders && p.network.unordered;
   t.wall_only_grows = p.wall_only_grows;
   return t;
