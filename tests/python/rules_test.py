@@ -1064,6 +1064,38 @@ class Errors(OnAStore):
                 wait(float("nan"))
 
 
+class Interrupts(OnAStore):
+    def test_an_interrupt_anywhere_at_the_beginning_of_an_async_with_block_leaves_nothing_taken(self):
+        ours = str(REPOSITORY / "bindings/python")
+        mutex, other, steps, left = self.here.mutex("m"), self.there.mutex("m"), 0, 0
+
+        def interrupt(frame, event, _):
+            nonlocal left
+            if not frame.f_code.co_filename.startswith(ours) or frame.f_code.co_name == "__del__":
+                return None
+            if event in ("call", "line"):
+                left -= 1
+                if left == 0:
+                    raise KeyboardInterrupt
+            return interrupt
+
+        async def block():
+            sys.settrace(interrupt)
+            async with mutex:
+                sys.settrace(None)
+        with unittest.mock.patch("sys.unraisablehook"):  # what goes is closed again by what has it
+            while left == 0:
+                steps += 1
+                left = steps
+                try:
+                    asyncio.run(block())
+                except KeyboardInterrupt:
+                    sys.settrace(None)
+                gc.collect()
+                self.assertIsNotNone(other.try_acquire(5), steps)
+        self.assertGreater(steps, 10)
+
+
 class LeadersRules(OnAStore):
     def test_a_cancelled_task_leaves_the_leader_that_was_found(self):
         async def cancel():

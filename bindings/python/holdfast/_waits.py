@@ -295,20 +295,30 @@ class Loop:
         """Starts it, and waits; a task that is cancelled calls it off, and may have to wait for its end."""
         own = part_of(stop)
         tag, future = self._expected()
+        begun = False
         try:
             start(ctypes.byref(_abi.Wait(timeout_ns=_abi.nanoseconds(timeout), stop=own._handle, queue=self._queue._handle, tag=tag)))
-        except BaseException:
-            del self._waiting[tag]
-            raise
-        try:
+            begun = True
             return await (asyncio.shield(future) if to_its_end else future)
-        except BaseException as why:  # also GeneratorExit, of a task that its loop left behind
+        except BaseException as why:  # also GeneratorExit, of a task that its loop left behind, and of a signal handler
             own.request()
-            if to_its_end and isinstance(why, asyncio.CancelledError):
+            if begun and to_its_end and isinstance(why, asyncio.CancelledError):
                 await _until_ended(future)
             self._waiting.pop(tag, None)
             if future.done() and not future.cancelled() and not future.exception() and future.result().lease:
                 functions.close(future.result().lease, None)  # it was granted in that moment
+            raise
+
+    async def granted(self, kind: typing.Callable[[int], _T], start: Starts, timeout: float | None, stop: Stop | None = None,
+                      to_its_end: bool = False) -> _T:
+        """What the call gives. What an interrupted one was given goes."""
+        event: _abi.Event | None = None
+        try:
+            event = await self.outcome(start, timeout, stop, to_its_end)
+            return kind(event.lease)
+        except BaseException:
+            if event:
+                _abi.drop(event.lease)
             raise
 
     async def loss_of(self, lease: int) -> None:

@@ -174,7 +174,7 @@ class Lock(_waits.Handle):
     async def acquire_async(self, timeout: float | None | types.EllipsisType = ..., stop: _waits.Stop | None = None) -> Lease:
         """acquire() for an event loop: takes no thread. A task that is cancelled leaves the queue."""
         limit = self.timeout if timeout is ... else timeout
-        return Lease((await _waits.Loop.running().outcome(lambda how: self._begin(how, None), limit, stop)).lease)
+        return await _waits.Loop.running().granted(Lease, lambda how: self._begin(how, None), limit, stop)
 
     def __enter__(self) -> Lease:
         block, by = _begun.take(self), threading.get_ident()

@@ -50,7 +50,7 @@ class Barrier(_waits.Handle):
         return _waits.granted(Arrival, self._begin, timeout, stop, to_its_end=True)
 
     async def arrive_async(self, timeout: float | None = None) -> Arrival:
-        return Arrival((await self._outcome(lambda how: self._begin(how, None), timeout)).lease)
+        return await _waits.Loop.running().granted(Arrival, lambda how: self._begin(how, None), timeout, to_its_end=True)
 
     def wait(self, arrival: Arrival, timeout: float | None = None, stop: _waits.Stop | None = None) -> None:
         """Until all have arrived. After TimedOut and Cancelled the arrival stands, and can be waited for again."""
