@@ -7,6 +7,7 @@
 
 #include "base/readiness.hpp"
 #include "store/mariadb/errors.hpp"
+#include "store/sql/whole_or_broken.hpp"
 
 namespace holdfast::store::mariadb {
 
@@ -127,6 +128,7 @@ failure link::failed(unsigned number, std::string_view said) {
 }
 
 result<std::vector<link::answer>> link::ask(const std::string& text) {
+  const sql::whole_or_broken guard(broken_);
   if (mysql_real_query(connection_, text.data(), text.size()) != 0) return failed();
   return take_answers();
 }
@@ -141,6 +143,7 @@ bool link::answered() noexcept {
 }
 
 result<std::vector<link::answer>> link::end() {
+  const sql::whole_or_broken guard(broken_);
   if (mysql_read_query_result(connection_) != 0) return failed();
   return take_answers();
 }

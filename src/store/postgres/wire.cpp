@@ -6,6 +6,7 @@
 
 #include "base/readiness.hpp"
 #include "store/postgres/errors.hpp"
+#include "store/sql/whole_or_broken.hpp"
 
 namespace holdfast::store::postgres {
 
@@ -124,6 +125,7 @@ status wire::look_at(const answer& a) {
 // libpq goes on with a connection whose answers were no longer waited for.
 result<std::vector<answer>> wire::ask(std::span<const statement> all, boot_time deadline) {
   if (!alive()) return broken();
+  const sql::whole_or_broken guard(broken_);
   expected to_come;
   bool sent = true;
   for (const statement& s : all) {
@@ -134,6 +136,7 @@ result<std::vector<answer>> wire::ask(std::span<const statement> all, boot_time 
 }
 
 status wire::begin(const statement& s, boot_time deadline) {
+  const sql::whole_or_broken guard(broken_);
   begun_.clear();
   if (broken_ || !send(s, begun_) || PQpipelineSync(connection_) != 1) return broken();
   for (int unsent = PQflush(connection_); unsent != 0; unsent = PQflush(connection_)) {
@@ -150,6 +153,7 @@ bool wire::answered() noexcept {
 
 result<std::vector<answer>> wire::end(boot_time deadline) {
   if (broken_) return broken();
+  const sql::whole_or_broken guard(broken_);
   return receive(begun_, deadline);
 }
 

@@ -143,17 +143,23 @@ status session_lock_table::interrupt(lock_link& one) {
   });
 }
 
-// What ended a wait may come late, and end the unlock instead: so it is tried twice.
+// What ended a wait may come late, and end the unlock instead: so it is tried twice. If there is no
+// memory to say so, the end of the connection says it.
 result<bool> session_lock_table::unlock(const session_lock_entry& s) {
   lock_link& on = link_of(s);
   if (!on.usable()) {
     on.drop();
     return failure{errc::unavailable, "the connection to the server is broken"};
   }
-  auto was = on.unlock(s.name, s.mode());
-  if (!was && on.usable()) was = on.unlock(s.name, s.mode());
-  if (!was) on.drop();
-  return was;
+  try {
+    auto was = on.unlock(s.name, s.mode());
+    if (!was && on.usable()) was = on.unlock(s.name, s.mode());
+    if (!was) on.drop();
+    return was;
+  } catch (...) {
+    on.drop();
+    throw;
+  }
 }
 
 // A wait that was ended may have got the lock in that moment, also where the server says that it
