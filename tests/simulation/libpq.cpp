@@ -148,6 +148,9 @@ int PQsocket(const PGconn* c) { return c->number; }
 int PQbackendPID(const PGconn* c) { return c->client->number(); }
 char* PQerrorMessage(const PGconn*) { return const_cast<char*>("simulated: it is broken"); }
 PQconninfoOption* PQconninfo(PGconn*) { return nullptr; }  // one host
+PQconninfoOption* PQconndefaults() { return nullptr; }
+char* PQhost(const PGconn*) { return const_cast<char*>(""); }
+char* PQport(const PGconn*) { return const_cast<char*>(""); }
 void PQconninfoFree(PQconninfoOption*) {}
 int PQsetnonblocking(PGconn*, int) { return 0; }
 int PQenterPipelineMode(PGconn*) { return 1; }

@@ -1,6 +1,7 @@
 #include "store/postgres/advisory.hpp"
 
 #include "store/postgres/errors.hpp"
+#include "store/postgres/opening.hpp"
 #include "store/postgres/schema.hpp"
 
 namespace holdfast::store::postgres {
@@ -68,7 +69,7 @@ constexpr const char* set_one =
 
 result<std::unique_ptr<sql::lock_link>> advisory_link::open(const postgres_options& o) {
   const boot_time whole_by = boot_clock::now() + o.connect_timeout;
-  auto made = wire::open(o.server, whole_by);
+  auto made = postgres::connect(o.server, whole_by);
   if (!made) return std::move(made.error());
   if ((*made)->pooled()) {
     return failure{

@@ -49,7 +49,7 @@ status listener::open() {
 
 // Behind a pooler a LISTEN would stay with a server that others are given next.
 status listener::subscribe(boot_time deadline) {
-  auto made = wire::open(server(), deadline);
+  auto made = postgres::connect(server(), deadline);
   if (!made) return std::move(made.error());
   if ((*made)->pooled()) {
     listens_ = false;
@@ -108,7 +108,7 @@ void listener::go_on_connecting(boot_time until) {
     case state::going:
       if (now >= in_progress_->ends()) return disconnect();
       return wait_for(in_progress_->fd(), in_progress_->events(),
-                      std::min<std::chrono::nanoseconds>(left, in_progress_->ends() - now));
+                      std::min<std::chrono::nanoseconds>(left, in_progress_->next() - now));
     case state::listens:
       subscribed(in_progress_->take());
       return in_progress_.reset();
@@ -194,10 +194,11 @@ void listener::disconnect() {
 // ---------------------------------------------------------------------
 
 subscribing::state subscribing::step() {
-  if (!asked_) {
-    const auto open = made_->go_on_opening(boot_clock::now() + rest_of_an_answer);
+  if (!made_) {
+    const auto open = opening_.step(boot_clock::now() + rest_of_an_answer);
     if (!open) return state::failed;
     if (!*open) return state::going;
+    made_ = opening_.take();
     return made_->pooled() ? state::pooled : ask_to_listen();
   }
   if (!made_->answered()) return state::going;
@@ -205,7 +206,6 @@ subscribing::state subscribing::step() {
 }
 
 subscribing::state subscribing::ask_to_listen() {
-  asked_ = true;
   return made_->begin({listen_}, boot_clock::now()) ? state::going : state::failed;
 }
 

@@ -5,6 +5,7 @@
 #include <holdfast/store/inbox.hpp>
 
 #include "base/reconnect_pause.hpp"
+#include "store/postgres/opening.hpp"
 #include "store/postgres/wire.hpp"
 
 namespace holdfast::store::postgres {
@@ -13,23 +14,24 @@ namespace holdfast::store::postgres {
 class subscribing {
  public:
   subscribing(const address& to, const std::string& listen, boot_time until)
-      : made_(wire::begin_open(to)), listen_(listen), ends_(until) {}
+      : opening_(to, until), listen_(listen), ends_(until) {}
 
-  /// What it does next: as long as this is `going`, once its socket has these events.
+  /// What it does next: as long as this is `going`, once its socket has these events, or at next().
   enum class state { going, listens, pooled, failed };
   state step();
-  int fd() const noexcept { return made_->fd(); }
-  short events() const noexcept { return made_->wants(); }
+  int fd() const noexcept { return made_ ? made_->fd() : opening_.fd(); }
+  short events() const noexcept { return made_ ? made_->wants() : opening_.wants(); }
+  boot_time next() const noexcept { return made_ ? ends_ : opening_.next(); }
   boot_time ends() const noexcept { return ends_; }
   std::unique_ptr<wire> take() noexcept { return std::move(made_); }
 
  private:
   state ask_to_listen();
 
-  std::unique_ptr<wire> made_;
+  opening opening_;
+  std::unique_ptr<wire> made_;  ///< and asked to listen
   const std::string& listen_;
   const boot_time ends_;
-  bool asked_ = false;
 };
 
 /// LISTEN on a channel of this session's own, over a connection of its own: the thread that waits

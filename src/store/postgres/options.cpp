@@ -93,6 +93,12 @@ result<address> read_address(const base::store_url& u) {
   return a;
 }
 
+std::string value_of(std::string_view name, const address& a) {
+  std::string value;
+  for (const auto& [known, given] : a.parameters) value = known == name ? given : value;
+  return value;
+}
+
 namespace {
 
 void keep_alive(address& a, const base::keepalive& k) {
@@ -100,13 +106,6 @@ void keep_alive(address& a, const base::keepalive& k) {
   add(a, "keepalives_interval", std::to_string(k.interval.count()));
   add(a, "keepalives_count", std::to_string(k.probes));
   add(a, "tcp_user_timeout", std::to_string(k.unacknowledged.count()));
-}
-
-// Of several values libpq takes the last.
-std::string value_of(std::string_view name, const address& a) {
-  std::string value;
-  for (const auto& [known, given] : a.parameters) value = known == name ? given : value;
-  return value;
 }
 
 // As libpq takes them: one port is that of all hosts.

@@ -1,9 +1,12 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <holdfast/clock.hpp>
 #include <holdfast/result.hpp>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -17,7 +20,13 @@ namespace holdfast::store::postgres {
 /// variables, the service file, .pgpass).
 struct address {
   std::vector<std::pair<std::string, std::string>> parameters{};
+  /// Which of several hosts; shared by all copies.
+  std::shared_ptr<std::atomic<std::size_t>> answered_last =
+      std::make_shared<std::atomic<std::size_t>>(0);
 };
+
+/// Of several values libpq takes the last. Empty: it is not named.
+std::string value_of(std::string_view name, const address& a);
 
 struct postgres_options : sql::link_options {
   address server{};

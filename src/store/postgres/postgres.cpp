@@ -3,6 +3,7 @@
 #include "store/postgres/advisory.hpp"
 #include "store/postgres/link.hpp"
 #include "store/postgres/listener.hpp"
+#include "store/postgres/opening.hpp"
 #include "store/postgres/schema.hpp"
 #include "store/sql/notification_text.hpp"
 #include "store/sql/over_rows.hpp"
@@ -25,7 +26,7 @@ class postgres_store final : public sql::over_rows {
 
   status open() {
     const boot_time deadline = boot_clock::now() + options_.connect_timeout;
-    auto first = wire::open(options_.server, deadline);
+    auto first = postgres::connect(options_.server, deadline);
     if (!first) return std::move(first.error());
     if (auto ok = set_up_tables(**first, options_.schema, deadline); !ok) return ok;
     auto made = over(std::move(*first));
@@ -70,7 +71,7 @@ class postgres_store final : public sql::over_rows {
   sql::row_store& rows() noexcept override { return rows_; }
   result<std::unique_ptr<sql::row_link>> connect(boot_time deadline) {
     const auto in_time = std::min(deadline, boot_clock::now() + options_.connect_timeout);
-    auto made = wire::open(options_.server, in_time);
+    auto made = postgres::connect(options_.server, in_time);
     if (!made) return std::move(made.error());
     return over(std::move(*made));
   }

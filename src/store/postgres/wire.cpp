@@ -52,18 +52,6 @@ std::int64_t answer::changed() const noexcept { return number_in(PQcmdTuples(get
 // ---- connecting
 // ----------------------------------------------------------------------------------
 
-result<std::unique_ptr<wire>> wire::open(const address& to, boot_time deadline) {
-  auto made = begin_open(to);
-  while (true) {
-    const auto open = made->go_on_opening(deadline);
-    if (!open) return open.error();
-    if (*open) return made;
-    if (!wait_until_ready(made->fd(), made->wants(), deadline)) {
-      return failure{errc::unavailable, "the server could not be reached in connect_timeout"};
-    }
-  }
-}
-
 std::unique_ptr<wire> wire::begin_open(const address& to) {
   return std::unique_ptr<wire>(new wire(start(to)));
 }

@@ -59,12 +59,12 @@ struct statement {
 /// server's.
 class wire {
  public:
-  /// Connects and looks at the server.
-  static result<std::unique_ptr<wire>> open(const address& to, boot_time deadline);
-  /// The same in steps that do not wait (but to look up a host's name, which is libpq's): each one
-  /// once the socket, which may be another one then, has the events that are wanted.
+  /// Connects and looks at the server (opening.hpp), in steps that do not wait (but to look up a
+  /// host's name, which is libpq's): each one once the socket, which may be another one then, has
+  /// the events that are wanted.
   static std::unique_ptr<wire> begin_open(const address& to);
-  /// True: it is open. An answer that has begun to come is waited for until then.
+  /// True: it is open. An answer that has begun to come
+  /// is waited for until then.
   result<bool> go_on_opening(boot_time whole_by);
   short wants() const noexcept;
   ~wire() { PQfinish(connection_); }
@@ -89,6 +89,8 @@ class wire {
   /// Tells servers apart: at which microsecond of a minute it was started.
   std::int64_t server() const noexcept { return server_; }
   int fd() const noexcept { return PQsocket(connection_); }
+  std::string_view host() const noexcept { return PQhost(connection_); }  ///< as it was named
+  std::string_view port() const noexcept { return PQport(connection_); }
   int backend() const noexcept { return PQbackendPID(connection_); }  ///< the server's process
 
   /// Reads what is there, without waiting. False: the connection broke.

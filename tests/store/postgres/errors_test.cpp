@@ -1,6 +1,6 @@
 #include "fixture.hpp"
+#include "store/postgres/opening.hpp"
 #include "store/postgres/options.hpp"
-#include "store/postgres/wire.hpp"
 
 // What the server says, in our words.
 namespace postgres_test {
@@ -16,7 +16,7 @@ class postgres_errors : public postgres_store {
   errc reason_of(const std::string& state) const {
     const auto o = *holdfast::store::postgres::read_options(*holdfast::base::parse_url(url()));
     const auto deadline = boot_clock::now() + 60s;
-    const auto over = std::move(*holdfast::store::postgres::wire::open(o.server, deadline));
+    const auto over = std::move(*holdfast::store::postgres::connect(o.server, deadline));
     const std::string raise =
         "do $$ begin raise exception 'as in a test' using errcode = '" + state + "'; end $$";
     return over->ask({{raise}}, deadline).error().code;

@@ -7,6 +7,7 @@
 #include "harness/seed.hpp"
 #include "harness/wire_cost.hpp"
 #include "store/postgres/listener.hpp"
+#include "store/postgres/opening.hpp"
 #include "store/sql/notification_text.hpp"
 
 // What the server does to us, by the names that it has for it, and the network.
@@ -375,7 +376,7 @@ TEST_F(postgres_network, what_is_published_behind_the_answer_to_a_ping_is_heard_
       harness::postgres_server::url_of(proxy_.port(), "?command_timeout=3600s")));
   o.clock = &time;
   pg::listener inbox(o);
-  inbox.follow((*pg::wire::open(o.server, holdfast::boot_clock::now() + 60s))->server());
+  inbox.follow((*pg::connect(o.server, holdfast::boot_clock::now() + 60s))->server());
   ASSERT_TRUE(inbox.open());
   proxy_.with([](relay& r) { r.stall(way::down); });
   std::optional<holdfast::store::notification> heard;

@@ -2,6 +2,7 @@
 
 #include "fixture.hpp"
 #include "store/postgres/link.hpp"
+#include "store/postgres/opening.hpp"
 #include "store/sql/floor_rules.hpp"
 
 // What a row may be made with, while others take, give back and sweep the same name.
@@ -19,7 +20,7 @@ class postgres_floor : public sql_test::floor_rules<postgres_store> {
   ~postgres_floor() override { link_.reset(); }  // before the statements that it knows
   std::unique_ptr<sql_test::row_link> connect() const {
     const auto to = *pg::read_address(*holdfast::base::parse_url(base_));
-    return std::move(*pg::link::over(std::move(*pg::wire::open(to, soon())), sql_, 60s));
+    return std::move(*pg::link::over(std::move(*pg::connect(to, soon())), sql_, 60s));
   }
   void until_somebody_waits_for_a_lock() const {
     eventually("somebody waits for a lock of this schema", [&] {

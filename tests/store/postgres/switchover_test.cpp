@@ -72,5 +72,33 @@ TEST_F(postgres_switchover, while_no_host_of_a_list_takes_writes_a_wait_goes_on)
   EXPECT_TRUE(got);
 }
 
+// As under SIGSTOP, or behind a firewall that drops packets: it refuses nothing, and says nothing.
+TEST_F(postgres_switchover, a_host_of_a_list_that_is_silent_is_passed_over) {
+  old_.stop();
+  for (const std::string mode : {"", "&mode=session"}) {
+    SCOPED_TRACE(mode);
+    const auto refused = outcome_of([&] {
+      auto s = opened(both("&connect_timeout=2s" + mode), 60s);
+      EXPECT_TRUE(holdfast::mutex(s, "m").try_lock());
+    });
+    EXPECT_FALSE(refused.failed) << refused.text;
+  }
+  old_.resume();
+}
+
+// An hour to connect: whoever waits for the silent host first is seen.
+TEST_F(postgres_switchover, a_connection_is_tried_first_at_the_host_that_answered_last) {
+  only_read(old_);
+  auto s = opened(both("&connect_timeout=3600s"), 60s);
+  holdfast::mutex m{s, "m"};
+  old_.stop();
+  client(now_.url())
+      .ask(
+          "select pg_terminate_backend(pid, 5000) from pg_stat_activity where application_name = "
+          "'holdfast'");
+  EXPECT_FALSE(outcome_of([&] { m.lock(), m.unlock(); }).failed);
+  old_.resume();
+}
+
 }  // namespace
 }  // namespace postgres_test
