@@ -8,6 +8,7 @@
 #include <holdfast/mutex.hpp>
 #include <holdfast/semaphore.hpp>
 #include <holdfast/shared_mutex.hpp>
+#include <holdfast/timed.hpp>
 #include <string_view>
 
 #include "tool/duration.hpp"
@@ -53,6 +54,9 @@ attempt try_as(lock_mode mode, const session& s, const take_options& t, wait_tim
   }
   return std::nullopt;
 }
+
+/// The lock was asked for already: nobody waits for long to hear who holds it.
+constexpr std::chrono::seconds a_moment{1};
 
 bool is_exclusive(lock_mode m) { return m == lock_mode::plain || m == lock_mode::write; }
 
@@ -111,15 +115,6 @@ bool waits_for_itself(const opened_store& at, const take_options& t) {
   });
 }
 
-/// Empty if the store does not answer: that the lock is busy is true all the same.
-std::string holder_now(const session& s, const std::string& name) {
-  try {
-    return held_by(s.show(name), std::chrono::system_clock::now());
-  } catch (const error&) {
-    return {};
-  }
-}
-
 }  // namespace
 
 std::optional<lease> acquire(const opened_store& at, const take_options& t, boot_time deadline,
@@ -132,10 +127,20 @@ std::optional<lease> acquire(const opened_store& at, const take_options& t, boot
   return acquire_suiting(at.session, t, deadline, stop);
 }
 
-std::string busy_message(const session& s, const take_options& t, const log& to) {
-  const std::string busy =
-      t.wait == one_try ? " is busy" : " was busy for " + format_duration(t.wait);
-  return printable(t.lock.name) + busy + (to.shows_details() ? holder_now(s, t.lock.name) : "");
+busy_news tell_busy(const session& s, const take_options& t, const log& to, boot_time limit) {
+  busy_news news;
+  news.text = printable(t.lock.name) +
+              (t.wait == one_try ? " is busy" : " was busy for " + format_duration(t.wait));
+  const boot_time now = boot_clock::now();
+  if (!to.shows_details() || now >= limit) return news;
+  const boot_time until = std::min(saturated_add(now, a_moment), limit);
+  const detail::call_limit in_time{until};
+  try {
+    news.text += held_by(s.show(t.lock.name), std::chrono::system_clock::now());
+  } catch (const error&) {  // that the lock is busy is true all the same
+    news.hangs = boot_clock::now() >= until;
+  }
+  return news;
 }
 
 }  // namespace holdfast::tool

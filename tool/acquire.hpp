@@ -20,8 +20,16 @@ namespace holdfast::tool {
 std::optional<lease> acquire(const opened_store& at, const take_options& t, boot_time deadline,
                              std::stop_token stop);
 
+struct busy_news {
+  std::string text;
+  /// The store was asked who holds it, and did not answer in time: nobody should wait for that by
+  /// closing the session.
+  bool hangs = false;
+};
+
 /// For a lock that acquire() did not get: `deploy is busy · held by web-3 pid 812 for 42s`. The
-/// store is asked for the holder only if `to` shows details.
-std::string busy_message(const session& s, const take_options& t, const log& to);
+/// store is asked for the holder only if `to` shows details, and until `limit`, or for a moment if
+/// that is shorter.
+busy_news tell_busy(const session& s, const take_options& t, const log& to, boot_time limit);
 
 }  // namespace holdfast::tool

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string_view>
 
 #include "tool/log.hpp"
@@ -27,6 +28,9 @@ int ping(const common_options& common, const ping_options& o, log& to);
 int doctor(const common_options& common, const doctor_options& o, log& to);
 int scrape(const common_options& common, const scrape_options& o, log& to);
 int version(const common_options& common, const version_options& o, log& to);
+
+/// The command's exit code, or that of what it throws, which is then written to the log.
+int reported(log& to, const std::function<int()>& command);
 
 /// Ends the program without giving anything back: there is nothing left to give, and a store that
 /// is away would keep us waiting for its answer.

@@ -139,7 +139,7 @@ constexpr std::string_view serve_footer =
 
 constexpr std::string_view ping_footer =
     "Each round trip is a query about one name, and changes nothing. Ctrl-C ends it with the\n"
-    "summary.\n\n"
+    "summary. The median is that of the last 10,000 answers.\n\n"
     "Exit code: 0 all were answered, 69 one was not.\n";
 
 constexpr std::string_view doctor_footer =

@@ -6,6 +6,8 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <holdfast/timed.hpp>
+#include <optional>
 #include <utility>
 
 #include "tool/acquire.hpp"
@@ -92,23 +94,28 @@ int give_back(lease& held, const held_facts& facts, const common_options& common
 int hold(const common_options& common, const hold_options& o, log& to) {
   signal_inbox signals;
   const boot_time began = boot_clock::now();
-  const boot_time deadline = saturated_add(began, o.take.wait);
+  const detail::time_frame frame{began, o.take.wait};
   lease held;
   held_facts facts{o.take.lock.name, {}, {}, 0, o.take.ttl, {}};
-  std::string busy;
+  busy_news busy;
+  std::optional<session> unclosed;
   int stopped_by = 0;
   {
     waiting room{signals, to, o.take.lock.name};
-    const opened_store s = open_store(common, to, deadline);
+    const opened_store s = open_store(common, to, frame.deadline());
     facts.store = s.url;
     room.in_line_at(s.session);
-    if (auto got = acquire(s, o.take, deadline, room.stop())) held = std::move(*got);
+    if (auto got = acquire(s, o.take, frame.deadline(), room.stop())) held = std::move(*got);
     stopped_by = room.stopped_by();
-    if (!held && stopped_by == 0) busy = busy_message(s.session, o.take, to);
+    if (!held && stopped_by == 0) {
+      busy = tell_busy(s.session, o.take, to, frame.limit());
+      if (busy.hangs) unclosed = s.session;
+    }
   }
   if (stopped_by != 0) return exit_code::of_signal(stopped_by);
   if (!held) {
-    to.write(level::detail, "busy", busy);
+    to.write(level::detail, "busy", busy.text);
+    if (unclosed) leave_at_once(o.take.busy_code);
     return o.take.busy_code;
   }
   facts.waited = boot_clock::now() - began;

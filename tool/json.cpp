@@ -269,6 +269,7 @@ std::string graph_json(const wait_graph& g, std::string_view store, wall_time no
     if (is_known(w.since)) one["waiting_seconds"] = seconds_of(now - w.since);
     j["waits"].push_back(std::move(one));
   }
+  j["waits_left_out"] = g.left_out;
   j["rings"] = g.rings;
   return line(j);
 }
@@ -299,6 +300,7 @@ std::string ping_summary_json(std::string_view store, const ping_summary& s) {
   if (s.answered > 0) {
     j["least_seconds"] = exact_seconds(s.least);
     j["median_seconds"] = exact_seconds(s.median);
+    j["median_of"] = s.median_of;
     j["mean_seconds"] = exact_seconds(s.mean);
     j["most_seconds"] = exact_seconds(s.most);
   }

@@ -17,6 +17,7 @@
 #include "tool/listed_name.hpp"
 #include "tool/lock_events.hpp"
 #include "tool/report.hpp"
+#include "tool/round_trips.hpp"
 #include "tool/wait_graph.hpp"
 
 /// The JSON that the program prints, one line each, ended by a newline. Schema 1: fields are added,
@@ -33,13 +34,6 @@ struct held_facts {
   std::uint64_t fence = 0;
   std::chrono::nanoseconds lease{};
   std::chrono::nanoseconds waited{};
-};
-
-/// What ping has measured; without an answer the times are zero.
-struct ping_summary {
-  std::size_t asked = 0;
-  std::size_t answered = 0;
-  std::chrono::nanoseconds least{}, median{}, mean{}, most{};
 };
 
 std::string hold_json(const held_facts& f, wall_time now);

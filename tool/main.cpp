@@ -1,4 +1,3 @@
-#include <exception>
 #include <span>
 #include <string>
 #include <string_view>
@@ -46,24 +45,6 @@ int perform(const command& c, log& to) {
       c.what);
 }
 
-int report(int code, std::string_view message, log& to) {
-  to.write(level::error, "failed", unsigned_message(message),
-           {{"exit_code", static_cast<std::int64_t>(code)}});
-  return code;
-}
-
-int perform_safely(const command& c, log& to) {
-  try {
-    return perform(c, to);
-  } catch (const failure_exit& e) {
-    return report(e.code(), e.what(), to);
-  } catch (const error& e) {
-    return report(exit_code::of(e.reason()), e.what(), to);
-  } catch (const std::exception& e) {
-    return report(exit_code::own_failure, e.what(), to);
-  }
-}
-
 int main_of(const std::vector<std::string>& arguments) {
   try {
     const parsed p = parse(arguments);
@@ -72,10 +53,10 @@ int main_of(const std::vector<std::string>& arguments) {
       return exit_code::ok;
     }
     log to{p.command->common, 2};
-    return perform_safely(*p.command, to);
-  } catch (const failure_exit& e) {
+    return reported(to, [&] { return perform(*p.command, to); });
+  } catch (const failure_exit&) {
     log to{common_options{}, 2};
-    return report(e.code(), e.what(), to);
+    return reported(to, []() -> int { throw; });
   }
 }
 

@@ -1,11 +1,15 @@
 #include <algorithm>
 #include <chrono>
+#include <exception>
 #include <future>
 #include <holdfast/async.hpp>
 #include <holdfast/barrier.hpp>
 #include <holdfast/latch.hpp>
+#include <holdfast/timed.hpp>
 #include <optional>
 #include <stop_token>
+#include <string>
+#include <utility>
 
 #include "tool/commands.hpp"
 #include "tool/failure.hpp"
@@ -30,10 +34,10 @@ struct meeting_end {
   std::optional<std::uint32_t> remaining{};
 };
 
-meeting_end at_barrier(const session& s, const meet_options& o, boot_time deadline,
+meeting_end at_barrier(const session& s, const meet_options& o, const detail::time_frame& frame,
                        std::stop_token stop) {
   barrier b{s, o.name, o.count, {.lease = o.ttl}};
-  auto came = async_arrive_and_wait(b, time_left(deadline), std::move(stop)).future().get();
+  auto came = async_arrive_and_wait(b, time_left(frame.deadline()), std::move(stop)).future().get();
   const bool over =
       !came && (came.error().code == errc::timed_out || came.error().code == errc::cancelled);
   if (over) return {"timed_out", false};
@@ -41,12 +45,26 @@ meeting_end at_barrier(const session& s, const meet_options& o, boot_time deadli
   return {"arrived"};
 }
 
-/// Unknown if the store does not say so in a moment: the time is over, or a signal has come.
-std::optional<std::uint32_t> remaining_at(const latch& l) {
+/// Unknown if the store does not say so in a moment: the time is over.
+std::optional<std::uint32_t> remaining_at(const latch& l, boot_time limit) {
+  const boot_time until = std::min(saturated_add(boot_clock::now(), a_moment), limit);
   auto asked = async_remaining(l).future();
-  if (asked.wait_for(a_moment) != std::future_status::ready) return std::nullopt;
+  if (asked.wait_for(until - boot_clock::now()) != std::future_status::ready) return std::nullopt;
   const auto answer = asked.get();
   return answer ? std::optional(*answer) : std::nullopt;
+}
+
+/// Nothing is known if the store does not say in time how many are left.
+meeting_end peek(const latch& l, boot_time limit) {
+  {
+    const detail::call_limit in_time{limit};
+    if (l.try_wait()) return {"open", true, 0};
+  }
+  const auto left = remaining_at(l, limit);
+  if (!left)
+    throw failure_exit(exit_code::unavailable,
+                       printable(l.name()) + ": the store did not answer in time");
+  return {*left == 0 ? "open" : "closed", *left == 0, left};
 }
 
 /// The library knows what the store counts, and not how a command is written.
@@ -62,7 +80,7 @@ void count_down(latch& l, const meet_options& o) {
   }
 }
 
-meeting_end at_latch(const session& s, const meet_options& o, boot_time deadline,
+meeting_end at_latch(const session& s, const meet_options& o, const detail::time_frame& frame,
                      std::stop_token stop) {
   latch l{s, o.name, o.count};
   if (o.what == action::remove) return l.remove(), meeting_end{"removed"};
@@ -70,11 +88,11 @@ meeting_end at_latch(const session& s, const meet_options& o, boot_time deadline
     count_down(l, o);
     return {"counted", true, l.remaining()};
   }
-  const bool peeks = o.what == action::peek;
-  const bool open = peeks ? l.try_wait() : l.wait_for(time_left(deadline), stop);
+  if (o.what == action::peek) return peek(l, frame.limit());
+  const bool open = l.wait_for(time_left(frame.deadline()), stop);
   if (open) return {"open", true, 0};
   if (stop.stop_requested()) return {"closed", false};
-  return {"closed", false, peeks ? l.remaining() : remaining_at(l)};
+  return {"closed", false, remaining_at(l, frame.limit())};
 }
 
 std::string for_people(const meet_options& o, const meeting_end& e) {
@@ -86,31 +104,54 @@ std::string for_people(const meet_options& o, const meeting_end& e) {
   return line + '\n';
 }
 
+/// A place in the queue of a latch ends by itself, and a peek has none.
+bool has_to_say_farewell(action what) { return what != action::wait && what != action::peek; }
+
+/// One meeting, from the opened store to the exit code.
+class meeting {
+ public:
+  meeting(const common_options& common, const meet_options& o, log& to)
+      : common_(common), o_(o), room_(std::in_place, signals_, to, o.name) {
+    store_.emplace(open_store(common, to, frame_.deadline()));
+    url_ = store_->url;
+    room_->in_line_at(store_->session);
+  }
+
+  int come_together() {
+    const auto go = o_.what == action::arrive_and_wait ? at_barrier : at_latch;
+    meeting_end e{"timed_out", false};
+    try {
+      e = go(store_->session, o_, frame_, room_->stop());
+    } catch (const std::exception&) {
+      if (room_->stopped_by() == 0) throw;
+    }
+    const int stopped_by = room_->stopped_by(e.good);
+    if (has_to_say_farewell(o_.what)) store_.reset();
+    room_.reset();
+    if (stopped_by != 0) return exit_code::of_signal(stopped_by);
+    signals_.close();
+    print(common_.json ? meet_json(o_.name, url_, e.outcome, o_.count, e.remaining)
+                       : for_people(o_, e));
+    return e.good ? exit_code::ok : o_.busy_code;
+  }
+
+ private:
+  const common_options& common_;
+  const meet_options& o_;
+  signal_inbox signals_;
+  const detail::time_frame frame_{boot_clock::now(), o_.wait};
+  std::string url_;
+  std::optional<waiting> room_;
+  std::optional<opened_store> store_;
+};
+
 }  // namespace
 
 int meet(const common_options& common, const meet_options& o, log& to) {
-  signal_inbox signals;
-  const boot_time deadline = saturated_add(boot_clock::now(), o.wait);
-  meeting_end e{"timed_out", false};
-  std::string url;
-  int stopped_by = 0;
-  {
-    waiting room{signals, to, o.name};
-    const opened_store s = open_store(common, to, deadline);
-    url = s.url;
-    room.in_line_at(s.session);
-    const auto go = o.what == action::arrive_and_wait ? at_barrier : at_latch;
-    try {
-      e = go(s.session, o, deadline, room.stop());
-    } catch (const error&) {
-      if (room.stopped_by() == 0) throw;
-    }
-    stopped_by = room.stopped_by(e.good);
-  }
-  if (stopped_by != 0) return exit_code::of_signal(stopped_by);
-  signals.close();
-  print(common.json ? meet_json(o.name, url, e.outcome, o.count, e.remaining) : for_people(o, e));
-  return e.good ? exit_code::ok : o.busy_code;
+  meeting m{common, o, to};
+  if (has_to_say_farewell(o.what)) return m.come_together();
+  // A store that hangs would keep us waiting for its last answer.
+  leave_at_once(reported(to, [&] { return m.come_together(); }));
 }
 
 }  // namespace holdfast::tool

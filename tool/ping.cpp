@@ -1,14 +1,14 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
-#include <numeric>
 #include <optional>
-#include <vector>
 
 #include "tool/commands.hpp"
 #include "tool/json.hpp"
 #include "tool/open_store.hpp"
+#include "tool/round_trips.hpp"
 #include "tool/signals.hpp"
 #include "tool/stopwatch.hpp"
 #include "tool/text.hpp"
@@ -29,25 +29,12 @@ std::string milliseconds_text(nanoseconds d) {
   return text.data();
 }
 
-ping_summary summary_of(std::vector<nanoseconds> times, std::size_t asked) {
-  ping_summary s;
-  s.asked = asked;
-  s.answered = times.size();
-  if (times.empty()) return s;
-  std::sort(times.begin(), times.end());
-  s.least = times.front();
-  s.median = times[times.size() / 2];
-  s.most = times.back();
-  s.mean = std::accumulate(times.begin(), times.end(), nanoseconds{}) /
-           static_cast<std::int64_t>(times.size());
-  return s;
-}
-
 std::string for_people(const ping_summary& s) {
   std::string text =
       std::to_string(s.asked) + " asked, " + std::to_string(s.answered) + " answered";
   if (s.answered > 0) {
     text += "; least " + milliseconds_text(s.least) + ", median " + milliseconds_text(s.median) +
+            (s.median_of < s.answered ? " of the last " + std::to_string(s.median_of) : "") +
             ", mean " + milliseconds_text(s.mean) + ", most " + milliseconds_text(s.most);
   }
   return text + '\n';
@@ -70,7 +57,7 @@ class pinger {
       const bool last = o.count != 0 && asked_ == o.count;
       if (!last && stopped(signals, next)) break;
     }
-    const auto s = summary_of(times_, asked_);
+    const auto s = times_.summary(asked_);
     print(common_.json ? ping_summary_json(url_, s) : for_people(s));
     return s.answered == s.asked ? exit_code::ok : exit_code::unavailable;
   }
@@ -91,7 +78,7 @@ class pinger {
       return told(std::nullopt, std::string(unsigned_message(e.what())));
     }
     const auto took = watch_.take();
-    if (took) times_.push_back(*took);
+    if (took) times_.add(*took);
     told(took, {});
   }
 
@@ -121,7 +108,7 @@ class pinger {
   std::optional<session> session_;
   std::string url_;
   std::size_t asked_ = 0;
-  std::vector<nanoseconds> times_;
+  round_trips times_;
 };
 
 }  // namespace

@@ -74,7 +74,7 @@ class job {
   bool store_was_away() const noexcept { return store_was_away_; }
   bool was_asked_to_stop() const noexcept { return asked_to_stop_; }
   /// The lock was lost: the store need not be asked any more, and may be away.
-  bool nothing_to_give_back() const noexcept { return nothing_to_give_back_; }
+  bool nothing_to_give_back() const noexcept { return nothing_to_give_back_ || unclosed_; }
 
  private:
   int work();
@@ -121,6 +121,7 @@ class job {
   lease held_;
   boot_time acquired_at_{};
   bool nothing_to_give_back_ = false;
+  std::optional<session> unclosed_;  ///< of a store that hangs, where nothing is held
   bool asked_to_stop_ = false;
   bool store_was_away_ = false;
 };
@@ -195,7 +196,7 @@ bool job::take() {
   const boot_time began = boot_clock::now();
   const detail::time_frame frame{began, o_.take.wait};
   const boot_time deadline = frame.deadline();
-  std::string busy;
+  busy_news busy;
   int stopped_by = 0;
   {
     // As it is now: later it belongs to this thread.
@@ -212,7 +213,10 @@ bool job::take() {
     } while (held_ && !claim(room.stop(), frame.limit()));
     acquired_at_ = boot_clock::now();
     stopped_by = room.stopped_by();
-    if (!held_ && stopped_by == 0) busy = busy_message(s.session, o_.take, log_);
+    if (!held_ && stopped_by == 0) {
+      busy = tell_busy(s.session, o_.take, log_, frame.limit());
+      if (busy.hangs) unclosed_ = s.session;
+    }
   }
   report_.waited = acquired_at_ - began;
   if (stopped_by != 0) {
@@ -221,7 +225,7 @@ bool job::take() {
   }
   if (held_) return true;
   report_.outcome = "busy";
-  report_.message = busy;
+  report_.message = busy.text;
   report_.exit_code = o_.take.busy_code;
   log_.write(level::detail, "busy", report_.message);
   return false;

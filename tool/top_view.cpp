@@ -17,7 +17,8 @@ namespace {
 
 using wall_clock = std::chrono::system_clock;
 
-constexpr std::size_t lines_above = 3;  // headline, status, headings
+constexpr std::size_t lines_above = 3;       // headline, status, headings
+constexpr std::size_t lines_above_text = 2;  // no headings
 constexpr std::size_t lines_below = 1;
 constexpr const char* bold_on = "\x1b[1m";
 constexpr const char* reverse_on = "\x1b[7m";
@@ -84,6 +85,17 @@ std::string table_line(const column_layout& at, const std::array<std::string, 8>
   for (std::size_t i = 0; i < cells.size(); ++i)
     line += (i == 0 ? "" : " ") + padded(cells.at(i), widths.at(i));
   return line;
+}
+
+/// At most so many lines. If some are left out, the last one says how many, and then `more`.
+std::vector<std::string> cut(std::vector<std::string> lines, std::size_t room,
+                             std::string_view more) {
+  if (lines.size() <= room) return lines;
+  const std::size_t shown = room - 1;
+  const std::size_t left_out = lines.size() - shown;
+  lines.resize(shown);
+  lines.push_back("… " + std::to_string(left_out) + " more lines" + std::string(more));
+  return lines;
 }
 
 std::string percent(double share) { return std::to_string(std::lround(share * 100)) + '%'; }
@@ -355,8 +367,9 @@ std::vector<std::string> top_view::detail_lines(wall_clock::time_point now) cons
 }
 
 std::vector<std::string> top_view::body(screen_size size, wall_clock::time_point now) {
-  if (mode_ == mode::detail) return detail_lines(now);
-  if (mode_ == mode::help) return {help_lines.begin(), help_lines.end()};
+  const std::size_t room = size.rows - lines_above_text - lines_below;
+  if (mode_ == mode::detail) return cut(detail_lines(now), room, "; holdfast show prints all");
+  if (mode_ == mode::help) return cut({help_lines.begin(), help_lines.end()}, room, "");
   return table_lines(size, now);
 }
 

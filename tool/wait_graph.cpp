@@ -10,37 +10,56 @@
 #include "tool/process_tree.hpp"
 #include "tool/progress.hpp"
 #include "tool/text.hpp"
+#include "tool/wait_rings.hpp"
 
 namespace holdfast::tool {
 
 namespace {
 
+/// Pairs of a waiter and a holder; after them each waiter is shown with one holder.
+constexpr std::size_t shown_of_a_name = 1000;
+
 class graph_maker {
  public:
-  explicit graph_maker(wait_graph& g) : g_(g) {}
-
   void add(const name_info& info) {
+    for (const participant& h : info.holders) by_process_.emplace(key_of(h), h);
+    if (info.holders.empty() || info.waiters.empty()) return;
+    const std::size_t first = index_of(info.waiters.front());
+    held_name held{info.name, info.capacity};
+    for (const participant& h : info.holders) held.holders.push_back({index_of(h), h.weight});
+    std::stable_sort(held.holders.begin(), held.holders.end(),
+                     [](const auto& a, const auto& b) { return a.weight > b.weight; });
     for (const participant& w : info.waiters) {
-      for (const participant& h : info.holders) {
-        // A wait for one permit of several may end by another holder's release.
-        const bool must = std::uint64_t{h.weight} + w.weight > info.capacity;
-        g_.waits.push_back({index_of(w), index_of(h), info.name, w.since, must});
-      }
+      const std::size_t from = &w == info.waiters.data() ? first : index_of(w);
+      waits_.push_back({from, names_.size(), w.weight, w.since});
     }
-    for (const participant& h : info.holders) holders_.emplace(key_of(h), h);
+    names_.push_back(std::move(held));
   }
 
   void add_children(const pids_above& above) {
     std::set<std::size_t> waiters;
-    for (const graph_wait& w : g_.waits) waiters.insert(w.from);
+    for (const wait_at_name& w : waits_) waiters.insert(w.process);
     for (const std::size_t w : waiters) {
       for (const std::uint32_t pid : above(g_.processes[w])) {
-        const auto holder = holders_.find({g_.processes[w].host, pid, {}});
-        if (holder == holders_.end() || holder->second.program != "holdfast") continue;
-        const std::size_t from = index_of(holder->second);
-        g_.waits.push_back({from, w, {}});
+        const auto holder = by_process_.find({g_.processes[w].host, pid, {}});
+        if (holder == by_process_.end() || holder->second.program != "holdfast") continue;
+        waits_.push_back({index_of(holder->second), names_.size()});
+        names_.push_back({{}, 0, {{w}}});
       }
     }
+  }
+
+  wait_graph made() && {
+    const auto rings = find_rings(g_.processes.size(), names_, waits_);
+    std::vector<bool> seen(g_.processes.size());
+    std::set<ring_step> in_rings;
+    for (const wait_ring& ring : rings) {
+      in_rings.insert(ring.begin(), ring.end());
+      note(ring, seen);
+    }
+    std::vector<std::size_t> shown(names_.size());
+    for (std::size_t i = 0; i < waits_.size(); ++i) show(i, in_rings, shown[waits_[i].name]);
+    return std::move(g_);
   }
 
  private:
@@ -56,63 +75,45 @@ class graph_maker {
     return at->second;
   }
 
-  wait_graph& g_;
+  /// A ring with no member of those before.
+  void note(const wait_ring& ring, std::vector<bool>& seen) {
+    std::vector<std::size_t> members;
+    for (const ring_step& step : ring) members.push_back(waits_[step.wait].process);
+    const bool known = std::any_of(members.begin(), members.end(), [&](auto p) { return seen[p]; });
+    for (const std::size_t p : members) seen[p] = true;
+    if (!known) g_.rings.push_back(std::move(members));
+  }
+
+  /// With so many holders as there is room for, one at least; and with those that are in a ring.
+  void show(std::size_t wait, const std::set<ring_step>& in_rings, std::size_t& shown) {
+    const wait_at_name& w = waits_[wait];
+    const held_name& at = names_[w.name];
+    const std::size_t must = at.in_the_way_of(w.weight);
+    std::set<std::size_t> ring;
+    for (auto step = in_rings.lower_bound({wait, 0}); step != in_rings.end() && step->wait == wait;
+         ++step)
+      ring.insert(step->to);
+    const std::size_t before = g_.waits.size();
+    const auto show_one = [&](std::size_t i) {
+      const std::size_t to = at.holders[i].process;
+      const bool is_must = i < must;
+      g_.waits.push_back({w.process, to, at.name, w.since, is_must, is_must && ring.contains(to)});
+    };
+    const std::size_t room = shown < shown_of_a_name ? shown_of_a_name - shown : 1;
+    const std::size_t first = std::min(room, at.holders.size());
+    for (std::size_t i = 0; i < first; ++i) show_one(i);
+    for (std::size_t i = first; i < must && !ring.empty(); ++i)
+      if (ring.contains(at.holders[i].process)) show_one(i);
+    shown += g_.waits.size() - before;
+    g_.left_out += at.holders.size() - (g_.waits.size() - before);
+  }
+
+  wait_graph g_;
   std::map<process_key, std::size_t> indexes_;
-  std::map<process_key, participant> holders_;
+  std::map<process_key, participant> by_process_;
+  std::vector<held_name> names_;
+  std::vector<wait_at_name> waits_;
 };
-
-/// For each process the waits that begin there and must end by the other's going. A process that
-/// waits for itself is two threads at one lock, which is no ring.
-std::vector<std::vector<std::size_t>> waits_by_process(const wait_graph& g) {
-  std::vector<std::vector<std::size_t>> all(g.processes.size());
-  for (std::size_t i = 0; i < g.waits.size(); ++i) {
-    const graph_wait& w = g.waits[i];
-    if (w.must && w.from != w.to) all[w.from].push_back(i);
-  }
-  return all;
-}
-
-/// The shortest way from a process back to itself, as waits; empty if there is none.
-std::vector<std::size_t> way_back(const wait_graph& g,
-                                  const std::vector<std::vector<std::size_t>>& next,
-                                  std::size_t start) {
-  std::map<std::size_t, std::size_t> came_by;  // process: wait
-  std::vector<std::size_t> reached{start};
-  for (std::size_t at = 0; at < reached.size(); ++at) {
-    for (const std::size_t wait : next[reached[at]]) {
-      const std::size_t to = g.waits[wait].to;
-      if (!came_by.emplace(to, wait).second) continue;
-      if (to != start) {
-        reached.push_back(to);
-        continue;
-      }
-      std::vector<std::size_t> way{wait};
-      while (g.waits[way.back()].from != start) way.push_back(came_by[g.waits[way.back()].from]);
-      std::reverse(way.begin(), way.end());
-      return way;
-    }
-  }
-  return {};
-}
-
-void mark_rings(wait_graph& g) {
-  const auto next = waits_by_process(g);
-  std::vector<bool> seen(g.processes.size());
-  for (std::size_t p = 0; p < g.processes.size(); ++p) {
-    if (seen[p]) continue;
-    const auto way = way_back(g, next, p);
-    if (way.empty()) continue;
-    std::vector<std::size_t> ring;
-    bool known = false;
-    for (const std::size_t wait : way) {
-      g.waits[wait].in_ring = true;
-      ring.push_back(g.waits[wait].from);
-      known = known || seen[g.waits[wait].from];
-    }
-    for (const std::size_t member : ring) seen[member] = true;
-    if (!known) g.rings.push_back(std::move(ring));
-  }
-}
 
 std::string process_label(const graph_process& p) {
   if (p.pid == 0) return p.id.empty() ? "another program" : "owner " + printable(p.id);
@@ -123,6 +124,11 @@ std::string process_label(const graph_process& p) {
 
 std::string wait_label(const graph_wait& w) {
   return w.name.empty() ? "the end of its command" : printable(w.name);
+}
+
+std::string left_out_label(const wait_graph& g) {
+  return std::to_string(g.left_out) + " more waits are not shown: of a name, " +
+         std::to_string(shown_of_a_name) + " are shown, and then one for each waiter";
 }
 
 /// What is between double quotes in DOT: a backslash and a quote must not mean anything there.
@@ -148,12 +154,10 @@ std::string wait_line(const wait_graph& g, const graph_wait& w,
 }  // namespace
 
 wait_graph make_wait_graph(std::span<const name_info> names, const pids_above& above) {
-  wait_graph g;
-  graph_maker maker{g};
+  graph_maker maker;
   for (const name_info& info : names) maker.add(info);
   maker.add_children(above);
-  mark_rings(g);
-  return g;
+  return std::move(maker).made();
 }
 
 std::vector<std::uint32_t> pids_above_here(const graph_process& p) {
@@ -168,6 +172,7 @@ std::string graph_text(const wait_graph& g, std::chrono::system_clock::time_poin
   if (g.waits.empty()) return "no process waits for another\n";
   std::string out;
   for (const graph_wait& w : g.waits) out += wait_line(g, w, now);
+  if (g.left_out > 0) out += "  … " + left_out_label(g) + '\n';
   for (const auto& ring : g.rings) {
     out += "\nring: ";
     for (const std::size_t p : ring) out += process_label(g.processes[p]) + " -> ";
@@ -192,6 +197,8 @@ std::string graph_dot(const wait_graph& g) {
     if (w.in_ring) out += ", color=red, penwidth=2";
     out += "];\n";
   }
+  if (g.left_out > 0)
+    out += "  left_out [shape=plaintext, label=" + dot_quoted(left_out_label(g)) + "];\n";
   return out + "}\n";
 }
 

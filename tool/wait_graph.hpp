@@ -36,12 +36,15 @@ struct wait_graph {
   /// Processes that wait in a ring, each in the order of the waits. At most one ring for each group
   /// of processes that all wait for one another.
   std::vector<std::vector<std::size_t>> rings;
+  /// Pairs of a waiter and a holder that are not in `waits`. None of them is in a ring.
+  std::size_t left_out = 0;
 };
 
 /// The processes above one, the nearest first, where they are known.
 using pids_above = std::function<std::vector<std::uint32_t>(const graph_process&)>;
 
-/// Of what a store says about its names. `holdfast run` waits for the command that it has started:
+/// Of what a store says about its names. It grows as waiters + holders: where many wait for many,
+/// most pairs are left out. `holdfast run` waits for the command that it has started:
 /// where a process below such a holder waits, that is a wait of the holder as well.
 wait_graph make_wait_graph(std::span<const name_info> names, const pids_above& above);
 

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <holdfast/timed.hpp>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -98,12 +99,15 @@ int watch(const common_options& common, const watch_options& o, log& to) {
   // Without --until a signal is how it ends; with it, the answer did not come.
   const auto stopped = o.until.empty() ? std::optional<int>{exit_code::ok} : std::nullopt;
   const exit_on_signal leaving{signals, stopped};
-  const boot_time deadline = saturated_add(boot_clock::now(), o.wait);
+  const detail::time_frame frame{boot_clock::now(), o.wait};
+  const detail::call_limit in_time{frame.limit()};
   watcher w{common, o, to};
   for (;;) {
     if (w.look()) return exit_code::ok;
-    if (boot_clock::now() >= deadline) return o.until.empty() ? exit_code::ok : o.busy_code;
-    std::this_thread::sleep_until(std::min(w.next_look(), deadline));
+    // Without a farewell: a store that hangs would keep us waiting for its last answer.
+    if (boot_clock::now() >= frame.deadline())
+      leave_at_once(o.until.empty() ? exit_code::ok : o.busy_code);
+    std::this_thread::sleep_until(std::min(w.next_look(), frame.deadline()));
   }
 }
 

@@ -54,7 +54,8 @@ interface Handle {
   [Symbol.dispose](): void;
 }
 
-/** The proof of holding; `await using` releases it at the end of the block. */
+/** The proof of holding; `await using` releases it at the end of the block. One that is garbage-collected is given back, so keep a
+ *  reference to it. */
 export interface Lease extends Handle {
   /** Greater than that of every earlier holder: pass it on to what the lock protects, which refuses smaller ones. */
   readonly fence: bigint;
@@ -67,7 +68,9 @@ export interface Lease extends Handle {
   readonly name: string;
   readonly shortId: string;
   /** Aborted when the lease is lost, before another can get the lock; also with an error that keeps it from being watched. Renewal goes
-   *  on while JavaScript is busy; the news waits. */
+   *  on while JavaScript is busy; the news waits, also for a thread of Node's pool: in an outage behind the commands that were
+   *  called before. The signal does not keep the lease: if nothing refers to the lease any more, it is garbage-collected and given back,
+   *  and the signal is aborted first. */
   readonly signal: AbortSignal;
   /** Throws Lost unless it is held. */
   check(): void;
@@ -81,7 +84,7 @@ export interface Lease extends Handle {
 /** Something that is acquired. It belongs to no task: any code that has this object holds the lock. */
 export interface Lock extends Handle {
   acquire(wait?: Wait): Promise<Lease>;
-  /** null if it is not free in time. */
+  /** null if it is not free in time: without a timeout at once. */
   tryAcquire(wait?: Wait): Promise<Lease | null>;
   /** Does the work while it is held, and releases. Rejects with Lost if the lock was lost before the work was over. */
   with<T>(work: (lease: Lease) => T | Promise<T>, wait?: Wait): Promise<T>;
@@ -202,6 +205,7 @@ export interface NameInfo {
   holders: number;
   waiters: number;
   lastFence: bigint;
+  /** The short id of the first holder. Empty if nobody holds it, and perhaps if another program does. */
   holder: string;
 }
 
@@ -218,8 +222,9 @@ export interface Session extends Handle {
   condition(name: string): Condition;
   limiter(name: string, rules: Rule[], options?: {localTokens?: number}): Limiter;
   show(name: string): Promise<NameInfo>;
-  /** How many holders were removed. */
-  forceRelease(name: string, shortId?: string): Promise<number>;
+  /** Takes the lock away from its holders, or from the one with this short id; an empty one is InvalidArgument. How many holders were
+   *  removed. */
+  forceRelease(name: string, shortId?: string | null): Promise<number>;
 }
 
 export interface SessionOptions {

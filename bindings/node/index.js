@@ -12,7 +12,11 @@ Symbol.dispose ??= Symbol('Symbol.dispose');
 const known = new Set();  // of this thread
 const forgotten = new FinalizationRegistry(({handle, watch}) => {
   known.delete(handle);
-  if (watch) forget(watch.tag);
+  if (watch) {
+    forget(watch.tag);
+    const why = 'the lease was garbage-collected, and is given back: keep a reference to it for as long as its signal is used';
+    watch.controller.abort(new errors.Lost(why, {leaseGone: true}));  // first: then another can get the lock
+  }
   abi.functions.close(handle, null);
 });
 
@@ -178,7 +182,7 @@ class Lock extends Handle {
   async tryAcquire(wait) {
     if (wait !== undefined) given.object(wait, 'Lock.tryAcquire: wait');
     try {
-      return await this.acquire({timeout: 0, ...wait});
+      return await this.acquire({...wait, timeout: wait?.timeout ?? 0});
     } catch (why) {
       if (why instanceof errors.Busy || why instanceof errors.TimedOut) return null;
       throw why;

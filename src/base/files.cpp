@@ -11,6 +11,8 @@
 #include <cstring>
 #include <holdfast/clock.hpp>
 
+#include "base/readiness.hpp"
+
 namespace holdfast::base {
 
 namespace {
@@ -43,10 +45,7 @@ class opened {
 
 /// False when the time is over.
 bool wait_for_more(int fd, boot_time until) {
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - boot_clock::now());
-  if (left.count() <= 0) return false;
-  pollfd wait{fd, POLLIN, 0};
-  return ::poll(&wait, 1, static_cast<int>(left.count())) > 0 || errno == EINTR;
+  return boot_clock::now() < until && wait_until_ready(fd, POLLIN, until);
 }
 
 }  // namespace

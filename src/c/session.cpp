@@ -53,8 +53,13 @@ int holdfast_show(holdfast_session* session, const char* name, holdfast_name_inf
 int holdfast_force_release(holdfast_session* session, const char* name, const char* short_id,
                            uint64_t* removed, holdfast_error* why) {
   return guarded(why, [&] {
-    const auto count =
-        session_of(session).force_release(text_of(name, "name"), text_or_nothing(short_id));
+    const auto from = session_of(session);
+    if (short_id != nullptr && *short_id == 0) {
+      refuse(holdfast::errc::invalid_argument,
+             "short_id is empty: what the store shows without one cannot be taken away by itself. "
+             "Pass NULL (Python: None, Node: null) to take the lock away from all holders");
+    }
+    const auto count = from.force_release(text_of(name, "name"), text_or_nothing(short_id));
     if (removed != nullptr) *removed = count;
   });
 }

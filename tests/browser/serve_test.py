@@ -172,6 +172,16 @@ class Serve(unittest.TestCase):
         self.assertGreaterEqual(browser.run("document.querySelectorAll('#waits path.edge.bad').length"), 2)
         self.picture("serve-ring.png", 1010, 400)
 
+    def test_of_many_waits_the_page_says_how_many_are_left_out(self):
+        processes = [{"host": "web", "pid": n} for n in range(1, 602)]
+        waits = [{"from": n, "to": 0, "must": False, "in_ring": False, "lock": "pool"} for n in range(1, 601)]
+        answer = {"schema": 1, "processes": processes, "waits": waits, "waits_left_out": 1400, "rings": []}
+        browser.run("(() => { const real = window.fetch; window.fetch = (path, how) => String(path).startsWith('/api/graph') ? "
+                    f"Promise.resolve(new Response(JSON.stringify({json.dumps(answer)}))) : real(path, how); }})()")
+        self.go("waits")
+        browser.until("the count", "document.querySelector('#waits').innerText.includes('1500 more waits are not listed')")
+        self.assertEqual(browser.run("document.querySelectorAll('#waits tbody tr').length"), 500)
+
     def test_only_the_token_unlocks(self):
         holder = self.hold("deploy")
         self.go("lock/0/deploy")

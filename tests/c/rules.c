@@ -267,6 +267,17 @@ static void lose(const char* name) {
   CHECK(removed == 1);
 }
 
+static void an_empty_short_id_takes_nothing_away(void) {
+  holdfast_lease* lease = taken(mutex_of(store, "m"));
+  uint64_t removed = 0;
+  GIVES(HOLDFAST_INVALID_ARGUMENT, holdfast_force_release(other, "m", "", &removed, &why));
+  CHECK(removed == 0);
+  GIVES(HOLDFAST_BUSY, tried(mutex_of(other, "m")));
+  OK(holdfast_force_release(other, "m", info_of(lease).short_id, &removed, &why));
+  CHECK(removed == 1);
+  OK(holdfast_close(lease, &why));
+}
+
 static void a_lost_lease_is_told_to_the_queue_and_protects_nothing(void) {
   const holdfast_lock_options quick = {.size = sizeof quick, .lease_ms = 2000};
   holdfast_lock* mine = NULL;
@@ -1308,6 +1319,7 @@ static const struct {
     RULE(to_close_all_releases_every_lease),
     RULE(a_lock_outlives_the_handle_of_its_session),
     RULE(an_extended_lease_has_the_new_length),
+    RULE(an_empty_short_id_takes_nothing_away),
     RULE(a_lost_lease_is_told_to_the_queue_and_protects_nothing),
     RULE(a_release_is_no_loss),
     RULE(a_call_with_a_queue_returns_at_once_and_its_outcome_is_an_event),

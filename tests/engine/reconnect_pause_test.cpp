@@ -4,6 +4,8 @@
 
 #include <set>
 
+#include "base/time_share.hpp"
+
 // When a connection that has gone may be made again.
 namespace {
 
@@ -49,6 +51,15 @@ TEST(reconnect_pause, differs_from_client_to_client) {
     seen.insert(p.until());
   }
   EXPECT_GT(seen.size(), 10U);
+}
+
+TEST(time_share, of_addresses_that_do_not_answer_leaves_some_to_the_last) {
+  using holdfast::base::share_until;
+  constexpr auto until = now + 6s;
+  EXPECT_EQ(share_until(until, 3, now), now + 2s);
+  EXPECT_EQ(share_until(until, 2, now + 2s), now + 4s);
+  EXPECT_EQ(share_until(until, 1, now + 4s), until);
+  EXPECT_EQ(share_until(until, 1, until + 1s), until + 1s) << "no time is left";
 }
 
 }  // namespace

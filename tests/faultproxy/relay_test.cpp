@@ -132,6 +132,7 @@ TEST_F(relaying, stalled_bytes_arrive_when_it_is_over) {
   proxy_.with([](relay& r) { r.stall(way::down); });
   c.say("kept");
   await_arrival(9);
+  harness::eventually("what is held", [&] { return proxy_.count().held == 4; });
   proxy_.heal();
   EXPECT_EQ(c.hear(4), "kept");
   proxy_.with([](relay& r) { r.stall(way::up); });

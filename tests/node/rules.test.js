@@ -1,7 +1,7 @@
 'use strict';
 // What the package promises, on memory, SQLite and Redis. HOLDFAST_LIBRARY names the library that is tested.
 const assert = require('node:assert/strict');
-const {execFileSync, spawn} = require('node:child_process');
+const {execFileSync, spawn, spawnSync} = require('node:child_process');
 const fs = require('node:fs');
 const net = require('node:net');
 const os = require('node:os');
@@ -86,6 +86,17 @@ for (const [store, urlOf] of Object.entries(STORES)) {
       await held.release();
     });
 
+    rule('one try is what a try without a timeout is, whatever says so', async (here, there) => {
+      const held = await here.mutex('m').acquire();
+      for (const wait of [undefined, {}, {timeout: undefined}, {timeout: null}, {timeout: 0}]) {
+        let tried;
+        there.mutex('m').tryAcquire(wait).then((lease) => { tried = lease; }, (why) => { tried = why; });
+        while (tried === undefined) assert.equal((await here.show('m')).waiters, 0, 'it waits');
+        assert.equal(tried, null);
+      }
+      await held.release();
+    });
+
     rule('a hundred wait at once and are inside one by one', async (here, there) => {
       const locks = [here.mutex('m'), there.mutex('m')];
       let inside = 0;
@@ -110,6 +121,14 @@ for (const [store, urlOf] of Object.entries(STORES)) {
       assert.ok(lease.signal.reason instanceof holdfast.Lost && lease.lost);
       assert.throws(() => lease.check(), holdfast.Lost);
       await assert.rejects(lease.release(), (why) => why instanceof holdfast.Lost && why.leaseGone);
+    });
+
+    rule('an empty short id takes nothing away', async (here, there) => {
+      const lease = await here.mutex('m').acquire();
+      await assert.rejects(there.forceRelease('m', ''), holdfast.InvalidArgument);
+      assert.equal(await there.mutex('m').tryAcquire(), null);
+      assert.equal(await there.forceRelease('m', lease.shortId), 1);
+      lease.close();
     });
 
     rule('what the work throws goes through, and the lock is released', async (here, there) => {
@@ -426,6 +445,18 @@ test('a lease whose signal was read is collected', () => {
   assert.equal(execFileSync(process.execPath, ['--expose-gc', '-e', code], {encoding: 'utf8', timeout: 60e3}), 'false\nfree\n');
 });
 
+test('a lease that is collected aborts its signal before another can get the lock', () => {
+  const code = `const holdfast = require(${JSON.stringify(path.resolve(__dirname, '../../bindings/node'))});
+    (async () => {
+      const store = await holdfast.open('memory:node-collected-signal');
+      const {signal} = await store.mutex('m', {lease: 3600e3}).acquire();
+      const any = new Promise((resolve) => signal.addEventListener('abort', () => resolve(signal.reason)));
+      while (!await store.mutex('m').tryAcquire()) gc();
+      console.log(signal.aborted, signal.reason instanceof holdfast.Lost, (await any).leaseGone);
+    })();`;
+  assert.equal(execFileSync(process.execPath, ['--expose-gc', '-e', code], {encoding: 'utf8', timeout: 60e3}), 'true true true\n');
+});
+
 test('worker threads, and waits for nothing but losses, leave the threads of the pool to others in between', {timeout: 60e3}, async () => {
   const watched = `const lengths = [], abi = require(${JSON.stringify(path.resolve(__dirname, '../../bindings/node/abi.js'))});
     const {async: ask} = abi.functions.queue_next;
@@ -518,6 +549,25 @@ test('a program that ends with a lease gives it back, and ends by itself', async
     const quiet = code.replace('process.exit(0);', end);
     assert.match(execFileSync(process.execPath, ['-e', quiet], {encoding: 'utf8', timeout: 60e3}), /^\d+\n$/);
     assert.equal((await (await holdfast.open(url)).show('m')).holders, 0);
+  }
+});
+
+test('a program whose main thread has the package gives back what its worker threads hold', async () => {
+  const url = `sqlite:${folder}/workers.db`, package_ = JSON.stringify(path.resolve(__dirname, '../../bindings/node'));
+  const hold = `const {parentPort} = require('node:worker_threads');
+    (async () => {
+      const store = await require(${package_}).open(${JSON.stringify(url)});
+      const lease = await store.mutex('m', {lease: 3600e3}).acquire();
+      parentPort.postMessage(String(lease.fence));
+      await new Promise((resolve) => parentPort.on('message', () => resolve(lease)));
+    })();`;
+  for (const end of ['process.exit(0)', 'throw new Error("uncaught")']) {
+    const code = `require(${package_});
+      const worker = new (require('node:worker_threads').Worker)(${JSON.stringify(hold)}, {eval: true});
+      worker.on('message', (fence) => { require('node:fs').writeSync(1, fence); ${end}; });`;
+    const {stdout} = spawnSync(process.execPath, ['-e', code], {encoding: 'utf8', timeout: 60e3});
+    assert.match(stdout, /^\d+$/);
+    assert.equal((await (await holdfast.open(url)).show('m')).holders, 0, end);
   }
 });
 

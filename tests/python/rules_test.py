@@ -149,6 +149,152 @@ class Locks:
         self.assertGreater(steps, 10)
         unheard.assert_not_called()
 
+    def test_an_interrupt_anywhere_at_the_end_of_a_with_block_leaves_nothing_taken(self):
+        ours = str(REPOSITORY / "bindings/python")
+        mutex, other = self.here.mutex("m"), self.there.mutex("m")
+        steps, left = 0, 0
+
+        def interrupt(frame, event, _):
+            nonlocal left
+            if frame.f_code.co_name == "__del__":  # the block has ended, and nobody would hear of it there
+                sys.settrace(None)
+            if not frame.f_code.co_filename.startswith(ours) or sys.gettrace() is None:
+                return None
+            left -= 1
+            if left == 0:
+                raise KeyboardInterrupt
+            return interrupt
+        while left == 0:  # at the call, at the first line, ... until the block has ended before that
+            steps += 1
+            left = steps
+            try:
+                with mutex as lease:
+                    sys.settrace(interrupt)
+                sys.settrace(None)
+            except KeyboardInterrupt:
+                sys.settrace(None)
+            self.assertIs(lease.state, holdfast.State.RELEASED, steps)
+            self.assertIsNotNone(other.try_acquire(5), steps)
+        self.assertGreater(steps, 10)
+
+    def test_an_interrupt_on_the_way_to_the_end_of_a_block_that_names_no_lease_leaves_nothing_taken(self):
+        mutex = self.here.mutex("m")
+
+        def interrupt(frame, event, _):
+            if frame.f_code.co_name == "__exit__":
+                raise KeyboardInterrupt
+        with self.assertRaises(KeyboardInterrupt):
+            try:
+                with mutex:
+                    sys.settrace(interrupt)
+            finally:
+                sys.settrace(None)
+        self.assertIsNotNone(self.there.mutex("m").try_acquire(5))
+
+    def test_blocks_of_one_thread_that_overlap_end_their_own_leases(self):
+        both, leases = self.here.semaphore("s", 2), []
+
+        def block():
+            with both as lease:
+                leases.append(lease)
+                yield
+        first, second = block(), block()
+        next(first), next(second)
+        first.close()
+        self.assertEqual([lease.state for lease in leases], [holdfast.State.RELEASED, holdfast.State.HELD])
+        second.close()
+        self.assertIs(leases[1].state, holdfast.State.RELEASED)
+
+    def test_blocks_of_one_task_that_overlap_end_their_own_leases(self):
+        both, leases = self.here.semaphore("s", 2), []
+
+        async def block():
+            async with both as lease:
+                leases.append(lease)
+                yield
+
+        async def overlap():
+            first, second = block(), block()
+            await first.__anext__(), await second.__anext__()
+            await first.aclose()
+            self.assertEqual([lease.state for lease in leases], [holdfast.State.RELEASED, holdfast.State.HELD])
+            await second.aclose()
+            self.assertIs(leases[1].state, holdfast.State.RELEASED)
+        asyncio.run(overlap())
+
+    def test_a_block_that_outlives_its_event_loop_is_released_at_its_end(self):
+        mutex, leases = self.here.mutex("m"), []
+
+        async def hold(stack):
+            if stack:
+                async with contextlib.AsyncExitStack() as block:
+                    leases.append(await block.enter_async_context(mutex))
+                    await asyncio.get_running_loop().create_future()
+            async with mutex as lease:
+                leases.append(lease)
+                await asyncio.get_running_loop().create_future()
+        for stack in (False, True):
+            loop = asyncio.new_event_loop()
+            holding = hold(stack)
+            task = loop.create_task(holding)
+            task._log_destroy_pending = False
+            while not leases:
+                loop.run_until_complete(asyncio.sleep(0))
+            loop.close()
+            holding.close()
+            self.assertIs(leases.pop().state, holdfast.State.RELEASED)
+            self.assertIsNotNone(self.there.mutex("m").try_acquire(5))
+
+    def test_a_block_whose_beginning_has_failed_is_nobodys(self):
+        mutex, kept = self.here.mutex("m", timeout=0), []
+        with self.there.mutex("m"):
+            try:
+                with mutex:
+                    pass
+            except holdfast.Busy as why:
+                kept.append(why)  # and the frames
+        lease = mutex.__enter__()
+        mutex.__exit__(None, None, None)
+        self.assertIs(lease.state, holdfast.State.RELEASED)
+        with contextlib.ExitStack() as stack:
+            ends = mutex.__exit__  # never called
+            lease = stack.enter_context(mutex)
+            del ends
+            self.assertIs(lease.state, holdfast.State.HELD)
+        self.assertIs(lease.state, holdfast.State.RELEASED)
+
+    def test_an_interrupt_in_the_moment_in_which_an_arrival_is_told_ends_the_call_and_the_arrival(self):
+        taken = []
+
+        def interrupted_once(queue, timeout, event, why, take=_abi.functions.queue_next):
+            code = take(queue, timeout, event, why)
+            if code == 0 or taken:
+                taken.append(event._obj.lease)
+                raise KeyboardInterrupt
+            return code
+        with unittest.mock.patch.object(_abi.functions, "queue_next", interrupted_once):
+            with self.assertRaises(KeyboardInterrupt):
+                self.here.barrier("b", 2).arrive(30)
+        self.assertEqual(len(taken), 1)
+        self.assertEqual(_abi.functions.close(taken[0], None), holdfast.InvalidArgument.code, "it is closed already")
+
+    def test_a_wait_that_fails_leaves_nothing_to_the_collector(self):
+        def queues():
+            return sum(isinstance(one, _waits.Queue) for one in gc.get_objects())
+        with self.there.mutex("m"):
+            gc.collect()
+            gc.disable()
+            self.addCleanup(gc.enable)
+            before = queues()
+            for how in ({"timeout": 0.01}, {"timeout": 1, "stop": holdfast.Stop()}):
+                if "stop" in how:
+                    how["stop"].request()
+                try:
+                    self.here.mutex("m").acquire(**how)
+                except holdfast.Error:
+                    pass
+                self.assertEqual(queues(), before)
+
     def test_a_release_that_is_interrupted_happens_when_the_lease_goes(self):
         lease = self.here.mutex("m").acquire()
         with unittest.mock.patch.object(_abi.functions, "release", side_effect=KeyboardInterrupt):
@@ -190,6 +336,14 @@ class Locks:
                 with self.assertRaises(holdfast.Lost):
                     lease.check()
         self.assertTrue(raised.exception.lease_gone)
+
+    def test_an_empty_short_id_takes_nothing_away(self):
+        with self.here.mutex("m") as lease:
+            with self.assertRaises(holdfast.InvalidArgument):
+                self.there.force_release("m", "")
+            self.assertIsNone(self.there.mutex("m").try_acquire())
+            self.assertEqual(self.there.force_release("m", lease.short_id), 1)
+            lease.close()
 
     def test_a_callback_that_ends_its_thread_does_not_end_the_others(self):
         told, quick = threading.Event(), holdfast.LockOptions(lease=0.3)
@@ -248,6 +402,35 @@ class Locks:
             with self.assertRaises(why):
                 self.here.condition("c").wait(lease, timeout)
         lease.check()
+
+    def test_what_a_signal_handler_raises_is_not_taken_for_a_wait_for_a_condition_that_has_not_begun(self):
+        condition = self.here.condition("c")
+        for error in (holdfast.NotOwner, holdfast.InvalidArgument, holdfast.Unsupported, TypeError):
+            def begun_and_interrupted(*arguments, begin=_abi.functions.condition_wait):
+                self.assertEqual(begin(*arguments), 0)
+                raise error("of a handler")
+            told, lease = threading.Event(), self.here.mutex("m").acquire()
+            lease.on_loss(told.set)
+            with unittest.mock.patch.object(_abi.functions, "condition_wait", begun_and_interrupted), self.assertRaises(error):
+                condition.wait(lease, 30)
+            self.assertIs(lease.state, holdfast.State.RELEASED)
+            self.assertTrue(told.wait(30))
+            self.assertIsNotNone(self.there.mutex("m").try_acquire(30))
+
+    def test_a_second_wait_for_a_condition_with_a_lease_leaves_it_to_the_first(self):
+        condition, told = self.here.condition("c"), []
+        lease = self.here.mutex("m").acquire()
+        waiting = threading.Thread(target=lambda: told.append(condition.wait(lease, 30)))
+        waiting.start()
+        with self.there.mutex("m"):  # so it waits
+            with self.assertRaises(holdfast.NotOwner):
+                condition.wait(lease, 30)
+            with self.assertRaises(holdfast.InvalidArgument):
+                condition.wait(lease, float("nan"))
+            condition.notify_all()
+        waiting.join()
+        self.assertEqual(told, [True])
+        lease.release()
 
     def test_a_failed_wait_for_a_condition_is_told_to_who_watches_the_lease(self):
         condition, stop = self.here.condition("c"), holdfast.Stop()
@@ -525,6 +708,42 @@ class Locks:
         del task, loop
         gc.collect()
         self.assertIsNotNone(self.here.mutex("m").try_acquire(30))
+
+    def test_an_interrupt_anywhere_between_the_library_and_a_task_loses_no_event(self):
+        mutex, steps, left, heard = self.here.mutex("m"), 0, 0, []
+
+        def interrupt(frame, event, _):
+            nonlocal left
+            if frame.f_code not in told_by:
+                return None
+            if event != "return":
+                left -= 1
+                if left == 0:
+                    raise ZeroDivisionError
+            return interrupt
+
+        async def acquire(held):
+            asyncio.get_running_loop().set_exception_handler(lambda _, context: heard.append(context["exception"]))
+            sys.settrace(interrupt)
+            try:
+                return await asyncio.wait_for(mutex.acquire_async(0.01 if held else None), 30)
+            finally:
+                sys.settrace(None)
+        told_by = {one.__code__ for one in vars(_waits.Loop).values() if callable(one) and one.__name__ in ("_tell", "_pass_on")}
+        told_by |= {one.__code__ for one in (_waits.Queue.next, _waits.Came.take)}
+        while left == 0:
+            steps += 1
+            left = steps
+            lease = asyncio.run(acquire(held=False))
+            self.assertIsNone(self.there.mutex("m").try_acquire())
+            before = left
+            with self.assertRaises(holdfast.TimedOut):
+                left = steps
+                asyncio.run(acquire(held=True))
+            left = min(left, before)
+            lease.release()
+        self.assertGreater(steps, 10)
+        self.assertTrue(all(isinstance(one, ZeroDivisionError) for one in heard), heard)
 
     def test_another_task_may_leave_the_block(self):
         async def hand_over():

@@ -66,7 +66,8 @@ void judge::still_held(int id, nanos then) {
   if (mine == nullptr || !mine->open) return;
   mine->last = std::max(mine->last, then);
   const process& p = *mine->g.of;
-  if (then > mine->told_by && p.steady_since <= mine->first && p.paused_until < then) {
+  const bool runs = p.steady_since <= mine->first && p.paused_until < then;
+  if (then > mine->told_by && (runs || mine->without_excuse)) {
     return violated("the holder is told in time of what the store has ended", describe(*mine));
   }
   const hold copy = *mine;
@@ -134,9 +135,9 @@ bool judge::was_forgotten(const hold& h) const {
   });
 }
 
-void judge::connection_ended(std::int64_t granted_at, nanos told_by) {
+void judge::connection_ended(std::int64_t granted_at, nanos told_by, bool without_excuse) {
   std::erase_if(ends_, [&](const auto& e) { return e.at + 60 * second < world_.now(); });
-  ends_.push_back({granted_at, world_.now(), told_by, {}, 0, world_.now(), 0});
+  ends_.push_back({granted_at, world_.now(), told_by, {}, 0, world_.now(), 0, without_excuse});
   for (auto& h : holds_) has_ended(h);
 }
 
@@ -185,7 +186,7 @@ void judge::has_ended(hold& h) const {
     if (!the_same && !perhaps) continue;
     h.ended = e.at;
     h.ended_by = e.id;
-    if (the_same) h.told_by = e.told_by;
+    if (the_same) h.told_by = e.told_by, h.without_excuse = e.without_excuse;
   }
   // Handed on in the process: only the fence of the one before was not shown to the operator.
   for (const auto& o : holds_) {
@@ -194,9 +195,16 @@ void judge::has_ended(hold& h) const {
   }
 }
 
-bool judge::anybody_has(const std::string& name) const {
-  return std::any_of(holds_.begin(), holds_.end(),
-                     [&](const hold& h) { return h.open && h.g.name == name; });
+bool judge::anybody_has(const std::string& name, bool without_lost) const {
+  return std::any_of(holds_.begin(), holds_.end(), [&](const hold& h) {
+    return h.open && h.g.name == name && !(without_lost && h.g.lost.stop_requested());
+  });
+}
+
+bool judge::only_shared(const std::string& name) const {
+  return anybody_has(name) && std::all_of(holds_.begin(), holds_.end(), [&](const hold& h) {
+           return !h.open || h.g.name != name || h.g.weight < h.g.capacity;
+         });
 }
 
 nanos judge::last_had(const std::string& name) const {

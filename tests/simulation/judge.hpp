@@ -66,8 +66,9 @@ class judge {
   /// process who had, may find somebody else beside it, and know of that when `told_by` has come.
   void forgot(nanos until, nanos told_by);
   /// The server has ended the connection that has what it granted then, by its clock, and may give
-  /// it to others at once: the holder need not be told before `told_by`.
-  void connection_ended(std::int64_t granted_at, nanos told_by);
+  /// it to others at once: the holder need not be told before `told_by`; and if
+  /// its process stands still then, not before it goes on, unless that is no excuse.
+  void connection_ended(std::int64_t granted_at, nanos told_by, bool without_excuse = false);
   /// An operator begins to take what has this fence, or what that process has of the name. A number
   /// for taken().
   int taken_away(const std::string& name, int from, std::uint64_t fence);
@@ -91,8 +92,10 @@ class judge {
   /// It has run again for long enough to have noticed what it lost meanwhile.
   void is_awake(const process& of);
 
-  /// For the rule that nobody waits in vain.
-  bool anybody_has(const std::string& name) const;
+  /// For the rule that nobody waits in vain. Perhaps without those that were told of its end.
+  bool anybody_has(const std::string& name, bool without_lost = false) const;
+  /// Whether somebody has it, and all who do share it.
+  bool only_shared(const std::string& name) const;
   /// When a holder was last seen to have it.
   nanos last_had(const std::string& name) const;
   /// Since when readers have had what has this fence.
@@ -110,6 +113,7 @@ class judge {
     const fiber* by = nullptr;
     nanos ended = never;  ///< with its connection; …
     nanos told_by = never;
+    bool without_excuse = false;
     int ended_by = 0;    ///< the operator's call
     bool lost = false;   ///< the store may have forgotten it
     bool aside = false;  ///< may turn out to be held
@@ -143,10 +147,11 @@ class judge {
     std::int64_t granted_at;
     nanos at;
     nanos told_by;
-    std::string name;  ///< of this one only
-    int from = 0;      ///< … and all that this process had of it
-    nanos until = 0;   ///< … so long
+    std::string name{};  ///< of this one only
+    int from = 0;        ///< … and all that this process had of it
+    nanos until = 0;     ///< … so long
     int id = 0;
+    bool without_excuse = false;
   };
   std::vector<end_of_connection> ends_;
   std::set<std::string> taken_;

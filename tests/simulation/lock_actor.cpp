@@ -280,6 +280,7 @@ struct lock_actor : actor {
   void look(const Held& is_held) {
     const auto seen = at.session->show(name).holders;
     const auto listed = at.session->names();
+    if (at.semaphore && of.whole.seed >= freezing_seeds) look_at_what_is_left(is_held);
     if (!of.whole.calm() || was_taken() || !is_held()) return;
     const bool shown = std::any_of(seen.begin(), seen.end(), [&](const auto& h) {
       return h.pid == 1000 + static_cast<std::uint32_t>(p.number) &&
@@ -292,6 +293,17 @@ struct lock_actor : actor {
     }
     if (std::find(listed.begin(), listed.end(), name) != listed.end()) return;
     of.rules.violated("a name that is held is listed", name);
+  }
+
+  // What this thread holds is not free.
+  template <class Held>
+  void look_at_what_is_left(const Held& is_held) {
+    const auto left = at.semaphore->available();
+    const auto all = of.whole.names[s.name].capacity;
+    if (!of.whole.calm() || was_taken() || !is_held() || left + s.weight <= all) return;
+    of.rules.violated("what somebody holds is not available",
+                      name + ": " + std::to_string(left) + " of " + std::to_string(all) +
+                          " are said to be, beside " + std::to_string(s.weight));
   }
 
   // Nothing makes it longer but what its user asks for: no extension of the user before, and no
@@ -390,6 +402,12 @@ struct lock_actor : actor {
     (void)still(held);
   }
 
+  // Also so short that it ends before anybody would look at the one before.
+  nanos shorter() const {
+    if (of.whole.seed < freezing_seeds || of.here.random().one_in(2)) return does.lease / 2;
+    return std::min(does.lease, std::max(does.lease / 6, 150 * millisecond));
+  }
+
   void inside(lease& held, step::inside what) {
     using inside = step::inside;
     extends = extends || what == inside::extend_late || what == inside::extend_late_to;
@@ -405,7 +423,7 @@ struct lock_actor : actor {
         return held.extend(in_ms(in_whole_seconds() ? does.lease * 2 : does.lease * 3 / 2));
       case inside::shorten:
         of.log.add("makes the lease of " + name + " shorter");
-        return held.extend(in_ms(in_whole_seconds() ? does.lease : does.lease / 2));
+        return held.extend(in_ms(in_whole_seconds() ? does.lease : shorter()));
       case inside::extend_late:
         of.log.add("extends " + name + " without waiting");
         if (s.more > 1 && !in_whole_seconds()) {
@@ -514,7 +532,8 @@ struct lock_actor : actor {
 
   // Where the store keeps what it has, the first attempt of a repeated release was carried out.
   void judge_loss() const {
-    if (!has_leases() || !of.whole.faults.empty() || was_taken() || at.shared || extends) return;
+    const bool keeps = of.whole.faults.empty() || of.whole.only_deaths();
+    if (!has_leases() || !keeps || was_taken() || at.shared || extends) return;
     of.rules.violated("a holder that gives its lock back in time is not told that it was lost",
                       name);
   }

@@ -35,6 +35,9 @@ struct latch_actor : actor {
     judge_wait(open, true);
     if (open) {
       book.waited_in_vain(asked, of.here.now(), soon());
+      // When all is well again a look or two are enough.
+      if (of.whole.seed >= freezing_seeds && of.whole.tells())
+        book.waited_in_vain(std::max(asked, of.disturbed(p)), of.here.now(), 3 * second);
       return book.seen_open(true, before);
     }
     if (s.stop_after != never || of.disturbed(p) > asked) return;

@@ -140,7 +140,9 @@ void phase_book::judge_opening(std::size_t gone_on, const places& next) const {
 void phase_book::breaks(const places& next, nanos now) {
   bool broken = false;
   bool whole = true;
+  bool drops_one = false;
   for (const auto& [who, at] : there_) {
+    drops_one = drops_one || (at.for_good && !next.contains(who));
     if (at.for_good || left_.contains(who)) continue;
     if (next.contains(who)) {
       whole = whole && arrived_.contains(who);
@@ -152,6 +154,11 @@ void phase_book::breaks(const places& next, nanos now) {
   if (broken) ++broke_, went_early_ = 0;
   if (broken && !whole && !another_record_) {
     violated("a barrier breaks as a whole", "one participant was lost, and others stay");
+  }
+  // If all have dropped out, nobody is there any more.
+  if (drops_one && !broken && !next.empty() && left_.empty() && !another_record_ && !forgot_) {
+    violated("who has dropped out is there until its phase ends",
+             "it is forgotten, and others are there");
   }
 }
 

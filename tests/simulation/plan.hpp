@@ -194,6 +194,7 @@ struct plan {
   bool wall_only_grows = false;
   nanos clocks_apart = 0;  ///< each further store's clock is ahead by so much more
   nanos command_timeout = 2 * second;
+  nanos session_timeout = 3 * second;  ///< of contenders
 
   /// Nothing goes wrong: then nothing may be said to have gone wrong.
   bool calm() const noexcept;

@@ -33,6 +33,7 @@ server_traits traits_of(const plan& p, store_kind kind, int drift_per_mille, nan
   }
   t.drift_per_mille = drift_per_mille;
   t.command_timeout = p.command_timeout;
+  t.session_timeout = p.session_timeout;
   t.repeats = kind == store_kind::contenders && p.network.unordered;
   t.wall_only_grows = p.wall_only_grows;
   return t;
@@ -59,9 +60,11 @@ scene::scene(const plan& p, bool traced)
                                               traits_of(p, kind, drift, ahead), p.network));
   };
   add("simulated:", p.store, p.drift_per_mille);
-  // It asks each third of the time that a hold counts, and one question may take its time, too.
-  stores.front()->on_end_of_a_holder = [this](std::int64_t granted_at) {
-    rules.connection_ended(granted_at, here.now() + 2 * second + second / 2);
+  // It asks each third of the time that a hold counts, and one question may take its time, too. How
+  // long the server bears silence it knows, also if it stands still itself.
+  stores.front()->on_end_of_a_holder = [this](std::int64_t granted_at, bool was_silent) {
+    const nanos later = was_silent ? 0 : 2 * second + second / 2;
+    rules.connection_ended(granted_at, here.now() + later, was_silent);
   };
   for (std::size_t i = 0; i < p.others.size(); ++i) {
     add("simulated:" + std::to_string(i + 1), p.others[i],
@@ -135,6 +138,13 @@ outcome scene::play() {
   return o;
 }
 
+bool scene::only_listeners_break() const {
+  plan rest = whole;
+  rest.network.break_listener = 0;
+  return whole.seed >= freezing_seeds && !whole.calm() && rest.calm() && rest.renews() &&
+         rest.machine.slow_permille == 0;
+}
+
 nanos scene::end_of_faults() const {
   nanos last = 9 * whole.longest_lease();
   for (const auto& f : whole.faults) last = std::max(last, f.at + f.length);
@@ -155,7 +165,9 @@ nanos scene::longest() const {
 
 bool scene::anybody_has(const std::string& name) {
   const auto [first, last] = unjudged.equal_range(name);
-  return rules.anybody_has(name) || notes.has_permits(name, here.now()) ||
+  // There what ends in the process ends at the server at once.
+  const bool at_once = whole.store == store_kind::advisory;
+  return rules.anybody_has(name, at_once) || notes.has_permits(name, here.now()) ||
          std::any_of(first, last, [](const auto& one) { return !one.second->dead; });
 }
 
@@ -184,7 +196,9 @@ void scene::watch() {
       // later.
       const bool ends = std::any_of(whole.names.begin(), whole.names.end(),
                                     [](const auto& n) { return n.kind == lock_kind::expiring; });
+      if (only_listeners_break()) last = rules.last_had(name);
       const nanos longest = whole.only_deaths() && !ends ? 150 * millisecond
+                            : only_listeners_break()     ? 5 * second
                             : !whole.calm()              ? 2 * whole.longest_lease() + 10 * second
                             : ends                       ? bound()
                                                          : bound_of_waits();
@@ -194,12 +208,14 @@ void scene::watch() {
                            " ms; at the store: " + at_the_stores(name) + "\n" + blocked());
       }
     }
+    watch_readers();
     watch_conditions();
     watch_rings();
     // To look costs a script.
     if (whole.store != store_kind::scripts || here.now() / (200 * millisecond) != looked_at) {
       looked_at = here.now() / (200 * millisecond);
       watch_users();
+      watch_places();
       watch_latches();
       watch_what_stays();
     }
@@ -214,6 +230,25 @@ void scene::watch_latches() {
     if (const auto left = stores[whole.names[i].store]->left_at_latch(name_of(i))) {
       book.stands(*left);
     }
+  }
+}
+
+// A reader has no reason to wait where only readers are, whatever they or others were before.
+void scene::watch_readers() {
+  if (!whole.calm() || whole.seed < freezing_seeds) return;
+  for (std::size_t i = 0; i < whole.names.size(); ++i) {
+    const std::string name = name_of(i);
+    const auto waits = [&](bool shares) {
+      return std::any_of(line.begin(), line.end(),
+                         [&](const auto& one) { return one.name == name && one.shares == shares; });
+    };
+    if (!waits(true) || waits(false) || at_several > 0 || !rules.only_shared(name)) {
+      reads_since[name] = here.now();
+      continue;
+    }
+    if (here.now() - reads_since[name] <= bound()) continue;
+    rules.violated("no reader waits where only readers are",
+                   at_the_stores(name) + "\n" + blocked());
   }
 }
 

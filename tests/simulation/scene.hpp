@@ -50,9 +50,11 @@ struct scene {
   nanos end_of_faults() const;
   nanos longest() const;
   void watch();
+  void watch_readers();
   void watch_conditions();
   void watch_users();
   void watch_users(std::size_t name, std::size_t at_store);
+  void watch_places();
   void watch_latches();
   void watch_what_stays();
   void watch_rings();
@@ -67,8 +69,12 @@ struct scene {
   }
   /// The same where nothing goes wrong, if no thread is late either.
   nanos bound_of_waits() const noexcept {
+    if (whole.store == store_kind::told_slots && whole.renews() && punctual())
+      return 500 * millisecond;
     return whole.tells() && punctual() ? 150 * millisecond : bound();
   }
+  /// Nothing goes wrong but that connections for notifications break, and are made again at once.
+  bool only_listeners_break() const;
   bool anybody_has(const std::string& name);
   /// A thread of that process begins to do something with those names, or has done it.
   void uses(const process& p, const step& s, bool so);
@@ -108,6 +114,7 @@ struct scene {
   /// Who may have something that is not judged: it tells its holders nothing.
   std::multimap<std::string, const process*> unjudged;
   std::map<std::string, nanos> idle_since;
+  std::map<std::string, nanos> reads_since;  ///< … that only readers have it and want it
   /// Losses that observers were told of, of locks that one thread has at a time: process, name,
   /// fence.
   std::set<std::tuple<int, std::string, std::uint64_t>> told_lost;
@@ -118,6 +125,8 @@ struct scene {
   std::map<std::pair<std::size_t, int>, int> users;  ///< by name and process: threads
   /// … since when that store has shown more.
   std::map<std::tuple<std::size_t, int, std::size_t>, nanos> unaccounted_since;
+  /// … since when it shows fewer than wait there.
+  std::map<std::pair<std::size_t, int>, nanos> without_place_since;
   nanos disturbed_at = -1000 * second;
   nanos looked_at = -1;
   int at_several = 0;  ///< that are being acquired

@@ -163,8 +163,9 @@ class server {
   /// Until when what that process has of the name counts, by the true time; nothing if it has
   /// nothing there.
   std::optional<nanos> counts_until(std::string_view name, int process);
-  /// Called where the server ends a connection that holds what was granted then.
-  std::function<void(std::int64_t granted_at)> on_end_of_a_holder{};
+  /// Called where the server ends a connection that holds what was granted then, perhaps because it
+  /// has heard nothing of it for too long.
+  std::function<void(std::int64_t granted_at, bool was_silent)> on_end_of_a_holder{};
   /// It is shown what each command made of the barrier of that name. It must outlive the server.
   void is_looked_at(std::string name, phase_book& by) { looked_at_[std::move(name)] = &by; }
 

@@ -423,7 +423,7 @@ void sql_server::watch_for_silence(const std::shared_ptr<sql_backend>& b) {
     if (b->ended || step != b->steps) return;
     of_.trace_.add("server", "ends a silent connection");
     if (!b->way->closed) of_.fail(*b->way, "simulated: idle-session timeout", 0);
-    end(b);
+    end(b, true);
   });
 }
 
@@ -597,7 +597,7 @@ void sql_server::end_transaction(sql_backend& b, bool well) {
   }
 }
 
-void sql_server::end(const std::shared_ptr<sql_backend>& b) {
+void sql_server::end(const std::shared_ptr<sql_backend>& b, bool was_silent) {
   if (b->ended) return;
   stop_waiting(*b);
   b->failed = false;
@@ -607,7 +607,7 @@ void sql_server::end(const std::shared_ptr<sql_backend>& b) {
   backends_.erase(b->number);
   if (!keeps_locks()) return;
   for (const auto& key : locks_.held_by(b->number)) {
-    if (of_.on_end_of_a_holder) of_.on_end_of_a_holder(b->granted_at[key]);
+    if (of_.on_end_of_a_holder) of_.on_end_of_a_holder(b->granted_at[key], was_silent);
   }
   locks_.end(b->number);
   let_in();

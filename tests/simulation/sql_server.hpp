@@ -102,7 +102,7 @@ class sql_server final : public dialled_server {
   void refuse(sql_backend& b, const char* postgres, const char* mariadb, std::string said);
   void finish(const std::shared_ptr<sql_backend>& b);
   void end_transaction(sql_backend& b, bool well);
-  void end(const std::shared_ptr<sql_backend>& b);
+  void end(const std::shared_ptr<sql_backend>& b, bool was_silent = false);
   void break_off(const std::shared_ptr<sql_backend>& b);
   void tell(const std::string& channel, const std::string& line);
   void mirror();

@@ -25,6 +25,41 @@ void scene::uses(const process& p, const step& s, bool so) {
   }
 }
 
+// Who waits has a place, if not at first then after the store has dropped some: also far from the
+// front, where nobody looks for itself. Those who ask anew keep the others from looking for long:
+// so only where nobody does.
+void scene::watch_places() {
+  plan rest = whole;
+  std::erase_if(rest.faults, [](const auto& f) { return f.what == fault_plan::kind::lose_key; });
+  if (whole.seed < freezing_seeds || !rest.calm() || !rest.renews() || !whole.tells()) return;
+  if (whole.store > store_kind::scripts) return;  // who has a place nobody can see there
+  for (const auto& one : whole.processes) {
+    for (const auto& t : one.threads) {
+      if (t.steps.size() > 1) return;
+    }
+  }
+  for (std::size_t i = 0; i < whole.names.size(); ++i) {
+    if (whole.names[i].kind != lock_kind::fair) continue;
+    const auto there = stores[whole.names[i].store]->users(name_of(i));
+    for (const auto* const p : processes) {
+      const auto wait = std::count_if(waiting.begin(), waiting.end(), [&](const auto& one) {
+        return one.first == name_of(i) && one.second == p;
+      });
+      const auto at = there.find(p->number);
+      const auto places = at == there.end() ? 0 : static_cast<std::ptrdiff_t>(at->second);
+      if (places >= wait || at_several > 0) {
+        without_place_since[{i, p->number}] = here.now();
+        continue;
+      }
+      const nanos since = std::max(without_place_since[{i, p->number}], disturbed(*p));
+      if (here.now() - since <= 4 * second) continue;
+      rules.violated("who waits has a place at the store",
+                     "P" + std::to_string(p->number) + " with " + std::to_string(wait) +
+                         " that wait: " + at_the_stores(name_of(i)));
+    }
+  }
+}
+
 // Nobody has gone or stands still, and nothing arrives late: what is given up, somebody gives back.
 bool scene::all_is_given_back() const {
   const bool late = std::any_of(processes.begin(), processes.end(), [&](const auto* p) {

@@ -76,6 +76,35 @@ TEST_F(meetings, end_by_a_signal_while_the_store_hangs) {
   }
 }
 
+TEST_F(meetings, at_a_latch_end_when_their_time_is_over_although_the_store_hangs) {
+  const harness::redis_server server;
+  // A store that can be opened, and carries nothing out.
+  server.ask({"CLIENT", "PAUSE", "3600000", "WRITE"});
+  const auto latch = [&](words options) {
+    options.insert(options.begin(), {"latch", "ready", "2", "-w", "500ms", "--store",
+                                     server.url("?command_timeout=1h")});
+    return tool(options);
+  };
+  const auto waits = latch({});
+  EXPECT_EQ(waits.code, 75) << waits.err;
+  EXPECT_EQ(waits.out, "ready: closed\n");
+  const auto peeks = latch({"--peek"});
+  EXPECT_EQ(peeks.code, 69) << "it does not know whether it is open";
+  EXPECT_EQ(peeks.err, "holdfast: ready: the store did not answer in time\n");
+  server.ask({"CLIENT", "UNPAUSE"});
+}
+
+TEST_F(meetings, a_peek_says_how_many_are_left) {
+  EXPECT_EQ(tool({"latch", "ready", "2", "--down", "1"}).code, 0);
+  const auto closed = tool({"latch", "ready", "2", "--peek"});
+  EXPECT_EQ(closed.code, 75);
+  EXPECT_EQ(closed.out, "ready: closed, 1 of 2 left\n");
+  EXPECT_EQ(tool({"latch", "ready", "2", "--down", "1"}).code, 0);
+  const auto open = tool({"latch", "ready", "2", "--peek"});
+  EXPECT_EQ(open.code, 0);
+  EXPECT_EQ(open.out, "ready: open, 0 of 2 left\n");
+}
+
 TEST_F(meetings, a_death_at_a_barrier_is_79_for_the_others) {
   program dies(command({"barrier", "stage", "3"}), around);
   wait_for_waiter("stage");

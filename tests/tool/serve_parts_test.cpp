@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <holdfast/async.hpp>
 #include <holdfast/mutex.hpp>
 #include <holdfast/rate_limiter.hpp>
 #include <holdfast/semaphore.hpp>
@@ -23,6 +24,7 @@
 #include "tool/serve/host_check.hpp"
 #include "tool/serve/http_server.hpp"
 #include "tool/serve/page.hpp"
+#include "tool/serve/shared_answer.hpp"
 #include "tool/serve/url_query.hpp"
 #include "tool/survey/board.hpp"
 #include "tool/survey/history.hpp"
@@ -371,6 +373,93 @@ TEST(serve_page, nothing_in_it_comes_from_elsewhere_or_makes_markup_of_text) {
 
 namespace {
 
+/// A document that is made again and again.
+class copied {
+ public:
+  using document = holdfast::tool::shared_answer::document;
+  holdfast::boot_time now{1h};
+  nanoseconds takes{};  ///< so long it takes to make one
+  int made = 0;
+  std::uint64_t version = 1;
+  std::vector<std::string> told{};
+
+  std::optional<nanoseconds> ask(bool good = true) {
+    return of_.ask([=](const document&) { return good; },
+                   [this](const document& d) { told.push_back(*d.text); });
+  }
+  void tell() { of_.tell(); }
+  /// For so long there is a question each 5 ms, perhaps after a change.
+  void crowd(nanoseconds length, bool changes) {
+    const auto end = now + length;
+    std::optional<holdfast::boot_time> due;
+    std::vector<std::uint64_t> asked;
+    for (; now < end || due; now += 5ms) {
+      if (due && *due <= now) tell(), due.reset();
+      if (now >= end) continue;
+      if (changes) ++version;
+      asked.push_back(version);
+      const auto later = ask();
+      ASSERT_FALSE(due && later) << "one call for all that wait";
+      if (later) due = now + *later;
+    }
+    ASSERT_EQ(told.size(), asked.size());
+    for (std::size_t i = 0; i < asked.size(); ++i)
+      ASSERT_GE(std::stoull(told[i].substr(1)), asked[i]) << "it lacks a change";
+  }
+
+ private:
+  holdfast::tool::shared_answer of_{
+      [this] { return version; },
+      [this] {
+        ++made;
+        now += takes;
+        return document{std::make_shared<std::string>("v" + std::to_string(version)), noon};
+      },
+      [this] { return now; }};
+};
+
+}  // namespace
+
+TEST(serve_shared_answer, is_made_once_a_second_for_all_while_nothing_changes) {
+  copied c;
+  c.crowd(10s, false);
+  EXPECT_EQ(c.made, 10);
+  EXPECT_EQ(c.told.size(), 2000u);
+}
+
+TEST(serve_shared_answer, is_made_five_times_a_second_at_most_and_nobody_misses_a_change) {
+  copied c;
+  c.crowd(10s, true);
+  EXPECT_LE(c.made, 51);
+}
+
+TEST(serve_shared_answer, that_takes_long_is_made_in_a_fifth_of_the_time) {
+  for (const bool changes : {false, true}) {
+    copied c;
+    c.takes = 2s;
+    const auto began = c.now;
+    c.crowd(100s, changes);
+    EXPECT_LE(c.made * c.takes, (c.now - began) / 5 + c.takes);
+    EXPECT_GE(c.made, 9);
+  }
+}
+
+TEST(serve_shared_answer, that_is_too_old_for_the_one_that_asks_is_made_anew) {
+  copied c;
+  EXPECT_FALSE(c.ask());
+  c.now += 500ms;
+  EXPECT_FALSE(c.ask(false));
+  EXPECT_EQ(c.made, 2);
+  c.now += 50ms;
+  EXPECT_EQ(c.ask(false), 150ms);
+  EXPECT_EQ(c.told.size(), 2u);
+  c.tell();
+  EXPECT_EQ(c.told.size(), 3u) << "whatever it is, it is the newest there is";
+  EXPECT_EQ(c.made, 3);
+}
+
+namespace {
+
 /// What one server says to one request.
 std::string ask(int port, const std::string& request) {
   const harness::tcp_client client(port);
@@ -448,11 +537,14 @@ namespace {
 /// A server of one large answer: more than the system keeps for a connection.
 class large_answer {
  public:
-  explicit large_answer(std::chrono::milliseconds reader_patience)
-      : server_({"--listen", ":0"}, {.reader_patience = reader_patience},
-                [](const http_request&, const http_reply& reply) {
+  explicit large_answer(std::chrono::milliseconds reader_patience,
+                        std::chrono::milliseconds answer_patience = 1h)
+      : server_({"--listen", ":0"},
+                {.reader_patience = reader_patience, .answer_patience = answer_patience},
+                [this](const http_request&, const http_reply& reply) {
                   http_answer a;
-                  a.body.assign(size, 'x');
+                  a.shared = all_;
+                  a.body = "end";
                   reply(std::move(a));
                 }) {
     server_.start();
@@ -462,9 +554,13 @@ class large_answer {
     client->say("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
     return client;
   }
+  /// So many answers have it that are on their way.
+  long shared_by() const { return all_.use_count() - 1; }
   static constexpr std::size_t size = std::size_t{16} << 20;
 
  private:
+  const std::shared_ptr<const std::string> all_ =
+      std::make_shared<const std::string>(std::string(size, 'x'));
   http_server server_;
 };
 
@@ -510,6 +606,34 @@ TEST(serve_http, a_reader_that_takes_nothing_of_its_answer_is_dropped) {
     pause *= 2;
     return reader->hear_all().size() < large_answer::size;
   });
+}
+
+TEST(serve_http, a_reader_that_takes_too_long_for_its_answer_is_dropped) {
+  large_answer server(1h, 10ms);
+  auto pause = 20ms;
+  harness::eventually("an answer is cut", [&] {
+    const auto reader = server.reader();
+    const std::string begin = reader->hear(100'000);
+    const auto reads_again = std::chrono::steady_clock::now() + pause;
+    harness::eventually("the time is over",
+                        [&] { return std::chrono::steady_clock::now() >= reads_again; });
+    pause *= 2;
+    return begin.size() + reader->hear_all().size() < large_answer::size;
+  });
+}
+
+TEST(serve_http, readers_of_one_answer_have_one_copy_of_it) {
+  large_answer server(1h);
+  std::vector<std::unique_ptr<harness::tcp_client>> readers;
+  for (int i = 0; i < 20; ++i) readers.push_back(server.reader());
+  for (const auto& r : readers) EXPECT_EQ(r->hear(8), "HTTP/1.1");
+  EXPECT_EQ(server.shared_by(), 20);
+  const std::string whole = readers.front()->hear_all();
+  EXPECT_TRUE(whole.ends_with("xend"));
+  EXPECT_NE(whole.find("Content-Length: " + std::to_string(large_answer::size + 3) + "\r\n"),
+            whole.npos);
+  readers.clear();
+  harness::eventually("none of them has it any more", [&] { return server.shared_by() == 0; });
 }
 
 TEST(serve_http, streams_are_counted_and_who_leaves_makes_room) {
@@ -748,6 +872,36 @@ TEST(serve_scanner, a_name_that_a_viewer_has_opened_leaves_half_of_the_time_to_t
     b.want("opened", holdfast::boot_clock::now());
     return b.find("seen", wall::now())->what.info.holders.size() == 2;
   });
+}
+
+TEST(serve_dashboard, viewers_share_the_answers_that_are_long) {
+  using namespace holdfast::tool;
+  const auto s = holdfast::open("memory:serve-shared");
+  const auto other = holdfast::open("memory:serve-shared");
+  holdfast::mutex m{s, "here"}, of_other{other, "here"};
+  auto held = m.acquire();
+  auto waits = holdfast::async_acquire(of_other).future();
+  std::atomic<int> made{0};
+  dashboard_options o;
+  o.listen = ":0";
+  o.above = [&](const graph_process&) {
+    ++made;
+    return std::vector<std::uint32_t>{};
+  };
+  holdfast::tool::log to{common_options{}, 2};
+  dashboard page{{{"one", [&] { return s; }}}, std::move(o), to};
+  const auto graph = [&] {
+    return ask(page.port(), "GET /api/graph HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  };
+  harness::eventually("the waiter is known",
+                      [&] { return graph().find("\"lock\":\"here\"") != std::string::npos; });
+  harness::eventually("many viewers have one graph", [&] {
+    const int before = made;
+    for (int i = 0; i < 10; ++i) (void)graph();
+    return made - before < 10;
+  });
+  held.release();
+  (void)waits.get();
 }
 
 TEST(serve_dashboard, metrics_are_made_of_all_stores_together_when_all_are_fresh) {

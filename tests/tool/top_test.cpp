@@ -3,6 +3,7 @@
 #include <fstream>
 #include <functional>
 
+#include "harness/redis_server.hpp"
 #include "paths.hpp"
 #include "tool/fixture.hpp"
 #include "tool/tmux.hpp"
@@ -207,6 +208,20 @@ TEST_F(live_commands, watch_ends_when_what_until_names_has_happened) {
   stopped.err.line();
   stopped.signal(SIGTERM);
   EXPECT_EQ(stopped.wait(), 128 + SIGTERM);
+}
+
+TEST_F(live_commands, watch_ends_when_its_time_is_over_although_the_store_hangs) {
+  for (const bool until : {true, false}) {
+    harness::redis_server server;
+    words command_line{
+        "watch", "l", "-w", "2s", "-d", "10ms", "-v", "--store", server.url("?command_timeout=1h")};
+    if (until) command_line.insert(command_line.end(), {"--until", "held"});
+    program watch(command(command_line), around);
+    EXPECT_NE(watch.err.line().find("asks "), std::string::npos);
+    server.stop();
+    EXPECT_EQ(watch.wait(), until ? 75 : 0);
+    server.resume();
+  }
 }
 
 TEST_F(live_commands, watch_counts_a_hand_over_as_a_release_and_as_a_grant) {

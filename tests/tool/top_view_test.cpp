@@ -231,6 +231,32 @@ TEST_F(top_table, enter_shows_the_queue_and_question_mark_the_keys) {
   EXPECT_EQ(press("q").kind, top_request::what::quit);
 }
 
+TEST_F(top_table, details_that_are_too_long_say_how_much_is_left_out) {
+  snapshot crowd;
+  std::vector<participant> waiters;
+  for (int i = 0; i < 50; ++i) waiters.push_back(person("w" + std::to_string(i), 3s));
+  crowd.names = {lock("alpha", {person("a1", 5s)}, waiters)};
+  view.update(crowd);
+  press("\r");
+  const auto all = lines({100, 100});
+  const auto last = std::find_if(all.begin(), all.end(),
+                                 [](const auto& line) { return line.starts_with("w49 "); });
+  ASSERT_NE(last, all.end());
+  const auto long_by = static_cast<std::size_t>(last - all.begin()) + 2;  // and the bottom line
+  EXPECT_EQ(lines({100, long_by})[long_by - 2], *last) << "all of it fits";
+  const auto cut = lines({100, 24});
+  ASSERT_EQ(cut.size(), 24u);
+  EXPECT_EQ(cut[22], "… " + std::to_string(long_by - 23) + " more lines; holdfast show prints all");
+  EXPECT_EQ(cut[21], all[21]);
+  EXPECT_EQ(lines({100, long_by - 1})[long_by - 3], "… 2 more lines; holdfast show prints all");
+}
+
+TEST_F(top_table, help_that_is_too_long_says_how_much_is_left_out) {
+  press("?");
+  EXPECT_EQ(lines({100, 10})[8], "… 9 more lines");
+  EXPECT_EQ(lines({100, 24})[16], "enter or esc goes back");
+}
+
 TEST_F(top_table, control_c_and_control_z_work_everywhere) {
   for (const char* before : {"", "/", "u", "\r", "?"}) {
     press(before);

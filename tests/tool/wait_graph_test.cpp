@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tool/json.hpp"
@@ -55,6 +57,12 @@ std::vector<std::vector<std::uint32_t>> rings_of(const wait_graph& g) {
 
 using rings = std::vector<std::vector<std::uint32_t>>;
 
+std::vector<participant> processes(std::uint32_t from, std::uint32_t count) {
+  std::vector<participant> all;
+  for (std::uint32_t pid = from; pid < from + count; ++pid) all.push_back(process(pid));
+  return all;
+}
+
 }  // namespace
 
 TEST(wait_graph, every_waiter_waits_for_every_holder) {
@@ -94,6 +102,13 @@ TEST(wait_graph, two_threads_of_a_process_at_one_lock_are_no_ring) {
   const auto g = graph_of({name("a", {process(1)}, {process(1)})});
   EXPECT_EQ(g.waits.size(), 1u);
   EXPECT_TRUE(g.rings.empty());
+}
+
+TEST(wait_graph, two_threads_of_a_process_are_one_member_of_a_ring) {
+  const auto g = graph_of({name("a", {process(1)}, {process(1), process(2)}),
+                           name("b", {process(2)}, {process(1), process(2)})});
+  EXPECT_EQ(rings_of(g), (rings{{1, 2}}));
+  for (const graph_wait& w : g.waits) EXPECT_EQ(w.in_ring, w.from != w.to);
 }
 
 TEST(wait_graph, one_of_several_permits_can_come_from_another_and_closes_no_ring) {
@@ -143,6 +158,59 @@ TEST(wait_graph, dot_and_json_mark_the_ring_and_quote_what_others_wrote) {
   EXPECT_EQ(j["waits"][0]["in_ring"], true);
   EXPECT_EQ(j["rings"], nlohmann::json::parse("[[0,1]]"));
   EXPECT_EQ(j["processes"][0]["pid"], 2);
+}
+
+TEST(wait_graph, of_a_crowd_it_grows_with_the_waiters_and_says_what_it_leaves_out) {
+  const std::uint32_t waiters = 2000, holders = 500;
+  const auto g = graph_of({name("s", processes(1, holders), processes(1001, waiters), holders)});
+  EXPECT_EQ(g.processes.size(), waiters + holders);
+  EXPECT_LE(g.waits.size(), waiters + 1000);
+  EXPECT_EQ(g.waits.size() + g.left_out, waiters * holders);
+  std::vector<bool> waits(g.processes.size());
+  for (const graph_wait& w : g.waits) waits[w.from] = true;
+  EXPECT_EQ(std::count(waits.begin(), waits.end(), true), std::ptrdiff_t{waiters})
+      << "each of them is there";
+  const std::string others = std::to_string(g.left_out) + " more waits";
+  EXPECT_NE(graph_text(g, noon).find(others), std::string::npos);
+  EXPECT_NE(graph_dot(g).find(others), std::string::npos);
+  EXPECT_EQ(nlohmann::json::parse(graph_json(g, "sqlite:x", noon))["waits_left_out"], g.left_out);
+}
+
+TEST(wait_graph, of_a_few_nothing_is_left_out) {
+  const auto g = graph_of({name("s", processes(1, 20), processes(1001, 50), 20)});
+  EXPECT_EQ(g.waits.size(), 1000u);
+  EXPECT_EQ(g.left_out, 0u);
+  EXPECT_EQ(graph_text(g, noon).find("more waits"), std::string::npos);
+  EXPECT_EQ(graph_dot(g).find("more waits"), std::string::npos);
+  EXPECT_EQ(nlohmann::json::parse(graph_json(g, "sqlite:x", noon))["waits_left_out"], 0);
+}
+
+TEST(wait_graph, a_ring_in_a_crowd_is_found_and_all_its_waits_are_shown) {
+  const std::uint32_t readers = 500;
+  std::vector<participant> writers;
+  for (std::uint32_t pid = 1001; pid < 3001; ++pid) writers.push_back(process(pid, readers));
+  const auto g = graph_of({name("shared", processes(1, readers), writers, readers),
+                           name("a", {process(2999)}, {process(400)})});
+  EXPECT_EQ(rings_of(g), (rings{{400, 2999}}));
+  std::size_t marked = 0;
+  for (const graph_wait& w : g.waits) {
+    if (!w.in_ring) continue;
+    ++marked;
+    const auto pids = std::pair(g.processes[w.from].pid, g.processes[w.to].pid);
+    EXPECT_TRUE(pids == std::pair(400u, 2999u) || pids == std::pair(2999u, 400u));
+  }
+  EXPECT_EQ(marked, 2u);
+  EXPECT_EQ(g.waits.size() + g.left_out, writers.size() * readers + 1);
+}
+
+TEST(wait_graph, a_long_chain_behind_a_ring_is_followed_once) {
+  // Each process waits for the one before it: a ring at the head, and no way back for the others.
+  std::vector<name_info> names{name("head", {process(1)}, {process(2)})};
+  const std::uint32_t length = 100'000;
+  for (std::uint32_t pid = 1; pid < length; ++pid)
+    names.push_back(name("l" + std::to_string(pid), {process(pid + 1)}, {process(pid)}));
+  const auto g = graph_of(names);
+  EXPECT_EQ(g.rings.size(), 1u);
 }
 
 }  // namespace holdfast::tool::wait_graph_test

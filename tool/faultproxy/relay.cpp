@@ -3,6 +3,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -102,12 +103,22 @@ void relay::forget_ended() {
   connections_.remove_if([](const connection& c) { return c.over; });
 }
 
+namespace {
+
+std::size_t unread(int socket) noexcept {
+  int bytes = 0;
+  return ::ioctl(socket, FIONREAD, &bytes) == 0 ? static_cast<std::size_t>(bytes) : 0;
+}
+
+}  // namespace
+
 relay::counts relay::count() const {
   counts all = gone_;
   all.open = connections_.size();
   for (const auto& c : connections_) {
     all.up += c.up.passed();
     all.down += c.down.passed();
+    all.held += c.down.waiting() + unread(c.server);
     all.round_trips += c.round_trips;
   }
   return all;

@@ -54,6 +54,7 @@ class relay {
     std::size_t cut = 0;  ///< ended by cut(), reset(), heal() and cut_after()
     std::size_t up = 0;   ///< bytes passed on
     std::size_t down = 0;
+    std::size_t held = 0;         ///< bytes of the server that have come, and were not passed on
     std::size_t round_trips = 0;  ///< how often a client spoke after it was answered, or first
   };
   counts count() const;

@@ -29,6 +29,7 @@ class stream {
   /// The last bytes before a cut have been passed on.
   bool cut_now() const noexcept { return cut_ && waiting_.empty(); }
   bool lost_bytes() const noexcept { return lost_; }
+  std::size_t waiting() const noexcept { return size_; }
   std::size_t passed() const noexcept { return passed_; }
 
  private:

@@ -50,10 +50,12 @@ json durations_json(const durations& d) {
 
 }  // namespace
 
-std::string with_age(std::string document, double seconds) {
-  document.insert(document.rfind('}'), ",\"age_seconds\":" + json(seconds).dump());
-  return document;
+std::shared_ptr<const std::string> without_end(std::string document) {
+  document.resize(document.rfind('}'));
+  return std::make_shared<const std::string>(std::move(document));
 }
+
+std::string age_end(double seconds) { return ",\"age_seconds\":" + json(seconds).dump() + "}\n"; }
 
 std::string hello_json(std::span<const std::string> stores, bool unlocks) {
   return text_of({{"schema", 1},

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
@@ -14,8 +15,11 @@
 /// added, never changed; fences are strings; times are RFC 3339 and seconds.
 namespace holdfast::tool {
 
-/// A document, and how old the oldest thing is that it says.
-std::string with_age(std::string json, double seconds);
+/// A document without its end, which age_end() is: many answers have it, each with an age of its
+/// own.
+std::shared_ptr<const std::string> without_end(std::string document);
+/// How old the oldest thing is that the document says, and its end.
+std::string age_end(double seconds);
 /// The first event of a viewer.
 std::string hello_json(std::span<const std::string> stores, bool unlocks);
 std::string health_json(std::size_t index, const std::string& store, const store_health& h,

@@ -125,6 +125,24 @@ http_answer unlock_at(const session* s, const unlock_request& what, const std::s
   }
 }
 
+shared_answer::document locks_of(const board& b) {
+  const snapshot all = b.take(system_clock::now());
+  return {without_end(list_json(all.names, all.store, all.taken_at)), all.as_of};
+}
+
+shared_answer::document graph_of(const board& b, const pids_above& above) {
+  const snapshot all = b.take(system_clock::now());
+  std::vector<name_info> names;
+  for (const listed_name& n : all.names)
+    if (!n.info.waiters.empty()) names.push_back(n.info);
+  return {without_end(graph_json(make_wait_graph(names, above), all.store, all.taken_at)),
+          all.as_of};
+}
+
+double age_of(const shared_answer::document& d) {
+  return std::max(0.0, seconds_of(system_clock::now() - d.as_of));
+}
+
 }  // namespace
 
 /// What one browser has seen.
@@ -162,12 +180,19 @@ class dashboard::viewer : public http_stream {
   boot_time healths_again_{};
 };
 
+dashboard::watched::watched(std::size_t index, std::string url, std::string of_metrics,
+                            const pids_above& above)
+    : what(index, std::move(url)),
+      label(std::move(of_metrics)),
+      locks([this] { return what.version(); }, [this] { return locks_of(what); }),
+      graph([this] { return what.version(); }, [this, above] { return graph_of(what, above); }) {}
+
 dashboard::dashboard(std::vector<watched_store> stores, dashboard_options options, log& to)
     : options_(std::move(options)), log_(to) {
   for (auto& s : stores) {
     std::string label = s.label.empty() ? s.url : std::move(s.label);
     stores_.push_back(std::unique_ptr<watched>(
-        new watched{{stores_.size(), std::move(s.url)}, std::move(label)}));
+        new watched(stores_.size(), std::move(s.url), std::move(label), options_.above)));
   }
   server_ = std::make_unique<http_server>(
       http_address{options_.option, options_.listen, options_.host_option, options_.hosts},
@@ -199,12 +224,21 @@ dashboard::watched* dashboard::store_of(const http_request& r) {
   return stores_[index].get();
 }
 
-dashboard::known dashboard::locks(watched& w, const http_request&, system_clock::time_point now) {
-  const snapshot all = w.what.take(now);
-  return {list_json(all.names, all.store, all.taken_at), all.as_of};
+void dashboard::share(shared_answer& of, const judge& is_good, const receiver& then) {
+  const auto later = of.ask(is_good, then);
+  if (later) server_->after(*later, [&of] { of.tell(); });
 }
 
-dashboard::known dashboard::lock(watched& w, const http_request& r, system_clock::time_point now) {
+void dashboard::locks(watched& w, const http_request&, const judge& is_good, const receiver& then) {
+  share(w.locks, is_good, then);
+}
+
+void dashboard::graph(watched& w, const http_request&, const judge& is_good, const receiver& then) {
+  share(w.graph, is_good, then);
+}
+
+void dashboard::lock(watched& w, const http_request& r, const judge&, const receiver& then) {
+  const auto now = system_clock::now();
   const std::string name = query_value(r.query, "lock").value_or("");
   w.what.want(name, boot_clock::now());
   auto found = w.what.find(name, now);
@@ -213,36 +247,36 @@ dashboard::known dashboard::lock(watched& w, const http_request& r, system_clock
     found->what.info.name = name;
     found->at = w.what.listed_at();
   }
-  return {lock_page_json(w.what.url(), found->what, w.what.history_of(name), now), found->at};
+  then({without_end(lock_page_json(w.what.url(), found->what, w.what.history_of(name), now)),
+        found->at});
 }
 
-dashboard::known dashboard::graph(watched& w, const http_request&, system_clock::time_point now) {
-  const snapshot all = w.what.take(now);
-  std::vector<name_info> names;
-  for (const listed_name& n : all.names)
-    if (!n.info.waiters.empty()) names.push_back(n.info);
-  return {graph_json(make_wait_graph(names, pids_above_here), all.store, all.taken_at), all.as_of};
-}
-
-dashboard::known dashboard::busiest(watched& w, const http_request&, system_clock::time_point) {
-  return {busiest_json(w.what.url(), w.what.busiest(busiest_shown)), w.what.health().answered_at};
+void dashboard::busiest(watched& w, const http_request&, const judge&, const receiver& then) {
+  then({without_end(busiest_json(w.what.url(), w.what.busiest(busiest_shown))),
+        w.what.health().answered_at});
 }
 
 /// A client that acts on what it reads says how old that may be.
-http_answer dashboard::answer_to(question ask, watched& w, const http_request& r) {
-  const auto now = system_clock::now();
-  const store_health health = w.what.health();
+void dashboard::answer_to(question ask, watched& w, const http_request& r,
+                          const http_reply& reply) {
   const auto limit = query_value(r.query, "max_age");
   const auto longest = limit ? seconds_in(*limit) : std::nullopt;
-  if (limit && !longest) return refusal(400, "max_age is a number of seconds");
+  if (limit && !longest) return reply(refusal(400, "max_age is a number of seconds"));
+  const store_health health = w.what.health();
   if (!is_known(health.answered_at))
-    return refusal(503, "nothing is known of the store yet: " + health.trouble());
-  const known k = (this->*ask)(w, r, now);
-  const double age = std::max(0.0, seconds_of(now - k.as_of));
-  if (longest && age > *longest)
-    return refusal(503, "what is known is " + std::to_string(age) + " seconds old" +
-                            (health.reachable ? "" : ", and the store is away: " + health.error));
-  return json_answer(with_age(k.json, age));
+    return reply(refusal(503, "nothing is known of the store yet: " + health.trouble()));
+  const auto is_good = [longest](const document& d) { return !longest || age_of(d) <= *longest; };
+  (this->*ask)(w, r, is_good, [longest, trouble = health.trouble(), reply](const document& d) {
+    const double age = age_of(d);
+    if (longest && age > *longest)
+      return reply(
+          refusal(503, "what is known is " + std::to_string(age) + " seconds old" +
+                           (trouble.empty() ? "" : ", and the store is away: " + trouble)));
+    http_answer a;
+    a.shared = d.text;
+    a.body = age_end(age);
+    reply(std::move(a));
+  });
 }
 
 http_answer dashboard::health(const watched& w) const {
@@ -312,7 +346,9 @@ void dashboard::handle(const http_request& r, const http_reply& reply) {
     if (ask == &dashboard::lock && !query_value(r.query, "lock"))
       return reply(refusal(400, "say which: ?lock=NAME"));
     return at->by->when_fresh([this, reply, r, at, ask = ask](bool fresh) {
-      reply(!fresh ? too_many_wait() : ask == nullptr ? health(*at) : answer_to(ask, *at, r));
+      if (!fresh) return reply(too_many_wait());
+      if (ask == nullptr) return reply(health(*at));
+      answer_to(ask, *at, r, reply);
     });
   }
   reply(answer(r));

@@ -8,8 +8,10 @@
 
 #include "tool/log.hpp"
 #include "tool/serve/http_server.hpp"
+#include "tool/serve/shared_answer.hpp"
 #include "tool/survey/board.hpp"
 #include "tool/survey/scanner.hpp"
+#include "tool/wait_graph.hpp"
 
 namespace holdfast::tool {
 
@@ -29,6 +31,7 @@ struct dashboard_options {
   http_limits limits{};
   /// Makes the text of /metrics out of what the scanners know; null: there is no such page.
   std::function<std::string(std::span<const snapshot>)> metrics{};
+  pids_above above = pids_above_here;  ///< for the graph of the waits
 };
 
 /// The pages of holdfast serve: the files of tool/serve/page, and an API below /api/ (docs/serve.md
@@ -44,26 +47,27 @@ class dashboard {
 
  private:
   struct watched {
+    watched(std::size_t index, std::string url, std::string of_metrics, const pids_above& above);
     board what;
     const std::string label;
+    shared_answer locks, graph;
     std::unique_ptr<scanner> by{};
   };
   class viewer;
-  /// JSON, and when the oldest look was that is in it.
-  struct known {
-    std::string json;
-    std::chrono::system_clock::time_point as_of;
-  };
-  using question = known (dashboard::*)(watched&, const http_request&,
-                                        std::chrono::system_clock::time_point now);
+  using document = shared_answer::document;
+  using judge = shared_answer::judge;
+  using receiver = shared_answer::receiver;
+  using question = void (dashboard::*)(watched&, const http_request&, const judge&,
+                                       const receiver&);
 
   void handle(const http_request& r, const http_reply& reply);
   http_answer answer(const http_request& r);
-  http_answer answer_to(question ask, watched& w, const http_request& r);
-  known locks(watched& w, const http_request& r, std::chrono::system_clock::time_point now);
-  known lock(watched& w, const http_request& r, std::chrono::system_clock::time_point now);
-  known graph(watched& w, const http_request& r, std::chrono::system_clock::time_point now);
-  known busiest(watched& w, const http_request& r, std::chrono::system_clock::time_point now);
+  void answer_to(question ask, watched& w, const http_request& r, const http_reply& reply);
+  void locks(watched& w, const http_request& r, const judge& is_good, const receiver& then);
+  void lock(watched& w, const http_request& r, const judge& is_good, const receiver& then);
+  void graph(watched& w, const http_request& r, const judge& is_good, const receiver& then);
+  void busiest(watched& w, const http_request& r, const judge& is_good, const receiver& then);
+  void share(shared_answer& of, const judge& is_good, const receiver& then);
   http_answer health(const watched& w) const;
   void metrics(std::size_t first, const http_reply& reply);
   http_answer events();

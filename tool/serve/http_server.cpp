@@ -1,10 +1,13 @@
 #include "tool/serve/http_server.hpp"
 
+#include <algorithm>
+#include <array>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/write.hpp>
+#include <boost/beast/core/buffers_suffix.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/core/tcp_stream.hpp>
 #include <boost/beast/http/empty_body.hpp>
@@ -14,8 +17,10 @@
 #include <boost/beast/http/write.hpp>
 #include <list>
 #include <optional>
+#include <sstream>
 #include <string_view>
 #include <thread>
+#include <utility>
 
 #include "tool/exit_code.hpp"
 #include "tool/failure.hpp"
@@ -31,6 +36,7 @@ namespace beast = boost::beast;
 namespace http = beast::http;
 using boost::system::error_code;
 using tcp = net::ip::tcp;
+using clock = std::chrono::steady_clock;
 
 constexpr std::uint32_t longest_head = 8192;
 constexpr std::uint64_t longest_body = 4096;
@@ -173,6 +179,7 @@ class http_server::impl : public std::enable_shared_from_this<http_server::impl>
   }
   int port() const noexcept { return port_; }
   void wake();
+  void after(std::chrono::nanoseconds pause, std::function<void()> then);
 
  private:
   class client;
@@ -220,8 +227,10 @@ class http_server::impl::client : public std::enable_shared_from_this<client> {
   beast::tcp_stream socket_;
   beast::flat_buffer buffer_{longest_head + longest_body};
   http::request_parser<http::string_body> parser_;
-  std::optional<http::response<http::string_body>> whole_;
-  std::optional<http::response_serializer<http::string_body>> whole_writer_;
+  http_answer whole_;
+  std::string whole_head_;
+  std::optional<beast::buffers_suffix<std::array<net::const_buffer, 3>>> whole_left_;
+  clock::time_point whole_ends_{};
   std::optional<http::response<http::empty_body>> head_;
   std::optional<http::response_serializer<http::empty_body>> head_writer_;
   std::unique_ptr<http_stream> stream_;
@@ -277,22 +286,33 @@ void http_server::impl::client::answer(http_answer what) {
 }
 
 void http_server::impl::client::send_whole(http_answer what) {
-  whole_ = head_of<http::string_body>(what.status, what.type);
-  for (const auto& [name, value] : what.headers) whole_->set(name, value);
-  whole_->body() = std::move(what.body);
-  whole_->prepare_payload();
-  whole_writer_.emplace(*whole_);
+  whole_ = std::move(what);
+  auto head = head_of<http::empty_body>(whole_.status, whole_.type);
+  for (const auto& [name, value] : whole_.headers) head.set(name, value);
+  const std::string_view shared = whole_.shared ? std::string_view(*whole_.shared) : "";
+  head.content_length(shared.size() + whole_.body.size());
+  std::ostringstream text;
+  text << head.base();
+  whole_head_ = text.str();
+  whole_left_.emplace(std::array<net::const_buffer, 3>{net::buffer(std::as_const(whole_head_)),
+                                                       net::buffer(shared.data(), shared.size()),
+                                                       net::buffer(std::as_const(whole_.body))});
+  whole_ends_ = clock::now() + of_.limits_.answer_patience;
   send_more();
 }
 
-/// A client that takes something now and then gets all of it.
+/// A client that takes something now and then gets all of it, if it takes that in time.
 void http_server::impl::client::send_more() {
-  socket_.expires_after(of_.limits_.reader_patience);
-  http::async_write_some(socket_, *whole_writer_,
-                         [self = shared_from_this()](error_code wrong, std::size_t) {
-                           if (wrong || self->whole_writer_->is_done()) return self->close();
-                           self->send_more();
-                         });
+  const auto now = clock::now();
+  if (now >= whole_ends_) return close();
+  socket_.expires_at(std::min(now + of_.limits_.reader_patience, whole_ends_));
+  socket_.async_write_some(*whole_left_,
+                           [self = shared_from_this()](error_code wrong, std::size_t taken) {
+                             self->whole_left_->consume(taken);
+                             if (wrong || net::buffer_size(*self->whole_left_) == 0)
+                               return self->close();
+                             self->send_more();
+                           });
 }
 
 void http_server::impl::client::send_head() {
@@ -380,6 +400,13 @@ void http_server::impl::wake() {
   });
 }
 
+void http_server::impl::after(std::chrono::nanoseconds pause, std::function<void()> then) {
+  net::post(io_, [this, pause, then = std::move(then)]() mutable {
+    auto timer = std::make_shared<net::steady_timer>(io_, pause);
+    timer->async_wait([timer, then = std::move(then)](error_code) { then(); });
+  });
+}
+
 http_server::http_server(const http_address& at, http_limits limits, http_handler handler)
     : impl_(std::make_shared<impl>(at, limits, std::move(handler))) {}
 
@@ -390,5 +417,8 @@ void http_server::stop() { impl_->end(); }
 
 int http_server::port() const noexcept { return impl_->port(); }
 void http_server::wake() { impl_->wake(); }
+void http_server::after(std::chrono::nanoseconds pause, std::function<void()> then) {
+  impl_->after(pause, std::move(then));
+}
 
 }  // namespace holdfast::tool

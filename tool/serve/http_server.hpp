@@ -34,7 +34,9 @@ class http_stream {
 struct http_answer {
   unsigned status = 200;
   std::string type = "application/json";
-  std::string body{};
+  /// The first part of the body: many answers that are on their way may have the same.
+  std::shared_ptr<const std::string> shared{};
+  std::string body{};  ///< the rest of it
   std::vector<std::pair<std::string, std::string>> headers{};
   std::unique_ptr<http_stream> stream{};  ///< instead of a body
 };
@@ -50,6 +52,8 @@ struct http_limits {
   std::chrono::milliseconds request_patience{2000};  ///< for a whole request
   /// So long a client may take nothing of its answer; and the most for one piece of a stream.
   std::chrono::milliseconds reader_patience{20'000};
+  /// For a whole answer that is no stream: until then it is kept for the client.
+  std::chrono::milliseconds answer_patience{120'000};
 };
 
 /// Where it listens, and which names it has there.
@@ -77,6 +81,8 @@ class http_server {
   int port() const noexcept;
   /// Each stream is asked again. Thread-safe.
   void wake();
+  /// Calls `then` on the server's thread; never if the server stops before. Thread-safe.
+  void after(std::chrono::nanoseconds pause, std::function<void()> then);
 
  private:
   class impl;

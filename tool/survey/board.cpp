@@ -102,6 +102,11 @@ system_clock::time_point board::listed_at() const {
   return listed_at_;
 }
 
+std::uint64_t board::version() const {
+  const std::lock_guard guard{mutex_};
+  return last_;
+}
+
 void board::settle() {
   const std::lock_guard guard{mutex_};
   settled_ = true;

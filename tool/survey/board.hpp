@@ -51,6 +51,8 @@ class board {
   std::shared_ptr<const std::string> since(cursor& viewer);  // null: nothing has changed
 
   std::chrono::system_clock::time_point listed_at() const;
+  /// Another number after each change that viewers see.
+  std::uint64_t version() const;
 
   snapshot take(std::chrono::system_clock::time_point now) const;
   struct seen {

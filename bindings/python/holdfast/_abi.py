@@ -18,6 +18,7 @@ ABI = 0
 NO_LIMIT = -1
 ONE_TRY = 0
 NEVER = -1
+NO_EVENT = errors.TimedOut.code
 LEASE_LOST = 2
 HELD, SUSPECT, GONE = 1, 2, 3
 

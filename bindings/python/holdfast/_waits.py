@@ -31,9 +31,12 @@ class Handle:
 
     def close(self) -> None:
         """Gives it up. What uses it now may end first. A second time does nothing."""
-        handle, self._handle = self._handle, 0
-        if handle:
-            self._close(handle, None)
+        handle = self._handle
+        try:
+            self._handle = 0
+        finally:  # also after Ctrl-C
+            if handle:
+                self._close(handle, None)
 
     def __del__(self) -> None:
         self.close()
@@ -75,6 +78,32 @@ class Stop(Handle):
         return made
 
 
+class Came:
+    """What is taken out of a queue. It is here also if the taking is interrupted; False if there was nothing."""
+
+    def __init__(self, event: _abi.Event | None = None) -> None:
+        self.event = event or _abi.Event()
+        self._why = _abi.ErrorText()
+
+    def __bool__(self) -> bool:
+        return bool(self.event.kind)
+
+    def failure(self) -> errors.Error | None:
+        """How its call failed."""
+        return _abi.error_of(self._why, self.event.code) if self.event.code else None
+
+    def check(self) -> None:
+        """Raises it. The exception is no variable here, which would make a cycle."""
+        if self.event.code:
+            raise _abi.error_of(self._why, self.event.code)
+
+    def take(self, queue: int) -> None:
+        """Nothing, if there is none now."""
+        code = functions.queue_next(queue, 0, ctypes.byref(self.event), ctypes.byref(self._why))
+        if code not in (0, _abi.NO_EVENT):
+            raise _abi.error_of(self._why, code)
+
+
 class Queue(Handle):
     """The library's events, with the descriptor that says that there are some."""
 
@@ -84,15 +113,11 @@ class Queue(Handle):
         super().__init__(handle.value or 0)
         self.fd = fd.value
 
-    def next(self, event: _abi.Event | None = None) -> tuple[_abi.Event, BaseException | None] | None:
-        """An event, and how its call failed. None if there is none now."""
-        event, why = event or _abi.Event(), _abi.ErrorText()
-        code = functions.queue_next(self._handle, 0, ctypes.byref(event), ctypes.byref(why))
-        if code == 2:
-            return None
-        if code:
-            raise _abi.error_of(why, code)
-        return event, _abi.error_of(why, event.code) if event.code else None
+    def next(self, came: Came | None = None) -> Came:
+        """What comes, if anything does."""
+        came = Came() if came is None else came
+        came.take(self._handle)
+        return came
 
 
 _one_try: typing.Final = _abi.Wait(timeout_ns=_abi.ONE_TRY)
@@ -112,13 +137,14 @@ def part_of(stop: Stop | None) -> Stop:
 _a_signal_is_seen_within_ms: typing.Final = 500
 
 
-def _take_the_end(queue: Queue, poll: select.poll, event: _abi.Event) -> None:
+def _take_the_end(queue: Queue, poll: select.poll, came: Came) -> None:
     """Of a call that is being stopped, which takes a moment. None comes if it was interrupted before it began."""
     for _ in range(10):
         try:
-            poll.poll(_a_signal_is_seen_within_ms)
-            if queue.next(event):
+            if came:
                 return
+            poll.poll(_a_signal_is_seen_within_ms)
+            queue.next(came)
         except BaseException:  # of a signal handler: the first one has been heard
             pass
 
@@ -127,26 +153,25 @@ def wait_seeing_signals(start: Starts, timeout: float | None, stop: Stop | None,
                         to_its_end: bool = False) -> _abi.Event:
     """In the main thread, where a wait inside the library would keep signals (Ctrl-C) waiting as well. `event`: the caller's, which
     has what was granted also if this is interrupted. `to_its_end`: for an object that one call at a time may wait with."""
-    event = event or _abi.Event()
-    queue, own = Queue(), part_of(stop)
+    queue, own, came = Queue(), part_of(stop), Came(event)
     poll = select.poll()
     poll.register(queue.fd, select.POLLIN)
-    begun, came = False, None
+    begun = False
     try:
         start(ctypes.byref(_abi.Wait(timeout_ns=_abi.nanoseconds(timeout), stop=own._handle, queue=queue._handle)))
         begun = True
         while not came:
             poll.poll(_a_signal_is_seen_within_ms)
-            came = queue.next(event)
+            queue.next(came)
     except BaseException as why:  # a signal handler may raise whatever it likes
         own.request()
-        if to_its_end and not came and (begun or not isinstance(why, errors.Error)):
-            _take_the_end(queue, poll, event)
-        queue.close()  # what is granted now is released; the frame lives as long as the traceback
+        if to_its_end and (begun or not isinstance(why, errors.Error)):
+            _take_the_end(queue, poll, came)
         raise
-    if came[1]:
-        raise came[1]
-    return event
+    finally:
+        queue.close()  # what is granted now is released; the frame lives as long as the traceback
+    came.check()
+    return came.event
 
 
 def wait(start: Starts, timeout: float | None, stop: Stop | None, to_its_end: bool = False) -> None:
@@ -235,16 +260,30 @@ class Loop:
         cls._all = weakref.WeakKeyDictionary()
 
     def _tell(self) -> None:
-        while came := self._queue.next():
-            event, failed = came
-            waiting = self._waiting.pop(event.tag, None)
-            if waiting is None or waiting.done():
-                if event.kind != _abi.LEASE_LOST and event.lease:
-                    functions.close(event.lease, None)  # nobody is there for it
-            elif failed and event.kind != _abi.LEASE_LOST:
+        while True:
+            came = Came()
+            try:
+                if not self._queue.next(came):
+                    return
+                self._pass_on(came)
+            except BaseException:  # of a signal handler: the library does not tell it again
+                self._pass_on(came)
+                raise
+            finally:
+                self._waiting.pop(came.event.tag, None)
+
+    def _pass_on(self, came: Came) -> None:
+        """A second time changes nothing."""
+        event, waiting = came.event, self._waiting.get(came.event.tag)
+        if waiting is not None and not waiting.done():
+            failed = came.failure() if event.kind != _abi.LEASE_LOST else None
+            if failed:
                 waiting.set_exception(failed)
             else:
                 waiting.set_result(event)
+        elif event.kind != _abi.LEASE_LOST and event.lease:
+            if waiting is None or waiting.cancelled() or waiting.result() is not event:
+                functions.close(event.lease, None)  # nobody is there for it
 
     def _expected(self) -> tuple[int, asyncio.Future[_abi.Event]]:
         tag = next(self._tags)
@@ -347,7 +386,7 @@ class Watcher:
         while True:
             poll.poll()
             while came := queue.next():
-                callback = self._callbacks.pop(came[0].tag, None)
+                callback = self._callbacks.pop(came.event.tag, None)
                 if callback:
                     try:
                         callback()

@@ -38,6 +38,7 @@ class Lease(_waits.Handle):
 
     def __init__(self, handle: int) -> None:
         self._watches = []
+        self._uses: set[object] = set()  # by waits for conditions
         super().__init__(handle)
         self._known = handle  # also when it was released: the library says so
 
@@ -102,8 +103,9 @@ class Lease(_waits.Handle):
     def release(self) -> None:
         """Gives it back. Raises Lost if it had ended before, NotOwner if it was released, or while a wait for a condition has it. One
         round trip."""
-        handle, self._handle = self._handle, 0
+        handle = self._handle
         try:
+            self._handle = 0
             call(functions.release, self._known, None)
         except errors.NotOwner:  # nothing has changed, unless another thread was quicker
             self._handle = handle
@@ -134,8 +136,10 @@ class Lease(_waits.Handle):
 
     def close(self) -> None:
         self._over = True
-        self._forget_watches()
-        super().close()
+        try:
+            self._forget_watches()
+        finally:  # also after Ctrl-C
+            super().close()
 
     def _end_in_vain(self) -> None:
         """After a wait for a condition that has failed. The library has closed it, unless the wait has not begun."""
@@ -153,7 +157,8 @@ class Lease(_waits.Handle):
 
     def on_loss(self, callback: typing.Callable[[], None]) -> None:
         """Calls back, once, on a thread of this module, when it is lost: before another can get the lock. Also when
-        Condition.wait() has failed."""
+        Condition.wait() has failed. One thread calls all back, one after the other: a callback that lasts delays the news of all other
+        leases, so keep it short, for example set an event."""
         watcher = _waits.watcher
         self._watches.append((watcher, watcher.watch(self._known, callback)))
 
@@ -182,7 +187,7 @@ class Lease(_waits.Handle):
         if self._handle:
             try:
                 await self.release_async()
-            except errors.Error:
+            except (errors.Error, RuntimeError):  # also that no event loop runs any more
                 if kind is None:
                     raise
             finally:

@@ -7,6 +7,7 @@ import dataclasses
 import threading
 import types
 import typing
+import weakref
 
 from . import _abi, _waits, errors
 from ._abi import call, functions
@@ -38,8 +39,8 @@ class LockOptions:
 
 
 class _Entered:
-    """The leases of the blocks of each thread or task, the innermost last. What a signal's handler enters and leaves in between changes
-    nothing."""
+    """Where __enter__() was called by something else than a `with`: the leases of each thread or task, the innermost last. What a signal's
+    handler enters and leaves in between changes nothing."""
 
     def __init__(self) -> None:
         self._mutex = threading.RLock()
@@ -70,6 +71,74 @@ class _Entered:
             else:
                 del self._leases[by]
             return lease
+
+
+class _Block:
+    """What a `with` calls at its end. The `with` alone keeps it: it goes with the block, however that ends, and its lease is closed then.
+    So nothing is left of a block whose end was interrupted before its first line, nor of one whose event loop has ended."""
+    _lease: Lease | None = None
+
+    def __init__(self, lock: Lock) -> None:
+        self._lock = lock
+
+    def begin(self, lease: Lease) -> Lease:
+        self._lease = lease
+        return lease
+
+    def __exit__(self, kind: type[BaseException] | None, why: BaseException | None, trace: types.TracebackType | None) -> None:
+        lease = self._lease or self._lock._entered.take(threading.get_ident())
+        try:
+            lease._leave(kind)
+        except errors.Error:
+            self._lease = None  # a wait for a condition may have it
+            raise
+        except BaseException:  # Ctrl-C
+            lease.close()
+            raise
+
+    async def __aexit__(self, kind: type[BaseException] | None, why: BaseException | None,
+                        trace: types.TracebackType | None) -> None:
+        await (self._lease or self._lock._entered.take(_task())).__aexit__(kind, why, trace)
+
+    def __del__(self) -> None:
+        if self._lease:
+            self._lease.close()
+
+
+class _Begun(threading.local):
+    """Python looks an end up directly before it calls the beginning."""
+    block: weakref.ref[_Block] | None = None
+
+    def take(self, lock: Lock) -> _Block | None:
+        known, self.block = self.block, None
+        found = known() if known else None
+        return found if found and found._lock is lock else None
+
+
+_begun = _Begun()
+
+
+class _End:
+    """The method of a lock that ends a block: each time it is looked up, that of a new block."""
+
+    def __init__(self, of_a_block: typing.Callable[..., typing.Any]) -> None:
+        self._of_a_block = of_a_block
+
+    def __get__(self, lock: Lock | None, _: type[Lock]) -> typing.Callable[..., typing.Any]:
+        if lock is None:  # as contextlib.ExitStack does
+            _begun.block = None
+            return lambda of, *how: self._of_a_block(_Block(of), *how)
+        block = _Block(lock)
+        _begun.block = weakref.ref(block)
+        return types.MethodType(self._of_a_block, block)
+
+
+def _task() -> asyncio.Task[typing.Any] | None:
+    """None also where no event loop runs."""
+    try:
+        return asyncio.current_task()
+    except RuntimeError:
+        return None
 
 
 class Lock(_waits.Handle):
@@ -108,29 +177,32 @@ class Lock(_waits.Handle):
         return Lease((await _waits.Loop.running().outcome(lambda how: self._begin(how, None), limit, stop)).lease)
 
     def __enter__(self) -> Lease:
-        by, lease = threading.get_ident(), self.acquire()
+        block, by = _begun.take(self), threading.get_ident()
+        return self._enter(block, by, self.acquire())
+
+    def __aenter__(self) -> typing.Coroutine[typing.Any, typing.Any, Lease]:
+        return self._enter_async(_begun.take(self))
+
+    async def _enter_async(self, block: _Block | None) -> Lease:
+        return self._enter(block, _task(), await self.acquire_async())
+
+    def _enter(self, block: _Block | None, by: object, lease: Lease) -> Lease:
         try:
+            if block:
+                return block.begin(lease)
             self._entered.add(by, lease)
             return lease
         except BaseException:  # Ctrl-C: nobody leaves the block
             self._entered.forget(by, lease)
             raise
 
-    def __exit__(self, kind: type[BaseException] | None, why: BaseException | None, trace: types.TracebackType | None) -> None:
-        self._entered.take(threading.get_ident())._leave(kind)
+    if typing.TYPE_CHECKING:
+        def __exit__(self, kind: type[BaseException] | None, why: BaseException | None, trace: types.TracebackType | None) -> None: ...
 
-    async def __aenter__(self) -> Lease:
-        by, lease = asyncio.current_task(), await self.acquire_async()
-        try:
-            self._entered.add(by, lease)
-            return lease
-        except BaseException:
-            self._entered.forget(by, lease)
-            raise
-
-    async def __aexit__(self, kind: type[BaseException] | None, why: BaseException | None,
-                        trace: types.TracebackType | None) -> None:
-        await self._entered.take(asyncio.current_task()).__aexit__(kind, why, trace)
+        async def __aexit__(self, kind: type[BaseException] | None, why: BaseException | None,
+                            trace: types.TracebackType | None) -> None: ...
+    else:
+        __exit__, __aexit__ = _End(_Block.__exit__), _End(_Block.__aexit__)
 
     def _member(self) -> _abi.Member:
         return _abi.Member(lock=self._handle)

@@ -100,12 +100,13 @@ class Condition(_waits.Handle):
 
     def wait(self, lease: Lease, timeout: float | None = None, stop: _waits.Stop | None = None) -> bool:
         """Whether it was notified in time. The mutex is held again by the same lease, with a new fence: look at what was waited for,
-        and wait again. After any error but NotOwner, InvalidArgument and Unsupported, and after Ctrl-C, the mutex is not held: the lease
-        is released, and who watches it is told of a loss. Cancelled also if another thread closed the lease meanwhile."""
-        notified = ctypes.c_uint32()
+        and wait again. After any error but NotOwner, InvalidArgument and Unsupported, and after whatever a signal handler raises while
+        this waits, the mutex is not held: the lease is released, and its loss is told. Cancelled also if another thread closed the lease
+        meanwhile."""
+        notified, use = ctypes.c_uint32(), _Use(lease)
 
         def start(how: object) -> None:
-            call(functions.condition_wait, self._handle, _abi.one_of(lease, Lease, "lease")._known, how, ctypes.byref(notified))
+            call(functions.condition_wait, self._handle, lease._known, how, ctypes.byref(notified))
         try:
             if _waits.is_main_thread():
                 return bool(_waits.wait_seeing_signals(start, timeout, stop).number)
@@ -113,18 +114,22 @@ class Condition(_waits.Handle):
             start(ctypes.byref(how) if how else None)
             return bool(notified.value)
         except BaseException as why:
-            _gone(lease, why)
+            use.failed(why)
             raise
+        finally:
+            lease._uses.discard(use)
 
     async def wait_async(self, lease: Lease, timeout: float | None = None) -> bool:
         """wait() for an event loop. A task that is cancelled does not hold the mutex, either."""
+        use = _Use(lease)
         try:
             return bool((await _waits.Loop.running().outcome(
-                lambda how: call(functions.condition_wait, self._handle, _abi.one_of(lease, Lease, "lease")._known, how, None),
-                timeout)).number)
+                lambda how: call(functions.condition_wait, self._handle, lease._known, how, None), timeout)).number)
         except BaseException as why:
-            _gone(lease, why)
+            use.failed(why)
             raise
+        finally:
+            lease._uses.discard(use)
 
     def notify_one(self) -> int:
         """How many were woken. With or without the mutex. One round trip."""
@@ -139,6 +144,23 @@ class Condition(_waits.Handle):
         return woken.value
 
 
-def _gone(lease: Lease, why: BaseException) -> None:
-    if not isinstance(why, (errors.NotOwner, errors.InvalidArgument, errors.Unsupported, TypeError)):
-        lease._end_in_vain()
+class _Use:
+    """Of a lease, by a wait for a condition."""
+
+    def __init__(self, lease: Lease) -> None:
+        self._lease = _abi.one_of(lease, Lease, "lease")
+        self._lease._uses.add(self)
+
+    def failed(self, why: BaseException) -> None:
+        if self._has_it() or not isinstance(why, _NOT_BEGUN):
+            self._lease._end_in_vain()
+
+    def _has_it(self) -> bool:
+        """The library does not give it to two, and says of neither which. A signal handler may raise what says that no wait has begun."""
+        lease = self._lease
+        if not lease._handle or len(lease._uses) > 1:  # it is being released, or another wait has it
+            return False
+        return functions.lease_info_of(lease._known, ctypes.byref(_abi.LeaseInfo()), None) == errors.NotOwner.code
+
+
+_NOT_BEGUN = (errors.NotOwner, errors.InvalidArgument, errors.Unsupported, TypeError)

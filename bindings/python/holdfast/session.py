@@ -21,7 +21,7 @@ class NameInfo:
     holders: int
     waiters: int
     last_fence: int
-    #: The short id of the first holder.
+    #: The short id of the first holder. Empty if nobody holds it, and perhaps if another program does.
     holder: str
 
 
@@ -84,7 +84,8 @@ class Session(_waits.Handle):
                         found.holder.decode())
 
     def force_release(self, name: str, short_id: str | None = None) -> int:
-        """Takes the lock away from its holders, or from this one. How many there were."""
+        """Takes the lock away from its holders (None), or from the one with this short id. An empty one is InvalidArgument. How many there
+        were."""
         removed = ctypes.c_uint64()
         call(functions.force_release, self._handle, _abi.text(name, "name"), _abi.text_or_none(short_id, "short_id"), ctypes.byref(removed))
         return removed.value

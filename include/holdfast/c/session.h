@@ -29,7 +29,7 @@ typedef struct holdfast_name_info {
   uint32_t unused;
   uint64_t last_fence;
   char kind[32];    ///< "mutex", "shared_mutex", "semaphore", …; empty: not in use
-  char holder[16];  ///< the short id of the first holder, for holdfast_force_release
+  char holder[16];  ///< the short id of the first holder, for holdfast_force_release; may be empty
 } holdfast_name_info;
 
 /// Opens the store that the URL names: `memory:`, `sqlite:PATH`, `redis:…` and the others of
@@ -50,9 +50,11 @@ int holdfast_session_url(holdfast_session* session, char* text, uint64_t room, h
 int holdfast_show(holdfast_session* session, const char* name, holdfast_name_info* info,
                   holdfast_error* why);
 
-/// Takes the lock away from its holders, or from the one with this short id (NULL: all). The former
-/// holder learns of it at its next renewal; until then the fence protects the resource. `removed`
-/// (may be NULL) receives how many holders were removed. One round trip, and one for each of them.
+/// Takes the lock away from its holders, or from the one with this short id (NULL: all; an empty
+/// one is HOLDFAST_INVALID_ARGUMENT, since a holder without a short id is shown with one). The
+/// former holder learns of it at its next renewal; until then the fence protects the resource.
+/// `removed` (may be NULL) receives how many holders were removed. One round trip, and one for each
+/// of them.
 int holdfast_force_release(holdfast_session* session, const char* name, const char* short_id,
                            uint64_t* removed, holdfast_error* why);
 

@@ -209,7 +209,10 @@ failure explain(const grpc::Status& s, const etcd_options& o) {
     case StatusCode::UNIMPLEMENTED:
       return {errc::unsupported, "this is no etcd 3.4 or later (" + said + ")"};
     case StatusCode::RESOURCE_EXHAUSTED:
-      return {errc::no_space, "the servers take no more (" + said + "): etcdctl alarm list"};
+      if (says(s, "database space exceeded")) {
+        return {errc::no_space, "the servers take no more (" + said + "): etcdctl alarm list"};
+      }
+      return {errc::unavailable, "the servers are overloaded for now (" + said + ")"};
     default:
       return {errc::unavailable, "no answer (" + said + "): is a majority of the servers up?"};
   }

@@ -24,6 +24,12 @@ constexpr std::string_view not_ours =
 constexpr std::string_view too_many =
     "raise max_connections; ?connections= says how many a session may open";
 constexpr std::string_view only_read = "read_only is set, or it is a replica; name the primary";
+constexpr std::string_view no_space = "free some space on the server's disk";
+constexpr std::string_view short_of_resources =
+    "the server is short of memory or threads; look at its log";
+
+/// The storage engine failed, with a number of the operating system's.
+constexpr unsigned engine_failed = 1030;
 
 // The first that fits counts.
 constexpr std::array meanings{
@@ -51,8 +57,16 @@ constexpr std::array meanings{
     meaning{1130, 1130, errc::not_permitted, login},
     meaning{1820, 1820, errc::not_permitted, login},
     meaning{2026, 2026, errc::not_permitted, "TLS failed: see tls=, ssl_ca=, ssl_cert=, ssl_key="},
-    meaning{1021, 1021, errc::no_space, "free some space on the server's disk"},
-    meaning{1114, 1114, errc::no_space, "free some space on the server's disk"},
+    meaning{1021, 1021, errc::no_space, no_space},
+    meaning{1114, 1114, errc::no_space, no_space},
+    meaning{engine_failed, engine_failed, errc::unavailable,
+            "the server's disk or file system failed; look at its log"},
+    meaning{1037, 1038, errc::unavailable, short_of_resources},
+    meaning{1041, 1041, errc::unavailable, short_of_resources},
+    meaning{1135, 1135, errc::unavailable, short_of_resources},
+    meaning{1129, 1129, errc::unavailable,
+            "many connections from this host have failed: look why, and run flush hosts, or raise "
+            "max_connect_errors"},
     meaning{1153, 1153, errc::unavailable, "raise max_allowed_packet"},
     meaning{1690, 1690, errc::unavailable, "the request came after its caller had given up"},
     meaning{1054, 1054, errc::foreign_data, not_ours},
@@ -86,6 +100,9 @@ failure server_says(unsigned number, std::string_view said) {
   std::string text = "the server answered '" + std::string(said.substr(0, 300)) + "' (" +
                      std::to_string(number) + ")";
   const meaning* const found = meaning_of(number);
+  if (number == engine_failed && said.find("error 28 ") != said.npos) {  // ENOSPC
+    return {errc::no_space, text + ": " + std::string(no_space)};
+  }
   if (found == nullptr) return {errc::internal, text + ", which holdfast does not know"};
   return {found->code, text + ": " + std::string(found->advice)};
 }

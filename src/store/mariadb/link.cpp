@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/readiness.hpp"
 #include "store/mariadb/errors.hpp"
+#include "store/sql/whole_or_broken.hpp"
 
 namespace holdfast::store::mariadb {
 
@@ -126,6 +128,7 @@ failure link::failed(unsigned number, std::string_view said) {
 }
 
 result<std::vector<link::answer>> link::ask(const std::string& text) {
+  const sql::whole_or_broken guard(broken_);
   if (mysql_real_query(connection_, text.data(), text.size()) != 0) return failed();
   return take_answers();
 }
@@ -136,11 +139,11 @@ status link::begin(const std::string& text) {
 }
 
 bool link::answered() noexcept {
-  pollfd one{fd(), POLLIN, 0};
-  return broken_ || ::poll(&one, 1, 0) != 0;
+  return broken_ || base::wait_until_ready(fd(), POLLIN, boot_time::min());
 }
 
 result<std::vector<link::answer>> link::end() {
+  const sql::whole_or_broken guard(broken_);
   if (mysql_read_query_result(connection_) != 0) return failed();
   return take_answers();
 }

@@ -17,6 +17,9 @@
 #include <cstring>
 #include <utility>
 
+#include "base/readiness.hpp"
+#include "base/time_share.hpp"
+
 namespace holdfast::store::memcached {
 
 namespace {
@@ -30,18 +33,6 @@ constexpr std::int64_t largest_item = 1024LL * 1024 * 1024;
 std::uint64_t next_id() {
   static std::atomic<std::uint64_t> last{0};
   return ++last;
-}
-
-// False if it did not become so in time.
-bool wait_ready(int fd, short events, boot_time deadline) {
-  while (true) {
-    const auto left = std::max<std::int64_t>((deadline - boot_clock::now()).count(), 0);
-    const timespec timeout{left / 1'000'000'000, left % 1'000'000'000};
-    pollfd one{fd, events, 0};
-    const int n = ::ppoll(&one, 1, &timeout, nullptr);
-    if (n > 0) return true;
-    if (n == 0 || errno != EINTR) return false;
-  }
 }
 
 // From now on a call that waits is one system call, and ends with EAGAIN after that time.
@@ -63,7 +54,7 @@ int connect_to(const addrinfo& a, boot_time deadline, int& fd) {
   int wrong = ::connect(fd, a.ai_addr, a.ai_addrlen) == 0 ? 0 : errno;
   if (wrong == EINPROGRESS) {
     socklen_t size = sizeof wrong;
-    if (!wait_ready(fd, POLLOUT, deadline))
+    if (!base::wait_until_ready(fd, POLLOUT, deadline))
       wrong = ETIMEDOUT;
     else
       ::getsockopt(fd, SOL_SOCKET, SO_ERROR, &wrong, &size);
@@ -120,9 +111,11 @@ result<std::unique_ptr<link>> link::connect(const address& to, const memcached_o
     return unreachable(to, ::gai_strerror(wrong));
   }
   const std::unique_ptr<addrinfo, freed> all(found);
+  std::size_t left = 0;
+  for (const addrinfo* a = found; a != nullptr; a = a->ai_next) ++left;
   int wrong = 0, fd = -1;
   for (const addrinfo* a = found; a != nullptr && fd < 0; a = a->ai_next) {
-    wrong = connect_to(*a, deadline, fd);
+    wrong = connect_to(*a, base::share_until(deadline, left--), fd);
   }
   if (fd < 0) return unreachable(to, std::strerror(wrong));
   const int on = 1;

@@ -35,6 +35,7 @@ constexpr std::array meanings{
             "session may open"},
     meaning{"53100", errc::no_space, "free some space on the server's disk"},
     meaning{"53", errc::unavailable, "the server is short of resources; look at its log"},
+    meaning{"58", errc::unavailable, "the server's disk or file system failed; look at its log"},
     meaning{"42501", errc::not_permitted, "docs/stores/postgres.md lists the rights it needs"},
     meaning{"28", errc::not_permitted,
             "check user and password: PGPASSWORD, .pgpass, a service file, or user:password@ in "

@@ -134,21 +134,27 @@ void listener::wait_for(int fd, short events, std::chrono::nanoseconds at_most) 
   (void)::ppoll(both, 2, &timeout, nullptr);
 }
 
+// What came behind the answer to a ping lies in libpq, and its socket has nothing any more.
 void listener::take_what_came() {
   if (!wire_) return;
   bool alive = wire_->read();
-  while (const auto line = wire_->next_notification()) {
-    of_use_ = true;
-    if (!asked_) heard_at_ = boot_clock::now();
-    if (auto n = sql::decode(*line)) notifications_.push_back(std::move(*n));
-  }
+  take_notifications();
   if (alive && asked_ && wire_->answered()) {
     asked_ = false;
     of_use_ = true;
     heard_at_ = boot_clock::now();
     alive = static_cast<bool>(wire_->end(heard_at_ + rest_of_an_answer));
+    take_notifications();
   }
   if (!alive) disconnect();
+}
+
+void listener::take_notifications() {
+  while (const auto line = wire_->next_notification()) {
+    of_use_ = true;
+    if (!asked_) heard_at_ = boot_clock::now();
+    if (auto n = sql::decode(*line)) notifications_.push_back(std::move(*n));
+  }
 }
 
 // The answer of a live server takes no longer than a round trip, and notifications wait in line

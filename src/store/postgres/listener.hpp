@@ -67,6 +67,7 @@ class listener final : public inbox {
   void wait(boot_time until);
   void wait_for(int fd, short events, std::chrono::nanoseconds at_most) const;
   void take_what_came();
+  void take_notifications();
   void keep_alive();
   void leave_another_server();
   boot_time silent_until() const;

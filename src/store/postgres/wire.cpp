@@ -2,25 +2,17 @@
 
 #include <poll.h>
 
-#include <algorithm>
 #include <charconv>
 
+#include "base/readiness.hpp"
 #include "store/postgres/errors.hpp"
+#include "store/sql/whole_or_broken.hpp"
 
 namespace holdfast::store::postgres {
 
 namespace {
 
-using namespace std::chrono_literals;
-
-bool wait_until_ready(int fd, short events, boot_time deadline) {
-  const auto now = boot_clock::now();
-  const std::chrono::nanoseconds left =
-      deadline <= now ? 0ns : std::min<std::chrono::nanoseconds>(deadline - now, 24h);
-  const timespec timeout{left.count() / 1'000'000'000, left.count() % 1'000'000'000};
-  pollfd one{fd, events, 0};
-  return ::ppoll(&one, 1, &timeout, nullptr) > 0;
-}
+using base::wait_until_ready;
 
 failure no_answer() {
   return {errc::unavailable,
@@ -133,6 +125,7 @@ status wire::look_at(const answer& a) {
 // libpq goes on with a connection whose answers were no longer waited for.
 result<std::vector<answer>> wire::ask(std::span<const statement> all, boot_time deadline) {
   if (!alive()) return broken();
+  const sql::whole_or_broken guard(broken_);
   expected to_come;
   bool sent = true;
   for (const statement& s : all) {
@@ -143,6 +136,7 @@ result<std::vector<answer>> wire::ask(std::span<const statement> all, boot_time 
 }
 
 status wire::begin(const statement& s, boot_time deadline) {
+  const sql::whole_or_broken guard(broken_);
   begun_.clear();
   if (broken_ || !send(s, begun_) || PQpipelineSync(connection_) != 1) return broken();
   for (int unsent = PQflush(connection_); unsent != 0; unsent = PQflush(connection_)) {
@@ -159,6 +153,7 @@ bool wire::answered() noexcept {
 
 result<std::vector<answer>> wire::end(boot_time deadline) {
   if (broken_) return broken();
+  const sql::whole_or_broken guard(broken_);
   return receive(begun_, deadline);
 }
 

@@ -53,7 +53,11 @@ status link::open() {
     lock l{mutex_};
     if (auto ok = ensure_connected(l, boot_clock::now() + options_.connect_timeout); !ok) return ok;
   }
-  return check_server(*connection_, options_);  // nobody else is here yet, and it may warn a user
+  auto looked =
+      check_server(*connection_, options_);  // nobody else is here, and it may warn a user
+  // Its answer may come yet: nobody may take it for that to a question of its own.
+  if (!looked) renew_connection(looked.error());
+  return looked;
 }
 
 void link::renew_connection(failure why) {
@@ -438,7 +442,7 @@ bool link::read_now(connection& c, reading how, std::vector<resp_value>& replies
 // The tickets have room for what they wait for.
 void link::hand_out(std::vector<resp_value>& replies, ticket*& finished) noexcept {
   for (auto& r : replies) {
-    if (in_flight_.empty()) return;
+    if (in_flight_.empty()) return break_off_as([] { return broken("an answer to no question"); });
     ticket& t = *in_flight_.front();
     t.replies.push_back(std::move(r));
     if (t.replies.size() < t.wanted) continue;

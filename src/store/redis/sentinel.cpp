@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 
+#include "base/time_share.hpp"
 #include "store/redis/errors.hpp"
 #include "store/redis/handshake.hpp"
 
@@ -39,8 +40,7 @@ class sentinels {
     std::size_t no_sentinels = 0;
     for (std::size_t i = 0; i < order.size(); ++i) {
       const auto now = boot_clock::now();
-      const auto share = (until - now) / static_cast<std::int64_t>(order.size() - i);
-      auto found = ask(order[i], {now + share, wake_fd});
+      auto found = ask(order[i], {base::share_until(until, order.size() - i, now), wake_fd});
       if (found) return prefer(order[i]), found;
       said += (i > 0 ? "; " : "") + to_string(order[i]) + ": " + found.error().what;
       if (found.error().code == errc::not_permitted) code = errc::not_permitted;

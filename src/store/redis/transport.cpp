@@ -14,8 +14,11 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <span>
 
 #include "base/keepalive.hpp"
+#include "base/readiness.hpp"
+#include "base/time_share.hpp"
 
 namespace holdfast::store::redis {
 
@@ -82,14 +85,26 @@ failure too_slow(const redis_options& o) {
   return unreachable(o, "no answer within " + std::to_string(o.connect_timeout.count()) + " ms");
 }
 
+/// After a moment.
+bool is_woken(const patience& p) {
+  pollfd wake{p.wake_fd, POLLIN, 0};
+  return ::poll(&wake, 1, 5) > 0;
+}
+
 // The socket is non-blocking while it connects, and blocking for reads with a limit afterwards.
 result<int> connect_to(const sockaddr* address, socklen_t size, int family, const redis_options& o,
                        const patience& p) {
   const int fd = ::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0) return unreachable(o, std::strerror(errno));
-  if (::connect(fd, address, size) != 0) {
+  int connected = ::connect(fd, address, size);
+  // The queue of a Unix socket is full, and nothing tells when it is not.
+  while (connected != 0 && errno == EAGAIN && boot_clock::now() < p.until && !is_woken(p)) {
+    connected = ::connect(fd, address, size);
+  }
+  if (connected != 0) {
     int error = errno;
-    if (error == EINPROGRESS || error == EAGAIN) {
+    if (error == EAGAIN) return ::close(fd), too_slow(o);
+    if (error == EINPROGRESS) {
       if (!wait_ready(fd, POLLOUT, p)) return ::close(fd), too_slow(o);
       socklen_t length = sizeof error;
       ::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length);
@@ -120,9 +135,12 @@ result<int> connect_tcp(const redis_options& o, const patience& p) {
     return unreachable(o, ::gai_strerror(wrong));
   }
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> all(found, ::freeaddrinfo);
+  std::size_t left = 0;
+  for (const addrinfo* a = found; a != nullptr; a = a->ai_next) ++left;
   result<int> fd = unreachable(o, "the name has no address");
   for (const addrinfo* a = found; a != nullptr && !fd; a = a->ai_next) {
-    fd = connect_to(a->ai_addr, a->ai_addrlen, a->ai_family, o, p);
+    const patience some{base::share_until(p.until, left--), p.wake_fd};
+    fd = connect_to(a->ai_addr, a->ai_addrlen, a->ai_family, o, some);
   }
   if (fd) tune(*fd, o);
   return fd;
@@ -131,19 +149,9 @@ result<int> connect_tcp(const redis_options& o, const patience& p) {
 }  // namespace
 
 bool wait_ready(int fd, short events, const patience& p) {
-  while (true) {
-    const auto left =
-        p.until == forever
-            ? std::chrono::milliseconds(60'000)
-            : std::chrono::ceil<std::chrono::milliseconds>(p.until - boot_clock::now());
-    pollfd both[] = {{fd, events, 0}, {p.wake_fd, POLLIN, 0}};
-    // Also when the time is up: this process may have stood still, and it is ready.
-    const int n = ::poll(both, p.wake_fd < 0 ? 1 : 2,
-                         static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 60'000)));
-    if (n < 0 && errno != EINTR) return false;
-    if (n > 0) return both[0].revents != 0;
-    if (left.count() <= 0) return false;
-  }
+  pollfd both[] = {{fd, events, 0}, {p.wake_fd, POLLIN, 0}};
+  const std::span all(both, p.wake_fd < 0 ? 1 : 2);
+  return base::wait_until_ready(all, p.until) && both[0].revents != 0;
 }
 
 io write_all(transport& to, std::string_view bytes, const patience& p) {

@@ -193,7 +193,8 @@ result<permits_reply> session_lock_service::ask_again(std::string_view name,
 }
 
 result<permits_reply> session_lock_service::enter(std::string_view name, const permits_command& c) {
-  session_lock_entry mine;
+  session_lock_entries one;
+  session_lock_entry& mine = one.emplace_back();
   mine.owner = c.owner;
   mine.name = name;
   mine.kind = c.kind;
@@ -203,15 +204,15 @@ result<permits_reply> session_lock_service::enter(std::string_view name, const p
   mine.note = c.note;
   const auto got = session_lock_table_.try_now(mine);
   if (!got) return got.error();
-  if (!*got && c.wait) return wait_for(std::move(mine), c);
+  if (!*got && c.wait) return wait_for(std::move(one), c);
   if (!*got) return reply_with(permits_outcome::busy);
-  return holds(session_lock_table_.add(std::move(mine)), c.lease_us);
+  return holds(session_lock_table_.add(std::move(one)), c.lease_us);
 }
 
-permits_reply session_lock_service::wait_for(session_lock_entry mine, const permits_command& c) {
-  mine.lease_us = c.lease_us;
-  begin_wait(mine);
-  return queued(session_lock_table_.add(std::move(mine)), c);
+permits_reply session_lock_service::wait_for(session_lock_entries one, const permits_command& c) {
+  one.front().lease_us = c.lease_us;
+  begin_wait(one.front());
+  return queued(session_lock_table_.add(std::move(one)), c);
 }
 
 // A waiter that gets no connection tries again at its next poll.

@@ -44,7 +44,7 @@ class session_lock_service {
   result<permits_reply> ask_again(std::string_view name, const permits_command& c);
   session_lock_entries::iterator still_there(session_lock_entries::iterator mine);
   result<permits_reply> enter(std::string_view name, const permits_command& c);
-  permits_reply wait_for(session_lock_entry mine, const permits_command& c);
+  permits_reply wait_for(session_lock_entries one, const permits_command& c);
   void begin_wait(session_lock_entry& mine);
   result<permits_reply> resize(std::string_view name, const permits_command& c);
   result<permits_reply> evict(std::string_view name, const owner_id& owner);

@@ -3,6 +3,9 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <chrono>
+
+#include "base/readiness.hpp"
 
 namespace holdfast::store::sql {
 
@@ -10,7 +13,7 @@ namespace {
 
 /// How often, and how soon, somebody is told to end a wait.
 constexpr int most_interrupts = 100;
-constexpr int interrupt_again_ms = 5;
+constexpr std::chrono::milliseconds interrupt_again{5};
 
 }  // namespace
 
@@ -122,8 +125,7 @@ result<bool> session_lock_table::change(session_lock_entry& s, std::uint32_t wei
 void session_lock_table::end_wait(lock_link& of) {
   for (int i = 0; i < most_interrupts && of.usable() && !of.over(); ++i) {
     if (!interrupt(of) || !of.usable()) break;
-    pollfd one{of.fd(), POLLIN, 0};
-    (void)::poll(&one, 1, interrupt_again_ms);
+    (void)base::wait_until_ready(of.fd(), POLLIN, boot_clock::now() + interrupt_again);
   }
   if (!of.usable()) return;
   if (!of.over()) return of.drop();
@@ -141,17 +143,23 @@ status session_lock_table::interrupt(lock_link& one) {
   });
 }
 
-// What ended a wait may come late, and end the unlock instead: so it is tried twice.
+// What ended a wait may come late, and end the unlock instead: so it is tried twice. If there is no
+// memory to say so, the end of the connection says it.
 result<bool> session_lock_table::unlock(const session_lock_entry& s) {
   lock_link& on = link_of(s);
   if (!on.usable()) {
     on.drop();
     return failure{errc::unavailable, "the connection to the server is broken"};
   }
-  auto was = on.unlock(s.name, s.mode());
-  if (!was && on.usable()) was = on.unlock(s.name, s.mode());
-  if (!was) on.drop();
-  return was;
+  try {
+    auto was = on.unlock(s.name, s.mode());
+    if (!was && on.usable()) was = on.unlock(s.name, s.mode());
+    if (!was) on.drop();
+    return was;
+  } catch (...) {
+    on.drop();
+    throw;
+  }
 }
 
 // A wait that was ended may have got the lock in that moment, also where the server says that it

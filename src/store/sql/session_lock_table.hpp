@@ -15,7 +15,11 @@ class session_lock_table {
   session_lock_entries::iterator find(std::string_view name, const owner_id& owner) {
     return sql::find(all_, name, owner);
   }
-  session_lock_entry& add(session_lock_entry s) { return all_.emplace_back(std::move(s)); }
+  /// A list of one: what is had at the server already must need no memory any more.
+  session_lock_entry& add(session_lock_entries one) noexcept {
+    all_.splice(all_.end(), one);
+    return all_.back();
+  }
   lock_link& link_of(const session_lock_entry& s) const { return s.own ? *s.own : links_.home(); }
 
   /// Something over the connection of all, which is made again if it broke. The server ends

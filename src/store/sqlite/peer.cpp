@@ -161,7 +161,11 @@ result<peer> this_session() {
   peer self;
   self.pid = ::getpid();
   self.pid_space = pid_space();
-  if (self.pid_space != 0) self.started = status_of(self.pid).started;
+  if (self.pid_space != 0) {
+    const auto mine = status_of(self.pid);
+    if (!mine.known) return no_proc("/proc/PID/stat of this process");
+    self.started = mine.started;
+  }
   const bool boot_ok = parse_number(std::string_view{*boot}.substr(0, 8), self.boot, 16);
   if (!boot_ok || ::getrandom(&self.session, sizeof self.session, 0) != sizeof self.session) {
     return no_proc("the boot id and random bytes");
@@ -174,7 +178,8 @@ bool departed(const peer& who, const peer& self) noexcept {
   if (!pids_comparable(who, self) || who.same_process(self)) return false;
   if (no_such_process(who.pid)) return true;
   const process_status found = status_of(who.pid);
-  return found.known && (found.started != who.started || is_gone(found));
+  // One that does not know when it began has written nothing to compare with.
+  return found.known && who.started != 0 && (found.started != who.started || is_gone(found));
 }
 
 file_descriptor watch_process(const peer& who, const peer& self) noexcept {

@@ -6,6 +6,8 @@
 #include "harness/hung_store.hpp"
 #include "harness/seed.hpp"
 #include "harness/wire_cost.hpp"
+#include "store/postgres/listener.hpp"
+#include "store/sql/notification_text.hpp"
 
 // What the server does to us, by the names that it has for it, and the network.
 namespace postgres_test {
@@ -342,6 +344,54 @@ TEST_F(postgres_network, a_waiter_whose_notification_is_lost_finds_out_by_itself
   proxy_.cut();
   EXPECT_FALSE(held.release());
   waiter.join();
+}
+
+/// The machine's clock. Counts how often a system call begins to wait by it.
+class counted_waits final : public holdfast::clock {
+ public:
+  int waits() const { return waits_; }
+  holdfast::boot_time now() const noexcept override { return machine_.now(); }
+  void wait_until(std::unique_lock<std::mutex>& lock, std::condition_variable& cv,
+                  holdfast::boot_time until) override {
+    machine_.wait_until(lock, cv, until);
+  }
+  std::chrono::nanoseconds sleep_for(holdfast::boot_time until) const noexcept override {
+    ++waits_;
+    return machine_.sleep_for(until);
+  }
+  int on_advance(std::function<void()>) override { return 0; }
+  void forget(int) noexcept override {}
+
+ private:
+  holdfast::clock& machine_ = holdfast::real_clock();
+  mutable std::atomic<int> waits_{0};
+};
+
+// The listener asks whether its connection lives when it was silent for 5 s.
+TEST_F(postgres_network, what_is_published_behind_the_answer_to_a_ping_is_heard_at_once) {
+  namespace pg = holdfast::store::postgres;
+  counted_waits time;
+  auto o = *pg::read_options(*holdfast::base::parse_url(
+      harness::postgres_server::url_of(proxy_.port(), "?command_timeout=3600s")));
+  o.clock = &time;
+  pg::listener inbox(o);
+  inbox.follow((*pg::wire::open(o.server, holdfast::boot_clock::now() + 60s))->server());
+  ASSERT_TRUE(inbox.open());
+  proxy_.with([](relay& r) { r.stall(way::down); });
+  std::optional<holdfast::store::notification> heard;
+  std::thread reader([&] { heard = inbox.receive(holdfast::boot_clock::now() + 60s); });
+  eventually("the answer to a ping", [&] { return proxy_.count().held > 0; });
+  const auto answer = proxy_.count().held;
+  std::string line = holdfast::store::sql::encode(
+      {holdfast::store::notification_kind::granted, "m", {}, 1, 2, {}});
+  line.pop_back();
+  ask("select pg_notify('" + pg::channel_of(inbox.peer()) + "', '" + line + "')");
+  eventually("what was published", [&] { return proxy_.count().held > answer; });
+  eventually("it to wait on behind the ping", [&] { return time.waits() == 2; });
+  proxy_.heal();  // both at once
+  reader.join();
+  EXPECT_TRUE(heard && heard->name == "m");
+  EXPECT_EQ(time.waits(), 2) << "nothing else had to come";
 }
 
 /// Only the notifications go over the proxy; an hour to connect, so that who waits for that is

@@ -1,6 +1,7 @@
 #include <thread>
 
 #include "fixture.hpp"
+#include "harness/caught_signals.hpp"
 #include "harness/keepalive.hpp"
 #include "store/postgres/advisory.hpp"
 #include "store/sql/command_line_rules.hpp"
@@ -121,6 +122,19 @@ TEST_F(postgres_session, show_goes_over_a_new_connection_when_the_old_one_has_en
 TEST_F(postgres_session, a_connection_whose_server_is_gone_without_a_word_breaks_in_time) {
   // A hold counts for a third of the session.
   harness::expect_keepalive(link("&session=12s")->fd(), 2s, 1s, 4s);
+}
+
+// A profiler, say, or a program that counts its children.
+TEST_F(postgres_session, a_caught_signal_ends_no_connection) {
+  auto s = open();
+  const auto held = holdfast::mutex(s, "a").acquire();
+  holdfast::mutex other{s, "b"};
+  const harness::caught_signals meanwhile;
+  while (meanwhile.count() < 300 && !HasFailure()) {
+    EXPECT_NO_THROW({ EXPECT_TRUE(other.try_lock()); });
+    EXPECT_NO_THROW(other.unlock());
+  }
+  EXPECT_EQ(held.state(), lease_state::held);
 }
 
 TEST_F(postgres_session, time_outs_that_the_user_has_set_end_nothing) {

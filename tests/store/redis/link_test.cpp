@@ -3,8 +3,12 @@
 #include <atomic>
 #include <thread>
 
+#include "base/store_url.hpp"
 #include "fixture.hpp"
+#include "harness/fake_redis.hpp"
 #include "harness/seed.hpp"
+#include "store/redis/link.hpp"
+#include "store/redis/options.hpp"
 
 // Many threads on one connection, also while it breaks under them.
 namespace {
@@ -31,6 +35,27 @@ TEST(redis_link, many_threads_share_one_connection) {
   // This one, the session's commands, and its notifications.
   const auto clients = server.ask({"CLIENT", "LIST"});
   EXPECT_EQ(std::count(clients.begin(), clients.end(), '\n'), 3) << clients;
+}
+
+TEST(redis_link, takes_no_answer_that_came_too_late_for_that_to_another_question) {
+  namespace redis = holdfast::store::redis;
+  std::atomic<bool> in_time{false};
+  const harness::fake_redis server([&](const harness::fake_redis::words& w) -> std::string {
+    if (w[0] == "INFO") harness::eventually("it is too late", [&] { return !in_time; });
+    return w[0] == "PING" ? "+PONG\r\n" : "";
+  });
+  const auto url = holdfast::base::parse_url(server.url("?connect_timeout=100ms"));
+  const redis::redis_options o = redis::read_options(*url).value();
+  redis::link link{o};
+  in_time = true;
+  EXPECT_FALSE(link.open());
+  in_time = false;
+  std::string bytes;
+  redis::append_command(bytes, {"PING"});
+  const redis::message ping{bytes};
+  const auto got = link.ask({&ping, 1}, holdfast::boot_clock::now() + 60s);
+  ASSERT_TRUE(got) << got.error().what;
+  EXPECT_EQ(got->replies.front().text, "PONG");
 }
 
 TEST(redis_link, requests_made_close_together_share_system_calls) {

@@ -54,8 +54,15 @@ TEST(peers, a_living_process_has_not_departed) {
   EXPECT_FALSE(departed(self(), self()));
   peer parent = self();
   parent.pid = ::getppid();
-  parent.started = 0;  // wrong, so this is another process of the same number
+  parent.started = 1;  // wrong, so this is another process of the same number
   EXPECT_TRUE(departed(parent, self()));
+}
+
+TEST(peers, of_one_whose_beginning_is_not_known_nobody_says_that_it_has_departed) {
+  peer parent = self();
+  parent.pid = ::getppid();
+  parent.started = 0;
+  EXPECT_FALSE(departed(parent, self()));
 }
 
 TEST(peers, a_process_of_an_earlier_boot_has_departed) {

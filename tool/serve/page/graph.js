@@ -5,6 +5,7 @@ import { state, on } from "./state.js";
 const section = document.getElementById("waits");
 const count = document.getElementById("ring-count");
 const mostDrawn = 60;
+const mostListed = 500;
 
 const lockLink = (store, lock) => (lock
   ? element("a", { href: lockAddress(store, lock) }, visible(lock)) : "the end of its command");
@@ -84,14 +85,16 @@ function picture(said) {
 }
 
 function list(store, said) {
-  const rows = said.waits.slice(0, 500).map((w) => element("tr", {},
+  const rows = said.waits.slice(0, mostListed).map((w) => element("tr", {},
     element("td", { className: w.in_ring ? "bad" : "" }, processName(said.processes[w.from])),
     element("td", {}, lockLink(store, w.lock)),
     element("td", {}, processName(said.processes[w.to])),
     element("td", {}, w.waiting_seconds === undefined ? "" : duration(w.waiting_seconds * 1000))));
+  const others = said.waits.length - rows.length + said.waits_left_out;
   return element("div", { className: "wide" }, element("table", {},
     element("thead", {}, element("tr", {}, ...["Waits", "For", "Held by", "Since"].map((t) => element("th", {}, t)))),
-    element("tbody", {}, rows)));
+    element("tbody", {}, rows)),
+    others > 0 ? element("p", { className: "quiet" }, others + " more waits are not listed") : null);
 }
 
 function storePart(store, said) {

@@ -1,0 +1,37 @@
+#include "store/mariadb/errors.hpp"
+
+#include <gtest/gtest.h>
+
+// What the server says, in our words.
+namespace {
+
+using holdfast::errc;
+using holdfast::store::mariadb::server_says;
+
+TEST(mariadb_errors, a_server_short_of_memory_or_threads_is_unavailable) {
+  for (const unsigned number : {1037U, 1038U, 1041U, 1135U}) {
+    EXPECT_EQ(server_says(number, "…").code, errc::unavailable) << number;
+  }
+}
+
+TEST(mariadb_errors, a_host_that_is_blocked_is_unavailable_and_told_how_to_unblock) {
+  const auto blocked = server_says(1129, "Host 'app' is blocked because of many connection errors");
+  EXPECT_EQ(blocked.code, errc::unavailable);
+  EXPECT_NE(blocked.what.find("flush hosts"), std::string::npos) << blocked.what;
+}
+
+TEST(mariadb_errors, a_full_disk_is_no_space_whatever_notices_it) {
+  constexpr auto said = "Got error 28 \"No space left on device\" from storage engine InnoDB";
+  for (const unsigned number : {1021U, 1030U, 1114U}) {
+    EXPECT_EQ(server_says(number, said).code, errc::no_space) << number;
+  }
+}
+
+TEST(mariadb_errors, another_failure_of_the_storage_engine_is_unavailable) {
+  for (const auto* said : {"Got error 5 \"Input/output error\" from storage engine InnoDB",
+                           "Got error 280 from storage engine InnoDB"}) {
+    EXPECT_EQ(server_says(1030, said).code, errc::unavailable) << said;
+  }
+}
+
+}  // namespace

@@ -1,0 +1,39 @@
+#include "fixture.hpp"
+#include "store/postgres/options.hpp"
+#include "store/postgres/wire.hpp"
+
+// What the server says, in our words.
+namespace postgres_test {
+namespace {
+
+using namespace std::chrono_literals;
+using holdfast::boot_clock;
+using holdfast::errc;
+
+class postgres_errors : public postgres_store {
+ protected:
+  /// Of a statement that fails with that code.
+  errc reason_of(const std::string& state) const {
+    const auto o = *holdfast::store::postgres::read_options(*holdfast::base::parse_url(url()));
+    const auto deadline = boot_clock::now() + 60s;
+    const auto over = std::move(*holdfast::store::postgres::wire::open(o.server, deadline));
+    const std::string raise =
+        "do $$ begin raise exception 'as in a test' using errcode = '" + state + "'; end $$";
+    return over->ask({{raise}}, deadline).error().code;
+  }
+};
+
+TEST_F(postgres_errors, a_disk_that_fails_is_unavailable_and_one_that_is_full_is_no_space) {
+  EXPECT_EQ(reason_of("58030"), errc::unavailable) << "an I/O error";
+  EXPECT_EQ(reason_of("58P01"), errc::unavailable) << "a file is not there";
+  EXPECT_EQ(reason_of("53100"), errc::no_space);
+}
+
+TEST_F(postgres_errors, a_server_short_of_something_is_unavailable) {
+  for (const auto* state : {"53000", "53200", "53300", "53400"}) {
+    EXPECT_EQ(reason_of(state), errc::unavailable) << state;
+  }
+}
+
+}  // namespace
+}  // namespace postgres_test
