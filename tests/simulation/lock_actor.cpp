@@ -254,7 +254,8 @@ struct lock_actor : actor {
 
   // Of several, in a moment after the first is lost, while all are kept.
   void judge_token(const holdfast::multi_lease& held, const std::vector<int>& ids) const {
-    if (held.state() != holdfast::lease_state::lost || of.whole.seed < freezing_seeds) return;
+    // To look takes a mutex, where a thread of an older run was not interrupted.
+    if (of.whole.seed < freezing_seeds || held.state() != holdfast::lease_state::lost) return;
     for (const int one : ids) of.rules.given_up(one);
     const nanos then = of.here.now();
     of.here.sleep(20 * millisecond);
