@@ -52,21 +52,16 @@ void stand_still_before_the_answer(random_source& r, plan& p) {
   p.network.slowest_late = r.between(200 * millisecond, 600 * millisecond);
   for (auto& one : p.processes) {
     std::vector<step> steps;
-    for (auto more = 40 + r.below(20); more > 0; --more) {
+    for (auto more = 6; more > 0; --more) {
       steps.push_back({.think = r.between(0, 50 * millisecond),
-                       .hold = r.between(250 * millisecond, 600 * millisecond)});
+                       .hold = r.between(500 * millisecond, 1000 * millisecond)});
     }
     add_thread(one, std::move(steps));
   }
-  nanos at = second;
-  for (auto more = 3 + r.below(3); more > 0; --more) {
-    const nanos length = r.between(6050 * millisecond, 7 * second);
-    p.faults.push_back({.what = fault_plan::kind::pause,
-                        .at = at + r.between(0, second),
-                        .length = length,
-                        .process = r.below(p.processes.size())});
-    at += length + 2 * second;
-  }
+  p.faults = {{.what = fault_plan::kind::pause,
+               .at = r.between(2 * second, 5 * second),
+               .length = r.between(6050 * millisecond, 7 * second),
+               .process = r.below(p.processes.size())}};
 }
 
 // Holders who do not renew, and do not look when it ends; others wait for that end. Their session
@@ -150,8 +145,8 @@ void miss_what_comes_next(random_source& r, plan& p) {
   make_processes(p, 3, 3 * second);
   p.store = store_kind::postgres;
   p.names = {{lock_kind::fair}};
-  p.network.break_listener = static_cast<unsigned>(300 + r.below(650));
-  p.network.slowest = r.between(millisecond, 20 * millisecond);
+  p.network.break_listener = static_cast<unsigned>(50 + r.below(400));
+  p.network.slowest = r.between(10 * millisecond, 50 * millisecond);
   const nanos moment = r.between(millisecond, 100 * millisecond);
   for (auto& one : p.processes) {
     for (auto more = 3 + r.below(4); more > 0; --more) {

@@ -138,13 +138,6 @@ outcome scene::play() {
   return o;
 }
 
-bool scene::only_listeners_break() const {
-  plan rest = whole;
-  rest.network.break_listener = 0;
-  return whole.seed >= freezing_seeds && !whole.calm() && rest.calm() && rest.renews() &&
-         rest.machine.slow_permille == 0;
-}
-
 nanos scene::end_of_faults() const {
   nanos last = 9 * whole.longest_lease();
   for (const auto& f : whole.faults) last = std::max(last, f.at + f.length);
@@ -196,9 +189,7 @@ void scene::watch() {
       // later.
       const bool ends = std::any_of(whole.names.begin(), whole.names.end(),
                                     [](const auto& n) { return n.kind == lock_kind::expiring; });
-      if (only_listeners_break()) last = rules.last_had(name);
       const nanos longest = whole.only_deaths() && !ends ? 150 * millisecond
-                            : only_listeners_break()     ? 5 * second
                             : !whole.calm()              ? 2 * whole.longest_lease() + 10 * second
                             : ends                       ? bound()
                                                          : bound_of_waits();

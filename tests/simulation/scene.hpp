@@ -73,8 +73,6 @@ struct scene {
       return 500 * millisecond;
     return whole.tells() && punctual() ? 150 * millisecond : bound();
   }
-  /// Nothing goes wrong but that connections for notifications break, and are made again at once.
-  bool only_listeners_break() const;
   bool anybody_has(const std::string& name);
   /// A thread of that process begins to do something with those names, or has done it.
   void uses(const process& p, const step& s, bool so);
