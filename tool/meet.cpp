@@ -60,7 +60,7 @@ meeting_end peek(const latch& l, boot_time limit) {
     const detail::call_limit in_time{limit};
     if (l.try_wait()) return {"open", true, 0};
   }
-  const auto left = remaining_at(l, limit);
+  const auto left = limit == forever ? std::optional(l.remaining()) : remaining_at(l, limit);
   if (!left)
     throw failure_exit(exit_code::unavailable,
                        printable(l.name()) + ": the store did not answer in time");

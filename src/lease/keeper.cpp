@@ -15,6 +15,8 @@ using store::permits_outcome;
 namespace {
 constexpr std::size_t max_batch = 500;
 constexpr auto abandoned_retry = 200ms;
+/// Waiters that are meant by a notification wait for as long as their sessions live.
+constexpr auto notification_lasts = 1h;
 constexpr auto settle_after = 250ms;
 constexpr int last_tries = 3;
 constexpr auto last_tries_take = 1s;  // and no longer, if the store is away
@@ -327,7 +329,7 @@ void keeper::abandon(std::string_view name, const store::owner_id& owner,
 }
 
 void keeper::send_again(std::string_view name, const store::permits_command& what) noexcept {
-  remember(name, what, {}, queue_lease);
+  remember(name, what, {}, notification_lasts);
 }
 
 void keeper::remember(std::string_view name, const store::permits_command& what,
@@ -385,6 +387,11 @@ bool keeper::release_abandoned(std::unique_lock<std::mutex>& lock) noexcept {
   return all;
 }
 
+void keeper::owes_now(abandoned& one, boot_time now) noexcept {
+  one.command = *std::exchange(one.if_absent, std::nullopt);
+  one.until = saturated_add(now, std::chrono::nanoseconds(notification_lasts));
+}
+
 void keeper::try_to_release(abandonments& todo) {
   std::vector<store::named_command> releases;
   std::vector<abandonments::iterator> asked;
@@ -395,9 +402,10 @@ void keeper::try_to_release(abandonments& todo) {
     // lasts from then on.
     if (a->command.owner && session_.callers().call_for(a->command.owner)) {
       a->until = std::max(a->until, saturated_add(now, a->lease));
-    } else if (now >= a->until) {
+    } else if (now >= a->until && !a->if_absent) {
       todo.erase(a);
     } else {
+      if (now >= a->until) owes_now(*a, now);  // what it was about has ended by itself
       releases.push_back({a->name, a->command});
       asked.push_back(a);
     }
@@ -410,7 +418,7 @@ void keeper::try_to_release(abandonments& todo) {
     if (replies[i]->outcome != permits_outcome::absent || !next) {
       todo.erase(asked[i]);
     } else {
-      asked[i]->command = *std::exchange(next, std::nullopt);
+      owes_now(*asked[i], session_.now());
     }
   }
 }

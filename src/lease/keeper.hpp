@@ -107,8 +107,8 @@ class keeper {
   /// sent as well.
   void abandon(std::string_view name, const store::owner_id& owner, std::chrono::nanoseconds lease,
                std::optional<store::permits_command> if_absent = {}) noexcept;
-  /// Sends this again when the store can be reached, as long as somebody may be in the queue who
-  /// is meant: it may not have been carried out.
+  /// Sends this notification again when the store can be reached, for an hour at most: it may not
+  /// have been carried out, and others wait for it.
   void send_again(std::string_view name, const store::permits_command& what) noexcept;
 
   /// Something is on its way that nobody waits for: its answer is looked for soon, if nobody else
@@ -158,6 +158,8 @@ class keeper {
   void end_renewal(renewable& h, End end);
   /// False if some are to be tried again later.
   bool release_abandoned(std::unique_lock<std::mutex>& lock) noexcept;
+  /// The release is over, and what comes behind it is sent for as long as somebody may be meant.
+  static void owes_now(abandoned& one, boot_time now) noexcept;
   /// Of those the rest: what is to be tried again.
   void try_to_release(abandonments& todo);
   void remember(std::string_view name, const store::permits_command& what,

@@ -25,7 +25,14 @@ store::permits_command notification(const engine::lock_config& of, std::uint32_t
 /// What the store cannot be told now is told it later: the waiter that is meant sleeps until then.
 void wake_another(engine::session_impl& session, const engine::lock_config& of) {
   const auto one = notification(of, 1);
-  if (!session.permits(of.name, one)) session.keeper().send_again(of.name, one);
+  bool told = false;
+  try {
+    told = session.permits(of.name, one).ok();
+  } catch (...) {  // no memory
+    session.keeper().send_again(of.name, one);
+    throw;
+  }
+  if (!told) session.keeper().send_again(of.name, one);
 }
 
 /// A queue entry, from before the mutex is given up until one is woken.

@@ -336,6 +336,23 @@ TEST_F(wake_up_that_was_lost, is_the_next_ones_also_if_the_goodbye_was_lost) {
   the_next_is_woken();
 }
 
+TEST_F(wake_up_that_was_lost, is_the_next_ones_also_if_the_place_could_never_be_left) {
+  holdfast::condition_variable here{session, "c"};
+  holdfast::mutex m{session, "m"};
+  const std::jthread first([&] {
+    std::unique_lock lock{m};
+    EXPECT_THROW((void)here.wait_for(lock, 1s), holdfast::error);
+    gave_up = true;
+  });
+  have_another_wait_behind_it();
+  harness::eventually("the mutex is free", [&] { return s.session.show("m").holders.empty(); });
+  s.script->set(verb::renew, fault::drop_reply);
+  s.script->set(verb::release, fault::drop_request);
+  EXPECT_EQ(elsewhere->notify_one(), 1U);
+  let_time_pass_until("it gives up", [&] { return gave_up.load(); });
+  the_next_is_woken();
+}
+
 TEST_F(wake_up_that_was_lost, is_the_next_ones_also_if_that_could_not_be_told) {
   holdfast::condition_variable here{session, "c"};
   holdfast::mutex m{session, "m"};

@@ -205,6 +205,14 @@ class Locks:
         second.close()
         self.assertIs(leases[1].state, holdfast.State.RELEASED)
 
+    def test_an_end_that_is_kept_ends_each_block_that_it_is_called_for(self):
+        mutex = self.here.mutex("m")
+        enter, end = mutex.__enter__, mutex.__exit__
+        for _ in range(3):
+            lease = enter()
+            end(None, None, None)
+            self.assertIs(lease.state, holdfast.State.RELEASED)
+
     def test_blocks_of_one_task_that_overlap_end_their_own_leases(self):
         both, leases = self.here.semaphore("s", 2), []
 

@@ -89,16 +89,21 @@ class _Block:
         lease = self._lease or self._lock._entered.take(threading.get_ident())
         try:
             lease._leave(kind)
-        except errors.Error:
-            self._lease = None  # a wait for a condition may have it
+        except errors.Error:  # a wait for a condition may have it
             raise
         except BaseException:  # Ctrl-C
             lease.close()
             raise
+        finally:
+            self._lease = None  # if this end is called once more, it is that of another block
 
     async def __aexit__(self, kind: type[BaseException] | None, why: BaseException | None,
                         trace: types.TracebackType | None) -> None:
-        await (self._lease or self._lock._entered.take(_task())).__aexit__(kind, why, trace)
+        lease = self._lease or self._lock._entered.take(_task())
+        try:
+            await lease.__aexit__(kind, why, trace)
+        finally:
+            self._lease = None
 
     def __del__(self) -> None:
         if self._lease:

@@ -111,7 +111,8 @@ void listener::go_on_connecting(boot_time until) {
                       std::min<std::chrono::nanoseconds>(left, in_progress_->next() - now));
     case state::listens:
       subscribed(in_progress_->take());
-      return in_progress_.reset();
+      in_progress_.reset();
+      return take_notifications();  // that came with the answer
     case state::pooled:
       listens_ = false;
       return in_progress_.reset();
