@@ -127,6 +127,13 @@ TEST(loss_story, what_others_wrote_comes_with_its_control_characters_escaped) {
   EXPECT_FALSE(in_story(story_of({happened(event_kind::renew_failed, "a\x1b[2J")}), "\x1b"));
 }
 
+TEST(loss_story, a_pause_does_not_hide_what_the_store_said) {
+  const auto failed = happened(event_kind::renew_failed, "refused");
+  const auto both = story_of({failed, happened(event_kind::lost, "gone")}, 600ms);
+  EXPECT_TRUE(in_story(both, "the last one failed: refused")) << both;
+  EXPECT_TRUE(in_story(both, "this process was paused for 600ms")) << both;
+}
+
 TEST(loss_story, a_pause_is_told_with_its_length_and_what_the_library_says) {
   EXPECT_EQ(story_of({happened(event_kind::lost, "the lease ended")}, 7s),
             "the lease ended: this process was paused for 7s");
