@@ -14,7 +14,7 @@ constexpr std::string_view run_footer =
     "  holdfast run nightly -n -E 0 -- ./backup.sh      cron on four hosts: one works\n"
     "  holdfast run deploy -w 30s -- ./deploy.sh prod   wait for half a minute at most\n"
     "  holdfast run licence --slots 3 -- simulate       three at a time\n"
-    "  holdfast run report -s -c 'make report | mail ops'\n\n"
+    "  holdfast run report -c 'make report | mail ops'  a shell command\n\n"
     "A LOCK that begins with - needs a -- of its own before it: holdfast run -n -- -name -- CMD\n\n"
     "The command finds HOLDFAST_LOCK, HOLDFAST_FENCE (the fence), HOLDFAST_OWNER and\n"
     "HOLDFAST_STORE in its environment.\n\n"
