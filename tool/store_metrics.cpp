@@ -130,7 +130,7 @@ void write_locks(metrics_text& to, const std::map<key, totals>& all) {
   each("holdfast_store_waiting", "Waiters for these names.", &totals::waiting);
   each("holdfast_store_oldest_hold_seconds", "How long the oldest holder has held its lock.",
        &totals::oldest_hold);
-  each("holdfast_store_oldest_wait_seconds", "How long the first waiter has waited.",
+  each("holdfast_store_oldest_wait_seconds", "How long the oldest waiter has waited.",
        &totals::oldest_wait);
 }
 
