@@ -1,13 +1,12 @@
-// holdfast for Node. Durations and timeouts are milliseconds, fences are bigints. What gives a promise does not block the event loop;
-// close() and `using` of a lease block it for one round trip. What a call costs in round trips is what the same call costs in C++
-// (docs/). A wait that is refused, over or called off rejects with Busy,
-// TimedOut or Cancelled, a store that is away with Unavailable.
+// holdfast for Node. Durations and timeouts are milliseconds, fences are bigints. Functions that return a promise do not block the event
+// loop; close() and `using` of a lease block it for one round trip. A call costs as many round trips as the same call in C++ (docs/). A
+// wait rejects with Busy (one try), TimedOut or Cancelled, and with Unavailable if the store is away.
 
 /** How a call waits. */
 export interface Wait {
   /** 0: one try. Not given: without a limit. */
   timeout?: number;
-  /** Calls the wait off: Cancelled. */
+  /** Aborting it ends the wait with Cancelled. */
   signal?: AbortSignal;
 }
 
@@ -20,10 +19,10 @@ export class HoldfastError extends Error {
   readonly store: string;
   /** The same call may succeed later. */
   readonly retryable: boolean;
-  /** It may have happened: the reply was lost. Repeating it is safe, except for a countDown, a limiter's take, a notification,
-   *  and the very last arriveAndDrop of a barrier. */
+  /** The reply was lost, so the call may have been carried out. Repeating it is safe, except for a countDown, a limiter's take, a
+   *  notification, and the very last arriveAndDrop of a barrier. */
   readonly outcomeUnknown: boolean;
-  /** The lease that it was about no longer protects anything. */
+  /** The lease of this call no longer protects anything. */
   readonly leaseGone: boolean;
 }
 export class Busy extends HoldfastError {}
@@ -49,57 +48,57 @@ export class Forked extends HoldfastError {}
 export class Internal extends HoldfastError {}
 
 interface Handle {
-  /** Gives it up. A second time does nothing. */
+  /** Closes the handle. A second call does nothing. */
   close(): void;
   [Symbol.dispose](): void;
 }
 
-/** The proof of holding; `await using` releases it at the end of the block. One that is garbage-collected is given back, so keep a
- *  reference to it. */
+/** Proves that the lock is held. `await using` releases it at the end of the block. A lease that is garbage-collected is released, so
+ *  keep a reference to it. */
 export interface Lease extends Handle {
-  /** Greater than that of every earlier holder: pass it on to what the lock protects, which refuses smaller ones. */
+  /** A number greater than that of every earlier holder. Pass it to the resource, which refuses smaller ones. */
   readonly fence: bigint;
-  /** One for each member of a multiLock; else the one. */
+  /** The fence of each member of a multiLock; of another lock its one fence. */
   readonly fences: bigint[];
   readonly state: 'held' | 'suspect' | 'lost' | 'released';
   readonly lost: boolean;
-  /** How long it is held for certain without another renewal. */
+  /** How long the lock is certain to be held without another renewal. */
   readonly remaining: number;
   readonly name: string;
   readonly shortId: string;
-  /** Aborted when the lease is lost, before another can get the lock; also with an error that keeps it from being watched. Renewal goes
-   *  on while JavaScript is busy; the news waits, also for a thread of Node's pool: in an outage behind the commands that were
-   *  called before. The signal does not keep the lease: if nothing refers to the lease any more, it is garbage-collected and given back,
-   *  and the signal is aborted first. */
+  /** Aborted when the lease is lost, before another holder can get the lock. If an error keeps the package from watching the lease, the
+   *  signal is aborted with that error. Renewal continues while JavaScript is busy. The report of a loss needs the event loop and a
+   *  thread of Node's pool: in an outage it waits behind the commands that were called before. The signal does not keep the lease: if
+   *  nothing refers to the lease any more, the signal is aborted, and the lease is released. */
   readonly signal: AbortSignal;
-  /** Throws Lost unless it is held. */
+  /** Throws Lost unless the lock is held. */
   check(): void;
-  /** Renews now, for so long, or for as long as it was taken for. */
+  /** Renews the lease now: for that long, or for its old length. */
   extend(length?: number): Promise<void>;
-  /** Rejects with Lost if it had ended before, with NotOwner if it was released, or while a wait for a condition has it. */
+  /** Rejects with Lost if the lease had ended before; with NotOwner if it was released already, or while a wait for a condition uses it. */
   release(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-/** Something that is acquired. It belongs to no task: any code that has this object holds the lock. */
+/** A lock. It belongs to no task: whichever code has its lease holds it. */
 export interface Lock extends Handle {
   acquire(wait?: Wait): Promise<Lease>;
-  /** null if it is not free in time: without a timeout at once. */
+  /** Resolves to null if the lock is not free in time. Without a timeout it is one try. */
   tryAcquire(wait?: Wait): Promise<Lease | null>;
-  /** Does the work while it is held, and releases. Rejects with Lost if the lock was lost before the work was over. */
+  /** Does the work under the lock, and releases it. Rejects with Lost if the lock was lost before the work was over. */
   with<T>(work: (lease: Lease) => T | Promise<T>, wait?: Wait): Promise<T>;
 }
 
 export interface SharedMutex extends Lock {
-  /** The reading side. */
+  /** The lock of readers. */
   shared(): Lock;
   downgrade(lease: Lease): Promise<void>;
-  /** Whether it was the only reader, and is the writer now. */
+  /** Resolves to true if this was the only reader: now it is the writer. */
   tryUpgrade(lease: Lease): Promise<boolean>;
 }
 
 export interface Semaphore extends Lock {
-  /** So many at once, or none. */
+  /** Takes that many permits together, or none. */
   permits(count: number): Lock;
   available(): Promise<number>;
 }
@@ -110,16 +109,16 @@ export interface Leader {
   host: string;
   pid: number;
   program: string;
-  /** Others may have led since the one that was given before. */
+  /** Other leaders may have been missed since the previous one. */
   afterGap: boolean;
 }
 
 export interface Leaders extends Handle {
-  /** The next leader after the one that was given last. One call at a time. Asks twice a second. */
+  /** The next leader after the one that was returned last. One call at a time. Polls twice a second. */
   next(wait?: Wait): Promise<Leader>;
 }
 
-/** To acquire it is to lead; the fence is the term. */
+/** Acquiring it is leading; the fence is the term. */
 export interface Election extends Lock {
   leader(): Promise<Leader | null>;
   observe(): Leaders;
@@ -133,19 +132,19 @@ export interface Latch extends Handle {
 }
 
 export interface Barrier extends Handle {
-  /** Rejects with Lost, once, if a participant died. After TimedOut and Cancelled the arrival stands. Calls of a JavaScript thread on
-   *  one Barrier, one after the other, are of one participant: an arrival after one that stands first waits for the end of that phase. Two
-   *  calls at once are of two. */
+  /** Rejects with Lost, once, if a participant died. After TimedOut and Cancelled the arrival still counts. Calls of a JavaScript thread
+   *  on one Barrier, one after the other, belong to one participant: if its last arrival still counts, the next one first waits for the
+   *  end of that phase. Two calls at the same time belong to two participants. */
   arriveAndWait(wait?: Wait): Promise<void>;
-  /** Arrives, and will not come again. Waits for no others, but for the end of a phase in which an arrival of this thread stands. After
-   *  TimedOut and Cancelled it may not have dropped out: call it again. */
+  /** Arrives, and drops out. Does not wait for the others, unless an arrival of this thread still counts: then it first waits for the
+   *  end of that phase. After TimedOut and Cancelled the participant may not have dropped out: call it again. */
   arriveAndDrop(wait?: Wait): Promise<void>;
 }
 
 export interface Condition extends Handle {
-  /** Whether it was notified in time. The mutex is held again by the same lease, with a new fence: look, and wait again. After any
-   *  error but NotOwner, InvalidArgument and Unsupported it is not held: the lease is released, and its signal aborted. Cancelled also
-   *  if the lease was closed meanwhile. */
+  /** Resolves to whether a notification came in time. The mutex is then held again by the same lease, with a new fence: check the
+   *  condition, and wait again if it is false. After an error other than NotOwner, InvalidArgument and Unsupported the mutex is not held:
+   *  the lease is released, and its signal aborted. It also rejects with Cancelled if the lease was closed meanwhile. */
   wait(lease: Lease, wait?: Wait): Promise<boolean>;
   notifyOne(): Promise<number>;
   notifyAll(): Promise<number>;
@@ -153,7 +152,7 @@ export interface Condition extends Handle {
 
 export interface Rule {
   tokens: number;
-  /** They come back in so many milliseconds; 1000 if not given. */
+  /** The time in which `tokens` come back, in milliseconds; 1000 if not given. */
   per?: number;
   burst?: number;
   by?: string[];
@@ -169,19 +168,19 @@ export interface Decision {
   remaining: number;
   reset: number;
   rule: string;
-  /** So many were taken, and each rule has them then, in microseconds of the store's clock. */
+  /** How many were taken. `due` says when the bucket of each rule has them, in microseconds of the store's clock. */
   tokens: number;
   due: (number | bigint)[];
 }
 
 export interface Limiter extends Handle {
   tryTake(n?: number, key?: Record<string, string>): Promise<Decision>;
-  /** Waits until they are there; false if that would last longer. */
+  /** Waits until the tokens are there. Resolves to false, and takes nothing, if they would not be there in time. */
   take(n?: number, key?: Record<string, string>, wait?: Wait): Promise<boolean>;
   reserve(n: number, longestWait: number, key?: Record<string, string>): Promise<Decision>;
   peek(n?: number, key?: Record<string, string>): Promise<Decision>;
-  /** All that a decision took and nobody used, so that no more goes through than the rules allow; or so many tokens, which count as
-   *  taken now. */
+  /** Gives back the tokens that a decision took and nobody used. No more goes through than the rules allow. A number gives back that
+   *  many tokens, as if they had been taken now. */
   refund(what?: number | Decision, key?: Record<string, string>): Promise<void>;
 }
 
@@ -209,10 +208,10 @@ export interface NameInfo {
   holder: string;
 }
 
-/** A connection to a store. Locks and leases made on it outlive it. */
+/** A connection to a store. Locks and leases that were made with it outlive this object. */
 export interface Session extends Handle {
   mutex(name: string, options?: LockOptions): Lock;
-  /** The same names, strictly in order of arrival. */
+  /** As mutex(), on the same names, but strictly in order of arrival across processes. */
   fairMutex(name: string, options?: LockOptions): Lock;
   sharedMutex(name: string, options?: LockOptions & {preference?: 'fifo' | 'readers' | 'writers'}): SharedMutex;
   semaphore(name: string, capacity: number, options?: LockOptions): Semaphore;
@@ -222,8 +221,8 @@ export interface Session extends Handle {
   condition(name: string): Condition;
   limiter(name: string, rules: Rule[], options?: {localTokens?: number}): Limiter;
   show(name: string): Promise<NameInfo>;
-  /** Takes the lock away from its holders, or from the one with this short id; an empty one is InvalidArgument. How many holders were
-   *  removed. */
+  /** Takes the lock away from its holders, or from the one with this short id. An empty short id rejects with InvalidArgument. Resolves
+   *  to how many holders were removed. */
   forceRelease(name: string, shortId?: string | null): Promise<number>;
 }
 
@@ -240,7 +239,7 @@ export interface SessionOptions {
 export function open(url: string, options?: SessionOptions): Promise<Session>;
 /** All of several locks, or none. */
 export function multiLock(...members: Lock[]): Lock;
-/** A majority of independent stores. A trustAfter of 0 is "off". */
+/** A lock that a majority of independent stores grants. A trustAfter of 0 is "off". */
 export function redlock(nodes: Session[], name: string,
                         options?: {lease?: number; nodeTimeout?: number; trustAfter?: number; reason?: string}): Lock;
 export const version: string;

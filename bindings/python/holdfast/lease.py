@@ -1,4 +1,4 @@
-"""What an acquisition gives."""
+"""Leases: what acquiring a lock gives."""
 from __future__ import annotations
 
 import ctypes
@@ -12,7 +12,7 @@ from ._abi import call, functions
 
 
 class State(enum.Enum):
-    """Of a lease."""
+    """The state of a lease."""
     HELD = _abi.HELD
     #: Renewals fail, or do not return; it is still held.
     SUSPECT = _abi.SUSPECT
@@ -27,8 +27,8 @@ def _forget(loops: typing.Iterable[_waits.Loop], lease: int, lost: bool) -> None
 
 
 class Lease(_waits.Handle):
-    """The proof of holding. It belongs to no thread: any thread may check, extend and release it. It is released at the end of
-    `with`, or when the last reference to it goes."""
+    """Proves that the lock is held. A lease belongs to no thread: any thread may check, extend and release it. It is released at
+    the end of `with`, or when the last reference to it goes."""
 
     # Also of one whose making was interrupted, which closes it.
     _watches: list[tuple[_waits.Watcher, int]] = []
@@ -49,12 +49,12 @@ class Lease(_waits.Handle):
 
     @property
     def fence(self) -> int:
-        """Greater than that of every earlier holder: pass it on to what the lock protects, which refuses smaller ones. No round trip."""
+        """A number greater than that of every earlier holder. Pass it to the resource, which refuses smaller ones. No round trip."""
         return int(self._info().fence)
 
     @property
     def fences(self) -> list[int]:
-        """One for each member of a multi_lock; else the one. No round trip."""
+        """The fence of each member of a multi_lock; of another lock its one fence. No round trip."""
         count = ctypes.c_uint32(64)
         while True:
             there = (ctypes.c_uint64 * count.value)()
@@ -69,7 +69,7 @@ class Lease(_waits.Handle):
 
     @property
     def state(self) -> State:
-        """Judged by the clock at this moment. No round trip."""
+        """The state by the clock at this moment. No round trip."""
         return State(self._info().state) if self._handle else State.RELEASED
 
     @property
@@ -79,30 +79,30 @@ class Lease(_waits.Handle):
 
     @property
     def remaining(self) -> float:
-        """Seconds that it is held for certain without another renewal. No round trip."""
+        """How many seconds the lock is certain to be held without another renewal. No round trip."""
         return float(self._info().remaining_ns) / 1e9
 
     @property
     def name(self) -> str:
-        """As the store knows it; empty for a multi_lock and a redlock."""
+        """The name as the store knows it; empty for a multi_lock and a redlock."""
         return bytes(self._info().name).decode()
 
     @property
     def short_id(self) -> str:
-        """For logs, and Session.force_release()."""
+        """Names this acquisition in logs, and for Session.force_release()."""
         return bytes(self._info().short_id).decode()
 
     def check(self) -> None:
-        """Raises Lost unless it is held. No round trip: cheap enough for inner loops."""
+        """Raises Lost unless the lock is held. No round trip: cheap enough for inner loops."""
         call(functions.lease_check, self._known)
 
     def extend(self, lease: float | None = None) -> None:
-        """Renews now, for so many seconds, or for as long as it was taken for. One round trip."""
+        """Renews the lease now: for that many seconds, or for its old length (None). One round trip."""
         call(functions.lease_extend, self._known, _abi.duration(lease, "lease"))
 
     def release(self) -> None:
-        """Gives it back. Raises Lost if it had ended before, NotOwner if it was released, or while a wait for a condition has it. One
-        round trip."""
+        """Releases the lock. Raises Lost if the lease had ended before. Raises NotOwner if it was released already, or while a wait
+        for a condition uses it. One round trip."""
         handle = self._handle
         try:
             self._handle = 0
@@ -156,14 +156,14 @@ class Lease(_waits.Handle):
         _forget(loops or (), self._known, lost)
 
     def on_loss(self, callback: typing.Callable[[], None]) -> None:
-        """Calls back, once, on a thread of this module, when it is lost: before another can get the lock. Also when
-        Condition.wait() has failed. One thread calls all back, one after the other: a callback that lasts delays the news of all other
-        leases, so keep it short, for example set an event."""
+        """Calls `callback` once, on a thread of this module, when the lock is lost: before another holder can get it. It is also
+        called after a failed Condition.wait(). One thread calls all callbacks, one after the other. A long callback delays the news of
+        all other leases, so keep it short: for example, set an event."""
         watcher = _waits.watcher
         self._watches.append((watcher, watcher.watch(self._known, callback)))
 
     async def until_lost(self) -> None:
-        """For an event loop. Does not return after a release: cancel it."""
+        """Waits in an event loop until the lock is lost. It does not return after a release: cancel it."""
         loop = _waits.Loop.running()
         loops = self._loops  # another thread may release it meanwhile
         if loops is None:

@@ -1,4 +1,4 @@
-"""How much may go through."""
+"""Rate limits."""
 from __future__ import annotations
 
 import collections.abc
@@ -34,7 +34,7 @@ class Rule:
 
 @dataclasses.dataclass(frozen=True)
 class Decision:
-    """What a limiter says; true if it was taken. Seconds."""
+    """The answer of a limiter; true if the tokens were taken. Durations are seconds."""
     taken: bool
     #: Refused: until it might be taken. Reserved: until it counts.
     wait: float
@@ -64,34 +64,34 @@ def _key(key: Key | None) -> tuple[typing.Any, int]:
 
 
 class Limiter(_waits.Handle):
-    """Token buckets by name, several decided in one atomic step, on the store's clock. One round trip each."""
+    """Token buckets by name. One atomic step decides about several buckets, on the store's clock. Each call is one round trip."""
 
     def try_take(self, n: int = 1, key: Key | None = None) -> Decision:
         """Takes n from the bucket of every rule, or nothing."""
         return self._take(n, key, 0, None)
 
     def take(self, n: int = 1, key: Key | None = None, timeout: float | None = None, stop: _waits.Stop | None = None) -> Decision:
-        """Waits until they are there; not taken if that would last longer. Raises Cancelled if `stop` is requested. A signal in the
-        main thread waits, too."""
+        """Waits until the tokens are there. Takes nothing if they would not be there in time. Raises Cancelled if `stop` is requested.
+        A signal in the main thread has no effect until the call returns."""
         return self._take(n, key, timeout, stop)
 
     async def take_async(self, n: int = 1, key: Key | None = None, timeout: float | None = None) -> bool:
-        """take() for an event loop: whether they were taken."""
+        """take() for an event loop. Returns whether the tokens were taken."""
         return bool((await _waits.Loop.running().outcome(
             lambda how: call(functions.limiter_take, self._handle, n, *_key(key), how, None), timeout)).number)
 
     def reserve(self, n: int, longest_wait: float, key: Key | None = None) -> Decision:
-        """Takes n that will be there in time, and does not wait."""
+        """Reserves n tokens that will be there in time, and does not wait."""
         wait = _abi.duration(_abi.seconds_of(longest_wait, "longest_wait"), "longest_wait", 10**6, 0)
         return self._decided(lambda there: call(functions.limiter_reserve, self._handle, n, wait, *_key(key), there))
 
     def peek(self, n: int = 1, key: Key | None = None) -> Decision:
-        """What try_take() would say, and takes nothing."""
+        """Returns what try_take() would return, and takes nothing."""
         return self._decided(lambda there: call(functions.limiter_peek, self._handle, n, *_key(key), there))
 
     def refund(self, what: int | Decision = 1, key: Key | None = None) -> None:
-        """Gives back all that a decision took and nobody used, so that no more goes through than the rules allow; or so many
-        tokens, which count as taken now."""
+        """Gives back the tokens that a decision took and nobody used. No more goes through than the rules allow. A number gives back
+        that many tokens, as if they had been taken now."""
         if isinstance(what, int):
             return call(functions.limiter_refund, self._handle, what, *_key(key))
         what = _abi.one_of(what, Decision, "what")

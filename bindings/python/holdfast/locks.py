@@ -1,4 +1,4 @@
-"""What leases are acquired from."""
+"""Locks: acquiring one gives a lease."""
 from __future__ import annotations
 
 import asyncio
@@ -19,7 +19,7 @@ if typing.TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class LockOptions:
-    """For one lock. Seconds; None is the library's default (docs/tuning.md)."""
+    """Options of one lock. Durations are seconds. None is the library's default (docs/tuning.md)."""
     lease: float | None = None
     renew: bool = True
     max_hold: float | None = None
@@ -147,8 +147,8 @@ def _task() -> asyncio.Task[typing.Any] | None:
 
 
 class Lock(_waits.Handle):
-    """Something that is acquired: `with lock as lease`, or `async with`. Thread-safe. Belongs to no thread: a thread that acquires
-    it twice waits for itself. `timeout`: seconds that `with` and acquire() wait (0: one try); None: without a limit."""
+    """A lock: `with lock as lease`, or `async with`. Thread-safe. It belongs to no thread: a thread that acquires it twice
+    waits for itself. `timeout`: seconds that `with` and acquire() wait (0: one try); None: without a limit."""
     def __init__(self, handle: int, timeout: float | None = None, keeps: object = None) -> None:
         super().__init__(handle)
         self.timeout = timeout
@@ -159,8 +159,8 @@ class Lock(_waits.Handle):
         call(functions.acquire, self._handle, how, there)
 
     def acquire(self, timeout: float | None | types.EllipsisType = ..., stop: _waits.Stop | None = None) -> Lease:
-        """Waits for it. Raises TimedOut (Busy for one try), Cancelled, Unavailable. In the main thread signals are seen meanwhile.
-        One round trip if it is free."""
+        """Acquires the lock, and waits for it if necessary. Raises TimedOut (Busy for one try), Cancelled, Unavailable. In the main
+        thread a signal can interrupt the wait. One round trip if the lock is free."""
         limit = self.timeout if timeout is ... else timeout
         if limit is None and stop is None and _waits.is_main_thread():  # else not: one try takes the store's own time
             try:
@@ -170,14 +170,14 @@ class Lock(_waits.Handle):
         return _waits.granted(Lease, self._begin, limit, stop)
 
     def try_acquire(self, timeout: float = 0, stop: _waits.Stop | None = None) -> Lease | None:
-        """None if it is not free in time."""
+        """Returns None if the lock is not free in time."""
         try:
             return self.acquire(timeout, stop)
         except (errors.Busy, errors.TimedOut):
             return None
 
     async def acquire_async(self, timeout: float | None | types.EllipsisType = ..., stop: _waits.Stop | None = None) -> Lease:
-        """acquire() for an event loop: takes no thread. A task that is cancelled leaves the queue."""
+        """acquire() for an event loop: occupies no thread. The wait of a cancelled task leaves the queue."""
         limit = self.timeout if timeout is ... else timeout
         return await _waits.Loop.running().granted(Lease, lambda how: self._begin(how, None), limit, stop)
 
@@ -235,11 +235,11 @@ class SharedMutex(Lock):
         return Shared(self)
 
     def downgrade(self, lease: Lease) -> None:
-        """A writer's lease becomes a reader's, with no writer in between. One round trip."""
+        """A writer's lease becomes a reader's, with no writer in between. One round trip; on ZooKeeper and etcd two."""
         call(functions.downgrade, self._handle, _abi.one_of(lease, Lease, "lease")._known)
 
     def try_upgrade(self, lease: Lease) -> bool:
-        """A reader's lease becomes a writer's if it is the only one. One round trip."""
+        """A reader's lease becomes a writer's if it is the only one; otherwise returns False at once. Costs as downgrade()."""
         try:
             call(functions.upgrade, self._handle, _abi.one_of(lease, Lease, "lease")._known)
         except errors.Busy:
@@ -248,7 +248,7 @@ class SharedMutex(Lock):
 
 
 class Permits(Lock):
-    """Several permits of a semaphore at once."""
+    """Several permits of a semaphore, taken together."""
 
     def __init__(self, of: Semaphore, count: int) -> None:
         super().__init__(0, of.timeout, keeps=of)
@@ -263,14 +263,14 @@ class Permits(Lock):
 
 
 class Semaphore(Lock):
-    """So many permits: `with semaphore` takes one, `with semaphore.permits(3)` three or none."""
+    """Permits: `with semaphore` takes one, `with semaphore.permits(3)` takes three or none."""
 
     def permits(self, count: int) -> Permits:
         """No round trip."""
         return Permits(self, count)
 
     def available(self) -> int:
-        """Permits nobody holds at this moment. One round trip."""
+        """How many permits are free at this moment. One round trip."""
         found = ctypes.c_uint32()
         call(functions.semaphore_available, self._handle, ctypes.byref(found))
         return found.value
@@ -278,7 +278,7 @@ class Semaphore(Lock):
 
 @dataclasses.dataclass(frozen=True)
 class Leader:
-    """Who leads, as everybody can read it."""
+    """A leader, as every program can read it."""
     term: int
     note: str
     host: str
@@ -292,14 +292,14 @@ def _leader(found: _abi.LeaderText) -> Leader:
 
 
 class Leaders(_waits.Handle):
-    """Leaders, one after the other. One thread at a time asks."""
+    """The leaders, one after the other. For one thread at a time."""
 
     def __init__(self, handle: int) -> None:
         super().__init__(handle)
         self._told = 0  # the term of the last one that was given
 
     def next(self, timeout: float | None = None, stop: _waits.Stop | None = None) -> Leader:
-        """The next after the one that was given last. Raises TimedOut, Cancelled. Asks about twice a second."""
+        """The leader after the one that was returned last. Raises TimedOut, Cancelled. Polls about twice a second."""
         missed = self._found()
         if missed is None:
             _waits.wait(self._begin, timeout, stop, to_its_end=True)
@@ -320,8 +320,8 @@ class Leaders(_waits.Handle):
         return _leader(found)
 
     async def next_async(self, timeout: float | None = None) -> Leader:
-        """next() for an event loop. A task that is cancelled ends when its wait does. A leader that was found meanwhile is the next
-        call's."""
+        """next() for an event loop. A cancelled task ends when its wait has ended. If the wait had found a leader, the next call
+        returns that leader."""
         missed = self._found()
         if missed is None:
             await _waits.Loop.running().outcome(self._begin, timeout, to_its_end=True)
@@ -331,10 +331,10 @@ class Leaders(_waits.Handle):
 
 
 class Election(Lock):
-    """One of many leads: `with election as leadership`; the fence is its term."""
+    """One of many candidates leads: `with election as leadership`. The fence of this lease is the term."""
 
     def leader(self) -> Leader | None:
-        """Who leads now. One round trip."""
+        """The present leader, or None. One round trip."""
         found = _abi.LeaderText()
         call(functions.election_leader, self._handle, ctypes.byref(found))
         return _leader(found) if found.term else None
@@ -349,18 +349,18 @@ class MultiLock(Lock):
 
 
 class Redlock(Lock):
-    """A majority of independent stores."""
+    """A lock that a majority of independent stores grants."""
 
 
 def multi_lock(*members: Lock, timeout: float | None = None) -> MultiLock:
-    """Of mutexes, shared mutexes (or their shared()) and semaphores (or their permits()). No round trip."""
+    """A lock of several mutexes, shared mutexes (or their shared()) and semaphores (or their permits()). No round trip."""
     there = (_abi.Member * len(members))(*(_abi.one_of(member, Lock, "a member")._member() for member in members))
     return MultiLock(_abi.made(functions.multi_lock, there, len(members)), timeout, keeps=members)
 
 
 def redlock(nodes: typing.Sequence[Session], name: str, *, lease: float | None = None, node_timeout: float | None = None,
             trust_after: float | None = None, reason: str | None = None, timeout: float | None = None) -> Redlock:
-    """Over a session to each node. `trust_after`: None and 0 are "off". No round trip."""
+    """A redlock over one session for each node. `trust_after`: None and 0 are "off". No round trip."""
     from .session import Session
     options = _abi.RedlockOptions(lease_ms=_abi.duration(lease, "lease"), node_timeout_ms=_abi.duration(node_timeout, "node_timeout"),
                                   trust_after_ms=_abi.duration(trust_after, "trust_after", zero=0),

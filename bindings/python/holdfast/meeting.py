@@ -9,14 +9,14 @@ from .lease import Lease
 
 
 class Latch(_waits.Handle):
-    """Waiters go on when the count has reached zero."""
+    """Waiters continue when the count has reached zero."""
 
     def count_down(self, n: int = 1) -> None:
-        """One round trip."""
+        """Counts down by n. One round trip; on ZooKeeper and etcd two or more."""
         call(functions.latch_count_down, self._handle, n, None)
 
     def wait(self, timeout: float | None = None, stop: _waits.Stop | None = None) -> None:
-        """Raises TimedOut (Busy for one try), Cancelled. One round trip if it is open."""
+        """Waits until the latch is open. Raises TimedOut (Busy for one try), Cancelled. One round trip if it is open."""
         _waits.wait(lambda how: call(functions.latch_wait, self._handle, how), timeout, stop)
 
     async def count_down_async(self, n: int = 1) -> None:
@@ -26,34 +26,34 @@ class Latch(_waits.Handle):
         await _waits.Loop.running().outcome(lambda how: call(functions.latch_wait, self._handle, how), timeout)
 
     def remaining(self) -> int:
-        """One round trip."""
+        """How much is left to count. One round trip."""
         found = ctypes.c_uint32()
         call(functions.latch_remaining, self._handle, ctypes.byref(found))
         return found.value
 
     def remove(self) -> None:
-        """Makes the name free. One round trip."""
+        """Removes the latch, and frees its name. One round trip."""
         call(functions.latch_remove, self._handle)
 
 
 class Arrival(_waits.Handle):
-    """That one has arrived in a phase of a barrier."""
+    """The arrival of one participant in a phase of a barrier."""
 
 
 class Barrier(_waits.Handle):
-    """So many participants wait for each other, again and again. Lost: one of them died. A participant is a thread: while an arrival
-    of its own stands that nobody has as an Arrival, what arrives next first waits for the end of that phase."""
+    """N participants wait for each other, again and again. Lost is raised if one of them died. A participant is a thread. If its last
+    arrival still counts, and nobody has that arrival as an Arrival, its next arrival first waits for the end of that phase."""
 
     def arrive(self, timeout: float | None = None, stop: _waits.Stop | None = None) -> Arrival:
-        """Does not wait for the others. One round trip. Raises TimedOut (Busy for one try), Cancelled: the arrival may count all the
-        same, so arrive again."""
+        """Arrives, and does not wait for the others. One round trip. After TimedOut (Busy for one try) and Cancelled the arrival may
+        count nevertheless: arrive again."""
         return _waits.granted(Arrival, self._begin, timeout, stop, to_its_end=True)
 
     async def arrive_async(self, timeout: float | None = None) -> Arrival:
         return await _waits.Loop.running().granted(Arrival, lambda how: self._begin(how, None), timeout, to_its_end=True)
 
     def wait(self, arrival: Arrival, timeout: float | None = None, stop: _waits.Stop | None = None) -> None:
-        """Until all have arrived. After TimedOut and Cancelled the arrival stands, and can be waited for again."""
+        """Waits until all have arrived. After TimedOut and Cancelled the arrival still counts, and can be waited for again."""
         mine = _abi.one_of(arrival, Arrival, "arrival")
         self._wait(lambda how: call(functions.barrier_wait, self._handle, mine._handle, how), timeout, stop)
 
@@ -63,15 +63,15 @@ class Barrier(_waits.Handle):
         await self._outcome(lambda how: call(functions.barrier_wait, self._handle, mine._handle, how), timeout)
 
     def arrive_and_wait(self, timeout: float | None = None, stop: _waits.Stop | None = None) -> None:
-        """Both in one. After TimedOut and Cancelled the arrival stands, and cannot be waited for."""
+        """Arrives and waits. After TimedOut and Cancelled the arrival still counts, and cannot be waited for."""
         self._wait(lambda how: call(functions.barrier_arrive_and_wait, self._handle, how), timeout, stop)
 
     async def arrive_and_wait_async(self, timeout: float | None = None) -> None:
         await self._outcome(lambda how: call(functions.barrier_arrive_and_wait, self._handle, how), timeout)
 
     def arrive_and_drop(self, timeout: float | None = None, stop: _waits.Stop | None = None) -> None:
-        """Arrives, and will not come again. Does not wait for the others. One round trip. Raises TimedOut (Busy for one try), Cancelled:
-        it may not have dropped out, so do it again."""
+        """Arrives, and drops out. Does not wait for the others. One round trip. After TimedOut (Busy for one try) and Cancelled the
+        participant may not have dropped out: call it again."""
         self._wait(self._drop, timeout, stop)
 
     async def arrive_and_drop_async(self, timeout: float | None = None) -> None:
@@ -96,13 +96,13 @@ class Barrier(_waits.Handle):
 
 
 class Condition(_waits.Handle):
-    """Gives a mutex up, waits until any process notifies, and takes the mutex again."""
+    """Releases a mutex, waits until any process notifies, and takes the mutex again."""
 
     def wait(self, lease: Lease, timeout: float | None = None, stop: _waits.Stop | None = None) -> bool:
-        """Whether it was notified in time. The mutex is held again by the same lease, with a new fence: look at what was waited for,
-        and wait again. After any error but NotOwner, InvalidArgument and Unsupported, and after whatever a signal handler raises while
-        this waits, the mutex is not held: the lease is released, and its loss is told. Cancelled also if another thread closed the lease
-        meanwhile."""
+        """Returns whether a notification came in time. The mutex is then held again by the same lease, with a new fence: check the
+        condition, and wait again if it is false. The mutex is not held after an error other than NotOwner, InvalidArgument and
+        Unsupported, and after an exception of a signal handler during the wait: the lease is released, and its loss is reported.
+        Cancelled is also raised if another thread closed the lease meanwhile."""
         notified, use = ctypes.c_uint32(), _Use(lease)
 
         def start(how: object) -> None:
@@ -132,7 +132,7 @@ class Condition(_waits.Handle):
             lease._uses.discard(use)
 
     def notify_one(self) -> int:
-        """How many were woken. With or without the mutex. One round trip."""
+        """Wakes the first waiter. Returns how many waiters were woken. You may hold the mutex or not. One round trip."""
         return self._notify(functions.condition_notify_one)
 
     def notify_all(self) -> int:

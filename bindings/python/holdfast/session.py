@@ -26,66 +26,67 @@ class NameInfo:
 
 
 class Session(_waits.Handle):
-    """A connection to a store. Thread-safe. Locks and leases made on it outlive it. What is made here costs no round trip."""
+    """A connection to a store. Thread-safe. Locks and leases that were made with it outlive this object. Making a lock costs no round
+    trip."""
 
     def mutex(self, name: str, timeout: float | None = None, options: LockOptions | None = None) -> locks.Lock:
         """Mutual exclusion by name, between all programs that open the same store."""
         return locks.Lock(self._made(functions.mutex, name, self._lock(options)), timeout)
 
     def fair_mutex(self, name: str, timeout: float | None = None, options: LockOptions | None = None) -> locks.Lock:
-        """The same names, strictly in order of arrival."""
+        """As mutex(), on the same names, but strictly in order of arrival across processes."""
         return locks.Lock(self._made(functions.fair_mutex, name, self._lock(options)), timeout)
 
     def shared_mutex(self, name: str, timeout: float | None = None, options: LockOptions | None = None,
                      preference: str = "fifo") -> locks.SharedMutex:
-        """Many readers or one writer. Who passes whom: fifo, readers, writers."""
+        """Many readers or one writer. `preference`: "fifo" (order of arrival), "readers" or "writers" (they pass the others)."""
         made = self._made(functions.shared_mutex, name, _PREFERENCES.get(preference, -1), self._lock(options))
         return locks.SharedMutex(made, timeout)
 
     def semaphore(self, name: str, capacity: int, timeout: float | None = None, options: LockOptions | None = None) -> locks.Semaphore:
-        """So many permits; all name the same capacity."""
+        """`capacity` permits. All programs state the same capacity, or CapacityMismatch is raised."""
         return locks.Semaphore(self._made(functions.semaphore, name, capacity, self._lock(options)), timeout)
 
     def election(self, name: str, note: str | None = None, priority: int = 0, lease: float | None = None,
                  timeout: float | None = None) -> locks.Election:
-        """One of many leads; the note is public."""
+        """One of many candidates leads. Every program can read the note."""
         options = _abi.ElectionOptions(priority=priority, lease_ms=_abi.duration(lease, "lease"),
                                         note=_abi.text_or_none(note, "note"))
         return locks.Election(self._made(functions.election, name, ctypes.byref(options)), timeout)
 
     def latch(self, name: str, count: int, keep: float | None = None) -> meeting.Latch:
-        """Forgotten `keep` seconds after its last use (None: a day)."""
+        """Waiters continue when `count` has reached zero. The latch is forgotten `keep` seconds after its last use (None: a day)."""
         return meeting.Latch(self._made(functions.latch_open, name, count, _abi.duration(keep, "keep", 1)))
 
     def barrier(self, name: str, count: int, lease: float | None = None) -> meeting.Barrier:
         return meeting.Barrier(self._made(functions.barrier_open, name, count, _abi.duration(lease, "lease")))
 
     def condition(self, name: str) -> meeting.Condition:
-        """Its name is not that of the mutex."""
+        """A condition variable. Its name must differ from that of its mutex."""
         return meeting.Condition(self._made(functions.condition_open, name))
 
     def limiter(self, name: str, *rules: limits.Rule, local_tokens: int = 0) -> limits.Limiter:
-        """1 to 16 rules; all who use the name say the same, or CapacityMismatch is raised when tokens are taken."""
+        """1 to 16 rules. All programs state the same rules; otherwise taking tokens raises CapacityMismatch."""
         there = (_abi.RuleText * len(rules))(*(_abi.one_of(rule, limits.Rule, "a rule")._in_c() for rule in rules))
         return limits.Limiter(self._made(functions.limiter_open, name, there, len(rules), local_tokens))
 
     @property
     def url(self) -> str:
-        """Without passwords."""
+        """The URL of the store, without passwords."""
         text = ctypes.create_string_buffer(4096)
         call(functions.session_url, self._handle, text, len(text))
         return text.value.decode()
 
     def show(self, name: str) -> NameInfo:
-        """One round trip; two for a latch and a name that is free."""
+        """What the store knows about a name. One round trip; two for a latch and for a free name; up to 11 on memcached."""
         found = _abi.NameInfo()
         call(functions.show, self._handle, _abi.text(name, "name"), ctypes.byref(found))
         return NameInfo(found.kind.decode(), found.capacity, found.remaining, found.holders, found.waiters, found.last_fence,
                         found.holder.decode())
 
     def force_release(self, name: str, short_id: str | None = None) -> int:
-        """Takes the lock away from its holders (None), or from the one with this short id. An empty one is InvalidArgument. How many there
-        were."""
+        """Takes the lock away from its holders (None), or from the one with this short id. An empty short id raises
+        InvalidArgument. Returns how many holders were removed."""
         removed = ctypes.c_uint64()
         call(functions.force_release, self._handle, _abi.text(name, "name"), _abi.text_or_none(short_id, "short_id"), ctypes.byref(removed))
         return removed.value
@@ -107,7 +108,7 @@ class Session(_waits.Handle):
 def open(url: str, *, lease: float | None = None, name_prefix: str | None = None, store_timeout: float | None = None) -> Session:
     """Opens the store that the URL names: memory:, sqlite:PATH, redis://…, and the others of docs/stores; file:PATH for a file whose
     first line is the URL. Waits store_timeout (10 s) for a store that is away, and then raises Unavailable; a signal in the
-    main thread (Ctrl-C) waits, too."""
+    main thread (Ctrl-C) has no effect until it returns."""
     options = _abi.SessionOptions(lease_ms=_abi.duration(lease, "lease"), store_timeout_ms=_abi.duration(store_timeout, "store_timeout"),
                                   name_prefix=_abi.text_or_none(name_prefix, "name_prefix"))
     return Session(_abi.made(functions.open, _abi.text(url, "url"), ctypes.byref(options)))
