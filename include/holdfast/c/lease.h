@@ -31,13 +31,14 @@ int holdfast_lease_info_of(holdfast_lease* lease, holdfast_lease_info* info, hol
 int holdfast_lease_fences(holdfast_lease* lease, uint64_t* fences, uint32_t* count,
                           holdfast_error* why);
 
-/// HOLDFAST_LOST unless it is held. No round trip: cheap enough for inner loops.
+/// HOLDFAST_LOST unless the lock is held. No round trip: cheap enough for inner loops.
 int holdfast_lease_check(holdfast_lease* lease, holdfast_error* why);
 
 /// Renews the lease now, with the length `lease_ms` from now on, or with its old length (0).
 /// Renewal is automatic: call this only to change the length, or for a lease without renewal. One
 /// round trip for each name. HOLDFAST_LOST if the lease is lost; HOLDFAST_UNAVAILABLE if the store
-/// is away: then the old lease still runs. HOLDFAST_UNSUPPORTED for a redlock.
+/// is away: then the old lease still runs, or the new one if it is shorter. HOLDFAST_UNSUPPORTED for
+/// a redlock.
 int holdfast_lease_extend(holdfast_lease* lease, int64_t lease_ms, holdfast_error* why);
 
 /// When the lease is lost, the queue gets one event, HOLDFAST_LEASE_LOST with this tag: before the
@@ -53,7 +54,7 @@ int holdfast_lease_watch(holdfast_lease* lease, holdfast_queue* queue, uint64_t 
 /// while a wait for a condition has the lease: that changes nothing, and the handle stays open.
 /// `how` may be NULL; only its queue and tag are used. If a call of another thread uses the lease,
 /// the release waits until that call has ended; with a queue this function still returns at once.
-/// One round trip; for a redlock one to each node.
+/// One round trip; for a redlock one to each node; for a multi-lock as docs/multi_lock.md says.
 int holdfast_release(holdfast_lease* lease, const holdfast_wait* how, holdfast_error* why);
 
 #ifdef __cplusplus

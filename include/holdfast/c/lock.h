@@ -125,10 +125,10 @@ int holdfast_acquire_permits(holdfast_lock* lock, uint32_t permits, const holdfa
                              holdfast_lease** lease, holdfast_error* why);
 
 /// A writer's lease becomes a reader's, with no other writer in between. The fence stays the same.
-/// One round trip.
+/// One round trip; on ZooKeeper and etcd two.
 int holdfast_downgrade(holdfast_lock* lock, holdfast_lease* lease, holdfast_error* why);
 /// A reader's lease becomes a writer's if it is the only one, with a new fence; else HOLDFAST_BUSY
-/// at once, and it stays a reader's. One round trip.
+/// at once, and it stays a reader's. Costs as holdfast_downgrade.
 int holdfast_upgrade(holdfast_lock* lock, holdfast_lease* lease, holdfast_error* why);
 
 #ifdef __cplusplus

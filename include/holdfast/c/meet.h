@@ -9,22 +9,23 @@ extern "C" {
 
 // Making one of these costs no round trip. Errors as for locks (holdfast/c/lock.h).
 
-/// Waiters go on when the count has reached zero.
+/// Waiters continue when the count has reached zero.
 typedef struct holdfast_latch holdfast_latch;
 /// Count from 1 to 1,000,000; all programs state the same. The latch is forgotten `keep_s` seconds
 /// after its last use (0: a day).
 int holdfast_latch_open(holdfast_session* session, const char* name, uint32_t count, int64_t keep_s,
                         holdfast_latch** latch, holdfast_error* why);
 /// Counts down by n. `how` may be NULL; only its queue and tag are used. HOLDFAST_INVALID_ARGUMENT
-/// for 0, or for more than remains; then nothing has changed. One round trip.
+/// for 0, or for more than remains; then nothing has changed. One round trip; on ZooKeeper and etcd
+/// two or more.
 int holdfast_latch_count_down(holdfast_latch* latch, uint32_t n, const holdfast_wait* how,
                               holdfast_error* why);
 /// Waits until the latch is open. One try gives HOLDFAST_BUSY if it is closed. One round trip if it
 /// is open.
 int holdfast_latch_wait(holdfast_latch* latch, const holdfast_wait* how, holdfast_error* why);
-/// What is left to count. One round trip.
+/// How much is left to count. One round trip; on ZooKeeper and etcd two if there is no latch.
 int holdfast_latch_remaining(holdfast_latch* latch, uint32_t* count, holdfast_error* why);
-/// Removes the latch and frees its name; waiters start over with a new latch. One round trip.
+/// Removes the latch and frees its name; waiters start over with a new latch. Costs as remaining.
 int holdfast_latch_remove(holdfast_latch* latch, holdfast_error* why);
 
 /// `count` participants wait for each other, again and again. It has no completion function.
@@ -36,12 +37,12 @@ typedef struct holdfast_arrival holdfast_arrival;
 int holdfast_barrier_open(holdfast_session* session, const char* name, uint32_t count,
                           int64_t lease_ms, holdfast_barrier** barrier, holdfast_error* why);
 /// Arrives. If this thread's last arrival at this handle was not waited for to its end, it first
-/// waits, without a limit, for the end of that phase; otherwise it waits for nobody. HOLDFAST_LOST,
-/// once, if a participant died in this phase. One round trip.
+/// waits, without a limit, for the end of that phase; otherwise it does not wait for others.
+/// HOLDFAST_LOST, once, if a participant died in this phase. One round trip.
 int holdfast_barrier_arrive(holdfast_barrier* barrier, holdfast_arrival** arrival,
                             holdfast_error* why);
 /// The same with a limit, a stop and a queue; event.lease is the arrival then, to be cast. If the
-/// time is over or the call was cancelled, the arrival may count all the same: arrive again.
+/// time is over or the call was cancelled, the arrival may count nevertheless: arrive again.
 int holdfast_barrier_arrive_within(holdfast_barrier* barrier, const holdfast_wait* how,
                                    holdfast_arrival** arrival, holdfast_error* why);
 /// Waits until all have arrived, and closes the arrival. HOLDFAST_LOST if a participant died; the
