@@ -37,8 +37,8 @@ int holdfast_lease_check(holdfast_lease* lease, holdfast_error* why);
 /// Renews the lease now, with the length `lease_ms` from now on, or with its old length (0).
 /// Renewal is automatic: call this only to change the length, or for a lease without renewal. One
 /// round trip for each name. HOLDFAST_LOST if the lease is lost; HOLDFAST_UNAVAILABLE if the store
-/// is away: then the old lease still runs, or the new one if it is shorter. HOLDFAST_UNSUPPORTED for
-/// a redlock.
+/// is away: then the old lease still runs, or the new one if it is shorter.
+/// HOLDFAST_UNSUPPORTED for a redlock.
 int holdfast_lease_extend(holdfast_lease* lease, int64_t lease_ms, holdfast_error* why);
 
 /// When the lease is lost, the queue gets one event, HOLDFAST_LEASE_LOST with this tag: before the

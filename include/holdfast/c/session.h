@@ -46,15 +46,15 @@ int holdfast_open(const char* url, const holdfast_session_options* options,
 int holdfast_session_url(holdfast_session* session, char* text, uint64_t room, holdfast_error* why);
 
 /// The holders of a name, and how many requests are queued. One round trip; two for a latch and a
-/// free name.
+/// free name; on memcached up to eleven.
 int holdfast_show(holdfast_session* session, const char* name, holdfast_name_info* info,
                   holdfast_error* why);
 
-/// Takes the lock away from its holders, or from the one with this short id (NULL: all; an empty
-/// one is HOLDFAST_INVALID_ARGUMENT, since a holder without a short id is shown with one). The
-/// former holder learns of it at its next renewal; until then the fence protects the resource.
-/// `removed` (may be NULL) receives how many holders were removed. One round trip, and one for each
-/// of them.
+/// Takes the lock away from its holders (NULL), or from the one with this short id. An empty short
+/// id is HOLDFAST_INVALID_ARGUMENT, because it is what holdfast_show gives if a holder has none.
+/// The former holder learns of it at its next renewal; until then the fence protects the resource.
+/// `removed` (may be NULL) receives how many holders were removed. As many round trips as
+/// holdfast_show, and one for each holder (on memcached as many as holdfast_show, and one).
 int holdfast_force_release(holdfast_session* session, const char* name, const char* short_id,
                            uint64_t* removed, holdfast_error* why);
 
