@@ -123,7 +123,7 @@ pending<std::size_t> async_force_release(const session& s, std::string name,
 /// errc::invalid_argument for a URL it does not understand (naming the nearest valid one),
 /// errc::unsupported for a store that was not built in, and what the store's page says. No message
 /// shows a secret of the URL. A store that is away (errc::unavailable) is tried again for
-/// session_options::store_timeout; the observer is told once (event_kind::warning). Other failures
+/// session_options::store_timeout; the observer gets one event_kind::warning. Other failures
 /// are thrown at once.
 session open(std::string_view url, session_options options = {});
 
