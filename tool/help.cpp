@@ -156,9 +156,8 @@ constexpr std::string_view metrics_footer =
     "  holdfast metrics -o /var/lib/node_exporter/textfile/holdfast.prom\n\n"
     "Run it from cron for node_exporter's textfile collector.\n\n"
     "Exit code: 0; 69 the store is away; 77 it refuses this user, or this user may read none of\n"
-    "the names; 78 it is no store of holdfast. For a store that is away, that refuses this user "
-    "or\n"
-    "that is none of holdfast, the text says holdfast_store_up 0.\n";
+    "the names; 78 it is no store of holdfast. If the store is away, refuses this user, or is no\n"
+    "store of holdfast, the text says holdfast_store_up 0.\n";
 
 constexpr auto commands = std::to_array<command_help>({
     {"run", "holdfast run LOCK [OPTIONS] -- CMD ARG…", "Runs a command while holding a lock.",

@@ -211,7 +211,7 @@ result<countdown_reply> contender_latch::change(std::string_view name, const cou
     if (!reply) return std::move(reply.error());
     if (*reply) return std::move(**reply);
   }
-  return failure{errc::unavailable, "others changed the latch each time before we could"};
+  return failure{errc::unavailable, "other programs changed the latch during each attempt"};
 }
 
 status contender_latch::enter(std::string_view name, const countdown_command& c) {
@@ -343,7 +343,7 @@ result<bool> contender_latch::make_way(std::string_view name) {
     if (!gone) return gone.error();
     if (*gone) return true;
   }
-  return failure{errc::unavailable, "others changed the latch each time before we could"};
+  return failure{errc::unavailable, "other programs changed the latch during each attempt"};
 }
 
 }  // namespace holdfast::family

@@ -38,7 +38,7 @@ http_answer refusal(unsigned status, std::string_view why) {
 }
 
 http_answer too_many_wait() {
-  return refusal(503, "too many requests wait for the first look at every name");
+  return refusal(503, "too many requests wait for the first round over all names");
 }
 
 std::optional<double> seconds_in(const std::string& text) {
@@ -329,7 +329,7 @@ void dashboard::handle(const http_request& r, const http_reply& reply) {
   // A page of another site could open many streams, or make us write long texts, though it may not
   // read them.
   if ((r.path.starts_with("/api/") || r.path == "/metrics") && r.foreign)
-    return reply(refusal(403, "another site's page must not ask"));
+    return reply(refusal(403, "a page of another site may not send requests"));
   if (r.path == "/api/unlock" && r.method == "POST") return unlock(r, reply);
   if (r.method != "GET") return reply(refusal(405, "GET only"));
   if (r.path == "/metrics" && options_.metrics) return metrics(0, reply);

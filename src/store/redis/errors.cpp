@@ -39,8 +39,8 @@ constexpr std::array meanings{
     meaning{"HOLDFAST_FOREIGN", errc::foreign_data, "choose another name or ?prefix="},
     meaning{"HOLDFAST_NEWER", errc::newer_format, "update this program"},
     meaning{"HOLDFAST_LATE", errc::unavailable,
-            "it came later than this session waits for it; is its clock being set, or the network "
-            "that slow? Try again"},
+            "the command came after this session had given it up; is the server's clock being set, "
+            "or is the network slow? Try again"},
     meaning{"HOLDFAST_CORRUPT", errc::corrupt,
             "look at the key with redis-cli; remove it if nobody holds the lock"},
     meaning{"MOVED", errc::unsupported, "this is a node of a cluster; write redis+cluster://host"},

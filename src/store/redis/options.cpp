@@ -58,7 +58,7 @@ status set_ack(redis_options& to, std::string_view, const std::string& value) {
   if (base::read_number(number, "ack", value, 1, most_replicas)) {
     return to.ack_number = static_cast<unsigned>(number), done{};
   }
-  return base::invalid("ack= is none of any, majority, all and a number of replicas from 1 to " +
+  return base::invalid("ack= is any, majority, all, or a number of replicas from 1 to " +
                        std::to_string(most_replicas));
 }
 
@@ -75,7 +75,7 @@ status set_dialect(redis_options& to, std::string_view, const std::string& value
   if (value == "redisson") return to.dialect = dialect::redisson, done{};
   if (value == "setnx") return to.dialect = dialect::setnx, done{};
   return base::invalid("dialect='" + base::shortened(value, 80) +
-                       "' is none of redlock, redisson and setnx");
+                       "' is not one of redlock, redisson and setnx");
 }
 
 status set_unit(redis_options& to, std::string_view, const std::string& value) {

@@ -90,7 +90,7 @@ status link_pool::wait_for_turn(std::unique_lock<std::mutex>& lock, boot_time de
 failure link_pool::all_in_use() const {
   return {errc::unavailable, "all " + std::to_string(most_) +
                                  " connections of this session are in use; raise connections=, or "
-                                 "look why the server is slow"};
+                                 "find out why the server is slow"};
 }
 
 void link_pool::add(std::unique_ptr<row_link> link) {

@@ -14,7 +14,7 @@ inline constexpr std::size_t longest_read = 16U << 20;  ///< bytes
 
 inline failure record_too_long() {
   return {errc::corrupt,
-          "the record of this name is longer than 16 MiB, which none of holdfast is: "
+          "the record of this name is longer than 16 MiB, and holdfast writes no such record: "
           "it was not read; delete the row if nobody needs it"};
 }
 

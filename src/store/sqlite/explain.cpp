@@ -58,9 +58,10 @@ verdict judge(int code, int error_number) noexcept {
     case SQLITE_CANTOPEN:
       return judge_cantopen(error_number);
     case SQLITE_CORRUPT:
-      return {errc::corrupt,
-              "stop everyone who uses the file and remove it with its -wal and -shm: leases are "
-              "short, and fences go on from the clock"};
+      return {
+          errc::corrupt,
+          "stop all programs that use the file, and remove it with its -wal and -shm: leases are "
+          "short, and fences continue from the clock"};
     case SQLITE_NOTADB:
       return {errc::foreign_data, "this is not a SQLite database; give locks a file of their own"};
     case SQLITE_PERM:

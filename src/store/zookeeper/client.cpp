@@ -181,7 +181,7 @@ status connection::wait_connected(boot_time until) {
   if (refused_) return explain(ZAUTHFAILED, options_, false);
   if (connected_) return done{};
   return failure{errc::unavailable,
-                 "none of the servers let us in within " +
+                 "no server accepted the session within " +
                      std::to_string(options_.connect_timeout.count()) +
                      " ms: are they up, and do a majority of them see each other?"};
 }
