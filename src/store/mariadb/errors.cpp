@@ -64,9 +64,10 @@ constexpr std::array meanings{
     meaning{1037, 1038, errc::unavailable, short_of_resources},
     meaning{1041, 1041, errc::unavailable, short_of_resources},
     meaning{1135, 1135, errc::unavailable, short_of_resources},
-    meaning{1129, 1129, errc::unavailable,
-            "many connections from this host have failed: look why, and run flush hosts, or raise "
-            "max_connect_errors"},
+    meaning{
+        1129, 1129, errc::unavailable,
+        "many connections from this host have failed: find out why, then run flush hosts, or raise "
+        "max_connect_errors"},
     meaning{1153, 1153, errc::unavailable, "raise max_allowed_packet"},
     meaning{1690, 1690, errc::unavailable, "the request came after its caller had given up"},
     meaning{1054, 1054, errc::foreign_data, not_ours},
@@ -79,7 +80,7 @@ constexpr std::array meanings{
     meaning{2005, 2005, errc::unavailable, "check the name of the host"},
     meaning{2000, 2999, errc::unavailable, "the connection to the server is broken"},
     meaning{1047, 1047, errc::unavailable,
-            "the server is not ready yet, or no part of its cluster"},
+            "the server is not ready yet, or is not a member of its cluster"},
     meaning{1053, 1053, errc::unavailable, "the server ends"},
     meaning{1077, 1080, errc::unavailable, "the server ends"},
     meaning{1927, 1927, errc::unavailable, "somebody killed the connection"},

@@ -76,7 +76,7 @@ status refuse_galera(const std::vector<link::answer>& settings) {
   return failure{errc::unsupported,
                  "the server is a node of a Galera cluster, whose nodes judge leases each by its "
                  "own clock and know nothing of each other's GET_LOCK: two could hold one lock. "
-                 "Name a server that is none"};
+                 "Name a server outside such a cluster"};
 }
 
 /// "BIGINT value is out of range".

@@ -168,8 +168,8 @@ std::int64_t link::wall_at() const noexcept {
 
 failure link::broken(std::string_view why) {
   works_ = false;
-  failure f{errc::unavailable,
-            to_string(to_) + " " + std::string(why) + "; does it run, and is the network well?"};
+  failure f{errc::unavailable, to_string(to_) + " " + std::string(why) +
+                                   "; is the server running, and does the network work?"};
   f.outcome_unknown = true;
   return f;
 }

@@ -35,8 +35,8 @@ capabilities promises(const memcached_options& o) {
   c.lease_step_ms = 1'000;
   c.max_lease_s = longest_ttl_s - 2;  // what it is kept for longer, see spare_s
   c.refusal =
-      "memcached has keys that are there or not, and no queue: mutex, recursive_mutex and "
-      "counting_semaphore are what can be made of it";
+      "memcached can only add and delete keys, and has no queue: it offers mutex, recursive_mutex "
+      "and counting_semaphore";
   return c;
 }
 

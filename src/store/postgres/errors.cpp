@@ -43,7 +43,8 @@ constexpr std::array meanings{
     meaning{"3D", errc::invalid_argument, "make the database, or name another one in the URL"},
     meaning{"26000", errc::unavailable, "a pooler gave this connection another server"},
     meaning{"42P05", errc::unavailable, "a pooler gave this connection another server"},
-    meaning{"0A000", errc::unavailable, "the tables were changed; the next attempt looks anew"},
+    meaning{"0A000", errc::unavailable,
+            "the tables were changed; the next attempt reads them anew"},
     meaning{"42", errc::foreign_data,
             "the tables holdfast_records and holdfast_meta are not those that holdfast made; give "
             "locks a schema of their own (?schema=)"},
