@@ -30,7 +30,7 @@ class Handle:
         self._handle = handle
 
     def close(self) -> None:
-        """Gives it up. What uses it now may end first. A second time does nothing."""
+        """Closes the handle. Calls that use it now continue to their end. A second call does nothing."""
         handle = self._handle
         try:
             self._handle = 0
@@ -43,7 +43,7 @@ class Handle:
 
 
 class Stop(Handle):
-    """Calls off every wait that was given it, from any thread."""
+    """Cancels every wait to which it was passed, from any thread."""
 
     def __init__(self) -> None:
         super().__init__(_abi.made(functions.stop_open))
@@ -52,7 +52,7 @@ class Stop(Handle):
         self._parts: weakref.WeakSet[Stop] = weakref.WeakSet()
 
     def request(self) -> None:
-        """Waits that are given it later end at once, too."""
+        """Cancels the waits. A wait to which it is passed later ends at once, too."""
         with self._mutex:
             self._requested = True
             parts = list(self._parts)

@@ -40,7 +40,7 @@ class Cancelled(Error):
 
 
 class Lost(Error):
-    """It was held, and is not (or may not be) any more."""
+    """The lock is no longer certain to be held."""
     code = 4
 
 
@@ -85,7 +85,7 @@ class InvalidName(Error, ValueError):
 
 
 class InvalidArgument(Error, ValueError):
-    """A handle that is closed, or a duration, weight, count, URL or option that cannot be."""
+    """A closed handle, or an impossible duration, weight, count, URL or option."""
     code = 13
 
 
