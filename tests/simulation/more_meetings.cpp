@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "simulation/plan.hpp"
+#include "simulation/arranging.hpp"
 
 namespace simulation {
 
@@ -8,18 +8,10 @@ namespace {
 
 // Nothing goes wrong but what the arrangement adds, and no thread is late.
 void begin_anew(plan& p, nanos lease) {
-  p.faults.clear();
+  make_punctual(p);
   p.network = {};
-  p.machine.slow_permille = p.machine.stall_per_100k = p.machine.preempt_permille = 0;
-  p.drift_per_mille = 0;
-  p.command_timeout = 2 * second;
-  for (auto& one : p.processes) {
-    one.begins = one.linger = 0;
-    one.lease = lease;
-    one.renew = true;
-    one.max_hold = never;
-    one.threads.clear();
-  }
+  p.machine.preempt_permille = 0;
+  for (auto& one : p.processes) make_plain(one, lease);
 }
 
 template <class F>
