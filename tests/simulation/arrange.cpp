@@ -22,6 +22,22 @@ void make_calm(plan& p) {
   }
 }
 
+void make_plain(process_plan& one, nanos lease) {
+  one.begins = one.linger = 0;
+  one.lease = lease;
+  one.max_hold = never;
+  one.renew = true;
+  one.threads.clear();
+}
+
+void set_processes(plan& p, std::size_t many, nanos lease) {
+  p.processes.resize(many, p.processes.front());
+  for (auto& one : p.processes) {
+    make_plain(one, lease);
+    one.unconfirmed = false;
+  }
+}
+
 namespace {
 
 // Threads of one process that pass a mutex on to each other for moments: some take it again and
@@ -296,11 +312,7 @@ void wake_before_it_stands_still(random_source& r, plan& p) {
   p.faults = {
       {.what = fault_plan::kind::freeze, .at = moment, .length = r.between(second, 3 * second)}};
   p.processes.resize(2, p.processes.front());
-  for (auto& one : p.processes) {
-    one.begins = one.linger = 0;
-    one.lease = second;
-    one.threads.clear();
-  }
+  for (auto& one : p.processes) make_plain(one, second);
   const step waits{.name = 1, .how = step::style::callback, .deed = 4};
   add_threads(r, p.processes.front(), 1 + r.below(2), [&] {
     step s = waits;

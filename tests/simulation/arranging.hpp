@@ -13,6 +13,11 @@ void make_calm(plan& p);
 /// Nothing goes wrong, and no thread is late.
 void make_punctual(plan& p);
 
+/// From its beginning it does nothing by itself but renew, and has nothing to do yet.
+void make_plain(process_plan& one, nanos lease);
+/// So many of them; what they give back they wait for.
+void set_processes(plan& p, std::size_t many, nanos lease);
+
 /// So many threads of one process, each with so many steps.
 template <class F>
 void add_threads(random_source& r, process_plan& one, std::uint64_t threads, F make) {

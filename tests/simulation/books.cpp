@@ -112,7 +112,9 @@ void barrier_book::waited_in_vain(const std::string& who, nanos now, nanos bound
 }
 
 nanos rate_book::full_after() const noexcept {
-  return static_cast<nanos>(rule_.burst) * rule_.per / rule_.capacity + rule_.per;
+  std::uint64_t tokens = rule_.burst;
+  for (const auto& one : reserved_) tokens += one.n;
+  return static_cast<nanos>(tokens) * rule_.per / rule_.capacity + rule_.per;
 }
 
 std::uint64_t rate_book::comes_back_in(nanos length) const noexcept {
@@ -173,6 +175,42 @@ void rate_book::judge_rest(const std::string& name, std::uint64_t left) const {
   judge_.violated("tokens that nobody got are there", name + ": " + text(left) + " of " +
                                                           text(rule_.burst) + " are left, and " +
                                                           text(had_) + " were taken");
+}
+
+int rate_book::reserved(std::uint64_t n, std::int64_t due, nanos now) {
+  reserved_.push_back({n, due, now});
+  return static_cast<int>(reserved_.size()) - 1;
+}
+
+// In us of the time in which one token comes.
+template <class Beside>
+std::int64_t rate_book::lost(const reservation& one, Beside beside) const {
+  std::int64_t last = one.due;
+  for (const auto& other : reserved_) {
+    if (beside(other)) last = std::max(last, other.due);
+  }
+  return std::min(last - one.due, static_cast<std::int64_t>(one.n) * rule_.per / microsecond);
+}
+
+void rate_book::judge_given_up(const std::string& name, std::int64_t left) const {
+  std::int64_t least = 0, most = 0;
+  for (const auto& one : reserved_) {
+    if (one.gone == never) continue;
+    least += lost(one, [&](const reservation& other) {
+      return other.answered <= one.given_up && other.given_up >= one.gone;
+    });
+    most += lost(one, [](const reservation&) { return true; });
+  }
+  const std::int64_t a_token = rule_.per / microsecond;
+  const auto had = static_cast<std::int64_t>(had_), all = static_cast<std::int64_t>(rule_.burst);
+  const auto counted = [&](std::string_view what, std::int64_t tokens) {
+    judge_.violated("of reservations that are given up as many tokens come back as others leave",
+                    name + ": " + std::to_string(left) + " of " + std::to_string(all) +
+                        " are left, " + std::to_string(had) + " were taken, and at " +
+                        std::string(what) + " " + std::to_string(tokens) + " are lost");
+  };
+  if (left + had + least / a_token > all) counted("least", least / a_token);
+  if (left + had + most / a_token + 2 < all) counted("most", most / a_token + 1);
 }
 
 void rate_book::grows() {

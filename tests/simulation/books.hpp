@@ -106,6 +106,14 @@ class rate_book {
   bool sure() const noexcept { return sure_; }
   /// At the end, when so many are left of the whole bucket.
   void judge_rest(const std::string& name, std::uint64_t left) const;
+  /// Reserved, by somebody who has had the answer since then; due by the store's clock, in us. A
+  /// number for the other two.
+  int reserved(std::uint64_t n, std::int64_t due, nanos now);
+  void gives_up(int which, nanos now) { reserved_[static_cast<std::size_t>(which)].given_up = now; }
+  void gave_up(int which, nanos now) { reserved_[static_cast<std::size_t>(which)].gone = now; }
+  /// At the end: what was given up is there again, but for what those behind it need to keep their
+  /// time. Negative: so many are owed.
+  void judge_given_up(const std::string& name, std::int64_t left) const;
   /// Somebody uses rules that are twice as generous.
   void grows();
   void forgot(nanos until) { void_until_ = until; }
@@ -119,7 +127,17 @@ class rate_book {
     nanos to;
     nanos before = 0;
   };
+  struct reservation {
+    std::uint64_t n;
+    std::int64_t due;
+    nanos answered;
+    nanos given_up = never;  ///< is being
+    nanos gone = never;
+  };
   std::uint64_t comes_back_in(nanos length) const noexcept;
+  /// What comes back until the last of those is due that are reserved beside this one.
+  template <class Beside>
+  std::int64_t lost(const reservation& one, Beside beside) const;
   void judge_window(const std::string& name, nanos from, nanos to) const;
 
   judge& judge_;
@@ -131,6 +149,7 @@ class rate_book {
   std::uint64_t had_ = 0;
   std::deque<span> taken_;
   std::vector<span> refunds_;
+  std::vector<reservation> reserved_;
   int asking_ = 0;
   nanos last_ = -1000 * second;
   nanos void_until_ = -1;

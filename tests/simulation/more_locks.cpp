@@ -6,22 +6,6 @@ namespace simulation {
 
 namespace {
 
-// No process does anything by itself but renew, and what it does is done once.
-process_plan& make_plain(process_plan& one, nanos lease) {
-  one.begins = one.linger = 0;
-  one.lease = lease;
-  one.max_hold = never;
-  one.renew = true;
-  one.unconfirmed = false;
-  one.threads.clear();
-  return one;
-}
-
-void set_processes(plan& p, std::size_t many, nanos lease) {
-  p.processes.resize(many, p.processes.front());
-  for (auto& one : p.processes) make_plain(one, lease);
-}
-
 // Where readers of a process share a hold, and others hear at once of what is free.
 void tell_at_once(plan& p) {
   if (p.store == store_kind::untold) p.store = store_kind::told;

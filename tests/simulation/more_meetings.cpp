@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "simulation/plan.hpp"
+#include "simulation/arranging.hpp"
 
 namespace simulation {
 
@@ -8,18 +8,10 @@ namespace {
 
 // Nothing goes wrong but what the arrangement adds, and no thread is late.
 void begin_anew(plan& p, nanos lease) {
-  p.faults.clear();
+  make_punctual(p);
   p.network = {};
-  p.machine.slow_permille = p.machine.stall_per_100k = p.machine.preempt_permille = 0;
-  p.drift_per_mille = 0;
-  p.command_timeout = 2 * second;
-  for (auto& one : p.processes) {
-    one.begins = one.linger = 0;
-    one.lease = lease;
-    one.renew = true;
-    one.max_hold = never;
-    one.threads.clear();
-  }
+  p.machine.preempt_permille = 0;
+  for (auto& one : p.processes) make_plain(one, lease);
 }
 
 template <class F>
@@ -93,6 +85,29 @@ void give_up_what_comes_later(random_source& r, plan& p) {
     };
     for (auto threads = 1 + r.below(3); threads > 0; --threads)
       add_thread(one, 8 + r.below(12), make);
+  }
+}
+
+// Next to nothing comes back: what is given up behind others, or before them, and no more or less.
+void give_up_before_others(random_source& r, plan& p) {
+  begin_anew(p, second);
+  p.names = {bucket_of(4 + r.below(16))};
+  p.network.slowest_late = 0;
+  p.processes.resize(1 + r.below(3), p.processes.front());
+  const nanos moment = r.between(millisecond, 100 * millisecond);
+  for (auto& one : p.processes) {
+    for (auto threads = 1 + r.below(3); threads > 0; --threads) {
+      add_thread(one, 3 + r.below(8), [&] {
+        step s{.think = r.between(0, moment),
+               .weight = static_cast<std::uint32_t>(1 + r.below(4)),
+               .wait = 30 * 24 * 3600 * second,
+               .hold = r.between(0, 2 * moment),
+               .deed = 4};
+        if (r.one_in(2)) s.how = step::style::callback;
+        if (r.one_in(2)) s.back = step::end::destroy;
+        return s;
+      });
+    }
   }
 }
 
@@ -176,6 +191,7 @@ void shorten_without_an_answer(random_source& r, plan& p) {
 bool arrange_more_meetings(random_source& r, plan& p) {
   switch (p.about) {
     case theme::rates:
+      if (p.seed >= reserving_seeds && r.one_in(2)) return give_up_before_others(r, p), true;
       switch (r.below(3)) {
         case 0:
           return take_ahead(r, p), true;

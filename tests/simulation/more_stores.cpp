@@ -10,13 +10,7 @@ namespace {
 void make_processes(plan& p, std::size_t count, nanos lease) {
   make_calm(p);
   p.machine.slow_permille = 0;
-  p.processes.resize(count, p.processes.front());
-  for (auto& one : p.processes) {
-    one.begins = one.linger = 0;
-    one.lease = lease;
-    one.unconfirmed = false;
-    one.threads.clear();
-  }
+  set_processes(p, count, lease);
 }
 
 void add_thread(process_plan& one, std::vector<step> steps) {

@@ -246,6 +246,8 @@ bool provoke_more(plan& p);
 /// And from here on, what comes before a server that is about to stand still, and what chance alone
 /// never makes: more_locks.cpp and its neighbours.
 inline constexpr std::uint64_t freezing_seeds = std::uint64_t{1} << 38;
+/// And from here on, reservations that are given up when others have reserved behind them.
+inline constexpr std::uint64_t reserving_seeds = std::uint64_t{1} << 39;
 /// Of about a third of the plans. False if it has nothing of the kind for this plan.
 bool arrange_more_locks(random_source& r, plan& p);
 bool arrange_more_stores(random_source& r, plan& p);

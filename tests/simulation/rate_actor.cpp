@@ -177,9 +177,22 @@ struct limiter_actor : actor {
     if (decision.wait > longest) {
       of.rules.violated("what is reserved comes in time", name);
     }
+    if (of.whole.seed >= reserving_seeds) return keep_or_give_up(decision, of.here.now() + later);
     // What is given up at once goes through never.
     if (s.back == step::end::destroy) return give_back(decision);
     took(decision, of.here.now() + later);
+  }
+  // Perhaps when others have reserved behind it.
+  void keep_or_give_up(const holdfast::rate_decision& d, nanos through) const {
+    std::vector<int> which;
+    for (std::size_t i = 0; i < books.size(); ++i) {
+      which.push_back(books[i]->reserved(d.tokens, d.rules[i].due.count(), of.here.now()));
+    }
+    if (s.back != step::end::destroy) return took(d, through);
+    of.here.sleep(s.hold);
+    for (std::size_t i = 0; i < books.size(); ++i) books[i]->gives_up(which[i], of.here.now());
+    give_back(d);
+    for (std::size_t i = 0; i < books.size(); ++i) books[i]->gave_up(which[i], of.here.now());
   }
   holdfast::rate_decision reserve_at_once(std::uint64_t n,
                                           std::chrono::microseconds longest) const {
@@ -262,6 +275,23 @@ bool counts_what_is_left(const plan& p) {
          n.local == 0 && !n.grows && all_arrives;
 }
 
+bool only_reserves(const plan& p) {
+  return p.seed >= reserving_seeds &&
+         std::all_of(p.processes.begin(), p.processes.end(), [](const auto& one) {
+           return std::all_of(one.threads.begin(), one.threads.end(), [](const auto& t) {
+             return std::all_of(t.steps.begin(), t.steps.end(),
+                                [](const step& s) { return s.deed == 4; });
+           });
+         });
+}
+
+// Negative: so many are owed.
+std::int64_t tokens_left(const holdfast::rate_state& now, const name_plan& of) {
+  if (now.remaining > 0) return static_cast<std::int64_t>(now.remaining);
+  const auto per = of.per / microsecond;
+  return 1 - (now.wait.count() + per - 1) / per;
+}
+
 }  // namespace
 
 void judge_what_is_left_of_tokens(scene& of) {
@@ -272,7 +302,10 @@ void judge_what_is_left_of_tokens(scene& of) {
   of.here.start(p, "auditor", [&of, &p, &book] {
     const holdfast::session s(of.stores.front()->connect(p), {});
     const auto limiter = make_limiter(s, scene::name_of(0), of.whole.names.front());
-    book.judge_rest(scene::name_of(0), limiter->peek(1).tightest().remaining);
+    const auto now = limiter->peek(1);
+    book.judge_rest(scene::name_of(0), now.tightest().remaining);
+    if (!only_reserves(of.whole)) return;
+    book.judge_given_up(scene::name_of(0), tokens_left(now.tightest(), of.whole.names.front()));
   });
   const nanos end = of.here.now() + 10 * second;
   (void)of.here.run(end);

@@ -300,6 +300,46 @@ TEST(books, find_tokens_that_nobody_got) {
   EXPECT_EQ(rule_with(5), "tokens that nobody got are there");
 }
 
+// Five were taken at once, five are due in 5000 s, one behind them in 6000 s: four of five come
+// back.
+TEST(books, find_a_reservation_that_is_given_up_and_comes_back_as_more_or_less_than_others_leave) {
+  const name_plan five{.kind = lock_kind::limiter, .capacity = 1, .burst = 5, .per = 1000 * second};
+  const auto rule_with = [&](std::int64_t left) {
+    return rule_of([&](judge& j) {
+      rate_book b(j, five);
+      b.has(6);
+      const int first = b.reserved(5, 5'000'000'000, 1);
+      (void)b.reserved(1, 6'000'000'000, 2);
+      b.gives_up(first, 3);
+      b.gave_up(first, 4);
+      b.judge_given_up("n", left);
+    });
+  };
+  constexpr auto broken =
+      "of reservations that are given up as many tokens come back as others leave";
+  EXPECT_EQ(rule_with(-2), std::nullopt);
+  EXPECT_EQ(rule_with(-1), broken) << "all came back";
+  EXPECT_EQ(rule_with(-6), broken) << "none came back";
+}
+
+// What is reserved, or given up, meanwhile may or may not be behind it.
+TEST(books, do_not_judge_a_reservation_that_is_given_up_while_others_come_and_go) {
+  const name_plan five{.kind = lock_kind::limiter, .capacity = 1, .burst = 5, .per = 1000 * second};
+  for (const std::int64_t left : {-1, -2}) {
+    EXPECT_EQ(rule_of([&](judge& j) {
+                rate_book b(j, five);
+                b.has(6);
+                const int first = b.reserved(5, 5'000'000'000, 1);
+                b.gives_up(first, 2);
+                (void)b.reserved(1, 6'000'000'000, 3);
+                b.gave_up(first, 4);
+                b.judge_given_up("n", left);
+              }),
+              std::nullopt)
+        << left;
+  }
+}
+
 TEST(books, find_nothing_where_all_is_well) {
   const name_plan one{.kind = lock_kind::limiter, .capacity = 1, .burst = 2, .per = second};
   EXPECT_EQ(rule_of([&](judge& j) {
@@ -373,7 +413,7 @@ TEST_P(random_seeds, break_no_rule) {
   search_limits limits{.about = {GetParam()}};
   if (const char* const seconds = std::getenv("HOLDFAST_SIMULATION_SECONDS")) {
     limits.seconds = std::atof(seconds) / std::size(all_themes);
-    return search_and_tell(freezing_seeds + std::random_device{}(), limits);
+    return search_and_tell(reserving_seeds + std::random_device{}(), limits);
   }
   const bool many = GetParam() == theme::locks || GetParam() == theme::rows;
   limits.runs = GetParam() == theme::locks ? 2'000 : many ? 400 : 180;

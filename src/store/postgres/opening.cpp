@@ -39,6 +39,13 @@ std::string turned(const std::string& list, std::size_t first) {
   return all;
 }
 
+/// One, which is libpq's matter, if a service is named: its file may say what the URL does not, and
+/// libpq prefers it to what is usual.
+std::size_t hosts_in(const address& a) {
+  if (!value_of("service", a).empty()) return 1;
+  return base::between_commas(list_of_hosts(a)).size();
+}
+
 /// The lists that belong together: each host has its address, and its port.
 address beginning_with(std::size_t first, address a) {
   for (const char* const name : {"host", "hostaddr", "port"}) {
@@ -61,10 +68,7 @@ std::size_t place_of(const wire& w, const address& a) {
 }  // namespace
 
 opening::opening(const address& to, boot_time until)
-    : to_(to),
-      until_(until),
-      begins_(*to.answered_last),
-      hosts_(base::between_commas(list_of_hosts(to)).size()) {
+    : to_(to), until_(until), begins_(*to.answered_last), hosts_(hosts_in(to)) {
   begin();
 }
 
@@ -75,9 +79,14 @@ void opening::begin() {
   made_ = wire::begin_open(first == 0 ? to_ : beginning_with(first, to_));
 }
 
+// One that answered last, and is refused now, may have become a standby: libpq has looked no
+// further than that, so the next attempt begins with the first of the list.
 result<bool> opening::step(boot_time whole_by) {
   const auto open = made_->go_on_opening(whole_by);
-  if (!open) return open.error();
+  if (!open) {
+    *to_.answered_last = 0;
+    return open.error();
+  }
   if (*open && hosts_ > 1) *to_.answered_last = place_of(*made_, to_);
   if (!*open && tried_ + 1 < hosts_ && boot_clock::now() >= share_ends_) {
     ++tried_;

@@ -11,6 +11,8 @@
 #include "harness/fault_proxy.hpp"
 #include "harness/hung_store.hpp"
 #include "harness/opened_late.hpp"
+#include "store/postgres/opening.hpp"
+#include "store/postgres/options.hpp"
 
 // What takes a server of the test's own: restarts, clocks, logins, a standby, a pooler.
 namespace postgres_test {
@@ -180,6 +182,48 @@ TEST(postgres_server_faults, a_standby_is_read_only_and_a_list_of_hosts_finds_th
   holdfast::mutex m{s, "m"};
   EXPECT_TRUE(m.try_lock());
   m.unlock();
+}
+
+TEST(postgres_server_faults,
+     a_list_whose_servers_have_changed_places_again_is_tried_from_its_start) {
+  postgres_server primary;
+  postgres_server standby(primary, {});
+  const auto o = *holdfast::store::postgres::read_options(
+      *holdfast::base::parse_url("postgres://postgres@127.0.0.1:" + std::to_string(primary.port()) +
+                                 ",127.0.0.1:" + std::to_string(standby.port()) + "/postgres"));
+  *o.server.answered_last = 1;  // when that one was the primary
+  const auto deadline = holdfast::boot_clock::now() + 60s;
+  EXPECT_FALSE(holdfast::store::postgres::connect(o.server, deadline)) << "it only reads";
+  const auto again = holdfast::store::postgres::connect(o.server, deadline);
+  EXPECT_TRUE(again) << again.error().what;
+}
+
+/// A service that libpq knows by its file, beside hosts of another cluster in the environment.
+class postgres_services : public testing::Test {
+ protected:
+  postgres_services() {
+    std::ofstream(server_.file("services"))
+        << "[locks]\nhost=127.0.0.1\nuser=postgres\nport=" << server_.port() << '\n';
+    ::setenv("PGSERVICEFILE", server_.file("services").c_str(), 1);
+    ::setenv("PGHOST", "127.0.0.1,127.0.0.1", 1);
+    ::setenv("PGPORT", ("1," + std::to_string(other_.port())).c_str(), 1);
+  }
+  ~postgres_services() override {
+    for (const auto* name : {"PGSERVICEFILE", "PGHOST", "PGPORT"}) ::unsetenv(name);
+  }
+  postgres_server server_, other_;
+};
+
+TEST_F(postgres_services, are_where_the_file_says_whichever_host_begins) {
+  const auto o = *holdfast::store::postgres::read_options(
+      *holdfast::base::parse_url("postgres:///postgres?service=locks"));
+  for (const std::size_t first : {0U, 1U}) {
+    *o.server.answered_last = first;
+    const auto made =
+        holdfast::store::postgres::connect(o.server, holdfast::boot_clock::now() + 60s);
+    ASSERT_TRUE(made) << made.error().what;
+    EXPECT_EQ((*made)->port(), std::to_string(server_.port()));
+  }
 }
 
 /// Passwords where libpq looks for them.
