@@ -179,6 +179,9 @@ failure link::hung(std::string_view why) {
   return broken(why);
 }
 
+// Whose answer was taken for whose is not known: nothing that is asked later may get this one.
+failure link::out_of_step() { return broken("said more than it was asked"); }
+
 status link::send(std::string_view bytes) {
   while (!bytes.empty()) {
     const auto sent = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
@@ -267,6 +270,7 @@ result<std::vector<meta_reply>> link::ask(std::string_view commands, std::size_t
     if (!one) return std::move(one.error());
     all.push_back(std::move(*one));
   }
+  if (at_ != heard_.size()) return out_of_step();
   return all;
 }
 
@@ -277,7 +281,7 @@ status link::list(std::string_view command, const std::function<void(std::string
   while (true) {
     auto text = line(deadline);
     if (!text) return std::move(text.error());
-    if (*text == "END") return done{};
+    if (*text == "END") return at_ == heard_.size() ? status(done{}) : out_of_step();
     if (text->starts_with("BUSY") && boot_clock::now() < deadline) {  // with another one's list
       pollfd quiet{fd_, POLLIN, 0};
       (void)::poll(&quiet, 1, 5);

@@ -1,10 +1,9 @@
 #include "store/redis/cluster.hpp"
 
 #include <algorithm>
-#include <exception>
-#include <thread>
 #include <utility>
 
+#include "base/at_once.hpp"
 #include "base/random.hpp"
 #include "store/redis/errors.hpp"
 
@@ -135,7 +134,7 @@ void cluster::run(routed_parts todo, bool patient) {
 }
 
 // All nodes at the same time: several that are silent cost the others one time-out, and not one
-// each. Without a thread for a node, it has its turn behind the others.
+// each.
 cluster::round cluster::send_to_each(std::span<routed_part> todo) {
   if (todo.front().to == todo.back().to) {
     round only;
@@ -150,26 +149,7 @@ cluster::round cluster::send_to_each(std::span<routed_part> todo) {
     first = last;
   }
   std::vector<round> rounds(groups.size());
-  std::vector<std::exception_ptr> wrong(groups.size());
-  const auto send_one = [&](std::size_t i) noexcept {
-    try {
-      send(groups[i], rounds[i]);
-    } catch (...) {
-      wrong[i] = std::current_exception();
-    }
-  };
-  std::vector<std::thread> others;
-  others.reserve(groups.size());
-  try {
-    while (others.size() + 1 < groups.size()) others.emplace_back(send_one, others.size());
-  } catch (...) {
-    // As said above.
-  }
-  for (std::size_t i = others.size(); i < groups.size(); ++i) send_one(i);
-  for (auto& t : others) t.join();
-  for (const auto& w : wrong) {
-    if (w) std::rethrow_exception(w);
-  }
+  base::all_at_once(groups.size(), [&](std::size_t i) { send(groups[i], rounds[i]); });
   round all = std::move(rounds.front());
   for (auto& r : std::span(rounds).subspan(1)) {
     all.again.insert(all.again.end(), r.again.begin(), r.again.end());
