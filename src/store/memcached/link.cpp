@@ -68,6 +68,13 @@ failure unreachable(const address& to, std::string_view why) {
           "no connection to " + to_string(to) + ": " + std::string(why) + "; does it run there?"};
 }
 
+failure without_numbers(const address& to) {
+  return {errc::unsupported,
+          to_string(to) +
+              " gives its items no unique numbers, so a release could remove the lock of another: "
+              "start it without -C (--disable-cas)"};
+}
+
 std::int64_t number_in(std::string_view text) {
   std::int64_t n = -1;
   std::from_chars(text.data(), text.data() + text.size(), n);
@@ -158,7 +165,12 @@ status link::greet() {
   wall_at_greeting_ = time * 1'000'000;
   life_.began_s = time - uptime;
   greeted_at_ = now;
-  return ok;
+  if (!ok) return ok;
+  bool has_numbers = true;
+  ok = list("stats settings\r\n", [&](std::string_view line) {
+    if (line == "STAT cas_enabled no") has_numbers = false;
+  });
+  return ok && !has_numbers ? without_numbers(to_) : std::move(ok);
 }
 
 std::int64_t link::wall_at() const noexcept {

@@ -328,6 +328,14 @@ TEST_F(memcached_store, a_server_that_is_none_is_refused_at_once) {
   EXPECT_EQ(outcome_of([&] { open(); }).reason, errc::unavailable);
 }
 
+// All its items have the number 0: a release would remove the lock of the next holder.
+TEST(memcached_opening, a_server_whose_items_have_no_numbers_is_refused) {
+  const harness::memcached_server without({"-C"});
+  const auto refused = harness::outcome_of_opening(without.url());
+  EXPECT_EQ(refused.reason, errc::unsupported) << refused.text;
+  EXPECT_TRUE(contains(refused.text, "-C")) << refused.text;
+}
+
 TEST_F(memcached_store, a_server_that_takes_no_more_connections_is_away_and_says_why) {
   const harness::fake_server full([](std::string& heard) -> std::optional<std::string> {
     heard.clear();
