@@ -5,6 +5,8 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <system_error>
+#include <thread>
 
 namespace holdfast::store::zookeeper {
 
@@ -115,6 +117,20 @@ namespace {
 
 void say_nothing(const char*) {}
 
+// The client starts two threads, and ends the program if it does not get them.
+status has_two_threads() {
+  std::mutex mutex;
+  std::vector<std::jthread> both;
+  const std::lock_guard until_both_are_there{mutex};
+  try {
+    while (both.size() < 2) both.emplace_back([&] { const std::lock_guard waits{mutex}; });
+  } catch (const std::system_error& e) {
+    return failure{errc::unavailable, "no thread for ZooKeeper's client: " + std::string(e.what()) +
+                                          "; raise the limit of threads (ulimit -u, pids cgroup)"};
+  }
+  return done{};
+}
+
 bool is_host_unknown(int error) { return error == ENOENT || error == EINVAL || error == EAGAIN; }
 
 }  // namespace
@@ -123,6 +139,7 @@ result<std::shared_ptr<connection>> connection::open(const zookeeper_options& o)
   // Its log is of the whole program, and so is the C library's lock on the time zone that it takes
   // for every line: a child that was forked at that moment would wait for it for ever.
   zoo_set_debug_level(ZooLogLevel{});
+  if (auto ok = has_two_threads(); !ok) return std::move(ok.error());
   std::shared_ptr<connection> c(new connection(o));
   const std::lock_guard not_yet{c->in_use_};
   c->handle_ =
