@@ -7,9 +7,10 @@
 
 namespace holdfast::base {
 
-/// Does all of them at the same time, each in a thread, and returns when all are done: where
-/// several have to wait for something, it is waited for once. What has no thread to be had is done
-/// behind the others. One alone is done by the caller. If some throw, the first of them is told.
+/// Does all of them at the same time (ADR 159), each in a thread, and returns when all are done:
+/// where several have to wait for something, it is waited for once. What has no thread to be had is
+/// done behind the others. One alone is done by the caller. If some throw, the first of them is
+/// told.
 template <class Do>
 void all_at_once(std::size_t count, Do one) {
   std::vector<std::exception_ptr> wrong(count);
