@@ -68,6 +68,13 @@ failure unreachable(const address& to, std::string_view why) {
           "no connection to " + to_string(to) + ": " + std::string(why) + "; does it run there?"};
 }
 
+failure without_numbers(const address& to) {
+  return {errc::unsupported,
+          to_string(to) +
+              " gives its items no unique numbers, so a release could remove the lock of another: "
+              "start it without -C (--disable-cas)"};
+}
+
 std::int64_t number_in(std::string_view text) {
   std::int64_t n = -1;
   std::from_chars(text.data(), text.data() + text.size(), n);
@@ -158,7 +165,12 @@ status link::greet() {
   wall_at_greeting_ = time * 1'000'000;
   life_.began_s = time - uptime;
   greeted_at_ = now;
-  return ok;
+  if (!ok) return ok;
+  bool has_numbers = true;
+  ok = list("stats settings\r\n", [&](std::string_view line) {
+    if (line == "STAT cas_enabled no") has_numbers = false;
+  });
+  return ok && !has_numbers ? without_numbers(to_) : std::move(ok);
 }
 
 std::int64_t link::wall_at() const noexcept {
@@ -178,6 +190,9 @@ failure link::hung(std::string_view why) {
   hangs_ = true;
   return broken(why);
 }
+
+// Whose answer was taken for whose is not known: nothing that is asked later may get this one.
+failure link::out_of_step() { return broken("said more than it was asked"); }
 
 status link::send(std::string_view bytes) {
   while (!bytes.empty()) {
@@ -267,6 +282,7 @@ result<std::vector<meta_reply>> link::ask(std::string_view commands, std::size_t
     if (!one) return std::move(one.error());
     all.push_back(std::move(*one));
   }
+  if (at_ != heard_.size()) return out_of_step();
   return all;
 }
 
@@ -277,7 +293,7 @@ status link::list(std::string_view command, const std::function<void(std::string
   while (true) {
     auto text = line(deadline);
     if (!text) return std::move(text.error());
-    if (*text == "END") return done{};
+    if (*text == "END") return at_ == heard_.size() ? status(done{}) : out_of_step();
     if (text->starts_with("BUSY") && boot_clock::now() < deadline) {  // with another one's list
       pollfd quiet{fd_, POLLIN, 0};
       (void)::poll(&quiet, 1, 5);

@@ -65,6 +65,7 @@ class link {
   result<meta_reply> reply(boot_time deadline);
   failure broken(std::string_view why);
   failure hung(std::string_view why);
+  failure out_of_step();
 
   const int fd_;
   const address to_;

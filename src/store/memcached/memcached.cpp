@@ -4,8 +4,9 @@
 #include <charconv>
 #include <deque>
 #include <holdfast/store/queue_inbox.hpp>
-#include <set>
+#include <map>
 
+#include "base/at_once.hpp"
 #include "store/memcached/keys.hpp"
 #include "store/memcached/known_locks.hpp"
 #include "store/memcached/link.hpp"
@@ -107,25 +108,16 @@ class memcached_store final : public slot_store {
                 [&](link& l, const spot& at, bool) { return extend_over(l, at, who, lease); });
   }
 
-  // One that does not answer is not asked for the others of its names: those at other servers would
-  // wait for all of its time-outs, and end meanwhile.
+  // All servers at the same time: several that are silent cost the locks at the others one
+  // time-out, and not one each.
   std::vector<result<slot_reply>> extend(std::span<const extension> all) override {
-    std::vector<result<slot_reply>> replies;
-    replies.reserve(all.size());
-    std::set<const server*> silent;
-    const auto patience = std::min(options_.command_timeout, options_.connect_timeout) / 2;
-    for (const auto& e : all) {
-      server& on = server_with(e.where.name);
-      if (silent.contains(&on)) {
-        replies.emplace_back(failure{
-            errc::unavailable, to_string(on.where()) + " did not answer another renewal just now"});
-        continue;
-      }
-      const boot_time began = boot_clock::now();
-      replies.push_back(extend(e.where, e.who, e.lease_us));
-      const bool late = boot_clock::now() - began >= patience;
-      if (!replies.back() && late) silent.insert(&on);
-    }
+    std::map<server*, std::vector<std::size_t>> at;
+    for (std::size_t i = 0; i < all.size(); ++i) at[&server_with(all[i].where.name)].push_back(i);
+    const std::vector<std::pair<server*, std::vector<std::size_t>>> parts(at.begin(), at.end());
+    std::vector<result<slot_reply>> replies(all.size(), slot_reply{});
+    base::all_at_once(parts.size(), [&](std::size_t i) {
+      extend_at(*parts[i].first, parts[i].second, all, replies);
+    });
     return replies;
   }
 
@@ -224,6 +216,24 @@ class memcached_store final : public slot_store {
     return ok;
   }
 
+  // A server that does not answer is not asked for the others of its names: its part would last
+  // for all of their time-outs.
+  void extend_at(const server& on, std::span<const std::size_t> which,
+                 std::span<const extension> all, std::span<result<slot_reply>> replies) {
+    const auto patience = std::min(options_.command_timeout, options_.connect_timeout) / 2;
+    bool silent = false;
+    for (const std::size_t i : which) {
+      if (silent) {
+        replies[i] = failure{errc::unavailable,
+                             to_string(on.where()) + " did not answer another renewal just now"};
+        continue;
+      }
+      const boot_time began = boot_clock::now();
+      replies[i] = extend(all[i].where, all[i].who, all[i].lease_us);
+      silent = !replies[i] && boot_clock::now() - began >= patience;
+    }
+  }
+
   // One conversation about a slot.
   template <class Talk>
   result<slot_reply> over(const slot& where, const owner_id& owner, Talk talk) {
@@ -258,7 +268,7 @@ class memcached_store final : public slot_store {
     if (!replies) return replies.error();
     const meta_reply& added = (*replies)[0];
     auto there = standing_in((*replies)[1], at);
-    if (!there) return std::move(there.error());
+    if (!there) return and_unknown_if(added.is("STORED"), std::move(there.error()));
     const bool refused = !added.is("STORED") && !added.is("NOT_STORED");
     if (!there->entry && refused) return server_says(added, at.on->where());
     if (!there->entry) return slot_reply{slot_outcome::taken, 0, who};
@@ -278,6 +288,12 @@ class memcached_store final : public slot_store {
     if (fence) return reply;
     if (auto back = remove_over(l, at, who.owner); !back) return back;
     return fence.error();
+  }
+
+  // The server has carried out the one command, and failed with the next.
+  static failure and_unknown_if(bool done, failure f) {
+    f.outcome_unknown = f.outcome_unknown || done;
+    return f;
   }
 
   slot_reply remember(link& l, const spot& at, const slot_entry& who, std::int64_t lease,
@@ -314,7 +330,7 @@ class memcached_store final : public slot_store {
     if (written.is("EXISTS")) return slot_reply{slot_outcome::taken, 0, {}};
     if (!written.is("STORED")) return server_says(written, at.on->where());
     const auto there = standing_in(replies->back(), at);
-    if (!there) return there.error();
+    if (!there) return and_unknown_if(true, there.error());
     if (!there->entry) return slot_reply{slot_outcome::empty, 0, {}};
     if (there->entry->owner != who.owner) return slot_reply{slot_outcome::taken, 0, *there->entry};
     return remember(l, at, who, lease, there->cas, who.fence);

@@ -1,7 +1,9 @@
 #include "store/redis/cluster.hpp"
 
 #include <algorithm>
+#include <utility>
 
+#include "base/at_once.hpp"
 #include "base/random.hpp"
 #include "store/redis/errors.hpp"
 
@@ -15,6 +17,8 @@ constexpr std::string_view asking = "*1\r\n$6\r\nASKING\r\n";
 /// The map is not asked for more often: many find out at once that it is old.
 constexpr auto refresh_at_most_every = 50ms;
 constexpr std::size_t longest_chase = 5;
+/// A replica that was taken out is told by nobody, as no name moves.
+constexpr auto look_around_every = 1min;
 
 failure on_the_way(const address& from, std::string_view said) {
   return {errc::unavailable,
@@ -31,7 +35,9 @@ address address_of(const node& n) { return {n.options().host, n.options().port};
 }  // namespace
 
 cluster::cluster(const redis_options& options)
-    : options_(options), notifications_from_(std::hash<std::string>()(base::random_id())) {}
+    : options_(options),
+      clock_(options.clock != nullptr ? *options.clock : real_clock()),
+      notifications_from_(std::hash<std::string>()(base::random_id())) {}
 
 status cluster::open() {
   status last = failure{errc::unavailable, "no node was named"};
@@ -107,22 +113,17 @@ void cluster::run(routed_parts todo, bool patient) {
   const boot_time deadline = boot_clock::now() + options_.command_timeout;
   std::chrono::nanoseconds wait = 1ms;
   for (std::size_t rounds = 1; !todo.empty(); ++rounds) {
-    round r;
     for (auto& e : todo) {
       if (!e.to) e.to = owner(e.slot);
     }
     // In the order in which they were asked: a release stays behind the renewal.
     std::stable_sort(todo.begin(), todo.end(),
                      [](const routed_part& a, const routed_part& b) { return a.to < b.to; });
-    for (auto first = todo.begin(); first != todo.end();) {
-      const auto last =
-          std::find_if(first, todo.end(), [&](const routed_part& e) { return e.to != first->to; });
-      send({first, last}, r);
-      first = last;
-    }
+    if (rounds == 1 && todo.front().to) look_around(*todo.front().to);
+    round r = send_to_each(todo);
     if (r.again.empty() || boot_clock::now() >= deadline) return;
-    if (r.dead != nullptr || r.stale) (void)refresh(r.dead);
-    if (r.dead != nullptr) keep_what_has_hope(r);
+    if (!r.dead.empty() || r.stale) (void)refresh(r.dead);
+    if (!r.dead.empty()) keep_what_has_hope(r);
     if (r.later || rounds > longest_chase) {
       if (!patient) return;
       pause(base::jittered(wait));
@@ -130,6 +131,33 @@ void cluster::run(routed_parts todo, bool patient) {
     }
     todo = std::move(r.again);
   }
+}
+
+// All nodes at the same time: several that are silent cost the others one time-out, and not one
+// each.
+cluster::round cluster::send_to_each(std::span<routed_part> todo) {
+  if (todo.front().to == todo.back().to) {
+    round only;
+    send(todo, only);
+    return only;
+  }
+  std::vector<std::span<routed_part>> groups;
+  for (auto first = todo.begin(); first != todo.end();) {
+    const auto last =
+        std::find_if(first, todo.end(), [&](const routed_part& e) { return e.to != first->to; });
+    groups.emplace_back(first, last);
+    first = last;
+  }
+  std::vector<round> rounds(groups.size());
+  base::all_at_once(groups.size(), [&](std::size_t i) { send(groups[i], rounds[i]); });
+  round all = std::move(rounds.front());
+  for (auto& r : std::span(rounds).subspan(1)) {
+    all.again.insert(all.again.end(), r.again.begin(), r.again.end());
+    all.dead.insert(all.dead.end(), r.dead.begin(), r.dead.end());
+    all.later = all.later || r.later;
+    all.stale = all.stale || r.stale;
+  }
+  return all;
 }
 
 // What goes to one node, in one write.
@@ -167,7 +195,7 @@ void cluster::send(std::span<routed_part> together, round& r) {
     e.asking = false;
     *e.answer = got.error();
     e.answer->error().outcome_unknown = e.repeated;
-    r.dead = to.get();
+    if (r.dead.empty()) r.dead.push_back(to.get());
     if (!e.what->once || !e.repeated) r.again.push_back(e);
   }
 }
@@ -200,9 +228,12 @@ void cluster::judge(routed_part& e, reply got, round& r) {
 
 // The caller of a part decides when it goes again to the node that did not answer.
 void cluster::keep_what_has_hope(round& r) {
+  const auto is_dead = [&](const std::shared_ptr<node>& n) {
+    return n && std::find(r.dead.begin(), r.dead.end(), n.get()) != r.dead.end();
+  };
   std::erase_if(r.again, [&](routed_part& e) {
-    if (e.to.get() == r.dead) e.to = nullptr;
-    return !e.to && owner(e.slot).get() == r.dead;
+    if (is_dead(e.to)) e.to = nullptr;
+    return !e.to && is_dead(owner(e.slot));
   });
 }
 
@@ -248,12 +279,14 @@ std::vector<address> cluster::candidates() const {
   return once;
 }
 
-status cluster::refresh(const node* avoid) {
+status cluster::refresh(std::span<const node* const> avoid) {
   const std::lock_guard one_at_a_time{refreshing_};
   if (boot_clock::now() < refreshed_at_ + refresh_at_most_every) return done{};
   status last = done{};
   for (const auto& a : candidates()) {
-    if (avoid != nullptr && a == address_of(*avoid)) continue;
+    const bool avoided =
+        std::any_of(avoid.begin(), avoid.end(), [&](const node* n) { return a == address_of(*n); });
+    if (avoided) continue;
     last = adopt(a);
     if (last) break;
   }
@@ -267,7 +300,11 @@ status cluster::adopt(const address& from) {
   append_command(question, words);
   const auto got = node_at(from)->ask(question);
   if (!got) return got.error();
-  auto map = slot_map::read(got->replies.front(), from);
+  return adopt(got->replies.front(), from);
+}
+
+status cluster::adopt(const resp_value& slots, const address& from) {
+  auto map = slot_map::read(slots, from);
   if (!map) return std::move(map.error());
   if (map->nodes().empty())
     return failure{errc::unavailable, "the cluster has given no slots to its nodes yet"};
@@ -275,6 +312,7 @@ status cluster::adopt(const address& from) {
   const std::lock_guard guard{mutex_};
   map_ = std::move(*map);
   answered_last_ = from;
+  look_at_ = saturated_add(clock_.now(), look_around_every);
   std::erase_if(nodes_, [&](auto& n) {
     if (is_known(n.first)) return false;
     gone.push_back(std::move(n.second));
@@ -282,6 +320,30 @@ status cluster::adopt(const address& from) {
   });
   changed_.notify_all();
   return done{};
+}
+
+// Nobody waits for the answer: it is taken by the first that asks something later.
+void cluster::look_around(node& at) {
+  std::unique_lock news{news_->mutex};
+  const auto came = std::exchange(news_->answer, {});
+  const address from = news_->from;
+  news.unlock();
+  if (came) (void)adopt(*came, from);
+  {
+    const std::lock_guard guard{mutex_};
+    const boot_time now = clock_.now();
+    if (now < look_at_) return;
+    look_at_ = saturated_add(now, look_around_every);
+  }
+  std::string question;
+  append_command(question, {"CLUSTER", "SLOTS"});
+  link::listener then = [to = news_, from = address_of(at)](result<link::answer> got) {
+    if (!got || got->replies.empty()) return;
+    const std::lock_guard guard{to->mutex};
+    to->answer = std::move(got->replies.front());
+    to->from = from;
+  };
+  (void)at.post({question, 1}, then);
 }
 
 status cluster::for_each(const std::function<void()>& begin,
@@ -295,7 +357,8 @@ status cluster::for_each(const std::function<void()>& begin,
     for (auto a = primaries.begin(); ok && a != primaries.end(); ++a) {
       const auto at = node_at(*a);
       ok = look(*at);
-      if (!ok) (void)refresh(at.get());
+      const node* const dead = at.get();
+      if (!ok) (void)refresh({&dead, 1});
     }
     if (ok || attempt == 2) return ok;
   }

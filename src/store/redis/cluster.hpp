@@ -39,12 +39,19 @@ class cluster final : public servers {
   /// What a round of them was good for.
   struct round {
     routed_parts again;
-    bool later = false;          ///< something has to happen first
-    const node* dead = nullptr;  ///< it did not answer
-    bool stale = false;          ///< the map is
+    bool later = false;             ///< something has to happen first
+    std::vector<const node*> dead;  ///< those that did not answer
+    bool stale = false;             ///< the map is
+  };
+  /// What came of a question for the map that nobody waits for.
+  struct map_news {
+    std::mutex mutex;
+    std::optional<resp_value> answer;
+    address from{};
   };
 
   void run(routed_parts todo, bool patient);
+  round send_to_each(std::span<routed_part> todo);
   void send(std::span<routed_part> together, round& r);
   void judge(routed_part& e, reply got, round& r);
   void keep_what_has_hope(round& r);
@@ -53,19 +60,24 @@ class cluster final : public servers {
   std::shared_ptr<node> node_at(const address& a);
   std::shared_ptr<node> owner(slot_number slot);
   std::vector<address> candidates() const;
-  status refresh(const node* avoid);
+  status refresh(std::span<const node* const> avoid);
   status adopt(const address& from);
+  status adopt(const resp_value& slots, const address& from);
+  void look_around(node& at);
   status check_the_others(const address& checked);
   address next_for_notifications();
   bool is_known(const address& a) const;  ///< on the map; under mutex_
 
   const redis_options options_;
+  clock& clock_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   slot_map map_;
   std::map<address, std::shared_ptr<node>> nodes_;
   std::size_t notifications_from_;
   address answered_last_;
+  boot_time look_at_{};  ///< when the map is asked for although nothing says that it is old
+  const std::shared_ptr<map_news> news_ = std::make_shared<map_news>();
 
   std::mutex refreshing_;
   boot_time refreshed_at_{};  ///< by the one who has refreshing_

@@ -111,7 +111,11 @@ if verb == 'remove' then
   return {0, '', are_free(permit and 1 or give_back(owner))}
 end
 if ours or permit then
-  redis.call('ZADD', ours and KEYS[3] or KEYS[2], now + ms, ours and owner or permit)
+  local ends = now + ms
+  -- An earlier attempt may arrive late, when the lease has been extended.
+  local known = verb == 'add' and (ours or redis.call('ZSCORE', KEYS[2], permit))
+  if known then ends = math.max(ends, math.min(tonumber(known), at_no_time)) end
+  redis.call('ZADD', ours and KEYS[3] or KEYS[2], ends, ours and owner or permit)
   if ours then remember_ours() end
   return {0, '', 0}
 end

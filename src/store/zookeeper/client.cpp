@@ -5,6 +5,8 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <system_error>
+#include <thread>
 
 namespace holdfast::store::zookeeper {
 
@@ -115,6 +117,20 @@ namespace {
 
 void say_nothing(const char*) {}
 
+// The client starts two threads, and ends the program if it does not get them.
+status has_two_threads() {
+  std::mutex mutex;
+  std::vector<std::jthread> both;
+  const std::lock_guard until_both_are_there{mutex};
+  try {
+    while (both.size() < 2) both.emplace_back([&] { const std::lock_guard waits{mutex}; });
+  } catch (const std::system_error& e) {
+    return failure{errc::unavailable, "no thread for ZooKeeper's client: " + std::string(e.what()) +
+                                          "; raise the limit of threads (ulimit -u, pids cgroup)"};
+  }
+  return done{};
+}
+
 bool is_host_unknown(int error) { return error == ENOENT || error == EINVAL || error == EAGAIN; }
 
 }  // namespace
@@ -123,7 +139,9 @@ result<std::shared_ptr<connection>> connection::open(const zookeeper_options& o)
   // Its log is of the whole program, and so is the C library's lock on the time zone that it takes
   // for every line: a child that was forked at that moment would wait for it for ever.
   zoo_set_debug_level(ZooLogLevel{});
+  if (auto ok = has_two_threads(); !ok) return std::move(ok.error());
   std::shared_ptr<connection> c(new connection(o));
+  const std::lock_guard not_yet{c->in_use_};
   c->handle_ =
       zookeeper_init2(o.hosts.c_str(), &connection::on_session, static_cast<int>(o.session.count()),
                       nullptr, c.get(), 0, &say_nothing);
@@ -144,35 +162,57 @@ result<std::shared_ptr<connection>> connection::open(const zookeeper_options& o)
 
 // Ends the session, so that its places are free at once.
 connection::~connection() {
-  if (handle_ != nullptr) (void)zookeeper_close(handle_);
+  std::unique_lock lock{mutex_};
+  ending_ = true;
+  while (closing_) changed_.wait(lock);
+  lock.unlock();
+  close();
+}
+
+// By one of the client's threads, the one that tells of answers: then this takes all that the
+// client still has to tell when it returns. Closed by another thread, it would tell nothing more.
+void connection::close() {
+  std::unique_lock lock{in_use_};
+  zhandle_t* const client = std::exchange(handle_, nullptr);
+  lock.unlock();
+  if (client != nullptr) (void)zookeeper_close(client);
 }
 
 void connection::on_session(zhandle_t* handle, int type, int state, const char*, void* context) {
-  if (type != ZOO_SESSION_EVENT) return;
+  if (type != ZOO_SESSION_EVENT || zoo_get_context(handle) == nullptr) return;
   auto& self = *static_cast<connection*>(context);
   if (state == ZOO_CONNECTED_STATE) {
+    self.agreed_ = zoo_recv_timeout(handle);
     const std::lock_guard guard{self.mutex_};
     self.session_ = static_cast<std::uint64_t>(zoo_client_id(handle)->client_id);
   }
-  self.changed(state);
+  self.changed(state, handle);
 }
 
 void connection::on_auth(int rc, const void* data) {
   if (rc == ZAUTHFAILED) {
-    const_cast<connection*>(static_cast<const connection*>(data))->changed(ZOO_AUTH_FAILED_STATE);
+    const_cast<connection*>(static_cast<const connection*>(data))
+        ->changed(ZOO_AUTH_FAILED_STATE, nullptr);
   }
 }
 
-void connection::changed(int state) {
-  {
-    const std::lock_guard guard{mutex_};
-    connected_ |= state == ZOO_CONNECTED_STATE;
-    expired_ |= state == ZOO_EXPIRED_SESSION_STATE;
-    refused_ |= state == ZOO_AUTH_FAILED_STATE;
-    changed_.notify_all();
-    if (!expired_ && !refused_) return;
-  }
+void connection::changed(int state, zhandle_t* to_close) {
+  std::unique_lock lock{mutex_};
+  connected_ |= state == ZOO_CONNECTED_STATE;
+  expired_ |= state == ZOO_EXPIRED_SESSION_STATE;
+  refused_ |= state == ZOO_AUTH_FAILED_STATE;
+  changed_.notify_all();
+  if (!expired_ && !refused_) return;
+  const bool mine = to_close != nullptr && !ending_;
+  if (mine) closing_ = true;
+  lock.unlock();
   call_all();
+  if (!mine) return;
+  zoo_set_context(to_close, nullptr);  // what is still to be told is not for this one
+  close();
+  lock.lock();
+  closing_ = false;
+  changed_.notify_all();
 }
 
 status connection::wait_connected(boot_time until) {
@@ -206,8 +246,7 @@ void connection::proved(boot_time sent) noexcept {
 // tick which sessions it heard, and we may have been silent for a third of the session before. With
 // the shortest session that a server allows by itself, of two ticks, 1 - 1/3 - 1/4 of it are left.
 std::chrono::nanoseconds connection::safe_span() const noexcept {
-  const int agreed = zoo_recv_timeout(handle_);
-  return std::chrono::milliseconds(agreed) * 2 / 5;
+  return std::chrono::milliseconds(agreed_) * 2 / 5;
 }
 
 boot_time connection::safe_until() const noexcept {
@@ -245,6 +284,7 @@ void connection::unwatch(void* context) {
 void connection::on_watch(zhandle_t* handle, int type, int, const char*, void* context) {
   if (type == ZOO_SESSION_EVENT) return;
   auto* const self = static_cast<connection*>(const_cast<void*>(zoo_get_context(handle)));
+  if (self == nullptr) return;
   std::unique_lock lock{self->mutex_};
   const auto at = self->alarms_.extract(reinterpret_cast<std::uintptr_t>(context));
   lock.unlock();

@@ -2,6 +2,7 @@
 
 #include <zookeeper/zookeeper.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <functional>
 #include <holdfast/clock.hpp>
@@ -9,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <shared_mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -80,6 +82,9 @@ class connection {
   connection(const connection&) = delete;
   connection& operator=(const connection&) = delete;
 
+  /// Null from the end of the session on: then the client is closed, because its thread looks a
+  /// thousand times a second whether it is to end. As long as the lock lives, it stays as it is.
+  std::shared_lock<std::shared_mutex> keep() const { return std::shared_lock(in_use_); }
   zhandle_t* handle() const noexcept { return handle_; }
 
   /// Blocks until it is connected for the first time.
@@ -103,14 +108,18 @@ class connection {
   static void on_watch(zhandle_t*, int type, int state, const char* path, void* context);
 
  private:
-  explicit connection(const zookeeper_options& o) : options_(o) {}
+  explicit connection(const zookeeper_options& o)
+      : options_(o), agreed_(static_cast<int>(o.session.count())) {}
   static void on_session(zhandle_t* handle, int type, int state, const char* path, void* context);
   static void on_auth(int rc, const void* data);
-  void changed(int state);
+  void changed(int state, zhandle_t* to_close);
   void call_all();
+  void close();
 
   const zookeeper_options options_;
+  mutable std::shared_mutex in_use_;
   zhandle_t* handle_ = nullptr;
+  std::atomic<int> agreed_;  ///< the milliseconds of a session, as the server says
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   bool connected_ = false;
@@ -119,6 +128,8 @@ class connection {
   boot_time proven_{};
   std::uint64_t session_ = 0;
   std::map<std::uintptr_t, alarm> alarms_;
+  bool ending_ = false;
+  bool closing_ = false;  ///< by the client's own thread
 };
 
 /// What a result code means, and what to do about it. `writes`: it may have been carried out.

@@ -58,13 +58,18 @@ result<zookeeper_options> read_options(const base::store_url& u) {
   auto hosts = u.servers(2181);
   if (!hosts) return std::move(hosts.error());
   zookeeper_options o;
-  for (const auto& h : *hosts) o.hosts += (o.hosts.empty() ? "" : ",") + to_string(h);
+  std::string shown;
+  for (const auto& h : *hosts) {
+    // The client takes what stands before the last colon for the host, brackets and all.
+    o.hosts += (o.hosts.empty() ? "" : ",") + h.host + ":" + std::to_string(h.port);
+    shown += (shown.empty() ? "" : ",") + to_string(h);
+  }
   o.user = u.user;
   o.password = u.password;
   o.private_acl = !o.user.empty();
   o.base = u.path;
   while (o.base.ends_with('/')) o.base.pop_back();
-  o.url = u.shown_user() + o.hosts + o.base;
+  o.url = u.shown_user() + shown + o.base;
   if (auto ok = base::read_options<zookeeper_options>(u, known_options, o); !ok) {
     return std::move(ok.error());
   }

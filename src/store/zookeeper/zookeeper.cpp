@@ -104,7 +104,9 @@ status zookeeper_store::make_base() {
 result<store::facts> zookeeper_store::facts() {
   auto to = current();
   if (!to) return std::move(to.error());
+  const auto kept = (*to)->keep();
   zhandle_t* const handle = (*to)->handle();
+  if (handle == nullptr) return wrong(ZSESSIONEXPIRED);
   const char* const server = zoo_get_current_server(handle);
   return store::facts{{{}, "server", server != nullptr ? server : ""},
                       {{}, "session_ms", std::to_string(zoo_recv_timeout(handle))},

@@ -109,11 +109,14 @@ result<std::vector<answer>> zookeeper_store::ask(std::size_t count, bool to_lead
   if (!to) return std::move(to.error());
   const auto all = std::make_shared<requests>(count);
   const boot_time sent = options_.clock->now();
+  auto kept = (*to)->keep();
   for (std::size_t i = 0; i < count; ++i) {
     auto token = all->expect(i);
-    const int rc = send(i, **to, *all, token.get());
+    const bool over = (*to)->handle() == nullptr;
+    const int rc = over ? int{ZINVALIDSTATE} : send(i, **to, *all, token.get());
     requests::sent(std::move(token), rc);
   }
+  kept.unlock();
   auto answers = all->wait(*options_.clock, saturated_add(sent, options_.command_timeout));
   if (to_leader && leader_answered(answers.front().rc)) (*to)->proved(sent);
   return answers;

@@ -1,5 +1,8 @@
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <condition_variable>
+#include <mutex>
 #include <optional>
 #include <thread>
 
@@ -10,6 +13,7 @@
 #include "harness/wire_cost.hpp"
 #include "store/memcached/fixture.hpp"
 #include "store/memcached/keys.hpp"
+#include "store/memcached/memcached.hpp"
 
 namespace memcached_test {
 namespace {
@@ -141,6 +145,48 @@ TEST(memcached_two_servers, of_which_one_hangs_keep_the_locks_at_the_other) {
   });
   EXPECT_NE(at_well.state(), holdfast::lease_state::lost);
   proxy.heal();
+}
+
+// One that is silent delays no renewal at another, and several no more than one.
+TEST(memcached_two_servers, are_asked_for_their_renewals_at_the_same_time) {
+  std::mutex mutex_;
+  std::condition_variable changed;
+  int asked = 0;
+  const harness::memcached_server one, other;
+  const auto before = [&](const harness::memcached_server& to) {
+    return [&](std::string& heard) -> std::optional<std::string> {
+      const std::string said = std::exchange(heard, {});
+      if (said.starts_with("cas ")) {
+        std::unique_lock lock{mutex_};
+        ++asked;
+        changed.notify_all();
+        while (asked < 2) changed.wait(lock);
+      }
+      return said.starts_with("mn") ? "MN\r\n" : to.ask(said);
+    };
+  };
+  const harness::fake_server first(before(one)), second(before(other));
+  using namespace holdfast::store;
+  memcached::memcached_options o;
+  for (const auto* s : {&first, &second})
+    o.servers.push_back({"127.0.0.1", static_cast<std::uint16_t>(s->port())});
+  const auto store = memcached::open_memcached(o);
+  ASSERT_TRUE(store) << store.error().what;
+  std::array<std::string, 2> names{"a", "a"};
+  for (std::size_t i = 0; i < 2; ++i) {
+    while (memcached::server_of(names[i], o.servers) != i) names[i] += 'a';
+  }
+  std::vector<slot_store::extension> all;
+  for (const auto& name : names) {
+    slot_entry who;
+    who.owner = {1, 2};
+    ASSERT_TRUE((*store)->add({name}, who, 60'000'000));
+    all.push_back({{name}, who, 60'000'000});
+  }
+  for (const auto& reply : (*store)->extend(all)) {
+    ASSERT_TRUE(reply) << reply.error().what;
+    EXPECT_EQ(reply->outcome, slot_outcome::done);
+  }
 }
 
 TEST(memcached_two_servers, of_which_one_is_away_can_be_opened_and_give_the_names_of_the_other) {
@@ -282,6 +328,14 @@ TEST_F(memcached_store, a_server_that_is_none_is_refused_at_once) {
   EXPECT_EQ(outcome_of([&] { open(); }).reason, errc::unavailable);
 }
 
+// All its items have the number 0: a release would remove the lock of the next holder.
+TEST(memcached_opening, a_server_whose_items_have_no_numbers_is_refused) {
+  const harness::memcached_server without({"-C"});
+  const auto refused = harness::outcome_of_opening(without.url());
+  EXPECT_EQ(refused.reason, errc::unsupported) << refused.text;
+  EXPECT_TRUE(contains(refused.text, "-C")) << refused.text;
+}
+
 TEST_F(memcached_store, a_server_that_takes_no_more_connections_is_away_and_says_why) {
   const harness::fake_server full([](std::string& heard) -> std::optional<std::string> {
     heard.clear();
@@ -308,6 +362,41 @@ TEST_F(memcached_store, an_answer_that_is_none_is_an_error_and_the_connection_is
       holdfast::open("memcached://127.0.0.1:" + std::to_string(odd.port()), {.store_timeout = 0ms});
   EXPECT_EQ(outcome_of([&] { session.show("orders"); }).reason, errc::unavailable);
   EXPECT_GT(conversations, 0);
+}
+
+// The server has stored the lock, and has no memory for the second answer.
+TEST_F(memcached_store, a_lock_that_was_stored_and_not_shown_is_in_doubt_and_given_back) {
+  std::atomic<bool> without_memory{false};
+  const harness::fake_server relay([&](std::string& heard) -> std::optional<std::string> {
+    const std::string asked = std::exchange(heard, {});
+    const auto looks = asked.rfind("mg "), counts = asked.rfind("ma ");
+    if (!without_memory || !asked.starts_with("add ") || looks == asked.npos || counts < looks)
+      return server_.ask(asked);
+    without_memory = false;
+    return server_.ask(asked.substr(0, looks)) +
+           "SERVER_ERROR out of memory writing get response\r\n" +
+           server_.ask(asked.substr(counts));
+  });
+  const auto session = holdfast::open("memcached://127.0.0.1:" + std::to_string(relay.port()));
+  without_memory = true;
+  const auto o = outcome_of([&] { (void)mutex(session, "orders", {.lease = 24h}).try_acquire(); });
+  EXPECT_EQ(o.reason, errc::no_space) << o.text;
+  EXPECT_TRUE(o.unknown) << o.text;
+  harness::eventually("it is given back", [&] { return value().empty(); });
+}
+
+// Whatever made the server say one line more, no later request may take it for its own answer.
+TEST_F(memcached_store, a_connection_that_says_more_than_was_asked_is_not_used_again) {
+  std::atomic<bool> more{false};
+  const harness::fake_server relay([&](std::string& heard) -> std::optional<std::string> {
+    const std::string asked = std::exchange(heard, {});
+    const bool once = asked.starts_with("add ") && more.exchange(false);
+    return (once ? "SERVER_ERROR out of memory storing object\r\n" : "") + server_.ask(asked);
+  });
+  const auto session = holdfast::open("memcached://127.0.0.1:" + std::to_string(relay.port()));
+  more = true;
+  EXPECT_EQ(outcome_of([&] { (void)mutex(session, "orders").try_acquire().value(); }).text, "");
+  EXPECT_FALSE(more);
 }
 
 // Evicted, and taken by another program, between the two commands of one round trip.

@@ -208,6 +208,31 @@ TEST_P(redis_extended_dialects, an_attempt_that_comes_late_does_not_shorten_the_
   EXPECT_GT(std::stol(server_.ask({"PTTL", "m"})), 60'000);
 }
 
+// The ends of permits are beside their key: of one that expires, and of one that does not.
+TEST(redis_late_permits, an_attempt_that_comes_late_does_not_shorten_the_lease) {
+  const harness::redis_server server;
+  server.may_stay("*", "the other programs let it stay");
+  for (const std::string expires : {"1", "0"}) {
+    const std::string id = "sixteen bytes...", ends = expires == "1" ? "timeout" : "ends";
+    server.ask({"FLUSHALL"});
+    const auto carry_out = [&](const std::string& verb, const std::string& ms) {
+      return server.ask({"EVAL", std::string(redis::redisson_permits_script().text), "6", "m",
+                         "timeout", "ends", "permits", "latch", mark, verb, owner, id, "1", "3", ms,
+                         "channel", expires, "9999999999999999"});
+    };
+    const std::string member = expires == "1" ? id : owner;
+    ASSERT_FALSE(carry_out("add", "60000").starts_with("-"));
+    const auto first = std::stod(server.ask({"ZSCORE", ends, member}));
+    ASSERT_FALSE(carry_out("extend", "3600000").starts_with("-"));
+    const auto extended = std::stod(server.ask({"ZSCORE", ends, member}));
+    ASSERT_GT(extended, first);
+    ASSERT_FALSE(carry_out("add", "60000").starts_with("-"));
+    EXPECT_EQ(std::stod(server.ask({"ZSCORE", ends, member})), extended);
+    ASSERT_FALSE(carry_out("add", "7200000").starts_with("-"));
+    EXPECT_GT(std::stod(server.ask({"ZSCORE", ends, member})), extended) << "it counts anew";
+  }
+}
+
 // It was repeated over another connection, and granted; then the first copy of this or of an
 // earlier command arrives.
 TEST_P(redis_late_dialects, what_may_be_on_its_way_is_late_once_the_next_command_says_so) {

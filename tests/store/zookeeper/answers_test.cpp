@@ -2,13 +2,16 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
 #include <functional>
+#include <iterator>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "harness/eventually.hpp"
 #include "harness/still_clock.hpp"
 #include "store/zookeeper/client.hpp"
 #include "store/zookeeper/fixture.hpp"
@@ -122,6 +125,38 @@ TEST(zookeeper_answers, that_did_not_come_are_not_waited_for_long_by_one_that_st
   const auto token = asked->expect(0);
   clock.client_goes_on = [&] { clock.time.advance(1s); };
   EXPECT_EQ(asked->wait(clock, clock.now() + 2s).front().rc, ZOPERATIONTIMEOUT);
+}
+
+long threads_of_this_process() {
+  const std::filesystem::directory_iterator all("/proc/self/task");
+  return std::distance(begin(all), end(all));
+}
+
+/// The servers take a client with the same number for the same client, and let the former
+/// connection go; then this one closes the session.
+void end_session_of(holdfast::store::zookeeper::connection& c) {
+  const clientid_t same = *zoo_client_id(c.handle());
+  zhandle_t* const other = zookeeper_init2(
+      calm_ensemble().hosts().c_str(), [](auto...) {}, 10'000, &same, nullptr, 0, [](auto...) {});
+  harness::eventually("the other has it", [&] {
+    return zoo_state(other) == ZOO_CONNECTED_STATE || is_unrecoverable(other) != ZOK;
+  });
+  zookeeper_close(other);
+}
+
+// The client's thread would look a thousand times a second whether it is to end.
+TEST(zookeeper_session, that_has_ended_keeps_no_thread_of_the_client) {
+  holdfast::store::zookeeper::zookeeper_options options;
+  options.hosts = calm_ensemble().hosts();
+  options.clock = &holdfast::real_clock();
+  const long before = threads_of_this_process();
+  const auto opened = holdfast::store::zookeeper::connection::open(options);
+  ASSERT_TRUE(opened) << opened.error().what;
+  const auto& connection = *opened;
+  ASSERT_TRUE(connection->wait_connected(options.clock->now() + 1min));
+  end_session_of(*connection);
+  harness::eventually("the end of the session is known", [&] { return connection->over(); });
+  harness::eventually("no thread is left", [&] { return threads_of_this_process() == before; });
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 #include "store/zookeeper/names.hpp"
+#include "store/zookeeper/options.hpp"
 
 #include <gtest/gtest.h>
 
@@ -111,6 +112,16 @@ TEST(zookeeper_names, the_record_comes_first) {
   const auto line = in_order({node_prefix(someone(1)) + "0000000001", "record"});
   ASSERT_EQ(line.size(), 2U);
   EXPECT_EQ(line[0].kind, kind::latch);
+}
+
+// The client takes what stands before the last colon for the host, brackets and all.
+TEST(zookeeper_hosts, are_told_to_the_client_without_brackets) {
+  const auto url = holdfast::base::parse_url("zookeeper://[fd00::1]:7,h,[::1]/locks");
+  ASSERT_TRUE(url) << url.error().what;
+  const auto o = holdfast::store::zookeeper::read_options(*url);
+  ASSERT_TRUE(o) << o.error().what;
+  EXPECT_EQ(o->hosts, "fd00::1:7,h:2181,::1:2181");
+  EXPECT_EQ(o->url, "zookeeper://[fd00::1]:7,h:2181,[::1]:2181/locks");
 }
 
 }  // namespace

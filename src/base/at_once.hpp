@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstddef>
+#include <exception>
+#include <thread>
+#include <vector>
+
+namespace holdfast::base {
+
+/// Does all of them at the same time (ADR 159), each in a thread, and returns when all are done:
+/// where several have to wait for something, it is waited for once. What has no thread to be had is
+/// done behind the others. One alone is done by the caller. If some throw, the first of them is
+/// told.
+template <class Do>
+void all_at_once(std::size_t count, Do one) {
+  std::vector<std::exception_ptr> wrong(count);
+  const auto done = [&](std::size_t i) noexcept {
+    try {
+      one(i);
+    } catch (...) {
+      wrong[i] = std::current_exception();
+    }
+  };
+  std::vector<std::thread> others;
+  others.reserve(count);
+  try {
+    while (others.size() + 1 < count) others.emplace_back(done, others.size());
+  } catch (...) {
+    // As said above.
+  }
+  for (std::size_t i = others.size(); i < count; ++i) done(i);
+  for (auto& t : others) t.join();
+  for (const auto& w : wrong) {
+    if (w) std::rethrow_exception(w);
+  }
+}
+
+}  // namespace holdfast::base

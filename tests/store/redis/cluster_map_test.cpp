@@ -1,0 +1,115 @@
+#include <array>
+#include <condition_variable>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "fixture.hpp"
+#include "harness/fake_redis.hpp"
+#include "harness/still_clock.hpp"
+#include "store/redis/cluster.hpp"
+
+// What a session knows of a cluster, and how it asks several of its nodes.
+namespace {
+
+using namespace std::chrono_literals;
+namespace redis = holdfast::store::redis;
+using words = harness::fake_redis::words;
+
+constexpr int all_slots = 16384;
+
+/// Two nodes, of which each has half of the slots, or the second is a replica of the first.
+class redis_cluster_of_halves : public testing::Test {
+ protected:
+  using address = holdfast::base::address;
+
+  static std::string number(int n) { return ":" + std::to_string(n) + "\r\n"; }
+  static std::string node(int port) { return "*2\r\n" + harness::bulk("127.0.0.1") + number(port); }
+  std::string slots() {
+    const std::lock_guard guard{mutex_};
+    const std::string first = node(first_.port()), second = node(second_.port());
+    const std::string last = number(all_slots - 1);
+    if (halves_) {
+      return "*2\r\n*3\r\n" + number(0) + number(all_slots / 2 - 1) + first + "*3\r\n" +
+             number(all_slots / 2) + last + second;
+    }
+    if (replica_) return "*1\r\n*4\r\n" + number(0) + last + first + second;
+    return "*1\r\n*3\r\n" + number(0) + last + first;
+  }
+  /// Each waits for the other before it answers.
+  std::string together() {
+    std::unique_lock lock{mutex_};
+    ++asked_;
+    changed_.notify_all();
+    while (halves_ && asked_ < 2) changed_.wait(lock);
+    return "+OK\r\n";
+  }
+  std::string say(const words& w) {
+    if (w[0] == "INFO")
+      return harness::bulk("# Server\r\nredis_version:7.0.15\r\ncluster_enabled:1\r\n");
+    if (w[0] == "CLUSTER") return slots();
+    return w[0] == "EVALSHA" ? together() : std::string();
+  }
+  redis::redis_options options() {
+    redis::redis_options o;
+    o.topology = redis::topology::cluster;
+    o.seeds = {at(first_)};
+    o.clock = &clock_;
+    return o;
+  }
+  static address at(const harness::fake_redis& node) {
+    return {"127.0.0.1", static_cast<std::uint16_t>(node.port())};
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool halves_ = true;
+  bool replica_ = false;
+  int asked_ = 0;
+  harness::still_clock clock_;
+  harness::fake_redis first_{[this](const words& w) { return say(w); }};
+  harness::fake_redis second_{[this](const words& w) { return say(w); }};
+};
+
+TEST_F(redis_cluster_of_halves, are_asked_at_the_same_time) {
+  redis::cluster all(options());
+  ASSERT_TRUE(all.open());
+  std::string low = "a", high = "a";
+  while (redis::slot_of(low) >= all_slots / 2) low += 'a';
+  while (redis::slot_of(high) < all_slots / 2) high += 'a';
+  std::string bytes;
+  redis::append_command(bytes, {"EVALSHA", "x"});
+  const std::array<redis::request, 2> both{{{.name = low, .commands = bytes, .stamped = false},
+                                            {.name = high, .commands = bytes, .stamped = false}}};
+  const auto answers = all.ask(both);
+  EXPECT_TRUE(answers[0]) << answers[0].error().what;
+  EXPECT_TRUE(answers[1]) << answers[1].error().what;
+}
+
+// No name moves when a replica goes, so that no node says MOVED.
+TEST_F(redis_cluster_of_halves, are_looked_at_anew_when_nothing_says_that_one_has_gone) {
+  halves_ = false;
+  replica_ = true;
+  redis::cluster all(options());
+  ASSERT_TRUE(all.open());
+  const auto notifications = all.for_notifications();
+  EXPECT_TRUE(notifications.told_at(at(second_)));
+  {
+    const std::lock_guard guard{mutex_};
+    replica_ = false;
+  }
+  std::string bytes;
+  redis::append_command(bytes, {"EVALSHA", "x"});
+  const redis::request one{.name = "n", .commands = bytes, .stamped = false};
+  const auto ask_twice = [&] {
+    EXPECT_TRUE(all.ask(one));
+    EXPECT_TRUE(all.ask(one));
+  };
+  ask_twice();
+  EXPECT_TRUE(notifications.told_at(at(second_))) << "the map is not asked for all the time";
+  clock_.time.advance(2min);
+  ask_twice();
+  EXPECT_FALSE(notifications.told_at(at(second_)));
+}
+
+}  // namespace
