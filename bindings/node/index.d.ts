@@ -68,8 +68,8 @@ export interface Lease extends Handle {
   readonly name: string;
   readonly shortId: string;
   /** Aborted when the lease is lost, before another can get the lock; also with an error that keeps it from being watched. Renewal goes
-   *  on while JavaScript is busy; the news waits, also for a thread of Node's pool: in an outage behind the commands that were
-   *  called before. The signal does not keep the lease: if nothing refers to the lease any more, it is garbage-collected and given back,
+   *  on while JavaScript is busy; the news waits, also for a thread of Node's pool. The commands of this JavaScript thread leave one
+   *  free, but no other work of the pool does. The signal does not keep the lease: if nothing refers to the lease any more, it is garbage-collected and given back,
    *  and the signal is aborted first. */
   readonly signal: AbortSignal;
   /** Throws Lost unless it is held. */
@@ -132,7 +132,16 @@ export interface Latch extends Handle {
   remove(): Promise<void>;
 }
 
+/** That one has arrived in a phase of a barrier. It counts also if it is closed or collected. */
+export interface Arrival extends Handle {}
+
 export interface Barrier extends Handle {
+  /** Does not wait for the others, but for the end of a phase in which an arrival of this thread stands that nobody has. After TimedOut
+   *  and Cancelled the arrival may count all the same: arrive again. */
+  arrive(wait?: Wait): Promise<Arrival>;
+  /** Until all have arrived; closes the arrival. Rejects with Lost, once, if a participant died. After TimedOut and Cancelled the arrival
+   *  stands, and can be waited for again. */
+  wait(arrival: Arrival, wait?: Wait): Promise<void>;
   /** Rejects with Lost, once, if a participant died. After TimedOut and Cancelled the arrival stands. Calls of a JavaScript thread on
    *  one Barrier, one after the other, are of one participant: an arrival after one that stands first waits for the end of that phase. Two
    *  calls at once are of two. */
@@ -211,6 +220,8 @@ export interface NameInfo {
 
 /** A connection to a store. Locks and leases made on it outlive it. */
 export interface Session extends Handle {
+  /** Without passwords. */
+  readonly url: string;
   mutex(name: string, options?: LockOptions): Lock;
   /** The same names, strictly in order of arrival. */
   fairMutex(name: string, options?: LockOptions): Lock;
