@@ -90,8 +90,8 @@ waiting read(const holdfast_wait* how) {
 
 namespace {
 
-/// Without memory for its lease the event goes back, and the caller sees nothing of it: who reads it
-/// all the same would take a lease that is not there for granted.
+/// Without memory for its lease the event goes back, and the caller sees nothing of it: who reads
+/// it all the same would take a lease that is not there for granted.
 void put_event(holdfast_event& there, prepared& one, queue& of) {
   event_of& e = one.front();
   void* lease = e.known;
