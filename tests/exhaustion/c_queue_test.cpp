@@ -4,6 +4,8 @@
 #include <holdfast/holdfast.h>
 #include <poll.h>
 
+#include <cstdint>
+
 #include "exhaustion/failing_memory.hpp"
 
 namespace exhaustion {
@@ -63,6 +65,34 @@ TEST_F(c_queue, an_event_whose_lease_finds_no_memory_is_not_shown_and_comes_agai
   EXPECT_EQ(event.tag, 7u);
   EXPECT_EQ(holdfast_lease_check(event.lease, nullptr), HOLDFAST_OK);
   EXPECT_EQ(holdfast_release(event.lease, nullptr, nullptr), HOLDFAST_OK);
+}
+
+// A wait for a condition begins all watches of its lease anew.
+TEST_F(c_queue, a_watch_that_finds_no_memory_watches_nothing) {
+  holdfast_lease* lease = nullptr;
+  holdfast_condition* condition = nullptr;
+  ASSERT_EQ(holdfast_acquire(lock, nullptr, &lease, nullptr), HOLDFAST_OK);
+  ASSERT_EQ(holdfast_condition_open(session, "c", &condition, nullptr), HOLDFAST_OK);
+  std::uint64_t watches = 0;
+  for (int code = HOLDFAST_OVERLOADED; code != HOLDFAST_OK; ++watches) {
+    const no_memory_after now(static_cast<long>(watches), of::this_thread);
+    code = holdfast_lease_watch(lease, queue, watches, nullptr);
+  }
+  ASSERT_GT(watches, 1u);
+  holdfast_wait how{};
+  how.size = sizeof how;
+  how.timeout_ns = 1;
+  std::uint32_t notified = 0;
+  ASSERT_EQ(holdfast_condition_wait(condition, lease, &how, &notified, nullptr), HOLDFAST_OK);
+  ASSERT_EQ(holdfast_force_release(session, "m", nullptr, nullptr, nullptr), HOLDFAST_OK);
+  ASSERT_EQ(holdfast_lease_extend(lease, 0, nullptr), HOLDFAST_LOST);
+  holdfast_event event{};
+  event.size = sizeof event;
+  ASSERT_EQ(holdfast_queue_next(queue, 0, &event, nullptr), HOLDFAST_OK);
+  EXPECT_EQ(event.tag, watches - 1) << "the one that was told of";
+  EXPECT_EQ(holdfast_queue_next(queue, 0, &event, nullptr), HOLDFAST_TIMED_OUT);
+  EXPECT_EQ(holdfast_close(lease, nullptr), HOLDFAST_OK);
+  EXPECT_EQ(holdfast_close(condition, nullptr), HOLDFAST_OK);
 }
 
 }  // namespace
