@@ -78,7 +78,7 @@ const FUNCTIONS = {
   close: ['close', H], stop_open: ['AbortSignal', NEW], stop_request: ['AbortSignal', H], queue_open: ['wait', NEW, 'void *'],
   queue_next: ['wait', H, 'int64_t', '_Inout_ holdfast_event *'],
   open: ['open', 'url: const char *', 'options: const holdfast_session_options *', NEW],
-  show: ['Session.show', H, NAME, '_Inout_ holdfast_name_info *'],
+  session_url: ['Session.url', H, 'void *', 'uint64_t'], show: ['Session.show', H, NAME, '_Inout_ holdfast_name_info *'],
   force_release: ['Session.forceRelease', H, NAME, 'shortId: const char *?', '_Out_ uint64_t *'],
   lease_info_of: ['Lease', H, '_Inout_ holdfast_lease_info *'], lease_fences: ['Lease.fences', H, '_Out_ uint64_t *', '_Inout_ uint32_t *'],
   lease_check: ['Lease.check', H], lease_extend: ['Lease.extend', H, 'length: int64_t'], lease_watch: ['Lease.signal', H, H, 'uint64_t'],
@@ -99,6 +99,7 @@ const FUNCTIONS = {
   latch_count_down: ['Latch.countDown', H, 'n: uint32_t', WAIT], latch_wait: ['Latch.wait', H, WAIT],
   latch_remaining: ['Latch.remaining', H, NUMBER], latch_remove: ['Latch.remove', H],
   barrier_open: ['Session.barrier', H, NAME, COUNT, 'options.lease: int64_t', NEW],
+  barrier_arrive_within: ['Barrier.arrive', H, WAIT, 'void *'], barrier_wait: ['Barrier.wait', H, 'arrival: handle', WAIT],
   barrier_arrive_and_wait: ['Barrier.arriveAndWait', H, WAIT], barrier_arrive_and_drop_within: ['Barrier.arriveAndDrop', H, WAIT],
   condition_open: ['Session.condition', H, NAME, NEW], condition_wait: ['Condition.wait', H, 'lease: handle', WAIT, NUMBER],
   condition_notify_one: ['Condition.notifyOne', H, NUMBER], condition_notify_all: ['Condition.notifyAll', H, NUMBER],
@@ -228,9 +229,17 @@ function made(name, ...args) {
   return there[0];
 }
 
-const MOST = 128;  // koffi refuses more than 256
-const underWay = new Set();
+/** As libuv reads it. */
+function threadsOfPool() {
+  const said = Number.parseInt(process.env.UV_THREADPOOL_SIZE ?? '4', 10) || 1;
+  return said < 0 ? 1024 : said;
+}
+
+// A thread of the pool is left for what tells losses and the ends of waits: in an outage commands last. koffi refuses more than 256 calls.
+const MOST_ASIDE = Math.min(Math.max(threadsOfPool() - 1, 1), 128);
+let aside = 0;
 const later = [];  // calls that are not begun, because so many are
+const underWay = new Set();
 
 /** On a thread of Node's pool, which may begin it late. `granted()` is the handle that the call has given, or 0, also before
  *  `then(failed, code, why)` is called. */
@@ -246,7 +255,6 @@ function beginChecked(name, checked, kept, granted, then) {
     functions[name].async(...checked, call.why, (failed, code) => {
       kept.length = 0;  // until here
       underWay.delete(call);
-      while (underWay.size < MOST && later.length > 0) later.shift()();
       then(failed, code, call.why);
     });
   } catch (why) {
@@ -268,19 +276,23 @@ function callAside(name, ...args) {
   return new Promise((resolve, reject) => {
     const checked = plain(name, args);
     const ended = (failed, code, why) => {
+      --aside;
+      while (aside < MOST_ASIDE && later.length > 0) later.shift()();
       if (failed) return reject(failed);
       if (code !== 0) return reject(errorOf(code, why));
       if (there) there[0] = granted();
       resolve();
     };
     const go = () => {
+      ++aside;
       try {
         beginChecked(name, checked, args, granted, ended);
       } catch (why) {
+        --aside;
         reject(why);
       }
     };
-    if (underWay.size < MOST) go();
+    if (aside < MOST_ASIDE) go();
     else later.push(go);
   });
 }

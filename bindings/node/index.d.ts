@@ -68,8 +68,8 @@ export interface Lease extends Handle {
   readonly shortId: string;
   /** Aborted when the lease is lost, before another holder can get the lock. If an error keeps the package from watching the lease, the
    *  signal is aborted with that error. Renewal continues while JavaScript is busy. The report of a loss needs the event loop and a
-   *  thread of Node's pool: in an outage it waits behind the commands that were called before. The signal does not keep the lease: if
-   *  nothing refers to the lease any more, the signal is aborted, and the lease is released. */
+   *  thread of Node's pool. The commands of this JavaScript thread leave one thread of the pool free; other work of the pool does not.
+   *  The signal does not keep the lease: if nothing refers to the lease any more, the signal is aborted, and the lease is released. */
   readonly signal: AbortSignal;
   /** Throws Lost unless the lock is held. */
   check(): void;
@@ -131,7 +131,16 @@ export interface Latch extends Handle {
   remove(): Promise<void>;
 }
 
+/** One arrival in a phase of a barrier. It still counts if this object is closed or collected. */
+export interface Arrival extends Handle {}
+
 export interface Barrier extends Handle {
+  /** Does not wait for the others, unless an arrival of this thread still counts and nobody has it: then it first waits for the end of
+   *  that phase. After TimedOut and Cancelled the arrival may still count: call it again. */
+  arrive(wait?: Wait): Promise<Arrival>;
+  /** Until all have arrived; closes the arrival. Rejects with Lost, once, if a participant died. After TimedOut and Cancelled the arrival
+   *  still counts, and can be waited for again. */
+  wait(arrival: Arrival, wait?: Wait): Promise<void>;
   /** Rejects with Lost, once, if a participant died. After TimedOut and Cancelled the arrival still counts. Calls of a JavaScript thread
    *  on one Barrier, one after the other, belong to one participant: if its last arrival still counts, the next one first waits for the
    *  end of that phase. Two calls at the same time belong to two participants. */
@@ -210,6 +219,8 @@ export interface NameInfo {
 
 /** A connection to a store. Locks and leases that were made with it outlive this object. */
 export interface Session extends Handle {
+  /** Without passwords. */
+  readonly url: string;
   mutex(name: string, options?: LockOptions): Lock;
   /** As mutex(), on the same names, but strictly in order of arrival across processes. */
   fairMutex(name: string, options?: LockOptions): Lock;

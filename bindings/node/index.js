@@ -308,7 +308,23 @@ class Latch extends Handle {
   }
 }
 
+class Arrival extends Handle {}
+
 class Barrier extends Handle {
+  async arrive(wait) {
+    return new Arrival((await outcome('Barrier.arrive', (how) => abi.call('barrier_arrive_within', this._known, how, null), wait)).lease);
+  }
+
+  async wait(arrival, wait) {
+    try {
+      await outcome('Barrier.wait', (how) => abi.call('barrier_wait', this._known, arrival, how), wait);
+    } catch (why) {
+      if (why instanceof errors.Lost) arrival.close();
+      throw why;
+    }
+    arrival.close();  // as the library has done
+  }
+
   async arriveAndWait(wait) {
     await outcome('Barrier.arriveAndWait', (how) => abi.call('barrier_arrive_and_wait', this._known, how), wait);
   }
@@ -462,6 +478,12 @@ class Session extends Handle {
     return new Limiter(abi.made('limiter_open', this._known, name, there, there.length, local));
   }
 
+  get url() {
+    const text = Buffer.alloc(4096);
+    abi.call('session_url', this._known, text, text.length);
+    return text.toString('utf8', 0, text.indexOf(0));
+  }
+
   async show(name) {
     const i = abi.sized('name_info');
     await abi.callAside('show', this, name, i);
@@ -515,4 +537,4 @@ process.on('exit', () => {
 });
 
 module.exports = {open, multiLock, redlock, Session, Lease, Lock, SharedMutex, Semaphore, Election, Leaders, MultiLock, Redlock,
-                  Latch, Barrier, Condition, Limiter, version, ...require('./errors.js')};
+                  Latch, Arrival, Barrier, Condition, Limiter, version, ...require('./errors.js')};

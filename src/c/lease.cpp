@@ -72,7 +72,13 @@ bool lease_handle::fill(std::unique_ptr<held> what, void* key) {
 void lease_handle::watch(std::shared_ptr<queue> to, std::uint64_t tag, void* key) {
   const std::lock_guard guard{mutex_};
   require_present();
-  begin(watchers_.emplace_back(std::move(to), tag), key);
+  watcher& mine = watchers_.emplace_back(std::move(to), tag);
+  try {
+    begin(mine, key);
+  } catch (...) {  // no memory: the caller does not expect its event
+    watchers_.pop_back();
+    throw;
+  }
 }
 
 void lease_handle::begin(watcher& w, void* key) const {

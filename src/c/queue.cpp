@@ -90,20 +90,23 @@ waiting read(const holdfast_wait* how) {
 
 namespace {
 
-/// Without memory for its lease the event goes back.
+/// Without memory for its lease the event goes back, and the caller sees nothing of it: who reads
+/// it all the same would take a lease that is not there for granted.
 void put_event(holdfast_event& there, prepared& one, queue& of) {
   event_of& e = one.front();
+  void* lease = e.known;
+  try {
+    if (e.granted) lease = enter(e.granted);
+  } catch (...) {
+    of.put_back(std::move(one));
+    throw;
+  }
   there.kind = e.kind;
   there.tag = e.tag;
   there.code = e.how ? HOLDFAST_OK : static_cast<int>(e.how.error().code);
   there.number = e.number;
   there.wait_us = e.wait_us;
-  try {
-    there.lease = static_cast<holdfast_lease*>(e.granted ? enter(e.granted) : e.known);
-  } catch (...) {
-    of.put_back(std::move(one));
-    throw;
-  }
+  there.lease = static_cast<holdfast_lease*>(lease);
 }
 
 }  // namespace

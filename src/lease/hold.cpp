@@ -313,11 +313,14 @@ void hold::tell_later(const ending& e) {
                         });
 }
 
+// Nobody comes when the loss has been told, which said how many there were.
 bool hold::add_user() noexcept {
-  unsigned users = this->users();
-  while (users > 0 && !users_.compare_exchange_weak(users, users + 1, std::memory_order_acquire)) {
+  const auto open = [](unsigned users) { return users > 0 && users < loss_told; };
+  unsigned users = users_.load(std::memory_order_relaxed);
+  while (open(users) &&
+         !users_.compare_exchange_weak(users, users + 1, std::memory_order_acquire)) {
   }
-  return users > 0;
+  return open(users);
 }
 
 lease hold::joined(std::shared_ptr<hold> self, boot_time began) {
@@ -327,6 +330,11 @@ lease hold::joined(std::shared_ptr<hold> self, boot_time began) {
     self->client_.tell(e);
   }
   return lease(std::move(self));
+}
+
+void hold::leave_unseen(std::shared_ptr<hold> self) noexcept {
+  const boot_time now = self->client_.now();
+  (void)joined(std::move(self), now);
 }
 
 // Not to be touched after it was passed on: another thread may end it then.
@@ -359,14 +367,16 @@ std::error_code hold::release(std::shared_ptr<hold> self, wants w) noexcept try 
   return errc::internal;
 }
 
-// As soon as we have left, the last one may take it apart.
+// As soon as we have left, the last one may take it apart. Who leaves before the loss is told is
+// not one of those that lose it.
 std::error_code hold::leave_group(std::shared_ptr<hold> self, wants w) {
   auto& client = self->client_;
   const auto session_lives = self->session_;
   if (self->state() == lease_state::lost) self->announce_lost(losses::ended_with_users);
   event released = self->about(event_kind::released);
-  if (self->users_.fetch_sub(1, std::memory_order_acq_rel) == 1) return self->end(was::in_use, w);
-  if (self->state() == lease_state::lost) return errc::lost;
+  const unsigned before = self->users_.fetch_sub(1, std::memory_order_acq_rel);
+  if ((before & ~loss_told) == 1) return self->end(was::in_use, w);
+  if ((before & loss_told) != 0) return errc::lost;
   client.tell(released);
   return {};
 }
@@ -525,7 +535,13 @@ bool hold::is_first_to_tell(unsigned leases) noexcept {
 }
 
 void hold::tell_lost(std::string_view why, unsigned leases) noexcept {
-  if (!is_first_to_tell(leases)) return;
+  if (config_->local_queue) {
+    if (!is_first_to_tell(leases)) return;
+  } else {
+    const unsigned users = users_.fetch_or(loss_told, std::memory_order_acq_rel);
+    if ((users & loss_told) != 0) return;
+    leases = std::max(users, 1U);
+  }
   {
     const call_limit users{call_limit::none::at_all};
     if (auto asked = loss_if_asked()) asked->request_stop();

@@ -106,11 +106,14 @@ class hold final : public std::enable_shared_from_this<hold>,
   static const std::shared_ptr<hold>& shared_behind(const lease& l) noexcept { return l.hold_; }
 
   /// Readers that share it: each has a lease, and the last one's release is the hold's.
-  unsigned users() const noexcept { return users_.load(std::memory_order_relaxed); }
-  /// False if the last one has left.
+  unsigned users() const noexcept { return users_.load(std::memory_order_relaxed) & ~loss_told; }
+  /// False if the last one has left, or the loss was told.
   bool add_user() noexcept;
   /// For one that was added.
   static lease joined(std::shared_ptr<hold> self, boot_time began);
+  /// For one that was added, and does not come: told as if it had come and left at once, because
+  /// the event of a loss may have counted it.
+  static void leave_unseen(std::shared_ptr<hold> self) noexcept;
   bool traced() const noexcept { return config_->traced; }
   bool ends_by_itself() const noexcept {
     return !config_->renew || config_->max_hold != std::chrono::milliseconds::max();
@@ -186,7 +189,8 @@ class hold final : public std::enable_shared_from_this<hold>,
   const boot_time stays_until_;
   const boot_time ends_at_;  ///< by max_hold, whatever renews it
   std::atomic<bool> in_local_queue_;
-  std::atomic<unsigned> users_{1};
+  static constexpr unsigned loss_told = 1U << 31;
+  std::atomic<unsigned> users_{1};      ///< … and loss_told: those who are in it then lose it
   std::atomic<unsigned> turn_{0};       ///< odd: that of before is over
   std::atomic<unsigned> extending_{0};  ///< it stays with its user until that is answered
 

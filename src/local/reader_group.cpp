@@ -67,7 +67,7 @@ bool reader_group::visit::is_in() noexcept {
     if (!joined_) return false;
   }
   if (joined_->state() == lease_state::held) return true;
-  (void)hold::release(std::move(joined_), hold::wants::nothing);
+  hold::leave_unseen(std::move(joined_));
   return false;
 }
 
@@ -87,7 +87,7 @@ void reader_group::visit::leave() noexcept {
     at_->visitors_.erase(number_);
     if (std::exchange(asks_for_all_, false)) at_->end_turn();
   }
-  if (joined_) (void)hold::release(std::move(joined_), hold::wants::nothing);
+  if (joined_) hold::leave_unseen(std::move(joined_));
 }
 
 // If each had to join when it woke, a writer that was announced meanwhile would come before it, and

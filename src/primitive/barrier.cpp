@@ -167,12 +167,18 @@ struct barrier::state {
     }
     return one;
   }
-  /// Where there is no room for a new one: its thread may have ended.
+  /// Where there is no room for a new one: its thread may have ended. Not one whose last arrival
+  /// was not answered while its place was there: its place is over, and who it was is to hear of
+  /// that.
   std::optional<participation> take_of_another() {
+    const boot_time now = of.session->now();
     const std::lock_guard guard{mutex};
-    if (resting.empty()) return std::nullopt;
-    participation one = std::move(resting.back());
-    resting.pop_back();
+    const auto other = std::find_if(resting.rbegin(), resting.rend(), [&](const participation& p) {
+      return !p.next || now <= p.next_until;
+    });
+    if (other == resting.rend()) return std::nullopt;
+    participation one = std::move(*other);
+    resting.erase(std::next(other).base());
     return one;
   }
   void put(participations& p) noexcept {

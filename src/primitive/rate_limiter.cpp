@@ -25,9 +25,6 @@ microseconds ahead_of(wait_time wait) {
   return std::min<microseconds>(std::chrono::floor<microseconds>(wait), longest_ahead);
 }
 
-/// A refund that nobody heard of is sent again for so long: a store remembers it for a minute.
-constexpr std::chrono::seconds refund_repeats{45};
-
 /// One command, repeated as it is if its reply is lost.
 class rate_request final : public engine::request {
  public:
@@ -59,7 +56,8 @@ class rate_request final : public engine::request {
  private:
   // A refund that is repeated later than that may be counted again.
   failure note_unknown(failure f, boot_time sent) {
-    if (f.outcome_unknown && repeat_until_ == forever) repeat_until_ = sent + refund_repeats;
+    if (f.outcome_unknown && repeat_until_ == forever)
+      repeat_until_ = sent + engine::refund_repeats;
     return f;
   }
   static failure too_late() {

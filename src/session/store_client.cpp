@@ -81,6 +81,12 @@ failure left_at_deadline() {
           "the store had not answered at the deadline: is it stopped, or the network cut?", true};
 }
 
+/// Of a refund that failed. Later it may be counted again.
+boot_time repeated_until(const failure& f, boot_time sent) {
+  return f.outcome_unknown ? saturated_add(sent, std::chrono::nanoseconds(refund_repeats))
+                           : forever;
+}
+
 bool took(const store::rate_reply& reply) { return reply.outcome == store::rate_outcome::granted; }
 
 struct kept_take {
@@ -267,24 +273,32 @@ result<store::rate_reply> store_client::rate(std::string_view name, const store:
   return heard(outage_, std::move(reply));
 }
 
-void store_client::give_back_tokens(std::string_view name, store::rate_command take) {
+void store_client::give_back_tokens(std::string_view name, store::rate_command take,
+                                    boot_time until) {
   take.verb = store::rate_verb::refund;
-  for (int i = 0; i < refunds_tried; ++i) {
-    if (store_->rate(name, take)) return;
+  for (int i = 0; i < refunds_tried && now() <= until; ++i) {
+    const boot_time sent = now();
+    const auto told = store_->rate(name, take);
+    if (told) return;
+    until = std::min(until, repeated_until(told.error(), sent));
   }
 }
 
 void store_client::refund(std::string_view name, store::rate_command take) noexcept try {
   take.verb = store::rate_verb::refund;
+  boot_time until = forever;
   {
-    const call_limit soon{saturated_add(now(), last_answer_within)};
+    const boot_time sent = now();
+    const call_limit soon{saturated_add(sent, last_answer_within)};
     left_a_call() = false;
-    if (rate(name, take) || left_a_call()) return;
+    const auto told = rate(name, take);
+    if (told || left_a_call()) return;
+    until = repeated_until(told.error(), sent);
   }
-  const auto again = [this, of = std::string(name),
-                      kept = std::make_shared<const kept_take>(take)]() noexcept {
+  const auto again = [this, of = std::string(name), kept = std::make_shared<const kept_take>(take),
+                      until]() noexcept {
     try {
-      give_back_tokens(of, kept->command);
+      give_back_tokens(of, kept->command, until);
     } catch (...) {
       return;  // no memory: they come back with time
     }

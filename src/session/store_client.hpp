@@ -17,6 +17,9 @@
 
 namespace holdfast::engine {
 
+/// A refund that nobody heard of is sent again for so long: a store remembers it for a minute.
+inline constexpr std::chrono::seconds refund_repeats{45};
+
 /// What a session says to its store, and what both ends need to know of it. Everything that goes
 /// to the store goes through here: counted, refused in a forked child, and waited for no longer
 /// than the present call_limit says. What is left so is errc::unavailable, and may still be carried
@@ -119,7 +122,7 @@ class store_client {
                                      std::invoke_result_t<Call> left) {
     return in_time(owner, call, std::move(left), [](const auto&) {});
   }
-  void give_back_tokens(std::string_view name, store::rate_command take);
+  void give_back_tokens(std::string_view name, store::rate_command take, boot_time until = forever);
 
   session_options options_;
   holdfast::clock* clock_;

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <functional>
 #include <thread>
 
 #include "session/session_impl.hpp"
@@ -9,6 +11,7 @@
 namespace {
 
 using namespace engine_test;
+using holdfast::boot_time;
 using holdfast::lease;
 using holdfast::preference;
 using holdfast::shared_mutex;
@@ -238,6 +241,94 @@ TEST(reader_group, who_waited_at_the_grant_keeps_it_though_all_others_leave) {
   ASSERT_EQ(second.visit.look(*like->what(), false, true), late_reader::way::joined);
   EXPECT_FALSE(second.take().release());
   EXPECT_EQ(s.script->count(verb::release), 1U) << "the last one gave it back";
+}
+
+/// What `holdfast_held` is computed from: nobody has it any more.
+void expect_balanced(const recorder& seen) {
+  using holdfast::event_kind;
+  EXPECT_EQ(seen.count(event_kind::acquired),
+            seen.count(event_kind::released) + seen.leases_lost());
+}
+
+TEST(reader_group, who_was_let_in_and_never_comes_is_counted_in_and_out) {
+  for (const bool lost : {false, true}) {
+    SCOPED_TRACE(lost);
+    late_readers s;
+    {
+      late_reader asks(s.at), waits(s.at);
+      ASSERT_EQ(asks.look(s.granted), late_readers::way::asks);
+      ASSERT_EQ(waits.look(s.granted), late_readers::way::waits);
+      s.grant(asks);
+      if (lost) {
+        s.script->set(verb::renew, fault::drop_request);
+        s.clock->advance(31s);
+        s.seen->await(holdfast::event_kind::lost);
+      }
+    }
+    (void)s.granted.release();
+    expect_balanced(*s.seen);
+  }
+}
+
+/// Stops the thread that asks it for the time, the n-th time from now on, for something to happen.
+class interrupting_clock final : public holdfast::clock {
+ public:
+  explicit interrupting_clock(std::shared_ptr<holdfast::testing::fake_clock> on)
+      : clock_(std::move(on)) {}
+  void interrupt_after(int n, std::function<void()> by) {
+    left_ = n;
+    by_ = std::move(by);
+    thread_ = std::this_thread::get_id();
+  }
+  /// Whether it has been.
+  bool end() {
+    thread_ = std::thread::id{};
+    return left_ < 0;
+  }
+
+  boot_time now() const noexcept override {
+    if (std::this_thread::get_id() == thread_.load() && left_-- == 0) by_();
+    return clock_->now();
+  }
+  void wait_until(std::unique_lock<std::mutex>& lock, std::condition_variable& cv,
+                  boot_time until) override {
+    clock_->wait_until(lock, cv, until);
+  }
+  std::chrono::nanoseconds sleep_for(boot_time until) const noexcept override {
+    return clock_->sleep_for(until);
+  }
+  int on_advance(std::function<void()> wake) override {
+    return clock_->on_advance(std::move(wake));
+  }
+  void forget(int id) noexcept override { clock_->forget(id); }
+
+ private:
+  const std::shared_ptr<holdfast::testing::fake_clock> clock_;
+  mutable int left_ = 0;
+  std::function<void()> by_{};
+  std::atomic<std::thread::id> thread_{};
+};
+
+TEST(reader_group, who_leaves_in_the_moment_of_a_loss_is_counted_out_once) {
+  bool interrupted = true;
+  for (int n = 0; interrupted; ++n) {
+    SCOPED_TRACE(n);
+    stage s;
+    const auto clock = std::make_shared<interrupting_clock>(s.clock);
+    auto o = s.options();
+    o.clock = clock;
+    shared_mutex m{holdfast::open("memory:", o), "m"};
+    lease first = m.acquire_shared(), second = m.acquire_shared();
+    s.script->set(verb::renew, fault::drop_request);
+    clock->interrupt_after(n, [&] {
+      s.clock->advance(31s);
+      s.seen->await(holdfast::event_kind::lost);
+    });
+    (void)second.release();
+    interrupted = clock->end();
+    (void)first.release();
+    expect_balanced(*s.seen);
+  }
 }
 
 TEST(reader_group, who_is_in_and_does_not_wait_any_longer_gives_it_back) {

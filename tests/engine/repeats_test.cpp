@@ -3,6 +3,8 @@
 #include <atomic>
 
 #include "harness/passing_on.hpp"
+#include "primitive/rate_rules.hpp"
+#include "session/session_impl.hpp"
 #include "stage.hpp"
 
 // What is repeated because its reply was lost counts once, however long that takes.
@@ -142,6 +144,22 @@ TEST_F(repeats, a_refund_is_not_sent_again_when_the_store_may_have_forgotten_it)
   holdfast::rate_limiter tokens{s, "tokens", {{.tokens = 10, .per = 24h * 30}}};
   ASSERT_TRUE(tokens.try_take(10));
   EXPECT_EQ(reason_of([&] { tokens.refund(3); }), errc::unavailable);
+  EXPECT_EQ(tokens.peek().rules.at(0).remaining, 3U);
+}
+
+// As after a take that was called off.
+TEST_F(repeats, tokens_that_nobody_heard_come_back_do_not_come_back_again) {
+  auto s = open(600s, 1, 70s);
+  const holdfast::rate_rule rule{.tokens = 10, .per = 24h * 30};
+  holdfast::rate_limiter tokens{s, "tokens", {rule}};
+  ASSERT_TRUE(tokens.try_take(10));
+  const auto rules = *holdfast::primitive::rate_rules::check({rule}, 0);
+  const auto buckets = *rules->buckets_of({});
+  const auto choices = rules->choices(buckets);
+  auto& session = *s.impl();
+  const auto owner = session.ids().next();
+  session.refund("tokens", {rate_verb::take, owner, 3, 0, 0, choices});
+  harness::eventually("it is over", [&] { return !session.callers().call_for(owner); });
   EXPECT_EQ(tokens.peek().rules.at(0).remaining, 3U);
 }
 

@@ -185,6 +185,28 @@ for (const [store, urlOf] of Object.entries(STORES)) {
       await lease.release();
     });
 
+    rule('an arrival is waited for later, by itself, and stands when the time is over', async (here, there) => {
+      const [mine, theirs] = [here, there].map((session) => session.barrier('b', 2));
+      const arrival = await mine.arrive({timeout: 30e3});
+      await assert.rejects(mine.wait(arrival, {timeout: 20}), holdfast.TimedOut);
+      await assert.rejects(mine.wait(arrival, {timeout: 0}), holdfast.Busy);
+      const other = await theirs.arrive();
+      await assert.rejects(theirs.wait(arrival), holdfast.InvalidArgument);
+      await Promise.all([mine.wait(arrival, {timeout: 30e3}), theirs.wait(other, {timeout: 30e3})]);
+      await assert.rejects(mine.wait(arrival), holdfast.InvalidArgument);
+      await assert.rejects(mine.wait(undefined), TypeError);
+      (await theirs.arrive()).close();
+      await mine.arriveAndWait({timeout: 30e3});
+      const last = await mine.arrive();
+      assert.ok(await there.forceRelease('b') > 0);
+      await assert.rejects(mine.wait(last, {timeout: 30e3}), holdfast.Lost);
+    });
+
+    rule('a session says where its store is', async (here) => {
+      assert.equal(here.url, (await holdfast.open(url)).url);
+      assert.ok(here.url.startsWith(store), here.url);
+    });
+
     rule('a participant of a barrier counts once in a phase, also when it drops out', async (here, there) => {
       const [first, second, third] = [here, there, there].map((session) => session.barrier('b', 3));
       const waiting = async (count) => {
@@ -489,6 +511,26 @@ test('a signal acts while the store does not answer', {timeout: 60e3}, async () 
   } finally {
     server.resume();
   }
+});
+
+test('a loss is told while more commands wait for the store than the pool has threads', {timeout: 60e3}, async () => {
+  const server = await redisServer();
+  const store = await holdfast.open(`${server.url}?command_timeout=25s`);
+  const lease = await store.mutex('m', {lease: 1000}).acquire();
+  const lost = new Promise((told) => { lease.signal.addEventListener('abort', told); });
+  server.stop();
+  try {
+    let ended = 0;
+    const commands = Array.from({length: 8}, () => store.semaphore('s', 3).available().finally(() => { ++ended; }));
+    await lost;
+    assert.equal(ended, 0);
+    server.resume();
+    await Promise.all(commands);
+  } finally {
+    server.resume();
+  }
+  lease.close();
+  store.close();
 });
 
 test('a second copy of the package can be loaded', () => {

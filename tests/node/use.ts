@@ -8,6 +8,10 @@ export async function ship(order: string): Promise<bigint> {
   const free: number = await store.semaphore('s', 3).available();
   const all = holdfast.multiLock(store.mutex('a'), store.sharedMutex('b').shared(), store.semaphore('s', 3).permits(2));
   const written: string = await all.with(async (held) => `${held.fences.length} of ${free}`);
+  const barrier: holdfast.Barrier = store.barrier('b', 2);
+  const arrival: holdfast.Arrival = await barrier.arrive({timeout: 5_000});
+  await barrier.wait(arrival);
+  console.log(store.url.length);
   try {
     await store.limiter('r', [{tokens: 1, by: ['client']}]).take(1, {client: written});
   } catch (why) {

@@ -57,6 +57,29 @@ std::string lost(const metrics& m, const std::string& cause) {
 
 std::string held(const metrics& m) { return value_of(m, "holdfast_held{" + of_orders + "}"); }
 
+TEST(metrics, what_is_held_is_never_shown_as_less_than_it_is) {
+  metrics m;
+  for (int i = 0; i < 3; ++i) m.on_event(about(event_kind::acquired));
+  std::atomic<bool> over{false};
+  std::vector<std::thread> busy(2);
+  for (auto& one : busy) {
+    one = std::thread([&] {
+      while (!over) {
+        m.on_event(about(event_kind::acquired));
+        m.on_event(about(event_kind::released));
+      }
+    });
+  }
+  for (int i = 0; i < 2000; ++i) {
+    const auto now = held(m);
+    EXPECT_GE(std::stoi(now), 3) << now;
+    if (testing::Test::HasFailure()) break;
+  }
+  over = true;
+  for (auto& one : busy) one.join();
+  EXPECT_EQ(held(m), "3");
+}
+
 TEST(metrics, count_each_end_of_an_attempt_apart) {
   metrics m;
   m.on_event(ended(event_kind::acquired, 3ms));

@@ -242,6 +242,39 @@ TEST_F(lost_answers, to_a_next_arrival_do_not_have_its_thread_arrive_for_another
   EXPECT_EQ(s.session.show("b").waiters.size(), 1U);
 }
 
+// There is no room, and the place of another thread's participant is over: to arrive for that one
+// would be to hear what that thread is to hear.
+TEST_F(lost_answers, to_an_arrival_whose_place_is_over_are_that_threads_to_hear_of) {
+  const auto reason_of = [](const std::function<void()>& call) {
+    try {
+      call();
+    } catch (const holdfast::error& e) {
+      return e.reason();
+    }
+    return holdfast::errc{};
+  };
+  holdfast::barrier b{session, "b", 1, {.lease = 30s}};
+  holdfast::barrier elsewhere{s.session, "b", 1, {.lease = 1h}};
+  b.arrive_and_wait();
+  s.script->set(verb::acquire, fault::drop_reply);
+  std::promise<void> asked, refused;
+  auto of_another = std::async(std::launch::async, [&] {
+    EXPECT_TRUE(unavailable([&] { b.arrive_and_wait(); }));
+    asked.set_value();
+    refused.get_future().wait();
+    return reason_of([&] { b.arrive_and_wait(); });
+  });
+  while_time_goes_on([&] { asked.get_future().wait(); });
+  s.script->set(verb::acquire, fault::none);
+  s.clock->advance(31s);
+  elsewhere.arrive_and_wait();
+  while_time_goes_on([&] {
+    EXPECT_EQ(reason_of([&] { b.arrive_and_wait(); }), holdfast::errc::capacity_mismatch);
+  });
+  refused.set_value();
+  EXPECT_EQ(of_another.get(), holdfast::errc::lost);
+}
+
 TEST_F(lost_answers, do_not_end_the_renewal_of_who_could_not_even_ask_to_arrive) {
   holdfast::barrier b{session, "b", 1, {.lease = 30s}};
   b.arrive_and_wait();

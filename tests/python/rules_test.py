@@ -1,5 +1,6 @@
 """What the package promises, on each store."""
 import asyncio
+import concurrent.futures
 import contextlib
 import ctypes
 import gc
@@ -14,7 +15,7 @@ import threading
 import unittest.mock
 
 import holdfast
-from holdfast import _abi, _waits
+from holdfast import _abi, _waits, errors
 from stores import REPOSITORY, URLS, OnAStore, Redis, on_each_store
 
 FUTEX = "98" if os.uname().machine == "aarch64" else "202"
@@ -32,6 +33,12 @@ def interrupted(function):
         function(*arguments)
         raise KeyboardInterrupt
     return and_then
+
+
+def on_another_thread(work):
+    """What it raises is raised here."""
+    with concurrent.futures.ThreadPoolExecutor(1) as other:
+        return other.submit(work).result()
 
 
 @on_each_store
@@ -213,6 +220,36 @@ class Locks:
             end(None, None, None)
             self.assertIs(lease.state, holdfast.State.RELEASED)
 
+    def test_an_end_that_is_kept_and_not_called_leaves_the_block_to_the_one_that_is_called(self):
+        mutex = self.here.mutex("m")
+        kept = mutex.__exit__
+        lease = mutex.__enter__()
+        with self.assertRaises(RuntimeError):
+            on_another_thread(lambda: mutex.__exit__(None, None, None))
+        mutex.__exit__(None, None, None)
+        self.assertIs(lease.state, holdfast.State.RELEASED)
+        with self.assertRaises(RuntimeError):
+            kept(None, None, None)
+
+        async def enter_and_leave():
+            kept = mutex.__aexit__
+            lease = await mutex.__aenter__()
+            await mutex.__aexit__(None, None, None)
+            self.assertIs(lease.state, holdfast.State.RELEASED)
+            del kept
+        asyncio.run(enter_and_leave())
+
+    def test_of_two_ends_that_are_kept_the_inner_block_ends_first(self):
+        both = self.here.semaphore("s", 2)
+        kept, leases = [], []
+        for _ in range(2):
+            kept.append(both.__exit__)
+            leases.append(both.__enter__())
+        both.__exit__(None, None, None)
+        self.assertEqual([lease.state for lease in leases], [holdfast.State.HELD, holdfast.State.RELEASED])
+        both.__exit__(None, None, None)
+        self.assertIs(leases[0].state, holdfast.State.RELEASED)
+
     def test_blocks_of_one_task_that_overlap_end_their_own_leases(self):
         both, leases = self.here.semaphore("s", 2), []
 
@@ -364,6 +401,23 @@ class Locks:
                     self.assertFalse(told.wait(0.01))
             self.assertTrue(told.wait(30))
         self.assertIs(reported.call_args[0][0].exc_type, SystemExit)
+
+    def test_a_moment_without_memory_does_not_end_what_tells_losses(self):
+        take, short, told = _waits.Came.take, [errors.Overloaded("none"), MemoryError()], threading.Event()
+
+        def take_with_little_memory(came, queue):
+            if short and threading.current_thread().name == "holdfast-losses":
+                raise short.pop()
+            take(came, queue)
+        with unittest.mock.patch("holdfast._waits.watcher", _waits.Watcher()), \
+                unittest.mock.patch("holdfast._waits.Came.take", take_with_little_memory):
+            lease = self.here.mutex("m").acquire()
+            lease.on_loss(told.set)
+            self.there.force_release("m")
+            with self.assertRaises(holdfast.Lost):
+                lease.extend()
+            self.assertTrue(told.wait(30))
+        self.assertEqual(short, [])
 
     def test_a_watch_whose_thread_cannot_start_does_not_stand_for_the_next(self):
         told, quick = threading.Event(), holdfast.LockOptions(lease=0.3)

@@ -8,6 +8,7 @@ import itertools
 import os
 import select
 import threading
+import time
 import typing
 import weakref
 
@@ -355,6 +356,9 @@ class Loop:
             loss.tell()
 
 
+_again_after: typing.Final = 0.1  # seconds
+
+
 class Watcher:
     """One thread that calls back when leases are lost."""
 
@@ -395,13 +399,24 @@ class Watcher:
         poll.register(queue.fd, select.POLLIN)
         while True:
             poll.poll()
-            while came := queue.next():
+            while came := self._next(queue):
                 callback = self._callbacks.pop(came.event.tag, None)
                 if callback:
                     try:
                         callback()
                     except BaseException as why:  # as a thread's own would be reported
                         threading.excepthook(threading.ExceptHookArgs((type(why), why, why.__traceback__, threading.current_thread())))
+
+    @staticmethod
+    def _next(queue: Queue) -> Came:
+        """Also after a moment without memory: the event is still there, and nobody else would tell the losses."""
+        came = Came()
+        try:
+            queue.next(came)
+        except (errors.Overloaded, MemoryError):
+            if not came:
+                time.sleep(_again_after)
+        return came
 
 
 watcher = Watcher()

@@ -45,6 +45,12 @@ class _Entered:
     def __init__(self) -> None:
         self._mutex = threading.RLock()
         self._leases: dict[object, list[Lease]] = {}
+        self._blocks: weakref.WeakKeyDictionary[_Block, None] = weakref.WeakKeyDictionary()  # that have begun, in this order
+
+    def begin(self, by: object, block: _Block, lease: Lease) -> None:
+        block._by, block._lease = by, lease
+        with self._mutex:
+            self._blocks[block] = None
 
     def add(self, by: object, lease: Lease) -> None:
         with self._mutex:
@@ -61,7 +67,13 @@ class _Entered:
 
     def take(self, by: object) -> Lease:
         with self._mutex:
-            if by not in self._leases:  # entered by one, left by another
+            if by not in self._leases:
+                for block in list(self._blocks)[::-1]:
+                    kept = block._lease
+                    if kept and block._by == by:  # somebody keeps its end, and calls another one
+                        block._lease = None
+                        return kept
+                # entered by one, left by another
                 if len(self._leases) != 1:
                     raise RuntimeError("another thread or task entered this block, and not just one holds the lock: use acquire()")
                 by = next(iter(self._leases))
@@ -77,13 +89,10 @@ class _Block:
     """What a `with` calls at its end. The `with` alone keeps it: it goes with the block, however that ends, and its lease is closed then.
     So nothing is left of a block whose end was interrupted before its first line, nor of one whose event loop has ended."""
     _lease: Lease | None = None
+    _by: object = None  # the thread or task that began it
 
     def __init__(self, lock: Lock) -> None:
         self._lock = lock
-
-    def begin(self, lease: Lease) -> Lease:
-        self._lease = lease
-        return lease
 
     def __exit__(self, kind: type[BaseException] | None, why: BaseException | None, trace: types.TracebackType | None) -> None:
         lease = self._lease or self._lock._entered.take(threading.get_ident())
@@ -194,8 +203,9 @@ class Lock(_waits.Handle):
     def _enter(self, block: _Block | None, by: object, lease: Lease) -> Lease:
         try:
             if block:
-                return block.begin(lease)
-            self._entered.add(by, lease)
+                self._entered.begin(by, block, lease)
+            else:
+                self._entered.add(by, lease)
             return lease
         except BaseException:  # Ctrl-C: nobody leaves the block
             self._entered.forget(by, lease)

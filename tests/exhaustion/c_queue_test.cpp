@@ -1,0 +1,101 @@
+#ifdef HOLDFAST_WITH_C
+
+#include <gtest/gtest.h>
+#include <holdfast/holdfast.h>
+#include <poll.h>
+
+#include <cstdint>
+
+#include "exhaustion/failing_memory.hpp"
+
+namespace exhaustion {
+namespace {
+
+struct c_queue : testing::Test {
+  c_queue() {
+    EXPECT_EQ(holdfast_open("memory:", nullptr, &session, nullptr), HOLDFAST_OK);
+    EXPECT_EQ(holdfast_mutex(session, "m", nullptr, &lock, nullptr), HOLDFAST_OK);
+    EXPECT_EQ(holdfast_queue_open(&queue, &fd, nullptr), HOLDFAST_OK);
+  }
+  ~c_queue() override {
+    for (const void* one : {static_cast<const void*>(lock), static_cast<const void*>(queue),
+                            static_cast<const void*>(session)}) {
+      EXPECT_EQ(holdfast_close(one, nullptr), HOLDFAST_OK);
+    }
+  }
+  void await_an_event() const {
+    pollfd there{fd, POLLIN, 0};
+    while (::poll(&there, 1, -1) != 1) {
+    }
+  }
+
+  holdfast_session* session = nullptr;
+  holdfast_lock* lock = nullptr;
+  holdfast_queue* queue = nullptr;
+  int fd = -1;
+};
+
+// A program that looks at the event although the call failed would take a lease of nothing for one.
+TEST_F(c_queue, an_event_whose_lease_finds_no_memory_is_not_shown_and_comes_again) {
+  holdfast_wait how{};
+  how.size = sizeof how;
+  how.timeout_ns = -1;
+  how.queue = queue;
+  how.tag = 7;
+  ASSERT_EQ(holdfast_acquire(lock, &how, nullptr, nullptr), HOLDFAST_OK);
+  int failed = 0;
+  holdfast_event event{};
+  event.size = sizeof event;
+  for (int n = 0;; ++n) {
+    await_an_event();
+    int code = HOLDFAST_OK;
+    {
+      const no_memory_after now(n, of::this_thread);
+      code = holdfast_queue_next(queue, 0, &event, nullptr);
+    }
+    if (code == HOLDFAST_OK) break;
+    ++failed;
+    EXPECT_EQ(code, HOLDFAST_OVERLOADED);
+    EXPECT_EQ(event.kind, 0);
+    EXPECT_EQ(event.tag, 0u);
+    EXPECT_EQ(event.lease, nullptr);
+  }
+  EXPECT_GT(failed, 0);
+  EXPECT_EQ(event.kind, HOLDFAST_DONE);
+  EXPECT_EQ(event.tag, 7u);
+  EXPECT_EQ(holdfast_lease_check(event.lease, nullptr), HOLDFAST_OK);
+  EXPECT_EQ(holdfast_release(event.lease, nullptr, nullptr), HOLDFAST_OK);
+}
+
+// A wait for a condition begins all watches of its lease anew.
+TEST_F(c_queue, a_watch_that_finds_no_memory_watches_nothing) {
+  holdfast_lease* lease = nullptr;
+  holdfast_condition* condition = nullptr;
+  ASSERT_EQ(holdfast_acquire(lock, nullptr, &lease, nullptr), HOLDFAST_OK);
+  ASSERT_EQ(holdfast_condition_open(session, "c", &condition, nullptr), HOLDFAST_OK);
+  std::uint64_t watches = 0;
+  for (int code = HOLDFAST_OVERLOADED; code != HOLDFAST_OK; ++watches) {
+    const no_memory_after now(static_cast<long>(watches), of::this_thread);
+    code = holdfast_lease_watch(lease, queue, watches, nullptr);
+  }
+  ASSERT_GT(watches, 1u);
+  holdfast_wait how{};
+  how.size = sizeof how;
+  how.timeout_ns = 1;
+  std::uint32_t notified = 0;
+  ASSERT_EQ(holdfast_condition_wait(condition, lease, &how, &notified, nullptr), HOLDFAST_OK);
+  ASSERT_EQ(holdfast_force_release(session, "m", nullptr, nullptr, nullptr), HOLDFAST_OK);
+  ASSERT_EQ(holdfast_lease_extend(lease, 0, nullptr), HOLDFAST_LOST);
+  holdfast_event event{};
+  event.size = sizeof event;
+  ASSERT_EQ(holdfast_queue_next(queue, 0, &event, nullptr), HOLDFAST_OK);
+  EXPECT_EQ(event.tag, watches - 1) << "the one that was told of";
+  EXPECT_EQ(holdfast_queue_next(queue, 0, &event, nullptr), HOLDFAST_TIMED_OUT);
+  EXPECT_EQ(holdfast_close(lease, nullptr), HOLDFAST_OK);
+  EXPECT_EQ(holdfast_close(condition, nullptr), HOLDFAST_OK);
+}
+
+}  // namespace
+}  // namespace exhaustion
+
+#endif
