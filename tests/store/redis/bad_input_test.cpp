@@ -48,7 +48,7 @@ TEST(redis_bad_input, addresses_that_are_none_say_what_is_missing) {
 TEST(redis_bad_input, options_that_are_none_or_do_not_fit_are_named) {
   expect_refused("redis://h?comand_timeout=1s", "'command_timeout'");
   for (const char* const bad : {"some", "0", "-1", "1001", "1x", ""}) {
-    expect_refused("redis://h?ack=" + std::string(bad), "any, majority, all and a number");
+    expect_refused("redis://h?ack=" + std::string(bad), "any, majority, all, or a number");
   }
   for (const char* const bad : {"0", "all", "1001"}) {
     expect_refused("redis://h?ack=all&replicas=" + std::string(bad), "how many replicas");
