@@ -102,7 +102,7 @@ result<bool> acquisition::ask_instead_of(const transferable& leaving) noexcept t
 boot_time acquisition::put_off(boot_time now) {
   if (answer_ || now >= look_by_ || session_.dispatcher().gaps() != gaps_) return now;
   if (shared_lease_->losses() != losses_) return now;
-  return shared_lease_->put_off(now);
+  return shared_lease_->put_off(joined_, now);
 }
 
 // Far from the front it is told when it is its turn, or that it may have missed that.
@@ -114,7 +114,8 @@ void acquisition::keep_queue_lease(const store::permits_reply& queued, boot_time
   const unsigned losses = shared_lease_->losses();
   const bool news = !first && queued.fresh && losses == losses_;
   losses_ = news ? shared_lease_->lost() : losses;
-  shared_lease_->seen(sent);
+  if (first || queued.fresh) joined_ = sent;
+  shared_lease_->seen(joined_, sent);
   if (queued.position > first_few) look_by_ = sent + jittered(look_oneself);
 }
 

@@ -62,6 +62,7 @@ class acquisition final : public request, public contender {
   bool left_behind_ = false;
   std::shared_ptr<shared_queue_lease> shared_lease_;
   unsigned losses_ = 0;                ///< … known of it
+  boot_time joined_{};                 ///< when it asked for the queue entry that it has
   boot_time look_by_{};                ///< even if others poll
   std::optional<std::uint64_t> gaps_;  ///< before it last asked
   store::owner_id behind_{};  ///< the one before it at the store, until a notification has said it

@@ -156,6 +156,56 @@ TEST_F(shared_queue_lease, who_had_it_from_far_behind_and_was_not_told_calls_the
                       [&] { return stage_.session.show("m").waiters.size() == 7; });
 }
 
+// What each of them says for the others.
+TEST(shared_queue_lease_of_several, is_polled_for_by_those_that_were_there_before) {
+  using holdfast::boot_time;
+  holdfast::engine::shared_queue_lease all;
+  const boot_time began{100s};
+  all.seen(began, began);
+  all.seen(began, began + 1s);
+  EXPECT_EQ(all.put_off(began, began + 1s), began + 2s);
+
+  const boot_time later = began + 1500ms;  // a newcomer does not know what it was like before it
+  all.seen(later, later);
+  all.seen(later, later + 200ms);
+  EXPECT_EQ(all.put_off(later, later + 300ms), began + 3s) << "it leaves it to the others";
+  EXPECT_EQ(all.put_off(began, began + 2s), began + 2s) << "and does not keep them from it";
+
+  all.seen(later, began + 2500ms);  // nothing is unknown any more
+  EXPECT_EQ(all.put_off(began, began + 3s), began + 3500ms);
+  EXPECT_EQ(all.put_off(later, began + 3500ms), began + 3500ms);
+
+  const boot_time last = began + 5s;  // and somebody polls when all the others have gone
+  all.seen(last, last);
+  EXPECT_EQ(all.put_off(last, last), began + 5500ms);
+  EXPECT_EQ(all.put_off(last, last + 500ms), last + 500ms);
+  EXPECT_EQ(all.put_off(last, last + 600ms), last + 1500ms);
+}
+
+// A place that is new says nothing about those that were there before it.
+TEST_F(shared_queue_lease, newcomers_do_not_keep_the_others_from_finding_out) {
+  queue(12);
+  stop_[0].request_stop();
+  harness::eventually("eight wait", [&] { return stage_.session.show("m").waiters.size() == 8; });
+  ASSERT_TRUE(all_gone());
+  stage_.clock->advance(1ms);  // the first newcomer comes after the last that was known
+  std::vector<std::future<result<lease>>> newcomers;
+  while (stage_.session.show("m").waiters.size() < 8 + newcomers.size()) {
+    ASSERT_LT(stage_.clock->now() - lost_at_, 20s) << "half a minute, if newcomers look for them";
+    newcomers.push_back(async_acquire(lock_, {}, stop_[1].get_token()).future());
+    const auto joined = newcomers.size();
+    harness::eventually("it waits",
+                        [&] { return stage_.session.show("m").waiters.size() >= joined; });
+    const auto until = stage_.clock->now() + 600ms;
+    harness::eventually("the next one comes", [&] {
+      stage_.clock->advance(20ms);
+      return stage_.clock->now() >= until;
+    });
+  }
+  stop_[1].request_stop();
+  for (auto& w : newcomers) EXPECT_EQ(w.get().error().code, errc::cancelled);
+}
+
 TEST_F(shared_queue_lease, each_learns_that_the_store_is_away) {
   queue(12);
   stage_.script->set(verb::acquire, fault::drop_request);
