@@ -54,10 +54,8 @@ class rate_request final : public engine::request {
   store::rate_reply reply;
 
  private:
-  // A refund that is repeated later than that may be counted again.
   failure note_unknown(failure f, boot_time sent) {
-    if (f.outcome_unknown && repeat_until_ == forever)
-      repeat_until_ = sent + engine::refund_repeats;
+    repeat_until_ = std::min(repeat_until_, engine::refund_repeated_until(f, sent));
     return f;
   }
   static failure too_late() {

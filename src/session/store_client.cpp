@@ -81,12 +81,6 @@ failure left_at_deadline() {
           "the store had not answered at the deadline: is it stopped, or the network cut?", true};
 }
 
-/// Of a refund that failed. Later it may be counted again.
-boot_time repeated_until(const failure& f, boot_time sent) {
-  return f.outcome_unknown ? saturated_add(sent, std::chrono::nanoseconds(refund_repeats))
-                           : forever;
-}
-
 bool took(const store::rate_reply& reply) { return reply.outcome == store::rate_outcome::granted; }
 
 struct kept_take {
@@ -273,6 +267,10 @@ result<store::rate_reply> store_client::rate(std::string_view name, const store:
   return heard(outage_, std::move(reply));
 }
 
+boot_time refund_repeated_until(const failure& f, boot_time sent) noexcept {
+  return f.outcome_unknown ? saturated_add(sent, std::chrono::seconds(45)) : forever;
+}
+
 void store_client::give_back_tokens(std::string_view name, store::rate_command take,
                                     boot_time until) {
   take.verb = store::rate_verb::refund;
@@ -280,7 +278,7 @@ void store_client::give_back_tokens(std::string_view name, store::rate_command t
     const boot_time sent = now();
     const auto told = store_->rate(name, take);
     if (told) return;
-    until = std::min(until, repeated_until(told.error(), sent));
+    until = std::min(until, refund_repeated_until(told.error(), sent));
   }
 }
 
@@ -293,7 +291,7 @@ void store_client::refund(std::string_view name, store::rate_command take) noexc
     left_a_call() = false;
     const auto told = rate(name, take);
     if (told || left_a_call()) return;
-    until = repeated_until(told.error(), sent);
+    until = refund_repeated_until(told.error(), sent);
   }
   const auto again = [this, of = std::string(name), kept = std::make_shared<const kept_take>(take),
                       until]() noexcept {

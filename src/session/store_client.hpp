@@ -17,8 +17,9 @@
 
 namespace holdfast::engine {
 
-/// A refund that nobody heard of is sent again for so long: a store remembers it for a minute.
-inline constexpr std::chrono::seconds refund_repeats{45};
+/// Until when a refund that failed so may be sent again: a store remembers it for a minute, and
+/// would count it again later.
+boot_time refund_repeated_until(const failure& f, boot_time sent) noexcept;
 
 /// What a session says to its store, and what both ends need to know of it. Everything that goes
 /// to the store goes through here: counted, refused in a forked child, and waited for no longer

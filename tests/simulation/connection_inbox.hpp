@@ -13,7 +13,8 @@ namespace simulation {
 /// What comes over a connection's way for notifications.
 class connection_inbox final : public holdfast::store::inbox {
  public:
-  connection_inbox(world& w, std::shared_ptr<connection> by) : world_(w), by_(std::move(by)) {}
+  connection_inbox(server& at, world& w, std::shared_ptr<connection> by)
+      : at_(at), world_(w), by_(std::move(by)) {}
 
   const std::string& peer() const noexcept override { return by_->peer; }
   std::optional<std::uint64_t> gaps() const noexcept override { return by_->gaps; }
@@ -22,13 +23,14 @@ class connection_inbox final : public holdfast::store::inbox {
     by_->wake_reader(world_);
   }
   std::optional<holdfast::store::notification> receive(holdfast::boot_time until) override;
-  void watch(std::string_view peer) override { ++by_->watched[std::string(peer)]; }
+  void watch(std::string_view peer) override { at_.watch(by_, peer); }
   void unwatch(std::string_view peer) noexcept override {
     const auto at = by_->watched.find(peer);
     if (at != by_->watched.end() && --at->second == 0) by_->watched.erase(at);
   }
 
  private:
+  server& at_;
   world& world_;
   std::shared_ptr<connection> by_;
 };

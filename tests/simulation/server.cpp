@@ -267,7 +267,7 @@ class client final : public holdfast::store::session_store, private requester {
            (c.weight != 1 ? " w" + std::to_string(c.weight) : "") + (c.wait ? " wait" : "");
   }
 
-  connection_inbox inbox_{of_.world_, by_};
+  connection_inbox inbox_{of_, of_.world_, by_};
 };
 
 namespace {
@@ -852,19 +852,28 @@ void server::process_died(const process& of) {
   for (auto& [peer, c] : connections_) {
     if (c->of != &of || c->closed) continue;
     c->closed = true;
-    if (!is_.sees_death) continue;
     for (auto& [other, to] : connections_) {
-      if (to->closed || !to->watched.contains(peer)) continue;
-      world_.at(world_.now() + way(), [this, to = to, gone = peer] {
-        if (to->closed) return;
-        notification n;
-        n.what = holdfast::store::notification_kind::departed;
-        n.peer = gone;
-        to->inbox.push_back(std::move(n));
-        to->wake_reader(world_);
-      });
+      if (to->watched.contains(peer)) tell_departed(to, peer);
     }
   }
+}
+
+void server::tell_departed(const std::shared_ptr<connection>& to, std::string_view peer) {
+  if (!is_.sees_death || to->closed) return;
+  world_.at(world_.now() + way(), [this, to, gone = std::string(peer)] {
+    if (to->closed) return;
+    notification n;
+    n.what = holdfast::store::notification_kind::departed;
+    n.peer = gone;
+    to->inbox.push_back(std::move(n));
+    to->wake_reader(world_);
+  });
+}
+
+void server::watch(const std::shared_ptr<connection>& by, std::string_view peer) {
+  ++by->watched[std::string(peer)];
+  const auto at = connections_.find(peer);
+  if (at != connections_.end() && at->second->of->dead) tell_departed(by, peer);
 }
 
 void server::end_of_faults() noexcept {

@@ -119,6 +119,8 @@ class server {
   void freeze(nanos until);
   void cut(const process& of, nanos until);
   void process_died(const process& of);
+  /// That connection wants to hear when another process has gone, also if it has gone already.
+  void watch(const std::shared_ptr<connection>& by, std::string_view peer);
   /// An operator takes out whoever has that name.
   void evict(std::string_view name);
   /// Until then it has no room for more, or takes no writes at all.
@@ -208,6 +210,7 @@ class server {
     return (expires_at - time().now_at) * microsecond;
   }
   nanos way();
+  void tell_departed(const std::shared_ptr<connection>& to, std::string_view peer);
   void disturbed(connection& at, nanos takes = 0) noexcept;
   /// As a notification: delivered late, or not at all while the way is cut.
   void post(const std::shared_ptr<connection>& to, std::function<void()> arrives);

@@ -96,7 +96,7 @@ class slot_client final : public holdfast::store::slot_store, private requester 
 
   slots& all_;
   holdfast::store::capabilities can_;
-  connection_inbox inbox_{of_.world_, by_};
+  connection_inbox inbox_{of_, of_.world_, by_};
 };
 
 std::unique_ptr<holdfast::store::session_store> slots::connect(process& of) {

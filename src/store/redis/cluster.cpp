@@ -312,6 +312,7 @@ status cluster::adopt(const resp_value& slots, const address& from) {
   const std::lock_guard guard{mutex_};
   map_ = std::move(*map);
   answered_last_ = from;
+  ++adopted_;
   look_at_ = saturated_add(clock_.now(), look_around_every);
   std::erase_if(nodes_, [&](auto& n) {
     if (is_known(n.first)) return false;
@@ -322,26 +323,32 @@ status cluster::adopt(const resp_value& slots, const address& from) {
   return done{};
 }
 
-// Nobody waits for the answer: it is taken by the first that asks something later.
+// Nobody waits for the answer: it is taken by the first that asks something later, unless another
+// map was adopted meanwhile, which may be newer.
 void cluster::look_around(node& at) {
   std::unique_lock news{news_->mutex};
   const auto came = std::exchange(news_->answer, {});
-  const address from = news_->from;
+  const auto [from, after] = std::pair(news_->from, news_->after);
   news.unlock();
-  if (came) (void)adopt(*came, from);
-  {
-    const std::lock_guard guard{mutex_};
-    const boot_time now = clock_.now();
-    if (now < look_at_) return;
-    look_at_ = saturated_add(now, look_around_every);
+  std::unique_lock lock{mutex_};
+  if (came && after == adopted_) {
+    lock.unlock();
+    (void)adopt(*came, from);
+    lock.lock();
   }
+  const boot_time now = clock_.now();
+  if (now < look_at_) return;
+  look_at_ = saturated_add(now, look_around_every);
+  const std::uint64_t before = adopted_;
+  lock.unlock();
   std::string question;
   append_command(question, {"CLUSTER", "SLOTS"});
-  link::listener then = [to = news_, from = address_of(at)](result<link::answer> got) {
+  link::listener then = [to = news_, from = address_of(at), before](result<link::answer> got) {
     if (!got || got->replies.empty()) return;
     const std::lock_guard guard{to->mutex};
     to->answer = std::move(got->replies.front());
     to->from = from;
+    to->after = before;
   };
   (void)at.post({question, 1}, then);
 }

@@ -48,6 +48,7 @@ class cluster final : public servers {
     std::mutex mutex;
     std::optional<resp_value> answer;
     address from{};
+    std::uint64_t after = 0;  ///< so many maps had been adopted when it was asked
   };
 
   void run(routed_parts todo, bool patient);
@@ -77,6 +78,7 @@ class cluster final : public servers {
   std::size_t notifications_from_;
   address answered_last_;
   boot_time look_at_{};  ///< when the map is asked for although nothing says that it is old
+  std::uint64_t adopted_ = 0;
   const std::shared_ptr<map_news> news_ = std::make_shared<map_news>();
 
   std::mutex refreshing_;

@@ -48,7 +48,12 @@ class redis_cluster_of_halves : public testing::Test {
     if (w[0] == "INFO")
       return harness::bulk("# Server\r\nredis_version:7.0.15\r\ncluster_enabled:1\r\n");
     if (w[0] == "CLUSTER") return slots();
-    return w[0] == "EVALSHA" ? together() : std::string();
+    if (w[0] != "EVALSHA") return {};
+    if (const std::lock_guard guard{mutex_}; std::exchange(moves_, false)) {
+      replica_ = true;
+      return "-MOVED 0 127.0.0.1:" + std::to_string(first_.port()) + "\r\n";
+    }
+    return together();
   }
   redis::redis_options options() {
     redis::redis_options o;
@@ -65,6 +70,7 @@ class redis_cluster_of_halves : public testing::Test {
   std::condition_variable changed_;
   bool halves_ = true;
   bool replica_ = false;
+  bool moves_ = false;  ///< by the next command, and there is a replica then
   int asked_ = 0;
   harness::still_clock clock_;
   harness::fake_redis first_{[this](const words& w) { return say(w); }};
@@ -110,6 +116,25 @@ TEST_F(redis_cluster_of_halves, are_looked_at_anew_when_nothing_says_that_one_ha
   clock_.time.advance(2min);
   ask_twice();
   EXPECT_FALSE(notifications.told_at(at(second_)));
+}
+
+// The answer that nobody waited for may be older than a map that was asked for meanwhile.
+TEST_F(redis_cluster_of_halves, do_not_go_back_to_an_older_map) {
+  halves_ = false;
+  redis::cluster all(options());
+  ASSERT_TRUE(all.open());
+  clock_.time.advance(2min);
+  {
+    const std::lock_guard guard{mutex_};
+    moves_ = true;
+  }
+  std::string bytes;
+  redis::append_command(bytes, {"EVALSHA", "x"});
+  const redis::request one{.name = "n", .commands = bytes, .stamped = false};
+  EXPECT_TRUE(all.ask(one));
+  EXPECT_TRUE(all.for_notifications().told_at(at(second_)));
+  EXPECT_TRUE(all.ask(one));
+  EXPECT_TRUE(all.for_notifications().told_at(at(second_)));
 }
 
 }  // namespace
