@@ -25,12 +25,20 @@ class multi_forms : public testing::Test {
   holdfast::mutex far_b_{far_.session, "b"};
   multi_lock both_{a_, b_};
 
-  // Ten seconds at a time, in which so many are renewed.
-  void pass(std::chrono::seconds time, std::size_t renewed) {
+  // Ten seconds at a time, in which so many are renewed, and so many asked for by a waiter. The
+  // clock waits for the waiter too: an answer that is older than its lease would be worth nothing.
+  // A waiter that the clock outran sleeps a moment longer.
+  void pass(std::chrono::seconds time, std::size_t renewed, std::size_t asked_for = 0) {
     for (; time > 0s; time -= 10s) {
       const auto renewals = at_.script->count(verb::renew);
+      const auto requests = at_.script->count(verb::acquire);
       at_.clock->advance(10s);
       at_.script->await(verb::renew, renewals + renewed);
+      harness::eventually("a request", [&] {
+        if (at_.script->count(verb::acquire) >= requests + asked_for) return true;
+        harness::to_next_wake(*at_.clock, 100ms);
+        return false;
+      });
     }
   }
   template <class Begin>
@@ -48,7 +56,7 @@ TEST_F(multi_forms, lock_waits_without_limit) {
     both_.unlock();
     return true;
   });
-  pass(100s, 1);
+  pass(100s, 1, 2);
   EXPECT_NE(got.wait_for(0s), std::future_status::ready);
   (void)taken.release();
   EXPECT_TRUE(got.get());
@@ -115,7 +123,7 @@ TEST_F(multi_forms, try_lock_is_renewed_until_the_caller_releases) {
 TEST_F(multi_forms, try_lock_wait_waits_for_the_whole_remaining_time_at_each) {
   const auto taken = rival_.acquire();
   auto got = waiting_for_b([&] { return both_.try_lock_for(100s); });
-  pass(90s, 1);
+  pass(90s, 1, 2);
   EXPECT_NE(got.wait_for(0s), std::future_status::ready);
   pass(10s, 1);
   EXPECT_FALSE(got.get());

@@ -23,7 +23,7 @@ TEST_F(mariadb_store, does_not_read_a_record_that_is_far_too_long) {
 }
 
 TEST_F(mariadb_store, takes_a_batch_of_many_names_that_many_use) {
-  sql_test::expect_a_large_batch_is_carried_out(open());
+  sql_test::expect_a_large_batch_is_carried_out(open("?command_timeout=1m"));
 }
 
 }  // namespace

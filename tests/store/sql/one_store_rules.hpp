@@ -75,7 +75,8 @@ inline void expect_it_is_not_read(const holdfast::session& s, const std::string&
   expect_it_fails_alone(s, name);
 }
 
-/// Of names that many use, some hundred records are more than a server takes in one statement.
+/// Of names that many use, some hundred records are more than a server takes in one statement. A
+/// loaded machine needs seconds for it, so the session has to let a request take longer.
 inline void expect_a_large_batch_is_carried_out(const holdfast::session& s) {
   constexpr std::uint32_t users = 60;
   const std::string note(200, 'n');

@@ -84,7 +84,8 @@ TEST_F(sqlite_store, refuses_to_write_what_nobody_would_read) {
 }
 
 TEST_F(sqlite_store, takes_a_batch_of_many_names_that_many_use) {
-  sql_test::expect_a_large_batch_is_carried_out(holdfast::open("sqlite:" + path()));
+  sql_test::expect_a_large_batch_is_carried_out(
+      holdfast::open("sqlite:" + path() + "?busy_timeout=1m"));
 }
 
 }  // namespace
