@@ -2,9 +2,11 @@
 
 #include <pthread.h>
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <mutex>
 #include <set>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -17,6 +19,13 @@ namespace {
 
 /// A name on a store.
 using stored_name = std::pair<std::string, std::string>;
+using stored_name_view = std::pair<std::string_view, std::string_view>;
+
+/// Also by what is not a string of its own.
+struct by_stored_name {
+  using is_transparent = void;
+  bool operator()(const stored_name_view& a, const stored_name_view& b) const { return a < b; }
+};
 
 /// Names may be made of numbers without end.
 constexpr std::size_t max_pairs = 10'000;
@@ -42,20 +51,25 @@ struct step {
 /// What was taken after what. A pair that closes a ring is told and not entered, so there are none.
 class order_seen {
  public:
-  /// The way back, if there is one that was not told before; what comes after what in it.
-  std::vector<step> note(step taken) {
+  /// Nothing is new to it, whatever comes.
+  bool is_full() const noexcept { return pairs_.load(std::memory_order_relaxed) >= max_pairs; }
+
+  /// Cheap, because a thread that has many names asks for each of them.
+  bool knows(const stored_name_view& first, const stored_name_view& second) const {
     const std::lock_guard guard{mutex_};
-    const auto known = after_.find(taken.first);
-    if (known != after_.end() && known->second.contains(taken.second)) return {};
-    std::pair pair{taken.first, taken.second};
-    if (pairs_ >= max_pairs || told_.contains(pair)) return {};
+    const auto known = after_.find(first);
+    return known != after_.end() && known->second.contains(second);
+  }
+
+  /// The way back, if there is one that was not told before; what comes after what in it.
+  std::vector<step> note(const step& taken) {
+    const std::lock_guard guard{mutex_};
+    const std::pair pair{taken.first, taken.second};
+    if (is_full() || told_.contains(pair)) return {};
     auto back = way(taken.second, taken.first);  // once for each pair: it looks at many
-    if (back.empty()) {
-      after_[taken.first].emplace(taken.second, std::move(taken));
-    } else {
-      told_.insert(std::move(pair));
-    }
-    ++pairs_;
+    const bool is_new = back.empty() ? after_[pair.first].emplace(pair.second, taken).second
+                                     : told_.insert(pair).second;
+    if (is_new) ++pairs_;
     return back;
   }
 
@@ -77,10 +91,10 @@ class order_seen {
     return all;
   }
 
-  std::mutex mutex_;
-  std::map<stored_name, std::map<stored_name, step>> after_;
+  mutable std::mutex mutex_;
+  std::map<stored_name, std::map<stored_name, step, by_stored_name>, by_stored_name> after_;
   std::set<std::pair<stored_name, stored_name>> told_;
-  std::size_t pairs_ = 0;
+  std::atomic<std::size_t> pairs_{0};
 };
 
 // Never destroyed: threads may lock until the very end of the program. The child of a fork() starts
@@ -113,12 +127,19 @@ void tell(store_client& session, const std::string& name, const step& taken,
 }  // namespace
 
 void note_lock_order(store_client& session, const std::string& name) {
-  const stored_name wanted{session.url(), name};
-  for (const own_hold& own : own_holds()) {
-    const stored_name had{own.url, own.name};
-    if (had == wanted) continue;
-    const step taken{had, wanted, text_of(own.taken_at), text_of(current_call_site())};
-    if (const auto back = of_process().note(taken); !back.empty()) tell(session, name, taken, back);
+  order_seen& seen = of_process();
+  if (seen.is_full()) return;
+  const stored_name_view wanted{session.url(), name};
+  std::vector<step> unknown;
+  each_own_hold([&](const own_hold& own) {
+    const stored_name_view had{own.url, own.name};
+    if (had == wanted || seen.knows(had, wanted)) return;
+    unknown.push_back({stored_name(had), stored_name(wanted), text_of(own.taken_at),
+                       text_of(current_call_site())});
+  });
+  // An observer may lock something itself.
+  for (const step& taken : unknown) {
+    if (const auto back = seen.note(taken); !back.empty()) tell(session, name, taken, back);
   }
 }
 

@@ -90,10 +90,16 @@ void forget_own(const owned& h) noexcept {
   if (own_hold* const known = latest_of(h)) mine->erase(mine->begin() + (known - mine->data()));
 }
 
-std::vector<own_hold> own_holds() {
-  if (mine == nullptr) return {};
+void each_own_hold(const std::function<void(const own_hold&)>& visit) {
+  if (mine == nullptr) return;
   std::erase_if(*mine, [](const own_hold& h) { return h.is_over(); });
-  return *mine;
+  for (const own_hold& h : *mine) visit(h);
+}
+
+std::vector<own_hold> own_holds() {
+  std::vector<own_hold> all;
+  each_own_hold([&](const own_hold& h) { all.push_back(h); });
+  return all;
 }
 
 }  // namespace engine
