@@ -134,6 +134,11 @@ void members::go_on_from(std::size_t member) noexcept {
   (void)current_.compare_exchange_strong(member, (member + 1) % stubs_.size());
 }
 
+void members::leave_silent(std::size_t member) noexcept {
+  go_on_from(member);
+  if (stubs_.size() > 1) is_silent_(member);
+}
+
 grpc::Status members::ask(std::size_t member, const char* method, const std::string& token,
                           const message& request, message& answer, boot_time until) {
   pending call;
@@ -155,7 +160,7 @@ result<std::string> members::token(boot_time until) {
   const auto member = now_with();
   const auto s = ask(member, method::authenticate, {}, request, answer, until);
   if (!s.ok()) {
-    if (is_away(s)) go_on_from(member);
+    if (is_away(s)) was_silent(s) ? leave_silent(member) : go_on_from(member);
     return explain(s, options_);
   }
   return token_ = answer.token();
@@ -184,6 +189,10 @@ bool is_away(const grpc::Status& s) {
     default:
       return false;
   }
+}
+
+bool was_silent(const grpc::Status& s) {
+  return s.error_code() == StatusCode::DEADLINE_EXCEEDED || s.error_code() == StatusCode::CANCELLED;
 }
 
 failure explain(const grpc::Status& s, const etcd_options& o) {

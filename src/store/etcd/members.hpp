@@ -5,6 +5,7 @@
 #include <grpcpp/impl/codegen/proto_utils.h>
 
 #include <atomic>
+#include <functional>
 #include <holdfast/clock.hpp>
 #include <holdfast/result.hpp>
 #include <mutex>
@@ -29,6 +30,10 @@ class members {
   generic_stub& stub(std::size_t member) { return stubs_[member]; }
   /// It did not answer: the next one.
   void go_on_from(std::size_t member) noexcept;
+  /// The same, and a stream to it may be as silent: whoever has one is told. Set before the first
+  /// call. Nobody is told where there is no other member.
+  void leave_silent(std::size_t member) noexcept;
+  void on_silence(std::function<void(std::size_t member)> told) { is_silent_ = std::move(told); }
   /// Empty without a user. Asks for one if there is none.
   result<std::string> token(boot_time until);
   void forget_token(const std::string& which);
@@ -42,12 +47,15 @@ class members {
   const etcd_options options_;
   std::vector<generic_stub> stubs_;
   std::atomic<std::size_t> current_{0};
+  std::function<void(std::size_t)> is_silent_ = [](std::size_t) {};
   std::mutex mutex_;
   std::string token_;
 };
 
 /// The member is away, or does not see a leader: another may do better.
 bool is_away(const grpc::Status& s);
+/// It has said nothing in the time that there was.
+bool was_silent(const grpc::Status& s);
 /// The token has to be asked for again.
 bool is_stale_token(const grpc::Status& s);
 /// What a code means, and what to do about it.

@@ -6,6 +6,7 @@
 #include <deque>
 #include <map>
 #include <mutex>
+#include <vector>
 
 #include "store/etcd/members.hpp"
 
@@ -19,6 +20,7 @@ struct watches::hub {
   std::condition_variable changed;
   struct watched {
     alarm call;
+    const stream* on = nullptr;
     bool begun = false;
   };
   std::map<std::int64_t, watched> alarms;
@@ -31,6 +33,10 @@ struct watches::hub {
   /// Takes it out, and calls it, if that was not done before.
   void call(std::int64_t id);
   void call_all();
+  /// Those that are watched over that stream.
+  void call_all_of(const stream* ended);
+  /// A stream to that member is given up.
+  void leave(std::size_t member) noexcept;
 };
 
 /// One stream, from its opening to its end. Keeps itself alive until gRPC is done with it.
@@ -72,10 +78,17 @@ class watches::stream final : public grpc::ClientBidiReactor<message, message>,
   /// stream gets another token.
   void end_with_its_token() {
     if (broken_ || token_.empty()) return;
-    broken_ = refused_ = true;
+    refused_ = true;
+    give_up();
+  }
+  /// With the hub's mutex locked. What it watches is told when gRPC has let go of it.
+  void give_up() {
+    if (broken_) return;
+    broken_ = true;
     if (of_->now.get() == this) of_->now.reset();
     cancel();
   }
+  std::size_t member() const noexcept { return member_; }
 
  private:
   void OnWriteDone(bool ok) override {
@@ -121,7 +134,7 @@ class watches::stream final : public grpc::ClientBidiReactor<message, message>,
 
   void OnDone(const grpc::Status&) override {
     if (!refused_) of_->to.inner().go_on_from(member_);
-    of_->call_all();
+    of_->call_all_of(this);
     const auto of = of_;
     const auto last = std::move(self_);
     const std::lock_guard guard{of->mutex};
@@ -159,7 +172,31 @@ void watches::hub::call_all() {
   for (const auto& [id, w] : all) w.call();
 }
 
-watches::watches(channel& to) : hub_(std::make_shared<hub>(to)) {}
+void watches::hub::call_all_of(const stream* ended) {
+  std::vector<alarm> calls;
+  std::unique_lock lock{mutex};
+  for (auto at = alarms.begin(); at != alarms.end();) {
+    const auto here = at++;
+    if (here->second.on == ended) calls.push_back(std::move(alarms.extract(here).mapped().call));
+  }
+  changed.notify_all();
+  lock.unlock();
+  for (const auto& call : calls) call();
+}
+
+void watches::hub::leave(std::size_t member) noexcept {
+  const std::lock_guard guard{mutex};
+  const auto open_now = now;  // give_up() lets go of it
+  if (open_now && open_now->member() == member) open_now->give_up();
+}
+
+// gRPC itself looks after fifteen seconds whether a member that says nothing is there: what it
+// watches would not be told, and each new watch would wait for it in vain.
+watches::watches(channel& to) : hub_(std::make_shared<hub>(to)) {
+  to.inner().on_silence([to_tell = std::weak_ptr<hub>(hub_)](std::size_t member) {
+    if (const auto h = to_tell.lock()) h->leave(member);
+  });
+}
 
 watches::~watches() {
   std::unique_lock lock{hub_->mutex};
@@ -194,7 +231,9 @@ std::int64_t watches::add(const std::string& key, const std::string& end, alarm 
   create.set_key(key);
   create.set_range_end(end);
   create.set_watch_id(id);
+  hub_->alarms.at(id).on = hub_->now.get();
   hub_->now->say(std::move(request));
+  const auto member = hub_->now->member();
   const auto waits = [&] {
     const auto at = hub_->alarms.find(id);
     return at != hub_->alarms.end() && !at->second.begun;
@@ -202,7 +241,10 @@ std::int64_t watches::add(const std::string& key, const std::string& end, alarm 
   while (waits() && on.now() < until) on.wait_until(lock, hub_->changed, until);
   const bool silent = waits();
   lock.unlock();
-  if (silent) hub_->call(id);
+  if (silent) {
+    hub_->call(id);
+    hub_->to.inner().leave_silent(member);
+  }
   return id;
 }
 

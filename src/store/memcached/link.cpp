@@ -194,8 +194,10 @@ failure link::hung(std::string_view why) {
 // Whose answer was taken for whose is not known: nothing that is asked later may get this one.
 failure link::out_of_step() { return broken("said more than it was asked"); }
 
-status link::send(std::string_view bytes) {
-  while (!bytes.empty()) {
+// The kernel's time begins anew with each piece that is taken, and with each signal.
+status link::send(std::string_view bytes, boot_time deadline) {
+  for (bool first = true; !bytes.empty(); first = false) {
+    if (!first && boot_clock::now() >= deadline) return hung("takes too little in command_timeout");
     const auto sent = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (sent >= 0) {
       bytes.remove_prefix(static_cast<std::size_t>(sent));
@@ -274,7 +276,7 @@ result<meta_reply> link::reply(boot_time deadline) {
 result<std::vector<meta_reply>> link::ask(std::string_view commands, std::size_t replies) {
   const boot_time deadline = boot_clock::now() + options_.command_timeout;
   late_ = false;
-  if (auto ok = send(commands); !ok) return std::move(ok.error());
+  if (auto ok = send(commands, deadline); !ok) return std::move(ok.error());
   std::vector<meta_reply> all;
   all.reserve(replies);
   while (all.size() < replies) {
@@ -289,7 +291,7 @@ result<std::vector<meta_reply>> link::ask(std::string_view commands, std::size_t
 status link::list(std::string_view command, const std::function<void(std::string_view)>& take) {
   const boot_time deadline = boot_clock::now() + options_.command_timeout;
   late_ = false;
-  if (auto ok = send(command); !ok) return ok;
+  if (auto ok = send(command, deadline); !ok) return ok;
   while (true) {
     auto text = line(deadline);
     if (!text) return std::move(text.error());
@@ -297,7 +299,7 @@ status link::list(std::string_view command, const std::function<void(std::string
     if (text->starts_with("BUSY") && boot_clock::now() < deadline) {  // with another one's list
       pollfd quiet{fd_, POLLIN, 0};
       (void)::poll(&quiet, 1, 5);
-      if (auto ok = send(command); !ok) return ok;
+      if (auto ok = send(command, deadline); !ok) return ok;
       continue;
     }
     if (text->starts_with("ERROR") || text->starts_with("CLIENT_ERROR") ||

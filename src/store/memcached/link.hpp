@@ -59,7 +59,7 @@ class link {
  private:
   link(int fd, const address& to, const memcached_options& o);
   status greet();
-  status send(std::string_view bytes);
+  status send(std::string_view bytes, boot_time deadline);
   status receive(boot_time deadline);
   result<std::string> line(boot_time deadline);
   result<meta_reply> reply(boot_time deadline);

@@ -152,6 +152,9 @@ result<std::shared_ptr<connection>> connection::open(const zookeeper_options& o)
                        ? "the servers' names are not known: " + o.hosts
                        : "cannot be reached: " + std::string(std::strerror(error))};
   }
+  // Else its thread looks the names up before each request: a name server that is away would hold
+  // up all that the session asks, although its connection is well.
+  (void)zoo_set_servers_resolution_delay(c->handle_, -1);
   if (!o.user.empty()) {
     const std::string who = o.user + ":" + o.password;
     (void)zoo_add_auth(c->handle_, "digest", who.data(), static_cast<int>(who.size()),
@@ -183,8 +186,13 @@ void connection::on_session(zhandle_t* handle, int type, int state, const char*,
   auto& self = *static_cast<connection*>(context);
   if (state == ZOO_CONNECTED_STATE) {
     self.agreed_ = zoo_recv_timeout(handle);
+    peer_address at;
+    at.size = sizeof at.bytes;
+    auto* const room = reinterpret_cast<sockaddr*>(&at.bytes);
+    if (zookeeper_get_connected_host(handle, room, &at.size) == nullptr) at.size = 0;
     const std::lock_guard guard{self.mutex_};
     self.session_ = static_cast<std::uint64_t>(zoo_client_id(handle)->client_id);
+    self.member_ = at;
   }
   self.changed(state, handle);
 }
@@ -252,6 +260,13 @@ std::chrono::nanoseconds connection::safe_span() const noexcept {
 boot_time connection::safe_until() const noexcept {
   const std::lock_guard guard{mutex_};
   return proven_ + safe_span();
+}
+
+void connection::leave_if_silent() noexcept {
+  std::unique_lock lock{mutex_};
+  const peer_address member = member_;
+  lock.unlock();
+  if (member.size > 0) (void)shut_down_silent(member, options_.command_timeout);
 }
 
 std::uint64_t connection::session() const noexcept {

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "store/zookeeper/options.hpp"
+#include "store/zookeeper/silent_peer.hpp"
 
 namespace holdfast::store::zookeeper {
 
@@ -101,6 +102,11 @@ class connection {
   std::chrono::nanoseconds safe_span() const noexcept;
   std::string id() const;
 
+  /// Requests had no answer in command_timeout. If nothing at all has come from the member since,
+  /// the client is made to go on with another one: by itself it would when the holds have been
+  /// lost.
+  void leave_if_silent() noexcept;
+
   /// For a request that sets a watch: what to give as its context. Called once, when the node has
   /// changed or the session is over.
   void* watch(alarm call);
@@ -127,6 +133,7 @@ class connection {
   bool refused_ = false;
   boot_time proven_{};
   std::uint64_t session_ = 0;
+  peer_address member_;
   std::map<std::uintptr_t, alarm> alarms_;
   bool ending_ = false;
   bool closing_ = false;  ///< by the client's own thread

@@ -191,19 +191,27 @@ result<moment> zookeeper_store::time() {
       return moment{wall, wall, false};
     }
   }
-  const std::string path = options_.base + "/" + clock_node;
-  const auto made = ask(1, true, [&](auto, connection& c, requests&, auto* token) {
-    return zoo_acreate2(c.handle(), path.c_str(), "", 0, acl(), ZOO_EPHEMERAL_SEQUENTIAL,
-                        &requests::on_text_stat, token);
-  });
-  if (!made) return made.error();
-  const answer& a = made->front();
-  if (a.rc != ZOK) return wrong(a.rc);
-  know_time(options_.clock->now(), a.stat.ctime);
-  (void)ask(1, true, [&](auto, connection& c, requests&, auto* token) {
-    return zoo_adelete(c.handle(), a.text.c_str(), -1, &requests::on_void, token);
-  });
-  return moment{a.stat.ctime * 1'000, a.stat.ctime * 1'000, false};
+  // One name for a session: what an answer that was lost left there is found again, and goes.
+  const std::string path = options_.base + "/" + clock_node + present()->id();
+  for (int i = 0; i < max_attempts; ++i) {
+    const auto told = ask(2, true, [&](std::size_t r, connection& c, requests&, auto* token) {
+      if (r == 1) return zoo_aset(c.handle(), path.c_str(), "", 0, -1, &requests::on_stat, token);
+      return zoo_acreate(c.handle(), path.c_str(), "", 0, acl(), ZOO_EPHEMERAL, &requests::on_text,
+                         token);
+    });
+    if (!told) return told.error();
+    const int made = told->front().rc;
+    const answer& a = told->back();
+    if (made != ZOK && made != ZNODEEXISTS) return wrong(made);
+    if (a.rc == ZNONODE) continue;  // another thread asked, too, and has removed it
+    if (a.rc != ZOK) return wrong(a.rc);
+    know_time(options_.clock->now(), a.stat.mtime);
+    (void)ask(1, true, [&](auto, connection& c, requests&, auto* token) {
+      return zoo_adelete(c.handle(), path.c_str(), -1, &requests::on_void, token);
+    });
+    return moment{a.stat.mtime * 1'000, a.stat.mtime * 1'000, false};
+  }
+  return failure{errc::unavailable, "the node that tells the time was removed each time"};
 }
 
 result<std::vector<contender_store::used_name>> zookeeper_store::names() {

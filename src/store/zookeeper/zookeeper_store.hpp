@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <holdfast/store/contender_store.hpp>
 #include <memory>
 #include <mutex>
@@ -118,6 +119,8 @@ result<std::vector<answer>> zookeeper_store::ask(std::size_t count, bool to_lead
   }
   kept.unlock();
   auto answers = all->wait(*options_.clock, saturated_add(sent, options_.command_timeout));
+  const auto has_none = [](const answer& a) { return a.rc == ZOPERATIONTIMEOUT; };
+  if (std::any_of(answers.begin(), answers.end(), has_none)) (*to)->leave_if_silent();
   if (to_leader && leader_answered(answers.front().rc)) (*to)->proved(sent);
   return answers;
 }

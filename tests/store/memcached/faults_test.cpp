@@ -6,6 +6,7 @@
 #include <optional>
 #include <thread>
 
+#include "harness/caught_signals.hpp"
 #include "harness/fault_proxy.hpp"
 #include "harness/hung_store.hpp"
 #include "harness/opened_late.hpp"
@@ -13,6 +14,7 @@
 #include "harness/wire_cost.hpp"
 #include "store/memcached/fixture.hpp"
 #include "store/memcached/keys.hpp"
+#include "store/memcached/link.hpp"
 #include "store/memcached/memcached.hpp"
 
 namespace memcached_test {
@@ -437,6 +439,23 @@ TEST_F(memcached_store, of_two_servers_each_has_some_names_whatever_order_they_a
   EXPECT_EQ(here + there, 40);
   EXPECT_GT(here, 5);
   EXPECT_GT(there, 5);
+}
+
+// The kernel counts its time anew after a signal.
+TEST(memcached_connections, end_on_time_where_nothing_is_taken_whatever_signals_come) {
+  const harness::memcached_server server;
+  harness::fault_proxy network(server.port());
+  namespace store = holdfast::store::memcached;
+  store::memcached_options o;
+  o.command_timeout = 1s;
+  const auto to =
+      store::link::connect({"127.0.0.1", static_cast<std::uint16_t>(network.port())}, o);
+  ASSERT_TRUE(to) << to.error().what;
+  network.with([](holdfast::faultproxy::relay& r) { r.stall(holdfast::faultproxy::way::up); });
+  const harness::caught_signals meanwhile;
+  const std::string more_than_the_network_holds(std::size_t{64} << 20, 'x');
+  EXPECT_FALSE((*to)->ask(more_than_the_network_holds, 1));
+  EXPECT_TRUE((*to)->hangs());
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "harness/eventually.hpp"
+#include "harness/fault_proxy.hpp"
 #include "harness/still_clock.hpp"
 #include "store/zookeeper/client.hpp"
 #include "store/zookeeper/fixture.hpp"
@@ -157,6 +158,24 @@ TEST(zookeeper_session, that_has_ended_keeps_no_thread_of_the_client) {
   end_session_of(*connection);
   harness::eventually("the end of the session is known", [&] { return connection->over(); });
   harness::eventually("no thread is left", [&] { return threads_of_this_process() == before; });
+}
+
+TEST(zookeeper_time, leaves_nothing_behind_when_answers_are_lost) {
+  harness::fault_proxy proxy(calm_ensemble().port(0));
+  holdfast::store::zookeeper::zookeeper_options options;
+  options.hosts = "127.0.0.1:" + std::to_string(proxy.port());
+  options.base = fresh_base();
+  options.clock = &holdfast::real_clock();
+  const auto opened = open_zookeeper(options);
+  ASSERT_TRUE(opened) << opened.error().what;
+  for (int i = 0; i < 3; ++i) {
+    proxy.with(
+        [](holdfast::faultproxy::relay& r) { r.cut_after(holdfast::faultproxy::way::down, 0); });
+    EXPECT_FALSE((*opened)->time());
+  }
+  harness::eventually("the time is told", [&] { return (*opened)->time().ok(); });
+  const tree all(calm_ensemble().hosts());
+  EXPECT_EQ(all.children(options.base), std::vector<std::string>());
 }
 
 }  // namespace

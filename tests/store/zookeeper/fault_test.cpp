@@ -59,6 +59,27 @@ TEST(zookeeper_faults, a_connection_that_is_lost_and_found_again_costs_nothing) 
   harness::connections_are_lost_and_found(calm_ensemble(), fresh_base());
 }
 
+// The client itself leaves it after two thirds of the session; the lease ends after two fifths.
+TEST(zookeeper_faults, a_member_that_falls_silent_is_left_before_its_locks_are_lost) {
+  harness::fault_proxy one(calm_ensemble().port(0)), two(calm_ensemble().port(1));
+  const std::string both = "zookeeper://127.0.0.1:" + std::to_string(one.port()) +
+                           ",127.0.0.1:" + std::to_string(two.port());
+  auto here = holdfast::open(both + fresh_base() + "?session=20s&command_timeout=300ms");
+  const lease held = holdfast::mutex(here, "job").acquire();
+  const bool at_one = one.count().open > 0;
+  auto& silent = at_one ? one : two;
+  auto& other = at_one ? two : one;
+  silent.with([](holdfast::faultproxy::relay& r) {
+    r.stall(holdfast::faultproxy::way::up);
+    r.stall(holdfast::faultproxy::way::down);
+  });
+  harness::eventually("the other is asked", [&] { return other.count().accepted > 0; });
+  EXPECT_FALSE(held.lost().stop_requested());
+  harness::eventually("it is renewed there",
+                      [&] { return held.state() == holdfast::lease_state::held; });
+  EXPECT_NO_THROW(held.check());
+}
+
 TEST(zookeeper_faults, a_request_that_comes_after_it_was_given_up_leaves_nothing) {
   harness::fault_proxy proxy(calm_ensemble().port(0));
   harness::late_requests_leave_nothing(calm_ensemble(), fresh_base(), proxy,

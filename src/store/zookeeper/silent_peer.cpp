@@ -1,0 +1,78 @@
+#include "store/zookeeper/silent_peer.hpp"
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <cstring>
+#include <filesystem>
+#include <string>
+#include <system_error>
+
+namespace holdfast::store::zookeeper {
+
+namespace {
+
+bool is_socket(int fd) noexcept {
+  struct stat what{};
+  return ::fstat(fd, &what) == 0 && S_ISSOCK(what.st_mode);
+}
+
+/// A second descriptor of a socket: the number may mean something else at any moment. If it means a
+/// file by now, it stays open, because to close it would end this process's locks on that file.
+class same_socket {
+ public:
+  explicit same_socket(int fd) : fd_(is_socket(fd) ? ::fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1) {}
+  ~same_socket() {
+    if (is_socket(fd_)) ::close(fd_);
+  }
+  same_socket(const same_socket&) = delete;
+
+  bool leads_to(const peer_address& peer) const noexcept {
+    sockaddr_storage there{};
+    socklen_t size = sizeof there;
+    return ::getpeername(fd_, reinterpret_cast<sockaddr*>(&there), &size) == 0 &&
+           size == peer.size && std::memcmp(&there, &peer.bytes, size) == 0;
+  }
+
+  // One that is idle was answered after it had asked.
+  bool waits_in_vain(std::chrono::milliseconds silent_for) const noexcept {
+    tcp_info info{};
+    socklen_t size = sizeof info;
+    int unread = 0;
+    if (::getsockopt(fd_, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return false;
+    if (::ioctl(fd_, FIONREAD, &unread) != 0 || unread > 0) return false;
+    return std::chrono::milliseconds(info.tcpi_last_data_recv) >= silent_for &&
+           info.tcpi_last_data_sent < info.tcpi_last_data_recv;
+  }
+
+  bool shut_down() const noexcept { return ::shutdown(fd_, SHUT_RDWR) == 0; }
+
+ private:
+  const int fd_;
+};
+
+int number_in(const std::string& text) {
+  int number = -1;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
+}  // namespace
+
+int shut_down_silent(const peer_address& peer, std::chrono::milliseconds silent_for) noexcept try {
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    const same_socket one(number_in(entry.path().filename().string()));
+    if (one.leads_to(peer) && one.waits_in_vain(silent_for) && one.shut_down()) ++count;
+  }
+  return count;
+} catch (...) {
+  return 0;  // no memory, or no /proc: the client itself leaves the peer, later
+}
+
+}  // namespace holdfast::store::zookeeper
