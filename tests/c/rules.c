@@ -1153,6 +1153,9 @@ static void a_wrong_size_is_refused(void) {
   CHECK(unset.code == 77);
   GIVES(HOLDFAST_INVALID_ARGUMENT, holdfast_acquire_permits(lock, 0, NULL, NULL, &unset));
   CHECK(unset.code == 77);
+  unset.size = 0xFFFFFFFF;
+  GIVES(HOLDFAST_INVALID_ARGUMENT, holdfast_close(store, &unset));
+  CHECK(unset.code == 77);
   OK(holdfast_close(store, &why)); /* what was refused did nothing */
 }
 
@@ -1164,6 +1167,13 @@ static void a_result_has_zeros_in_what_this_library_does_not_know(void) {
   OK(holdfast_show(store, "m", &later.known, &why));
   CHECK(later.known.size == sizeof later - sizeof later.behind);
   CHECK(later.unknown == 0 && later.behind == 77);
+  struct {
+    holdfast_error known;
+    uint64_t unknown, behind;
+  } later_why = {{.size = sizeof(holdfast_error) + sizeof(uint64_t), .unused = {77}}, 77, 77};
+  GIVES(HOLDFAST_INVALID_ARGUMENT, holdfast_close(NULL, &later_why.known));
+  CHECK(later_why.known.code == HOLDFAST_INVALID_ARGUMENT && later_why.known.unused[0] == 0);
+  CHECK(later_why.unknown == 0 && later_why.behind == 77);
 }
 
 static void a_field_without_a_meaning_is_zero(void) {
