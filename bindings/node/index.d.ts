@@ -134,6 +134,7 @@ export interface Latch extends Handle {
 /** One arrival in a phase of a barrier. It still counts if this object is closed or collected. */
 export interface Arrival extends Handle {}
 
+/** Make one Barrier for each participant. If each call on it begins when the one before it has ended, it is one participant. */
 export interface Barrier extends Handle {
   /** Does not wait for the others, unless an arrival of this thread still counts and nobody has it: then it first waits for the end of
    *  that phase. After TimedOut and Cancelled the arrival may still count: call it again. */
@@ -141,9 +142,8 @@ export interface Barrier extends Handle {
   /** Until all have arrived; closes the arrival. Rejects with Lost, once, if a participant died. After TimedOut and Cancelled the arrival
    *  still counts, and can be waited for again. */
   wait(arrival: Arrival, wait?: Wait): Promise<void>;
-  /** Rejects with Lost, once, if a participant died. After TimedOut and Cancelled the arrival still counts. Calls of a JavaScript thread
-   *  on one Barrier, one after the other, belong to one participant: if its last arrival still counts, the next one first waits for the
-   *  end of that phase. Two calls at the same time belong to two participants. */
+  /** Rejects with Lost, once, if a participant died. After TimedOut and Cancelled the arrival still counts: the next one first waits for
+   *  the end of that phase. Two calls at the same time belong to two participants. */
   arriveAndWait(wait?: Wait): Promise<void>;
   /** Arrives, and drops out. Does not wait for the others, unless an arrival of this thread still counts: then it first waits for the
    *  end of that phase. After TimedOut and Cancelled the participant may not have dropped out: call it again. */

@@ -673,6 +673,16 @@ class Locks:
         self.assertEqual(self.here.show("b").waiters, 1)
         again.close()
 
+    def test_tasks_of_one_loop_are_participants_by_their_barriers(self):
+        async def one_after_the_other(mine, theirs):
+            with self.assertRaises(holdfast.TimedOut):
+                await mine.arrive_and_wait_async(0.01)
+            await theirs.arrive_and_wait_async(0.01 if mine is theirs else 30)
+        shared = self.here.barrier("shared", 2)
+        with self.assertRaises(holdfast.TimedOut):
+            asyncio.run(one_after_the_other(shared, shared))
+        asyncio.run(one_after_the_other(self.here.barrier("own", 2), self.here.barrier("own", 2)))
+
     def test_a_limiter_gives_its_tokens_and_then_says_when(self):
         limiter = self.here.limiter("r", holdfast.Rule(3, per=3600, by=["client"], name="hourly"))
         taken = limiter.try_take(2, {"client": "acme"})
