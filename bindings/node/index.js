@@ -143,8 +143,9 @@ class Lease extends Handle {
       await abi.callAside('release', this, null);
       this._disown();
     } catch (why) {
-      if (!(why instanceof errors.NotOwner)) this._disown();
-      else if (mine && !this._over) this._own();  // such a wait was quicker
+      const changed = why instanceof errors.HoldfastError && !(why instanceof errors.NotOwner);
+      if (changed) this._disown();
+      else if (mine && !this._over) this._own();  // such a wait was quicker, or the library was not called
       throw why;
     } finally {
       if (this._handle === 0) known.delete(this._known);
@@ -180,9 +181,9 @@ class Lock extends Handle {
   }
 
   async tryAcquire(wait) {
-    if (wait !== undefined) given.object(wait, 'Lock.tryAcquire: wait');
+    const {timeout, signal} = given.wait(wait, 'Lock.tryAcquire: wait');
     try {
-      return await this.acquire({...wait, timeout: wait?.timeout ?? 0});
+      return await this.acquire({timeout: timeout ?? 0, signal});
     } catch (why) {
       if (why instanceof errors.Busy || why instanceof errors.TimedOut) return null;
       throw why;

@@ -721,7 +721,7 @@ test('an option that does not exist is a TypeError that lists those that do', as
   const never = new AbortController().signal;
   const asks = [
     () => holdfast.open('memory:', {leese: 5}), () => lock.acquire({timout: 50}), () => lock.tryAcquire({timout: 50}),
-    () => lock.acquire(never), () => store.mutex('m', {lingr: 5}), () => store.fairMutex('m', {preference: 'fifo'}),
+    () => lock.acquire(never), () => lock.tryAcquire(never), () => store.mutex('m', {lingr: 5}), () => store.fairMutex('m', {preference: 'fifo'}),
     () => store.sharedMutex('m', {prefer: 'fifo'}), () => store.semaphore('s', 2, {capacity: 2}),
     () => store.election('e', {maxHold: 5}), () => store.latch('l', 1, {lease: 5}), () => store.barrier('b', 2, {keep: 5}),
     () => store.limiter('r', [{tokens: 1, pre: 5}]), () => store.limiter('r', [{tokens: 1}], {local: 5}),
@@ -851,6 +851,19 @@ test('a call that koffi refuses takes no place, and lets the program end', () =>
     }
     abi.functions.show = real;
     console.log((await store.show('m')).holders);`), '0\n');
+});
+
+test('a release that koffi refuses leaves the lease', () => {
+  assert.equal(said(`
+    const store = await holdfast.open('memory:node-unreleased');
+    const lease = await store.mutex('m').acquire();
+    const real = abi.functions.release;
+    abi.functions.release = {async: () => { throw new TypeError('at once'); }};
+    await lease.release().then(process.abort, (why) => why instanceof TypeError || process.abort());
+    abi.functions.release = real;
+    const {state} = lease;
+    lease.close();
+    console.log(state, await store.mutex('m').tryAcquire() !== null);`), 'held true\n');
 });
 
 test('a duration that cannot be is refused as it was given', async () => {
