@@ -186,6 +186,8 @@ export interface Limiter extends Handle {
   tryTake(n?: number, key?: Record<string, string>): Promise<Decision>;
   /** Waits until the tokens are there. Resolves to false, and takes nothing, if they would not be there in time. */
   take(n?: number, key?: Record<string, string>, wait?: Wait): Promise<boolean>;
+  /** As take(), with the whole decision, which refund() takes. Look at its `taken`: every decision counts as true in a condition. */
+  takeDecision(n?: number, key?: Record<string, string>, wait?: Wait): Promise<Decision>;
   reserve(n: number, longestWait: number, key?: Record<string, string>): Promise<Decision>;
   peek(n?: number, key?: Record<string, string>): Promise<Decision>;
   /** Gives back the tokens that a decision took and nobody used. No more goes through than the rules allow. A number gives back that

@@ -366,6 +366,10 @@ function keyOf(key, method) {
   return [parts.length ? parts : null, parts.length];
 }
 
+const decisionOf = (d) => ({
+  taken: d.taken === 1, wait: Number(d.wait_us) / 1e3, limit: Number(d.limit), remaining: Number(d.remaining),
+  reset: Number(d.reset_us) / 1e3, rule: d.rule, tokens: Number(d.tokens), due: Array.from(d.due_us)});
+
 class Limiter extends Handle {
   async tryTake(n = 1, key = {}) {
     const parts = keyOf(key, 'Limiter.tryTake');
@@ -376,6 +380,12 @@ class Limiter extends Handle {
     const parts = keyOf(key, 'Limiter.take');
     const event = await outcome('Limiter.take', (how) => abi.call('limiter_take', this._known, n, ...parts, how, null), wait);
     return event.number !== 0;
+  }
+
+  async takeDecision(n = 1, key = {}, wait = {}) {
+    const method = 'Limiter.takeDecision', parts = keyOf(key, method);
+    const event = await outcome(method, (how) => abi.call('limiter_take_decision', this._known, n, ...parts, how, null), wait);
+    return decisionOf(event.decision());
   }
 
   async reserve(n, longestWait, key = {}) {
@@ -401,8 +411,7 @@ class Limiter extends Handle {
   async _decided(ask) {
     const d = abi.sized('decision');
     await abi.callAside(...ask(d));
-    return {taken: d.taken === 1, wait: Number(d.wait_us) / 1e3, limit: Number(d.limit), remaining: Number(d.remaining),
-            reset: Number(d.reset_us) / 1e3, rule: d.rule, tokens: Number(d.tokens), due: Array.from(d.due_us)};
+    return decisionOf(d);
   }
 }
 

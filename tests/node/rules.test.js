@@ -275,6 +275,19 @@ for (const [store, urlOf] of Object.entries(STORES)) {
       assert.equal((await limiter.peek(2, {client: 'acme'})).remaining, 2, 'as if it had not been reserved');
       await assert.rejects(limiter.refund(refused, {client: 'acme'}), holdfast.InvalidArgument);
     });
+
+    rule('tokens that a wait took can be given back', async (here) => {
+      const limiter = here.limiter('r', [{tokens: 3, per: 3600e3, name: 'hourly'}]);
+      const {due, reset, ...taken} = await limiter.takeDecision(2);
+      assert.deepEqual(taken, {taken: true, wait: taken.wait, limit: 3, remaining: 1, rule: 'hourly', tokens: 2});
+      assert.ok(due[0] > 0 && reset > 0);
+      await limiter.refund({due, reset, ...taken});
+      assert.equal((await limiter.peek()).remaining, 3);
+      assert.ok((await limiter.takeDecision(3, {}, {timeout: 0})).taken);
+      const refused = await limiter.takeDecision(1, {}, {timeout: 0});
+      assert.ok(!refused.taken && refused.wait > 0);
+      await assert.rejects(limiter.takeDecision(1, {}, {signal: AbortSignal.abort()}), holdfast.Cancelled);
+    });
   });
 }
 
@@ -481,8 +494,8 @@ test('a lease that is collected aborts its signal before another can get the loc
 
 test('worker threads, and waits for nothing but losses, leave the threads of the pool to others in between', {timeout: 60e3}, async () => {
   const watched = `const lengths = [], abi = require(${JSON.stringify(path.resolve(__dirname, '../../bindings/node/abi.js'))});
-    const {async: ask} = abi.functions.queue_next;
-    abi.functions.queue_next = {async: (...given) => { lengths.push(given[1]); return ask(...given); }};
+    const {async: ask} = abi.functions.queue_next_decision;
+    abi.functions.queue_next_decision = {async: (...given) => { lengths.push(given[1]); return ask(...given); }};
     const holdfast = require(${JSON.stringify(path.resolve(__dirname, '../../bindings/node'))});
     const store = holdfast.open('memory:node-pool');`;
   const most = (code) => `${watched} (async () => { ${code} console.log(Math.max(...lengths) <= 1e8); })();`;
