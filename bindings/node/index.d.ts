@@ -67,7 +67,8 @@ export interface Lease extends Handle {
   readonly name: string;
   readonly shortId: string;
   /** Aborted when the lease is lost, before another holder can get the lock. If an error keeps the package from watching the lease, the
-   *  signal is aborted with that error. Renewal continues while JavaScript is busy. The report of a loss needs the event loop and a
+   *  signal is aborted with that error; with NotOwner while a wait for a condition has the lease, and then read it again after the wait.
+   *  Renewal continues while JavaScript is busy. The report of a loss needs the event loop and a
    *  thread of Node's pool. The commands of this JavaScript thread leave one thread of the pool free; other work of the pool does not.
    *  The signal does not keep the lease: if nothing refers to the lease any more, the signal is aborted, and the lease is released. */
   readonly signal: AbortSignal;
@@ -85,7 +86,8 @@ export interface Lock extends Handle {
   acquire(wait?: Wait): Promise<Lease>;
   /** Resolves to null if the lock is not free in time. Without a timeout it is one try. */
   tryAcquire(wait?: Wait): Promise<Lease | null>;
-  /** Does the work under the lock, and releases it. Rejects with Lost if the lock was lost before the work was over. */
+  /** Does the work under the lock, and releases it, unless the work has. Rejects with Lost if the lock was lost before that, and with
+   *  NotOwner if a wait for a condition has given it up. */
   with<T>(work: (lease: Lease) => T | Promise<T>, wait?: Wait): Promise<T>;
 }
 

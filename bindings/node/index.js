@@ -55,16 +55,20 @@ class Handle {
 const STATES = {0: 'released', 1: 'held', 2: 'suspect', 3: 'lost'};
 
 /** Outside of the class, so that nothing here keeps the lease. */
-function watchFor(lease) {
+function watchFor(kept) {
   const controller = new AbortController();
-  const {tag, event} = expect((to, tag) => abi.call('lease_watch', lease, to, tag), false);
-  event.then(() => controller.abort(new errors.Lost('the lock was lost', {leaseGone: true})), (why) => controller.abort(why));
+  const {tag, event} = expect((to, tag) => abi.call('lease_watch', kept.handle, to, tag), false);
+  event.then(() => controller.abort(new errors.Lost('the lock was lost', {leaseGone: true})), (why) => {
+    if (why instanceof errors.NotOwner) kept.watch = null;  // a wait for a condition has the lease, and gives it back
+    controller.abort(why);
+  });
   return {controller, tag};
 }
 
 class Lease extends Handle {
   _waits = 0;  // for conditions
   _over = false;  // it was released or closed
+  _failed = false;  // by a wait for a condition
 
   _info() {
     const info = abi.sized('lease_info');
@@ -111,7 +115,7 @@ class Lease extends Handle {
   }
 
   get signal() {
-    this._kept.watch ??= watchFor(this._known);
+    this._kept.watch ??= watchFor(this._kept);
     return this._kept.watch.controller.signal;
   }
 
@@ -131,6 +135,7 @@ class Lease extends Handle {
 
   /** After a wait for a condition that has failed. The library has closed it, unless the wait has not begun. */
   _gone(why) {
+    this._failed = true;
     this.close();
     this._kept.watch?.controller.abort(why);
   }
@@ -200,7 +205,7 @@ class Lock extends Handle {
       await lease.release().catch(() => {});  // what the work said is more important
       throw why;
     }
-    await lease.release();
+    if (lease._handle !== 0 || lease._failed) await lease.release();
     return result;
   }
 

@@ -241,6 +241,34 @@ for (const [store, urlOf] of Object.entries(STORES)) {
       await (await there.mutex('m').acquire({timeout: 30e3})).release();
     });
 
+    rule('a signal that is first read during a wait for a condition does not stand for the time after it', async (here, there) => {
+      const condition = here.condition('c');
+      const lease = await here.mutex('m').acquire();
+      const waiting = condition.wait(lease, {timeout: 30e3});
+      await there.mutex('m').with(async () => {
+        const {signal} = lease;
+        await null;
+        assert.ok(signal.aborted && signal.reason instanceof holdfast.NotOwner);
+        await condition.notifyAll();
+      });
+      assert.equal(await waiting, true);
+      const {signal} = lease;
+      await null;
+      assert.ok(!signal.aborted && lease.signal === signal);
+      assert.equal(await there.forceRelease('m'), 1);
+      await assert.rejects(lease.extend(), holdfast.Lost);
+      while (!signal.aborted) await new Promise((then) => setTimeout(then, 1));
+      assert.ok(signal.reason instanceof holdfast.Lost);
+    });
+
+    rule('work that releases its lease is not told so, and work whose wait has lost it is', async (here) => {
+      const mutex = here.mutex('m');
+      assert.equal(await mutex.with(async (lease) => { await lease.release(); return 5; }), 5);
+      assert.equal(await mutex.with((lease) => { lease.close(); return 6; }), 6);
+      const failing = (lease) => here.condition('c').wait(lease, {signal: AbortSignal.abort()}).catch(() => {});
+      await assert.rejects(mutex.with(failing), holdfast.NotOwner);
+    });
+
     rule('a release that is refused during a wait for a condition changes nothing', async (here, there) => {
       const condition = here.condition('c');
       for (const releaseFirst of [false, true]) {
@@ -734,7 +762,8 @@ test('an option that does not exist is a TypeError that lists those that do', as
   const never = new AbortController().signal;
   const asks = [
     () => holdfast.open('memory:', {leese: 5}), () => lock.acquire({timout: 50}), () => lock.tryAcquire({timout: 50}),
-    () => lock.acquire(never), () => lock.tryAcquire(never), () => store.mutex('m', {lingr: 5}), () => store.fairMutex('m', {preference: 'fifo'}),
+    () => lock.acquire(never), () => lock.tryAcquire(never), () => store.mutex('m', {lingr: 5}),
+    () => store.fairMutex('m', {preference: 'fifo'}),
     () => store.sharedMutex('m', {prefer: 'fifo'}), () => store.semaphore('s', 2, {capacity: 2}),
     () => store.election('e', {maxHold: 5}), () => store.latch('l', 1, {lease: 5}), () => store.barrier('b', 2, {keep: 5}),
     () => store.limiter('r', [{tokens: 1, pre: 5}]), () => store.limiter('r', [{tokens: 1}], {local: 5}),
