@@ -1023,6 +1023,30 @@ class Locks:
             self.assertEqual(os.waitpid(child, 0)[1], 0)
             lease.check()
 
+    def test_a_lease_can_go_in_a_child_of_fork_whatever_another_thread_did_then(self):
+        async def fork_while_a_loss_is_begun_to_be_waited_for(lease):
+            waiting = asyncio.create_task(lease.until_lost())
+            await asyncio.sleep(0)
+            losing, child = next(iter(lease._loops))._losing, -1
+
+            def fork():
+                nonlocal child
+                child = os.fork()
+                if child == 0:
+                    signal.alarm(20)  # ends what waits for ever
+                    lease.close()
+                    os._exit(0)
+            with losing:
+                forking = threading.Thread(target=fork)
+                forking.start()
+                forking.join()
+            waiting.cancel()
+            return child
+        with self.here.mutex("m") as lease:
+            child = asyncio.run(fork_while_a_loss_is_begun_to_be_waited_for(lease))
+            self.assertEqual(os.waitpid(child, 0)[1], 0)
+            lease.check()
+
 
 class Errors(OnAStore):
     def test_each_code_has_an_exception(self):

@@ -31,7 +31,8 @@ class Handle:
         self._handle = handle
 
     def close(self) -> None:
-        """Closes the handle. Calls that use it now continue to their end. A second call does nothing."""
+        """Closes the handle. Calls that use it now continue to their end. A second call does nothing. When a session and all that was made
+        on it are closed, waits of the main thread and of event loops raise Cancelled."""
         handle = self._handle
         try:
             self._handle = 0
@@ -262,6 +263,10 @@ class Loop:
 
     @classmethod
     def forget_all(cls) -> None:
+        """In the child of a fork(): the thread that had a mutex at that moment is not there to give it back."""
+        for known in list(cls._all.values()):
+            if found := known():
+                found._losing = threading.RLock()
         cls._all = weakref.WeakKeyDictionary()
 
     def _tell(self) -> None:
