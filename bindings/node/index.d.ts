@@ -258,3 +258,20 @@ export function multiLock(...members: Lock[]): Lock;
 export function redlock(nodes: Session[], name: string,
                         options?: {lease?: number; nodeTimeout?: number; trustAfter?: number; reason?: string}): Lock;
 export const version: string;
+
+/** For `instanceof`. Objects come from the functions and methods above. */
+type Kind<T> = Function & {readonly prototype: T};
+export const Session: Kind<Session>;
+export const Lease: Kind<Lease>;
+export const Lock: Kind<Lock>;
+export const SharedMutex: Kind<SharedMutex>;
+export const Semaphore: Kind<Semaphore>;
+export const Election: Kind<Election>;
+export const Leaders: Kind<Leaders>;
+export const MultiLock: Kind<Lock>;
+export const Redlock: Kind<Lock>;
+export const Latch: Kind<Latch>;
+export const Arrival: Kind<Arrival>;
+export const Barrier: Kind<Barrier>;
+export const Condition: Kind<Condition>;
+export const Limiter: Kind<Limiter>;

@@ -992,6 +992,13 @@ test('a call that waits for a thread keeps what it is made on', () => {
   assert.equal(told, 'done\n');
 });
 
+test('the types declare what the package exports', () => {
+  const types = fs.readFileSync(path.join(__dirname, '../../bindings/node/index.d.ts'), 'utf8');
+  const declared = new Set(Array.from(types.matchAll(/^export (?:class|const|function) (\w+)/gm), ([, name]) => name));
+  assert.deepEqual(Object.keys(holdfast).filter((name) => !declared.delete(name)), []);
+  assert.deepEqual([...declared], []);
+});
+
 test('structs are those of the header', () => {
   const told = execFileSync(process.env.HOLDFAST_C_RULES, ['--layout'], {encoding: 'utf8'});
   const seen = new Set();

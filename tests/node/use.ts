@@ -21,6 +21,10 @@ export async function ship(order: string): Promise<bigint> {
     if (why instanceof holdfast.TimedOut) return BigInt(why.code);
     throw why;
   }
+  const held: holdfast.Lease | holdfast.Lock = lease;
+  if (held instanceof holdfast.Lease) held.check();
+  // @ts-expect-error: they are made by the methods of a session
+  new holdfast.Limiter(1);
   // @ts-expect-error: a fence is no number
   const rounded: number = lease.fence;
   return lease.fence;
