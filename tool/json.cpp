@@ -98,7 +98,8 @@ json capabilities_json(const store::capabilities& can) {
           {"fair", can.fair},
           {"shared", can.shared},
           {"semaphore", can.semaphore},
-          {"notices", can.notifications},
+          {"notices", can.notifications},  // the former name, for as long as the schema is 1
+          {"notifications", can.notifications},
           {"lists_waiters", can.lists_waiters},
           {"sees_death", can.sees_death},
           {"survives_failover", can.survives_failover},

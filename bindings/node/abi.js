@@ -76,7 +76,7 @@ const DECISION = '_Inout_ holdfast_decision *';
 const TAKE = [H, N, ...PARTS, WAIT, DECISION];
 const FUNCTIONS = {
   close: ['close', H], stop_open: ['AbortSignal', NEW], stop_request: ['AbortSignal', H], queue_open: ['wait', NEW, 'void *'],
-  queue_next: ['wait', H, 'int64_t', '_Inout_ holdfast_event *'],
+  queue_next_decision: ['wait', H, 'int64_t', '_Inout_ holdfast_event *', DECISION],
   open: ['open', 'url: const char *', 'options: const holdfast_session_options *', NEW],
   session_url: ['Session.url', H, 'void *', 'uint64_t'], show: ['Session.show', H, NAME, '_Inout_ holdfast_name_info *'],
   force_release: ['Session.forceRelease', H, NAME, 'shortId: const char *?', '_Out_ uint64_t *'],
@@ -104,12 +104,13 @@ const FUNCTIONS = {
   condition_open: ['Session.condition', H, NAME, NEW], condition_wait: ['Condition.wait', H, 'lease: handle', WAIT, NUMBER],
   condition_notify_one: ['Condition.notifyOne', H, NUMBER], condition_notify_all: ['Condition.notifyAll', H, NUMBER],
   limiter_open: ['Session.limiter', H, NAME, 'rules: const holdfast_rule *', 'rules: uint32_t', 'options.localTokens: uint64_t', NEW],
-  limiter_take: ['Limiter.take', ...TAKE], limiter_try_take: ['Limiter.tryTake', ...TAKE],
+  limiter_take: ['Limiter.take', ...TAKE], limiter_take_decision: ['Limiter.takeDecision', ...TAKE],
+  limiter_try_take: ['Limiter.tryTake', ...TAKE],
   limiter_reserve: ['Limiter.reserve', H, N, 'longestWait: int64_t', ...PARTS, DECISION],
   limiter_peek: ['Limiter.peek', H, N, ...PARTS, DECISION], limiter_refund: ['Limiter.refund', H, 'what: uint64_t', ...PARTS],
   limiter_give_back: ['Limiter.refund', H, 'what: const holdfast_decision *', ...PARTS],
 };
-const IN_C = {limiter_try_take: 'limiter_take'};  // where it has another name
+const IN_C = {limiter_try_take: 'limiter_take', limiter_take_decision: 'limiter_take'};  // where it has another name
 
 function load() {
   const beside = path.join(__dirname, FILE);

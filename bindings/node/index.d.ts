@@ -67,7 +67,8 @@ export interface Lease extends Handle {
   readonly name: string;
   readonly shortId: string;
   /** Aborted when the lease is lost, before another holder can get the lock. If an error keeps the package from watching the lease, the
-   *  signal is aborted with that error. Renewal continues while JavaScript is busy. The report of a loss needs the event loop and a
+   *  signal is aborted with that error; with NotOwner while a wait for a condition has the lease, and then read it again after the wait.
+   *  Renewal continues while JavaScript is busy. The report of a loss needs the event loop and a
    *  thread of Node's pool. The commands of this JavaScript thread leave one thread of the pool free; other work of the pool does not.
    *  The signal does not keep the lease: if nothing refers to the lease any more, the signal is aborted, and the lease is released. */
   readonly signal: AbortSignal;
@@ -85,7 +86,8 @@ export interface Lock extends Handle {
   acquire(wait?: Wait): Promise<Lease>;
   /** Resolves to null if the lock is not free in time. Without a timeout it is one try. */
   tryAcquire(wait?: Wait): Promise<Lease | null>;
-  /** Does the work under the lock, and releases it. Rejects with Lost if the lock was lost before the work was over. */
+  /** Does the work under the lock, and releases it, unless the work has. Rejects with Lost if the lock was lost before that, and with
+   *  NotOwner if a wait for a condition has given it up. */
   with<T>(work: (lease: Lease) => T | Promise<T>, wait?: Wait): Promise<T>;
 }
 
@@ -134,6 +136,7 @@ export interface Latch extends Handle {
 /** One arrival in a phase of a barrier. It still counts if this object is closed or collected. */
 export interface Arrival extends Handle {}
 
+/** Make one Barrier for each participant. If each call on it begins when the one before it has ended, it is one participant. */
 export interface Barrier extends Handle {
   /** Does not wait for the others, unless an arrival of this thread still counts and nobody has it: then it first waits for the end of
    *  that phase. After TimedOut and Cancelled the arrival may still count: call it again. */
@@ -141,9 +144,8 @@ export interface Barrier extends Handle {
   /** Until all have arrived; closes the arrival. Rejects with Lost, once, if a participant died. After TimedOut and Cancelled the arrival
    *  still counts, and can be waited for again. */
   wait(arrival: Arrival, wait?: Wait): Promise<void>;
-  /** Rejects with Lost, once, if a participant died. After TimedOut and Cancelled the arrival still counts. Calls of a JavaScript thread
-   *  on one Barrier, one after the other, belong to one participant: if its last arrival still counts, the next one first waits for the
-   *  end of that phase. Two calls at the same time belong to two participants. */
+  /** Rejects with Lost, once, if a participant died. After TimedOut and Cancelled the arrival still counts: the next one first waits for
+   *  the end of that phase. Two calls at the same time belong to two participants. */
   arriveAndWait(wait?: Wait): Promise<void>;
   /** Arrives, and drops out. Does not wait for the others, unless an arrival of this thread still counts: then it first waits for the
    *  end of that phase. After TimedOut and Cancelled the participant may not have dropped out: call it again. */
@@ -186,6 +188,8 @@ export interface Limiter extends Handle {
   tryTake(n?: number, key?: Record<string, string>): Promise<Decision>;
   /** Waits until the tokens are there. Resolves to false, and takes nothing, if they would not be there in time. */
   take(n?: number, key?: Record<string, string>, wait?: Wait): Promise<boolean>;
+  /** As take(), with the whole decision, which refund() takes. Look at its `taken`: every decision counts as true in a condition. */
+  takeDecision(n?: number, key?: Record<string, string>, wait?: Wait): Promise<Decision>;
   reserve(n: number, longestWait: number, key?: Record<string, string>): Promise<Decision>;
   peek(n?: number, key?: Record<string, string>): Promise<Decision>;
   /** Gives back the tokens that a decision took and nobody used. No more goes through than the rules allow. A number gives back that
@@ -254,3 +258,20 @@ export function multiLock(...members: Lock[]): Lock;
 export function redlock(nodes: Session[], name: string,
                         options?: {lease?: number; nodeTimeout?: number; trustAfter?: number; reason?: string}): Lock;
 export const version: string;
+
+/** For `instanceof`. Objects come from the functions and methods above. */
+type Kind<T> = Function & {readonly prototype: T};
+export const Session: Kind<Session>;
+export const Lease: Kind<Lease>;
+export const Lock: Kind<Lock>;
+export const SharedMutex: Kind<SharedMutex>;
+export const Semaphore: Kind<Semaphore>;
+export const Election: Kind<Election>;
+export const Leaders: Kind<Leaders>;
+export const MultiLock: Kind<Lock>;
+export const Redlock: Kind<Lock>;
+export const Latch: Kind<Latch>;
+export const Arrival: Kind<Arrival>;
+export const Barrier: Kind<Barrier>;
+export const Condition: Kind<Condition>;
+export const Limiter: Kind<Limiter>;

@@ -55,16 +55,20 @@ class Handle {
 const STATES = {0: 'released', 1: 'held', 2: 'suspect', 3: 'lost'};
 
 /** Outside of the class, so that nothing here keeps the lease. */
-function watchFor(lease) {
+function watchFor(kept) {
   const controller = new AbortController();
-  const {tag, event} = expect((to, tag) => abi.call('lease_watch', lease, to, tag), false);
-  event.then(() => controller.abort(new errors.Lost('the lock was lost', {leaseGone: true})), (why) => controller.abort(why));
+  const {tag, event} = expect((to, tag) => abi.call('lease_watch', kept.handle, to, tag), false);
+  event.then(() => controller.abort(new errors.Lost('the lock was lost', {leaseGone: true})), (why) => {
+    if (why instanceof errors.NotOwner) kept.watch = null;  // a wait for a condition has the lease, and gives it back
+    controller.abort(why);
+  });
   return {controller, tag};
 }
 
 class Lease extends Handle {
   _waits = 0;  // for conditions
   _over = false;  // it was released or closed
+  _failed = false;  // by a wait for a condition
 
   _info() {
     const info = abi.sized('lease_info');
@@ -111,7 +115,7 @@ class Lease extends Handle {
   }
 
   get signal() {
-    this._kept.watch ??= watchFor(this._known);
+    this._kept.watch ??= watchFor(this._kept);
     return this._kept.watch.controller.signal;
   }
 
@@ -131,6 +135,7 @@ class Lease extends Handle {
 
   /** After a wait for a condition that has failed. The library has closed it, unless the wait has not begun. */
   _gone(why) {
+    this._failed = true;
     this.close();
     this._kept.watch?.controller.abort(why);
   }
@@ -143,8 +148,9 @@ class Lease extends Handle {
       await abi.callAside('release', this, null);
       this._disown();
     } catch (why) {
-      if (!(why instanceof errors.NotOwner)) this._disown();
-      else if (mine && !this._over) this._own();  // such a wait was quicker
+      const changed = why instanceof errors.HoldfastError && !(why instanceof errors.NotOwner);
+      if (changed) this._disown();
+      else if (mine && !this._over) this._own();  // such a wait was quicker, or the library was not called
       throw why;
     } finally {
       if (this._handle === 0) known.delete(this._known);
@@ -180,9 +186,9 @@ class Lock extends Handle {
   }
 
   async tryAcquire(wait) {
-    if (wait !== undefined) given.object(wait, 'Lock.tryAcquire: wait');
+    const {timeout, signal} = given.wait(wait, 'Lock.tryAcquire: wait');
     try {
-      return await this.acquire({...wait, timeout: wait?.timeout ?? 0});
+      return await this.acquire({timeout: timeout ?? 0, signal});
     } catch (why) {
       if (why instanceof errors.Busy || why instanceof errors.TimedOut) return null;
       throw why;
@@ -199,7 +205,7 @@ class Lock extends Handle {
       await lease.release().catch(() => {});  // what the work said is more important
       throw why;
     }
-    await lease.release();
+    if (lease._handle !== 0 || lease._failed) await lease.release();
     return result;
   }
 
@@ -365,6 +371,10 @@ function keyOf(key, method) {
   return [parts.length ? parts : null, parts.length];
 }
 
+const decisionOf = (d) => ({
+  taken: d.taken === 1, wait: Number(d.wait_us) / 1e3, limit: Number(d.limit), remaining: Number(d.remaining),
+  reset: Number(d.reset_us) / 1e3, rule: d.rule, tokens: Number(d.tokens), due: Array.from(d.due_us)});
+
 class Limiter extends Handle {
   async tryTake(n = 1, key = {}) {
     const parts = keyOf(key, 'Limiter.tryTake');
@@ -375,6 +385,12 @@ class Limiter extends Handle {
     const parts = keyOf(key, 'Limiter.take');
     const event = await outcome('Limiter.take', (how) => abi.call('limiter_take', this._known, n, ...parts, how, null), wait);
     return event.number !== 0;
+  }
+
+  async takeDecision(n = 1, key = {}, wait = {}) {
+    const method = 'Limiter.takeDecision', parts = keyOf(key, method);
+    const event = await outcome(method, (how) => abi.call('limiter_take_decision', this._known, n, ...parts, how, null), wait);
+    return decisionOf(event.decision());
   }
 
   async reserve(n, longestWait, key = {}) {
@@ -400,8 +416,7 @@ class Limiter extends Handle {
   async _decided(ask) {
     const d = abi.sized('decision');
     await abi.callAside(...ask(d));
-    return {taken: d.taken === 1, wait: Number(d.wait_us) / 1e3, limit: Number(d.limit), remaining: Number(d.remaining),
-            reset: Number(d.reset_us) / 1e3, rule: d.rule, tokens: Number(d.tokens), due: Array.from(d.due_us)};
+    return decisionOf(d);
   }
 }
 

@@ -29,9 +29,10 @@ function openQueue() {
 const grantedBy = (event) => event.kind === LEASE_LOST ? 0 : event.lease;
 
 function listen(on) {
-  const there = abi.room('event');
+  const there = abi.room('event'), decided = abi.room('decision');
   const told = () => abi.koffi.decode(there, abi.types.event);
-  abi.begin('queue_next', [on, isMainThread && calls > 0 ? LISTEN_NS : BRIEFLY_NS, there], () => grantedBy(told()), (failed, code, why) => {
+  const length = isMainThread && calls > 0 ? LISTEN_NS : BRIEFLY_NS;
+  abi.begin('queue_next_decision', [on, length, there, decided], () => grantedBy(told()), (failed, code, why) => {
     if (queue !== on && (failed || code !== 0)) return;  // it was closed: nobody waits any more
     if (code === TIMED_OUT) return listenAgain(on);
     if (code === OVERLOADED) return setTimeout(() => { if (queue === on) listen(on); }, AGAIN_MS);  // the event is still there
@@ -44,7 +45,7 @@ function listen(on) {
     } else if (event.kind !== LEASE_LOST && event.code !== 0) {
       one.reject(abi.errorOf(event.code, why));
     } else {
-      one.resolve(event);
+      one.resolve({...event, decision: () => abi.koffi.decode(decided, abi.types.decision)});
     }
     if (queue === on) listenAgain(on);
   });

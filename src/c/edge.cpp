@@ -28,6 +28,9 @@ void put_text(char* to, std::size_t room, std::string_view text) noexcept {
 namespace {
 
 void put_flags(holdfast_error& why, int code, bool retryable, bool unknown, bool gone) noexcept {
+  static_assert(first_size<holdfast_error> == sizeof why, "a shorter one is given");
+  std::memset(reinterpret_cast<unsigned char*>(&why) + sizeof why, 0, why.size - sizeof why);
+  std::memset(why.unused, 0, sizeof why.unused);
   why.code = code;
   why.retryable = retryable ? 1 : 0;
   why.outcome_unknown = unknown ? 1 : 0;

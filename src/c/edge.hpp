@@ -56,10 +56,15 @@ inline constexpr std::size_t first_size<holdfast_redlock_options> = 40;
 template <>
 inline constexpr std::size_t first_size<holdfast_decision> = 296;
 
+/// A size that cannot be one: the field was never set.
+inline constexpr std::size_t largest_struct = 1U << 16;
+
 /// Does `action`, which returns nothing or a status, and turns what it throws into a code.
 template <class F>
 int guarded(holdfast_error* why, F&& action) noexcept {
-  if (why != nullptr && why->size < first_size<holdfast_error>) return HOLDFAST_INVALID_ARGUMENT;
+  if (why != nullptr && (why->size < first_size<holdfast_error> || why->size > largest_struct)) {
+    return HOLDFAST_INVALID_ARGUMENT;
+  }
   try {
     if constexpr (std::is_void_v<decltype(action())>) {
       action();
@@ -78,9 +83,6 @@ int guarded(holdfast_error* why, F&& action) noexcept {
     return report(why, errc::internal, "an exception of an unknown type");
   }
 }
-
-/// A size that cannot be one: the field was never set.
-inline constexpr std::size_t largest_struct = 1U << 16;
 
 template <class T>
 void require_size(const T& given, const char* what) {

@@ -116,10 +116,13 @@ int holdfast_limiter_take(holdfast_limiter* limiter, uint64_t n, const holdfast_
     w = read(how);
     if (!w.to) return;
     const auto of = get<limiter_handle>(limiter, "limiter");
+    const auto decided = std::make_shared<holdfast_decision>();  // telling it needs no memory
     begin(async_take(of->itself, n, key_of(key, parts), w.limit, w.stop), w,
-          [](holdfast::rate_decision&& d, event_of& e) {
-            e.number = d.taken ? 1 : 0;
-            e.wait_us = d.wait.count();
+          [decided](holdfast::rate_decision&& d, event_of& e) {
+            put_decision(*decided, d);
+            e.number = decided->taken;
+            e.wait_us = decided->wait_us;
+            e.decided = decided;
           });
   });
   if (wrong != HOLDFAST_OK || w.to) return wrong;

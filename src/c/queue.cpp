@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <holdfast/clock.hpp>
+#include <optional>
 #include <utility>
 
 namespace holdfast::c_abi {
@@ -109,6 +110,26 @@ void put_event(holdfast_event& there, prepared& one, queue& of) {
   there.lease = static_cast<holdfast_lease*>(lease);
 }
 
+/// The next event. `also` takes what else it brings; it must not throw.
+template <class Also>
+int next_event(holdfast_queue* from, std::int64_t timeout_ns, holdfast_event* event,
+               holdfast_error* why, Also also) {
+  prepared one;
+  const int code = guarded(why, [&]() -> status {
+    out_struct there(event, "event");
+    const auto of = get<queue>(from, "queue");
+    one = of->pop(time_of(timeout_ns));
+    if (one.empty()) return failure{errc::timed_out, "no event yet"};
+    put_event(*there, one, *of);
+    also(one.front());
+    return done{};
+  });
+  if (code != HOLDFAST_OK) return code;
+  // The call itself succeeded; what is told of is how another one ended.
+  (void)guarded(why, [&] { return std::move(one.front().how); });
+  return HOLDFAST_OK;
+}
+
 }  // namespace
 
 failure as_told(failure f, bool is_try) {
@@ -141,19 +162,20 @@ int holdfast_queue_open(holdfast_queue** to, int* fd, holdfast_error* why) {
 
 int holdfast_queue_next(holdfast_queue* from, int64_t timeout_ns, holdfast_event* event,
                         holdfast_error* why) {
-  prepared one;
-  const int code = guarded(why, [&]() -> holdfast::status {
-    out_struct there(event, "event");
-    const auto of = get<queue>(from, "queue");
-    one = of->pop(time_of(timeout_ns));
-    if (one.empty()) return holdfast::failure{holdfast::errc::timed_out, "no event yet"};
-    put_event(*there, one, *of);
-    return holdfast::done{};
+  return next_event(from, timeout_ns, event, why, [](const event_of&) {});
+}
+
+int holdfast_queue_next_decision(holdfast_queue* from, int64_t timeout_ns, holdfast_event* event,
+                                 holdfast_decision* decision, holdfast_error* why) {
+  std::optional<out_struct<holdfast_decision>> there;
+  const int wrong = guarded(why, [&] { there.emplace(decision, "decision"); });
+  if (wrong != HOLDFAST_OK) return wrong;
+  return next_event(from, timeout_ns, event, why, [&](const event_of& e) {
+    if (!e.decided) return;
+    const uint32_t size = (*there)->size;
+    **there = *e.decided;
+    (*there)->size = size;
   });
-  if (code != HOLDFAST_OK) return code;
-  // The call itself succeeded; what is told of is how another one ended.
-  (void)guarded(why, [&] { return std::move(one.front().how); });
-  return HOLDFAST_OK;
 }
 
 }  // extern "C"

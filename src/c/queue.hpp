@@ -25,6 +25,7 @@ struct event_of {
   void* known = nullptr;              ///< a handle that the caller has already
   std::uint64_t number = 0;
   std::int64_t wait_us = 0;
+  std::shared_ptr<const holdfast_decision> decided{};  ///< by a limiter
 };
 /// One: made before it is needed, so that telling it needs no memory.
 using prepared = std::list<event_of>;

@@ -792,6 +792,37 @@ static void a_wait_for_tokens_ends_when_its_stop_is_requested(void) {
   CHECK(next_of(queue).code == HOLDFAST_CANCELLED);
 }
 
+static void a_decision_that_comes_as_an_event_can_be_given_back(void) {
+  const holdfast_rule rule = {.tokens = 3, .per_us = hour_us, .name = "hourly"};
+  holdfast_limiter* mine = NULL;
+  holdfast_queue* queue = NULL;
+  OK(holdfast_limiter_open(store, "r", &rule, 1, 0, &mine, &why));
+  OK(holdfast_queue_open(&queue, NULL, &why));
+  const holdfast_wait told = told_to(queue, 5);
+  holdfast_event event = {.size = sizeof event};
+  holdfast_decision d = {.size = sizeof d}, now = {.size = sizeof now};
+  OK(holdfast_limiter_take(mine, 2, NULL, 0, &told, NULL, &why));
+  OK(holdfast_queue_next_decision(queue, 30 * second, &event, &d, &why));
+  CHECK(event.tag == 5 && event.code == HOLDFAST_OK && event.number == 1);
+  CHECK(d.size == sizeof d && d.taken == 1 && d.tokens == 2 && d.due_us[0] > 0);
+  CHECK(d.limit == 3 && d.remaining == 1 && strcmp(d.rule, "hourly") == 0);
+  OK(holdfast_limiter_give_back(mine, &d, NULL, 0, &why));
+  OK(holdfast_limiter_peek(mine, 3, NULL, 0, &now, &why));
+  CHECK(now.taken == 1 && now.remaining == 3);
+  const holdfast_wait lock_told = told_to(queue, 6);
+  OK(holdfast_acquire(mutex_of(store, "m"), &lock_told, NULL, &why));
+  OK(holdfast_queue_next_decision(queue, 30 * second, &event, &d, &why));
+  CHECK(event.tag == 6 && event.lease != NULL && d.taken == 0 && d.tokens == 0 && d.rule[0] == 0);
+  OK(holdfast_release(event.lease, NULL, &why));
+  OK(holdfast_limiter_take(mine, 1, NULL, 0, &told, NULL, &why));
+  GIVES(HOLDFAST_INVALID_ARGUMENT, holdfast_queue_next_decision(queue, 0, &event, NULL, &why));
+  d.size = 4;
+  GIVES(HOLDFAST_INVALID_ARGUMENT, holdfast_queue_next_decision(queue, 0, &event, &d, &why));
+  CHECK(next_of(queue).number == 1); /* what was refused took no event */
+  d.size = sizeof d;
+  GIVES(HOLDFAST_TIMED_OUT, holdfast_queue_next_decision(queue, 0, &event, &d, &why));
+}
+
 static void no_more_is_given_back_than_can_be_taken(void) {
   const holdfast_rule rule = {.tokens = 3, .per_us = hour_us};
   const holdfast_wait once = timed(HOLDFAST_ONE_TRY);
@@ -1083,6 +1114,7 @@ static void refused_everywhere(void* bad, int for_leases) {
   GIVES(wrong, holdfast_limiter_refund(bad, 1, NULL, 0, &why));
   GIVES(wrong, holdfast_limiter_give_back(bad, &decision, NULL, 0, &why));
   GIVES(wrong, holdfast_queue_next(bad, 0, &event, &why));
+  GIVES(wrong, holdfast_queue_next_decision(bad, 0, &event, &decision, &why));
   GIVES(wrong, holdfast_stop_request(bad, &why));
   GIVES(wrong, holdfast_close(bad, &why));
   GIVES(for_leases, holdfast_lease_info_of(bad, &info, &why));
@@ -1153,6 +1185,9 @@ static void a_wrong_size_is_refused(void) {
   CHECK(unset.code == 77);
   GIVES(HOLDFAST_INVALID_ARGUMENT, holdfast_acquire_permits(lock, 0, NULL, NULL, &unset));
   CHECK(unset.code == 77);
+  unset.size = 0xFFFFFFFF;
+  GIVES(HOLDFAST_INVALID_ARGUMENT, holdfast_close(store, &unset));
+  CHECK(unset.code == 77);
   OK(holdfast_close(store, &why)); /* what was refused did nothing */
 }
 
@@ -1164,6 +1199,13 @@ static void a_result_has_zeros_in_what_this_library_does_not_know(void) {
   OK(holdfast_show(store, "m", &later.known, &why));
   CHECK(later.known.size == sizeof later - sizeof later.behind);
   CHECK(later.unknown == 0 && later.behind == 77);
+  struct {
+    holdfast_error known;
+    uint64_t unknown, behind;
+  } later_why = {{.size = sizeof(holdfast_error) + sizeof(uint64_t), .unused = {77}}, 77, 77};
+  GIVES(HOLDFAST_INVALID_ARGUMENT, holdfast_close(NULL, &later_why.known));
+  CHECK(later_why.known.code == HOLDFAST_INVALID_ARGUMENT && later_why.known.unused[0] == 0);
+  CHECK(later_why.unknown == 0 && later_why.behind == 77);
 }
 
 static void a_field_without_a_meaning_is_zero(void) {
@@ -1340,6 +1382,7 @@ static const struct {
     RULE(a_lease_that_came_as_an_event_keeps_its_session_too),
     RULE(a_lease_that_is_closed_keeps_no_session),
     RULE(a_wait_for_tokens_ends_when_its_stop_is_requested),
+    RULE(a_decision_that_comes_as_an_event_can_be_given_back),
     RULE(no_more_is_given_back_than_can_be_taken),
     RULE(a_limiter_gives_its_tokens_and_then_says_when),
     RULE(a_multi_lock_takes_all_or_nothing),

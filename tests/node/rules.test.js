@@ -241,6 +241,34 @@ for (const [store, urlOf] of Object.entries(STORES)) {
       await (await there.mutex('m').acquire({timeout: 30e3})).release();
     });
 
+    rule('a signal that is first read during a wait for a condition does not stand for the time after it', async (here, there) => {
+      const condition = here.condition('c');
+      const lease = await here.mutex('m').acquire();
+      const waiting = condition.wait(lease, {timeout: 30e3});
+      await there.mutex('m').with(async () => {
+        const {signal} = lease;
+        await null;
+        assert.ok(signal.aborted && signal.reason instanceof holdfast.NotOwner);
+        await condition.notifyAll();
+      });
+      assert.equal(await waiting, true);
+      const {signal} = lease;
+      await null;
+      assert.ok(!signal.aborted && lease.signal === signal);
+      assert.equal(await there.forceRelease('m'), 1);
+      await assert.rejects(lease.extend(), holdfast.Lost);
+      while (!signal.aborted) await new Promise((then) => setTimeout(then, 1));
+      assert.ok(signal.reason instanceof holdfast.Lost);
+    });
+
+    rule('work that releases its lease is not told so, and work whose wait has lost it is', async (here) => {
+      const mutex = here.mutex('m');
+      assert.equal(await mutex.with(async (lease) => { await lease.release(); return 5; }), 5);
+      assert.equal(await mutex.with((lease) => { lease.close(); return 6; }), 6);
+      const failing = (lease) => here.condition('c').wait(lease, {signal: AbortSignal.abort()}).catch(() => {});
+      await assert.rejects(mutex.with(failing), holdfast.NotOwner);
+    });
+
     rule('a release that is refused during a wait for a condition changes nothing', async (here, there) => {
       const condition = here.condition('c');
       for (const releaseFirst of [false, true]) {
@@ -274,6 +302,19 @@ for (const [store, urlOf] of Object.entries(STORES)) {
       await limiter.refund(reserved, {client: 'acme'});
       assert.equal((await limiter.peek(2, {client: 'acme'})).remaining, 2, 'as if it had not been reserved');
       await assert.rejects(limiter.refund(refused, {client: 'acme'}), holdfast.InvalidArgument);
+    });
+
+    rule('tokens that a wait took can be given back', async (here) => {
+      const limiter = here.limiter('r', [{tokens: 3, per: 3600e3, name: 'hourly'}]);
+      const {due, reset, ...taken} = await limiter.takeDecision(2);
+      assert.deepEqual(taken, {taken: true, wait: taken.wait, limit: 3, remaining: 1, rule: 'hourly', tokens: 2});
+      assert.ok(due[0] > 0 && reset > 0);
+      await limiter.refund({due, reset, ...taken});
+      assert.equal((await limiter.peek()).remaining, 3);
+      assert.ok((await limiter.takeDecision(3, {}, {timeout: 0})).taken);
+      const refused = await limiter.takeDecision(1, {}, {timeout: 0});
+      assert.ok(!refused.taken && refused.wait > 0);
+      await assert.rejects(limiter.takeDecision(1, {}, {signal: AbortSignal.abort()}), holdfast.Cancelled);
     });
   });
 }
@@ -481,8 +522,8 @@ test('a lease that is collected aborts its signal before another can get the loc
 
 test('worker threads, and waits for nothing but losses, leave the threads of the pool to others in between', {timeout: 60e3}, async () => {
   const watched = `const lengths = [], abi = require(${JSON.stringify(path.resolve(__dirname, '../../bindings/node/abi.js'))});
-    const {async: ask} = abi.functions.queue_next;
-    abi.functions.queue_next = {async: (...given) => { lengths.push(given[1]); return ask(...given); }};
+    const {async: ask} = abi.functions.queue_next_decision;
+    abi.functions.queue_next_decision = {async: (...given) => { lengths.push(given[1]); return ask(...given); }};
     const holdfast = require(${JSON.stringify(path.resolve(__dirname, '../../bindings/node'))});
     const store = holdfast.open('memory:node-pool');`;
   const most = (code) => `${watched} (async () => { ${code} console.log(Math.max(...lengths) <= 1e8); })();`;
@@ -721,7 +762,8 @@ test('an option that does not exist is a TypeError that lists those that do', as
   const never = new AbortController().signal;
   const asks = [
     () => holdfast.open('memory:', {leese: 5}), () => lock.acquire({timout: 50}), () => lock.tryAcquire({timout: 50}),
-    () => lock.acquire(never), () => store.mutex('m', {lingr: 5}), () => store.fairMutex('m', {preference: 'fifo'}),
+    () => lock.acquire(never), () => lock.tryAcquire(never), () => store.mutex('m', {lingr: 5}),
+    () => store.fairMutex('m', {preference: 'fifo'}),
     () => store.sharedMutex('m', {prefer: 'fifo'}), () => store.semaphore('s', 2, {capacity: 2}),
     () => store.election('e', {maxHold: 5}), () => store.latch('l', 1, {lease: 5}), () => store.barrier('b', 2, {keep: 5}),
     () => store.limiter('r', [{tokens: 1, pre: 5}]), () => store.limiter('r', [{tokens: 1}], {local: 5}),
@@ -853,6 +895,19 @@ test('a call that koffi refuses takes no place, and lets the program end', () =>
     console.log((await store.show('m')).holders);`), '0\n');
 });
 
+test('a release that koffi refuses leaves the lease', () => {
+  assert.equal(said(`
+    const store = await holdfast.open('memory:node-unreleased');
+    const lease = await store.mutex('m').acquire();
+    const real = abi.functions.release;
+    abi.functions.release = {async: () => { throw new TypeError('at once'); }};
+    await lease.release().then(process.abort, (why) => why instanceof TypeError || process.abort());
+    abi.functions.release = real;
+    const {state} = lease;
+    lease.close();
+    console.log(state, await store.mutex('m').tryAcquire() !== null);`), 'held true\n');
+});
+
 test('a duration that cannot be is refused as it was given', async () => {
   const store = await holdfast.open('memory:node-durations');
   const lease = await store.mutex('held').acquire();
@@ -935,6 +990,13 @@ test('a call that waits for a thread keeps what it is made on', () => {
   const told = execFileSync(process.execPath, ['--expose-gc', '-e', code, ...fifos], {
     encoding: 'utf8', timeout: 60e3, env: {...process.env, UV_THREADPOOL_SIZE: '4'}});
   assert.equal(told, 'done\n');
+});
+
+test('the types declare what the package exports', () => {
+  const types = fs.readFileSync(path.join(__dirname, '../../bindings/node/index.d.ts'), 'utf8');
+  const declared = new Set(Array.from(types.matchAll(/^export (?:class|const|function) (\w+)/gm), ([, name]) => name));
+  assert.deepEqual(Object.keys(holdfast).filter((name) => !declared.delete(name)), []);
+  assert.deepEqual([...declared], []);
 });
 
 test('structs are those of the header', () => {

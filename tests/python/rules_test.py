@@ -120,7 +120,7 @@ class Locks:
         self.assertIsNotNone(self.there.mutex("m").try_acquire(30))
 
     def test_an_interrupt_in_the_moment_of_a_grant_leaves_nothing_taken(self):
-        for function, timeout in (("acquire", None), ("acquire", 0), ("queue_next", 30)):
+        for function, timeout in (("acquire", None), ("acquire", 0), ("queue_next_decision", 30)):
             with self.subTest(function=function, timeout=timeout):
                 with unittest.mock.patch.object(_abi.functions, function, interrupted(getattr(_abi.functions, function))):
                     with self.assertRaises(KeyboardInterrupt):
@@ -311,13 +311,13 @@ class Locks:
     def test_an_interrupt_in_the_moment_in_which_an_arrival_is_told_ends_the_call_and_the_arrival(self):
         taken = []
 
-        def interrupted_once(queue, timeout, event, why, take=_abi.functions.queue_next):
-            code = take(queue, timeout, event, why)
+        def interrupted_once(queue, timeout, event, decision, why, take=_abi.functions.queue_next_decision):
+            code = take(queue, timeout, event, decision, why)
             if code == 0 or taken:
                 taken.append(event._obj.lease)
                 raise KeyboardInterrupt
             return code
-        with unittest.mock.patch.object(_abi.functions, "queue_next", interrupted_once):
+        with unittest.mock.patch.object(_abi.functions, "queue_next_decision", interrupted_once):
             with self.assertRaises(KeyboardInterrupt):
                 self.here.barrier("b", 2).arrive(30)
         self.assertEqual(len(taken), 1)
@@ -673,6 +673,16 @@ class Locks:
         self.assertEqual(self.here.show("b").waiters, 1)
         again.close()
 
+    def test_tasks_of_one_loop_are_participants_by_their_barriers(self):
+        async def one_after_the_other(mine, theirs):
+            with self.assertRaises(holdfast.TimedOut):
+                await mine.arrive_and_wait_async(0.01)
+            await theirs.arrive_and_wait_async(0.01 if mine is theirs else 30)
+        shared = self.here.barrier("shared", 2)
+        with self.assertRaises(holdfast.TimedOut):
+            asyncio.run(one_after_the_other(shared, shared))
+        asyncio.run(one_after_the_other(self.here.barrier("own", 2), self.here.barrier("own", 2)))
+
     def test_a_limiter_gives_its_tokens_and_then_says_when(self):
         limiter = self.here.limiter("r", holdfast.Rule(3, per=3600, by=["client"], name="hourly"))
         taken = limiter.try_take(2, {"client": "acme"})
@@ -692,6 +702,51 @@ class Locks:
             limiter.refund(refused, {"client": "acme"})
         with self.assertRaises(holdfast.InvalidArgument):
             limiter.try_take(4, {"client": "acme"})
+
+    def test_tokens_that_were_taken_without_a_thread_can_be_given_back(self):
+        limiter = self.here.limiter("r", holdfast.Rule(3, per=3600, name="hourly"))
+        taken = asyncio.run(limiter.take_async(2))
+        self.assertEqual((taken.taken, taken.tokens, taken.remaining, taken.limit, taken.rule), (True, 2, 1, 3, "hourly"))
+        self.assertGreater(taken.due[0], 0)
+        limiter.refund(taken)
+        self.assertEqual(limiter.peek().remaining, 3)
+        refused = asyncio.run(limiter.take_async(3, timeout=0)), asyncio.run(limiter.take_async(1, timeout=0))
+        self.assertEqual([bool(one) for one in refused], [True, False])
+        self.assertGreater(refused[1].wait, 0)
+
+    def test_a_task_that_is_cancelled_gives_its_tokens_back(self):
+        limiter = self.here.limiter("r", holdfast.Rule(3, per=3600))
+
+        async def cancelled_when_they_are_taken():
+            def and_cancel(loop, came, pass_on=_waits.Loop._pass_on):
+                pass_on(loop, came)
+                task.cancel()
+            with unittest.mock.patch.object(_waits.Loop, "_pass_on", and_cancel):
+                task = asyncio.create_task(limiter.take_async(2))
+                await asyncio.wait({task})
+            self.assertTrue(task.cancelled())
+
+        async def cancelled_while_it_waits():
+            task = asyncio.create_task(limiter.take_async(3))
+            while limiter.peek().wait <= 3600:
+                await asyncio.sleep(0)
+            task.cancel()
+            with self.assertRaises(asyncio.CancelledError):
+                await task
+        asyncio.run(cancelled_when_they_are_taken())
+        self.assertEqual(limiter.peek().remaining, 3)
+        self.assertTrue(limiter.try_take(3))
+        asyncio.run(cancelled_while_it_waits())
+        while limiter.peek().wait > 3600:  # they come back soon after
+            pass
+
+    def test_an_interrupt_in_the_moment_in_which_tokens_are_told_gives_them_back(self):
+        limiter = self.here.limiter("r", holdfast.Rule(3, per=3600))
+        take = _abi.functions.queue_next_decision
+        with unittest.mock.patch.object(_abi.functions, "queue_next_decision", interrupted(take)):
+            with self.assertRaises(KeyboardInterrupt):
+                limiter.take(2)
+        self.assertEqual(limiter.peek().remaining, 3)
 
     def test_asyncio_waits_without_a_thread(self):
         async def worker(lock, seen):
@@ -965,6 +1020,30 @@ class Locks:
                     code = 0
                 finally:
                     os._exit(code)
+            self.assertEqual(os.waitpid(child, 0)[1], 0)
+            lease.check()
+
+    def test_a_lease_can_go_in_a_child_of_fork_whatever_another_thread_did_then(self):
+        async def fork_while_a_loss_is_begun_to_be_waited_for(lease):
+            waiting = asyncio.create_task(lease.until_lost())
+            await asyncio.sleep(0)
+            losing, child = next(iter(lease._loops))._losing, -1
+
+            def fork():
+                nonlocal child
+                child = os.fork()
+                if child == 0:
+                    signal.alarm(20)  # ends what waits for ever
+                    lease.close()
+                    os._exit(0)
+            with losing:
+                forking = threading.Thread(target=fork)
+                forking.start()
+                forking.join()
+            waiting.cancel()
+            return child
+        with self.here.mutex("m") as lease:
+            child = asyncio.run(fork_while_a_loss_is_begun_to_be_waited_for(lease))
             self.assertEqual(os.waitpid(child, 0)[1], 0)
             lease.check()
 
@@ -1406,6 +1485,16 @@ class Programs(OnAStore):
             await_waiters(self.here, "m", 1, lambda: waiting.poll() is None)
             waiting.send_signal(signal.SIGINT)
             self.assertIn("KeyboardInterrupt", waiting.communicate(timeout=60)[1])
+
+    def test_ctrl_c_ends_a_wait_for_tokens_and_gives_them_back(self):
+        limiter = self.here.limiter("r", holdfast.Rule(1, per=3600))
+        self.assertTrue(limiter.try_take())
+        waiting = self.run_python("store.limiter('r', holdfast.Rule(1, per=3600)).take()")
+        while limiter.peek().wait <= 3600:
+            self.assertIsNone(waiting.poll())
+        waiting.send_signal(signal.SIGINT)
+        self.assertIn("KeyboardInterrupt", waiting.communicate(timeout=60)[1])
+        self.assertLessEqual(limiter.peek().wait, 3600)
 
     def test_a_note_that_something_else_has_damaged_is_read_all_the_same(self):
         with self.here.election("e", note="damaged"):

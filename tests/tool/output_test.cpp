@@ -156,6 +156,8 @@ TEST(json_output, gives_fences_as_strings_and_times_twice) {
   EXPECT_EQ(holder["expires_in_seconds"], 20.0);
   EXPECT_EQ(holder["expires_at"], "2023-11-14T22:13:40.000Z");
   EXPECT_TRUE(j["promises"].contains("sees_death"));
+  EXPECT_TRUE(j["promises"].contains("notices"));  // the former name
+  EXPECT_EQ(j["promises"]["notifications"], j["promises"]["notices"]);
 }
 
 TEST(json_output, is_one_line_whatever_the_store_holds) {

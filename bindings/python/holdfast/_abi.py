@@ -90,9 +90,18 @@ class Wait(Sized):
                 ("tag", c_uint64)]
 
 
+class DecisionText(Sized):
+    _fields_ = [("size", c_uint32), ("taken", c_uint32), ("wait_us", c_int64), ("limit", c_uint64), ("remaining", c_uint64),
+                ("reset_us", c_int64), ("rule", c_char * 256), ("tokens", c_uint64), ("due_us", c_int64 * 16)]
+
+
 class Event(Sized):
     _fields_ = [("size", c_uint32), ("kind", c_int32), ("tag", c_uint64), ("code", c_int32), ("unused", c_uint32), ("lease", c_void_p),
                 ("number", c_uint64), ("wait_us", c_int64)]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.decision = DecisionText()  # all zero if it is not of a limiter's take
 
 
 class SessionOptions(Sized):
@@ -143,11 +152,6 @@ class Part(Whole):
     _fields_ = [("part", c_char_p), ("value", c_char_p)]
 
 
-class DecisionText(Sized):
-    _fields_ = [("size", c_uint32), ("taken", c_uint32), ("wait_us", c_int64), ("limit", c_uint64), ("remaining", c_uint64),
-                ("reset_us", c_int64), ("rule", c_char * 256), ("tokens", c_uint64), ("due_us", c_int64 * 16)]
-
-
 #: What each struct is called in C, for the test that compares the two.
 IN_C: typing.Final[dict[str, type[ctypes.Structure]]] = {
     "error": ErrorText, "wait": Wait, "event": Event, "session_options": SessionOptions, "name_info": NameInfo,
@@ -159,7 +163,8 @@ _s = c_char_p
 _p = c_void_p  # by reference
 # Without the last parameter, which is holdfast_error* everywhere.
 _FUNCTIONS: typing.Final[dict[str, list[typing.Any]]] = {
-    "close": [_h], "stop_open": [_p], "stop_request": [_h], "queue_open": [_p, _p], "queue_next": [_h, c_int64, _p],
+    "close": [_h], "stop_open": [_p], "stop_request": [_h], "queue_open": [_p, _p],
+    "queue_next_decision": [_h, c_int64, _p, _p],
     "open": [_s, _p, _p], "session_url": [_h, _s, c_uint64], "show": [_h, _s, _p], "force_release": [_h, _s, _s, _p],
     "lease_info_of": [_h, _p], "lease_fences": [_h, _p, _p], "lease_check": [_h], "lease_extend": [_h, c_int64],
     "lease_watch": [_h, _h, c_uint64], "release": [_h, _p],

@@ -31,7 +31,8 @@ class Handle:
         self._handle = handle
 
     def close(self) -> None:
-        """Closes the handle. Calls that use it now continue to their end. A second call does nothing."""
+        """Closes the handle. Calls that use it now continue to their end. A second call does nothing. When a session and all that was made
+        on it are closed, waits of the main thread and of event loops raise Cancelled."""
         handle = self._handle
         try:
             self._handle = 0
@@ -100,7 +101,7 @@ class Came:
 
     def take(self, queue: int) -> None:
         """Nothing, if there is none now."""
-        code = functions.queue_next(queue, 0, ctypes.byref(self.event), ctypes.byref(self._why))
+        code = functions.queue_next_decision(queue, 0, ctypes.byref(self.event), ctypes.byref(self.event.decision), ctypes.byref(self._why))
         if code not in (0, _abi.NO_EVENT):
             raise _abi.error_of(self._why, code)
 
@@ -199,6 +200,10 @@ def granted(kind: typing.Callable[[int], _T], begin: Begins, timeout: float | No
         raise
 
 
+def _drop_what_was_granted(event: _abi.Event) -> None:
+    _abi.drop(event.lease)
+
+
 async def _until_ended(call_under_way: asyncio.Future[_abi.Event]) -> None:
     """Also in a task that is cancelled again."""
     while not call_under_way.done():
@@ -258,6 +263,10 @@ class Loop:
 
     @classmethod
     def forget_all(cls) -> None:
+        """In the child of a fork(): the thread that had a mutex at that moment is not there to give it back."""
+        for known in list(cls._all.values()):
+            if found := known():
+                found._losing = threading.RLock()
         cls._all = weakref.WeakKeyDictionary()
 
     def _tell(self) -> None:
@@ -292,8 +301,10 @@ class Loop:
         self._waiting[tag] = future
         return tag, future
 
-    async def outcome(self, start: Starts, timeout: float | None, stop: Stop | None = None, to_its_end: bool = False) -> _abi.Event:
-        """Starts it, and waits; a task that is cancelled calls it off, and may have to wait for its end."""
+    async def outcome(self, start: Starts, timeout: float | None, stop: Stop | None = None, to_its_end: bool = False,
+                      undo: typing.Callable[[_abi.Event], None] = _drop_what_was_granted) -> _abi.Event:
+        """Starts it, and waits; a task that is cancelled calls it off, and may have to wait for its end. What was granted in that moment
+        is undone."""
         own = part_of(stop)
         tag, future = self._expected()
         begun = False
@@ -306,8 +317,8 @@ class Loop:
             if begun and to_its_end and isinstance(why, asyncio.CancelledError):
                 await _until_ended(future)
             self._waiting.pop(tag, None)
-            if future.done() and not future.cancelled() and not future.exception() and future.result().lease:
-                functions.close(future.result().lease, None)  # it was granted in that moment
+            if future.done() and not future.cancelled() and not future.exception():
+                undo(future.result())
             raise
 
     async def granted(self, kind: typing.Callable[[int], _T], start: Starts, timeout: float | None, stop: Stop | None = None,

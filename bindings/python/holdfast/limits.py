@@ -51,6 +51,11 @@ class Decision:
         return self.taken
 
 
+def _decision(found: _abi.DecisionText) -> Decision:
+    return Decision(bool(found.taken), found.wait_us / 1e6, found.limit, found.remaining, found.reset_us / 1e6, found.rule.decode(),
+                    found.tokens, tuple(found.due_us))
+
+
 #: What a request is about: {"client": "acme"}.
 Key = typing.Mapping[str, str]
 
@@ -72,13 +77,24 @@ class Limiter(_waits.Handle):
 
     def take(self, n: int = 1, key: Key | None = None, timeout: float | None = None, stop: _waits.Stop | None = None) -> Decision:
         """Waits until the tokens are there. Takes nothing if they would not be there in time. Raises Cancelled if `stop` is requested.
-        A signal in the main thread has no effect until the call returns."""
-        return self._take(n, key, timeout, stop)
+        In the main thread a signal can interrupt the wait: then the tokens are given back."""
+        if not _waits.is_main_thread() or timeout == 0:
+            return self._take(n, key, timeout, stop)
+        parts, event = _key(key), _abi.Event()
+        try:
+            _waits.wait_seeing_signals(lambda how: call(functions.limiter_take, self._handle, n, *parts, how, None), timeout, stop, event,
+                                       to_its_end=True)
+            return _decision(event.decision)
+        except BaseException:
+            self._undo(event, parts)
+            raise
 
-    async def take_async(self, n: int = 1, key: Key | None = None, timeout: float | None = None) -> bool:
-        """take() for an event loop. Returns whether the tokens were taken."""
-        return bool((await _waits.Loop.running().outcome(
-            lambda how: call(functions.limiter_take, self._handle, n, *_key(key), how, None), timeout)).number)
+    async def take_async(self, n: int = 1, key: Key | None = None, timeout: float | None = None) -> Decision:
+        """take() for an event loop. A task that is cancelled gives the tokens back."""
+        parts = _key(key)
+        return _decision((await _waits.Loop.running().outcome(
+            lambda how: call(functions.limiter_take, self._handle, n, *parts, how, None), timeout, to_its_end=True,
+            undo=lambda event: self._undo(event, parts))).decision)
 
     def reserve(self, n: int, longest_wait: float, key: Key | None = None) -> Decision:
         """Reserves n tokens that will be there in time, and does not wait."""
@@ -103,9 +119,13 @@ class Limiter(_waits.Handle):
         return self._decided(lambda there: call(functions.limiter_take, self._handle, n, *_key(key),
                                                 ctypes.byref(how) if how else None, there))
 
+    def _undo(self, event: _abi.Event, parts: tuple[typing.Any, int]) -> None:
+        """Of a take whose caller does not get to see the decision."""
+        if event.decision.taken:
+            functions.limiter_give_back(self._handle, ctypes.byref(event.decision), *parts, None)
+
     @staticmethod
     def _decided(ask: typing.Callable[[typing.Any], None]) -> Decision:
         there = _abi.DecisionText()
         ask(ctypes.byref(there))
-        return Decision(bool(there.taken), there.wait_us / 1e6, there.limit, there.remaining, there.reset_us / 1e6, there.rule.decode(),
-                        there.tokens, tuple(there.due_us))
+        return _decision(there)

@@ -41,8 +41,10 @@ class Arrival(_waits.Handle):
 
 
 class Barrier(_waits.Handle):
-    """N participants wait for each other, again and again. Lost is raised if one of them died. A participant is a thread. If its last
-    arrival still counts, and nobody has that arrival as an Arrival, its next arrival first waits for the end of that phase."""
+    """N participants wait for each other, again and again. Lost is raised if one of them died. Make one Barrier for each participant,
+    which may be a thread or a task. If threads share one, each is a participant; tasks of one event loop that share one are a single
+    participant, unless they call at the same time. If the last arrival of a participant still counts, and nobody has that arrival as an
+    Arrival, its next arrival first waits for the end of that phase."""
 
     def arrive(self, timeout: float | None = None, stop: _waits.Stop | None = None) -> Arrival:
         """Arrives, and does not wait for the others. One round trip. After TimedOut (Busy for one try) and Cancelled the arrival may

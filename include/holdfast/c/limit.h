@@ -50,10 +50,15 @@ int holdfast_limiter_open(holdfast_session* session, const char* name, const hol
 /// Takes n tokens from the bucket of every rule, or nothing. If `how` is NULL or without a limit,
 /// it waits until there are enough tokens; with one try it answers at once. If its stop was
 /// requested and nothing is taken: HOLDFAST_CANCELLED. In the event, number is `taken`, and wait_us
-/// is that of the decision. One round trip.
+/// is that of the decision; holdfast_queue_next_decision gives all of it. Tokens that were taken
+/// for an event that nobody reads stay taken. One round trip.
 int holdfast_limiter_take(holdfast_limiter* limiter, uint64_t n, const holdfast_part* key,
                           uint32_t parts, const holdfast_wait* how, holdfast_decision* decision,
                           holdfast_error* why);
+/// As holdfast_queue_next. If the event is of a take, it also writes the decision, for
+/// holdfast_limiter_give_back; for other events all of it is zero. No round trip.
+int holdfast_queue_next_decision(holdfast_queue* queue, int64_t timeout_ns, holdfast_event* event,
+                                 holdfast_decision* decision, holdfast_error* why);
 /// Reserves n tokens that will be there within `longest_wait_us`, and does not wait. One round
 /// trip.
 int holdfast_limiter_reserve(holdfast_limiter* limiter, uint64_t n, int64_t longest_wait_us,

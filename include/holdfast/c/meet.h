@@ -28,7 +28,9 @@ int holdfast_latch_remaining(holdfast_latch* latch, uint32_t* count, holdfast_er
 /// Removes the latch and frees its name; waiters start over with a new latch. Costs as remaining.
 int holdfast_latch_remove(holdfast_latch* latch, holdfast_error* why);
 
-/// `count` participants wait for each other, again and again. It has no completion function.
+/// `count` participants wait for each other, again and again. It has no completion function. Open
+/// one handle for each participant. Threads that share one are a participant each; tasks that share
+/// a thread and a handle are a single one.
 typedef struct holdfast_barrier holdfast_barrier;
 /// The arrival of one participant in a phase. If it is closed without a wait, it still counts.
 typedef struct holdfast_arrival holdfast_arrival;
