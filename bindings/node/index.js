@@ -54,11 +54,13 @@ class Handle {
 
 const STATES = {0: 'released', 1: 'held', 2: 'suspect', 3: 'lost'};
 
+const lostLock = () => new errors.Lost('the lock was lost', {leaseGone: true});
+
 /** Outside of the class, so that nothing here keeps the lease. */
 function watchFor(lease) {
   const controller = new AbortController();
   const {tag, event} = expect((to, tag) => abi.call('lease_watch', lease, to, tag), false);
-  event.then(() => controller.abort(new errors.Lost('the lock was lost', {leaseGone: true})), (why) => controller.abort(why));
+  event.then(() => controller.abort(lostLock()), (why) => controller.abort(why));
   return {controller, tag};
 }
 
@@ -111,7 +113,10 @@ class Lease extends Handle {
   }
 
   get signal() {
-    this._kept.watch ??= watchFor(this._known);
+    if (!this._kept.watch) {
+      this._kept.watch = watchFor(this._known);
+      if (this.lost) this._kept.watch.controller.abort(lostLock());  // the event loop would say so only later
+    }
     return this._kept.watch.controller.signal;
   }
 
