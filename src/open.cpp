@@ -32,8 +32,8 @@ drivers::opened try_to_open(const store::driver& d, std::string_view url, clock&
 }
 
 std::string rounded(std::chrono::nanoseconds d) {
-  if (d < 1s)
-    return std::to_string(std::chrono::ceil<std::chrono::milliseconds>(d).count()) + " ms";
+  const auto exact = std::chrono::ceil<std::chrono::milliseconds>(d);
+  if (exact < 1s) return std::to_string(exact.count()) + " ms";
   return std::to_string(std::chrono::ceil<std::chrono::seconds>(d).count()) + " s";
 }
 

@@ -144,8 +144,8 @@ metrics_format metrics_format_or(const given& g, metrics_format fallback) {
 std::string reason_or(const given& g, std::string fallback) {
   if (!g.text) return fallback;
   if (g.text->size() > longest_reason)
-    refuse(g, "is " + std::to_string(g.text->size()) + " bytes long, at most " +
-                  std::to_string(longest_reason) + " are kept");
+    refuse(g, "is " + std::to_string(g.text->size()) + " bytes long; at most " +
+                  std::to_string(longest_reason) + " are allowed");
   if (const std::string shown = printable(*g.text); shown != *g.text)
     refuse(g, shown + " holds control characters; write one line of plain text");
   return *g.text;
@@ -169,12 +169,12 @@ std::string output_path(const given& g) {
   const output_place at = place_of_output(*g.text);
   if (at.in_place) {
     if (::access(at.path.c_str(), W_OK) == 0) return *g.text;
-    refuse(g, "can not write to " + printable(*g.text) + ": " + std::strerror(errno));
+    refuse(g, "cannot write to " + printable(*g.text) + ": " + std::strerror(errno));
   }
   auto folder = std::filesystem::path(at.path).parent_path();
   if (folder.empty()) folder = ".";
   if (::access(folder.c_str(), W_OK | X_OK) != 0)
-    refuse(g, "can not write into " + printable(folder.string()) + ": " + std::strerror(errno));
+    refuse(g, "cannot write into " + printable(folder.string()) + ": " + std::strerror(errno));
   return *g.text;
 }
 

@@ -19,7 +19,7 @@ namespace holdfast::tool {
 namespace {
 
 [[noreturn]] void refuse(const std::string& folder, const std::string& why) {
-  throw failure_exit(exit_code::config, "can not keep locks in " + printable(folder) + ": " + why +
+  throw failure_exit(exit_code::config, "cannot keep locks in " + printable(folder) + ": " + why +
                                             "; name a store: --store sqlite:PATH");
 }
 

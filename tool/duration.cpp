@@ -94,7 +94,7 @@ std::string with_unit(std::int64_t big, const char* big_unit, std::int64_t small
 
 nanoseconds parse_duration(std::string_view text) {
   if (text.starts_with('-'))
-    refuse(text, "it can not be negative: did you mean " + std::string(text.substr(1)) + "?");
+    refuse(text, "it cannot be negative: did you mean " + std::string(text.substr(1)) + "?");
   double sum = 0;
   double last_unit = HUGE_VAL;
   std::string_view rest = text;

@@ -102,9 +102,8 @@ std::string impossible_times(const run_options& o, nanoseconds watchdog) {
   // It is renewed every third, and we see that at most a sixth later.
   if (watchdog.count() > 0 && lease / 2 >= watchdog) {
     return "systemd's WatchdogSec is " + format_duration(watchdog) + ", but with --ttl " +
-           format_duration(lease) + " a sign of life comes only every " +
-           format_duration(lease / 2) + "; --ttl " + format_duration(watchdog * 3 / 2) +
-           " would do, or a longer WatchdogSec";
+           format_duration(lease) + " a keep-alive comes only every " + format_duration(lease / 2) +
+           "; --ttl " + format_duration(watchdog * 3 / 2) + " would do, or a longer WatchdogSec";
   }
   return {};
 }

@@ -37,7 +37,7 @@ int reported(log& to, const std::function<int()>& command) {
 void leave_at_once(int code) noexcept { ::_exit(code); }
 
 void print(std::string_view text) {
-  if (!write_all(1, text)) throw failure_exit(exit_code::own_failure, "can not write to stdout");
+  if (!write_all(1, text)) throw failure_exit(exit_code::own_failure, "cannot write to stdout");
 }
 
 }  // namespace holdfast::tool

@@ -20,16 +20,15 @@ constexpr std::string_view run_footer =
     "HOLDFAST_STORE in its environment.\n\n"
     "Exit code: the command's own, 128+N if it died of signal N; else 64 usage, 69 store\n"
     "unreachable, 75 busy (-E), 77 not permitted, 78 configuration refused, 79 lock lost, 124\n"
-    "ended by --max-run, 125 holdfast itself failed, 126 not executable, 127 not found. The "
-    "command may\n"
-    "use the same numbers: the outcome in --status-file tells them apart.\n\n"
+    "ended by --max-run, 125 holdfast itself failed, 126 not executable, 127 not found.\n"
+    "The command may use the same numbers: the outcome in --status-file tells them apart.\n\n"
     "Durations: 500ms, 1.5s, 2m, 1h30m; a bare number is seconds.\n";
 
 constexpr std::string_view hold_footer =
     "Holds the lock until a signal (INT, TERM, HUP, QUIT) or until stdin is closed; a stdin that\n"
-    "is /dev/null does not count, nor a terminal while hold runs in the background. Exit code: 0\n"
-    "released, 75 busy (-E), 79 lost, 128+N signal N ended the wait.\n"
-    "From a shell: coproc L { holdfast hold --json deploy; }; read -r line <&\"${L[0]}\"\n";
+    "is /dev/null does not count, nor a terminal while hold runs in the background.\n"
+    "From a shell: coproc L { holdfast hold --json deploy; }; read -r line <&\"${L[0]}\"\n\n"
+    "Exit code: 0 released, 75 busy (-E), 79 lost, 128+N signal N ended the wait.\n";
 
 constexpr std::string_view try_footer =
     "Does not take the lock, so the lock may have changed hands when the answer is printed.\n\n"
@@ -38,12 +37,10 @@ constexpr std::string_view try_footer =
 constexpr std::string_view force_footer =
     "The next waiter gets the lock with a greater fence. The former holder learns of it at\n"
     "its next renewal; until then only the fence stops its writes.\n"
-    "On a terminal it asks first; without a terminal it needs --yes. Exit code: 0 done, or the "
-    "lock\n"
-    "was free; 1 you answered no, or it has another holder by now, or another program holds it "
-    "and\n"
-    "the store cannot take it away; 75 held, but not by --owner; 78 a limit or a latch, which has\n"
-    "no holders.\n";
+    "On a terminal it asks first; without a terminal it needs --yes.\n\n"
+    "Exit code: 0 done, or the lock was free; 1 you answered no, or it has another holder by\n"
+    "now, or another program holds it and the store cannot take it away; 75 held, but not by\n"
+    "--owner; 78 a limit or a latch, which has no holders.\n";
 
 constexpr std::string_view limit_footer =
     "Examples:\n"
@@ -57,9 +54,8 @@ constexpr std::string_view limit_footer =
 
 constexpr std::string_view elect_footer =
     "One of the candidates leads and runs the command; the others wait. holdfast show NAME shows\n"
-    "the leader and its note. If leadership is lost, the command is ended before another "
-    "candidate\n"
-    "leads, and elect ends with 79. To become a candidate again, start it again (systemd:\n"
+    "the leader and its note. If leadership is lost, elect ends the command before another\n"
+    "candidate leads, and ends with 79. To become a candidate again, start it again (systemd:\n"
     "Restart=always), or use --again. Environment and exit codes are those of run.\n";
 
 constexpr std::string_view sem_footer =
@@ -69,38 +65,32 @@ constexpr std::string_view latch_footer =
     "Examples:\n"
     "  holdfast latch ready 3 --down 1       one of three is ready\n"
     "  holdfast latch ready 3 -w 5m && go    runs go when all three are ready\n\n"
-    "Exit code: 0 open (or counted down, removed), 75 not open in time (-E), 64 --down is more "
-    "than\n"
-    "is left, 78 in use with another count.\n";
+    "Exit code: 0 open (or counted down, removed), 75 not open in time (-E), 64 --down is\n"
+    "more than is left, 78 in use with another count.\n";
 
 constexpr std::string_view barrier_footer =
-    "Arrives, and waits for the others: all continue when COUNT have arrived. It can be used "
-    "again\n"
-    "for the next COUNT. Example: holdfast barrier stage 4 -w 10m && next_stage\n\n"
-    "Exit code: 0 all have arrived; 75 not in time (-E): this one has left, the others still wait; "
-    "79\n"
-    "another participant died while this one waited; 78 COUNT participants are there already, or\n"
-    "others state another count.\n";
+    "Arrives, and waits for the others: all continue when COUNT have arrived. It can be used\n"
+    "again for the next COUNT. Example: holdfast barrier stage 4 -w 10m && next_stage\n\n"
+    "Exit code: 0 all have arrived; 75 not in time (-E): this one has left, the others still\n"
+    "wait; 79 another participant died while this one waited; 78 COUNT participants are there\n"
+    "already, or others state another count.\n";
 
 constexpr std::string_view top_footer =
-    "Keys: up and down select, enter shows holders and queue, / filters, n k h l w o sort, u "
-    "takes\n"
-    "the lock away after a question, p pauses, ? lists all keys, q quits.\n\n"
+    "Keys: up and down select, enter shows holders and queue, / filters, n k h l w o sort, u\n"
+    "takes the lock away after a question, p pauses, ? lists all keys, q quits.\n\n"
     "Queries take a twentieth of the time at most: with many names the rows are refreshed less\n"
     "often. The second line shows the share of the time that they took.\n\n"
-    "Without a terminal give --once or --json. Exit code: 0; 128+N after signal N; 64 no "
-    "terminal;\n"
-    "69 the store does not answer: at the start, or at any time with --json; 77 --once, and this\n"
-    "user may read none of the names.\n";
+    "Without a terminal give --once or --json.\n\n"
+    "Exit code: 0; 128+N after signal N; 64 no terminal; 69 the store does not answer: at the\n"
+    "start, or at any time with --json; 77 --once, and this user may read none of the names.\n";
 
 constexpr std::string_view watch_footer =
     "Examples:\n"
     "  holdfast watch deploy                          what happens to it, until ^C\n"
     "  holdfast watch deploy --until free -w 10m && …  wait until it is free, take nothing\n\n"
     "Events: holding and waiting (found at the start), granted, released (or taken away),\n"
-    "hand-over, lost (its lease ended: it was late to renew), joined and left (waiters). For "
-    "--until\n"
-    "a hand-over is also granted, and released.\n\n"
+    "hand-over, lost (its lease ended: it was late to renew), joined and left (waiters). For\n"
+    "--until a hand-over is also granted, and released.\n\n"
     "watch sends a query every --interval, because the store notifies only waiters. A change that\n"
     "is undone between two queries is not seen.\n\n"
     "Exit code: 0 the --until event has happened, or without --until after -w or a signal; 75 not\n"
@@ -109,9 +99,8 @@ constexpr std::string_view watch_footer =
 constexpr std::string_view graph_footer =
     "A line that begins with * is part of a ring. If each process has one thread, a ring is a\n"
     "deadlock; the store cannot tell the threads of a process apart. A wait for a permit that\n"
-    "several holders can free is shown as \"may wait\", and is never part of a ring. That run "
-    "waits\n"
-    "for its command is known only for processes of this host.\n\n"
+    "several holders can free is shown as \"may wait\", and is never part of a ring. That run\n"
+    "waits for its command is known only for processes of this host.\n\n"
     "Exit code: 0; 77 this user may read none of the names.\n";
 
 constexpr std::string_view completion_footer =
@@ -133,9 +122,8 @@ constexpr std::string_view serve_footer =
     "  holdfast serve --host locks.example.com            behind a proxy of that name\n\n"
     "Only this machine can see the page, at http://127.0.0.1:7440/ (--listen changes that), and\n"
     "viewers cannot change anything (--allow-unlock changes that). It runs until a signal.\n\n"
-    "Exit code: 0, 64 an address without a port or a store given twice, 77 a store refuses this "
-    "user, 78 it cannot "
-    "listen.\n";
+    "Exit code: 0, 64 an address without a port or one URL given twice, 77 a store refuses\n"
+    "this user, 78 it cannot listen.\n";
 
 constexpr std::string_view ping_footer =
     "Each round trip is a query about one name, and changes nothing. Ctrl-C ends it with the\n"
@@ -147,7 +135,8 @@ constexpr std::string_view doctor_footer =
     "  holdfast doctor                           the store that other commands use\n"
     "  holdfast doctor redis://cache.internal    another one\n\n"
     "Connects, takes and releases locks under a name of its own, checks notifications, reads the\n"
-    "servers' settings, and looks for stuck waiters and leftovers. Each finding says what to do.\n"
+    "servers' settings, and looks for stuck waiters and leftovers. Each finding says what to "
+    "do.\n\n"
     "Exit code: 0 all is well, 1 warnings only, 69 the store does not work, 77 a right is\n"
     "missing, 78 a setting can lose locks.\n";
 

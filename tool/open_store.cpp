@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -130,16 +131,23 @@ opened_store open_from_environment(const char* url, boot_time until, const sessi
   }
 }
 
+/// Once, although some commands open a store again and again.
+void warn_of_typed_secret(log& to) {
+  static std::once_flag warned;
+  std::call_once(warned, [&] {
+    to.write(level::warning, "password",
+             "others may have seen the secret on the command line before it was blanked; "
+             "$HOLDFAST_STORE is not shown to them");
+  });
+}
+
 opened_store open_as(const common_options& how, log& to, boot_time deadline,
                      const session_options& options, makes what) {
   const boot_time until = deadline == forever
                               ? saturated_add(boot_clock::now(), session_options{}.store_timeout)
                               : deadline;
   if (!how.store.empty()) {
-    if (!secrets_in(how.store).empty())
-      to.write(level::warning, "password",
-               "others may have seen the secret in --store before it was blanked; "
-               "$HOLDFAST_STORE is not shown to them");
+    if (!secrets_in(how.store).empty()) warn_of_typed_secret(to);
     return open_at(how.store, until, options, what);
   }
   if (const char* url = from_environment()) return open_from_environment(url, until, options, what);

@@ -428,7 +428,7 @@ int job::not_started(int exec_error) {
   const int code = exit_code::of_exec(exec_error);
   report_.outcome = code == exit_code::not_found ? "not_found" : "not_executable";
   report_.message =
-      "can not run " + printable(o_.command.front()) + ": " + std::strerror(exec_error);
+      "cannot run " + printable(o_.command.front()) + ": " + std::strerror(exec_error);
   const std::string& word = o_.command.front();
   const auto blank = word.find(' ');
   if (o_.command.size() == 1 && blank != word.npos && word.find('/') > blank)
@@ -444,7 +444,7 @@ void job::write_fence() const {
   const std::string why = replace_file(o_.fence_file, std::to_string(*report_.fence) + '\n');
   if (!why.empty())
     throw failure_exit(exit_code::own_failure,
-                       "can not write --fence-file " + printable(o_.fence_file) + ": " + why);
+                       "cannot write --fence-file " + printable(o_.fence_file) + ": " + why);
 }
 
 child_plan job::plan(bool own_group) const {
@@ -471,7 +471,7 @@ void job::write_status(run_report report) const {
   const std::string why = replace_file(o_.status_file, status_json(report));
   if (!why.empty())
     log_.write(level::warning, "status_file",
-               "can not write --status-file " + printable(o_.status_file) + ": " + why);
+               "cannot write --status-file " + printable(o_.status_file) + ": " + why);
 }
 
 }  // namespace

@@ -49,7 +49,7 @@ std::string token_in(const std::string& path) {
   const unique_fd file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)};
   if (!file) {
     refuse(errno == ELOOP ? "is a symbolic link; name the file itself"
-                          : std::string("can not be read: ") + std::strerror(errno));
+                          : std::string("cannot be read: ") + std::strerror(errno));
   }
   struct stat s{};
   if (::fstat(file.get(), &s) != 0 || !S_ISREG(s.st_mode)) refuse("is not an ordinary file");

@@ -117,7 +117,7 @@ std::string promises(const store::capabilities& can, bool one_file) {
   const auto add = [&](bool yes, const char* text) {
     out += std::string("  ") + (yes ? "yes  " : "no   ") + text + '\n';
   };
-  add(can.fences, "fences only grow, also when the store lost data");
+  add(can.fences, "fences only grow (docs/guarantees.md lists the exceptions)");
   add(can.sees_death, "a holder that died on this machine is noticed before its lease ends");
   add(can.notifications, "waiters are notified, and need not poll");
   add(can.fair, "order of arrival across processes");

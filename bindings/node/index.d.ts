@@ -4,7 +4,7 @@
 
 /** How a call waits. */
 export interface Wait {
-  /** 0: one try. Not given: without a limit. */
+  /** 0 or negative: one try. Not given: without a limit. */
   timeout?: number;
   /** Aborting it ends the wait with Cancelled. */
   signal?: AbortSignal;

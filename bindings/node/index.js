@@ -54,11 +54,13 @@ class Handle {
 
 const STATES = {0: 'released', 1: 'held', 2: 'suspect', 3: 'lost'};
 
+const lostLock = () => new errors.Lost('the lock was lost', {leaseGone: true});
+
 /** Outside of the class, so that nothing here keeps the lease. */
 function watchFor(kept) {
   const controller = new AbortController();
   const {tag, event} = expect((to, tag) => abi.call('lease_watch', kept.handle, to, tag), false);
-  event.then(() => controller.abort(new errors.Lost('the lock was lost', {leaseGone: true})), (why) => {
+  event.then(() => controller.abort(lostLock()), (why) => {
     if (why instanceof errors.NotOwner) kept.watch = null;  // a wait for a condition has the lease, and gives it back
     controller.abort(why);
   });
@@ -115,7 +117,10 @@ class Lease extends Handle {
   }
 
   get signal() {
-    this._kept.watch ??= watchFor(this._kept);
+    if (!this._kept.watch) {
+      this._kept.watch = watchFor(this._kept);
+      if (this.lost) this._kept.watch.controller.abort(lostLock());  // the event loop would say so only later
+    }
     return this._kept.watch.controller.signal;
   }
 

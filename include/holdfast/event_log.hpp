@@ -31,8 +31,8 @@ struct event_log_options {
 /// Writes a line for each event that a person may want to read later:
 ///
 ///   time=2026-11-23T05:01:02.345Z level=error event=lost lock=order:1000 kind=mutex
-///   store=redis://cache:6379/0 fence=7353371937898741760 held=4.021 reason="the lock was lost"
-///   detail="the lease ended before it was renewed"
+///   store=redis://cache:6379/0 fence=7353371937898741760 waited=0.000050 held=4.021013
+///   reason="the lock was lost" detail="the lease ended before it was renewed"
 ///
 /// Stores are named without their passwords; control characters are escaped, so that no name can
 /// forge a line. Thread-safe; a line locks a mutex (not while it is written), an event without a

@@ -53,8 +53,8 @@ struct rate_state {
 
 struct rate_decision {
   bool taken = false;
-  std::chrono::microseconds
-      wait{};                       ///< refused: until it might be taken. Reserved: until it counts
+  /// Refused: until it might be taken. Reserved: until it counts. After take(): how long it took.
+  std::chrono::microseconds wait{};
   std::vector<rate_state> rules{};  ///< in the order of the limiter's rules
   std::uint64_t tokens = 0;         ///< so many were taken
 

@@ -25,7 +25,7 @@ std::string_view describe(errc code) noexcept {
     case errc::unavailable:
       return "the store is not available";
     case errc::overloaded:
-      return "too many waiters";
+      return "overloaded";
     case errc::deadlock:
       return "waiting would never end";
     case errc::kind_mismatch:

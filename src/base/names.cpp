@@ -59,12 +59,13 @@ status check_name(std::string_view name, std::size_t max_bytes) {
 
 status check_reason(std::string_view reason) {
   if (reason.size() > max_reason_bytes) {
-    return failure{errc::invalid_argument, "the reason has " + std::to_string(reason.size()) +
-                                               " bytes; at most " +
-                                               std::to_string(max_reason_bytes) + " are kept"};
+    return failure{errc::invalid_argument, "the reason or note has " +
+                                               std::to_string(reason.size()) + " bytes; at most " +
+                                               std::to_string(max_reason_bytes) + " are allowed"};
   }
   if (!is_utf8(reason) || has_control_characters(reason)) {
-    return failure{errc::invalid_argument, "the reason must be UTF-8 without control characters"};
+    return failure{errc::invalid_argument,
+                   "the reason or note must be UTF-8 without control characters"};
   }
   return done{};
 }

@@ -6,8 +6,9 @@ namespace holdfast::store {
 
 namespace {
 failure no_rate_limiter(const std::string& url) {
-  return {errc::unsupported,
-          "the store " + url + " has no rate_limiter; docs/matrix.md says which stores have"};
+  return {
+      errc::unsupported,
+      "the store " + url + " has no rate_limiter; docs/matrix.md lists the stores that have one"};
 }
 }  // namespace
 

@@ -27,7 +27,7 @@ status check_supported(bool supported, std::string_view what, const engine::sess
   const std::string_view why = session.can().refusal;
   return failure{errc::unsupported, "the store " + session.url() + " has no " + std::string(what) +
                                         (why.empty() ? "" : " (" + std::string(why) + ")") +
-                                        "; docs/matrix.md says which stores have"};
+                                        "; docs/matrix.md lists the stores that have one"};
 }
 
 std::string_view next_word(std::string_view& text) {

@@ -264,7 +264,8 @@ status ready(session_impl& session, const lock_config& s, const acquire_params& 
 failure kept_out(local_queue::entry why, const lock_config& s) {
   if (why == local_queue::entry::overloaded) {
     return {errc::overloaded,
-            std::to_string(s.max_waiters) + " of this process wait for it already (max_waiters)"};
+            "as many threads of this process as max_waiters allows wait for it already: " +
+                std::to_string(s.max_waiters)};
   }
   return waited_in_vain(why == local_queue::entry::cancelled ? errc::cancelled : errc::timed_out);
 }

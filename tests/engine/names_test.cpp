@@ -31,6 +31,13 @@ TEST(names, the_length_limit_counts_bytes) {
   EXPECT_EQ(reason(check_name(std::string(256, 'x'), 255)), errc::invalid_name);
 }
 
+TEST(names, a_reason_that_is_too_long_is_refused_with_what_is_allowed) {
+  EXPECT_TRUE(check_reason(std::string(200, 'r')));
+  const auto refused = check_reason(std::string(201, 'r'));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().what, "the reason or note has 201 bytes; at most 200 are allowed");
+}
+
 TEST(names, a_lease_is_from_100_ms_to_31_days) {
   EXPECT_TRUE(check_lease(100ms));
   EXPECT_TRUE(check_lease(holdfast::max_lease));

@@ -496,6 +496,14 @@ test('a signal whose watch cannot be made is aborted with the reason', {timeout:
   await lease.release();
 });
 
+test('the signal of a lease that is lost already is aborted at the first look', {timeout: 20e3}, async () => {
+  const store = await holdfast.open('memory:node-lost-already');
+  const lease = await store.mutex('m').acquire();
+  assert.equal(await store.forceRelease('m'), 1);
+  await assert.rejects(lease.extend(), holdfast.Lost);
+  assert.ok(lease.signal.aborted && lease.signal.reason instanceof holdfast.Lost && lease.signal.reason.leaseGone);
+});
+
 test('a lease whose signal was read is collected', () => {
   const code = `const holdfast = require(${JSON.stringify(path.resolve(__dirname, '../../bindings/node'))});
     (async () => {

@@ -210,7 +210,7 @@ TEST(cli, every_option_with_a_value_refuses_what_it_cannot_be) {
   expect_refused(run("--color", "alway"), "did you mean always?");
   expect_refused(run("--reason", "a\x1b[2J"), "control characters");
   expect_refused(run("--reason", std::string(201, 'a')), "at most 200");
-  expect_refused(run("--fence-file", "/nowhere/at/all"), "can not write into /nowhere/at");
+  expect_refused(run("--fence-file", "/nowhere/at/all"), "cannot write into /nowhere/at");
   expect_refused(run("--status-file", "/"), "is a directory");
   expect_refused({"list", "--sort", "agee"}, "did you mean age?");
   expect_refused({"force-unlock", "x", "--owner", "me"}, "8 hexadecimal digits");

@@ -144,6 +144,16 @@ TEST_F(doctor, a_user_of_redis_without_rights_is_77_and_one_without_channels_is_
   EXPECT_EQ(said.out.find("pw@"), std::string::npos) << "no password is shown";
 }
 
+TEST_F(doctor, a_password_on_its_command_line_is_warned_of_once) {
+  harness::redis_server server;
+  server.ask({"acl", "setuser", "app", "on", ">pw", "~*", "&*", "+@all"});
+  const auto said = tool({"doctor", "redis+unix://app:pw@" + server.socket()});
+  const std::string warning = "others may have seen the secret on the command line";
+  const auto first = said.err.find(warning);
+  ASSERT_NE(first, std::string::npos) << said.err;
+  EXPECT_EQ(said.err.find(warning, first + 1), std::string::npos) << said.err;
+}
+
 TEST_F(doctor, memcached_may_drop_locks_and_says_how_to_forbid_it) {
   const harness::memcached_server server;
   const json all = examined({server.url()});

@@ -42,7 +42,7 @@ TEST_F(proxy_program, forwards_and_obeys_lines_on_stdin_until_it_is_closed) {
   EXPECT_EQ(p.out.line(), "accepted=1 open=1 cut=0 up=5 down=5");
   EXPECT_EQ(p.out.line(), "ok");
   EXPECT_EQ(c.hear_all(), "");
-  EXPECT_EQ(p.out.line().rfind("error: 'bad' is no command", 0), 0U);
+  EXPECT_EQ(p.out.line().rfind("error: 'bad' is not a command", 0), 0U);
   p.close_stdin();
   EXPECT_EQ(p.wait(), 0);
 }

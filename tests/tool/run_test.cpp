@@ -48,7 +48,7 @@ TEST_F(run_command, reports_a_child_that_died_of_a_signal_as_a_shell_does) {
 TEST_F(run_command, says_127_for_a_program_that_is_not_there) {
   const auto r = tool({"run", "l", "--", "no-such-program-anywhere"});
   EXPECT_EQ(r.code, 127);
-  EXPECT_NE(r.err.find("can not run no-such-program-anywhere"), std::string::npos) << r.err;
+  EXPECT_NE(r.err.find("cannot run no-such-program-anywhere"), std::string::npos) << r.err;
 }
 
 TEST_F(run_command, says_126_for_what_cannot_be_executed) {
@@ -143,7 +143,7 @@ TEST_F(run_command, ends_though_its_status_file_is_a_fifo_without_a_reader) {
   const auto r =
       tool({"run", "l", "--status-file", folder.file("status"), "--", "sh", "-c", "exit 3"});
   EXPECT_EQ(r.code, 3);
-  EXPECT_NE(r.err.find("can not write --status-file"), std::string::npos) << r.err;
+  EXPECT_NE(r.err.find("cannot write --status-file"), std::string::npos) << r.err;
 }
 
 TEST_F(run_command, needs_no_right_to_the_folder_of_what_it_writes_in_place) {
@@ -156,7 +156,7 @@ TEST_F(run_command, needs_no_right_to_the_folder_of_what_it_writes_in_place) {
   EXPECT_EQ(to_null.err.find("--status-file"), std::string::npos) << to_null.err;
   const auto to_fifo = tool({"run", "l", "--status-file", folder.file("fifo"), "--", "true"});
   EXPECT_EQ(to_fifo.code, 64);
-  EXPECT_NE(to_fifo.err.find("can not write to"), std::string::npos) << to_fifo.err;
+  EXPECT_NE(to_fifo.err.find("cannot write to"), std::string::npos) << to_fifo.err;
   EXPECT_TRUE(std::filesystem::is_symlink(folder.file("null")));
 }
 

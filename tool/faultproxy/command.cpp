@@ -129,9 +129,8 @@ std::string obey(relay& to, std::string_view line) {
     return "ok";
   }
   refuse(quoted(w.front()) +
-         " is no command; there are latency, rate, stall, swallow, refuse, heal, cut, reset, "
-         "half-open, "
-         "cut-after, drop-reply and status");
+         " is not a command; the commands are latency, rate, stall, swallow, refuse, heal, cut, "
+         "reset, half-open, cut-after, drop-reply and status");
 }
 
 }  // namespace holdfast::faultproxy

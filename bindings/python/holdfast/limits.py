@@ -36,7 +36,7 @@ class Rule:
 class Decision:
     """The answer of a limiter; true if the tokens were taken. Durations are seconds."""
     taken: bool
-    #: Refused: until it might be taken. Reserved: until it counts.
+    #: Refused: until it might be taken. Reserved: until it counts. Taken by take(): how long that took.
     wait: float
     #: Of the rule that is nearest to saying no: what it holds when it is full, has, and when it is full again.
     limit: int

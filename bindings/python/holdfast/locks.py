@@ -157,7 +157,7 @@ def _task() -> asyncio.Task[typing.Any] | None:
 
 class Lock(_waits.Handle):
     """A lock: `with lock as lease`, or `async with`. Thread-safe. It belongs to no thread: a thread that acquires it twice
-    waits for itself. `timeout`: seconds that `with` and acquire() wait (0: one try); None: without a limit."""
+    waits for itself. `timeout`: seconds that `with` and acquire() wait (0 or negative: one try); None: without a limit."""
     def __init__(self, handle: int, timeout: float | None = None, keeps: object = None) -> None:
         super().__init__(handle)
         self.timeout = timeout

@@ -15,7 +15,7 @@ enum holdfast_code {
   HOLDFAST_LOST,               ///< the lock is no longer certain to be held
   HOLDFAST_NOT_OWNER,          ///< a lease that is not held: released before, or never one
   HOLDFAST_UNAVAILABLE,        ///< the store cannot be reached, or does not answer
-  HOLDFAST_OVERLOADED,         ///< too many waiters already; or this process has no memory left
+  HOLDFAST_OVERLOADED,         ///< too many waiters or buckets; no memory or file descriptor left
   HOLDFAST_DEADLOCK,           ///< waiting would never end. No function of this interface gives it
   HOLDFAST_KIND_MISMATCH,      ///< the name is in use as another kind of primitive
   HOLDFAST_CAPACITY_MISMATCH,  ///< the name is in use with another capacity or count

@@ -31,7 +31,8 @@ typedef struct holdfast_part {
 typedef struct holdfast_decision {
   uint32_t size;       ///< sizeof(holdfast_decision)
   uint32_t taken;      ///< 1: taken (or reserved); 0: refused
-  int64_t wait_us;     ///< refused: until it might be taken. Reserved: until it counts
+  int64_t wait_us;     ///< refused: until it might be taken. Reserved: until it counts. Taken by a
+                       ///< call that may wait: how long that took
   uint64_t limit;      ///< of the tightest rule: what it holds when full, …
   uint64_t remaining;  ///< … whole tokens that it has, …
   int64_t reset_us;    ///< … and until it is full if nobody takes anything

@@ -24,7 +24,7 @@ struct capabilities {
   bool rate_limiter = false;  ///< session_store::rate; every state store has it by its family
   bool finds_deadlocks = false;  ///< holders are shown with lease and note, on one clock
   bool learns_fences = false;    ///< obeys permits_command::fence_at_least, or has no fences
-  bool fences = true;            ///< fences grow for ever, also when the store lost data
+  bool fences = true;            ///< fences grow (docs/guarantees.md lists the exceptions)
   bool notifications = true;     ///< waiters are notified; if false they poll, at a cost
   bool tells_holders =
       true;  ///< and a holder is notified that others want it (where notifications)

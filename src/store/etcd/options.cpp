@@ -35,7 +35,7 @@ status check_tls(const etcd_options& o) {
   if (o.cert.empty() != o.key.empty()) return base::invalid("cert and key come together");
   for (const auto& path : {o.ca, o.cert, o.key}) {
     if (path.empty() || std::ifstream(path)) continue;
-    return base::invalid("the file " + path + " can not be read");
+    return base::invalid("the file " + path + " cannot be read");
   }
   return done{};
 }

@@ -25,7 +25,9 @@ capabilities promises(const zookeeper_options& o) {
   c.preferences = false;
   c.expiring = false;
   c.election = true;
-  c.refusal = "places in order of arrival, which end with their session";
+  c.refusal =
+      "it keeps an entry for each holder and waiter, which ends with its session, and no "
+      "record that all of them change";
   return c;
 }
 
