@@ -659,6 +659,91 @@ TEST(serve_http, streams_are_counted_and_who_leaves_makes_room) {
   EXPECT_NE(third.hear(15).find("200"), std::string::npos);
 }
 
+namespace {
+
+/// Answers as many as may wait when a test says so, and the others at once.
+class late_answers {
+ public:
+  explicit late_answers(std::size_t most)
+      : most_(most),
+        server_({"--listen", ":0"}, {.connections = most},
+                [this](const http_request&, const http_reply& reply) {
+                  const std::lock_guard guard{mutex_};
+                  asked_.push_back(reply);
+                  if (asked_.size() > most_) reply(http_answer{});
+                }) {
+    server_.start();
+  }
+  std::unique_ptr<harness::tcp_client> client() const {
+    return std::make_unique<harness::tcp_client>(server_.port());
+  }
+  std::unique_ptr<harness::tcp_client> asks() const {
+    auto one = client();
+    one->say("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    return one;
+  }
+  std::size_t asked() const {
+    const std::lock_guard guard{mutex_};
+    return asked_.size();
+  }
+  /// Of those that the client is still there for.
+  std::size_t wanted() const {
+    const std::lock_guard guard{mutex_};
+    return static_cast<std::size_t>(
+        std::count_if(asked_.begin(), asked_.end(), [](const auto& r) { return r.wanted(); }));
+  }
+  void answer_all() const {
+    const std::lock_guard guard{mutex_};
+    for (const auto& reply : asked_) {
+      http_answer a;
+      a.body = "late";
+      reply(std::move(a));
+    }
+  }
+
+ private:
+  const std::size_t most_;
+  mutable std::mutex mutex_;
+  std::vector<http_reply> asked_;
+  http_server server_;
+};
+
+}  // namespace
+
+TEST(serve_http, who_waits_for_an_answer_keeps_its_place_and_the_next_is_told) {
+  const late_answers s(2);
+  const auto first = s.asks(), second = s.asks();
+  harness::eventually("both wait", [&] { return s.asked() == 2; });
+  EXPECT_EQ(s.asks()->hear_all().find("503"), 9u);
+  s.answer_all();
+  for (const auto* c : {&first, &second}) EXPECT_TRUE((*c)->hear_all().ends_with("late"));
+}
+
+TEST(serve_http, who_left_while_it_waited_makes_room) {
+  const late_answers s(2);
+  auto first = s.asks();
+  const auto second = s.asks();
+  harness::eventually("both wait", [&] { return s.asked() == 2; });
+  first.reset();
+  harness::eventually("another one is answered",
+                      [&] { return s.asks()->hear(12).ends_with("200"); });
+  harness::eventually("one is left", [&] { return s.wanted() == 1; });
+  s.answer_all();
+  EXPECT_TRUE(second->hear_all().ends_with("late"));
+}
+
+TEST(serve_http, of_those_that_say_nothing_the_oldest_makes_room) {
+  const late_answers s(2);
+  const auto waits = s.asks();
+  harness::eventually("it waits", [&] { return s.asked() == 1; });
+  const auto first = s.client(), second = s.client();
+  const auto asks = s.asks();
+  EXPECT_EQ(first->hear_all(), "");
+  harness::eventually("the last one waits, too", [&] { return s.asked() == 2; });
+  s.answer_all();
+  for (const auto* c : {&waits, &asks}) EXPECT_TRUE((*c)->hear_all().ends_with("late"));
+}
+
 TEST(serve_http, what_it_cannot_listen_on_is_refused) {
   for (const char* nowhere : {"nowhere", "256.1.1.1:80", ":99999", ":x", ""})
     EXPECT_THROW(http_server({"--listen", nowhere}, {}, echo), holdfast::tool::failure_exit)
@@ -782,9 +867,19 @@ TEST(serve_scanner, only_so_many_may_wait_for_the_first_look) {
                 [] {},
                 {}};
   harness::eventually("it tries to open", [&] { return tries == 1; });
-  for (std::size_t i = 0; i < scanner::max_pending + 3; ++i)
-    looks.when_fresh([&](bool fresh) { ++(fresh ? told : refused); });
-  EXPECT_EQ(refused, 3);
+  std::vector<std::size_t> too_late;
+  const auto ask = [&](std::size_t i, bool stays) {
+    looks.when_fresh(
+        [&, i](bool fresh) {
+          ++(fresh ? told : refused);
+          if (!fresh) too_late.push_back(i);
+        },
+        [stays] { return stays; });
+  };
+  for (std::size_t i = 0; i < scanner::max_pending + 3; ++i) ask(i, i != 1);
+  EXPECT_EQ(too_late,
+            (std::vector<std::size_t>{scanner::max_pending + 1, scanner::max_pending + 2}))
+      << "one has left, and those that came first keep their places";
   for (std::size_t i = 0; i < scanner::max_pending; ++i)
     looks.perform("x", [&](const holdfast::session* with) { told += with != nullptr ? 1 : 0; });
   int nothing = 0;

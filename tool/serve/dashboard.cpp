@@ -289,10 +289,12 @@ http_answer dashboard::health(const watched& w) const {
 /// When the stores from the first on are fresh, too.
 void dashboard::metrics(std::size_t first, const http_reply& reply) {
   if (first < stores_.size())
-    return stores_[first]->by->when_fresh([this, first, reply](bool fresh) {
-      if (!fresh) return reply(too_many_wait());
-      metrics(first + 1, reply);
-    });
+    return stores_[first]->by->when_fresh(
+        [this, first, reply](bool fresh) {
+          if (!fresh) return reply(too_many_wait());
+          metrics(first + 1, reply);
+        },
+        [reply] { return reply.wanted(); });
   std::vector<snapshot> all;
   for (const auto& w : stores_) {
     all.push_back(w->what.take(system_clock::now()));
@@ -345,11 +347,13 @@ void dashboard::handle(const http_request& r, const http_reply& reply) {
     if (at == nullptr) return reply(refusal(404, "there is no such store"));
     if (ask == &dashboard::lock && !query_value(r.query, "lock"))
       return reply(refusal(400, "say which: ?lock=NAME"));
-    return at->by->when_fresh([this, reply, r, at, ask = ask](bool fresh) {
-      if (!fresh) return reply(too_many_wait());
-      if (ask == nullptr) return reply(health(*at));
-      answer_to(ask, *at, r, reply);
-    });
+    return at->by->when_fresh(
+        [this, reply, r, at, ask = ask](bool fresh) {
+          if (!fresh) return reply(too_many_wait());
+          if (ask == nullptr) return reply(health(*at));
+          answer_to(ask, *at, r, reply);
+        },
+        [reply] { return reply.wanted(); });
   }
   reply(answer(r));
 }

@@ -1,5 +1,7 @@
 #include "tool/serve/http_server.hpp"
 
+#include <sys/socket.h>
+
 #include <algorithm>
 #include <array>
 #include <boost/asio/io_context.hpp>
@@ -15,6 +17,7 @@
 #include <boost/beast/http/read.hpp>
 #include <boost/beast/http/string_body.hpp>
 #include <boost/beast/http/write.hpp>
+#include <cerrno>
 #include <list>
 #include <optional>
 #include <sstream>
@@ -186,7 +189,8 @@ class http_server::impl : public std::enable_shared_from_this<http_server::impl>
 
   void accept();
   void welcome(tcp::socket socket);
-  bool make_room();
+  void make_room();
+  bool too_many_wait();
 
   const http_limits limits_;
   const http_handler handler_;
@@ -214,6 +218,10 @@ class http_server::impl::client : public std::enable_shared_from_this<client> {
   /// Sends what its stream has, unless a piece is on its way.
   void pump();
   bool streams() const noexcept { return stream_ != nullptr; }
+  /// Its answer is being made.
+  bool waits() const noexcept { return waits_; }
+  /// It has closed the connection. Who waits is not read from, so nobody would notice.
+  bool has_left() noexcept;
   void close();
 
  private:
@@ -236,6 +244,7 @@ class http_server::impl::client : public std::enable_shared_from_this<client> {
   std::unique_ptr<http_stream> stream_;
   std::shared_ptr<const std::string> piece_;  ///< on its way
   bool busy_ = false;
+  bool waits_ = false;
   bool answered_ = false;
   bool closed_ = false;
   char ignored_ = 0;
@@ -260,21 +269,33 @@ void http_server::impl::client::heard(error_code wrong) {
   const request_message& request = parser_.get();
   if (!is_meant(request, of_.names_))
     return answer(error_answer(421, why_not_meant(request, of_.at_)));
+  if (of_.too_many_wait())
+    return answer(error_answer(503, "too many requests wait for their answers"));
+  waits_ = true;
   // The answer may come when this server is gone.
+  const auto send = [self = weak_from_this(), server = of_.weak_from_this()](http_answer what) {
+    const auto alive = server.lock();
+    if (!alive) return;
+    auto shared = std::make_shared<http_answer>(std::move(what));
+    net::post(alive->io_, [self, shared] {
+      if (const auto to = self.lock()) to->answer(std::move(*shared));
+    });
+  };
   of_.handler_(request_of(request),
-               [self = weak_from_this(), server = of_.weak_from_this()](http_answer what) {
-                 const auto alive = server.lock();
-                 if (!alive) return;
-                 auto shared = std::make_shared<http_answer>(std::move(what));
-                 net::post(alive->io_, [self, shared] {
-                   if (const auto to = self.lock()) to->answer(std::move(*shared));
-                 });
-               });
+               http_reply{send, [self = weak_from_this()] { return !self.expired(); }});
+}
+
+bool http_server::impl::client::has_left() noexcept {
+  char next = 0;
+  const auto n =
+      ::recv(socket_.socket().native_handle(), &next, sizeof next, MSG_PEEK | MSG_DONTWAIT);
+  return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
 }
 
 void http_server::impl::client::answer(http_answer what) {
   if (closed_ || answered_) return;
   answered_ = true;
+  waits_ = false;
   socket_.expires_after(of_.limits_.reader_patience);
   if (what.stream && of_.streams_ >= of_.limits_.streams)
     return send_whole(error_answer(503, "too many viewers"));
@@ -373,20 +394,31 @@ void http_server::impl::accept() {
   });
 }
 
-/// The oldest is the slowest.
-bool http_server::impl::make_room() {
-  if (clients_.size() < limits_.connections + streams_) return true;
-  for (const auto& c : clients_) {
-    if (c->streams()) continue;
-    const auto oldest = c;
-    oldest->close();
-    return true;
-  }
-  return false;
+/// The oldest is the slowest, unless it is this program that is slow.
+void http_server::impl::make_room() {
+  const auto may_go = [](const auto& c) { return !c->streams() && !c->waits(); };
+  const auto all = std::count_if(clients_.begin(), clients_.end(), may_go);
+  if (static_cast<std::size_t>(all) < limits_.connections) return;
+  const auto oldest = *std::find_if(clients_.begin(), clients_.end(), may_go);
+  oldest->close();
+}
+
+/// Those that have left are looked for when it matters.
+bool http_server::impl::too_many_wait() {
+  const auto waits = [](const auto& c) { return c->waits(); };
+  const auto full = [&] {
+    return static_cast<std::size_t>(std::count_if(clients_.begin(), clients_.end(), waits)) >=
+           limits_.connections;
+  };
+  if (!full()) return false;
+  const auto all = clients_;  // one that is closed leaves the list
+  for (const auto& c : all)
+    if (c->waits() && c->has_left()) c->close();
+  return full();
 }
 
 void http_server::impl::welcome(tcp::socket socket) {
-  if (!make_room()) return;
+  make_room();
   error_code ignored;
   socket.set_option(net::socket_base::send_buffer_size(sent_ahead), ignored);
   clients_.push_back(std::make_shared<client>(*this, std::move(socket)));

@@ -42,13 +42,26 @@ struct http_answer {
 };
 
 /// To be called once, by any thread.
-using http_reply = std::function<void(http_answer)>;
+class http_reply {
+ public:
+  http_reply(std::function<void(http_answer)> send, std::function<bool()> wanted)
+      : send_(std::move(send)), wanted_(std::move(wanted)) {}
+  void operator()(http_answer what) const { send_(std::move(what)); }
+  /// False: the client is known to have left.
+  bool wanted() const { return wanted_(); }
+
+ private:
+  std::function<void(http_answer)> send_;
+  std::function<bool()> wanted_;
+};
 /// Called by the server's thread, which must not be kept.
 using http_handler = std::function<void(const http_request&, http_reply)>;
 
 struct http_limits {
-  std::size_t connections = 64;  ///< beyond it the oldest one that is no stream is closed
-  std::size_t streams = 0;       ///< beyond it: 503
+  /// So many send their request or take their answer: beyond it the oldest one is closed. And so
+  /// many requests wait until their answer is made: beyond it a new one gets 503.
+  std::size_t connections = 64;
+  std::size_t streams = 0;                           ///< beyond it: 503
   std::chrono::milliseconds request_patience{2000};  ///< for a whole request
   /// So long a client may take nothing of its answer; and the most for one piece of a stream.
   std::chrono::milliseconds reader_patience{20'000};

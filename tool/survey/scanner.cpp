@@ -49,17 +49,17 @@ void scanner::viewed() {
   wake_up();
 }
 
-void scanner::when_fresh(std::function<void(bool)> then) {
+void scanner::when_fresh(std::function<void(bool)> then, std::function<bool()> wanted) {
   bool fresh = false;
   {
     const std::lock_guard guard{mutex_};
     wake_up();
     fresh = !catching_up_;
     if (!fresh) {
-      fresh_waiters_.push_back(std::move(then));
-      if (fresh_waiters_.size() <= max_pending) return;
-      then = std::move(fresh_waiters_.front());
-      fresh_waiters_.pop_front();
+      if (fresh_waiters_.size() >= max_pending)
+        std::erase_if(fresh_waiters_, [](const fresh_waiter& w) { return !w.wanted(); });
+      if (fresh_waiters_.size() < max_pending)
+        return fresh_waiters_.push_back({std::move(then), std::move(wanted)});
     }
   }
   then(fresh);
@@ -117,13 +117,13 @@ void scanner::catch_up() {
 }
 
 void scanner::tell_fresh() {
-  std::deque<std::function<void(bool)>> waiters;
+  std::vector<fresh_waiter> waiters;
   {
     const std::lock_guard guard{mutex_};
     waiters.swap(fresh_waiters_);
     if (health_.reachable) catching_up_ = false;
   }
-  for (const auto& w : waiters) w(true);
+  for (const auto& w : waiters) w.then(true);
 }
 
 void scanner::do_jobs() {

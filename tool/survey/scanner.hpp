@@ -46,9 +46,10 @@ class scanner {
   /// Somebody looks. Thread-safe.
   void viewed();
   /// Calls `then` when what the board knows is fresh, or the store is away: at once, unless the
-  /// scanner slept or has just begun. It gets false if max_pending more have come since then. On
-  /// the scanner's thread, or on this one. Thread-safe.
-  void when_fresh(std::function<void(bool)> then);
+  /// scanner slept or has just begun. It gets false if max_pending others wait, of those that still
+  /// want it. On the scanner's thread, or on this one. Thread-safe.
+  void when_fresh(
+      std::function<void(bool)> then, std::function<bool()> wanted = [] { return true; });
   /// Does something with the store between two looks, then looks at this name. A job that finds no
   /// store, or max_pending other jobs, gets null. Thread-safe.
   void perform(std::string lock, std::function<void(const session*)> job);
@@ -117,8 +118,12 @@ class scanner {
   std::mutex mutex_;
   std::condition_variable_any woken_;
   std::vector<job> jobs_;
-  std::deque<std::function<void(bool)>> fresh_waiters_;  ///< the oldest first
-  bool catching_up_ = true;                              ///< until every name was looked at
+  struct fresh_waiter {
+    std::function<void(bool)> then;
+    std::function<bool()> wanted;
+  };
+  std::vector<fresh_waiter> fresh_waiters_;  ///< the oldest first
+  bool catching_up_ = true;                  ///< until every name was looked at
   bool slept_ = false;
   boot_time viewed_until_;
   std::jthread thread_;  // last: it uses everything above

@@ -30,6 +30,8 @@ constexpr std::string_view short_of_resources =
 
 /// The storage engine failed, with a number of the operating system's.
 constexpr unsigned engine_failed = 1030;
+/// … or did so at the end of a transaction.
+constexpr unsigned commit_failed = 1180;
 
 // The first that fits counts.
 constexpr std::array meanings{
@@ -69,7 +71,10 @@ constexpr std::array meanings{
         "many connections from this host have failed: find out why, then run flush hosts, or raise "
         "max_connect_errors"},
     meaning{1153, 1153, errc::unavailable, "raise max_allowed_packet"},
-    meaning{1690, 1690, errc::unavailable, "the request came after its caller had given up"},
+    // Nobody knows what became of it: a new connection looks.
+    meaning{commit_failed, commit_failed, errc::unavailable,
+            "the commit failed; look at the server's log"},
+    meaning{1690, 1690, errc::timed_out, "the request came after its caller had given up"},
     meaning{1054, 1054, errc::foreign_data, not_ours},
     meaning{1146, 1146, errc::foreign_data, not_ours},
     meaning{1136, 1136, errc::foreign_data, not_ours},
@@ -101,7 +106,8 @@ failure server_says(unsigned number, std::string_view said) {
   std::string text = "the server answered '" + std::string(said.substr(0, 300)) + "' (" +
                      std::to_string(number) + ")";
   const meaning* const found = meaning_of(number);
-  if (number == engine_failed && said.find("error 28 ") != said.npos) {  // ENOSPC
+  if ((number == engine_failed || number == commit_failed) &&
+      said.find("error 28 ") != said.npos) {  // ENOSPC
     return {errc::no_space, text + ": " + std::string(no_space)};
   }
   if (found == nullptr) return {errc::internal, text + ", which holdfast does not know"};
@@ -117,8 +123,9 @@ failure takes_no_writes(std::string_view said) {
 bool ends_connection(unsigned number) noexcept {
   const meaning* const known = meaning_of(number);
   return (known != nullptr && known->code == errc::read_only) ||
-         (number >= 2000 && number < 3000) || number == 1053 || number == 1927 || number == 4031 ||
-         (number >= 1077 && number <= 1080) || (number >= 1158 && number <= 1161);
+         (number >= 2000 && number < 3000) || number == commit_failed || number == 1053 ||
+         number == 1927 || number == 4031 || (number >= 1077 && number <= 1080) ||
+         (number >= 1158 && number <= 1161);
 }
 
 }  // namespace holdfast::store::mariadb

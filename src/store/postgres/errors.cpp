@@ -48,7 +48,7 @@ constexpr std::array meanings{
     meaning{"42", errc::foreign_data,
             "the tables holdfast_records and holdfast_meta are not those that holdfast made; give "
             "locks a schema of their own (?schema=)"},
-    meaning{"22012", errc::unavailable, "the request came after its caller had given up"},
+    meaning{"22012", errc::timed_out, "the request came after its caller had given up"},
     meaning{"22P05", errc::unsupported,
             "the database's encoding has no such letter; use a database in UTF8"},
     meaning{"22", errc::foreign_data, "the row was not written by holdfast; choose another name"},

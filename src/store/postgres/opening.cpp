@@ -95,7 +95,8 @@ result<bool> opening::step(boot_time whole_by) {
   return *open;
 }
 
-result<std::unique_ptr<wire>> connect(const address& to, boot_time deadline) {
+result<std::unique_ptr<wire>> connect(const address& to, boot_time deadline,
+                                      std::string_view limit) {
   opening made(to, deadline);
   while (true) {
     const auto open = made.step(deadline);
@@ -103,7 +104,7 @@ result<std::unique_ptr<wire>> connect(const address& to, boot_time deadline) {
     if (*open) return made.take();
     const bool ready = base::wait_until_ready(made.fd(), made.wants(), made.next());
     if (!ready && boot_clock::now() >= deadline) {
-      return failure{errc::unavailable, "the server could not be reached in connect_timeout"};
+      return failure{errc::unavailable, "the server could not be reached in " + std::string(limit)};
     }
   }
 }

@@ -34,7 +34,9 @@ class opening {
   std::unique_ptr<wire> made_;
 };
 
-/// Connects and looks at the server, in all of its steps.
-result<std::unique_ptr<wire>> connect(const address& to, boot_time deadline);
+/// Connects and looks at the server, in all of its steps. `limit` is what the deadline came from,
+/// for the message.
+result<std::unique_ptr<wire>> connect(const address& to, boot_time deadline,
+                                      std::string_view limit = "connect_timeout");
 
 }  // namespace holdfast::store::postgres

@@ -70,8 +70,10 @@ class postgres_store final : public sql::over_rows {
  private:
   sql::row_store& rows() noexcept override { return rows_; }
   result<std::unique_ptr<sql::row_link>> connect(boot_time deadline) {
-    const auto in_time = std::min(deadline, boot_clock::now() + options_.connect_timeout);
-    auto made = postgres::connect(options_.server, in_time);
+    const auto own_limit = boot_clock::now() + options_.connect_timeout;
+    auto made = deadline < own_limit ? postgres::connect(options_.server, deadline,
+                                                         "what was left of command_timeout")
+                                     : postgres::connect(options_.server, own_limit);
     if (!made) return std::move(made.error());
     return over(std::move(*made));
   }

@@ -80,24 +80,28 @@ status row_store::transact_together(std::span<const state_store::step> steps,
                                     const state_store::judge& after) {
   const boot_time deadline = boot_clock::now() + timeout_;
   unanswered before;
+  std::optional<failure> first;
   for (int failures = 0;; ++failures) {
     bool borrowed = false, broke = false;
     status how = [&]() -> status {
       auto link = pool_.borrow(deadline);
-      if (!link) return std::move(link.error());
+      if (!link) return told_after(std::move(link.error()), first);
       borrowed = true;
       auto said = change_together(**link, steps, after, before, deadline);
       broke = !said && may_do_better(*link, said.error());
       return said;
     }();  // and gives the connection back: the sweep may need it
     if (how) return sweep_if_many(), how;
+    if (how.error().code == errc::timed_out) how = took_too_long(), broke = false;
     const bool again = borrowed && (broke || how.error().code == errc::busy) &&
                        failures < failures_borne && boot_clock::now() < deadline;
     if (!again) {
       how.error().outcome_unknown = before.ever;
       return how;
     }
-    if (broke && how.error().code != errc::busy) pool_.drop_idle();
+    if (!broke) continue;
+    if (!first) first = how.error();
+    if (how.error().code != errc::busy) pool_.drop_idle();
   }
 }
 
@@ -110,6 +114,7 @@ status row_store::change_together(row_link& link, std::span<const state_store::s
   const auto names = in_order(steps);
   auto rows = link.lock(names, deadline);
   if (!rows) return std::move(rows.error());
+  const server_time read = time_of(*rows);
   std::vector<locked_row> all(steps.size());
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const auto at = std::lower_bound(names.begin(), names.end(), steps[i].name) - names.begin();
@@ -129,7 +134,7 @@ status row_store::change_together(row_link& link, std::span<const state_store::s
   }
   const bool nothing = std::none_of(all.begin(), all.end(), [](auto& r) { return r.changes(); });
   if (so == verdict::undo || nothing) return link.unlock({}, 0, deadline);
-  const auto until_at = time_at(link.gives_up_at(deadline), all.front().before);
+  const auto until_at = read.at(link.gives_up_at(deadline));
   if (auto gone = link.unlock(to_write(all), until_at, deadline); !gone) {
     if (!was_refused(gone.error())) commit.sent(all);
     return gone;

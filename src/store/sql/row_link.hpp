@@ -29,10 +29,20 @@ struct row {
   bool too_long = false;  ///< the record was not read (record_bound.hpp)
 };
 
-/// The server's time at that deadline, or a little before, computed from a row that was just read.
-inline std::int64_t time_at(boot_time deadline, const row& read) {
-  const auto left = std::chrono::floor<std::chrono::microseconds>(deadline - boot_clock::now());
-  return read.now_at + left.count();
+/// What time it was at the server, as it said in an answer that came at `heard`. What is decided
+/// until it is used takes nothing off it.
+struct server_time {
+  std::int64_t now_at = 0;
+  boot_time heard{};
+
+  /// At that deadline, or a little before.
+  std::int64_t at(boot_time deadline) const {
+    return now_at + std::chrono::floor<std::chrono::microseconds>(deadline - heard).count();
+  }
+};
+/// The rows just came; the last one was read last, perhaps after a wait for its lock.
+inline server_time time_of(std::span<const row> rows) {
+  return {rows.back().now_at, boot_clock::now()};
 }
 
 /// What is to replace a row. It is not replaced if it is not the one of that version any more, or
@@ -64,9 +74,10 @@ struct rewrite {
   std::string_view record{};  ///< empty: remove the row
 };
 
-/// The server said why it did nothing: somebody else was faster, or it takes no writes.
+/// The server said why it did nothing: somebody else was faster, it takes no writes, or the request
+/// came after its `until_at`.
 inline bool was_refused(const failure& f) noexcept {
-  return f.code == errc::busy || f.code == errc::read_only;
+  return f.code == errc::busy || f.code == errc::read_only || f.code == errc::timed_out;
 }
 
 /// One connection to the server, used by one thread at a time. Each function is one round trip, and
@@ -98,8 +109,8 @@ class row_link {
   virtual result<std::vector<row>> lock(std::span<const std::string_view> names,
                                         boot_time deadline) = 0;
   /// Ends it: writes and commits, or undoes everything if there is nothing to write. A row that was
-  /// made for lock() stays, unless it is removed here. After `until_at` of the server it fails, and
-  /// undoes everything.
+  /// made for lock() stays, unless it is removed here. After `until_at` of the server it fails with
+  /// errc::timed_out, and undoes everything.
   virtual status unlock(std::span<const rewrite> all, std::int64_t until_at,
                         boot_time deadline) = 0;
 

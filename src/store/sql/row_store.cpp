@@ -19,6 +19,18 @@ constexpr int broken_connections_borne = 2;
 
 }  // namespace
 
+failure row_store::told_after(failure why, const std::optional<failure>& first) {
+  if (first) why.what = first->what + "; connecting again: " + why.what;
+  return why;
+}
+
+// The transaction was undone, or there was no time for it.
+failure row_store::took_too_long() {
+  return {errc::unavailable,
+          "the request took longer than command_timeout: raise it, send less at once, or find out "
+          "why the server or this machine is slow"};
+}
+
 /// One step on its way.
 struct row_store::change {
   state_store::step step;
@@ -44,14 +56,14 @@ struct row_store::change {
   bool was_done(const row& now) const {
     return sent && (now.there ? now.record == *next : next->empty());
   }
-  replacement wanted(boot_time deadline) const {
+  replacement wanted(boot_time deadline, const server_time& read) const {
     const auto version =
         before.there ? before.version : std::max(before.now_at, before.fence_floor);
     replacement r{step.name, before.there, version, *next, {}};
     if (guessed) {
       r.assumed_now = before.now_at;
     } else {
-      r.until_at = time_at(deadline, before);
+      r.until_at = read.at(deadline);
     }
     return r;
   }
@@ -94,19 +106,23 @@ std::vector<status> row_store::transact(std::span<const state_store::step> steps
 
 void row_store::run(changes open) {
   const boot_time deadline = boot_clock::now() + timeout_;
+  std::optional<failure> first;
   for (int broken = 0;; ++broken) {
     auto link = pool_.borrow(deadline);
-    const auto settled = link ? settle(**link, open, deadline) : status(link.error());
+    const auto settled =
+        link ? settle(**link, open, deadline) : status(told_after(link.error(), first));
     if (settled) return;
-    const bool again = link && may_do_better(*link, settled.error()) &&
+    const bool late = settled.error().code == errc::timed_out;
+    const bool again = link && !late && may_do_better(*link, settled.error()) &&
                        broken < broken_connections_borne && boot_clock::now() < deadline;
     if (again) {
+      if (!first) first = settled.error();
       for (change* c : open) c->sent_before = c->sent_before || c->sent;
       pool_.drop_idle();
       continue;
     }
     for (change* c : open) {
-      auto f = settled.error();
+      auto f = late ? took_too_long() : settled.error();
       // A server that only reads may lag behind the one that was sent to.
       f.outcome_unknown = c->sent || (c->sent_before && f.code == errc::read_only);
       c->end(std::move(f));
@@ -122,6 +138,7 @@ status row_store::settle(row_link& link, changes& open, boot_time deadline) {
     if (!gone || open.empty()) return gone;
   }
   while (!open.empty()) {
+    if (boot_clock::now() >= link.gives_up_at(deadline)) return failure{errc::timed_out, {}};
     if (auto gone = change_locked(link, *open.back(), deadline); !gone) return gone;
     open.pop_back();
   }
@@ -142,7 +159,7 @@ status row_store::replace_guessed(row_link& link, const changes& open, boot_time
     c->before = std::move(*guess);
     if (c->decide(true)) some.push_back(c);
   }
-  return replace(link, some, deadline);
+  return replace(link, some, deadline, {});
 }
 
 status row_store::replace_read(row_link& link, const changes& open, boot_time deadline) {
@@ -151,13 +168,14 @@ status row_store::replace_read(row_link& link, const changes& open, boot_time de
   const auto sent = boot_clock::now();
   auto rows = link.read(names, deadline);
   if (!rows) return std::move(rows.error());
+  const server_time read = time_of(*rows);
   known_.clock_said(rows->front().now_at, sent);
   changes some;
   for (std::size_t i = 0; i < open.size(); ++i) {
     found(*open[i], std::move((*rows)[i]));
     if (!open[i]->over) some.push_back(open[i]);
   }
-  return replace(link, some, deadline);
+  return replace(link, some, deadline, read);
 }
 
 // Ends the change if there is nothing left to do.
@@ -174,7 +192,8 @@ void row_store::found(change& one, row now) {
 }
 
 // Whatever their number: a server that is sent too much refuses all of it.
-status row_store::replace(row_link& link, std::span<change* const> all, boot_time deadline) {
+status row_store::replace(row_link& link, std::span<change* const> all, boot_time deadline,
+                          const server_time& read) {
   while (!all.empty()) {
     std::size_t bytes = 0, count = 0;
     for (const change* c : all) {
@@ -182,18 +201,19 @@ status row_store::replace(row_link& link, std::span<change* const> all, boot_tim
       if (count > 0 && bytes > most_at_once) break;
       ++count;
     }
-    if (auto gone = replace_some(link, all.first(count), deadline); !gone) return gone;
+    if (auto gone = replace_some(link, all.first(count), deadline, read); !gone) return gone;
     all = all.subspan(count);
   }
   return done{};
 }
 
-status row_store::replace_some(row_link& link, std::span<change* const> some, boot_time deadline) {
+status row_store::replace_some(row_link& link, std::span<change* const> some, boot_time deadline,
+                               const server_time& read) {
   std::vector<replacement> wanted;
   wanted.reserve(some.size());
   const bool asks_time = known_.clock_ages();
   for (change* c : some) {
-    wanted.push_back(c->wanted(link.gives_up_at(deadline)));
+    wanted.push_back(c->wanted(link.gives_up_at(deadline), read));
     wanted.back().asks_time = asks_time;
     c->sent = true;
   }
@@ -215,12 +235,12 @@ status row_store::replace_some(row_link& link, std::span<change* const> some, bo
 status row_store::change_locked(row_link& link, change& one, boot_time deadline) {
   auto now = link.lock(std::span(&one.step.name, 1), deadline);
   if (!now) return std::move(now.error());
+  const server_time read = time_of(*now);
   found(one, std::move(now->front()));
   if (one.over) return link.unlock({}, 0, deadline);
   one.sent = true;
   const rewrite wanted{one.step.name, *one.next};
-  const auto until_at = time_at(link.gives_up_at(deadline), one.before);
-  auto gone = link.unlock(std::span(&wanted, 1), until_at, deadline);
+  auto gone = link.unlock(std::span(&wanted, 1), read.at(link.gives_up_at(deadline)), deadline);
   one.sent = !gone && !was_refused(gone.error());
   if (!gone) return gone;
   finish(one, one.before.version + 1);

@@ -57,12 +57,17 @@ class row_store {
     known_.forget();
     return made;
   }
+  static failure took_too_long();
+  /// No connection in place of one that broke: what broke it is told, too.
+  static failure told_after(failure why, const std::optional<failure>& first);
   void run(changes open);
   status settle(row_link& link, changes& open, boot_time deadline);
   status replace_guessed(row_link& link, const changes& open, boot_time deadline);
   status replace_read(row_link& link, const changes& open, boot_time deadline);
-  status replace(row_link& link, std::span<change* const> all, boot_time deadline);
-  status replace_some(row_link& link, std::span<change* const> some, boot_time deadline);
+  status replace(row_link& link, std::span<change* const> all, boot_time deadline,
+                 const server_time& read);
+  status replace_some(row_link& link, std::span<change* const> some, boot_time deadline,
+                      const server_time& read);
   status change_locked(row_link& link, change& one, boot_time deadline);
   status change_together(row_link& link, std::span<const state_store::step> steps,
                          const state_store::judge& after, unanswered& commit, boot_time deadline);

@@ -6,6 +6,7 @@
 namespace {
 
 using holdfast::errc;
+using holdfast::store::mariadb::ends_connection;
 using holdfast::store::mariadb::server_says;
 
 TEST(mariadb_errors, a_server_short_of_memory_or_threads_is_unavailable) {
@@ -22,7 +23,7 @@ TEST(mariadb_errors, a_host_that_is_blocked_is_unavailable_and_told_how_to_unblo
 
 TEST(mariadb_errors, a_full_disk_is_no_space_whatever_notices_it) {
   constexpr auto said = "Got error 28 \"No space left on device\" from storage engine InnoDB";
-  for (const unsigned number : {1021U, 1030U, 1114U}) {
+  for (const unsigned number : {1021U, 1030U, 1114U, 1180U}) {
     EXPECT_EQ(server_says(number, said).code, errc::no_space) << number;
   }
 }
@@ -32,6 +33,12 @@ TEST(mariadb_errors, another_failure_of_the_storage_engine_is_unavailable) {
                            "Got error 280 from storage engine InnoDB"}) {
     EXPECT_EQ(server_says(1030, said).code, errc::unavailable) << said;
   }
+}
+
+TEST(mariadb_errors, a_commit_that_failed_is_unavailable_and_looked_for_over_a_new_connection) {
+  constexpr auto said = "Got error 149 \"Lock deadlock; Retry transaction\" during COMMIT";
+  EXPECT_EQ(server_says(1180, said).code, errc::unavailable);
+  EXPECT_TRUE(ends_connection(1180));
 }
 
 }  // namespace

@@ -336,6 +336,20 @@ TEST_F(postgres_network, a_half_open_connection_costs_one_command_timeout_and_no
   EXPECT_EQ(holders().size(), 1U);
 }
 
+TEST_F(postgres_network,
+       a_connection_that_a_request_has_no_time_for_is_told_with_the_limit_that_it_had) {
+  auto s = behind("&listen=never&command_timeout=300ms&connect_timeout=3600s");
+  holdfast::mutex m{s, "m"};
+  m.lock(), m.unlock();
+  proxy_.with([](relay& r) { r.stall(way::up), r.stall(way::down); });
+  proxy_.cut();
+  const auto late = outcome_of([&] { (void)m.try_acquire(); });
+  EXPECT_EQ(late.reason, errc::unavailable) << late.text;
+  EXPECT_TRUE(contains(late.text, "command_timeout")) << late.text;
+  EXPECT_FALSE(contains(late.text, "connect_timeout")) << late.text;
+  proxy_.heal();
+}
+
 TEST_F(postgres_network, a_waiter_whose_notification_is_lost_finds_out_by_itself) {
   auto s = behind();
   holdfast::mutex first{direct_, "m"}, second{s, "m"};

@@ -14,6 +14,7 @@ namespace {
 using namespace holdfast::store;
 using namespace holdfast::store::sql;
 using namespace std::chrono_literals;
+using holdfast::boot_clock;
 using holdfast::boot_time;
 using holdfast::done;
 using holdfast::errc;
@@ -37,6 +38,8 @@ struct server {
   int outrun = 0;                ///< so many locks fail, one after the other
   std::size_t most_at_once = 0;  ///< bytes of records in one replacement
   bool break_after_unlock = false;
+  int late = 0;                 ///< so many transactions come to their end after their caller's
+  std::int64_t lock_takes = 0;  ///< microseconds, of each name
   std::function<void()> once_broken{};  ///< … and this happens before anybody looks
   std::int64_t unlocked_until = 0;
   std::vector<std::string> locked{};
@@ -91,6 +94,7 @@ class fake_link final : public row_link {
     for (const auto name : names) {
       server_.locked.emplace_back(name);
       server_.rows.try_emplace(std::string(name));
+      server_.now_at += server_.lock_takes;
       rows.push_back(find(name));
     }
     return rows;
@@ -98,6 +102,11 @@ class fake_link final : public row_link {
   status unlock(std::span<const rewrite> all, std::int64_t until_at, boot_time) override {
     if (!all.empty() && number_ <= server_.only_read_over) return leave();
     if (!all.empty()) server_.unlocked_until = until_at;
+    if (server_.late > 0) {
+      --server_.late;
+      broken_ = true;
+      return failure{errc::timed_out, "late"};
+    }
     for (const auto& [name, record] : all) {
       if (record.empty())
         server_.rows.erase(server_.rows.find(name));
@@ -364,6 +373,95 @@ TEST_F(row_stores, what_was_decided_at_a_time_that_was_read_says_until_when_it_i
   EXPECT_FALSE(server_.replaced.at(1).until_at);
 }
 
+/// Takes its time.
+class slow final : public transition {
+ public:
+  const std::string* apply(std::string_view, const moment&) override {
+    asked_at = boot_clock::now();
+    while (boot_clock::now() < asked_at + 50ms) {
+    }
+    return &(next_ += 'x');
+  }
+  boot_time asked_at{};
+
+ private:
+  std::string next_;
+};
+
+// A batch of many records would else have half of its time only.
+TEST_F(row_stores, what_takes_long_to_decide_may_still_come_until_its_caller_gives_up) {
+  slow change;
+  const state_store::step step{"n", &change};
+  const auto began = boot_clock::now();
+  EXPECT_TRUE(store_.transact(std::span(&step, 1)).front());
+  const auto left = std::chrono::floor<std::chrono::microseconds>(began + 5s - change.asked_at);
+  EXPECT_GE(*server_.replaced.at(0).until_at, server_.now_at + left.count());
+  server_.others = 2;
+  const auto again = boot_clock::now();
+  EXPECT_TRUE(store_.transact(std::span(&step, 1)).front());
+  ASSERT_EQ(server_.locks, 1);
+  const auto rest = std::chrono::floor<std::chrono::microseconds>(again + 5s - change.asked_at);
+  EXPECT_GE(server_.unlocked_until, server_.now_at + rest.count());
+}
+
+TEST_F(row_stores, a_request_for_which_there_is_no_time_left_says_so_and_takes_no_lock) {
+  row_store hasty{[this](boot_time) -> result<std::unique_ptr<row_link>> {
+                    return std::unique_ptr<row_link>(std::make_unique<fake_link>(server_));
+                  },
+                  2, 0s};
+  server_.others = 1;
+  adding change;
+  const state_store::step step{"n", &change};
+  const auto so = std::move(hasty.transact(std::span(&step, 1)).front());
+  ASSERT_FALSE(so);
+  EXPECT_EQ(so.error().code, errc::unavailable);
+  EXPECT_NE(so.error().what.find("command_timeout"), std::string::npos) << so.error().what;
+  EXPECT_FALSE(so.error().outcome_unknown);
+  EXPECT_EQ(server_.locks, 0);
+}
+
+TEST_F(row_stores, what_the_server_undid_because_it_came_late_is_neither_in_doubt_nor_repeated) {
+  adding change;
+  const state_store::step steps[] = {{"n", &change}};
+  const auto together = [&] {
+    return store_.transact_together(steps, [](auto) { return state_store::verdict::go_on; });
+  };
+  for (int i = 0; i < 2; ++i) {
+    server_.late = 1;
+    server_.others = i == 0 ? 1 : 0;
+    const int links = server_.links;
+    const auto so = i == 0 ? std::move(store_.transact(steps).front()) : together();
+    ASSERT_FALSE(so);
+    EXPECT_EQ(so.error().code, errc::unavailable);
+    EXPECT_NE(so.error().what.find("command_timeout"), std::string::npos) << so.error().what;
+    EXPECT_FALSE(so.error().outcome_unknown);
+    EXPECT_EQ(server_.links, links + 1) << "the one that it went over";
+  }
+}
+
+TEST_F(row_stores, what_broke_a_connection_is_told_although_no_other_can_be_made) {
+  row_store once{[this](boot_time) -> result<std::unique_ptr<row_link>> {
+                   if (server_.links > 0) return failure{errc::unavailable, "nobody listens"};
+                   return std::unique_ptr<row_link>(std::make_unique<fake_link>(server_));
+                 },
+                 2, 5s};
+  adding change;
+  const state_store::step steps[] = {{"n", &change}};
+  ASSERT_TRUE(once.transact(steps).front());
+  server_.break_after_writes = 1;
+  const auto alone = std::move(once.transact(steps).front());
+  server_.links = 0;
+  ASSERT_TRUE(once.transact(steps).front());
+  server_.break_after_unlock = true;
+  const auto together =
+      once.transact_together(steps, [](auto) { return state_store::verdict::go_on; });
+  for (const auto* so : {&alone, &together}) {
+    ASSERT_FALSE(*so);
+    EXPECT_NE(so->error().what.find("cut"), std::string::npos) << so->error().what;
+    EXPECT_NE(so->error().what.find("nobody listens"), std::string::npos) << so->error().what;
+  }
+}
+
 TEST_F(row_stores, a_record_that_is_too_long_to_be_read_fails_its_own_name_and_no_other) {
   server_.rows["long"].there = server_.rows["long"].too_long = true;
   adding one, long_one, other;
@@ -449,6 +547,15 @@ TEST_F(row_stores, several_names_are_changed_in_one_transaction_and_locked_in_th
   EXPECT_EQ(server_.reads + server_.writes, 0);
   EXPECT_TRUE(add("n"));
   EXPECT_EQ(record("n"), "xx");
+}
+
+TEST_F(row_stores, a_wait_for_the_lock_of_another_name_takes_nothing_off_the_time_that_is_left) {
+  server_.lock_takes = 10'000'000;
+  adding first, second;
+  const state_store::step steps[] = {{"a", &first}, {"n", &second}};
+  EXPECT_TRUE(store_.transact_together(steps, [](auto) { return state_store::verdict::go_on; }));
+  EXPECT_GT(server_.unlocked_until, server_.now_at) << "it would be refused as too late";
+  EXPECT_LE(server_.unlocked_until, server_.now_at + 5'000'000);
 }
 
 TEST_F(row_stores, what_is_undone_changed_nothing) {
