@@ -82,6 +82,7 @@ void reader_group::visit::share(const std::shared_ptr<hold>& won) {
 }
 
 void reader_group::visit::leave() noexcept {
+  if (number_ == 0) return;  // it never came: in a forked child the mutex may be the parent's
   {
     const std::lock_guard guard{at_->mutex_};
     at_->visitors_.erase(number_);

@@ -3,10 +3,9 @@
 #include <algorithm>
 #include <atomic>
 #include <iterator>
-#include <memory>
+#include <list>
 #include <mutex>
 #include <utility>
-#include <vector>
 
 #include "primitive/thread_number.hpp"
 
@@ -16,27 +15,36 @@ namespace holdfast::primitive {
 /// touched.
 template <class Lease>
 class by_thread {
+  struct entry {
+    thread_number thread = no_thread;
+    Lease held{};
+  };
+  using entries = std::list<entry>;
+
  public:
+  /// For a lease that is to come: to put it there takes no memory.
+  class place {
+   public:
+    place() : one_(1) {}
+
+   private:
+    friend by_thread;
+    entries one_;
+  };
+
   void put(Lease held) {
-    const auto me = this_thread_number();
-    thread_number nobody = no_thread;
-    if (more_.load(std::memory_order_relaxed) == 0 &&
-        first_thread_.compare_exchange_strong(nobody, me, std::memory_order_acquire)) {
-      first_ = std::move(held);
-      return;
-    }
-    entry mine{me, std::make_unique<Lease>(std::move(held))};
-    const std::lock_guard guard{mutex_};
-    entries_.push_back(std::move(mine));
-    more_.store(entries_.size(), std::memory_order_relaxed);
+    if (!put_first(held)) put_in(place(), std::move(held));
+  }
+  void put(place at, Lease held) noexcept {
+    if (!put_first(held)) put_in(std::move(at), std::move(held));
   }
 
   /// This thread's latest, out of the list; empty if it has none.
   Lease take() noexcept {
     if (more_.load(std::memory_order_relaxed) > 0) {
       const std::lock_guard guard{mutex_};
-      if (const auto mine = latest(); mine != entries_.crend()) {
-        Lease held = std::move(*mine->held);
+      if (const auto mine = latest(); mine != entries_.rend()) {
+        Lease held = std::move(mine->held);
         entries_.erase(std::next(mine).base());
         more_.store(entries_.size(), std::memory_order_relaxed);
         return held;
@@ -55,7 +63,7 @@ class by_thread {
   Lease* find() const noexcept {
     if (more_.load(std::memory_order_relaxed) > 0) {
       const std::lock_guard guard{mutex_};
-      if (const auto mine = latest(); mine != entries_.crend()) return mine->held.get();
+      if (const auto mine = latest(); mine != entries_.rend()) return &mine->held;
     }
     return has_first() ? &first_ : nullptr;
   }
@@ -69,15 +77,30 @@ class by_thread {
   }
 
  private:
-  struct entry {
-    thread_number thread;
-    std::unique_ptr<Lease> held;
-  };
+  /// If nobody else has that one.
+  bool put_first(Lease& held) noexcept {
+    thread_number nobody = no_thread;
+    if (more_.load(std::memory_order_relaxed) > 0 ||
+        !first_thread_.compare_exchange_strong(nobody, this_thread_number(),
+                                               std::memory_order_acquire)) {
+      return false;
+    }
+    first_ = std::move(held);
+    return true;
+  }
+  void put_in(place at, Lease held) noexcept {
+    entry& mine = at.one_.front();
+    mine.thread = this_thread_number();
+    mine.held = std::move(held);
+    const std::lock_guard guard{mutex_};
+    entries_.splice(entries_.end(), at.one_);
+    more_.store(entries_.size(), std::memory_order_relaxed);
+  }
   bool has_first() const noexcept {
     return first_thread_.load(std::memory_order_relaxed) == this_thread_number();
   }
   auto latest() const noexcept {
-    return std::find_if(entries_.crbegin(), entries_.crend(),
+    return std::find_if(entries_.rbegin(), entries_.rend(),
                         [me = this_thread_number()](const entry& e) { return e.thread == me; });
   }
 
@@ -86,7 +109,7 @@ class by_thread {
   mutable Lease first_;
   std::atomic<std::size_t> more_{0};
   mutable std::mutex mutex_;
-  std::vector<entry> entries_;
+  mutable entries entries_;
 };
 
 }  // namespace holdfast::primitive

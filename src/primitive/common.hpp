@@ -83,6 +83,8 @@ void report_misuse(engine::session_impl& session, std::string_view name, std::st
 /// What the threads hold of one lock in the std style.
 class thread_holds : public by_thread<lease> {
  public:
+  using by_thread::put;
+  /// As it was acquired.
   void put(lease held);
   std::uint64_t fence() const noexcept;
   std::stop_token lost() const;

@@ -156,16 +156,36 @@ pending<done> async_extend(const multi_lease& held, std::chrono::milliseconds le
                       [length](const lease& one) { return async_extend(one, length); });
 }
 
-std::error_code multi_lease::release() noexcept try {
-  const auto all = std::move(state_);
+namespace {
+// What the first one says that did not go well, but that one was lost before anything else.
+std::error_code release_each(std::span<lease> members) noexcept {
+  std::error_code first;
+  for (lease& one : members) {
+    const std::error_code how = one.release();
+    if (!first || how == errc::lost) first = how;
+  }
+  return first;
+}
+}  // namespace
+
+// In a forked child nothing of it ends: who is being told of a loss there never returns.
+std::error_code multi_lease::release() noexcept {
+  auto all = std::move(state_);
   if (!all) return {};
+  const auto session = engine::hold::behind(all->members.front())->session();
+  if (session && session->forked()) {
+    (void)all.release();
+    return errc::forked;
+  }
   all->losses.clear();
   std::vector<std::shared_ptr<engine::hold>> holds;
-  holds.reserve(all->members.size());
+  try {
+    holds.reserve(all->members.size());
+  } catch (...) {  // no memory: one after the other
+    return release_each(all->members);
+  }
   for (lease& one : all->members) holds.push_back(std::move(one.hold_));
   return engine::hold::end_all(holds);
-} catch (...) {
-  return errc::internal;
 }
 
 pending<done> async_release(multi_lease held) {

@@ -1,6 +1,7 @@
 #include <holdfast/shared_mutex.hpp>
 
 #include "base/names.hpp"
+#include "diagnose/trace.hpp"
 #include "local/reader_group.hpp"
 #include "primitive/common.hpp"
 #include "primitive/multi_member.hpp"
@@ -52,6 +53,7 @@ struct shared_mutex::state {
   }
 
   const std::shared_ptr<engine::hold>& behind(const lease& held) const;
+  bool upgrade(const lease& held);
 };
 
 shared_mutex::shared_mutex(session s, std::string name, shared_mutex_options options)
@@ -126,6 +128,22 @@ const std::shared_ptr<engine::hold>& shared_mutex::state::behind(const lease& he
   return hold;
 }
 
+namespace {
+// The debug options know a turn by its fence. Without memory they do not know it any more.
+void note_new_fence(const lease& held, void (*note)(const lease&)) noexcept try {
+  const auto hold = engine::hold::shared_behind(held);
+  if (hold && hold->traced() && hold->session()) note(held);
+} catch (...) {
+  return;
+}
+}  // namespace
+
+bool shared_mutex::state::upgrade(const lease& held) {
+  auto changed = engine::resizing(*of.session, behind(held), all, group).run();
+  if (!changed) of.fail(std::move(changed.error()));
+  return *changed;
+}
+
 // Here and below: a callback on the loss may release the lease, and let the lock object go.
 void shared_mutex::downgrade(lease& held) {
   const auto kept = state_;
@@ -135,9 +153,9 @@ void shared_mutex::downgrade(lease& held) {
 
 bool shared_mutex::try_upgrade(lease& held) {
   const auto kept = state_;
-  auto changed = engine::resizing(*kept->of.session, kept->behind(held), all, kept->group).run();
-  if (!changed) kept->of.fail(std::move(changed.error()));
-  return *changed;
+  const bool upgraded = kept->upgrade(held);
+  if (upgraded) note_new_fence(held, engine::trace::got);
+  return upgraded;
 }
 
 namespace {
@@ -190,17 +208,25 @@ pending<bool> async_upgrade(shared_mutex& lock, const lease& held) {
   return pending<bool>(std::make_shared<pending_resize<bool>>(s.of, s.behind(held), s.group));
 }
 
+// Without memory to put it there, the lease would end that has just been changed.
 void shared_mutex::downgrade() {
   const auto kept = state_;
-  downgrade(kept->writers.require(kept->of));
-  kept->readers.put(kept->writers.take());
+  lease& mine = kept->writers.require(kept->of);
+  thread_holds::place among_readers;
+  downgrade(mine);
+  kept->readers.put(std::move(among_readers), kept->writers.take());
 }
 
 bool shared_mutex::try_upgrade() {
   const auto kept = state_;
-  const bool upgraded = try_upgrade(kept->readers.require(kept->of));
-  if (upgraded) kept->writers.put(kept->readers.take());
-  return upgraded;
+  lease& mine = kept->readers.require(kept->of);
+  thread_holds::place among_writers;
+  if (!kept->upgrade(mine)) return false;
+  kept->writers.put(std::move(among_writers), kept->readers.take());
+  if (const lease* const now = kept->writers.find()) {
+    note_new_fence(*now, engine::trace::got_in_std_style);
+  }
+  return true;
 }
 
 multi_member::multi_member(shared_mutex& m, bool exclusive)

@@ -29,7 +29,9 @@ quorum_hold::quorum_hold(std::shared_ptr<const quorum> of, std::chrono::millisec
       renew_(renew),
       owner_(quorum_->first().ids().next()),
       asked_(quorum_->nodes.size()),
-      votes_(quorum_->nodes.size(), holdfast::vote::skipped) {}
+      votes_(quorum_->nodes.size(), holdfast::vote::skipped),
+      owes_(quorum_->nodes.size()),
+      to_ask_(quorum_->nodes.size()) {}
 
 // ---- to get it
 // -----------------------------------------------------------------------------------
@@ -280,8 +282,13 @@ boot_time quorum_hold::look_after() {
     round_until_ = forever;
   }
   if (in_vain) (void)timer_->failed(now);
+  const bool more = std::exchange(ask_more_, false) && !over && !in_vain;
   lock.unlock();
-  if (step == lease_timer::step::renew) renew();
+  if (step == lease_timer::step::renew) {
+    renew();
+  } else if (more) {
+    ask_for_renewal();
+  }
   if (in_vain) tell(event_kind::renew_failed);
   if (step == lease_timer::step::suspect) tell(event_kind::suspect);
   if (step == lease_timer::step::lost) tell_lost();
@@ -304,42 +311,52 @@ namespace {
 /// Each answer is told by itself.
 void nobody_waits() {}
 
+}  // namespace
+
 /// The votes that come while one asks, on its own thread: of nodes that cannot be asked at all.
 /// They are counted when all have been asked, because the observer that is told of it may release.
-class early_votes {
+class quorum_hold::early_votes {
  public:
   explicit early_votes(std::size_t nodes) { all_.reserve(nodes); }
   bool take(std::size_t node, holdfast::vote said) noexcept {
-    if (std::this_thread::get_id() != asks_ || asked_) return false;
+    if (std::this_thread::get_id() != asks_ || !asking_) return false;
     all_.emplace_back(node, said);
     return true;
   }
+  void begin() noexcept {
+    asking_ = true;
+    all_.clear();
+  }
   const std::vector<std::pair<std::size_t, holdfast::vote>>& all_asked() noexcept {
-    asked_ = true;
+    asking_ = false;
     return all_;
   }
 
  private:
   const std::thread::id asks_ = std::this_thread::get_id();
-  bool asked_ = false;  // only that thread looks at it
+  bool asking_ = false;  // only that thread looks at it
   std::vector<std::pair<std::size_t, holdfast::vote>> all_;
 };
 
-}  // namespace
+struct quorum_hold::renewal {
+  std::uint64_t number;
+  std::shared_ptr<early_votes> early;
+  std::shared_ptr<quorum_round> round;
+};
 
 // An acquire, not a renewal: on a node that forgot it, it is had again, with the fence. Also of
 // those that failed a moment ago: the lease runs.
 void quorum_hold::renew() {
-  const auto early = std::make_shared<early_votes>(quorum_->nodes.size());
-  std::unique_lock asking{asking_};
+  renewal_.reset();
   std::unique_lock lock{mutex_};
   if (released_) return;
   const std::uint64_t number = ++round_;
   round_sent_ = quorum_->now();
   round_until_ = saturated_add(round_sent_, lease_ / 6);
   yes_ = no_ = 0;
-  asked_.assign(asked_.size(), true);
+  to_ask_.assign(to_ask_.size(), true);
   lock.unlock();
+  const auto early = std::make_shared<early_votes>(quorum_->nodes.size());
   const auto round = std::make_shared<quorum_round>(
       quorum_,
       [self = weak_from_this(), number, early](std::size_t i, const answer& a) {
@@ -347,17 +364,45 @@ void quorum_hold::renew() {
         if (const auto hold = self.lock()) hold->on_renewal(number, i, a.said);
       },
       nobody_waits);
+  renewal_ = std::make_shared<renewal>(renewal{number, early, round});
+  ask_for_renewal();
+}
+
+// One that has not answered the renewal before is asked when it has: while it hangs, they would
+// pile up, and then it would be asked for all of them before it is asked to give back.
+void quorum_hold::ask_for_renewal() {
+  if (!renewal_) return;
+  std::unique_lock asking{asking_};
+  asked_.assign(asked_.size(), true);
+  renewal_->early->begin();
   for (std::size_t i = 0; i < quorum_->nodes.size(); ++i) {
+    if (!may_ask(i)) continue;
     const auto& node = *quorum_->nodes[i];
-    round->ask(i, grant_command(node, fence_), node.what());
+    renewal_->round->ask(i, grant_command(node, fence_), node.what());
   }
   asking.unlock();
-  for (const auto& [node, said] : early->all_asked()) on_renewal(number, node, said);
+  for (const auto& [node, said] : renewal_->early->all_asked()) {
+    on_renewal(renewal_->number, node, said);
+  }
+}
+
+// From now on it owes an answer.
+bool quorum_hold::may_ask(std::size_t node) {
+  const std::lock_guard guard{mutex_};
+  if (released_ || renewal_->number != round_ || !to_ask_[node] || owes_[node]) return false;
+  to_ask_[node] = false;
+  return owes_[node] = true;
 }
 
 void quorum_hold::on_renewal(std::uint64_t round, std::size_t node, holdfast::vote said) {
   std::unique_lock lock{mutex_};
-  if (round != round_ || released_) return;
+  owes_[node] = false;
+  if (round != round_ || released_) {
+    if (released_ || !to_ask_[node] || round_until_ == forever) return;
+    ask_more_ = true;
+    lock.unlock();
+    return renewer_->wake();
+  }
   votes_[node] = said;
   const bool granted = said == holdfast::vote::granted;
   ++(granted ? yes_ : no_);
@@ -413,6 +458,7 @@ std::optional<quorum_hold::awaited> quorum_hold::begin_giving_back(quorum_round:
 }
 
 std::optional<quorum_hold::awaited> quorum_hold::on_released(answers&& said) {
+  told_end_ = true;
   if (was_lost_) {
     released_as_ = errc::lost;
     tell_lost();
@@ -424,7 +470,9 @@ std::optional<quorum_hold::awaited> quorum_hold::on_released(answers&& said) {
   return std::nullopt;
 }
 
+// It may have been told how that went before there was no memory.
 std::error_code quorum_hold::give_back_in_vain() noexcept {
+  if (std::exchange(told_end_, true)) return released_as_;
   give_back_later();
   if (was_lost_) return tell_lost(), errc::lost;
   tell(event_kind::release_failed);

@@ -105,6 +105,8 @@ class quorum_hold : public std::enable_shared_from_this<quorum_hold> {
   bool had_no_time(const answers& votes, std::size_t node) const;
   void note(const answers& votes);
   void renew();
+  void ask_for_renewal();
+  bool may_ask(std::size_t node);
   void tell_lost();
   void on_renewal(std::uint64_t round, std::size_t node, holdfast::vote said);
   void tell(event_kind kind, std::chrono::nanoseconds margin = {}) const;
@@ -121,6 +123,7 @@ class quorum_hold : public std::enable_shared_from_this<quorum_hold> {
   std::string first_failure_;
   ballot ballot_;
   bool was_lost_ = false;
+  bool told_end_ = false;
   std::error_code released_as_;
   std::shared_ptr<quorum_renewer> renewer_;
   std::stop_source lost_;
@@ -129,11 +132,18 @@ class quorum_hold : public std::enable_shared_from_this<quorum_hold> {
   std::mutex asking_;
   std::vector<bool> asked_;
 
+  class early_votes;
+  struct renewal;
+  std::shared_ptr<renewal> renewal_;  ///< the present round; of the thread that looks after it
+
   mutable std::mutex mutex_;
   std::optional<lease_timer> timer_;
   bool released_ = false;
   bool told_lost_ = false;
   std::vector<holdfast::vote> votes_;
+  std::vector<bool> owes_;    ///< … the answer to a renewal
+  std::vector<bool> to_ask_;  ///< not asked yet in this round
+  bool ask_more_ = false;     ///< one of those has answered
   std::uint64_t round_ = 0;
   boot_time round_sent_{};
   boot_time round_until_ = forever;  ///< while it is not decided: then it has failed

@@ -4,8 +4,14 @@
 
 #include <functional>
 #include <holdfast/holdfast.hpp>
+#include <holdfast/testing.hpp>
+#include <optional>
+#include <stop_token>
+#include <thread>
 
+#include "harness/eventually.hpp"
 #include "harness/failing.hpp"
+#include "harness/held_mutexes.hpp"
 
 // What a child of fork() is told before it touches anything that a thread of its parent may have
 // left locked, or counted.
@@ -14,10 +20,13 @@ namespace {
 using namespace std::chrono_literals;
 using holdfast::errc;
 
-/// What it says in a child.
+/// What it says in a child, which waits for nobody.
 errc in_a_child(const std::function<void()>& action) {
   const pid_t pid = ::fork();
-  if (pid == 0) ::_exit(static_cast<int>(harness::outcome_of(action).reason));
+  if (pid == 0) {
+    ::alarm(20);
+    ::_exit(static_cast<int>(harness::outcome_of(action).reason));
+  }
   int how = 0;
   EXPECT_EQ(::waitpid(pid, &how, 0), pid);
   EXPECT_TRUE(WIFEXITED(how));
@@ -71,6 +80,108 @@ TEST(a_child, is_told_so_by_the_forms_without_a_thread) {
   EXPECT_EQ(in_a_child([&] { (void)async_release(std::move(held)).future().get().value(); }),
             errc::forked);
   EXPECT_FALSE(held.release());
+}
+
+/// Where a thread says so, it stands still as soon as it asks for the time with a mutex locked.
+class standing_clock final : public holdfast::clock {
+ public:
+  /// This thread, from when `now` is set.
+  void may_stop_this_thread() { mine_ = true; }
+  void stop_it() { armed_ = true; }
+  void await_it() const {
+    harness::eventually("it stands still", [&] { return stands_.load(); });
+  }
+  void let_go() {
+    armed_ = false;
+    armed_.notify_all();
+  }
+
+  holdfast::boot_time now() const noexcept override {
+    if (mine_ && armed_ && harness::held_mutexes() > 0) {
+      stands_ = true;
+      armed_.wait(true);
+    }
+    return real_.now();
+  }
+  void wait_until(std::unique_lock<std::mutex>& lock, std::condition_variable& cv,
+                  holdfast::boot_time until) override {
+    real_.wait_until(lock, cv, until);
+  }
+  std::chrono::nanoseconds sleep_for(holdfast::boot_time until) const noexcept override {
+    return real_.sleep_for(until);
+  }
+  int on_advance(std::function<void()> wake) override { return real_.on_advance(std::move(wake)); }
+  void forget(int id) noexcept override { real_.forget(id); }
+
+ private:
+  static inline thread_local bool mine_ = false;
+  holdfast::clock& real_ = holdfast::real_clock();
+  std::atomic<bool> armed_{false};
+  mutable std::atomic<bool> stands_{false};
+};
+
+/// Nothing where a sanitizer has the functions that count mutexes: there no thread stands still.
+struct a_child_of_a_busy_parent : testing::Test {
+  std::shared_ptr<standing_clock> clock = std::make_shared<standing_clock>();
+  holdfast::session s = holdfast::open("memory:", {.clock = clock});
+};
+
+TEST_F(a_child_of_a_busy_parent, looks_for_leaders_without_what_a_waiter_has_locked) {
+  if (!harness::counts_held_mutexes()) return;
+  holdfast::fair_mutex m(s, "m");
+  holdfast::election leads(s, "leads");
+  auto held = m.acquire();
+  std::thread waiter([&] {
+    clock->may_stop_this_thread();
+    (void)m.acquire();
+  });
+  harness::eventually("it waits", [&] { return s.show("m").waiters.size() == 1; });
+  clock->stop_it();
+  clock->await_it();
+  auto seen = leads.observe();
+  EXPECT_EQ(in_a_child([&] { (void)seen.next_for(0s); }), errc::forked);
+  clock->let_go();
+  EXPECT_FALSE(held.release());
+  waiter.join();
+}
+
+TEST_F(a_child_of_a_busy_parent, reads_without_what_a_reader_has_locked) {
+  if (!harness::counts_held_mutexes()) return;
+  holdfast::shared_mutex rw(s, "rw");
+  auto first = rw.acquire_shared();
+  clock->stop_it();
+  std::thread second([&] {
+    clock->may_stop_this_thread();
+    (void)rw.acquire_shared();
+  });
+  clock->await_it();
+  EXPECT_EQ(in_a_child([&] { (void)async_acquire_shared(rw).future().get().value(); }),
+            errc::forked);
+  clock->let_go();
+  second.join();
+}
+
+TEST(a_child, gives_several_up_whose_loss_is_being_told) {
+  auto clock = std::make_shared<holdfast::testing::fake_clock>();
+  const auto s = holdfast::open("memory:", {.clock = clock});
+  holdfast::mutex one(s, "one"), other(s, "other");
+  holdfast::multi_lock all({one, other});
+  std::optional<holdfast::multi_lease> held = all.acquire(30s);
+  std::atomic<bool> told{false}, goes_on{false};
+  const std::stop_callback on_loss(held->lost(), [&] {
+    told = true;
+    goes_on.wait(false);
+  });
+  clock->advance(31s);
+  harness::eventually("it is told", [&] { return told.load(); });
+  EXPECT_EQ(in_a_child([&] {
+              const auto how = held->release();
+              holdfast::throw_failure({static_cast<errc>(how.value()), {}});
+            }),
+            errc::forked);
+  goes_on = true;
+  goes_on.notify_all();
+  EXPECT_EQ(held->release(), errc::lost);
 }
 
 }  // namespace

@@ -189,6 +189,42 @@ TEST_P(redlock_faults, a_renewal_that_stays_undecided_is_tried_until_the_lease_e
   a.ways[2]->let_go();  // or the release waits for it, on a clock that stands still
 }
 
+TEST_P(redlock_faults, a_member_that_hangs_is_asked_for_one_renewal_at_a_time) {
+  client a(w_);
+  auto held = do_.acquire(a.lock);
+  a.settle();
+  a.ways[2]->hang(verb::acquire);
+  const auto before = a.ways[2]->count(verb::acquire);
+  const auto released = a.ways[2]->count(verb::release);
+  for (std::size_t i = 1; i <= 8; ++i) {
+    w_.clock->advance(10s);
+    w_.seen->await(event_kind::renewed, i);
+  }
+  a.ways[2]->let_go();
+  EXPECT_FALSE(do_.release(std::move(held)));
+  a.ways[2]->await(verb::release, released + 1);
+  EXPECT_EQ(a.ways[2]->count(verb::acquire), before + 1) << "each before the release";
+}
+
+TEST_P(redlock_faults, members_that_hung_renew_it_as_soon_as_they_are_well_again) {
+  client a(w_);
+  auto held = do_.acquire(a.lock);
+  a.settle();
+  std::vector<std::size_t> before;
+  for (const auto& way : a.ways) {
+    way->hang(verb::acquire);
+    before.push_back(way->count(verb::acquire));
+  }
+  w_.clock->advance(10s);
+  for (std::size_t i = 0; i < nodes; ++i) a.ways[i]->await(verb::acquire, before[i] + 1);
+  w_.clock->advance(5s);  // a sixth of the lease: it has failed
+  w_.seen->await(event_kind::renew_failed);
+  w_.clock->advance(1s);  // the next round, in which there is nobody to ask
+  for (const auto& way : a.ways) way->let_go();
+  w_.seen->await(event_kind::held_again);
+  EXPECT_FALSE(do_.release(std::move(held)));
+}
+
 TEST_P(redlock_faults, a_timed_try_ends_in_time_whatever_hangs_when) {
   client a(w_);
   (void)do_.release(do_.acquire(a.lock));  // from now on it knows the nodes

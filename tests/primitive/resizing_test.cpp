@@ -229,4 +229,20 @@ TEST_F(resizing, a_release_whose_reply_is_lost_is_repeated_until_the_name_is_fre
   });
 }
 
+// It has a fence of its own from then on. Before, the debug options took it for nobody's.
+TEST(resizing_in_order, a_reader_that_became_a_writer_still_has_the_lock) {
+  const auto seen = std::make_shared<recorder>();
+  const auto s = holdfast::open("memory:", {.observer = seen, .lock_order = true});
+  holdfast::shared_mutex a(s, "upgraded");
+  holdfast::mutex b(s, "beside the upgraded");
+  {
+    const std::lock_guard outer{b};
+    const std::lock_guard inner{a};
+  }
+  lease held = a.acquire_shared();
+  ASSERT_TRUE(a.try_upgrade(held));
+  const std::lock_guard inner{b};
+  EXPECT_EQ(seen->count(holdfast::event_kind::lock_order), 1U);
+}
+
 }  // namespace
