@@ -1,5 +1,6 @@
 #include "simulation/barrier_actor.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace simulation {
@@ -157,14 +158,37 @@ struct participant_actor : actor {
 
   void goes_on() {
     of.log.add("goes on");
+    me.unheard_since = never;
     knows();
     phases.passes(p.number, since, of.here.now(), asked, soon());
   }
 
   void in_vain() {
     of.log.add("waits no longer");
+    me.unheard_since = std::min(me.unheard_since, asked);
     if (me.dropped) phases.in_doubt(p.number);  // perhaps it was never there
     phases.not_in_time(p.number, since, of.here.now(), of.disturbed(p), of.bound());
+  }
+
+  // Whatever was not answered since then, nothing but lost answers went wrong.
+  void judge_how_soon() {
+    const bool only_answers = of.whole.faults.empty() && of.whole.network.slow_request == 0 &&
+                              of.whole.network.slow_reply == 0 &&
+                              of.whole.machine.slow_permille == 0;
+    const nanos first = std::min(me.unheard_since, asked);
+    if (of.whole.seed >= troubled_seeds && only_answers && does.threads.size() == 1 &&
+        of.here.now() < first + does.lease * 9 / 10)
+      phases.told_too_soon(p.number);
+    me.unheard_since = never;
+  }
+
+  // Where the store sees it, and nothing else goes wrong.
+  void learns_of_a_death() const {
+    if (of.whole.seed < troubled_seeds || !of.whole.only_deaths()) return;
+    const nanos took = of.here.now() - std::max({of.last_death, since, asked});
+    if (took <= 150 * millisecond) return;
+    of.rules.violated("who waits at a barrier is told at once of a death",
+                      who() + " after " + std::to_string(took / millisecond) + " ms");
   }
 
   void is_told(errc code, bool unknown, const std::string& what) {
@@ -173,6 +197,9 @@ struct participant_actor : actor {
       knows();
       return phases.refused_as_full(p.number, since);
     }
+    if (code == errc::lost) learns_of_a_death();
+    if (code == errc::lost && unknown) judge_how_soon();
+    if (code != errc::lost) me.unheard_since = std::min(me.unheard_since, asked);
     if (code == errc::lost && unknown) {
       phases.told_unknown(p.number);
     } else if (code == errc::lost) {

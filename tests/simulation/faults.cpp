@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <map>
 
+#include "kernel/permits.hpp"
 #include "simulation/scene.hpp"
 
 namespace simulation {
@@ -17,6 +18,8 @@ void scene::strike(const fault_plan& f) {
       return here.pause(p, until);
     case kind::kill:
       log.add("world", "P" + std::to_string(p.number) + " is killed");
+      successor_dies(p);
+      last_death = here.now();
       here.kill(p);
       rules.died(p);
       if (notes.rings) notes.rings->died(p);
@@ -74,6 +77,22 @@ void scene::data_lost(nanos until) {
   });
   if (back || whole.store == store_kind::memcached) rules.forgot_fences(told_by);
   notes.forgot(told_by);
+}
+
+// Whose turn has come, and who dies before it knows that, costs the next one the claim time, as the
+// guarantees say: only a death before or after that is seen at once.
+void scene::successor_dies(const process& p) {
+  for (std::size_t i = 0; i < whole.names.size(); ++i) {
+    const std::string name = name_of(i);
+    const bool waits = std::any_of(waiting.begin(), waiting.end(), [&](const auto& one) {
+      return one.first == name && one.second == &p;
+    });
+    if (!waits || anybody_has(name)) continue;
+    if (stores[whole.names[i].store]->counts_until(name, p.number)) {
+      unclaimed_until[name] =
+          here.now() + holdfast::kernel::claim_where_death_is_seen_us * microsecond;
+    }
+  }
 }
 
 // With all others on its machine.

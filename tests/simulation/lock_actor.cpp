@@ -239,11 +239,21 @@ struct lock_actor : actor {
     use(*held);
     (void)still(*held);
     judge_token(*held);
+    if (s.clings > 0) cling(*held);
     of.rules.given_up(id);
     const bool lost = held->state() == holdfast::lease_state::lost;
     const auto fence = held->fence();
     give_back(std::move(*held));
     if (lost && at.mutex) judge_telling(fence);
+  }
+
+  // At the store it may last a little longer than its holder believes.
+  void cling(const lease& held) {
+    if (held.state() != holdfast::lease_state::lost) return;
+    of.here.sleep(does.lease / 50);
+    of.rules.given_up(id);
+    of.log.add("keeps what it has lost");
+    of.here.sleep(s.clings);
   }
 
   // Also one that is asked for only now.
@@ -343,6 +353,11 @@ struct lock_actor : actor {
 
   // After `lasted`, where nobody took it.
   void judge_end(nanos lasted) const {
+    const bool in_time = of.whole.seed >= troubled_seeds && of.whole.renewals_come_in_time();
+    if (in_time && !of.whole.calm() && has_leases() && !was_taken()) {
+      of.rules.violated("what is renewed in time is not lost",
+                        name + ": after " + std::to_string(lasted / microsecond) + " us");
+    }
     if (!punctual() || was_taken() || !does.renew || lasted >= does.max_hold / 4 * 3) return;
     ends_early(lasted, does.max_hold);
   }
@@ -360,7 +375,8 @@ struct lock_actor : actor {
   }
 
   void use(lease& held) {
-    spend(held, s.hold / 2);
+    const nanos first = s.soon == 0 ? s.hold / 2 : s.soon;
+    spend(held, first);
     try {
       inside(held, s.what);
     } catch (const holdfast::error& e) {
@@ -378,7 +394,7 @@ struct lock_actor : actor {
       }
     }
     if (s.looks) look_while(held);
-    spend(held, s.hold - s.hold / 2);
+    spend(held, s.hold - first);
   }
 
   void look_while(lease& held) try {
@@ -402,6 +418,11 @@ struct lock_actor : actor {
     (void)still(held);
   }
 
+  nanos half_of_the_seconds() const {
+    if (of.whole.seed < troubled_seeds) return does.lease;
+    return std::max(second, does.lease / 2 / second * second);
+  }
+
   // Also so short that it ends before anybody would look at the one before.
   nanos shorter() const {
     if (of.whole.seed < freezing_seeds || of.here.random().one_in(2)) return does.lease / 2;
@@ -423,7 +444,7 @@ struct lock_actor : actor {
         return held.extend(in_ms(in_whole_seconds() ? does.lease * 2 : does.lease * 3 / 2));
       case inside::shorten:
         of.log.add("makes the lease of " + name + " shorter");
-        return held.extend(in_ms(in_whole_seconds() ? does.lease : shorter()));
+        return held.extend(in_ms(in_whole_seconds() ? half_of_the_seconds() : shorter()));
       case inside::extend_late:
         of.log.add("extends " + name + " without waiting");
         if (s.more > 1 && !in_whole_seconds()) {

@@ -36,8 +36,11 @@ struct latch_actor : actor {
     if (open) {
       book.waited_in_vain(asked, of.here.now(), soon());
       // When all is well again a look or two are enough.
+      // An answer to a new connection that is lost is waited for before.
+      const bool connects = of.whole.store == store_kind::postgres;
       if (of.whole.seed >= freezing_seeds && of.whole.tells())
-        book.waited_in_vain(std::max(asked, of.disturbed(p)), of.here.now(), 3 * second);
+        book.waited_in_vain(std::max(asked, of.disturbed(p)), of.here.now(),
+                            (connects ? 6 : 3) * second);
       return book.seen_open(true, before);
     }
     if (s.stop_after != never || of.disturbed(p) > asked) return;

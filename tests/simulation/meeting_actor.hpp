@@ -15,7 +15,8 @@ namespace simulation {
 struct participant {
   std::optional<holdfast::barrier::arrival> standing{};  ///< and can be waited for again
   nanos asked = 0;
-  bool dropped = false;  ///< an arrival stands that nobody waits for: only with a limit
+  bool dropped = false;         ///< an arrival stands that nobody waits for: only with a limit
+  nanos unheard_since = never;  ///< an arrival of this thread may not have been answered
 };
 
 /// What a process has of a name that is no lock: one of them.

@@ -163,6 +163,9 @@ void phase_book::breaks(const places& next, nanos now) {
 }
 
 void phase_book::is_lost(const owner& who, const place& at, nanos now) {
+  if (breaks_never_ && at.process != 0) {
+    violated("a barrier breaks only if somebody is lost", name_of(at.process) + " was there");
+  }
   broken_[who] = at;
   auto& told = of_[at.process];
   if (!at.unnamed && !given_up_.contains(who)) told.broke_at = std::min(told.broke_at, now);
@@ -176,6 +179,12 @@ void phase_book::completes() {
   violated("a barrier's completion function runs once a phase",
            std::to_string(completed_) + " times in " + std::to_string(ended_) + " phases, and " +
                std::to_string(broke_) + " that broke");
+}
+
+void phase_book::cleared(std::size_t waited, std::size_t still) const {
+  if (still < waited) return;
+  violated("an operator who clears a barrier sends away those that wait",
+           std::to_string(still) + " still wait there");
 }
 
 void phase_book::forgot() {
@@ -228,6 +237,12 @@ void phase_book::told_unknown(int process) {
 
 // An arrival of its own may have broken before anybody heard of it: asked for again it is a new
 // one.
+void phase_book::told_too_soon(int process) const {
+  if (broke_ > 0 || forgot_) return;
+  violated("an arrival that was not answered is asked for while the store knows it",
+           name_of(process) + " is told that nobody knows it any more");
+}
+
 void phase_book::refused_as_full(int process, nanos asked) {
   auto& mine = of_[process];
   if (mine.broke_at >= asked) mine.broke_at = never;

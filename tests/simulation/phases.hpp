@@ -44,6 +44,8 @@ class phase_book {
   void completes();
   /// Somebody has dropped out at some time.
   bool anybody_dropped() const noexcept { return for_good_; }
+  /// An operator has taken out all: of those that waited, so many are still there.
+  void cleared(std::size_t waited, std::size_t still) const;
   /// Another record takes its place: what was may be again.
   void forgot();
 
@@ -60,6 +62,10 @@ class phase_book {
   void told_broken(int process);
   /// It was told that nobody knows whether its phase ended or broke.
   void told_unknown(int process);
+  /// The same, while the store knows it still if it was carried out.
+  void told_too_soon(int process) const;
+  /// Nobody is away for so long that its lease ends.
+  void never_breaks() noexcept { breaks_never_ = true; }
   void refused_as_full(int process, nanos asked);
   /// An arrival that stands, and that nobody waits for; nothing went wrong since `calm_since`.
   void not_in_time(int process, nanos asked, nanos now, nanos calm_since, nanos bound);
@@ -119,6 +125,7 @@ class phase_book {
   std::map<owner, int> process_of_;  ///< of who arrived
   std::map<int, told> of_;
   nanos full_until_ = -1;
+  bool breaks_never_ = false;
   bool another_record_ = false;
   bool forgot_ = false;
 };

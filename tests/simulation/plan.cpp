@@ -110,7 +110,8 @@ bool without_waiting(const plan& p, const step& s) noexcept {
 bool plan::calm() const noexcept {
   return faults.empty() && network.lose_request == 0 && network.lose_reply == 0 &&
          network.slow_request == 0 && network.slow_reply == 0 && network.slow_notification == 0 &&
-         network.fail_done == 0 && network.break_listener == 0 && machine.stall_per_100k == 0;
+         network.fail_done == 0 && network.fail_changed == 0 && network.break_listener == 0 &&
+         machine.stall_per_100k == 0;
 }
 
 bool plan::only_deaths() const noexcept {
@@ -118,6 +119,44 @@ bool plan::only_deaths() const noexcept {
   std::erase_if(rest.faults, [](const auto& f) { return f.what == fault_plan::kind::kill; });
   return store == store_kind::sees_death && others.empty() && rest.calm() &&
          machine.slow_permille == 0;
+}
+
+bool plan::only_stands_still() const noexcept {
+  plan rest = *this;
+  std::erase_if(rest.faults, [](const auto& f) { return f.what == fault_plan::kind::freeze; });
+  return rest.calm() && machine.slow_permille == 0;
+}
+
+bool plan::only_short_cuts() const noexcept {
+  nanos shortest = never;
+  for (const auto& one : processes) shortest = std::min(shortest, one.lease);
+  plan rest = *this;
+  std::erase_if(rest.faults, [&](const auto& f) {
+    return f.what == fault_plan::kind::cut && 4 * f.length <= shortest;
+  });
+  return rest.calm() && machine.slow_permille == 0 && renews() && faults.size() <= 1;
+}
+
+bool plan::renewals_come_in_time() const noexcept {
+  plan rest = *this;
+  rest.faults.clear();
+  rest.network.slow_reply = 0;
+  if (!renews() || !rest.calm() || machine.slow_permille != 0 || machine.preempt_permille != 0)
+    return false;
+  nanos shortest = never;
+  for (const auto& one : processes) shortest = std::min(shortest, one.lease);
+  // What a waiter is granted at first lasts for half a second.
+  const bool may_be_late =
+      100 * network.slowest_late <= 48 * shortest && longest_lease() <= second / 2;
+  const bool one_request = store < store_kind::contenders;
+  if (network.slow_reply != 0) return faults.empty() && may_be_late && one_request;
+  nanos last = -second;
+  for (const auto& f : faults) {
+    const bool short_one = f.what == fault_plan::kind::cut && f.length <= millisecond;
+    if (!short_one || f.at < last + second) return false;
+    last = f.at;
+  }
+  return true;
 }
 
 bool plan::renews() const noexcept {
@@ -842,6 +881,7 @@ plan make_plan(const seed_of& s) {
   plan p = basic_plan(s);
   if (s.number >= newer_seeds) vary(p);
   if (s.number >= newest_seeds) arrange(p);
+  if (s.number >= troubled_seeds && arrange_more_trouble(p)) return p;
   if (s.number >= freezing_seeds && arrange_more(p)) return p;
   const bool more = s.number >= provoking_seeds && provoke_more(p);
   if (s.number >= latest_seeds && !more) provoke(p);

@@ -133,6 +133,8 @@ struct step {
   bool forces = false;     ///< before it asks, it takes the lock from a holder, as an operator does
   bool looks = false;      ///< while it holds it, it looks who does
   bool otherwise = false;  ///< by a lock object of its process that has other terms
+  nanos soon = 0;          ///< `what` is done after so long; zero: after half of `hold`
+  nanos clings = 0;        ///< so long it keeps what it has lost
 };
 
 struct thread_plan {
@@ -200,6 +202,14 @@ struct plan {
   bool calm() const noexcept;
   /// Processes die, the store sees that, and nothing else goes wrong.
   bool only_deaths() const noexcept;
+  /// Servers stand still, and nothing else goes wrong.
+  bool only_stands_still() const noexcept;
+  /// Connections break for moments that are short beside the leases, and nothing else goes wrong:
+  /// no lease is lost.
+  bool only_short_cuts() const noexcept;
+  /// Answers are late, or connections break for a moment now and then, and no more than whoever
+  /// renews in time can bear.
+  bool renewals_come_in_time() const noexcept;
   /// No hold ends by itself.
   bool renews() const noexcept;
   nanos longest_lease() const noexcept;
@@ -248,6 +258,10 @@ bool provoke_more(plan& p);
 inline constexpr std::uint64_t freezing_seeds = std::uint64_t{1} << 38;
 /// And from here on, reservations that are given up when others have reserved behind them.
 inline constexpr std::uint64_t reserving_seeds = std::uint64_t{1} << 39;
+/// And from here on, half of them with what came too seldom for the faults that others had thought
+/// of. False if it has nothing of the kind for this plan.
+inline constexpr std::uint64_t troubled_seeds = std::uint64_t{1} << 40;
+bool arrange_more_trouble(plan& p);
 /// Of about a third of the plans. False if it has nothing of the kind for this plan.
 bool arrange_more_locks(random_source& r, plan& p);
 bool arrange_more_stores(random_source& r, plan& p);

@@ -86,6 +86,9 @@ std::string describe(const plan& p) {
       (p.network.fail_done == 0
            ? ""
            : ", fails " + std::to_string(p.network.fail_done) + " that are done") +
+      (p.network.fail_changed == 0
+           ? ""
+           : ", fails " + std::to_string(p.network.fail_changed) + " that are changed") +
       (p.network.break_listener == 0
            ? ""
            : ", breaks " + std::to_string(p.network.break_listener) + " listeners") +
@@ -126,6 +129,8 @@ std::string describe(const plan& p) {
                 (s.more == 0 ? "" : " and " + std::to_string(s.more) + " more") +
                 (s.forces ? " after a force_release" : "") + (s.looks ? " looks" : "") +
                 (s.otherwise ? " by another lock object" : "") +
+                (s.soon == 0 ? "" : " after " + ms(s.soon)) +
+                (s.clings == 0 ? "" : " clings to it for " + ms(s.clings)) +
                 (s.back == step::end::release ? "" : " destroy") +
                 (p.names[s.name].kind < lock_kind::latch && p.about != theme::endings
                      ? ""
@@ -176,6 +181,7 @@ std::vector<plan> smaller(const plan& p) {
   zero(&network_traits::slow_reply);
   zero(&network_traits::slow_notification);
   zero(&network_traits::fail_done);
+  zero(&network_traits::fail_changed);
   zero(&network_traits::break_listener);
   if (p.machine.preempt_permille != 0) add([](plan& l) { l.machine.preempt_permille = 0; });
   if (p.machine.slow_permille != 0) add([](plan& l) { l.machine.slow_permille = 0; });

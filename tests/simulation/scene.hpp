@@ -34,6 +34,7 @@ struct scene {
   void strike(const fault_plan& f);
   void suspend(const process& which, nanos until);
   void data_lost(nanos until);
+  void successor_dies(const process& p);
   nanos disturbed(const process& p) const;
   /// Nothing went wrong for so long that an error can only be untrue.
   bool undisturbed(const process& p, nanos since) const;
@@ -74,6 +75,7 @@ struct scene {
     return whole.tells() && punctual() ? 150 * millisecond : bound();
   }
   bool anybody_has(const std::string& name);
+  bool all_is_well(nanos trouble, nanos since) const;
   /// A thread of that process begins to do something with those names, or has done it.
   void uses(const process& p, const step& s, bool so);
   void look_at_what_is_left(nanos quiet);
@@ -112,6 +114,8 @@ struct scene {
   /// Who may have something that is not judged: it tells its holders nothing.
   std::multimap<std::string, const process*> unjudged;
   std::map<std::string, nanos> idle_since;
+  /// Until then the store waits for one that has died to claim what it was granted.
+  std::map<std::string, nanos> unclaimed_until;
   std::map<std::string, nanos> reads_since;  ///< … that only readers have it and want it
   /// Losses that observers were told of, of locks that one thread has at a time: process, name,
   /// fence.
@@ -127,6 +131,7 @@ struct scene {
   std::map<std::pair<std::size_t, int>, nanos> without_place_since;
   nanos disturbed_at = -1000 * second;
   nanos looked_at = -1;
+  nanos last_death = -1;
   int at_several = 0;  ///< that are being acquired
   meetings_of_a_run met;
   bool over = false;

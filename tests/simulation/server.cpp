@@ -722,7 +722,11 @@ void server::evict(std::string_view name) {
   trace_.add("world", "an operator takes out all of " + std::string(name));
   permits_command all;
   all.verb = holdfast::store::permits_verb::evict;
+  const auto barrier = looked_at_.find(name);
+  const auto waited = [&] { return record_of(name).queue.size(); };
+  const auto before = barrier == looked_at_.end() ? 0 : waited();
   (void)carry_out({name, all});
+  if (before > 0) barrier->second->cleared(before, waited());
 }
 
 bool server::departed(std::string_view peer) const {

@@ -31,7 +31,8 @@ struct network_traits {
   unsigned slow_reply = 0;
   unsigned slow_notification = 0;
   unsigned break_listener = 0;  ///< rows: before a notification comes over it
-  unsigned fail_done = 0;  ///< sessions: a try that was done is answered as if it was cancelled
+  unsigned fail_done = 0;     ///< sessions: a try that was done is answered as if it was cancelled
+  unsigned fail_changed = 0;  ///< … and a change of the mode
   nanos slowest_late = 3 * second;
   /// What was on its way when a connection broke arrives all the same.
   bool delivers_late = true;

@@ -309,7 +309,9 @@ bool sql_server::do_next_of_locks(const std::shared_ptr<sql_backend>& b, const s
   }
   auto r = carry_out_at_locks(*b, t, what);
   const bool tries = what == asks::try_exclusive || what == asks::try_shared;
-  if (tries && of_.world_.random().permille(of_.net_.fail_done)) {
+  const bool changes = what == asks::raise || what == asks::lower;
+  const unsigned fails = changes ? of_.net_.fail_changed : tries ? of_.net_.fail_done : 0;
+  if ((tries || fails != 0) && of_.world_.random().permille(fails)) {
     of_.disturbed(*b->way);
     refuse(*b, "57014", "1317", "canceling statement due to statement timeout");
   } else {
