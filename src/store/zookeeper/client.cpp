@@ -48,7 +48,15 @@ void requests::sent(owned t, int rc) noexcept {
   t->of->put(t->index, std::move(a));
 }
 
+void requests::note_answers(std::shared_ptr<quiet_times> in, const clock& on,
+                            std::chrono::nanoseconds session) {
+  quiet_ = std::move(in);
+  clock_ = &on;
+  session_ = session;
+}
+
 void requests::put(std::size_t i, answer a) noexcept {
+  if (quiet_) quiet_->answered(clock_->now(), session_);
   const std::lock_guard guard{mutex_};
   answers_[i] = std::move(a);
   if (--missing_ == 0) changed_.notify_one();
@@ -186,6 +194,7 @@ void connection::on_session(zhandle_t* handle, int type, int state, const char*,
   auto& self = *static_cast<connection*>(context);
   if (state == ZOO_CONNECTED_STATE) {
     self.agreed_ = zoo_recv_timeout(handle);
+    self.quiet_->connected(self.options_.clock->now());
     peer_address at;
     at.size = sizeof at.bytes;
     auto* const room = reinterpret_cast<sockaddr*>(&at.bytes);
@@ -244,15 +253,22 @@ bool connection::refused() const {
   return refused_;
 }
 
-void connection::proved(boot_time sent) noexcept {
+boot_time connection::asks(requests& all, std::size_t count, boot_time now) {
+  const std::chrono::milliseconds session(agreed_);
+  all.note_answers(quiet_, *options_.clock, session);
+  return quiet_->sent(now, count, session);
+}
+
+void connection::proved(boot_time counts_from) noexcept {
   const std::lock_guard guard{mutex_};
-  proven_ = std::max(proven_, sent);
+  proven_ = std::max(proven_, counts_from);
 }
 
 // The server counts a session's time from when its leader heard of it last, which a request that
 // the leader answered does not move by itself: the member that we talk to reports to it twice a
 // tick which sessions it heard, and we may have been silent for a third of the session before. With
 // the shortest session that a server allows by itself, of two ticks, 1 - 1/3 - 1/4 of it are left.
+// After a longer silence quiet_times counts from earlier.
 std::chrono::nanoseconds connection::safe_span() const noexcept {
   return std::chrono::milliseconds(agreed_) * 2 / 5;
 }

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "store/zookeeper/options.hpp"
+#include "store/zookeeper/quiet_times.hpp"
 #include "store/zookeeper/silent_peer.hpp"
 
 namespace holdfast::store::zookeeper {
@@ -48,6 +49,9 @@ class requests : public std::enable_shared_from_this<requests> {
   std::span<char> path_made() { return path_made_; }
 
   std::vector<answer> wait(clock& on, boot_time until);
+  /// Each answer is noted there; before the first is sent.
+  void note_answers(std::shared_ptr<quiet_times> in, const clock& on,
+                    std::chrono::nanoseconds session);
 
   // Of the client's threads, which are C and know no exceptions.
   static void on_void(int rc, const void* data) noexcept;
@@ -70,6 +74,9 @@ class requests : public std::enable_shared_from_this<requests> {
   zoo_op_result_t results_[max_steps] = {};
   char path_made_[2048] = {};
   std::size_t missing_;
+  std::shared_ptr<quiet_times> quiet_;
+  const clock* clock_ = nullptr;
+  std::chrono::nanoseconds session_{};
 };
 
 /// One session with the ensemble. The client has threads of its own, which reconnect and keep the
@@ -94,8 +101,10 @@ class connection {
   bool over() const;
   bool refused() const;
 
-  /// The leader has answered what was sent then.
-  void proved(boot_time sent) noexcept;
+  /// So many requests go out now. Returns what to tell proved().
+  boot_time asks(requests& all, std::size_t count, boot_time now);
+  /// The leader has answered what counts from then.
+  void proved(boot_time counts_from) noexcept;
   boot_time safe_until() const noexcept;
   /// The number by which the servers know it; 0 before it is connected.
   std::uint64_t session() const noexcept;
@@ -123,6 +132,7 @@ class connection {
   void close();
 
   const zookeeper_options options_;
+  const std::shared_ptr<quiet_times> quiet_ = std::make_shared<quiet_times>();
   mutable std::shared_mutex in_use_;
   zhandle_t* handle_ = nullptr;
   std::atomic<int> agreed_;  ///< the milliseconds of a session, as the server says

@@ -111,6 +111,7 @@ result<std::vector<answer>> zookeeper_store::ask(std::size_t count, bool to_lead
   const auto all = std::make_shared<requests>(count);
   const boot_time sent = options_.clock->now();
   auto kept = (*to)->keep();
+  const boot_time counts_from = (*to)->asks(*all, count, sent);
   for (std::size_t i = 0; i < count; ++i) {
     auto token = all->expect(i);
     const bool over = (*to)->handle() == nullptr;
@@ -121,7 +122,7 @@ result<std::vector<answer>> zookeeper_store::ask(std::size_t count, bool to_lead
   auto answers = all->wait(*options_.clock, saturated_add(sent, options_.command_timeout));
   const auto has_none = [](const answer& a) { return a.rc == ZOPERATIONTIMEOUT; };
   if (std::any_of(answers.begin(), answers.end(), has_none)) (*to)->leave_if_silent();
-  if (to_leader && leader_answered(answers.front().rc)) (*to)->proved(sent);
+  if (to_leader && leader_answered(answers.front().rc)) (*to)->proved(counts_from);
   return answers;
 }
 

@@ -233,6 +233,29 @@ TEST_F(redis_clusters, slots_that_move_under_load_hinder_nobody) {
   EXPECT_EQ(t.failed, 0) << t.failure;
 }
 
+// A batch of renewals goes to several nodes at once; each may have moved a name, and know no
+// script.
+TEST_F(redis_clusters, scripts_that_are_lost_while_slots_move_hinder_nobody) {
+  auto s = holdfast::open(cluster_.url("?command_timeout=30s"));
+  std::vector<holdfast::lease> held;
+  for (int i = 0; i < 12; ++i) {
+    held.push_back(holdfast::mutex(s, "held" + std::to_string(i), {.lease = 6s}).acquire());
+  }
+  redis_test::crew crew(cluster_.url(), 2, 2, {"a", "b", "c"});
+  for (int i = 0; i < 12; ++i) {
+    for (const auto& n : cluster_.nodes()) n->ask({"SCRIPT", "FLUSH"});
+    const std::string name = "held" + std::to_string(i);
+    cluster_.move(slot_of(name), other_than(owner_of(name)));
+    for (const auto& n : cluster_.nodes()) n->ask({"SCRIPT", "FLUSH"});
+    crew.everybody_goes_on(1);
+  }
+  crew.stop();
+  const auto t = crew.count();
+  redis_test::expect_one_at_a_time(t);
+  EXPECT_EQ(t.failed, 0) << t.failure;
+  for (const auto& one : held) EXPECT_NO_THROW(one.check());
+}
+
 TEST_F(redis_clusters, a_name_whose_slot_is_half_moved_is_waited_for_until_it_has_moved) {
   auto s = holdfast::open(cluster_.url("?command_timeout=30s"));
   holdfast::mutex m{s, "m"};
