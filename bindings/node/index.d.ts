@@ -1,6 +1,7 @@
 // holdfast for Node. Durations and timeouts are milliseconds, fences are bigints. Functions that return a promise do not block the event
-// loop; close() and `using` of a lease block it for one round trip. A call costs as many round trips as the same call in C++ (docs/). A
-// wait rejects with Busy (one try), TimedOut or Cancelled, and with Unavailable if the store is away.
+// loop; close(), `using` and the garbage collector block it for one round trip if they end a lease, a session, a barrier that has
+// participants, or a lock that lingers. A call costs as many round trips as the same call in C++ (docs/). A wait rejects with Busy (one
+// try), TimedOut or Cancelled, and with Unavailable if the store is away.
 
 /** How a call waits. */
 export interface Wait {

@@ -67,6 +67,41 @@ TEST_F(c_queue, an_event_whose_lease_finds_no_memory_is_not_shown_and_comes_agai
   EXPECT_EQ(holdfast_release(event.lease, nullptr, nullptr), HOLDFAST_OK);
 }
 
+// Nobody would give back what such a take had taken: its caller has no decision.
+TEST_F(c_queue, a_take_that_finds_no_memory_takes_nothing) {
+  holdfast_rule rule{};
+  rule.tokens = 100;
+  rule.per_us = 3'600'000'000;
+  holdfast_limiter* limiter = nullptr;
+  ASSERT_EQ(holdfast_limiter_open(session, "r", &rule, 1, 0, &limiter, nullptr), HOLDFAST_OK);
+  holdfast_wait how{};
+  how.size = sizeof how;
+  how.timeout_ns = -1;
+  how.queue = queue;
+  holdfast_event event{};
+  event.size = sizeof event;
+  holdfast_decision decision{};
+  decision.size = sizeof decision;
+  int failed = 0;
+  for (int n = 0; decision.taken == 0; ++n) {
+    int code = HOLDFAST_OK;
+    {
+      const no_memory_after now(n, of::this_thread);
+      code = holdfast_limiter_take(limiter, 1, nullptr, 0, &how, nullptr, nullptr);
+    }
+    if (code == HOLDFAST_OK) {
+      await_an_event();
+      ASSERT_EQ(holdfast_queue_next_decision(queue, 0, &event, &decision, nullptr), HOLDFAST_OK);
+      code = event.code;
+    }
+    if (code != HOLDFAST_OK) ++failed;
+  }
+  EXPECT_GT(failed, 0);
+  EXPECT_EQ(decision.tokens, 1u);
+  EXPECT_EQ(decision.remaining, 99u);
+  EXPECT_EQ(holdfast_close(limiter, nullptr), HOLDFAST_OK);
+}
+
 // A wait for a condition begins all watches of its lease anew.
 TEST_F(c_queue, a_watch_that_finds_no_memory_watches_nothing) {
   holdfast_lease* lease = nullptr;

@@ -59,8 +59,9 @@ const char* holdfast_words(int code);
 /// Closes a handle of any type. What it refers to ends when the last call that uses it has
 /// returned. A lease is released, and failures are not reported (one round trip). A session ends
 /// when its last lock and lease are closed, too: then calls with a queue that still wait for it end
-/// with HOLDFAST_CANCELLED. HOLDFAST_INVALID_ARGUMENT if the handle is NULL or already closed; then
-/// nothing happens.
+/// with HOLDFAST_CANCELLED. The end of a session, of a barrier that has participants and of a lock
+/// that lingers costs a round trip, too; if the store does not answer, its time-outs.
+/// HOLDFAST_INVALID_ARGUMENT if the handle is NULL or already closed; then nothing happens.
 int holdfast_close(const void* handle, holdfast_error* why);
 /// Closes every handle of this process. Call it when the program ends, so that locks are released
 /// before their leases end. Calls of other threads continue, and a lock that they are granted stays
