@@ -320,7 +320,8 @@ int job::after_child(const ending& e) {
   if (e.left_behind > 0)
     log_.write(level::detail, "left_behind",
                name_ + ": " + std::to_string(e.left_behind) +
-                   " processes of the command go on, without the lock",
+                   (e.left_behind == 1 ? " process of the command continues, without the lock"
+                                       : " processes of the command continue, without the lock"),
                {{"processes", static_cast<std::int64_t>(e.left_behind)}});
   if (e.lost) say_lost();
   const bool waited = !e.lost && wait_out_min_hold();

@@ -78,7 +78,7 @@ TEST_F(proxy_program, tells_what_is_wrong_and_ends_with_the_documented_codes) {
   EXPECT_EQ(code({"--to"}, "--to needs an address"), 64);
   EXPECT_EQ(code({"--to", "nowhere"}, "not a port"), 64);
   EXPECT_EQ(code({"--too", "h:1"}, "--too"), 64);
-  EXPECT_EQ(code({"--to", to_, "slow"}, "no command"), 64);
+  EXPECT_EQ(code({"--to", to_, "slow"}, "not a command"), 64);
   EXPECT_EQ(code({"--to", "does-not-exist.invalid:1"}, "does-not-exist.invalid"), 69);
   EXPECT_EQ(code({"--to", to_, "--listen", to_}, "cannot listen on " + to_), 69);
 }

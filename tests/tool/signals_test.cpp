@@ -345,7 +345,7 @@ TEST_F(run_signals, a_background_child_of_an_ended_command_is_left_alone) {
   const pid_t left = std::stoi(r.out);
   EXPECT_EQ(::kill(left, SIGKILL), 0);
   EXPECT_EQ(r.code, 0);
-  EXPECT_NE(r.err.find("1 processes of the command go on"), std::string::npos) << r.err;
+  EXPECT_NE(r.err.find("1 process of the command continues"), std::string::npos) << r.err;
 }
 
 TEST_F(run_signals, at_a_terminal_a_typed_one_reaches_the_child_once) {

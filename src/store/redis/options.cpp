@@ -92,7 +92,7 @@ status set_redisson_lock(redis_options& to, std::string_view, const std::string&
 
 status set_prefix(redis_options& to, std::string_view, const std::string& value) {
   if (value.empty() || value.size() > 64 || value.find_first_of("{} *?[]\\") != value.npos) {
-    return base::invalid("a prefix has 1 to 64 bytes, without spaces, braces and wildcards");
+    return base::invalid(R"(a prefix has 1 to 64 bytes, and no space, brace, bracket, *, ? or \)");
   }
   return to.prefix = to.dialect_prefix = value, done{};
 }
