@@ -155,7 +155,6 @@ const std::string& election::name() const noexcept { return state_->of().config-
 
 std::optional<leader> leaders::next_within(wait_time wait, std::stop_token stop) {
   const subject& of = of_->of;
-  of.require_usable();
   auto& session = *of.session;
   look_for_next q(of.config->name, last_term_);
   const engine::timed_call call(session.now(), wait);

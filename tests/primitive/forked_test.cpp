@@ -126,25 +126,6 @@ struct a_child_of_a_busy_parent : testing::Test {
   holdfast::session s = holdfast::open("memory:", {.clock = clock});
 };
 
-TEST_F(a_child_of_a_busy_parent, looks_for_leaders_without_what_a_waiter_has_locked) {
-  if (!harness::counts_held_mutexes()) return;
-  holdfast::fair_mutex m(s, "m");
-  holdfast::election leads(s, "leads");
-  auto held = m.acquire();
-  std::thread waiter([&] {
-    clock->may_stop_this_thread();
-    (void)m.acquire();
-  });
-  harness::eventually("it waits", [&] { return s.show("m").waiters.size() == 1; });
-  clock->stop_it();
-  clock->await_it();
-  auto seen = leads.observe();
-  EXPECT_EQ(in_a_child([&] { (void)seen.next_for(0s); }), errc::forked);
-  clock->let_go();
-  EXPECT_FALSE(held.release());
-  waiter.join();
-}
-
 TEST_F(a_child_of_a_busy_parent, reads_without_what_a_reader_has_locked) {
   if (!harness::counts_held_mutexes()) return;
   holdfast::shared_mutex rw(s, "rw");

@@ -164,6 +164,7 @@ TEST_F(late_letters, answers_to_a_renewal_that_was_given_up_do_not_count_for_the
     clock_->advance(100ms);
     return seen_->count(holdfast::event_kind::renew_failed) > 1;
   });
+  clock_->advance(1s);  // another round, in which they are not asked: they owe an answer
   letters_->keep(letters::kept::questions);
   letters_->await(letters::kept::questions, 3);  // so what they had to say is heard
   for (const auto& node : nodes_)
