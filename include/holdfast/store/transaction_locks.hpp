@@ -17,7 +17,8 @@ struct st_mysql;  // MYSQL
 ///   deadlock          the server chose this transaction as the victim; MariaDB has rolled it back
 ///   busy              when_locked::refuse, and another session has it; at PostgreSQL also a
 ///                     serialization failure
-///   invalid_argument  no transaction is open, or an earlier statement of it failed
+///   invalid_argument  no transaction is open, an earlier statement of it failed, or the table or
+///                     the condition is wrong
 ///   unavailable       the connection broke
 /// After any of these, PostgreSQL accepts only a rollback of the transaction. On MariaDB the
 /// transaction can continue after timed_out and busy. After deadlock MariaDB has rolled it back: so

@@ -103,8 +103,10 @@ const meaning* meaning_of(unsigned number) noexcept {
 }  // namespace
 
 failure server_says(unsigned number, std::string_view said) {
-  std::string text = "the server answered '" + std::string(said.substr(0, 300)) + "' (" +
-                     std::to_string(number) + ")";
+  // The client library has the numbers from 2000 on for what it finds itself.
+  const bool by_library = number >= 2000 && number < 3000;
+  std::string text = (by_library ? "the client library says '" : "the server answered '") +
+                     std::string(said.substr(0, 300)) + "' (" + std::to_string(number) + ")";
   const meaning* const found = meaning_of(number);
   if ((number == engine_failed || number == commit_failed) &&
       said.find("error 28 ") != said.npos) {  // ENOSPC
@@ -112,6 +114,12 @@ failure server_says(unsigned number, std::string_view said) {
   }
   if (found == nullptr) return {errc::internal, text + ", which holdfast does not know"};
   return {found->code, text + ": " + std::string(found->advice)};
+}
+
+failure no_answer() {
+  return {errc::unavailable,
+          "the server did not answer in command_timeout; is it stopped, the network cut, or a row "
+          "locked by somebody else (information_schema.innodb_trx)?"};
 }
 
 failure takes_no_writes(std::string_view said) {

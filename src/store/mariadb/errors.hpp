@@ -8,6 +8,9 @@ namespace holdfast::store::mariadb {
 /// What a call failed with. errc::busy: somebody else was faster, try again.
 failure server_says(unsigned number, std::string_view said);
 
+/// Nothing came for as long as is waited.
+failure no_answer();
+
 /// The same of a server that says it without being asked to write.
 failure takes_no_writes(std::string_view said);
 

@@ -79,6 +79,8 @@ status refuse_galera(const std::vector<link::answer>& settings) {
                  "Name a server outside such a cluster"};
 }
 
+/// CR_SERVER_LOST.
+constexpr unsigned connection_lost = 2013;
 /// "BIGINT value is out of range".
 constexpr unsigned out_of_range = 1690;
 
@@ -124,11 +126,16 @@ failure link::failed() { return failed(mysql_errno(connection_), mysql_error(con
 
 failure link::failed(unsigned number, std::string_view said) {
   broken_ = broken_ || ends_connection(number);
+  // To the client library an answer that does not come is a connection that is lost.
+  if (number == connection_lost && boot_clock::now() - asked_at_ >= command_timeout_) {
+    return no_answer();
+  }
   return server_says(number, said);
 }
 
 result<std::vector<link::answer>> link::ask(const std::string& text) {
   const sql::whole_or_broken guard(broken_);
+  asked_at_ = boot_clock::now();
   if (mysql_real_query(connection_, text.data(), text.size()) != 0) return failed();
   return take_answers();
 }
@@ -144,6 +151,7 @@ bool link::answered() noexcept {
 
 result<std::vector<link::answer>> link::end() {
   const sql::whole_or_broken guard(broken_);
+  asked_at_ = boot_clock::now();
   if (mysql_read_query_result(connection_) != 0) return failed();
   return take_answers();
 }
@@ -241,6 +249,7 @@ result<std::vector<sql::replaced>> link::replace(std::span<const sql::replacemen
   const auto& first = all.front();
   const bool guess = all.size() == 1 && first.there && first.assumed_now && !first.record.empty();
   if (guess && prepared_) {
+    asked_at_ = boot_clock::now();
     if (const auto affected = prepared_->run(first)) {
       return std::vector<sql::replaced>{{*affected == 1, first.version + 1, 0}};
     }

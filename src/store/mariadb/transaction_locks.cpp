@@ -1,5 +1,7 @@
 #include <mysql.h>
 
+#include <algorithm>
+#include <array>
 #include <holdfast/result.hpp>
 #include <holdfast/store/transaction_locks.hpp>
 #include <memory>
@@ -12,6 +14,9 @@ namespace holdfast {
 namespace {
 
 constexpr unsigned waited_too_long = 1205;
+/// No such database, column or table, no SQL, a number out of range: the table and the condition
+/// are the program's, and what is wrong with them says nothing of ours.
+constexpr std::array of_the_program{1049U, 1054U, 1064U, 1146U, 1690U};
 
 [[noreturn]] void fail(std::string_view table, failure f) {
   f.operation = "row_lock";
@@ -32,6 +37,11 @@ bool rolled_back(MYSQL* c) noexcept { return mysql_query(c, "do 0") == 0 && !in_
 failure lock_failure(MYSQL* c, when_locked how) {
   const unsigned number = mysql_errno(c);
   failure f = store::mariadb::server_says(number, mysql_error(c));
+  if (std::find(of_the_program.begin(), of_the_program.end(), number) != of_the_program.end()) {
+    f = {errc::invalid_argument, "the server answered '" + std::string(mysql_error(c)) + "' (" +
+                                     std::to_string(number) +
+                                     "): check the table and the condition"};
+  }
   if (number == waited_too_long) {
     f.code = how == when_locked::refuse ? errc::busy : errc::timed_out;
   }

@@ -36,10 +36,23 @@ void require_transaction(const PGconn* c, const attempt& tried) {
                       : "no transaction is open on this connection: begin one first"});
 }
 
+// The table and the condition are the program's: what is wrong with them says nothing of ours.
+bool is_of_the_program(std::string_view state) noexcept {
+  return state.starts_with("22") || (state.starts_with("42") && state != "42501");
+}
+
+failure as_the_program_s(const PGresult* answer) {
+  const char* const said = PQresultErrorField(answer, PG_DIAG_MESSAGE_PRIMARY);
+  return {errc::invalid_argument, "the server answered '" + std::string(said ? said : "") + "' (" +
+                                      std::string(sqlstate_of(answer)) +
+                                      "): check the table and the condition"};
+}
+
 // The server says 55P03 both to a session that will not wait, and to one that waited too long.
 failure as_lock_failure(const PGresult* answer, when_locked how) {
-  failure f = store::postgres::server_says(answer);
   const auto state = sqlstate_of(answer);
+  if (is_of_the_program(state)) return as_the_program_s(answer);
+  failure f = store::postgres::server_says(answer);
   if (state == "40P01") f.code = errc::deadlock;
   if (state == "55P03") f.code = how == when_locked::refuse ? errc::busy : errc::timed_out;
   return f;

@@ -15,6 +15,12 @@ TEST(mariadb_errors, a_server_short_of_memory_or_threads_is_unavailable) {
   }
 }
 
+TEST(mariadb_errors, what_the_client_library_found_was_not_answered_by_the_server) {
+  const auto away = server_says(2003, "Can't connect to server on '127.0.0.1' (111)");
+  EXPECT_EQ(away.code, errc::unavailable);
+  EXPECT_EQ(away.what.find("the server answered"), std::string::npos) << away.what;
+}
+
 TEST(mariadb_errors, a_host_that_is_blocked_is_unavailable_and_told_how_to_unblock) {
   const auto blocked = server_says(1129, "Host 'app' is blocked because of many connection errors");
   EXPECT_EQ(blocked.code, errc::unavailable);

@@ -223,6 +223,7 @@ TEST_F(mariadb_network, a_commit_whose_answer_never_comes_has_an_unknown_outcome
   const auto tried = outcome_of([&] { (void)m.try_lock(); });
   EXPECT_EQ(tried.reason, errc::unavailable);
   EXPECT_TRUE(tried.unknown) << tried.text;
+  EXPECT_TRUE(contains(tried.text, "did not answer in command_timeout")) << tried.text;
   proxy_.heal();
   eventually("what it may have got to be given back", [&] { return holders().empty(); });
 }

@@ -125,6 +125,17 @@ TEST_F(mariadb_transaction, a_time_out_that_rolls_back_ends_the_transaction) {
   }
 }
 
+TEST_F(mariadb_transaction, a_table_or_a_condition_that_is_wrong_is_the_program_s) {
+  for (const auto& [table, which] : {std::pair{stock_ + "k", "id = 1"},
+                                     {stock_, "9223372036854775807 + id > 0"},
+                                     {stock_, "nr = 1"},
+                                     {stock_, "id = ("}}) {
+    const auto wrong = outcome_of([&] { (void)row_lock(a_.get(), table, which); });
+    EXPECT_EQ(wrong.reason, errc::invalid_argument) << wrong.text;
+    EXPECT_FALSE(contains(wrong.text, "holdfast_records")) << wrong.text;
+  }
+}
+
 TEST_F(mariadb_transaction, without_a_transaction_nothing_is_locked) {
   a_.run("commit");
   const auto refused = outcome_of([&] { (void)row_lock(a_.get(), stock_, "id = 1"); });

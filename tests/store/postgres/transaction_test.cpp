@@ -98,6 +98,18 @@ TEST_F(postgres_transaction, a_named_lock_ends_with_the_transaction_and_excludes
   EXPECT_TRUE(m.try_lock());
 }
 
+TEST_F(postgres_transaction, a_table_or_a_condition_that_is_wrong_is_the_program_s) {
+  for (const auto& [table, which] : {std::pair{stock_ + "k", "id = 1"},
+                                     {stock_, "id = 1 / (id - id)"},
+                                     {stock_, "nr = 1"},
+                                     {stock_, "id = ("}}) {
+    const own one{base_};
+    const auto wrong = outcome_of([&] { (void)row_lock(one.get(), table, which); });
+    EXPECT_EQ(wrong.reason, errc::invalid_argument) << wrong.text;
+    EXPECT_FALSE(contains(wrong.text, "holdfast_records")) << wrong.text;
+  }
+}
+
 TEST_F(postgres_transaction, without_a_transaction_nothing_is_locked) {
   a_.run("commit");
   const auto refused = outcome_of([&] { (void)row_lock(a_.get(), stock_, "id = 1"); });

@@ -158,7 +158,7 @@ class floor_rules : public Store {
     ASSERT_TRUE(seen) << seen.error().what;
     const auto late = link_->unlock(std::span(&next, 1), seen->front().now_at - 1, soon());
     ASSERT_FALSE(late);
-    EXPECT_EQ(late.error().code, holdfast::errc::unavailable) << late.error().what;
+    EXPECT_EQ(late.error().code, holdfast::errc::timed_out) << late.error().what;
     EXPECT_FALSE(link_->usable()) << "its transaction is open";
   }
 
