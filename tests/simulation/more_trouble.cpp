@@ -29,14 +29,15 @@ void die_behind_a_long_lease(random_source& r, plan& p) {
   add(holder, {{.hold = holder.lease * 9 / 10}});
   p.processes[1].begins = r.between(50 * millisecond, second);
   add(p.processes[1], {{}});
+  // When its place is over nobody has asked since, and the holder has not renewed it.
+  const nanos dies = holder.renew ? holder.lease / 3 + r.between(300 * millisecond, second)
+                                  : r.between(2 * second, holder.lease / 2);
   for (std::size_t i = 2; i < 4; ++i) {
-    p.processes[i].begins = second;
-    const step tries{.think = r.between(300 * millisecond, second), .wait = 0};
-    add(p.processes[i], std::vector<step>(40, tries));
+    p.processes[i].begins = r.one_in(4) ? second : dies + r.between(4, 5) * second;
+    const step tries{.think = r.between(50 * millisecond, second), .wait = 0};
+    add(p.processes[i], std::vector<step>(20, tries));
   }
-  p.faults = {{.what = fault_plan::kind::kill,
-               .at = r.between(2 * second, holder.lease / 2),
-               .process = 1}};
+  p.faults = {{.what = fault_plan::kind::kill, .at = dies, .process = 1}};
 }
 
 // Trouble while they begin to wait, and none for long before it is their turn.
@@ -288,10 +289,11 @@ void fail_half_way(random_source& r, plan& p) {
 
 // ---- connections that hold locks
 
-// Changes of the mode that are done, and answered as if they had been cancelled.
+// Changes of the mode that are done, and answered as if they had been cancelled. Their sessions
+// have other things to do, so that the server hears of them.
 void change_the_mode_in_vain(random_source& r, plan& p) {
   begin_with(p, 2, 6 * second);
-  p.names = {{lock_kind::shared}};
+  p.names = {{lock_kind::shared}, {lock_kind::mutex}, {lock_kind::mutex}};
   p.network.fail_changed = static_cast<unsigned>(200 + r.below(400));
   for (auto& one : p.processes) {
     add_threads(r, one, 1 + r.below(2), [&] {
@@ -302,7 +304,8 @@ void change_the_mode_in_vain(random_source& r, plan& p) {
       if (r.one_in(2)) s.more = static_cast<unsigned>(1 + r.below(3));
       return s;
     });
-    stay(one, 60 * second);
+    const std::size_t its_own = &one == &p.processes[0] ? 1 : 2;
+    add(one, std::vector<step>(30, {.think = 2 * second, .name = its_own}));
   }
 }
 
@@ -377,12 +380,11 @@ void arrive_and_not_be_heard(random_source& r, plan& p) {
               .capacity = static_cast<std::uint32_t>(p.processes.size()),
               .at_once = r.one_in(3)}};
   p.network.lose_reply = static_cast<unsigned>(100 + r.below(250));
-  p.command_timeout = r.between(100 * millisecond, 300 * millisecond);
   for (auto& one : p.processes) {
     using meets = process_plan::meets;
-    one.how = r.one_in(2) ? meets::with_a_limit : meets::by_calls;
+    one.how = r.one_in(4) ? meets::by_calls : meets::with_a_limit;
     add_threads(r, one, 1, [&] {
-      step s{.think = r.between(0, 200 * millisecond), .wait = r.between(50, 800) * millisecond};
+      step s{.think = r.between(0, 200 * millisecond), .wait = r.between(50, 500) * millisecond};
       s.deed = static_cast<unsigned>(r.below(7));
       return s;
     });
