@@ -101,14 +101,15 @@ void die_while_callbacks_wait(random_source& r, plan& p) {
   p.faults = {{.what = fault_plan::kind::kill, .at = dies}};
 }
 
-// Answers take up to half of the lease, each time: in time for renewals that are sent in time.
+// Answers take up to two fifths of the lease, each time: in time for renewals that are sent in
+// time, also for the first, which is sent when a third of what the grant left has passed.
 void take_long_to_answer(random_source& r, plan& p) {
   begin_with(p, 1 + r.below(2), r.between(300 * millisecond, 480 * millisecond));
   const nanos lease = p.longest_lease();
   p.names = {{lock_kind::mutex}};
   if (p.processes.size() > 1) p.names.push_back({lock_kind::mutex});
   p.network.slow_reply = 1000;
-  p.network.slowest_late = lease * 47 / 100;
+  p.network.slowest_late = lease * 38 / 100;
   for (std::size_t i = 0; i < p.processes.size(); ++i) {
     add(p.processes[i], {{.name = i, .hold = r.between(20, 60) * lease}});
   }
@@ -252,7 +253,7 @@ void extend_what_has_ended(random_source& r, plan& p) {
   p.names = {{r.one_in(2) ? lock_kind::fair : lock_kind::mutex}};
   auto& one = p.processes[0];
   one.renew = false;
-  step s{.hold = 2 * one.lease - r.between(0, one.lease / 40),
+  step s{.hold = 2 * one.lease - r.between(0, one.lease / 50 - 10 * millisecond),
          .what = r.one_in(2) ? step::inside::extend : step::inside::extend_late};
   s.clings = 2 * one.lease;
   add(one, {s});
@@ -371,9 +372,31 @@ void clear_it_while_some_wait(random_source& r, plan& p) {
   }
 }
 
+// The connection ends when the answer to an arrival is on its way, and the next one cannot be made
+// for so long that the call gives up; the thread arrives again at once.
+void arrive_when_it_breaks(random_source& r, plan& p) {
+  begin_with(p, 2, r.between(40, 60) * second);
+  p.store = r.one_in(2) ? store_kind::told : store_kind::untold;
+  p.names = {{.kind = lock_kind::barrier, .capacity = 2}};
+  p.command_timeout = second;
+  const nanos first = r.between(100 * millisecond, second);
+  for (auto& one : p.processes) {
+    one.how = process_plan::meets::by_calls;
+    const step meets{.think = first, .wait = 60 * second};
+    step again = meets;
+    again.think = millisecond;
+    add(one, {meets, meets, again, again});
+  }
+  // The first phase is over soon after `first`.
+  p.faults = {{.what = fault_plan::kind::cut,
+               .at = 2 * first + r.between(0, 1500 * microsecond),
+               .length = r.between(8, 14) * second}};
+}
+
 // Arrivals whose answer is lost, given up and begun again by the same thread, long before the store
 // would forget them.
 void arrive_and_not_be_heard(random_source& r, plan& p) {
+  if (r.one_in(2)) return arrive_when_it_breaks(r, p);
   begin_with(p, 2 + r.below(2), r.between(4, 10) * second);
   p.store = r.one_in(2) ? store_kind::told : store_kind::untold;
   p.names = {{.kind = lock_kind::barrier,
@@ -430,7 +453,7 @@ void stop_while_nodes_are_away(random_source& r, plan& p) {
     add_threads(r, one, 1 + r.below(2), [&] {
       step s{.think = r.between(0, 300 * millisecond), .hold = r.between(0, 10 * millisecond)};
       s.stop_after = r.between(0, 250 * millisecond);
-      s.deed = 1;
+      s.deed = static_cast<unsigned>(r.below(2));
       return s;
     });
   }

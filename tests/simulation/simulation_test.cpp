@@ -356,9 +356,9 @@ TEST(plan, knows_what_a_lease_that_is_renewed_in_time_can_bear) {
   p.processes[0].lease = 400 * millisecond;
   EXPECT_TRUE(p.renewals_come_in_time());
   p.network.slow_reply = 1000;
-  p.network.slowest_late = 190 * millisecond;
+  p.network.slowest_late = 155 * millisecond;
   EXPECT_TRUE(p.renewals_come_in_time());
-  p.network.slowest_late = 200 * millisecond;
+  p.network.slowest_late = 160 * millisecond;
   EXPECT_FALSE(p.renewals_come_in_time());
   p.network = {};
   const fault_plan cut{.what = fault_plan::kind::cut, .at = second, .length = millisecond};
