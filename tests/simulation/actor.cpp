@@ -35,9 +35,7 @@ void actor::judge_stop() const {
   const bool of_one = !s.several && kind < lock_kind::latch && of.whole.tells();
   const bool by_votes = kind == lock_kind::redlock && without_waiting();
   const nanos took = of.here.now() - asked;
-  // The nodes' answers are not waited for.
-  const bool away = of.whole.seed >= troubled_seeds && by_votes && of.whole.only_stands_still();
-  if (!(of_one || by_votes) || !(of.punctual() || away) || s.stop_after == never) return;
+  if (!(of_one || by_votes) || !of.punctual() || s.stop_after == never) return;
   if (took <= s.stop_after + deadline_slack) return;
   of.rules.violated("a wait ends soon after it was asked to stop",
                     name + ": after " + std::to_string(took / microsecond) + " us instead of " +

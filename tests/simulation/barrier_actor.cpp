@@ -172,7 +172,11 @@ struct participant_actor : actor {
 
   // Whatever was not answered since then, nothing but lost answers went wrong.
   void judge_how_soon() {
-    const bool only_answers = of.whole.faults.empty() && of.whole.network.slow_request == 0 &&
+    using kind = fault_plan::kind;
+    const auto& faults = of.whole.faults;
+    const bool only_cuts = std::all_of(faults.begin(), faults.end(),
+                                       [](const auto& f) { return f.what == kind::cut; });
+    const bool only_answers = only_cuts && of.whole.network.slow_request == 0 &&
                               of.whole.network.slow_reply == 0 &&
                               of.whole.machine.slow_permille == 0;
     const nanos first = std::min(me.unheard_since, asked);

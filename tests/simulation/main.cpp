@@ -54,7 +54,7 @@ struct options {
   std::optional<simulation::seed_of> seed;
   bool whole = false;
   std::optional<double> until;  ///< seconds of the run
-  std::uint64_t first = simulation::reserving_seeds + std::random_device{}();
+  std::uint64_t first = simulation::troubled_seeds + std::random_device{}();
   simulation::search_limits limits{.seconds = 0, .failures = 1'000'000};
 };
 

@@ -29,14 +29,15 @@ void die_behind_a_long_lease(random_source& r, plan& p) {
   add(holder, {{.hold = holder.lease * 9 / 10}});
   p.processes[1].begins = r.between(50 * millisecond, second);
   add(p.processes[1], {{}});
+  // When its place is over nobody has asked since, and the holder has not renewed it.
+  const nanos dies = holder.renew ? holder.lease / 3 + r.between(300 * millisecond, second)
+                                  : r.between(2 * second, holder.lease / 2);
   for (std::size_t i = 2; i < 4; ++i) {
-    p.processes[i].begins = second;
-    const step tries{.think = r.between(300 * millisecond, second), .wait = 0};
-    add(p.processes[i], std::vector<step>(40, tries));
+    p.processes[i].begins = r.one_in(4) ? second : dies + r.between(4, 5) * second;
+    const step tries{.think = r.between(50 * millisecond, second), .wait = 0};
+    add(p.processes[i], std::vector<step>(20, tries));
   }
-  p.faults = {{.what = fault_plan::kind::kill,
-               .at = r.between(2 * second, holder.lease / 2),
-               .process = 1}};
+  p.faults = {{.what = fault_plan::kind::kill, .at = dies, .process = 1}};
 }
 
 // Trouble while they begin to wait, and none for long before it is their turn.
@@ -100,14 +101,15 @@ void die_while_callbacks_wait(random_source& r, plan& p) {
   p.faults = {{.what = fault_plan::kind::kill, .at = dies}};
 }
 
-// Answers take up to half of the lease, each time: in time for renewals that are sent in time.
+// Answers take up to two fifths of the lease, each time: in time for renewals that are sent in
+// time, also for the first, which is sent when a third of what the grant left has passed.
 void take_long_to_answer(random_source& r, plan& p) {
   begin_with(p, 1 + r.below(2), r.between(300 * millisecond, 480 * millisecond));
   const nanos lease = p.longest_lease();
   p.names = {{lock_kind::mutex}};
   if (p.processes.size() > 1) p.names.push_back({lock_kind::mutex});
   p.network.slow_reply = 1000;
-  p.network.slowest_late = lease * 47 / 100;
+  p.network.slowest_late = lease * 38 / 100;
   for (std::size_t i = 0; i < p.processes.size(); ++i) {
     add(p.processes[i], {{.name = i, .hold = r.between(20, 60) * lease}});
   }
@@ -251,7 +253,7 @@ void extend_what_has_ended(random_source& r, plan& p) {
   p.names = {{r.one_in(2) ? lock_kind::fair : lock_kind::mutex}};
   auto& one = p.processes[0];
   one.renew = false;
-  step s{.hold = 2 * one.lease - r.between(0, one.lease / 40),
+  step s{.hold = 2 * one.lease - r.between(0, one.lease / 50 - 10 * millisecond),
          .what = r.one_in(2) ? step::inside::extend : step::inside::extend_late};
   s.clings = 2 * one.lease;
   add(one, {s});
@@ -288,10 +290,11 @@ void fail_half_way(random_source& r, plan& p) {
 
 // ---- connections that hold locks
 
-// Changes of the mode that are done, and answered as if they had been cancelled.
+// Changes of the mode that are done, and answered as if they had been cancelled. Their sessions
+// have other things to do, so that the server hears of them.
 void change_the_mode_in_vain(random_source& r, plan& p) {
   begin_with(p, 2, 6 * second);
-  p.names = {{lock_kind::shared}};
+  p.names = {{lock_kind::shared}, {lock_kind::mutex}, {lock_kind::mutex}};
   p.network.fail_changed = static_cast<unsigned>(200 + r.below(400));
   for (auto& one : p.processes) {
     add_threads(r, one, 1 + r.below(2), [&] {
@@ -302,7 +305,8 @@ void change_the_mode_in_vain(random_source& r, plan& p) {
       if (r.one_in(2)) s.more = static_cast<unsigned>(1 + r.below(3));
       return s;
     });
-    stay(one, 60 * second);
+    const std::size_t its_own = &one == &p.processes[0] ? 1 : 2;
+    add(one, std::vector<step>(30, {.think = 2 * second, .name = its_own}));
   }
 }
 
@@ -368,21 +372,42 @@ void clear_it_while_some_wait(random_source& r, plan& p) {
   }
 }
 
+// The connection ends when the answer to an arrival is on its way, and the next one cannot be made
+// for so long that the call gives up; the thread arrives again at once.
+void arrive_when_it_breaks(random_source& r, plan& p) {
+  begin_with(p, 2, r.between(40, 60) * second);
+  p.store = r.one_in(2) ? store_kind::told : store_kind::untold;
+  p.names = {{.kind = lock_kind::barrier, .capacity = 2}};
+  p.command_timeout = second;
+  const nanos first = r.between(100 * millisecond, second);
+  for (auto& one : p.processes) {
+    one.how = process_plan::meets::by_calls;
+    const step meets{.think = first, .wait = 60 * second};
+    step again = meets;
+    again.think = millisecond;
+    add(one, {meets, meets, again, again});
+  }
+  // The first phase is over soon after `first`.
+  p.faults = {{.what = fault_plan::kind::cut,
+               .at = 2 * first + r.between(0, 1500 * microsecond),
+               .length = r.between(8, 14) * second}};
+}
+
 // Arrivals whose answer is lost, given up and begun again by the same thread, long before the store
 // would forget them.
 void arrive_and_not_be_heard(random_source& r, plan& p) {
+  if (r.one_in(2)) return arrive_when_it_breaks(r, p);
   begin_with(p, 2 + r.below(2), r.between(4, 10) * second);
   p.store = r.one_in(2) ? store_kind::told : store_kind::untold;
   p.names = {{.kind = lock_kind::barrier,
               .capacity = static_cast<std::uint32_t>(p.processes.size()),
               .at_once = r.one_in(3)}};
   p.network.lose_reply = static_cast<unsigned>(100 + r.below(250));
-  p.command_timeout = r.between(100 * millisecond, 300 * millisecond);
   for (auto& one : p.processes) {
     using meets = process_plan::meets;
-    one.how = r.one_in(2) ? meets::with_a_limit : meets::by_calls;
+    one.how = r.one_in(4) ? meets::by_calls : meets::with_a_limit;
     add_threads(r, one, 1, [&] {
-      step s{.think = r.between(0, 200 * millisecond), .wait = r.between(50, 800) * millisecond};
+      step s{.think = r.between(0, 200 * millisecond), .wait = r.between(50, 500) * millisecond};
       s.deed = static_cast<unsigned>(r.below(7));
       return s;
     });
@@ -428,7 +453,7 @@ void stop_while_nodes_are_away(random_source& r, plan& p) {
     add_threads(r, one, 1 + r.below(2), [&] {
       step s{.think = r.between(0, 300 * millisecond), .hold = r.between(0, 10 * millisecond)};
       s.stop_after = r.between(0, 250 * millisecond);
-      s.deed = 1;
+      s.deed = static_cast<unsigned>(r.below(2));
       return s;
     });
   }

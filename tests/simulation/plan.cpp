@@ -147,7 +147,7 @@ bool plan::renewals_come_in_time() const noexcept {
   for (const auto& one : processes) shortest = std::min(shortest, one.lease);
   // What a waiter is granted at first lasts for half a second.
   const bool may_be_late =
-      100 * network.slowest_late <= 48 * shortest && longest_lease() <= second / 2;
+      100 * network.slowest_late <= 39 * shortest && longest_lease() <= second / 2;
   const bool one_request = store < store_kind::contenders;
   if (network.slow_reply != 0) return faults.empty() && may_be_late && one_request;
   nanos last = -second;

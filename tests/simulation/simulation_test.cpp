@@ -340,6 +340,34 @@ TEST(books, do_not_judge_a_reservation_that_is_given_up_while_others_come_and_go
   }
 }
 
+TEST(books, find_a_barrier_that_was_not_cleared_and_what_is_forgotten_too_soon) {
+  const auto cleared = [](std::size_t still) {
+    return rule_of([&](judge& j) { phase_book(j, "n0", 2, false).cleared(1, still); });
+  };
+  EXPECT_EQ(cleared(1), "an operator who clears a barrier sends away those that wait");
+  EXPECT_FALSE(cleared(0));
+  const auto told = rule_of([](judge& j) { phase_book(j, "n0", 2, false).told_too_soon(1); });
+  EXPECT_EQ(told, "an arrival that was not answered is asked for while the store knows it");
+}
+
+TEST(plan, knows_what_a_lease_that_is_renewed_in_time_can_bear) {
+  plan p;
+  p.processes.resize(1);
+  p.processes[0].lease = 400 * millisecond;
+  EXPECT_TRUE(p.renewals_come_in_time());
+  p.network.slow_reply = 1000;
+  p.network.slowest_late = 155 * millisecond;
+  EXPECT_TRUE(p.renewals_come_in_time());
+  p.network.slowest_late = 160 * millisecond;
+  EXPECT_FALSE(p.renewals_come_in_time());
+  p.network = {};
+  const fault_plan cut{.what = fault_plan::kind::cut, .at = second, .length = millisecond};
+  p.faults = {cut};
+  EXPECT_TRUE(p.renewals_come_in_time());
+  p.faults.push_back(cut);
+  EXPECT_FALSE(p.renewals_come_in_time());
+}
+
 TEST(books, find_nothing_where_all_is_well) {
   const name_plan one{.kind = lock_kind::limiter, .capacity = 1, .burst = 2, .per = second};
   EXPECT_EQ(rule_of([&](judge& j) {
