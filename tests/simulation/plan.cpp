@@ -121,12 +121,6 @@ bool plan::only_deaths() const noexcept {
          machine.slow_permille == 0;
 }
 
-bool plan::only_stands_still() const noexcept {
-  plan rest = *this;
-  std::erase_if(rest.faults, [](const auto& f) { return f.what == fault_plan::kind::freeze; });
-  return rest.calm() && machine.slow_permille == 0;
-}
-
 bool plan::only_short_cuts() const noexcept {
   nanos shortest = never;
   for (const auto& one : processes) shortest = std::min(shortest, one.lease);

@@ -202,8 +202,6 @@ struct plan {
   bool calm() const noexcept;
   /// Processes die, the store sees that, and nothing else goes wrong.
   bool only_deaths() const noexcept;
-  /// Servers stand still, and nothing else goes wrong.
-  bool only_stands_still() const noexcept;
   /// Connections break for moments that are short beside the leases, and nothing else goes wrong:
   /// no lease is lost.
   bool only_short_cuts() const noexcept;
