@@ -119,7 +119,8 @@ class Lease extends Handle {
   get signal() {
     if (!this._kept.watch) {
       this._kept.watch = watchFor(this._kept);
-      if (this.lost) this._kept.watch.controller.abort(lostLock());  // the event loop would say so only later
+      // The event loop would say so only later. While a wait for a condition has the lease, nothing can be asked of it.
+      if (this._waits === 0 && this.lost) this._kept.watch.controller.abort(lostLock());
     }
     return this._kept.watch.controller.signal;
   }
