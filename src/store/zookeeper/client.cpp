@@ -55,6 +55,11 @@ void requests::note_answers(std::shared_ptr<quiet_times> in, const clock& on,
   session_ = session;
 }
 
+// Without memory some are never sent: no answer to them is awaited any more.
+requests::~requests() {
+  for (; quiet_ && missing_ > 0; --missing_) quiet_->answered(clock_->now(), session_);
+}
+
 void requests::put(std::size_t i, answer a) noexcept {
   if (quiet_) quiet_->answered(clock_->now(), session_);
   const std::lock_guard guard{mutex_};

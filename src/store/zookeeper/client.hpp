@@ -34,6 +34,7 @@ struct answer {
 class requests : public std::enable_shared_from_this<requests> {
  public:
   explicit requests(std::size_t count) : answers_(count), missing_(count) {}
+  ~requests();
 
   /// What a completion has to be given, for the i-th: its own from when it was sent.
   struct token {

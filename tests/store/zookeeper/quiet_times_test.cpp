@@ -1,10 +1,12 @@
 #include "store/zookeeper/quiet_times.hpp"
 
 #include <holdfast/testing.hpp>
+#include <memory>
 #include <thread>
 
 #include "harness/eventually.hpp"
 #include "harness/fault_proxy.hpp"
+#include "store/zookeeper/client.hpp"
 #include "store/zookeeper/fixture.hpp"
 #include "store/zookeeper/zookeeper.hpp"
 
@@ -55,6 +57,19 @@ TEST(zookeeper_quiet_times, end_when_it_connects) {
   times.answered(begin + 41s, session);
   times.answered(begin + 41s, session);
   EXPECT_EQ(times.sent(begin + 41s, 1, session), begin + 41s);
+}
+
+TEST(zookeeper_quiet_times, do_not_begin_with_what_was_never_sent) {
+  using holdfast::store::zookeeper::requests;
+  const auto times = std::make_shared<quiet_times>();
+  const holdfast::testing::fake_clock clock;
+  const boot_time asked = clock.now();
+  {
+    const auto without_memory = std::make_shared<requests>(2);
+    without_memory->note_answers(times, clock, session);
+    EXPECT_EQ(times->sent(asked, 2, session), asked);
+  }
+  EXPECT_EQ(times->sent(asked + 1h, 1, session), asked + 1h);
 }
 
 TEST(zookeeper_quiet_times, count_for_what_a_session_believes) {
