@@ -220,7 +220,6 @@ std::int64_t watches::add(const std::string& key, const std::string& end, alarm 
   // and a write are told.
   if (hub_->now && token && hub_->now->token() != *token) hub_->now->end_with_its_token();
   const auto id = ++hub_->last_id;
-  hub_->alarms.emplace(id, hub::watched{std::move(call)});
   if (!hub_->now) {
     hub_->now = std::make_shared<stream>(hub_);
     ++hub_->open;
@@ -231,7 +230,7 @@ std::int64_t watches::add(const std::string& key, const std::string& end, alarm 
   create.set_key(key);
   create.set_range_end(end);
   create.set_watch_id(id);
-  hub_->alarms.at(id).on = hub_->now.get();
+  hub_->alarms.emplace(id, hub::watched{std::move(call), hub_->now.get()});
   hub_->now->say(std::move(request));
   const auto member = hub_->now->member();
   const auto waits = [&] {
