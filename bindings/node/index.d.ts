@@ -174,7 +174,7 @@ export interface Rule {
 
 export interface Decision {
   taken: boolean;
-  /** Refused: until it might be taken. Reserved: until it counts. */
+  /** Refused: until it might be taken. Reserved: until it counts. Taken by takeDecision(): how long that took. */
   wait: number;
   limit: number;
   remaining: number;
