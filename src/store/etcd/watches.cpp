@@ -35,7 +35,7 @@ struct watches::hub {
   void call_all();
   /// Those that are watched over that stream.
   void call_all_of(const stream* ended);
-  /// A stream to that member is given up.
+  /// A stream to that member is given up, unless the member has said something over it since.
   void leave(std::size_t member) noexcept;
 };
 
@@ -89,6 +89,8 @@ class watches::stream final : public grpc::ClientBidiReactor<message, message>,
     cancel();
   }
   std::size_t member() const noexcept { return member_; }
+  /// With the hub's mutex locked.
+  bool has_heard_since(boot_time when) const noexcept { return heard_at_ >= when; }
 
  private:
   void OnWriteDone(bool ok) override {
@@ -99,12 +101,13 @@ class watches::stream final : public grpc::ClientBidiReactor<message, message>,
   }
 
   void OnReadDone(bool ok) override {
+    {
+      const std::lock_guard guard{of_->mutex};
+      heard_at_ = of_->to.options().clock->now();
+      broken_ = broken_ || !ok;
+      if (broken_ && of_->now.get() == this) of_->now.reset();
+    }
     if (!ok) {
-      {
-        const std::lock_guard guard{of_->mutex};
-        broken_ = true;
-        if (of_->now.get() == this) of_->now.reset();
-      }
       RemoveHold();
       return;
     }
@@ -148,6 +151,7 @@ class watches::stream final : public grpc::ClientBidiReactor<message, message>,
   grpc::ClientContext context_;
   wire::WatchResponse heard_;
   std::deque<wire::WatchRequest> outbox_;
+  boot_time heard_at_{};
   bool broken_ = false;
   std::string token_;
   bool refused_ = false;
@@ -184,10 +188,13 @@ void watches::hub::call_all_of(const stream* ended) {
   for (const auto& call : calls) call();
 }
 
+// A slow member is no silent one: all that wait would ask it again at once.
 void watches::hub::leave(std::size_t member) noexcept {
   const std::lock_guard guard{mutex};
   const auto open_now = now;  // give_up() lets go of it
-  if (open_now && open_now->member() == member) open_now->give_up();
+  if (!open_now || open_now->member() != member) return;
+  const auto asked = to.options().clock->now() - to.options().command_timeout;
+  if (!open_now->has_heard_since(asked)) open_now->give_up();
 }
 
 // gRPC itself looks after fifteen seconds whether a member that says nothing is there: what it
