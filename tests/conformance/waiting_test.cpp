@@ -150,7 +150,7 @@ TEST_P(waiting, a_hundred_at_once_are_let_in_one_by_one) {
   constexpr int sessions = 4;
   constexpr int threads_each = 25;
   std::vector<std::unique_ptr<exclusive>> locks;
-  for (int i = 0; i < sessions; ++i) locks.push_back(make(another()));
+  for (int i = 0; i < sessions; ++i) locks.push_back(make(another({.store_timeout = 1min})));
   std::barrier start(sessions * threads_each);
   int inside = 0;
   int entered = 0;

@@ -134,9 +134,9 @@ void members::go_on_from(std::size_t member) noexcept {
   (void)current_.compare_exchange_strong(member, (member + 1) % stubs_.size());
 }
 
-void members::leave_silent(std::size_t member) noexcept {
+void members::leave_silent(std::size_t member, boot_time since) noexcept {
   go_on_from(member);
-  if (stubs_.size() > 1) is_silent_(member);
+  if (stubs_.size() > 1) is_silent_(member, since);
 }
 
 grpc::Status members::ask(std::size_t member, const char* method, const std::string& token,
@@ -158,9 +158,11 @@ result<std::string> members::token(boot_time until) {
   request.set_password(options_.password);
   wire::AuthenticateResponse answer;
   const auto member = now_with();
+  const boot_time sent = options_.clock->now();
   const auto s = ask(member, method::authenticate, {}, request, answer, until);
   if (!s.ok()) {
-    if (is_away(s)) was_silent(s) ? leave_silent(member) : go_on_from(member);
+    if (is_away(s))
+      was_silent(s) ? leave_silent(member, sent + (until - sent) / 2) : go_on_from(member);
     return explain(s, options_);
   }
   return token_ = answer.token();

@@ -30,10 +30,14 @@ class members {
   generic_stub& stub(std::size_t member) { return stubs_[member]; }
   /// It did not answer: the next one.
   void go_on_from(std::size_t member) noexcept;
-  /// The same, and a stream to it may be as silent: whoever has one is told. Set before the first
-  /// call. Nobody is told where there is no other member.
-  void leave_silent(std::size_t member) noexcept;
-  void on_silence(std::function<void(std::size_t member)> told) { is_silent_ = std::move(told); }
+  /// The same, and a stream to it may be as silent: whoever has one is told, and gives it up if
+  /// nothing has come over it since then. That is in the second half of the time in which an answer
+  /// was waited for: what comes in the first may have been on its way. Set before the first call.
+  /// Nobody is told where there is no other member.
+  void leave_silent(std::size_t member, boot_time since) noexcept;
+  void on_silence(std::function<void(std::size_t member, boot_time since)> told) {
+    is_silent_ = std::move(told);
+  }
   /// Empty without a user. Asks for one if there is none.
   result<std::string> token(boot_time until);
   void forget_token(const std::string& which);
@@ -47,7 +51,7 @@ class members {
   const etcd_options options_;
   std::vector<generic_stub> stubs_;
   std::atomic<std::size_t> current_{0};
-  std::function<void(std::size_t)> is_silent_ = [](std::size_t) {};
+  std::function<void(std::size_t, boot_time)> is_silent_ = [](std::size_t, boot_time) {};
   std::mutex mutex_;
   std::string token_;
 };

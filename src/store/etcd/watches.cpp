@@ -35,8 +35,8 @@ struct watches::hub {
   void call_all();
   /// Those that are watched over that stream.
   void call_all_of(const stream* ended);
-  /// A stream to that member is given up, unless the member has said something over it since.
-  void leave(std::size_t member) noexcept;
+  /// A stream to that member is given up, unless the member has said something over it since then.
+  void leave(std::size_t member, boot_time since) noexcept;
 };
 
 /// One stream, from its opening to its end. Keeps itself alive until gRPC is done with it.
@@ -189,19 +189,18 @@ void watches::hub::call_all_of(const stream* ended) {
 }
 
 // A slow member is no silent one: all that wait would ask it again at once.
-void watches::hub::leave(std::size_t member) noexcept {
+void watches::hub::leave(std::size_t member, boot_time since) noexcept {
   const std::lock_guard guard{mutex};
   const auto open_now = now;  // give_up() lets go of it
   if (!open_now || open_now->member() != member) return;
-  const auto asked = to.options().clock->now() - to.options().command_timeout;
-  if (!open_now->has_heard_since(asked)) open_now->give_up();
+  if (!open_now->has_heard_since(since)) open_now->give_up();
 }
 
 // gRPC itself looks after fifteen seconds whether a member that says nothing is there: what it
 // watches would not be told, and each new watch would wait for it in vain.
 watches::watches(channel& to) : hub_(std::make_shared<hub>(to)) {
-  to.inner().on_silence([to_tell = std::weak_ptr<hub>(hub_)](std::size_t member) {
-    if (const auto h = to_tell.lock()) h->leave(member);
+  to.inner().on_silence([to_tell = std::weak_ptr<hub>(hub_)](std::size_t member, boot_time since) {
+    if (const auto h = to_tell.lock()) h->leave(member, since);
   });
 }
 
@@ -240,6 +239,7 @@ std::int64_t watches::add(const std::string& key, const std::string& end, alarm 
   hub_->alarms.emplace(id, hub::watched{std::move(call), hub_->now.get()});
   hub_->now->say(std::move(request));
   const auto member = hub_->now->member();
+  const boot_time said = on.now();
   const auto waits = [&] {
     const auto at = hub_->alarms.find(id);
     return at != hub_->alarms.end() && !at->second.begun;
@@ -249,7 +249,7 @@ std::int64_t watches::add(const std::string& key, const std::string& end, alarm 
   lock.unlock();
   if (silent) {
     hub_->call(id);
-    hub_->to.inner().leave_silent(member);
+    hub_->to.inner().leave_silent(member, said + (until - said) / 2);
   }
   return id;
 }

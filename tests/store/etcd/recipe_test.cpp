@@ -44,8 +44,9 @@ TEST_F(etcd_recipe, holder_and_waiter_are_keys_that_a_person_can_read) {
 
 TEST_F(etcd_recipe, an_unlock_wakes_one_of_two_hundred_that_wait) {
   constexpr std::size_t crowd = 200;
-  std::array<holdfast::session, 4> sessions{holdfast::open(url()), holdfast::open(url()),
-                                            holdfast::open(url()), holdfast::open(url())};
+  const auto patient = url("?session=1m&command_timeout=20s");  // two hundred, on a loaded machine
+  std::array<holdfast::session, 4> sessions{holdfast::open(patient), holdfast::open(patient),
+                                            holdfast::open(patient), holdfast::open(patient)};
   holdfast::fair_mutex first{sessions[0], "herd"};
   lease held = first.acquire();
   std::vector<std::thread> threads;
