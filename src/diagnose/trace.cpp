@@ -33,10 +33,10 @@ trace::~trace() {
 // for ever.
 void trace::watch(const lock_config& s, const acquire_params& c) {
   auto who = std::make_shared<blocked>();
-  for (const own_hold& own : own_holds()) {
+  each_own_hold([&](const own_hold& own) {
     const bool counts = own.in_std_style && !own.ends_by_itself && own.url == session_->url();
     if (counts) who->holds.push_back({own.owner, own.name, [own] { return own.is_over(); }});
-  }
+  });
   if (who->holds.empty() || !session_->deadlock_watch()->start()) return;
   who->id = session_->ids().next();
   who->name = s.name;

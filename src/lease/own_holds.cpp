@@ -96,11 +96,5 @@ void each_own_hold(const std::function<void(const own_hold&)>& visit) {
   for (const own_hold& h : *mine) visit(h);
 }
 
-std::vector<own_hold> own_holds() {
-  std::vector<own_hold> all;
-  each_own_hold([&](const own_hold& h) { all.push_back(h); });
-  return all;
-}
-
 }  // namespace engine
 }  // namespace holdfast

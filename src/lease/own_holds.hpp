@@ -49,8 +49,7 @@ void forget_own(const owned& what) noexcept;
 
 /// What was neither lost nor given back. Of what another thread gave back only that is seen which
 /// ended the hold or its turn: not a lease beside others on a shared hold, or of one that lingers.
-std::vector<own_hold> own_holds();
-/// The same without copies. The visitor must not note, forget or lock anything.
+/// The visitor must not note, forget or lock anything.
 void each_own_hold(const std::function<void(const own_hold&)>& visit);
 
 /// Where this thread is, if it said so (called_from).

@@ -168,7 +168,8 @@ std::error_code release_each(std::span<lease> members) noexcept {
 }
 }  // namespace
 
-// In a forked child nothing of it ends: who is being told of a loss there never returns.
+// To take a callback off waits until it has returned. One that ran in the parent when it forked
+// never returns in the child, so the child takes none off.
 std::error_code multi_lease::release() noexcept {
   auto all = std::move(state_);
   if (!all) return {};

@@ -4,6 +4,7 @@
 #include <functional>
 #include <thread>
 
+#include "harness/forwarding_clock.hpp"
 #include "session/session_impl.hpp"
 #include "stage.hpp"
 
@@ -271,10 +272,10 @@ TEST(reader_group, who_was_let_in_and_never_comes_is_counted_in_and_out) {
 }
 
 /// Stops the thread that asks it for the time, the n-th time from now on, for something to happen.
-class interrupting_clock final : public holdfast::clock {
+class interrupting_clock final : public harness::forwarding_clock {
  public:
   explicit interrupting_clock(std::shared_ptr<holdfast::testing::fake_clock> on)
-      : clock_(std::move(on)) {}
+      : forwarding_clock(*on), kept_(std::move(on)) {}
   void interrupt_after(int n, std::function<void()> by) {
     left_ = n;
     by_ = std::move(by);
@@ -288,22 +289,11 @@ class interrupting_clock final : public holdfast::clock {
 
   boot_time now() const noexcept override {
     if (std::this_thread::get_id() == thread_.load() && left_-- == 0) by_();
-    return clock_->now();
+    return forwarding_clock::now();
   }
-  void wait_until(std::unique_lock<std::mutex>& lock, std::condition_variable& cv,
-                  boot_time until) override {
-    clock_->wait_until(lock, cv, until);
-  }
-  std::chrono::nanoseconds sleep_for(boot_time until) const noexcept override {
-    return clock_->sleep_for(until);
-  }
-  int on_advance(std::function<void()> wake) override {
-    return clock_->on_advance(std::move(wake));
-  }
-  void forget(int id) noexcept override { clock_->forget(id); }
 
  private:
-  const std::shared_ptr<holdfast::testing::fake_clock> clock_;
+  const std::shared_ptr<holdfast::testing::fake_clock> kept_;
   mutable int left_ = 0;
   std::function<void()> by_{};
   std::atomic<std::thread::id> thread_{};

@@ -11,6 +11,7 @@
 
 #include "harness/eventually.hpp"
 #include "harness/failing.hpp"
+#include "harness/forwarding_clock.hpp"
 #include "harness/held_mutexes.hpp"
 
 // What a child of fork() is told before it touches anything that a thread of its parent may have
@@ -83,7 +84,7 @@ TEST(a_child, is_told_so_by_the_forms_without_a_thread) {
 }
 
 /// Where a thread says so, it stands still as soon as it asks for the time with a mutex locked.
-class standing_clock final : public holdfast::clock {
+class standing_clock final : public harness::forwarding_clock {
  public:
   /// This thread, from when `now` is set.
   void may_stop_this_thread() { mine_ = true; }
@@ -101,21 +102,11 @@ class standing_clock final : public holdfast::clock {
       stands_ = true;
       armed_.wait(true);
     }
-    return real_.now();
+    return forwarding_clock::now();
   }
-  void wait_until(std::unique_lock<std::mutex>& lock, std::condition_variable& cv,
-                  holdfast::boot_time until) override {
-    real_.wait_until(lock, cv, until);
-  }
-  std::chrono::nanoseconds sleep_for(holdfast::boot_time until) const noexcept override {
-    return real_.sleep_for(until);
-  }
-  int on_advance(std::function<void()> wake) override { return real_.on_advance(std::move(wake)); }
-  void forget(int id) noexcept override { real_.forget(id); }
 
  private:
   static inline thread_local bool mine_ = false;
-  holdfast::clock& real_ = holdfast::real_clock();
   std::atomic<bool> armed_{false};
   mutable std::atomic<bool> stands_{false};
 };

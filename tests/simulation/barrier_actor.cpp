@@ -191,7 +191,7 @@ struct participant_actor : actor {
     if (of.whole.seed < troubled_seeds || !of.whole.only_deaths()) return;
     const nanos took = of.here.now() - std::max({of.last_death, since, asked});
     if (took <= 150 * millisecond) return;
-    of.rules.violated("who waits at a barrier is told at once of a death",
+    of.rules.violated("a participant gets the error of a death at once",
                       who() + " after " + std::to_string(took / millisecond) + " ms");
   }
 

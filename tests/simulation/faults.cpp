@@ -79,8 +79,8 @@ void scene::data_lost(nanos until) {
   notes.forgot(told_by);
 }
 
-// Whose turn has come, and who dies before it knows that, costs the next one the claim time, as the
-// guarantees say: only a death before or after that is seen at once.
+// A waiter that dies after its turn has come, and before it knows that, costs the next one the
+// claim time, as the guarantees say. Only a death before or after that is seen at once.
 void scene::successor_dies(const process& p) {
   for (std::size_t i = 0; i < whole.names.size(); ++i) {
     const std::string name = name_of(i);

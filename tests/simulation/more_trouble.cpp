@@ -157,8 +157,8 @@ void keep_it_idle(random_source& r, plan& p) {
   if (p.processes.size() > 1) p.processes.back().threads.push_back({{{.think = 100 * second}}});
 }
 
-// The server stands still for longer than the leases last, and who has asked gives up meanwhile; a
-// call lasts for as long as that.
+// The server stands still for longer than the leases last, and callers give up meanwhile; a call
+// lasts for as long as that.
 void hang_for_longer_than_a_lease(random_source& r, plan& p) {
   const nanos lease = r.between(3, 6) * second;
   begin_with(p, 1 + r.below(2), lease);
@@ -201,7 +201,7 @@ void give_up_while_cut_off(random_source& r, plan& p) {
 }
 
 // Threads and callbacks of a process that ask for each other when they give back, while another
-// process has the lock for moments only: it may be theirs before they know who has asked.
+// process has the lock for moments only: it may be theirs before they know which thread has asked.
 void ask_for_the_next(random_source& r, plan& p) {
   begin_with(p, 2, 3 * second);
   p.names = {{lock_kind::mutex}};
@@ -414,8 +414,8 @@ void arrive_and_not_be_heard(random_source& r, plan& p) {
   }
 }
 
-// Arrivals that cannot be sent: who is cut off for a moment comes again much later, and what it had
-// lasts until then.
+// Arrivals that cannot be sent: a process that is cut off for a moment comes again much later, and
+// what it had lasts until then.
 void arrive_while_cut_off(random_source& r, plan& p) {
   begin_with(p, 2, r.between(2, 4) * second);
   p.store = r.one_in(2) ? store_kind::told : store_kind::untold;
@@ -578,10 +578,10 @@ bool arrange_locks_anew(random_source& r, plan& p) {
       return hang_for_longer_than_a_lease(r, p), true;
     case 7:
       return give_up_while_cut_off(r, p), true;
-    case 9:
-      return ask_for_the_next(r, p), true;
     case 8:
       return wake_when_it_is_in_doubt(r, p), true;
+    case 9:
+      return ask_for_the_next(r, p), true;
     default:
       return extend_what_has_ended(r, p), true;
   }

@@ -183,7 +183,7 @@ void phase_book::completes() {
 
 void phase_book::cleared(std::size_t waited, std::size_t still) const {
   if (still < waited) return;
-  violated("an operator who clears a barrier sends away those that wait",
+  violated("an operator who clears a barrier removes those that wait",
            std::to_string(still) + " still wait there");
 }
 

@@ -205,8 +205,8 @@ struct plan {
   /// Connections break for moments that are short beside the leases, and nothing else goes wrong:
   /// no lease is lost.
   bool only_short_cuts() const noexcept;
-  /// Answers are late, or connections break for a moment now and then, and no more than whoever
-  /// renews in time can bear.
+  /// Answers are late, or connections break for a moment now and then, and no more than a holder
+  /// that renews in time can bear.
   bool renewals_come_in_time() const noexcept;
   /// No hold ends by itself.
   bool renews() const noexcept;

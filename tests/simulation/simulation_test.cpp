@@ -344,7 +344,7 @@ TEST(books, find_a_barrier_that_was_not_cleared_and_what_is_forgotten_too_soon) 
   const auto cleared = [](std::size_t still) {
     return rule_of([&](judge& j) { phase_book(j, "n0", 2, false).cleared(1, still); });
   };
-  EXPECT_EQ(cleared(1), "an operator who clears a barrier sends away those that wait");
+  EXPECT_EQ(cleared(1), "an operator who clears a barrier removes those that wait");
   EXPECT_FALSE(cleared(0));
   const auto told = rule_of([](judge& j) { phase_book(j, "n0", 2, false).told_too_soon(1); });
   EXPECT_EQ(told, "an arrival that was not answered is asked for while the store knows it");

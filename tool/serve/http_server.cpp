@@ -220,7 +220,8 @@ class http_server::impl::client : public std::enable_shared_from_this<client> {
   bool streams() const noexcept { return stream_ != nullptr; }
   /// Its answer is being made.
   bool waits() const noexcept { return waits_; }
-  /// It has closed the connection. Who waits is not read from, so nobody would notice.
+  /// It has closed the connection. While its answer is made, nothing reads from it, so nothing else
+  /// would notice.
   bool has_left() noexcept;
   void close();
 

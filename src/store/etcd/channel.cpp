@@ -52,8 +52,7 @@ result<bool> channel::call(const char* what, const message& request, message& an
       }
       if (!is_away(s)) return unknown_if_repeated(explain(s, o));
       repeated = true;
-      was_silent(s) ? members_->leave_silent(member, now + (part - now) / 2)
-                    : members_->go_on_from(member);
+      was_silent(s) ? members_->leave_silent(member, now, part) : members_->go_on_from(member);
     } else if (token.error().code != errc::unavailable) {
       return unknown_if_repeated(token.error());
     }

@@ -134,8 +134,10 @@ void members::go_on_from(std::size_t member) noexcept {
   (void)current_.compare_exchange_strong(member, (member + 1) % stubs_.size());
 }
 
-void members::leave_silent(std::size_t member, boot_time since) noexcept {
+// What comes in the first half of that time may have been on its way when the member fell silent.
+void members::leave_silent(std::size_t member, boot_time asked, boot_time until) noexcept {
   go_on_from(member);
+  const boot_time since = asked + (until - asked) / 2;
   if (stubs_.size() > 1) is_silent_(member, since);
 }
 
@@ -161,8 +163,7 @@ result<std::string> members::token(boot_time until) {
   const boot_time sent = options_.clock->now();
   const auto s = ask(member, method::authenticate, {}, request, answer, until);
   if (!s.ok()) {
-    if (is_away(s))
-      was_silent(s) ? leave_silent(member, sent + (until - sent) / 2) : go_on_from(member);
+    if (is_away(s)) was_silent(s) ? leave_silent(member, sent, until) : go_on_from(member);
     return explain(s, options_);
   }
   return token_ = answer.token();

@@ -30,11 +30,10 @@ class members {
   generic_stub& stub(std::size_t member) { return stubs_[member]; }
   /// It did not answer: the next one.
   void go_on_from(std::size_t member) noexcept;
-  /// The same, and a stream to it may be as silent: whoever has one is told, and gives it up if
-  /// nothing has come over it since then. That is in the second half of the time in which an answer
-  /// was waited for: what comes in the first may have been on its way. Set before the first call.
-  /// Nobody is told where there is no other member.
-  void leave_silent(std::size_t member, boot_time since) noexcept;
+  /// It did not answer what was asked, until then: the next one. A stream to it may be as silent;
+  /// its owner gives it up if nothing has come over it in the second half of that time.
+  void leave_silent(std::size_t member, boot_time asked, boot_time until) noexcept;
+  /// Set before the first call. Called only if there is another member.
   void on_silence(std::function<void(std::size_t member, boot_time since)> told) {
     is_silent_ = std::move(told);
   }

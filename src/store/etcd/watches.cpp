@@ -249,7 +249,7 @@ std::int64_t watches::add(const std::string& key, const std::string& end, alarm 
   lock.unlock();
   if (silent) {
     hub_->call(id);
-    hub_->to.inner().leave_silent(member, said + (until - said) / 2);
+    hub_->to.inner().leave_silent(member, said, until);
   }
   return id;
 }

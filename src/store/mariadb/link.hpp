@@ -80,7 +80,7 @@ class link final : public sql::row_link {
   MYSQL* const connection_;
   const tables& tables_;
   const std::chrono::nanoseconds command_timeout_;
-  boot_time asked_at_ = forever;  ///< when what is to be answered now
+  boot_time asked_at_ = forever;  ///< when the request was sent whose answer comes next
   bool broken_ = false;
   bool in_transaction_ = false;
   bool only_reads_ = false;  ///< as the rows said that were read last

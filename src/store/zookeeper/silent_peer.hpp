@@ -13,9 +13,9 @@ struct peer_address {
 };
 
 /// Shuts down (ADR 160) the TCP connections of this process to that peer over which something was
-/// sent, and nothing has come for so long: whoever reads from one is told at once that it is over.
-/// Returns how many. ZooKeeper's client keeps its descriptor to itself, so the kernel is asked for
-/// all.
+/// sent, and nothing has come for so long. A thread that reads from one learns at once that it is
+/// over. Returns how many. ZooKeeper's client keeps its descriptor to itself, so the kernel is
+/// asked for all.
 int shut_down_silent(const peer_address& peer, std::chrono::milliseconds silent_for) noexcept;
 
 }  // namespace holdfast::store::zookeeper

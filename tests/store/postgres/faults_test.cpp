@@ -3,6 +3,7 @@
 
 #include "fixture.hpp"
 #include "harness/fault_proxy.hpp"
+#include "harness/forwarding_clock.hpp"
 #include "harness/hung_store.hpp"
 #include "harness/seed.hpp"
 #include "harness/wire_cost.hpp"
@@ -362,23 +363,15 @@ TEST_F(postgres_network, a_waiter_whose_notification_is_lost_finds_out_by_itself
 }
 
 /// The machine's clock. Counts how often a system call begins to wait by it.
-class counted_waits final : public holdfast::clock {
+class counted_waits final : public harness::forwarding_clock {
  public:
   int waits() const { return waits_; }
-  holdfast::boot_time now() const noexcept override { return machine_.now(); }
-  void wait_until(std::unique_lock<std::mutex>& lock, std::condition_variable& cv,
-                  holdfast::boot_time until) override {
-    machine_.wait_until(lock, cv, until);
-  }
   std::chrono::nanoseconds sleep_for(holdfast::boot_time until) const noexcept override {
     ++waits_;
-    return machine_.sleep_for(until);
+    return forwarding_clock::sleep_for(until);
   }
-  int on_advance(std::function<void()>) override { return 0; }
-  void forget(int) noexcept override {}
 
  private:
-  holdfast::clock& machine_ = holdfast::real_clock();
   mutable std::atomic<int> waits_{0};
 };
 
