@@ -55,8 +55,9 @@ TEST_F(recipe, a_name_that_nobody_uses_any_more_leaves_no_node) {
 
 TEST_F(recipe, an_unlock_wakes_one_of_two_hundred_that_wait) {
   constexpr std::size_t crowd = 200;
-  std::array<holdfast::session, 4> sessions{holdfast::open(url()), holdfast::open(url()),
-                                            holdfast::open(url()), holdfast::open(url())};
+  const auto patient = url("?session=20s&command_timeout=10s");  // two hundred, on a loaded machine
+  std::array<holdfast::session, 4> sessions{holdfast::open(patient), holdfast::open(patient),
+                                            holdfast::open(patient), holdfast::open(patient)};
   holdfast::fair_mutex first{sessions[0], "herd"};
   lease held = first.acquire();
   std::vector<std::thread> threads;
