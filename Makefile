@@ -13,7 +13,7 @@ help:
 	@echo "make demo      build the program and run the flash sale: 8 processes share stock, with and without a lock"
 	@echo "make install   build the library and the programs, and install them (PREFIX=/usr/local)"
 	@echo "make test      build and run every test, in one lane"
-	@echo "make test-all  the same, what g++ says of the programs, and the sanitizer lanes (asan: address and undefined, tsan: thread)"
+	@echo "make test-all  the same, what g++ says of each source by itself, and the sanitizer lanes (asan, tsan)"
 	@echo "make check     while you work: kernels, engine, simulator, and the conformance rules on memory, SQLite and one Redis"
 	@echo "make test-LANE one lane of $(LANES); clang compiles every source by itself"
 	@echo "make test-nightly  what \"make test\" leaves out, because it costs too much"
@@ -49,7 +49,7 @@ test: test-gcc
 test-all:
 	scripts/install-deps.sh test
 	scripts/lane.sh gcc
-	scripts/build.sh programs all all_verify_interface_header_sets
+	python3 -B scripts/each_source.py
 	set -e; for lane in asan tsan; do scripts/lane.sh $$lane; done
 	python3 -B scripts/summary.py build/gcc build/asan build/tsan
 
