@@ -19,7 +19,6 @@ using store::rate_record;
 using store::waiter;
 
 // ---- writing
-// -------------------------------------------------------------------------------------
 
 /// Appends to the text.
 class writer {
@@ -95,7 +94,6 @@ class writer {
 };
 
 // ---- reading
-// -------------------------------------------------------------------------------------
 
 /// Names, sessions and notes are shorter by far. What is longer was written by somebody else, and
 /// is not copied for each look at it.

@@ -138,7 +138,6 @@ std::uint32_t semaphore::capacity() const noexcept { return state_->of.config->c
 const std::string& semaphore::name() const noexcept { return state_->of.config->name; }
 
 // ---- counting_semaphore
-// --------------------------------------------------------------------------
 
 struct counting_semaphore::state {
   subject of;
@@ -189,7 +188,6 @@ void counting_semaphore::release(std::uint32_t permits) {
 std::uint32_t counting_semaphore::max() const noexcept { return state_->of.config->capacity; }
 
 // ---- expiring_semaphore
-// --------------------------------------------------------------------------
 
 struct expiring_semaphore::state {
   subject of;

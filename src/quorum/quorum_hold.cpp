@@ -34,7 +34,6 @@ quorum_hold::quorum_hold(std::shared_ptr<const quorum> of, std::chrono::millisec
       to_ask_(quorum_->nodes.size()) {}
 
 // ---- to get it
-// -----------------------------------------------------------------------------------
 
 store::permits_command quorum_hold::grant_command(const quorum_node& at,
                                                   std::uint64_t at_least) const {
@@ -262,7 +261,6 @@ std::optional<quorum_hold::awaited> quorum_hold::give_back(
 }
 
 // ---- to keep it
-// ----------------------------------------------------------------------------------
 
 void quorum_hold::keep(std::shared_ptr<quorum_renewer> by) {
   renewer_ = std::move(by);
@@ -425,7 +423,6 @@ void quorum_hold::on_renewal(std::uint64_t round, std::size_t node, holdfast::vo
 }
 
 // ---- to give it back
-// -----------------------------------------------------------------------------
 
 std::error_code quorum_hold::release() noexcept {
   if (const auto over = end()) return *over;

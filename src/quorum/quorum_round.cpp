@@ -180,7 +180,6 @@ void quorum_round::on_answer(std::size_t node, result<store::permits_reply> repl
 }
 
 // ---- to wait
-// -------------------------------------------------------------------------------------
 
 bool quorum_round::anything_posted() const {
   return std::any_of(posted_.begin(), posted_.end(),

@@ -94,7 +94,6 @@ const char* or_null(const std::string& text) { return text.empty() ? nullptr : t
 }  // namespace
 
 // ---- one connection
-// ------------------------------------------------------------------------------
 
 result<std::unique_ptr<link>> link::open(const mariadb_options& o, const tables& t) {
   std::unique_ptr<link> made{
@@ -185,7 +184,6 @@ status link::take_rows(answer& into) {
 }
 
 // ---- reading and replacing
-// -----------------------------------------------------------------------
 
 std::string link::reading(std::string_view name) const {
   return "select r.version, " + bounded("r.record") + ", " + server_clock +
@@ -340,7 +338,6 @@ status link::must_take_writes() {
 }
 
 // ---- the rest
-// ------------------------------------------------------------------------------------
 
 status link::sweep(std::span<const std::string> names, boot_time) {
   std::string list;

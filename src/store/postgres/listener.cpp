@@ -192,7 +192,6 @@ void listener::disconnect() {
 }
 
 // ---- a connection on its way
-// ---------------------------------------------------------------------
 
 subscribing::state subscribing::step() {
   if (!made_) {

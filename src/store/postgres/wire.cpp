@@ -50,7 +50,6 @@ std::int64_t answer::number(int r, int c) const noexcept { return number_in(text
 std::int64_t answer::changed() const noexcept { return number_in(PQcmdTuples(get())); }
 
 // ---- connecting
-// ----------------------------------------------------------------------------------
 
 std::unique_ptr<wire> wire::begin_open(const address& to) {
   return std::unique_ptr<wire>(new wire(start(to)));
@@ -108,7 +107,6 @@ status wire::look_at(const answer& a) {
 }
 
 // ---- asking
-// --------------------------------------------------------------------------------------
 
 // libpq goes on with a connection whose answers were no longer waited for.
 result<std::vector<answer>> wire::ask(std::span<const statement> all, boot_time deadline) {

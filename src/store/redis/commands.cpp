@@ -166,7 +166,6 @@ class rate_words {
 };
 
 // ---- reading
-// -------------------------------------------------------------------------------------
 
 /// A cursor over the items of an array; what is missing or of another type makes it bad.
 class items {

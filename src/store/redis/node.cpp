@@ -125,7 +125,6 @@ result<node::answer> node::ask(std::span<const message> all, bool durable) {
 }
 
 // ---- replicas
-// ------------------------------------------------------------------------------------
 
 // WAIT holds up its connection. So one is under way at a time, for all who came while the last one
 // was: replicas that are away cost everybody ack_timeout, not each behind the other.

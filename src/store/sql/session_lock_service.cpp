@@ -28,7 +28,6 @@ permits_reply reply_with(permits_outcome outcome) {
 }  // namespace
 
 // ---- commands
-// ------------------------------------------------------------------------------------
 
 result<permits_reply> session_lock_service::permits(std::string_view name,
                                                     const permits_command& c) {
@@ -144,7 +143,6 @@ void session_lock_service::ends_at(session_lock_entry& s, boot_time t) {
 }
 
 // ---- taking
-// --------------------------------------------------------------------------------------
 
 result<permits_reply> session_lock_service::acquire(std::string_view name,
                                                     const permits_command& c) {
@@ -234,7 +232,6 @@ result<permits_reply> session_lock_service::resize(std::string_view name,
 }
 
 // ---- for people
-// ----------------------------------------------------------------------------------
 
 result<permits_reply> session_lock_service::inspect(std::string_view name) {
   const auto users = session_lock_table_.over_home([&](lock_link& at) { return at.users(name); });
@@ -243,7 +240,6 @@ result<permits_reply> session_lock_service::inspect(std::string_view name) {
 }
 
 // ---- for the threads that watch
-// -----------------------------------------------------------------------------
 
 // The thread that reads the inbox must not wait for a server. The waiter that is told asks, and its
 // own call checks whether the grant still stands.

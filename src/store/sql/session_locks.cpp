@@ -118,7 +118,6 @@ result<std::vector<std::string>> session_locks::names() {
 }
 
 // ---- the threads that watch
-// ---------------------------------------------------------------------------------
 
 // Only a new waiter, and an entry that ends before all others, are news to them.
 void session_locks::tell_threads() noexcept {
