@@ -9,14 +9,7 @@
 namespace holdfast::family {
 
 using namespace std::chrono_literals;
-using store::contender;
-using store::contender_store;
-using store::notification_kind;
-using store::owner_id;
-using store::permits_command;
-using store::permits_outcome;
-using store::permits_reply;
-using store::permits_verb;
+using namespace store;
 using as_of = contender_store::as_of;
 
 namespace {
@@ -31,7 +24,7 @@ result<permits_reply> contender_family::carry_out(std::string_view name, const p
     case permits_verb::acquire:
       return acquire(name, c);
     case permits_verb::renew: {
-      const store::named_command one{name, c};
+      const named_command one{name, c};
       return std::move(execute_batch({&one, 1}).front());
     }
     case permits_verb::release:
@@ -65,7 +58,7 @@ permits_reply contender_family::holds(const own_entry& mine, const permits_comma
 }
 
 std::vector<result<permits_reply>> contender_family::execute_batch(
-    std::span<const store::named_command> batch) {
+    std::span<const named_command> batch) {
   std::vector<result<permits_reply>> replies(batch.size(), permits_reply{});
   std::vector<std::size_t> renewals;
   for (std::size_t i = 0; i < batch.size(); ++i) {
@@ -83,7 +76,7 @@ std::vector<result<permits_reply>> contender_family::execute_batch(
 
 // Returns those to be asked for once more: each gave up the place that it was asked for at, as in a
 // downgrade, before the answer came.
-std::vector<std::size_t> contender_family::renew(std::span<const store::named_command> batch,
+std::vector<std::size_t> contender_family::renew(std::span<const named_command> batch,
                                                  std::span<const std::size_t> renewals,
                                                  std::span<result<permits_reply>> replies) {
   std::vector<contender_store::node_of> asked;
@@ -133,13 +126,12 @@ permits_reply contender_family::kept(std::string_view name, const permits_comman
   return reply;
 }
 
-result<store::standing> contender_family::standing_of(std::string_view name,
-                                                      const owner_id& owner) {
+result<standing> contender_family::standing_of(std::string_view name, const owner_id& owner) {
   const auto mine = entries_.find(name, owner);
   if (!mine || !mine->held || is_of_an_ended_session(*mine)) {
     return failure{errc::lost, "the store no longer has it"};
   }
-  return store::standing{port_->address(name, mine->nodes.back()), mine->made};
+  return standing{port_->address(name, mine->nodes.back()), mine->made};
 }
 
 bool contender_family::is_of_an_ended_session(const own_entry& mine) const {
@@ -283,8 +275,7 @@ bool contender_family::tidy_up(own_entries::job& job) {
   return gone.ok();
 }
 
-std::unique_ptr<store::session_store> over(std::unique_ptr<store::contender_store> port,
-                                           clock& on) {
+std::unique_ptr<session_store> over(std::unique_ptr<contender_store> port, clock& on) {
   return std::make_unique<contender_family>(std::move(port), on);
 }
 

@@ -8,14 +8,8 @@
 
 namespace holdfast::family {
 
-using store::contender;
-using store::countdown_command;
-using store::countdown_outcome;
-using store::countdown_record;
-using store::countdown_reply;
-using store::countdown_verb;
-using store::moment;
-using as_of = store::contender_store::as_of;
+using namespace store;
+using as_of = contender_store::as_of;
 
 namespace {
 
@@ -27,7 +21,7 @@ constexpr std::ptrdiff_t max_arrivals = 1'000;
 /// What a waiter watches, in own_entry's terms.
 constexpr std::string_view the_record = "record";
 
-bool knows(const countdown_record& r, const store::owner_id& owner) {
+bool knows(const countdown_record& r, const owner_id& owner) {
   return std::any_of(r.arrivals.begin(), r.arrivals.end(),
                      [&](const auto& a) { return a.owner == owner; });
 }
@@ -67,7 +61,7 @@ struct contender_latch::state {
 
 result<contender_latch::state> contender_latch::read(std::string_view name,
                                                      const countdown_command& c, interest what) {
-  const auto ask = [&](store::contender_store::alarm call) {
+  const auto ask = [&](contender_store::alarm call) {
     return port_.record(name, what != interest::none, std::move(call));
   };
   const auto is_there = [](const auto& said) { return said.ok(); };
@@ -118,7 +112,7 @@ void contender_latch::note_unheard(std::string_view name, const countdown_comman
   const bool makes = before.count == 0;
   const bool matters = c.verb == countdown_verb::arrive || (makes && uses(c.verb));
   if (!matters || unheard_.find(name, c.owner)) return;
-  const auto latest = before.arrivals.empty() ? store::owner_id{} : before.arrivals.back().owner;
+  const auto latest = before.arrivals.empty() ? owner_id{} : before.arrivals.back().owner;
   unheard_.put(name, c.owner, {latest, asked, makes}, std::max(c.repeats_us, kernel::remember_us));
 }
 
@@ -220,7 +214,7 @@ status contender_latch::enter(std::string_view name, const countdown_command& c)
   who.owner = c.owner;
   who.kind = store::kind::latch;
   who.capacity = c.count;
-  store::contender_data says;
+  contender_data says;
   says.peer = c.peer;
   says.note = c.note;
   says.lease_us = c.queue_lease_us;
@@ -238,7 +232,7 @@ status contender_latch::enter(std::string_view name, const countdown_command& c)
   return done{};
 }
 
-status contender_latch::leave(std::string_view name, const store::owner_id& owner) {
+status contender_latch::leave(std::string_view name, const owner_id& owner) {
   const auto mine = entries_.find(name, owner);
   if (!mine) return done{};
   entries_.erase(name, owner);

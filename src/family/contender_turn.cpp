@@ -6,14 +6,7 @@
 
 namespace holdfast::family {
 
-using store::contender;
-using store::contender_store;
-using store::notification_kind;
-using store::owner_id;
-using store::permits_command;
-using store::permits_outcome;
-using store::permits_reply;
-using store::permits_verb;
+using namespace store;
 using as_of = contender_store::as_of;
 
 namespace {
@@ -72,8 +65,7 @@ result<bool> contender_family::enter(std::string_view name, const permits_comman
   who.kind = c.kind;
   who.capacity = c.capacity;
   who.weight = c.weight;
-  const store::contender_data says{c.weight,           0, 0, c.lease_us, std::string(c.peer),
-                                   std::string(c.note)};
+  const contender_data says{c.weight, 0, 0, c.lease_us, std::string(c.peer), std::string(c.note)};
   own_entry mine;
   mine.name = name;
   mine.weight = c.weight;

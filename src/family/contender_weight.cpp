@@ -2,11 +2,8 @@
 
 namespace holdfast::family {
 
-using store::contender;
-using store::permits_command;
-using store::permits_outcome;
-using store::permits_reply;
-using as_of = store::contender_store::as_of;
+using namespace store;
+using as_of = contender_store::as_of;
 
 result<permits_reply> contender_family::resize(std::string_view name, const permits_command& c) {
   auto mine = entries_.find(name, c.owner);
@@ -100,8 +97,7 @@ result<permits_reply> contender_family::strengthen(std::string_view name, const 
   second.capacity = c.capacity;
   second.weight = c.weight;
   second.raises = true;
-  const store::contender_data says{c.weight,           0, 0, c.lease_us, std::string(c.peer),
-                                   std::string(c.note)};
+  const contender_data says{c.weight, 0, 0, c.lease_us, std::string(c.peer), std::string(c.note)};
   entries_.change(name, c.owner, [](own_entry& p) { p.unsure = true; });
   const auto in = port_->enter(name, second, says, {});
   if (!in) {

@@ -6,17 +6,9 @@
 
 namespace holdfast::family {
 
-namespace {
+using namespace store;
 
-using store::arrival;
-using store::bucket;
-using store::countdown_record;
-using store::holder;
-using store::led;
-using store::owner_id;
-using store::permits_record;
-using store::rate_record;
-using store::waiter;
+namespace {
 
 // ---- writing
 
@@ -238,7 +230,7 @@ failure corrupt() {
 bool sound(const permits_record& r) {
   std::uint64_t held = 0;
   for (const holder& h : r.holders) held += h.weight;
-  return held <= r.capacity && r.history.size() <= store::most_led;
+  return held <= r.capacity && r.history.size() <= most_led;
 }
 
 result<any_record> decode_permits(reader& in, store::kind kind, std::uint64_t& last_fence) {

@@ -6,10 +6,7 @@
 
 namespace holdfast::family {
 
-using store::countdown_record;
-using store::moment;
-using store::permits_record;
-using store::rate_record;
+using namespace store;
 
 namespace {
 
@@ -34,12 +31,12 @@ store::kind kind_of(const any_record& any) {
 
 void expire(any_record& any, const moment& now) {
   if (auto* const p = std::get_if<permits_record>(&any)) {
-    (void)kernel::apply(*p, store::permits_command{}, now);
+    (void)kernel::apply(*p, permits_command{}, now);
     if (p->holders.empty() && p->queue.empty()) p->capacity = 0;
   } else if (auto* const r = std::get_if<rate_record>(&any)) {
     kernel::expire(*r, now);
   } else {
-    (void)kernel::apply(std::get<countdown_record>(any), store::countdown_command{}, now);
+    (void)kernel::apply(std::get<countdown_record>(any), countdown_command{}, now);
   }
 }
 

@@ -13,22 +13,9 @@
 
 namespace holdfast::family {
 
-namespace {
+using namespace store;
 
-using store::countdown_command;
-using store::countdown_outcome;
-using store::countdown_reply;
-using store::countdown_verb;
-using store::micros;
-using store::owner_id;
-using store::permits_command;
-using store::permits_outcome;
-using store::permits_reply;
-using store::permits_verb;
-using store::slot;
-using store::slot_entry;
-using store::slot_outcome;
-using store::slot_reply;
+namespace {
 
 /// Of a semaphore of whose size nothing is known, so many slots are looked at first, and then so
 /// many times as many as long as all are empty.
@@ -77,12 +64,12 @@ std::optional<std::uint32_t> slots_said_by(const std::vector<std::optional<slot_
 
 failure one_by_one() { return {errc::unsupported, "permits of this store have a weight of one"}; }
 
-class slot_family final : public store::session_store {
+class slot_family final : public session_store {
  public:
-  slot_family(std::unique_ptr<store::slot_store> port, clock& on)
+  slot_family(std::unique_ptr<slot_store> port, clock& on)
       : port_(std::move(port)), clock_(on), slots_(on) {}
 
-  const store::capabilities& can() const noexcept override { return port_->can(); }
+  const capabilities& can() const noexcept override { return port_->can(); }
   const std::string& url() const noexcept override { return port_->url(); }
   store::inbox& inbox() noexcept override { return port_->inbox(); }
   result<std::vector<std::string>> names() override { return port_->names(); }
@@ -101,7 +88,7 @@ class slot_family final : public store::session_store {
     return reply;
   }
 
-  result<store::rate_reply> rate(std::string_view name, const store::rate_command& c) override {
+  result<rate_reply> rate(std::string_view name, const rate_command& c) override {
     return port_->rate(name, c);
   }
 
@@ -116,9 +103,8 @@ class slot_family final : public store::session_store {
     return reply;
   }
 
-  std::vector<result<permits_reply>> execute_batch(
-      std::span<const store::named_command> batch) override {
-    std::vector<store::slot_store::extension> asked;
+  std::vector<result<permits_reply>> execute_batch(std::span<const named_command> batch) override {
+    std::vector<slot_store::extension> asked;
     std::vector<std::size_t> whose;
     std::vector<result<permits_reply>> replies(batch.size(), permits_reply{});
     for (std::size_t i = 0; i < batch.size(); ++i) {
@@ -446,7 +432,7 @@ class slot_family final : public store::session_store {
       if (!e->owner || (owner && e->owner != owner)) continue;
       const auto removed = port_->remove({name, part, e->kind}, e->owner);
       if (!removed) return removed.error();
-      if (removed->gone_before) return store::perhaps_taken_away();
+      if (removed->gone_before) return perhaps_taken_away();
       reply.position += removed->outcome == slot_outcome::done ? 1 : 0;
     }
     reply.outcome = reply.position > 0 ? permits_outcome::done : permits_outcome::absent;
@@ -478,16 +464,15 @@ class slot_family final : public store::session_store {
   }
 
   // What neither is free nor has a holder that is known, of as many as the request says.
-  static void count_others(std::int64_t free, const permits_command& c,
-                           store::permits_record& found) {
+  static void count_others(std::int64_t free, const permits_command& c, permits_record& found) {
     std::int64_t known = free;
     for (const auto& h : found.holders) known += h.weight;
     const std::int64_t of = c.kind == found.kind ? c.capacity : 0;
     if (found.capacity == 0) found.capacity = static_cast<std::uint32_t>(std::max(of, known));
     if (of <= known) return;
-    store::holder others;
+    holder others;
     others.weight = static_cast<std::uint32_t>(of - known);
-    others.note = store::foreign_note("other programs");
+    others.note = foreign_note("other programs");
     found.holders.push_back(std::move(others));
   }
 
@@ -540,7 +525,7 @@ class slot_family final : public store::session_store {
     return port_->look(all);
   }
 
-  const std::unique_ptr<store::slot_store> port_;
+  const std::unique_ptr<slot_store> port_;
   clock& clock_;
   own_slots slots_;
   turns_of_listeners for_listeners_;
@@ -549,7 +534,7 @@ class slot_family final : public store::session_store {
 
 }  // namespace
 
-std::unique_ptr<store::session_store> over(std::unique_ptr<store::slot_store> port, clock& on) {
+std::unique_ptr<session_store> over(std::unique_ptr<slot_store> port, clock& on) {
   return std::make_unique<slot_family>(std::move(port), on);
 }
 

@@ -6,14 +6,9 @@
 
 namespace holdfast::kernel {
 
-namespace {
+using namespace store;
 
-using store::countdown_command;
-using store::countdown_outcome;
-using store::countdown_record;
-using store::countdown_reply;
-using store::countdown_verb;
-using store::owner_id;
+namespace {
 
 template <class List>
 auto find(List& list, const owner_id& owner) {
@@ -47,7 +42,7 @@ countdown_outcome state_of(const countdown_record& r) {
 
 void tell_all(countdown_record& r, countdown_reply& reply) {
   for (auto& w : r.waiting) {
-    reply.tell.push_back({store::notification_kind::opened, {}, w.owner, 0, 0, std::move(w.peer)});
+    reply.tell.push_back({notification_kind::opened, {}, w.owner, 0, 0, std::move(w.peer)});
   }
   r.waiting.clear();
 }
