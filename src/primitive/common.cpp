@@ -1,8 +1,7 @@
 #include "primitive/common.hpp"
 
-#include <charconv>
-
 #include "base/names.hpp"
+#include "base/words.hpp"
 #include "diagnose/trace.hpp"
 #include "lease/lease_timer.hpp"
 
@@ -28,13 +27,6 @@ status check_supported(bool supported, std::string_view what, const engine::sess
   return failure{errc::unsupported, "the store " + session.url() + " has no " + std::string(what) +
                                         (why.empty() ? "" : " (" + std::string(why) + ")") +
                                         "; docs/matrix.md lists the stores that have one"};
-}
-
-std::string_view next_word(std::string_view& text) {
-  const auto space = std::min(text.find(' '), text.size());
-  const auto word = text.substr(0, space);
-  text.remove_prefix(std::min(space + 1, text.size()));
-  return word;
 }
 
 /// Threads of one process that want a fair_mutex, a semaphore … are queued at the store.
@@ -71,10 +63,9 @@ participant describe(const store::owner_id& owner, std::uint32_t weight, std::st
   participant p;
   if (owner) p.short_id = short_id_of(owner);
   p.weight = weight;
-  p.host = known(next_word(note));
-  const auto pid = next_word(note);
-  std::from_chars(pid.data(), pid.data() + pid.size(), p.pid);
-  p.program = known(next_word(note));
+  p.host = known(base::take_word(note));
+  p.pid = base::number_at_start(base::take_word(note), p.pid);
+  p.program = known(base::take_word(note));
   p.reason = base::shortened(note, base::max_reason_bytes);
   p.since = std::chrono::system_clock::time_point(std::chrono::microseconds(since_wall_at));
   if (expires_at != 0) {

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 
 #include "base/percent.hpp"
+#include "base/words.hpp"
 
 namespace holdfast::store::contender_text {
 
@@ -23,31 +23,12 @@ char letter_of(kind k) {
       ->first;
 }
 
-template <class Number>
-bool take(std::string_view& text, char ends, Number& number) {
-  const auto end = std::min(text.find(ends), text.size());
-  const auto [after, wrong] = std::from_chars(text.data(), text.data() + end, number);
-  if (wrong != std::errc{} || after != text.data() + end) return false;
-  text.remove_prefix(std::min(end + 1, text.size()));
-  return true;
-}
-
 int hex_value(char c) {
   if (c >= '0' && c <= '9') return c - '0';
   return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
 }  // namespace
-
-bool take_number(std::string_view& text, char ends, std::uint32_t& number) {
-  return take(text, ends, number);
-}
-bool take_number(std::string_view& text, char ends, std::int32_t& number) {
-  return take(text, ends, number);
-}
-bool take_number(std::string_view& text, char ends, std::int64_t& number) {
-  return take(text, ends, number);
-}
 
 std::string to_text(const contender& who) {
   std::string text(ours);
@@ -68,7 +49,8 @@ std::optional<contender> parse_contender(std::string_view text) {
   if (letter == letters.end()) return std::nullopt;
   c.kind = letter->second;
   text.remove_prefix(2);
-  if (!take_number(text, '.', c.capacity) || !take_number(text, '.', c.weight)) return std::nullopt;
+  if (!base::take_number(text, c.capacity, '.')) return std::nullopt;
+  if (!base::take_number(text, c.weight, '.')) return std::nullopt;
   if (text.ends_with('+')) {
     c.raises = true;
     text.remove_suffix(1);
@@ -93,7 +75,7 @@ contender_data read_contender_data(std::string_view data) {
   const auto line_end = data.find('\n');
   if (is_ours(data) && line_end != data.npos) {
     rest = data.substr(head, line_end - head);
-    if (take_number(rest, ' ', p.weight) && take_number(rest, ' ', p.lease_us)) {
+    if (base::take_number(rest, p.weight) && base::take_number(rest, p.lease_us)) {
       p.peer = rest;
       p.note = data.substr(line_end + 1);
       return p;

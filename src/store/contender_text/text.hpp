@@ -32,9 +32,4 @@ void append_escaped(std::string& to, std::string_view bytes);
 /// Empty for what was not escaped in this way.
 std::string unescape(std::string_view part);
 
-/// Takes the number at the beginning of `text`, and the `ends` behind it. False if there is none.
-bool take_number(std::string_view& text, char ends, std::uint32_t& number);
-bool take_number(std::string_view& text, char ends, std::int32_t& number);
-bool take_number(std::string_view& text, char ends, std::int64_t& number);
-
 }  // namespace holdfast::store::contender_text

@@ -3,7 +3,6 @@
 #include <poll.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "base/readiness.hpp"
 #include "store/mariadb/errors.hpp"
@@ -12,12 +11,6 @@
 namespace holdfast::store::mariadb {
 
 namespace {
-
-std::int64_t number(const std::optional<std::string>& cell) {
-  std::int64_t n = 0;
-  if (cell) std::from_chars(cell->data(), cell->data() + cell->size(), n);
-  return n;
-}
 
 // Null for one that nobody reads, so that it does not leave the server.
 std::string bounded(const std::string& record) {

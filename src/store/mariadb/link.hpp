@@ -2,12 +2,18 @@
 
 #include <mysql.h>
 
+#include "base/words.hpp"
 #include "store/mariadb/options.hpp"
 #include "store/mariadb/prepared_update.hpp"
 #include "store/mariadb/statements.hpp"
 #include "store/sql/row_link.hpp"
 
 namespace holdfast::store::mariadb {
+
+/// 0 for nothing.
+inline std::int64_t number(const std::optional<std::string>& cell) noexcept {
+  return cell ? base::number_at_start<std::int64_t>(*cell, 0) : 0;
+}
 
 /// The rows over one connection. Statements that go together are one text, which is one round trip;
 /// values are hexadecimal, so that no setting of the server can read anything else into them.

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/words.hpp"
 #include "store/redis/errors.hpp"
 #include "store/redis/keys.hpp"
 
@@ -182,8 +183,7 @@ class items {
     if (v->type == resp_type::integer) {
       number = static_cast<Number>(v->integer);
     } else {
-      const char* const end = v->text.data() + v->text.size();
-      good_ = good_ && std::from_chars(v->text.data(), end, number).ptr == end && !v->text.empty();
+      good_ = good_ && base::parse_number(v->text, number);
     }
   }
   void get(bool& flag) {
@@ -253,11 +253,8 @@ constexpr int done_in_short = static_cast<int>(permits_outcome::done);
 result<permits_reply> read_short_grant(std::string_view text, std::int64_t lease_us) {
   permits_reply r;
   r.outcome = permits_outcome::granted;
-  const char* const end = text.data() + text.size();
-  const auto fence = std::from_chars(text.data(), end, r.fence);
-  if (fence.ec != std::errc{} || fence.ptr == end) return strange_answer("permits.lua");
-  const auto now = std::from_chars(fence.ptr + 1, end, r.now_at);
-  if (now.ec != std::errc{} || now.ptr != end) return strange_answer("permits.lua");
+  const bool good = base::take_number(text, r.fence) && base::parse_number(text, r.now_at);
+  if (!good) return strange_answer("permits.lua");
   r.expires_at = r.now_at + lease_us;
   r.wall_at = r.now_at;
   return r;
@@ -330,13 +327,10 @@ void append_rate(std::string& to, const script_frame& frame, std::string_view na
 
 std::optional<std::int64_t> server_time_in(const resp_value& answer) noexcept {
   if (answer.type == resp_type::bulk) {
-    const auto space = answer.text.find(' ');
-    const char* const end = answer.text.data() + answer.text.size();
+    std::string_view fence_and_now = answer.text;
+    (void)base::take_word(fence_and_now);
     std::int64_t now = 0;
-    if (space == answer.text.npos) return std::nullopt;
-    const auto got = std::from_chars(answer.text.data() + space + 1, end, now);
-    if (got.ec != std::errc{} || got.ptr != end) return std::nullopt;
-    return now;
+    return base::parse_number(fence_and_now, now) ? std::optional(now) : std::nullopt;
   }
   // permits.lua says it in the fourth place of seven or more, all of them numbers.
   const auto& all = answer.items;

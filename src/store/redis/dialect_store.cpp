@@ -1,10 +1,10 @@
 #include "store/redis/dialect_store.hpp"
 
 #include <array>
-#include <charconv>
 #include <holdfast/store/foreign_note.hpp>
 #include <holdfast/store/queue_inbox.hpp>
 
+#include "base/words.hpp"
 #include "store/redis/errors.hpp"
 #include "store/redis/late_mark.hpp"
 #include "store/redis/redisson.hpp"
@@ -341,10 +341,9 @@ class dialect_store final : public slot_store {
 
   // Of an RFencedLock: the script answers with nothing else.
   std::uint64_t fence_in(const std::string& token) const {
-    std::uint64_t number = 0;
     if (!options_.redisson_fenced) return 0;
-    const auto read = std::from_chars(token.data(), token.data() + token.size(), number);
-    return read.ec == std::errc() && number > 0 ? number | fence_of_others : 0;
+    const auto number = base::number_at_start<std::uint64_t>(token, 0);
+    return number > 0 ? number | fence_of_others : 0;
   }
 
   std::int64_t store_time(const std::vector<resp_value>& items) const {

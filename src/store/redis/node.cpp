@@ -1,9 +1,9 @@
 #include "store/redis/node.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <iterator>
 
+#include "base/words.hpp"
 #include "store/redis/commands.hpp"
 #include "store/redis/errors.hpp"
 #include "store/redis/scripts.hpp"
@@ -48,12 +48,10 @@ void node::learn(const resp_value& reply, std::uint64_t over) noexcept {
   if (const auto now = server_time_in(reply)) link_.saw_time(*now, over);
   if (!reply.is_error() || !reply.text.starts_with(too_late)) return;
   std::int64_t now = 0, after = 0;
-  const char* const end = reply.text.data() + reply.text.size();
-  const auto first = std::from_chars(reply.text.data() + too_late.size(), end, now);
-  if (first.ec != std::errc{} || first.ptr == end) return;
-  const auto second = std::from_chars(first.ptr + 1, end, after);
+  auto said = std::string_view(reply.text).substr(too_late.size());
+  if (!base::take_number(said, now)) return;
   link_.saw_time(now, over);
-  if (second.ec == std::errc{}) link_.saw_after(after);
+  if (base::take_number(said, after)) link_.saw_after(after);
 }
 
 // What others have written looks like anything: only what a script says is a time.

@@ -1,10 +1,10 @@
 #include "store/redis/redisson_rate.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <limits>
 
+#include "base/words.hpp"
 #include "store/redis/errors.hpp"
 #include "store/redis/redisson.hpp"
 #include "store/redis/scripts.hpp"
@@ -80,8 +80,7 @@ result<rate_reply> read_limiter(std::string_view key, const rate_command& c,
   }
   bucket_state b;
   b.limit = rule.capacity / rule.unit;
-  (void)std::from_chars(items[1].text.data(), items[1].text.data() + items[1].text.size(),
-                        b.remaining);
+  b.remaining = base::number_at_start(items[1].text, b.remaining);
   b.wait_us = us_of(items[2].integer);
   b.full_us = us_of(items[3].integer);
   rate_reply reply;
