@@ -45,16 +45,13 @@ result<permits_reply> contender_family::carry_out(std::string_view name, const p
 permits_reply contender_family::holds(const own_entry& mine, const permits_command& c) {
   const boot_time now = clock_.now();
   const boot_time until = std::clamp(port_->safe_until(mine.session), now, after(now, c.lease_us));
-  permits_reply reply;
-  reply.now_at = micros(now);
-  reply.outcome = permits_outcome::absent;
   // It may be over since it was looked at, and somebody is about to give it up.
   const bool there = entries_.change(mine.name, c.owner, [&](own_entry& p) { p.ends = until; });
-  if (!there) return reply;
-  reply.outcome = permits_outcome::granted;
-  reply.fence = mine.fence;
-  reply.expires_at = micros(until);
-  return reply;
+  if (!there) return {.outcome = permits_outcome::absent, .now_at = micros(now)};
+  return {.outcome = permits_outcome::granted,
+          .fence = mine.fence,
+          .expires_at = micros(until),
+          .now_at = micros(now)};
 }
 
 std::vector<result<permits_reply>> contender_family::execute_batch(
@@ -204,8 +201,7 @@ result<bool> contender_family::leave(std::string_view name, const owner_id& owne
 }
 
 result<permits_reply> contender_family::release(std::string_view name, const permits_command& c) {
-  permits_reply reply;
-  reply.outcome = permits_outcome::absent;
+  permits_reply reply{.outcome = permits_outcome::absent};
   const auto mine = entries_.find(name, c.owner);
   if (!mine) {  // what was over may be about to be given up: nobody else has it before
     auto gone = give_up_first(name, c.owner);

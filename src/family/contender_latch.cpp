@@ -210,19 +210,11 @@ result<countdown_reply> contender_latch::change(std::string_view name, const cou
 
 status contender_latch::enter(std::string_view name, const countdown_command& c) {
   if (auto gone = give_up_first_(name, c.owner); !gone) return gone;
-  contender who;
-  who.owner = c.owner;
-  who.kind = store::kind::latch;
-  who.capacity = c.count;
-  contender_data says;
-  says.peer = c.peer;
-  says.note = c.note;
-  says.lease_us = c.queue_lease_us;
-  own_entry mine;
-  mine.name = name;
-  mine.ends = after(clock_.now(), c.queue_lease_us);
-  mine.unsure = true;
-  entries_.put(c.owner, mine);
+  const contender who{{}, c.owner, store::kind::latch, c.count};
+  const contender_data says{0, 0, 0, c.queue_lease_us, std::string(c.peer), std::string(c.note)};
+  entries_.put(
+      c.owner,
+      {.name = std::string(name), .ends = after(clock_.now(), c.queue_lease_us), .unsure = true});
   auto in = port_.enter(name, who, says, {});
   if (!in) return std::move(in.error());
   entries_.change(name, c.owner, [&](own_entry& p) {
@@ -255,10 +247,8 @@ result<countdown_reply> contender_latch::wait(std::string_view name, const count
       p.ends = after(clock_.now(), c.queue_lease_us);
       ++p.quiet;
     });
-    countdown_reply reply;
-    reply.outcome = countdown_outcome::closed;
-    reply.retry_after_us = kernel::latch_retry_after_us(c.keep_us);
-    return reply;
+    return countdown_reply{.outcome = countdown_outcome::closed,
+                           .retry_after_us = kernel::latch_retry_after_us(c.keep_us)};
   }
   const bool is_called = mine && mine->watched.contains(std::string(the_record));
   auto reply = change(name, c, is_called ? interest::waits : interest::none);

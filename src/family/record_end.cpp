@@ -47,9 +47,7 @@ void write(const permits_record& record, const moment& now, std::string& text) {
 
 void write_unused(std::uint64_t last_fence, const moment& now, std::string& text) {
   text.clear();
-  permits_record unused;
-  unused.last_fence = last_fence;
-  if (last_fence != 0) write(unused, now, text);
+  if (last_fence != 0) write(permits_record{.last_fence = last_fence}, now, text);
 }
 
 }  // namespace holdfast::family

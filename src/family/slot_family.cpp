@@ -28,16 +28,14 @@ std::int64_t sum(std::int64_t now_at, std::int64_t left_us) {
 }
 
 slot_entry entry_of(const permits_command& c) {
-  slot_entry e;
-  e.owner = c.owner;
-  e.kind = c.kind;
-  e.capacity = c.capacity;
-  e.note = c.note;
-  e.alone = c.kind != store::kind::shared_mutex || c.weight > 1;
-  e.weight = c.weight;
-  e.outlives_session = c.outlives_session;
-  e.queue_lease_us = c.wait ? c.queue_lease_us : 0;
-  return e;
+  return {.owner = c.owner,
+          .kind = c.kind,
+          .capacity = c.capacity,
+          .note = std::string(c.note),
+          .alone = c.kind != store::kind::shared_mutex || c.weight > 1,
+          .weight = c.weight,
+          .outlives_session = c.outlives_session,
+          .queue_lease_us = c.wait ? c.queue_lease_us : 0};
 }
 
 slot slot_of(std::string_view name, const permits_command& c, std::uint32_t part = 0) {
@@ -264,10 +262,9 @@ class slot_family final : public session_store {
   permits_reply granted(std::string_view name, const permits_command& c, std::uint32_t part,
                         const slot_reply& added) {
     slots_.hold(name, c.owner, entry_at(slot_of(name, c, part)), c.lease_us);
-    permits_reply reply;
-    reply.outcome = permits_outcome::granted;
-    reply.fence = added.fence;
-    reply.one_turn = (added.fence & store::fence_of_others) != 0;
+    permits_reply reply{.outcome = permits_outcome::granted,
+                        .fence = added.fence,
+                        .one_turn = (added.fence & store::fence_of_others) != 0};
     if (by_listening(slot_of(name, c))) {
       const auto heard = port_->heard(slot_of(name, c));
       reply.one_turn = for_listeners_.granted(name, heard, clock_.now()) || reply.one_turn;
@@ -282,20 +279,16 @@ class slot_family final : public session_store {
     const auto holder = other.owner ? to_string(other.owner) : other.note;
     if (c.wait) return in_line(name, c, other.left_us, holder);
     waits_no_more(name, c.owner);
-    permits_reply reply;
-    reply.outcome = permits_outcome::busy;
-    return reply;
+    return {.outcome = permits_outcome::busy};
   }
 
   // Also when the lease in the way must have ended.
   permits_reply in_line(std::string_view name, const permits_command& c, std::int64_t left_us,
                         std::string_view holder = {}) {
-    permits_reply reply;
-    reply.outcome = permits_outcome::queued;
-    reply.position = 1;
-    reply.retry_after_us = next_look(name, wanted(name, c), c.owner, holder);
-    if (left_us > 0) reply.retry_after_us = std::min(reply.retry_after_us, sum(1'000, left_us));
-    return reply;
+    const auto look = next_look(name, wanted(name, c), c.owner, holder);
+    return {.outcome = permits_outcome::queued,
+            .retry_after_us = left_us > 0 ? std::min(look, sum(1'000, left_us)) : look,
+            .position = 1};
   }
 
   // A third of the time that it has waited already; less while the holder changes from look to
@@ -341,9 +334,7 @@ class slot_family final : public session_store {
     const auto resized = port_->resize({name, 0, c.kind}, entry_of(c), c.lease_us);
     if (!resized || resized->outcome != slot_outcome::taken)
       return kept(slot_of(name, c), c, resized);
-    permits_reply reply;
-    reply.outcome = permits_outcome::busy;
-    return reply;
+    return permits_reply{.outcome = permits_outcome::busy};
   }
 
   result<permits_reply> renew_one(std::string_view name, const permits_command& c) {
@@ -363,18 +354,16 @@ class slot_family final : public session_store {
   result<permits_reply> kept(const slot& at, const permits_command& c,
                              const result<slot_reply>& extended) {
     if (!extended) return extended.error();
-    permits_reply reply;
-    reply.now_at = micros(clock_.now());
+    const auto now_at = micros(clock_.now());
     if (extended->outcome == slot_outcome::done) {
       slots_.hold(at.name, c.owner, entry_at(at), c.lease_us);
-      reply.outcome = permits_outcome::granted;
-      reply.fence = extended->fence;
-      reply.expires_at = reply.now_at + c.lease_us;
-    } else {
-      slots_.forget(at.name, c.owner);
-      reply.outcome = permits_outcome::absent;
+      return permits_reply{.outcome = permits_outcome::granted,
+                           .fence = extended->fence,
+                           .expires_at = now_at + c.lease_us,
+                           .now_at = now_at};
     }
-    return reply;
+    slots_.forget(at.name, c.owner);
+    return permits_reply{.outcome = permits_outcome::absent, .now_at = now_at};
   }
 
   // One that gave up a wait may have got it by an attempt whose answer was lost: it looks. The same
@@ -418,11 +407,7 @@ class slot_family final : public session_store {
     if (by_polling(at.kind)) for_pollers_.released(at.name, now);
   }
 
-  static permits_reply absent() {
-    permits_reply reply;
-    reply.outcome = permits_outcome::absent;
-    return reply;
-  }
+  static permits_reply absent() { return {.outcome = permits_outcome::absent}; }
 
   result<permits_reply> evict(std::string_view name, const owner_id& owner) {
     const auto found = look_at_all({name});

@@ -479,9 +479,7 @@ class state_family final : public session_store {
   }
 
   result<permits_reply> leave(const named_command& asks) {
-    permits_command c;
-    c.verb = permits_verb::release;
-    c.owner = asks.command.owner;
+    const permits_command c{.verb = permits_verb::release, .owner = asks.command.owner};
     return step(asks.name, c, {});
   }
 
@@ -609,9 +607,7 @@ class state_family final : public session_store {
       if (!port_->tell(to) && port_->departed(to.peer)) dead.push_back(to.peer);
     }
     if (dead.empty()) return;
-    permits_command look;
-    look.verb = permits_verb::renew;  // of nobody: only the hand-over remains
-    (void)step(name, look, dead);
+    (void)step(name, {.verb = permits_verb::renew}, dead);  // of nobody: only the hand-over remains
   }
 
   std::unique_ptr<state_store> port_;

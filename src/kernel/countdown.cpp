@@ -16,11 +16,7 @@ auto find(List& list, const owner_id& owner) {
 }
 
 // The arrivals stay: one that is repeated after the end has counted, and makes no other latch.
-void end(countdown_record& r) {
-  countdown_record ended;
-  ended.arrivals = std::move(r.arrivals);
-  r = std::move(ended);
-}
+void end(countdown_record& r) { r = countdown_record{.arrivals = std::move(r.arrivals)}; }
 
 // Step 1.
 void expire(countdown_record& r, const moment& now) {

@@ -32,12 +32,6 @@ void check_count(const subject& of, std::uint32_t count) {
       {errc::invalid_argument, "it is for 1 to 10,000 participants, not " + std::to_string(count)});
 }
 
-lock_options options_of(const barrier_options& o) {
-  lock_options l;
-  l.lease = o.lease;
-  return l;
-}
-
 failure broken() {
   return {errc::lost,
           "the barrier is broken: a participant died, or was paused for longer than its lease; the "
@@ -108,7 +102,7 @@ struct barrier::state {
   std::deque<unanswered> in_doubt;
 
   state(const session& s, const std::string& name, std::uint32_t n, barrier_options o)
-      : of(s, "barrier", name, options_of(o), store::kind::barrier, n,
+      : of(s, "barrier", name, {.lease = o.lease}, store::kind::barrier, n,
            &store::capabilities::barrier),
         count(n),
         on_completion(std::move(o.on_completion)) {

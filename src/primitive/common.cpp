@@ -179,13 +179,11 @@ void subject::report_misuse(std::string_view detail) const noexcept {
 
 void report_misuse(engine::session_impl& session, std::string_view name, std::string_view lock_kind,
                    std::string_view detail) noexcept {
-  event e;
-  e.kind = event_kind::misuse;
-  e.name = name;
-  e.lock_kind = lock_kind;
-  e.code = errc::not_owner;
-  e.detail = detail;
-  session.tell(e);
+  session.tell({.kind = event_kind::misuse,
+                .name = name,
+                .lock_kind = lock_kind,
+                .code = errc::not_owner,
+                .detail = detail});
 }
 
 void thread_holds::put(lease held) {

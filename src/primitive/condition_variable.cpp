@@ -14,12 +14,7 @@ using store::permits_verb;
 namespace {
 
 store::permits_command notification(const engine::lock_config& of, std::uint32_t most) {
-  store::permits_command c;
-  c.verb = permits_verb::notify;
-  c.kind = of.kind;
-  c.capacity = of.capacity;
-  c.weight = most;
-  return c;
+  return {.verb = permits_verb::notify, .kind = of.kind, .capacity = of.capacity, .weight = most};
 }
 
 /// What the store cannot be told now is told it later: the waiter that is meant sleeps until then.

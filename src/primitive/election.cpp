@@ -13,13 +13,6 @@ namespace {
 
 constexpr std::chrono::milliseconds look_every = 500ms;
 
-lock_options options_of(const election_options& o) {
-  lock_options l;
-  l.lease = o.lease;
-  l.reason = o.note;
-  return l;
-}
-
 leader described(std::uint64_t fence, const std::string& note, std::int64_t since_wall_at) {
   const participant p = primitive::describe({}, 1, note, since_wall_at, 0, 0);
   return leader{engine::public_fence(fence), p.reason, p.host, p.pid, p.program, p.since};
@@ -105,9 +98,9 @@ struct election::state {
 };
 
 election::election(session s, const std::string& name, const election_options& options)
-    : state_(new state{std::shared_ptr<const leaders::state>(new leaders::state{
-                           subject(s, "election", name, options_of(options), store::kind::election,
-                                   1, &store::capabilities::election)}),
+    : state_(new state{std::shared_ptr<const leaders::state>(new leaders::state{subject(
+                           s, "election", name, {.lease = options.lease, .reason = options.note},
+                           store::kind::election, 1, &store::capabilities::election)}),
                        options.priority}) {
   const subject& of = state_->of();
   if (options.priority == 0 || of.session->can().preferences) return;

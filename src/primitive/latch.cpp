@@ -131,17 +131,15 @@ struct latch::state {
   std::chrono::seconds keep;
 
   store::countdown_command command(countdown_verb verb, std::uint32_t drop = 0) const {
-    store::countdown_command c;
-    c.verb = verb;
-    c.drop = drop;
-    c.owner = of.session->ids().next();
-    c.count = count;
-    c.queue_lease_us = engine::queue_lease.count();
-    c.keep_us = std::chrono::microseconds(keep).count();
-    c.repeats_us = (tries_for(*of.session) + on_its_way).count();
-    c.peer = of.session->peer();
-    c.note = of.config->note;
-    return c;
+    return {.verb = verb,
+            .owner = of.session->ids().next(),
+            .count = count,
+            .drop = drop,
+            .queue_lease_us = engine::queue_lease.count(),
+            .keep_us = std::chrono::microseconds(keep).count(),
+            .repeats_us = (tries_for(*of.session) + on_its_way).count(),
+            .peer = of.session->peer(),
+            .note = of.config->note};
   }
 
   /// The reply, or nothing if it was not settled in time. Throws what went wrong.

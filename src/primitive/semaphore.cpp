@@ -74,10 +74,7 @@ result<std::uint32_t> free_permits(const engine::lock_config& of,
 }
 
 store::permits_command look_at(const engine::lock_config& what) {
-  store::permits_command c;
-  c.kind = what.kind;
-  c.capacity = what.capacity;
-  return c;
+  return {.kind = what.kind, .capacity = what.capacity};
 }
 
 // What a reply means: how many are free, or whether it was carried out.

@@ -523,14 +523,13 @@ std::vector<holdfast::vote> quorum_hold::votes() const {
 }
 
 void quorum_hold::tell(event_kind kind, std::chrono::nanoseconds margin) const {
-  event e;
-  e.kind = kind;
-  e.name = quorum_->name;
-  e.lock_kind = to_string(quorum_->nodes.front()->what()->kind);
-  e.fence = fence();
-  e.waited = since_ - began_;
-  e.held = quorum_->now() - since_;
-  e.margin = margin;
+  event e{.kind = kind,
+          .name = quorum_->name,
+          .lock_kind = to_string(quorum_->nodes.front()->what()->kind),
+          .fence = fence(),
+          .waited = since_ - began_,
+          .held = quorum_->now() - since_,
+          .margin = margin};
   if (kind == event_kind::lost) {
     e.code = errc::lost;
     e.detail = losses::no_majority;

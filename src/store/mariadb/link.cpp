@@ -196,14 +196,13 @@ result<sql::row> link::row_of(const answer& a) {
   }
   cells row = a.rows[0];
   only_reads_ = number(row[5]) == 0;
-  sql::row r;
-  r.there = row[0].has_value();
-  r.too_long = r.there && !row[1];
-  r.version = number(row[0]);
-  r.record = record_of(row[1]);
-  r.now_at = number(row[2]);
-  r.fence_floor = number(row[3]);
-  return r;
+  const bool too_long = row[0] && !row[1];
+  return sql::row{.there = row[0].has_value(),
+                  .version = number(row[0]),
+                  .record = record_of(row[1]),
+                  .now_at = number(row[2]),
+                  .fence_floor = number(row[3]),
+                  .too_long = too_long};
 }
 
 result<std::vector<sql::row>> link::read(std::span<const std::string_view> names, boot_time) {

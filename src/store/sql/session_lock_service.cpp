@@ -19,11 +19,7 @@ constexpr std::int64_t with_place_us = 1'000'000;
 /// What part of the time that a hold counts may have gone by before the server is asked once more.
 constexpr int heard_of_lately = 8;
 
-permits_reply reply_with(permits_outcome outcome) {
-  permits_reply r;
-  r.outcome = outcome;
-  return r;
-}
+permits_reply reply_with(permits_outcome outcome) { return {.outcome = outcome}; }
 
 }  // namespace
 

@@ -144,10 +144,7 @@ std::optional<notification> fifo_inbox::next() {
     return first;
   }
   if (auto who = watched_->next_ended()) {
-    notification departed;
-    departed.what = notification_kind::departed;
-    departed.peer = std::move(*who);
-    return departed;
+    return notification{.what = notification_kind::departed, .peer = std::move(*who)};
   }
   return std::nullopt;
 }
