@@ -369,7 +369,7 @@ result<std::vector<state_store::entry>> link::entries_that(const std::string& ar
 }
 
 // All columns: there may be none of that name.
-result<store::facts> link::facts() {
+result<store::facts> link::facts(boot_time) {
   auto got = ask(
       "show global variables where variable_name in ('version', 'innodb_flush_log_at_trx_commit', "
       "'sync_binlog', 'log_bin', 'read_only', 'rpl_semi_sync_master_enabled', 'max_connections')");
@@ -382,7 +382,7 @@ result<store::facts> link::facts() {
   return found;
 }
 
-result<std::string> link::id_of_tables() {
+result<std::string> link::id_of_tables(boot_time) {
   auto got = ask("select * from " + tables_.meta);
   if (!got) return std::move(got.error());
   constexpr std::size_t column = 3;

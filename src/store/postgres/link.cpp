@@ -241,7 +241,7 @@ result<std::vector<state_store::entry>> link::entries_of(statement asked, boot_t
   return all;
 }
 
-result<std::string> link::id(boot_time deadline) {
+result<std::string> link::id_of_tables(boot_time deadline) {
   const auto got = wire_->ask({{sql_.id}}, deadline);
   if (!got) return got.error();
   const answer& a = got->front();

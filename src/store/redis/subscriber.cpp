@@ -19,8 +19,7 @@ constexpr auto silence = 5s;
 }  // namespace
 
 subscriber::subscriber(redis_options options, std::string channel)
-    : options_(std::move(options)),
-      channel_(std::move(channel)) {}
+    : options_(std::move(options)), channel_(std::move(channel)) {}
 
 subscriber::~subscriber() {
   stop_.set();
