@@ -60,11 +60,8 @@ failure too_many(std::uint32_t count) {
 }
 
 failure mismatch(const store::permits_reply& reply, std::uint32_t count) {
-  if (reply.outcome == permits_outcome::kind_mismatch) {
-    return {errc::kind_mismatch, "the name is in use as a " +
-                                     std::string(to_string(reply.found.kind)) +
-                                     ": choose another name"};
-  }
+  if (reply.outcome == permits_outcome::kind_mismatch)
+    return primitive::in_use_as(reply.found.kind);
   return {errc::capacity_mismatch,
           "the barrier was made for " + std::to_string(reply.found.capacity) +
               " participants, not " + std::to_string(count) + ": use the same everywhere"};

@@ -51,6 +51,11 @@ std::string known(std::string_view word) {
 
 }  // namespace
 
+failure in_use_as(store::kind other, std::string_view then) {
+  return {errc::kind_mismatch,
+          "the name is in use as a " + std::string(to_string(other)) + ": " + std::string(then)};
+}
+
 failure without_effect(std::string_view option, std::string_view why) {
   return {errc::invalid_argument,
           std::string(option) + " would have no effect: " + std::string(why) + "; leave it out"};

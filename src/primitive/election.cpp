@@ -40,14 +40,9 @@ std::optional<leader> first_after(std::uint64_t term, const store::permits_reply
   return found;
 }
 
-failure other_kind(store::kind k) {
-  return {errc::kind_mismatch,
-          "the name is in use as a " + std::string(to_string(k)) + ": choose another name"};
-}
-
 result<std::optional<leader>> leader_now(const store::permits_reply& reply) {
   if (reply.outcome != store::permits_outcome::kind_mismatch) return leader_of(reply);
-  return other_kind(reply.found.kind);
+  return primitive::in_use_as(reply.found.kind);
 }
 
 /// The leader, present or former, that comes after the one that was given last.
@@ -128,14 +123,7 @@ pending<leadership> async_campaign(election& of, wait_limit limit, std::stop_tok
                                         [](lease won) { return leadership(std::move(won)); });
 }
 
-std::optional<leader> election::current() const {
-  const subject& of = state_->of();
-  auto reply = of.session->permits(of.config->name, {});
-  if (!reply) of.fail(std::move(reply.error()));
-  auto now = leader_now(*reply);
-  if (!now) of.fail(std::move(now.error()));
-  return std::move(*now);
-}
+std::optional<leader> election::current() const { return state_->of().ask({}, leader_now); }
 
 pending<std::optional<leader>> async_current(const election& of) {
   return engine::async_command<std::optional<leader>>(of.state_->of().request({}, {}), {},

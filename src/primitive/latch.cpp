@@ -29,9 +29,7 @@ failure other_count(const store::countdown_reply& reply, std::uint32_t count) {
 
 failure mismatch(const store::countdown_reply& reply, std::uint32_t count) {
   if (reply.outcome != countdown_outcome::kind_mismatch) return other_count(reply, count);
-  return {errc::kind_mismatch, "the name is in use as a " +
-                                   std::string(to_string(reply.found_kind)) +
-                                   ": choose another name"};
+  return primitive::in_use_as(reply.found_kind);
 }
 
 result<std::uint32_t> left_of(const store::countdown_reply& reply, std::uint32_t count) {

@@ -59,10 +59,7 @@ result<std::uint32_t> free_permits(const engine::lock_config& of,
   const bool other_kind = reply.outcome == store::permits_outcome::kind_mismatch;
   const auto& found = reply.found;
   const bool in_use = !found.holders.empty() || !found.queue.empty();
-  if (other_kind || (in_use && found.kind != of.kind)) {
-    return failure{errc::kind_mismatch,
-                   "the name is in use as a " + std::string(to_string(found.kind))};
-  }
+  if (other_kind || (in_use && found.kind != of.kind)) return primitive::in_use_as(found.kind);
   if (in_use && found.capacity != of.capacity) {
     return failure{errc::capacity_mismatch, "the name is in use with " +
                                                 std::to_string(found.capacity) + " permits, not " +
