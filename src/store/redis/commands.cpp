@@ -379,7 +379,7 @@ result<std::vector<permits_reply>> read_together(const resp_value& answer,
                                                  std::span<const named_command> all) {
   if (answer.is_error()) return server_says(answer.text);
   const bool fits = !answer.items.empty() && answer.items.size() <= all.size();
-  if (!fits) return strange_answer("together.lua");
+  if (!fits) return strange_answer("acquire_many.lua");
   std::vector<permits_reply> replies;
   for (std::size_t i = 0; i < answer.items.size(); ++i) {
     auto one = read_permits(answer.items[i], permits_verb::acquire, all[i].command.lease_us);
@@ -393,7 +393,7 @@ result<admission> read_admission(const resp_value& answer, const named_command& 
                                  std::size_t buckets) {
   if (answer.is_error()) return server_says(answer.text);
   const std::size_t count = answer.items.size();
-  if (count < 1 || count > 2) return strange_answer("together.lua");
+  if (count < 1 || count > 2) return strange_answer("acquire_many.lua");
   auto permits = read_permits(answer.items[0], permits_verb::acquire, asks.command.lease_us);
   if (!permits) return std::move(permits.error());
   admission both{std::move(*permits), {}};
