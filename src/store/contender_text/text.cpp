@@ -30,6 +30,17 @@ int hex_value(char c) {
 
 }  // namespace
 
+// A place is entered, then it is seen whose turn it is, and a try leaves if it is not its own.
+capabilities promises(std::chrono::milliseconds command_timeout) noexcept {
+  return {.preferences = false,
+          .expiring = false,
+          .election = true,
+          .try_takes_ms = 3 * static_cast<std::uint32_t>(command_timeout.count()),
+          .refusal =
+              "it keeps an entry for each holder and waiter, which ends with its session, "
+              "and no record that all of them change"};
+}
+
 std::string to_text(const contender& who) {
   std::string text(ours);
   text += letter_of(who.kind);

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <cstdint>
+#include <chrono>
 #include <holdfast/store/contender_store.hpp>
 #include <optional>
 #include <string>
@@ -15,6 +15,9 @@
 ///         │ └ capacity
 ///         └ kind: m, s, p (permits), l (who waits at a latch)
 namespace holdfast::store::contender_text {
+
+/// What these stores have in common.
+capabilities promises(std::chrono::milliseconds command_timeout) noexcept;
 
 std::string to_text(const contender& who);
 /// Nothing if it is not what to_text() makes; `place` is left empty.
