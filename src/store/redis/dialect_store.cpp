@@ -6,7 +6,6 @@
 
 #include "base/words.hpp"
 #include "store/redis/errors.hpp"
-#include "store/redis/late_mark.hpp"
 #include "store/redis/redisson.hpp"
 #include "store/redis/redisson_rate.hpp"
 #include "store/redis/scripts.hpp"

@@ -55,6 +55,12 @@ slot_number slot_of_key(std::string_view key) noexcept {
   return crc16(what_is_hashed(key)) % slot_count;
 }
 
+std::string late_mark(std::string_view prefix, std::string_view key, bool in_a_cluster) {
+  constexpr std::string_view suffix = ":holdfast:after";
+  if (!in_a_cluster || what_is_hashed(key) != key) return std::string(key).append(suffix);
+  return std::string(prefix).append("{").append(key).append("}").append(suffix);
+}
+
 // Each range: first slot, last slot, its primary, its replicas.
 result<slot_map> slot_map::read(const resp_value& answer, const address& asked) {
   slot_map map;
