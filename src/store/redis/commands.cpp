@@ -183,7 +183,9 @@ class items {
     if (v->type == resp_type::integer) {
       number = static_cast<Number>(v->integer);
     } else {
-      good_ = good_ && base::parse_number(v->text, number);
+      // One that is too great is none of ours; it is shown as nothing, and hides no other.
+      const char* const end = v->text.data() + v->text.size();
+      good_ = good_ && std::from_chars(v->text.data(), end, number).ptr == end && !v->text.empty();
     }
   }
   void get(bool& flag) {
