@@ -82,7 +82,6 @@ void make_table(const std::filesystem::path& file) {
 }
 
 // ---- a lock row: one transaction takes it, another gives it back
-// -----------------------------------
 
 std::filesystem::path row_file(const place& at) { return at.folder / "lock-rows.db"; }
 
@@ -134,7 +133,6 @@ class row_locks final : public subject {
 };
 
 // ---- the transaction is the lock: a database for each, because SQLite locks whole files
-// -------------
 
 std::filesystem::path transaction_file(const place& at, unsigned lock) {
   return at.folder / ("lock-" + std::to_string(lock) + ".db");

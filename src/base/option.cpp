@@ -7,6 +7,7 @@
 
 #include "base/files.hpp"
 #include "base/names.hpp"
+#include "base/words.hpp"
 
 namespace holdfast::base {
 
@@ -74,9 +75,7 @@ status read_time(std::chrono::milliseconds& to, std::string_view name, const std
 status read_number(std::size_t& to, std::string_view name, std::string_view text, std::size_t least,
                    std::size_t most) {
   std::size_t number = 0;
-  const char* const end = text.data() + text.size();
-  const auto [after, wrong] = std::from_chars(text.data(), end, number);
-  const bool good = wrong == std::errc{} && after == end && number >= least && number <= most;
+  const bool good = parse_number(text, number) && number >= least && number <= most;
   if (good) return to = number, done{};
   return invalid(std::string(name) + " is a number from " + std::to_string(least) + " to " +
                  std::to_string(most));

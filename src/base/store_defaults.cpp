@@ -31,9 +31,7 @@ namespace {
 status take_back(session_store& from, std::span<const named_command> held) {
   status all = done{};
   for (const auto& one : held) {
-    permits_command back;
-    back.verb = permits_verb::release;
-    back.owner = one.command.owner;
+    const permits_command back{.verb = permits_verb::release, .owner = one.command.owner};
     if (auto reply = from.permits(one.name, back); !reply) all = std::move(reply.error());
   }
   return all;

@@ -7,6 +7,7 @@
 
 #include "base/names.hpp"
 #include "base/percent.hpp"
+#include "base/words.hpp"
 
 namespace holdfast::base {
 
@@ -107,9 +108,7 @@ status take_servers(std::string_view text, store_url& u) {
 result<std::uint16_t> read_port(std::string_view text, std::uint16_t usual) {
   if (text.empty()) return usual;
   std::uint16_t port = 0;
-  const char* const end = text.data() + text.size();
-  const auto [after, wrong] = std::from_chars(text.data(), end, port);
-  if (wrong == std::errc{} && after == end && port != 0) return port;
+  if (parse_number(text, port) && port != 0) return port;
   return malformed("what is behind the colon is not a port; ports go from 1 to 65535");
 }
 

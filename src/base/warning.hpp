@@ -10,13 +10,8 @@ namespace holdfast::base {
 inline void warn(observer* to, std::string_view url, std::string_view what,
                  std::error_code code = {}) noexcept {
   if (to == nullptr) return;
-  event e;
-  e.kind = event_kind::warning;
-  e.store = url;
-  e.code = code;
-  e.detail = what;
   try {
-    to->on_event(e);
+    to->on_event({.kind = event_kind::warning, .store = url, .code = code, .detail = what});
   } catch (...) {
     return;
   }

@@ -32,66 +32,48 @@ class held {
   virtual pending<done> begin_release() = 0;
 };
 
-class single final : public held {
+/// What each kind does in its own words.
+template <class Lease>
+class held_as : public held {
  public:
-  /// `of_a_mutex`: a condition can wait with it.
-  single(lease l, bool of_a_mutex) : lease_(std::move(l)), of_a_mutex_(of_a_mutex) {}
-  std::vector<std::uint64_t> fences() const override { return {lease_.fence()}; }
-  std::string name() const override { return lease_.name(); }
-  std::string short_id() const override { return lease_.short_id(); }
+  explicit held_as(Lease l) : lease_(std::move(l)) {}
+  std::vector<std::uint64_t> fences() const override {
+    if constexpr (requires { lease_.fences(); }) {
+      return lease_.fences();
+    } else {
+      return {lease_.fence()};
+    }
+  }
   lease_state state() const override { return lease_.state(); }
   std::chrono::nanoseconds remaining() const override { return lease_.remaining(); }
   void check() const override { lease_.check(); }
   std::stop_token lost() const override { return lease_.lost(); }
   void extend(std::optional<std::chrono::milliseconds> length) override {
-    length ? lease_.extend(*length) : lease_.extend();
+    if constexpr (requires { lease_.extend(); }) {
+      length ? lease_.extend(*length) : lease_.extend();
+    } else {
+      refuse(errc::unsupported, "a redlock's lease cannot be extended by hand: it renews itself");
+    }
   }
   std::error_code release() override { return lease_.release(); }
   pending<done> begin_release() override { return async_release(std::move(lease_)); }
 
+ protected:
+  Lease lease_;
+};
+
+class single final : public held_as<lease> {
+ public:
+  /// `of_a_mutex`: a condition can wait with it.
+  single(lease l, bool of_a_mutex) : held_as(std::move(l)), of_a_mutex_(of_a_mutex) {}
+  std::string name() const override { return lease_.name(); }
+  std::string short_id() const override { return lease_.short_id(); }
   /// For what changes a lease.
   lease& itself() noexcept { return lease_; }
   bool of_a_mutex() const noexcept { return of_a_mutex_; }
 
  private:
-  lease lease_;
   bool of_a_mutex_;
-};
-
-class several final : public held {
- public:
-  explicit several(multi_lease l) : lease_(std::move(l)) {}
-  std::vector<std::uint64_t> fences() const override { return lease_.fences(); }
-  lease_state state() const override { return lease_.state(); }
-  std::chrono::nanoseconds remaining() const override { return lease_.remaining(); }
-  void check() const override { lease_.check(); }
-  std::stop_token lost() const override { return lease_.lost(); }
-  void extend(std::optional<std::chrono::milliseconds> length) override {
-    length ? lease_.extend(*length) : lease_.extend();
-  }
-  std::error_code release() override { return lease_.release(); }
-  pending<done> begin_release() override { return async_release(std::move(lease_)); }
-
- private:
-  multi_lease lease_;
-};
-
-class voted final : public held {
- public:
-  explicit voted(quorum_lease l) : lease_(std::move(l)) {}
-  std::vector<std::uint64_t> fences() const override { return {lease_.fence()}; }
-  lease_state state() const override { return lease_.state(); }
-  std::chrono::nanoseconds remaining() const override { return lease_.remaining(); }
-  void check() const override { lease_.check(); }
-  std::stop_token lost() const override { return lease_.lost(); }
-  void extend(std::optional<std::chrono::milliseconds>) override {
-    refuse(errc::unsupported, "a redlock's lease cannot be extended by hand: it renews itself");
-  }
-  std::error_code release() override { return lease_.release(); }
-  pending<done> begin_release() override { return async_release(std::move(lease_)); }
-
- private:
-  quorum_lease lease_;
 };
 
 inline std::unique_ptr<held> as_held(lease l, bool of_a_mutex = false) {
@@ -99,10 +81,10 @@ inline std::unique_ptr<held> as_held(lease l, bool of_a_mutex = false) {
 }
 inline std::unique_ptr<held> as_held(leadership l) { return as_held(std::move(l).as_lease()); }
 inline std::unique_ptr<held> as_held(multi_lease l) {
-  return std::make_unique<several>(std::move(l));
+  return std::make_unique<held_as<multi_lease>>(std::move(l));
 }
 inline std::unique_ptr<held> as_held(quorum_lease l) {
-  return std::make_unique<voted>(std::move(l));
+  return std::make_unique<held_as<quorum_lease>>(std::move(l));
 }
 
 /// Empty when it was released, or while a condition has it. Many calls may use what it holds at the

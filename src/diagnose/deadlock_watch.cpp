@@ -28,13 +28,11 @@ constexpr std::size_t mark_digits = 16;
 constexpr std::string_view says = "waits ", says_limited = "tries ";
 
 store::permits_command mark_command(permits_verb verb, const store::owner_id& wait) {
-  store::permits_command c;
-  c.verb = verb;
-  c.owner = wait;
-  c.kind = store::kind::semaphore;  // readers that share a hold may all wait
-  c.capacity = 1U << 20;
-  c.lease_us = mark_lasts.count();
-  return c;
+  return {.verb = verb,
+          .owner = wait,
+          .kind = store::kind::semaphore,  // readers that share a hold may all wait
+          .capacity = 1U << 20,
+          .lease_us = mark_lasts.count()};
 }
 
 /// "host pid program waits WEIGHT AGE NAME", or "tries" where the wait has a time limit: a program
@@ -169,11 +167,8 @@ std::string deadlock_watch::story_of(const blocked& who) {
 status deadlock_watch::start() noexcept {
   auto started = thread_.start("to look for deadlocks", [this] { run(); });
   if (started || warned_of_no_thread_.exchange(true)) return started;
-  event e;
-  e.kind = event_kind::warning;
-  e.code = started.error().code;
-  e.detail = started.error().what;
-  session_.tell(e);
+  const auto& why = started.error();
+  session_.tell({.kind = event_kind::warning, .code = why.code, .detail = why.what});
   return started;
 }
 
@@ -297,12 +292,8 @@ void deadlock_watch::confirm(watched& w) {
 // A store that is away is told by others.
 void deadlock_watch::warn(const failure& why) {
   if (is_retryable(why.code) || std::exchange(warned_, true)) return;
-  event e;
-  e.kind = event_kind::warning;
-  e.code = why.code;
   const auto detail = "detect_deadlocks cannot write its marks (NAME~waits~…): " + why.what;
-  e.detail = detail;
-  session_.tell(e);
+  session_.tell({.kind = event_kind::warning, .code = why.code, .detail = detail});
 }
 
 bool deadlock_watch::still_waits(const watched& w) {
@@ -389,13 +380,9 @@ void deadlock_watch::choose(watched& w) {
     if (!waits(w.who) || std::any_of(watched_.begin(), watched_.end(), is_broken_by)) return;
     if (!std::exchange(w.who->story, story).empty()) return;  // told
   }
-  event e;
-  e.kind = event_kind::deadlock;
-  e.name = w.who->name;
-  e.code = errc::deadlock;
-  e.detail = story;
   w.who->stop.request_stop();  // if its caller did so before, the story is what it ends with
-  session_.tell(e);
+  session_.tell(
+      {.kind = event_kind::deadlock, .name = w.who->name, .code = errc::deadlock, .detail = story});
 }
 
 }  // namespace holdfast::engine

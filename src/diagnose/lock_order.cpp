@@ -116,12 +116,8 @@ void tell(store_client& session, const std::string& name, const step& taken,
   detail +=
       ": threads that do so at the same time wait for each other; take them in one order "
       "everywhere, or together with multi_lock";
-  event e;
-  e.kind = event_kind::lock_order;
-  e.name = name;
-  e.code = errc::deadlock;
-  e.detail = detail;
-  session.tell(e);
+  session.tell(
+      {.kind = event_kind::lock_order, .name = name, .code = errc::deadlock, .detail = detail});
 }
 
 }  // namespace

@@ -49,4 +49,14 @@ opened open_over_family(const store::opening& how) {
   return named(url, over(open_port(std::move(*options)), how.clock));
 }
 
+/// The driver of a server with locks of its own, which ?mode=session uses in place of rows.
+template <auto read_options, auto open_rows, auto open_locks>
+opened open_rows_or_locks(const store::opening& how) {
+  auto options = options_of<read_options>(how);
+  if (!options) return std::move(options.error());
+  const std::string url = options->url;
+  if (options->session_mode) return named(url, open_locks(std::move(*options)));
+  return named(url, over(open_rows(std::move(*options)), how.clock));
+}
+
 }  // namespace holdfast::drivers

@@ -4,21 +4,10 @@
 
 namespace holdfast::drivers {
 
-namespace {
-
-opened open_postgres(const store::opening& how) {
-  auto options = options_of<store::postgres::read_options>(how);
-  if (!options) return std::move(options.error());
-  const std::string url = options->url;
-  if (options->session_mode)
-    return named(url, store::postgres::open_postgres_session(std::move(*options)));
-  return named(url, over(store::postgres::open_postgres(std::move(*options)), how.clock));
-}
-
-}  // namespace
-
 const store::driver& postgres() noexcept {
-  static constexpr store::driver all{"postgres", open_postgres};
+  using namespace store::postgres;
+  static constexpr store::driver all{
+      "postgres", open_rows_or_locks<read_options, open_postgres, open_postgres_session>};
   return all;
 }
 

@@ -9,14 +9,7 @@
 namespace holdfast::family {
 
 using namespace std::chrono_literals;
-using store::contender;
-using store::contender_store;
-using store::notification_kind;
-using store::owner_id;
-using store::permits_command;
-using store::permits_outcome;
-using store::permits_reply;
-using store::permits_verb;
+using namespace store;
 using as_of = contender_store::as_of;
 
 namespace {
@@ -31,7 +24,7 @@ result<permits_reply> contender_family::carry_out(std::string_view name, const p
     case permits_verb::acquire:
       return acquire(name, c);
     case permits_verb::renew: {
-      const store::named_command one{name, c};
+      const named_command one{name, c};
       return std::move(execute_batch({&one, 1}).front());
     }
     case permits_verb::release:
@@ -52,20 +45,17 @@ result<permits_reply> contender_family::carry_out(std::string_view name, const p
 permits_reply contender_family::holds(const own_entry& mine, const permits_command& c) {
   const boot_time now = clock_.now();
   const boot_time until = std::clamp(port_->safe_until(mine.session), now, after(now, c.lease_us));
-  permits_reply reply;
-  reply.now_at = micros(now);
-  reply.outcome = permits_outcome::absent;
   // It may be over since it was looked at, and somebody is about to give it up.
   const bool there = entries_.change(mine.name, c.owner, [&](own_entry& p) { p.ends = until; });
-  if (!there) return reply;
-  reply.outcome = permits_outcome::granted;
-  reply.fence = mine.fence;
-  reply.expires_at = micros(until);
-  return reply;
+  if (!there) return {.outcome = permits_outcome::absent, .now_at = micros(now)};
+  return {.outcome = permits_outcome::granted,
+          .fence = mine.fence,
+          .expires_at = micros(until),
+          .now_at = micros(now)};
 }
 
 std::vector<result<permits_reply>> contender_family::execute_batch(
-    std::span<const store::named_command> batch) {
+    std::span<const named_command> batch) {
   std::vector<result<permits_reply>> replies(batch.size(), permits_reply{});
   std::vector<std::size_t> renewals;
   for (std::size_t i = 0; i < batch.size(); ++i) {
@@ -83,7 +73,7 @@ std::vector<result<permits_reply>> contender_family::execute_batch(
 
 // Returns those to be asked for once more: each gave up the place that it was asked for at, as in a
 // downgrade, before the answer came.
-std::vector<std::size_t> contender_family::renew(std::span<const store::named_command> batch,
+std::vector<std::size_t> contender_family::renew(std::span<const named_command> batch,
                                                  std::span<const std::size_t> renewals,
                                                  std::span<result<permits_reply>> replies) {
   std::vector<contender_store::node_of> asked;
@@ -133,13 +123,12 @@ permits_reply contender_family::kept(std::string_view name, const permits_comman
   return reply;
 }
 
-result<store::standing> contender_family::standing_of(std::string_view name,
-                                                      const owner_id& owner) {
+result<standing> contender_family::standing_of(std::string_view name, const owner_id& owner) {
   const auto mine = entries_.find(name, owner);
   if (!mine || !mine->held || is_of_an_ended_session(*mine)) {
     return failure{errc::lost, "the store no longer has it"};
   }
-  return store::standing{port_->address(name, mine->nodes.back()), mine->made};
+  return standing{port_->address(name, mine->nodes.back()), mine->made};
 }
 
 bool contender_family::is_of_an_ended_session(const own_entry& mine) const {
@@ -212,8 +201,7 @@ result<bool> contender_family::leave(std::string_view name, const owner_id& owne
 }
 
 result<permits_reply> contender_family::release(std::string_view name, const permits_command& c) {
-  permits_reply reply;
-  reply.outcome = permits_outcome::absent;
+  permits_reply reply{.outcome = permits_outcome::absent};
   const auto mine = entries_.find(name, c.owner);
   if (!mine) {  // what was over may be about to be given up: nobody else has it before
     auto gone = give_up_first(name, c.owner);
@@ -283,8 +271,7 @@ bool contender_family::tidy_up(own_entries::job& job) {
   return gone.ok();
 }
 
-std::unique_ptr<store::session_store> over(std::unique_ptr<store::contender_store> port,
-                                           clock& on) {
+std::unique_ptr<session_store> over(std::unique_ptr<contender_store> port, clock& on) {
   return std::make_unique<contender_family>(std::move(port), on);
 }
 

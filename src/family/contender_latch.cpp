@@ -8,14 +8,8 @@
 
 namespace holdfast::family {
 
-using store::contender;
-using store::countdown_command;
-using store::countdown_outcome;
-using store::countdown_record;
-using store::countdown_reply;
-using store::countdown_verb;
-using store::moment;
-using as_of = store::contender_store::as_of;
+using namespace store;
+using as_of = contender_store::as_of;
 
 namespace {
 
@@ -27,7 +21,7 @@ constexpr std::ptrdiff_t max_arrivals = 1'000;
 /// What a waiter watches, in own_entry's terms.
 constexpr std::string_view the_record = "record";
 
-bool knows(const countdown_record& r, const store::owner_id& owner) {
+bool knows(const countdown_record& r, const owner_id& owner) {
   return std::any_of(r.arrivals.begin(), r.arrivals.end(),
                      [&](const auto& a) { return a.owner == owner; });
 }
@@ -67,7 +61,7 @@ struct contender_latch::state {
 
 result<contender_latch::state> contender_latch::read(std::string_view name,
                                                      const countdown_command& c, interest what) {
-  const auto ask = [&](store::contender_store::alarm call) {
+  const auto ask = [&](contender_store::alarm call) {
     return port_.record(name, what != interest::none, std::move(call));
   };
   const auto is_there = [](const auto& said) { return said.ok(); };
@@ -118,7 +112,7 @@ void contender_latch::note_unheard(std::string_view name, const countdown_comman
   const bool makes = before.count == 0;
   const bool matters = c.verb == countdown_verb::arrive || (makes && uses(c.verb));
   if (!matters || unheard_.find(name, c.owner)) return;
-  const auto latest = before.arrivals.empty() ? store::owner_id{} : before.arrivals.back().owner;
+  const auto latest = before.arrivals.empty() ? owner_id{} : before.arrivals.back().owner;
   unheard_.put(name, c.owner, {latest, asked, makes}, std::max(c.repeats_us, kernel::remember_us));
 }
 
@@ -216,19 +210,11 @@ result<countdown_reply> contender_latch::change(std::string_view name, const cou
 
 status contender_latch::enter(std::string_view name, const countdown_command& c) {
   if (auto gone = give_up_first_(name, c.owner); !gone) return gone;
-  contender who;
-  who.owner = c.owner;
-  who.kind = store::kind::latch;
-  who.capacity = c.count;
-  store::contender_data says;
-  says.peer = c.peer;
-  says.note = c.note;
-  says.lease_us = c.queue_lease_us;
-  own_entry mine;
-  mine.name = name;
-  mine.ends = after(clock_.now(), c.queue_lease_us);
-  mine.unsure = true;
-  entries_.put(c.owner, mine);
+  const contender who{{}, c.owner, store::kind::latch, c.count};
+  const contender_data says{0, 0, 0, c.queue_lease_us, std::string(c.peer), std::string(c.note)};
+  entries_.put(
+      c.owner,
+      {.name = std::string(name), .ends = after(clock_.now(), c.queue_lease_us), .unsure = true});
   auto in = port_.enter(name, who, says, {});
   if (!in) return std::move(in.error());
   entries_.change(name, c.owner, [&](own_entry& p) {
@@ -238,7 +224,7 @@ status contender_latch::enter(std::string_view name, const countdown_command& c)
   return done{};
 }
 
-status contender_latch::leave(std::string_view name, const store::owner_id& owner) {
+status contender_latch::leave(std::string_view name, const owner_id& owner) {
   const auto mine = entries_.find(name, owner);
   if (!mine) return done{};
   entries_.erase(name, owner);
@@ -261,10 +247,8 @@ result<countdown_reply> contender_latch::wait(std::string_view name, const count
       p.ends = after(clock_.now(), c.queue_lease_us);
       ++p.quiet;
     });
-    countdown_reply reply;
-    reply.outcome = countdown_outcome::closed;
-    reply.retry_after_us = kernel::latch_retry_after_us(c.keep_us);
-    return reply;
+    return countdown_reply{.outcome = countdown_outcome::closed,
+                           .retry_after_us = kernel::latch_retry_after_us(c.keep_us)};
   }
   const bool is_called = mine && mine->watched.contains(std::string(the_record));
   auto reply = change(name, c, is_called ? interest::waits : interest::none);

@@ -6,14 +6,7 @@
 
 namespace holdfast::family {
 
-using store::contender;
-using store::contender_store;
-using store::notification_kind;
-using store::owner_id;
-using store::permits_command;
-using store::permits_outcome;
-using store::permits_reply;
-using store::permits_verb;
+using namespace store;
 using as_of = contender_store::as_of;
 
 namespace {
@@ -67,19 +60,12 @@ result<bool> contender_family::enter(std::string_view name, const permits_comman
   std::vector<std::string> leaving;
   const auto other = entries_.find(name, c.replaces);
   if (other) leaving = other->nodes;
-  contender who;
-  who.owner = c.owner;
-  who.kind = c.kind;
-  who.capacity = c.capacity;
-  who.weight = c.weight;
-  const store::contender_data says{c.weight,           0, 0, c.lease_us, std::string(c.peer),
-                                   std::string(c.note)};
-  own_entry mine;
-  mine.name = name;
-  mine.weight = c.weight;
-  mine.ends = forever;  // nobody gives it up while it is being asked for
-  mine.unsure = true;
-  entries_.put(c.owner, mine);
+  const contender who{{}, c.owner, c.kind, c.capacity, c.weight};
+  const contender_data says{c.weight, 0, 0, c.lease_us, std::string(c.peer), std::string(c.note)};
+  entries_.put(c.owner, {.name = std::string(name),
+                         .weight = c.weight,
+                         .ends = forever,  // nobody gives it up while it is being asked for
+                         .unsure = true});
   if (auto first = give_up_first(name, c.owner); !first) {
     entries_.erase(name, c.owner);
     return std::move(first.error());
@@ -263,12 +249,10 @@ result<std::optional<permits_reply>> contender_family::not_granted(std::string_v
 }
 
 permits_reply contender_family::in_line(const permits_command& c, std::uint32_t position) {
-  permits_reply reply;
-  reply.outcome = permits_outcome::queued;
-  reply.now_at = micros(clock_.now());
-  reply.position = std::max(position, 1U);
-  reply.retry_after_us = std::min<std::int64_t>(kernel::retry_after_us, c.queue_lease_us / 3);
-  return reply;
+  return {.outcome = permits_outcome::queued,
+          .now_at = micros(clock_.now()),
+          .retry_after_us = std::min<std::int64_t>(kernel::retry_after_us, c.queue_lease_us / 3),
+          .position = std::max(position, 1U)};
 }
 
 void contender_family::has_changed(std::string_view name, const owner_id& owner,

@@ -8,19 +8,14 @@
 
 namespace holdfast::family {
 
-namespace {
+using namespace store;
 
-using store::contender;
-using store::contender_store;
-using store::owner_id;
-using store::permits_outcome;
-using store::permits_record;
-using store::permits_reply;
+namespace {
 
 /// A line and what its places say, with the weights of now.
 struct view {
   line all;
-  std::vector<store::contender_data> says;
+  std::vector<contender_data> says;
   std::uint32_t capacity = 1;
 
   bool holds(std::size_t i) const { return decide(all, i, capacity).mine; }
@@ -50,7 +45,7 @@ result<view> look(contender_store& port, std::string_view name) {
 }
 
 /// A holder's second place, after an upgrade, is not a second holder.
-bool add_to_holder(permits_record& found, const contender& c, const store::contender_data& says) {
+bool add_to_holder(permits_record& found, const contender& c, const contender_data& says) {
   const auto same = std::find_if(found.holders.begin(), found.holders.end(),
                                  [&](const auto& h) { return h.owner == c.owner; });
   if (!c.raises || same == found.holders.end()) return false;
@@ -64,7 +59,7 @@ void add(permits_record& found, const view& v, std::size_t i, std::int64_t now_a
   const auto& p = v.says[i];
   // Another program's place says neither when it ends nor whose it is.
   const std::int64_t ends = p.lease_us == 0 ? 0 : now_at + p.lease_us;
-  const std::string note = c.owner ? p.note : store::foreign_note(p.note);
+  const std::string note = c.owner ? p.note : foreign_note(p.note);
   if (add_to_holder(found, c, p)) return;
   if (v.holds(i)) {
     found.holders.push_back({c.owner, c.weight, p.fence, ends, p.since_wall_at, p.peer, note});
@@ -79,7 +74,7 @@ result<permits_reply> inspect(contender_store& port, std::string_view name, boot
   const auto v = look(port, name);
   if (!v) return v.error();
   permits_reply reply;
-  reply.now_at = store::micros(now);
+  reply.now_at = micros(now);
   if (v->all.empty()) return reply;
   permits_record& found = reply.found;
   if (const contender* const first = first_of_ours(v->all)) found.kind = first->kind;

@@ -2,19 +2,12 @@
 
 namespace holdfast::family {
 
-using store::contender;
-using store::permits_command;
-using store::permits_outcome;
-using store::permits_reply;
-using as_of = store::contender_store::as_of;
+using namespace store;
+using as_of = contender_store::as_of;
 
 result<permits_reply> contender_family::resize(std::string_view name, const permits_command& c) {
   auto mine = entries_.find(name, c.owner);
-  if (!mine || !mine->held) {
-    permits_reply reply;
-    reply.outcome = permits_outcome::absent;
-    return reply;
-  }
+  if (!mine || !mine->held) return permits_reply{.outcome = permits_outcome::absent};
   if (c.weight == mine->weight) return holds(*mine, c);
   return c.weight < mine->weight ? weaken(name, c, std::move(*mine))
                                  : strengthen(name, c, std::move(*mine));
@@ -45,8 +38,7 @@ void contender_family::give_up_unless_known(std::string_view name, const owner_i
 // first is done, a failure of the second leaves a holder that is weaker at the store than it knows.
 result<permits_reply> contender_family::weaken(std::string_view name, const permits_command& c,
                                                own_entry mine) {
-  permits_reply gone;
-  gone.outcome = permits_outcome::absent;
+  permits_reply gone{.outcome = permits_outcome::absent};
   const bool had_more = mine.nodes.size() > 1 || mine.unsure;
   const auto knows = [&](bool of_more) {
     entries_.change(name, c.owner, [&](own_entry& p) {
@@ -94,14 +86,8 @@ result<permits_reply> contender_family::strengthen(std::string_view name, const 
     const auto left = keep_first(name, c.owner, mine);
     if (!left) return left.error();
   }
-  contender second;
-  second.owner = c.owner;
-  second.kind = c.kind;
-  second.capacity = c.capacity;
-  second.weight = c.weight;
-  second.raises = true;
-  const store::contender_data says{c.weight,           0, 0, c.lease_us, std::string(c.peer),
-                                   std::string(c.note)};
+  const contender second{{}, c.owner, c.kind, c.capacity, c.weight, true};
+  const contender_data says{c.weight, 0, 0, c.lease_us, std::string(c.peer), std::string(c.note)};
   entries_.change(name, c.owner, [](own_entry& p) { p.unsure = true; });
   const auto in = port_->enter(name, second, says, {});
   if (!in) {

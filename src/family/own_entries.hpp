@@ -25,7 +25,7 @@ struct own_entry {
   std::string name;
   /// What the store calls it; two after an upgrade. Empty: the store did not say whether it let it
   /// in, and it has to be looked for.
-  std::vector<std::string> nodes;
+  std::vector<std::string> nodes{};
   std::uint32_t weight = 1;
   std::uint64_t fence = 0;
   std::uint64_t made = 0;     ///< the store's number for the last of `nodes`
@@ -35,9 +35,9 @@ struct own_entry {
   bool unsure = false;  ///< there may be more of it at the store than `nodes` says, or come to be
 
   /// Those ahead that would tell us if they went, with their weight when they were read …
-  std::map<std::string, std::uint32_t> watched;
+  std::map<std::string, std::uint32_t> watched{};
   /// … and those that have to go before it can be our turn.
-  std::vector<std::string> waits_for;
+  std::vector<std::string> waits_for{};
   /// How often it was taken for granted that nothing has changed: now and then it is looked.
   unsigned quiet = 0;
   boot_time kept_at{};  ///< of a latch's waiter: when its wait last kept the latch

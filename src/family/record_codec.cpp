@@ -6,20 +6,11 @@
 
 namespace holdfast::family {
 
+using namespace store;
+
 namespace {
 
-using store::arrival;
-using store::bucket;
-using store::countdown_record;
-using store::holder;
-using store::led;
-using store::owner_id;
-using store::permits_record;
-using store::rate_record;
-using store::waiter;
-
 // ---- writing
-// -------------------------------------------------------------------------------------
 
 /// Appends to the text.
 class writer {
@@ -95,7 +86,6 @@ class writer {
 };
 
 // ---- reading
-// -------------------------------------------------------------------------------------
 
 /// Names, sessions and notes are shorter by far. What is longer was written by somebody else, and
 /// is not copied for each look at it.
@@ -240,7 +230,7 @@ failure corrupt() {
 bool sound(const permits_record& r) {
   std::uint64_t held = 0;
   for (const holder& h : r.holders) held += h.weight;
-  return held <= r.capacity && r.history.size() <= store::most_led;
+  return held <= r.capacity && r.history.size() <= most_led;
 }
 
 result<any_record> decode_permits(reader& in, store::kind kind, std::uint64_t& last_fence) {

@@ -6,10 +6,7 @@
 
 namespace holdfast::family {
 
-using store::countdown_record;
-using store::moment;
-using store::permits_record;
-using store::rate_record;
+using namespace store;
 
 namespace {
 
@@ -34,12 +31,12 @@ store::kind kind_of(const any_record& any) {
 
 void expire(any_record& any, const moment& now) {
   if (auto* const p = std::get_if<permits_record>(&any)) {
-    (void)kernel::apply(*p, store::permits_command{}, now);
+    (void)kernel::apply(*p, permits_command{}, now);
     if (p->holders.empty() && p->queue.empty()) p->capacity = 0;
   } else if (auto* const r = std::get_if<rate_record>(&any)) {
     kernel::expire(*r, now);
   } else {
-    (void)kernel::apply(std::get<countdown_record>(any), store::countdown_command{}, now);
+    (void)kernel::apply(std::get<countdown_record>(any), countdown_command{}, now);
   }
 }
 
@@ -50,9 +47,7 @@ void write(const permits_record& record, const moment& now, std::string& text) {
 
 void write_unused(std::uint64_t last_fence, const moment& now, std::string& text) {
   text.clear();
-  permits_record unused;
-  unused.last_fence = last_fence;
-  if (last_fence != 0) write(unused, now, text);
+  if (last_fence != 0) write(permits_record{.last_fence = last_fence}, now, text);
 }
 
 }  // namespace holdfast::family

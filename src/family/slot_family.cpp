@@ -13,22 +13,9 @@
 
 namespace holdfast::family {
 
-namespace {
+using namespace store;
 
-using store::countdown_command;
-using store::countdown_outcome;
-using store::countdown_reply;
-using store::countdown_verb;
-using store::micros;
-using store::owner_id;
-using store::permits_command;
-using store::permits_outcome;
-using store::permits_reply;
-using store::permits_verb;
-using store::slot;
-using store::slot_entry;
-using store::slot_outcome;
-using store::slot_reply;
+namespace {
 
 /// Of a semaphore of whose size nothing is known, so many slots are looked at first, and then so
 /// many times as many as long as all are empty.
@@ -41,16 +28,14 @@ std::int64_t sum(std::int64_t now_at, std::int64_t left_us) {
 }
 
 slot_entry entry_of(const permits_command& c) {
-  slot_entry e;
-  e.owner = c.owner;
-  e.kind = c.kind;
-  e.capacity = c.capacity;
-  e.note = c.note;
-  e.alone = c.kind != store::kind::shared_mutex || c.weight > 1;
-  e.weight = c.weight;
-  e.outlives_session = c.outlives_session;
-  e.queue_lease_us = c.wait ? c.queue_lease_us : 0;
-  return e;
+  return {.owner = c.owner,
+          .kind = c.kind,
+          .capacity = c.capacity,
+          .note = std::string(c.note),
+          .alone = c.kind != store::kind::shared_mutex || c.weight > 1,
+          .weight = c.weight,
+          .outlives_session = c.outlives_session,
+          .queue_lease_us = c.wait ? c.queue_lease_us : 0};
 }
 
 slot slot_of(std::string_view name, const permits_command& c, std::uint32_t part = 0) {
@@ -77,12 +62,12 @@ std::optional<std::uint32_t> slots_said_by(const std::vector<std::optional<slot_
 
 failure one_by_one() { return {errc::unsupported, "permits of this store have a weight of one"}; }
 
-class slot_family final : public store::session_store {
+class slot_family final : public session_store {
  public:
-  slot_family(std::unique_ptr<store::slot_store> port, clock& on)
+  slot_family(std::unique_ptr<slot_store> port, clock& on)
       : port_(std::move(port)), clock_(on), slots_(on) {}
 
-  const store::capabilities& can() const noexcept override { return port_->can(); }
+  const capabilities& can() const noexcept override { return port_->can(); }
   const std::string& url() const noexcept override { return port_->url(); }
   store::inbox& inbox() noexcept override { return port_->inbox(); }
   result<std::vector<std::string>> names() override { return port_->names(); }
@@ -101,7 +86,7 @@ class slot_family final : public store::session_store {
     return reply;
   }
 
-  result<store::rate_reply> rate(std::string_view name, const store::rate_command& c) override {
+  result<rate_reply> rate(std::string_view name, const rate_command& c) override {
     return port_->rate(name, c);
   }
 
@@ -116,9 +101,8 @@ class slot_family final : public store::session_store {
     return reply;
   }
 
-  std::vector<result<permits_reply>> execute_batch(
-      std::span<const store::named_command> batch) override {
-    std::vector<store::slot_store::extension> asked;
+  std::vector<result<permits_reply>> execute_batch(std::span<const named_command> batch) override {
+    std::vector<slot_store::extension> asked;
     std::vector<std::size_t> whose;
     std::vector<result<permits_reply>> replies(batch.size(), permits_reply{});
     for (std::size_t i = 0; i < batch.size(); ++i) {
@@ -278,10 +262,9 @@ class slot_family final : public store::session_store {
   permits_reply granted(std::string_view name, const permits_command& c, std::uint32_t part,
                         const slot_reply& added) {
     slots_.hold(name, c.owner, entry_at(slot_of(name, c, part)), c.lease_us);
-    permits_reply reply;
-    reply.outcome = permits_outcome::granted;
-    reply.fence = added.fence;
-    reply.one_turn = (added.fence & store::fence_of_others) != 0;
+    permits_reply reply{.outcome = permits_outcome::granted,
+                        .fence = added.fence,
+                        .one_turn = (added.fence & store::fence_of_others) != 0};
     if (by_listening(slot_of(name, c))) {
       const auto heard = port_->heard(slot_of(name, c));
       reply.one_turn = for_listeners_.granted(name, heard, clock_.now()) || reply.one_turn;
@@ -296,20 +279,16 @@ class slot_family final : public store::session_store {
     const auto holder = other.owner ? to_string(other.owner) : other.note;
     if (c.wait) return in_line(name, c, other.left_us, holder);
     waits_no_more(name, c.owner);
-    permits_reply reply;
-    reply.outcome = permits_outcome::busy;
-    return reply;
+    return {.outcome = permits_outcome::busy};
   }
 
   // Also when the lease in the way must have ended.
   permits_reply in_line(std::string_view name, const permits_command& c, std::int64_t left_us,
                         std::string_view holder = {}) {
-    permits_reply reply;
-    reply.outcome = permits_outcome::queued;
-    reply.position = 1;
-    reply.retry_after_us = next_look(name, wanted(name, c), c.owner, holder);
-    if (left_us > 0) reply.retry_after_us = std::min(reply.retry_after_us, sum(1'000, left_us));
-    return reply;
+    const auto look = next_look(name, wanted(name, c), c.owner, holder);
+    return {.outcome = permits_outcome::queued,
+            .retry_after_us = left_us > 0 ? std::min(look, sum(1'000, left_us)) : look,
+            .position = 1};
   }
 
   // A third of the time that it has waited already; less while the holder changes from look to
@@ -355,9 +334,7 @@ class slot_family final : public store::session_store {
     const auto resized = port_->resize({name, 0, c.kind}, entry_of(c), c.lease_us);
     if (!resized || resized->outcome != slot_outcome::taken)
       return kept(slot_of(name, c), c, resized);
-    permits_reply reply;
-    reply.outcome = permits_outcome::busy;
-    return reply;
+    return permits_reply{.outcome = permits_outcome::busy};
   }
 
   result<permits_reply> renew_one(std::string_view name, const permits_command& c) {
@@ -377,18 +354,16 @@ class slot_family final : public store::session_store {
   result<permits_reply> kept(const slot& at, const permits_command& c,
                              const result<slot_reply>& extended) {
     if (!extended) return extended.error();
-    permits_reply reply;
-    reply.now_at = micros(clock_.now());
+    const auto now_at = micros(clock_.now());
     if (extended->outcome == slot_outcome::done) {
       slots_.hold(at.name, c.owner, entry_at(at), c.lease_us);
-      reply.outcome = permits_outcome::granted;
-      reply.fence = extended->fence;
-      reply.expires_at = reply.now_at + c.lease_us;
-    } else {
-      slots_.forget(at.name, c.owner);
-      reply.outcome = permits_outcome::absent;
+      return permits_reply{.outcome = permits_outcome::granted,
+                           .fence = extended->fence,
+                           .expires_at = now_at + c.lease_us,
+                           .now_at = now_at};
     }
-    return reply;
+    slots_.forget(at.name, c.owner);
+    return permits_reply{.outcome = permits_outcome::absent, .now_at = now_at};
   }
 
   // One that gave up a wait may have got it by an attempt whose answer was lost: it looks. The same
@@ -432,11 +407,7 @@ class slot_family final : public store::session_store {
     if (by_polling(at.kind)) for_pollers_.released(at.name, now);
   }
 
-  static permits_reply absent() {
-    permits_reply reply;
-    reply.outcome = permits_outcome::absent;
-    return reply;
-  }
+  static permits_reply absent() { return {.outcome = permits_outcome::absent}; }
 
   result<permits_reply> evict(std::string_view name, const owner_id& owner) {
     const auto found = look_at_all({name});
@@ -446,7 +417,7 @@ class slot_family final : public store::session_store {
       if (!e->owner || (owner && e->owner != owner)) continue;
       const auto removed = port_->remove({name, part, e->kind}, e->owner);
       if (!removed) return removed.error();
-      if (removed->gone_before) return store::perhaps_taken_away();
+      if (removed->gone_before) return perhaps_taken_away();
       reply.position += removed->outcome == slot_outcome::done ? 1 : 0;
     }
     reply.outcome = reply.position > 0 ? permits_outcome::done : permits_outcome::absent;
@@ -478,16 +449,15 @@ class slot_family final : public store::session_store {
   }
 
   // What neither is free nor has a holder that is known, of as many as the request says.
-  static void count_others(std::int64_t free, const permits_command& c,
-                           store::permits_record& found) {
+  static void count_others(std::int64_t free, const permits_command& c, permits_record& found) {
     std::int64_t known = free;
     for (const auto& h : found.holders) known += h.weight;
     const std::int64_t of = c.kind == found.kind ? c.capacity : 0;
     if (found.capacity == 0) found.capacity = static_cast<std::uint32_t>(std::max(of, known));
     if (of <= known) return;
-    store::holder others;
+    holder others;
     others.weight = static_cast<std::uint32_t>(of - known);
-    others.note = store::foreign_note("other programs");
+    others.note = foreign_note("other programs");
     found.holders.push_back(std::move(others));
   }
 
@@ -540,7 +510,7 @@ class slot_family final : public store::session_store {
     return port_->look(all);
   }
 
-  const std::unique_ptr<store::slot_store> port_;
+  const std::unique_ptr<slot_store> port_;
   clock& clock_;
   own_slots slots_;
   turns_of_listeners for_listeners_;
@@ -549,7 +519,7 @@ class slot_family final : public store::session_store {
 
 }  // namespace
 
-std::unique_ptr<store::session_store> over(std::unique_ptr<store::slot_store> port, clock& on) {
+std::unique_ptr<session_store> over(std::unique_ptr<slot_store> port, clock& on) {
   return std::make_unique<slot_family>(std::move(port), on);
 }
 

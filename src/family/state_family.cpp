@@ -15,6 +15,8 @@
 
 namespace holdfast::family {
 
+using namespace store;
+
 namespace {
 
 /// This thread takes the tokens of an admission by themselves, perhaps behind a permit.
@@ -26,23 +28,6 @@ struct admission_by_two_calls {
   admission_by_two_calls(const admission_by_two_calls&) = delete;
   admission_by_two_calls& operator=(const admission_by_two_calls&) = delete;
 };
-
-using store::countdown_command;
-using store::countdown_outcome;
-using store::countdown_record;
-using store::countdown_reply;
-using store::countdown_verb;
-using store::moment;
-using store::notification;
-using store::permits_command;
-using store::permits_outcome;
-using store::permits_record;
-using store::permits_reply;
-using store::permits_verb;
-using store::rate_command;
-using store::rate_outcome;
-using store::rate_record;
-using store::rate_reply;
 
 /// The record is read and written as a whole: it must not grow without bound.
 constexpr std::size_t most_buckets = 10'000;
@@ -84,7 +69,7 @@ class decoded {
 };
 
 /// A change of a record, and whether it made one.
-class record_change : public store::transition {
+class record_change : public transition {
  public:
   bool made = false;
 
@@ -303,7 +288,7 @@ class rate_transition final : public record_change {
 };
 
 /// Reads, and changes nothing.
-class buckets_transition final : public store::transition {
+class buckets_transition final : public transition {
  public:
   const std::string* apply(std::string_view text, const moment& now) override {
     (void)in_.read(text, now);
@@ -311,15 +296,15 @@ class buckets_transition final : public store::transition {
     return nullptr;
   }
   const std::optional<failure>& wrong() const { return in_.wrong; }
-  store::bucket_list found;
+  bucket_list found;
 
  private:
   decoded<rate_record> in_;
 };
 
-class state_family final : public store::session_store {
+class state_family final : public session_store {
  public:
-  explicit state_family(std::unique_ptr<store::state_store> port)
+  explicit state_family(std::unique_ptr<state_store> port)
       : port_(std::move(port)), capabilities_(port_->can()), sweep_(*port_) {
     capabilities_.election = capabilities_.fair;
     capabilities_.barrier = true;
@@ -330,7 +315,7 @@ class state_family final : public store::session_store {
     capabilities_.claim_us = claim();
   }
 
-  const store::capabilities& can() const noexcept override { return capabilities_; }
+  const capabilities& can() const noexcept override { return capabilities_; }
   const std::string& url() const noexcept override { return port_->url(); }
   store::inbox& inbox() noexcept override { return port_->inbox(); }
 
@@ -377,11 +362,11 @@ class state_family final : public store::session_store {
     count(change);
     if (change.wrong()) return *change.wrong();
     // An admission may have been granted a permit before.
-    if (command.verb == store::rate_verb::take && !admits) sweep_.look_if_due(name);
+    if (command.verb == rate_verb::take && !admits) sweep_.look_if_due(name);
     return std::move(change.reply);
   }
 
-  result<store::bucket_list> buckets(std::string_view name) override {
+  result<bucket_list> buckets(std::string_view name) override {
     buckets_transition look;
     if (auto s = port_->transact(name, look); !s) return std::move(s.error());
     if (look.wrong()) return *look.wrong();
@@ -404,13 +389,12 @@ class state_family final : public store::session_store {
     return used;
   }
 
-  std::vector<result<permits_reply>> execute_batch(
-      std::span<const store::named_command> batch) override {
+  std::vector<result<permits_reply>> execute_batch(std::span<const named_command> batch) override {
     std::vector<permits_transition> changes;
     std::vector<std::size_t> step_of;
     std::map<std::string_view, std::size_t> known;
     std::deque<permits_steps> together;
-    std::vector<store::state_store::step> steps;
+    std::vector<state_store::step> steps;
     changes.reserve(batch.size());
     for (const auto& r : batch) {
       changes.emplace_back(r.command, std::span<const std::string>{}, claim());
@@ -437,8 +421,7 @@ class state_family final : public store::session_store {
   result<store::identity> identify() override { return port_->identify(); }
   result<store::facts> facts() override { return port_->facts(); }
 
-  result<std::vector<permits_reply>> acquire_together(
-      std::span<const store::named_command> all) override {
+  result<std::vector<permits_reply>> acquire_together(std::span<const named_command> all) override {
     auto replies = step_together(all, {});
     if (!replies && replies.error().code == errc::unsupported) {
       return session_store::acquire_together(all);
@@ -448,8 +431,8 @@ class state_family final : public store::session_store {
     return dead.empty() ? std::move(replies) : step_together(all, dead);
   }
 
-  result<store::admission> admit(const store::named_command& asks, std::string_view limiter,
-                                 const rate_command& take) override {
+  result<admission> admit(const named_command& asks, std::string_view limiter,
+                          const rate_command& take) override {
     auto both = admit_without(asks, limiter, take, {});
     if (!both && both.error().code == errc::unsupported) {
       const admission_by_two_calls this_thread;
@@ -461,12 +444,11 @@ class state_family final : public store::session_store {
   }
 
  private:
-  result<store::admission> admit_without(const store::named_command& asks, std::string_view limiter,
-                                         const rate_command& take,
-                                         std::span<const std::string> dead) {
+  result<admission> admit_without(const named_command& asks, std::string_view limiter,
+                                  const rate_command& take, std::span<const std::string> dead) {
     permits_transition permits(asks.command, dead, claim());
     rate_transition tokens(take);
-    const store::state_store::step steps[] = {{asks.name, &permits}, {limiter, &tokens}};
+    const state_store::step steps[] = {{asks.name, &permits}, {limiter, &tokens}};
     auto last = store::state_store::verdict::go_on;
     bool asked_both = false;
     const auto done = port_->transact_together(steps, [&](std::size_t step) {
@@ -483,7 +465,7 @@ class state_family final : public store::session_store {
     }
     auto reply = finish(asks.name, done, permits);
     if (!reply) return std::move(reply.error());
-    store::admission both{std::move(*reply), {}};
+    admission both{std::move(*reply), {}};
     if (!asked_both) return both;
     // What is undone may have been a turn that the waiter was given before.
     if (undone && permits.may_stand()) {
@@ -496,10 +478,8 @@ class state_family final : public store::session_store {
     return both;
   }
 
-  result<permits_reply> leave(const store::named_command& asks) {
-    permits_command c;
-    c.verb = permits_verb::release;
-    c.owner = asks.command.owner;
+  result<permits_reply> leave(const named_command& asks) {
+    const permits_command c{.verb = permits_verb::release, .owner = asks.command.owner};
     return step(asks.name, c, {});
   }
 
@@ -510,11 +490,11 @@ class state_family final : public store::session_store {
   }
 
   // Notifies of what was written down only. A holder that keeps idle what we want is always told.
-  result<std::vector<permits_reply>> step_together(std::span<const store::named_command> all,
+  result<std::vector<permits_reply>> step_together(std::span<const named_command> all,
                                                    std::span<const std::string> dead) {
-    using verdict = store::state_store::verdict;
+    using verdict = state_store::verdict;
     std::vector<permits_transition> changes;
-    std::vector<store::state_store::step> steps;
+    std::vector<state_store::step> steps;
     changes.reserve(all.size());
     for (const auto& one : all) {
       changes.emplace_back(one.command, dead, claim());
@@ -545,22 +525,21 @@ class state_family final : public store::session_store {
     return replies;
   }
 
-  static store::state_store::verdict judge(const permits_transition& change) {
-    using verdict = store::state_store::verdict;
+  static state_store::verdict judge(const permits_transition& change) {
+    using verdict = state_store::verdict;
     if (change.wrong()) return verdict::undo;
     if (change.reply.outcome == permits_outcome::granted) return verdict::go_on;
     return change.reply.outcome == permits_outcome::queued ? verdict::keep : verdict::undo;
   }
 
-  static store::state_store::verdict judge(const rate_transition& change) {
-    using verdict = store::state_store::verdict;
+  static state_store::verdict judge(const rate_transition& change) {
+    using verdict = state_store::verdict;
     const bool granted = !change.wrong() && change.reply.outcome == rate_outcome::granted;
     return granted ? verdict::go_on : verdict::undo;
   }
 
   static void keep_only_wanted(std::vector<notification>& tell) {
-    std::erase_if(tell,
-                  [](const notification& n) { return n.what != store::notification_kind::wanted; });
+    std::erase_if(tell, [](const notification& n) { return n.what != notification_kind::wanted; });
   }
 
   void count(const record_change& change) noexcept {
@@ -569,7 +548,7 @@ class state_family final : public store::session_store {
 
   // By a holder, which says of which session it is. The thread that renews all leases names an
   // owner only: it must not look at others meanwhile.
-  static bool are_given_back(std::span<const store::named_command> batch) {
+  static bool are_given_back(std::span<const named_command> batch) {
     return !batch.empty() && std::all_of(batch.begin(), batch.end(), [](const auto& one) {
       return one.command.verb == permits_verb::release && !one.command.peer.empty();
     });
@@ -628,19 +607,17 @@ class state_family final : public store::session_store {
       if (!port_->tell(to) && port_->departed(to.peer)) dead.push_back(to.peer);
     }
     if (dead.empty()) return;
-    permits_command look;
-    look.verb = permits_verb::renew;  // of nobody: only the hand-over remains
-    (void)step(name, look, dead);
+    (void)step(name, {.verb = permits_verb::renew}, dead);  // of nobody: only the hand-over remains
   }
 
-  std::unique_ptr<store::state_store> port_;
-  store::capabilities capabilities_;
+  std::unique_ptr<state_store> port_;
+  capabilities capabilities_;
   state_sweep sweep_;
 };
 
 }  // namespace
 
-std::unique_ptr<store::session_store> over(std::unique_ptr<store::state_store> port) {
+std::unique_ptr<session_store> over(std::unique_ptr<state_store> port) {
   return std::make_unique<state_family>(std::move(port));
 }
 

@@ -6,14 +6,9 @@
 
 namespace holdfast::kernel {
 
-namespace {
+using namespace store;
 
-using store::countdown_command;
-using store::countdown_outcome;
-using store::countdown_record;
-using store::countdown_reply;
-using store::countdown_verb;
-using store::owner_id;
+namespace {
 
 template <class List>
 auto find(List& list, const owner_id& owner) {
@@ -21,11 +16,7 @@ auto find(List& list, const owner_id& owner) {
 }
 
 // The arrivals stay: one that is repeated after the end has counted, and makes no other latch.
-void end(countdown_record& r) {
-  countdown_record ended;
-  ended.arrivals = std::move(r.arrivals);
-  r = std::move(ended);
-}
+void end(countdown_record& r) { r = countdown_record{.arrivals = std::move(r.arrivals)}; }
 
 // Step 1.
 void expire(countdown_record& r, const moment& now) {
@@ -47,7 +38,7 @@ countdown_outcome state_of(const countdown_record& r) {
 
 void tell_all(countdown_record& r, countdown_reply& reply) {
   for (auto& w : r.waiting) {
-    reply.tell.push_back({store::notification_kind::opened, {}, w.owner, 0, 0, std::move(w.peer)});
+    reply.tell.push_back({notification_kind::opened, {}, w.owner, 0, 0, std::move(w.peer)});
   }
   r.waiting.clear();
 }

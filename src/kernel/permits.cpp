@@ -5,15 +5,9 @@
 
 namespace holdfast::kernel {
 
-namespace {
+using namespace store;
 
-using store::holder;
-using store::kind;
-using store::notification_kind;
-using store::owner_id;
-using store::permits_outcome;
-using store::permits_verb;
-using store::waiter;
+namespace {
 
 template <class List>
 auto find(List& list, const owner_id& owner) {
@@ -53,7 +47,7 @@ std::uint64_t next_fence(permits_record& r, const moment& now, std::uint64_t at_
 // So that an observer misses no leader, however short its term.
 void remember_leader(permits_record& r) {
   const holder& h = r.holders.back();
-  if (r.history.size() == store::most_led) r.history.erase(r.history.begin());
+  if (r.history.size() == most_led) r.history.erase(r.history.begin());
   r.history.push_back({h.fence, h.since_wall_at, h.note});
 }
 

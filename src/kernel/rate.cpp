@@ -6,16 +6,9 @@
 
 namespace holdfast::kernel {
 
-namespace {
+using namespace store;
 
-using store::bucket;
-using store::bucket_rule;
-using store::moment;
-using store::rate_command;
-using store::rate_outcome;
-using store::rate_record;
-using store::rate_reply;
-using store::rate_verb;
+namespace {
 
 // Step 2. What was used stays used, in whole tokens. Nothing comes back of a debt that is cut off.
 void go_over_to(bucket& b, const rate_command& c, const bucket_rule& rule, const moment& now) {

@@ -165,18 +165,17 @@ std::chrono::milliseconds hold::within_max_hold(std::chrono::milliseconds lease)
 }
 
 store::permits_command hold::command(permits_verb verb) const noexcept {
-  store::permits_command c;
-  c.verb = verb;
-  c.owner = owner_;
-  if (verb == permits_verb::release) c.secret = secret_;
-  c.kind = config_->kind;
-  c.capacity = config_->capacity;
-  c.weight = weight_.load(std::memory_order_relaxed);
-  c.lease_us =
+  const auto lease_us =
       std::chrono::microseconds(within_max_hold(lease_.load(std::memory_order_relaxed))).count();
-  c.queue_lease_us = c.lease_us;
-  c.peer = client_.peer();
-  return c;
+  return {.verb = verb,
+          .owner = owner_,
+          .kind = config_->kind,
+          .capacity = config_->capacity,
+          .weight = weight_.load(std::memory_order_relaxed),
+          .lease_us = lease_us,
+          .queue_lease_us = lease_us,
+          .secret = verb == permits_verb::release ? secret_ : store::owner_id{},
+          .peer = client_.peer()};
 }
 
 namespace {
@@ -487,14 +486,12 @@ void hold::abandon() noexcept {
 // Without the clock, which is half of what an event costs.
 event hold::described(event_kind kind) const noexcept {
   const boot_time began = began_.load(std::memory_order_relaxed);
-  event e;
-  e.kind = kind;
-  e.name = name();
-  e.lock_kind = to_string(config_->kind);
-  e.fence = fence();
-  e.waited = since_.load(std::memory_order_relaxed) - began;
-  e.waited_in_local_queue = past_local_queue_.load(std::memory_order_relaxed) - began;
-  return e;
+  return {.kind = kind,
+          .name = name(),
+          .lock_kind = to_string(config_->kind),
+          .fence = fence(),
+          .waited = since_.load(std::memory_order_relaxed) - began,
+          .waited_in_local_queue = past_local_queue_.load(std::memory_order_relaxed) - began};
 }
 
 event hold::about(event_kind kind) const noexcept {

@@ -206,7 +206,6 @@ void keeper::restore(renewable& h, boot_time valid_until) {
 }
 
 // ---- the thread that watches the time
-// ------------------------------------------------------------
 
 // Both may be due of one hold at the same time: then it is told twice, in that order.
 boot_time keeper::take_due(told_line& to_tell) noexcept {
@@ -255,7 +254,6 @@ void keeper::watch_time() {
 }
 
 // ---- the thread that talks to the store
-// ----------------------------------------------------------
 
 void keeper::renew_forever() {
   std::unique_lock lock{mutex_};

@@ -31,8 +31,7 @@ class entry final : public engine::request {
         request_(std::move(r)),
         deadline_(deadline),
         owner_(session_.ids().next()),
-        take_{store::rate_verb::take,    owner_,          static_cast<std::int64_t>(n), 0,
-              request_.rules->version(), request_.choices} {}
+        take_(request_.command(store::rate_verb::take, owner_, n)) {}
 
   answer ask(bool last) override {
     const bool waits = !last || waited_;

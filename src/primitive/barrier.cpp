@@ -32,12 +32,6 @@ void check_count(const subject& of, std::uint32_t count) {
       {errc::invalid_argument, "it is for 1 to 10,000 participants, not " + std::to_string(count)});
 }
 
-lock_options options_of(const barrier_options& o) {
-  lock_options l;
-  l.lease = o.lease;
-  return l;
-}
-
 failure broken() {
   return {errc::lost,
           "the barrier is broken: a participant died, or was paused for longer than its lease; the "
@@ -66,11 +60,8 @@ failure too_many(std::uint32_t count) {
 }
 
 failure mismatch(const store::permits_reply& reply, std::uint32_t count) {
-  if (reply.outcome == permits_outcome::kind_mismatch) {
-    return {errc::kind_mismatch, "the name is in use as a " +
-                                     std::string(to_string(reply.found.kind)) +
-                                     ": choose another name"};
-  }
+  if (reply.outcome == permits_outcome::kind_mismatch)
+    return primitive::in_use_as(reply.found.kind);
   return {errc::capacity_mismatch,
           "the barrier was made for " + std::to_string(reply.found.capacity) +
               " participants, not " + std::to_string(count) + ": use the same everywhere"};
@@ -108,7 +99,7 @@ struct barrier::state {
   std::deque<unanswered> in_doubt;
 
   state(const session& s, const std::string& name, std::uint32_t n, barrier_options o)
-      : of(s, "barrier", name, options_of(o), store::kind::barrier, n,
+      : of(s, "barrier", name, {.lease = o.lease}, store::kind::barrier, n,
            &store::capabilities::barrier),
         count(n),
         on_completion(std::move(o.on_completion)) {

@@ -1,8 +1,7 @@
 #include "primitive/common.hpp"
 
-#include <charconv>
-
 #include "base/names.hpp"
+#include "base/words.hpp"
 #include "diagnose/trace.hpp"
 #include "lease/lease_timer.hpp"
 
@@ -30,13 +29,6 @@ status check_supported(bool supported, std::string_view what, const engine::sess
                                         "; docs/matrix.md lists the stores that have one"};
 }
 
-std::string_view next_word(std::string_view& text) {
-  const auto space = std::min(text.find(' '), text.size());
-  const auto word = text.substr(0, space);
-  text.remove_prefix(std::min(space + 1, text.size()));
-  return word;
-}
-
 /// Threads of one process that want a fair_mutex, a semaphore … are queued at the store.
 status check_local_queue_options(const lock_options& o, store::kind of) {
   const lock_options unset;
@@ -59,6 +51,11 @@ std::string known(std::string_view word) {
 
 }  // namespace
 
+failure in_use_as(store::kind other, std::string_view then) {
+  return {errc::kind_mismatch,
+          "the name is in use as a " + std::string(to_string(other)) + ": " + std::string(then)};
+}
+
 failure without_effect(std::string_view option, std::string_view why) {
   return {errc::invalid_argument,
           std::string(option) + " would have no effect: " + std::string(why) + "; leave it out"};
@@ -71,10 +68,9 @@ participant describe(const store::owner_id& owner, std::uint32_t weight, std::st
   participant p;
   if (owner) p.short_id = short_id_of(owner);
   p.weight = weight;
-  p.host = known(next_word(note));
-  const auto pid = next_word(note);
-  std::from_chars(pid.data(), pid.data() + pid.size(), p.pid);
-  p.program = known(next_word(note));
+  p.host = known(base::take_word(note));
+  p.pid = base::number_at_start(base::take_word(note), p.pid);
+  p.program = known(base::take_word(note));
   p.reason = base::shortened(note, base::max_reason_bytes);
   p.since = std::chrono::system_clock::time_point(std::chrono::microseconds(since_wall_at));
   if (expires_at != 0) {
@@ -188,13 +184,11 @@ void subject::report_misuse(std::string_view detail) const noexcept {
 
 void report_misuse(engine::session_impl& session, std::string_view name, std::string_view lock_kind,
                    std::string_view detail) noexcept {
-  event e;
-  e.kind = event_kind::misuse;
-  e.name = name;
-  e.lock_kind = lock_kind;
-  e.code = errc::not_owner;
-  e.detail = detail;
-  session.tell(e);
+  session.tell({.kind = event_kind::misuse,
+                .name = name,
+                .lock_kind = lock_kind,
+                .code = errc::not_owner,
+                .detail = detail});
 }
 
 void thread_holds::put(lease held) {

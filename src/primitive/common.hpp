@@ -73,6 +73,9 @@ struct subject {
 status set_lease(engine::lock_config& of, std::chrono::milliseconds lease,
                  const store::capabilities& can);
 
+/// The name is something else.
+failure in_use_as(store::kind other, std::string_view then = "choose another name");
+
 /// For an option that is set, and would have no effect.
 failure without_effect(std::string_view option, std::string_view why);
 

@@ -14,12 +14,7 @@ using store::permits_verb;
 namespace {
 
 store::permits_command notification(const engine::lock_config& of, std::uint32_t most) {
-  store::permits_command c;
-  c.verb = permits_verb::notify;
-  c.kind = of.kind;
-  c.capacity = of.capacity;
-  c.weight = most;
-  return c;
+  return {.verb = permits_verb::notify, .kind = of.kind, .capacity = of.capacity, .weight = most};
 }
 
 /// What the store cannot be told now is told it later: the waiter that is meant sleeps until then.
@@ -122,9 +117,9 @@ class turn final : public engine::request {
            reply.outcome == permits_outcome::capacity_mismatch;
   }
   static failure mismatch(const store::permits_reply& reply) {
-    return {errc::kind_mismatch,
-            "the name is in use as a " + std::string(to_string(reply.found.kind)) +
-                ": give the condition_variable a name of its own, other than that of its mutex"};
+    return primitive::in_use_as(
+        reply.found.kind,
+        "give the condition_variable a name of its own, other than that of its mutex");
   }
 
   /// From now on it is queued, and the mutex is given up with that lease.
@@ -286,12 +281,14 @@ std::cv_status ended(const subject& of, status woken) {
   of.fail(std::move(woken.error()));
 }
 
+result<std::uint32_t> woken_by(const store::permits_reply& reply) {
+  if (turn::mismatches(reply)) return turn::mismatch(reply);
+  return reply.position;
+}
+
 pending<std::uint32_t> notify_later(const subject& of, std::uint32_t most) {
   return engine::async_command<std::uint32_t>(of.request({}, {}), notification(*of.config, most),
-                                              [](auto& reply) -> result<std::uint32_t> {
-                                                if (!turn::mismatches(reply)) return reply.position;
-                                                return turn::mismatch(reply);
-                                              });
+                                              woken_by);
 }
 
 }  // namespace
@@ -314,11 +311,7 @@ boot_time condition_variable::deadline(wait_time wait) const {
 std::uint32_t condition_variable::notify_all() { return notify(base::max_permits); }
 
 std::uint32_t condition_variable::notify(std::uint32_t most) {
-  const subject& of = state_->of;
-  auto reply = of.session->permits(of.config->name, notification(*of.config, most));
-  if (!reply) of.fail(std::move(reply.error()));
-  if (turn::mismatches(*reply)) of.fail(turn::mismatch(*reply));
-  return reply->position;
+  return state_->of.ask(notification(*state_->of.config, most), woken_by);
 }
 
 pending<std::uint32_t> async_notify_one(condition_variable& of) {

@@ -13,13 +13,6 @@ namespace {
 
 constexpr std::chrono::milliseconds look_every = 500ms;
 
-lock_options options_of(const election_options& o) {
-  lock_options l;
-  l.lease = o.lease;
-  l.reason = o.note;
-  return l;
-}
-
 leader described(std::uint64_t fence, const std::string& note, std::int64_t since_wall_at) {
   const participant p = primitive::describe({}, 1, note, since_wall_at, 0, 0);
   return leader{engine::public_fence(fence), p.reason, p.host, p.pid, p.program, p.since};
@@ -47,14 +40,9 @@ std::optional<leader> first_after(std::uint64_t term, const store::permits_reply
   return found;
 }
 
-failure other_kind(store::kind k) {
-  return {errc::kind_mismatch,
-          "the name is in use as a " + std::string(to_string(k)) + ": choose another name"};
-}
-
 result<std::optional<leader>> leader_now(const store::permits_reply& reply) {
   if (reply.outcome != store::permits_outcome::kind_mismatch) return leader_of(reply);
-  return other_kind(reply.found.kind);
+  return primitive::in_use_as(reply.found.kind);
 }
 
 /// The leader, present or former, that comes after the one that was given last.
@@ -105,9 +93,9 @@ struct election::state {
 };
 
 election::election(session s, const std::string& name, const election_options& options)
-    : state_(new state{std::shared_ptr<const leaders::state>(new leaders::state{
-                           subject(s, "election", name, options_of(options), store::kind::election,
-                                   1, &store::capabilities::election)}),
+    : state_(new state{std::shared_ptr<const leaders::state>(new leaders::state{subject(
+                           s, "election", name, {.lease = options.lease, .reason = options.note},
+                           store::kind::election, 1, &store::capabilities::election)}),
                        options.priority}) {
   const subject& of = state_->of();
   if (options.priority == 0 || of.session->can().preferences) return;
@@ -135,14 +123,7 @@ pending<leadership> async_campaign(election& of, wait_limit limit, std::stop_tok
                                         [](lease won) { return leadership(std::move(won)); });
 }
 
-std::optional<leader> election::current() const {
-  const subject& of = state_->of();
-  auto reply = of.session->permits(of.config->name, {});
-  if (!reply) of.fail(std::move(reply.error()));
-  auto now = leader_now(*reply);
-  if (!now) of.fail(std::move(now.error()));
-  return std::move(*now);
-}
+std::optional<leader> election::current() const { return state_->of().ask({}, leader_now); }
 
 pending<std::optional<leader>> async_current(const election& of) {
   return engine::async_command<std::optional<leader>>(of.state_->of().request({}, {}), {},

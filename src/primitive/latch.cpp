@@ -29,9 +29,7 @@ failure other_count(const store::countdown_reply& reply, std::uint32_t count) {
 
 failure mismatch(const store::countdown_reply& reply, std::uint32_t count) {
   if (reply.outcome != countdown_outcome::kind_mismatch) return other_count(reply, count);
-  return {errc::kind_mismatch, "the name is in use as a " +
-                                   std::string(to_string(reply.found_kind)) +
-                                   ": choose another name"};
+  return primitive::in_use_as(reply.found_kind);
 }
 
 result<std::uint32_t> left_of(const store::countdown_reply& reply, std::uint32_t count) {
@@ -131,17 +129,15 @@ struct latch::state {
   std::chrono::seconds keep;
 
   store::countdown_command command(countdown_verb verb, std::uint32_t drop = 0) const {
-    store::countdown_command c;
-    c.verb = verb;
-    c.drop = drop;
-    c.owner = of.session->ids().next();
-    c.count = count;
-    c.queue_lease_us = engine::queue_lease.count();
-    c.keep_us = std::chrono::microseconds(keep).count();
-    c.repeats_us = (tries_for(*of.session) + on_its_way).count();
-    c.peer = of.session->peer();
-    c.note = of.config->note;
-    return c;
+    return {.verb = verb,
+            .owner = of.session->ids().next(),
+            .count = count,
+            .drop = drop,
+            .queue_lease_us = engine::queue_lease.count(),
+            .keep_us = std::chrono::microseconds(keep).count(),
+            .repeats_us = (tries_for(*of.session) + on_its_way).count(),
+            .peer = of.session->peer(),
+            .note = of.config->note};
   }
 
   /// The reply, or nothing if it was not settled in time. Throws what went wrong.

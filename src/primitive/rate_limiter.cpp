@@ -89,9 +89,7 @@ failure refusal(const rate_limiter::state::request& r, const store::rate_reply& 
   const std::string& rule = r.rules->name_of(reply.which);
   switch (reply.outcome) {
     case rate_outcome::kind_mismatch:
-      return {errc::kind_mismatch, "the name is in use as a " +
-                                       std::string(to_string(reply.found_kind)) +
-                                       ": choose another name"};
+      return primitive::in_use_as(reply.found_kind);
     case rate_outcome::capacity_mismatch:
       return {errc::capacity_mismatch,
               "the rule '" + rule + "' is in use with another rate or burst and the same version " +
@@ -143,8 +141,7 @@ class reservation final : public engine::request {
         name_(name),
         request_(std::move(r)),
         began_(session.now()),
-        command_{rate_verb::take, session.ids().next(),      static_cast<std::int64_t>(n),
-                 ahead.count(),   request_.rules->version(), request_.choices} {}
+        command_(request_.command(rate_verb::take, session.ids().next(), n, ahead)) {}
   const store::owner_id& owner() const noexcept { return command_.owner; }
 
   result<std::optional<engine::wait_hint>> ask(bool) override {
@@ -261,8 +258,7 @@ rate_limiter::state::request rate_limiter::state::about_taken(const rate_key& ke
 rate_decision rate_limiter::state::decide(const request& r, rate_verb verb, std::uint64_t n,
                                           microseconds ahead, wait_time wait) const {
   auto& session = *of.session;
-  store::rate_command c{verb,          session.ids().next(), static_cast<std::int64_t>(n),
-                        ahead.count(), r.rules->version(),   r.choices};
+  const auto c = r.command(verb, session.ids().next(), n, ahead);
   rate_request q(session, of.config->name, c);
   const engine::timed_call call(session.now(), wait);
   auto settled = engine::wait_until_settled(session, c.owner, q, call);
@@ -375,9 +371,7 @@ pending<T> decide_later(const rate_limiter::state& s, rate_limiter::state::reque
                         rate_verb verb, std::uint64_t n, microseconds ahead, wait_limit limit,
                         Outcome outcome) {
   const auto r = std::make_shared<rate_limiter::state::request>(std::move(about));
-  const store::rate_command c{
-      verb,          s.of.session->ids().next(), static_cast<std::int64_t>(n),
-      ahead.count(), r->rules->version(),        r->choices};
+  const auto c = r->command(verb, s.of.session->ids().next(), n, ahead);
   return engine::async_ask<T>(s.of.request(limit, {}), c.owner,
                               std::make_unique<rate_request>(*s.of.session, s.of.config->name, c),
                               [r, n, outcome](auto q) -> result<T> {

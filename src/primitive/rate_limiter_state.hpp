@@ -44,6 +44,11 @@ struct rate_limiter::state {
     std::shared_ptr<const primitive::rate_rules> rules;
     std::vector<std::string> buckets;
     std::vector<store::bucket_choice> choices;
+
+    store::rate_command command(store::rate_verb verb, const store::owner_id& owner,
+                                std::uint64_t n, std::chrono::microseconds ahead = {}) const {
+      return {verb, owner, static_cast<std::int64_t>(n), ahead.count(), rules->version(), choices};
+    }
   };
   /// For n tokens, which can be had; else throws.
   request about(const rate_key& key, std::uint64_t n) const;

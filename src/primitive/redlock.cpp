@@ -128,7 +128,6 @@ std::stop_token redlock::lost() const {
 clock& clock_of(const redlock& m) noexcept { return m.state_->of->nodes->first().clock(); }
 
 // ---- without a thread
-// --------------------------------------------------------------------------------
 
 namespace {
 

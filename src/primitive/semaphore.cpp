@@ -59,10 +59,7 @@ result<std::uint32_t> free_permits(const engine::lock_config& of,
   const bool other_kind = reply.outcome == store::permits_outcome::kind_mismatch;
   const auto& found = reply.found;
   const bool in_use = !found.holders.empty() || !found.queue.empty();
-  if (other_kind || (in_use && found.kind != of.kind)) {
-    return failure{errc::kind_mismatch,
-                   "the name is in use as a " + std::string(to_string(found.kind))};
-  }
+  if (other_kind || (in_use && found.kind != of.kind)) return primitive::in_use_as(found.kind);
   if (in_use && found.capacity != of.capacity) {
     return failure{errc::capacity_mismatch, "the name is in use with " +
                                                 std::to_string(found.capacity) + " permits, not " +
@@ -74,10 +71,7 @@ result<std::uint32_t> free_permits(const engine::lock_config& of,
 }
 
 store::permits_command look_at(const engine::lock_config& what) {
-  store::permits_command c;
-  c.kind = what.kind;
-  c.capacity = what.capacity;
-  return c;
+  return {.kind = what.kind, .capacity = what.capacity};
 }
 
 // What a reply means: how many are free, or whether it was carried out.
@@ -138,7 +132,6 @@ std::uint32_t semaphore::capacity() const noexcept { return state_->of.config->c
 const std::string& semaphore::name() const noexcept { return state_->of.config->name; }
 
 // ---- counting_semaphore
-// --------------------------------------------------------------------------
 
 struct counting_semaphore::state {
   subject of;
@@ -189,7 +182,6 @@ void counting_semaphore::release(std::uint32_t permits) {
 std::uint32_t counting_semaphore::max() const noexcept { return state_->of.config->capacity; }
 
 // ---- expiring_semaphore
-// --------------------------------------------------------------------------
 
 struct expiring_semaphore::state {
   subject of;

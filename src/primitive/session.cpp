@@ -159,10 +159,7 @@ result<std::vector<rate_bucket>> buckets_of(engine::session_impl& session, const
 
 result<std::size_t> evict(engine::session_impl& session, const std::string& full,
                           const store::owner_id& owner) {
-  store::permits_command c;
-  c.verb = store::permits_verb::evict;
-  c.owner = owner;
-  auto reply = session.permits(full, c);
+  auto reply = session.permits(full, {.verb = store::permits_verb::evict, .owner = owner});
   if (!reply) return session.located(std::move(reply.error()), "force_release", full);
   return std::size_t{reply->position};
 }

@@ -34,7 +34,6 @@ quorum_hold::quorum_hold(std::shared_ptr<const quorum> of, std::chrono::millisec
       to_ask_(quorum_->nodes.size()) {}
 
 // ---- to get it
-// -----------------------------------------------------------------------------------
 
 store::permits_command quorum_hold::grant_command(const quorum_node& at,
                                                   std::uint64_t at_least) const {
@@ -262,7 +261,6 @@ std::optional<quorum_hold::awaited> quorum_hold::give_back(
 }
 
 // ---- to keep it
-// ----------------------------------------------------------------------------------
 
 void quorum_hold::keep(std::shared_ptr<quorum_renewer> by) {
   renewer_ = std::move(by);
@@ -425,7 +423,6 @@ void quorum_hold::on_renewal(std::uint64_t round, std::size_t node, holdfast::vo
 }
 
 // ---- to give it back
-// -----------------------------------------------------------------------------
 
 std::error_code quorum_hold::release() noexcept {
   if (const auto over = end()) return *over;
@@ -526,14 +523,13 @@ std::vector<holdfast::vote> quorum_hold::votes() const {
 }
 
 void quorum_hold::tell(event_kind kind, std::chrono::nanoseconds margin) const {
-  event e;
-  e.kind = kind;
-  e.name = quorum_->name;
-  e.lock_kind = to_string(quorum_->nodes.front()->what()->kind);
-  e.fence = fence();
-  e.waited = since_ - began_;
-  e.held = quorum_->now() - since_;
-  e.margin = margin;
+  event e{.kind = kind,
+          .name = quorum_->name,
+          .lock_kind = to_string(quorum_->nodes.front()->what()->kind),
+          .fence = fence(),
+          .waited = since_ - began_,
+          .held = quorum_->now() - since_,
+          .margin = margin};
   if (kind == event_kind::lost) {
     e.code = errc::lost;
     e.detail = losses::no_majority;

@@ -1,9 +1,8 @@
 #include <poll.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 #include <algorithm>
 #include <thread>
 
+#include "base/wake_fd.hpp"
 #include "quorum/quorum.hpp"
 #include "session/no_memory.hpp"
 #include "wait/asked_once.hpp"
@@ -46,23 +45,15 @@ int poll_time(boot_time now, boot_time until, bool some_are_read_by_others) {
 /// Wakes the waiter in poll() for answers that others read.
 class quorum_round::bell {
  public:
-  bell() = default;
-  bell(const bell&) = delete;
-  ~bell() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  int fd() const noexcept { return fd_; }
+  int fd() const noexcept { return wake_.fd(); }
   void ring() const noexcept {
-    if (std::this_thread::get_id() != waiter_) (void)::eventfd_write(fd_, 1);
+    if (std::this_thread::get_id() != waiter_) wake_.set();
   }
-  void clear() const noexcept {
-    eventfd_t times = 0;
-    (void)::eventfd_read(fd_, &times);
-  }
+  void clear() const noexcept { (void)wake_.clear(); }
 
  private:
   const std::thread::id waiter_ = std::this_thread::get_id();
-  const int fd_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  const base::wake_fd wake_;
 };
 
 void quorum_round::ask(std::size_t node, const store::permits_command& c,
@@ -180,7 +171,6 @@ void quorum_round::on_answer(std::size_t node, result<store::permits_reply> repl
 }
 
 // ---- to wait
-// -------------------------------------------------------------------------------------
 
 bool quorum_round::anything_posted() const {
   return std::any_of(posted_.begin(), posted_.end(),

@@ -55,10 +55,7 @@ inline constexpr std::chrono::microseconds queue_lease = std::chrono::seconds(4)
 
 /// What gives it back, or its entry in the queue.
 inline store::permits_command release_command(const store::owner_id& owner) noexcept {
-  store::permits_command c;
-  c.verb = store::permits_verb::release;
-  c.owner = owner;
-  return c;
+  return {.verb = store::permits_verb::release, .owner = owner};
 }
 
 /// When somebody began to wait, and when it left the local queue, if it was at one.

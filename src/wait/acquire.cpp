@@ -45,22 +45,20 @@ acquisition::acquisition(session_impl& session, const lock_config& s, const acqu
 store::permits_command acquire_command(const session_impl& session, const lock_config& s,
                                        const acquire_params& how, const store::owner_id& owner,
                                        bool wait) noexcept {
-  store::permits_command c;
-  c.verb = permits_verb::acquire;
-  c.owner = owner;
-  c.kind = s.kind;
-  c.capacity = s.capacity;
-  c.weight = how.weight;
-  c.priority = how.priority;
-  c.lease_us = std::chrono::microseconds(s.lease).count();
-  c.queue_lease_us = queue_lease.count();
-  c.peer = session.peer();
-  c.note = s.note;
-  c.outlives_session = s.outlives_session;
-  c.in_order = s.in_order;
-  c.lingers = listens(s, how);
-  c.wait = wait;
-  return c;
+  return {.verb = permits_verb::acquire,
+          .owner = owner,
+          .kind = s.kind,
+          .capacity = s.capacity,
+          .weight = how.weight,
+          .priority = how.priority,
+          .wait = wait,
+          .lease_us = std::chrono::microseconds(s.lease).count(),
+          .queue_lease_us = queue_lease.count(),
+          .outlives_session = s.outlives_session,
+          .in_order = s.in_order,
+          .lingers = listens(s, how),
+          .peer = session.peer(),
+          .note = s.note};
 }
 
 store::permits_command acquisition::acquire_command(bool wait) noexcept {
@@ -244,14 +242,12 @@ void leave_nothing_behind(session_impl& session, const lock_config& s, const sto
 
 failure gave_up(session_impl& session, const lock_config& s, const time_frame& time, failure f) {
   const bool busy = time.is_try() && f.code == errc::timed_out;
-  event e;
-  e.kind = busy ? event_kind::busy : event_kind::gave_up;
-  e.name = s.name;
-  e.lock_kind = to_string(s.kind);
-  e.waited = session.now() - time.began();
-  e.code = busy ? errc::busy : f.code;
-  e.detail = f.what;
-  session.tell(e);
+  session.tell({.kind = busy ? event_kind::busy : event_kind::gave_up,
+                .name = s.name,
+                .lock_kind = to_string(s.kind),
+                .waited = session.now() - time.began(),
+                .code = busy ? errc::busy : f.code,
+                .detail = f.what});
   return f;
 }
 

@@ -71,7 +71,6 @@ class acquisition final : public request, public contender {
 };
 
 // ---- what both forms of an acquisition do at its end
-// ---------------------------------------------
 
 /// Whether the session can be used, with everything started that a lease needs.
 status ready(session_impl& session, const lock_config& s, const acquire_params& c);

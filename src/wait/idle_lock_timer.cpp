@@ -31,9 +31,7 @@ void idle_lock_timer::look_at(const std::shared_ptr<local_queue>& at, boot_time 
 // memory for them.
 result<std::optional<wait_hint>> idle_lock_timer::ask(bool) {
   if (ending_) return std::optional<wait_hint>();
-  wait_hint hint;
-  hint.at = look_at_due();
-  return std::optional(std::move(hint));
+  return std::optional<wait_hint>{{.at = look_at_due()}};
 }
 
 bool idle_lock_timer::notified(const store::notification& n) {

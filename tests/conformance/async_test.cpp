@@ -150,7 +150,6 @@ TEST_P(async_waiting, callbacks_get_the_lease_and_may_be_move_only) {
 }
 
 // ---- what only one of them has
-// -------------------------------------------------------------------
 
 class async_shared : public suite {};
 INSTANTIATE_TEST_SUITE_P(stores, async_shared, testing::ValuesIn(cells({"shared_mutex"})),

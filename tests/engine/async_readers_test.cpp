@@ -286,7 +286,6 @@ TEST(async_readers, a_stop_that_races_with_the_grant_leaves_nothing) {
 }
 
 // ---- changing the mode
-// ---------------------------------------------------------------------------
 
 TEST(async_modes, only_the_last_reader_becomes_the_writer) {
   stage s;

@@ -409,7 +409,6 @@ TEST(async, an_error_says_what_was_tried_on_which_name_and_store) {
 }
 
 // ---- the end of a session
-// ------------------------------------------------------------------------
 
 TEST(async_end, those_that_wait_when_the_session_goes_are_told_and_leave_no_place) {
   const auto clock = std::make_shared<holdfast::testing::fake_clock>();
@@ -509,7 +508,6 @@ TEST(async_end, a_forked_child_cannot_begin_and_does_not_disturb_the_parent) {
 }
 
 // ---- together
-// ------------------------------------------------------------------------------------
 
 /// Counts the round trips that carry many commands.
 class counting final : public harness::passing_on {
@@ -559,7 +557,6 @@ TEST(async_together, a_callback_may_begin_the_next) {
 }
 
 // ---- what is held
-// --------------------------------------------------------------------------------
 
 TEST(async_lease, it_is_given_back_without_waiting_for_the_round_trip) {
   stage s;

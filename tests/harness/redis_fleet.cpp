@@ -79,7 +79,6 @@ std::string redis_keys_for_ever(const std::string& url, const std::string& prefi
 }
 
 // ---- replicas
-// ------------------------------------------------------------------------------------
 
 redis_replicas::redis_replicas(int replicas) {
   servers_.push_back(std::make_unique<redis_server>(replicating({})));
@@ -103,7 +102,6 @@ void redis_replicas::until_connected() const {
 }
 
 // ---- sentinels
-// -----------------------------------------------------------------------------------
 
 redis_sentinels::redis_sentinels(int patience_ms) {
   const std::string config =
@@ -153,7 +151,6 @@ void redis_sentinels::fail_over() {
 }
 
 // ---- cluster
-// -------------------------------------------------------------------------------------
 
 redis_cluster::redis_cluster(int patience_ms, const std::vector<std::string>& arguments) {
   auto words = replicating({"--cluster-enabled", "yes", "--cluster-port", "a free port",

@@ -52,7 +52,6 @@ class dialects : public testing::Test {
 };
 
 // ---- redlock
-// -------------------------------------------------------------------------------------
 
 TEST_F(dialects, redlock_is_the_plain_key_with_a_token_and_an_end) {
   const auto session = open("redlock");
@@ -114,7 +113,6 @@ TEST_F(dialects, a_name_is_spelled_as_it_is_behind_the_prefix_that_the_url_gives
 }
 
 // ---- what is there already
-// -----------------------------------------------------------------------
 
 TEST_F(dialects, a_key_of_another_layout_is_named_and_left_as_it_is) {
   ask({"RPUSH", "list", "x"});
@@ -414,7 +412,6 @@ TEST_F(dialects, a_key_of_ours_that_stays_for_ever_is_found_whatever_others_let_
 }
 
 // ---- setnx
-// ---------------------------------------------------------------------------------------
 
 TEST_F(dialects, setnx_holds_the_time_of_its_end_and_no_other) {
   const auto watcher = std::make_shared<warnings>();
@@ -505,7 +502,6 @@ TEST_F(dialects, setnx_lets_a_loser_write_over_the_winner_s_time) {
 }
 
 // ---- redisson
-// ------------------------------------------------------------------------------------
 
 TEST_F(dialects, redisson_is_a_hash_of_its_owner_with_an_end) {
   const auto session = open("redisson");

@@ -132,7 +132,6 @@ TEST_F(taken_away, the_lock_object_may_go_in_the_middle_of_a_downgrade) {
 }
 
 // ---- both
-// ----------------------------------------------------------------------------------------
 
 TEST(both_leases, assigned_give_back_what_they_held_before_they_take_over) {
   stage s;
@@ -217,7 +216,6 @@ TEST(both_locks, wait_for_one_time_on_the_clock_of_the_session) {
 }
 
 // ---- with_lock
-// -----------------------------------------------------------------------------------
 
 TEST(with_lock, takes_whatever_gives_a_lease) {
   stage s;
@@ -256,7 +254,6 @@ TEST(with_lock, says_that_it_was_lost_whatever_gave_the_lease) {
 }
 
 // ---- election
-// ------------------------------------------------------------------------------------
 
 TEST(on_leader, work_that_returns_while_renewals_fail_is_over) {
   stage s;
@@ -286,7 +283,6 @@ TEST(on_leader, work_whose_leadership_was_lost_is_done_again) {
 }
 
 // ---- threads
-// -------------------------------------------------------------------------------------
 
 TEST(thread_number, of_a_thread_is_never_that_of_another) {
   using holdfast::primitive::this_thread_number;

@@ -178,7 +178,6 @@ TEST_F(resizing, a_thread_whose_downgrade_is_repeated_holds_it_as_a_reader) {
 }
 
 // ---- a lease that is made shorter
-// ----------------------------------------------------------------
 
 TEST_F(resizing, a_lease_that_may_be_shorter_at_the_store_is_relied_on_for_no_longer) {
   holdfast::mutex m{s.session, "m"};

@@ -6,7 +6,6 @@
 namespace simulation {
 
 // ---- the client's end
-// ----------------------------------------------------------------------------
 
 dialled::dialled(dialled_server& to, server& of, std::shared_ptr<connection> way)
     : to_(to),
@@ -65,7 +64,6 @@ bool dialled::wait_for(const exchange& e, nanos until) {
 }
 
 // ---- the server
-// ----------------------------------------------------------------------------------
 
 void dialled_server::know(process& of) {
   auto& machine = machines_[&of];

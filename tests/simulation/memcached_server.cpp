@@ -89,7 +89,6 @@ struct memcached_server::meta {
 };
 
 // ---- the client's end
-// ----------------------------------------------------------------------------
 
 memcached_client::memcached_client(dialled_server& to, server& of, std::shared_ptr<connection> way)
     : dialled(to, of, std::move(way)), to_(static_cast<memcached_server&>(to)) {}
@@ -122,7 +121,6 @@ std::string memcached_client::take(std::size_t most) {
 }
 
 // ---- the server
-// ----------------------------------------------------------------------------------
 
 memcached_server::memcached_server(server& of)
     : dialled_server(of),
@@ -282,7 +280,6 @@ void memcached_server::end(const std::shared_ptr<talk>& t) {
 }
 
 // ---- what it keeps
-// -------------------------------------------------------------------------------
 
 // It counts whole seconds, now and then one too late: then the next counts for two.
 std::int64_t memcached_server::tick() {

@@ -62,7 +62,6 @@ bool is_last(const sql_backend& b, const sql_exchange& e) { return b.text == e.t
 }  // namespace
 
 // ---- the client's end
-// ----------------------------------------------------------------------------
 
 sql_client::sql_client(dialled_server& to, server& of, std::shared_ptr<connection> way)
     : dialled(to, of, std::move(way)), to_(static_cast<sql_server&>(to)) {}
@@ -86,7 +85,6 @@ std::shared_ptr<sql_exchange> sql_client::send(std::vector<sql_text> texts) {
 }
 
 // ---- the server
-// ----------------------------------------------------------------------------------
 
 sql_server::sql_server(server& of)
     : dialled_server(of),
@@ -230,7 +228,6 @@ void sql_server::leave(int number) {
 }
 
 // ---- one statement after the other
-// ---------------------------------------------------------------
 
 void sql_server::go_on_later(const std::shared_ptr<sql_backend>& b, nanos after) {
   of_.world_.at(of_.world_.now() + after, [this, b, step = b->steps] {
@@ -295,7 +292,6 @@ bool sql_server::do_next(const std::shared_ptr<sql_backend>& b) {
 }
 
 // ---- locks of sessions
-// ---------------------------------------------------------------------------
 
 // False: it waits.
 bool sql_server::do_next_of_locks(const std::shared_ptr<sql_backend>& b, const sql_text& t,
@@ -522,7 +518,6 @@ sql_value sql_server::call(sql_backend& b, const std::string& function,
 }
 
 // ---- waiting
-// -------------------------------------------------------------------------------------
 
 void sql_server::begin_waiting(const std::shared_ptr<sql_backend>& b, sql_row& row) {
   auto& t = b->transaction;
@@ -566,7 +561,6 @@ void sql_server::refuse(sql_backend& b, const char* postgres, const char* mariad
 }
 
 // ---- ends
-// ----------------------------------------------------------------------------------------
 
 // Of what was sent together.
 void sql_server::finish(const std::shared_ptr<sql_backend>& b) {

@@ -257,7 +257,6 @@ TEST_F(flash_sale, the_orders_that_come_with_it_are_what_their_script_makes) {
 }
 
 // ---- the books
-// -----------------------------------------------------------------------------------
 
 namespace demo = holdfast::tool::demo;
 

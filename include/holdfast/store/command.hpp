@@ -63,8 +63,8 @@ struct holder {
   std::uint64_t fence = 0;
   std::int64_t expires_at = 0;
   std::int64_t since_wall_at = 0;
-  std::string peer;
-  std::string note;
+  std::string peer{};
+  std::string note{};
   bool lingers = false;
   bool operator==(const holder&) const = default;
 };
@@ -76,8 +76,8 @@ struct waiter {
   std::int64_t lease_us = 0;
   std::int64_t expires_at = 0;
   std::int64_t since_wall_at = 0;
-  std::string peer;
-  std::string note;
+  std::string peer{};
+  std::string note{};
   bool lingers = false;
   bool operator==(const waiter&) const = default;
 };
@@ -87,9 +87,9 @@ struct permits_record {
   store::kind kind = kind::mutex;
   std::uint32_t capacity = 0;  ///< 0: nobody has used the name yet, or all have left
   std::uint64_t last_fence = 0;
-  std::vector<holder> holders;
-  std::vector<waiter> queue;  ///< in the order in which they will be served
-  std::vector<led> history;   ///< of an election: the last who led, the present one too
+  std::vector<holder> holders{};
+  std::vector<waiter> queue{};  ///< in the order in which they will be served
+  std::vector<led> history{};   ///< of an election: the last who led, the present one too
   bool operator==(const permits_record&) const = default;
 };
 
@@ -112,11 +112,11 @@ bool parse_notification_kind(std::string_view text, notification_kind& k) noexce
 
 struct notification {
   notification_kind what = notification_kind::granted;
-  std::string name;
+  std::string name{};
   owner_id owner{};
   std::uint64_t fence = 0;
   std::int64_t expires_at = 0;
-  std::string peer;  ///< the addressee; departed: the dead session
+  std::string peer{};  ///< the addressee; departed: the dead session
   /// Granted: the secret of the former holder, if it released and this waiter was next behind it.
   owner_id secret{};
   bool operator==(const notification&) const = default;
@@ -167,8 +167,8 @@ struct countdown_record {
   std::uint32_t count = 0;  ///< 0: nobody has used the name yet
   std::uint32_t remaining = 0;
   std::int64_t expires_at = 0;
-  std::vector<arrival> arrivals;  ///< the recent ones, so that a repeated arrival counts once
-  std::vector<waiter> waiting;
+  std::vector<arrival> arrivals{};  ///< the recent ones, so that a repeated arrival counts once
+  std::vector<waiter> waiting{};
   bool operator==(const countdown_record&) const = default;
 };
 

@@ -31,7 +31,7 @@ struct slot_entry {
   std::uint64_t fence = 0;  ///< 0: not known
   std::int64_t since_wall_at = 0;
   std::int64_t left_us = 0;  ///< until the entry expires; 0: the store does not say
-  std::string note;
+  std::string note{};
   bool alone = true;                 ///< of a shared_mutex: a writer, not a reader
   std::uint32_t weight = 1;          ///< permits of a semaphore; 0: this is no holder
   bool outlives_session = false;     ///< as permits_command::outlives_session

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 
 #include "base/percent.hpp"
+#include "base/words.hpp"
 
 namespace holdfast::store::contender_text {
 
@@ -23,15 +23,6 @@ char letter_of(kind k) {
       ->first;
 }
 
-template <class Number>
-bool take(std::string_view& text, char ends, Number& number) {
-  const auto end = std::min(text.find(ends), text.size());
-  const auto [after, wrong] = std::from_chars(text.data(), text.data() + end, number);
-  if (wrong != std::errc{} || after != text.data() + end) return false;
-  text.remove_prefix(std::min(end + 1, text.size()));
-  return true;
-}
-
 int hex_value(char c) {
   if (c >= '0' && c <= '9') return c - '0';
   return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
@@ -39,14 +30,15 @@ int hex_value(char c) {
 
 }  // namespace
 
-bool take_number(std::string_view& text, char ends, std::uint32_t& number) {
-  return take(text, ends, number);
-}
-bool take_number(std::string_view& text, char ends, std::int32_t& number) {
-  return take(text, ends, number);
-}
-bool take_number(std::string_view& text, char ends, std::int64_t& number) {
-  return take(text, ends, number);
+// A place is entered, then it is seen whose turn it is, and a try leaves if it is not its own.
+capabilities promises(std::chrono::milliseconds command_timeout) noexcept {
+  return {.preferences = false,
+          .expiring = false,
+          .election = true,
+          .try_takes_ms = 3 * static_cast<std::uint32_t>(command_timeout.count()),
+          .refusal =
+              "it keeps an entry for each holder and waiter, which ends with its session, "
+              "and no record that all of them change"};
 }
 
 std::string to_text(const contender& who) {
@@ -68,7 +60,8 @@ std::optional<contender> parse_contender(std::string_view text) {
   if (letter == letters.end()) return std::nullopt;
   c.kind = letter->second;
   text.remove_prefix(2);
-  if (!take_number(text, '.', c.capacity) || !take_number(text, '.', c.weight)) return std::nullopt;
+  if (!base::take_number(text, c.capacity, '.')) return std::nullopt;
+  if (!base::take_number(text, c.weight, '.')) return std::nullopt;
   if (text.ends_with('+')) {
     c.raises = true;
     text.remove_suffix(1);
@@ -93,7 +86,7 @@ contender_data read_contender_data(std::string_view data) {
   const auto line_end = data.find('\n');
   if (is_ours(data) && line_end != data.npos) {
     rest = data.substr(head, line_end - head);
-    if (take_number(rest, ' ', p.weight) && take_number(rest, ' ', p.lease_us)) {
+    if (base::take_number(rest, p.weight) && base::take_number(rest, p.lease_us)) {
       p.peer = rest;
       p.note = data.substr(line_end + 1);
       return p;

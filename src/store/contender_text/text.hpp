@@ -1,6 +1,6 @@
 #pragma once
 
-#include <cstdint>
+#include <chrono>
 #include <holdfast/store/contender_store.hpp>
 #include <optional>
 #include <string>
@@ -15,6 +15,9 @@
 ///         │ └ capacity
 ///         └ kind: m, s, p (permits), l (who waits at a latch)
 namespace holdfast::store::contender_text {
+
+/// What these stores have in common.
+capabilities promises(std::chrono::milliseconds command_timeout) noexcept;
 
 std::string to_text(const contender& who);
 /// Nothing if it is not what to_text() makes; `place` is left empty.
@@ -31,10 +34,5 @@ contender_data read_contender_data(std::string_view data);
 void append_escaped(std::string& to, std::string_view bytes);
 /// Empty for what was not escaped in this way.
 std::string unescape(std::string_view part);
-
-/// Takes the number at the beginning of `text`, and the `ends` behind it. False if there is none.
-bool take_number(std::string_view& text, char ends, std::uint32_t& number);
-bool take_number(std::string_view& text, char ends, std::int32_t& number);
-bool take_number(std::string_view& text, char ends, std::int64_t& number);
 
 }  // namespace holdfast::store::contender_text

@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 
+#include "store/contender_text/text.hpp"
 #include "store/etcd/names.hpp"
 #include "store/etcd/requests.hpp"
 #include "store/etcd/session_lease.hpp"
@@ -69,23 +70,13 @@ contender_store::entered entered_at(const std::string& key, const std::string& p
   return in;
 }
 
-// A place is entered, then it is seen whose turn it is, and a try leaves if it is not its own.
-capabilities promises(const etcd_options& o) {
-  capabilities c;
-  c.try_takes_ms = 3 * static_cast<std::uint32_t>(o.command_timeout.count());
-  c.preferences = false;
-  c.expiring = false;
-  c.election = true;
-  c.refusal =
-      "it keeps an entry for each holder and waiter, which ends with its session, and no "
-      "record that all of them change";
-  return c;
-}
-
 class etcd_store final : public contender_store {
  public:
   explicit etcd_store(etcd_options o)
-      : options_(std::move(o)), can_(promises(options_)), to_(options_), watches_(to_) {}
+      : options_(std::move(o)),
+        can_(contender_text::promises(options_.command_timeout)),
+        to_(options_),
+        watches_(to_) {}
 
   status open();
 

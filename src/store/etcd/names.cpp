@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <limits>
 
+#include "base/words.hpp"
 #include "store/contender_text/text.hpp"
 
 namespace holdfast::store::etcd {
@@ -69,7 +70,7 @@ contender_data contender_data_of(std::string_view value, std::int64_t create_rev
   auto rest = value;
   std::int64_t since = 0;
   contender_data p;
-  if (contender_text::take_number(rest, ' ', since) && contender_text::is_ours(rest)) {
+  if (base::take_number(rest, since) && contender_text::is_ours(rest)) {
     p = contender_text::read_contender_data(rest);
     p.since_wall_at = since;
   } else {

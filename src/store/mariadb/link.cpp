@@ -3,7 +3,6 @@
 #include <poll.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "base/readiness.hpp"
 #include "store/mariadb/errors.hpp"
@@ -12,12 +11,6 @@
 namespace holdfast::store::mariadb {
 
 namespace {
-
-std::int64_t number(const std::optional<std::string>& cell) {
-  std::int64_t n = 0;
-  if (cell) std::from_chars(cell->data(), cell->data() + cell->size(), n);
-  return n;
-}
 
 // Null for one that nobody reads, so that it does not leave the server.
 std::string bounded(const std::string& record) {
@@ -94,7 +87,6 @@ const char* or_null(const std::string& text) { return text.empty() ? nullptr : t
 }  // namespace
 
 // ---- one connection
-// ------------------------------------------------------------------------------
 
 result<std::unique_ptr<link>> link::open(const mariadb_options& o, const tables& t) {
   std::unique_ptr<link> made{
@@ -185,7 +177,6 @@ status link::take_rows(answer& into) {
 }
 
 // ---- reading and replacing
-// -----------------------------------------------------------------------
 
 std::string link::reading(std::string_view name) const {
   return "select r.version, " + bounded("r.record") + ", " + server_clock +
@@ -205,14 +196,13 @@ result<sql::row> link::row_of(const answer& a) {
   }
   cells row = a.rows[0];
   only_reads_ = number(row[5]) == 0;
-  sql::row r;
-  r.there = row[0].has_value();
-  r.too_long = r.there && !row[1];
-  r.version = number(row[0]);
-  r.record = record_of(row[1]);
-  r.now_at = number(row[2]);
-  r.fence_floor = number(row[3]);
-  return r;
+  const bool too_long = row[0] && !row[1];
+  return sql::row{.there = row[0].has_value(),
+                  .version = number(row[0]),
+                  .record = record_of(row[1]),
+                  .now_at = number(row[2]),
+                  .fence_floor = number(row[3]),
+                  .too_long = too_long};
 }
 
 result<std::vector<sql::row>> link::read(std::span<const std::string_view> names, boot_time) {
@@ -340,7 +330,6 @@ status link::must_take_writes() {
 }
 
 // ---- the rest
-// ------------------------------------------------------------------------------------
 
 status link::sweep(std::span<const std::string> names, boot_time) {
   std::string list;
@@ -380,7 +369,7 @@ result<std::vector<state_store::entry>> link::entries_that(const std::string& ar
 }
 
 // All columns: there may be none of that name.
-result<store::facts> link::facts() {
+result<store::facts> link::facts(boot_time) {
   auto got = ask(
       "show global variables where variable_name in ('version', 'innodb_flush_log_at_trx_commit', "
       "'sync_binlog', 'log_bin', 'read_only', 'rpl_semi_sync_master_enabled', 'max_connections')");
@@ -393,7 +382,7 @@ result<store::facts> link::facts() {
   return found;
 }
 
-result<std::string> link::id_of_tables() {
+result<std::string> link::id_of_tables(boot_time) {
   auto got = ask("select * from " + tables_.meta);
   if (!got) return std::move(got.error());
   constexpr std::size_t column = 3;

@@ -2,12 +2,18 @@
 
 #include <mysql.h>
 
+#include "base/words.hpp"
 #include "store/mariadb/options.hpp"
 #include "store/mariadb/prepared_update.hpp"
 #include "store/mariadb/statements.hpp"
 #include "store/sql/row_link.hpp"
 
 namespace holdfast::store::mariadb {
+
+/// 0 for nothing.
+inline std::int64_t number(const std::optional<std::string>& cell) noexcept {
+  return cell ? base::number_at_start<std::int64_t>(*cell, 0) : 0;
+}
 
 /// The rows over one connection. Statements that go together are one text, which is one round trip;
 /// values are hexadecimal, so that no setting of the server can read anything else into them.
@@ -35,6 +41,8 @@ class link final : public sql::row_link {
   result<std::vector<state_store::entry>> entries(boot_time deadline) override;
   result<std::vector<state_store::entry>> entries_behind(std::string_view name, std::size_t most,
                                                          boot_time deadline) override;
+  result<std::string> id_of_tables(boot_time) override;
+  result<store::facts> facts(boot_time) override;
 
   using cells = std::vector<std::optional<std::string>>;
   /// What one statement of a text gave.
@@ -53,10 +61,6 @@ class link final : public sql::row_link {
   status must_take_writes();
 
   int fd() const noexcept { return static_cast<int>(mysql_get_socket(connection_)); }
-  /// What tells these tables from others; empty if they were made before there was such a thing.
-  result<std::string> id_of_tables();
-  /// The server's settings, as far as they bear on locks.
-  result<store::facts> facts();
   /// The server's number of this connection, as the handshake said.
   std::int64_t id() const noexcept {
     return static_cast<std::int64_t>(mysql_thread_id(connection_));

@@ -34,18 +34,6 @@ class mariadb_store final : public sql::over_rows {
   const std::string& url() const noexcept override { return options_.url; }
   store::inbox& inbox() noexcept override { return inbox_; }
 
-  result<store::identity> identify() override {
-    auto id = rows_.with_link(
-        [](sql::row_link& over, boot_time) { return static_cast<link&>(over).id_of_tables(); });
-    if (!id) return std::move(id.error());
-    return store::identity{id->empty() ? std::string(url()) : std::move(*id), {}};
-  }
-
-  result<store::facts> facts() override {
-    return rows_.with_link(
-        [](sql::row_link& over, boot_time) { return static_cast<link&>(over).facts(); });
-  }
-
   bool tell(const notification&) override { return true; }
 
  private:

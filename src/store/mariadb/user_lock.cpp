@@ -1,7 +1,5 @@
 #include "store/mariadb/user_lock.hpp"
 
-#include <charconv>
-
 #include "store/mariadb/errors.hpp"
 
 namespace holdfast::store::mariadb {
@@ -21,12 +19,6 @@ constexpr int a_year = 31'536'000;
 constexpr const char* life =
     "select concat_ws(' ', @@hostname, @@port, @@server_id, unix_timestamp() - (select "
     "variable_value from information_schema.global_status where variable_name = 'uptime'))";
-
-std::int64_t number(const cell& c) {
-  std::int64_t n = 0;
-  if (c) std::from_chars(c->data(), c->data() + c->size(), n);
-  return n;
-}
 
 moment_at moment_in(const std::vector<link::answer>& got) {
   if (got.empty() || got.front().rows.empty() || !got.front().rows[0][0]) return std::nullopt;

@@ -13,12 +13,12 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <utility>
 
 #include "base/readiness.hpp"
 #include "base/time_share.hpp"
+#include "base/words.hpp"
 
 namespace holdfast::store::memcached {
 
@@ -75,18 +75,13 @@ failure without_numbers(const address& to) {
               "start it without -C (--disable-cas)"};
 }
 
-std::int64_t number_in(std::string_view text) {
-  std::int64_t n = -1;
-  std::from_chars(text.data(), text.data() + text.size(), n);
-  return n;
-}
-
 }  // namespace
 
 std::optional<std::int64_t> meta_reply::number(char flag) const {
   for (std::size_t at = 0; at < flags.size();
        at = std::min(flags.find(' ', at), flags.size()) + 1) {
-    if (flags[at] == flag) return number_in(std::string_view(flags).substr(at + 1));
+    if (flags[at] == flag)
+      return base::number_at_start<std::int64_t>(std::string_view(flags).substr(at + 1), -1);
   }
   return std::nullopt;
 }
@@ -156,7 +151,8 @@ status link::greet() {
   std::int64_t time = 0, uptime = 0;
   auto ok = list("stats\r\n", [&](std::string_view line) {
     const auto take = [&](std::string_view name, std::int64_t& to) {
-      if (line.starts_with(name)) to = number_in(line.substr(name.size()));
+      if (line.starts_with(name))
+        to = base::number_at_start<std::int64_t>(line.substr(name.size()), -1);
     };
     take("STAT time ", time);
     take("STAT uptime ", uptime);
@@ -255,7 +251,7 @@ result<meta_reply> link::reply(boot_time deadline) {
   r.code = text->substr(0, space);
   r.flags = text->substr(std::min(space + 1, text->size()));
   if (!r.is("VA")) return r;
-  const std::int64_t size = number_in(r.flags);
+  const auto size = base::number_at_start<std::int64_t>(r.flags, -1);
   if (size < 0 || size > largest_item) return broken("sent no value");
   if (size > static_cast<std::int64_t>(max_value)) {
     works_ = false;  // what follows is not read

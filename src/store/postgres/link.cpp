@@ -25,14 +25,13 @@ std::string record_of(std::string_view text) {
 
 result<sql::row> row_of(const answer& a) {
   if (a.rows() != 1 || a.number(0, 4) != format_version) return table_is_not_ours(a);
-  sql::row r;
-  r.there = !a.is_null(0, 0);
-  r.too_long = r.there && a.is_null(0, 1);
-  r.version = a.number(0, 0);
-  r.record = record_of(a.text(0, 1));
-  r.now_at = a.number(0, 2);
-  r.fence_floor = a.number(0, 3);
-  return r;
+  const bool there = !a.is_null(0, 0);
+  return sql::row{.there = there,
+                  .version = a.number(0, 0),
+                  .record = record_of(a.text(0, 1)),
+                  .now_at = a.number(0, 2),
+                  .fence_floor = a.number(0, 3),
+                  .too_long = there && a.is_null(0, 1)};
 }
 
 // Null for one that nobody reads, so that it does not leave the server.
@@ -242,7 +241,7 @@ result<std::vector<state_store::entry>> link::entries_of(statement asked, boot_t
   return all;
 }
 
-result<std::string> link::id(boot_time deadline) {
+result<std::string> link::id_of_tables(boot_time deadline) {
   const auto got = wire_->ask({{sql_.id}}, deadline);
   if (!got) return got.error();
   const answer& a = got->front();

@@ -38,12 +38,8 @@ class link final : public sql::row_link {
   result<std::vector<state_store::entry>> entries(boot_time deadline) override;
   result<std::vector<state_store::entry>> entries_behind(std::string_view name, std::size_t most,
                                                          boot_time deadline) override;
-
-  /// What tells these tables from others; empty if they were made before there was such a thing.
-  result<std::string> id(boot_time deadline);
-
-  /// Its settings, as far as they bear on locks.
-  result<store::facts> facts(boot_time deadline);
+  result<std::string> id_of_tables(boot_time deadline) override;
+  result<store::facts> facts(boot_time deadline) override;
 
   /// Publishes a line to those that listen there.
   status tell(std::string_view channel, std::string_view line, boot_time deadline);

@@ -1,8 +1,6 @@
 #include "store/postgres/listener.hpp"
 
 #include <poll.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <utility>
@@ -30,10 +28,7 @@ listener::listener(const postgres_options& options)
     : options_(options),
       clock_(options.clock != nullptr ? *options.clock : real_clock()),
       peer_(base::random_id()),
-      listen_("listen " + quoted(channel_of(peer_))),
-      wake_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
-
-listener::~listener() { ::close(wake_fd_); }
+      listen_("listen " + quoted(channel_of(peer_))) {}
 
 const address& listener::server() const noexcept {
   return options_.listen.parameters.empty() ? options_.server : options_.listen;
@@ -69,7 +64,7 @@ void listener::subscribed(std::unique_ptr<wire> made) {
 
 std::optional<notification> listener::receive(boot_time until) {
   for (bool looked = false; notifications_.empty(); looked = true) {
-    if (clear_interrupt() || (looked && clock_.now() >= until)) return std::nullopt;
+    if (interrupt_.clear() || (looked && clock_.now() >= until)) return std::nullopt;
     leave_another_server();
     if (!wire_ && listens_) {
       go_on_connecting(until);
@@ -83,16 +78,6 @@ std::optional<notification> listener::receive(boot_time until) {
   notifications_.pop_front();
   first.peer = peer_;
   return first;
-}
-
-void listener::interrupt() noexcept {
-  const std::uint64_t one = 1;
-  (void)!::write(wake_fd_, &one, sizeof one);
-}
-
-bool listener::clear_interrupt() noexcept {
-  std::uint64_t count = 0;
-  return ::read(wake_fd_, &count, sizeof count) == sizeof count;
 }
 
 // One step: in between, a waiter checks its deadline, and whether it was interrupted.
@@ -131,7 +116,7 @@ void listener::wait(boot_time until) {
 void listener::wait_for(int fd, short events, std::chrono::nanoseconds at_most) const {
   const auto longest = std::clamp<std::chrono::nanoseconds>(at_most, 0ns, 60s);
   const timespec timeout{longest.count() / 1'000'000'000, longest.count() % 1'000'000'000};
-  pollfd both[] = {{fd, events, 0}, {wake_fd_, POLLIN, 0}};
+  pollfd both[] = {{fd, events, 0}, {interrupt_.fd(), POLLIN, 0}};
   (void)::ppoll(both, 2, &timeout, nullptr);
 }
 
@@ -192,7 +177,6 @@ void listener::disconnect() {
 }
 
 // ---- a connection on its way
-// ---------------------------------------------------------------------
 
 subscribing::state subscribing::step() {
   if (!made_) {

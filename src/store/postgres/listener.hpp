@@ -5,6 +5,7 @@
 #include <holdfast/store/inbox.hpp>
 
 #include "base/reconnect_pause.hpp"
+#include "base/wake_fd.hpp"
 #include "store/postgres/opening.hpp"
 #include "store/postgres/wire.hpp"
 
@@ -45,7 +46,6 @@ class subscribing {
 class listener final : public inbox {
  public:
   explicit listener(const postgres_options& options);
-  ~listener() override;
 
   /// Connects, if one may listen there; it is no error if that shows to be a pooler.
   status open();
@@ -59,7 +59,7 @@ class listener final : public inbox {
   std::optional<std::uint64_t> gaps() const noexcept override {
     return listens_ ? std::optional(gaps_.load()) : std::nullopt;
   }
-  void interrupt() noexcept override;
+  void interrupt() noexcept override { interrupt_.set(); }
 
  private:
   const address& server() const noexcept;
@@ -74,13 +74,12 @@ class listener final : public inbox {
   void leave_another_server();
   boot_time silent_until() const;
   void disconnect();
-  bool clear_interrupt() noexcept;
 
   const postgres_options& options_;
   clock& clock_;
   const std::string peer_;
   const std::string listen_;
-  const int wake_fd_;
+  const base::wake_fd interrupt_;
   std::atomic<bool> listens_{false};
   std::atomic<std::int64_t> followed_{0};
   std::unique_ptr<wire> wire_;

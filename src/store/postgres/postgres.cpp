@@ -42,20 +42,6 @@ class postgres_store final : public sql::over_rows {
   const std::string& url() const noexcept override { return options_.url; }
   store::inbox& inbox() noexcept override { return inbox_; }
 
-  result<store::identity> identify() override {
-    auto id = rows_.with_link([](sql::row_link& over, boot_time deadline) {
-      return static_cast<link&>(over).id(deadline);
-    });
-    if (!id) return std::move(id.error());
-    return store::identity{id->empty() ? std::string(url()) : std::move(*id), {}};
-  }
-
-  result<store::facts> facts() override {
-    return rows_.with_link([](sql::row_link& over, boot_time deadline) {
-      return static_cast<link&>(over).facts(deadline);
-    });
-  }
-
   // A notification that could not be sent costs its reader a second.
   bool tell(const notification& to) override {
     std::string line = sql::encode(to);

@@ -2,9 +2,8 @@
 
 #include <poll.h>
 
-#include <charconv>
-
 #include "base/readiness.hpp"
+#include "base/words.hpp"
 #include "store/postgres/errors.hpp"
 #include "store/sql/whole_or_broken.hpp"
 
@@ -32,12 +31,6 @@ PGconn* start(const address& to) {
   return PQconnectStartParams(names.data(), values.data(), 0);
 }
 
-std::int64_t number_in(std::string_view digits) noexcept {
-  std::int64_t n = 0;
-  std::from_chars(digits.data(), digits.data() + digits.size(), n);
-  return n;
-}
-
 // The same name means the same text to everybody who shares a server's connection by mistake.
 std::string name_of(std::string_view sql) {
   return "holdfast_" + std::to_string(std::hash<std::string_view>{}(sql));
@@ -45,12 +38,15 @@ std::string name_of(std::string_view sql) {
 
 }  // namespace
 
-std::int64_t answer::number(int r, int c) const noexcept { return number_in(text(r, c)); }
+std::int64_t answer::number(int r, int c) const noexcept {
+  return base::number_at_start<std::int64_t>(text(r, c), 0);
+}
 
-std::int64_t answer::changed() const noexcept { return number_in(PQcmdTuples(get())); }
+std::int64_t answer::changed() const noexcept {
+  return base::number_at_start<std::int64_t>(PQcmdTuples(get()), 0);
+}
 
 // ---- connecting
-// ----------------------------------------------------------------------------------
 
 std::unique_ptr<wire> wire::begin_open(const address& to) {
   return std::unique_ptr<wire>(new wire(start(to)));
@@ -108,7 +104,6 @@ status wire::look_at(const answer& a) {
 }
 
 // ---- asking
-// --------------------------------------------------------------------------------------
 
 // libpq goes on with a connection whose answers were no longer waited for.
 result<std::vector<answer>> wire::ask(std::span<const statement> all, boot_time deadline) {

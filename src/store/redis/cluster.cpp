@@ -64,7 +64,6 @@ status cluster::check_the_others(const address& checked) {
 }
 
 // ---- asking
-// --------------------------------------------------------------------------------------
 
 result<reply> cluster::ask(const request& r) {
   result<reply> answer = reply{};
@@ -243,7 +242,6 @@ void cluster::pause(std::chrono::nanoseconds d) {
 }
 
 // ---- the map
-// -------------------------------------------------------------------------------------
 
 std::shared_ptr<node> cluster::node_at(const address& a) {
   const std::lock_guard guard{mutex_};

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/words.hpp"
 #include "store/redis/errors.hpp"
 #include "store/redis/keys.hpp"
 
@@ -166,7 +167,6 @@ class rate_words {
 };
 
 // ---- reading
-// -------------------------------------------------------------------------------------
 
 /// A cursor over the items of an array; what is missing or of another type makes it bad.
 class items {
@@ -183,6 +183,7 @@ class items {
     if (v->type == resp_type::integer) {
       number = static_cast<Number>(v->integer);
     } else {
+      // One that is too great is none of ours; it is shown as nothing, and hides no other.
       const char* const end = v->text.data() + v->text.size();
       good_ = good_ && std::from_chars(v->text.data(), end, number).ptr == end && !v->text.empty();
     }
@@ -254,11 +255,8 @@ constexpr int done_in_short = static_cast<int>(permits_outcome::done);
 result<permits_reply> read_short_grant(std::string_view text, std::int64_t lease_us) {
   permits_reply r;
   r.outcome = permits_outcome::granted;
-  const char* const end = text.data() + text.size();
-  const auto fence = std::from_chars(text.data(), end, r.fence);
-  if (fence.ec != std::errc{} || fence.ptr == end) return strange_answer("permits.lua");
-  const auto now = std::from_chars(fence.ptr + 1, end, r.now_at);
-  if (now.ec != std::errc{} || now.ptr != end) return strange_answer("permits.lua");
+  const bool good = base::take_number(text, r.fence) && base::parse_number(text, r.now_at);
+  if (!good) return strange_answer("permits.lua");
   r.expires_at = r.now_at + lease_us;
   r.wall_at = r.now_at;
   return r;
@@ -331,13 +329,10 @@ void append_rate(std::string& to, const script_frame& frame, std::string_view na
 
 std::optional<std::int64_t> server_time_in(const resp_value& answer) noexcept {
   if (answer.type == resp_type::bulk) {
-    const auto space = answer.text.find(' ');
-    const char* const end = answer.text.data() + answer.text.size();
+    std::string_view fence_and_now = answer.text;
+    (void)base::take_word(fence_and_now);
     std::int64_t now = 0;
-    if (space == answer.text.npos) return std::nullopt;
-    const auto got = std::from_chars(answer.text.data() + space + 1, end, now);
-    if (got.ec != std::errc{} || got.ptr != end) return std::nullopt;
-    return now;
+    return base::parse_number(fence_and_now, now) ? std::optional(now) : std::nullopt;
   }
   // permits.lua says it in the fourth place of seven or more, all of them numbers.
   const auto& all = answer.items;
@@ -386,7 +381,7 @@ result<std::vector<permits_reply>> read_together(const resp_value& answer,
                                                  std::span<const named_command> all) {
   if (answer.is_error()) return server_says(answer.text);
   const bool fits = !answer.items.empty() && answer.items.size() <= all.size();
-  if (!fits) return strange_answer("together.lua");
+  if (!fits) return strange_answer("acquire_many.lua");
   std::vector<permits_reply> replies;
   for (std::size_t i = 0; i < answer.items.size(); ++i) {
     auto one = read_permits(answer.items[i], permits_verb::acquire, all[i].command.lease_us);
@@ -400,7 +395,7 @@ result<admission> read_admission(const resp_value& answer, const named_command& 
                                  std::size_t buckets) {
   if (answer.is_error()) return server_says(answer.text);
   const std::size_t count = answer.items.size();
-  if (count < 1 || count > 2) return strange_answer("together.lua");
+  if (count < 1 || count > 2) return strange_answer("acquire_many.lua");
   auto permits = read_permits(answer.items[0], permits_verb::acquire, asks.command.lease_us);
   if (!permits) return std::move(permits.error());
   admission both{std::move(*permits), {}};

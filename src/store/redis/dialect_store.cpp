@@ -1,12 +1,11 @@
 #include "store/redis/dialect_store.hpp"
 
 #include <array>
-#include <charconv>
 #include <holdfast/store/foreign_note.hpp>
 #include <holdfast/store/queue_inbox.hpp>
 
+#include "base/words.hpp"
 #include "store/redis/errors.hpp"
-#include "store/redis/late_mark.hpp"
 #include "store/redis/redisson.hpp"
 #include "store/redis/redisson_rate.hpp"
 #include "store/redis/scripts.hpp"
@@ -58,19 +57,6 @@ capabilities promises(const redis_options& o) {
 constexpr std::string_view our_mark = ":holdfast";
 std::string redlock_token(const owner_id& owner) { return to_string(owner).append(our_mark); }
 
-slot_entry somebody(const std::string& value, std::int64_t left_us) {
-  slot_entry e;
-  e.left_us = left_us;
-  e.note = store::foreign_note(std::string_view(value).substr(0, 64));
-  return e;
-}
-
-slot_entry entry_of(const owner_id& owner) {
-  slot_entry e;
-  e.owner = owner;
-  return e;
-}
-
 class dialect_store final : public slot_store {
  public:
   explicit dialect_store(redis_options options)
@@ -120,7 +106,7 @@ class dialect_store final : public slot_store {
   }
 
   result<slot_reply> remove(const slot& where, const owner_id& owner) override {
-    auto reply = change(where, "remove", entry_of(owner), 0);
+    auto reply = change(where, "remove", {.owner = owner}, 0);
     if (reply || (reply.error().outcome_unknown && is_of_times())) {
       written_.forget(where.name, owner);
     }
@@ -209,8 +195,7 @@ class dialect_store final : public slot_store {
   // A look does not know what is there. A latch, and what is no lock, says so itself when it is
   // looked at as a latch.
   result<slot_reply> look(slot at) {
-    slot_entry any;
-    any.capacity = at.kind == kind::semaphore ? 1 : 0;
+    slot_entry any{.capacity = at.kind == kind::semaphore ? 1U : 0U};
     auto reply = change(at, "look", any, 0);
     if (!capabilities_.shared) return reply;
     for (const auto& [other, capacity] : other_looks) {
@@ -341,10 +326,9 @@ class dialect_store final : public slot_store {
 
   // Of an RFencedLock: the script answers with nothing else.
   std::uint64_t fence_in(const std::string& token) const {
-    std::uint64_t number = 0;
     if (!options_.redisson_fenced) return 0;
-    const auto read = std::from_chars(token.data(), token.data() + token.size(), number);
-    return read.ec == std::errc() && number > 0 ? number | fence_of_others : 0;
+    const auto number = base::number_at_start<std::uint64_t>(token, 0);
+    return number > 0 ? number | fence_of_others : 0;
   }
 
   std::int64_t store_time(const std::vector<resp_value>& items) const {
@@ -354,13 +338,13 @@ class dialect_store final : public slot_store {
 
   slot_entry holder(const slot& where, const slot_entry& who, const std::string& text,
                     std::int64_t left_us) const {
-    slot_entry e = somebody(text, left_us);
-    e.kind = where.kind;
-    e.capacity = who.capacity;
-    e.alone = where.kind != kind::shared_mutex || writes(text);
-    e.owner = owner_in(text);
-    if (e.owner) e.note.clear();
-    return e;
+    const auto owner = owner_in(text);
+    return {.owner = owner,
+            .kind = where.kind,
+            .capacity = who.capacity,
+            .left_us = left_us,
+            .note = owner ? "" : store::foreign_note(std::string_view(text).substr(0, 64)),
+            .alone = where.kind != kind::shared_mutex || writes(text)};
   }
 
   static failure too_long() {

@@ -2,8 +2,8 @@
 
 #include <poll.h>
 #include <array>
-#include <charconv>
 
+#include "base/words.hpp"
 #include "store/redis/errors.hpp"
 #include "store/redis/scripts.hpp"
 
@@ -146,17 +146,14 @@ std::string_view field(std::string_view info, std::string_view name) {
 
 // A user without the right to ask is followed to no other server.
 std::uint64_t process_in(const resp_value& info) {
-  const auto run_id = field(info.text, "run_id").substr(0, 16);
   std::uint64_t number = 0;
-  std::from_chars(run_id.data(), run_id.data() + run_id.size(), number, 16);
+  (void)base::parse_number(field(info.text, "run_id").substr(0, 16), number, 16);
   return number;
 }
 
 status refuse_or_warn(std::string_view info, const redis_options& o) {
   const auto version = field(info, "redis_version");
-  unsigned major = 0;
-  std::from_chars(version.data(), version.data() + version.size(), major);
-  if (!version.empty() && major < 5) return too_old(o, version);
+  if (!version.empty() && base::number_at_start(version, 0U) < 5) return too_old(o, version);
   const bool in_cluster = field(info, "cluster_enabled") == "1";
   if (in_cluster && o.topology != topology::cluster) {
     return failure{

@@ -2,13 +2,17 @@
 -- sent all of it.
 local function shown(text) return string.sub(text, 1, 128) end
 
+-- The server's time, in microseconds.
+local time = redis.call('TIME')
+local now_us = time[1] * 1000000 + time[2]
+
 -- What was kept back on its way for longer than anybody waits for it is refused,
 -- because the lock may have been given back, and nobody would give it back again. The last word says until when it may
 -- be carried out, by the clock of the server; and perhaps "until after": whatever had to be carried out until `after` is too
 -- late from now on. The last key, which no script lists, remembers that for as long as anything may come; where no key can, it
 -- is the first one.
 do
-  local mark, stamp, time = KEYS[#KEYS], ARGV[#ARGV], redis.call('TIME')
+  local mark, stamp = KEYS[#KEYS], ARGV[#ARGV]
   KEYS[#KEYS] = nil
   local clock, due, after = time[1] .. string.sub('00000' .. time[2], -6), string.sub(stamp, 1, 16), string.sub(stamp, 18)
   if verb ~= 'look' and verb ~= 'inspect' then

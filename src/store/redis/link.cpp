@@ -111,7 +111,6 @@ result<link::answer> link::ask_once(std::span<const message> all, boot_time dead
 }
 
 // ---- until when the server may carry it out
-// ------------------------------------------------------
 
 // From the time that it had when it answered, which was earlier: so what it has now is no less, and
 // a server that was told to finish by then has finished when we give up.
@@ -150,7 +149,6 @@ void link::put_in_flight(std::span<const message> all, ticket& t) {
 }
 
 // ---- what nobody waits for
-// -----------------------------------------------------------------------
 
 bool link::post(const message& command, listener& then) {
   {
@@ -247,7 +245,6 @@ void link::tell_posted() noexcept {
 }
 
 // ---- connecting
-// ----------------------------------------------------------------------------------
 
 status link::ensure_connected(lock& l, boot_time deadline) {
   while (!connection_) {
@@ -300,7 +297,6 @@ void link::pause_before_next(failure why) noexcept {
 }
 
 // ---- writing
-// -------------------------------------------------------------------------------------
 
 namespace {
 
@@ -333,7 +329,6 @@ void link::flush(lock& l) noexcept {
 }
 
 // ---- reading
-// -------------------------------------------------------------------------------------
 
 void link::wait_for(lock& l, ticket& mine) noexcept {
   if (leading_ || mine.over) {

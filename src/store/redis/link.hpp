@@ -30,6 +30,13 @@ struct message {
   bool closing = false;  ///< goes behind the others, also if only some of them are sent again
 };
 
+/// What the replicas said to what was written.
+struct acknowledged {
+  std::int64_t by = 0;      ///< so many have it
+  std::int64_t wanted = 0;  ///< so many were to have it
+  bool enough() const noexcept { return by >= wanted; }
+};
+
 /// The one connection over which all threads of a session talk to the server, and no thread of its
 /// own.
 ///
@@ -51,8 +58,9 @@ class link {
 
   struct answer {
     std::vector<resp_value> replies;
-    bool repeated = false;   ///< the first attempt may have been carried out as well
-    std::uint64_t over = 0;  ///< which of this link's connections, counted
+    bool repeated = false;    ///< the first attempt may have been carried out as well
+    std::uint64_t over = 0;   ///< which of this link's connections, counted
+    acknowledged replicas{};  ///< where they were asked: see node
   };
 
   /// Sends all, and waits for their replies.

@@ -1,9 +1,9 @@
 #include "store/redis/node.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <iterator>
 
+#include "base/words.hpp"
 #include "store/redis/commands.hpp"
 #include "store/redis/errors.hpp"
 #include "store/redis/scripts.hpp"
@@ -48,16 +48,14 @@ void node::learn(const resp_value& reply, std::uint64_t over) noexcept {
   if (const auto now = server_time_in(reply)) link_.saw_time(*now, over);
   if (!reply.is_error() || !reply.text.starts_with(too_late)) return;
   std::int64_t now = 0, after = 0;
-  const char* const end = reply.text.data() + reply.text.size();
-  const auto first = std::from_chars(reply.text.data() + too_late.size(), end, now);
-  if (first.ec != std::errc{} || first.ptr == end) return;
-  const auto second = std::from_chars(first.ptr + 1, end, after);
+  auto said = std::string_view(reply.text).substr(too_late.size());
+  if (!base::take_number(said, now)) return;
   link_.saw_time(now, over);
-  if (second.ec == std::errc{}) link_.saw_after(after);
+  if (base::take_number(said, after)) link_.saw_after(after);
 }
 
 // What others have written looks like anything: only what a script says is a time.
-void node::learn(std::span<const message> all, const link::answer& got) noexcept {
+void node::learn(std::span<const message> all, const answer& got) noexcept {
   std::size_t end = 0;
   for (const auto& m : all) {
     end += m.replies;
@@ -68,7 +66,7 @@ void node::learn(std::span<const message> all, const link::answer& got) noexcept
 // A server that was restarted, or whose scripts were flushed, is told them again; and what came too
 // late by its clock is told what time it is. Only what was refused, and what belongs behind it: the
 // others have been carried out.
-result<link::answer> node::ask_refused_again(std::span<const message> all, link::answer first,
+result<node::answer> node::ask_refused_again(std::span<const message> all, answer first,
                                              boot_time deadline) {
   const auto parts = by_message(all, first.replies);
   std::string scripts;
@@ -100,7 +98,7 @@ result<link::answer> node::ask_refused_again(std::span<const message> all, link:
   return first;
 }
 
-result<link::answer> node::ask_server(std::span<const message> all) {
+result<node::answer> node::ask_server(std::span<const message> all) {
   const boot_time deadline = boot_clock::now() + options_.command_timeout;
   auto got = link_.ask(all, deadline);
   if (got) learn(all, *got);
@@ -119,13 +117,10 @@ result<link::answer> node::ask_server(std::span<const message> all) {
 
 result<node::answer> node::ask(std::span<const message> all, bool durable) {
   if (durable && options_.ack != acknowledgement::any) return ask_replicas_too(all);
-  auto got = ask_server(all);
-  if (!got) return std::move(got.error());
-  return answer{std::move(got->replies), got->repeated, {}};
+  return ask_server(all);
 }
 
 // ---- replicas
-// ------------------------------------------------------------------------------------
 
 // WAIT holds up its connection. So one is under way at a time, for all who came while the last one
 // was: replicas that are away cost everybody ack_timeout, not each behind the other.
@@ -171,8 +166,8 @@ result<node::answer> node::settle_together(const std::vector<part*>& parts) {
   for (const part* p : parts) all.insert(all.end(), p->all.begin(), p->all.end());
   all.push_back({.bytes = wait, .closing = true});
   auto got = ask_server(all);
-  if (!got) return std::move(got.error());
-  answer said{std::move(got->replies), got->repeated, {}};
+  if (!got) return got;
+  answer& said = *got;
   if (said.replies.back().text.find("NOPERM") != std::string::npos) {
     failure f = server_says(said.replies.back().text);
     f.outcome_unknown = true;
@@ -187,11 +182,11 @@ result<node::answer> node::settle_together(const std::vector<part*>& parts) {
   }
   said.replies.pop_back();
   std::reverse(said.replies.begin(), said.replies.end());
-  return said;
+  return got;
 }
 
 void node::take_out(std::vector<resp_value>& all, part& p, const answer& shared) {
-  answer mine{{}, shared.repeated, shared.replicas};
+  answer mine{{}, shared.repeated, shared.over, shared.replicas};
   std::ptrdiff_t count = 0;
   for (const auto& m : p.all) count += static_cast<std::ptrdiff_t>(m.replies);
   const auto first = all.end() - count;

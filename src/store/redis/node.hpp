@@ -8,13 +8,6 @@
 
 namespace holdfast::store::redis {
 
-/// What the replicas said to what was written.
-struct acknowledged {
-  std::int64_t by = 0;      ///< so many have it
-  std::int64_t wanted = 0;  ///< so many were to have it
-  bool enough() const noexcept { return by >= wanted; }
-};
-
 /// One server: the connection to it, its scripts, and the word of its replicas where that is asked
 /// for. Thread-safe.
 class node {
@@ -25,11 +18,7 @@ class node {
   const redis_options& options() const noexcept { return options_; }
   status open() { return link_.open(); }
 
-  struct answer {
-    std::vector<resp_value> replies;
-    bool repeated = false;
-    acknowledged replicas{};
-  };
+  using answer = link::answer;
 
   /// Sends all, and waits for their replies; and, where `durable` and the URL says so, until the
   /// replicas have what they wrote, or ack_timeout is over. What the server has refused because it
@@ -57,10 +46,9 @@ class node {
     bool over = false;
   };
 
-  void learn(std::span<const message> all, const link::answer& got) noexcept;
-  result<link::answer> ask_server(std::span<const message> all);
-  result<link::answer> ask_refused_again(std::span<const message> all, link::answer first,
-                                         boot_time deadline);
+  void learn(std::span<const message> all, const answer& got) noexcept;
+  result<answer> ask_server(std::span<const message> all);
+  result<answer> ask_refused_again(std::span<const message> all, answer first, boot_time deadline);
   result<answer> ask_replicas_too(std::span<const message> all);
   void send_together(const std::vector<part*>& parts) noexcept;
   result<answer> settle_together(const std::vector<part*>& parts);

@@ -275,13 +275,9 @@ class redis_store final : public session_store, public posting_store {
   }
 
   bool give_back(std::string_view name, const owner_id& owner) {
-    permits_command back;
-    back.verb = permits_verb::release;
-    back.owner = owner;
     std::string bytes;
-    append_permits(bytes, frame(), name, back);
-    const auto given = servers_->ask({name, bytes});
-    return given.ok();
+    append_permits(bytes, frame(), name, {.verb = permits_verb::release, .owner = owner});
+    return servers_->ask({name, bytes}).ok();
   }
 
   // In a cluster what the name's node has to say comes from there, and need not go over the others.

@@ -142,18 +142,13 @@ std::string redisson_call(const marked_key& at, const countdown_command& c) {
 }
 
 slot_entry read_semaphore(const std::vector<resp_value>& answer) {
-  slot_entry found;
-  found.kind = kind::semaphore;
-  found.capacity = found.weight = 0;
-  found.free = answer[1].integer;
+  slot_entry found{.kind = kind::semaphore, .capacity = 0, .weight = 0, .free = answer[1].integer};
   for (std::size_t i = 3; i + 3 < answer.size(); i += 4) {
-    slot_entry e;
-    e.kind = kind::semaphore;
-    e.owner = permit_id(answer[i].text);
-    e.weight = number_in(answer[i + 1]);
-    e.left_us = us_of(answer[i + 2].integer);
-    e.capacity = number_in(answer[i + 3]);
-    found.beside.push_back(std::move(e));
+    found.beside.push_back({.owner = permit_id(answer[i].text),
+                            .kind = kind::semaphore,
+                            .capacity = number_in(answer[i + 3]),
+                            .left_us = us_of(answer[i + 2].integer),
+                            .weight = number_in(answer[i + 1])});
   }
   return found;
 }
@@ -177,12 +172,10 @@ result<countdown_reply> read_latch(std::string_view key, const resp_value& answe
                                        countdown_outcome::done};
   if (state < 0 || state >= std::int64_t{outcomes.size()})
     return strange_answer("redisson_latch.lua");
-  countdown_reply reply;
-  reply.outcome = outcomes[static_cast<std::size_t>(state)];
-  reply.remaining = number_in(items[1]);
-  reply.found.remaining = reply.remaining;
-  reply.found.count = number_in(items[2]);
-  return reply;
+  const auto left = number_in(items[1]);
+  return countdown_reply{.outcome = outcomes[static_cast<std::size_t>(state)],
+                         .remaining = left,
+                         .found = {.count = number_in(items[2]), .remaining = left}};
 }
 
 }  // namespace holdfast::store::redis

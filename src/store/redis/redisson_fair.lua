@@ -18,8 +18,7 @@ for i, wanted in ipairs({'list', 'zset', 'zset'}) do
   local found = redis.call('TYPE', KEYS[i + 1]).ok
   if found ~= 'none' and found ~= wanted then return {3, 'a queue that is a ' .. found, 0} end
 end
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local now = math.floor(now_us / 1000)
 
 -- After a long wait all are near their ends, which then only their renewals put off: the whole patience would end them.
 local function leave(who)

@@ -33,8 +33,7 @@ for i, wanted in ipairs({'zset', 'zset', 'hash'}) do
   if found ~= 'none' and found ~= wanted then return {3, 'a number beside a ' .. found, 0} end
 end
 if redis.call('EXISTS', KEYS[5]) == 1 then return {3, 'a latch', 0} end
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local now = math.floor(now_us / 1000)
 
 -- What our holders have, before anything is written. Whoever removed the number made all of that void.
 local has, held, all_have, ended_of_ours = {}, 0, false, {}

@@ -1,10 +1,10 @@
 #include "store/redis/redisson_rate.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <limits>
 
+#include "base/words.hpp"
 #include "store/redis/errors.hpp"
 #include "store/redis/redisson.hpp"
 #include "store/redis/scripts.hpp"
@@ -78,19 +78,14 @@ result<rate_reply> read_limiter(std::string_view key, const rate_command& c,
                                                 items[1].text + ", and the rule says " +
                                                 rate_text(rule) + ": say the same everywhere"};
   }
-  bucket_state b;
-  b.limit = rule.capacity / rule.unit;
-  (void)std::from_chars(items[1].text.data(), items[1].text.data() + items[1].text.size(),
-                        b.remaining);
-  b.wait_us = us_of(items[2].integer);
-  b.full_us = us_of(items[3].integer);
-  rate_reply reply;
-  reply.wait_us = b.wait_us;
+  const bucket_state b{rule.capacity / rule.unit,
+                       base::number_at_start<std::int64_t>(items[1].text, 0),
+                       us_of(items[2].integer), us_of(items[3].integer)};
   // By which a refund of the whole decision finds it: due_at.
-  reply.now_at = us_of(items[4].integer) - b.wait_us;
+  rate_reply reply{
+      .now_at = us_of(items[4].integer) - b.wait_us, .wait_us = b.wait_us, .buckets = {b}};
   if (c.verb == rate_verb::take)
     reply.outcome = state == 0 ? rate_outcome::granted : rate_outcome::refused;
-  reply.buckets.push_back(b);
   return reply;
 }
 

@@ -33,8 +33,7 @@ if kind == 'hash' then
   if made[4] and not whole(made[4]) then return {3, 'a limiter that is kept for ' .. shown(made[4]) .. ' ms', 0, 0, 0} end
   if whole(made[1]) ~= rate or whole(made[2]) ~= interval then return {4, allows, 0, 0, 0} end
 end
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local now = math.floor(now_us / 1000)
 local strange = nil
 local function permits_of(request)
   if #request ~= 5 + (string.byte(request) or 0) then

@@ -9,24 +9,22 @@
 local verb, token, ms = ARGV[1], ARGV[2], ARGV[3]
 
 @late.lua@
-local t = redis.call('TIME')
-local now = t[1] * 1000000 + t[2]
 local kind = redis.call('TYPE', KEYS[1]).ok
 if kind == 'none' then
   if verb ~= 'add' then return {2, '', 0} end
   redis.call('SET', KEYS[1], token, 'PX', ms)
-  return {0, '', 0, now}
+  return {0, '', 0, now_us}
 end
 if kind ~= 'string' then return {3, 'a ' .. kind, 0} end
 local value, left = redis.call('GET', KEYS[1]), redis.call('PTTL', KEYS[1])
 -- A number for ever is the time of a setnx lock.
 if left < 0 and tonumber(value) then return {3, shown(value) .. ' without an end', 0} end
 if string.match(value, '^hf%d+ ') then return {3, 'a record of holdfast', 0} end
-if value ~= token or verb == 'look' then return {1, shown(value), left, now} end
+if value ~= token or verb == 'look' then return {1, shown(value), left, now_us} end
 if verb == 'remove' then
   redis.call('DEL', KEYS[1])
 elseif verb == 'extend' or left < tonumber(ms) then
   -- An earlier attempt may arrive late, when the lease has been extended.
   redis.call('PEXPIRE', KEYS[1], ms)
 end
-return {0, '', 0, now}
+return {0, '', 0, now_us}

@@ -3,15 +3,15 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/words.hpp"
+
 namespace holdfast::store::redis {
 
 namespace {
 
 // Only the one way to write a number that servers use: no plus, no zero in front.
 bool parse_integer(std::string_view text, std::int64_t& number) noexcept {
-  const char* const end = text.data() + text.size();
-  const auto [after, wrong] = std::from_chars(text.data(), end, number);
-  if (wrong != std::errc{} || after != end) return false;
+  if (!base::parse_number(text, number)) return false;
   return text == "0" || (text.front() != '0' && !text.starts_with("-0"));
 }
 
@@ -201,10 +201,8 @@ std::optional<std::int64_t> read_server_time(const resp_value& answer) noexcept 
   if (answer.items.size() != 2) return std::nullopt;
   std::int64_t parts[2] = {0, 0};
   for (std::size_t i = 0; i < 2; ++i) {
-    const std::string& text = answer.items[i].text;
-    const char* const end = text.data() + text.size();
-    const auto [after, wrong] = std::from_chars(text.data(), end, parts[i]);
-    if (wrong != std::errc{} || after != end || parts[i] < 0) return std::nullopt;
+    const bool good = base::parse_number(answer.items[i].text, parts[i]) && parts[i] >= 0;
+    if (!good) return std::nullopt;
   }
   if (parts[0] > INT64_MAX / 1'000'000 - 1 || parts[1] >= 1'000'000) return std::nullopt;
   return parts[0] * 1'000'000 + parts[1];

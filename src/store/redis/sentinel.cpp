@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <memory>
 #include <mutex>
 
 #include "base/time_share.hpp"
+#include "base/words.hpp"
 #include "store/redis/errors.hpp"
 #include "store/redis/handshake.hpp"
 
@@ -79,9 +79,7 @@ class sentinels {
     if (v.is_error() && v.text.find("unknown command") != v.text.npos) return no_sentinel(v.text);
     if (v.is_error()) return server_says(v.text);
     if (v.items.size() != 2) return failure{errc::unavailable, "it knows no primary of this name"};
-    address a{v.items[0].text, 0};
-    const std::string& port = v.items[1].text;
-    std::from_chars(port.data(), port.data() + port.size(), a.port);
+    address a{v.items[0].text, base::number_at_start<std::uint16_t>(v.items[1].text, 0)};
     if (a.host.empty() || a.port == 0) return strange_answer("SENTINEL get-master-addr-by-name");
     return a;
   }

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdlib>
 
+#include "base/words.hpp"
 #include "store/redis/errors.hpp"
 
 namespace holdfast::store::redis {
@@ -111,11 +111,9 @@ result<std::optional<std::chrono::microseconds>> servers::remembers_for() {
   const auto process = line_of(all[0].text, "run_id:");
   const auto now = read_server_time(all[1]);
   if (process.empty() || !now) return strange_answer("INFO and TIME");
-  const std::string& mark = all[2].text;
-  std::int64_t since = 0;
-  const auto space = mark.find(' ');
-  const bool known = space != mark.npos && std::string_view(mark).substr(0, space) == process;
-  if (known) std::from_chars(mark.data() + space + 1, mark.data() + mark.size(), since);
+  std::string_view mark = all[2].text;
+  const bool known = base::take_word(mark) == process;
+  const auto since = base::number_at_start<std::int64_t>(mark, 0);
   if (known && since > 0)
     return std::optional(microseconds(std::max<std::int64_t>(*now - since, 0)));
   std::string set;

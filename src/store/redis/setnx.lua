@@ -13,8 +13,6 @@
 local verb, mine, lease, unit = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local next = tonumber(ARGV[5])
 @late.lua@
-local t = redis.call('TIME')
-local now = t[1] * 1000000 + t[2]
 
 local kind = redis.call('TYPE', KEYS[1]).ok
 local value, ends
@@ -27,22 +25,22 @@ elseif kind ~= 'none' then
   return {3, 'a ' .. kind, 0}
 end
 
-local alive = ends and ends >= now
+local alive = ends and ends >= now_us
 local ours = alive and string.find(' ' .. mine .. ' ', ' ' .. value .. ' ', 1, true)
 -- When one of them has ended, another owner may have come in, and written the same.
-for one in string.gmatch(mine, '%S+') do ours = ours and tonumber(one) * unit >= now end
+for one in string.gmatch(mine, '%S+') do ours = ours and tonumber(one) * unit >= now_us end
 if verb == 'look' then
-  if alive then return {1, value, ends - now, now} end
+  if alive then return {1, value, ends - now_us, now_us} end
   return {2, '', 0}
 end
 if verb == 'remove' then
   if ours then redis.call('DEL', KEYS[1]) end
   return {ours and 0 or 2, '', 0}
 end
-if alive and not ours then return {1, value, ends - now, now} end
+if alive and not ours then return {1, value, ends - now_us, now_us} end
 if verb == 'extend' and not ours then return {2, '', 0} end
-local least = math.floor((now + lease) / unit) + 1
+local least = math.floor((now_us + lease) / unit) + 1
 local fits = next and next >= least and (next - least) * unit <= 2 * unit + 200000
 value = string.format('%.0f', fits and next or least)
 redis.call('SET', KEYS[1], value)
-return {0, value, now, now}
+return {0, value, now_us, now_us}

@@ -1,8 +1,8 @@
 #include "store/redis/slot_map.hpp"
 
 #include <algorithm>
-#include <charconv>
 
+#include "base/words.hpp"
 #include "store/redis/errors.hpp"
 #include "store/redis/keys.hpp"
 
@@ -36,20 +36,6 @@ address address_or(std::string_view host, std::int64_t port, const address& aske
   return {known ? std::string(host) : asked.host, static_cast<std::uint16_t>(port)};
 }
 
-std::string_view next_word(std::string_view& text) {
-  const auto space = std::min(text.find(' '), text.size());
-  const auto word = text.substr(0, space);
-  text.remove_prefix(std::min(space + 1, text.size()));
-  return word;
-}
-
-template <class Number>
-bool read_number(std::string_view text, Number& number) {
-  const char* const end = text.data() + text.size();
-  const auto [after, wrong] = std::from_chars(text.data(), end, number);
-  return wrong == std::errc{} && after == end;
-}
-
 bool is_node(const resp_value& v) {
   return v.items.size() >= 2 && v.items[1].integer > 0 && v.items[1].integer <= 65535;
 }
@@ -67,6 +53,12 @@ std::string_view what_is_hashed(std::string_view key) noexcept {
 
 slot_number slot_of_key(std::string_view key) noexcept {
   return crc16(what_is_hashed(key)) % slot_count;
+}
+
+std::string late_mark(std::string_view prefix, std::string_view key, bool in_a_cluster) {
+  constexpr std::string_view suffix = ":holdfast:after";
+  if (!in_a_cluster || what_is_hashed(key) != key) return std::string(key).append(suffix);
+  return std::string(prefix).append("{").append(key).append("}").append(suffix);
 }
 
 // Each range: first slot, last slot, its primary, its replicas.
@@ -117,14 +109,14 @@ std::uint16_t slot_map::number_of(const address& a) {
 
 std::optional<redirection> read_redirection(std::string_view error, const address& asked) {
   redirection r;
-  const auto word = next_word(error);
+  const auto word = base::take_word(error);
   if (word != "MOVED" && word != "ASK") return std::nullopt;
   r.only_this_time = word == "ASK";
-  if (!read_number(next_word(error), r.slot) || r.slot >= slot_count) return std::nullopt;
-  const auto to = next_word(error);
+  if (!base::take_number(error, r.slot) || r.slot >= slot_count) return std::nullopt;
+  const auto to = base::take_word(error);
   const auto colon = to.rfind(':');
   std::uint16_t port = 0;
-  if (colon == to.npos || !read_number(to.substr(colon + 1), port) || port == 0)
+  if (colon == to.npos || !base::parse_number(to.substr(colon + 1), port) || port == 0)
     return std::nullopt;
   r.to = address_or(to.substr(0, colon), port, asked);
   return r;

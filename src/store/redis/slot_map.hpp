@@ -21,6 +21,10 @@ slot_number slot_of(std::string_view name) noexcept;
 slot_number slot_of_key(std::string_view key) noexcept;
 /// The part of it that says which slot: the tag, if it has one.
 std::string_view what_is_hashed(std::string_view key) noexcept;
+/// The key beside a key of a dialect that says until when what may be on its way is too late:
+/// late.lua. It begins with the same prefix, which is what a user may write; and lies in the same
+/// slot of a cluster, unless a brace in the key makes that impossible.
+std::string late_mark(std::string_view prefix, std::string_view key, bool in_a_cluster);
 
 /// Which node has which slots, as one of them said. A value, without any I/O.
 class slot_map {

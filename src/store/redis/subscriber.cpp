@@ -1,7 +1,5 @@
 #include "store/redis/subscriber.hpp"
 
-#include <sys/eventfd.h>
-#include <unistd.h>
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -21,16 +19,11 @@ constexpr auto silence = 5s;
 }  // namespace
 
 subscriber::subscriber(redis_options options, std::string channel)
-    : options_(std::move(options)),
-      channel_(std::move(channel)),
-      stop_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-      done_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+    : options_(std::move(options)), channel_(std::move(channel)) {}
 
 subscriber::~subscriber() {
-  (void)::eventfd_write(stop_fd_, 1);
+  stop_.set();
   if (connector_.joinable()) connector_.join();
-  ::close(done_fd_);
-  ::close(stop_fd_);
 }
 
 status subscriber::open() {
@@ -74,8 +67,7 @@ bool subscriber::reconnect() {
   }
   if (!outcome) return false;
   connector_.join();
-  eventfd_t times = 0;
-  (void)::eventfd_read(done_fd_, &times);
+  (void)done_.clear();
   if (*outcome) return use(std::move(**outcome)), true;
   ++gaps_;  // commands may go through meanwhile, and what they tell is lost
   pause_before_next();
@@ -86,7 +78,7 @@ void subscriber::begin_to_connect() try {
   connector_ = std::thread([this] {
     const auto try_it = [this]() -> made {
       try {
-        return connect(stop_fd_);
+        return connect(stop_.fd());
       } catch (...) {
         return failure{errc::unavailable, "no memory"};
       }
@@ -96,7 +88,7 @@ void subscriber::begin_to_connect() try {
       const std::lock_guard guard{connecting_};
       attempt_.emplace(std::move(outcome));
     }
-    (void)::eventfd_write(done_fd_, 1);
+    done_.set();
   });
 } catch (...) {
   pause_before_next();  // no thread to be had now, or no memory
@@ -110,7 +102,7 @@ void subscriber::pause_before_next() {
 pollfd subscriber::to_poll() const noexcept {
   const auto events = static_cast<short>(unsent_.empty() ? POLLIN : POLLIN | POLLOUT);
   if (connection_) return {connection_->wire->fd(), events, 0};
-  return {is_connecting() ? done_fd_ : -1, POLLIN, 0};
+  return {is_connecting() ? done_.fd() : -1, POLLIN, 0};
 }
 
 boot_time subscriber::due() const {

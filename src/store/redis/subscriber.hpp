@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "base/reconnect_pause.hpp"
+#include "base/wake_fd.hpp"
 #include "store/redis/handshake.hpp"
 
 namespace holdfast::store::redis {
@@ -59,8 +60,8 @@ class subscriber {
 
   const redis_options options_;
   const std::string channel_;
-  const int stop_fd_;  ///< ends the attempt to connect
-  const int done_fd_;  ///< it has ended
+  const base::wake_fd stop_;  ///< ends the attempt to connect
+  const base::wake_fd done_;  ///< it has ended
   std::thread connector_;
   std::mutex connecting_;
   std::optional<made> attempt_;  ///< what came of it; under connecting_

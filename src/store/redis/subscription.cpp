@@ -1,8 +1,6 @@
 #include "store/redis/subscription.hpp"
 
 #include <poll.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 #include <algorithm>
 
 #include "base/random.hpp"
@@ -25,20 +23,14 @@ std::string channel_prefix(const redis_options& o) { return o.prefix + ":inbox:"
 subscription::subscription(const redis_options& options)
     : options_(options),
       clock_(options.clock != nullptr ? *options.clock : real_clock()),
-      peer_(base::random_id()),
-      wake_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+      peer_(base::random_id()) {
   all_.push_back(std::make_unique<subscriber>(options, channel_prefix(options) + peer_));
-}
-
-subscription::~subscription() {
-  all_.clear();
-  ::close(wake_fd_);
 }
 
 std::optional<notification> subscription::receive(boot_time until) {
   for (bool looked = false; notifications_.empty(); looked = true) {
     const bool late = clock_.now() >= until;
-    if (clear_interrupt() || (late && (looked || !main().is_connected()))) return std::nullopt;
+    if (interrupt_.clear() || (late && (looked || !main().is_connected()))) return std::nullopt;
     for (const auto& one : all_) {
       if (!one->is_connected() && one->reconnect()) connected(*one);
     }
@@ -59,16 +51,6 @@ std::optional<std::uint64_t> subscription::gaps() const noexcept {
   return options_.topology == topology::cluster ? std::nullopt : std::optional(main().gaps());
 }
 
-void subscription::interrupt() noexcept {
-  const std::uint64_t one = 1;
-  (void)!::write(wake_fd_, &one, sizeof one);
-}
-
-bool subscription::clear_interrupt() noexcept {
-  std::uint64_t count = 0;
-  return ::read(wake_fd_, &count, sizeof count) == sizeof count;
-}
-
 // Where nobody commands any more nothing is told.
 void subscription::follow_commands() {
   if (!main().is_connected()) return;
@@ -87,7 +69,7 @@ void subscription::follow_commands() {
 // Wakes up in time to look after each connection, too.
 void subscription::wait_for_data(boot_time until) {
   std::chrono::nanoseconds longest = clock_.sleep_for(until);
-  polled_.assign(1, {wake_fd_, POLLIN, 0});
+  polled_.assign(1, {interrupt_.fd(), POLLIN, 0});
   for (const auto& one : all_) {
     longest = std::min<std::chrono::nanoseconds>(longest, one->due() - boot_clock::now());
     polled_.push_back(one->to_poll());

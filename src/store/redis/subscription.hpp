@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/wake_fd.hpp"
 #include "store/redis/subscriber.hpp"
 
 namespace holdfast::store::redis {
@@ -19,13 +20,12 @@ namespace holdfast::store::redis {
 class subscription : public inbox {
  public:
   explicit subscription(const redis_options& options);
-  ~subscription() override;
 
   status open() { return main().open(); }
 
   const std::string& peer() const noexcept override { return peer_; }
   std::optional<notification> receive(boot_time until) override;
-  void interrupt() noexcept override;
+  void interrupt() noexcept override { interrupt_.set(); }
   std::optional<std::uint64_t> gaps() const noexcept override;
 
  protected:
@@ -45,14 +45,13 @@ class subscription : public inbox {
   void follow_commands();
   void wait_for_data(boot_time until);
   void read_all();
-  bool clear_interrupt() noexcept;
 
   const redis_options& options_;
   clock& clock_;
   const std::string peer_;
-  const int wake_fd_;
+  const base::wake_fd interrupt_;
   std::deque<notification> notifications_;
-  std::vector<pollfd> polled_;  ///< wake_fd_, and that of each
+  std::vector<pollfd> polled_;  ///< interrupt_, and that of each
 };
 
 /// What a message of that type says: {type, channel, text}.

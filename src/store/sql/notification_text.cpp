@@ -1,8 +1,12 @@
 #include "store/sql/notification_text.hpp"
 
-#include <charconv>
+#include "base/words.hpp"
 
 namespace holdfast::store::sql {
+
+using base::take_number;
+using base::take_word;
+
 namespace {
 
 constexpr std::string_view version = "hf1";
@@ -12,21 +16,6 @@ constexpr std::size_t longest_name = 3'000;
 bool can_be_sent(std::string_view name) noexcept {
   return !name.empty() && name.size() <= longest_name &&
          name.find_first_of(std::string_view{"\n\0", 2}) == std::string_view::npos;
-}
-
-std::string_view take_word(std::string_view& rest) noexcept {
-  const auto space = rest.find(' ');
-  const std::string_view word = rest.substr(0, space);
-  rest.remove_prefix(space == std::string_view::npos ? rest.size() : space + 1);
-  return word;
-}
-
-template <class Number>
-bool take_number(std::string_view& rest, Number& into) noexcept {
-  const std::string_view word = take_word(rest);
-  const char* end = word.data() + word.size();
-  const auto [stop, error] = std::from_chars(word.data(), end, into);
-  return !word.empty() && error == std::errc{} && stop == end;
 }
 
 // A grant that comes with a secret has a word of its own.

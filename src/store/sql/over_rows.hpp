@@ -20,6 +20,14 @@ class over_rows : public state_store {
     return rows().walk(behind, most);
   }
   result<moment> time() final { return rows().time(); }
+  result<store::identity> identify() final {
+    auto id = rows().with_link([](row_link& l, boot_time by) { return l.id_of_tables(by); });
+    if (!id) return std::move(id.error());
+    return store::identity{id->empty() ? std::string(url()) : std::move(*id), {}};
+  }
+  result<store::facts> facts() final {
+    return rows().with_link([](row_link& l, boot_time by) { return l.facts(by); });
+  }
 
  private:
   virtual row_store& rows() noexcept = 0;

@@ -122,6 +122,11 @@ class row_link {
   virtual result<std::vector<state_store::entry>> entries_behind(std::string_view name,
                                                                  std::size_t most,
                                                                  boot_time deadline) = 0;
+
+  /// What tells these tables from others; empty if they were made before there was such a thing.
+  virtual result<std::string> id_of_tables(boot_time) { return std::string(); }
+  /// The server's settings, as far as they bear on locks.
+  virtual result<store::facts> facts(boot_time) { return store::facts{}; }
 };
 
 }  // namespace holdfast::store::sql

@@ -74,7 +74,6 @@ struct row_store::change {
 };
 
 // ---- several steps
-// -------------------------------------------------------------------------------
 
 // In the order of their names, so that two batches never wait for each other. What is about one
 // name goes one after the other.
@@ -146,7 +145,6 @@ status row_store::settle(row_link& link, changes& open, boot_time deadline) {
 }
 
 // ---- three ways to change a row
-// ------------------------------------------------------------------
 
 // What was sent over a connection that broke must be looked for first. Nor is it known that there
 // is nothing to do before somebody has looked.
@@ -255,7 +253,6 @@ void row_store::finish(change& one, std::int64_t version) {
 }
 
 // ---- the rest
-// ------------------------------------------------------------------------------------
 
 result<std::vector<state_store::entry>> row_store::entries() {
   return with_link([](row_link& link, boot_time deadline) { return link.entries(deadline); });

@@ -19,16 +19,11 @@ constexpr std::int64_t with_place_us = 1'000'000;
 /// What part of the time that a hold counts may have gone by before the server is asked once more.
 constexpr int heard_of_lately = 8;
 
-permits_reply reply_with(permits_outcome outcome) {
-  permits_reply r;
-  r.outcome = outcome;
-  return r;
-}
+permits_reply reply_with(permits_outcome outcome) { return {.outcome = outcome}; }
 
 }  // namespace
 
 // ---- commands
-// ------------------------------------------------------------------------------------
 
 result<permits_reply> session_lock_service::permits(std::string_view name,
                                                     const permits_command& c) {
@@ -144,7 +139,6 @@ void session_lock_service::ends_at(session_lock_entry& s, boot_time t) {
 }
 
 // ---- taking
-// --------------------------------------------------------------------------------------
 
 result<permits_reply> session_lock_service::acquire(std::string_view name,
                                                     const permits_command& c) {
@@ -234,7 +228,6 @@ result<permits_reply> session_lock_service::resize(std::string_view name,
 }
 
 // ---- for people
-// ----------------------------------------------------------------------------------
 
 result<permits_reply> session_lock_service::inspect(std::string_view name) {
   const auto users = session_lock_table_.over_home([&](lock_link& at) { return at.users(name); });
@@ -243,7 +236,6 @@ result<permits_reply> session_lock_service::inspect(std::string_view name) {
 }
 
 // ---- for the threads that watch
-// -----------------------------------------------------------------------------
 
 // The thread that reads the inbox must not wait for a server. The waiter that is told asks, and its
 // own call checks whether the grant still stands.

@@ -48,7 +48,6 @@ bool session_lock_table::home_is_free_for(const session_lock_entry& wants) const
 }
 
 // ---- taking
-// --------------------------------------------------------------------------------------
 
 // What failed may have been had all the same.
 result<bool> session_lock_table::try_now(session_lock_entry& s) {
@@ -118,7 +117,6 @@ result<bool> session_lock_table::change(session_lock_entry& s, std::uint32_t wei
 }
 
 // ---- giving up
-// -----------------------------------------------------------------------------------
 
 // A connection that is told to end its wait before it has begun it does not notice: so it is told
 // again. One that answers nothing is dropped: everybody else of the session waits for this.

@@ -1,8 +1,6 @@
 #include "store/sql/session_locks.hpp"
 
 #include <poll.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -12,6 +10,7 @@
 #include <thread>
 
 #include "base/random.hpp"
+#include "base/wake_fd.hpp"
 #include "store/sql/session_lock_service.hpp"
 
 namespace holdfast::store::sql {
@@ -28,7 +27,6 @@ class session_locks final : public session_store, private inbox {
         clock_(options_.clock != nullptr ? *options_.clock : real_clock()),
         service_({std::move(first), std::move(connect), options_.connections, clock_},
                  options_.sure_for, clock_),
-        wake_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
         thread_([this] { tidy(); }) {}
   ~session_locks() override;
 
@@ -62,7 +60,6 @@ class session_locks final : public session_store, private inbox {
   void interrupt() noexcept override;
 
   std::optional<notification> look_for_grants(std::vector<pollfd>& still_waiting);
-  void wake_receiver() noexcept;
   void tell_threads() noexcept;
   void call_who_found_it_busy() noexcept;
   void tidy();
@@ -75,7 +72,7 @@ class session_locks final : public session_store, private inbox {
   session_lock_service service_;
   bool ending_ = false;
   store::wake_time wake_time_;  ///< of the thread that tidies
-  const int wake_fd_;
+  const base::wake_fd wake_;
   std::atomic<bool> interrupted_{false};
   std::atomic<bool> found_it_busy_{false};  ///< the receiver, which looks again when it is called
   std::thread thread_;
@@ -88,7 +85,6 @@ session_locks::~session_locks() {
     changed_.notify_all();
   }
   thread_.join();
-  ::close(wake_fd_);
 }
 
 result<permits_reply> session_locks::permits(std::string_view name, const permits_command& c) {
@@ -118,38 +114,31 @@ result<std::vector<std::string>> session_locks::names() {
 }
 
 // ---- the threads that watch
-// ---------------------------------------------------------------------------------
 
 // Only a new waiter, and an entry that ends before all others, are news to them.
 void session_locks::tell_threads() noexcept {
-  if (service_.began_to_wait()) wake_receiver();
+  if (service_.began_to_wait()) wake_.set();
   if (wake_time_.comes_before(service_.first_end())) changed_.notify_one();
 }
 
-void session_locks::wake_receiver() noexcept {
-  const std::uint64_t one = 1;
-  (void)!::write(wake_fd_, &one, sizeof one);
-}
-
 void session_locks::call_who_found_it_busy() noexcept {
-  if (found_it_busy_.exchange(false)) wake_receiver();
+  if (found_it_busy_.exchange(false)) wake_.set();
 }
 
 void session_locks::interrupt() noexcept {
   interrupted_ = true;
-  wake_receiver();
+  wake_.set();
 }
 
 std::optional<notification> session_locks::receive(boot_time until) {
   while (!interrupted_.exchange(false)) {
-    std::vector<pollfd> waiting{{wake_fd_, POLLIN, 0}};
+    std::vector<pollfd> waiting{{wake_.fd(), POLLIN, 0}};
     if (auto granted = look_for_grants(waiting)) return granted;
     const auto left = std::min<std::chrono::nanoseconds>(until - clock_.now(), 24h);
     if (left <= 0ns) break;
     const timespec timeout{left.count() / 1'000'000'000, left.count() % 1'000'000'000};
     (void)::ppoll(waiting.data(), waiting.size(), &timeout, nullptr);
-    std::uint64_t count = 0;
-    (void)!::read(wake_fd_, &count, sizeof count);
+    (void)wake_.clear();
   }
   return std::nullopt;
 }

@@ -85,7 +85,6 @@ bool fifo_inbox::add_to_poll(int fd, std::uint64_t key) const noexcept {
 }
 
 // ---- receiving
-// -----------------------------------------------------------------------------------
 
 std::optional<notification> fifo_inbox::receive(boot_time until) {
   if (owner_.forked()) return std::nullopt;
@@ -145,10 +144,7 @@ std::optional<notification> fifo_inbox::next() {
     return first;
   }
   if (auto who = watched_->next_ended()) {
-    notification departed;
-    departed.what = notification_kind::departed;
-    departed.peer = std::move(*who);
-    return departed;
+    return notification{.what = notification_kind::departed, .peer = std::move(*who)};
   }
   return std::nullopt;
 }
@@ -164,7 +160,6 @@ void fifo_inbox::wake() const noexcept {
 }
 
 // ---- watching others
-// -----------------------------------------------------------------------------
 
 void fifo_inbox::watch(std::string_view who) {
   if (!owner_.forked() && watched_->watch(who)) wake();
@@ -175,7 +170,6 @@ void fifo_inbox::unwatch(std::string_view who) noexcept {
 }
 
 // ---- sending
-// -------------------------------------------------------------------------------------
 
 bool fifo_inbox::send(const notification& to) {
   const std::string line = sql::encode(to);

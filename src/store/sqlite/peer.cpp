@@ -8,8 +8,9 @@
 
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <cstdio>
+
+#include "base/words.hpp"
 
 namespace holdfast::store::sqlite {
 namespace {
@@ -41,13 +42,6 @@ std::string_view word(std::string_view text, int n) noexcept {
   return text.substr(0, text.find_first_of(" \n"));
 }
 
-template <class Number>
-bool parse_number(std::string_view text, Number& into, int base = 10) noexcept {
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, into, base);
-  return !text.empty() && error == std::errc{} && stop == end;
-}
-
 // proc(5): the fields after the program's name, which may hold spaces and parentheses itself.
 process_status parse_status(std::string_view text) noexcept {
   const auto name_end = text.rfind(") ");
@@ -55,8 +49,8 @@ process_status parse_status(std::string_view text) noexcept {
   text.remove_prefix(name_end + 2);
   process_status found;
   const std::string_view state = word(text, 0);
-  found.known = state.size() == 1 && parse_number(word(text, 17), found.threads) &&
-                parse_number(word(text, 19), found.started);
+  found.known = state.size() == 1 && base::parse_number(word(text, 17), found.threads) &&
+                base::parse_number(word(text, 19), found.started);
   if (found.known) found.state = state.front();
   return found;
 }
@@ -79,7 +73,7 @@ bool proc_is_ours() noexcept {
   std::array<char, 32> target{};
   const ssize_t n = ::readlink("/proc/self", target.data(), target.size());
   std::int32_t pid = 0;
-  return n > 0 && parse_number({target.data(), static_cast<std::size_t>(n)}, pid) &&
+  return n > 0 && base::parse_number({target.data(), static_cast<std::size_t>(n)}, pid) &&
          pid == ::getpid();
 }
 
@@ -136,10 +130,10 @@ std::optional<peer> parse_peer(std::string_view text) noexcept {
     text.remove_prefix(i == 4 ? text.size() : dash + 1);
   }
   peer p;
-  const bool whole = parts[0].size() == 8 && parts[4].size() == 8 &&
-                     parse_number(parts[0], p.boot, 16) &&
-                     parse_number(parts[1], p.pid_space, 16) && parse_number(parts[2], p.pid) &&
-                     parse_number(parts[3], p.started, 16) && parse_number(parts[4], p.session, 16);
+  const bool whole =
+      parts[0].size() == 8 && parts[4].size() == 8 && base::parse_number(parts[0], p.boot, 16) &&
+      base::parse_number(parts[1], p.pid_space, 16) && base::parse_number(parts[2], p.pid) &&
+      base::parse_number(parts[3], p.started, 16) && base::parse_number(parts[4], p.session, 16);
   return whole && p.pid > 0 ? std::optional{p} : std::nullopt;
 }
 
@@ -166,7 +160,7 @@ result<peer> this_session() {
     if (!mine.known) return no_proc("/proc/PID/stat of this process");
     self.started = mine.started;
   }
-  const bool boot_ok = parse_number(std::string_view{*boot}.substr(0, 8), self.boot, 16);
+  const bool boot_ok = base::parse_number(std::string_view{*boot}.substr(0, 8), self.boot, 16);
   if (!boot_ok || ::getrandom(&self.session, sizeof self.session, 0) != sizeof self.session) {
     return no_proc("the boot id and random bytes");
   }

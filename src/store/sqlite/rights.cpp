@@ -8,11 +8,11 @@
 
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <memory>
 #include <optional>
 #include <string_view>
 
+#include "base/words.hpp"
 #include "store/sqlite/database_path.hpp"
 #include "store/sqlite/explain.hpp"
 #include "store/sqlite/file_descriptor.hpp"
@@ -74,11 +74,7 @@ class missing {
 
 std::optional<gid_t> group_id(const std::string& group) {
   gid_t number = 0;
-  const char* const end = group.data() + group.size();
-  if (const auto [rest, error] = std::from_chars(group.data(), end, number);
-      error == std::errc{} && rest == end) {
-    return number;
-  }
+  if (base::parse_number(group, number)) return number;
   std::array<char, 16'384> room{};
   ::group entry{};
   ::group* found = nullptr;

@@ -72,7 +72,6 @@ std::string_view text_of(sqlite3_value* value) noexcept {
 lock_file::lock_file(sqlite_options options) : options_(std::move(options)) {}
 
 // ---- opening and closing
-// -------------------------------------------------------------------------
 
 status lock_file::open() {
   abandon_what_was_inherited();
@@ -201,7 +200,6 @@ void lock_file::finalize() noexcept {
 }
 
 // ---- one operation
-// -------------------------------------------------------------------------------
 
 status lock_file::transact(std::string_view name, transition& change) {
   const std::lock_guard lock{mutex()};
@@ -299,7 +297,6 @@ failure lock_file::failed(int code, std::string_view tried) {
 }
 
 // ---- several, and all
-// ----------------------------------------------------------------------------
 
 std::vector<status> lock_file::transact(std::span<const state_store::step> steps) {
   const std::lock_guard lock{mutex()};
@@ -365,7 +362,6 @@ result<std::vector<state_store::entry>> lock_file::walk(std::string_view behind,
 }
 
 // ---- rows that nobody needs
-// ----------------------------------------------------------------------
 
 void lock_file::note_free(std::string_view name) {
   if (name == last_free_) return;

@@ -11,7 +11,6 @@
 namespace holdfast::store::zookeeper {
 
 // ---- requests
-// ------------------------------------------------------------------------------------
 
 namespace {
 
@@ -124,7 +123,6 @@ void requests::on_made(int rc, const void* data) noexcept {
 }
 
 // ---- connection
-// ----------------------------------------------------------------------------------
 
 namespace {
 

@@ -4,6 +4,7 @@
 #include <limits>
 #include <optional>
 
+#include "base/words.hpp"
 #include "store/contender_text/text.hpp"
 
 namespace holdfast::store::zookeeper {
@@ -46,9 +47,9 @@ bool take_sequence(std::string_view& name, std::int32_t& number) {
   if (name.size() < digits) return false;
   auto from = name.size() - digits;
   if (from > 0 && name[from - 1] == '-') --from;
-  auto text = name.substr(from);
+  const auto text = name.substr(from);
   name.remove_suffix(text.size());
-  return contender_text::take_number(text, '\0', number);
+  return base::parse_number(text, number);
 }
 
 bool take_mark(std::string_view& name, std::string_view mark) {

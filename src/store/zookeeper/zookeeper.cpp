@@ -18,19 +18,6 @@ constexpr auto time_is_known_for = 60s;
 /// Its name is none that escape() makes.
 constexpr const char* clock_node = "%clock-";
 
-// A place is entered, then it is seen whose turn it is, and a try leaves if it is not its own.
-capabilities promises(const zookeeper_options& o) {
-  capabilities c;
-  c.try_takes_ms = 3 * static_cast<std::uint32_t>(o.command_timeout.count());
-  c.preferences = false;
-  c.expiring = false;
-  c.election = true;
-  c.refusal =
-      "it keeps an entry for each holder and waiter, which ends with its session, and no "
-      "record that all of them change";
-  return c;
-}
-
 }  // namespace
 
 bool leader_answered(int rc) {
@@ -39,7 +26,7 @@ bool leader_answered(int rc) {
 }
 
 zookeeper_store::zookeeper_store(zookeeper_options o)
-    : options_(std::move(o)), can_(promises(options_)) {}
+    : options_(std::move(o)), can_(contender_text::promises(options_.command_timeout)) {}
 
 // ---- the session
 

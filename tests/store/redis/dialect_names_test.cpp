@@ -1,6 +1,5 @@
 #include <gtest/gtest.h>
 
-#include "store/redis/late_mark.hpp"
 #include "store/redis/redisson.hpp"
 #include "store/redis/slot_map.hpp"
 

@@ -20,7 +20,6 @@ namespace redis = holdfast::store::redis;
 namespace {
 
 // ---- as text, so that one comparison does for all and a difference can be read
-// --------------------
 
 std::ostream& operator<<(std::ostream& out, const owner_id& id) { return out << to_string(id); }
 

@@ -32,7 +32,6 @@ class faults : public sqlite_store {
 };
 
 // ---- no room
-// -------------------------------------------------------------------------------------
 
 void limit_file_size(std::uintmax_t bytes) {
   rlimit limit{};
@@ -107,7 +106,6 @@ TEST_F(faults, a_file_that_could_not_be_made_for_lack_of_room_can_be_made_later)
 }
 
 // ---- other programs at the file
-// ------------------------------------------------------------------
 
 TEST_F(faults, a_transaction_of_another_program_makes_the_store_unavailable_until_it_ends) {
   sqlite_options impatient;
@@ -184,7 +182,6 @@ TEST_F(faults, rows_that_another_program_writes_and_removes_are_seen) {
 }
 
 // ---- the file itself
-// -----------------------------------------------------------------------------
 
 TEST_F(faults, a_truncated_file_is_noticed_by_its_sessions_and_by_new_ones) {
   for (const long size : {0L, 100L}) {

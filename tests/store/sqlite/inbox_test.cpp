@@ -285,7 +285,6 @@ TEST_F(inboxes, only_those_who_may_write_to_the_database_may_write_to_an_inbox) 
 }
 
 // ---- watching
-// ------------------------------------------------------------------------------------
 
 void expect_departure(const session& of, const std::string& who) {
   const auto got = of->inbox().receive(forever);

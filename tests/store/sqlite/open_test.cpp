@@ -127,7 +127,6 @@ TEST_F(opening, all_links_to_a_file_lead_to_the_same_locks) {
 }
 
 // ---- files that are not ours
-// ---------------------------------------------------------------------
 
 class others_files : public opening {
  protected:
@@ -186,7 +185,6 @@ TEST_F(others_files, text_of_somebody_else_in_a_record_is_handed_over_as_it_is) 
 }
 
 // ---- rights
-// --------------------------------------------------------------------------------------
 
 class rights : public opening {
  protected:
@@ -285,7 +283,6 @@ TEST(planted, is_what_somebody_else_may_have_put_where_everybody_may) {
 }
 
 // ---- file systems
-// --------------------------------------------------------------------------------
 
 TEST(file_systems, those_that_several_machines_may_share_are_known_by_name) {
   using holdfast::store::sqlite::network_file_system_name;
@@ -301,7 +298,6 @@ TEST(file_systems, those_that_several_machines_may_share_are_known_by_name) {
 }
 
 // ---- at the same moment
-// --------------------------------------------------------------------------
 
 const harness::role maker{"maker", [](const auto& args) {
                             harness::say("ready");

@@ -154,7 +154,6 @@ TEST_F(transactions, no_steps_are_no_statuses) {
 }
 
 // ---- from everywhere at once
-// ---------------------------------------------------------------------
 
 constexpr int threads = 4;
 constexpr int processes = 3;
@@ -214,7 +213,6 @@ TEST_F(transactions, sessions_of_one_process_on_one_file_do_not_disturb_each_oth
 }
 
 // ---- rows that nobody needs
-// ----------------------------------------------------------------------
 
 constexpr const char* free_record = "[1,\"mutex\",0,1700000000000000,[],[]]";
 
