@@ -1,6 +1,8 @@
 #include "store/etcd/etcd.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <cstdint>
 #include <cstdio>
 #include <limits>
 #include <map>
@@ -153,6 +155,8 @@ class etcd_store final : public contender_store {
   channel to_;
   watches watches_;
   std::mutex granting_;
+  std::atomic<std::uint64_t> failed_{0};  ///< attempts to be granted a lease
+  failure why_{};                         ///< the last of them
   mutable std::mutex mutex_;
   link link_;
   /// Leases that a record may have got, or may still get: revoked once it has been written since,
@@ -169,14 +173,24 @@ link etcd_store::present() const {
   return link_;
 }
 
-// After the end of a lease another one begins.
+// After the end of a lease another one begins. Those that wait for an attempt that fails make no
+// attempt of their own: while the servers hang, the last of many would wait for all of them.
 result<link> etcd_store::current() {
-  const std::lock_guard one_at_a_time{granting_};
   if (const auto now = present(); now && !now->over()) return now;
+  const auto failed_before = failed_.load();
+  link former;  // outlives the lock: its end waits for its thread
+  const std::lock_guard one_at_a_time{granting_};
+  former = present();
+  if (former && !former->over()) return former;
+  if (failed_ != failed_before) return failure(why_);
   auto granted = session_lease::grant(to_, [this] { watches_.call_all(); });
-  if (!granted) return std::move(granted.error());
+  if (!granted) {
+    why_ = granted.error();
+    ++failed_;
+    return std::move(granted.error());
+  }
   const std::lock_guard guard{mutex_};
-  std::swap(link_, *granted);
+  link_ = std::move(*granted);
   return link_;
 }
 

@@ -10,6 +10,11 @@
 
 namespace holdfast::store::zookeeper {
 
+bool leader_answered(int rc) {
+  return rc == ZOK || rc == ZNONODE || rc == ZNODEEXISTS || rc == ZBADVERSION || rc == ZNOTEMPTY ||
+         rc == ZNOAUTH;
+}
+
 // ---- requests
 
 namespace {
@@ -47,20 +52,13 @@ void requests::sent(owned t, int rc) noexcept {
   t->of->put(t->index, std::move(a));
 }
 
-void requests::note_answers(std::shared_ptr<quiet_times> in, const clock& on,
-                            std::chrono::nanoseconds session) {
-  quiet_ = std::move(in);
-  clock_ = &on;
-  session_ = session;
-}
-
-// Without memory some are never sent: no answer to them is awaited any more.
-requests::~requests() {
-  for (; quiet_ && missing_ > 0; --missing_) quiet_->answered(clock_->now(), session_);
+void requests::note_answers(std::shared_ptr<session_time> in, boot_time sent) {
+  time_ = std::move(in);
+  sent_ = sent;
 }
 
 void requests::put(std::size_t i, answer a) noexcept {
-  if (quiet_) quiet_->answered(clock_->now(), session_);
+  if (time_ && leader_answered(a.rc)) time_->answered(sent_);
   const std::lock_guard guard{mutex_};
   answers_[i] = std::move(a);
   if (--missing_ == 0) changed_.notify_one();
@@ -128,6 +126,11 @@ namespace {
 
 void say_nothing(const char*) {}
 
+failure no_thread(const std::system_error& e) {
+  return {errc::unavailable, "no thread for ZooKeeper's client: " + std::string(e.what()) +
+                                 "; raise the limit of threads (ulimit -u, pids cgroup)"};
+}
+
 // The client starts two threads, and ends the program if it does not get them.
 status has_two_threads() {
   std::mutex mutex;
@@ -136,8 +139,7 @@ status has_two_threads() {
   try {
     while (both.size() < 2) both.emplace_back([&] { const std::lock_guard waits{mutex}; });
   } catch (const std::system_error& e) {
-    return failure{errc::unavailable, "no thread for ZooKeeper's client: " + std::string(e.what()) +
-                                          "; raise the limit of threads (ulimit -u, pids cgroup)"};
+    return no_thread(e);
   }
   return done{};
 }
@@ -152,7 +154,7 @@ result<std::shared_ptr<connection>> connection::open(const zookeeper_options& o)
   zoo_set_debug_level(ZooLogLevel{});
   if (auto ok = has_two_threads(); !ok) return std::move(ok.error());
   std::shared_ptr<connection> c(new connection(o));
-  const std::lock_guard not_yet{c->in_use_};
+  std::unique_lock not_yet{c->in_use_};
   c->handle_ =
       zookeeper_init2(o.hosts.c_str(), &connection::on_session, static_cast<int>(o.session.count()),
                       nullptr, c.get(), 0, &say_nothing);
@@ -171,6 +173,12 @@ result<std::shared_ptr<connection>> connection::open(const zookeeper_options& o)
     (void)zoo_add_auth(c->handle_, "digest", who.data(), static_cast<int>(who.size()),
                        &connection::on_auth, c.get());
   }
+  not_yet.unlock();
+  try {
+    c->speaks_ = std::thread([of = c.get()] { of->speak(); });
+  } catch (const std::system_error& e) {
+    return no_thread(e);
+  }
   return c;
 }
 
@@ -178,9 +186,12 @@ result<std::shared_ptr<connection>> connection::open(const zookeeper_options& o)
 connection::~connection() {
   std::unique_lock lock{mutex_};
   ending_ = true;
+  changed_.notify_all();
   while (closing_) changed_.wait(lock);
   lock.unlock();
+  if (speaks_.joinable()) speaks_.join();
   close();
+  time_->end();  // the client's thread may still have answers to tell, and nobody the clock
 }
 
 // By one of the client's threads, the one that tells of answers: then this takes all that the
@@ -196,8 +207,7 @@ void connection::on_session(zhandle_t* handle, int type, int state, const char*,
   if (type != ZOO_SESSION_EVENT || zoo_get_context(handle) == nullptr) return;
   auto& self = *static_cast<connection*>(context);
   if (state == ZOO_CONNECTED_STATE) {
-    self.agreed_ = zoo_recv_timeout(handle);
-    self.quiet_->connected(self.options_.clock->now());
+    self.time_->agreed(std::chrono::milliseconds(zoo_recv_timeout(handle)));
     peer_address at;
     at.size = sizeof at.bytes;
     auto* const room = reinterpret_cast<sockaddr*>(&at.bytes);
@@ -235,6 +245,42 @@ void connection::changed(int state, zhandle_t* to_close) {
   changed_.notify_all();
 }
 
+// As long as the session lasts. Before it is connected the client says nothing anyway.
+void connection::speak() {
+  auto& on = *options_.clock;
+  std::weak_ptr<requests> unanswered;
+  std::unique_lock lock{mutex_};
+  while (!ending_ && !expired_ && !refused_) {
+    const boot_time at = time_->speaks_at();
+    if (!connected_) {
+      changed_.wait(lock);
+    } else if (on.now() < at) {
+      on.wait_until(lock, changed_, at);
+    } else {
+      lock.unlock();
+      speak_once(unanswered);
+      lock.lock();
+    }
+  }
+}
+
+// The member answers it by itself. While one has no answer no other is asked: without memory it is
+// as if one had none.
+void connection::speak_once(std::weak_ptr<requests>& unanswered) try {
+  const boot_time now = options_.clock->now();
+  if (!unanswered.expired()) return (void)time_->sent(now);
+  const auto one = std::make_shared<requests>(1);
+  unanswered = one;
+  (void)asks(*one, now);
+  auto token = one->expect(0);
+  const auto kept = keep();
+  const int rc = handle_ == nullptr ? int{ZINVALIDSTATE}
+                                    : zoo_aexists(handle_, "/", 0, &requests::on_stat, token.get());
+  requests::sent(std::move(token), rc);
+} catch (...) {
+  (void)time_->sent(options_.clock->now());
+}
+
 status connection::wait_connected(boot_time until) {
   std::unique_lock lock{mutex_};
   wait_for(*options_.clock, lock, changed_, until, [this] { return connected_ || refused_; });
@@ -256,36 +302,17 @@ bool connection::refused() const {
   return refused_;
 }
 
-boot_time connection::asks(requests& all, std::size_t count, boot_time now) {
-  const std::chrono::milliseconds session(agreed_);
-  all.note_answers(quiet_, *options_.clock, session);
-  return quiet_->sent(now, count, session);
-}
-
-void connection::proved(boot_time counts_from) noexcept {
-  const std::lock_guard guard{mutex_};
-  proven_ = std::max(proven_, counts_from);
-}
-
-// The server counts a session's time from when its leader heard of it last, which a request that
-// the leader answered does not move by itself: the member that we talk to reports to it twice a
-// tick which sessions it heard, and we may have been silent for a third of the session before. With
-// the shortest session that a server allows by itself, of two ticks, 1 - 1/3 - 1/4 of it are left.
-// After a longer silence quiet_times counts from earlier.
-std::chrono::nanoseconds connection::safe_span() const noexcept {
-  return std::chrono::milliseconds(agreed_) * 2 / 5;
-}
-
-boot_time connection::safe_until() const noexcept {
-  const std::lock_guard guard{mutex_};
-  return proven_ + safe_span();
+boot_time connection::asks(requests& all, boot_time now) {
+  all.note_answers(time_, now);
+  return time_->sent(now);
 }
 
 void connection::leave_if_silent() noexcept {
   std::unique_lock lock{mutex_};
   const peer_address member = member_;
   lock.unlock();
-  if (member.size > 0) (void)shut_down_silent(member, options_.command_timeout);
+  if (member.size == 0) return;
+  (void)shut_down_silent(member, options_.command_timeout, sockets_of_others_);
 }
 
 std::uint64_t connection::session() const noexcept {

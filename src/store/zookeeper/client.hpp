@@ -2,7 +2,6 @@
 
 #include <zookeeper/zookeeper.h>
 
-#include <atomic>
 #include <condition_variable>
 #include <functional>
 #include <holdfast/clock.hpp>
@@ -13,13 +12,17 @@
 #include <shared_mutex>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "store/zookeeper/options.hpp"
-#include "store/zookeeper/quiet_times.hpp"
+#include "store/zookeeper/session_time.hpp"
 #include "store/zookeeper/silent_peer.hpp"
 
 namespace holdfast::store::zookeeper {
+
+/// The server looked at it, whatever came of it: the leader, if it was a request for the leader.
+bool leader_answered(int rc);
 
 /// What the server answered to one request.
 struct answer {
@@ -34,7 +37,6 @@ struct answer {
 class requests : public std::enable_shared_from_this<requests> {
  public:
   explicit requests(std::size_t count) : answers_(count), missing_(count) {}
-  ~requests();
 
   /// What a completion has to be given, for the i-th: its own from when it was sent.
   struct token {
@@ -50,9 +52,8 @@ class requests : public std::enable_shared_from_this<requests> {
   std::span<char> path_made() { return path_made_; }
 
   std::vector<answer> wait(clock& on, boot_time until);
-  /// Each answer is noted there; before the first is sent.
-  void note_answers(std::shared_ptr<quiet_times> in, const clock& on,
-                    std::chrono::nanoseconds session);
+  /// They are sent at that time, and each answer is noted there; before the first is sent.
+  void note_answers(std::shared_ptr<session_time> in, boot_time sent);
 
   // Of the client's threads, which are C and know no exceptions.
   static void on_void(int rc, const void* data) noexcept;
@@ -75,13 +76,12 @@ class requests : public std::enable_shared_from_this<requests> {
   zoo_op_result_t results_[max_steps] = {};
   char path_made_[2048] = {};
   std::size_t missing_;
-  std::shared_ptr<quiet_times> quiet_;
-  const clock* clock_ = nullptr;
-  std::chrono::nanoseconds session_{};
+  std::shared_ptr<session_time> time_;
+  boot_time sent_{};
 };
 
 /// One session with the ensemble. The client has threads of its own, which reconnect and keep the
-/// session; what is called on them must not wait.
+/// session; what is called on them must not wait. A thread of ours asks something if nobody does.
 class connection {
  public:
   using alarm = std::function<void()>;
@@ -102,14 +102,14 @@ class connection {
   bool over() const;
   bool refused() const;
 
-  /// So many requests go out now. Returns what to tell proved().
-  boot_time asks(requests& all, std::size_t count, boot_time now);
+  /// These requests go out now. Returns what to tell proved().
+  boot_time asks(requests& all, boot_time now);
   /// The leader has answered what counts from then.
-  void proved(boot_time counts_from) noexcept;
-  boot_time safe_until() const noexcept;
+  void proved(boot_time counts_from) noexcept { time_->proved(counts_from); }
+  boot_time safe_until() const noexcept { return time_->safe_until(); }
   /// The number by which the servers know it; 0 before it is connected.
   std::uint64_t session() const noexcept;
-  std::chrono::nanoseconds safe_span() const noexcept;
+  std::chrono::nanoseconds safe_span() const noexcept { return time_->safe_span(); }
   std::string id() const;
 
   /// Requests had no answer in command_timeout. If nothing at all has come from the member since,
@@ -125,29 +125,33 @@ class connection {
 
  private:
   explicit connection(const zookeeper_options& o)
-      : options_(o), agreed_(static_cast<int>(o.session.count())) {}
+      : options_(o),
+        sockets_of_others_(sockets_of_others()),
+        time_(std::make_shared<session_time>(*o.clock, o.session)) {}
   static void on_session(zhandle_t* handle, int type, int state, const char* path, void* context);
   static void on_auth(int rc, const void* data);
   void changed(int state, zhandle_t* to_close);
   void call_all();
   void close();
+  void speak();
+  void speak_once(std::weak_ptr<requests>& unanswered);
 
   const zookeeper_options options_;
-  const std::shared_ptr<quiet_times> quiet_ = std::make_shared<quiet_times>();
+  const std::vector<ino_t> sockets_of_others_;
+  const std::shared_ptr<session_time> time_;
   mutable std::shared_mutex in_use_;
   zhandle_t* handle_ = nullptr;
-  std::atomic<int> agreed_;  ///< the milliseconds of a session, as the server says
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   bool connected_ = false;
   bool expired_ = false;
   bool refused_ = false;
-  boot_time proven_{};
   std::uint64_t session_ = 0;
   peer_address member_;
   std::map<std::uintptr_t, alarm> alarms_;
   bool ending_ = false;
   bool closing_ = false;  ///< by the client's own thread
+  std::thread speaks_;
 };
 
 /// What a result code means, and what to do about it. `writes`: it may have been carried out.

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstring>
 #include <filesystem>
@@ -17,9 +18,13 @@ namespace holdfast::store::zookeeper {
 
 namespace {
 
+bool is_socket(int fd, struct stat& what) noexcept {
+  return ::fstat(fd, &what) == 0 && S_ISSOCK(what.st_mode);
+}
+
 bool is_socket(int fd) noexcept {
   struct stat what{};
-  return ::fstat(fd, &what) == 0 && S_ISSOCK(what.st_mode);
+  return is_socket(fd, what);
 }
 
 /// A second descriptor of a socket: the number may mean something else at any moment. If it means a
@@ -31,6 +36,11 @@ class same_socket {
     if (is_socket(fd_)) ::close(fd_);
   }
   same_socket(const same_socket&) = delete;
+
+  bool is_one_of(std::span<const ino_t> others) const noexcept {
+    struct stat what{};
+    return is_socket(fd_, what) && std::binary_search(others.begin(), others.end(), what.st_ino);
+  }
 
   bool leads_to(const peer_address& peer) const noexcept {
     sockaddr_storage there{};
@@ -62,13 +72,29 @@ int number_in(const std::string& text) {
   return number;
 }
 
+constexpr const char* descriptors = "/proc/self/fd";
+
 }  // namespace
 
-int shut_down_silent(const peer_address& peer, std::chrono::milliseconds silent_for) noexcept try {
+std::vector<ino_t> sockets_of_others() noexcept try {
+  std::vector<ino_t> all;
+  for (const auto& entry : std::filesystem::directory_iterator(descriptors)) {
+    struct stat what{};
+    if (is_socket(number_in(entry.path().filename().string()), what)) all.push_back(what.st_ino);
+  }
+  std::sort(all.begin(), all.end());
+  return all;
+} catch (...) {
+  return {};  // no memory, or no /proc: then none is shut down, or one of a parent, too
+}
+
+int shut_down_silent(const peer_address& peer, std::chrono::milliseconds silent_for,
+                     std::span<const ino_t> others) noexcept try {
   int count = 0;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+  for (const auto& entry : std::filesystem::directory_iterator(descriptors)) {
     const same_socket one(number_in(entry.path().filename().string()));
-    if (one.leads_to(peer) && one.waits_in_vain(silent_for) && one.shut_down()) ++count;
+    if (!one.leads_to(peer) || one.is_one_of(others)) continue;
+    if (one.waits_in_vain(silent_for) && one.shut_down()) ++count;
   }
   return count;
 } catch (...) {

@@ -20,11 +20,6 @@ constexpr const char* clock_node = "%clock-";
 
 }  // namespace
 
-bool leader_answered(int rc) {
-  return rc == ZOK || rc == ZNONODE || rc == ZNODEEXISTS || rc == ZBADVERSION || rc == ZNOTEMPTY ||
-         rc == ZNOAUTH;
-}
-
 zookeeper_store::zookeeper_store(zookeeper_options o)
     : options_(std::move(o)), can_(contender_text::promises(options_.command_timeout)) {}
 
@@ -45,13 +40,24 @@ link zookeeper_store::present() const {
   return link_;
 }
 
-// After the end of a session another one begins; never on a thread of the client.
+// After the end of a session another one begins; never on a thread of the client. It looks the
+// servers' names up, which may last: meanwhile it can be asked how long the former one was safe.
+// Those that wait for an attempt that fails make no attempt of their own.
 result<link> zookeeper_store::current() {
-  const std::lock_guard guard{mutex_};
-  if (!link_->over()) return link_;
-  if (link_->refused()) return wrong(ZAUTHFAILED);
+  if (const auto now = present(); !now->over()) return now;
+  const auto failed_before = failed_.load();
+  const std::lock_guard one_at_a_time{opening_};
+  const auto former = present();
+  if (!former->over()) return former;
+  if (former->refused()) return wrong(ZAUTHFAILED);
+  if (failed_ != failed_before) return failure(why_);
   auto opened = connection::open(options_);
-  if (!opened) return std::move(opened.error());
+  if (!opened) {
+    why_ = opened.error();
+    ++failed_;
+    return std::move(opened.error());
+  }
+  const std::lock_guard guard{mutex_};
   link_ = std::move(*opened);
   return link_;
 }

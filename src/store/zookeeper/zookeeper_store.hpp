@@ -1,6 +1,8 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
+#include <cstdint>
 #include <holdfast/store/contender_store.hpp>
 #include <memory>
 #include <mutex>
@@ -19,9 +21,6 @@ using link = std::shared_ptr<connection>;
 
 /// A container that is empty may go at any moment, between two requests.
 inline constexpr int max_attempts = 5;
-
-/// The leader looked at it, whatever came of it.
-bool leader_answered(int rc);
 
 /// Thread-safe.
 class zookeeper_store final : public contender_store {
@@ -98,6 +97,9 @@ class zookeeper_store final : public contender_store {
   const zookeeper_options options_;
   const capabilities can_;
   std::string peer_;
+  std::mutex opening_;
+  std::atomic<std::uint64_t> failed_{0};  ///< attempts to open a session
+  failure why_{};                         ///< the last of them
   mutable std::mutex mutex_;
   link link_;
   boot_time time_known_at_{};
@@ -111,7 +113,7 @@ result<std::vector<answer>> zookeeper_store::ask(std::size_t count, bool to_lead
   const auto all = std::make_shared<requests>(count);
   const boot_time sent = options_.clock->now();
   auto kept = (*to)->keep();
-  const boot_time counts_from = (*to)->asks(*all, count, sent);
+  const boot_time counts_from = (*to)->asks(*all, sent);
   for (std::size_t i = 0; i < count; ++i) {
     auto token = all->expect(i);
     const bool over = (*to)->handle() == nullptr;

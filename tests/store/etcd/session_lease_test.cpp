@@ -1,10 +1,14 @@
 #include "store/etcd/session_lease.hpp"
 
+#include <atomic>
 #include <holdfast/testing.hpp>
+#include <thread>
+#include <vector>
 
 #include "base/store_url.hpp"
 #include "harness/eventually.hpp"
 #include "harness/fault_proxy.hpp"
+#include "store/etcd/etcd.hpp"
 #include "store/etcd/fixture.hpp"
 
 // For how long a session believes in its lease. The servers' time passes; here it stands still
@@ -73,6 +77,37 @@ TEST_F(etcd_session_leases, the_time_counts_from_before_it_was_renewed) {
     return lease_->safe_until() >= sent + lasts * 3 / 4;
   });
   EXPECT_EQ(lease_->safe_until(), sent + lasts * 3 / 4);
+}
+
+// The first of them finds out that nobody answers, for those that came meanwhile.
+TEST(etcd_sessions, are_not_asked_for_by_one_after_the_other_while_the_servers_hang) {
+  constexpr int many = 8;
+  harness::fault_proxy network(calm_cluster().port(0));
+  const auto here = "etcd://127.0.0.1:" + std::to_string(network.port()) + fresh_base();
+  auto o = etcd::read_options(*holdfast::base::parse_url(here)).value();
+  o.session = 4s;
+  o.command_timeout = 3s;
+  o.clock = &holdfast::real_clock();
+  const auto store = etcd::open_etcd(o).value();
+  std::atomic<bool> is_over{false};
+  ASSERT_TRUE(store->contenders("job", holdfast::store::contender_store::as_of::latest,
+                                [&] { is_over = true; }));
+  (void)calm_cluster().ctl("lease revoke " + store->peer().substr(1));
+  harness::eventually("the session is over", [&] { return is_over.load(); });
+  const auto granted = [] { return calm_cluster().counted("etcd_debugging_lease_granted_total"); };
+  const auto before = granted();
+  network.with([](auto& relay) { relay.stall(harness::way::down); });
+  std::vector<std::thread> all;
+  for (std::uint64_t i = 1; i <= many; ++i) {
+    all.emplace_back([&store, i] {
+      holdfast::store::contender who;
+      who.owner = {i, i};
+      EXPECT_FALSE(store->enter("job", who, {}, {}));
+    });
+  }
+  for (auto& one : all) one.join();
+  network.heal();
+  EXPECT_LT(granted() - before, 3 * many) << "on three servers";
 }
 
 }  // namespace

@@ -4,18 +4,22 @@
 
 #include <atomic>
 #include <cstring>
+#include <future>
 #include <string>
 #include <utility>
 
 #include "harness/eventually.hpp"
+#include "harness/fault_proxy.hpp"
 #include "harness/tcp.hpp"
 #include "store/zookeeper/fixture.hpp"
 #include "store/zookeeper/silent_peer.hpp"
+#include "store/zookeeper/zookeeper.hpp"
 
 // Which member ZooKeeper's client talks to: how it finds one, and how it is made to leave one.
 namespace {
 
 std::atomic<int> lookups{0};
+std::atomic<bool> name_server_is_away{false};
 
 }  // namespace
 
@@ -24,6 +28,7 @@ extern "C" int getaddrinfo(const char* host, const char* port, const addrinfo* h
   static const auto real =
       reinterpret_cast<decltype(&::getaddrinfo)>(::dlsym(RTLD_NEXT, "getaddrinfo"));
   ++lookups;
+  name_server_is_away.wait(true);
   return real(host, port, hints, found);
 }
 
@@ -42,6 +47,51 @@ TEST(zookeeper_members, are_looked_up_to_connect_and_not_for_each_request) {
   EXPECT_GT(before, 0);
   for (int i = 0; i < rounds; ++i) (void)lock.acquire();
   EXPECT_LT(lookups - before, rounds);
+}
+
+/// Until it is left again.
+class name_server_away {
+ public:
+  name_server_away() { name_server_is_away = true; }
+  ~name_server_away() {
+    name_server_is_away = false;
+    name_server_is_away.notify_all();
+  }
+  name_server_away(const name_server_away&) = delete;
+};
+
+TEST(zookeeper_members, that_are_looked_up_for_a_new_session_hold_up_no_question_about_the_former) {
+  harness::fault_proxy proxy(calm_ensemble().port(0));
+  holdfast::store::zookeeper::zookeeper_options options;
+  options.hosts = "localhost:" + std::to_string(proxy.port());
+  options.base = fresh_base();
+  options.session = 2s;
+  options.clock = &holdfast::real_clock();
+  const auto store = open_zookeeper(options).value();
+  holdfast::store::contender who;
+  who.owner = {1, 2};
+  const auto in = store->enter("job", who, {}, {}).value();
+  std::atomic<bool> is_over{false};
+  ASSERT_TRUE(store->read("job", in.node, [&] { is_over = true; }));
+  proxy.with([](harness::relay& r) {
+    r.refuse();
+    r.cut();
+  });
+  const tree all(calm_ensemble().hosts());
+  harness::eventually("its session has ended",
+                      [&] { return all.children(options.base + "/job").empty(); });
+  proxy.heal();
+  harness::eventually("it knows", [&] { return is_over.load(); });
+  std::future<void> asks, looks;
+  const name_server_away now;
+  const int before = lookups;
+  asks = std::async(std::launch::async, [&] {
+    (void)store->contenders("job", holdfast::store::contender_store::as_of::latest, nullptr);
+  });
+  harness::eventually("a name is looked up", [&] { return lookups > before; });
+  looks = std::async(std::launch::async, [&] { (void)store->safe_until(in.session); });
+  harness::eventually("it is told",
+                      [&] { return looks.wait_for(0s) == std::future_status::ready; });
 }
 
 peer_address this_machine(int port) {
@@ -68,7 +118,7 @@ TEST(zookeeper_members, that_say_nothing_to_a_question_are_left_and_those_that_a
     EXPECT_EQ(answered.hear(1), "!");
     elsewhere.say(".");
     unanswered.say(".");
-    return shut_down_silent(at, 1ms) == 1;
+    return shut_down_silent(at, 1ms, {}) == 1;
   });
   EXPECT_EQ(unanswered.hear(1), "");
   answered.say("?");
@@ -77,11 +127,30 @@ TEST(zookeeper_members, that_say_nothing_to_a_question_are_left_and_those_that_a
   EXPECT_EQ(elsewhere.hear(1), "!");
 }
 
+// As in a child of fork(), which has its parent's connections, too.
+TEST(zookeeper_members, that_are_silent_are_not_left_for_those_that_were_there_before) {
+  harness::fake_server member([](std::string& heard) { return heard.clear(), std::string(); });
+  harness::tcp_client of_a_parent(member.port());
+  const auto before = holdfast::store::zookeeper::sockets_of_others();
+  harness::tcp_client own(member.port());
+  const auto at = this_machine(member.port());
+  harness::eventually("the silence is noticed", [&] {
+    of_a_parent.say(".");
+    own.say(".");
+    return shut_down_silent(at, 1ms, before) > 0;
+  });
+  EXPECT_EQ(own.hear(1), "");
+  EXPECT_EQ(shut_down_silent(at, 1ms, before), 0);
+  of_a_parent.say(".");
+  harness::eventually("the other was left as it was",
+                      [&] { return shut_down_silent(at, 1ms, {}) == 1; });
+}
+
 TEST(zookeeper_members, that_were_silent_for_less_long_are_waited_for) {
   harness::fake_server member([](std::string& heard) { return heard.clear(), std::string(); });
   harness::tcp_client asks(member.port());
   asks.say(".");
-  EXPECT_EQ(shut_down_silent(this_machine(member.port()), 1h), 0);
+  EXPECT_EQ(shut_down_silent(this_machine(member.port()), 1h, {}), 0);
 }
 
 }  // namespace
