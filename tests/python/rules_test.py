@@ -323,9 +323,41 @@ class Locks:
         self.assertEqual(len(taken), 1)
         self.assertEqual(_abi.functions.close(taken[0], None), holdfast.InvalidArgument.code, "it is closed already")
 
+    def test_waits_of_the_main_thread_open_one_queue(self):
+        opened, limiter, mutex = [], self.here.limiter("r", holdfast.Rule(10**6)), self.here.mutex("m")
+
+        def counted(*arguments, queue_open=_abi.functions.queue_open):
+            opened.append(arguments)
+            return queue_open(*arguments)
+        _waits.forget_idle()
+        with unittest.mock.patch.object(_abi.functions, "queue_open", counted):
+            for _ in range(3):
+                self.assertTrue(limiter.take())
+                with mutex.acquire(30), self.assertRaises(holdfast.TimedOut):
+                    self.there.mutex("m").acquire(0.01)
+        self.assertEqual(len(opened), 1)
+
+    def test_what_comes_after_an_interrupted_wait_is_not_told_to_the_next(self):
+        mutex, begin = self.here.mutex("m"), _abi.functions.acquire
+        self.here.mutex("other").acquire(30).release()  # so there is a queue
+        with unittest.mock.patch.object(_abi.functions, "acquire", interrupted(begin)), self.assertRaises(KeyboardInterrupt):
+            mutex.acquire(30)
+        lease = self.here.mutex("other").acquire(30)
+        self.assertTrue(lease.name.endswith("other"))
+        self.assertIsNotNone(self.there.mutex("m").try_acquire(30))
+
+    def test_the_stop_of_one_wait_ends_no_other(self):
+        with self.there.mutex("m"):
+            stop = holdfast.Stop()
+            stop.request()
+            for how, why in (({"stop": stop}, holdfast.Cancelled), ({}, holdfast.TimedOut), ({"stop": stop}, holdfast.Cancelled)):
+                with self.assertRaises(why):
+                    self.here.mutex("m").acquire(0.01, **how)
+
     def test_a_wait_that_fails_leaves_nothing_to_the_collector(self):
         def queues():
             return sum(isinstance(one, _waits.Queue) for one in gc.get_objects())
+        self.here.mutex("m").acquire(30).release()  # one is kept
         with self.there.mutex("m"):
             gc.collect()
             gc.disable()
@@ -452,6 +484,7 @@ class Locks:
             await condition.wait_async(lease, 30)
         for begin in (lambda lease: condition.wait(lease, 30), lambda lease: asyncio.run(wait(lease))):
             lease = self.here.mutex("m").acquire()
+            _waits.forget_idle()
             with unittest.mock.patch.object(_abi.functions, "queue_open", lambda *_: holdfast.Overloaded.code):
                 with self.assertRaises(holdfast.Overloaded):
                     begin(lease)
@@ -1485,6 +1518,46 @@ class Programs(OnAStore):
             await_waiters(self.here, "m", 1, lambda: waiting.poll() is None)
             waiting.send_signal(signal.SIGINT)
             self.assertIn("KeyboardInterrupt", waiting.communicate(timeout=60)[1])
+
+    def test_the_handler_of_a_signal_may_wait_while_its_thread_does(self):
+        program = self.run_python("""
+import signal, threading
+signal.alarm(50)
+other = holdfast.open(os.environ['URL'], name_prefix=os.environ['PREFIX'])
+def handler(number, frame):
+    with other.mutex('n', timeout=30) as lease:
+        told.append(lease.name.endswith('n'))
+    try:
+        store.mutex('m').acquire(0.01)
+    except holdfast.TimedOut:
+        told.append('m is held')
+    held.release()
+signal.signal(signal.SIGUSR1, handler)
+for _ in range(3):
+    told, held = [], store.mutex('m').acquire(30)
+    threading.Timer(0.05, signal.pthread_kill, (threading.main_thread().ident, signal.SIGUSR1)).start()
+    with other.mutex('m', timeout=30) as lease:
+        print(told, lease.name.endswith('m'))
+""")
+        out, err = program.communicate(timeout=120)
+        self.assertEqual(out, "[True, 'm is held'] True\n" * 3, err)
+
+    def test_what_begins_after_the_end_of_a_program_has_closed_all_can_wait(self):
+        program = self.run_python("""
+import atexit
+from holdfast import _end
+def at_last():
+    with holdfast.open(os.environ['URL'], name_prefix=os.environ['PREFIX']) as late:
+        with late.mutex('m', timeout=30) as lease:
+            lease.check()
+    print('waited')
+atexit.unregister(_end._close_all)
+atexit.register(at_last)
+atexit.register(_end._close_all)  # is called before it
+kept = store.mutex('m', timeout=30).acquire()
+""")
+        out, err = program.communicate(timeout=60)
+        self.assertEqual(out, "waited\n", err)
 
     def test_ctrl_c_ends_a_wait_for_tokens_and_gives_them_back(self):
         limiter = self.here.limiter("r", holdfast.Rule(1, per=3600))
