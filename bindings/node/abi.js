@@ -310,5 +310,5 @@ function endAll() {
 const closeAll = library.func('void holdfast_close_all()');
 const version = library.func('const char *holdfast_version()')();
 
-module.exports = {koffi, FUNCTIONS, structs, types, sized, room, functions, call, made, begin, callAside, endAll, errorOf, closeAll,
+module.exports = {koffi, FUNCTIONS, IN_C, structs, types, sized, room, functions, call, made, begin, callAside, endAll, errorOf, closeAll,
                   version};

@@ -1022,3 +1022,37 @@ test('structs are those of the header', () => {
   }
   assert.equal(seen.size, Object.keys(abi.types).length);
 });
+
+/** {name without prefix: the types of its parameters} */
+function functionsOfTheHeader() {
+  const from = path.join(__dirname, '../../include/holdfast/c');
+  const text = fs.readdirSync(from).map((file) => fs.readFileSync(path.join(from, file), 'utf8')).join('').replace(/\/\/.*/g, '');
+  const found = text.matchAll(/^[\w *]+ holdfast_(\w+)\(([^)]*)\);/gm);
+  const typeOf = (parameter) => parameter.trim().replace(/\s*\w+$/, '').replace(/\s+/g, ' ');
+  return new Map(Array.from(found, ([, name, takes]) => [name, takes === 'void' ? [] : takes.split(',').map(typeOf)]));
+}
+
+test('each function of the header is called, or left out for a reason', () => {
+  const leftOut = {
+    barrier_arrive: 'barrier_arrive_within has a limit, too', barrier_arrive_and_drop: 'so has barrier_arrive_and_drop_within',
+    queue_next: 'queue_next_decision tells more', words: "the error's class says it"};
+  const source = ['abi.js', 'index.js', 'waits.js'].map((file) =>
+    fs.readFileSync(path.join(__dirname, '../../bindings/node', file), 'utf8')).join('');
+  const called = new Set(Array.from(source.matchAll(/(?:'|\bfunctions\.|\bholdfast_)([a-z_]+)(?:'|\()/g), ([, name]) => name));
+  const there = functionsOfTheHeader();
+  assert.ok(there.size > 50);
+  assert.deepEqual([...there.keys()].filter((name) => !called.has(name)).sort(), Object.keys(leftOut));
+  assert.deepEqual(Object.keys(abi.FUNCTIONS).filter((name) => !called.has(name)), [], 'listed, and never called');
+});
+
+test('parameters are those of the header', () => {
+  const numbers = new Set(['int', 'int64_t', 'uint32_t', 'uint64_t']);
+  const kind = (type) => numbers.has(type) ? type : type === 'const char *' ? 'text' : 'pointer';
+  const there = functionsOfTheHeader();
+  for (const [name, [, ...takes]] of Object.entries(abi.FUNCTIONS)) {
+    const theirs = [...there.get(abi.IN_C[name] ?? name)];
+    assert.equal(theirs.pop(), 'holdfast_error*', name);
+    const ours = takes.map((one) => one.split(': ').at(-1).replace(/\?$/, ''));
+    assert.deepEqual(ours.map(kind), theirs.map((one) => kind(one.replace('char*', 'char *'))), name);
+  }
+});

@@ -2,6 +2,7 @@
 """run.py RESULTS [NAME...]: the tests of the Python package, on memory, SQLite and Redis; writes what each said, as scripts/summary.py
 reads it. HOLDFAST_LIBRARY names the library that is tested."""
 import pathlib
+import signal
 import sys
 import time
 import unittest
@@ -50,6 +51,7 @@ class Result(unittest.TextTestResult):
 
 
 def main():
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it, and so would the programs of the tests
     names = sys.argv[2:]
     loader = unittest.defaultTestLoader
     tests = loader.loadTestsFromNames(names) if names else loader.discover(str(HERE), "*_test.py")

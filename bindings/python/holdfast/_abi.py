@@ -165,7 +165,7 @@ _p = c_void_p  # by reference
 _FUNCTIONS: typing.Final[dict[str, list[typing.Any]]] = {
     "close": [_h], "stop_open": [_p], "stop_request": [_h], "queue_open": [_p, _p],
     "queue_next_decision": [_h, c_int64, _p, _p],
-    "open": [_s, _p, _p], "session_url": [_h, _s, c_uint64], "show": [_h, _s, _p], "force_release": [_h, _s, _s, _p],
+    "open": [_s, _p, _p], "session_url": [_h, _p, c_uint64], "show": [_h, _s, _p], "force_release": [_h, _s, _s, _p],
     "lease_info_of": [_h, _p], "lease_fences": [_h, _p, _p], "lease_check": [_h], "lease_extend": [_h, c_int64],
     "lease_watch": [_h, _h, c_uint64], "release": [_h, _p],
     "mutex": [_h, _s, _p, _p], "fair_mutex": [_h, _s, _p, _p], "shared_mutex": [_h, _s, c_int, _p, _p],

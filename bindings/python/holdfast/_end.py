@@ -7,7 +7,13 @@ import os
 import sys
 import threading
 
+from . import _waits
 from ._abi import functions
+
+
+def _close_all() -> None:
+    _waits.forget_idle()  # what begins anew after this, in another handler of atexit, needs new ones
+    functions.close_all()
 
 
 def _is_main_interpreter() -> bool:
@@ -25,7 +31,7 @@ def _close_all_in_a_child_of_multiprocessing() -> None:
 
     def end() -> None:
         getattr(threading, "_shutdown")()  # as multiprocessing does next: threads still work under their leases
-        functions.close_all()
+        _close_all()
 
     def register(_: object) -> None:
         finalize(None, end, exitpriority=-100)
@@ -35,6 +41,6 @@ def _close_all_in_a_child_of_multiprocessing() -> None:
 
 # The library's handles are those of the process: a subinterpreter that ends leaves those of the others alone.
 if _is_main_interpreter():
-    atexit.register(functions.close_all)
+    atexit.register(_close_all)
     _close_all_in_a_child_of_multiprocessing()
     os.register_at_fork(after_in_child=_close_all_in_a_child_of_multiprocessing)

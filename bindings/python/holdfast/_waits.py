@@ -151,13 +151,37 @@ def _take_the_end(queue: Queue, poll: select.poll, came: Came) -> None:
             pass
 
 
+class _Means:
+    """What a call of the main thread waits with. Queue and stop are as new after a wait that has come to its end."""
+
+    def __init__(self) -> None:
+        self.queue, self.stop, self.poll = Queue(), Stop(), select.poll()
+        self.poll.register(self.queue.fd, select.POLLIN)
+
+
+#: A call takes the last one out, and puts it back: what interrupts it (a signal's handler, a finalizer) may wait, too. An interrupted call
+#: does not put it back, because its event may still come.
+_idle: typing.Final[list[_Means]] = []
+
+
+def _means() -> _Means:
+    try:
+        return _idle.pop()
+    except IndexError:
+        return _Means()
+
+
+def forget_idle() -> None:
+    """When the library closes all, or does not know them any more."""
+    _idle.clear()
+
+
 def wait_seeing_signals(start: Starts, timeout: float | None, stop: Stop | None, event: _abi.Event | None = None,
                         to_its_end: bool = False) -> _abi.Event:
     """In the main thread, where a wait inside the library would keep signals (Ctrl-C) waiting as well. `event`: the caller's, which
     has what was granted also if this is interrupted. `to_its_end`: for an object that one call at a time may wait with."""
-    queue, own, came = Queue(), part_of(stop), Came(event)
-    poll = select.poll()
-    poll.register(queue.fd, select.POLLIN)
+    means, came = _means(), Came(event)
+    queue, poll, own = means.queue, means.poll, means.stop if stop is None else part_of(stop)
     begun = False
     try:
         start(ctypes.byref(_abi.Wait(timeout_ns=_abi.nanoseconds(timeout), stop=own._handle, queue=queue._handle)))
@@ -170,8 +194,12 @@ def wait_seeing_signals(start: Starts, timeout: float | None, stop: Stop | None,
         if to_its_end and (begun or not isinstance(why, errors.Error)):
             _take_the_end(queue, poll, came)
         raise
+    else:
+        if not _idle:
+            _idle.append(means)
     finally:
-        queue.close()  # what is granted now is released; the frame lives as long as the traceback
+        if means not in _idle:
+            queue.close()  # what is granted now is released; the frame lives as long as the traceback
     came.check()
     return came.event
 
@@ -437,6 +465,7 @@ def _in_a_forked_child() -> None:
     # Queues and threads are the parent's; the library refuses their handles.
     global watcher
     watcher = Watcher()
+    forget_idle()
     Loop.forget_all()
 
 

@@ -1,0 +1,58 @@
+"""The package and the C interface are one."""
+import ctypes
+import os
+import re
+import subprocess
+
+from holdfast import _abi
+from stores import REPOSITORY, URLS, OnAStore
+
+#: What the package does not call, and why.
+WITHOUT = {
+    "barrier_arrive": "barrier_arrive_within has a limit, too", "barrier_arrive_and_drop": "so has barrier_arrive_and_drop_within",
+    "queue_next": "queue_next_decision tells more", "words": "the exception's class says it"}
+NUMBERS = {"int": ctypes.c_int, "int64_t": ctypes.c_int64, "uint32_t": ctypes.c_uint32, "uint64_t": ctypes.c_uint64}
+
+
+def functions_of_the_header():
+    """{name without prefix: the types of its parameters}"""
+    text = "".join(path.read_text(encoding="utf-8") for path in sorted((REPOSITORY / "include/holdfast/c").glob("*.h")))
+    text = re.sub(r"//[^\n]*", "", text)
+    found = re.findall(r"^[\w *]+ holdfast_(\w+)\(([^)]*)\);", text, re.M)
+    return {name: [] if takes == "void" else [re.sub(r"\s*\w+$", "", one.strip()) for one in takes.split(",")] for name, takes in found}
+
+
+class Layout(OnAStore):
+    def test_structs_are_those_of_the_header(self):
+        told = subprocess.run([os.environ["HOLDFAST_C_RULES"], "--layout"], check=True, capture_output=True, text=True).stdout
+        seen = set()
+        for line in told.splitlines():
+            struct, field, offset, size = line.split()
+            ours = _abi.IN_C[struct.removeprefix("holdfast_")]
+            seen.add(ours)
+            if field == ".":
+                self.assertEqual(ctypes.sizeof(ours), int(size), line)
+            else:
+                there = getattr(ours, field)
+                self.assertEqual((there.offset, there.size), (int(offset), int(size)), line)
+        self.assertEqual(seen, set(_abi.IN_C.values()))
+
+    def test_stores_are_these(self):
+        self.assertEqual(set(URLS), {"memory", "sqlite", "redis"})
+
+    def test_each_function_of_the_header_is_called_or_left_out_for_a_reason(self):
+        source = "".join(path.read_text(encoding="utf-8") for path in (REPOSITORY / "bindings/python/holdfast").glob("*.py"))
+        called = set(re.findall(r"\bfunctions\.(\w+)|\b(?:_library|found)\.holdfast_(\w+)", source))
+        called = {name for pair in called for name in pair if name}
+        there = functions_of_the_header()
+        self.assertGreater(len(there), 50)
+        self.assertEqual(set(there) - called, set(WITHOUT))
+        self.assertEqual(set(_abi._FUNCTIONS) - called, set(), "listed, and never called")
+
+    def test_parameters_are_those_of_the_header(self):
+        there = functions_of_the_header()
+        for name, ours in _abi._FUNCTIONS.items():
+            *takes, why = there[name]
+            self.assertEqual(why, "holdfast_error*", name)
+            theirs = [NUMBERS.get(one, ctypes.c_char_p if one == "const char*" else ctypes.c_void_p) for one in takes]
+            self.assertEqual(ours, theirs, name)

@@ -1,0 +1,163 @@
+"""What is refused, and how it says so."""
+import asyncio
+
+import holdfast
+from holdfast import _abi
+from stores import OnAStore
+
+
+class Errors(OnAStore):
+    def test_each_code_has_an_exception(self):
+        self.assertEqual(sorted(holdfast.errors.BY_CODE), list(range(1, 22)))
+        for kind in holdfast.errors.BY_CODE.values():
+            self.assertIs(getattr(holdfast, kind.__name__), kind)
+
+    def test_an_error_says_what_where_and_whether_to_try_again(self):
+        with self.here.mutex("kind"), self.assertRaises(holdfast.KindMismatch) as raised:
+            self.there.semaphore("kind", 3).acquire(0)
+        why = raised.exception
+        self.assertIn("kind", str(why))
+        self.assertTrue(why.name.endswith("kind") and why.operation and why.store)
+        self.assertFalse(why.retryable or why.lease_gone)
+        with self.assertRaises(ValueError):
+            self.here.mutex("")
+        with self.assertRaises(holdfast.InvalidName):
+            self.here.mutex("a\0b")
+        with self.assertRaises(holdfast.InvalidArgument) as raised:
+            holdfast.open("rediss:/user:secret@x")
+        self.assertNotIn("secret", str(raised.exception))
+
+    def test_a_text_that_is_not_unicode_is_refused(self):
+        limiter = self.here.limiter("r", holdfast.Rule(1))
+        for what in (lambda: self.here.mutex("\ud800"), lambda: limiter.try_take(1, {"client": "\udc01"})):
+            with self.assertRaises(holdfast.InvalidName):
+                what()
+
+    def test_what_is_closed_is_an_error(self):
+        lock = self.here.mutex("m")
+        lock.close()
+        lock.close()
+        with self.assertRaises(holdfast.InvalidArgument):
+            lock.acquire()
+        self.here.close()
+        with self.assertRaises(holdfast.InvalidArgument):
+            self.here.mutex("m")
+
+    def test_numbers_that_do_not_fit_are_refused_and_not_cut(self):
+        large = 2**32
+        semaphore, latch = self.here.semaphore("s", 2), self.here.latch("l", 2)
+        limiter = self.here.limiter("r", holdfast.Rule(tokens=5))
+        for what in (lambda: self.here.semaphore("wide", large + 3),
+                     lambda: semaphore.permits(large + 1).acquire(0),
+                     lambda: holdfast.multi_lock(semaphore.permits(large + 1)),
+                     lambda: self.here.latch("long", large + 3),
+                     lambda: latch.count_down(large + 1),
+                     lambda: self.here.barrier("b", large + 1),
+                     lambda: self.here.limiter("q", holdfast.Rule(tokens=2**64 + 2)),
+                     lambda: limiter.try_take(2**64 + 1),
+                     lambda: self.here.mutex("m", options=holdfast.LockOptions(lease=2.0**64 / 1e3)),
+                     lambda: self.here.election("e", priority=2**31)):
+            with self.assertRaises(holdfast.InvalidArgument):
+                what()
+        self.assertEqual((semaphore.available(), latch.remaining()), (2, 2))
+
+    def test_an_argument_of_a_wrong_type_is_refused_and_not_quoted(self):
+        limiter, shared = self.here.limiter("r", holdfast.Rule(tokens=5, by=["c"])), self.here.shared_mutex("rw")
+        mutex, condition, options = self.here.mutex("m"), self.here.condition("c"), holdfast.LockOptions
+        for what in (lambda: self.here.mutex(b"secret"), lambda: self.here.mutex(4217), lambda: self.here.mutex(["secret"]),
+                     lambda: self.here.mutex(None), lambda: self.here.show(None), lambda: self.here.force_release(None),
+                     lambda: holdfast.open(None), lambda: holdfast.open("memory:", name_prefix=4217),
+                     lambda: self.here.mutex("m", options=options(reason=["secret"])),
+                     lambda: self.here.mutex("m", options={"lease": 4217}), lambda: self.here.mutex("m", options={}),
+                     lambda: self.here.mutex("m", options=options(lease="4217")),
+                     lambda: self.here.mutex("m", options=options(max_waiters=4217.5)), lambda: self.here.election("e", note=b"secret"),
+                     lambda: self.here.election("e", priority="4217"), lambda: self.here.semaphore("s", "4217"),
+                     lambda: limiter.try_take(1, {"c": 4217}), lambda: limiter.try_take(1, {"c": None}),
+                     lambda: limiter.try_take(1, {"c": b"secret"}), lambda: limiter.try_take(1, {b"secret": "c"}),
+                     lambda: limiter.try_take(1, ["secret"]), lambda: limiter.try_take(1, 0), lambda: limiter.try_take("4217"),
+                     lambda: limiter.refund("4217"), lambda: limiter.reserve(1, "4217"), lambda: limiter.reserve(1, None),
+                     lambda: limiter.refund(holdfast.Decision(True, 0, 0, 0, 0, "", 1, ("4217",))),
+                     lambda: self.here.limiter("q", holdfast.Rule(1, by="secret")),
+                     lambda: self.here.limiter("q", holdfast.Rule(1, by=[4217])),
+                     lambda: self.here.limiter("q", [holdfast.Rule(4217)]), lambda: self.here.limiter("q", holdfast.Rule("4217")),
+                     lambda: mutex.acquire("4217"), lambda: mutex.acquire(1, stop="secret"), lambda: mutex.acquire(0, stop=0),
+                     lambda: asyncio.run(mutex.acquire_async(1, stop="secret")), lambda: shared.downgrade(4217),
+                     lambda: shared.try_upgrade(mutex), lambda: condition.wait(mutex), lambda: asyncio.run(condition.wait_async(4217)),
+                     lambda: self.here.barrier("b", 1).wait(4217), lambda: holdfast.multi_lock("secret"),
+                     lambda: holdfast.redlock(["secret"], "q"), lambda: mutex.acquire().extend("4217")):
+            with self.assertRaisesRegex(TypeError, r" must be .*, and is of the type \w+$") as raised:
+                what()
+            self.assertNotRegex(str(raised.exception), "secret|4217")
+        with self.assertRaisesRegex(TypeError, r"^key\['c'\] must be of the type str, and is of the type int$"):
+            limiter.try_take(1, {"c": 4217})
+
+    def test_a_struct_takes_no_number_for_a_text(self):
+        texts = [(kind, name) for kind in _abi.IN_C.values() for name, of in kind._fields_ if of is _abi.c_char_p]
+        self.assertGreaterEqual(len(texts), 7)
+        for kind, name in texts:
+            for wrong in (4217, 0, "text", True):
+                with self.assertRaises(TypeError):
+                    kind(**{name: wrong})
+
+    def test_a_number_of_another_kind_is_not_cut_either(self):
+        class Index:
+            def __index__(self):
+                return 2**32 + 3
+        due = (2**64 + 5, *[0] * 15)
+        for what in (lambda: self.here.semaphore("s", Index()), lambda: holdfast.multi_lock(self.here.semaphore("s", 2).permits(Index())),
+                     lambda: self.here.limiter("r", holdfast.Rule(1)).refund(holdfast.Decision(True, 0, 0, 0, 0, "", 1, due))):
+            with self.assertRaises(holdfast.InvalidArgument):
+                what()
+
+    def test_a_duration_that_cannot_be_is_refused_as_it_was_given(self):
+        options = holdfast.LockOptions
+        for what, told in ((lambda: self.here.mutex("m", options=options(lease=0.0001)),
+                            "lease: 0.0001 s is too short: the least is 0.001 s"),
+                           (lambda: self.here.mutex("m", options=options(max_hold=0)), "max_hold: 0 s is too short: the least is 0.001 s"),
+                           (lambda: self.here.mutex("m", options=options(linger=1e-9)),
+                            "linger: 1e-09 s is too short: the least is 1e-06 s"),
+                           (lambda: self.here.mutex("m", options=options(lease=1e300)), "lease: 1e+300 s is too long"),
+                           (lambda: self.here.mutex("m", options=options(lease=float("nan"))), "lease: nan s is no duration"),
+                           (lambda: self.here.latch("l", 1, keep=0.4), "keep: 0.4 s is too short: the least is 1 s"),
+                           (lambda: self.here.limiter("r", holdfast.Rule(1, per=0)), "per: 0 s is too short: the least is 1e-06 s"),
+                           (lambda: holdfast.open("memory:", store_timeout=0), "store_timeout: 0 s is too short: the least is 0.001 s"),
+                           (lambda: holdfast.redlock([self.here], "q", node_timeout=-1e-4),
+                            "node_timeout: -0.0001 s is too short: the least is 0.001 s"),
+                           (lambda: self.here.mutex("m").acquire().extend(10**400), f"lease: {10**400} s is no duration"),
+                           (lambda: self.here.mutex("m").acquire(float("nan")), "timeout: nan is no time")):
+            with self.assertRaises(holdfast.InvalidArgument) as raised:
+                what()
+            self.assertEqual(str(raised.exception), told)
+        self.here.mutex("m", options=options(local_time=0, linger=0)).acquire(10**400).release()
+
+    def test_a_wait_for_a_condition_that_is_given_no_stop_leaves_the_mutex_held(self):
+        with self.here.mutex("m").acquire() as lease:
+            with self.assertRaises(TypeError):
+                self.here.condition("c").wait(lease, 1, stop="none")
+            lease.check()
+
+    def test_a_wait_longer_than_can_be_counted_has_no_limit(self):
+        for seconds in (1e300, float("inf")):
+            with self.here.mutex("m").acquire(seconds) as lease:
+                lease.check()
+
+    def test_durations_that_cannot_be_are_refused(self):
+        for options in (holdfast.LockOptions(lease=0), holdfast.LockOptions(lease=-1), holdfast.LockOptions(linger=-1)):
+            with self.assertRaises(holdfast.InvalidArgument):
+                self.here.mutex("m", options=options)
+
+    def test_durations_that_are_not_finite_are_refused(self):
+        limiter = self.here.limiter("r", holdfast.Rule(1))
+        for none in (float("nan"), float("inf"), -float("inf")):
+            for what in (lambda: self.open(lease=none),
+                         lambda: self.here.mutex("m", options=holdfast.LockOptions(max_hold=none)),
+                         lambda: self.here.mutex("m", options=holdfast.LockOptions(local_time=none)),
+                         lambda: self.here.mutex("m", options=holdfast.LockOptions(linger=none)),
+                         lambda: self.here.latch("l", 1, keep=none),
+                         lambda: self.here.limiter("q", holdfast.Rule(1, per=none)),
+                         lambda: limiter.reserve(1, none)):
+                with self.assertRaises(holdfast.InvalidArgument):
+                    what()
+        for wait in (self.here.mutex("m").acquire, lambda timeout: limiter.take(timeout=timeout)):
+            with self.assertRaises(holdfast.InvalidArgument):
+                wait(float("nan"))

@@ -1,0 +1,187 @@
+"""What only shows in several programs: fork(), ends, interpreters."""
+import asyncio
+import contextlib
+import os
+import signal
+import sqlite3
+import threading
+
+import holdfast
+from helpers import InAProgram
+from stores import on_each_store
+
+
+@on_each_store
+class Forks:
+    def test_a_child_of_fork_is_told_so_and_can_begin_anew(self):
+        lock = self.here.mutex("m")
+        with lock as lease:
+            lease.on_loss(lambda: None)  # a thread and a queue of the parent's
+            child = os.fork()
+            if child == 0:
+                code = 1
+                try:
+                    for use in (lease.check, lock.try_acquire, lambda: self.here.show("m"), lease.release):
+                        try:
+                            use()
+                        except holdfast.Forked:
+                            continue
+                        os._exit(2)
+                    with self.open() as mine, mine.mutex("other", timeout=30) as own:
+                        own.on_loss(lambda: None)
+                        own.check()
+                        if self.store != "memory" and mine.mutex("m").try_acquire():
+                            os._exit(3)
+
+                    async def wait():
+                        async with self.open().mutex("third"):
+                            pass
+                    asyncio.run(wait())
+                    code = 0
+                finally:
+                    os._exit(code)
+            self.assertEqual(os.waitpid(child, 0)[1], 0)
+            lease.check()
+
+    def test_a_lease_can_go_in_a_child_of_fork_whatever_another_thread_did_then(self):
+        async def fork_while_a_loss_is_begun_to_be_waited_for(lease):
+            waiting = asyncio.create_task(lease.until_lost())
+            await asyncio.sleep(0)
+            losing, child = next(iter(lease._loops))._losing, -1
+
+            def fork():
+                nonlocal child
+                child = os.fork()
+                if child == 0:
+                    signal.alarm(20)  # ends what waits for ever
+                    lease.close()
+                    os._exit(0)
+            with losing:
+                forking = threading.Thread(target=fork)
+                forking.start()
+                forking.join()
+            waiting.cancel()
+            return child
+        with self.here.mutex("m") as lease:
+            child = asyncio.run(fork_while_a_loss_is_begun_to_be_waited_for(lease))
+            self.assertEqual(os.waitpid(child, 0)[1], 0)
+            lease.check()
+
+
+class Programs(InAProgram):
+    @staticmethod
+    def release_or_be_refused(lease):
+        try:
+            lease.release()
+        except holdfast.NotOwner:
+            pass
+
+    def test_what_begins_after_the_end_of_a_program_has_closed_all_can_wait(self):
+        program = self.run_python("""
+import atexit
+from holdfast import _end
+def at_last():
+    with holdfast.open(os.environ['URL'], name_prefix=os.environ['PREFIX']) as late:
+        with late.mutex('m', timeout=30) as lease:
+            lease.check()
+    print('waited')
+atexit.unregister(_end._close_all)
+atexit.register(at_last)
+atexit.register(_end._close_all)  # is called before it
+kept = store.mutex('m', timeout=30).acquire()
+""")
+        out, err = program.communicate(timeout=60)
+        self.assertEqual(out, "waited\n", err)
+
+    def test_a_note_that_something_else_has_damaged_is_read_all_the_same(self):
+        with self.here.election("e", note="damaged"):
+            with contextlib.closing(sqlite3.connect(self.url.removeprefix("sqlite:"))) as store, store:
+                for table, column in store.execute("select m.name, c.name from sqlite_schema m, pragma_table_info(m.name) c "
+                                                   "where m.type = 'table'").fetchall():
+                    store.execute(f"update {table} set {column} = replace({column}, 'damaged', cast(x'646d67e9' as text)) "
+                                  f"where instr({column}, 'damaged')")
+            self.assertEqual(self.there.election("e").leader().note, "dmg\ufffd")
+            self.assertEqual(self.there.election("e").observe().next(30).note, "dmg\ufffd")
+
+    def test_of_two_releases_at_once_one_may_be_refused_and_the_lease_is_over(self):
+        for _ in range(200):
+            lease = self.here.mutex("m").acquire()
+            both = [threading.Thread(target=self.release_or_be_refused, args=(lease,)) for _ in range(2)]
+            for thread in both:
+                thread.start()
+            for thread in both:
+                thread.join()
+            self.assertEqual(lease.state, holdfast.State.RELEASED)
+
+    def test_a_lease_in_the_hands_of_a_program_that_ends_is_released(self):
+        program = self.run_python("kept = store.mutex('m', options=holdfast.LockOptions(lease=3600)).acquire()\n"
+                                  "print(kept.fence)")
+        self.assertTrue(program.communicate(timeout=60)[0])
+        self.assertEqual(program.returncode, 0)
+        self.assertEqual(self.here.show("m").holders, 0)
+
+    def test_the_end_of_a_subinterpreter_leaves_the_leases_of_others(self):
+        program = self.run_python(
+            "import sys\n"
+            "kept = store.mutex('m').acquire()\n"
+            "if sys.version_info >= (3, 13):\n"
+            "    import _interpreters as interpreters\n"
+            "    other = interpreters.create('legacy')\n"
+            "else:\n"
+            "    import _xxsubinterpreters as interpreters\n"
+            "    other = interpreters.create(isolated=False)\n"
+            "interpreters.run_string(other, 'import multiprocessing.util, holdfast')\n"
+            "interpreters.destroy(other)\n"
+            "kept.check()\n"
+            "print('held')")
+        self.assertEqual(program.communicate(timeout=60)[0], "held\n")
+
+    def test_a_child_of_multiprocessing_that_ends_gives_its_leases_back(self):
+        work = ("import holdfast, os\n"
+                "store = holdfast.open(os.environ['URL'], name_prefix=os.environ['PREFIX'])\n"
+                "kept = store.mutex('m', options=holdfast.LockOptions(lease=3600)).acquire()\n")
+        program = self.run_python(
+            "import multiprocessing\n"
+            "for way in ('fork', 'spawn', 'forkserver'):\n"
+            f"    child = multiprocessing.get_context(way).Process(target=exec, args=({work!r}, {{}}))\n"
+            "    child.start()\n"
+            "    child.join()\n"
+            "    print(child.exitcode, store.show('m').holders)\n")
+        self.assertEqual(program.communicate(timeout=60)[0], "0 0\n" * 3)
+
+    def test_a_child_of_multiprocessing_keeps_the_leases_of_its_threads_until_they_end(self):
+        work = ("import holdfast, os, threading\n"
+                "store = holdfast.open(os.environ['URL'], name_prefix=os.environ['PREFIX'])\n"
+                "def keep():\n"
+                "    with store.mutex('m') as lease:\n"
+                "        began.set()\n"
+                "        store.latch('go on', 1).wait()\n"
+                "        lease.check()\n"
+                "        store.latch('kept', 1).count_down()\n"
+                "began = threading.Event()\n"
+                "threading.Thread(target=keep).start()\n"
+                "began.wait()\n"
+                "store.latch('ends', 1).count_down()\n")
+        program = self.run_python(
+            "import multiprocessing\n"
+            f"child = multiprocessing.get_context('spawn').Process(target=exec, args=({work!r}, {{}}))\n"
+            "child.start()\n"
+            "store.latch('ends', 1).wait()\n"
+            "child.join(0.5)\n"  # it closes what it closes meanwhile
+            "store.latch('go on', 1).count_down()\n"
+            "child.join()\n"
+            "print(store.latch('kept', 1).remaining(), store.show('m').holders)\n")
+        self.assertEqual(program.communicate(timeout=60)[0], "0 0\n")
+
+    def test_waiting_does_not_keep_the_interpreter(self):
+        program = self.run_python(
+            "import threading\n"
+            "held = store.mutex('m').acquire()\n"
+            "other = holdfast.open(os.environ['URL'], name_prefix=os.environ['PREFIX'])\n"
+            "waiting = threading.Thread(target=lambda: other.mutex('m').acquire().release())\n"
+            "waiting.start()\n"
+            "while store.show('m').waiters == 0 and waiting.is_alive(): pass\n"
+            "held.release()\n"
+            "waiting.join()\n"
+            "print('done')")
+        self.assertEqual(program.communicate(timeout=60)[0], "done\n")
