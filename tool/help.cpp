@@ -99,8 +99,8 @@ constexpr std::string_view watch_footer =
 constexpr std::string_view graph_footer =
     "A line that begins with * is part of a ring. If each process has one thread, a ring is a\n"
     "deadlock; the store cannot tell the threads of a process apart. A wait for a permit that\n"
-    "several holders can free is shown as \"may wait\", and is never part of a ring. That run\n"
-    "waits for its command is known only for processes of this host.\n\n"
+    "several holders can free is shown as \"may wait\", and is never part of a ring. The wait\n"
+    "of a run for its command is shown only for processes of this host.\n\n"
     "Exit code: 0; 77 this user may read none of the names.\n";
 
 constexpr std::string_view completion_footer =

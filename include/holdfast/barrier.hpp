@@ -43,10 +43,10 @@ struct barrier_options {
 /// destroyed, its participants leave: others may take their places, and nothing is broken.
 ///
 /// All programs state the same count (errc::capacity_mismatch, also for one participant too many).
-/// If threads share a barrier object, each arrives once in a phase: for its own last arrival if
-/// that was not waited for or not answered, else for any participant whose phase is over, or as a
-/// new one. Without a thread, the thread that calls counts: coroutines that share it need an object
-/// each. Thread-safe. Errors as mutex; unsupported: docs/matrix.md.
+/// Threads may share a barrier object: docs/barrier.md says for which participant an arrival then
+/// counts. Coroutines of one thread are taken for one participant, so give each an object of its
+/// own. Thread-safe. Errors as mutex; errc::unsupported on a store that offers no barrier
+/// (docs/matrix.md).
 class barrier {
  public:
   /// The arrival of one participant in a phase. Move-only. If it is destroyed without wait(), it
@@ -62,17 +62,17 @@ class barrier {
 
   static constexpr std::ptrdiff_t max() noexcept { return 10'000; }
 
-  /// Does not wait for the others, unless nobody waited for this thread's last arrival: then for
-  /// the end of that phase first. One round trip. For the last participant, if there is a
-  /// completion function: two round trips and the call of that function. If the reply is lost, the
-  /// request is repeated, and counts once (exceptions: docs/barrier.md). If no reply comes while
-  /// its place is sure to be there, it is not known whether it counted: errc::lost with
-  /// outcome_unknown(); from a next call after that time, too. One more round trip if this thread's
-  /// first arrival was not answered, and it arrives again.
+  /// Does not wait for the others. (If nobody waited for this thread's last arrival, it first waits
+  /// for the end of that phase.) One round trip. For the last participant, if there is a completion
+  /// function: two round trips and the call of that function. If the reply is lost, the request is
+  /// repeated, and counts once (exceptions: docs/barrier.md). If no reply comes before the lease of
+  /// the participant has ended, the arrival may have counted: this call and the next one throw
+  /// errc::lost with outcome_unknown(). One more round trip if this thread's first arrival was not
+  /// answered, and the thread arrives again.
   arrival arrive();
-  /// Waits until all have arrived. No round trip if that is already known; else about one a second,
-  /// and one at the end. After it has thrown errc::lost, the arrival cannot be waited for again:
-  /// errc::invalid_argument.
+  /// Waits until all have arrived. No round trip if that is already known; else one to four a
+  /// second, and one at the end. After it has thrown errc::lost, the arrival cannot be waited for
+  /// again: errc::invalid_argument.
   void wait(arrival&& mine) const { (void)wait_within(mine, no_limit, {}); }
   /// False if a stop was requested, or the time is over: the arrival still counts, and can be
   /// waited for again.
@@ -114,9 +114,9 @@ class barrier {
 };
 
 /// arrive_and_wait() without a thread (async.hpp). If the wait was stopped or the time is over, the
-/// arrival still counts. If the store has not answered it by then, arrive again within the lease:
-/// nobody renews it, and the barrier breaks when it ends. The completion function runs on the
-/// session's thread.
+/// arrival still counts. If the store has not answered the arrival by then, arrive again before the
+/// participant's lease ends. Nobody renews that lease, and the barrier breaks when it ends. The
+/// completion function runs on the session's thread.
 pending<done> async_arrive_and_wait(barrier& b, wait_limit limit = {}, std::stop_token stop = {});
 /// arrive(), wait() and arrive_and_drop() without a thread. If the wait fails, the arrival still
 /// counts. An arrival that ends by its limit or its stop may count as well, as with the above.

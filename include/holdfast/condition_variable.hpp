@@ -39,9 +39,9 @@ struct woken {
 /// All waiters of one name use one mutex. Works with std::unique_lock of mutex, fair_mutex.
 /// Thread-safe. Errors as mutex. errc::not_owner if the lock is not held, errc::lost if it was
 /// lost: in both cases nothing has changed. After any other error the mutex is held again, unless
-/// taking it again failed: then owns_lock() of the lock is false. A wait costs one round trip to
-/// queue, one to four a second while it lasts, one to be woken, and those of the mutex.
-/// docs/matrix.md lists the stores that offer it.
+/// taking it again failed: then owns_lock() of the lock is false. A wait costs two round trips to
+/// queue (one before and one after the mutex is released), one to four a second while it lasts, one
+/// to be woken, and those of the mutex. docs/matrix.md lists the stores that offer it.
 class condition_variable {
  public:
   /// The name must differ from that of the mutex. No round trip.
@@ -143,7 +143,7 @@ class condition_variable {
 /// passing it is not a failure; taking the mutex again has no limit. After a failure, including
 /// errc::cancelled, the mutex is not held, and if this waiter had been woken, the next one is woken
 /// instead. Throws errc::not_owner for an empty lease, or a lease of another kind of lock. Costs as
-/// wait().
+/// wait(), but only one round trip to queue.
 pending<woken> async_wait(condition_variable& of, lease held, wait_limit limit = {},
                           std::stop_token stop = {});
 /// One round trip each, shared with the other requests of the session.

@@ -43,8 +43,8 @@ struct event {
       waited_in_local_queue{};  ///< the part of it behind threads of this process
   std::chrono::nanoseconds held{};
   std::chrono::nanoseconds margin{};
-  unsigned leases = 1;  ///< lost, release_failed: how many leases of this process it was. An idle
-                        ///< lock has none; if it was being released, another event follows
+  unsigned leases = 1;  ///< lost, release_failed: of how many leases of this process. Zero for an
+                        ///< idle lock; if that was being released, a second event says 1
   std::error_code code{};
   std::string_view detail{};
 };

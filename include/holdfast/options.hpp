@@ -37,9 +37,9 @@ struct session_options {
   /// take two names in both orders, before they block each other. See lock_order.hpp. While it is
   /// off, it costs one branch for each lock.
   bool lock_order = false;
-  /// Looks for waits that would never end, between all processes that have set this option. Of such
-  /// waits the last one with a time limit ends early; if none has one, the thread that began to
-  /// wait last gets errc::deadlock. docs/deadlock.md says what is detected. Costs one thread, and
+  /// Looks for waits that would never end, between all processes that have set this option, and
+  /// ends one of them: the last one with a time limit, early. If none has a limit, the thread that
+  /// began to wait last gets errc::deadlock. docs/deadlock.md says more. Costs one thread, and
   /// for each thread that waits for a lock while it holds another one, three round trips or more,
   /// eight times a second. Needs a store with capabilities::finds_deadlocks; else open() fails with
   /// errc::unsupported.
@@ -56,8 +56,8 @@ struct lock_options {
   /// If false, the lock ends by itself when the lease is over.
   bool renew = true;
   /// The longest time for which one hold lasts, however it is renewed or extended: a stuck job does
-  /// not lock for ever. The store is asked for no longer lease than what is left of it,
-  /// or for the shortest that it can keep.
+  /// not lock for ever. Each request asks the store for at most what is left of this time, but at
+  /// least for the shortest lease that the store can keep.
   std::chrono::milliseconds max_hold{std::chrono::milliseconds::max()};
   /// How long threads of this process may pass the lock on without asking the store. After that the
   /// next thread of this process queues behind the other processes. With 10 ms, each process makes

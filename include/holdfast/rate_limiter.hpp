@@ -34,8 +34,8 @@ struct rate_rule {
 struct rate_part {
   std::string_view part;
   /// At most 255 bytes of UTF-8 without control characters. The name of a rule and the values by
-  /// which it counts have at most 4,096 bytes together (`:` and `%` count as three, and one is
-  /// between two).
+  /// which it counts have at most 4,096 bytes together (each `:` and `%` counts as three,
+  /// and one byte separates two values).
   std::string_view value;
 };
 using rate_key = std::vector<rate_part>;
@@ -53,7 +53,7 @@ struct rate_state {
 
 struct rate_decision {
   bool taken = false;
-  /// Refused: until it might be taken. Reserved: until it counts. After take(): how long it took.
+  /// Refused: until it might be taken. Reserved: until you may use it. After take(): its duration.
   std::chrono::microseconds wait{};
   std::vector<rate_state> rules{};  ///< in the order of the limiter's rules
   std::uint64_t tokens = 0;         ///< so many were taken
@@ -135,15 +135,15 @@ class rate_limiter {
   [[nodiscard]] rate_decision reserve(std::uint64_t n, std::chrono::microseconds longest_wait,
                                       const rate_key& key = {});
 
-  /// Gives back all tokens that this decision took and nobody used, under the same key. What others
-  /// took or reserved since then keeps its time, and the bucket gets back as many as that leaves:
-  /// all if nobody came later, else fewer by what comes back between the two times. So no more goes
-  /// through than the rules allow, as if the tokens had never been taken. One round trip, repeated
-  /// if its reply is lost. Throws errc::invalid_argument if nothing was taken, or if the decision
-  /// says more tokens than a limiter can count.
+  /// Gives back all tokens that this decision took and nobody used, under the same key. Requests
+  /// that took or reserved tokens later keep their times. So some may be lost: what the bucket
+  /// regains between the due times of this request and of the latest one. If nobody came
+  /// later, all come back (docs/rate_limiter.md). One round trip, repeated if its reply is lost.
+  /// Throws errc::invalid_argument if nothing was taken, or if the decision has more tokens than a
+  /// limiter can count.
   void refund(const rate_decision& taken, const rate_key& key = {});
-  /// The same for n tokens that count as taken now, whenever they were: all come back if nobody has
-  /// reserved any. So many more may go through as came back between the take and the refund.
+  /// The same for n tokens, as if they had been taken just now. If nobody has reserved any, all n
+  /// come back. Those that the bucket has regained since the real take then count twice.
   void refund(std::uint64_t n = 1, const rate_key& key = {});
 
   /// What try_take() would say, and takes nothing. One round trip.

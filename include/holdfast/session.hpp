@@ -90,10 +90,10 @@ class session {
   /// of it). The next waiter gets the lock with a greater fence. The former holder learns of it at
   /// its next renewal; until then the fence protects the resource. A barrier is broken as a whole,
   /// unless a short id is given. Returns how many holders were removed; for a barrier, how many
-  /// participants. Where an answer was lost, and the holder was not there when the request was
-  /// repeated, only errc::unavailable with outcome_unknown() says so on Redis and memcached: it was
-  /// taken away, or gave the lock back itself. As many round trips as show(), and one for each
-  /// holder removed (on memcached as many as show() and one); one more for a barrier as a whole.
+  /// participants. On Redis and memcached, throws errc::unavailable with outcome_unknown() if an
+  /// answer was lost and the repeated request does not find the holder: the first request removed
+  /// it, or it released the lock itself. As many round trips as show(), and one for each holder
+  /// removed (on memcached as many as show() and one); one more for a barrier as a whole.
   std::size_t force_release(std::string_view name, std::string_view short_id = {}) const;
 
   /// Version, settings and state of the store's servers, as far as they matter for locks. Empty for

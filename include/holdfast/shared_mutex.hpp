@@ -93,8 +93,8 @@ class shared_mutex {
   /// This thread's shared hold becomes exclusive if it is the only one. Otherwise returns false at
   /// once, and the hold stays shared, so two readers never wait for each other. On ZooKeeper and
   /// etcd it also returns false while a reader waits behind a waiting writer, on PostgreSQL with
-  /// mode=session while a writer waits. The exclusive hold has a new fence. As many round
-  /// trips as downgrade(), and repeated as that is. Throws errc::not_owner, lost;
+  /// mode=session while a writer waits. The exclusive hold has a new fence. Costs as many
+  /// round trips as downgrade(), and is repeated like it. Throws errc::not_owner, lost;
   /// errc::unavailable: then the hold is shared as before.
   [[nodiscard]] bool try_upgrade();
 
@@ -155,8 +155,8 @@ class shared_mutex {
 
 /// downgrade(held) and try_upgrade(held) without a thread (async.hpp). Keep the lease until the
 /// result comes. Throw errc::not_owner for a lease of another lock; if the lease is released
-/// meanwhile, the result is errc::not_owner. At most one round trip, shared with the other requests
-/// of the session.
+/// meanwhile, the result is errc::not_owner. Costs as downgrade() and try_upgrade(); their first
+/// round trip is shared with the other requests of the session.
 pending<done> async_downgrade(shared_mutex& lock, const lease& held);
 pending<bool> async_upgrade(shared_mutex& lock, const lease& held);
 

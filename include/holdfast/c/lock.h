@@ -54,7 +54,7 @@ int holdfast_semaphore_available(holdfast_lock* semaphore, uint32_t* permits, ho
 
 typedef struct holdfast_election_options {
   uint32_t size;     ///< sizeof(holdfast_election_options)
-  int32_t priority;  ///< the waiter with the greatest leads next
+  int32_t priority;  ///< any; the waiting candidate with the greatest leads next
   int64_t lease_ms;  ///< 0: the session's
   const char* note;  ///< public, for example an address; at most 200 bytes. NULL: none
 } holdfast_election_options;
