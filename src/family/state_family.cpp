@@ -431,8 +431,8 @@ class state_family final : public session_store {
     return dead.empty() ? std::move(replies) : step_together(all, dead);
   }
 
-  result<admission> admit(const named_command& asks, std::string_view limiter,
-                          const rate_command& take) override {
+  result<store::admission> admit(const named_command& asks, std::string_view limiter,
+                                 const rate_command& take) override {
     auto both = admit_without(asks, limiter, take, {});
     if (!both && both.error().code == errc::unsupported) {
       const admission_by_two_calls this_thread;
@@ -444,8 +444,9 @@ class state_family final : public session_store {
   }
 
  private:
-  result<admission> admit_without(const named_command& asks, std::string_view limiter,
-                                  const rate_command& take, std::span<const std::string> dead) {
+  result<store::admission> admit_without(const named_command& asks, std::string_view limiter,
+                                         const rate_command& take,
+                                         std::span<const std::string> dead) {
     permits_transition permits(asks.command, dead, claim());
     rate_transition tokens(take);
     const state_store::step steps[] = {{asks.name, &permits}, {limiter, &tokens}};
@@ -465,7 +466,7 @@ class state_family final : public session_store {
     }
     auto reply = finish(asks.name, done, permits);
     if (!reply) return std::move(reply.error());
-    admission both{std::move(*reply), {}};
+    store::admission both{std::move(*reply), {}};
     if (!asked_both) return both;
     // What is undone may have been a turn that the waiter was given before.
     if (undone && permits.may_stand()) {
