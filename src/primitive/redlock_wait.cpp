@@ -181,9 +181,10 @@ failure redlock_wait::unavailable() const {
 
 boot_time redlock_wait::until() const { return awaited_ ? awaited_->until : until_; }
 
-void redlock_wait::wait(engine::sleeper& me) const {
-  if (awaited_) return awaited_->wait();
-  if (stage_ == stage::asks_who_they_are) return of_->distinct->wait(until_);
+// What is broken off is waited for until its own end, which is near.
+void redlock_wait::wait(engine::sleeper& me, const std::stop_token& stop) const {
+  if (awaited_) return awaited_->wait(broken_off_ ? std::stop_token{} : stop);
+  if (stage_ == stage::asks_who_they_are) return of_->distinct->wait(until_, stop);
   me.sleep(until_);
 }
 
