@@ -148,7 +148,7 @@ class telling : public Base, public detail::operation<T> {
     std::exchange(receiver_, nullptr)->receive(std::move(how));
   }
   void tell_no_memory() noexcept final {
-    if (receiver_ != nullptr) tell(without_memory());
+    if (receiver_ != nullptr) tell(ended_without_memory());
   }
   detail::receiver<T>* receiver_ = nullptr;
 };
