@@ -52,7 +52,7 @@ class countdown_request final : public engine::request {
                     const store::countdown_command& c)
       : session_(session), name_(name), command_(c) {}
 
-  std::string_view in_vain() const override { return "the latch was still closed at the deadline"; }
+  std::string_view in_vain() const override { return "the latch was still closed"; }
   result<std::optional<engine::wait_hint>> ask(bool last) override {
     if (command_.verb == countdown_verb::arrive && session_.now() > repeat_until_)
       return too_late();
@@ -134,7 +134,7 @@ struct latch::state {
     store::countdown_command c;
     c.verb = verb;
     c.drop = drop;
-    c.owner = of.session->ids().next();
+    c.owner = of.session->new_owner();
     c.count = count;
     c.queue_lease_us = engine::queue_lease.count();
     c.keep_us = std::chrono::microseconds(keep).count();

@@ -143,7 +143,7 @@ class reservation final : public engine::request {
         name_(name),
         request_(std::move(r)),
         began_(session.now()),
-        command_{rate_verb::take, session.ids().next(),      static_cast<std::int64_t>(n),
+        command_{rate_verb::take, session.new_owner(),       static_cast<std::int64_t>(n),
                  ahead.count(),   request_.rules->version(), request_.choices} {}
   const store::owner_id& owner() const noexcept { return command_.owner; }
 
@@ -261,8 +261,8 @@ rate_limiter::state::request rate_limiter::state::about_taken(const rate_key& ke
 rate_decision rate_limiter::state::decide(const request& r, rate_verb verb, std::uint64_t n,
                                           microseconds ahead, wait_time wait) const {
   auto& session = *of.session;
-  store::rate_command c{verb,          session.ids().next(), static_cast<std::int64_t>(n),
-                        ahead.count(), r.rules->version(),   r.choices};
+  store::rate_command c{verb,          session.new_owner(), static_cast<std::int64_t>(n),
+                        ahead.count(), r.rules->version(),  r.choices};
   rate_request q(session, of.config->name, c);
   const engine::timed_call call(session.now(), wait);
   auto settled = engine::wait_until_settled(session, c.owner, q, call);
@@ -376,8 +376,8 @@ pending<T> decide_later(const rate_limiter::state& s, rate_limiter::state::reque
                         Outcome outcome) {
   const auto r = std::make_shared<rate_limiter::state::request>(std::move(about));
   const store::rate_command c{
-      verb,          s.of.session->ids().next(), static_cast<std::int64_t>(n),
-      ahead.count(), r->rules->version(),        r->choices};
+      verb,          s.of.session->new_owner(), static_cast<std::int64_t>(n),
+      ahead.count(), r->rules->version(),       r->choices};
   return engine::async_ask<T>(s.of.request(limit, {}), c.owner,
                               std::make_unique<rate_request>(*s.of.session, s.of.config->name, c),
                               [r, n, outcome](auto q) -> result<T> {

@@ -140,7 +140,7 @@ class pending_redlock final : public engine::telling_wait<engine::pending_wait, 
       : telling_wait(std::move(o), &of->nodes->first().runner_of_several()),
         of_(std::move(of)),
         make_(make),
-        id_(of_->nodes->first().ids().next()) {}
+        id_(of_->nodes->first().new_owner()) {}
   const store::owner_id& owner() const noexcept override { return id_; }
 
  private:
