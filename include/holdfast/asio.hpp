@@ -11,8 +11,13 @@
 #include <asio/executor_work_guard.hpp>
 #include <asio/post.hpp>
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <holdfast/async.hpp>
 #include <memory>
+#include <mutex>
+#include <new>
+#include <optional>
 #include <stop_token>
 #include <utility>
 
@@ -26,16 +31,32 @@
 /// any type at the handler's cancellation slot stops the operation as a std::stop_token does: it
 /// ends with errc::cancelled, leaves the queue, and releases a lock that was granted meanwhile. A
 /// signal that comes after the operation has succeeded has no effect: the lease is in the result.
+/// If there is no memory to post the handler with, the session's thread tries again until there is.
 namespace holdfast {
 
 namespace detail {
 
+/// Posted again and again until there is memory for it: it is all that the handler will ever hear.
+template <class Executor, class Call>
+void post_until_there_is_memory(const Executor& to, const Call& call) {
+  constexpr std::chrono::milliseconds memory_retry{10};
+  while (true) {
+    try {
+      return asio::post(to, call);
+    } catch (const std::bad_alloc&) {
+      std::mutex nobodys;
+      std::unique_lock lock{nobodys};
+      std::condition_variable().wait_for(lock, memory_retry);
+    }
+  }
+}
+
+/// What it needs to be told it has from the beginning.
 template <class T, class Handler>
 class asio_receiver final : public receiver<T> {
  public:
-  explicit asio_receiver(Handler handler)
-      : handler_(std::move(handler)), work_(asio::make_work_guard(handler_)) {
-    auto slot = asio::get_associated_cancellation_slot(handler_);
+  explicit asio_receiver(Handler handler) : end_(std::make_shared<ending>(std::move(handler))) {
+    auto slot = asio::get_associated_cancellation_slot(end_->handler);
     if (!slot.is_connected()) return;
     stop_ = std::stop_source();
     slot.assign([stop = stop_](asio::cancellation_type type) mutable {
@@ -48,15 +69,15 @@ class asio_receiver final : public receiver<T> {
   void receive(result<T> how) noexcept override {
     // The handler waits until nothing of the executor is left here: run() may end with it, and the
     // context be destroyed, which even the end of a strand's copy would need.
-    const auto let_go = std::make_shared<std::atomic<bool>>(false);
+    const auto let_go = let_go_;
     {
       const std::unique_ptr<asio_receiver> self(this);
-      const auto executor = work_.get_executor();
-      asio::post(executor, [let_go, work = std::move(work_), handler = std::move(handler_),
-                            how = std::move(how)]() mutable {
+      end_->how.emplace(std::move(how));
+      const auto executor = end_->work.get_executor();
+      post_until_there_is_memory(executor, [let_go, end = std::move(end_)] {
         let_go->wait(false);
-        asio::get_associated_cancellation_slot(handler).clear();
-        std::move(handler)(std::move(how));
+        asio::get_associated_cancellation_slot(end->handler).clear();
+        std::move(end->handler)(std::move(*end->how));
       });
     }
     let_go->store(true);
@@ -64,8 +85,14 @@ class asio_receiver final : public receiver<T> {
   }
 
  private:
-  Handler handler_;
-  asio::executor_work_guard<asio::associated_executor_t<Handler>> work_;
+  struct ending {
+    explicit ending(Handler h) : handler(std::move(h)), work(asio::make_work_guard(handler)) {}
+    Handler handler;
+    asio::executor_work_guard<asio::associated_executor_t<Handler>> work;
+    std::optional<result<T>> how;
+  };
+  std::shared_ptr<ending> end_;
+  std::shared_ptr<std::atomic<bool>> let_go_ = std::make_shared<std::atomic<bool>>(false);
   std::stop_source stop_{std::nostopstate};
 };
 

@@ -34,7 +34,7 @@ namespace holdfast {
 /// The result comes on a thread of the session, which serves all its waits. (If a limit passes
 /// while that thread is stuck in the store, another one takes over.) It comes on the calling
 /// thread if the operation could not begin (errc::forked; errc::unavailable without a thread). If
-/// memory runs out, the operation ends with errc::unavailable, or beginning it throws
+/// memory runs out, the operation ends with errc::overloaded, or beginning it throws
 /// std::bad_alloc and nothing is called. A callback that blocks delays the other waits of the
 /// session; if it waits for a lock that another callback has to release, it never returns. A
 /// callback must not throw. In a child of fork(), operations that were begun before the fork never

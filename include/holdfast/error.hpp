@@ -15,7 +15,7 @@ enum class errc {
   lost,               ///< the lock is no longer certain to be held
   not_owner,          ///< released or extended by somebody who does not hold it
   unavailable,        ///< the store cannot be reached, or does not answer
-  overloaded,         ///< too many waiters, buckets or queues: send fewer requests
+  overloaded,         ///< too many waiters, buckets or queues, or no memory: ask for less
   deadlock,           ///< waiting would never end (a thread's second lock of its own mutex, or
                       ///< a ring of waits: session_options::detect_deadlocks)
   kind_mismatch,      ///< the name is in use as another kind of primitive

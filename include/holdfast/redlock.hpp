@@ -138,7 +138,8 @@ class redlock {
   void unlock() noexcept;
 
   // -- the native handle. Throw errc::unavailable if too few nodes answer (without a limit: for
-  // session_options::store_timeout of the first), errc::kind_mismatch, cancelled.
+  // session_options::store_timeout of the first), errc::kind_mismatch, cancelled. After a request
+  // to stop, what some nodes have granted is given back first, in two tenths of a second.
   quorum_lease acquire(std::stop_token stop = {}) { return take({}, std::move(stop)); }
   quorum_lease acquire(std::chrono::milliseconds lease, std::stop_token stop = {}) {
     return take(lease, std::move(stop));

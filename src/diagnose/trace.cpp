@@ -38,7 +38,7 @@ void trace::watch(const lock_config& s, const acquire_params& c) {
     if (counts) who->holds.push_back({own.owner, own.name, [own] { return own.is_over(); }});
   });
   if (who->holds.empty() || !session_->deadlock_watch()->start()) return;
-  who->id = session_->ids().next();
+  who->id = session_->new_owner();
   who->name = s.name;
   who->weight = c.weight;
   who->limited = wait_ != no_limit;

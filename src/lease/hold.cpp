@@ -479,6 +479,11 @@ void hold::forget() noexcept {
   abandon();
 }
 
+// The holder may have let go of it since, which told the store.
+void hold::give_back_lost() noexcept {
+  if (!given_back_.load(std::memory_order_acquire)) abandon();
+}
+
 void hold::abandon() noexcept {
   keeper_.abandon(name(), owner_, may_last_.load(std::memory_order_relaxed));
 }

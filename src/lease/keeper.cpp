@@ -116,18 +116,35 @@ keeper::news keeper::on_renewed(renewable& h, boot_time sent,
   const boot_time now = session_.now();
   const auto left = h.timer_.valid_until() - now;
   const auto margin = h.timer_.is_claim() ? 0ns : left;  // little of it tells nothing of a claim
+  const bool over = h.timer_.is_over(now);
   const bool again = h.timer_.renewed(now, sent, lease);
+  news n{.about = &h, .margin = margin};
+  if (over) {  // it counts no more
+    note_outlasted(h, n);
+  } else {
+    n.what = again ? event_kind::held_again : event_kind::renewed;
+  }
   reschedule(h);
-  // After its end it counts no more: the loss is about to be told.
-  if (h.timer_.state() == lease_state::lost || left <= 0ns) return {};
-  return {
-      .about = &h, .what = again ? event_kind::held_again : event_kind::renewed, .margin = margin};
+  return n;
 }
 
 keeper::news keeper::on_failed(renewable& h, const failure& why) noexcept {
-  const bool first = h.timer_.failed(session_.now());
+  const boot_time now = session_.now();
+  const bool over = h.timer_.is_over(now);
+  const bool first = h.timer_.failed(now);
+  news n{.about = &h, .what = event_kind::renew_failed, .suspect = first, .failed = &why};
+  if (over && why.outcome_unknown) note_outlasted(h, n);
   reschedule(h);
-  return {.about = &h, .what = event_kind::renew_failed, .suspect = first, .failed = &why};
+  return n;
+}
+
+// Others would wait for its whole lease, though nobody holds it. What is lost of a barrier is for
+// its participants to find out there.
+void keeper::note_outlasted(renewable& h, news& n) noexcept {
+  if (h.may_wait()) return;
+  n.outlasted = true;
+  n.lost = h.timer_.at_max_hold() ? losses::max_hold_over : losses::unanswered;
+  h.timer_.gone();
 }
 
 keeper::news keeper::on_lost(renewable& h, std::string_view why) noexcept {
@@ -138,11 +155,14 @@ keeper::news keeper::on_lost(renewable& h, std::string_view why) noexcept {
   return {.about = &h, .what = event_kind::lost, .lost = why};
 }
 
+// The loss is told before anybody else can have it.
 void keeper::tell(const news& n) noexcept {
-  if (!n.what) return;
-  if (*n.what == event_kind::lost) return n.about->announce_lost(n.lost);
-  n.about->announce(*n.what, n.failed, n.margin);
-  if (n.suspect) n.about->announce(event_kind::suspect, n.failed, {});
+  if (n.what && *n.what != event_kind::lost) {
+    n.about->announce(*n.what, n.failed, n.margin);
+    if (n.suspect) n.about->announce(event_kind::suspect, n.failed, {});
+  }
+  if (!n.lost.empty()) n.about->announce_lost(n.lost);
+  if (n.outlasted) n.about->give_back_lost();
 }
 
 template <class End>

@@ -49,6 +49,8 @@ class renewable {
   virtual void announce(event_kind kind, const failure* why,
                         std::chrono::nanoseconds margin) noexcept = 0;
   virtual void announce_lost(std::string_view why) noexcept = 0;
+  /// It is lost, and the store may keep it all the same: what is there of it is given back.
+  virtual void give_back_lost() noexcept = 0;
 
   // Guarded by the keeper's mutex.
   lease_timer timer_;
@@ -138,6 +140,7 @@ class keeper {
     const failure* failed = nullptr;
     std::string_view lost{};
     std::chrono::nanoseconds margin{};
+    bool outlasted = false;  ///< the store may keep what is lost, because a renewal came back late
   };
 
   void reschedule(renewable& h) noexcept;
@@ -151,6 +154,7 @@ class keeper {
   news on_renewed(renewable& h, boot_time sent, std::chrono::nanoseconds lease) noexcept;
   news on_failed(renewable& h, const failure& why) noexcept;
   news on_lost(renewable& h, std::string_view why) noexcept;
+  static void note_outlasted(renewable& h, news& n) noexcept;
   news settle(renewable& h, boot_time sent, const result<store::permits_reply>& reply) noexcept;
   template <class End>
   void end_renewal(End end);

@@ -64,7 +64,7 @@ boot_time lease_timer::next() const noexcept {
 
 bool lease_timer::renewed(boot_time now, boot_time sent, std::chrono::nanoseconds lease) noexcept {
   in_flight_ = false;
-  if (state_ == lease_state::lost || now >= valid_until_) return false;
+  if (is_over(now)) return false;
   terms_.lease = lease;
   terms_.is_claim = false;
   valid_until_ = capped(sure_until(sent, lease));

@@ -70,6 +70,10 @@ class lease_timer {
   }
 
   lease_state state() const noexcept { return state_; }
+  /// Also where due() has not found that out yet.
+  bool is_over(boot_time now) const noexcept {
+    return state_ == lease_state::lost || now >= valid_until_;
+  }
   boot_time valid_until() const noexcept { return valid_until_; }
   /// No renewal makes it longer than it is; each still asks whether it is held.
   bool at_max_hold() const noexcept {

@@ -30,7 +30,7 @@ class entry final : public engine::request {
         limiter_(limiter.name),
         request_(std::move(r)),
         deadline_(deadline),
-        owner_(session_.ids().next()),
+        owner_(session_.new_owner()),
         take_(request_.command(store::rate_verb::take, owner_, n)) {}
 
   answer ask(bool last) override {
@@ -56,7 +56,7 @@ class entry final : public engine::request {
   void give_back_tokens() {
     if (!std::exchange(found.rate.taken, false)) return;
     session_.refund(limiter_, take_);
-    take_.owner = session_.ids().next();
+    take_.owner = session_.new_owner();
   }
 
   /// It may be in the queue of the permits, or have come from there.
@@ -87,7 +87,7 @@ class entry final : public engine::request {
   answer on_no_tokens() {
     found.why = refused_by::tokens;
     if (saturated_add(session_.now(), found.rate.wait) > deadline_) {
-      return engine::waited_in_vain(errc::timed_out);
+      return failure{errc::timed_out, "the tokens would have come after the deadline"};
     }
     return std::optional<wait_hint>{{std::max(found.rate.wait, shortest_look), {}}};
   }

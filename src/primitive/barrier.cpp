@@ -146,6 +146,7 @@ struct barrier::state {
     const auto me = primitive::this_thread_number();
     const auto has_arrived = [](const participation& p) { return !p.phase_over || p.next; };
     participations one;
+    if (of.session->forked()) return one.emplace_back(), one;  // the mutex may be the parent's
     const std::lock_guard guard{mutex};
     const auto own = std::find_if(resting.begin(), resting.end(), [&](const participation& p) {
       return p.of == me && has_arrived(p);
@@ -178,6 +179,7 @@ struct barrier::state {
   }
   /// Of this thread; none if it has been answered.
   store::owner_id take_unanswered() {
+    if (of.session->forked()) return {};
     const std::lock_guard guard{mutex};
     const auto mine = std::find_if(
         in_doubt.begin(), in_doubt.end(),
@@ -210,7 +212,7 @@ struct barrier::round final : engine::request {
     const auto& s = *of_->of.config;
     const std::chrono::microseconds lease = s.lease;
     command_.verb = permits_verb::acquire;
-    command_.owner = session().ids().next();
+    command_.owner = session().new_owner();
     go_on_with_the_unanswered();
     command_.kind = s.kind;
     command_.capacity = s.capacity;
@@ -269,7 +271,7 @@ struct barrier::round final : engine::request {
     if (command_.verb == permits_verb::renew) command_.wait = is_kept();
     return store::named_command{of_->of.config->name, command_};
   }
-  std::string_view in_vain() const override { return "not all had arrived at the deadline"; }
+  std::string_view in_vain() const override { return "not all had arrived"; }
   result<std::optional<engine::wait_hint>> ask(bool) override {
     if (released_) return settled();
     return given_up();
@@ -426,7 +428,7 @@ struct barrier::round final : engine::request {
   // At once, also at the last: they wait for it.
   answer call_the_others() {
     of_->complete();
-    command_.replaces = std::exchange(command_.owner, session().ids().next());
+    command_.replaces = std::exchange(command_.owner, session().new_owner());
     command_.lingers = arrived_ = false;
     who_.completed = true;
     const auto call = command(true);

@@ -36,7 +36,7 @@ class turn final : public engine::request {
   turn(engine::session_impl& session, std::shared_ptr<const engine::lock_config> what)
       : session_(session), config_(std::move(what)) {
     command_.verb = permits_verb::acquire;
-    command_.owner = session.ids().next();
+    command_.owner = session.new_owner();
     command_.kind = config_->kind;
     command_.capacity = config_->capacity;
     command_.wait = true;

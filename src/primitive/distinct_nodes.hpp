@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -52,10 +53,14 @@ class distinct_nodes {
     const std::lock_guard guard{known_->mutex};
     return known_->to_be_heard == 0;
   }
-  void wait(boot_time until) const {
+  void wait(boot_time until, const std::stop_token& stop) const {
     auto& clock = quorum_->first().clock();
+    const std::stop_callback on_stop{stop, [this] {
+                                       const std::lock_guard guard{known_->mutex};
+                                       known_->changed.notify_all();
+                                     }};
     std::unique_lock lock{known_->mutex};
-    while (known_->to_be_heard > 0 && clock.now() < until) {
+    while (known_->to_be_heard > 0 && clock.now() < until && !stop.stop_requested()) {
       clock.wait_until(lock, known_->changed, until);
     }
   }

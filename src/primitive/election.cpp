@@ -64,7 +64,7 @@ class look_for_next final : public engine::request {
     if (!after_) after_ = last_of(*reply);
     return std::optional<engine::wait_hint>{{look_every, {}}};
   }
-  std::string_view in_vain() const override { return "no other leader came until the deadline"; }
+  std::string_view in_vain() const override { return "no other leader had come"; }
 
   std::optional<leader> found;
 
@@ -139,7 +139,7 @@ std::optional<leader> leaders::next_within(wait_time wait, std::stop_token stop)
   auto& session = *of.session;
   look_for_next q(of.config->name, last_term_);
   const engine::timed_call call(session.now(), wait);
-  const auto me = session.ids().next();
+  const auto me = session.new_owner();
   if (!of.settled(engine::wait_until_settled(session, me, q, call, std::move(stop)))) {
     return std::nullopt;
   }
@@ -150,7 +150,7 @@ pending<leader> async_next(leaders& of, wait_limit limit, std::stop_token stop) 
   const subject& about = of.of_->of;
   auto& session = *about.session;
   return engine::async_ask<leader>(
-      about.request(limit, std::move(stop)), session.ids().next(),
+      about.request(limit, std::move(stop)), session.new_owner(),
       std::make_unique<look_for_next>(about.config->name, of.last_term_),
       [](auto q) -> result<leader> { return std::move(*q->found); });
 }

@@ -50,7 +50,7 @@ class countdown_request final : public engine::request {
                     const store::countdown_command& c)
       : session_(session), name_(name), command_(c) {}
 
-  std::string_view in_vain() const override { return "the latch was still closed at the deadline"; }
+  std::string_view in_vain() const override { return "the latch was still closed"; }
   result<std::optional<engine::wait_hint>> ask(bool last) override {
     if (command_.verb == countdown_verb::arrive && session_.now() > repeat_until_)
       return too_late();
@@ -130,7 +130,7 @@ struct latch::state {
 
   store::countdown_command command(countdown_verb verb, std::uint32_t drop = 0) const {
     return {.verb = verb,
-            .owner = of.session->ids().next(),
+            .owner = of.session->new_owner(),
             .count = count,
             .drop = drop,
             .queue_lease_us = engine::queue_lease.count(),

@@ -141,7 +141,7 @@ class reservation final : public engine::request {
         name_(name),
         request_(std::move(r)),
         began_(session.now()),
-        command_(request_.command(rate_verb::take, session.ids().next(), n, ahead)) {}
+        command_(request_.command(rate_verb::take, session.new_owner(), n, ahead)) {}
   const store::owner_id& owner() const noexcept { return command_.owner; }
 
   result<std::optional<engine::wait_hint>> ask(bool) override {
@@ -258,7 +258,7 @@ rate_limiter::state::request rate_limiter::state::about_taken(const rate_key& ke
 rate_decision rate_limiter::state::decide(const request& r, rate_verb verb, std::uint64_t n,
                                           microseconds ahead, wait_time wait) const {
   auto& session = *of.session;
-  const auto c = r.command(verb, session.ids().next(), n, ahead);
+  const auto c = r.command(verb, session.new_owner(), n, ahead);
   rate_request q(session, of.config->name, c);
   const engine::timed_call call(session.now(), wait);
   auto settled = engine::wait_until_settled(session, c.owner, q, call);
@@ -371,7 +371,7 @@ pending<T> decide_later(const rate_limiter::state& s, rate_limiter::state::reque
                         rate_verb verb, std::uint64_t n, microseconds ahead, wait_limit limit,
                         Outcome outcome) {
   const auto r = std::make_shared<rate_limiter::state::request>(std::move(about));
-  const auto c = r->command(verb, s.of.session->ids().next(), n, ahead);
+  const auto c = r->command(verb, s.of.session->new_owner(), n, ahead);
   return engine::async_ask<T>(s.of.request(limit, {}), c.owner,
                               std::make_unique<rate_request>(*s.of.session, s.of.config->name, c),
                               [r, n, outcome](auto q) -> result<T> {

@@ -78,7 +78,7 @@ std::optional<quorum_lease> redlock::acquire_within(wait_time wait, lease_time l
   const std::stop_callback on_stop{stop, [&] { me.wake(); }};
   redlock_wait waits(state_->of, lease, asked);
   auto ended = waits.step(stop.stop_requested());
-  for (; !ended; ended = waits.step(stop.stop_requested())) waits.wait(me);
+  for (; !ended; ended = waits.step(stop.stop_requested())) waits.wait(me, stop);
   if (*ended) return quorum_lease(std::move(**ended));
   const errc why = ended->error().code;
   if (why == errc::timed_out || why == errc::cancelled) return std::nullopt;
@@ -139,7 +139,7 @@ class pending_redlock final : public engine::telling_wait<engine::pending_wait, 
       : telling_wait(std::move(o), &of->nodes->first().runner_of_several()),
         of_(std::move(of)),
         make_(make),
-        id_(of_->nodes->first().ids().next()) {}
+        id_(of_->nodes->first().new_owner()) {}
   const store::owner_id& owner() const noexcept override { return id_; }
 
  private:

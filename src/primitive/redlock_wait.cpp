@@ -162,11 +162,11 @@ bool redlock_wait::goes_on(boot_time now) const {
 
 redlock_wait::ended redlock_wait::in_vain() {
   return of_->gave_up(
-      asked_, hold_->too_few_answered() ? unavailable() : engine::waited_in_vain(errc::timed_out));
+      asked_, hold_->too_few_answered() ? unavailable() : engine::timed_out(asked_.is_try()));
 }
 
 redlock_wait::ended redlock_wait::stopped_in_vain() {
-  return of_->gave_up(asked_, engine::waited_in_vain(errc::cancelled));
+  return of_->gave_up(asked_, engine::asked_to_stop());
 }
 
 failure redlock_wait::unavailable() const {
@@ -181,9 +181,10 @@ failure redlock_wait::unavailable() const {
 
 boot_time redlock_wait::until() const { return awaited_ ? awaited_->until : until_; }
 
-void redlock_wait::wait(engine::sleeper& me) const {
-  if (awaited_) return awaited_->wait();
-  if (stage_ == stage::asks_who_they_are) return of_->distinct->wait(until_);
+// What is broken off is waited for until its own end, which is near.
+void redlock_wait::wait(engine::sleeper& me, const std::stop_token& stop) const {
+  if (awaited_) return awaited_->wait(broken_off_ ? std::stop_token{} : stop);
+  if (stage_ == stage::asks_who_they_are) return of_->distinct->wait(until_, stop);
   me.sleep(until_);
 }
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <stop_token>
 #include <string_view>
 #include <vector>
 
@@ -70,8 +71,8 @@ class redlock_wait {
   std::optional<result<hold_ptr>> step(bool stopped);
   /// The next step is due then, or when there is news.
   boot_time until() const;
-  /// For a thread: until the next step is due, or, in a pause, it is woken.
-  void wait(engine::sleeper& me) const;
+  /// For a thread: until the next step is due, `stop` is requested, or, in a pause, it is woken.
+  void wait(engine::sleeper& me, const std::stop_token& stop) const;
   void abandon() noexcept;
 
  private:

@@ -169,7 +169,7 @@ class pending_resize final : public engine::telling_wait<engine::pending_wait, T
                  std::shared_ptr<engine::reader_group> group)
       : engine::telling_wait<engine::pending_wait, T>(of.request({}, {})),
         hold_(held),
-        owner_(of.session->ids().next()),
+        owner_(of.session->new_owner()),
         resizing_(*of.session, std::move(held), up ? all : 1, std::move(group)) {}
   const store::owner_id& owner() const noexcept override { return owner_; }
 

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -110,8 +111,9 @@ class quorum_round : public std::enable_shared_from_this<quorum_round> {
   void ask(std::size_t node, const store::permits_command& c, std::shared_ptr<const void> keeps,
            asked how = asked::plainly);
   using condition = std::function<bool(const answers&)>;
-  /// Until `enough` says so, all have answered, or it is that late. For the thread that asks.
-  void wait(boot_time until, const condition& enough);
+  /// Until `enough` says so, all have answered, it is that late, or `stop` is requested. For the
+  /// thread that asks.
+  void wait(boot_time until, const condition& enough, const std::stop_token& stop);
   /// Whether there is nothing to wait for.
   bool settled(const condition& enough);
   answers so_far();
@@ -141,6 +143,7 @@ class quorum_round : public std::enable_shared_from_this<quorum_round> {
   void on_posted(std::size_t node, result<store::permits_reply> reply, boot_time sent);
   void on_answer(std::size_t node, result<store::permits_reply> reply, boot_time sent,
                  bool trusted);
+  void rouse_waiter();
   bool anything_posted() const;
   void read_answers(std::unique_lock<std::mutex>& lock, bell& by, boot_time until);
   void ask_broken_again(std::unique_lock<std::mutex>& lock);

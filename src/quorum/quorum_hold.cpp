@@ -27,7 +27,7 @@ quorum_hold::quorum_hold(std::shared_ptr<const quorum> of, std::chrono::millisec
     : quorum_(std::move(of)),
       lease_(lease),
       renew_(renew),
-      owner_(quorum_->first().ids().next()),
+      owner_(quorum_->first().new_owner()),
       asked_(quorum_->nodes.size()),
       votes_(quorum_->nodes.size(), holdfast::vote::skipped),
       owes_(quorum_->nodes.size()),

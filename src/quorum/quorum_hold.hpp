@@ -27,7 +27,7 @@ class quorum_hold : public std::enable_shared_from_this<quorum_hold> {
     std::optional<awaited> (quorum_hold::*then)(answers&&) = nullptr;
 
     bool is_over(boot_time now) const { return now >= until || round->settled(enough); }
-    void wait() const { round->wait(until, enough); }
+    void wait(const std::stop_token& stop = {}) const { round->wait(until, enough, stop); }
   };
 
   quorum_hold(std::shared_ptr<const quorum> of, std::chrono::milliseconds lease, bool renew);

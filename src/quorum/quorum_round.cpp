@@ -164,8 +164,7 @@ void quorum_round::on_answer(std::size_t node, result<store::permits_reply> repl
     const std::lock_guard guard{mutex_};
     answers_[node] = std::move(a);
     --outstanding_;
-    changed_.notify_all();
-    if (waiter_ != nullptr) waiter_->ring();
+    rouse_waiter();
   }
   if (news_) news_();
 }
@@ -187,13 +186,22 @@ quorum_round::answers quorum_round::so_far() {
   return answers_;
 }
 
-void quorum_round::wait(boot_time until, const condition& enough) {
+void quorum_round::rouse_waiter() {
+  changed_.notify_all();
+  if (waiter_ != nullptr) waiter_->ring();
+}
+
+void quorum_round::wait(boot_time until, const condition& enough, const std::stop_token& stop) {
   auto& clock = quorum_->first().clock();
+  const std::stop_callback on_stop{stop, [this] {
+                                     const std::lock_guard guard{mutex_};
+                                     rouse_waiter();
+                                   }};
   std::unique_lock lock{mutex_};
   std::optional<bell> mine;
   if (anything_posted()) waiter_ = &mine.emplace();
   const leaves_its_bell at_the_end{*this, lock};
-  while (outstanding_ > 0 && clock.now() < until && !enough(answers_)) {
+  while (outstanding_ > 0 && clock.now() < until && !stop.stop_requested() && !enough(answers_)) {
     if (mine && mine->fd() >= 0 && anything_posted()) {
       read_answers(lock, *mine, until);
       ask_broken_again(lock);

@@ -78,7 +78,7 @@ struct kept_batch {
 
 failure left_at_deadline() {
   return {errc::unavailable,
-          "the store had not answered at the deadline: is it stopped, or the network cut?", true};
+          "the store had not answered in time: is it stopped, or the network cut?", true};
 }
 
 bool took(const store::rate_reply& reply) { return reply.outcome == store::rate_outcome::granted; }

@@ -82,7 +82,8 @@ class store_client {
   engine::dispatcher& dispatcher() noexcept { return *dispatcher_; }
   engine::callers& callers() noexcept { return *callers_; }
   engine::outage& outage() noexcept { return outage_; }
-  owner_ids& ids() noexcept { return ids_; }
+  /// In a child none: what asks is refused, and a thread of the parent may have the ids' mutex.
+  store::owner_id new_owner() { return forked() ? store::owner_id{} : ids_.next(); }
   std::uint64_t operations() const noexcept { return operations_.load(std::memory_order_relaxed); }
 
   /// "host pid program reason": how people see the holder of a name.

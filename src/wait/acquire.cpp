@@ -36,7 +36,7 @@ std::string describe(store::kind kind, std::uint32_t capacity) {
 acquisition::acquisition(session_impl& session, const lock_config& s, const acquire_params& c,
                          waker* w)
     : contender(s, w), session_(session), params_(c) {
-  grant_.owner = session.ids().next();
+  grant_.owner = session.new_owner();
   if (!store::passes_secrets(s.kind) || !session.can().secret_proves) return;
   grant_.secret = grant_.owner;
   grant_.owner = sealed(grant_.secret);
@@ -257,13 +257,13 @@ status ready(session_impl& session, const lock_config& s, const acquire_params& 
   return listens(s, c) ? session.idle_lock_timer().start() : done{};
 }
 
-failure kept_out(local_queue::entry why, const lock_config& s) {
+failure kept_out(local_queue::entry why, const lock_config& s, bool is_try) {
   if (why == local_queue::entry::overloaded) {
     return {errc::overloaded,
             "as many threads of this process as max_waiters allows wait for it already: " +
                 std::to_string(s.max_waiters)};
   }
-  return waited_in_vain(why == local_queue::entry::cancelled ? errc::cancelled : errc::timed_out);
+  return why == local_queue::entry::cancelled ? asked_to_stop() : timed_out(is_try);
 }
 
 namespace {
@@ -296,7 +296,8 @@ result<lease> acquire_in_turn(const std::shared_ptr<session_impl>& session,
       w.past_local_queue = session->now();
       if (auto mine = hold::next_turn(a.take_passed(), w)) return mine;
     }
-    if (in != local_queue::entry::first && in != local_queue::entry::asked) return kept_out(in, *s);
+    if (in != local_queue::entry::first && in != local_queue::entry::asked)
+      return kept_out(in, *s, call.is_try());
     w.past_local_queue = session->now();
   }
   local_turn turn(s->local_queue.get());

@@ -74,7 +74,7 @@ class acquisition final : public request, public contender {
 
 /// Whether the session can be used, with everything started that a lease needs.
 status ready(session_impl& session, const lock_config& s, const acquire_params& c);
-failure kept_out(local_queue::entry why, const lock_config& s);
+failure kept_out(local_queue::entry why, const lock_config& s, bool is_try);
 /// Whether a wait that ended so has left nothing at the store.
 bool leaves_nothing(const failure& why) noexcept;
 /// Whether the store did not answer, or was not asked in time: then the keeper gives back what may

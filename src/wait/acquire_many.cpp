@@ -90,7 +90,7 @@ class joint_acquisition final : public request {
   // Those of one session are one owner, because its requests are one call.
   void draw_owners() {
     for (std::size_t from = 0; from < all_.size(); from = end_of_session(from)) {
-      const auto owner = all_[from].session->ids().next();
+      const auto owner = all_[from].session->new_owner();
       std::fill(owners_.begin() + static_cast<std::ptrdiff_t>(from),
                 owners_.begin() + static_cast<std::ptrdiff_t>(end_of_session(from)), owner);
     }

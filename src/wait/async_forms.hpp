@@ -146,7 +146,7 @@ class pending_made final : public detail::operation<To>,
 
  private:
   result<To> made_of(From value) noexcept try { return make_(std::move(value)); } catch (...) {
-    return without_memory();
+    return ended_without_memory();
   }
 
   pending<From> from_;

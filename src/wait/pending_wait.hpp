@@ -122,7 +122,7 @@ class short_operation : public operation {
   explicit short_operation(std::shared_ptr<session_impl> session)
       : short_operation(session, session->runner()) {}
   short_operation(std::shared_ptr<session_impl> session, engine::runner& by)
-      : operation(by), session_(std::move(session)), id_(session_->ids().next()) {}
+      : operation(by), session_(std::move(session)), id_(session_->new_owner()) {}
   next answer(result<store::permits_reply>, boot_time) override { return {}; }
   next take(const store::notification&) final { return {}; }
   const store::owner_id& owner() const noexcept final { return id_; }
@@ -148,7 +148,7 @@ class telling : public Base, public detail::operation<T> {
     std::exchange(receiver_, nullptr)->receive(std::move(how));
   }
   void tell_no_memory() noexcept final {
-    if (receiver_ != nullptr) tell(without_memory());
+    if (receiver_ != nullptr) tell(ended_without_memory());
   }
   detail::receiver<T>* receiver_ = nullptr;
 };

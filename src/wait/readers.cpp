@@ -32,7 +32,7 @@ class pending_reader final : public pending_lease {
       case way::waits:
         return retry_after(time_.deadline());
       case way::overloaded:
-        return end(kept_out(local_queue::entry::overloaded, *config_));
+        return end(kept_out(local_queue::entry::overloaded, *config_, time_.is_try()));
       case way::asks:
         break;
     }
@@ -108,7 +108,8 @@ result<lease> read(const std::shared_ptr<session_impl>& session,
         me.sleep(call.deadline());
         continue;
       case way::overloaded:
-        return gave_up(*session, *s, call, kept_out(local_queue::entry::overloaded, *s));
+        return gave_up(*session, *s, call,
+                       kept_out(local_queue::entry::overloaded, *s, call.is_try()));
       case way::asks:
         break;
     }

@@ -21,7 +21,7 @@ class resizing final : public request {
     if (auto usable = session_.usable(); !usable) return std::move(usable.error());
     const timed_call call(session_.now(), no_limit);
     try {
-      return end(wait_until_settled(session_, session_.ids().next(), *this, call));
+      return end(wait_until_settled(session_, session_.new_owner(), *this, call));
     } catch (...) {
       give_up();
       throw;

@@ -61,7 +61,7 @@ status runner::start() noexcept try {
   }
   return add_thread();
 } catch (...) {
-  return without_memory();
+  return ended_without_memory();
 }
 
 status runner::add_thread() noexcept {
@@ -85,7 +85,7 @@ status runner::end_by(boot_time when, const std::shared_ptr<operation>& e) noexc
   if (wake_time_.comes_before(when)) limits_changed_.notify_one();
   return done{};
 } catch (...) {
-  return without_memory();
+  return ended_without_memory();
 }
 
 // In a forked child nobody would take it, and a thread that is not there may hold the mutex.

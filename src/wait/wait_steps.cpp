@@ -22,9 +22,10 @@ bool is_an_answer(const failure& f) {
 
 }  // namespace
 
-failure waited_in_vain(errc why) {
-  return {why, why == errc::cancelled ? "asked to stop while waiting"
-                                      : std::string(request().in_vain())};
+failure asked_to_stop() { return {errc::cancelled, "asked to stop while waiting"}; }
+
+failure timed_out(bool is_try, std::string_view what) {
+  return {errc::timed_out, std::string(what) + (is_try ? "" : " at the deadline")};
 }
 
 // Before a second is over it may only be slow, and not to have it in time is no failure. This
@@ -33,7 +34,7 @@ failure unanswered(std::chrono::nanoseconds waited, bool answered_before) {
   constexpr auto is_away = 1s;
   const bool slow = answered_before || waited < is_away;
   return {slow ? errc::timed_out : errc::unavailable,
-          "the store had not answered at the deadline: is it stopped, or the network cut?", true};
+          "the store had not answered in time: is it stopped, or the network cut?", true};
 }
 
 std::optional<store::named_command> request::command(bool) { return std::nullopt; }
@@ -50,6 +51,7 @@ wait_steps::wait_steps(store_client& session, request& q, const time_frame& time
     : session_(session),
       request_(q),
       deadline_(time.deadline()),
+      is_try_(time.is_try()),
       called_(time.began()),
       began_(session.now()),
       limit_(std::min(time.limit(), call_limit::present())),
@@ -97,7 +99,7 @@ std::optional<status> wait_steps::judge(result<std::optional<wait_hint>> answer,
   if (!answer) return judge_failure(std::move(answer.error()), sent);
   unknown_ = false;
   if (!*answer) return done{};
-  if (last_) return failure{errc::timed_out, std::string(request_.in_vain())};
+  if (last_) return timed_out(is_try_, request_.in_vain());
   answered_ = true;
   in_vain_.reset();
   give_up_ = forever;
@@ -168,7 +170,7 @@ status wait_until_settled(store_client& session, dispatcher::registration& slot,
     if (!news) continue;
     if (auto end = steps.notified(*news)) return std::move(*end);
   }
-  return waited_in_vain(errc::cancelled);
+  return asked_to_stop();
 }
 
 }  // namespace holdfast::engine

@@ -23,6 +23,8 @@ struct wait_hint {
   std::optional<boot_time> at{};
 };
 
+inline constexpr std::string_view held_by_another = "still held by somebody else";
+
 /// Something that is asked again and again until it is settled.
 class request {
  public:
@@ -40,8 +42,8 @@ class request {
   virtual bool notified(const store::notification&) { return false; }
   /// One came that nobody looked at.
   virtual void notified_before() {}
-  /// What is told if it is not settled at the deadline.
-  virtual std::string_view in_vain() const { return "still held by somebody else at the deadline"; }
+  /// What is told if it is not settled in time; when that was is added.
+  virtual std::string_view in_vain() const { return held_by_another; }
   /// Until when a look may be left to others of the session; `now` if it may not.
   virtual boot_time put_off(boot_time now) { return now; }
 };
@@ -85,6 +87,7 @@ class wait_steps {
   store_client& session_;
   request& request_;
   const boot_time deadline_;
+  const bool is_try_;
   const boot_time called_;  ///< when the user's call began
   const boot_time began_;
   const boot_time limit_;  ///< no answer is waited for any longer
@@ -107,11 +110,14 @@ status wait_until_settled(store_client& session, dispatcher::registration& slot,
 /// The same of one that hears what its owner is notified of while it waits, and not before.
 inline status wait_until_settled(store_client& session, const store::owner_id& owner, request& q,
                                  const timed_call& call, std::stop_token stop = {}) {
+  if (auto can = session.usable(); !can) return can;  // the dispatcher's mutex is the parent's
   dispatcher::registration hears(session.dispatcher(), owner);
   return wait_until_settled(session, hears, q, call, std::move(stop));
 }
 
-failure waited_in_vain(errc why);
+failure asked_to_stop();
+/// Not settled in time: at its deadline, which a try has not.
+failure timed_out(bool is_try, std::string_view what = held_by_another);
 /// Of a wait for so long, which the store has not answered by its deadline.
 failure unanswered(std::chrono::nanoseconds waited, bool answered_before);
 

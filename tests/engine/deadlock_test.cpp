@@ -117,7 +117,7 @@ TEST(deadlock, that_ends_a_wait_is_told_once_also_if_its_caller_asked_to_stop_ju
   const holdfast::lease a = mutex(s, "a").acquire(), b = mutex(s, "b").acquire();
   const auto waits = [&](const holdfast::lease& has, const std::string& wants) {
     auto who = std::make_shared<holdfast::engine::blocked>();
-    who->id = session.ids().next();
+    who->id = session.new_owner();
     who->name = wants;
     who->holds.push_back({holdfast::engine::hold::behind(has)->owner(), has.name()});
     who->stop.request_stop();

@@ -3,12 +3,14 @@
 #include <future>
 
 #include "engine/stage.hpp"
+#include "harness/passing_on.hpp"
 
 // Validity counts from before the request was sent: an answer that was long on its way is as old as
 // its request.
 namespace {
 
 using namespace engine_test;
+using holdfast::errc;
 using holdfast::lease;
 using fault = holdfast::testing::fault;
 using verb = holdfast::store::permits_verb;
@@ -120,6 +122,74 @@ TEST_F(delayed_reply, of_an_extension_without_a_thread_leaves_what_is_left_of_th
   ASSERT_TRUE(got.get());
   EXPECT_LE(held.remaining(), 60s - on_its_way);
 }
+
+// ---- when the lease has ended
+
+TEST_F(delayed_reply, of_a_renewal_that_outlasts_its_lease_gives_the_lock_back) {
+  holdfast::mutex m{slow, "m", {.lease = 6s}};
+  lease held = m.acquire();
+  script->set(verb::renew, fault::delay_reply);
+  clock->advance(2s);
+  harness::eventually("renewed at the store",
+                      [&] { return observer.show("m").holders.front().expires_in > 5900ms; });
+  clock->advance(on_its_way);
+  harness::eventually("given back", [&] { return !is_held("m"); });
+  EXPECT_TRUE(held.lost().stop_requested());
+  EXPECT_EQ(held.release(), errc::lost);
+}
+
+TEST_F(delayed_reply, of_an_extension_that_outlasts_its_lease_gives_the_lock_back) {
+  holdfast::mutex m{slow, "m", {.lease = on_its_way, .renew = false}};
+  lease held = m.acquire();
+  script->set(verb::renew, fault::delay_reply);
+  auto got = async_extend(held, 1h).future();
+  harness::eventually("extended at the store",
+                      [&] { return observer.show("m").holders.front().expires_in > 1min; });
+  clock->advance(on_its_way);
+  EXPECT_EQ(got.get().error().code, errc::lost);
+  harness::eventually("given back", [&] { return !is_held("m"); });
+  EXPECT_TRUE(held.lost().stop_requested());
+}
+
+/// Of its renewals the answers get lost, after they have been on their way.
+class losing_renewals final : public harness::passing_on {
+ public:
+  using passing_on::passing_on;
+  holdfast::result<holdfast::store::permits_reply> permits(
+      std::string_view name, const holdfast::store::permits_command& c) override {
+    auto reply = inner_->permits(name, c);
+    if (c.verb != verb::renew) return reply;
+    return holdfast::failure{errc::unavailable, "the answer got lost", true};
+  }
+};
+
+TEST_F(delayed_reply, that_is_lost_after_the_lease_has_ended_gives_the_lock_back) {
+  holdfast::testing::fault_plan plan;
+  plan.choose = [s = script](auto, auto, auto v) { return s->choose(v); };
+  plan.delay = on_its_way;
+  const auto late = holdfast::testing::faulty(std::move(plan), clock);
+  const auto seen = std::make_shared<recorder>();
+  holdfast::session_options o;
+  o.clock = clock;
+  o.observer = seen;
+  o.decorate = [late](auto store) {
+    return std::make_unique<losing_renewals>(late(std::move(store)));
+  };
+  const auto losing = holdfast::open(url, o);
+  holdfast::mutex m{losing, "m", {.lease = on_its_way, .renew = false}};
+  lease held = m.acquire();
+  script->set(verb::renew, fault::delay_reply);
+  auto got = async_extend(held, 1h).future();
+  harness::eventually("extended at the store",
+                      [&] { return observer.show("m").holders.front().expires_in > 1min; });
+  clock->advance(on_its_way);
+  EXPECT_EQ(got.get().error().code, errc::unavailable);
+  harness::eventually("given back", [&] { return !is_held("m"); });
+  EXPECT_TRUE(held.lost().stop_requested());
+  EXPECT_EQ(seen->count(holdfast::event_kind::lost), 1U);
+}
+
+// ---- of several
 
 TEST_F(delayed_reply, of_several_at_once_leaves_what_is_left_of_their_leases) {
   holdfast::mutex a{slow, "a"}, b{slow, "b"};

@@ -157,7 +157,7 @@ TEST_F(repeats, tokens_that_nobody_heard_come_back_do_not_come_back_again) {
   const auto buckets = *rules->buckets_of({});
   const auto choices = rules->choices(buckets);
   auto& session = *s.impl();
-  const auto owner = session.ids().next();
+  const auto owner = session.new_owner();
   session.refund("tokens", {rate_verb::take, owner, 3, 0, 0, choices});
   harness::eventually("it is over", [&] { return !session.callers().call_for(owner); });
   EXPECT_EQ(tokens.peek().rules.at(0).remaining, 3U);

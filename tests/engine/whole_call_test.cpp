@@ -312,7 +312,7 @@ TEST_F(whole_call, what_one_owner_asks_keeps_its_order_where_a_call_hangs) {
   const auto impl = session.impl();
   holdfast::store::permits_command vote;
   vote.verb = permits_verb::acquire;
-  vote.owner = impl->ids().next();
+  vote.owner = impl->new_owner();
   vote.kind = holdfast::store::kind::mutex;
   vote.capacity = 1;
   vote.lease_us = std::chrono::microseconds(1h).count();

@@ -25,6 +25,7 @@ class listener final : public holdfast::observer {
   void on_event(const holdfast::event& e) override {
     const std::lock_guard guard{mutex_};
     told_.push_back({e.kind, std::string(e.lock_kind), e.code});
+    words_ = e.detail;
   }
   struct one {
     event_kind kind;
@@ -37,9 +38,16 @@ class listener final : public holdfast::observer {
     return std::exchange(told_, {});
   }
 
+  /// Of the last event.
+  std::string words() {
+    const std::lock_guard guard{mutex_};
+    return words_;
+  }
+
  private:
   std::mutex mutex_;
   std::vector<one> told_;
+  std::string words_;
 };
 
 using told = std::vector<listener::one>;
@@ -49,13 +57,16 @@ class busy : public testing::Test {
  protected:
   using attempt = std::function<void(holdfast::wait_time)>;
 
-  /// It is told of a try that it found it held, and of a short wait that its time was over.
+  /// It is told of a try that it found it held, and of a short wait that its time was over: a try
+  /// has no deadline.
   void expect_told_apart(const std::string& kind, const attempt& acquire) {
     seen_->take();
     acquire(one_try);
     EXPECT_EQ(seen_->take(), (told{{event_kind::busy, kind, errc::busy}})) << kind;
+    EXPECT_EQ(seen_->words(), "still held by somebody else") << kind;
     acquire(2ms);
     EXPECT_EQ(seen_->take(), (told{{event_kind::gave_up, kind, errc::timed_out}})) << kind;
+    EXPECT_EQ(seen_->words(), "still held by somebody else at the deadline") << kind;
   }
 
   template <class Pending>

@@ -13,6 +13,7 @@
 #include "harness/failing.hpp"
 #include "harness/forwarding_clock.hpp"
 #include "harness/held_mutexes.hpp"
+#include "session/session_impl.hpp"
 
 // What a child of fork() is told before it touches anything that a thread of its parent may have
 // left locked, or counted.
@@ -131,6 +132,39 @@ TEST_F(a_child_of_a_busy_parent, reads_without_what_a_reader_has_locked) {
             errc::forked);
   clock->let_go();
   second.join();
+}
+
+TEST_F(a_child_of_a_busy_parent, looks_for_leaders_without_what_a_waiting_thread_has_locked) {
+  if (!harness::counts_held_mutexes()) return;
+  holdfast::election e(s, "e");
+  const auto so_far = s.impl()->operations();
+  std::stop_source stop;
+  std::thread waits([&] {
+    clock->may_stop_this_thread();
+    auto seen = e.observe();
+    EXPECT_THROW((void)seen.next(stop.get_token()), holdfast::error);
+  });
+  harness::eventually("it has asked", [&] { return s.impl()->operations() > so_far; });
+  clock->stop_it();
+  clock->await_it();  // when it looks again, with what it waits with
+  EXPECT_EQ(in_a_child([&] { (void)e.observe().next(); }), errc::forked);
+  clock->let_go();
+  stop.request_stop();
+  waits.join();
+}
+
+TEST(a_child, draws_no_id_while_a_thread_of_its_parent_draws_one) {
+  const auto s = holdfast::open("memory:");
+  holdfast::latch l(s, "l", 1);
+  std::atomic<bool> over{false};
+  std::thread draws([&] {
+    while (!over) (void)s.impl()->new_owner();
+  });
+  for (int i = 0; i < 50 && !HasFailure(); ++i) {
+    EXPECT_EQ(in_a_child([&] { (void)async_count_down(l).future().get().value(); }), errc::forked);
+  }
+  over = true;
+  draws.join();
 }
 
 TEST(a_child, gives_several_up_whose_loss_is_being_told) {

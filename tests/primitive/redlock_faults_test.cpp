@@ -300,11 +300,29 @@ TEST_P(redlock_faults, one_that_is_stopped_before_it_is_known_who_the_nodes_are_
     return ways_[0]->identified > 0 && w_.clock->next_wake() <= w_.clock->now() + 200ms;
   });
   stop.request_stop();
-  if (GetParam() == form::by_a_thread) w_.clock->advance(200ms);
   EXPECT_EQ(get(got), errc::cancelled);
   EXPECT_EQ(lock.attempts(), 0U);
   ways_[0]->hangs_when_identified = false;
   ways_[0]->hangs_when_identified.notify_all();
+}
+
+TEST_P(redlock_faults, one_that_is_stopped_while_nodes_hang_gives_back_what_the_others_gave) {
+  client a(w_, {.node_timeout = 30s});
+  do_.release(do_.acquire(a.lock));
+  a.settle();
+  for (const std::size_t i : {0U, 2U}) a.ways[i]->hang(verb::acquire);
+  std::stop_source stop;
+  auto got = std::async(std::launch::async, [&] {
+    return reason_of([&] { (void)do_.acquire(a.lock, stop.get_token()); });
+  });
+  harness::eventually("one grants it, and the others are waited for", [&] {
+    return w_.holders(1) == 1 && w_.clock->next_wake() <= w_.clock->now() + 30s;
+  });
+  stop.request_stop();
+  EXPECT_EQ(get(got), errc::cancelled);
+  for (auto& way : a.ways) way->let_go();
+  a.settle();
+  w_.until_free();
 }
 
 TEST_P(redlock_faults, a_loss_is_told_once_whoever_finds_it_out) {

@@ -234,7 +234,7 @@ TEST_F(redis_acknowledged, a_place_in_the_queue_needs_no_replica) {
   auto s = open("majority", 1s);
   holdfast::store::permits_command c;
   c.verb = holdfast::store::permits_verb::acquire;
-  c.owner = s.impl()->ids().next();
+  c.owner = s.impl()->new_owner();
   c.wait = true;
   c.lease_us = c.queue_lease_us = 60'000'000;
   c.peer = s.impl()->peer();
@@ -261,7 +261,7 @@ TEST_F(redis_acknowledged, a_place_behind_a_name_that_was_given_back_goes_with_i
   c.lease_us = c.queue_lease_us = 60'000'000;
   c.peer = s.impl()->peer();
   std::array<holdfast::store::named_command, 2> all{{{"a", c}, {"b", c}}};
-  for (auto& one : all) one.command.owner = s.impl()->ids().next();
+  for (auto& one : all) one.command.owner = s.impl()->new_owner();
   stop_replicas();
   EXPECT_FALSE(s.impl()->acquire_together(all));
   EXPECT_TRUE(other.show("a").holders.empty());
@@ -274,7 +274,7 @@ TEST_F(redis_acknowledged, an_arrival_that_is_repeated_is_a_write_as_well) {
   auto s = open("majority");
   holdfast::store::countdown_command c;
   c.verb = holdfast::store::countdown_verb::arrive;
-  c.owner = s.impl()->ids().next();
+  c.owner = s.impl()->new_owner();
   c.count = 2;
   c.drop = 1;
   c.keep_us = c.repeats_us = 60'000'000;
