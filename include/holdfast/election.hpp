@@ -70,9 +70,9 @@ class [[nodiscard]] leadership {
 /// it gets the leader at the time of the poll, always with `after_gap`. For one thread at a time.
 class leaders {
  public:
-  /// The next leader after the one that was returned last; the first call returns the present one.
-  /// That leader may have gone meanwhile. Throws errc::cancelled if a stop is requested. Polls
-  /// about twice a second, one round trip each.
+  /// The leader after the one that was returned last; the first call returns the present one, or
+  /// waits for one. It may have gone meanwhile. Throws errc::cancelled if a stop is requested.
+  /// Polls about twice a second, one round trip each.
   leader next(std::stop_token stop = {});
   /// Empty if there is no other leader in time, or if a stop is requested.
   template <class Rep, class Period>

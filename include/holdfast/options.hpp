@@ -77,8 +77,8 @@ struct lock_options {
   /// while that waiter wakes up. Zero: strict order, at the cost of a context switch for each
   /// hand-over.
   unsigned max_bypass = 250;
-  /// If this many threads of this process wait already, another fails with errc::overloaded at
-  /// once.
+  /// If this many threads of this process wait behind another one of it, the next fails at once
+  /// with errc::overloaded. The thread that waits at the store is not counted.
   std::size_t max_waiters = std::numeric_limits<std::size_t>::max();
   /// If true, unlock() and the destructor of a lease return when the request is written, on stores
   /// where that is sooner than its answer (Redis): no round trip. This session's later requests for

@@ -34,8 +34,8 @@ void check_count(const subject& of, std::uint32_t count) {
 
 failure broken() {
   return {errc::lost,
-          "the barrier is broken: a participant died, or was paused for longer than its lease; the "
-          "next arrival begins anew, with the whole count"};
+          "the barrier is broken: a participant died, was paused for longer than its lease, or was "
+          "taken away by an operator; the next arrival begins anew, with the whole count"};
 }
 
 // Its phase may have ended as well: nobody heard of it, and its place has ended since.

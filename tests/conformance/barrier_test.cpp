@@ -209,7 +209,14 @@ TEST_P(barriers, an_object_that_goes_makes_room_and_breaks_nothing) {
 TEST_P(barriers, one_that_an_operator_breaks_is_broken_for_each_and_begins_anew) {
   auto mine = two_.arrive();
   EXPECT_GT(here_.force_release(name_), 0u);
-  EXPECT_EQ(reason_of([&] { two_.wait(std::move(mine)); }), errc::lost);
+  try {
+    two_.wait(std::move(mine));
+    ADD_FAILURE() << "the phase was broken";
+  } catch (const holdfast::error& e) {
+    EXPECT_EQ(e.reason(), errc::lost);
+    EXPECT_NE(std::string_view(e.what()).find("by an operator"), std::string_view::npos)
+        << e.what();
+  }
   std::thread other([&] { rival_.arrive_and_wait(); });
   two_.arrive_and_wait();
   other.join();

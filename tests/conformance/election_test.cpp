@@ -1,3 +1,5 @@
+#include <cstdint>
+#include <limits>
 #include <thread>
 
 #include "conformance/cell.hpp"
@@ -63,7 +65,9 @@ TEST_P(elections, the_greatest_priority_comes_next_whoever_came_first) {
     EXPECT_EQ(reason_of([&] { election(another(), name_, {.priority = 5}); }), errc::unsupported);
     return;
   }
-  election strong{another(), name_, {.note = "strong", .priority = 5}};
+  using any = std::numeric_limits<std::int32_t>;
+  election strong{another(), name_, {.note = "strong", .priority = any::max()}};
+  election least{another(), name_, {.note = "least", .priority = any::min()}};
   harness::turns lead{claim_us()};
   std::mutex mutex;
   const auto run = [&](election& e, std::size_t place) {
@@ -71,15 +75,19 @@ TEST_P(elections, the_greatest_priority_comes_next_whoever_came_first) {
     const std::lock_guard guard{mutex};
     lead.next(place);
   };
-  std::thread weak([&] { run(rival_, 2); });
+  std::thread last([&] { run(least, 3); });
   until_waiting(1);
-  std::thread other([&] { run(strong, 1); });
+  std::thread weak([&] { run(rival_, 2); });
   until_waiting(2);
+  std::thread other([&] { run(strong, 1); });
+  until_waiting(3);
+  first.check();  // none of them deposes it
   lead.begin();
   first.resign();
+  last.join();
   weak.join();
   other.join();
-  EXPECT_EQ(lead.order().size(), 2U);
+  EXPECT_EQ(lead.order().size(), 3U);
   EXPECT_LE(lead.out_of_order(), lead.too_late());
 }
 
