@@ -307,6 +307,36 @@ status link::list(std::string_view command, const std::function<void(std::string
   }
 }
 
+server::~server() {
+  if (asks_.joinable()) asks_.join();
+}
+
+bool server::is_silent() noexcept {
+  if (!silent_) return false;
+  const std::lock_guard guard{mutex_};
+  if (!silent_ || asking_) return silent_;
+  try {
+    if (asks_.joinable()) asks_.join();  // it has nothing more to do
+    asks_ = std::thread([this] { ask_again(); });
+    asking_ = true;
+  } catch (...) {
+    return false;  // no thread: its own part waits for it, as the first time
+  }
+  return true;
+}
+
+void server::ask_again() noexcept {
+  std::unique_ptr<link> made;
+  try {
+    if (auto greeted = link::connect(to_, options_)) made = std::move(*greeted);
+  } catch (...) {
+    made = nullptr;  // no memory: as if it had not answered
+  }
+  const std::lock_guard guard{mutex_};
+  if (made) silent_ = false;
+  asking_ = false;
+}
+
 std::unique_ptr<link> server::take(std::uint64_t preferred) {
   const std::lock_guard guard{mutex_};
   if (idle_.empty()) return nullptr;

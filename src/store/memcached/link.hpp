@@ -1,11 +1,13 @@
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <holdfast/clock.hpp>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
+#include <thread>
 #include <vector>
 
 #include "store/memcached/options.hpp"
@@ -86,6 +88,10 @@ class link {
 class server {
  public:
   server(address to, const memcached_options& o) : to_(std::move(to)), options_(o) {}
+  /// Waits for what asks_again() began: no longer than for one connection.
+  ~server();
+  server(const server&) = delete;
+  server& operator=(const server&) = delete;
 
   using conversation = std::function<status(link&)>;
   /// Has it over the connection with that id if it is idle, or any. If the server has ended it
@@ -94,7 +100,14 @@ class server {
 
   const address& where() const noexcept { return to_; }
 
+  /// It has answered nothing for so long that others should not wait for it again.
+  void fell_silent() noexcept { silent_ = true; }
+  /// Whether it is silent since; then a thread asks it, and whoever comes after its answer is told
+  /// that it is not.
+  bool is_silent() noexcept;
+
  private:
+  void ask_again() noexcept;
   std::unique_ptr<link> take(std::uint64_t preferred);
   void give_back(std::unique_ptr<link> used);
 
@@ -102,6 +115,9 @@ class server {
   const memcached_options& options_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<link>> idle_;
+  std::atomic<bool> silent_{false};
+  bool asking_ = false;
+  std::thread asks_;
 };
 
 }  // namespace holdfast::store::memcached

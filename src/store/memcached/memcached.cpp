@@ -217,11 +217,12 @@ class memcached_store final : public slot_store {
   }
 
   // A server that does not answer is not asked for the others of its names: its part would last
-  // for all of their time-outs.
-  void extend_at(const server& on, std::span<const std::size_t> which,
-                 std::span<const extension> all, std::span<result<slot_reply>> replies) {
+  // for all of their time-outs. Nor is it waited for the next time: the locks at the others would
+  // be renewed late again.
+  void extend_at(server& on, std::span<const std::size_t> which, std::span<const extension> all,
+                 std::span<result<slot_reply>> replies) {
     const auto patience = std::min(options_.command_timeout, options_.connect_timeout) / 2;
-    bool silent = false;
+    bool silent = servers_.size() > 1 && on.is_silent();
     for (const std::size_t i : which) {
       if (silent) {
         replies[i] = failure{errc::unavailable,
@@ -231,6 +232,7 @@ class memcached_store final : public slot_store {
       const boot_time began = boot_clock::now();
       replies[i] = extend(all[i].where, all[i].who, all[i].lease_us);
       silent = !replies[i] && boot_clock::now() - began >= patience;
+      if (silent) on.fell_silent();
     }
   }
 

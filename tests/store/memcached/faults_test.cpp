@@ -191,6 +191,37 @@ TEST(memcached_two_servers, are_asked_for_their_renewals_at_the_same_time) {
   }
 }
 
+// It is asked by somebody else, and as before when it has answered.
+TEST(memcached_two_servers, of_which_one_fell_silent_renew_at_the_other_without_waiting_for_it) {
+  const harness::memcached_server sick, well;
+  harness::fault_proxy proxy(sick.port());
+  using namespace holdfast::store;
+  memcached::memcached_options o;
+  for (const int port : {proxy.port(), well.port()})
+    o.servers.push_back({"127.0.0.1", static_cast<std::uint16_t>(port)});
+  o.command_timeout = o.connect_timeout = 300ms;
+  const auto store = memcached::open_memcached(o).value();
+  std::array<std::string, 2> names{"a", "a"};
+  std::vector<slot_store::extension> all;
+  for (std::size_t i = 0; i < 2; ++i) {
+    while (memcached::server_of(names[i], o.servers) != i) names[i] += 'a';
+    slot_entry who;
+    who.owner = {1, 2};
+    ASSERT_TRUE(store->add({names[i]}, who, 60'000'000));
+    all.push_back({{names[i]}, who, 60'000'000});
+  }
+  proxy.with([](harness::relay& r) { r.stall(harness::way::down); });
+  const auto first = store->extend(all);
+  EXPECT_FALSE(first[0]);
+  EXPECT_TRUE(first[1]);
+  const auto second = store->extend(all);
+  ASSERT_FALSE(second[0]);
+  EXPECT_TRUE(contains(second[0].error().what, "another renewal")) << second[0].error().what;
+  EXPECT_TRUE(second[1]);
+  proxy.heal();
+  harness::eventually("it is asked again", [&] { return store->extend(all)[0].ok(); });
+}
+
 TEST(memcached_two_servers, of_which_one_is_away_can_be_opened_and_give_the_names_of_the_other) {
   harness::memcached_server away, there;
   const std::string url = "memcached://" + away.host() + "," + there.host();
