@@ -244,6 +244,7 @@ void leave_nothing_behind(session_impl& session, const lock_config& s, const sto
 
 failure gave_up(session_impl& session, const lock_config& s, const time_frame& time, failure f) {
   const bool busy = time.is_try() && f.code == errc::timed_out;
+  if (busy && !f.outcome_unknown) f.what = "the call did not wait";
   event e;
   e.kind = busy ? event_kind::busy : event_kind::gave_up;
   e.name = s.name;

@@ -25,6 +25,7 @@ class listener final : public holdfast::observer {
   void on_event(const holdfast::event& e) override {
     const std::lock_guard guard{mutex_};
     told_.push_back({e.kind, std::string(e.lock_kind), e.code});
+    detail_ = e.detail;
   }
   struct one {
     event_kind kind;
@@ -36,10 +37,15 @@ class listener final : public holdfast::observer {
     const std::lock_guard guard{mutex_};
     return std::exchange(told_, {});
   }
+  bool speaks_of_a_deadline() {
+    const std::lock_guard guard{mutex_};
+    return detail_.find("deadline") != std::string::npos;
+  }
 
  private:
   std::mutex mutex_;
   std::vector<one> told_;
+  std::string detail_;
 };
 
 using told = std::vector<listener::one>;
@@ -54,6 +60,7 @@ class busy : public testing::Test {
     seen_->take();
     acquire(one_try);
     EXPECT_EQ(seen_->take(), (told{{event_kind::busy, kind, errc::busy}})) << kind;
+    EXPECT_FALSE(seen_->speaks_of_a_deadline()) << kind << ": a try has none";
     acquire(2ms);
     EXPECT_EQ(seen_->take(), (told{{event_kind::gave_up, kind, errc::timed_out}})) << kind;
   }
