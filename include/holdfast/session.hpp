@@ -57,8 +57,8 @@ struct rate_bucket {
   std::string error{};  ///< why it could not be read: then the numbers say nothing; usually empty
 };
 
-/// A connection to a store, and the threads that renew leases and wait for notifications on it. It
-/// is a handle: copies refer to the same session, which ends when the last copy, and the last
+/// The connections to a store, and the threads that renew leases there (docs/tuning.md lists them).
+/// It is a handle: copies refer to the same session, which ends when the last copy, and the last
 /// primitive and lease that use it, are destroyed. Thread-safe. After fork() the child cannot use
 /// it (errc::forked): open a new one there.
 class session {
