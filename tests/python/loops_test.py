@@ -51,7 +51,8 @@ class Loops:
         async def wait_in_vain():
             stop = holdfast.Stop()
             barrier, others = self.here.barrier("b", 2), self.here.barrier("others", 2)
-            arrival, lease = await barrier.arrive_async(), await self.here.mutex("m").acquire_async()
+            arrival, lease = await barrier.arrive_async(), await self.here.mutex("of the condition").acquire_async()
+            held = await self.here.mutex("m").acquire_async()
             (await others.arrive_async()).close()
             limiter = self.here.limiter("r", holdfast.Rule(1, per=3600))
             self.assertTrue(limiter.try_take())
@@ -66,6 +67,7 @@ class Loops:
             self.assertEqual([type(one) for one in told], [holdfast.Cancelled] * len(waits))
             with self.assertRaises(holdfast.Cancelled):
                 await others.arrive_and_drop_async(stop=stop)
+            held.check()
         asyncio.run(wait_in_vain())
 
     def test_what_a_loop_waits_with_goes_with_it(self):
