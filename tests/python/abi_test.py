@@ -1,9 +1,11 @@
 """The package and the C interface are one."""
 import ctypes
+import inspect
 import os
 import re
 import subprocess
 
+import holdfast
 from holdfast import _abi
 from stores import REPOSITORY, URLS, OnAStore
 
@@ -56,3 +58,13 @@ class Layout(OnAStore):
             self.assertEqual(why, "holdfast_error*", name)
             theirs = [NUMBERS.get(one, ctypes.c_char_p if one == "const char*" else ctypes.c_void_p) for one in takes]
             self.assertEqual(ours, theirs, name)
+
+    def test_what_does_not_block_takes_what_blocks_takes(self):
+        seen = 0
+        for kind in vars(holdfast).values():
+            for name, form in vars(kind).items() if inspect.isclass(kind) else ():
+                if name.endswith("_async") and not name.startswith("_"):
+                    seen += 1
+                    other = getattr(kind, name.removesuffix("_async"))
+                    self.assertEqual(list(inspect.signature(form).parameters), list(inspect.signature(other).parameters), form.__qualname__)
+        self.assertGreater(seen, 9)

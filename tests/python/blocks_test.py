@@ -248,7 +248,8 @@ class Interrupts(OnAStore):
             nonlocal left
             if not frame.f_code.co_filename.startswith(ours) or frame.f_code.co_name == "__del__":
                 return None
-            if event in ("call", "line"):
+            # Before Python 3.11 what is raised at the call of a coroutine that goes on ends it, as no signal can: no handler of it is run.
+            if event == "line" or event == "call" and sys.version_info >= (3, 11):
                 left -= 1
                 if left == 0:
                     raise KeyboardInterrupt

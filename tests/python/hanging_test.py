@@ -3,6 +3,7 @@ import asyncio
 import gc
 import os
 import pathlib
+import select
 import tempfile
 import threading
 import unittest.mock
@@ -80,6 +81,35 @@ class Hanging(unittest.TestCase):
         gc.collect()
         self.server.resume()
         self.assertIsNotNone(holdfast.open(self.server.url).mutex("late").try_acquire(30))
+
+    def test_a_task_that_is_cancelled_in_the_moment_of_a_grant_does_not_stop_its_loop(self):
+        session = holdfast.open(self.server.url + "?command_timeout=60s")
+        self.addCleanup(session.close)
+        goes_on, told = threading.Event(), []
+
+        def resume():
+            told.append(goes_on.wait(10))
+            self.server.resume()
+        resuming = threading.Thread(target=resume)
+
+        async def cancel():
+            mutex = session.mutex("m", options=holdfast.LockOptions(lease=3600))
+            waiting = asyncio.create_task(mutex.acquire_async())
+            await asyncio.sleep(0)
+            news = [_waits.Loop.running()._queue.fd]
+            select.select(news, [], [])  # of the grant; the loop has not heard it
+            self.server.stop()
+            resuming.start()
+            waiting.cancel()
+            with self.assertRaises(asyncio.CancelledError):
+                await waiting
+            while select.select(news, [], [], 0)[0]:
+                await asyncio.sleep(0)
+            goes_on.set()
+        asyncio.run(cancel())
+        resuming.join()
+        self.assertEqual(told, [True])
+        self.assertIsNotNone(session.mutex("m").try_acquire(30))
 
     def test_a_wait_at_a_condition_that_need_not_block_waits_for_no_other_call(self):
         condition, lease = self.session.condition("c"), self.session.mutex("m").acquire()

@@ -47,6 +47,29 @@ class Loops:
         asyncio.run(cancelled())
         self.assertIsNotNone(self.there.mutex("m").try_acquire(30))
 
+    def test_a_stop_ends_the_waits_of_tasks(self):
+        async def wait_in_vain():
+            stop = holdfast.Stop()
+            barrier, others = self.here.barrier("b", 2), self.here.barrier("others", 2)
+            arrival, lease = await barrier.arrive_async(), await self.here.mutex("of the condition").acquire_async()
+            held = await self.here.mutex("m").acquire_async()
+            (await others.arrive_async()).close()
+            limiter = self.here.limiter("r", holdfast.Rule(1, per=3600))
+            self.assertTrue(limiter.try_take())
+            waits = [self.there.mutex("m").acquire_async(stop=stop), self.here.latch("l", 1).wait_async(stop=stop),
+                     barrier.wait_async(arrival, stop=stop), self.there.barrier("c", 2).arrive_and_wait_async(stop=stop),
+                     others.arrive_async(stop=stop), self.here.condition("d").wait_async(lease, stop=stop), limiter.take_async(stop=stop),
+                     self.here.election("e").observe().next_async(stop=stop)]
+            tasks = [asyncio.create_task(one) for one in waits]
+            await asyncio.sleep(0)
+            stop.request()
+            told = await asyncio.gather(*tasks, return_exceptions=True)
+            self.assertEqual([type(one) for one in told], [holdfast.Cancelled] * len(waits))
+            with self.assertRaises(holdfast.Cancelled):
+                await others.arrive_and_drop_async(stop=stop)
+            held.check()
+        asyncio.run(wait_in_vain())
+
     def test_what_a_loop_waits_with_goes_with_it(self):
         async def cancelled_at_the_end(kept):
             kept.append(asyncio.create_task(self.there.mutex("m").acquire_async()))

@@ -17,6 +17,7 @@ class Forks:
         lock = self.here.mutex("m")
         with lock as lease:
             lease.on_loss(lambda: None)  # a thread and a queue of the parent's
+            self.here.mutex("other").acquire(30).release()  # and what its waits use
             child = os.fork()
             if child == 0:
                 code = 1

@@ -252,7 +252,10 @@ def call(function: Function, *arguments: typing.Any) -> None:
     for at, kind in getattr(function, "numbers", ()):
         _fitting(arguments[at], kind, f"{function.__name__.replace('holdfast_', '')}: argument {at}")
     free = _texts.free
-    why = free.pop() if free else ErrorText()
+    try:
+        why = free.pop()
+    except IndexError:  # not asked before: a signal's handler may take the last one out in between
+        why = ErrorText()
     code = function(*arguments, ctypes.byref(why))
     if code:
         raise error_of(why, code)

@@ -228,10 +228,6 @@ def granted(kind: typing.Callable[[int], _T], begin: Begins, timeout: float | No
         raise
 
 
-def _drop_what_was_granted(event: _abi.Event) -> None:
-    _abi.drop(event.lease)
-
-
 async def _until_ended(call_under_way: asyncio.Future[_abi.Event]) -> None:
     """Also in a task that is cancelled again."""
     while not call_under_way.done():
@@ -321,7 +317,7 @@ class Loop:
                 waiting.set_result(event)
         elif event.kind != _abi.LEASE_LOST and event.lease:
             if waiting is None or waiting.cancelled() or waiting.result() is not event:
-                functions.close(event.lease, None)  # nobody is there for it
+                self.give_back(event.lease)  # nobody is there for it
 
     def _expected(self) -> tuple[int, asyncio.Future[_abi.Event]]:
         tag = next(self._tags)
@@ -329,8 +325,13 @@ class Loop:
         self._waiting[tag] = future
         return tag, future
 
+    def give_back(self, granted: int | None) -> None:
+        """What nobody gets to see, without a wait for the store: the loop has other tasks."""
+        if granted and functions.release(granted, ctypes.byref(_abi.Wait(queue=self._queue._handle)), None):
+            functions.close(granted, None)  # an arrival, or a release that could not begin
+
     async def outcome(self, start: Starts, timeout: float | None, stop: Stop | None = None, to_its_end: bool = False,
-                      undo: typing.Callable[[_abi.Event], None] = _drop_what_was_granted) -> _abi.Event:
+                      undo: typing.Callable[[_abi.Event], None] | None = None) -> _abi.Event:
         """Starts it, and waits; a task that is cancelled calls it off, and may have to wait for its end. What was granted in that moment
         is undone."""
         own = part_of(stop)
@@ -346,7 +347,10 @@ class Loop:
                 await _until_ended(future)
             self._waiting.pop(tag, None)
             if future.done() and not future.cancelled() and not future.exception():
-                undo(future.result())
+                if undo:
+                    undo(future.result())
+                else:
+                    self.give_back(future.result().lease)
             raise
 
     async def granted(self, kind: typing.Callable[[int], _T], start: Starts, timeout: float | None, stop: Stop | None = None,
@@ -358,7 +362,7 @@ class Loop:
             return kind(event.lease)
         except BaseException:
             if event:
-                _abi.drop(event.lease)
+                self.give_back(event.lease)
             raise
 
     async def loss_of(self, lease: int) -> None:

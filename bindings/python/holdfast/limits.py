@@ -89,11 +89,12 @@ class Limiter(_waits.Handle):
             self._undo(event, parts)
             raise
 
-    async def take_async(self, n: int = 1, key: Key | None = None, timeout: float | None = None) -> Decision:
+    async def take_async(self, n: int = 1, key: Key | None = None, timeout: float | None = None,
+                         stop: _waits.Stop | None = None) -> Decision:
         """take() for an event loop. A task that is cancelled gives the tokens back."""
         parts = _key(key)
         return _decision((await _waits.Loop.running().outcome(
-            lambda how: call(functions.limiter_take, self._handle, n, *parts, how, None), timeout, to_its_end=True,
+            lambda how: call(functions.limiter_take, self._handle, n, *parts, how, None), timeout, stop, to_its_end=True,
             undo=lambda event: self._undo(event, parts))).decision)
 
     def reserve(self, n: int, longest_wait: float, key: Key | None = None) -> Decision:

@@ -329,12 +329,12 @@ class Leaders(_waits.Handle):
         self._told = found.term
         return _leader(found)
 
-    async def next_async(self, timeout: float | None = None) -> Leader:
+    async def next_async(self, timeout: float | None = None, stop: _waits.Stop | None = None) -> Leader:
         """next() for an event loop. A cancelled task ends when its wait has ended. If the wait had found a leader, the next call
         returns that leader."""
         missed = self._found()
         if missed is None:
-            await _waits.Loop.running().outcome(self._begin, timeout, to_its_end=True)
+            await _waits.Loop.running().outcome(self._begin, timeout, stop, to_its_end=True)
             missed = self._found()
         assert missed is not None
         return missed

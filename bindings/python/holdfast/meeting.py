@@ -22,8 +22,8 @@ class Latch(_waits.Handle):
     async def count_down_async(self, n: int = 1) -> None:
         await _waits.Loop.running().outcome(lambda how: call(functions.latch_count_down, self._handle, n, how), None)
 
-    async def wait_async(self, timeout: float | None = None) -> None:
-        await _waits.Loop.running().outcome(lambda how: call(functions.latch_wait, self._handle, how), timeout)
+    async def wait_async(self, timeout: float | None = None, stop: _waits.Stop | None = None) -> None:
+        await _waits.Loop.running().outcome(lambda how: call(functions.latch_wait, self._handle, how), timeout, stop)
 
     def remaining(self) -> int:
         """How much is left to count. One round trip."""
@@ -51,33 +51,33 @@ class Barrier(_waits.Handle):
         count nevertheless: arrive again."""
         return _waits.granted(Arrival, self._begin, timeout, stop, to_its_end=True)
 
-    async def arrive_async(self, timeout: float | None = None) -> Arrival:
-        return await _waits.Loop.running().granted(Arrival, lambda how: self._begin(how, None), timeout, to_its_end=True)
+    async def arrive_async(self, timeout: float | None = None, stop: _waits.Stop | None = None) -> Arrival:
+        return await _waits.Loop.running().granted(Arrival, lambda how: self._begin(how, None), timeout, stop, to_its_end=True)
 
     def wait(self, arrival: Arrival, timeout: float | None = None, stop: _waits.Stop | None = None) -> None:
         """Waits until all have arrived. After TimedOut and Cancelled the arrival still counts, and can be waited for again."""
         mine = _abi.one_of(arrival, Arrival, "arrival")
         self._wait(lambda how: call(functions.barrier_wait, self._handle, mine._handle, how), timeout, stop)
 
-    async def wait_async(self, arrival: Arrival, timeout: float | None = None) -> None:
+    async def wait_async(self, arrival: Arrival, timeout: float | None = None, stop: _waits.Stop | None = None) -> None:
         """wait() for an event loop."""
         mine = _abi.one_of(arrival, Arrival, "arrival")
-        await self._outcome(lambda how: call(functions.barrier_wait, self._handle, mine._handle, how), timeout)
+        await self._outcome(lambda how: call(functions.barrier_wait, self._handle, mine._handle, how), timeout, stop)
 
     def arrive_and_wait(self, timeout: float | None = None, stop: _waits.Stop | None = None) -> None:
         """Arrives and waits. After TimedOut and Cancelled the arrival still counts, and cannot be waited for."""
         self._wait(lambda how: call(functions.barrier_arrive_and_wait, self._handle, how), timeout, stop)
 
-    async def arrive_and_wait_async(self, timeout: float | None = None) -> None:
-        await self._outcome(lambda how: call(functions.barrier_arrive_and_wait, self._handle, how), timeout)
+    async def arrive_and_wait_async(self, timeout: float | None = None, stop: _waits.Stop | None = None) -> None:
+        await self._outcome(lambda how: call(functions.barrier_arrive_and_wait, self._handle, how), timeout, stop)
 
     def arrive_and_drop(self, timeout: float | None = None, stop: _waits.Stop | None = None) -> None:
         """Arrives, and drops out. Does not wait for the others. One round trip. After TimedOut (Busy for one try) and Cancelled the
         participant may not have dropped out: call it again."""
         self._wait(self._drop, timeout, stop)
 
-    async def arrive_and_drop_async(self, timeout: float | None = None) -> None:
-        await self._outcome(self._drop, timeout)
+    async def arrive_and_drop_async(self, timeout: float | None = None, stop: _waits.Stop | None = None) -> None:
+        await self._outcome(self._drop, timeout, stop)
 
     def _begin(self, how: object, there: object) -> None:
         call(functions.barrier_arrive_within, self._handle, how, there)
@@ -92,9 +92,9 @@ class Barrier(_waits.Handle):
         _waits.wait(start, timeout, stop, to_its_end=True)
 
     @staticmethod
-    async def _outcome(start: _waits.Starts, timeout: float | None) -> _abi.Event:
+    async def _outcome(start: _waits.Starts, timeout: float | None, stop: _waits.Stop | None) -> _abi.Event:
         """A task that is cancelled ends when its call does."""
-        return await _waits.Loop.running().outcome(start, timeout, to_its_end=True)
+        return await _waits.Loop.running().outcome(start, timeout, stop, to_its_end=True)
 
 
 class Condition(_waits.Handle):
@@ -121,12 +121,12 @@ class Condition(_waits.Handle):
         finally:
             lease._uses.discard(use)
 
-    async def wait_async(self, lease: Lease, timeout: float | None = None) -> bool:
+    async def wait_async(self, lease: Lease, timeout: float | None = None, stop: _waits.Stop | None = None) -> bool:
         """wait() for an event loop. A task that is cancelled does not hold the mutex, either."""
         use = _Use(lease)
         try:
             return bool((await _waits.Loop.running().outcome(
-                lambda how: call(functions.condition_wait, self._handle, lease._known, how, None), timeout)).number)
+                lambda how: call(functions.condition_wait, self._handle, lease._known, how, None), timeout, stop)).number)
         except BaseException as why:
             use.failed(why)
             raise
