@@ -27,15 +27,17 @@ std::uint64_t smallest_burst(const std::vector<rate_rule>& rules) {
   return least;
 }
 
-/// Until every bucket of the key is full: also of what is reserved, which nobody may use then.
+/// Until every bucket of the key is full: also of what is reserved, which nobody may use then. If
+/// it is stopped before, it says of nothing that it may be taken.
 rate_decision reset(rate_limiter& l, const limit_options& o, const rate_key& key,
                     const std::stop_token& stop) {
-  for (int i = 0; i < most_refunds && !stop.stop_requested(); ++i) {
+  for (int i = 0; i < most_refunds; ++i) {
     auto now = l.peek(1, key);
     const bool full = std::all_of(now.rules.begin(), now.rules.end(), [](const rate_state& r) {
       return r.reset == std::chrono::microseconds::zero();
     });
     if (full) return now;
+    if (stop.stop_requested()) return {};
     rate_decision all{.taken = true, .rules = now.rules, .tokens = smallest_burst(o.rules)};
     for (rate_state& r : all.rules) r.due = std::chrono::microseconds::max();
     l.refund(all, key);
@@ -105,7 +107,7 @@ int limit(const common_options& common, const limit_options& o, log& to) {
     room.in_line_at(s.session);
     rate_limiter l{s.session, o.name, o.rules, {.version = o.version}};
     d = decide_or_explain(l, o, deadline, room.stop());
-    done = d || o.refund || o.reset;
+    done = d || o.refund;
     stopped_by = room.stopped_by(done);
   }
   if (stopped_by != 0) return exit_code::of_signal(stopped_by);

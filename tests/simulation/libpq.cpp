@@ -223,6 +223,7 @@ ExecStatusType PQresultStatus(const PGresult* r) {
 char* PQresultErrorMessage(const PGresult* r) { return const_cast<char*>(r->of.said.c_str()); }
 char* PQresultErrorField(const PGresult* r, int which) {
   if (r->of.state.empty()) return nullptr;
+  if (which == PG_DIAG_SEVERITY_NONLOCALIZED) return const_cast<char*>("ERROR");
   return const_cast<char*>(which == PG_DIAG_SQLSTATE ? r->of.state.c_str() : r->of.said.c_str());
 }
 char* PQcmdTuples(PGresult* r) { return r->changed.data(); }

@@ -1,5 +1,8 @@
+#include <atomic>
+#include <csignal>
 #include <holdfast/rate_limiter.hpp>
 #include <holdfast/session.hpp>
+#include <thread>
 
 #include "tool/fixture.hpp"
 
@@ -94,6 +97,27 @@ TEST_F(limits, a_reset_brings_back_what_others_have_reserved) {
   EXPECT_TRUE(api.reserve(2, std::chrono::hours(100)));
   EXPECT_EQ(tool({"limit", "api", "--rate", "2/1d", "--reset"}).code, 0);
   EXPECT_EQ(asked({"-t", "2"})["outcome"], "taken");
+}
+
+// Another program reserves more tokens all the time.
+TEST_F(limits, a_reset_that_a_signal_interrupts_ends_with_the_signal_s_code) {
+  constexpr auto each = std::chrono::hours(1);
+  holdfast::rate_limiter api(holdfast::open(store), "api", {{.tokens = 1, .per = each}});
+  std::atomic<int> reserved{0};
+  std::atomic<bool> over{false};
+  const auto reserve = [&] { reserved += bool(api.reserve(1, 1'000'000 * each)) ? 1 : 0; };
+  while (reserved < 300) reserve();
+  std::jthread other([&] {
+    while (!over) reserve();
+  });
+  program p(command({"limit", "api", "--rate", "1/1h", "--reset"}), around);
+  harness::eventually("it gives tokens back", [&] {
+    const int at_least = reserved;
+    return api.peek().rules.at(0).reset < (at_least - 2) * each;
+  });
+  p.signal(SIGTERM);
+  EXPECT_EQ(p.wait(), 128 + SIGTERM);
+  over = true;
 }
 
 TEST_F(limits, force_unlock_of_what_nobody_can_hold_says_what_to_use) {

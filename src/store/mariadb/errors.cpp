@@ -37,9 +37,11 @@ constexpr unsigned commit_failed = 1180;
 constexpr std::array meanings{
     meaning{1213, 1213, errc::busy, "somebody else was faster"},
     meaning{1020, 1020, errc::busy, "somebody else was faster"},
-    meaning{1205, 1205, errc::unavailable,
-            "somebody keeps the row of this name locked: look for an open transaction in "
-            "information_schema.innodb_trx"},
+    meaning{
+        1205, 1205, errc::unavailable,
+        "somebody keeps the row of this name locked, or the table: look for an open transaction "
+        "in information_schema.innodb_trx, and for a backup or `lock tables` in the list of "
+        "processes"},
     meaning{1290, 1290, errc::read_only, only_read},
     meaning{1792, 1792, errc::read_only, only_read},
     meaning{1836, 1836, errc::read_only, only_read},
@@ -93,6 +95,13 @@ constexpr std::array meanings{
     meaning{1158, 1161, errc::unavailable, "the connection to the server is broken"},
 };
 
+/// The server ended the statement, or the commit, and undid it. (One that it ends while it waits
+/// for a replica's acknowledgement has been carried out, and is answered as such.)
+constexpr std::array undone{1205U, 1969U, 1317U};
+
+/// It has the numbers from 2000 on for what it finds itself.
+bool found_by_library(unsigned number) noexcept { return number >= 2000 && number < 3000; }
+
 const meaning* meaning_of(unsigned number) noexcept {
   const auto found = std::find_if(meanings.begin(), meanings.end(), [&](const meaning& m) {
     return m.first <= number && number <= m.last;
@@ -103,10 +112,9 @@ const meaning* meaning_of(unsigned number) noexcept {
 }  // namespace
 
 failure server_says(unsigned number, std::string_view said) {
-  // The client library has the numbers from 2000 on for what it finds itself.
-  const bool by_library = number >= 2000 && number < 3000;
-  std::string text = (by_library ? "the client library says '" : "the server answered '") +
-                     std::string(said.substr(0, 300)) + "' (" + std::to_string(number) + ")";
+  std::string text =
+      (found_by_library(number) ? "the client library says '" : "the server answered '") +
+      std::string(said.substr(0, 300)) + "' (" + std::to_string(number) + ")";
   const meaning* const found = meaning_of(number);
   if ((number == engine_failed || number == commit_failed) &&
       said.find("error 28 ") != said.npos) {  // ENOSPC
@@ -127,13 +135,21 @@ failure takes_no_writes(std::string_view said) {
           "the server says that " + std::string(said) + ": " + std::string(only_read)};
 }
 
+// What was refused for lack of rights, or as the tables are others, was not begun. What belongs to
+// a transaction is undone with the connection, which is not used again.
+bool proves_that_nothing_was_done(unsigned number) noexcept {
+  const meaning* const known = meaning_of(number);
+  return std::find(undone.begin(), undone.end(), number) != undone.end() ||
+         (known != nullptr && !found_by_library(number) &&
+          (known->code == errc::not_permitted || known->code == errc::foreign_data));
+}
+
 // A new connection may lead to the server that is primary now.
 bool ends_connection(unsigned number) noexcept {
   const meaning* const known = meaning_of(number);
-  return (known != nullptr && known->code == errc::read_only) ||
-         (number >= 2000 && number < 3000) || number == commit_failed || number == 1053 ||
-         number == 1927 || number == 4031 || (number >= 1077 && number <= 1080) ||
-         (number >= 1158 && number <= 1161);
+  return (known != nullptr && known->code == errc::read_only) || found_by_library(number) ||
+         number == commit_failed || number == 1053 || number == 1927 || number == 4031 ||
+         (number >= 1077 && number <= 1080) || (number >= 1158 && number <= 1161);
 }
 
 }  // namespace holdfast::store::mariadb

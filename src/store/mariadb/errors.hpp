@@ -14,6 +14,9 @@ failure no_answer();
 /// The same of a server that says it without being asked to write.
 failure takes_no_writes(std::string_view said);
 
+/// The server has undone what it was asked, or will when the connection ends: the outcome is known.
+bool proves_that_nothing_was_done(unsigned number) noexcept;
+
 /// After it the connection must not be used.
 bool ends_connection(unsigned number) noexcept;
 

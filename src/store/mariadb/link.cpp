@@ -31,8 +31,24 @@ unsigned whole_seconds(std::chrono::milliseconds d) {
   return static_cast<unsigned>((d.count() + 999) / 1000);
 }
 
-void set_up(MYSQL* c, const mariadb_options& o) {
-  const unsigned connect = whole_seconds(o.connect_timeout);
+/// How long connecting may take.
+struct connect_limit {
+  connect_limit(std::chrono::milliseconds own, boot_time deadline)
+      : began(boot_clock::now()), seconds(whole_seconds(own)), is_own(began + own <= deadline) {
+    constexpr std::chrono::seconds least{1};
+    const auto left = std::chrono::floor<std::chrono::seconds>(deadline - began);
+    if (!is_own) seconds = static_cast<unsigned>(std::max(least, left).count());
+  }
+  bool cut_short() const {
+    return !is_own && boot_clock::now() >= began + std::chrono::seconds(seconds);
+  }
+
+  boot_time began;
+  unsigned seconds;
+  bool is_own;
+};
+
+void set_up(MYSQL* c, const mariadb_options& o, unsigned connect) {
   const unsigned command = whole_seconds(o.command_timeout);
   mysql_optionsv(c, MYSQL_OPT_CONNECT_TIMEOUT, &connect);
   mysql_optionsv(c, MYSQL_OPT_READ_TIMEOUT, &command);
@@ -48,15 +64,17 @@ void set_up(MYSQL* c, const mariadb_options& o) {
   if (o.tls == tls::verify) mysql_optionsv(c, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, &on);
 }
 
-// Whatever the server or the user is configured to. A wait for a lock on a row ends at the server:
-// a statement that is only given up here may still be carried out. And a program that is stopped in
-// the middle of a transaction must not keep everybody else waiting (MySQL knows no such limit).
+// Whatever the server or the user is configured to. A wait for a lock on a row, or on the table
+// (for `lock tables`, a backup), ends at the server: a statement that is only given up here may
+// still be carried out. And a program that is stopped in the middle of a transaction must not keep
+// everybody else waiting (MySQL knows no such limit).
 std::string session_settings(const mariadb_options& o) {
   const auto patience =
       std::to_string(std::max<std::int64_t>(1, sql::patience_of(o).count() / 1000));
   return "set session transaction isolation level read committed; "
          "set session autocommit = 1, session innodb_lock_wait_timeout = " +
-         patience + " /*M! , session idle_transaction_timeout = " + patience +
+         patience + ", session lock_wait_timeout = " + patience +
+         " /*M! , session idle_transaction_timeout = " + patience +
          ", session idle_write_transaction_timeout = " + patience +
          ", session idle_readonly_transaction_timeout = " + patience +
          " */; show status like 'wsrep_cluster_size'";
@@ -88,15 +106,20 @@ const char* or_null(const std::string& text) { return text.empty() ? nullptr : t
 
 // ---- one connection
 
-result<std::unique_ptr<link>> link::open(const mariadb_options& o, const tables& t) {
+result<std::unique_ptr<link>> link::open(const mariadb_options& o, const tables& t,
+                                         boot_time deadline) {
+  const connect_limit limit(o.connect_timeout, deadline);
   std::unique_ptr<link> made{
       new link(mysql_init(nullptr), t, std::chrono::seconds(whole_seconds(o.command_timeout)))};
   MYSQL* const c = made->connection_;
-  set_up(c, o);
+  set_up(c, o, limit.seconds);
   if (mysql_real_connect(c, or_null(o.host), or_null(o.user), or_null(o.password), nullptr, o.port,
                          or_null(o.socket), CLIENT_MULTI_STATEMENTS) == nullptr) {
     auto f = made->failed();
-    f.what = "connecting: " + f.what;
+    f.what =
+        (limit.cut_short() ? "the server could not be reached in what was left of command_timeout: "
+                           : "connecting: ") +
+        f.what;
     return f;
   }
   base::set_keepalive(made->fd(), sql::keepalive_of(o));
@@ -118,6 +141,7 @@ failure link::failed() { return failed(mysql_errno(connection_), mysql_error(con
 
 failure link::failed(unsigned number, std::string_view said) {
   broken_ = broken_ || ends_connection(number);
+  did_nothing_ = proves_that_nothing_was_done(number);
   // To the client library an answer that does not come is a connection that is lost.
   if (number == connection_lost && boot_clock::now() - asked_at_ >= command_timeout_) {
     return no_answer();

@@ -19,12 +19,15 @@ inline std::int64_t number(const std::optional<std::string>& cell) noexcept {
 /// values are hexadecimal, so that no setting of the server can read anything else into them.
 class link final : public sql::row_link {
  public:
-  /// Connects to the server, and to no database yet.
-  static result<std::unique_ptr<link>> open(const mariadb_options& options, const tables& t);
+  /// Connects to the server, and to no database yet. The client library counts in seconds: of what
+  /// is left until the deadline it gets the whole ones, or one.
+  static result<std::unique_ptr<link>> open(const mariadb_options& options, const tables& t,
+                                            boot_time deadline = forever);
   ~link() override;
   link(const link&) = delete;
 
   bool usable() const noexcept override { return !broken_ && !in_transaction_; }
+  bool did_nothing() const noexcept override { return did_nothing_; }
   result<std::vector<sql::row>> read(std::span<const std::string_view> names,
                                      boot_time deadline) override;
   result<std::vector<sql::replaced>> replace(std::span<const sql::replacement> all,
@@ -86,6 +89,7 @@ class link final : public sql::row_link {
   const std::chrono::nanoseconds command_timeout_;
   boot_time asked_at_ = forever;  ///< when the request was sent whose answer comes next
   bool broken_ = false;
+  bool did_nothing_ = false;  ///< as what failed last said
   bool in_transaction_ = false;
   bool only_reads_ = false;  ///< as the rows said that were read last
   int guesses_ = 0;          ///< at most 2

@@ -18,7 +18,7 @@ class mariadb_store final : public sql::over_rows {
   explicit mariadb_store(mariadb_options options)
       : options_(std::move(options)),
         tables_(options_.database),
-        rows_([this](boot_time) { return connect(); }, options_.connections,
+        rows_([this](boot_time deadline) { return connect(deadline); }, options_.connections,
               options_.command_timeout),
         inbox_(base::random_id(), options_.clock != nullptr ? *options_.clock : real_clock()) {}
 
@@ -38,8 +38,8 @@ class mariadb_store final : public sql::over_rows {
 
  private:
   sql::row_store& rows() noexcept override { return rows_; }
-  result<std::unique_ptr<sql::row_link>> connect() {
-    auto made = link::open(options_, tables_);
+  result<std::unique_ptr<sql::row_link>> connect(boot_time deadline) {
+    auto made = link::open(options_, tables_, deadline);
     if (!made) return std::move(made.error());
     return std::unique_ptr<sql::row_link>(std::move(*made));
   }

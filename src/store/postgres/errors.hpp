@@ -19,6 +19,9 @@ failure only_reads_here(const PGconn* connection, std::string why);
 /// A setting of a server says that it takes no writes.
 failure takes_no_writes(std::string_view said);
 
+/// The server says that it has undone what it was asked, and that the outcome is known.
+bool proves_that_nothing_was_done(const PGresult* answer) noexcept;
+
 /// The state is one after which the connection must not be used: the server ends it.
 bool ends_connection(std::string_view sqlstate) noexcept;
 std::string_view sqlstate_of(const PGresult* answer) noexcept;

@@ -25,6 +25,7 @@ class link final : public sql::row_link {
                                                 std::chrono::milliseconds patience);
 
   bool usable() const noexcept override { return wire_->usable(); }
+  bool did_nothing() const noexcept override { return wire_->did_nothing(); }
   bool keeps_its_server() const noexcept override { return !wire_->pooled(); }
   result<std::vector<sql::row>> read(std::span<const std::string_view> names,
                                      boot_time deadline) override;

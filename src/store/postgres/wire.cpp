@@ -107,6 +107,7 @@ status wire::look_at(const answer& a) {
 
 // libpq goes on with a connection whose answers were no longer waited for.
 result<std::vector<answer>> wire::ask(std::span<const statement> all, boot_time deadline) {
+  did_nothing_ = false;
   if (!alive()) return broken();
   const sql::whole_or_broken guard(broken_);
   expected to_come;
@@ -192,6 +193,7 @@ failure wire::refused(const PGresult* answer, const char* preparing) {
   if (preparing != nullptr) prepared_.erase(preparing);
   if (PQresultStatus(answer) == PGRES_PIPELINE_ABORTED) return {};
   broken_ = broken_ || ends_connection(sqlstate_of(answer));
+  did_nothing_ = did_nothing_ || proves_that_nothing_was_done(answer);
   return server_says(answer);
 }
 

@@ -83,6 +83,8 @@ class wire {
 
   /// It works, and no transaction is open.
   bool usable() const noexcept;
+  /// What was asked last failed, and the server's answer says that all of it was undone.
+  bool did_nothing() const noexcept { return did_nothing_; }
   /// It works, as far as is known.
   bool alive() const noexcept { return !broken_ && PQstatus(connection_) == CONNECTION_OK; }
   bool pooled() const noexcept { return pooled_; }
@@ -116,6 +118,7 @@ class wire {
   bool greeted_ = false;
   bool pooled_ = true;
   bool broken_ = false;
+  bool did_nothing_ = false;
   std::int64_t server_ = 0;
   std::set<std::string, std::less<>> prepared_;  ///< by their texts
   expected begun_;

@@ -136,7 +136,7 @@ status row_store::change_together(row_link& link, std::span<const state_store::s
   if (so == verdict::undo || nothing) return link.unlock({}, 0, deadline);
   const auto until_at = read.at(link.gives_up_at(deadline));
   if (auto gone = link.unlock(to_write(all), until_at, deadline); !gone) {
-    if (!was_refused(gone.error())) commit.sent(all);
+    if (!was_refused(link, gone.error())) commit.sent(all);
     return gone;
   }
   for (const auto& r : all) {

@@ -27,7 +27,7 @@ class link_pool::attempt {
   ~attempt() {
     const std::lock_guard guard{of_.mutex_};
     if (alone_) of_.trying_ = false;
-    of_.changed_.notify_all();
+    of_.wake_first();
   }
   attempt(const attempt&) = delete;
   attempt& operator=(const attempt&) = delete;
@@ -52,10 +52,32 @@ class link_pool::attempt {
   const std::uint64_t worked_;  ///< when it began
 };
 
+/// A place in the line, under the pool's mutex. Whoever leaves it wakes the next one, so nobody
+/// else is woken in vain.
+class link_pool::place {
+ public:
+  explicit place(link_pool& in) : of_(in), mine_(in.line_.emplace(in.line_.end())) {}
+  ~place() {
+    const bool leads = is_first();
+    of_.line_.erase(mine_);
+    if (leads) of_.wake_first();
+  }
+  place(const place&) = delete;
+  place& operator=(const place&) = delete;
+
+  bool is_first() const noexcept { return &of_.line_.front() == &*mine_; }
+  void wait(std::unique_lock<std::mutex>& lock, boot_time until) {
+    of_.clock_.wait_until(lock, *mine_, until);
+  }
+
+ private:
+  link_pool& of_;
+  const std::list<std::condition_variable>::iterator mine_;
+};
+
 result<link_pool::loan> link_pool::borrow(boot_time deadline) {
   std::unique_lock lock{mutex_};
   if (auto turn = wait_for_turn(lock, deadline); !turn) return std::move(turn.error());
-  ++in_use_;
   if (!idle_.empty()) {
     auto link = std::move(idle_.back());
     idle_.pop_back();
@@ -71,20 +93,30 @@ result<link_pool::loan> link_pool::borrow(boot_time deadline) {
   return room;
 }
 
-// For a connection that is idle, or to make one.
+// For a connection that is idle, or to make one. Only the first in the line takes it. In a pause
+// that is too long for them, all fail, in whatever place.
 status link_pool::wait_for_turn(std::unique_lock<std::mutex>& lock, boot_time deadline) {
+  place mine(*this);
   while (true) {
     const boot_time now = clock_.now();
-    const bool full = in_use_ >= most_;
+    const bool full = in_use_ >= most_, first = mine.is_first();
     boot_time until = deadline;
     if (!full) {
-      if (!idle_.empty() || !away_ || (!trying_ && now >= next_attempt_at_)) return done{};
-      if (!trying_) until = std::min(deadline, next_attempt_at_);
-      if (!trying_ && std::min(deadline, now + short_pause) < next_attempt_at_) return *away_;
+      const bool possible = !idle_.empty() || !away_ || (!trying_ && now >= next_attempt_at_);
+      if (possible && first) return ++in_use_, done{};
+      if (!possible && !trying_) {
+        if (std::min(deadline, now + short_pause) < next_attempt_at_) return *away_;
+        if (first) until = std::min(deadline, next_attempt_at_);
+      }
     }
-    if (now >= deadline) return full ? all_in_use() : *away_;
-    clock_.wait_until(lock, changed_, until);
+    if (now >= deadline) return full || !away_ ? all_in_use() : *away_;
+    mine.wait(lock, until);
   }
+}
+
+// With nothing to take there is nothing to wake it for: who gives back wakes it.
+void link_pool::wake_first() noexcept {
+  if (in_use_ < most_ && !line_.empty()) line_.front().notify_one();
 }
 
 failure link_pool::all_in_use() const {
@@ -103,7 +135,7 @@ void link_pool::give_back(std::unique_ptr<row_link> link) noexcept {
   --in_use_;
   const bool has_room = idle_.size() < idle_.capacity();
   if (link && has_room && link->usable()) idle_.push_back(std::move(link));
-  changed_.notify_one();
+  wake_first();
 }
 
 void link_pool::drop_idle() {

@@ -3,6 +3,7 @@
 #include <condition_variable>
 #include <functional>
 #include <holdfast/clock.hpp>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -14,6 +15,8 @@
 namespace holdfast::store::sql {
 
 /// A few connections for all threads of a session: made when they are needed, kept while they work.
+/// Who comes first is served first: a thread that comes when a connection is given back must not
+/// take it from one that has waited for it, perhaps to its deadline.
 /// After a server could not be reached, one thread at a time tries again, and the longer its
 /// attempt lasted, the longer the pause after it: connections that nobody waits for any more would
 /// queue at a server that is slow to accept them, and those that come later would wait behind them.
@@ -64,15 +67,17 @@ class link_pool {
 
  private:
   class attempt;
+  class place;
   status wait_for_turn(std::unique_lock<std::mutex>& lock, boot_time deadline);
   failure all_in_use() const;
+  void wake_first() noexcept;
   void give_back(std::unique_ptr<row_link> link) noexcept;
 
   const connect make_;
   const std::size_t most_;
   clock& clock_;
   std::mutex mutex_;
-  std::condition_variable changed_;
+  std::list<std::condition_variable> line_;  ///< of those that wait, each in its own place
   std::vector<std::unique_ptr<row_link>> idle_;
   std::size_t in_use_ = 0;
   std::optional<failure> away_;  ///< the server could not be reached …

@@ -74,12 +74,6 @@ struct rewrite {
   std::string_view record{};  ///< empty: remove the row
 };
 
-/// The server said why it did nothing: somebody else was faster, it takes no writes, or the request
-/// came after its `until_at`.
-inline bool was_refused(const failure& f) noexcept {
-  return f.code == errc::busy || f.code == errc::read_only || f.code == errc::timed_out;
-}
-
 /// One connection to the server, used by one thread at a time. Each function is one round trip, and
 /// one transaction unless it says otherwise; a failure of one statement is a failure of all.
 class row_link {
@@ -93,6 +87,10 @@ class row_link {
   /// Whether the same server answers for as long as it is usable. A pooler may go on with another
   /// one, behind a connection that stays: nothing of the rows can be guessed there.
   virtual bool keeps_its_server() const noexcept { return true; }
+
+  /// Whether the answer to the call that failed last proves that the server did nothing, and will
+  /// not. Else that is unknown, but for the codes that was_refused() knows.
+  virtual bool did_nothing() const noexcept { return false; }
 
   /// When the answer to what is sent now is no longer waited for.
   virtual boot_time gives_up_at(boot_time deadline) const noexcept { return deadline; }
@@ -128,5 +126,12 @@ class row_link {
   /// The server's settings, as far as they bear on locks.
   virtual result<store::facts> facts(boot_time) { return store::facts{}; }
 };
+
+/// The server said why it did nothing: somebody else was faster, it takes no writes, the request
+/// came after its `until_at`, or something that only this server's link can judge.
+inline bool was_refused(const row_link& by, const failure& f) noexcept {
+  return f.code == errc::busy || f.code == errc::read_only || f.code == errc::timed_out ||
+         by.did_nothing();
+}
 
 }  // namespace holdfast::store::sql

@@ -122,8 +122,9 @@ void row_store::run(changes open) {
     }
     for (change* c : open) {
       auto f = late ? took_too_long() : settled.error();
-      // A server that only reads may lag behind the one that was sent to.
-      f.outcome_unknown = c->sent || (c->sent_before && f.code == errc::read_only);
+      // What went over a connection that broke may still come to its server, or wait there, while
+      // this one, which may lag behind that one, refuses it.
+      f.outcome_unknown = c->sent || (c->sent_before && !late);
       c->end(std::move(f));
     }
     return;
@@ -217,7 +218,7 @@ status row_store::replace_some(row_link& link, std::span<change* const> some, bo
   }
   const auto sent = boot_clock::now();
   const auto outcomes = link.replace(wanted, deadline);
-  const bool nothing_done = !outcomes && was_refused(outcomes.error());
+  const bool nothing_done = !outcomes && was_refused(link, outcomes.error());
   if (outcomes || nothing_done) {
     for (change* c : some) c->sent = false;
   }
@@ -239,7 +240,7 @@ status row_store::change_locked(row_link& link, change& one, boot_time deadline)
   one.sent = true;
   const rewrite wanted{one.step.name, *one.next};
   auto gone = link.unlock(std::span(&wanted, 1), read.at(link.gives_up_at(deadline)), deadline);
-  one.sent = !gone && !was_refused(gone.error());
+  one.sent = !gone && !was_refused(link, gone.error());
   if (!gone) return gone;
   finish(one, one.before.version + 1);
   return done{};

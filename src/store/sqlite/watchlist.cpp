@@ -34,10 +34,18 @@ void watchlist::unwatch(std::string_view who) noexcept {
 bool watchlist::departed(std::string_view who) {
   const std::lock_guard lock{mutex_};
   const auto at = find_or_add(who);
-  const watched& entry = at->second;
+  watched& entry = at->second;
+  // Without a descriptor of its process (there may be none left, or none allowed) nothing will tell
+  // that it ends.
+  if (!entry.process && !entry.ended) entry.ended = has_departed(who);
   const bool gone = entry.ended || (entry.process && readable_now(entry.process.get()));
   if (entry.times == 0 && !entry.process) entries_.erase(at);
   return gone;
+}
+
+bool watchlist::has_departed(std::string_view who) const noexcept {
+  const auto identity = parse_peer(who);
+  return identity && sqlite::departed(*identity, self_);
 }
 
 watchlist::entries::iterator watchlist::find_or_add(std::string_view who) {

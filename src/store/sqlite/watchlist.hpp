@@ -42,6 +42,7 @@ class watchlist {
   };
   using entries = std::map<std::string, watched, std::less<>>;
 
+  bool has_departed(std::string_view who) const noexcept;
   entries::iterator find_or_add(std::string_view who);
   void start_looking(watched& entry, const std::string& who);
   void stop_looking(watched& entry) noexcept;

@@ -7,6 +7,7 @@ namespace {
 
 using holdfast::errc;
 using holdfast::store::mariadb::ends_connection;
+using holdfast::store::mariadb::proves_that_nothing_was_done;
 using holdfast::store::mariadb::server_says;
 
 TEST(mariadb_errors, a_server_short_of_memory_or_threads_is_unavailable) {
@@ -45,6 +46,16 @@ TEST(mariadb_errors, a_commit_that_failed_is_unavailable_and_looked_for_over_a_n
   constexpr auto said = "Got error 149 \"Lock deadlock; Retry transaction\" during COMMIT";
   EXPECT_EQ(server_says(1180, said).code, errc::unavailable);
   EXPECT_TRUE(ends_connection(1180));
+}
+
+// Of a statement, and of a commit: each was seen at a server.
+TEST(mariadb_errors, a_statement_that_the_server_ended_was_undone) {
+  for (const unsigned number : {1205U, 1969U, 1317U, 1142U, 1146U}) {
+    EXPECT_TRUE(proves_that_nothing_was_done(number)) << number;
+  }
+  for (const unsigned number : {1180U, 1053U, 1927U, 2013U, 2026U, 9001U}) {
+    EXPECT_FALSE(proves_that_nothing_was_done(number)) << number;
+  }
 }
 
 }  // namespace

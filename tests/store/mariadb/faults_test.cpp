@@ -6,6 +6,7 @@
 #include "harness/hung_store.hpp"
 #include "harness/seed.hpp"
 #include "harness/wire_cost.hpp"
+#include "store/mariadb/link.hpp"
 
 // What the server does to us, by the names that it has for it, and the network.
 namespace mariadb_test {
@@ -53,7 +54,26 @@ TEST_F(mariadb_store, a_row_that_somebody_keeps_locked_is_unavailable_and_says_w
   const auto refused = outcome_of([&] { m.lock(); });
   EXPECT_EQ(refused.reason, errc::unavailable);
   EXPECT_TRUE(contains(refused.text, "innodb_trx")) << refused.text;
+  const auto tried = outcome_of([&] { (void)m.try_lock(); });
+  EXPECT_EQ(tried.reason, errc::unavailable);
+  EXPECT_FALSE(tried.unknown) << tried.text;
   other.ask("rollback");
+  EXPECT_TRUE(m.try_lock());
+  m.unlock();
+}
+
+// The server waits for a table for a day, if nobody says otherwise.
+TEST_F(mariadb_store, a_table_that_somebody_keeps_locked_is_unavailable_and_nothing_was_done) {
+  auto s = impatient("?command_timeout=3s");
+  holdfast::mutex m{s, "m"};
+  m.lock(), m.unlock();
+  const client other{port()};
+  other.ask("lock tables " + table("holdfast_records") + " read");
+  const auto refused = outcome_of([&] { (void)m.try_lock(); });
+  EXPECT_EQ(refused.reason, errc::unavailable);
+  EXPECT_TRUE(contains(refused.text, "1205")) << refused.text;
+  EXPECT_FALSE(refused.unknown) << refused.text;
+  other.ask("unlock tables");
   EXPECT_TRUE(m.try_lock());
   m.unlock();
 }
@@ -78,6 +98,7 @@ TEST_F(mariadb_store, a_statement_time_out_of_the_server_is_named) {
   const auto refused = outcome_of([&] { (void)m.try_lock(); });
   EXPECT_EQ(refused.reason, errc::unavailable);
   EXPECT_TRUE(contains(refused.text, "max_statement_time")) << refused.text;
+  EXPECT_FALSE(refused.unknown) << refused.text;
   other.ask("rollback");
 }
 
@@ -213,6 +234,21 @@ TEST_F(mariadb_network, calls_for_locks_of_a_connection_end_at_their_limit_too) 
       harness::mariadb_server::url_of(proxy_.port()) + rest +
           "&connect_timeout=3600s&command_timeout=3600s",
       harness::mariadb_server::url_of(port()) + rest);
+}
+
+// Else it would last for as long as both time-outs together.
+TEST_F(mariadb_network, a_connection_that_a_request_has_no_time_for_is_not_waited_for) {
+  namespace my = holdfast::store::mariadb;
+  auto o = *my::read_options(*holdfast::base::parse_url(
+      harness::mariadb_server::url_of(proxy_.port()) + database_ + "?connect_timeout=9s"));
+  const my::tables names{database_};
+  proxy_.with([](relay& r) { r.stall(way::down); });
+  const auto refused = my::link::open(o, names, holdfast::boot_clock::now() + 1500ms);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, errc::unavailable);
+  EXPECT_TRUE(contains(refused.error().what, "left of command_timeout")) << refused.error().what;
+  proxy_.heal();
+  EXPECT_TRUE(my::link::open(o, names, holdfast::boot_clock::now() + 1h));
 }
 
 TEST_F(mariadb_network, a_commit_whose_answer_never_comes_has_an_unknown_outcome) {

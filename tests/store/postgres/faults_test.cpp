@@ -105,6 +105,9 @@ TEST_F(postgres_store, a_row_that_somebody_keeps_locked_is_unavailable_and_says_
   const auto refused = outcome_of([&] { m.lock(); });
   EXPECT_EQ(refused.reason, errc::unavailable);
   EXPECT_TRUE(contains(refused.text, "pg_stat_activity")) << refused.text;
+  const auto tried = outcome_of([&] { (void)m.try_lock(); });
+  EXPECT_EQ(tried.reason, errc::unavailable);
+  EXPECT_FALSE(tried.unknown) << tried.text;
   other.ask("rollback");
   EXPECT_TRUE(m.try_lock_for(60s));
   m.unlock();
@@ -122,6 +125,7 @@ TEST_F(postgres_store, a_statement_timeout_of_the_server_is_named) {
   const auto refused = outcome_of([&] { (void)m.try_lock(); });
   EXPECT_EQ(refused.reason, errc::unavailable);
   EXPECT_TRUE(contains(refused.text, "statement_timeout")) << refused.text;
+  EXPECT_FALSE(refused.unknown) << refused.text;
   other.ask("rollback");
 }
 
@@ -324,6 +328,21 @@ TEST_F(postgres_network, a_commit_whose_answer_never_comes_has_an_unknown_outcom
   const auto tried = outcome_of([&] { (void)m.try_lock(); });
   EXPECT_EQ(tried.reason, errc::unavailable);
   EXPECT_TRUE(tried.unknown) << tried.text;
+  proxy_.heal();
+  eventually("what it may have got to be given back", [&] { return holders().empty(); });
+}
+
+TEST_F(postgres_network, what_was_refused_before_says_nothing_of_an_answer_that_never_comes) {
+  auto s = behind("&listen=never&connections=1&command_timeout=2s");
+  holdfast::mutex m{s, "m"};
+  m.lock(), m.unlock();
+  const client other{base_};
+  other.ask("begin");
+  other.ask("select * from " + table("holdfast_records") + " for update");
+  EXPECT_FALSE(outcome_of([&] { (void)m.try_lock(); }).unknown) << "the server gave it up";
+  other.ask("rollback");
+  proxy_.with([](relay& r) { r.stall(way::down); });
+  EXPECT_TRUE(outcome_of([&] { (void)m.try_lock(); }).unknown);
   proxy_.heal();
   eventually("what it may have got to be given back", [&] { return holders().empty(); });
 }

@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <functional>
 #include <future>
 #include <holdfast/testing.hpp>
 #include <latch>
+#include <list>
 #include <new>
 #include <thread>
 #include <vector>
@@ -138,6 +140,130 @@ TEST(link_pools, leave_it_to_one_to_try_while_the_server_is_away) {
   }
   while (served < threads) clock.advance(1ms);
 }
+
+/// A pool of one connection, which somebody has.
+class busy_pools : public testing::Test {
+ protected:
+  /// Somebody who waits for it, and keeps it until told.
+  struct waiter {
+    std::promise<void> enough;
+    std::future<bool> served;
+  };
+  /// Returns once it waits. Each later one must have an earlier deadline: so this shows.
+  waiter& come(std::chrono::nanoseconds patience, std::function<void()> once_served = {}) {
+    waiter& w = waiters_.emplace_back();
+    const auto deadline = clock_.now() + patience;
+    w.served = std::async(std::launch::async, [&w, deadline, once_served, this] {
+      const auto mine = pool_.borrow(deadline);
+      if (mine && once_served) once_served();
+      if (mine) w.enough.get_future().wait();
+      return bool(mine);
+    });
+    harness::eventually("it waits", [&] { return clock_.next_wake() == deadline; });
+    return w;
+  }
+
+  holdfast::testing::fake_clock clock_;
+  link_pool pool_{[](auto) -> made { return std::unique_ptr<row_link>(); }, 1, clock_};
+  std::list<waiter> waiters_;
+};
+
+// Else a waiter can be overtaken for so long that its deadline comes, however fast the server is.
+TEST_F(busy_pools, do_not_serve_one_that_comes_now_before_one_that_waits) {
+  for (int i = 0; i < 100; ++i) {
+    auto first = std::make_unique<holdfast::result<link_pool::loan>>(pool_.borrow(clock_.now()));
+    ASSERT_TRUE(*first);
+    waiter& second = come(1h);
+    first.reset();
+    EXPECT_FALSE(pool_.borrow(clock_.now())) << "it was given back, but to the one that waits";
+    second.enough.set_value();
+    ASSERT_TRUE(second.served.get());
+  }
+}
+
+TEST_F(busy_pools, serve_those_that_wait_in_the_order_in_which_they_came) {
+  auto first = std::make_unique<holdfast::result<link_pool::loan>>(pool_.borrow(clock_.now()));
+  ASSERT_TRUE(*first);
+  std::vector<int> order;
+  constexpr int waiters = 8;
+  for (int i = 0; i < waiters; ++i) {
+    come(24h - i * 1h, [&order, i] { order.push_back(i); }).enough.set_value();
+  }
+  first.reset();
+  for (waiter& w : waiters_) EXPECT_TRUE(w.served.get());
+  EXPECT_EQ(order, (std::vector{0, 1, 2, 3, 4, 5, 6, 7}));
+}
+
+TEST_F(busy_pools, pass_over_one_whose_deadline_came) {
+  auto first = std::make_unique<holdfast::result<link_pool::loan>>(pool_.borrow(clock_.now()));
+  ASSERT_TRUE(*first);
+  waiter& patient = come(3h);
+  waiter& hasty = come(2h);
+  clock_.advance(2h);
+  EXPECT_FALSE(hasty.served.get());
+  first.reset();
+  patient.enough.set_value();
+  EXPECT_TRUE(patient.served.get());
+}
+
+TEST_F(busy_pools, serve_those_behind_one_that_gives_up) {
+  auto first = std::make_unique<holdfast::result<link_pool::loan>>(pool_.borrow(clock_.now()));
+  ASSERT_TRUE(*first);
+  waiter& leads = come(3h);
+  const auto deadline = clock_.now() + 4h;
+  auto behind = std::async(std::launch::async, [&] { return bool(pool_.borrow(deadline)); });
+  clock_.advance(3h);
+  EXPECT_FALSE(leads.served.get());
+  harness::eventually("it waits", [&] { return clock_.next_wake() == deadline; });
+  first.reset();
+  EXPECT_TRUE(behind.get());
+}
+
+/// One tries a server that was away, two wait for what comes of it.
+class one_tries : public testing::TestWithParam<bool> {
+ protected:
+  one_tries() {
+    EXPECT_FALSE(pool_.borrow(clock_.now() + 1h));
+    clock_.advance(1s);
+    come(9h);
+    tries_.wait();
+    for (const auto patience : {3h, 2h}) {
+      const auto until = clock_.now() + patience;
+      come(patience);
+      harness::eventually("it waits", [&] { return clock_.next_wake() == until; });
+    }
+  }
+  ~one_tries() override { clock_.advance(10h); }  // nobody waits for longer
+
+  void come(std::chrono::nanoseconds patience) {
+    served_.push_back(std::async(std::launch::async, [this, until = clock_.now() + patience] {
+      const auto mine = pool_.borrow(until);
+      all_over_.count_down();
+      all_over_.wait();
+      return bool(mine);
+    }));
+  }
+  made connect() {
+    if (++attempts_ == 1) return no_server;
+    if (attempts_ == 2) tries_.count_down(), may_end_.wait(), clock_.advance(600ms);
+    if (!GetParam()) return no_server;
+    return std::unique_ptr<row_link>();
+  }
+
+  holdfast::testing::fake_clock clock_;
+  std::latch tries_{1}, may_end_{1}, all_over_{3};
+  std::atomic<int> attempts_{0};
+  link_pool pool_{[this](auto) { return connect(); }, 4, clock_};
+  std::vector<std::future<bool>> served_;
+};
+
+TEST_P(one_tries, and_all_learn_at_once_what_came_of_it) {
+  may_end_.count_down();
+  harness::eventually("all of them know", [&] { return all_over_.try_wait(); });
+  for (auto& each : served_) EXPECT_EQ(each.get(), GetParam());
+}
+
+INSTANTIATE_TEST_SUITE_P(link_pools, one_tries, testing::Bool());
 
 }  // namespace
 }  // namespace sql_test

@@ -35,12 +35,14 @@ struct server {
   int others = 0;  ///< so often somebody else writes before a replacement comes
   int swept = 0;   ///< so often somebody takes, gives back and sweeps the name in between
   std::int64_t floor = 0;
-  int outrun = 0;                ///< so many locks fail, one after the other
+  int refused = 0;  ///< so many replacements or transactions are undone, and this is said
+  int outrun = 0;   ///< so many locks fail, one after the other
   std::size_t most_at_once = 0;  ///< bytes of records in one replacement
   bool break_after_unlock = false;
   int late = 0;                 ///< so many transactions come to their end after their caller's
   std::int64_t lock_takes = 0;  ///< microseconds, of each name
   std::function<void()> once_broken{};  ///< … and this happens before anybody looks
+  std::function<void()> once_locked{};
   std::int64_t unlocked_until = 0;
   std::vector<std::string> locked{};
   /// What was asked to be replaced, one after the other.
@@ -58,6 +60,7 @@ class fake_link final : public row_link {
  public:
   explicit fake_link(server& s) : server_(s), number_(++s.links) {}
   bool usable() const noexcept override { return !broken_; }
+  bool did_nothing() const noexcept override { return did_nothing_; }
 
   result<std::vector<row>> read(std::span<const std::string_view> names, boot_time) override {
     ++server_.reads;
@@ -69,6 +72,7 @@ class fake_link final : public row_link {
   result<std::vector<replaced>> replace(std::span<const replacement> all, boot_time) override {
     ++server_.writes;
     if (number_ <= server_.only_read_over) return leave();
+    if (is_refused()) return failure{errc::unavailable, "the row is locked"};
     std::vector<replaced> outcomes;
     std::size_t bytes = 0;
     for (const auto& r : all) bytes += r.record.size();
@@ -81,6 +85,7 @@ class fake_link final : public row_link {
     if (server_.break_after_writes > 0) {
       --server_.break_after_writes;
       broken_ = true;
+      if (server_.once_broken) server_.once_broken();
       if (server_.lagging) server_.rows = *server_.lagging, server_.only_read_over = 100;
       return failure{errc::unavailable, "cut"};
     }
@@ -89,6 +94,7 @@ class fake_link final : public row_link {
 
   result<std::vector<row>> lock(std::span<const std::string_view> names, boot_time) override {
     ++server_.locks;
+    if (server_.once_locked) std::exchange(server_.once_locked, {})();
     if (server_.outrun > 0) return --server_.outrun, failure{errc::busy, "a deadlock"};
     std::vector<row> rows;
     for (const auto name : names) {
@@ -102,6 +108,7 @@ class fake_link final : public row_link {
   status unlock(std::span<const rewrite> all, std::int64_t until_at, boot_time) override {
     if (!all.empty() && number_ <= server_.only_read_over) return leave();
     if (!all.empty()) server_.unlocked_until = until_at;
+    if (is_refused()) return failure{errc::unavailable, "the statement took too long"};
     if (server_.late > 0) {
       --server_.late;
       broken_ = true;
@@ -138,6 +145,7 @@ class fake_link final : public row_link {
     broken_ = true;
     return {errc::read_only, "it was primary once"};
   }
+  bool is_refused() { return did_nothing_ = server_.refused > 0 && server_.refused-- > 0; }
   row find(std::string_view name) const {
     const auto at = server_.rows.find(name);
     row r = at == server_.rows.end() ? row{} : at->second;
@@ -162,6 +170,7 @@ class fake_link final : public row_link {
   server& server_;
   const int number_;
   bool broken_ = false;
+  bool did_nothing_ = false;
 };
 
 /// Adds a letter to whatever is there, and counts how often it was asked.
@@ -437,6 +446,40 @@ TEST_F(row_stores, what_the_server_undid_because_it_came_late_is_neither_in_doub
     EXPECT_FALSE(so.error().outcome_unknown);
     EXPECT_EQ(server_.links, links + 1) << "the one that it went over";
   }
+}
+
+TEST_F(row_stores, what_the_server_says_it_has_undone_is_not_in_doubt) {
+  adding change;
+  const state_store::step steps[] = {{"n", &change}};
+  const auto together = [&] {
+    return store_.transact_together(steps, [](auto) { return state_store::verdict::go_on; });
+  };
+  const auto expect_known = [](const status& so) {
+    ASSERT_FALSE(so);
+    EXPECT_EQ(so.error().code, errc::unavailable);
+    EXPECT_FALSE(so.error().outcome_unknown) << so.error().what;
+  };
+  ASSERT_TRUE(add());
+  server_.refused = 1;
+  expect_known(add());
+  server_.refused = 1;
+  expect_known(together());
+  server_.others = 2;
+  server_.once_locked = [this] { server_.refused = 1; };
+  expect_known(add());
+  EXPECT_EQ(server_.locks, 2);
+}
+
+// The first one may still lie in the network, or wait for the row, when the second one is refused.
+TEST_F(row_stores, what_went_over_a_connection_that_broke_is_in_doubt_whatever_the_next_one_says) {
+  ASSERT_TRUE(add());
+  server_.others = 1;
+  server_.break_after_writes = 1;
+  server_.once_broken = [this] { server_.refused = 1; };
+  const auto so = add();
+  ASSERT_FALSE(so);
+  EXPECT_EQ(so.error().what, "the row is locked");
+  EXPECT_TRUE(so.error().outcome_unknown);
 }
 
 TEST_F(row_stores, what_broke_a_connection_is_told_although_no_other_can_be_made) {

@@ -1,5 +1,6 @@
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -348,6 +349,38 @@ TEST_F(inboxes, who_is_watched_twice_is_still_watched_after_one_stopped) {
   one_->inbox().unwatch(who);
   other.kill();
   expect_departure(one_, who);
+}
+
+/// No file can be opened while it lives.
+class no_descriptors {
+ public:
+  no_descriptors() {
+    ::getrlimit(RLIMIT_NOFILE, &before_);
+    const int next = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+    ::close(next);
+    const rlimit none{static_cast<rlim_t>(next), before_.rlim_max};
+    ::setrlimit(RLIMIT_NOFILE, &none);
+  }
+  no_descriptors(const no_descriptors&) = delete;
+  no_descriptors& operator=(const no_descriptors&) = delete;
+  ~no_descriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+// Else what it holds would be kept until its lease is over.
+TEST_F(inboxes, the_death_of_one_for_whose_process_there_was_no_descriptor_is_seen_all_the_same) {
+  harness::child other{"listener", {path()}};
+  const std::string who = other.expect_line();
+  {
+    const no_descriptors left;
+    one_->inbox().watch(who);
+  }
+  EXPECT_FALSE(one_->departed(who));
+  other.kill();
+  EXPECT_TRUE(one_->departed(who));
+  one_->inbox().unwatch(who);
 }
 
 TEST_F(inboxes, many_are_watched_and_each_death_is_told) {
