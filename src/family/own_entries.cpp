@@ -65,8 +65,19 @@ void own_entries::later(job j) {
   later(std::move(one));
 }
 
+// To look for arrivals is one job, however often it is asked for: a store that called, and then did
+// not answer, would else be asked twice the next time, and watch twice from then on.
 void own_entries::later(one_job j) noexcept {
   const std::lock_guard guard{mutex_};
+  job& added = j.front();
+  if (added.what == job::kind::see_arrivals) {
+    jobs_.remove_if([&](const job& other) {
+      const bool same =
+          other.what == added.what && other.owner == added.owner && other.name == added.name;
+      if (same) added.at = std::min(added.at, other.at);
+      return same;
+    });
+  }
   jobs_.splice(jobs_.end(), j);
   changed_.notify_one();
 }

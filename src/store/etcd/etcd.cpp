@@ -310,14 +310,15 @@ result<contender_store::entered> etcd_store::enter_with(session_lease& mine, std
 result<std::vector<contender>> etcd_store::contenders(std::string_view name, as_of when,
                                                       alarm on_arrival) {
   const std::string prefix = prefix_of(name);
-  if (on_arrival) (void)watches_.add(prefix, end_of(prefix), std::move(on_arrival));
+  const auto watch =
+      on_arrival ? watches_.add(prefix, end_of(prefix), std::move(on_arrival)) : std::int64_t{0};
   if (when == as_of::settled) {
     auto sure = settle(*present(), prefix);
     if (sure || sure.error().code != errc::lost) return sure;
     // With its lease: nothing can be put in with that any more.
   }
   const auto all = ask(keys_below(prefix));
-  if (!all) return all.error();
+  if (!all) return watches_.forget(watch), all.error();
   return line_of(*all, prefix);
 }
 

@@ -1,0 +1,56 @@
+#include "family/own_entries.hpp"
+
+#include <gtest/gtest.h>
+
+#include <holdfast/testing.hpp>
+
+// What the thread of the contender family still has to do.
+namespace kernel_test {
+namespace {
+
+using namespace std::chrono_literals;
+using holdfast::family::own_entries;
+using holdfast::store::owner_id;
+using kind = own_entries::job::kind;
+
+class own_entries_jobs : public testing::Test {
+ protected:
+  void later(kind what, const std::string& name, const owner_id& owner,
+             std::chrono::nanoseconds in = 0ns) {
+    entries_.later({what, name, owner, {}, false, clock_.now() + in});
+  }
+  std::string next() {
+    const auto job = entries_.next();
+    return job.empty() ? "none" : job.front().name;
+  }
+
+  const owner_id one_{1, 1};
+  const owner_id other_{2, 2};
+  holdfast::testing::fake_clock clock_;
+  holdfast::family::shared_watches watches_{[](auto...) {}};
+  own_entries entries_{clock_, watches_};
+};
+
+// A store may call for arrivals and fail to tell the line, and both ask for another look.
+TEST_F(own_entries_jobs, look_for_arrivals_once_however_often_it_is_asked_for) {
+  later(kind::see_arrivals, "a", one_);
+  later(kind::see_arrivals, "a", one_, 1h);
+  later(kind::see_arrivals, "a", one_);
+  later(kind::see_arrivals, "b", one_);
+  later(kind::see_arrivals, "b", other_);
+  EXPECT_EQ(next(), "a") << "at the earlier of its times";
+  EXPECT_EQ(next(), "b");
+  EXPECT_EQ(next(), "b");
+  entries_.stop();
+  EXPECT_EQ(next(), "none");
+}
+
+TEST_F(own_entries_jobs, give_up_each_that_is_to_be_given_up) {
+  later(kind::give_up, "a", one_);
+  later(kind::give_up, "a", one_);
+  EXPECT_EQ(next(), "a");
+  EXPECT_EQ(next(), "a");
+}
+
+}  // namespace
+}  // namespace kernel_test
