@@ -32,11 +32,6 @@ struct actor {
   std::stop_token stop_in(nanos after) const;
   /// For the rule that nobody waits in vain.
   void waits(bool so) const;
-  /// For a lock, and for so long that it does not end before somebody has looked.
-  bool waits_on() const noexcept {
-    const bool for_long = s.wait >= 200 * second && of.whole.names[s.name].kind < lock_kind::latch;
-    return (s.wait == never || for_long) && s.stop_after == never;
-  }
   /// It has what others have waited for much longer.
   void judge_order() const;
   /// How early it is served, where that is not by the order of arrival alone.

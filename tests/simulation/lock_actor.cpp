@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "simulation/patience.hpp"
+
 namespace simulation {
 
 namespace {
@@ -56,7 +58,7 @@ struct lock_actor : actor {
   void judge_patience(errc why) const {
     const nanos took = of.here.now() - asked;
     const bool bears_all = s.wait == never && of.whole.store < store_kind::contenders;
-    if (why == errc::unavailable && bears_all && of.whole.only_short_outages()) {
+    if (why == errc::unavailable && bears_all && has_only_short_outages(of.whole)) {
       of.rules.violated("a wait without a limit goes on while the store is away for moments only",
                         name + ": it ended after " + std::to_string(took / microsecond) + " us");
     }

@@ -1,4 +1,5 @@
 #include "simulation/plan.hpp"
+#include "simulation/patience.hpp"
 
 #include <algorithm>
 #include <array>
@@ -151,29 +152,6 @@ bool plan::renewals_come_in_time() const noexcept {
     last = f.at;
   }
   return true;
-}
-
-// A call that is under way when it ends takes its time, too, and so does each before it is noticed.
-bool plan::only_short_outages() const noexcept {
-  plan rest = *this;
-  rest.faults.clear();
-  if (!rest.calm() || machine.slow_permille != 0 || !others.empty()) return false;
-  nanos until = -second;
-  for (const auto& f : faults) {
-    if (f.what != fault_plan::kind::cut && f.what != fault_plan::kind::freeze) return false;
-    if (f.length + 2 * command_timeout > 5 * second || f.at < until + 4 * second) return false;
-    until = f.at + f.length;
-  }
-  return true;
-}
-
-bool plan::only_one_store_is_away() const noexcept {
-  plan rest = *this;
-  rest.faults.clear();
-  return rest.calm() && machine.slow_permille == 0 && others.size() == 2 &&
-         std::all_of(faults.begin(), faults.end(), [&](const auto& f) {
-           return f.what == fault_plan::kind::freeze && f.store == faults.front().store;
-         });
 }
 
 bool plan::renews() const noexcept {

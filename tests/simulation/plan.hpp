@@ -208,10 +208,6 @@ struct plan {
   /// Answers are late, or connections break for a moment now and then, and no more than a holder
   /// that renews in time can bear.
   bool renewals_come_in_time() const noexcept;
-  /// The store is away for moments only, for much less than a session bears.
-  bool only_short_outages() const noexcept;
-  /// Of several stores one is away now and then, and nothing else goes wrong.
-  bool only_one_store_is_away() const noexcept;
   /// No hold ends by itself.
   bool renews() const noexcept;
   nanos longest_lease() const noexcept;
@@ -264,10 +260,6 @@ inline constexpr std::uint64_t reserving_seeds = std::uint64_t{1} << 39;
 /// of. False if it has nothing of the kind for this plan.
 inline constexpr std::uint64_t troubled_seeds = std::uint64_t{1} << 40;
 bool arrange_more_trouble(plan& p);
-/// And from here on, half of those of some themes with long waits and long outages. False if it has
-/// nothing of the kind for this plan.
-inline constexpr std::uint64_t patient_seeds = std::uint64_t{1} << 41;
-bool arrange_patience(plan& p);
 /// Of about a third of the plans. False if it has nothing of the kind for this plan.
 bool arrange_more_locks(random_source& r, plan& p);
 bool arrange_more_stores(random_source& r, plan& p);

@@ -6,6 +6,7 @@
 #include "simulation/ending_actor.hpp"
 #include "simulation/meeting_actor.hpp"
 #include "simulation/nested_actor.hpp"
+#include "simulation/patience.hpp"
 #include "simulation/scene.hpp"
 
 namespace simulation {
@@ -26,7 +27,7 @@ class listener final : public holdfast::observer {
                   std::string(e.detail) + ")");
     }
     const bool in_doubt = e.kind == kind::suspect || e.kind == kind::renew_failed;
-    if (in_doubt && e.lock_kind == "mutex" && is_redlock(e) && of_.whole.only_one_store_is_away()) {
+    if (in_doubt && e.lock_kind == "mutex" && is_redlock(e) && has_one_store_away(of_.whole)) {
       of_.rules.violated("what a majority keeps is not told to be in doubt",
                          std::string(to_string(e.kind)) + " " + std::string(e.name));
     }
