@@ -60,7 +60,8 @@ std::stop_token actor::stop_in(nanos after) const {
 
 void actor::waits(bool so) const {
   auto& waiting = of.waiting;
-  if (so && s.wait == never && s.stop_after == never) waiting.emplace(name, &p);
+  const bool for_long = s.wait >= 200 * second && of.whole.names[s.name].kind < lock_kind::latch;
+  if (so && (s.wait == never || for_long) && s.stop_after == never) waiting.emplace(name, &p);
   if (so) {
     if (!s.shared) of.together.writes(&p, asked);
     return of.line.push_back({world::self(), name, asked, s.shared, goes_first()});

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "simulation/patience.hpp"
+
 namespace simulation {
 
 namespace {
@@ -55,6 +57,11 @@ struct lock_actor : actor {
   // A store that is away may be back before its time is over.
   void judge_patience(errc why) const {
     const nanos took = of.here.now() - asked;
+    const bool bears_all = s.wait == never && of.whole.store < store_kind::contenders;
+    if (why == errc::unavailable && bears_all && has_only_short_outages(of.whole)) {
+      of.rules.violated("a wait without a limit goes on while the store is away for moments only",
+                        name + ": it ended after " + std::to_string(took / microsecond) + " us");
+    }
     if (why != errc::unavailable || s.wait == never || took >= s.wait) return;
     of.rules.violated("a wait with a limit goes on while the store is away",
                       name + ": it ended after " + std::to_string(took / microsecond) + " us of " +

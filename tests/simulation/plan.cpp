@@ -1,4 +1,5 @@
 #include "simulation/plan.hpp"
+#include "simulation/patience.hpp"
 
 #include <algorithm>
 #include <array>
@@ -875,6 +876,7 @@ plan make_plan(const seed_of& s) {
   plan p = basic_plan(s);
   if (s.number >= newer_seeds) vary(p);
   if (s.number >= newest_seeds) arrange(p);
+  if (s.number >= patient_seeds && arrange_patience(p)) return p;
   if (s.number >= troubled_seeds && arrange_more_trouble(p)) return p;
   if (s.number >= freezing_seeds && arrange_more(p)) return p;
   const bool more = s.number >= provoking_seeds && provoke_more(p);

@@ -6,6 +6,7 @@
 #include "simulation/ending_actor.hpp"
 #include "simulation/meeting_actor.hpp"
 #include "simulation/nested_actor.hpp"
+#include "simulation/patience.hpp"
 #include "simulation/scene.hpp"
 
 namespace simulation {
@@ -25,6 +26,11 @@ class listener final : public holdfast::observer {
       of_.log.add("(" + std::string(to_string(e.kind)) + " " + std::string(e.name) + " " +
                   std::string(e.detail) + ")");
     }
+    const bool in_doubt = e.kind == kind::suspect || e.kind == kind::renew_failed;
+    if (in_doubt && e.lock_kind == "mutex" && is_redlock(e) && has_one_store_away(of_.whole)) {
+      of_.rules.violated("what a majority keeps is not told to be in doubt",
+                         std::string(to_string(e.kind)) + " " + std::string(e.name));
+    }
     const bool due =
         (e.kind == kind::lost && (of_.loses || of_.rules.was_taken(std::string(e.name)))) ||
         (e.kind == kind::deadlock && of_.notes.rings);
@@ -37,6 +43,13 @@ class listener final : public holdfast::observer {
   }
 
  private:
+  bool is_redlock(const holdfast::event& e) const {
+    for (std::size_t i = 0; i < of_.whole.names.size(); ++i) {
+      if (e.name == scene::name_of(i)) return of_.whole.names[i].kind == lock_kind::redlock;
+    }
+    return false;
+  }
+
   // Of an idle lock it is nobody's lease.
   void loss(const holdfast::event& e) {
     const bool one_at_a_time = e.lock_kind == "mutex" || e.lock_kind == "recursive_mutex";
