@@ -137,20 +137,28 @@ TEST_F(a_child_of_a_busy_parent, reads_without_what_a_reader_has_locked) {
 TEST_F(a_child_of_a_busy_parent, looks_for_leaders_without_what_a_waiting_thread_has_locked) {
   if (!harness::counts_held_mutexes()) return;
   holdfast::election e(s, "e");
-  const auto so_far = s.impl()->operations();
   std::stop_source stop;
-  std::thread waits([&] {
-    clock->may_stop_this_thread();
+  const auto wait = [&] {
     auto seen = e.observe();
     EXPECT_THROW((void)seen.next(stop.get_token()), holdfast::error);
+  };
+  const auto await_looks = [&, so_far = s.impl()->operations()](unsigned more) {
+    harness::eventually("asked", [&] { return s.impl()->operations() >= so_far + more; });
+  };
+  std::thread reads(wait);  // the notifications, for both
+  await_looks(2);
+  std::thread waits([&] {
+    clock->may_stop_this_thread();
+    wait();
   });
-  harness::eventually("it has asked", [&] { return s.impl()->operations() > so_far; });
+  await_looks(3);
   clock->stop_it();
-  clock->await_it();  // when it looks again, with what it waits with
+  clock->await_it();
   EXPECT_EQ(in_a_child([&] { (void)e.observe().next(); }), errc::forked);
   clock->let_go();
   stop.request_stop();
   waits.join();
+  reads.join();
 }
 
 TEST(a_child, draws_no_id_while_a_thread_of_its_parent_draws_one) {
