@@ -116,10 +116,11 @@ result<std::unique_ptr<link>> link::open(const mariadb_options& o, const tables&
   if (mysql_real_connect(c, or_null(o.host), or_null(o.user), or_null(o.password), nullptr, o.port,
                          or_null(o.socket), CLIENT_MULTI_STATEMENTS) == nullptr) {
     auto f = made->failed();
-    f.what =
-        (limit.cut_short() ? "the server could not be reached in what was left of command_timeout: "
-                           : "connecting: ") +
-        f.what;
+    const auto left = std::to_string(limit.seconds);
+    f.what = (limit.cut_short() ? "the server could not be reached in the " + left +
+                                      " s that were left of command_timeout: "
+                                : "connecting: ") +
+             f.what;
     return f;
   }
   base::set_keepalive(made->fd(), sql::keepalive_of(o));
