@@ -75,6 +75,7 @@ void own_entries::later(one_job j) noexcept {
       const bool same =
           other.what == added.what && other.owner == added.owner && other.name == added.name;
       if (same) added.at = std::min(added.at, other.at);
+      if (same && giving_up_ == &other) giving_up_ = nullptr;  // the thread has put it back
       return same;
     });
   }

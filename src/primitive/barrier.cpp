@@ -174,6 +174,7 @@ struct barrier::state {
     return one;
   }
   void put(participations& p) noexcept {
+    if (of.session->forked()) return;  // an arrival of the parent's that ends in its child
     const std::lock_guard guard{mutex};
     resting.splice(resting.end(), p);
   }
@@ -190,6 +191,7 @@ struct barrier::state {
     return arrival;
   }
   void put_unanswered(const unanswered& u) noexcept try {
+    if (of.session->forked()) return;
     const std::lock_guard guard{mutex};
     if (in_doubt.size() == most_unanswered) in_doubt.pop_front();
     in_doubt.push_back(u);

@@ -154,11 +154,11 @@ failure takes_no_writes(std::string_view said) { return judge(read_only_state, s
 
 // An error of the server ends the transaction that it comes in: it was not committed, or could not
 // be. What ends a connection may come when it was; and poolers use these codes for what they know
-// nothing of.
+// nothing of. 40003 says itself that nobody knows.
 bool proves_that_nothing_was_done(const PGresult* answer) noexcept {
   if (field(answer, PG_DIAG_SEVERITY_NONLOCALIZED) != "ERROR") return false;
   const auto state = sqlstate_of(answer);
-  for (const std::string_view unsure : {"08", "57P", "58", "XX"}) {
+  for (const std::string_view unsure : {"08", "40003", "57P", "58", "XX"}) {
     if (state.starts_with(unsure)) return false;
   }
   return !state.empty();
