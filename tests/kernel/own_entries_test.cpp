@@ -45,6 +45,15 @@ TEST_F(own_entries_jobs, look_for_arrivals_once_however_often_it_is_asked_for) {
   EXPECT_EQ(next(), "none");
 }
 
+// It is freed then, and who takes over what is to be given up looks at what the thread is about.
+TEST_F(own_entries_jobs, may_be_asked_for_anew_when_the_thread_has_put_one_back) {
+  later(kind::see_arrivals, "a", one_);
+  entries_.later(entries_.next());
+  later(kind::see_arrivals, "a", one_);
+  EXPECT_FALSE(entries_.take_over("a", one_));
+  EXPECT_EQ(next(), "a");
+}
+
 TEST_F(own_entries_jobs, give_up_each_that_is_to_be_given_up) {
   later(kind::give_up, "a", one_);
   later(kind::give_up, "a", one_);
