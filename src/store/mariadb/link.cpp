@@ -152,6 +152,7 @@ failure link::failed(unsigned number, std::string_view said) {
 
 result<std::vector<link::answer>> link::ask(const std::string& text) {
   const sql::whole_or_broken guard(broken_);
+  did_nothing_ = false;
   asked_at_ = boot_clock::now();
   if (mysql_real_query(connection_, text.data(), text.size()) != 0) return failed();
   return take_answers();
