@@ -110,17 +110,23 @@ void keeper::begin_renewal(renewable& h) {
   reschedule(h);
 }
 
+// If the thread that watches the time has not told the end yet: why it is one.
+std::optional<std::string_view> keeper::over_because(const renewable& h, boot_time now) noexcept {
+  if (!h.timer_.is_over(now)) return std::nullopt;
+  return why_it_ends(h.timer_, (*h.scheduled_)->first);
+}
+
 // The three ends of a renewal, with the mutex held. What is to be told is told without it.
 keeper::news keeper::on_renewed(renewable& h, boot_time sent,
                                 std::chrono::nanoseconds lease) noexcept {
   const boot_time now = session_.now();
   const auto left = h.timer_.valid_until() - now;
   const auto margin = h.timer_.is_claim() ? 0ns : left;  // little of it tells nothing of a claim
-  const bool over = h.timer_.is_over(now);
+  const auto over = over_because(h, now);
   const bool again = h.timer_.renewed(now, sent, lease);
   news n{.about = &h, .margin = margin};
   if (over) {  // it counts no more
-    note_outlasted(h, n);
+    note_outlasted(h, n, *over);
   } else {
     n.what = again ? event_kind::held_again : event_kind::renewed;
   }
@@ -130,20 +136,20 @@ keeper::news keeper::on_renewed(renewable& h, boot_time sent,
 
 keeper::news keeper::on_failed(renewable& h, const failure& why) noexcept {
   const boot_time now = session_.now();
-  const bool over = h.timer_.is_over(now);
+  const auto over = over_because(h, now);
   const bool first = h.timer_.failed(now);
   news n{.about = &h, .what = event_kind::renew_failed, .suspect = first, .failed = &why};
-  if (over && why.outcome_unknown) note_outlasted(h, n);
+  if (over && why.outcome_unknown) note_outlasted(h, n, *over);
   reschedule(h);
   return n;
 }
 
 // Others would wait for its whole lease, though nobody holds it. What is lost of a barrier is for
 // its participants to find out there.
-void keeper::note_outlasted(renewable& h, news& n) noexcept {
+void keeper::note_outlasted(renewable& h, news& n, std::string_view why) noexcept {
   if (h.may_wait()) return;
   n.outlasted = true;
-  n.lost = h.timer_.at_max_hold() ? losses::max_hold_over : losses::unanswered;
+  n.lost = why;
   h.timer_.gone();
 }
 

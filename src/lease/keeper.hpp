@@ -154,7 +154,8 @@ class keeper {
   news on_renewed(renewable& h, boot_time sent, std::chrono::nanoseconds lease) noexcept;
   news on_failed(renewable& h, const failure& why) noexcept;
   news on_lost(renewable& h, std::string_view why) noexcept;
-  static void note_outlasted(renewable& h, news& n) noexcept;
+  static std::optional<std::string_view> over_because(const renewable& h, boot_time now) noexcept;
+  static void note_outlasted(renewable& h, news& n, std::string_view why) noexcept;
   news settle(renewable& h, boot_time sent, const result<store::permits_reply>& reply) noexcept;
   template <class End>
   void end_renewal(End end);

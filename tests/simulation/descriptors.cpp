@@ -157,6 +157,15 @@ ssize_t read(int number, void* to, std::size_t size) {
   return sizeof n;
 }
 
+// The C library's own would not come by the two above.
+int eventfd_write(int number, eventfd_t n) {
+  return write(number, &n, sizeof n) == sizeof n ? 0 : -1;
+}
+
+int eventfd_read(int number, eventfd_t* n) {
+  return read(number, n, sizeof *n) == sizeof *n ? 0 : -1;
+}
+
 int close(int number) {
   if (simulation::all_owned().erase(number) == 0) return HOLDFAST_REAL(close)(number);
   simulation::close_descriptor(number);

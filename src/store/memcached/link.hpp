@@ -100,10 +100,12 @@ class server {
 
   const address& where() const noexcept { return to_; }
 
-  /// It has answered nothing for so long that others should not wait for it again.
-  void fell_silent() noexcept { silent_ = true; }
-  /// Whether it is silent since; then a thread asks it, and whoever comes after its answer is told
-  /// that it is not.
+  /// It has answered nothing for so long that others should not wait for it. A thread asks it.
+  void fell_silent() noexcept {
+    silent_ = true;
+    (void)is_silent();
+  }
+  /// Whether it is silent since; then a thread asks it once more, if none does.
   bool is_silent() noexcept;
 
  private:

@@ -46,8 +46,9 @@ link zookeeper_store::present() const {
 result<link> zookeeper_store::current() {
   if (const auto now = present(); !now->over()) return now;
   const auto failed_before = failed_.load();
+  link former;  // ends when nobody waits for it any more
   const std::lock_guard one_at_a_time{opening_};
-  const auto former = present();
+  former = present();
   if (!former->over()) return former;
   if (former->refused()) return wrong(ZAUTHFAILED);
   if (failed_ != failed_before) return failure(why_);
