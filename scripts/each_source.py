@@ -2,9 +2,11 @@
 """each_source.py [FILE...]: what g++ says of each source and of each public header by itself, as users compile them; no code is made.
 
 The lanes glue sources together, which hides a missing #include and what g++ says of a name that two files have. Of the time that g++
-needs for one source, reading the standard library's headers and making code are two thirds. So they are read once for all sources
-(a forgotten one of them can be missed here; those of the project are not), and no code is made. Public headers get no such help.
+needs for one source, reading the standard library's headers and making code are two thirds. So those that most sources include are
+read once (a forgotten one of them can be missed here; a header of the project cannot), and no code is made. For public headers,
+nothing is read before.
 """
+import collections
 import concurrent.futures
 import json
 import os
@@ -31,13 +33,14 @@ def configure():
 
 
 def standard_headers():
-    """What our files include of the standard library, precompiled; the name of the header."""
-    used = set()
+    """What most of our files include of the standard library, precompiled; the name of the header."""
+    used = collections.Counter()
     for room in ("include", "src", "tool"):
         for file in (ROOT / room).rglob("*.[ch]pp"):
-            used.update(INCLUDE.findall(file.read_text(encoding="utf-8")))
+            used.update(set(INCLUDE.findall(file.read_text(encoding="utf-8"))))
+    many = sorted(name for name, files in used.items() if files >= 30)
     header = TREE / "standard.hpp"
-    header.write_text("".join(f"#include {name}\n" for name in sorted(used)), encoding="utf-8")
+    header.write_text("".join(f"#include {name}\n" for name in many), encoding="utf-8")
     subprocess.run(["g++", "-std=c++20", "-x", "c++-header", str(header), "-o", f"{header}.gch"], check=True)
     return header
 
