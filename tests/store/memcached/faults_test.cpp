@@ -199,7 +199,7 @@ TEST(memcached_two_servers, of_which_one_fell_silent_renew_at_the_other_without_
   memcached::memcached_options o;
   for (const int port : {proxy.port(), well.port()})
     o.servers.push_back({"127.0.0.1", static_cast<std::uint16_t>(port)});
-  o.command_timeout = o.connect_timeout = 300ms;
+  o.command_timeout = o.connect_timeout = 1500ms;  // of which a loaded machine leaves enough
   const auto store = memcached::open_memcached(o).value();
   std::array<std::string, 2> names{"a", "a"};
   std::vector<slot_store::extension> all;

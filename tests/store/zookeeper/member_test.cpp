@@ -65,7 +65,7 @@ TEST(zookeeper_members, that_are_looked_up_for_a_new_session_hold_up_no_question
   holdfast::store::zookeeper::zookeeper_options options;
   options.hosts = "localhost:" + std::to_string(proxy.port());
   options.base = fresh_base();
-  options.session = 2s;
+  options.session = 4s;
   options.clock = &holdfast::real_clock();
   const auto store = open_zookeeper(options).value();
   holdfast::store::contender who;
