@@ -333,18 +333,18 @@ TEST_F(postgres_network, a_commit_whose_answer_never_comes_has_an_unknown_outcom
 }
 
 TEST_F(postgres_network, what_was_refused_before_says_nothing_of_an_answer_that_never_comes) {
-  auto s = behind("&listen=never&connections=1&command_timeout=2s");
-  holdfast::mutex m{s, "m"};
-  m.lock(), m.unlock();
-  const client other{base_};
-  other.ask("begin");
-  other.ask("select * from " + table("holdfast_records") + " for update");
-  EXPECT_FALSE(outcome_of([&] { (void)m.try_lock(); }).unknown) << "the server gave it up";
-  other.ask("rollback");
+  namespace pg = holdfast::store::postgres;
+  const auto in = [](auto time) { return holdfast::boot_clock::now() + time; };
+  const auto o = *pg::read_options(
+      *holdfast::base::parse_url(harness::postgres_server::url_of(proxy_.port(), "")));
+  const auto connected = pg::connect(o.server, in(1h));
+  ASSERT_TRUE(connected);
+  pg::wire& w = **connected;
+  EXPECT_FALSE(w.ask({"select 1/0"}, in(1h)));
+  EXPECT_TRUE(w.did_nothing());
   proxy_.with([](relay& r) { r.stall(way::down); });
-  EXPECT_TRUE(outcome_of([&] { (void)m.try_lock(); }).unknown);
-  proxy_.heal();
-  eventually("what it may have got to be given back", [&] { return holders().empty(); });
+  EXPECT_FALSE(w.ask({"select 1"}, in(100ms)));
+  EXPECT_FALSE(w.did_nothing());
 }
 
 TEST_F(postgres_network, a_half_open_connection_costs_one_command_timeout_and_no_lock) {

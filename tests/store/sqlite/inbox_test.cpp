@@ -373,6 +373,9 @@ class no_descriptors {
 TEST_F(inboxes, the_death_of_one_for_whose_process_there_was_no_descriptor_is_seen_all_the_same) {
   harness::child other{"listener", {path()}};
   const std::string who = other.expect_line();
+  // UndefinedBehaviorSanitizer needs a descriptor when it meets a class for the first time.
+  one_->inbox().watch(who);
+  one_->inbox().unwatch(who);
   {
     const no_descriptors left;
     one_->inbox().watch(who);
