@@ -15,8 +15,8 @@
 namespace holdfast::store::sql {
 
 /// A few connections for all threads of a session: made when they are needed, kept while they work.
-/// Who comes first is served first: a thread that comes when a connection is given back must not
-/// take it from one that has waited for it, perhaps to its deadline.
+/// First come, first served: a thread that comes when a connection is given back must not take it
+/// from one that has waited for it, perhaps to its deadline.
 /// After a server could not be reached, one thread at a time tries again, and the longer its
 /// attempt lasted, the longer the pause after it: connections that nobody waits for any more would
 /// queue at a server that is slow to accept them, and those that come later would wait behind them.
