@@ -37,4 +37,9 @@ std::uint64_t seed() {
   return chosen;
 }
 
+int histories(int all) {
+  const char* const percent = std::getenv("HOLDFAST_HISTORIES");
+  return percent == nullptr ? all : static_cast<int>(std::int64_t{all} * std::atoi(percent) / 100);
+}
+
 }  // namespace harness

@@ -9,6 +9,9 @@ namespace harness {
 /// The seed of this test program's run; printed the first time it is asked for in a test.
 std::uint64_t seed();
 
+/// How many of `all` random histories this run plays: HOLDFAST_HISTORIES percent of them, or all.
+int histories(int all);
+
 /// A generator with the run's seed, and `stream` for those that need several.
 class random {
  public:

@@ -15,7 +15,7 @@ constexpr int histories = 12'000;
 constexpr int steps = 40;
 
 TEST(permits_histories, every_rule_holds_at_every_step_of_random_histories) {
-  for (int i = 0; i < histories; ++i) {
+  for (int i = 0; i < harness::histories(histories); ++i) {
     harness::random random(static_cast<std::uint64_t>(i));
     permits_rules rules(kernel_test::real_kernel());
     random_history(random).play(rules, steps);

@@ -1,17 +1,11 @@
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-
 #include "store/redis/scripts.hpp"
 #include "twin.hpp"
 
 namespace {
 
-// Of each kind of command. At night there are ten times as many, under sanitizers a tenth.
-const int histories = [] {
-  const char* const said = std::getenv("HOLDFAST_TWIN_HISTORIES");
-  return said == nullptr ? 4'000 : std::atoi(said);
-}();
+const int histories = harness::histories(4'000);
 
 TEST(twin, permits_script_answers_as_the_kernel_does) {
   const harness::redis_server server;
