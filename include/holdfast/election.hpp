@@ -88,7 +88,7 @@ class leaders {
   explicit leaders(std::shared_ptr<const state> of) : of_(std::move(of)) {}
   std::optional<leader> next_within(wait_time wait, std::stop_token stop);
   std::shared_ptr<const state> of_;
-  std::optional<std::uint64_t> last_term_{};  ///< 0: nobody led at the first look
+  std::optional<std::uint64_t> last_term_{};  ///< 0: nobody led at the first poll
 };
 
 /// One of many candidates leads, until it resigns, loses its lease, or dies.

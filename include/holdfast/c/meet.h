@@ -49,7 +49,7 @@ int holdfast_barrier_arrive_within(holdfast_barrier* barrier, const holdfast_wai
                                    holdfast_arrival** arrival, holdfast_error* why);
 /// Waits until all have arrived, and closes the arrival. HOLDFAST_LOST if a participant died; the
 /// arrival is closed then, too. If the time is over or the wait was cancelled, the arrival still
-/// counts, and can be waited for again. About one round trip a second.
+/// counts, and can be waited for again. One to four round trips a second.
 int holdfast_barrier_wait(holdfast_barrier* barrier, holdfast_arrival* arrival,
                           const holdfast_wait* how, holdfast_error* why);
 /// Arrives and waits. If the time is over or the wait was cancelled, the arrival still counts, but
