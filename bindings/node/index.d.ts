@@ -231,7 +231,7 @@ export interface Session extends Handle {
   fairMutex(name: string, options?: LockOptions): Lock;
   sharedMutex(name: string, options?: LockOptions & {preference?: 'fifo' | 'readers' | 'writers'}): SharedMutex;
   semaphore(name: string, capacity: number, options?: LockOptions): Semaphore;
-  /** Every program can read the note. Of the waiting candidates, the one with the greatest `priority` (any 32-bit integer) leads next. */
+  /** Every program can read the note. The waiting candidate with the greatest `priority` (any 32-bit integer) leads next. */
   election(name: string, options?: {note?: string; priority?: number; lease?: number}): Election;
   latch(name: string, count: number, options?: {keep?: number}): Latch;
   barrier(name: string, count: number, options?: {lease?: number}): Barrier;
