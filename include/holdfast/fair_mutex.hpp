@@ -9,9 +9,9 @@ namespace holdfast {
 /// store, which is cheaper; here every waiter has a place of its own.
 ///
 /// A waiter loses its place if it dies, or sleeps for longer than its place lasts (4 s). It also
-/// loses the place if it does not take its turn in time: within 0.5 s, on stores that see a death 2
-/// s, on stores that do not notify 2.5 s. The order of the others is unchanged. Shares names with
-/// mutex and recursive_mutex.
+/// loses the place if it does not take its turn in time: within 0.5 s (2 s on stores that see a
+/// death, 2.5 s on stores that do not notify). The order of the others is unchanged. Shares names
+/// with mutex and recursive_mutex.
 class fair_mutex : public mutex {
  public:
   /// As mutex, but errc::invalid_argument for the options of the local queue: linger, local_time,

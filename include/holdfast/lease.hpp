@@ -42,12 +42,12 @@ class [[nodiscard]] lease {
   /// ones. 0 if the lease is empty, or if the store has no fences. No round trip.
   std::uint64_t fence() const noexcept;
 
-  /// A token at which stop is requested when the lease is lost. If the store is away, this is
-  /// before the store can give the lock to another holder. After a force_release it is at the next
-  /// renewal, and after a pause of the process as soon as its threads run. release() requests no
-  /// stop, unless it finds that the lease had already ended. Callbacks run on a thread of the
-  /// session, or on the thread whose call notices the loss. They must not block, because the
-  /// session's thread reports the losses of other leases, too. No round trip.
+  /// A token at which stop is requested when the lease is lost. That is before the store can give
+  /// the lock to another holder, even if the store is away. Two exceptions: after a force_release
+  /// it is at the next renewal, and after a pause of the process as soon as its threads run.
+  /// release() requests no stop, unless it finds that the lease had already ended. Callbacks run on
+  /// a thread of the session, or on the thread whose call notices the loss. They must not block,
+  /// because the session's thread reports the losses of other leases, too. No round trip.
   std::stop_token lost() const;
 
   /// The state at the moment of the call, by the clock. No round trip.
