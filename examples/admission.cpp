@@ -1,4 +1,4 @@
-// A service that lets in so many a second, and no more than so many at the same time.
+// A service that limits how many requests begin in a second, and how many run at the same time.
 #include <holdfast/holdfast.hpp>
 #include <iostream>
 

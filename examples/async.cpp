@@ -1,5 +1,5 @@
 // Waiting for locks without a thread for each: a coroutine, a future, a callback, and a wait that
-// is called off.
+// is stopped.
 #include <coroutine>
 #include <exception>
 #include <future>
@@ -7,7 +7,7 @@
 #include <iostream>
 #include <utility>
 
-// The smallest coroutine that does: nobody waits for it. Any other kind works as well.
+// The smallest coroutine type that works: no code waits for its end. Any other type works, too.
 struct task {
   struct promise_type {
     task get_return_object() { return {}; }
@@ -50,7 +50,7 @@ int main() {
   auto session = holdfast::open("sqlite:locks.db");
   holdfast::mutex dock{session, "dock"};
 
-  std::vector<std::promise<void>> done(50);  // fifty at the same time, and one thread for them all
+  std::vector<std::promise<void>> done(50);  // fifty waits at the same time, and one thread for all
   for (auto& d : done) ship(dock, 10, d);
   for (auto& d : done) d.get_future().wait();
 
@@ -59,7 +59,7 @@ int main() {
   std::future<holdfast::result<holdfast::lease>> later = async_acquire(dock, 500ms).future();
   holdfast::lease held = later.get().value();
 
-  // A callback, and a wait that is called off: its place in the queue is given up.
+  // A callback, and a wait that is stopped: it leaves the queue.
   std::stop_source stop;
   std::promise<holdfast::errc> why;
   async_acquire(dock, {}, stop.get_token()).start([&](holdfast::result<holdfast::lease> mine) {

@@ -1,4 +1,4 @@
-// Locks in a program that lives on Asio (standalone, 1.22 or later).
+// Locks in a program that uses Asio (standalone, 1.22 or later).
 #include <asio/co_spawn.hpp>
 #include <asio/detached.hpp>
 #include <asio/experimental/awaitable_operators.hpp>
@@ -24,7 +24,7 @@ asio::awaitable<void> bill(holdfast::mutex& orders) {
 
 asio::awaitable<void> wait_for_one_of_two(holdfast::mutex& orders) {
   asio::steady_timer patience(co_await asio::this_coro::executor, 10ms);
-  // The one that comes too late is cancelled: it gives up its place in the queue.
+  // The operation that comes too late is cancelled: a wait for the lock leaves the queue.
   const auto first = co_await (async_acquire(orders)(asio::use_awaitable) ||
                                patience.async_wait(asio::use_awaitable));
   if (first.index() == 1) std::cout << "somebody else has it\n";

@@ -1,4 +1,5 @@
-// Workers on any machines compute in steps: nobody begins a step before all have ended the last.
+// Workers on any machines compute in steps: no worker begins a step before all have finished the
+// step before it.
 #include <holdfast/holdfast.hpp>
 #include <iostream>
 #include <thread>

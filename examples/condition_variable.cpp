@@ -7,7 +7,7 @@ int main() {
   using namespace std::chrono_literals;
   auto session = holdfast::open("sqlite:locks.db");
   holdfast::mutex orders{session, "orders"};
-  int waiting = 0;  // in the life of a program: a table, a file, a folder
+  int waiting = 0;  // in a real program: a table, a file, a folder
   int done = 0;
 
   // #region condition_variable

@@ -1,4 +1,4 @@
-// Of all the instances one imports; the others stand by, and know its address.
+// One of several instances imports. The others stand by, and know its address.
 #include <holdfast/holdfast.hpp>
 #include <iostream>
 

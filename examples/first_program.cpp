@@ -14,7 +14,7 @@ int main() {
     std::cout << "billing order 1000 with fence " << orders.fence() << '\n';
   }  // unlocked here
 
-  holdfast::lease held = orders.acquire();  // a handle that may change threads
+  holdfast::lease held = orders.acquire();  // a handle that any thread may own
   std::cout << "again, with the greater fence " << held.fence() << '\n';
   if (held.lost().stop_requested()) return 1;  // true if the lock was lost
 }

@@ -1,7 +1,7 @@
-// A flash sale in small: four processes buy from a stock of 100 that lies in a file. Each reads the
-// stock, lets the payment take its time, and writes the stock back. Without a lock they sell what
-// is not there; with one, 100 and not one more. `holdfast demo flash-sale` does it on 20,000
-// orders.
+// A small flash sale: four processes sell a stock of 100 items, which is a number in a file. Each
+// process reads the stock, waits for the payment, and writes the new stock. Without a lock they
+// sell more than there is; with a lock they sell exactly 100. `holdfast demo flash-sale` does the
+// same with 20,000 orders.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -27,7 +27,7 @@ int read_number(const std::string& file) {
 }
 
 void write_number(const std::string& file, int n) {
-  const auto fresh = file + "." + std::to_string(getpid());  // never seen half written
+  const auto fresh = file + "." + std::to_string(getpid());  // no process reads it half written
   std::ofstream{fresh} << n;
   std::filesystem::rename(fresh, file);
 }
@@ -41,7 +41,7 @@ bool buy_one(const std::string& stock_file) {
 }
 
 // #region flash_sale
-// One buyer, in a process of its own. Returns how many items it was sold.
+// One buyer, in a process of its own. Returns how many items it bought.
 int buyer(bool locked) {
   std::optional<holdfast::mutex> item;
   if (locked) item.emplace(holdfast::open("sqlite:locks.db"), "stock:item");

@@ -1,5 +1,5 @@
-// What a program serves at GET /metrics, without any dependency: how its locks are waited for, held
-// and lost.
+// What a program serves at GET /metrics, without any dependency: how long it waits for locks and
+// holds them, and how often it loses one.
 #include <chrono>
 #include <holdfast/holdfast.hpp>
 #include <iostream>

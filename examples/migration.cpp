@@ -33,10 +33,10 @@ int main(int argc, char** argv) {
   // #region both
   holdfast::mutex old_lock{old_store, "orders"};
   holdfast::mutex new_lock{new_store, "orders"};
-  holdfast::both lock{old_lock, new_lock};  // everywhere in this order
+  holdfast::both lock{old_lock, new_lock};  // in this order in every program
 
   if (auto held = lock.try_acquire()) {
-    // programs that know only one of the two are kept out by that one
+    // a program that knows only one of the two locks is kept out by that lock
     kept_out_of_old = !holdfast::mutex(old_store, "orders").try_acquire();
     kept_out_of_new = !holdfast::mutex(new_store, "orders").try_acquire();
     held->check();  // throws if either was lost

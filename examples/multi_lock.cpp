@@ -1,4 +1,5 @@
-// A transfer takes both accounts, a look at the rates, and one of three licences: all, or nothing.
+// A transfer takes both accounts, the rates as a reader, and one of three licences: all of them, or
+// none.
 #include <holdfast/holdfast.hpp>
 #include <iostream>
 

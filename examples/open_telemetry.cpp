@@ -72,7 +72,7 @@ int main() {
   const bool refused = !order.try_acquire();
   (void)session.force_release("order:1000");
   try {
-    held.extend();  // finds out that it was taken away
+    held.extend();  // learns of the loss
   } catch (const holdfast::error& e) {
     std::cout << e.what() << '\n';
   }

@@ -1,4 +1,4 @@
-// A driver for a store of one's own, as a program that asks it (docs/drivers.md).
+// A driver for a store of your own, and a program that opens it (docs/drivers.md).
 
 // #region driver
 #include <holdfast/session.hpp>

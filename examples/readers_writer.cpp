@@ -11,9 +11,9 @@ int main() {
   {
     std::shared_lock reading{prices};  // beside other readers
     holdfast::shared_mutex other{session, "price-list"};
-    std::shared_lock also{other, std::try_to_lock};  // another reader: let in
+    std::shared_lock also{other, std::try_to_lock};  // lets another reader in
     std::cout << "two readers: " << std::boolalpha << also.owns_lock() << '\n';
-    if (!also || other.try_acquire()) return 1;  // a writer: not while they read
+    if (!also || other.try_acquire()) return 1;  // no writer while they read
   }
 
   prices.lock();  // alone

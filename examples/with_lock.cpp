@@ -1,5 +1,5 @@
-// Work that must not run twice at a time, without the plumbing: the result comes through, and the
-// lock is given back whatever happens.
+// Work that must not run twice at the same time. with_lock returns the result of the work, and
+// releases the lock also if the work throws.
 #include <holdfast/holdfast.hpp>
 #include <iostream>
 #include <stdexcept>

@@ -1,5 +1,5 @@
 'use strict';
-// libholdfast-c as koffi sees it: the structs and functions of holdfast/holdfast.h, and nothing else.
+// The structs and functions of holdfast/holdfast.h for koffi, and nothing else.
 const path = require('node:path');
 const fs = require('node:fs');
 const koffi = require('koffi');
@@ -51,13 +51,13 @@ const structs = {
     size: 'uint32_t', taken: 'uint32_t', wait_us: 'int64_t', limit: 'uint64_t', remaining: 'uint64_t', reset_us: 'int64_t',
     rule: text(256), tokens: 'uint64_t', due_us: numbers('int64_t', 16)},
 };
-const types = {};  // without names, which another copy of this package would have taken already
+const types = {};  // without names: another copy of this package may have registered the same names
 const koffiType = (type) => typeof type === 'string' ? type.replace('?', '') : type;
 for (const [name, fields] of Object.entries(structs)) {
   types[name] = koffi.struct(Object.fromEntries(Object.entries(fields).map(([field, type]) => [field, koffiType(type)])));
 }
 
-/** What a struct begins as. */
+/** A struct with its default values. */
 const sized = (name, fields = {}) => ({...blank[name], ...fields, size: koffi.sizeof(types[name])});
 const blank = {};
 for (const [name, fields] of Object.entries(structs)) {
@@ -67,7 +67,7 @@ for (const [name, fields] of Object.entries(structs)) {
   }));
 }
 
-// What each method calls, with the names that it has for what its caller gives. A handle is a number, or the caller's object ("handle").
+// The functions, with the names of their parameters as error messages show them. A handle is a number, or the caller's object ("handle").
 // The last parameter is holdfast_error* everywhere.
 const H = 'uintptr_t', NAME = 'name: const char *', COUNT = 'count: uint32_t', N = 'n: uint64_t';
 const NEW = '_Out_ uintptr_t *', NUMBER = '_Out_ uint32_t *', WAIT = 'wait: const holdfast_wait *?';
@@ -110,7 +110,7 @@ const FUNCTIONS = {
   limiter_peek: ['Limiter.peek', H, N, ...PARTS, DECISION], limiter_refund: ['Limiter.refund', H, 'what: uint64_t', ...PARTS],
   limiter_give_back: ['Limiter.refund', H, 'what: const holdfast_decision *', ...PARTS],
 };
-const IN_C = {limiter_try_take: 'limiter_take', limiter_take_decision: 'limiter_take'};  // where it has another name
+const IN_C = {limiter_try_take: 'limiter_take', limiter_take_decision: 'limiter_take'};  // functions with another name in C
 
 function load() {
   const beside = path.join(__dirname, FILE);
@@ -150,8 +150,8 @@ function checkOfStruct(name) {
   return (value, where) => Array.isArray(value) ? value.map((it, at) => one(it, each(it, at, where))) : one(value, where);
 }
 
-/** For a type of a parameter, or of a field: `(value, where)` gives what koffi gets, a copy, or throws. koffi takes a number for an address
- *  where a text belongs, and reads an array without an end: so nothing gets there that was not looked at. */
+/** A function `(value, where)` for the type of a parameter or a field. It returns a checked copy for koffi, or throws. Without the check,
+ *  koffi would take a number for the address of a text, and would read beyond the end of an array. */
 function checkOf(type) {
   if (arrays.has(type)) {
     const {type: element, length} = arrays.get(type);
@@ -166,7 +166,7 @@ function checkOf(type) {
     const check = checkOf(type.slice(0, -1));
     return (value, where) => value === null ? null : check(value, where);
   }
-  if (/^_(Out|Inout)_ |^void \*$/.test(type)) return (value) => value;  // of this package, to be written to
+  if (/^_(Out|Inout)_ |^void \*$/.test(type)) return (value) => value;  // made by this package, and written by the library
   if (type === H) return (value, where) => typeof value === 'number' ? given.handle({_known: value}, where) : given.handle(value, where);
   if (type === 'handle') return given.handle;
   if (given.WHOLE[type]) return (value, where) => given.whole(type, value, where);
@@ -189,7 +189,7 @@ for (const [name, [method, ...parameters]] of Object.entries(FUNCTIONS)) {
   checks[name] = takes.map(({type, called}) => ({check: checkOf(type), where: `${method}: ${called}`}));
 }
 
-/** For what is written while no JavaScript runs. */
+/** Memory that the library may write while no JavaScript runs. */
 function room(struct) {
   const there = Buffer.alloc(koffi.sizeof(types[struct]));
   there.writeUInt32LE(there.length, 0);
@@ -216,45 +216,46 @@ function errorOf(code, why) {
 /** The arguments as koffi takes them: a Handle stands for its number. */
 const plain = (name, args) => checks[name].map(({check, where}, at) => check(args[at], where));
 
-/** On this thread: only for what takes no round trip. */
+/** Calls on this thread: only for functions that cost no round trip. */
 function call(name, ...args) {
   const why = newWhy();
   const code = functions[name](...plain(name, args), why);
   if (code !== 0) throw errorOf(code, why);
 }
 
-/** The same for a function whose last parameter receives a handle, which is returned. */
+/** As call(), for a function whose last parameter receives a new handle. Returns that handle. */
 function made(name, ...args) {
   const there = [0];
   call(name, ...args, there);
   return there[0];
 }
 
-/** As libuv reads it. */
+/** The size of the thread pool, read in the same way as libuv reads it. */
 function threadsOfPool() {
   const said = Number.parseInt(process.env.UV_THREADPOOL_SIZE ?? '4', 10) || 1;
   return said < 0 ? 1024 : said;
 }
 
-// A thread of the pool is left for what tells losses and the ends of waits: in an outage commands last. koffi refuses more than 256 calls.
+// Commands leave one thread of the pool to the calls that report losses and ended waits, because in an outage commands take long. koffi
+// refuses more than 256 calls.
 const MOST_ASIDE = Math.min(Math.max(threadsOfPool() - 1, 1), 128);
 let aside = 0;
-const later = [];  // calls that are not begun, because so many are
+const later = [];  // calls that have not begun, because too many others are under way
 const underWay = new Set();
 
-/** On a thread of Node's pool, which may begin it late. `granted()` is the handle that the call has given, or 0, also before
- *  `then(failed, code, why)` is called. */
+/** Calls on a thread of Node's pool, which may begin the call late. `granted()` returns the handle that the call has made, or 0, also
+ *  before `then(failed, code, why)` is called. */
 function begin(name, args, granted, then) {
   beginChecked(name, plain(name, args), args, granted, then);
 }
 
-/** A Handle in `kept` is not collected before the call has ended. koffi calls back at once about what it refuses, or throws. */
+/** A Handle in `kept` is not collected before the call has ended. If koffi refuses the call, it calls back at once, or throws. */
 function beginChecked(name, checked, kept, granted, then) {
   const call = {why: newWhy(), granted};
   underWay.add(call);
   try {
     functions[name].async(...checked, call.why, (failed, code) => {
-      kept.length = 0;  // until here
+      kept.length = 0;  // kept until here
       underWay.delete(call);
       then(failed, code, call.why);
     });
@@ -264,10 +265,11 @@ function beginChecked(name, checked, kept, granted, then) {
   }
 }
 
-/** A participant of a barrier is the thread that arrives: on a thread of the pool it would be another one each time. */
+/** Functions that must not run on the pool. For the library, the thread that arrives at a barrier is the participant, and on the pool that
+ *  could be another thread each time. */
 const OF_ITS_THREAD = /^barrier_/;
 
-/** A promise of the same, of any number at once. */
+/** As begin(), but returns a promise. Any number of these calls may be under way. */
 function callAside(name, ...args) {
   if (OF_ITS_THREAD.test(name)) throw new Error(`${name} belongs to the thread that calls it: use outcome()`);
   const there = FUNCTIONS[name].at(-1) === NEW ? args.pop() : null;
@@ -298,7 +300,8 @@ function callAside(name, ...args) {
   });
 }
 
-/** Waits for the calls under way, as a thread or a program that ends does anyway, and closes what they give: nobody else will get it. */
+/** Waits for the calls that are under way, as a thread or program waits at its end anyway, and closes the handles that they make, which no
+ *  other code receives. */
 function endAll() {
   const nobody = new Int32Array(new SharedArrayBuffer(4));
   for (const {why, granted} of underWay) {

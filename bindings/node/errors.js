@@ -1,5 +1,5 @@
 'use strict';
-// What goes wrong: one class for each code of the library, in the order of the codes.
+// One error class for each code of the library, in the order of the codes.
 
 class HoldfastError extends Error {
   constructor(message, about = {}) {

@@ -1,6 +1,6 @@
 'use strict';
-// What a caller gives, and what the library gets for it. A wrong type is a TypeError. What has the right type and cannot be passed on is
-// InvalidArgument or InvalidName. `where` says which argument it is. Texts are not quoted: they may be secrets.
+// Converts the arguments of callers to those of the library. A wrong type is a TypeError. A value of the right type that the library cannot
+// take is InvalidArgument or InvalidName. `where` says which argument it is. Messages quote no text, because it may be a secret.
 const {InvalidArgument, InvalidName} = require('./errors.js');
 
 const WHOLE = {
@@ -26,7 +26,7 @@ function text(value, where) {
   return value;
 }
 
-/** koffi changes a number that does not fit, and any from 2^63 on that is no bigint. */
+/** Checks the range. koffi would silently change a number that does not fit, and each number from 2^63 on that is not a bigint. */
 function whole(type, value, where) {
   if (typeof value !== 'number' && typeof value !== 'bigint') throw wrong(where, 'a whole number', value);
   const [least, most] = WHOLE[type];
@@ -46,8 +46,8 @@ function flag(value, where) {
   return value;
 }
 
-/** Milliseconds, counted in units of which `perMs` are one: 0, which is the default, for null and what is not said. `zero` is what 0 says;
- *  without it, 0 is as bad as all that is too short to be counted. */
+/** Converts milliseconds to a number of units, `perMs` of which are a millisecond. null and undefined become 0, which means the default.
+ *  0 becomes `zero`; without `zero`, 0 is refused like every duration shorter than a unit. */
 function duration(value, where, perMs, zero) {
   if (value === undefined || value === null) return 0;
   if (number(value, where) === 0 && zero !== undefined) return zero;
@@ -58,7 +58,7 @@ function duration(value, where, perMs, zero) {
   return counted;
 }
 
-/** A new array of what `each` makes of every element, also of one that is missing. */
+/** Calls `each` for every element, also for a missing one, and returns the results as a new array. */
 function list(value, where, each = (one) => one) {
   if (!Array.isArray(value)) throw wrong(where, 'an array', value);
   return Array.from(value, (one, at) => each(one, `${where}[${at}]`));
@@ -76,13 +76,13 @@ function action(value, where) {
   return value;
 }
 
-/** The number of an object of this package, also of one that is closed. */
+/** The handle of an object of this package, also if the object is closed. */
 function handle(value, where) {
   if (!Number.isSafeInteger(value?._known)) throw wrong(where, 'an object of this package', value);
   return value._known;
 }
 
-/** What is misspelt would be as what is not said. */
+/** Refuses unknown options, because a misspelt option would have no effect. */
 function nothingElse(value, known, where) {
   const other = Object.keys(value).find((name) => !known.has(name));
   if (other !== undefined) throw new TypeError(`${where}: there is no ${other}; there is ${[...known].join(', ')}`);
@@ -90,7 +90,7 @@ function nothingElse(value, known, where) {
 
 const WAIT = new Set(['timeout', 'signal']);
 
-/** How a call waits: each part is read once. */
+/** How a call waits. Each property is read once. */
 function wait(value, where) {
   if (value === undefined) return {};
   const {timeout, signal} = object(value, where);
@@ -106,7 +106,8 @@ function wait(value, where) {
   return {timeout, signal};
 }
 
-/** An object with options; null is as what is not said. At the end, there must have been no others: done(). */
+/** Reads an object with options. An option that is null counts as not given. Call done() at the end: it refuses all options that were not
+ *  read. */
 class Options {
   #given;
   #where;

@@ -68,10 +68,10 @@ export interface Lease extends Handle {
   readonly name: string;
   readonly shortId: string;
   /** Aborted when the lease is lost, before another holder can get the lock. If an error keeps the package from watching the lease, the
-   *  signal is aborted with that error; with NotOwner while a wait for a condition has the lease, and then read it again after the wait.
-   *  Renewal continues while JavaScript is busy. The report of a loss needs the event loop and a
-   *  thread of Node's pool. The commands of this JavaScript thread leave one thread of the pool free; other work of the pool does not.
-   *  The signal does not keep the lease: if nothing refers to the lease any more, the signal is aborted, and the lease is released. */
+   *  signal is aborted with that error. While a wait for a condition has the lease, that error is NotOwner: read the property again after
+   *  the wait. Renewal continues while JavaScript is busy. The report of a loss needs the event loop and a thread of Node's pool. The
+   *  commands of this JavaScript thread leave one thread of the pool free; other work of the pool does not.
+   *  The signal does not keep the lease alive: if nothing else refers to the lease, the signal is aborted and the lease is released. */
   readonly signal: AbortSignal;
   /** Throws Lost unless the lock is held. */
   check(): void;
@@ -87,8 +87,8 @@ export interface Lock extends Handle {
   acquire(wait?: Wait): Promise<Lease>;
   /** Resolves to null if the lock is not free in time. Without a timeout it is one try. */
   tryAcquire(wait?: Wait): Promise<Lease | null>;
-  /** Does the work under the lock, and releases it, unless the work has. Rejects with Lost if the lock was lost before that, and with
-   *  NotOwner if a wait for a condition has given it up. */
+  /** Does the work under the lock, and then releases the lock, unless the work has released it. Rejects with Lost if the lock was lost
+   *  before that, and with NotOwner if a wait for a condition has given it up. */
   with<T>(work: (lease: Lease) => T | Promise<T>, wait?: Wait): Promise<T>;
 }
 
@@ -139,8 +139,8 @@ export interface Arrival extends Handle {}
 
 /** Make one Barrier for each participant. If each call on it begins when the one before it has ended, it is one participant. */
 export interface Barrier extends Handle {
-  /** Does not wait for the others, unless an arrival of this thread still counts and nobody has it: then it first waits for the end of
-   *  that phase. After TimedOut and Cancelled the arrival may still count: call it again. */
+  /** Does not wait for the others. One exception: if an earlier arrival of this thread still counts, and the program has no Arrival for
+   *  it, this call first waits for the end of that phase. After TimedOut and Cancelled the arrival may still count: call it again. */
   arrive(wait?: Wait): Promise<Arrival>;
   /** Until all have arrived; closes the arrival. Rejects with Lost, once, if a participant died. After TimedOut and Cancelled the arrival
    *  still counts, and can be waited for again. */
@@ -231,7 +231,7 @@ export interface Session extends Handle {
   fairMutex(name: string, options?: LockOptions): Lock;
   sharedMutex(name: string, options?: LockOptions & {preference?: 'fifo' | 'readers' | 'writers'}): SharedMutex;
   semaphore(name: string, capacity: number, options?: LockOptions): Semaphore;
-  /** Every program can read the note. Of the waiting candidates, the one with the greatest `priority` (any 32-bit integer) leads next. */
+  /** Every program can read the note. The waiting candidate with the greatest `priority` (any 32-bit integer) leads next. */
   election(name: string, options?: {note?: string; priority?: number; lease?: number}): Election;
   latch(name: string, count: number, options?: {keep?: number}): Latch;
   barrier(name: string, count: number, options?: {lease?: number}): Barrier;

@@ -9,23 +9,23 @@ const {isEndless, expect, forget, endWaits, outcome} = require('./waits.js');
 Symbol.asyncDispose ??= Symbol('Symbol.asyncDispose');
 Symbol.dispose ??= Symbol('Symbol.dispose');
 
-const known = new Set();  // of this thread
+const known = new Set();  // the open handles of this thread
 const forgotten = new FinalizationRegistry(({handle, watch}) => {
   known.delete(handle);
   if (watch) {
     forget(watch.tag);
     const why = 'the lease was garbage-collected, and is given back: keep a reference to it for as long as its signal is used';
-    watch.controller.abort(new errors.Lost(why, {leaseGone: true}));  // first: then another can get the lock
+    watch.controller.abort(new errors.Lost(why, {leaseGone: true}));  // before the release: after it, another program can get the lock
   }
   abi.functions.close(handle, null);
 });
 
-/** What the library knows under a number, until it is closed or this object goes. */
+/** Owns a handle of the library, until it is closed or this object is collected. */
 class Handle {
   constructor(handle) {
     this._handle = handle;
-    this._known = handle;  // also when it is closed: the library says so
-    this._kept = {handle, watch: null};  // after this object, too
+    this._known = handle;  // kept after close(): the library then reports the error
+    this._kept = {handle, watch: null};  // outlives this object
     if (handle !== 0) this._own();
   }
 
@@ -56,21 +56,21 @@ const STATES = {0: 'released', 1: 'held', 2: 'suspect', 3: 'lost'};
 
 const lostLock = () => new errors.Lost('the lock was lost', {leaseGone: true});
 
-/** Outside of the class, so that nothing here keeps the lease. */
+/** Not a method, so that no closure refers to the lease. */
 function watchFor(kept) {
   const controller = new AbortController();
   const {tag, event} = expect((to, tag) => abi.call('lease_watch', kept.handle, to, tag), false);
   event.then(() => controller.abort(lostLock()), (why) => {
-    if (why instanceof errors.NotOwner) kept.watch = null;  // a wait for a condition has the lease, and gives it back
+    if (why instanceof errors.NotOwner) kept.watch = null;  // a wait for a condition uses the lease, and returns it later
     controller.abort(why);
   });
   return {controller, tag};
 }
 
 class Lease extends Handle {
-  _waits = 0;  // for conditions
+  _waits = 0;  // how many waits for conditions use it
   _over = false;  // it was released or closed
-  _failed = false;  // by a wait for a condition
+  _failed = false;  // a wait for a condition failed
 
   _info() {
     const info = abi.sized('lease_info');
@@ -119,7 +119,7 @@ class Lease extends Handle {
   get signal() {
     if (!this._kept.watch) {
       this._kept.watch = watchFor(this._kept);
-      // The event loop would say so only later. While a wait for a condition has the lease, nothing can be asked of it.
+      // The event loop would report the loss only later. While a wait for a condition uses the lease, the library refuses this query.
       if (this._waits === 0 && this.lost) this._kept.watch.controller.abort(lostLock());
     }
     return this._kept.watch.controller.signal;
@@ -139,7 +139,7 @@ class Lease extends Handle {
     return super._disown();
   }
 
-  /** After a wait for a condition that has failed. The library has closed it, unless the wait has not begun. */
+  /** Ends the lease after a failed wait for a condition. The library has already closed it if the wait had begun. */
   _gone(why) {
     this._failed = true;
     this.close();
@@ -149,14 +149,14 @@ class Lease extends Handle {
   async release() {
     if (this._waits > 0) throw new errors.NotOwner('a wait for a condition has the lease', {operation: 'release'});
     const mine = super._disown();
-    known.add(this._known);  // a thread that ends before the call has begun gives it back
+    known.add(this._known);  // if the thread ends before the call has begun, the lease is released
     try {
       await abi.callAside('release', this, null);
       this._disown();
     } catch (why) {
       const changed = why instanceof errors.HoldfastError && !(why instanceof errors.NotOwner);
       if (changed) this._disown();
-      else if (mine && !this._over) this._own();  // such a wait was quicker, or the library was not called
+      else if (mine && !this._over) this._own();  // a wait for a condition came first, or the library was not called
       throw why;
     } finally {
       if (this._handle === 0) known.delete(this._known);
@@ -176,8 +176,8 @@ class Lock extends Handle {
 
   async acquire(wait) {
     const {timeout, signal} = given.wait(wait, 'Lock.acquire: wait');
-    // A lock that is free takes one step on a thread of the pool; a wait goes over the queue. So does a call with a limit or a signal,
-    // because one try takes the store's own time.
+    // A free lock takes one call on a thread of the pool; a wait uses the queue. A call with a limit or a signal uses the queue, too,
+    // because one try may last as long as the store's time-outs.
     const oneTry = timeout === 0;
     if (!signal && (oneTry || isEndless(timeout))) {
       const there = [0];
@@ -208,7 +208,7 @@ class Lock extends Handle {
     try {
       result = await work(lease);
     } catch (why) {
-      await lease.release().catch(() => {});  // what the work said is more important
+      await lease.release().catch(() => {});  // an error of the work takes precedence
       throw why;
     }
     if (lease._handle !== 0 || lease._failed) await lease.release();
@@ -334,7 +334,7 @@ class Barrier extends Handle {
       if (why instanceof errors.Lost) arrival.close();
       throw why;
     }
-    arrival.close();  // as the library has done
+    arrival.close();  // the library has closed it, too
   }
 
   async arriveAndWait(wait) {
@@ -370,7 +370,7 @@ class Condition extends Handle {
   }
 }
 
-/** A Map or an array has parts that nobody would see. */
+/** Accepts only a plain object: the entries of a Map or an array would be ignored. */
 function keyOf(key, method) {
   if (Symbol.iterator in given.object(key, `${method}: key`)) throw given.wrong(`${method}: key`, 'an object of texts', key);
   const parts = Object.entries(key).map(([part, value]) => ({part, value}));
@@ -549,7 +549,7 @@ function redlock(nodes, name, options) {
 
 const version = abi.version;
 
-// A program that ends with a lease in its hands gives it back. A worker thread that ends leaves those of the others alone.
+// The end of a program releases all leases. The end of a worker thread releases only those of that thread.
 process.on('exit', () => {
   endWaits();
   abi.endAll();

@@ -9,16 +9,16 @@ const given = require('./given.js');
 const LEASE_LOST = 2;
 const NO_LIMIT = -1;
 const TIMED_OUT = errors.TimedOut.prototype.code, OVERLOADED = errors.Overloaded.prototype.code;
-// How long it has a thread of the pool, which all JavaScript threads share: briefly where many may listen, and where only losses are waited
-// for. A worker thread that is terminated waits for no longer than this.
+// How long one call occupies a thread of the pool, which all JavaScript threads share: briefly in worker threads, of which there may be
+// many, and while only losses are waited for. The end of a terminated worker thread takes no longer than this.
 const LISTEN_NS = 1e9, BRIEFLY_NS = 5e7;
 const AGAIN_MS = 100;
 
-let queue = 0;  // while something is waited for
+let queue = 0;  // open while there are waits
 let lastTag = 0;
 const waiting = new Map();  // tag -> {resolve, reject, isCall}
-let calls = 0;  // of them
-let pause = null;  // a timer, between two times of listening
+let calls = 0;  // how many of them are calls
+let pause = null;  // a timer, between two calls of listen()
 
 function openQueue() {
   const there = [0];
@@ -33,7 +33,7 @@ function listen(on) {
   const told = () => abi.koffi.decode(there, abi.types.event);
   const length = isMainThread && calls > 0 ? LISTEN_NS : BRIEFLY_NS;
   abi.begin('queue_next_decision', [on, length, there, decided], () => grantedBy(told()), (failed, code, why) => {
-    if (queue !== on && (failed || code !== 0)) return;  // it was closed: nobody waits any more
+    if (queue !== on && (failed || code !== 0)) return;  // the queue was closed: there are no waits
     if (code === TIMED_OUT) return listenAgain(on);
     if (code === OVERLOADED) return setTimeout(() => { if (queue === on) listen(on); }, AGAIN_MS);  // the event is still there
     if (failed || code !== 0) return failAll(failed ?? abi.errorOf(code, why));
@@ -51,7 +51,7 @@ function listen(on) {
   });
 }
 
-/** Where only losses are waited for, a pause that keeps nothing alive lets a program end that has nothing else to do. */
+/** If only losses are waited for, listens again after a pause. Its timer does not keep the program alive, so the program can end. */
 function listenAgain(on) {
   if (calls > 0) return listen(on);
   pause = setTimeout(endPause, 0, on).unref();
@@ -63,7 +63,7 @@ function endPause(on) {
   try {
     listen(on);
   } catch (why) {
-    failAll(why);  // nobody would tell them
+    failAll(why);  // otherwise the waits would never end
   }
 }
 
@@ -73,7 +73,7 @@ function failAll(why) {
   for (const one of all) one.reject(why);
 }
 
-/** A call that is under way keeps the program from ending, so the queue goes when nothing is expected. */
+/** Ends a wait. Closes the queue after the last one, because a call under way keeps the program alive. */
 function forget(tag) {
   if (waiting.get(tag)?.isCall) --calls;
   waiting.delete(tag);
@@ -85,9 +85,9 @@ function forget(tag) {
   abi.functions.close(closed, null);
 }
 
-const stops = new Set();  // of the calls that wait: some would go on without their handles
+const stops = new Set();  // of the waiting calls: some continue after their handles are closed
 
-/** Nothing is expected any more. What is granted from now on is given back. */
+/** Ends all waits. Locks that are granted from now on are released. */
 function endWaits() {
   for (const stop of stops) abi.functions.stop_request(stop, null);
   waiting.clear();
@@ -95,7 +95,7 @@ function endWaits() {
   forget();
 }
 
-/** Calls `begin(queue, tag)`; the event that comes with the tag: how a call has ended, or that a lease was lost. */
+/** Calls `begin(queue, tag)`. `event` resolves to the event with that tag: the end of a call, or the loss of a lease. */
 function expect(begin, isCall) {
   const tag = ++lastTag;
   return {
@@ -119,7 +119,7 @@ function expect(begin, isCall) {
 
 const isEndless = (timeout) => timeout === undefined || timeout === null || timeout === Infinity;
 
-/** In ms. */
+/** The timeout in ms. */
 function limitOf(timeout) {
   if (isEndless(timeout)) return Infinity;
   const limit = Math.max(timeout, 0);
@@ -131,7 +131,7 @@ function nanoseconds(timeout) {
   return limit === Infinity ? NO_LIMIT : BigInt(Math.round(limit * 1e6));
 }
 
-/** Calls `wait` with the handle of a stop, which the signal requests, if there is one, and the end of the waits. */
+/** Calls `wait` with the handle of a stop. The signal, if there is one, and endWaits() request that stop. */
 async function withStop(signal, wait) {
   const stop = abi.made('stop_open');
   const request = () => abi.call('stop_request', stop);
@@ -147,7 +147,7 @@ async function withStop(signal, wait) {
   }
 }
 
-/** A call of a method that waits: `begin(how)` with a holdfast_wait. The signal of the options calls it off. */
+/** Runs a call that waits: `begin(how)` gets a holdfast_wait. The signal of the options cancels the call. */
 async function outcome(method, begin, wait) {
   const {timeout, signal} = given.wait(wait, `${method}: wait`);
   return withStop(signal, (stop) => expect((to, tag) =>

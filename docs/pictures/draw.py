@@ -100,7 +100,7 @@ def hand_over():
         p.line(begin, y, end, y, tip=True)
         p.text((begin + end) / 2, y - 6, words, "small", "middle")
     p.text(380, 208, "Between processes: the release grants to the next waiter in the same step.", "", "middle")
-    p.text(380, 236, "Inside a process the next thread gets the lock with a greater fence, and the store hears nothing.", "small", "middle")
+    p.text(380, 236, "Inside a process the next thread gets a greater fence, without a message to the store.", "small", "middle")
     return p
 
 

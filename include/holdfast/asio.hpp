@@ -36,7 +36,7 @@ namespace holdfast {
 
 namespace detail {
 
-/// Posted again and again until there is memory for it: it is all that the handler will ever hear.
+/// Tries again until there is memory to post the call: the handler gets its result in no other way.
 template <class Executor, class Call>
 void post_until_there_is_memory(const Executor& to, const Call& call) {
   constexpr std::chrono::milliseconds memory_retry{10};
@@ -51,7 +51,7 @@ void post_until_there_is_memory(const Executor& to, const Call& call) {
   }
 }
 
-/// What it needs to be told it has from the beginning.
+/// Allocates all that it needs when it is made, so that it can always pass the result on.
 template <class T, class Handler>
 class asio_receiver final : public receiver<T> {
  public:
@@ -67,8 +67,9 @@ class asio_receiver final : public receiver<T> {
   std::stop_token stop() const noexcept override { return stop_.get_token(); }
 
   void receive(result<T> how) noexcept override {
-    // The handler waits until nothing of the executor is left here: run() may end with it, and the
-    // context be destroyed, which even the end of a strand's copy would need.
+    // The handler waits until this thread has let go of the executor. When the handler ends, run()
+    // may end, and the context may be destroyed. After that, not even a copy of a strand may be
+    // destroyed here.
     const auto let_go = let_go_;
     {
       const std::unique_ptr<asio_receiver> self(this);

@@ -26,8 +26,8 @@ using boot_time = boot_clock::time_point;
 /// The latest point in time: "wait for ever".
 inline constexpr boot_time forever = boot_time::max();
 
-/// Any duration as nanoseconds, saturated instead of overflowing (hours::max() is "for ever"); what
-/// is not a number is no time.
+/// Any duration as nanoseconds, saturated instead of overflowing (hours::max() is "for ever"). NaN
+/// is zero.
 template <class Rep, class Period>
 constexpr std::chrono::nanoseconds saturated_nanoseconds(std::chrono::duration<Rep, Period> d) {
   using wide = std::chrono::duration<long double, std::nano>;

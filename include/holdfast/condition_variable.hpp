@@ -39,9 +39,9 @@ struct woken {
 /// All waiters of one name use one mutex. Works with std::unique_lock of mutex, fair_mutex.
 /// Thread-safe. Errors as mutex. errc::not_owner if the lock is not held, errc::lost if it was
 /// lost: in both cases nothing has changed. After any other error the mutex is held again, unless
-/// taking it again failed: then owns_lock() of the lock is false. A wait costs two round trips to
-/// queue (one before and one after the mutex is released), one to four a second while it lasts, one
-/// to be woken, and those of the mutex. docs/matrix.md lists the stores that offer it.
+/// taking it again failed: then owns_lock() of the lock is false. A wait costs the round trips of
+/// the mutex, two to queue (one before and one after the mutex is released), and one to be woken.
+/// While it lasts, it costs one to four a second. docs/matrix.md lists the stores that offer it.
 class condition_variable {
  public:
   /// The name must differ from that of the mutex. No round trip.

@@ -19,8 +19,8 @@ namespace holdfast {
 struct election_options {
   /// Public: an address, for example. At most 200 bytes of UTF-8 without control characters.
   std::string note{};
-  /// Of the waiting candidates, the one with the greatest priority leads next; equal ones follow in
-  /// order of arrival. Any value, also a negative one. A greater priority does not depose a leader.
+  /// The waiting candidate with the greatest priority leads next; equal ones follow in order of
+  /// arrival. Any value, also a negative one. A greater priority does not depose a leader.
   /// ZooKeeper and etcd have order of arrival only: any priority but 0 is errc::unsupported there.
   std::int32_t priority = 0;
   /// How long the others wait for a leader whose death the store cannot see. Zero: the session's.
@@ -88,7 +88,7 @@ class leaders {
   explicit leaders(std::shared_ptr<const state> of) : of_(std::move(of)) {}
   std::optional<leader> next_within(wait_time wait, std::stop_token stop);
   std::shared_ptr<const state> of_;
-  std::optional<std::uint64_t> last_term_{};  ///< 0: nobody led at the first look
+  std::optional<std::uint64_t> last_term_{};  ///< 0: nobody led at the first poll
 };
 
 /// One of many candidates leads, until it resigns, loses its lease, or dies.

@@ -42,12 +42,12 @@ class [[nodiscard]] lease {
   /// ones. 0 if the lease is empty, or if the store has no fences. No round trip.
   std::uint64_t fence() const noexcept;
 
-  /// A token at which stop is requested when the lease is lost: before the store can give the lock
-  /// to somebody else, even if the store is away; after a force_release at the next renewal; after
-  /// a pause of the process as soon as its threads run. release() requests no stop, unless it finds
-  /// that the lease had already ended. Callbacks run on a thread of the session, or on the thread
-  /// whose call notices the loss. They must not block, because the session's thread reports the
-  /// losses of other leases, too. No round trip.
+  /// A token at which stop is requested when the lease is lost. That is before the store can give
+  /// the lock to another holder, even if the store is away. Two exceptions: after a force_release
+  /// it is at the next renewal, and after a pause of the process as soon as its threads run.
+  /// release() requests no stop, unless it finds that the lease had already ended. Callbacks run on
+  /// a thread of the session, or on the thread whose call notices the loss. They must not block,
+  /// because the session's thread reports the losses of other leases, too. No round trip.
   std::stop_token lost() const;
 
   /// The state at the moment of the call, by the clock. No round trip.
@@ -61,10 +61,10 @@ class [[nodiscard]] lease {
   void check() const;
 
   /// Renews the lease now, with its old length, or with the length `lease` from now on. One round
-  /// trip. Throws errc::lost if the lease is lost; errc::unavailable if the store is away (then the
-  /// old lease still runs, or the new one if it is shorter, because it may have been granted);
-  /// errc::invalid_argument for a length outside [min_lease, max_lease]. Of a length that goes
-  /// beyond the lock's max_hold, only what is left of max_hold is granted.
+  /// trip. Throws errc::lost if the lease is lost, and errc::invalid_argument for a length outside
+  /// [min_lease, max_lease]. Throws errc::unavailable if the store is away. Then the old lease
+  /// still runs, or the new one if it is shorter, because it may have been granted. A length beyond
+  /// the lock's max_hold is cut to what is left of max_hold.
   void extend();
   void extend(std::chrono::milliseconds lease);
 

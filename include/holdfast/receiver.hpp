@@ -71,9 +71,10 @@ class callback final : public receiver<T> {
   F f_;
 };
 
-/// What this thread begins for a coroutine, the innermost first. A result that comes before start()
-/// has returned, because the operation cannot begin, must not resume the coroutine from there: one
-/// that tries again and again would be deeper in the stack each time.
+/// An operation that this thread is beginning for a coroutine; they form a list, the innermost
+/// first. If the operation cannot begin, its result comes before start() has returned. Such a
+/// result must not resume the coroutine: a coroutine that tries again and again would go deeper
+/// into the stack each time.
 class beginning {
  public:
   explicit beginning(const void* of) noexcept : of_(of), outer_(innermost) { innermost = this; }
@@ -82,7 +83,8 @@ class beginning {
   ~beginning() { innermost = outer_; }
 
   bool told() const noexcept { return told_; }
-  /// True if this thread is in the middle of beginning that one, which goes on by itself then.
+  /// True if this thread is still in start() for the coroutine `of`: then the coroutine continues
+  /// when start() has returned.
   static bool tell(const void* of) noexcept {
     for (beginning* b = innermost; b != nullptr; b = b->outer_) {
       if (b->of_ == of) return b->told_ = true;
@@ -103,10 +105,10 @@ class awaiter final : public receiver<T> {
  public:
   explicit awaiter(std::shared_ptr<operation<T>> what) noexcept : operation_(std::move(what)) {}
   bool await_ready() const noexcept { return false; }
-  /// False if the result is there already: the coroutine goes on at once.
+  /// False if the result is there already: the coroutine continues at once.
   [[gnu::noinline]] bool await_suspend(std::coroutine_handle<> waiting) {
     waiting_ = waiting;
-    // This object may be gone when start() returns, unless it was told here.
+    // This object may be gone when start() returns, unless `here` was told of the result.
     const auto begun = std::move(operation_);
     const beginning here(this);
     begun->start(*this);

@@ -111,12 +111,12 @@ class [[nodiscard]] quorum_lease {
 /// process compete as processes do.
 class redlock {
  public:
-  /// No round trip. Throws errc::invalid_argument (no sessions, a session twice, a lease that the
-  /// store does not offer, a node_timeout that is not positive, a negative trust_after, a reason of
-  /// more than 200 bytes or with control characters), invalid_name, unsupported (a store that
-  /// cannot store a fence, or only some stores without fences). If two sessions are of one store,
-  /// even under different URLs, the first acquisition throws errc::invalid_argument;
-  /// docs/redlock.md says how the store is recognized.
+  /// No round trip. Throws invalid_name; errc::unsupported for a store that cannot store a fence,
+  /// and if only some of the stores have no fences. Throws errc::invalid_argument for no sessions,
+  /// a session twice, a lease that the store does not offer, a node_timeout that is not positive, a
+  /// negative trust_after, and a reason that is too long or has control characters. If two sessions
+  /// are of one store, even under different URLs, the first acquisition throws
+  /// errc::invalid_argument; docs/redlock.md says how the store is recognized.
   redlock(std::vector<session> nodes, std::string name, redlock_options options = {});
   redlock(const redlock&) = delete;
   redlock& operator=(const redlock&) = delete;

@@ -93,8 +93,8 @@ class counting_semaphore {
 ///
 /// The store ends it `lease` after it gave or extended it, by the store's clock. A program that
 /// must not act on an ended permit counts from before its call, and stops 2 ms and 1 % of `lease`
-/// earlier (the margin of every lease): clocks run at different rates, and an SQL store may date a
-/// permit up to 1.5 ms back.
+/// earlier. That is the margin of every lease: clocks run at different rates, and an SQL store may
+/// date a permit up to 1.5 ms back.
 struct permit {
   std::string id;  ///< 32 hexadecimal digits from 128 random bits: a secret
   std::uint64_t fence = 0;
@@ -106,7 +106,7 @@ struct permit {
 /// permits. Thread-safe. Errors and costs as semaphore.
 class expiring_semaphore {
  public:
-  /// Of the options only `reason` has an effect; others are errc::invalid_argument.
+  /// The only option is `reason`; others are errc::invalid_argument.
   expiring_semaphore(session s, std::string name, std::uint32_t capacity,
                      lock_options options = {});
   expiring_semaphore(const expiring_semaphore&) = delete;

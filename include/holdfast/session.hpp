@@ -134,7 +134,7 @@ std::vector<std::string_view> secrets_in(std::string_view url);
 /// The URL with *** in place of each: to be shown.
 std::string without_secrets(std::string_view url);
 
-/// The URL of the store that open(url) opens, with its secrets. Of `file:PATH` it is the URL in
+/// The URL of the store that open(url) opens, with its secrets. For `file:PATH` this is the URL in
 /// that file. It is `url` itself if the file is a pipe (only the first reader of a pipe gets the
 /// URL), or if no URL can be read from it.
 std::string url_of_store(std::string_view url);

@@ -40,10 +40,10 @@ struct shared_mutex_options : lock_options {
 /// takes it, the last gives it back, and readers in between cost no round trip. Each reader has a
 /// lease of its own, but extend() extends the hold of all of them. Readers with the same options
 /// that wait when the hold is granted have it from then on, except those that came after a waiting
-/// writer of the session. When a writer of the same session waits, no further reader joins; when a
-/// writer of another session waits, no further reader joins after the store's notification has come
-/// (if it is lost, a quarter of a second later). With max_hold, or without renewal, a reader has a
-/// hold of its own. Thread-safe. Errors and costs as mutex. At most 2^30 readers.
+/// writer of the session. When a writer of the same session waits, no further reader joins. When a
+/// writer of another session waits, no further reader joins after the store's notification has
+/// come, or a quarter of a second later if it is lost. With max_hold, or without renewal, a reader
+/// has a hold of its own. Thread-safe. Errors and costs as mutex. At most 2^30 readers.
 class shared_mutex {
  public:
   shared_mutex(session s, std::string name, shared_mutex_options options = {});

@@ -293,7 +293,7 @@ class Serve(unittest.TestCase):
         redis.kill()
         redis.wait()
         browser.until("the page says so", "document.querySelector('#trouble').textContent.includes('does not answer')")
-        browser.until("and how old it is", "document.querySelector('#lock').innerText.includes('what was known')")
+        browser.until("and how old it is", "document.querySelector('#lock').innerText.includes('This was its state')")
         with self.assertRaises(urllib.error.HTTPError) as refused:
             self.get("api/locks?max_age=0")
         self.assertEqual(refused.exception.code, 503)

@@ -1,4 +1,4 @@
-"""libholdfast-c as ctypes sees it: the structs and functions of holdfast/holdfast.h, and nothing else."""
+"""The structs and functions of holdfast/holdfast.h for ctypes, and nothing else."""
 from __future__ import annotations
 
 import ctypes
@@ -28,19 +28,19 @@ _T = typing.TypeVar("_T")
 
 
 def wrong(what: str, wanted: str, given: object) -> TypeError:
-    """What was given is not quoted: it may be a secret."""
+    """The text does not quote the argument, which may be a secret."""
     return TypeError(f"{what} must be {wanted}, and is of the type {type(given).__name__}")
 
 
 def one_of(given: object, kind: type[_T], what: str) -> _T:
-    """What was given, if it is one."""
+    """Returns the argument if it has that type, else raises TypeError."""
     if not isinstance(given, kind):
         raise wrong(what, f"of the type {kind.__name__}", given)
     return given
 
 
 def _fitting(given: typing.Any, kind: typing.Any, what: str) -> int:
-    """ctypes cuts a number that does not fit, without a word."""
+    """Raises if the number does not fit into the C type. ctypes would truncate it silently."""
     try:
         number = operator.index(given)
     except TypeError:
@@ -56,7 +56,7 @@ def _kinds_of(struct: type[ctypes.Structure]) -> dict[str, typing.Any]:
 
 
 class Whole(ctypes.Structure):
-    """A struct whose numbers are those that were given. ctypes takes a number for an address where a text belongs."""
+    """A struct that checks its fields: numbers must fit, and a text must be bytes. ctypes would take a number for an address."""
 
     def __init__(self, **fields: typing.Any) -> None:
         kinds = _kinds_of(type(self))
@@ -207,7 +207,7 @@ _library = _load()
 
 
 class Functions:
-    """Each function of the library, without the prefix."""
+    """The functions of the library, named without their prefix."""
 
     def __init__(self) -> None:
         for name, takes in _FUNCTIONS.items():
@@ -229,8 +229,8 @@ functions: typing.Final = Functions()
 
 
 class _Texts(threading.local):
-    """Where calls of this thread put their error's text: a call takes one out and puts it back, since what interrupts it (a signal's
-    handler) may call, too."""
+    """Buffers for error texts, one list for each thread. A call takes a buffer out and puts it back, because a signal handler that
+    interrupts the call may make calls, too."""
 
     def __init__(self) -> None:
         self.free: list[ErrorText] = []
@@ -248,13 +248,13 @@ def error_of(why: ErrorText, code: int) -> errors.Error:
 
 
 def call(function: Function, *arguments: typing.Any) -> None:
-    """Calls it without the interpreter's lock; raises what it says."""
+    """Calls the function without the interpreter lock, and raises its error."""
     for at, kind in getattr(function, "numbers", ()):
         _fitting(arguments[at], kind, f"{function.__name__.replace('holdfast_', '')}: argument {at}")
     free = _texts.free
     try:
         why = free.pop()
-    except IndexError:  # not asked before: a signal's handler may take the last one out in between
+    except IndexError:  # not checked before: a signal handler may take the last buffer in between
         why = ErrorText()
     code = function(*arguments, ctypes.byref(why))
     if code:
@@ -263,18 +263,18 @@ def call(function: Function, *arguments: typing.Any) -> None:
 
 
 def made(function: Function, *arguments: typing.Any) -> int:
-    """The same for one whose last parameter but one receives a handle, which is returned."""
+    """As call(), for a function whose second-to-last parameter receives a new handle. Returns that handle."""
     there = c_void_p()
     try:
         call(function, *arguments, ctypes.byref(there))
         return there.value or 0
-    except BaseException:  # Ctrl-C, after it was made
+    except BaseException:  # Ctrl-C, after the handle was made
         drop(there.value)
         raise
 
 
 def drop(handle: int | None) -> None:
-    """Closes what nobody gets to see. Twice is fine."""
+    """Closes a handle that no caller receives. A second call does nothing."""
     if handle:
         functions.close(handle, None)
 
@@ -303,8 +303,8 @@ def seconds_of(given: typing.Any, what: str) -> float:
 
 
 def duration(seconds: object, what: str, per_second: int = 1000, zero: int | None = None) -> int:
-    """Counted in units of which so many are a second: 0, which is the default, for None. `zero` is what 0 says; without it, 0 is as bad
-    as all that is too short to be counted."""
+    """Converts seconds to a number of units, `per_second` of which are a second. None becomes 0, which means the default. 0 becomes
+    `zero`; without `zero`, 0 is refused like every duration shorter than a unit."""
     if seconds is None:
         return 0
     counted = seconds_of(seconds, what) * per_second

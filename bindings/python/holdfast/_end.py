@@ -1,4 +1,4 @@
-"""A program that ends with a lease in its hands gives it back."""
+"""Releases all leases when the program ends."""
 from __future__ import annotations
 
 import atexit
@@ -12,7 +12,7 @@ from ._abi import functions
 
 
 def _close_all() -> None:
-    _waits.forget_idle()  # what begins anew after this, in another handler of atexit, needs new ones
+    _waits.forget_idle()  # a wait that another atexit handler begins after this needs a new queue
     functions.close_all()
 
 
@@ -23,14 +23,15 @@ def _is_main_interpreter() -> bool:
 
 
 def _close_all_in_a_child_of_multiprocessing() -> None:
-    """It ends with os._exit(), and so without atexit. What is registered there before it begins is forgotten."""
+    """Such a child ends with os._exit(), which runs no atexit handlers. multiprocessing drops finalizers that were registered before
+    the child began, so each child registers its own."""
     util = sys.modules.get("multiprocessing.util")
     if util is None:
         return
     finalize = util.Finalize
 
     def end() -> None:
-        getattr(threading, "_shutdown")()  # as multiprocessing does next: threads still work under their leases
+        getattr(threading, "_shutdown")()  # multiprocessing does this next; until then, threads may still work under their leases
         _close_all()
 
     def register(_: object) -> None:
@@ -39,7 +40,7 @@ def _close_all_in_a_child_of_multiprocessing() -> None:
     register(None)
 
 
-# The library's handles are those of the process: a subinterpreter that ends leaves those of the others alone.
+# The handles belong to the whole process, so only the main interpreter closes them at its end.
 if _is_main_interpreter():
     atexit.register(_close_all)
     _close_all_in_a_child_of_multiprocessing()

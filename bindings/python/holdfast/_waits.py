@@ -17,15 +17,15 @@ from ._abi import call, functions
 
 #: Called with a pointer to a holdfast_wait.
 Starts = typing.Callable[[typing.Any], None]
-#: The same, and where the handle goes that is given, if the call blocks.
+#: The same, with a second argument: where a blocking call writes the new handle.
 Begins = typing.Callable[[typing.Any, typing.Any], None]
 _T = typing.TypeVar("_T")
 
 
 class Handle:
-    """What the library knows under a number, until this object goes."""
+    """Owns a handle of the library. Closes the handle when this object is destroyed."""
     _handle: int = 0
-    _close: typing.ClassVar[_abi.Function] = functions.close  # still there when the modules are taken apart at the end
+    _close: typing.ClassVar[_abi.Function] = functions.close  # a reference, because Python clears modules at its end
 
     def __init__(self, handle: int) -> None:
         self._handle = handle
@@ -49,27 +49,27 @@ class Stop(Handle):
 
     def __init__(self) -> None:
         super().__init__(_abi.made(functions.stop_open))
-        self._mutex = threading.RLock()  # the handler of a signal may request it while its thread does
+        self._mutex = threading.RLock()  # reentrant: a signal handler may call request() inside request()
         self._requested = False
         self._parts: weakref.WeakSet[Stop] = weakref.WeakSet()
 
     def request(self) -> None:
-        """Cancels the waits. A wait to which it is passed later ends at once, too."""
+        """Cancels the waits. A wait that gets this object later ends at once, too."""
         with self._mutex:
             self._requested = True
             parts = list(self._parts)
-        for part in parts:  # also of one that is closed
+        for part in parts:  # also if this object is closed
             part.request()
         call(functions.stop_request, self._handle)
 
     def opened(self) -> int:
-        """Its number: 0 would be no stop at all."""
+        """The handle. Raises if it is closed, because 0 would mean that the wait has no stop."""
         if not self._handle:
             raise errors.InvalidArgument("the stop is closed already")
         return self._handle
 
     def part(self) -> Stop:
-        """One that is requested with this one, and can be by itself."""
+        """A new Stop. A request to this object also requests the new one, but not the other way round."""
         self.opened()
         made = Stop()
         with self._mutex:
@@ -81,7 +81,7 @@ class Stop(Handle):
 
 
 class Came:
-    """What is taken out of a queue. It is here also if the taking is interrupted; False if there was nothing."""
+    """Receives an event of a queue, and keeps it also if a signal interrupts the call. False if there was no event."""
 
     def __init__(self, event: _abi.Event | None = None) -> None:
         self.event = event or _abi.Event()
@@ -91,23 +91,23 @@ class Came:
         return bool(self.event.kind)
 
     def failure(self) -> errors.Error | None:
-        """How its call failed."""
+        """The error of the event's call."""
         return _abi.error_of(self._why, self.event.code) if self.event.code else None
 
     def check(self) -> None:
-        """Raises it. The exception is no variable here, which would make a cycle."""
+        """Raises that error. No local variable holds the exception, because that would make a reference cycle."""
         if self.event.code:
             raise _abi.error_of(self._why, self.event.code)
 
     def take(self, queue: int) -> None:
-        """Nothing, if there is none now."""
+        """Takes an event out of the queue, if there is one now."""
         code = functions.queue_next_decision(queue, 0, ctypes.byref(self.event), ctypes.byref(self.event.decision), ctypes.byref(self._why))
         if code not in (0, _abi.NO_EVENT):
             raise _abi.error_of(self._why, code)
 
 
 class Queue(Handle):
-    """The library's events, with the descriptor that says that there are some."""
+    """A queue of the library, with the file descriptor that is readable while there are events."""
 
     def __init__(self) -> None:
         handle, fd = ctypes.c_void_p(), ctypes.c_int(-1)
@@ -116,7 +116,7 @@ class Queue(Handle):
         self.fd = fd.value
 
     def next(self, came: Came | None = None) -> Came:
-        """What comes, if anything does."""
+        """The next event, if there is one now."""
         came = Came() if came is None else came
         came.take(self._handle)
         return came
@@ -135,32 +135,33 @@ def part_of(stop: Stop | None) -> Stop:
     return Stop() if stop is None else _abi.one_of(stop, Stop, "stop").part()
 
 
-# A signal that comes when Python has looked for it, and has not begun to poll, does not interrupt the poll.
+# If a signal arrives after Python has checked for signals, and before the poll begins, it does not interrupt the poll.
 _a_signal_is_seen_within_ms: typing.Final = 500
 
 
 def _take_the_end(queue: Queue, poll: select.poll, came: Came) -> None:
-    """Of a call that is being stopped, which takes a moment. None comes if it was interrupted before it began."""
+    """Waits for the event of a call that is being stopped, which takes a moment. If a signal interrupted the call before it began, no
+    event comes."""
     for _ in range(10):
         try:
             if came:
                 return
             poll.poll(_a_signal_is_seen_within_ms)
             queue.next(came)
-        except BaseException:  # of a signal handler: the first one has been heard
+        except BaseException:  # of a signal handler: the caller already raises the first exception
             pass
 
 
 class _Means:
-    """What a call of the main thread waits with. Queue and stop are as new after a wait that has come to its end."""
+    """The queue and the stop of a wait in the main thread. A wait that was not interrupted leaves them ready for the next wait."""
 
     def __init__(self) -> None:
         self.queue, self.stop, self.poll = Queue(), Stop(), select.poll()
         self.poll.register(self.queue.fd, select.POLLIN)
 
 
-#: A call takes the last one out, and puts it back: what interrupts it (a signal's handler, a finalizer) may wait, too. An interrupted call
-#: does not put it back, because its event may still come.
+#: A call takes the last element out, and puts it back afterwards, because a signal handler or a finalizer that interrupts the call may
+#: wait, too. An interrupted call does not put the element back, because its event may still come.
 _idle: typing.Final[list[_Means]] = []
 
 
@@ -172,14 +173,15 @@ def _means() -> _Means:
 
 
 def forget_idle() -> None:
-    """When the library closes all, or does not know them any more."""
+    """Called when the library has closed all handles, and in a forked child, where the handles are not valid."""
     _idle.clear()
 
 
 def wait_seeing_signals(start: Starts, timeout: float | None, stop: Stop | None, event: _abi.Event | None = None,
                         to_its_end: bool = False) -> _abi.Event:
-    """In the main thread, where a wait inside the library would keep signals (Ctrl-C) waiting as well. `event`: the caller's, which
-    has what was granted also if this is interrupted. `to_its_end`: for an object that one call at a time may wait with."""
+    """Waits in the main thread. A wait inside the library would delay signal handlers (Ctrl-C) until its end. `event`: an event of the
+    caller, which receives a grant even if a signal interrupts this function. `to_its_end`: for an object on which only one call at a
+    time may wait."""
     means, came = _means(), Came(event)
     queue, poll, own = means.queue, means.poll, means.stop if stop is None else part_of(stop)
     begun = False
@@ -189,7 +191,7 @@ def wait_seeing_signals(start: Starts, timeout: float | None, stop: Stop | None,
         while not came:
             poll.poll(_a_signal_is_seen_within_ms)
             queue.next(came)
-    except BaseException as why:  # a signal handler may raise whatever it likes
+    except BaseException as why:  # a signal handler may raise any exception
         own.request()
         if to_its_end and (begun or not isinstance(why, errors.Error)):
             _take_the_end(queue, poll, came)
@@ -199,13 +201,13 @@ def wait_seeing_signals(start: Starts, timeout: float | None, stop: Stop | None,
             _idle.append(means)
     finally:
         if means not in _idle:
-            queue.close()  # what is granted now is released; the frame lives as long as the traceback
+            queue.close()  # releases a lock that is granted now; the frame lives as long as the traceback
     came.check()
     return came.event
 
 
 def wait(start: Starts, timeout: float | None, stop: Stop | None, to_its_end: bool = False) -> None:
-    """In this thread, whichever it is."""
+    """Waits in the calling thread, which may be the main thread or another one."""
     if is_main_thread() and timeout != 0:
         wait_seeing_signals(start, timeout, stop, to_its_end=to_its_end)
         return
@@ -214,7 +216,7 @@ def wait(start: Starts, timeout: float | None, stop: Stop | None, to_its_end: bo
 
 
 def granted(kind: typing.Callable[[int], _T], begin: Begins, timeout: float | None, stop: Stop | None, to_its_end: bool = False) -> _T:
-    """What a call gives, in this thread, whichever it is. What an interrupted call was given goes."""
+    """Waits in the calling thread, and returns what was granted. If a signal interrupts the call, the grant is dropped."""
     event, there = _abi.Event(), ctypes.c_void_p()
     try:
         if is_main_thread() and timeout != 0:
@@ -229,14 +231,14 @@ def granted(kind: typing.Callable[[int], _T], begin: Begins, timeout: float | No
 
 
 async def _until_ended(call_under_way: asyncio.Future[_abi.Event]) -> None:
-    """Also in a task that is cancelled again."""
+    """Waits for the end of the call, even if the task is cancelled again meanwhile."""
     while not call_under_way.done():
         try:
             await asyncio.wait({call_under_way})
         except asyncio.CancelledError:
             pass
     if not call_under_way.cancelled():
-        call_under_way.exception()  # nobody else asks how it ended
+        call_under_way.exception()  # marks the exception as retrieved: no other code reads it
 
 
 def is_main_thread() -> bool:
@@ -244,7 +246,7 @@ def is_main_thread() -> bool:
 
 
 class _Loss:
-    """Of one lease, for all tasks of one loop that wait for it."""
+    """The loss of one lease, for all tasks of one event loop that wait for it."""
 
     def __init__(self, tag: int, told: asyncio.Future[_abi.Event]) -> None:
         self.tag = tag
@@ -252,7 +254,7 @@ class _Loss:
         self.waiters = 0
 
     def tell(self) -> None:
-        """By any thread."""
+        """May be called by any thread."""
         def tell() -> None:
             if not self.told.done():
                 self.told.set_result(_abi.Event())
@@ -263,15 +265,15 @@ class _Loss:
 
 
 class Loop:
-    """What one event loop waits for in the library: one queue, whose descriptor the loop watches. It goes with the loop, which alone
-    keeps it, as the reader of the descriptor."""
+    """The queue of one event loop, which watches its file descriptor. Only the loop refers to this object (as the reader of the
+    descriptor), so both are destroyed together."""
     _all: typing.ClassVar[weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, weakref.ref[Loop]]] = weakref.WeakKeyDictionary()
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._queue = Queue()
         self._waiting: dict[int, asyncio.Future[_abi.Event]] = {}
         self._losses: dict[int, _Loss] = {}
-        self._losing = threading.RLock()  # a lease is given back by any thread, by a signal's handler and by the collector
+        self._losing = threading.RLock()  # reentrant: any thread, a signal handler and the collector may release a lease
         self._tags = itertools.count(1)
         loop.add_reader(self._queue.fd, self._tell)
 
@@ -287,7 +289,8 @@ class Loop:
 
     @classmethod
     def forget_all(cls) -> None:
-        """In the child of a fork(): the thread that had a mutex at that moment is not there to give it back."""
+        """Called in a forked child. A thread of the parent may have held a mutex during the fork, and the child lacks that thread: so each
+        mutex is made anew."""
         for known in list(cls._all.values()):
             if found := known():
                 found._losing = threading.RLock()
@@ -300,14 +303,14 @@ class Loop:
                 if not self._queue.next(came):
                     return
                 self._pass_on(came)
-            except BaseException:  # of a signal handler: the library does not tell it again
+            except BaseException:  # of a signal handler: the library does not report the event again
                 self._pass_on(came)
                 raise
             finally:
                 self._waiting.pop(came.event.tag, None)
 
     def _pass_on(self, came: Came) -> None:
-        """A second time changes nothing."""
+        """Passes the event to its waiter. A second call for the same event changes nothing."""
         event, waiting = came.event, self._waiting.get(came.event.tag)
         if waiting is not None and not waiting.done():
             failed = came.failure() if event.kind != _abi.LEASE_LOST else None
@@ -317,7 +320,7 @@ class Loop:
                 waiting.set_result(event)
         elif event.kind != _abi.LEASE_LOST and event.lease:
             if waiting is None or waiting.cancelled() or waiting.result() is not event:
-                self.give_back(event.lease)  # nobody is there for it
+                self.give_back(event.lease)  # no task waits for it any more
 
     def _expected(self) -> tuple[int, asyncio.Future[_abi.Event]]:
         tag = next(self._tags)
@@ -326,14 +329,14 @@ class Loop:
         return tag, future
 
     def give_back(self, granted: int | None) -> None:
-        """What nobody gets to see, without a wait for the store: the loop has other tasks."""
+        """Releases a grant that no caller receives. Does not wait for the store, because the loop has other tasks."""
         if granted and functions.release(granted, ctypes.byref(_abi.Wait(queue=self._queue._handle)), None):
-            functions.close(granted, None)  # an arrival, or a release that could not begin
+            functions.close(granted, None)  # for an arrival, and if the release could not begin
 
     async def outcome(self, start: Starts, timeout: float | None, stop: Stop | None = None, to_its_end: bool = False,
                       undo: typing.Callable[[_abi.Event], None] | None = None) -> _abi.Event:
-        """Starts it, and waits; a task that is cancelled calls it off, and may have to wait for its end. What was granted in that moment
-        is undone."""
+        """Starts a call, and waits for its event. If the task is cancelled, the call is stopped, and the task may have to wait for its end.
+        If the lock was granted at that moment, the grant is undone."""
         own = part_of(stop)
         tag, future = self._expected()
         begun = False
@@ -341,7 +344,7 @@ class Loop:
             start(ctypes.byref(_abi.Wait(timeout_ns=_abi.nanoseconds(timeout), stop=own._handle, queue=self._queue._handle, tag=tag)))
             begun = True
             return await (asyncio.shield(future) if to_its_end else future)
-        except BaseException as why:  # also GeneratorExit, of a task that its loop left behind, and of a signal handler
+        except BaseException as why:  # also GeneratorExit in a task that outlived its loop, and any exception of a signal handler
             own.request()
             if begun and to_its_end and isinstance(why, asyncio.CancelledError):
                 await _until_ended(future)
@@ -355,7 +358,7 @@ class Loop:
 
     async def granted(self, kind: typing.Callable[[int], _T], start: Starts, timeout: float | None, stop: Stop | None = None,
                       to_its_end: bool = False) -> _T:
-        """What the call gives. What an interrupted one was given goes."""
+        """Waits, and returns what was granted. If the task is interrupted, the grant is released."""
         event: _abi.Event | None = None
         try:
             event = await self.outcome(start, timeout, stop, to_its_end)
@@ -366,7 +369,8 @@ class Loop:
             raise
 
     async def loss_of(self, lease: int) -> None:
-        """The library watches a lease once for all that wait here, until the lease is given back: then call forget()."""
+        """Waits for the loss of a lease. The library watches the lease once for all tasks of this loop. When the lease is released, call
+        forget()."""
         with self._losing:
             loss = self._losses.get(lease) or self._watch(lease)
             loss.waiters += 1
@@ -389,7 +393,7 @@ class Loop:
         return loss
 
     def forget(self, lease: int, lost: bool) -> None:
-        """Called by any thread when a lease has ended. If it was given back, tasks that wait for its loss go on waiting, and stay
+        """Called by any thread when a lease has ended. If the lease was released, tasks that wait for its loss continue to wait, and stay
         referenced."""
         with self._losing:
             loss = self._losses.pop(lease, None)
@@ -412,7 +416,7 @@ class Watcher:
         self._tags = itertools.count(1)
 
     def watch(self, lease: int, callback: typing.Callable[[], None]) -> int:
-        """The number to forget it by."""
+        """Returns the tag with which forget() ends the watch."""
         with self._mutex:
             if self._queue is None:
                 queue = Queue()
@@ -428,13 +432,13 @@ class Watcher:
         return tag
 
     def forget(self, tag: int, lost: bool) -> None:
-        """Of a lease that has ended."""
+        """Ends the watch of a lease that has ended."""
         callback = self._callbacks.pop(tag, None)
         if callback and lost:
             threading.Thread(target=callback, name="holdfast-losses", daemon=True).start()
 
     def _serve(self, queue: Queue) -> None:
-        with contextlib.suppress(errors.InvalidArgument, errors.Cancelled):  # closed, because the program ends
+        with contextlib.suppress(errors.InvalidArgument, errors.Cancelled):  # the queue is closed, because the program ends
             self._tell(queue)
 
     def _tell(self, queue: Queue) -> None:
@@ -447,12 +451,12 @@ class Watcher:
                 if callback:
                     try:
                         callback()
-                    except BaseException as why:  # as a thread's own would be reported
+                    except BaseException as why:  # reported like an uncaught exception of a thread
                         threading.excepthook(threading.ExceptHookArgs((type(why), why, why.__traceback__, threading.current_thread())))
 
     @staticmethod
     def _next(queue: Queue) -> Came:
-        """Also after a moment without memory: the event is still there, and nobody else would tell the losses."""
+        """The next event. If memory runs out for a moment, tries again: the event is still there, and no other thread reports losses."""
         came = Came()
         try:
             queue.next(came)
@@ -466,7 +470,7 @@ watcher = Watcher()
 
 
 def _in_a_forked_child() -> None:
-    # Queues and threads are the parent's; the library refuses their handles.
+    # The queues and threads belong to the parent, and the library refuses the parent's handles here.
     global watcher
     watcher = Watcher()
     forget_idle()

@@ -1,4 +1,4 @@
-"""What goes wrong: one exception for each code of the library."""
+"""One exception class for each code of the library."""
 from __future__ import annotations
 
 import typing

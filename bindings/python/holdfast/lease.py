@@ -1,4 +1,4 @@
-"""Leases: what acquiring a lock gives."""
+"""Leases, which the acquisition of a lock returns."""
 from __future__ import annotations
 
 import ctypes
@@ -30,17 +30,17 @@ class Lease(_waits.Handle):
     """Proves that the lock is held. A lease belongs to no thread: any thread may check, extend and release it. It is released at
     the end of `with`, or when the last reference to it goes."""
 
-    # Also of one whose making was interrupted, which closes it.
+    # Class attributes, because close() also runs if __init__ was interrupted.
     _watches: list[tuple[_waits.Watcher, int]] = []
     _loops: weakref.WeakSet[_waits.Loop] | None = None  # where tasks wait for its loss
     _known: int = 0
-    _over: bool = False  # it was released or closed; another thread's release may be refused meanwhile
+    _over: bool = False  # released or closed; a release by another thread may still be refused
 
     def __init__(self, handle: int) -> None:
         self._watches = []
-        self._uses: set[object] = set()  # by waits for conditions
+        self._uses: set[object] = set()  # the waits for conditions that use this lease
         super().__init__(handle)
-        self._known = handle  # also when it was released: the library says so
+        self._known = handle  # kept after the release: the library then reports NotOwner
 
     def _info(self) -> _abi.LeaseInfo:
         info = _abi.LeaseInfo()
@@ -107,7 +107,7 @@ class Lease(_waits.Handle):
         try:
             self._handle = 0
             call(functions.release, self._known, None)
-        except errors.NotOwner:  # nothing has changed, unless another thread was quicker
+        except errors.NotOwner:  # nothing has changed, unless another thread released it first
             self._handle = handle
             if self._over:
                 self._handle = 0
@@ -142,7 +142,7 @@ class Lease(_waits.Handle):
             super().close()
 
     def _end_in_vain(self) -> None:
-        """After a wait for a condition that has failed. The library has closed it, unless the wait has not begun."""
+        """Ends the lease after a failed wait for a condition. The library has already closed it if the wait had begun."""
         try:
             self._forget_watches(lost=True)
         finally:
@@ -168,7 +168,7 @@ class Lease(_waits.Handle):
         loops = self._loops  # another thread may release it meanwhile
         if loops is None:
             loops = self._loops = weakref.WeakSet()
-            # The collector takes a cycle's weak references before it calls __del__, but not those that are kept elsewhere.
+            # The collector clears the weak references of a cycle before it calls __del__, except those that are referenced elsewhere.
             weakref.finalize(self, _forget, loops, self._known, False).atexit = False
         loops.add(loop)
         await loop.loss_of(self._known)
@@ -187,14 +187,14 @@ class Lease(_waits.Handle):
         if self._handle:
             try:
                 await self.release_async()
-            except (errors.Error, RuntimeError):  # also that no event loop runs any more
+            except (errors.Error, RuntimeError):  # RuntimeError: no event loop runs any more
                 if kind is None:
                     raise
             finally:
-                self.close()  # what could not begin to be released
+                self.close()  # if the release could not begin
 
     def _leave(self, kind: type[BaseException] | None) -> None:
-        """What the body raised is more important than how the release went."""
+        """Releases the lease. An exception of the block takes precedence over an error of the release."""
         if not self._handle:
             return
         if kind is None:

@@ -121,7 +121,7 @@ class Limiter(_waits.Handle):
                                                 ctypes.byref(how) if how else None, there))
 
     def _undo(self, event: _abi.Event, parts: tuple[typing.Any, int]) -> None:
-        """Of a take whose caller does not get to see the decision."""
+        """Gives back the tokens of a take whose decision no caller receives."""
         if event.decision.taken:
             functions.limiter_give_back(self._handle, ctypes.byref(event.decision), *parts, None)
 

@@ -1,4 +1,4 @@
-"""Locks: acquiring one gives a lease."""
+"""Locks. The acquisition of a lock returns a lease."""
 from __future__ import annotations
 
 import asyncio
@@ -39,13 +39,13 @@ class LockOptions:
 
 
 class _Entered:
-    """Where __enter__() was called by something else than a `with`: the leases of each thread or task, the innermost last. What a signal's
-    handler enters and leaves in between changes nothing."""
+    """The leases of blocks whose __enter__() was not called by a `with` statement: a list for each thread or task, the innermost last.
+    Blocks that a signal handler enters and leaves in between change nothing."""
 
     def __init__(self) -> None:
         self._mutex = threading.RLock()
         self._leases: dict[object, list[Lease]] = {}
-        self._blocks: weakref.WeakKeyDictionary[_Block, None] = weakref.WeakKeyDictionary()  # that have begun, in this order
+        self._blocks: weakref.WeakKeyDictionary[_Block, None] = weakref.WeakKeyDictionary()  # the blocks that have begun, in that order
 
     def begin(self, by: object, block: _Block, lease: Lease) -> None:
         block._by, block._lease = by, lease
@@ -57,7 +57,7 @@ class _Entered:
             self._leases[by] = [*self._leases.get(by, ()), lease]
 
     def forget(self, by: object, lease: Lease) -> None:
-        """Of a block that did not begin, perhaps before it was added."""
+        """Removes and closes the lease of a block that did not begin. The lease need not have been added."""
         with self._mutex:
             if rest := [entered for entered in self._leases.get(by, ()) if entered is not lease]:
                 self._leases[by] = rest
@@ -70,10 +70,10 @@ class _Entered:
             if by not in self._leases:
                 for block in list(self._blocks)[::-1]:
                     kept = block._lease
-                    if kept and block._by == by:  # somebody keeps its end, and calls another one
+                    if kept and block._by == by:  # the program keeps the block's end, and calls another end
                         block._lease = None
                         return kept
-                # entered by one, left by another
+                # one thread or task entered the block, and another leaves it
                 if len(self._leases) != 1:
                     raise RuntimeError("another thread or task entered this block, and not just one holds the lock: use acquire()")
                 by = next(iter(self._leases))
@@ -86,8 +86,9 @@ class _Entered:
 
 
 class _Block:
-    """What a `with` calls at its end. The `with` alone keeps it: it goes with the block, however that ends, and its lease is closed then.
-    So nothing is left of a block whose end was interrupted before its first line, nor of one whose event loop has ended."""
+    """The object whose __exit__ a `with` statement calls. Only that statement refers to it. So it is destroyed with the block, however the
+    block ends, and then closes its lease. No lease stays held if the end of the block was interrupted before its first line, or if the
+    event loop has ended."""
     _lease: Lease | None = None
     _by: object = None  # the thread or task that began it
 
@@ -98,13 +99,13 @@ class _Block:
         lease = self._lease or self._lock._entered.take(threading.get_ident())
         try:
             lease._leave(kind)
-        except errors.Error:  # a wait for a condition may have it
+        except errors.Error:  # a wait for a condition may use the lease
             raise
         except BaseException:  # Ctrl-C
             lease.close()
             raise
         finally:
-            self._lease = None  # if this end is called once more, it is that of another block
+            self._lease = None  # another call of this end belongs to another block
 
     async def __aexit__(self, kind: type[BaseException] | None, why: BaseException | None,
                         trace: types.TracebackType | None) -> None:
@@ -120,7 +121,7 @@ class _Block:
 
 
 class _Begun(threading.local):
-    """Python looks an end up directly before it calls the beginning."""
+    """The block that the next __enter__() of this thread begins. Python looks up __exit__ directly before it calls __enter__."""
     block: weakref.ref[_Block] | None = None
 
     def take(self, lock: Lock) -> _Block | None:
@@ -133,7 +134,7 @@ _begun = _Begun()
 
 
 class _End:
-    """The method of a lock that ends a block: each time it is looked up, that of a new block."""
+    """The method of a lock that ends a block. Each lookup makes a new block, and returns the method of that block."""
 
     def __init__(self, of_a_block: typing.Callable[..., typing.Any]) -> None:
         self._of_a_block = of_a_block
@@ -148,7 +149,7 @@ class _End:
 
 
 def _task() -> asyncio.Task[typing.Any] | None:
-    """None also where no event loop runs."""
+    """The current task. None if there is no task, or no event loop."""
     try:
         return asyncio.current_task()
     except RuntimeError:
@@ -171,7 +172,7 @@ class Lock(_waits.Handle):
         """Acquires the lock, and waits for it if necessary. Raises TimedOut (Busy for one try), Cancelled, Unavailable. In the main
         thread a signal can interrupt the wait. One round trip if the lock is free."""
         limit = self.timeout if timeout is ... else timeout
-        if limit is None and stop is None and _waits.is_main_thread():  # else not: one try takes the store's own time
+        if limit is None and stop is None and _waits.is_main_thread():  # one try may last as long as the store's time-outs
             try:
                 return _waits.granted(Lease, self._begin, 0, None)
             except (errors.Busy, errors.Unavailable):
@@ -207,7 +208,7 @@ class Lock(_waits.Handle):
             else:
                 self._entered.add(by, lease)
             return lease
-        except BaseException:  # Ctrl-C: nobody leaves the block
+        except BaseException:  # Ctrl-C: no statement will end the block
             self._entered.forget(by, lease)
             raise
 
@@ -306,7 +307,7 @@ class Leaders(_waits.Handle):
 
     def __init__(self, handle: int) -> None:
         super().__init__(handle)
-        self._told = 0  # the term of the last one that was given
+        self._told = 0  # the term of the leader that was returned last
 
     def next(self, timeout: float | None = None, stop: _waits.Stop | None = None) -> Leader:
         """The leader after the one that was returned last. Raises TimedOut, Cancelled. Polls about twice a second."""
@@ -321,7 +322,7 @@ class Leaders(_waits.Handle):
         call(functions.leaders_next, self._handle, how, ctypes.byref(_abi.LeaderText()))
 
     def _found(self) -> Leader | None:
-        """What was found last, and not given yet: also by a call that was interrupted."""
+        """The leader that was found last, if it has not been returned yet. An interrupted call may have found it."""
         found = _abi.LeaderText()
         call(functions.leaders_found, self._handle, ctypes.byref(found))
         if found.term in (0, self._told):

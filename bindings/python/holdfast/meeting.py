@@ -43,8 +43,8 @@ class Arrival(_waits.Handle):
 class Barrier(_waits.Handle):
     """N participants wait for each other, again and again. Lost is raised if one of them died. Make one Barrier for each participant,
     which may be a thread or a task. If threads share one, each is a participant; tasks of one event loop that share one are a single
-    participant, unless they call at the same time. If the last arrival of a participant still counts, and nobody has that arrival as an
-    Arrival, its next arrival first waits for the end of that phase."""
+    participant, unless they call at the same time. If the last arrival of a participant still counts, and the program has no Arrival
+    for it, its next arrival first waits for the end of that phase."""
 
     def arrive(self, timeout: float | None = None, stop: _waits.Stop | None = None) -> Arrival:
         """Arrives, and does not wait for the others. One round trip. After TimedOut (Busy for one try) and Cancelled the arrival may
@@ -85,7 +85,8 @@ class Barrier(_waits.Handle):
     def _drop(self, how: object) -> None:
         call(functions.barrier_arrive_and_drop_within, self._handle, how)
 
-    # To its end, also if it is interrupted: until then the thread's participant is in that call, and a next one would be another.
+    # An interrupted call is also waited for to its end. Until then the participant of the thread is in that call, and a next call would
+    # belong to another participant.
 
     @staticmethod
     def _wait(start: _waits.Starts, timeout: float | None, stop: _waits.Stop | None) -> None:
@@ -93,7 +94,7 @@ class Barrier(_waits.Handle):
 
     @staticmethod
     async def _outcome(start: _waits.Starts, timeout: float | None, stop: _waits.Stop | None) -> _abi.Event:
-        """A task that is cancelled ends when its call does."""
+        """Waits for the call. A cancelled task ends only when its call has ended."""
         return await _waits.Loop.running().outcome(start, timeout, stop, to_its_end=True)
 
 
@@ -147,7 +148,7 @@ class Condition(_waits.Handle):
 
 
 class _Use:
-    """Of a lease, by a wait for a condition."""
+    """The use of a lease by a wait for a condition."""
 
     def __init__(self, lease: Lease) -> None:
         self._lease = _abi.one_of(lease, Lease, "lease")
@@ -158,9 +159,10 @@ class _Use:
             self._lease._end_in_vain()
 
     def _has_it(self) -> bool:
-        """The library does not give it to two, and says of neither which. A signal handler may raise what says that no wait has begun."""
+        """Whether the library has given the lease to this wait. It never gives a lease to two waits, but does not tell which wait has it.
+        The type of an exception does not tell either, because a signal handler may raise any type."""
         lease = self._lease
-        if not lease._handle or len(lease._uses) > 1:  # it is being released, or another wait has it
+        if not lease._handle or len(lease._uses) > 1:  # it is being released, or another wait uses it
             return False
         return functions.lease_info_of(lease._known, ctypes.byref(_abi.LeaseInfo()), None) == errors.NotOwner.code
 

@@ -49,8 +49,8 @@ class Session(_waits.Handle):
 
     def election(self, name: str, note: str | None = None, priority: int = 0, lease: float | None = None,
                  timeout: float | None = None) -> locks.Election:
-        """One of many candidates leads. Every program can read the note. Of the waiting candidates, the one with the greatest
-        `priority` (any 32-bit number) leads next."""
+        """One of many candidates leads. Every program can read the note. The waiting candidate with the greatest `priority` (any
+        32-bit number) leads next."""
         options = _abi.ElectionOptions(priority=priority, lease_ms=_abi.duration(lease, "lease"),
                                         note=_abi.text_or_none(note, "note"))
         return locks.Election(self._made(functions.election, name, ctypes.byref(options)), timeout)

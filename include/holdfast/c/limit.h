@@ -16,8 +16,8 @@ typedef struct holdfast_rule {
   int64_t per_us;         ///< … in this time, from 1 us to 31 days
   uint64_t burst;         ///< the most that it holds. 0: as many as `tokens`
   const char* name;       ///< identifies the rule. NULL: its number
-  const char* const* by;  ///< the parts of the key that have a bucket for each value. NULL: one for
-  uint32_t by_count;      ///< all; and how many parts
+  const char* const* by;  ///< parts of the key: each value has a bucket. NULL: one bucket for all
+  uint32_t by_count;      ///< how many parts `by` has
   uint32_t interval;      ///< 1: all come back at once, each time `per_us` has gone by
 } holdfast_rule;
 
@@ -68,10 +68,10 @@ int holdfast_limiter_reserve(holdfast_limiter* limiter, uint64_t n, int64_t long
 /// Says what one try would answer, and takes nothing. One round trip.
 int holdfast_limiter_peek(holdfast_limiter* limiter, uint64_t n, const holdfast_part* key,
                           uint32_t parts, holdfast_decision* decision, holdfast_error* why);
-/// Gives back all tokens that this decision took and nobody used, under the same key: as many as
-/// leave to others what they took or reserved since, so that no more goes through than the rules
-/// allow. `taken` is as the call has left it: HOLDFAST_INVALID_ARGUMENT if it took nothing, or says
-/// that it took more than a limiter can count. One round trip.
+/// Gives back all tokens that this decision took and nobody used, under the same key. Requests that
+/// took or reserved tokens later keep their times, so some of the tokens may be lost
+/// (docs/rate_limiter.md). Pass `taken` as the take has left it. HOLDFAST_INVALID_ARGUMENT if it
+/// took nothing, or says that it took more than a limiter can count. One round trip.
 int holdfast_limiter_give_back(holdfast_limiter* limiter, const holdfast_decision* taken,
                                const holdfast_part* key, uint32_t parts, holdfast_error* why);
 /// The same for n tokens that count as taken now. One round trip.

@@ -21,7 +21,8 @@ typedef struct holdfast_lock_options {
   int64_t local_time_us;  ///< how long threads of this process may pass a mutex on without asking
                           ///< the store. 0: 10,000; negative: never
   int64_t linger_us;      ///< how long an idle mutex may stay with this process. 0: not at all
-  uint64_t max_waiters;   ///< more waiting threads than this: HOLDFAST_OVERLOADED. 0: no limit
+  uint64_t max_waiters;   ///< how many threads may wait behind another one; the next gets
+                          ///< HOLDFAST_OVERLOADED. 0: no limit
   const char* reason;     ///< for people, shown by `holdfast list`. NULL: none
 } holdfast_lock_options;
 

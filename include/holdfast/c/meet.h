@@ -49,7 +49,7 @@ int holdfast_barrier_arrive_within(holdfast_barrier* barrier, const holdfast_wai
                                    holdfast_arrival** arrival, holdfast_error* why);
 /// Waits until all have arrived, and closes the arrival. HOLDFAST_LOST if a participant died; the
 /// arrival is closed then, too. If the time is over or the wait was cancelled, the arrival still
-/// counts, and can be waited for again. About one round trip a second.
+/// counts, and can be waited for again. One to four round trips a second.
 int holdfast_barrier_wait(holdfast_barrier* barrier, holdfast_arrival* arrival,
                           const holdfast_wait* how, holdfast_error* why);
 /// Arrives and waits. If the time is over or the wait was cancelled, the arrival still counts, but
@@ -72,11 +72,11 @@ int holdfast_condition_open(holdfast_session* session, const char* name,
 /// `lease` is that of a mutex. With 0 the mutex is held again by the same handle, with a new fence,
 /// and `notified` (event.number) says whether there was a notification (1), or the time was over
 /// (0). Check your condition, and wait again if it does not hold, because a wait may end without a
-/// notification. The timeout is for being notified; taking the mutex again has no limit. After any
-/// other code, also HOLDFAST_CANCELLED, the mutex is not held and the lease is closed (if another
-/// thread closed it, the wait goes on, and ends with HOLDFAST_CANCELLED); after HOLDFAST_NOT_OWNER,
-/// HOLDFAST_INVALID_ARGUMENT and HOLDFAST_UNSUPPORTED nothing has changed. One round trip to queue,
-/// one to four a second, and those of the mutex.
+/// notification. The timeout is for being notified; taking the mutex again has no limit. After
+/// HOLDFAST_NOT_OWNER, HOLDFAST_INVALID_ARGUMENT and HOLDFAST_UNSUPPORTED nothing has changed.
+/// After any other code, also HOLDFAST_CANCELLED, the mutex is not held and the lease is closed. If
+/// another thread closes the lease, the wait goes on, and ends with HOLDFAST_CANCELLED. One round
+/// trip to queue, one to four a second, and those of the mutex.
 int holdfast_condition_wait(holdfast_condition* condition, holdfast_lease* lease,
                             const holdfast_wait* how, uint32_t* notified, holdfast_error* why);
 /// Wakes the first waiter, or all. `woken` (may be NULL) receives how many were woken. You may hold

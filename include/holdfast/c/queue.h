@@ -44,8 +44,8 @@ typedef struct holdfast_event {
   uint64_t tag;   ///< of the holdfast_wait, or of the watch
   int32_t code;   ///< holdfast_code of the call; HOLDFAST_LOST for a loss
   uint32_t unused;
-  /// What was granted, now the caller's to release (of holdfast_barrier_arrive_within: the arrival,
-  /// as a holdfast_arrival*); or what was lost.
+  /// The lease that was granted, which the caller has to release, or the lease that was lost. For
+  /// holdfast_barrier_arrive_within: the arrival, as a holdfast_arrival*.
   holdfast_lease* lease;
   uint64_t number;  ///< a further result of the call, if it has one
   int64_t wait_us;  ///< limiters: see holdfast_decision

@@ -6,7 +6,7 @@
 extern "C" {
 #endif
 
-/// A connection to a store, and the threads that renew leases and wait for notifications on it.
+/// The connections to a store, and the threads that renew leases there.
 typedef struct holdfast_session holdfast_session;
 
 typedef struct holdfast_session_options {

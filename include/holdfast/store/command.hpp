@@ -103,9 +103,9 @@ enum class permits_outcome : std::uint8_t {
   capacity_mismatch,
 };
 
-/// A message to a session: "granted" to the next waiter, "wanted" to a holder that lingers,
-/// "opened" to the waiters at a latch, and to the participants of a barrier that broke, "departed"
-/// when a watched session has died (only from stores that see deaths).
+/// A message to a session. "granted" goes to the next waiter, "wanted" to a holder that lingers,
+/// "opened" to the waiters at a latch and to the participants of a barrier that broke. "departed"
+/// says that a watched session has died (only from stores that see deaths).
 enum class notification_kind : std::uint8_t { granted, wanted, opened, departed };
 std::string_view to_string(notification_kind k) noexcept;
 bool parse_notification_kind(std::string_view text, notification_kind& k) noexcept;

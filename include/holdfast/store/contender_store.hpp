@@ -131,7 +131,8 @@ class contender_store {
 
   struct used_name {
     std::string name;
-    /// Nobody is in line, and the store does not end the record by itself: it may be over.
+    /// The queue is empty, and the store does not remove the record by itself: its time may be
+    /// over.
     bool only_record = false;
   };
   /// All names with a contender or a record; as session_store::names says of those that cannot be

@@ -15,7 +15,8 @@ struct identity {
   std::string run_id;  ///< another one after each start, where the server has such a thing
   /// How long the server has been up; empty if its grants outlive a restart.
   std::optional<std::chrono::microseconds> up_for{};
-  /// What part of the server, where it has several whose names are different locks.
+  /// Which part of the server, if one server has several parts whose equal names are different
+  /// locks.
   std::string part{};
 };
 

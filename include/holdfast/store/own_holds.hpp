@@ -56,8 +56,8 @@ class own_holds {
   clock& clock_;
   mutable std::mutex mutex_;
   std::map<owned_name, entry> all_;
-  std::size_t puts_ = 0;     ///< since the ended ones were removed
-  std::size_t in_time_ = 0;  ///< so many were left then
+  std::size_t puts_ = 0;     ///< calls of put() since ended entries were removed
+  std::size_t in_time_ = 0;  ///< how many were left then
 };
 
 }  // namespace holdfast::store

@@ -6,8 +6,9 @@
 
 namespace holdfast::store {
 
-/// Of a holder that was to be taken away by force, by an attempt whose answer was lost, and that
-/// the next attempt did not find: the store keeps no trace of either way to leave.
+/// The failure of a force_release whose answer was lost, and whose repetition did not find the
+/// holder. Either the first attempt removed the holder, or the holder released the lock: the store
+/// does not record which.
 inline failure perhaps_taken_away() {
   failure f{errc::unavailable,
             "an answer was lost, and the holder is not there any more: it was taken away, or it "

@@ -47,7 +47,7 @@ struct rate_command {
   rate_verb verb = rate_verb::inspect;
   owner_id owner{};           ///< refund: repeating it counts once
   std::int64_t tokens = 1;    ///< from 1
-  std::int64_t ahead_us = 0;  ///< take: tokens count too that come back within this time
+  std::int64_t ahead_us = 0;  ///< take: also tokens that come back within this time
   std::uint32_t version = 0;  ///< of the rules: a bucket in use follows the greatest it has met
   std::span<const bucket_choice> buckets{};
 };

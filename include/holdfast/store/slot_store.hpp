@@ -86,8 +86,8 @@ class slot_store {
   /// If this owner is in the slot, its time counts anew from now.
   virtual result<slot_reply> extend(const slot& where, const slot_entry& who,
                                     std::int64_t lease_us) = 0;
-  /// Only of stores with capabilities::shared: if that owner is in, a reader becomes a writer (not
-  /// beside others: `taken`), or a writer a reader; `empty` if it is not in.
+  /// Only of stores with capabilities::shared: if that owner is in, a reader becomes a writer
+  /// (`taken` if others are in, too), or a writer becomes a reader. `empty` if it is not in.
   virtual result<slot_reply> resize(const slot& where, const slot_entry& who,
                                     std::int64_t lease_us) {
     return (void)where, (void)who, (void)lease_us, not_here("shared_mutex");

@@ -22,9 +22,10 @@ class transition {
   /// stays valid until the next call.
   virtual const std::string* apply(std::string_view record, const moment& now) = 0;
 
-  /// What apply() returned last was sent, its answer was lost, and it is not there as it was sent:
-  /// perhaps it was stored, and others came after it. Called before the next apply(). Of several
-  /// names in one transaction: one at least is not there as it was sent.
+  /// Called before the next apply(), if the record that the last apply() returned was sent, its
+  /// answer was lost, and the store now has another record. It may have been stored and then
+  /// replaced. In a transaction of several names, this is called for all of them if at least one
+  /// has another record.
   virtual void may_have_been_stored() noexcept {}
 
  protected:

@@ -35,8 +35,8 @@ class session_store {
   virtual ~session_store() = default;
 
   virtual const capabilities& can() const noexcept = 0;
-  /// For messages: the URL without passwords. Of its options those that choose the place, because
-  /// two stores with one URL are taken for one.
+  /// For messages: the URL without passwords. It contains only the options that choose the place,
+  /// because two stores with one URL are taken for one.
   virtual const std::string& url() const noexcept = 0;
 
   /// Carries out one permits command. A failure with `outcome_unknown` may have been carried out;

@@ -21,9 +21,10 @@ struct st_mysql;  // MYSQL
 ///                     the condition is wrong
 ///   unavailable       the connection broke
 /// After any of these, PostgreSQL accepts only a rollback of the transaction. On MariaDB the
-/// transaction can continue after timed_out and busy. After deadlock MariaDB has rolled it back: so
-/// a changed snapshot (1020), and a time-out under innodb_rollback_on_timeout, are deadlock, too. A
-/// failure there costs one more round trip, which asks.
+/// transaction can continue after timed_out and busy. After deadlock MariaDB has rolled it back.
+/// Every failure with a rollback is deadlock, also a changed snapshot (1020), and a time-out under
+/// innodb_rollback_on_timeout. On MariaDB a failure costs one more round trip, which asks whether
+/// there was a rollback.
 namespace holdfast {
 
 /// What to do about rows that somebody else has locked.

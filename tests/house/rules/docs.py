@@ -17,6 +17,9 @@ LINK = re.compile(r"\]\(<?([^)\s>]+)>?(?:\s+\"[^\"]*\")?\)|^\s*\[[^\]]+\]:\s+<?(
 TEST = re.compile(r"\bTEST(?:_F|_P)?\(\s*(\w+),\s*(\w+)\)")
 NAMED_TEST = re.compile(r"`([\w*]+\.\w*(?:_\w*){3}\*?)`")
 
+# [`name.hpp`](path): a source, and the file to which its name leads.
+NAMED_FILE = re.compile(r"\[`?([\w./-]*\w\.(?:hpp|h|cpp|lua|py|cmake|pml|sh|js|ts))`?\]\(([^)#\s]+)\)")
+
 # It separates cells in inline code, too, unless a backslash is before it.
 BAR = re.compile(r"(?<!\\)\|")
 
@@ -33,6 +36,14 @@ def check_links(tree):
                 problem = _judge_link(tree, file, target)
                 if problem:
                     yield Finding(file.path, number, "links", problem)
+        yield from _renamed_files(file)
+
+
+def _renamed_files(file):
+    for number, line in _prose(file, code="kept"):
+        for name, target in NAMED_FILE.findall(line):
+            if not target.endswith((".md", "/" + name)) and target != name:
+                yield Finding(file.path, number, "links", f"{name} leads to {target}: the file was renamed, or is another one")
 
 
 def _dead_tests(tree):

@@ -21,9 +21,9 @@ function card(h, i) {
       : element("p", { className: "bad", role: "alert" }, "does not answer" +
         (h.since ? " for " + duration(now() - Date.parse(h.since)) : "") + (h.error ? ": " + visible(h.error) : "")),
     facts([["Round trip", ms < 10 ? ms.toFixed(3) + " ms" : duration(ms)], ["Commands sent", String(h.commands)],
-      ["Errors", String(h.errors)], ["Time spent asking, last minute", percent(h.used_share)],
+      ["Errors", String(h.errors)], ["Share of the time for queries, last minute", percent(h.used_share)],
       ["… allowed now", percent(h.allowed_share)],
-      ["A look at every name took", h.round_seconds ? duration(h.round_seconds * 1000) : "not done yet"]]),
+      ["A round over all names took", h.round_seconds ? duration(h.round_seconds * 1000) : "not done yet"]]),
     busy(busiest[i], i));
 }
 

@@ -40,7 +40,7 @@ function buckets(said) {
   const rows = said.buckets ?? [];
   return element("div", { id: "buckets" }, element("h2", {}, "Buckets that are not full"),
     rows.length ? table(bucketHeads, rows.map(bucketCells))
-      : element("p", { className: "quiet" }, "Not asked for yet, or all of them are full."));
+      : element("p", { className: "quiet" }, "Not queried yet, or all of them are full."));
 }
 
 /** Each hold as a bar, the newest owners below one another. */
@@ -55,7 +55,7 @@ function timeline(said) {
   for (const h of said.holders) add(h, Date.parse(h.since), now());
   for (const [, c] of ends) add(c, Date.parse(c.time) - (c.held_seconds ?? 0) * 1000, Date.parse(c.time));
   const shown = holds.filter((h) => Number.isFinite(h.from)).slice(0, 12);
-  if (!shown.length) return element("p", { className: "quiet" }, "Nothing has happened since somebody looks.");
+  if (!shown.length) return element("p", { className: "quiet" }, "No hold has been seen yet.");
   const first = Math.min(...shown.map((h) => h.from)), last = now();
   const x = (t) => 150 + (440 * (t - first)) / Math.max(last - first, 1);
   const picture = drawn("svg", { viewBox: "0 0 600 " + (shown.length * 18 + 20), width: "600", role: "img",
@@ -113,7 +113,7 @@ function facts(said) {
 function age(said) {
   if (state.healths[current.store]?.reachable !== false) return "";
   return element("p", { className: "bad", role: "alert" },
-    "The store does not answer: this is what was known " + duration(said.age_seconds * 1000) + " ago.");
+    "The store does not answer. This was its state " + duration(said.age_seconds * 1000) + " ago.");
 }
 
 function draw(said) {
@@ -126,8 +126,8 @@ function draw(said) {
     element("h2", {}, "Holders"), holders({ holders: [], ...said }),
     element("h2", {}, "Queue"), queue({ waiters: [], ...said }),
     element("h2", {}, "Hand-overs"),
-    element("p", { className: "quiet" }, "What this server saw since it runs. A hold that began and ended between two looks " +
-      "is not in it" + (round ? "; a look at every name took " + duration(round * 1000) + "." : ".")),
+    element("p", { className: "quiet" }, "What holdfast serve has seen since its start. A hold that began and ended between two queries " +
+      "is not in it" + (round ? "; a round over all names took " + duration(round * 1000) + "." : ".")),
     timeline({ holders: [], ...said }), changes(said) ?? "",
     element("div", { className: "columns" }, histogram("Held", said.held), histogram("Waited", said.waited)));
   if (focused) section.querySelector('[data-owner="' + CSS.escape(focused) + '"]')?.focus();

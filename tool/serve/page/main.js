@@ -38,7 +38,7 @@ function say() {
   const total = state.stores.length;
   status.textContent = state.connected ? (total === 1 ? visible(state.stores[0]) : total + " stores") : "";
   const problems = [];
-  if (!state.connected) problems.push("This page has lost holdfast serve, and tries again. What it shows may be old.");
+  if (!state.connected) problems.push("The connection to holdfast serve is lost, and this page tries again. What it shows may be old.");
   for (const h of away) problems.push(visible(h.url) + " does not answer: " + visible(h.error ?? ""));
   trouble.hidden = problems.length === 0;
   trouble.textContent = problems.join(" ");
