@@ -78,22 +78,24 @@ struct row_store::unanswered {
 
 status row_store::transact_together(std::span<const state_store::step> steps,
                                     const state_store::judge& after) {
+  auto how = try_together(steps, after);  // and the connection is given back: the sweep may need it
+  if (how) sweep_if_many();
+  return how;
+}
+
+status row_store::try_together(std::span<const state_store::step> steps,
+                               const state_store::judge& after) {
   const boot_time deadline = boot_clock::now() + timeout_;
   unanswered before;
   std::optional<failure> first;
+  auto link = pool_.borrow(deadline);
   for (int failures = 0;; ++failures) {
-    bool borrowed = false, broke = false;
-    status how = [&]() -> status {
-      auto link = pool_.borrow(deadline);
-      if (!link) return told_after(std::move(link.error()), first);
-      borrowed = true;
-      auto said = change_together(**link, steps, after, before, deadline);
-      broke = !said && may_do_better(*link, said.error());
-      return said;
-    }();  // and gives the connection back: the sweep may need it
-    if (how) return sweep_if_many(), how;
+    status how = link ? change_together(**link, steps, after, before, deadline)
+                      : status(told_after(std::move(link.error()), first));
+    if (how) return how;
+    bool broke = link && may_do_better(*link, how.error());
     if (how.error().code == errc::timed_out) how = took_too_long(), broke = false;
-    const bool again = borrowed && (broke || how.error().code == errc::busy) &&
+    const bool again = link && (broke || how.error().code == errc::busy) &&
                        failures < failures_borne && boot_clock::now() < deadline;
     if (!again) {
       how.error().outcome_unknown = before.ever;
@@ -102,6 +104,7 @@ status row_store::transact_together(std::span<const state_store::step> steps,
     if (!broke) continue;
     if (!first) first = how.error();
     if (how.error().code != errc::busy) pool_.drop_idle();
+    link = pool_.replace(std::move(*link), deadline);
   }
 }
 

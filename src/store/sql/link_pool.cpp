@@ -14,6 +14,8 @@ constexpr std::chrono::nanoseconds shortest_pause = 5ms;
 constexpr std::chrono::nanoseconds longest_pause = 1s;
 /// A request waits for a pause that is over so soon; else it fails at once.
 constexpr std::chrono::nanoseconds short_pause = 100ms;
+/// What failed by itself fails however long is waited for it.
+constexpr auto never_enough = std::chrono::nanoseconds::max();
 
 }  // namespace
 
@@ -32,17 +34,20 @@ class link_pool::attempt {
   attempt(const attempt&) = delete;
   attempt& operator=(const attempt&) = delete;
 
-  void ended(const result<std::unique_ptr<row_link>>& made) {
+  void ended(result<std::unique_ptr<row_link>>& made, boot_time deadline) {
     const std::lock_guard guard{of_.mutex_};
+    const boot_time now = of_.clock_.now();
+    const bool cut_short = !made && (made.error().code == errc::timed_out || now >= deadline);
+    if (!made && made.error().code == errc::timed_out) made.error().code = errc::unavailable;
     if (made || made.error().code != errc::unavailable) {
       ++of_.worked_;
       return of_.away_.reset();
     }
     if (of_.worked_ != worked_) return;  // the server came back while this one failed
-    const boot_time now = of_.clock_.now();
     const std::chrono::nanoseconds lasted = now - began_;
     of_.away_ = made.error();
     of_.next_attempt_at_ = now + base::jittered(std::clamp(lasted, shortest_pause, longest_pause));
+    of_.enough_ = cut_short ? 2 * std::max(lasted, shortest_pause) : never_enough;
   }
 
  private:
@@ -56,7 +61,12 @@ class link_pool::attempt {
 /// else is woken in vain.
 class link_pool::place {
  public:
-  explicit place(link_pool& in) : of_(in), mine_(in.line_.emplace(in.line_.end())) {}
+  place(link_pool& in, bool has_room) : of_(in) {
+    const auto before = std::find_if(in.line_.begin(), in.line_.end(),
+                                     [&](const waiting& w) { return has_room && !w.has_room; });
+    mine_ = in.line_.emplace(before);
+    mine_->has_room = has_room;
+  }
   ~place() {
     const bool leads = is_first();
     of_.line_.erase(mine_);
@@ -67,62 +77,84 @@ class link_pool::place {
 
   bool is_first() const noexcept { return &of_.line_.front() == &*mine_; }
   void wait(std::unique_lock<std::mutex>& lock, boot_time until) {
-    of_.clock_.wait_until(lock, *mine_, until);
+    of_.clock_.wait_until(lock, mine_->called, until);
   }
 
  private:
   link_pool& of_;
-  const std::list<std::condition_variable>::iterator mine_;
+  std::list<waiting>::iterator mine_;
 };
 
 result<link_pool::loan> link_pool::borrow(boot_time deadline) {
   std::unique_lock lock{mutex_};
-  if (auto turn = wait_for_turn(lock, deadline); !turn) return std::move(turn.error());
+  if (auto turn = wait_for_turn(lock, deadline, false); !turn) return std::move(turn.error());
+  return serve(lock, loan(*this, nullptr, false), deadline);
+}
+
+// Its room stays its own: else others would be served first, perhaps until its deadline.
+result<link_pool::loan> link_pool::replace(loan broken, boot_time deadline) {
+  broken.fill(nullptr, false);
+  std::unique_lock lock{mutex_};
+  if (auto turn = wait_for_turn(lock, deadline, true); !turn) return std::move(turn.error());
+  return serve(lock, std::move(broken), deadline);
+}
+
+// What fails, or finds no memory, gives the room back.
+result<link_pool::loan> link_pool::serve(std::unique_lock<std::mutex>& lock, loan room,
+                                         boot_time deadline) {
   if (!idle_.empty()) {
-    auto link = std::move(idle_.back());
+    room.fill(std::move(idle_.back()), true);
     idle_.pop_back();
-    return loan(*this, std::move(link), true);
+    return room;
   }
   attempt mine(*this);
   lock.unlock();
-  loan room(*this, nullptr, false);  // is given back if there is no memory for a connection
   auto made = make_(deadline);
-  mine.ended(made);
+  mine.ended(made, deadline);
   if (!made) return std::move(made.error());
-  room.fill(std::move(*made));
+  room.fill(std::move(*made), false);
   return room;
 }
 
 // For a connection that is idle, or to make one. Only the first in the line takes it. In a pause
 // that is too long for them, all fail, in whatever place.
-status link_pool::wait_for_turn(std::unique_lock<std::mutex>& lock, boot_time deadline) {
-  place mine(*this);
+status link_pool::wait_for_turn(std::unique_lock<std::mutex>& lock, boot_time deadline,
+                                bool has_room) {
+  place mine(*this, has_room);
   while (true) {
     const boot_time now = clock_.now();
-    const bool full = in_use_ >= most_, first = mine.is_first();
+    const bool full = !has_room && in_use_ >= most_, first = mine.is_first();
     boot_time until = deadline;
     if (!full) {
-      const bool possible = !idle_.empty() || !away_ || (!trying_ && now >= next_attempt_at_);
-      if (possible && first) return ++in_use_, done{};
+      const bool may_try = !trying_ && (now >= next_attempt_at_ || deadline - now >= enough_);
+      const bool possible = !idle_.empty() || !away_ || may_try;
+      if (possible && first) {
+        if (!has_room) ++in_use_;
+        return done{};
+      }
       if (!possible && !trying_) {
         if (std::min(deadline, now + short_pause) < next_attempt_at_) return *away_;
         if (first) until = std::min(deadline, next_attempt_at_);
       }
     }
-    if (now >= deadline) return full || !away_ ? all_in_use() : *away_;
+    if (now >= deadline) return not_served(full);
     mine.wait(lock, until);
   }
 }
 
 // With nothing to take there is nothing to wake it for: who gives back wakes it.
 void link_pool::wake_first() noexcept {
-  if (in_use_ < most_ && !line_.empty()) line_.front().notify_one();
+  if (line_.empty()) return;
+  waiting& first = line_.front();
+  if (first.has_room || in_use_ < most_) first.called.notify_one();
 }
 
-failure link_pool::all_in_use() const {
-  return {errc::unavailable, "all " + std::to_string(most_) +
-                                 " connections of this session are in use; raise connections=, or "
-                                 "find out why the server is slow"};
+failure link_pool::not_served(bool full) const {
+  if (away_ && (trying_ || !full)) return *away_;
+  const std::string all = std::to_string(most_) + " connections of this session";
+  return {errc::unavailable,
+          (full ? "all " + all + " are in use" : "other requests waited longer for the " + all) +
+              "; raise connections=, or find out why the server is slow"};
 }
 
 void link_pool::add(std::unique_ptr<row_link> link) {

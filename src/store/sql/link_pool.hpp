@@ -20,9 +20,11 @@ namespace holdfast::store::sql {
 /// After a server could not be reached, one thread at a time tries again, and the longer its
 /// attempt lasted, the longer the pause after it: connections that nobody waits for any more would
 /// queue at a server that is slow to accept them, and those that come later would wait behind them.
+/// Who has far more time than an attempt that ended with its request does not wait for that pause.
 /// Thread-safe.
 class link_pool {
  public:
+  /// Fails with errc::timed_out if it ended before the deadline, because there was no more time.
   using connect = std::function<result<std::unique_ptr<row_link>>(boot_time deadline)>;
 
   link_pool(connect make, std::size_t most, clock& on = real_clock())
@@ -39,11 +41,19 @@ class link_pool {
         : pool_(std::exchange(from.pool_, nullptr)),
           link_(std::move(from.link_)),
           used_(from.used_) {}
-    loan& operator=(loan&&) = delete;
+    loan& operator=(loan&& from) noexcept {
+      std::swap(pool_, from.pool_);
+      std::swap(link_, from.link_);
+      std::swap(used_, from.used_);
+      return *this;
+    }
     ~loan() {
       if (pool_ != nullptr) pool_->give_back(std::move(link_));
     }
-    void fill(std::unique_ptr<row_link> link) noexcept { link_ = std::move(link); }
+    void fill(std::unique_ptr<row_link> link, bool used) noexcept {
+      link_ = std::move(link);
+      used_ = used;
+    }
     row_link& operator*() const noexcept { return *link_; }
     row_link* operator->() const noexcept { return link_.get(); }
     /// It has served somebody before: the server may have ended it meanwhile.
@@ -59,6 +69,9 @@ class link_pool {
   /// not over in a moment it fails with what the last attempt failed with.
   result<loan> borrow(boot_time deadline);
 
+  /// Another connection in place of one that broke, before all that wait for their first one.
+  result<loan> replace(loan broken, boot_time deadline);
+
   /// One that was made elsewhere.
   void add(std::unique_ptr<row_link> link);
 
@@ -68,8 +81,14 @@ class link_pool {
  private:
   class attempt;
   class place;
-  status wait_for_turn(std::unique_lock<std::mutex>& lock, boot_time deadline);
-  failure all_in_use() const;
+  /// Whoever waits for a connection.
+  struct waiting {
+    std::condition_variable called{};
+    bool has_room = false;  ///< counts among those that are in use
+  };
+  status wait_for_turn(std::unique_lock<std::mutex>& lock, boot_time deadline, bool has_room);
+  result<loan> serve(std::unique_lock<std::mutex>& lock, loan room, boot_time deadline);
+  failure not_served(bool full) const;
   void wake_first() noexcept;
   void give_back(std::unique_ptr<row_link> link) noexcept;
 
@@ -77,11 +96,12 @@ class link_pool {
   const std::size_t most_;
   clock& clock_;
   std::mutex mutex_;
-  std::list<std::condition_variable> line_;  ///< of those that wait, each in its own place
+  std::list<waiting> line_;  ///< those that have room stand before the others
   std::vector<std::unique_ptr<row_link>> idle_;
   std::size_t in_use_ = 0;
-  std::optional<failure> away_;  ///< the server could not be reached …
-  boot_time next_attempt_at_{};  ///< … and is tried again then
+  std::optional<failure> away_;        ///< the server could not be reached …
+  boot_time next_attempt_at_{};        ///< … and is tried again then, …
+  std::chrono::nanoseconds enough_{};  ///< … or by somebody who has so much time
   bool trying_ = false;
   std::uint64_t worked_ = 0;  ///< attempts that reached the server
 };

@@ -106,8 +106,8 @@ std::vector<status> row_store::transact(std::span<const state_store::step> steps
 void row_store::run(changes open) {
   const boot_time deadline = boot_clock::now() + timeout_;
   std::optional<failure> first;
+  auto link = pool_.borrow(deadline);
   for (int broken = 0;; ++broken) {
-    auto link = pool_.borrow(deadline);
     const auto settled =
         link ? settle(**link, open, deadline) : status(told_after(link.error(), first));
     if (settled) return;
@@ -118,13 +118,15 @@ void row_store::run(changes open) {
       if (!first) first = settled.error();
       for (change* c : open) c->sent_before = c->sent_before || c->sent;
       pool_.drop_idle();
+      link = pool_.replace(std::move(*link), deadline);
       continue;
     }
     for (change* c : open) {
       auto f = late ? took_too_long() : settled.error();
-      // What went over a connection that broke may still come to its server, or wait there, while
-      // this one, which may lag behind that one, refuses it.
-      f.outcome_unknown = c->sent || (c->sent_before && !late);
+      // What went over a connection that broke may have been carried out before others wrote. Or it
+      // may still come to its server, or wait there, while this one, which may lag behind that one,
+      // refuses it.
+      f.outcome_unknown = c->sent || c->sent_before;
       c->end(std::move(f));
     }
     return;

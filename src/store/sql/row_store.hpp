@@ -71,6 +71,7 @@ class row_store {
   status change_locked(row_link& link, change& one, boot_time deadline);
   status change_together(row_link& link, std::span<const state_store::step> steps,
                          const state_store::judge& after, unanswered& commit, boot_time deadline);
+  status try_together(std::span<const state_store::step> steps, const state_store::judge& after);
   void found(change& one, row now);
   void finish(change& one, std::int64_t version);
   void note_free(std::string_view name);
@@ -87,14 +88,15 @@ class row_store {
 template <class Act>
 auto row_store::with_link(Act act, boot_time deadline) {
   using outcome = decltype(act(std::declval<row_link&>(), deadline));
-  while (true) {
-    auto link = pool_.borrow(deadline);
-    if (!link) return outcome(std::move(link.error()));
+  auto link = pool_.borrow(deadline);
+  while (link) {
     outcome got = act(**link, deadline);
     const bool was_dead = !got && link->used() && !(*link)->usable();
     if (!was_dead || boot_clock::now() >= deadline) return got;
     pool_.drop_idle();
+    link = pool_.replace(std::move(*link), deadline);
   }
+  return outcome(std::move(link.error()));
 }
 
 }  // namespace holdfast::store::sql

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "harness/eventually.hpp"
+#include "harness/forwarding_clock.hpp"
 
 // What a session's threads share: connections.
 namespace sql_test {
@@ -40,13 +41,15 @@ TEST(link_pools, have_room_again_for_what_there_was_no_memory_for) {
 
 const holdfast::failure no_server{holdfast::errc::unavailable, "no server"};
 
+const holdfast::failure no_time_left{holdfast::errc::timed_out, "in whole seconds"};
+
 /// A pool of four whose server is away until it is given connections.
 struct away_pool {
   made connect(holdfast::boot_time) {
     ++attempts;
     clock.advance(lasts);
     if (answers) return std::unique_ptr<row_link>();
-    return no_server;
+    return ends_early ? no_time_left : no_server;
   }
   holdfast::result<link_pool::loan> borrow() { return pool.borrow(clock.now() + 1h); }
 
@@ -54,6 +57,7 @@ struct away_pool {
   std::chrono::milliseconds lasts{0};
   std::atomic<int> attempts{0};
   std::atomic<bool> answers{false};
+  bool ends_early = false;
   link_pool pool{[this](auto deadline) { return connect(deadline); }, 4, clock};
 };
 
@@ -78,6 +82,25 @@ TEST(link_pools, try_a_server_again_only_after_a_pause_as_long_as_the_attempt_th
   away.answers = true;
   EXPECT_TRUE(away.borrow()) << "no pause is longer than a second";
   EXPECT_TRUE(away.borrow()) << "and it is over with the first that succeeds";
+}
+
+// A request with little time left must not delay those that can wait for a slow server.
+TEST(link_pools, do_not_keep_those_waiting_who_have_far_more_time_than_the_attempt_that_failed) {
+  for (const bool in_whole_seconds : {false, true}) {
+    away_pool away;
+    away.lasts = 300ms;
+    away.ends_early = in_whole_seconds;
+    const auto late = away.pool.borrow(away.clock.now() + (in_whole_seconds ? 700ms : 300ms));
+    ASSERT_FALSE(late);
+    EXPECT_EQ(late.error().code, holdfast::errc::unavailable);
+    EXPECT_FALSE(away.pool.borrow(away.clock.now() + 500ms)) << "it would fail as well";
+    EXPECT_EQ(away.attempts, 1);
+    away.ends_early = false, away.lasts = 2s;
+    EXPECT_FALSE(away.borrow());
+    EXPECT_EQ(away.attempts, 2);
+    EXPECT_FALSE(away.borrow()) << "that one had time enough";
+    EXPECT_EQ(away.attempts, 2);
+  }
 }
 
 TEST(link_pools, wait_for_a_pause_that_is_short) {
@@ -164,7 +187,12 @@ class busy_pools : public testing::Test {
   }
 
   holdfast::testing::fake_clock clock_;
-  link_pool pool_{[](auto) -> made { return std::unique_ptr<row_link>(); }, 1, clock_};
+  std::atomic<bool> answers_{true};
+  link_pool pool_{[this](auto) -> made {
+                    if (!answers_) return no_server;
+                    return std::unique_ptr<row_link>();
+                  },
+                  1, clock_};
   std::list<waiter> waiters_;
 };
 
@@ -217,6 +245,123 @@ TEST_F(busy_pools, serve_those_behind_one_that_gives_up) {
   harness::eventually("it waits", [&] { return clock_.next_wake() == deadline; });
   first.reset();
   EXPECT_TRUE(behind.get());
+}
+
+// It has waited for its turn already, and its deadline is the same.
+TEST_F(busy_pools, replace_a_connection_that_broke_before_they_serve_one_that_waits) {
+  auto first = pool_.borrow(clock_.now());
+  ASSERT_TRUE(first);
+  waiter& second = come(1h);
+  first = pool_.replace(std::move(*first), clock_.now());
+  EXPECT_TRUE(first && !first->used());
+  first = no_server;
+  second.enough.set_value();
+  EXPECT_TRUE(second.served.get());
+}
+
+TEST_F(busy_pools, give_back_the_room_of_a_connection_that_could_not_be_replaced) {
+  auto first = pool_.borrow(clock_.now());
+  ASSERT_TRUE(first);
+  answers_ = false;
+  first = pool_.replace(std::move(*first), clock_.now());
+  EXPECT_FALSE(first);
+  clock_.advance(1s);
+  answers_ = true;
+  EXPECT_TRUE(pool_.borrow(clock_.now()));
+}
+
+// It has room in a pool that is full.
+TEST(link_pools, tell_one_whose_connection_broke_what_came_of_the_attempt_of_another) {
+  holdfast::testing::fake_clock clock;
+  std::latch tries{1}, may_end{1}, enough{1};
+  std::atomic<int> attempts{0};
+  link_pool pool(
+      [&](auto) -> made {
+        if (++attempts == 2) return no_server;
+        if (attempts == 3) tries.count_down(), may_end.wait();
+        return std::unique_ptr<row_link>();
+      },
+      2, clock);
+  auto mine = pool.borrow(clock.now());
+  ASSERT_TRUE(mine);
+  EXPECT_FALSE(pool.borrow(clock.now() + 1h));
+  clock.advance(1s);
+  const auto deadline = clock.now() + 2h;
+  auto other = std::async(std::launch::async, [&] {
+    const auto its = pool.borrow(deadline);
+    enough.wait();
+    return bool(its);
+  });
+  tries.wait();
+  auto again = std::async(std::launch::async, [&] {
+    mine = pool.replace(std::move(*mine), deadline);
+    return bool(mine);
+  });
+  harness::eventually("it waits", [&] { return clock.next_wake() == deadline; });
+  may_end.count_down();
+  harness::eventually("it is served",
+                      [&] { return again.wait_for(0s) == std::future_status::ready; });
+  clock.advance(3h);
+  EXPECT_TRUE(again.get());
+  enough.count_down();
+  EXPECT_TRUE(other.get());
+  EXPECT_EQ(attempts, 4);
+}
+
+/// A clock by which somebody who was woken goes on only when told.
+class held_clock final : public harness::forwarding_clock {
+ public:
+  explicit held_clock(holdfast::clock& to) : forwarding_clock(to) {}
+  void wait_until(std::unique_lock<std::mutex>& lock, std::condition_variable& woken,
+                  holdfast::boot_time until) override {
+    forwarding_clock::wait_until(lock, woken, until);
+    lock.unlock();
+    held.count_down();
+    go_on.wait();
+    lock.lock();
+  }
+  std::latch held{1}, go_on{1};
+};
+
+TEST(link_pools, say_of_one_that_is_not_next_that_others_waited_longer) {
+  holdfast::testing::fake_clock time;
+  held_clock clock(time);
+  link_pool pool([](auto) -> made { return std::unique_ptr<row_link>(); }, 1, clock);
+  auto first = pool.borrow(time.now());
+  auto second = std::async(std::launch::async, [&] { return bool(pool.borrow(time.now() + 1h)); });
+  harness::eventually("it waits", [&] { return time.next_wake() != holdfast::forever; });
+  const auto full = pool.borrow(time.now());
+  ASSERT_FALSE(full);
+  EXPECT_TRUE(full.error().what.starts_with("all 1 connections of this session are in use"));
+  first = no_server;
+  clock.held.wait();
+  const auto behind = pool.borrow(time.now());
+  ASSERT_FALSE(behind);
+  EXPECT_TRUE(behind.error().what.starts_with("other requests waited longer"))
+      << behind.error().what;
+  clock.go_on.count_down();
+  EXPECT_TRUE(second.get());
+}
+
+TEST(link_pools, say_of_a_server_that_is_away_that_it_is_and_not_that_all_are_in_use) {
+  holdfast::testing::fake_clock clock;
+  std::latch tries{1}, may_end{1};
+  int attempts = 0;
+  link_pool pool(
+      [&](auto) -> made {
+        if (++attempts > 1) tries.count_down(), may_end.wait();
+        return no_server;
+      },
+      1, clock);
+  EXPECT_FALSE(pool.borrow(clock.now() + 1h));
+  clock.advance(1s);
+  auto other = std::async(std::launch::async, [&] { return bool(pool.borrow(clock.now() + 1h)); });
+  tries.wait();
+  const auto behind = pool.borrow(clock.now());
+  may_end.count_down();
+  EXPECT_FALSE(other.get());
+  ASSERT_FALSE(behind);
+  EXPECT_EQ(behind.error().what, no_server.what);
 }
 
 /// One tries a server that was away, two wait for what comes of it.

@@ -482,6 +482,23 @@ TEST_F(row_stores, what_went_over_a_connection_that_broke_is_in_doubt_whatever_t
   EXPECT_TRUE(so.error().outcome_unknown);
 }
 
+// It was carried out, and then others wrote.
+TEST_F(row_stores,
+       what_went_over_a_connection_that_broke_is_in_doubt_although_the_next_comes_late) {
+  EXPECT_TRUE(add());
+  server_.break_after_writes = 1;
+  server_.once_broken = [&] {
+    server_.rows["n"] = {true, 99, "somebody else", 0, 0};
+    server_.others = 1;  // so it takes the lock
+    server_.late = 1;
+  };
+  const auto gone = add();
+  ASSERT_FALSE(gone);
+  EXPECT_EQ(server_.locks, 1);
+  EXPECT_EQ(gone.error().code, errc::unavailable);
+  EXPECT_TRUE(gone.error().outcome_unknown);
+}
+
 TEST_F(row_stores, what_broke_a_connection_is_told_although_no_other_can_be_made) {
   row_store once{[this](boot_time) -> result<std::unique_ptr<row_link>> {
                    if (server_.links > 0) return failure{errc::unavailable, "nobody listens"};
