@@ -38,9 +38,9 @@ meeting_end at_barrier(const session& s, const meet_options& o, const detail::ti
                        std::stop_token stop) {
   barrier b{s, o.name, o.count, {.lease = o.ttl}};
   auto came = async_arrive_and_wait(b, time_left(frame.deadline()), std::move(stop)).future().get();
-  const bool over =
-      !came && (came.error().code == errc::timed_out || came.error().code == errc::cancelled);
-  if (over) return {"timed_out", false};
+  const errc why = came ? errc{} : came.error().code;
+  if (why == errc::busy || why == errc::timed_out || why == errc::cancelled)
+    return {"timed_out", false};
   std::move(came).value();
   return {"arrived"};
 }

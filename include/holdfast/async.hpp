@@ -25,11 +25,12 @@ namespace holdfast {
 /// An operation that has not begun. Begin it once, in one of the ways below; this leaves the object
 /// empty. If it is destroyed before that, nothing happens. Move-only; not thread-safe.
 ///
-/// The operation ends with a `result<T>`: the value, or a `failure` whose code is timed_out,
-/// cancelled, or what the synchronous form would throw; `.value()` throws it. After a failure
-/// nothing is left at the store: the operation leaves the queue, and releases what was granted too
-/// late. A pending operation does not keep its session alive: if the session ends first, the
-/// operation ends with errc::cancelled, before the destructor of the session returns.
+/// The operation ends with a `result<T>`: the value, or a `failure` whose code is busy (one try
+/// that found the lock held), timed_out, cancelled, or what the synchronous form would throw;
+/// `.value()` throws it. After a failure nothing is left at the store: the operation leaves the
+/// queue, and releases what was granted too late. A pending operation does not keep its session
+/// alive: if the session ends first, the operation ends with errc::cancelled, before the destructor
+/// of the session returns.
 ///
 /// The result comes on a thread of the session, which serves all its waits. (If a limit passes
 /// while that thread is stuck in the store, another one takes over.) It comes on the calling

@@ -153,18 +153,21 @@ class pending_both final : public operation<both_leases>,
   wait_limit left() const {
     return time_.deadline() == forever ? wait_limit{} : time_.deadline() - now_of(old_);
   }
+  errc in_vain() const { return time_.is_try() ? errc::busy : errc::timed_out; }
   boot_time answers_by() const { return saturated_add(now_of(old_), last_answer_within); }
   void anew(lease next) noexcept {
     {
       const call_limit until(answers_by());
       (void)both_leases{std::move(first_), std::move(next)}.release();
     }
-    if (left().wait() <= one_try) return end(failure{errc::timed_out, "the old lock was lost"});
+    if (left().wait() <= one_try) return end(failure{in_vain(), "the old lock was lost"});
     const timed_call call(time_);
     start_or_fail([&] { return async_acquire(old_, left(), stop_); }, *this);
   }
   void end(result<both_leases> how) {
     const auto self = std::move(self_);
+    // The rest of a call with a deadline may be one try.
+    if (!how && how.error().code == errc::busy) how.error().code = in_vain();
     if (first_) {
       const call_limit until(answers_by());
       first_ = {};

@@ -53,6 +53,12 @@ struct failure {
   std::string message() const;
 };
 
+/// What is said wherever this process has no memory left: errc::overloaded. It needs none itself,
+/// because the text fits into a string as it is.
+inline failure without_memory(bool outcome_unknown) noexcept {
+  return {errc::overloaded, "no memory", outcome_unknown};
+}
+
 /// The one exception of the library. Catch it by this type; act on the three questions.
 class error : public std::system_error {
  public:

@@ -69,8 +69,8 @@ class [[nodiscard]] lease {
   void extend(std::chrono::milliseconds lease);
 
   /// Releases the lock. Returns no error; errc::lost if the lease had ended before (no other holder
-  /// is affected); errc::unavailable if the store could not be reached (then the lease ends by
-  /// itself). Empty afterwards in every case. One round trip.
+  /// is affected); errc::unavailable if the store could not be reached, errc::overloaded without
+  /// memory (then the lease ends by itself). Empty afterwards in every case. One round trip.
   std::error_code release() noexcept;
 
   /// The name as the store knows it (with the session's prefix).

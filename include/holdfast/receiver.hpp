@@ -53,7 +53,7 @@ void start_or_fail(Make make, Receiver& to) noexcept {
   try {
     make().start(to);
   } catch (...) {
-    to.receive(failure{errc::overloaded, "no memory"});
+    to.receive(without_memory(false));
   }
 }
 

@@ -156,13 +156,13 @@ void begin_barrier_wait(const std::shared_ptr<arrival_handle>& mine, void* key, 
   auto started = here->start(w);
   prepared one(1);
   one.front().tag = w.tag;
-  std::move(started).start([to = w.to, is_try = w.is_try(), one = std::move(one),
-                            here = std::move(here)](status how) mutable {
-    if (how || how.error().code == errc::lost) here->is_over();
-    here.reset();
-    if (!how) one.front().how = as_told(std::move(how.error()), is_try);
-    to->push(std::move(one));
-  });
+  std::move(started).start(
+      [to = w.to, one = std::move(one), here = std::move(here)](status how) mutable {
+        if (how || how.error().code == errc::lost) here->is_over();
+        here.reset();
+        if (!how) one.front().how = std::move(how.error());
+        to->push(std::move(one));
+      });
 }
 
 }  // namespace
@@ -247,7 +247,7 @@ int holdfast_barrier_arrive_within(holdfast_barrier* barrier, const holdfast_wai
       return holdfast::done{};
     }
     auto mine = std::move(started).future().get();
-    if (!mine) return as_told(std::move(mine.error()), w.is_try());
+    if (!mine) return std::move(mine.error());
     give(arrival, std::make_shared<arrival_handle>(of, std::move(*mine)));
     return holdfast::done{};
   });

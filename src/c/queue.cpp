@@ -132,11 +132,6 @@ int next_event(holdfast_queue* from, std::int64_t timeout_ns, holdfast_event* ev
 
 }  // namespace
 
-failure as_told(failure f, bool is_try) {
-  if (is_try && f.code == errc::timed_out) f.code = errc::busy;
-  return f;
-}
-
 }  // namespace holdfast::c_abi
 
 using namespace holdfast::c_abi;

@@ -68,9 +68,6 @@ struct waiting {
 wait_time time_of(std::int64_t timeout_ns);
 waiting read(const holdfast_wait* how);
 
-/// One try that is over was refused.
-failure as_told(failure f, bool is_try);
-
 /// What is told of a call that there is no memory to begin later.
 inline std::shared_ptr<prepared> prepared_failure(const waiting& w) {
   auto one = std::make_shared<prepared>(1);
@@ -84,8 +81,7 @@ template <class T, class Tell, class Failed>
 void begin(pending<T> what, const waiting& w, Tell tell, Failed failed) {
   prepared one(1);
   one.front().tag = w.tag;
-  std::move(what).start([to = w.to, is_try = w.is_try(), one = std::move(one),
-                         tell = std::move(tell),
+  std::move(what).start([to = w.to, one = std::move(one), tell = std::move(tell),
                          failed = std::move(failed)](result<T> how) mutable {
     event_of& e = one.front();
     try {
@@ -93,7 +89,7 @@ void begin(pending<T> what, const waiting& w, Tell tell, Failed failed) {
         tell(std::move(*how), e);
       } else {
         failed();
-        e.how = as_told(std::move(how.error()), is_try);
+        e.how = std::move(how.error());
       }
     } catch (...) {
       failed();
@@ -118,9 +114,7 @@ inline status begin_or_await(pending<done> what, const waiting& w) {
     begin(std::move(what), w);
     return done{};
   }
-  auto how = std::move(what).future().get();
-  if (how) return done{};
-  return as_told(std::move(how.error()), w.is_try());
+  return std::move(what).future().get();
 }
 
 }  // namespace holdfast::c_abi

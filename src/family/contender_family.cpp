@@ -245,7 +245,7 @@ result<std::vector<std::string>> contender_family::names() {
   std::vector<std::string> used;
   for (auto& [name, only_record] : *all) {
     const auto over = only_record ? latch_.forget_if_over(name) : result<bool>(false);
-    if (!over && over.error().code == errc::unavailable) return over.error();
+    if (!over && is_retryable(over.error().code)) return over.error();
     if (!over || !*over) used.push_back(std::move(name));
   }
   return used;

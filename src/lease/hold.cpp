@@ -3,7 +3,6 @@
 #include "base/losses.hpp"
 #include "base/names.hpp"
 #include "local/idle_locks.hpp"
-#include "session/no_memory.hpp"
 #include "session/store_client.hpp"
 
 namespace holdfast::engine {
@@ -191,7 +190,7 @@ status outcome_of(const result<store::permits_reply>& released) noexcept try {
   if (!released) return released.error();
   return released->outcome == permits_outcome::done ? status(done{}) : status(no_longer_held());
 } catch (...) {
-  return released ? failure{errc::lost, "no memory"} : without_memory();
+  return released ? failure{errc::lost, "no memory"} : without_memory(true);
 }
 }  // namespace
 
@@ -389,7 +388,7 @@ std::error_code hold::end(was what, wants w) noexcept {
   try {
     told = tell_store(e, w);
   } catch (...) {
-    told.emplace(without_memory());
+    told.emplace(without_memory(true));
   }
   return told ? ended(e, *told) : std::error_code{};
 }
@@ -446,7 +445,7 @@ std::error_code hold::end_together(std::span<const std::shared_ptr<hold>> all) {
   }
   std::error_code first;
   for (std::size_t i = 0; i < of_one.size(); ++i) {
-    const status told = i < replies.size() ? outcome_of(replies[i]) : status(without_memory());
+    const status told = i < replies.size() ? outcome_of(replies[i]) : status(without_memory(true));
     note(first, of_one[i]->ended(endings[i], told));
   }
   note(first, end_all(others));

@@ -4,7 +4,6 @@
 
 #include "base/losses.hpp"
 #include "session/lock_config.hpp"
-#include "session/no_memory.hpp"
 #include "session/store_client.hpp"
 
 namespace holdfast::engine {
@@ -327,7 +326,7 @@ void keeper::renew_batch(due_line& due) try {
 
 // It was not sent, or nobody knows: tried again as after any failure, and none is left begun.
 void keeper::fail_batch(due_line& due) noexcept {
-  const failure why = without_memory();
+  const failure why = without_memory(true);
   while (const auto h = due.pop()) failed(*h, why);
 }
 

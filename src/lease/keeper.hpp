@@ -17,7 +17,6 @@
 
 #include "lease/lease_timer.hpp"
 #include "session/linked_line.hpp"
-#include "session/no_memory.hpp"
 #include "session/worker.hpp"
 
 namespace holdfast::engine {
@@ -193,7 +192,7 @@ class keeper::begun_renewal {
  public:
   begun_renewal(keeper& of, renewable& h) : keeper_(of), hold_(h) { of.begin_renewal(h); }
   ~begun_renewal() {
-    if (!ended_) keeper_.failed(hold_, without_memory());
+    if (!ended_) keeper_.failed(hold_, without_memory(true));
   }
   begun_renewal(const begun_renewal&) = delete;
   begun_renewal& operator=(const begun_renewal&) = delete;

@@ -23,13 +23,13 @@ using answer = result<std::optional<wait_hint>>;
 class entry final : public engine::request {
  public:
   entry(const engine::wanted& permits, const engine::lock_config& limiter,
-        rate_limiter::state::request r, std::uint64_t n, boot_time deadline)
+        rate_limiter::state::request r, std::uint64_t n, const engine::time_frame& time)
       : session_(*permits.session),
         what_(permits.what),
         how_(permits.how),
         limiter_(limiter.name),
         request_(std::move(r)),
-        deadline_(deadline),
+        time_(time),
         owner_(session_.new_owner()),
         take_(request_.command(store::rate_verb::take, owner_, n)) {}
 
@@ -86,7 +86,8 @@ class entry final : public engine::request {
 
   answer on_no_tokens() {
     found.why = refused_by::tokens;
-    if (saturated_add(session_.now(), found.rate.wait) > deadline_) {
+    if (time_.is_try()) return failure{errc::busy, "there are not enough tokens"};
+    if (saturated_add(session_.now(), found.rate.wait) > time_.deadline()) {
       return failure{errc::timed_out, "the tokens would have come after the deadline"};
     }
     return std::optional<wait_hint>{{std::max(found.rate.wait, shortest_look), {}}};
@@ -107,7 +108,7 @@ class entry final : public engine::request {
   const engine::acquire_params how_;
   const std::string limiter_;
   rate_limiter::state::request request_;
-  const boot_time deadline_;
+  const engine::time_frame time_;
   const store::owner_id owner_;
   store::rate_command take_;
   engine::grant grant_{};
@@ -141,7 +142,7 @@ class pending_entry final : public engine::telling_wait<engine::pending_wait, ad
     return engine::gave_up(session_, *config_, time_, std::move(f));
   }
   void fail(failure f) override {
-    if (f.code == errc::timed_out) return tell(std::move(entry_->found));
+    if (engine::is_in_vain(f.code)) return tell(std::move(entry_->found));
     tell(std::move(f));
   }
 
@@ -175,9 +176,10 @@ struct admission::state {
     e.give_back_tokens();
     const failure called_off{errc::cancelled, {}};
     const bool stands = e.waited() && !engine::left_to_keeper(why);
-    engine::leave_nothing_behind(session, *permits.what, e.owner(), stands ? called_off : why);
+    if (e.was_asked())
+      engine::leave_nothing_behind(session, *permits.what, e.owner(), stands ? called_off : why);
     why = engine::gave_up(session, *permits.what, time, std::move(why));
-    if (why.code != errc::timed_out && why.code != errc::cancelled) fail(std::move(why));
+    if (!engine::is_in_vain(why.code) && why.code != errc::cancelled) fail(std::move(why));
     return std::move(e.found);
   }
 };
@@ -199,7 +201,7 @@ admitted admission::admit_within(std::uint64_t n, const rate_key& key, wait_time
     state_->fail(std::move(can.error()));
   }
   const engine::timed_call call(session.now(), wait);
-  entry e(permits, *limiter.of.config, std::move(request), n, call.deadline());
+  entry e(permits, *limiter.of.config, std::move(request), n, call);
   return engine::or_abandon(session, *permits.what, e.owner(), [&] {
     auto settled = engine::wait_until_settled(session, e.owner(), e, call, std::move(stop));
     if (settled) return e.given(permits.session, {call.began(), call.began()});
@@ -215,8 +217,7 @@ pending<admitted> async_admit(admission& door, std::uint64_t n, const rate_key& 
                           operation,
                           {permits.session->now(), limit.wait()},
                           std::move(stop)};
-  auto e = std::make_unique<entry>(permits, *limiter.of.config, limiter.about(key, n), n,
-                                   o.time.deadline());
+  auto e = std::make_unique<entry>(permits, *limiter.of.config, limiter.about(key, n), n, o.time);
   return pending<admitted>(
       std::make_shared<pending_entry>(std::move(o), std::move(e), permits.how));
 }

@@ -161,7 +161,7 @@ std::optional<lease> subject::in_time(result<lease> got) const {
 bool subject::settled(status ended) const {
   if (ended) return true;
   const errc why = ended.error().code;
-  if (why == errc::timed_out || why == errc::cancelled) return false;
+  if (engine::is_in_vain(why) || why == errc::cancelled) return false;
   fail(std::move(ended.error()));
 }
 

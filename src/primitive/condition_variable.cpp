@@ -70,7 +70,7 @@ class turn final : public engine::request {
       const engine::timed_call call(frame);
       return engine::wait_until_settled(session_, slot, *this, call, std::move(stop));
     }();
-    if (settled) return settled;
+    if (settled || !was_asked()) return settled;
     // Nobody has answered that it is queued: the mutex is still held, and is not kept for an
     // answer.
     if (command_.verb == permits_verb::acquire)
@@ -241,7 +241,7 @@ class pending_turn final : public engine::telling<engine::pending_wait, woken> {
   void fail(failure f) override {
     turn_.gives_up({});
     // Also where the store never said that it is queued: its time is over all the same.
-    if (f.code == errc::timed_out) return lock_again(nullptr);
+    if (engine::is_in_vain(f.code)) return lock_again(nullptr);
     tell(std::move(f));
   }
 
@@ -276,7 +276,7 @@ class pending_turn final : public engine::telling<engine::pending_wait, woken> {
 std::cv_status ended(const subject& of, status woken) {
   if (woken) return std::cv_status::no_timeout;
   const errc why = woken.error().code;
-  if (why == errc::timed_out) return std::cv_status::timeout;
+  if (engine::is_in_vain(why)) return std::cv_status::timeout;
   if (why == errc::cancelled) return std::cv_status::no_timeout;
   of.fail(std::move(woken.error()));
 }

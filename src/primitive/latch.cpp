@@ -148,7 +148,7 @@ struct latch::state {
     countdown_request q(session, of.config->name, c);
     const engine::timed_call call(session.now(), wait);
     auto ended = engine::wait_until_settled(session, c.owner, q, call, std::move(stop));
-    if (!ended) q.leave(ended.error());
+    if (!ended && q.was_asked()) q.leave(ended.error());
     if (!of.settled(std::move(ended))) return std::nullopt;
     return std::move(q.reply);
   }

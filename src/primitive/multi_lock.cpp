@@ -117,7 +117,7 @@ std::optional<multi_lease> multi_lock::acquire_within(wait_time wait, lease_time
   auto got = engine::acquire_all(asked, wait, std::move(stop));
   if (got) return multi_lease(put_in_order(std::move(*got), state_->given_as));
   const errc why = got.error().code;
-  if (why == errc::timed_out || why == errc::cancelled) return std::nullopt;
+  if (engine::is_in_vain(why) || why == errc::cancelled) return std::nullopt;
   throw_failure(std::move(got.error()));
 }
 

@@ -210,7 +210,7 @@ class pending_take final : public engine::telling<engine::pending_wait, rate_dec
   }
   void leave_to_keeper() noexcept override { reservation_.give_back(); }
   void fail(failure f) override {
-    if (f.code == errc::timed_out) return tell(reservation_.refused());
+    if (engine::is_in_vain(f.code)) return tell(reservation_.refused());
     tell(std::move(f));
   }
 
@@ -348,7 +348,7 @@ rate_decision rate_limiter::take_within(std::uint64_t n, const rate_key& key, wa
   auto settled = engine::wait_until_settled(session, mine.owner(), mine, call, std::move(stop));
   if (settled) return mine.outcome();
   const errc why = settled.error().code;
-  if (why == errc::timed_out || why == errc::cancelled) return mine.refused();
+  if (engine::is_in_vain(why) || why == errc::cancelled) return mine.refused();
   mine.give_back();
   of.fail(std::move(settled.error()));
 }

@@ -81,7 +81,7 @@ std::optional<quorum_lease> redlock::acquire_within(wait_time wait, lease_time l
   for (; !ended; ended = waits.step(stop.stop_requested())) waits.wait(me, stop);
   if (*ended) return quorum_lease(std::move(**ended));
   const errc why = ended->error().code;
-  if (why == errc::timed_out || why == errc::cancelled) return std::nullopt;
+  if (engine::is_in_vain(why) || why == errc::cancelled) return std::nullopt;
   of.fail(std::move(ended->error()));
 }
 

@@ -162,7 +162,7 @@ bool redlock_wait::goes_on(boot_time now) const {
 
 redlock_wait::ended redlock_wait::in_vain() {
   return of_->gave_up(
-      asked_, hold_->too_few_answered() ? unavailable() : engine::timed_out(asked_.is_try()));
+      asked_, hold_->too_few_answered() ? unavailable() : engine::waited_in_vain(asked_.is_try()));
 }
 
 redlock_wait::ended redlock_wait::stopped_in_vain() {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <holdfast/store/micros.hpp>
 
+#include "session/no_memory.hpp"
+
 namespace holdfast::engine {
 
 using namespace std::chrono_literals;
@@ -55,7 +57,7 @@ void quorum_node::answered(const result<store::permits_reply>& reply, boot_time 
   waiting_since_ = now;
   if (!reply) {
     const auto rest = std::min(first_rest * (1 << std::min(failures_++, 8U)), longest_rest);
-    ask_again_at_ = reply.error().code == errc::unavailable ? now + rest : now;
+    ask_again_at_ = went_unanswered(reply.error()) ? now + rest : now;
     return;
   }
   failures_ = 0;

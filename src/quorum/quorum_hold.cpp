@@ -472,8 +472,9 @@ std::error_code quorum_hold::give_back_in_vain() noexcept {
   if (std::exchange(told_end_, true)) return released_as_;
   give_back_later();
   if (was_lost_) return tell_lost(), errc::lost;
+  released_as_ = errc::overloaded;
   tell(event_kind::release_failed);
-  return errc::unavailable;
+  return released_as_;
 }
 
 void quorum_hold::let_go() noexcept {
@@ -534,7 +535,7 @@ void quorum_hold::tell(event_kind kind, std::chrono::nanoseconds margin) const {
     e.code = errc::lost;
     e.detail = losses::no_majority;
   }
-  if (kind == event_kind::release_failed) e.code = errc::unavailable;
+  if (kind == event_kind::release_failed) e.code = released_as_;
   quorum_->first().tell(e);
 }
 

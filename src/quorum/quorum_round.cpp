@@ -4,7 +4,6 @@
 
 #include "base/wake_fd.hpp"
 #include "quorum/quorum.hpp"
-#include "session/no_memory.hpp"
 #include "wait/asked_once.hpp"
 
 namespace holdfast::engine {
@@ -69,7 +68,7 @@ void quorum_round::ask(std::size_t node, const store::permits_command& c,
   try {
     if (may_post && post(node, c, keeps)) return;
   } catch (...) {
-    return on_answer(node, without_memory(), boot_time{}, true);
+    return on_answer(node, without_memory(true), boot_time{}, true);
   }
   ask_runner(node, c, std::move(keeps), ask_who_it_is);
 }
@@ -112,7 +111,7 @@ void quorum_round::ask_runner(std::size_t node, const store::permits_command& c,
     begin_asking(node, c, std::move(keeps), trusted_only);
   } catch (...) {
     to->answered_by_runner();
-    on_answer(node, without_memory(), boot_time{}, true);
+    on_answer(node, without_memory(true), boot_time{}, true);
   }
 }
 

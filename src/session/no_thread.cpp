@@ -1,21 +1,19 @@
 #include "session/no_thread.hpp"
 
-#include <exception>
 #include <string>
+#include <system_error>
 
 namespace holdfast::engine {
 
 failure no_thread(std::string_view purpose) noexcept try {
-  throw;
-} catch (const std::exception& e) {
   try {
+    throw;
+  } catch (const std::system_error& e) {
     return {errc::unavailable, "no thread " + std::string(purpose) + ": " + e.what() +
                                    "; raise the limit of threads (ulimit -u, pids cgroup)"};
-  } catch (...) {
-    return {errc::unavailable, "no memory"};  // short enough to need none
   }
 } catch (...) {
-  return {errc::unavailable, "no memory"};
+  return without_memory(false);
 }
 
 }  // namespace holdfast::engine

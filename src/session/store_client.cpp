@@ -8,6 +8,7 @@
 
 #include "base/names.hpp"
 #include "session/left_call.hpp"
+#include "session/no_memory.hpp"
 
 namespace holdfast::engine {
 
@@ -369,7 +370,7 @@ result<store::identity> store_client::identify() {
 
 std::optional<std::string> store_client::place() {
   const auto who = identify();
-  if (!who && who.error().code == errc::unavailable) return std::nullopt;
+  if (!who && went_unanswered(who.error())) return std::nullopt;
   return who && !who->run_id.empty() ? who->run_id + ' ' + who->part : std::string();
 }
 

@@ -82,6 +82,7 @@ result<std::optional<wait_hint>> acquisition::ask(bool) {
 }
 
 result<bool> acquisition::ask_instead_of(const transferable& leaving) noexcept try {
+  was_asked_ = true;
   auto c = acquire_command(true);
   c.replaces = leaving.owner();
   c.secret = leaving.secret();
@@ -94,7 +95,7 @@ result<bool> acquisition::ask_instead_of(const transferable& leaving) noexcept t
   answer_ = learn(std::move(reply), sent);
   return replaced;
 } catch (...) {
-  return failure{errc::internal, "no memory", true};
+  return without_memory(true);
 }
 
 boot_time acquisition::put_off(boot_time now) {
@@ -222,7 +223,7 @@ failure mismatch_of(const store::permits_reply& reply, const lock_config& s) {
 // the queue.
 bool leaves_nothing(const failure& why) noexcept {
   if (why.outcome_unknown) return false;
-  return why.code == errc::timed_out || why.code == errc::kind_mismatch ||
+  return is_in_vain(why.code) || why.code == errc::kind_mismatch ||
          why.code == errc::capacity_mismatch || why.code == errc::forked;
 }
 
@@ -241,12 +242,11 @@ void leave_nothing_behind(session_impl& session, const lock_config& s, const sto
 }
 
 failure gave_up(session_impl& session, const lock_config& s, const time_frame& time, failure f) {
-  const bool busy = time.is_try() && f.code == errc::timed_out;
-  session.tell({.kind = busy ? event_kind::busy : event_kind::gave_up,
+  session.tell({.kind = f.code == errc::busy ? event_kind::busy : event_kind::gave_up,
                 .name = s.name,
                 .lock_kind = to_string(s.kind),
                 .waited = session.now() - time.began(),
-                .code = busy ? errc::busy : f.code,
+                .code = f.code,
                 .detail = f.what});
   return f;
 }
@@ -263,7 +263,7 @@ failure kept_out(local_queue::entry why, const lock_config& s, bool is_try) {
             "as many threads of this process as max_waiters allows wait for it already: " +
                 std::to_string(s.max_waiters)};
   }
-  return why == local_queue::entry::cancelled ? asked_to_stop() : timed_out(is_try);
+  return why == local_queue::entry::cancelled ? asked_to_stop() : waited_in_vain(is_try);
 }
 
 namespace {
@@ -273,6 +273,7 @@ result<grant> win(session_impl& session, const lock_config& s, acquisition& a,
                   dispatcher::registration& slot, const timed_call& call, std::stop_token stop) {
   const status settled = wait_until_settled(session, slot, a, call, std::move(stop));
   if (settled) return a.granted();
+  if (!a.was_asked()) return settled.error();
   if (a.left_behind())
     session.keeper().abandon(s.name, a.owner(), s.lease);
   else

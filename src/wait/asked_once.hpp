@@ -54,7 +54,7 @@ class asked_once final : public short_operation {
 
  private:
   void tell_no_memory() noexcept override try {
-    if (then_) (void)tell(without_memory(), boot_time{}, true);
+    if (then_) (void)tell(without_memory(true), boot_time{}, true);
   } catch (...) {
     return;  // no answer is waited for longer than the vote lasts
   }

@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "session/no_memory.hpp"
 #include "wait/pending_wait.hpp"
 
 /// What most operations are without a thread, each a line or two: a command and what its reply
@@ -146,7 +145,7 @@ class pending_made final : public detail::operation<To>,
 
  private:
   result<To> made_of(From value) noexcept try { return make_(std::move(value)); } catch (...) {
-    return ended_without_memory();
+    return without_memory(true);
   }
 
   pending<From> from_;

@@ -132,7 +132,7 @@ operation::next pending_wait::succeed() {
 }
 
 operation::next pending_wait::give_up(failure f) {
-  const auto goodbye = leaving(f);
+  const auto goodbye = asked().was_asked() ? leaving(f) : std::nullopt;
   if (!goodbye) return end(std::move(f));
   leaving_ = std::make_unique<failure>(std::move(f));
   // That of stop_soon() may be over, where another thread had asked for it meanwhile.
@@ -182,7 +182,7 @@ operation::next pending_wait::overdue() {
   if (!steps_) return step();
   failure why = stop().stop_requested() ? stopped() : in_vain();
   if (unanswered_) (void)asked().learn(failure{errc::unavailable, why.what, true}, {});
-  leave_to_keeper();
+  if (asked().was_asked()) leave_to_keeper();
   return end(std::move(why));
 }
 

@@ -6,7 +6,6 @@
 #include <stop_token>
 #include <string_view>
 
-#include "session/no_memory.hpp"
 #include "wait/acquire.hpp"
 
 namespace holdfast::engine {
@@ -148,7 +147,7 @@ class telling : public Base, public detail::operation<T> {
     std::exchange(receiver_, nullptr)->receive(std::move(how));
   }
   void tell_no_memory() noexcept final {
-    if (receiver_ != nullptr) tell(ended_without_memory());
+    if (receiver_ != nullptr) tell(without_memory(true));
   }
   detail::receiver<T>* receiver_ = nullptr;
 };

@@ -61,7 +61,7 @@ status runner::start() noexcept try {
   }
   return add_thread();
 } catch (...) {
-  return ended_without_memory();
+  return without_memory(false);
 }
 
 status runner::add_thread() noexcept {
@@ -85,7 +85,7 @@ status runner::end_by(boot_time when, const std::shared_ptr<operation>& e) noexc
   if (wake_time_.comes_before(when)) limits_changed_.notify_one();
   return done{};
 } catch (...) {
-  return ended_without_memory();
+  return without_memory(false);
 }
 
 // In a forked child nobody would take it, and a thread that is not there may hold the mutex.
@@ -290,7 +290,7 @@ void runner::ask_all(held& lock) noexcept {
   answered(mine);
   std::size_t i = 0;
   for (const auto& q : mine.asked) {
-    auto reply = i < replies.size() ? std::move(replies[i++]) : without_memory();
+    auto reply = i < replies.size() ? std::move(replies[i++]) : without_memory(true);
     if (q.of->asked_ != &q) {
       session_.callers().ended(q.what.command.owner);
       continue;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "session/left_call.hpp"
+#include "session/no_memory.hpp"
 
 namespace holdfast::engine {
 
@@ -24,8 +25,9 @@ bool is_an_answer(const failure& f) {
 
 failure asked_to_stop() { return {errc::cancelled, "asked to stop while waiting"}; }
 
-failure timed_out(bool is_try, std::string_view what) {
-  return {errc::timed_out, std::string(what) + (is_try ? "" : " at the deadline")};
+failure waited_in_vain(bool is_try, std::string_view what) {
+  if (is_try) return {errc::busy, std::string(what)};
+  return {errc::timed_out, std::string(what) + " at the deadline"};
 }
 
 // Before a second is over it may only be slow, and not to have it in time is no failure. This
@@ -77,6 +79,7 @@ std::optional<status> wait_steps::ask() {
   const call_limit until{limit_};
   left_a_call() = false;
   const boot_time sent = session_.now();
+  request_.was_asked_ = true;
   const auto what = request_.command(last_);
   if (!what) return judge(request_.ask(last_), sent);
   return judge(request_.learn(session_.permits(what->name, what->command), sent), sent);
@@ -85,6 +88,7 @@ std::optional<status> wait_steps::ask() {
 std::optional<store::named_command> wait_steps::command() {
   last_ = at_deadline();
   if (left_to_others()) return std::nullopt;
+  request_.was_asked_ = true;
   return request_.command(last_);
 }
 
@@ -99,7 +103,7 @@ std::optional<status> wait_steps::judge(result<std::optional<wait_hint>> answer,
   if (!answer) return judge_failure(std::move(answer.error()), sent);
   unknown_ = false;
   if (!*answer) return done{};
-  if (last_) return timed_out(is_try_, request_.in_vain());
+  if (last_) return waited_in_vain(is_try_, request_.in_vain());
   answered_ = true;
   in_vain_.reset();
   give_up_ = forever;
@@ -121,10 +125,12 @@ std::optional<status> wait_steps::judge(result<std::optional<wait_hint>> answer,
 }
 
 std::optional<status> wait_steps::judge_failure(failure f, boot_time sent) {
+  // A store's word for others that were faster each time. Here it says that somebody holds it.
+  if (f.code == errc::busy) f.code = errc::unavailable;
+  const bool hopeless = !went_unanswered(f);
   if (!is_an_answer(f)) unknown_ = f.outcome_unknown = f.outcome_unknown || unknown_;
   const boot_time now = session_.now();
   const boot_time give_up = gives_up_at(f, sent, now);
-  const bool hopeless = f.code != errc::unavailable;
   if (!hopeless && left_a_call()) return left_at_deadline(began_);
   if (f.ack_missing) in_vain_ = f;
   if (hopeless || last_ || at_deadline() || (deadline_ == forever && now >= give_up))

@@ -46,6 +46,12 @@ class request {
   virtual std::string_view in_vain() const { return held_by_another; }
   /// Until when a look may be left to others of the session; `now` if it may not.
   virtual boot_time put_off(boot_time now) { return now; }
+  /// If not, nothing of it can be at the store, and nothing is to be taken back.
+  bool was_asked() const noexcept { return was_asked_; }
+
+ protected:
+  friend class wait_steps;
+  bool was_asked_ = false;
 };
 
 /// The policy of one wait at the store, step by step: a thread that sleeps between them and the
@@ -116,8 +122,10 @@ inline status wait_until_settled(store_client& session, const store::owner_id& o
 }
 
 failure asked_to_stop();
-/// Not settled in time: at its deadline, which a try has not.
-failure timed_out(bool is_try, std::string_view what = held_by_another);
+/// Not settled in time: `timed_out` at its deadline, or `busy` if it was one try, which has none.
+failure waited_in_vain(bool is_try, std::string_view what = held_by_another);
+/// Whether it ended so, which is a decision and no error.
+inline bool is_in_vain(errc why) noexcept { return why == errc::busy || why == errc::timed_out; }
 /// Of a wait for so long, which the store has not answered by its deadline.
 failure unanswered(std::chrono::nanoseconds waited, bool answered_before);
 

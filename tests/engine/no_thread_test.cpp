@@ -80,11 +80,13 @@ TEST(no_thread, to_look_for_deadlocks_is_told_once) {
   a.unlock();
 }
 
-TEST(no_thread, and_no_memory_either_is_an_error_too) {
+TEST(no_thread, that_there_was_no_memory_for_is_no_matter_of_the_limit_of_threads) {
   try {
     throw std::bad_alloc();
   } catch (...) {
-    EXPECT_EQ(holdfast::engine::no_thread("to wait with").code, errc::unavailable);
+    const auto why = holdfast::engine::no_thread("to wait with");
+    EXPECT_EQ(why.code, errc::overloaded);
+    EXPECT_EQ(why.what, "no memory");
   }
 }
 

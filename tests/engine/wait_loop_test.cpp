@@ -63,6 +63,61 @@ TEST(wait_loop, a_try_at_a_latch_costs_one_command_and_leaves_nobody_there) {
   EXPECT_TRUE(s.session.show("l").waiters.empty());
 }
 
+TEST(wait_loop, one_that_is_stopped_before_it_asks_costs_no_command) {
+  stage s;
+  mutex m{s.session, "m"};
+  holdfast::shared_mutex read{s.session, "read"};
+  holdfast::semaphore permits{s.session, "permits", 1};
+  holdfast::expiring_semaphore expiring{s.session, "expiring", 1};
+  holdfast::election leads{s.session, "leads"};
+  holdfast::multi_lock all{m, permits};
+  holdfast::rate_limiter limiter{s.session, "limiter", {{.tokens = 1, .per = 1s}}};
+  holdfast::admission door{limiter, permits};
+  holdfast::latch gate{s.session, "gate", 1};
+  std::stop_source source;
+  source.request_stop();
+  const auto stop = source.get_token();
+  const auto before = s.session.store_operations();
+  EXPECT_FALSE(m.lock(stop));
+  EXPECT_FALSE(m.try_acquire_for(1min, stop));
+  EXPECT_FALSE(read.try_acquire_shared_for(1min, stop));
+  EXPECT_FALSE(permits.try_acquire_for(1, 1min, stop));
+  EXPECT_FALSE(expiring.try_acquire_for(1s, 1min, stop));
+  EXPECT_FALSE(leads.campaign_for(1min, stop));
+  EXPECT_FALSE(all.try_acquire_for(1min, stop));
+  EXPECT_FALSE(door.admit_for(1min, 1, {}, stop));
+  EXPECT_FALSE(gate.wait_for(1min, stop));
+  EXPECT_EQ(async_acquire(m, 1min, stop).future().get().error().code, errc::cancelled);
+  EXPECT_EQ(s.session.store_operations() - before, 0U);
+  // The keeper gives back in order: what another one has before this is seen, too.
+  s.session.impl()->keeper().abandon("another", {7, 7}, 1s);
+  s.script->await(verb::release, 1);
+  EXPECT_EQ(s.script->count(verb::release), 1U);
+}
+
+/// Its rows were others' at each of its attempts, once.
+class outrun final : public harness::passing_on {
+ public:
+  using passing_on::passing_on;
+  holdfast::result<holdfast::store::permits_reply> permits(
+      std::string_view name, const holdfast::store::permits_command& c) override {
+    if (c.verb != verb::acquire || std::exchange(was_, true)) return inner_->permits(name, c);
+    return holdfast::failure{errc::busy, "somebody else was faster"};
+  }
+
+ private:
+  bool was_ = false;
+};
+
+TEST(wait_loop, a_store_whose_rows_others_changed_first_does_not_say_that_the_lock_is_held) {
+  holdfast::session_options o;
+  o.decorate = [](auto inner) { return std::make_unique<outrun>(std::move(inner)); };
+  auto waits = holdfast::open("memory:", o), tries = holdfast::open("memory:", o);
+  EXPECT_TRUE(mutex(waits, "m").try_acquire_for(1min));
+  mutex m{tries, "m"};
+  EXPECT_EQ(reason_of([&] { (void)m.try_acquire(); }), errc::unavailable);
+}
+
 /// Grants in vain, then lets wait, and so on.
 class wavering final : public harness::passing_on {
  public:

@@ -33,7 +33,7 @@ struct redis_connection : testing::Test {
         (void)taken->release();
       }
     } catch (const holdfast::error& e) {
-      EXPECT_EQ(e.reason(), holdfast::errc::unavailable) << e.what();
+      EXPECT_EQ(e.reason(), holdfast::errc::overloaded) << e.what();
     } catch (const std::bad_alloc&) {
       EXPECT_TRUE(no_memory_after::failed());
     }

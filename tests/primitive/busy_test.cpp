@@ -69,9 +69,12 @@ class busy : public testing::Test {
     EXPECT_EQ(seen_->words(), "still held by somebody else at the deadline") << kind;
   }
 
+  /// With the same code.
   template <class Pending>
-  static void ends_in_vain(Pending p) {
-    EXPECT_FALSE(std::move(p).future().get());
+  static void ends_in_vain(Pending p, holdfast::wait_time wait) {
+    const auto how = std::move(p).future().get();
+    ASSERT_FALSE(how);
+    EXPECT_EQ(how.error().code, wait > one_try ? errc::timed_out : errc::busy);
   }
 
   const std::shared_ptr<listener> seen_ = std::make_shared<listener>();
@@ -89,7 +92,8 @@ TEST_F(busy, a_mutex_in_each_of_its_forms) {
   expect_told_apart("mutex", [&](auto wait) { EXPECT_FALSE(m.try_lock_for(wait)); });
   expect_told_apart("mutex", [&](auto wait) { EXPECT_FALSE(fair.try_acquire_for(wait)); });
   expect_told_apart("mutex", [&](auto wait) { EXPECT_FALSE(again.try_lock_for(wait)); });
-  expect_told_apart("mutex", [&](auto wait) { ends_in_vain(async_acquire(m, wait_limit(wait))); });
+  expect_told_apart("mutex",
+                    [&](auto wait) { ends_in_vain(async_acquire(m, wait_limit(wait)), wait); });
   EXPECT_FALSE(m.try_lock());
   EXPECT_EQ(seen_->take(), (told{{event_kind::busy, "mutex", errc::busy}}));
 }
@@ -98,7 +102,8 @@ TEST_F(busy, a_mutex_that_another_thread_of_this_process_holds) {
   mutex m{ours_, "local"};
   const auto held = m.acquire();
   expect_told_apart("mutex", [&](auto wait) { EXPECT_FALSE(m.try_acquire_for(wait)); });
-  expect_told_apart("mutex", [&](auto wait) { ends_in_vain(async_acquire(m, wait_limit(wait))); });
+  expect_told_apart("mutex",
+                    [&](auto wait) { ends_in_vain(async_acquire(m, wait_limit(wait)), wait); });
 }
 
 TEST_F(busy, both_sides_of_a_shared_mutex) {
@@ -110,9 +115,10 @@ TEST_F(busy, both_sides_of_a_shared_mutex) {
   expect_told_apart(kind, [&](auto wait) { EXPECT_FALSE(m.try_acquire_shared_for(wait)); });
   expect_told_apart(kind, [&](auto wait) { EXPECT_FALSE(m.try_lock_for(wait)); });
   expect_told_apart(kind, [&](auto wait) { EXPECT_FALSE(m.try_lock_shared_for(wait)); });
-  expect_told_apart(kind, [&](auto wait) { ends_in_vain(async_acquire(m, wait_limit(wait))); });
   expect_told_apart(kind,
-                    [&](auto wait) { ends_in_vain(async_acquire_shared(m, wait_limit(wait))); });
+                    [&](auto wait) { ends_in_vain(async_acquire(m, wait_limit(wait)), wait); });
+  expect_told_apart(
+      kind, [&](auto wait) { ends_in_vain(async_acquire_shared(m, wait_limit(wait)), wait); });
 }
 
 TEST_F(busy, semaphores_of_each_kind) {
@@ -123,14 +129,15 @@ TEST_F(busy, semaphores_of_each_kind) {
   expect_told_apart("semaphore", [&](auto wait) { EXPECT_FALSE(s.try_acquire_for(wait)); });
   expect_told_apart("semaphore", [&](auto wait) { EXPECT_FALSE(counts.try_acquire_for(wait)); });
   expect_told_apart("semaphore",
-                    [&](auto wait) { ends_in_vain(async_acquire(s, 1, wait_limit(wait))); });
+                    [&](auto wait) { ends_in_vain(async_acquire(s, 1, wait_limit(wait)), wait); });
 
   holdfast::expiring_semaphore others{theirs_, "e", 1};
   const auto permit = others.acquire(1min);
   holdfast::expiring_semaphore e{ours_, "e", 1};
   expect_told_apart("semaphore", [&](auto wait) { EXPECT_FALSE(e.try_acquire_for(1min, wait)); });
-  expect_told_apart("semaphore",
-                    [&](auto wait) { ends_in_vain(async_acquire(e, 1min, wait_limit(wait))); });
+  expect_told_apart("semaphore", [&](auto wait) {
+    ends_in_vain(async_acquire(e, 1min, wait_limit(wait)), wait);
+  });
 }
 
 TEST_F(busy, an_election_that_another_leads) {
@@ -139,7 +146,7 @@ TEST_F(busy, an_election_that_another_leads) {
   holdfast::election e{ours_, "elect"};
   expect_told_apart("election", [&](auto wait) { EXPECT_FALSE(e.campaign_for(wait)); });
   expect_told_apart("election",
-                    [&](auto wait) { ends_in_vain(async_campaign(e, wait_limit(wait))); });
+                    [&](auto wait) { ends_in_vain(async_campaign(e, wait_limit(wait)), wait); });
 }
 
 TEST_F(busy, several_locks_at_once) {
@@ -150,7 +157,7 @@ TEST_F(busy, several_locks_at_once) {
   expect_told_apart("mutex", [&](auto wait) { EXPECT_FALSE(all.try_acquire_for(wait)); });
   expect_told_apart("mutex", [&](auto wait) { EXPECT_FALSE(all.try_lock_for(wait)); });
   expect_told_apart("mutex",
-                    [&](auto wait) { ends_in_vain(async_acquire(all, wait_limit(wait))); });
+                    [&](auto wait) { ends_in_vain(async_acquire(all, wait_limit(wait)), wait); });
 }
 
 TEST_F(busy, an_admission_without_a_permit) {
@@ -166,6 +173,26 @@ TEST_F(busy, an_admission_without_a_permit) {
   });
 }
 
+TEST_F(busy, an_admission_without_tokens) {
+  holdfast::semaphore room{ours_, "free", 1};
+  holdfast::rate_limiter rate{ours_, "spent", {{.tokens = 1, .per = 1min}}};
+  holdfast::admission door{rate, room};
+  ASSERT_TRUE(door.try_admit());
+  const auto expect_told = [&](const auto& admit) {
+    seen_->take();
+    EXPECT_FALSE(admit(one_try));
+    EXPECT_EQ(seen_->take(), (told{{event_kind::busy, "semaphore", errc::busy}}));
+    EXPECT_EQ(seen_->words(), "there are not enough tokens");
+    EXPECT_FALSE(admit(2ms));
+    EXPECT_EQ(seen_->take(), (told{{event_kind::gave_up, "semaphore", errc::timed_out}}));
+    EXPECT_EQ(seen_->words(), "the tokens would have come after the deadline");
+  };
+  expect_told([&](holdfast::wait_time wait) { return bool(door.admit_for(wait)); });
+  expect_told([&](holdfast::wait_time wait) {
+    return bool(async_admit(door, 1, {}, wait_limit(wait)).future().get().value());
+  });
+}
+
 TEST_F(busy, a_redlock_that_a_majority_refuses) {
   const std::vector nodes{holdfast::open("memory:busy-1", {.observer = seen_}),
                           holdfast::open("memory:busy-2"), holdfast::open("memory:busy-3")};
@@ -176,7 +203,8 @@ TEST_F(busy, a_redlock_that_a_majority_refuses) {
   holdfast::redlock q{nodes, "q"};
   expect_told_apart("mutex", [&](auto wait) { EXPECT_FALSE(q.try_acquire_for(wait)); });
   expect_told_apart("mutex", [&](auto wait) { EXPECT_FALSE(q.try_lock_for(wait)); });
-  expect_told_apart("mutex", [&](auto wait) { ends_in_vain(async_acquire(q, wait_limit(wait))); });
+  expect_told_apart("mutex",
+                    [&](auto wait) { ends_in_vain(async_acquire(q, wait_limit(wait)), wait); });
 }
 
 TEST_F(busy, a_wait_that_is_called_off_is_neither) {

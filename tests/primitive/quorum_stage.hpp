@@ -153,7 +153,8 @@ class in_form {
                                                        holdfast::wait_limit limit) {
     auto got = async_acquire(of, limit).future().get();
     if (got) return std::move(*got);
-    if (got.error().code == holdfast::errc::timed_out) return std::nullopt;
+    const auto why = got.error().code;
+    if (why == holdfast::errc::busy || why == holdfast::errc::timed_out) return std::nullopt;
     throw holdfast::error(std::move(got.error()));
   }
   const bool without_a_thread_;

@@ -127,8 +127,8 @@ struct participant_actor : actor {
   }
 
   void judge(const result<holdfast::done>& how_it_ended, nanos began) {
-    const bool in_vain_only = !how_it_ended && (how_it_ended.error().code == errc::timed_out ||
-                                                how_it_ended.error().code == errc::cancelled);
+    const errc why = how_it_ended ? errc{} : how_it_ended.error().code;
+    const bool in_vain_only = why == errc::busy || why == errc::timed_out || why == errc::cancelled;
     in_time(began, !in_vain_only);
     if (how_it_ended) return goes_on();
     me.dropped = true;

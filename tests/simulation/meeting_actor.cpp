@@ -302,7 +302,8 @@ struct election_actor : actor {
       next = seen.next_for(duration(longest));
     } else {
       auto how = async_next(seen, holdfast::wait_limit(duration(longest))).future().get();
-      if (!how && how.error().code != errc::timed_out) throw holdfast::error(how.error());
+      if (!how && how.error().code != errc::timed_out && how.error().code != errc::busy)
+        throw holdfast::error(how.error());
       if (how) next = std::move(*how);
     }
     judge_wait(next.has_value(), false);

@@ -35,11 +35,8 @@ void raise(std::atomic<std::int64_t>& to, std::int64_t least) noexcept {
   }
 }
 
-/// It needs none.
-failure no_memory() noexcept { return {errc::unavailable, "no memory", true}; }
-
 failure copy_of(const failure& f) noexcept try { return f; } catch (...) {
-  return no_memory();
+  return without_memory(true);
 }
 
 failure broken(std::string why) {
@@ -273,7 +270,7 @@ void link::connect_now(lock& l) {
       if (there && options_.commands_go_to) options_.commands_go_to((*there)->server);
       return there;
     } catch (...) {
-      return no_memory();
+      return without_memory(true);
     }
   }();
   l.lock();
@@ -463,7 +460,7 @@ void link::fail_overdue() noexcept {
 
 template <class Why>
 void link::break_off_as(Why why) noexcept {
-  failure f = no_memory();
+  failure f = without_memory(true);
   try {
     f = why();
   } catch (...) {

@@ -153,7 +153,7 @@ void node::send_together(const std::vector<part*>& parts) noexcept try {
       take_out(shared->replies, *p, *shared);
   }
 } catch (...) {
-  for (part* p : parts) p->outcome = failure{errc::unavailable, "no memory", true};
+  for (part* p : parts) p->outcome = without_memory(true);
 }
 
 // The replies of all parts, the last one first.

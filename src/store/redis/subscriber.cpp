@@ -80,7 +80,7 @@ void subscriber::begin_to_connect() try {
       try {
         return connect(stop_.fd());
       } catch (...) {
-        return failure{errc::unavailable, "no memory"};
+        return without_memory(false);
       }
     };
     auto outcome = try_it();

@@ -68,7 +68,7 @@ verdict judge(int code, int error_number) noexcept {
     case SQLITE_AUTH:
       return {errc::not_permitted, "grant this user the right to write to the file"};
     case SQLITE_NOMEM:
-      return {errc::unavailable, "free some memory"};
+      return {errc::overloaded, "free some memory"};
     case SQLITE_ERROR:
     case SQLITE_CONSTRAINT:
     case SQLITE_MISMATCH:

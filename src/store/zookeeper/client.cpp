@@ -386,7 +386,7 @@ failure explain(int rc, const zookeeper_options& o, bool writes) {
               "containers (" +
                   said + ")"};
     case ZMARSHALLINGERROR:
-      return {errc::unavailable, "this process has no memory for it (" + said + ")", writes};
+      return {errc::overloaded, "this process has no memory for it (" + said + ")", writes};
     case ZNOTREADONLY:
       return {errc::unavailable, "the server is cut off from the majority (" + said + ")"};
     default:
