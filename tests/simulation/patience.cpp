@@ -189,13 +189,7 @@ void do_without_one_node(random_source& r, plan& p) {
 // Permits and tokens whose answer comes when the caller has left.
 void leave_before_the_answer(random_source& r, plan& p) {
   set_up(p, 1 + r.below(3), second);
-  p.names = {{lock_kind::semaphore, static_cast<std::uint32_t>(1 + r.below(3))},
-             {.kind = lock_kind::limiter,
-              .capacity = 1,
-              .burst = static_cast<std::uint32_t>(40 + r.below(40)),
-              .per = 1000 * second},
-             {lock_kind::admission}};
-  p.network.slow_reply = static_cast<unsigned>(100 + r.below(400));
+  give_permits_and_tokens(r, p);
   p.network.slowest_late = r.between(100 * millisecond, second);
   for (auto& one : p.processes) {
     add_threads(r, one, 1 + r.below(2), [&] {
