@@ -231,11 +231,13 @@ bool has_only_short_outages(const plan& p) {
   plan rest = p;
   rest.faults.clear();
   if (!rest.calm() || p.machine.slow_permille != 0 || !p.others.empty()) return false;
-  nanos until = -second;
+  nanos next = 0;
   for (const auto& f : p.faults) {
     if (f.what != goes_wrong::cut && f.what != goes_wrong::freeze) return false;
-    if (f.length + 2 * p.command_timeout > 5 * second || f.at < until + 4 * second) return false;
-    until = f.at + f.length;
+    if (f.length + 2 * p.command_timeout > 5 * second || f.at < next) return false;
+    // What was cut off for so short a time is asked again within a second.
+    const bool short_one = f.what == goes_wrong::cut && f.length <= 700 * millisecond;
+    next = f.at + f.length + (short_one ? 1100 * millisecond : 4 * second);
   }
   return true;
 }
@@ -245,7 +247,9 @@ bool has_one_store_away(const plan& p) {
   rest.faults.clear();
   return rest.calm() && p.machine.slow_permille == 0 && p.others.size() == 2 &&
          std::all_of(p.faults.begin(), p.faults.end(), [&](const auto& f) {
-           return f.what == goes_wrong::freeze && f.store == p.faults.front().store;
+           const bool away = f.what == goes_wrong::freeze || f.what == goes_wrong::cut ||
+                             f.what == goes_wrong::restart;
+           return away && f.store == p.faults.front().store;
          });
 }
 
