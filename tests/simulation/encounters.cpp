@@ -211,6 +211,27 @@ void stop_before_others(random_source& r, plan& p) {
   });
 }
 
+// ---- barriers
+
+// More of them than there are places, and nothing goes wrong: one that is refused comes again when
+// its lease would be over long since, if nobody renewed it.
+void find_no_room(random_source& r, plan& p) {
+  set_up(p, 3 + r.below(2), r.between(300 * millisecond, second));
+  const nanos lease = p.longest_lease();
+  p.names = {{.kind = lock_kind::barrier,
+              .capacity = static_cast<std::uint32_t>(p.processes.size()) - 1,
+              .at_once = r.one_in(4)}};
+  for (auto& one : p.processes) {
+    using meets = process_plan::meets;
+    one.how = r.one_in(2) ? meets::by_calls : meets::with_a_limit;
+    add_threads(r, one, 1, [&] {
+      return step{.think = r.one_in(2) ? r.between(0, lease / 4) : r.between(0, 3 * lease),
+                  .wait = r.between(lease / 2, 4 * lease)};
+    });
+    one.threads.front().steps.push_back({.think = 120 * second, .wait = millisecond});
+  }
+}
+
 // ---- latches
 
 // Many wait for a latch, in several processes, when it opens.
@@ -264,6 +285,8 @@ bool arrange_encounters(plan& p) {
     case theme::meetings:
     case theme::async:
       return latch && (open_for_many(r, p), true);
+    case theme::barriers:
+      return find_no_room(r, p), true;
     case theme::rates:
       return (r.one_in(2) ? give_up_before_others(r, p) : stop_before_others(r, p)), true;
     case theme::sessions:
