@@ -26,12 +26,14 @@ struct delayed_reply : testing::Test {
   holdfast::session slow = open(url), observer = holdfast::open(url, {.clock = clock});
   static inline int number = 0;
 
-  holdfast::session open(const std::string& store) const {
+  auto late_answers() const {
     holdfast::testing::fault_plan plan;
     plan.choose = [s = script](auto, auto, auto v) { return s->choose(v); };
     plan.delay = on_its_way;
-    return holdfast::open(
-        store, {.clock = clock, .decorate = holdfast::testing::faulty(std::move(plan), clock)});
+    return holdfast::testing::faulty(std::move(plan), clock);
+  }
+  holdfast::session open(const std::string& store) const {
+    return holdfast::open(store, {.clock = clock, .decorate = late_answers()});
   }
 
   bool is_held(const std::string& name) const { return !observer.show(name).holders.empty(); }
@@ -46,6 +48,19 @@ struct delayed_reply : testing::Test {
     until_held(name);
     clock->advance(on_its_way);
     return got.get();
+  }
+  /// What is told of an extension whose answer comes when the lease of "m" has ended.
+  errc extended_too_late(lease& held) {
+    script->set(verb::renew, fault::delay_reply);
+    auto got = async_extend(held, 1h).future();
+    harness::eventually("extended at the store",
+                        [&] { return observer.show("m").holders.front().expires_in > 1min; });
+    clock->advance(on_its_way);
+    return got.get().error().code;
+  }
+  void expect_given_back(const lease& lost) const {
+    harness::eventually("given back", [&] { return !is_held("m"); });
+    EXPECT_TRUE(lost.lost().stop_requested());
   }
   static void expect_as_old_as_its_question(std::chrono::nanoseconds remaining) {
     EXPECT_LE(remaining, 30s - on_its_way);
@@ -133,22 +148,15 @@ TEST_F(delayed_reply, of_a_renewal_that_outlasts_its_lease_gives_the_lock_back) 
   harness::eventually("renewed at the store",
                       [&] { return observer.show("m").holders.front().expires_in > 5900ms; });
   clock->advance(on_its_way);
-  harness::eventually("given back", [&] { return !is_held("m"); });
-  EXPECT_TRUE(held.lost().stop_requested());
+  expect_given_back(held);
   EXPECT_EQ(held.release(), errc::lost);
 }
 
 TEST_F(delayed_reply, of_an_extension_that_outlasts_its_lease_gives_the_lock_back) {
   holdfast::mutex m{slow, "m", {.lease = on_its_way, .renew = false}};
   lease held = m.acquire();
-  script->set(verb::renew, fault::delay_reply);
-  auto got = async_extend(held, 1h).future();
-  harness::eventually("extended at the store",
-                      [&] { return observer.show("m").holders.front().expires_in > 1min; });
-  clock->advance(on_its_way);
-  EXPECT_EQ(got.get().error().code, errc::lost);
-  harness::eventually("given back", [&] { return !is_held("m"); });
-  EXPECT_TRUE(held.lost().stop_requested());
+  EXPECT_EQ(extended_too_late(held), errc::lost);
+  expect_given_back(held);
 }
 
 /// Of its renewals the answers get lost, after they have been on their way.
@@ -164,28 +172,18 @@ class losing_renewals final : public harness::passing_on {
 };
 
 TEST_F(delayed_reply, that_is_lost_after_the_lease_has_ended_gives_the_lock_back) {
-  holdfast::testing::fault_plan plan;
-  plan.choose = [s = script](auto, auto, auto v) { return s->choose(v); };
-  plan.delay = on_its_way;
-  const auto late = holdfast::testing::faulty(std::move(plan), clock);
   const auto seen = std::make_shared<recorder>();
   holdfast::session_options o;
   o.clock = clock;
   o.observer = seen;
-  o.decorate = [late](auto store) {
+  o.decorate = [late = late_answers()](auto store) {
     return std::make_unique<losing_renewals>(late(std::move(store)));
   };
   const auto losing = holdfast::open(url, o);
   holdfast::mutex m{losing, "m", {.lease = on_its_way, .renew = false}};
   lease held = m.acquire();
-  script->set(verb::renew, fault::delay_reply);
-  auto got = async_extend(held, 1h).future();
-  harness::eventually("extended at the store",
-                      [&] { return observer.show("m").holders.front().expires_in > 1min; });
-  clock->advance(on_its_way);
-  EXPECT_EQ(got.get().error().code, errc::unavailable);
-  harness::eventually("given back", [&] { return !is_held("m"); });
-  EXPECT_TRUE(held.lost().stop_requested());
+  EXPECT_EQ(extended_too_late(held), errc::unavailable);
+  expect_given_back(held);
   EXPECT_EQ(seen->count(holdfast::event_kind::lost), 1U);
 }
 

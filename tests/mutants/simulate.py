@@ -9,7 +9,7 @@ import tempfile
 import time
 
 SECONDS = 20
-FIRST = 1 << 40  # seeds that nobody has looked at; each fault has some of its own
+FIRST = 1 << 42  # seeds that nobody has looked at; each fault has some of its own
 MARKS = 1 << 20  # bytes, as mutant.hpp has them
 FOUND = re.compile(r"^seed ([\w:]+): (.*)$", re.M)
 RUNS = re.compile(r"^(\d+) runs, ", re.M)

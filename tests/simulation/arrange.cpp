@@ -38,6 +38,16 @@ void set_processes(plan& p, std::size_t many, nanos lease) {
   }
 }
 
+void give_permits_and_tokens(random_source& r, plan& p) {
+  p.names = {{lock_kind::semaphore, static_cast<std::uint32_t>(1 + r.below(3))},
+             {.kind = lock_kind::limiter,
+              .capacity = 1,
+              .burst = static_cast<std::uint32_t>(40 + r.below(40)),
+              .per = 1000 * second},
+             {lock_kind::admission}};
+  p.network.slow_reply = static_cast<unsigned>(100 + r.below(400));
+}
+
 namespace {
 
 // Threads of one process that pass a mutex on to each other for moments: some take it again and

@@ -177,23 +177,38 @@ void rate_book::judge_rest(const std::string& name, std::uint64_t left) const {
                                                           text(had_) + " were taken");
 }
 
-int rate_book::reserved(std::uint64_t n, std::int64_t due, nanos now) {
-  reserved_.push_back({n, due, now});
+int rate_book::reserved(std::uint64_t n, std::int64_t due, nanos asked, nanos now) {
+  reserved_.push_back({n, due, asked, now});
   return static_cast<int>(reserved_.size()) - 1;
+}
+
+// Not after any that was asked for when it had been carried out for certain.
+std::optional<std::int64_t> rate_book::due_by(const reservation& one) const {
+  if (one.due != not_told) return one.due;
+  std::optional<std::int64_t> first;
+  for (const auto& other : reserved_) {
+    if (other.due == not_told || other.asked < one.asked + 50 * millisecond) continue;
+    first = std::min(first.value_or(other.due), other.due);
+  }
+  return first;
 }
 
 // In us of the time in which one token comes.
 template <class Beside>
 std::int64_t rate_book::lost(const reservation& one, Beside beside) const {
-  std::int64_t last = one.due;
+  const auto due = due_by(one);
+  if (!due) return 0;
+  std::int64_t last = *due;
   for (const auto& other : reserved_) {
     if (beside(other)) last = std::max(last, other.due);
   }
-  return std::min(last - one.due, static_cast<std::int64_t>(one.n) * rule_.per / microsecond);
+  return std::min(last - *due, static_cast<std::int64_t>(one.n) * rule_.per / microsecond);
 }
 
 void rate_book::judge_given_up(const std::string& name, std::int64_t left) const {
   std::int64_t least = 0, most = 0;
+  const bool all_told = std::none_of(reserved_.begin(), reserved_.end(),
+                                     [](const auto& one) { return one.due == not_told; });
   for (const auto& one : reserved_) {
     if (one.gone == never) continue;
     least += lost(one, [&](const reservation& other) {
@@ -210,7 +225,7 @@ void rate_book::judge_given_up(const std::string& name, std::int64_t left) const
                         std::string(what) + " " + std::to_string(tokens) + " are lost");
   };
   if (left + had + least / a_token > all) counted("least", least / a_token);
-  if (left + had + most / a_token + 2 < all) counted("most", most / a_token + 1);
+  if (all_told && left + had + most / a_token + 2 < all) counted("most", most / a_token + 1);
 }
 
 void rate_book::grows() {

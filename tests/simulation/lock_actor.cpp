@@ -269,6 +269,12 @@ struct lock_actor : actor {
     of.rules.violated("the token of a lost lease was stopped", name);
   }
 
+  // Who is told so by an operation is told so by the lease, too: others look at that.
+  void judge_loss_of(const lease& held, errc why) const {
+    if (why != errc::lost || held.state() == holdfast::lease_state::lost) return;
+    of.rules.violated("a lease that an operation found lost is lost", name);
+  }
+
   // Of several, in a moment after the first is lost, while all are kept.
   void judge_token(const holdfast::multi_lease& held, const std::vector<int>& ids) const {
     // To look takes a mutex, where a thread of an older run was not interrupted.
@@ -387,6 +393,7 @@ struct lock_actor : actor {
     try {
       inside(held, s.what);
     } catch (const holdfast::error& e) {
+      judge_loss_of(held, e.reason());
       judge_error(e.reason(), e.what());
     }
     for (unsigned more = s.more; more > 0; --more) {
@@ -397,6 +404,7 @@ struct lock_actor : actor {
       try {
         this->inside(held, any[of.here.random().below(at.shared ? 6 : 4)]);
       } catch (const holdfast::error& e) {
+        judge_loss_of(held, e.reason());
         judge_error(e.reason(), e.what());
       }
     }

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "simulation/encounters.hpp"
 #include "simulation/search.hpp"
 
 namespace {
@@ -54,7 +55,7 @@ struct options {
   std::optional<simulation::seed_of> seed;
   bool whole = false;
   std::optional<double> until;  ///< seconds of the run
-  std::uint64_t first = simulation::troubled_seeds + std::random_device{}();
+  std::uint64_t first = simulation::fresh_seeds + std::random_device{}();
   simulation::search_limits limits{.seconds = 0, .failures = 1'000'000};
 };
 

@@ -531,13 +531,7 @@ void give_back_at_an_earlier_time(random_source& r, plan& p) {
 // Permits with tokens whose answer comes when the permit has ended.
 void admit_too_late(random_source& r, plan& p) {
   begin_with(p, 1 + r.below(3), 300 * millisecond);
-  p.names = {{lock_kind::semaphore, static_cast<std::uint32_t>(1 + r.below(3))},
-             {.kind = lock_kind::limiter,
-              .capacity = 1,
-              .burst = static_cast<std::uint32_t>(40 + r.below(40)),
-              .per = 1000 * second},
-             {lock_kind::admission}};
-  p.network.slow_reply = static_cast<unsigned>(100 + r.below(400));
+  give_permits_and_tokens(r, p);
   p.network.slowest_late = r.between(400 * millisecond, 900 * millisecond);
   for (auto& one : p.processes) {
     add_threads(r, one, 1 + r.below(2), [&] {

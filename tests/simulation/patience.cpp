@@ -189,13 +189,7 @@ void do_without_one_node(random_source& r, plan& p) {
 // Permits and tokens whose answer comes when the caller has left.
 void leave_before_the_answer(random_source& r, plan& p) {
   set_up(p, 1 + r.below(3), second);
-  p.names = {{lock_kind::semaphore, static_cast<std::uint32_t>(1 + r.below(3))},
-             {.kind = lock_kind::limiter,
-              .capacity = 1,
-              .burst = static_cast<std::uint32_t>(40 + r.below(40)),
-              .per = 1000 * second},
-             {lock_kind::admission}};
-  p.network.slow_reply = static_cast<unsigned>(100 + r.below(400));
+  give_permits_and_tokens(r, p);
   p.network.slowest_late = r.between(100 * millisecond, second);
   for (auto& one : p.processes) {
     add_threads(r, one, 1 + r.below(2), [&] {
@@ -237,11 +231,13 @@ bool has_only_short_outages(const plan& p) {
   plan rest = p;
   rest.faults.clear();
   if (!rest.calm() || p.machine.slow_permille != 0 || !p.others.empty()) return false;
-  nanos until = -second;
+  nanos next = 0;
   for (const auto& f : p.faults) {
     if (f.what != goes_wrong::cut && f.what != goes_wrong::freeze) return false;
-    if (f.length + 2 * p.command_timeout > 5 * second || f.at < until + 4 * second) return false;
-    until = f.at + f.length;
+    if (f.length + 2 * p.command_timeout > 5 * second || f.at < next) return false;
+    // What was cut off for so short a time is asked again within a second.
+    const bool short_one = f.what == goes_wrong::cut && f.length <= 700 * millisecond;
+    next = f.at + f.length + (short_one ? 1100 * millisecond : 4 * second);
   }
   return true;
 }
@@ -251,7 +247,9 @@ bool has_one_store_away(const plan& p) {
   rest.faults.clear();
   return rest.calm() && p.machine.slow_permille == 0 && p.others.size() == 2 &&
          std::all_of(p.faults.begin(), p.faults.end(), [&](const auto& f) {
-           return f.what == goes_wrong::freeze && f.store == p.faults.front().store;
+           const bool away = f.what == goes_wrong::freeze || f.what == goes_wrong::cut ||
+                             f.what == goes_wrong::restart;
+           return away && f.store == p.faults.front().store;
          });
 }
 

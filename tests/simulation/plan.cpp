@@ -1,8 +1,10 @@
 #include "simulation/plan.hpp"
-#include "simulation/patience.hpp"
 
 #include <algorithm>
 #include <array>
+
+#include "simulation/encounters.hpp"
+#include "simulation/patience.hpp"
 
 namespace simulation {
 
@@ -870,12 +872,26 @@ bool arrange_more(plan& p) {
   }
 }
 
+// What was thought of later leaves room for what was thought of before.
+void arrange_something(plan& p) {
+  using way = bool (*)(plan&);
+  static constexpr way all[] = {arrange_encounters, arrange_patience, arrange_more_trouble,
+                                arrange_more, provoke_more};
+  constexpr auto ways = std::size(all);
+  const auto first = random_source(random_source(p.seed + 79'000'000'000).next()).below(ways);
+  for (std::size_t i = 0; i < ways; ++i) {
+    if (all[(first + i) % ways](p)) return;
+  }
+  provoke(p);
+}
+
 }  // namespace
 
 plan make_plan(const seed_of& s) {
   plan p = basic_plan(s);
   if (s.number >= newer_seeds) vary(p);
   if (s.number >= newest_seeds) arrange(p);
+  if (s.number >= encounter_seeds) return arrange_something(p), p;
   if (s.number >= patient_seeds && arrange_patience(p)) return p;
   if (s.number >= troubled_seeds && arrange_more_trouble(p)) return p;
   if (s.number >= freezing_seeds && arrange_more(p)) return p;

@@ -46,6 +46,21 @@ std::vector<holdfast::rate_rule> rules_of(const name_plan& of, std::uint64_t tim
 
 constexpr const char* keys[] = {"one", "two", "three"};
 
+bool all_arrives(const plan& p) {
+  const bool only_set_back = std::all_of(p.faults.begin(), p.faults.end(), [&](const auto& f) {
+    return p.seed >= troubled_seeds && f.what == fault_plan::kind::clock_back;
+  });
+  return p.network.lose_request == 0 && p.network.lose_reply == 0 && only_set_back &&
+         p.machine.stall_per_100k == 0 && 2 * p.network.slowest_late < p.command_timeout;
+}
+
+// Whoever leaves before the answer comes has nothing, and what it was given goes back; unless an
+// answer is lost, or the store.
+bool leaves_nothing(const plan& p, errc why) {
+  const bool left = why == errc::unavailable && all_arrives(p);
+  return left || why == errc::timed_out || why == errc::cancelled;
+}
+
 enum class rate_deed { refund, peek, try_take, take_for, reserve, change_rules };
 
 rate_deed deed_of(const plan& p, const step& s) {
@@ -70,7 +85,10 @@ struct limiter_actor : actor {
     try {
       ask(n);
     } catch (const holdfast::error& e) {
-      const bool left = e.reason() == errc::timed_out || e.reason() == errc::cancelled;
+      const bool left = leaves_nothing(of.whole, e.reason());
+      if (e.reason() == errc::cancelled && what == rate_deed::take_for) {
+        for (auto* const b : books) b->stopped(n, asked, asked + s.stop_after, of.here.now());
+      }
       for (auto* const b : books) {
         if (!left || what == rate_deed::refund || what == rate_deed::reserve) b->in_doubt();
       }
@@ -187,7 +205,7 @@ struct limiter_actor : actor {
   void keep_or_give_up(const holdfast::rate_decision& d, nanos through) const {
     std::vector<int> which;
     for (std::size_t i = 0; i < books.size(); ++i) {
-      which.push_back(books[i]->reserved(d.tokens, d.rules[i].due.count(), of.here.now()));
+      which.push_back(books[i]->reserved(d.tokens, d.rules[i].due.count(), asked, of.here.now()));
     }
     if (s.back != step::end::destroy) return took(d, through);
     of.here.sleep(s.hold);
@@ -241,8 +259,7 @@ struct admission_actor : actor {
       try {
         in = ask(n);
       } catch (const holdfast::error& e) {
-        const bool left = e.reason() == errc::timed_out || e.reason() == errc::cancelled;
-        if (!left) book.in_doubt();
+        if (!leaves_nothing(of.whole, e.reason())) book.in_doubt();
         throw;
       }
     }
@@ -272,27 +289,27 @@ struct admission_actor : actor {
   }
 };
 
-// Whoever leaves before the answer comes has nothing, and what it was given goes back; unless an
-// answer is lost, or the store. Next to nothing comes back by itself.
+// Next to nothing comes back by itself.
 bool counts_what_is_left(const plan& p, std::size_t which) {
   const auto& n = p.names[which];
   const bool by_itself = p.names.size() == 1 || (p.seed >= troubled_seeds && which == 1);
-  const bool only_set_back = std::all_of(p.faults.begin(), p.faults.end(), [&](const auto& f) {
-    return p.seed >= troubled_seeds && f.what == fault_plan::kind::clock_back;
-  });
-  const bool all_arrives = p.network.lose_request == 0 && p.network.lose_reply == 0 &&
-                           only_set_back && p.machine.stall_per_100k == 0 &&
-                           2 * p.network.slowest_late < p.command_timeout;
   return p.about == theme::rates && by_itself && n.per >= 1000 * second && n.keys == 0 &&
-         n.local == 0 && !n.grows && all_arrives;
+         n.local == 0 && !n.grows && all_arrives(p);
+}
+
+// It asks for what comes much later, and is surely carried out before that.
+bool waits_to_be_stopped(const step& s) {
+  return s.deed == 5 && s.wait >= 1000 * second && s.stop_after >= 50 * millisecond &&
+         s.stop_after != never;
 }
 
 bool only_reserves(const plan& p) {
   return p.seed >= reserving_seeds &&
          std::all_of(p.processes.begin(), p.processes.end(), [](const auto& one) {
            return std::all_of(one.threads.begin(), one.threads.end(), [](const auto& t) {
-             return std::all_of(t.steps.begin(), t.steps.end(),
-                                [](const step& s) { return s.deed == 4; });
+             return std::all_of(t.steps.begin(), t.steps.end(), [](const step& s) {
+               return s.deed == 4 || waits_to_be_stopped(s);
+             });
            });
          });
 }

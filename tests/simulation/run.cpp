@@ -4,6 +4,7 @@
 #include <csignal>
 #include <fstream>
 
+#include "simulation/encounters.hpp"
 #include "simulation/ending_actor.hpp"
 #include "simulation/rate_actor.hpp"
 #include "simulation/scene.hpp"
@@ -78,6 +79,8 @@ void scene::begin() {
   const bool cuts = whole.seed >= troubled_seeds && !whole.faults.empty();
   for (auto& [i, book] : notes.phases) {
     if (cuts && whole.only_short_cuts()) book.never_breaks();
+    const bool calm = whole.seed >= encounter_seeds && whole.calm() && whole.renews();
+    if (calm) book.never_breaks();
   }
   for (std::size_t i = 0; i < whole.processes.size(); ++i) {
     process& p = here.add_process();

@@ -113,9 +113,10 @@ class client final : public holdfast::store::session_store, private requester {
   holdfast::store::inbox& inbox() noexcept override { return inbox_; }
 
   result<permits_reply> permits(std::string_view name, const permits_command& c) override {
-    return ask<permits_reply>(label(name, c), [&of = of_, sent = copy(name, c)] {
-      return of.carry_out({sent.name, sent.command()});
-    });
+    return ask<permits_reply>(
+        label(name, c),
+        [&of = of_, sent = copy(name, c)] { return of.carry_out({sent.name, sent.command()}); },
+        false, asks(c));
   }
 
   bool permits_later(std::string_view name, const permits_command& c,
@@ -123,6 +124,7 @@ class client final : public holdfast::store::session_store, private requester {
     auto reply = std::make_shared<std::optional<result<permits_reply>>>();
     auto what = std::make_shared<exchange>();
     what->label = label(name, c);
+    what->asks = asks(c);
     what->carry_out = [&of = of_, sent = copy(name, c), reply] {
       *reply = of.carry_out({sent.name, sent.command()});
     };
@@ -194,7 +196,8 @@ class client final : public holdfast::store::session_store, private requester {
           auto replies = of.family_->execute_batch(batch_there);
           of.show(batch_there, replies);
           return replies;
-        });
+        },
+        false, std::any_of(batch.begin(), batch.end(), [](auto& r) { return asks(r.command); }));
     if (all) return std::move(*all);
     return std::vector<result<permits_reply>>(batch.size(), all.error());
   }
@@ -230,6 +233,9 @@ class client final : public holdfast::store::session_store, private requester {
       return whole;
     }
   };
+  static bool asks(const permits_command& c) noexcept {
+    return c.verb == holdfast::store::permits_verb::acquire;
+  }
   static owned copy(std::string_view name, const permits_command& c) {
     return {std::string(name), c, std::string(c.peer), std::string(c.note)};
   }
@@ -575,7 +581,7 @@ void server::arrive(const std::shared_ptr<connection>& by, const std::shared_ptr
   what->lose_reply = lose_reply;
   by->carried_out = std::max(by->carried_out, what->sequence);
   if (what->over) {
-    by->late_at = world_.now();
+    if (what->asks) by->late_at = world_.now();
     for (auto& [name, book] : looked_at_) book->late_request(by->of->number);
   }
   ++commands_;

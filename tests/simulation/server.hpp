@@ -65,6 +65,7 @@ struct exchange {
   std::uint64_t sequence = 0;
   bool over = false;        ///< the client has its answer, or has given up
   bool never_late = false;  ///< not carried out when it is over
+  bool asks = true;         ///< for something that stays if nobody takes it; no renewal, no release
   bool takes_time = false;  ///< at the server, which replies when it has done it
   bool lose_reply = false;
   bool lost = false;  ///< it, or its answer
@@ -89,7 +90,7 @@ struct connection {
   nanos last_reply = 0;           ///< … both ways
   nanos last_notification = 0;
   nanos disturbed_at = -1;
-  nanos late_at = -1;  ///< a request was carried out whose client had given up
+  nanos late_at = -1;  ///< a request for something was carried out whose client had given up
   std::uint64_t notification_number = 0;
   bool notification_up = true;
   std::uint64_t gaps = 0;
@@ -145,7 +146,8 @@ class server {
   nanos disturbed_at(const process& of) const noexcept;
   /// Somebody of that process waits for an answer that does not come.
   bool keeps_waiting(const process& of) const noexcept;
-  /// When it last carried out what nobody of that process waited for any more; before all if never.
+  /// When it last carried out what asked for something, and nobody of that process waited for any
+  /// more; before all if never.
   nanos late_at(const process& of) const noexcept;
   /// When it last gave that owner what may outlive its session; before all if never.
   nanos given_at(const holdfast::store::owner_id& to) const noexcept;
@@ -252,11 +254,13 @@ class requester {
   ~requester() = default;
 
   template <class Reply, class F>
-  holdfast::result<Reply> ask(std::string what_for, F carry_out, bool never_late = false) {
+  holdfast::result<Reply> ask(std::string what_for, F carry_out, bool never_late = false,
+                              bool asks = true) {
     auto reply = std::make_shared<std::optional<holdfast::result<Reply>>>();
     auto what = std::make_shared<exchange>();
     what->label = std::move(what_for);
     what->never_late = never_late;
+    what->asks = asks;
     what->carry_out = [reply, carry_out = std::move(carry_out)] { *reply = carry_out(); };
     begin(what);
     await(*what);

@@ -1,0 +1,15 @@
+#pragma once
+
+#include "simulation/plan.hpp"
+
+namespace simulation {
+
+/// Seeds from here on, half of those of some themes, arrange encounters of two events: a change
+/// and a lock that was taken away, a release and a renewal, an outage and the next one.
+inline constexpr std::uint64_t encounter_seeds = std::uint64_t{1} << 42;
+/// What a search begins with: these plans have all that was thought of before, too.
+inline constexpr std::uint64_t fresh_seeds = encounter_seeds;
+/// False if it has nothing of the kind for this plan.
+bool arrange_encounters(plan& p);
+
+}  // namespace simulation
