@@ -91,6 +91,10 @@ class writer {
 /// is not copied for each look at it.
 constexpr std::size_t most_word_bytes = store::max_bucket_id;
 
+/// Microseconds, units and tokens of ours are smaller by far. The kernels add two of them, and so
+/// never more than fits.
+constexpr std::int64_t greatest_number = std::int64_t{1} << 60;
+
 /// A cursor over the text. After the first thing that is not as expected it stays bad.
 class reader {
  public:
@@ -118,6 +122,11 @@ class reader {
     const auto [after, wrong] = std::from_chars(text_.data(), end, number);
     if (wrong != std::errc{}) return fail();
     text_.remove_prefix(static_cast<std::size_t>(after - text_.data()));
+  }
+
+  void get(std::int64_t& number) {
+    get<std::int64_t>(number);
+    if (number > greatest_number || number < -greatest_number) fail();
   }
 
   void get(bool& flag) {

@@ -20,7 +20,8 @@
 /// Whatever the kind, the third field is 0 only for a name that nobody uses. The name of a lock may
 /// become that of a latch or a limiter, and a lock's again: its last fence stays in the record. A
 /// latch has it as an eighth field, if there is one.
-/// The first number is the version of this format: a reader refuses a newer one.
+/// The first number is the version of this format: a reader refuses a newer one. A time or a count
+/// of units beyond 2^60 or -2^60 is corrupt.
 namespace holdfast::family {
 
 inline constexpr int record_version = 1;

@@ -49,6 +49,14 @@ std::string known(std::string_view word) {
   return word == "-" ? std::string{} : base::shortened(word, base::max_reason_bytes);
 }
 
+// A time that this machine's clock cannot show is not known either.
+std::chrono::system_clock::time_point shown_time(std::int64_t wall_at) noexcept {
+  using std::chrono::system_clock, std::chrono::microseconds;
+  constexpr auto last = std::chrono::duration_cast<microseconds>(system_clock::duration::max());
+  if (wall_at > last.count() || wall_at < -last.count()) return {};
+  return system_clock::time_point(microseconds(wall_at));
+}
+
 }  // namespace
 
 failure in_use_as(store::kind other, std::string_view then) {
@@ -72,9 +80,10 @@ participant describe(const store::owner_id& owner, std::uint32_t weight, std::st
   p.pid = base::number_at_start(base::take_word(note), p.pid);
   p.program = known(base::take_word(note));
   p.reason = base::shortened(note, base::max_reason_bytes);
-  p.since = std::chrono::system_clock::time_point(std::chrono::microseconds(since_wall_at));
+  p.since = shown_time(since_wall_at);
   if (expires_at != 0) {
-    p.expires_in = std::chrono::milliseconds(std::max<std::int64_t>(expires_at - now_at, 0) / 1000);
+    p.expires_in =
+        std::chrono::milliseconds(expires_at > now_at ? (expires_at - now_at) / 1000 : 0);
   }
   return p;
 }

@@ -466,11 +466,12 @@ std::size_t fresh_store::waiting(const std::string& name) const {
   return waiting_ ? waiting_->count(name) : 0;
 }
 
-// Where all rules are run somebody listens, and threads that lock in both orders are looked for.
+// Somebody listens, whatever the store: some have threads of their own, which tell of an end. Where
+// all rules are run, threads that lock in both orders are looked for.
 session fresh_store::open(session_options options) const {
-  if (row_.every_rule && !options.observer) {
+  if (!options.observer) {
     options.observer = std::make_shared<told_under_no_mutex>();
-    options.lock_order = true;
+    options.lock_order = options.lock_order || row_.every_rule;
   }
   if (row_.faults) {
     options.decorate = in_order(holdfast::testing::faulty(row_.faults()), options.decorate);

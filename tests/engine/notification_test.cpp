@@ -149,4 +149,53 @@ TEST(notification, a_forged_grant_lets_nobody_pass_a_barrier) {
   EXPECT_FALSE(passed);
 }
 
+// As often as somebody says so it asks; and waits on.
+TEST(notification, a_forged_wake_up_wakes_nobody_at_a_condition) {
+  forgery f;
+  holdfast::mutex m{f.session, "m"};
+  holdfast::condition_variable c{f.session, "c"};
+  std::atomic<bool> over{false};
+  std::cv_status woken = std::cv_status::no_timeout;
+  std::thread waiter([&] {
+    std::unique_lock locked{m};
+    woken = c.wait_for(locked, 10s);
+    over = true;
+  });
+  f.await_waiters("c", 1);
+  const auto asked = f.script->count(verb::renew);
+  f.inbox->put(f.for_the_waiter("c", notification_kind::granted));
+  f.script->await(verb::renew, asked + 1);
+  EXPECT_FALSE(over);
+  harness::eventually("it gives up", [&] {
+    f.clock->advance(500ms);
+    return over.load();
+  });
+  waiter.join();
+  EXPECT_EQ(woken, std::cv_status::timeout);
+}
+
+TEST(notification, a_forged_grant_gives_nobody_several_locks) {
+  forgery f;
+  holdfast::mutex first{f.session, "a"}, second{f.session, "b"};
+  holdfast::multi_lock all{{first}, {second}};
+  const lease held = fair_mutex(f.session, "b").acquire();
+  std::atomic<bool> over{false};
+  std::optional<holdfast::multi_lease> got;
+  std::thread waiter([&] {
+    got = all.try_acquire_for(10s);
+    over = true;
+  });
+  f.await_waiters("b", 1);
+  const auto asked = f.script->count(verb::acquire);
+  f.inbox->put(f.for_the_waiter("b", notification_kind::granted));
+  f.script->await(verb::acquire, asked + 1);
+  harness::eventually("it gives up", [&] {
+    f.clock->advance(500ms);
+    return over.load();
+  });
+  waiter.join();
+  EXPECT_FALSE(got);
+  EXPECT_NO_THROW(held.check());
+}
+
 }  // namespace

@@ -74,7 +74,8 @@ class random_record {
             text()};
   }
   owner_id owner() { return {random_.bits(), random_.bits()}; }
-  std::int64_t number() { return static_cast<std::int64_t>(random_.bits()); }
+  // Each that is read: from -2^60 to 2^60.
+  std::int64_t number() { return static_cast<std::int64_t>(random_.bits()) >> 3; }
 
   // Control characters, quotes, what looks like the format itself, and all bytes of UTF-8.
   std::string text() {
@@ -304,6 +305,32 @@ TEST(record_codec, a_note_longer_than_any_of_ours_is_corrupt) {
   EXPECT_TRUE(decode(with_note(4'096)));
   EXPECT_EQ(reason(with_note(4'097)), errc::corrupt);
   EXPECT_EQ(reason(with_note(60'000'000)), errc::corrupt);
+}
+
+// Two times are added, and one is taken from another: that is a time too.
+TEST(record_codec, a_number_that_no_sum_has_room_for_is_corrupt) {
+  const std::string who = "\"00000000000000010000000000000001\",1,";
+  const std::string places[][2] = {
+      {"[1,\"mutex\",1,7,[[" + who + "7,", ",9,\"p\",\"n\",0]],[]]"},
+      {"[1,\"mutex\",1,7,[[" + who + "7,9,", ",\"p\",\"n\",0]],[]]"},
+      {"[1,\"mutex\",1,7,[],[[" + who + "0,", ",9,9,\"p\",\"n\",0]]]"},
+      {"[1,\"mutex\",1,7,[],[[" + who + "0,9,", ",9,\"p\",\"n\",0]]]"},
+      {"[1,\"mutex\",1,7,[],[[" + who + "0,9,9,", ",\"p\",\"n\",0]]]"},
+      {"[1,\"election\",0,7,[],[],[[7,", ",\"n\"]]]"},
+      {"[1,\"latch\",3,2,", ",[],[]]"},
+      {"[1,\"latch\",3,2,9,[[\"00000000000000010000000000000001\",", "]],[]]"},
+      {"[1,\"rate_limiter\",1,7,[],[],[[\"a\",0,1,1,1,9,5,", "]],[]]"},
+      {"[1,\"rate_limiter\",0,7,[],[],[],[[\"00000000000000010000000000000001\",", "]]]"},
+  };
+  for (const auto& [before, behind] : places) {
+    for (const char* fits : {"1152921504606846976", "-1152921504606846976"}) {
+      EXPECT_TRUE(decode(before + fits + behind)) << before << fits << behind;
+    }
+    for (const char* odd : {"1152921504606846977", "-1152921504606846977", "9223372036854775807",
+                            "-9223372036854775808"}) {
+      EXPECT_EQ(reason(before + odd + behind), errc::corrupt) << before << odd << behind;
+    }
+  }
 }
 
 TEST(record_codec, its_failures_say_what_to_do) {

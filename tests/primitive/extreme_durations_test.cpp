@@ -6,6 +6,7 @@
 #include <holdfast/testing.hpp>
 
 #include "engine/stage.hpp"
+#include "primitive/common.hpp"
 #include "primitive/extremes.hpp"
 
 // Whatever duration an option is given: it is refused by name, or means what it says. The sanitizer
@@ -165,6 +166,24 @@ TEST(extreme_durations, of_a_wait_are_one_try_or_for_ever) {
   EXPECT_TRUE(m.try_acquire_until(wide::max()));
   const auto taken = m.acquire();
   EXPECT_FALSE(holdfast::mutex(s.session, "m").try_acquire_for(std::chrono::hours::min()));
+}
+
+// Of a record that somebody else wrote: what no clock shows is not known, and what is over has
+// ended.
+TEST(extreme_durations, in_what_others_wrote_are_no_times_at_all) {
+  using limits = std::numeric_limits<std::int64_t>;
+  const auto of = [](std::int64_t since, std::int64_t expires_at) {
+    return holdfast::primitive::describe({}, 1, "host 1 program", since, expires_at, 1'000'000);
+  };
+  const std::chrono::system_clock::time_point unknown{};
+  for (const auto odd : {limits::min(), limits::max(), std::int64_t{1} << 60,
+                         std::int64_t{20'000'000'000'000'000}}) {
+    EXPECT_EQ(of(odd, 0).since, unknown) << odd;
+  }
+  const auto year_2200 = std::chrono::microseconds(7'258'118'400'000'000);
+  EXPECT_EQ(of(year_2200.count(), 0).since, unknown + year_2200);
+  EXPECT_EQ(of(0, limits::min()).expires_in, 0ms);
+  EXPECT_EQ(of(0, 1'500'000).expires_in, 500ms);
 }
 
 TEST(extreme_durations, of_pauses_are_no_pause_or_the_longest) {

@@ -12,6 +12,10 @@ namespace {
 
 constexpr std::string_view ours = "hf1.";
 
+/// Ours are shorter by far. A longer one was written by somebody else; and the store's time is
+/// added to it.
+constexpr std::int64_t longest_lease_us = std::int64_t{1} << 60;
+
 constexpr std::array<std::pair<char, kind>, 5> letters{{{'m', kind::mutex},
                                                         {'s', kind::shared_mutex},
                                                         {'p', kind::semaphore},
@@ -86,7 +90,8 @@ contender_data read_contender_data(std::string_view data) {
   const auto line_end = data.find('\n');
   if (is_ours(data) && line_end != data.npos) {
     rest = data.substr(head, line_end - head);
-    if (base::take_number(rest, p.weight) && base::take_number(rest, p.lease_us)) {
+    if (base::take_number(rest, p.weight) && base::take_number(rest, p.lease_us) &&
+        p.lease_us >= 0 && p.lease_us <= longest_lease_us) {
       p.peer = rest;
       p.note = data.substr(line_end + 1);
       return p;
