@@ -95,7 +95,7 @@ std::string how_to_write(const CLI::App& app) {
   const std::string command = app.get_name();
   if (name == rest.end()) return command + " --help shows how it is written";
   const bool runs = runs_a_command(about(app));
-  return "a name that begins with - comes behind --: " + command + " -- -NAME" +
+  return "put -- before a name that begins with -: " + command + " -- -NAME" +
          (runs ? " -- CMD ARG…" : "");
 }
 

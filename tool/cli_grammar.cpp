@@ -151,7 +151,7 @@ class child_words {
   void add_to(CLI::App& app) {
     app.add_option("-c,--command", shell_, "run this with /bin/sh -c")->type_name("STRING");
     app.add_option("--min-hold", min_hold_,
-                   "keep the lock at least this long; holdfast stays until then")
+                   "keep the lock at least this long, even if the command ends sooner")
         ->type_name("DURATION");
     app.add_option("--max-run", max_run_, "end the command after this time (124)")
         ->type_name("DURATION");
@@ -595,7 +595,7 @@ class latch_grammar : public meet_grammar {
  public:
   explicit latch_grammar(const command_help& about) : meet_grammar(about, 1'000'000) {
     app_.add_option("--down", down_, "count down by N, and do not wait")->type_name("N");
-    app_.add_flag("--peek", peek_, "only report what is left to count; 0 if it is open, else 75");
+    app_.add_flag("--peek", peek_, "only report what is left to count; ends with 0 (open) or 75");
     app_.add_flag("--remove", remove_, "remove the latch");
   }
   tool::command convert(const std::optional<words>&) const override {

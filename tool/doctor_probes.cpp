@@ -165,7 +165,7 @@ findings probes::notifications(const std::function<session()>& another) {
       "a waiter got the lock " + format_short_time(took) + " after its release";
   if (took < notified_within) return {{severity::ok, "notifications", text, {}}};
   return {{severity::warning, "notifications", text + ": it was not notified, and polled",
-           "let this user publish and subscribe (docs/security.md); Redis: +@pubsub and &*"}};
+           "let this user publish and subscribe: docs/security.md names the rights of each store"}};
 }
 
 }  // namespace holdfast::tool

@@ -136,8 +136,8 @@ void warn_of_typed_secret(log& to) {
   static std::once_flag warned;
   std::call_once(warned, [&] {
     to.write(level::warning, "password",
-             "others may have seen the secret on the command line before it was blanked; "
-             "$HOLDFAST_STORE is not shown to them");
+             "others may have seen the secret on the command line before it was removed; "
+             "they cannot see $HOLDFAST_STORE");
   });
 }
 

@@ -119,7 +119,7 @@ std::string promises(const store::capabilities& can, bool one_file) {
   };
   add(can.fences, "fences only grow (docs/guarantees.md lists the exceptions)");
   add(can.sees_death, "a holder that died on this machine is noticed before its lease ends");
-  add(can.notifications, "waiters are notified, and need not poll");
+  add(can.notifications, "waiters are notified of a release");
   add(can.fair, "order of arrival across processes");
   if (one_file)
     out += "       there is no failover: the store is one file\n";

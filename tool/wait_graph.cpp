@@ -127,8 +127,8 @@ std::string wait_label(const graph_wait& w) {
 }
 
 std::string left_out_label(const wait_graph& g) {
-  return std::to_string(g.left_out) + " more waits are not shown: of a name, " +
-         std::to_string(shown_of_a_name) + " are shown, and then one for each waiter";
+  return std::to_string(g.left_out) + " more waits are not shown: the first " +
+         std::to_string(shown_of_a_name) + " of each name are, and then one for each waiter";
 }
 
 /// What is between double quotes in DOT: a backslash and a quote must not mean anything there.

@@ -273,7 +273,7 @@ class Leaders extends Handle {
   #asks = false;
 
   async next(wait) {
-    if (this.#asks) throw new errors.InvalidArgument('leaders: another call asks already', {operation: 'leaders_next'});
+    if (this.#asks) throw new errors.InvalidArgument('leaders: another call is in progress', {operation: 'leaders_next'});
     this.#asks = true;
     try {
       await outcome('Leaders.next', (how) => abi.call('leaders_next', this._known, how, null), wait);

@@ -12,12 +12,12 @@ inline constexpr std::string_view taken_away =
     "the store says that it is no longer held: it was taken away (force-unlock), or the store "
     "lost its data";
 inline constexpr std::string_view gone_at_release =
-    "it was no longer held when it was given back: it was taken away (force-unlock), or the store "
+    "it was no longer held when it was released: it was taken away (force-unlock), or the store "
     "lost its data";
 inline constexpr std::string_view lease_ended = "the lease ended before it was renewed";
-inline constexpr std::string_view ended_at_release = "the lease had ended when it was given back";
+inline constexpr std::string_view ended_at_release = "the lease had ended when it was released";
 inline constexpr std::string_view ended_with_users =
-    "the lease had ended when one of its users left";
+    "the lease had ended when one of its readers released it";
 inline constexpr std::string_view no_majority = "the lease ended before a majority had renewed it";
 inline constexpr std::string_view max_hold_over =
     "the lock was held for as long as max_hold allows";

@@ -88,7 +88,7 @@ status read_password(std::string& to, std::string_view name, const std::string& 
     if (!is_variable(text)) {  // it may be the password
       return invalid(std::string(name) +
                      "= is the name of an environment variable: letters, digits and _; this "
-                     "value is none, and is not repeated here because it may be a password");
+                     "value is not such a name, and is not shown because it may be a password");
     }
     const char* const value = std::getenv(text.c_str());
     if (value == nullptr) {
@@ -105,7 +105,7 @@ status read_password(std::string& to, std::string_view name, const std::string& 
     found = std::move(*line);
   }
   if (!found.empty()) return to = std::move(found), done{};
-  return invalid("what " + std::string(name) + " names is empty, which is no password");
+  return invalid("the password that " + std::string(name) + "= names is empty");
 }
 
 status read_path(std::string& to, std::string_view name, const std::string& text) {

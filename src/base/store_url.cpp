@@ -85,7 +85,8 @@ status take_credentials(std::string_view text, store_url& u) {
   if (auto ok = take(u.user, text.substr(0, colon)); !ok) return ok;
   if (colon == text.size() && u.user.find(':') != u.user.npos) {
     return malformed(
-        "has a user with a : in it, and no password; between them it is written as it is");
+        "has a user with an escaped : and no password: escape only a : that belongs to one of the "
+        "two");
   }
   if (colon == text.size()) return done{};
   u.empty_password = colon + 1 == text.size();
@@ -109,7 +110,7 @@ result<std::uint16_t> read_port(std::string_view text, std::uint16_t usual) {
   if (text.empty()) return usual;
   std::uint16_t port = 0;
   if (parse_number(text, port) && port != 0) return port;
-  return malformed("what is behind the colon is not a port; ports go from 1 to 65535");
+  return malformed("the text after the colon is not a port; ports go from 1 to 65535");
 }
 
 // name, name:port, [v6], [v6]:port

@@ -15,7 +15,8 @@ std::shared_ptr<const void> lease_handle::session_kept() {
 }
 
 void lease_handle::require_present() const {
-  if (emptied_) refuse(errc::not_owner, "the lease was released, or a wait for a condition has it");
+  if (emptied_)
+    refuse(errc::not_owner, "the lease was released, or a wait for a condition uses it");
 }
 
 void lease_handle::come() {
@@ -100,7 +101,7 @@ std::shared_ptr<lease_handle> lease_of(const void* key) {
 
 single& as_single(held& of) {
   if (auto* const one = dynamic_cast<single*>(&of)) return *one;
-  refuse(errc::not_owner, "the lease is not of one lock");
+  refuse(errc::not_owner, "the lease belongs to several locks");
 }
 
 namespace {

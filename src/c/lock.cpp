@@ -129,7 +129,7 @@ class leaders_handle final : public handle {
   /// One call at a time may ask.
   leaders& begin_to_ask() {
     const std::lock_guard guard{mutex_};
-    if (asked_) refuse(errc::invalid_argument, "leaders: another call asks already");
+    if (asked_) refuse(errc::invalid_argument, "leaders: another call is in progress");
     asked_ = true;
     return leaders_;
   }

@@ -28,7 +28,7 @@ struct arrival_handle final : handle {
 
   void begin_to_wait() {
     if (waited_for_.exchange(true))
-      refuse(errc::invalid_argument, "arrival: another call waits already");
+      refuse(errc::invalid_argument, "arrival: another call is in progress");
   }
   void end() noexcept { waited_for_ = false; }
 
@@ -48,7 +48,8 @@ class condition_wait {
  public:
   explicit condition_wait(void* key) : of_(lease_of(key)), key_(key) {
     of_->with([](held& l) {
-      if (!as_single(l).of_a_mutex()) refuse(errc::not_owner, "the lease is not of a mutex");
+      if (!as_single(l).of_a_mutex())
+        refuse(errc::not_owner, "the lease belongs to another kind of lock");
     });
   }
 
@@ -259,7 +260,8 @@ int holdfast_barrier_wait(holdfast_barrier* barrier, holdfast_arrival* arrival,
     const auto w = read(how);
     const auto of = get<barrier_handle>(barrier, "barrier");
     const auto mine = get<arrival_handle>(arrival, "arrival");
-    if (mine->at != of) refuse(holdfast::errc::invalid_argument, "arrival: of another barrier");
+    if (mine->at != of)
+      refuse(holdfast::errc::invalid_argument, "arrival: it belongs to another barrier");
     if (!w.to) return wait_now(mine, arrival, w);
     begin_barrier_wait(mine, arrival, w);
     return holdfast::done{};

@@ -30,7 +30,7 @@ std::string file_of(std::string_view store) {
 
 failure not_trusted(const std::string& path, const std::string& why) {
   return {errc::not_permitted, "the driver is not loaded: " + path + ' ' + why +
-                                   ", so that code of others could run in this program"};
+                                   ": a user with that right could run code in this program"};
 }
 
 /// A user who may change what is there may run code in this process: only users who could anyway.

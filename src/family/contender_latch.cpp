@@ -162,9 +162,9 @@ result<std::optional<countdown_reply>> contender_latch::step(std::string_view na
   if (cannot_be_told(name, c, was)) {
     return failure{
         errc::unavailable,
-        "the reply to a count_down was lost, and since then too many others have counted "
-        "down, or the latch may have ended: whether it counted is not known; "
-        "remaining() says what is left",
+        "the reply to a count_down was lost, and the store can no longer tell whether it counted: "
+        "since then too many others have counted down, or the latch has ended; remaining() shows "
+        "what is left",
         true};
   }
   auto reply = kernel::apply(s->record, c, s->now);

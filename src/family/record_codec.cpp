@@ -328,14 +328,13 @@ result<any_record> decode(std::string_view text, std::uint64_t& last_fence) {
   in.expect('[');
   in.get(version);
   if (!in.good() || version < 1) {
-    return failure{
-        errc::foreign_data,
-        "what is stored under this name was not written by holdfast; choose another name "
-        "or another store"};
+    return failure{errc::foreign_data,
+                   "the record under this name was not written by holdfast; choose another name "
+                   "or another store"};
   }
   if (version > record_version) {
     return failure{errc::newer_format, "the record was written by a newer holdfast (format " +
-                                           std::to_string(version) + ", this one knows " +
+                                           std::to_string(version) + ", this program knows " +
                                            std::to_string(record_version) +
                                            "): update this program"};
   }

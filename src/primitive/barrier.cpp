@@ -28,8 +28,8 @@ constexpr std::chrono::milliseconds leaves_for = 1s;
 
 void check_count(const subject& of, std::uint32_t count) {
   if (count >= 1 && count <= static_cast<std::uint32_t>(barrier::max())) return;
-  of.fail(
-      {errc::invalid_argument, "it is for 1 to 10,000 participants, not " + std::to_string(count)});
+  of.fail({errc::invalid_argument,
+           "a barrier is for 1 to 10,000 participants, not " + std::to_string(count)});
 }
 
 failure broken() {
@@ -40,11 +40,11 @@ failure broken() {
 
 // Its phase may have ended as well: nobody heard of it, and its place has ended since.
 failure not_known_any_more() {
-  return {errc::lost,
-          "no answer to this arrival came while its place at the barrier was sure to be there, so "
-          "it is not known whether it counted, and whether the phase was completed or broken; the "
-          "next arrival begins anew",
-          true};
+  return {
+      errc::lost,
+      "no answer to this arrival came before the participant's lease ended: the arrival may have "
+      "counted, and the phase may be completed or broken; the next arrival begins anew",
+      true};
 }
 
 failure no_arrival() {

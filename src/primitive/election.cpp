@@ -3,6 +3,7 @@
 
 #include "primitive/common.hpp"
 #include "wait/async_forms.hpp"
+#include "wait/wait_steps.hpp"
 
 namespace holdfast {
 
@@ -157,7 +158,7 @@ pending<leader> async_next(leaders& of, wait_limit limit, std::stop_token stop) 
 
 leader leaders::next(std::stop_token stop) {
   auto got = next_within(no_limit, std::move(stop));
-  if (!got) of_->of.fail({errc::cancelled, "asked to stop while waiting"});
+  if (!got) of_->of.fail(engine::asked_to_stop());
   return std::move(*got);
 }
 

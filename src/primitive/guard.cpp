@@ -36,7 +36,7 @@ std::string fenced_update(std::string_view table, std::string_view assignments,
                           std::string_view which, std::uint64_t fence, std::string_view column) {
   require_fence(fence);
   require(!table.empty() && !assignments.empty() && !which.empty() && !column.empty(),
-          "a fenced update has a table, assignments, rows and a column for the fence");
+          "a fenced update needs a table, assignments, rows and a column for the fence");
   const std::string mine = std::to_string(fence);
   std::string sql = "update ";
   sql.append(table).append(" set ").append(assignments).append(", ");
@@ -47,7 +47,7 @@ std::string fenced_update(std::string_view table, std::string_view assignments,
 std::vector<std::string> fenced_set(std::string_view key, std::string_view value,
                                     std::uint64_t fence) {
   require_fence(fence);
-  require(!key.empty(), "a key has a name");
+  require(!key.empty(), "the key is empty");
   return {"EVAL",           std::string(set_script), "1",
           std::string(key), std::to_string(fence),   std::string(value)};
 }
@@ -76,9 +76,8 @@ void detail::pause(const retries& how, unsigned attempt) {
 }
 
 void detail::give_up(unsigned attempts) {
-  failure f{errc::busy, "somebody else was faster " + std::to_string(attempts) +
-                            " times: take a lock for what so many want to change, or allow more "
-                            "attempts"};
+  failure f{errc::busy, "other programs changed the row during all " + std::to_string(attempts) +
+                            " attempts: use a lock, or allow more attempts"};
   f.operation = "compare_and_update";
   throw_failure(std::move(f));
 }

@@ -88,8 +88,8 @@ class countdown_request final : public engine::request {
   }
   static failure too_late() {
     return {errc::unavailable,
-            "the reply to a count_down was lost too long ago for it to be repeated: whether it "
-            "counted, remaining() tells",
+            "the reply to a count_down was lost too long ago for it to be repeated: "
+            "remaining() shows whether it counted",
             true};
   }
 

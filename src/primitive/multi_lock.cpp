@@ -7,6 +7,7 @@
 #include "primitive/common.hpp"
 #include "primitive/multi_member.hpp"
 #include "wait/async_forms.hpp"
+#include "wait/wait_steps.hpp"
 
 namespace holdfast {
 
@@ -131,7 +132,7 @@ pending<multi_lease> async_acquire(multi_lock& all, wait_limit limit, std::stop_
 
 multi_lease multi_lock::take(lease_time lease, std::stop_token stop) {
   auto got = acquire_within(no_limit, lease, std::move(stop));
-  if (!got) fail(state_->all.front(), {errc::cancelled, "asked to stop while waiting"});
+  if (!got) fail(state_->all.front(), engine::asked_to_stop());
   return std::move(*got);
 }
 

@@ -60,8 +60,8 @@ class rate_request final : public engine::request {
   }
   static failure too_late() {
     return {errc::unavailable,
-            "the reply to a refund was lost too long ago for it to be repeated: whether the tokens "
-            "came back, peek() tells",
+            "the reply to a refund was lost too long ago for it to be repeated: peek() "
+            "shows whether the tokens came back",
             true};
   }
 

@@ -4,6 +4,7 @@
 #include "base/names.hpp"
 #include "primitive/common.hpp"
 #include "primitive/redlock_wait.hpp"
+#include "wait/wait_steps.hpp"
 
 namespace holdfast {
 
@@ -87,7 +88,7 @@ std::optional<quorum_lease> redlock::acquire_within(wait_time wait, lease_time l
 
 quorum_lease redlock::take(lease_time lease, std::stop_token stop) {
   auto got = acquire_within(no_limit, lease, std::move(stop));
-  if (!got) state_->of->fail({errc::cancelled, "asked to stop while waiting"});
+  if (!got) state_->of->fail(engine::asked_to_stop());
   return std::move(*got);
 }
 

@@ -4,6 +4,7 @@
 #include "primitive/common.hpp"
 #include "primitive/multi_member.hpp"
 #include "wait/async_forms.hpp"
+#include "wait/wait_steps.hpp"
 
 namespace holdfast {
 
@@ -222,7 +223,7 @@ expiring_semaphore::~expiring_semaphore() = default;
 
 permit expiring_semaphore::acquire(std::chrono::milliseconds lease, std::stop_token stop) {
   auto got = acquire_within(lease, no_limit, std::move(stop));
-  if (!got) state_->of.fail({errc::cancelled, "asked to stop while waiting"});
+  if (!got) state_->of.fail(engine::asked_to_stop());
   return std::move(*got);
 }
 

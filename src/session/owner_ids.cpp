@@ -18,7 +18,7 @@ void owner_ids::refill() {
   static_assert(sizeof(random_) == 512);
   for (std::size_t half = 0; half < 2; ++half) {
     while (getrandom(random_.data() + half * 32, 256, 0) != 256) {
-      if (errno != EINTR) throw_failure({errc::internal, "the kernel gives no random numbers"});
+      if (errno != EINTR) throw_failure({errc::internal, "the kernel returned no random numbers"});
     }
   }
   used_ = 0;

@@ -45,7 +45,7 @@ const std::stop_token& pending_wait::stop() const noexcept {
 failure pending_wait::stopped() const {
   if (!closing_.stop_requested()) return asked_to_stop();
   return {errc::cancelled,
-          "the session ended while this waited: keep the session, or something "
+          "the session ended during this wait: keep the session, or something "
           "that uses it, for as long as you wait"};
 }
 

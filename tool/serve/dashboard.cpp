@@ -264,13 +264,13 @@ void dashboard::answer_to(question ask, watched& w, const http_request& r,
   if (limit && !longest) return reply(refusal(400, "max_age is a number of seconds"));
   const store_health health = w.what.health();
   if (!is_known(health.answered_at))
-    return reply(refusal(503, "nothing is known of the store yet: " + health.trouble()));
+    return reply(refusal(503, "the store has not answered yet: " + health.trouble()));
   const auto is_good = [longest](const document& d) { return !longest || age_of(d) <= *longest; };
   (this->*ask)(w, r, is_good, [longest, trouble = health.trouble(), reply](const document& d) {
     const double age = age_of(d);
     if (longest && age > *longest)
       return reply(
-          refusal(503, "what is known is " + std::to_string(age) + " seconds old" +
+          refusal(503, "the last answer is " + std::to_string(age) + " seconds old" +
                            (trouble.empty() ? "" : ", and the store is away: " + trouble)));
     http_answer a;
     a.shared = d.text;

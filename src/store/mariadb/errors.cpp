@@ -35,13 +35,13 @@ constexpr unsigned commit_failed = 1180;
 
 // The first that fits counts.
 constexpr std::array meanings{
-    meaning{1213, 1213, errc::busy, "somebody else was faster"},
-    meaning{1020, 1020, errc::busy, "somebody else was faster"},
-    meaning{
-        1205, 1205, errc::unavailable,
-        "somebody keeps the row of this name locked, or the table: look for an open transaction "
-        "in information_schema.innodb_trx, and for a backup or `lock tables` in the list of "
-        "processes"},
+    meaning{1213, 1213, errc::busy, "another session was faster"},
+    meaning{1020, 1020, errc::busy, "another session was faster"},
+    meaning{1205, 1205, errc::unavailable,
+            "another session keeps the row of this name locked, or the table: look for an open "
+            "transaction in information_schema.innodb_trx, and for a backup or `lock tables` in "
+            "the list of "
+            "processes"},
     meaning{1290, 1290, errc::read_only, only_read},
     meaning{1792, 1792, errc::read_only, only_read},
     meaning{1836, 1836, errc::read_only, only_read},

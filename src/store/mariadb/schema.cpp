@@ -134,7 +134,7 @@ status check(const result<std::string>& format, const tables& t) {
   if (*format == std::to_string(format_version)) return done{};
   if (format->size() != 1 || *format < std::to_string(format_version)) return somebody_elses(t);
   return failure{errc::newer_format, "the tables in " + t.database + " have format " + *format +
-                                         ", of a newer holdfast; this one knows format " +
+                                         ", of a newer holdfast; this program knows format " +
                                          std::to_string(format_version) + ": update this program"};
 }
 

@@ -19,13 +19,13 @@ constexpr const char* read_only_state = "25006";
 
 // The first that fits counts. Appendix A of PostgreSQL's manual has the list.
 constexpr std::array meanings{
-    meaning{"40001", errc::busy, "somebody else was faster"},
-    meaning{"40P01", errc::busy, "somebody else was faster"},
+    meaning{"40001", errc::busy, "another session was faster"},
+    meaning{"40P01", errc::busy, "another session was faster"},
     meaning{read_only_state, errc::read_only,
             "it is a standby, or default_transaction_read_only is set: name the primary, or add "
             "target_session_attrs=read-write to a list of hosts"},
     meaning{"55P03", errc::unavailable,
-            "somebody keeps the row of this name locked: look for an open transaction in "
+            "another session keeps the row of this name locked: look for an open transaction in "
             "pg_stat_activity"},
     meaning{"57014", errc::unavailable,
             "statement_timeout is too short, or somebody cancelled it: alter role … set "

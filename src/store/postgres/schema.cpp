@@ -137,7 +137,7 @@ status check(wire& w, const std::string& schema, boot_time deadline) {
   if (version < format_version) return somebody_elses(schema);
   return failure{errc::newer_format, "the tables in the schema " + schema + " have format " +
                                          std::to_string(version) +
-                                         ", of a newer holdfast; this one knows format " +
+                                         ", of a newer holdfast; this program knows format " +
                                          std::to_string(format_version) + ": update this program"};
 }
 

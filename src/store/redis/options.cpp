@@ -189,8 +189,8 @@ status check_acknowledgement(const redis_options& o) {
   }
   if (o.replicas > 0) return done{};
   return base::invalid(
-      "ack=majority and ack=all need replicas=: how many replicas the primary has, also those that "
-      "are away; or write how many have to acknowledge, as in ack=1");
+      "ack=majority and ack=all need replicas=: how many replicas the primary has, including those "
+      "that are away; or give a number, as in ack=1");
 }
 
 /// An option, and whether what it belongs to is there.

@@ -128,12 +128,12 @@ resp_reader::piece resp_reader::read_scalar(char mark, std::string_view line, re
     case '_':
       return line.empty() ? piece::whole : fail("a null with something in it");
     case '#':
-      if (line != "t" && line != "f") return fail("a boolean that is neither");
+      if (line != "t" && line != "f") return fail("a boolean that is neither true nor false");
       v.type = resp_type::boolean;
       v.integer = line == "t";
       return piece::whole;
     default:
-      if (!parse_integer(line, v.integer)) return fail("a number that is none: " + excerpt(line));
+      if (!parse_integer(line, v.integer)) return fail("an invalid number: " + excerpt(line));
       v.type = resp_type::integer;
       return piece::whole;
   }
@@ -145,7 +145,7 @@ resp_reader::piece resp_reader::read_bulk(char mark, std::string_view line, std:
                                           resp_value& v) {
   std::int64_t length = 0;
   if (!parse_integer(line, length) || length < -1)
-    return fail("a length that is none: " + excerpt(line));
+    return fail("an invalid length: " + excerpt(line));
   if (length == -1) {
     at_ += line_end;
     return mark == '$' ? piece::whole : fail("a length below zero");
@@ -164,8 +164,7 @@ resp_reader::piece resp_reader::read_bulk(char mark, std::string_view line, std:
 
 resp_reader::piece resp_reader::open_aggregate(char mark, std::string_view line, resp_value& v) {
   std::int64_t count = 0;
-  if (!parse_integer(line, count) || count < -1)
-    return fail("a count that is none: " + excerpt(line));
+  if (!parse_integer(line, count) || count < -1) return fail("an invalid count: " + excerpt(line));
   if (count == -1) return mark == '*' ? piece::whole : fail("a count below zero");
   if (static_cast<std::size_t>(count) > limits_.items) return fail("a reply of too many items");
   const bool pairs = mark == '%' || mark == '|';

@@ -69,8 +69,8 @@ result<permits_reply> session_lock_service::evict(std::string_view name, const o
   const auto mine = session_lock_table_.find(name, owner);
   if (mine == session_lock_table_.all().end()) {
     return failure{errc::unsupported,
-                   "a lock of mode=session ends with the connection that holds it, and with it all "
-                   "others of that connection: end that one at the server"};
+                   "a lock of mode=session ends with the connection that holds it, together with "
+                   "all other locks of that connection: end the connection at the server"};
   }
   const auto was = session_lock_table_.give_up(mine);
   if (!was) return was.error();

@@ -52,8 +52,8 @@ class missing {
     return failure{
         unreadable_ ? errc::not_permitted : errc::read_only,
         "opening " + file + ": this user may not " + what_ +
-            ". Taking a lock needs all of it: grant it, or share the file with ?group=. To look "
-            "only, add ?access=read"};
+            ". Taking a lock needs all of these rights: grant them, or share the file with "
+            "?group=. To read only, add ?access=read"};
   }
 
  private:
@@ -121,8 +121,10 @@ status give_to_group(const std::string& file, const std::string& group) {
     return explain_errno(errno, "looking at " + file);
   }
   if (!S_ISREG(found.st_mode) || found.st_nlink != 1) {
-    return failure{errc::not_permitted,
-                   file + " is not a file with this name only: it is not given to " + group};
+    return failure{errc::not_permitted, file +
+                                            " has other names, too (hard links), or is no regular "
+                                            "file: its group is not changed to " +
+                                            group};
   }
   if (found.st_gid == *id && (found.st_mode & shared) == shared) return done{};
   const mode_t mode = (found.st_mode & 0777) | shared;
