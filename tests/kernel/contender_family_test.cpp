@@ -489,4 +489,19 @@ TEST_F(contender_family, a_holder_that_could_not_look_for_waiters_looks_again) {
   EXPECT_EQ(port_.fail_lists, 0);
 }
 
+// As etcd when no server is there: the watch ends at once, and so does the question.
+TEST_F(contender_family, a_holder_that_could_not_look_for_waiters_pauses_before_it_looks_again) {
+  auto keeps = command(permits_verb::acquire, 1);
+  keeps.lingers = true;
+  port_.tells_line = true;
+  port_.fail_lists = port_.cannot_watch = 1'000;
+  ASSERT_EQ(family_->permits("n", keeps)->outcome, permits_outcome::granted);
+  auto is_soon_over = command(permits_verb::acquire, 2);
+  is_soon_over.lease_us = second / 2;
+  ASSERT_EQ(family_->permits("other", is_soon_over)->outcome, permits_outcome::granted);
+  clock_.advance(600ms);
+  harness::eventually("the thread has gone on", [&] { return port_.size("other") == 0; });
+  EXPECT_EQ(port_.listed, 1);
+}
+
 }  // namespace kernel_test

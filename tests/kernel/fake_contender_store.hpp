@@ -26,10 +26,11 @@ class fake_contender_store final : public holdfast::store::contender_store {
   bool lose_replaced = false;  ///< the same of the next replace()
   bool repeat_requests =
       false;  ///< each enter() is sent twice, and one of them is still on its way
-  std::atomic<int> fail_leaves{0};  ///< so many are not carried out
-  bool delay_leave = false;         ///< the next one has no answer, and is still on its way
-  std::atomic<int> fail_reads{0};   ///< so many reads of one place are not answered
-  std::atomic<int> fail_lists{0};   ///< so many of the line
+  std::atomic<int> fail_leaves{0};   ///< so many are not carried out
+  bool delay_leave = false;          ///< the next one has no answer, and is still on its way
+  std::atomic<int> fail_reads{0};    ///< so many reads of one place are not answered
+  std::atomic<int> fail_lists{0};    ///< so many of the line
+  std::atomic<int> cannot_watch{0};  ///< so many lines: it calls at once, as for what has changed
   std::atomic<int> fail_watched_records{0};  ///< so many that are to be watched are not answered
   std::function<void()> on_enter{};          ///< before the next one comes in
   std::function<void()> on_confirm{};        ///< while the store is asked
@@ -124,8 +125,10 @@ class fake_contender_store final : public holdfast::store::contender_store {
     if (!std::exchange(lose_reply, false)) return in;
     return holdfast::failure{holdfast::errc::unavailable, "the reply was lost", true};
   }
-  result<std::vector<contender>> contenders(std::string_view name, as_of when, alarm) override {
+  result<std::vector<contender>> contenders(std::string_view name, as_of when,
+                                            alarm on_arrival) override {
     ++listed;
+    if (on_arrival && cannot_watch > 0 && cannot_watch-- > 0) on_arrival();
     if (fail_lists > 0 && fail_lists-- > 0) {
       return holdfast::failure{holdfast::errc::unavailable, "not now"};
     }

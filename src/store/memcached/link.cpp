@@ -47,14 +47,20 @@ struct freed {
   void operator()(addrinfo* a) const { ::freeaddrinfo(a); }
 };
 
+// False also if `ends` says so.
+bool is_ready(int fd, short events, int ends, boot_time deadline) {
+  pollfd both[] = {{fd, events, 0}, {ends, POLLIN, 0}};
+  return base::wait_until_ready(both, deadline) && both[0].revents != 0;
+}
+
 // 0, or what went wrong.
-int connect_to(const addrinfo& a, boot_time deadline, int& fd) {
+int connect_to(const addrinfo& a, boot_time deadline, int ends, int& fd) {
   fd = ::socket(a.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0) return errno;
   int wrong = ::connect(fd, a.ai_addr, a.ai_addrlen) == 0 ? 0 : errno;
   if (wrong == EINPROGRESS) {
     socklen_t size = sizeof wrong;
-    if (!base::wait_until_ready(fd, POLLOUT, deadline))
+    if (!is_ready(fd, POLLOUT, ends, deadline))
       wrong = ETIMEDOUT;
     else
       ::getsockopt(fd, SOL_SOCKET, SO_ERROR, &wrong, &size);
@@ -98,12 +104,13 @@ failure server_says(const meta_reply& error, const address& server) {
   return {errc::unavailable, said + ", which is not an answer to this request"};
 }
 
-link::link(int fd, const address& to, const memcached_options& o)
-    : fd_(fd), to_(to), options_(o), id_(next_id()) {}
+link::link(int fd, const address& to, const memcached_options& o, int ends)
+    : fd_(fd), to_(to), options_(o), id_(next_id()), ends_(ends) {}
 
 link::~link() { ::close(fd_); }
 
-result<std::unique_ptr<link>> link::connect(const address& to, const memcached_options& o) {
+result<std::unique_ptr<link>> link::connect(const address& to, const memcached_options& o,
+                                            int ends) {
   const boot_time deadline = boot_clock::now() + o.connect_timeout;
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
@@ -117,13 +124,13 @@ result<std::unique_ptr<link>> link::connect(const address& to, const memcached_o
   for (const addrinfo* a = found; a != nullptr; a = a->ai_next) ++left;
   int wrong = 0, fd = -1;
   for (const addrinfo* a = found; a != nullptr && fd < 0; a = a->ai_next) {
-    wrong = connect_to(*a, base::share_until(deadline, left--), fd);
+    wrong = connect_to(*a, base::share_until(deadline, left--), ends, fd);
   }
   if (fd < 0) return unreachable(to, std::strerror(wrong));
   const int on = 1;
   ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   block_for(fd, o.command_timeout);
-  std::unique_ptr<link> made(new link(fd, to, o));
+  std::unique_ptr<link> made(new link(fd, to, o, ends));
   if (auto ok = made->greet(); !ok) return std::move(ok.error());
   return made;
 }
@@ -209,6 +216,8 @@ status link::send(std::string_view bytes, boot_time deadline) {
 // The deadline is for a server that answers byte by byte. When it is over, the answer may be there
 // all the same, if this process stood still: it is looked for once in each command.
 status link::receive(boot_time deadline) {
+  if (ends_ >= 0 && !is_ready(fd_, POLLIN, ends_, deadline))
+    return hung("did not answer in command_timeout");
   std::array<char, 16 * 1024> buffer;
   for (bool silent = false; !silent;) {
     const bool over = boot_clock::now() >= deadline;
@@ -308,7 +317,9 @@ status link::list(std::string_view command, const std::function<void(std::string
 }
 
 server::~server() {
-  if (asks_.joinable()) asks_.join();
+  if (!asks_.joinable()) return;
+  ends_->set();
+  asks_.join();
 }
 
 bool server::is_silent() noexcept {
@@ -317,6 +328,7 @@ bool server::is_silent() noexcept {
   if (!silent_ || asking_) return silent_;
   try {
     if (asks_.joinable()) asks_.join();  // it has nothing more to do
+    if (!ends_) ends_.emplace();
     asks_ = std::thread([this] { ask_again(); });
     asking_ = true;
   } catch (...) {
@@ -328,7 +340,7 @@ bool server::is_silent() noexcept {
 void server::ask_again() noexcept {
   std::unique_ptr<link> made;
   try {
-    if (auto greeted = link::connect(to_, options_)) made = std::move(*greeted);
+    if (auto greeted = link::connect(to_, options_, ends_->fd())) made = std::move(*greeted);
   } catch (...) {
     made = nullptr;  // no memory: as if it had not answered
   }

@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/wake_fd.hpp"
 #include "store/memcached/options.hpp"
 
 namespace holdfast::store::memcached {
@@ -40,7 +41,10 @@ struct server_life {
 /// One thread at a time.
 class link {
  public:
-  static result<std::unique_ptr<link>> connect(const address& to, const memcached_options& o);
+  /// As soon as `ends` can be read, nothing is waited for any more: now, and by what is asked
+  /// later.
+  static result<std::unique_ptr<link>> connect(const address& to, const memcached_options& o,
+                                               int ends = -1);
   ~link();
   link(const link&) = delete;
 
@@ -59,7 +63,7 @@ class link {
   const server_life& life() const noexcept { return life_; }
 
  private:
-  link(int fd, const address& to, const memcached_options& o);
+  link(int fd, const address& to, const memcached_options& o, int ends);
   status greet();
   status send(std::string_view bytes, boot_time deadline);
   status receive(boot_time deadline);
@@ -73,6 +77,7 @@ class link {
   const address to_;
   const memcached_options& options_;
   const std::uint64_t id_;
+  const int ends_;
   bool works_ = true;
   bool hangs_ = false;
   bool late_ = false;  ///< the answer to this command was looked for when its time was over
@@ -88,7 +93,7 @@ class link {
 class server {
  public:
   server(address to, const memcached_options& o) : to_(std::move(to)), options_(o) {}
-  /// Waits for what asks_again() began: no longer than for one connection.
+  /// Ends what asks_again() began. Only for a look-up of the server's name it waits.
   ~server();
   server(const server&) = delete;
   server& operator=(const server&) = delete;
@@ -119,6 +124,7 @@ class server {
   std::vector<std::unique_ptr<link>> idle_;
   std::atomic<bool> silent_{false};
   bool asking_ = false;
+  std::optional<base::wake_fd> ends_;  ///< that, from the first time on
   std::thread asks_;
 };
 

@@ -222,7 +222,8 @@ class memcached_store final : public slot_store {
   void extend_at(server& on, std::span<const std::size_t> which, std::span<const extension> all,
                  std::span<result<slot_reply>> replies) {
     const auto patience = std::min(options_.command_timeout, options_.connect_timeout) / 2;
-    bool silent = servers_.size() > 1 && on.is_silent();
+    const bool alone = servers_.size() == 1;
+    bool silent = !alone && on.is_silent();
     for (const std::size_t i : which) {
       if (silent) {
         replies[i] = failure{errc::unavailable,
@@ -232,7 +233,7 @@ class memcached_store final : public slot_store {
       const boot_time began = boot_clock::now();
       replies[i] = extend(all[i].where, all[i].who, all[i].lease_us);
       silent = !replies[i] && boot_clock::now() - began >= patience;
-      if (silent) on.fell_silent();
+      if (silent && !alone) on.fell_silent();
     }
   }
 

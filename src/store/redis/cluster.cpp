@@ -119,7 +119,7 @@ void cluster::run(routed_parts todo, bool patient) {
     std::stable_sort(todo.begin(), todo.end(),
                      [](const routed_part& a, const routed_part& b) { return a.to < b.to; });
     if (rounds == 1 && todo.front().to) look_around(*todo.front().to);
-    round r = send_to_each(todo);
+    round r = rounds == 1 ? send_first(todo) : send_to_each(todo);
     if (r.again.empty() || boot_clock::now() >= deadline) return;
     if (!r.dead.empty() || r.stale) (void)refresh(r.dead);
     if (!r.dead.empty()) keep_what_has_hope(r);
@@ -132,8 +132,38 @@ void cluster::run(routed_parts todo, bool patient) {
   }
 }
 
+// Another node may have the slots of one that is silent by now. Nobody says so, and who waits for
+// the silent one has no time left to ask for the map: it is asked for meanwhile.
+cluster::round cluster::send_first(std::span<routed_part> todo) {
+  std::vector<std::shared_ptr<node>> kept;
+  std::vector<const node*> silent;
+  for (const auto& e : todo) {
+    if (!e.to || !e.to->is_silent()) continue;
+    kept.push_back(e.to);
+    silent.push_back(e.to.get());
+  }
+  if (silent.empty()) return send_to_each(todo);
+  round r;
+  base::all_at_once(2, [&](std::size_t i) {
+    if (i == 0) return (void)refresh(silent);
+    r = send_to_each(todo);
+  });
+  return r;
+}
+
+// Part of a batch, and asked for again soon: to wait for this node as well could cost the leases at
+// the others.
+void cluster::leave_unasked(std::span<routed_part> together) {
+  const failure why{errc::unavailable, to_string(address_of(*together.front().to)) +
+                                           " did not answer another request just now"};
+  for (auto& e : together) {
+    *e.answer = why;
+    e.answer->error().outcome_unknown = e.repeated;
+  }
+}
+
 // All nodes at the same time: several that are silent cost the others one time-out, and not one
-// each.
+// each; and soon after that none.
 cluster::round cluster::send_to_each(std::span<routed_part> todo) {
   if (todo.front().to == todo.back().to) {
     round only;
@@ -148,7 +178,11 @@ cluster::round cluster::send_to_each(std::span<routed_part> todo) {
     first = last;
   }
   std::vector<round> rounds(groups.size());
-  base::all_at_once(groups.size(), [&](std::size_t i) { send(groups[i], rounds[i]); });
+  base::all_at_once(groups.size(), [&](std::size_t i) {
+    const auto& to = groups[i].front().to;
+    if (to && to->fell_silent_just_now()) return leave_unasked(groups[i]);
+    send(groups[i], rounds[i]);
+  });
   round all = std::move(rounds.front());
   for (auto& r : std::span(rounds).subspan(1)) {
     all.again.insert(all.again.end(), r.again.begin(), r.again.end());
@@ -264,7 +298,7 @@ std::shared_ptr<node> cluster::owner(slot_number slot) {
   return node_at(copy);
 }
 
-// Whoever may know the map, those who are known to answer first.
+// Whoever may know the map, those who are known to answer first, and the silent last.
 std::vector<address> cluster::candidates() const {
   const std::lock_guard guard{mutex_};
   std::vector<address> all{answered_last_};
@@ -274,19 +308,24 @@ std::vector<address> cluster::candidates() const {
   for (const auto& a : all) {
     if (!a.host.empty() && std::find(once.begin(), once.end(), a) == once.end()) once.push_back(a);
   }
+  std::stable_partition(once.begin(), once.end(), [&](const address& a) {
+    const auto at = nodes_.find(a);
+    return at == nodes_.end() || !at->second->is_silent();
+  });
   return once;
 }
 
 status cluster::refresh(std::span<const node* const> avoid) {
   const std::lock_guard one_at_a_time{refreshing_};
   if (boot_clock::now() < refreshed_at_ + refresh_at_most_every) return done{};
+  const boot_time deadline = boot_clock::now() + options_.command_timeout;
   status last = done{};
   for (const auto& a : candidates()) {
     const bool avoided =
         std::any_of(avoid.begin(), avoid.end(), [&](const node* n) { return a == address_of(*n); });
     if (avoided) continue;
     last = adopt(a);
-    if (last) break;
+    if (last || boot_clock::now() >= deadline) break;
   }
   refreshed_at_ = boot_clock::now();
   return last;

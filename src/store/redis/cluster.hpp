@@ -52,7 +52,9 @@ class cluster final : public servers {
   };
 
   void run(routed_parts todo, bool patient);
+  round send_first(std::span<routed_part> todo);
   round send_to_each(std::span<routed_part> todo);
+  static void leave_unasked(std::span<routed_part> together);
   void send(std::span<routed_part> together, round& r);
   void judge(routed_part& e, reply got, round& r);
   void keep_what_has_hope(round& r);

@@ -98,9 +98,22 @@ result<node::answer> node::ask_refused_again(std::span<const message> all, answe
   return first;
 }
 
+// One that refuses at once is not silent: nobody waits for it.
+void node::note_silence(bool answered, boot_time deadline) noexcept {
+  if (answered) {
+    if (is_silent()) silent_until_ = 0;
+    return;
+  }
+  const auto patience = std::min(options_.command_timeout, options_.connect_timeout) / 2;
+  if (boot_clock::now() < deadline - options_.command_timeout + patience) return;
+  const boot_time until = saturated_add(clock_.now(), options_.command_timeout / 4);
+  silent_until_ = until.time_since_epoch().count();
+}
+
 result<node::answer> node::ask_server(std::span<const message> all) {
   const boot_time deadline = boot_clock::now() + options_.command_timeout;
   auto got = link_.ask(all, deadline);
+  note_silence(got.ok(), deadline);
   if (got) learn(all, *got);
   for (int attempt = 1; got; ++attempt) {
     const bool again = any_refused(got->replies) && boot_clock::now() < deadline;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <mutex>
 #include <vector>
@@ -12,7 +13,10 @@ namespace holdfast::store::redis {
 /// for. Thread-safe.
 class node {
  public:
-  explicit node(redis_options options) : options_(std::move(options)), link_(options_) {}
+  explicit node(redis_options options)
+      : options_(std::move(options)),
+        clock_(options_.clock != nullptr ? *options_.clock : real_clock()),
+        link_(options_) {}
   node(const node&) = delete;
 
   const redis_options& options() const noexcept { return options_; }
@@ -36,6 +40,13 @@ class node {
   /// requests that were posted.
   void learn(const resp_value& reply, std::uint64_t over) noexcept;
   void settle() { link_.settle(); }
+
+  /// It let somebody wait in vain, and has answered nothing since.
+  bool is_silent() const noexcept { return silent_until_ != 0; }
+  /// And that was just now: what others depend on should not wait for it again.
+  bool fell_silent_just_now() const noexcept {
+    return clock_.now().time_since_epoch().count() < silent_until_;
+  }
   link& connection() noexcept { return link_; }
 
  private:
@@ -47,6 +58,7 @@ class node {
   };
 
   void learn(std::span<const message> all, const answer& got) noexcept;
+  void note_silence(bool answered, boot_time deadline) noexcept;
   result<answer> ask_server(std::span<const message> all);
   result<answer> ask_refused_again(std::span<const message> all, answer first, boot_time deadline);
   result<answer> ask_replicas_too(std::span<const message> all);
@@ -55,6 +67,8 @@ class node {
   static void take_out(std::vector<resp_value>& all, part& p, const answer& shared);
 
   const redis_options options_;
+  clock& clock_;
+  std::atomic<boot_time::rep> silent_until_{0};
   link link_;
 
   std::mutex mutex_;

@@ -222,6 +222,30 @@ TEST(memcached_two_servers, of_which_one_fell_silent_renew_at_the_other_without_
   harness::eventually("it is asked again", [&] { return store->extend(all)[0].ok(); });
 }
 
+// Whoever closes the session need not wait for a server for which nobody waits.
+TEST(memcached_two_servers, of_which_one_is_silent_are_left_without_waiting_for_it) {
+  std::mutex mutex_;
+  std::condition_variable changed;
+  bool asked = false;
+  const harness::fake_server silent([&](std::string& heard) -> std::optional<std::string> {
+    heard.clear();
+    const std::lock_guard guard{mutex_};
+    asked = true;
+    changed.notify_all();
+    return std::string();
+  });
+  holdfast::store::memcached::memcached_options o;
+  o.command_timeout = o.connect_timeout = 1h;
+  {
+    holdfast::store::memcached::server one({"127.0.0.1", static_cast<std::uint16_t>(silent.port())},
+                                           o);
+    one.fell_silent();
+    std::unique_lock lock{mutex_};
+    while (!asked) changed.wait(lock);
+    EXPECT_TRUE(one.is_silent());
+  }
+}
+
 TEST(memcached_two_servers, of_which_one_is_away_can_be_opened_and_give_the_names_of_the_other) {
   harness::memcached_server away, there;
   const std::string url = "memcached://" + away.host() + "," + there.host();

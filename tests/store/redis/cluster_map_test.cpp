@@ -44,6 +44,12 @@ class redis_cluster_of_halves : public testing::Test {
     while (halves_ && asked_ < 2) changed_.wait(lock);
     return "+OK\r\n";
   }
+  std::string say_if_awake(const words& w) {
+    std::unique_lock lock{mutex_};
+    while (silent_) changed_.wait(lock);
+    lock.unlock();
+    return say(w);
+  }
   std::string say(const words& w) {
     if (w[0] == "INFO")
       return harness::bulk("# Server\r\nredis_version:7.0.15\r\ncluster_enabled:1\r\n");
@@ -65,31 +71,86 @@ class redis_cluster_of_halves : public testing::Test {
   static address at(const harness::fake_redis& node) {
     return {"127.0.0.1", static_cast<std::uint16_t>(node.port())};
   }
+  static std::string in_half(int which) {
+    std::string name = "a";
+    while (redis::slot_of(name) * 2 / all_slots != which) name += 'a';
+    return name;
+  }
+  static std::string call() {
+    std::string bytes;
+    redis::append_command(bytes, {"EVALSHA", "x"});
+    return bytes;
+  }
+  void second_is_silent(bool so) {
+    const std::lock_guard guard{mutex_};
+    silent_ = so;
+    asked_ = 2;  // neither waits for the other
+    changed_.notify_all();
+  }
+  void TearDown() override { second_is_silent(false); }
+
+  const std::string low_ = in_half(0), high_ = in_half(1), call_ = call();
 
   std::mutex mutex_;
   std::condition_variable changed_;
   bool halves_ = true;
   bool replica_ = false;
-  bool moves_ = false;  ///< by the next command, and there is a replica then
+  bool moves_ = false;   ///< by the next command, and there is a replica then
+  bool silent_ = false;  ///< the second says nothing, and takes what is said to it
   int asked_ = 0;
   harness::still_clock clock_;
   harness::fake_redis first_{[this](const words& w) { return say(w); }};
-  harness::fake_redis second_{[this](const words& w) { return say(w); }};
+  harness::fake_redis second_{[this](const words& w) { return say_if_awake(w); }};
 };
 
 TEST_F(redis_cluster_of_halves, are_asked_at_the_same_time) {
   redis::cluster all(options());
   ASSERT_TRUE(all.open());
-  std::string low = "a", high = "a";
-  while (redis::slot_of(low) >= all_slots / 2) low += 'a';
-  while (redis::slot_of(high) < all_slots / 2) high += 'a';
-  std::string bytes;
-  redis::append_command(bytes, {"EVALSHA", "x"});
-  const std::array<redis::request, 2> both{{{.name = low, .commands = bytes, .stamped = false},
-                                            {.name = high, .commands = bytes, .stamped = false}}};
+  const std::array<redis::request, 2> both{{{.name = low_, .commands = call_, .stamped = false},
+                                            {.name = high_, .commands = call_, .stamped = false}}};
   const auto answers = all.ask(both);
   EXPECT_TRUE(answers[0]) << answers[0].error().what;
   EXPECT_TRUE(answers[1]) << answers[1].error().what;
+}
+
+// The renewals at the other are in time also the next time.
+TEST_F(redis_cluster_of_halves, of_which_one_fell_silent_are_not_both_waited_for_again) {
+  auto o = options();
+  o.command_timeout = o.connect_timeout = 1s;
+  redis::cluster all(o);
+  ASSERT_TRUE(all.open());
+  const std::array<redis::request, 2> both{{{.name = low_, .commands = call_, .stamped = false},
+                                            {.name = high_, .commands = call_, .stamped = false}}};
+  second_is_silent(true);
+  const auto first = all.ask(both);
+  EXPECT_TRUE(first[0]) << first[0].error().what;
+  EXPECT_FALSE(first[1]);
+  const auto again = all.ask(both);
+  EXPECT_TRUE(again[0]) << again[0].error().what;
+  ASSERT_FALSE(again[1]);
+  EXPECT_TRUE(harness::contains(again[1].error().what, "just now")) << again[1].error().what;
+  EXPECT_FALSE(again[1].error().outcome_unknown);
+  second_is_silent(false);
+  clock_.time.advance(o.command_timeout);
+  harness::eventually("it is asked again", [&] { return all.ask(both)[1].ok(); });
+}
+
+// Whoever waits for a node that hangs has no time left to ask who has its slots by now.
+TEST_F(redis_cluster_of_halves, of_which_one_hangs_and_was_replaced_are_learned_soon) {
+  auto o = options();
+  o.command_timeout = o.connect_timeout = 1s;
+  redis::cluster all(o);
+  ASSERT_TRUE(all.open());
+  const redis::request one{.name = high_, .commands = call_, .stamped = false};
+  second_is_silent(true);
+  {
+    const std::lock_guard guard{mutex_};
+    halves_ = false;
+  }
+  EXPECT_FALSE(all.ask(one));
+  EXPECT_FALSE(all.ask(one)) << "this one asks who has it now";
+  const auto third = all.ask(one);
+  EXPECT_TRUE(third) << third.error().what;
 }
 
 // No name moves when a replica goes, so that no node says MOVED.
