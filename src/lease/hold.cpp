@@ -552,6 +552,9 @@ void hold::tell_lost(std::string_view why, unsigned leases) noexcept {
   e.detail = why;
   e.leases = leases;
   client_.tell(e);
+  // An extension that nobody answered may keep it at the store until long after its end here.
+  if (may_last_.load(std::memory_order_relaxed) > lease_.load(std::memory_order_relaxed))
+    give_back_lost();
   // Waiters of this process that are queued behind must not wait for a holder that has lost it.
   if (leaves_local_queue()) config_->local_queue->leave();
 }

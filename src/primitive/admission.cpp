@@ -49,6 +49,10 @@ class entry final : public engine::request {
     return on_both(both->permits, sent);
   }
 
+  std::string_view in_vain() const override {
+    const bool tokens = found.why == refused_by::tokens;
+    return tokens ? "there are not enough tokens" : engine::held_by_another;
+  }
   const store::owner_id& owner() const noexcept { return owner_; }
 
   /// Of what it took, the tokens. A store counts one refund of an id, so the next try takes its own
@@ -86,8 +90,8 @@ class entry final : public engine::request {
 
   answer on_no_tokens() {
     found.why = refused_by::tokens;
-    if (time_.is_try()) return failure{errc::busy, "there are not enough tokens"};
-    if (saturated_add(session_.now(), found.rate.wait) > time_.deadline()) {
+    // A try has no deadline.
+    if (!time_.is_try() && saturated_add(session_.now(), found.rate.wait) > time_.deadline()) {
       return failure{errc::timed_out, "the tokens would have come after the deadline"};
     }
     return std::optional<wait_hint>{{std::max(found.rate.wait, shortest_look), {}}};

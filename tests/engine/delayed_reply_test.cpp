@@ -187,6 +187,21 @@ TEST_F(delayed_reply, that_is_lost_after_the_lease_has_ended_gives_the_lock_back
   EXPECT_EQ(seen->count(holdfast::event_kind::lost), 1U);
 }
 
+TEST_F(delayed_reply, that_never_comes_to_an_extension_keeps_nothing_beyond_the_lease) {
+  holdfast::mutex m{slow, "m", {.lease = 6s}};
+  lease held = m.acquire();
+  script->set(verb::renew, fault::drop_reply);
+  EXPECT_THROW(held.extend(1h), holdfast::error);
+  EXPECT_GT(observer.show("m").holders.front().expires_in, 1min) << "it was carried out";
+  script->set(verb::renew, fault::drop_request);
+  harness::eventually("lost", [&] {
+    clock->advance(100ms);
+    return held.lost().stop_requested();
+  });
+  harness::eventually("given back", [&] { return !is_held("m"); });
+  EXPECT_EQ(held.release(), errc::lost);
+}
+
 // ---- of several
 
 TEST_F(delayed_reply, of_several_at_once_leaves_what_is_left_of_their_leases) {

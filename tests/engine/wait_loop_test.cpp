@@ -81,10 +81,10 @@ TEST(wait_loop, one_that_is_stopped_before_it_asks_costs_no_command) {
   EXPECT_FALSE(m.lock(stop));
   EXPECT_FALSE(m.try_acquire_for(1min, stop));
   EXPECT_FALSE(read.try_acquire_shared_for(1min, stop));
-  EXPECT_FALSE(permits.try_acquire_for(1, 1min, stop));
+  EXPECT_FALSE(permits.try_acquire_for(1min, 1, stop));
   EXPECT_FALSE(expiring.try_acquire_for(1s, 1min, stop));
   EXPECT_FALSE(leads.campaign_for(1min, stop));
-  EXPECT_FALSE(all.try_acquire_for(1min, stop));
+  EXPECT_FALSE(all.try_acquire_for(1min, {}, stop));
   EXPECT_FALSE(door.admit_for(1min, 1, {}, stop));
   EXPECT_FALSE(gate.wait_for(1min, stop));
   EXPECT_EQ(async_acquire(m, 1min, stop).future().get().error().code, errc::cancelled);
