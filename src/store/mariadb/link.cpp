@@ -68,9 +68,7 @@ void set_up(MYSQL* c, const mariadb_options& o, unsigned connect) {
 // (for `lock tables`, a backup), ends at the server: a statement that is only given up here may
 // still be carried out. And a program that is stopped in the middle of a transaction must not keep
 // everybody else waiting (MySQL knows no such limit).
-std::string session_settings(const mariadb_options& o) {
-  const auto patience =
-      std::to_string(std::max<std::int64_t>(1, sql::patience_of(o).count() / 1000));
+std::string session_settings(const std::string& patience) {
   return "set session transaction isolation level read committed; "
          "set session autocommit = 1, session innodb_lock_wait_timeout = " +
          patience + ", session lock_wait_timeout = " + patience +
@@ -90,8 +88,6 @@ status refuse_galera(const std::vector<link::answer>& settings) {
                  "Name a server outside such a cluster"};
 }
 
-/// CR_SERVER_LOST.
-constexpr unsigned connection_lost = 2013;
 /// "BIGINT value is out of range".
 constexpr unsigned out_of_range = 1690;
 
@@ -109,25 +105,25 @@ const char* or_null(const std::string& text) { return text.empty() ? nullptr : t
 result<std::unique_ptr<link>> link::open(const mariadb_options& o, const tables& t,
                                          boot_time deadline) {
   const connect_limit limit(o.connect_timeout, deadline);
-  std::unique_ptr<link> made{
-      new link(mysql_init(nullptr), t, std::chrono::seconds(whole_seconds(o.command_timeout)))};
+  std::unique_ptr<link> made{new link(mysql_init(nullptr), t, o)};
   MYSQL* const c = made->connection_;
   set_up(c, o, limit.seconds);
   if (mysql_real_connect(c, or_null(o.host), or_null(o.user), or_null(o.password), nullptr, o.port,
                          or_null(o.socket), CLIENT_MULTI_STATEMENTS) == nullptr) {
     auto f = made->failed();
-    const auto left = std::to_string(limit.seconds);
-    f.what = (limit.cut_short() ? "the server could not be reached in the " + left +
-                                      " s that were left of command_timeout: "
-                                : "connecting: ") +
-             f.what;
+    if (!limit.cut_short()) return f.what.insert(0, "connecting: "), f;
+    f.code = errc::timed_out;
+    f.what = "the server could not be reached in the " + std::to_string(limit.seconds) +
+             " s that were left of command_timeout: " + f.what;
     return f;
   }
+  made->calls_.emplace(c);
   base::set_keepalive(made->fd(), sql::keepalive_of(o));
   const my_bool off =
       0;  // an option file may say "reconnect": the locks of mode=session would be lost unseen
   mysql_optionsv(c, MYSQL_OPT_RECONNECT, &off);
-  const auto set = made->ask(session_settings(o));
+  const auto set = made->ask(session_settings(std::to_string(made->patience_)),
+                             std::min(deadline, made->in_time()));
   if (!set) return set.error();
   if (auto alone = refuse_galera(*set); !alone) return std::move(alone.error());
   return made;
@@ -141,26 +137,55 @@ link::~link() {
 failure link::failed() { return failed(mysql_errno(connection_), mysql_error(connection_)); }
 
 failure link::failed(unsigned number, std::string_view said) {
-  broken_ = broken_ || ends_connection(number);
-  did_nothing_ = proves_that_nothing_was_done(number);
-  // To the client library an answer that does not come is a connection that is lost.
-  if (number == connection_lost && boot_clock::now() - asked_at_ >= command_timeout_) {
-    return no_answer();
-  }
-  return server_says(number, said);
+  const bool late = calls_ && calls_->late();
+  broken_ = broken_ || late || ends_connection(number);
+  did_nothing_ = !late && proves_that_nothing_was_done(number);
+  // To the client library it is a connection that is lost.
+  return late ? no_answer() : server_says(number, said);
 }
 
-result<std::vector<link::answer>> link::ask(const std::string& text) {
+result<std::vector<link::answer>> link::ask(const std::string& text, boot_time deadline) {
   const sql::whole_or_broken guard(broken_);
   did_nothing_ = false;
-  asked_at_ = boot_clock::now();
-  if (mysql_real_query(connection_, text.data(), text.size()) != 0) return failed();
+  calls_->end_at(deadline);
+  const int wrong = (*calls_)(mysql_real_query_start, mysql_real_query_cont, connection_,
+                              text.data(), text.size());
+  if (wrong != 0) return failed();
   return take_answers();
 }
 
+std::int64_t link::seconds_of(const mariadb_options& o) noexcept {
+  return std::max<std::int64_t>(1, sql::patience_of(o).count() / 1000);
+}
+
+// A second at least. The whole if the request has just begun.
+std::int64_t link::patience_until(boot_time deadline) const noexcept {
+  const std::chrono::nanoseconds left = deadline - boot_clock::now();
+  if (left > command_timeout_ / 16 * 15) return patience_;
+  const auto part = std::chrono::floor<std::chrono::seconds>(left / 4 * 3).count();
+  return std::clamp<std::int64_t>(part, 1, patience_);
+}
+
+// The server gives up a wait for a lock before the request gives up the answer.
+result<std::vector<link::answer>> link::ask_for_locks(const std::string& text, boot_time deadline) {
+  const auto patience = patience_until(deadline);
+  if (patience == waits_for_) return ask(text, deadline);
+  const auto seconds = std::to_string(patience);
+  waits_for_ = 0;
+  auto got = ask("set session innodb_lock_wait_timeout = " + seconds +
+                     ", session lock_wait_timeout = " + seconds + ";" + text,
+                 deadline);
+  if (!got) return got;
+  waits_for_ = patience;
+  got->erase(got->begin());
+  return got;
+}
+
 status link::begin(const std::string& text) {
-  if (mysql_send_query(connection_, text.data(), text.size()) != 0) return failed();
-  return done{};
+  calls_->end_at(in_time());
+  const int wrong = (*calls_)(mysql_send_query_start, mysql_send_query_cont, connection_,
+                              text.data(), text.size());
+  return wrong != 0 ? status(failed()) : done{};
 }
 
 bool link::answered() noexcept {
@@ -169,24 +194,28 @@ bool link::answered() noexcept {
 
 result<std::vector<link::answer>> link::end() {
   const sql::whole_or_broken guard(broken_);
-  asked_at_ = boot_clock::now();
-  if (mysql_read_query_result(connection_) != 0) return failed();
+  calls_->end_at(in_time());
+  const my_bool wrong =
+      (*calls_)(mysql_read_query_result_start, mysql_read_query_result_cont, connection_);
+  if (wrong != 0) return failed();
   return take_answers();
 }
 
 result<std::vector<link::answer>> link::take_answers() {
   std::vector<answer> all;
   int more = 0;  // positive: a failure, negative: no more
-  for (; more == 0; more = mysql_next_result(connection_)) {
+  while (more == 0) {
     if (auto taken = take_rows(all.emplace_back()); !taken) return std::move(taken.error());
+    more = (*calls_)(mysql_next_result_start, mysql_next_result_cont, connection_);
   }
   if (more > 0) return failed();
   return all;
 }
 
 status link::take_rows(answer& into) {
-  const std::unique_ptr<MYSQL_RES, void (*)(MYSQL_RES*)> rows(mysql_store_result(connection_),
-                                                              &mysql_free_result);
+  const std::unique_ptr<MYSQL_RES, void (*)(MYSQL_RES*)> rows(
+      (*calls_)(mysql_store_result_start, mysql_store_result_cont, connection_),
+      &mysql_free_result);
   if (!rows && mysql_field_count(connection_) != 0) return failed();
   into.affected = mysql_affected_rows(connection_);
   while (rows) {
@@ -231,10 +260,11 @@ result<sql::row> link::row_of(const answer& a) {
                   .too_long = too_long};
 }
 
-result<std::vector<sql::row>> link::read(std::span<const std::string_view> names, boot_time) {
+result<std::vector<sql::row>> link::read(std::span<const std::string_view> names,
+                                         boot_time deadline) {
   std::string text;
   for (const auto name : names) text += (text.empty() ? "" : ";") + reading(name);
-  const auto got = ask(text);
+  const auto got = ask(text, deadline);
   if (!got) return got.error();
   std::vector<sql::row> rows;
   for (const answer& a : *got) {
@@ -260,13 +290,14 @@ std::string link::text_of(const sql::replacement& r) const {
   return update_of(tables_, hex(r.record), name, version, now, until);
 }
 
-result<std::vector<sql::replaced>> link::replace(std::span<const sql::replacement> all, boot_time) {
+result<std::vector<sql::replaced>> link::replace(std::span<const sql::replacement> all,
+                                                 boot_time deadline) {
   if (only_reads_) return leave();
   const auto& first = all.front();
   const bool guess = all.size() == 1 && first.there && first.assumed_now && !first.record.empty();
-  if (guess && prepared_) {
-    asked_at_ = boot_clock::now();
-    if (const auto affected = prepared_->run(first)) {
+  if (guess && prepared_ && patience_until(deadline) == waits_for_) {
+    calls_->end_at(deadline);
+    if (const auto affected = prepared_->run(first, *calls_)) {
       return std::vector<sql::replaced>{{*affected == 1, first.version + 1, 0}};
     }
     if (!prepared_->forgotten()) return failed(prepared_->error(), prepared_->said());
@@ -276,7 +307,7 @@ result<std::vector<sql::replaced>> link::replace(std::span<const sql::replacemen
   std::string text = several ? beginning() : "";
   for (const auto& r : all) text += (text.empty() ? "" : ";") + text_of(r);
   in_transaction_ = several;
-  const auto got = ask(several ? text + ";commit" : text);
+  const auto got = ask_for_locks(several ? text + ";commit" : text, deadline);
   if (!got) return got.error();
   in_transaction_ = false;
   std::vector<sql::replaced> outcomes;
@@ -285,9 +316,10 @@ result<std::vector<sql::replaced>> link::replace(std::span<const sql::replacemen
     outcomes.push_back({there, all[i].there ? all[i].version + 1 : all[i].version, 0});
   }
   // Many a session guesses once only.
-  if (guess && guesses_ < 2) {
+  if (guess && !prepared_ && guesses_ < 2) {
     ++guesses_;
-    if (guesses_ == 2) prepared_ = prepared_update::make(connection_, tables_);
+    if (guesses_ == 2) prepared_ = prepared_update::make(connection_, *calls_, tables_);
+    broken_ = broken_ || calls_->late();
   }
   return outcomes;
 }
@@ -297,7 +329,8 @@ std::string link::beginning() const {
   return "start transaction;select 1 from " + tables_.meta + " lock in share mode";
 }
 
-result<std::vector<sql::row>> link::lock(std::span<const std::string_view> names, boot_time) {
+result<std::vector<sql::row>> link::lock(std::span<const std::string_view> names,
+                                         boot_time deadline) {
   std::string text = beginning();
   for (const auto name : names) {
     text += "; insert into " + tables_.records + " select " + hex(name) + ", greatest(" +
@@ -308,7 +341,7 @@ result<std::vector<sql::row>> link::lock(std::span<const std::string_view> names
             tables_.records + " where name = " + hex(name) + " for update";
   }
   in_transaction_ = true;
-  const auto got = ask(text);
+  const auto got = ask_for_locks(text, deadline);
   if (!got) return got.error();
   std::vector<sql::row> rows;
   rows.reserve(names.size());
@@ -321,7 +354,7 @@ result<std::vector<sql::row>> link::lock(std::span<const std::string_view> names
   return rows;
 }
 
-status link::unlock(std::span<const sql::rewrite> all, std::int64_t until_at, boot_time) {
+status link::unlock(std::span<const sql::rewrite> all, std::int64_t until_at, boot_time deadline) {
   std::string text;
   if (!all.empty()) {
     const std::string late = std::string(server_clock) + " > " + std::to_string(until_at);
@@ -333,11 +366,12 @@ status link::unlock(std::span<const sql::rewrite> all, std::int64_t until_at, bo
                            : "update " + tables_.records +
                                  " set version = version + 1, record = " + hex(record) + where;
   }
-  const auto got = ask(text + (all.empty() ? "rollback" : "commit"));
+  const auto got = ask(text + (all.empty() ? "rollback" : "commit"), deadline);
   if (!got) {
+    // If there is no time left to ask, it came late.
     const bool on_purpose = mysql_errno(connection_) == out_of_range;
-    auto writes = on_purpose ? must_take_writes() : done{};
-    return writes ? status(got.error()) : writes;
+    auto writes = on_purpose ? must_take_writes(deadline) : done{};
+    return !writes && writes.error().code == errc::read_only ? writes : status(got.error());
   }
   in_transaction_ = false;
   return done{};
@@ -349,15 +383,15 @@ failure link::leave() {
   return takes_no_writes("it is read_only");
 }
 
-status link::must_take_writes() {
-  const auto got = ask(std::string("select ") + takes_writes);
+status link::must_take_writes(boot_time deadline) {
+  const auto got = ask(std::string("select ") + takes_writes, deadline);
   if (!got) return got.error();
   return number(got->front().rows.at(0).at(0)) == 1 ? status(done{}) : status(leave());
 }
 
 // ---- the rest
 
-status link::sweep(std::span<const std::string> names, boot_time) {
+status link::sweep(std::span<const std::string> names, boot_time deadline) {
   std::string list;
   for (const auto& name : names) list += (list.empty() ? "" : ",") + hex(name);
   const std::string free = " where name in (" + list +
@@ -366,28 +400,34 @@ status link::sweep(std::span<const std::string> names, boot_time) {
                            "'rate_limiter', 'election')";
   in_transaction_ = true;
   // A session that waits for the row meanwhile finds the floor raised.
-  const auto got = ask("start transaction; " + fail_if(std::string("not (") + takes_writes + ")") +
-                       "update " + tables_.meta +
-                       " set fence_floor = greatest(fence_floor, coalesce((select max(greatest("
-                       "cast(json_value(record, '$[3]') as unsigned), version) + 1) from " +
-                       tables_.records + free + " for update), 0)); delete from " +
-                       tables_.records + free + "; commit");
+  const auto got =
+      ask_for_locks("start transaction; " + fail_if(std::string("not (") + takes_writes + ")") +
+                        "update " + tables_.meta +
+                        " set fence_floor = greatest(fence_floor, coalesce((select max(greatest("
+                        "cast(json_value(record, '$[3]') as unsigned), version) + 1) from " +
+                        tables_.records + free + " for update), 0)); delete from " +
+                        tables_.records + free + "; commit",
+                    deadline);
   if (!got) return got.error();
   in_transaction_ = false;
   return done{};
 }
 
-result<std::vector<state_store::entry>> link::entries(boot_time) { return entries_that({}, {}); }
+result<std::vector<state_store::entry>> link::entries(boot_time deadline) {
+  return entries_that({}, {}, deadline);
+}
 
 result<std::vector<state_store::entry>> link::entries_behind(std::string_view name,
-                                                             std::size_t most, boot_time) {
-  return entries_that(" where name > " + hex(name), " limit " + std::to_string(most));
+                                                             std::size_t most, boot_time deadline) {
+  return entries_that(" where name > " + hex(name), " limit " + std::to_string(most), deadline);
 }
 
 result<std::vector<state_store::entry>> link::entries_that(const std::string& are,
-                                                           const std::string& limit) {
+                                                           const std::string& limit,
+                                                           boot_time deadline) {
   auto got = ask("select name, coalesce(" + bounded("record") + ", '" + sql::unread_record +
-                 "') from " + tables_.records + are + " order by name" + limit);
+                     "') from " + tables_.records + are + " order by name" + limit,
+                 deadline);
   if (!got) return std::move(got.error());
   std::vector<state_store::entry> all;
   for (cells& row : got->front().rows) all.push_back({*row[0], record_of(row[1])});
@@ -395,10 +435,11 @@ result<std::vector<state_store::entry>> link::entries_that(const std::string& ar
 }
 
 // All columns: there may be none of that name.
-result<store::facts> link::facts(boot_time) {
+result<store::facts> link::facts(boot_time deadline) {
   auto got = ask(
       "show global variables where variable_name in ('version', 'innodb_flush_log_at_trx_commit', "
-      "'sync_binlog', 'log_bin', 'read_only', 'rpl_semi_sync_master_enabled', 'max_connections')");
+      "'sync_binlog', 'log_bin', 'read_only', 'rpl_semi_sync_master_enabled', 'max_connections')",
+      deadline);
   if (!got) return std::move(got.error());
   store::facts found;
   for (auto& row : got->front().rows) {
@@ -408,8 +449,8 @@ result<store::facts> link::facts(boot_time) {
   return found;
 }
 
-result<std::string> link::id_of_tables(boot_time) {
-  auto got = ask("select * from " + tables_.meta);
+result<std::string> link::id_of_tables(boot_time deadline) {
+  auto got = ask("select * from " + tables_.meta, deadline);
   if (!got) return std::move(got.error());
   constexpr std::size_t column = 3;
   auto& rows = got->front().rows;

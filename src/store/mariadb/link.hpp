@@ -6,6 +6,7 @@
 #include "store/mariadb/options.hpp"
 #include "store/mariadb/prepared_update.hpp"
 #include "store/mariadb/statements.hpp"
+#include "store/mariadb/timed_calls.hpp"
 #include "store/sql/row_link.hpp"
 
 namespace holdfast::store::mariadb {
@@ -20,7 +21,8 @@ inline std::int64_t number(const std::optional<std::string>& cell) noexcept {
 class link final : public sql::row_link {
  public:
   /// Connects to the server, and to no database yet. The client library counts in seconds: of what
-  /// is left until the deadline it gets the whole ones, or one.
+  /// is left until the deadline it gets the whole ones, or one. If they were too few,
+  /// errc::timed_out.
   static result<std::unique_ptr<link>> open(const mariadb_options& options, const tables& t,
                                             boot_time deadline = forever);
   ~link() override;
@@ -34,10 +36,6 @@ class link final : public sql::row_link {
                                              boot_time deadline) override;
   result<std::vector<sql::row>> lock(std::span<const std::string_view> names,
                                      boot_time deadline) override;
-  /// The client library waits for each answer for command_timeout.
-  boot_time gives_up_at(boot_time) const noexcept override {
-    return boot_clock::now() + command_timeout_;
-  }
   status unlock(std::span<const sql::rewrite> all, std::int64_t until_at,
                 boot_time deadline) override;
   status sweep(std::span<const std::string> names, boot_time deadline) override;
@@ -54,14 +52,16 @@ class link final : public sql::row_link {
     std::vector<cells> rows{};
   };
   /// Carries out statements, separated by semicolons. A failure of one ends it there.
-  result<std::vector<answer>> ask(const std::string& text);
+  result<std::vector<answer>> ask(const std::string& text, boot_time deadline);
+  result<std::vector<answer>> ask(const std::string& text) { return ask(text, in_time()); }
   /// The same of one statement in two halves, as it may take long: nothing else is asked between.
   status begin(const std::string& text);
   bool answered() noexcept;  ///< or broken. Without waiting
   result<std::vector<answer>> end();
 
   /// Breaks the connection if the server only reads (takes_writes).
-  status must_take_writes();
+  status must_take_writes(boot_time deadline);
+  status must_take_writes() { return must_take_writes(in_time()); }
 
   int fd() const noexcept { return static_cast<int>(mysql_get_socket(connection_)); }
   /// The server's number of this connection, as the handshake said.
@@ -70,15 +70,20 @@ class link final : public sql::row_link {
   }
 
  private:
-  link(MYSQL* c, const tables& t, std::chrono::nanoseconds patience)
-      : connection_(c), tables_(t), command_timeout_(patience) {}
+  link(MYSQL* c, const tables& t, const mariadb_options& o)
+      : connection_(c), tables_(t), command_timeout_(o.command_timeout), patience_(seconds_of(o)) {}
+  static std::int64_t seconds_of(const mariadb_options& o) noexcept;
+  result<std::vector<answer>> ask_for_locks(const std::string& text, boot_time deadline);
+  std::int64_t patience_until(boot_time deadline) const noexcept;
+  boot_time in_time() const noexcept { return boot_clock::now() + command_timeout_; }
   failure failed();
   failure failed(unsigned number, std::string_view said);
   status take_rows(answer& into);
   result<std::vector<answer>> take_answers();
   std::string reading(std::string_view name) const;
   result<std::vector<state_store::entry>> entries_that(const std::string& are,
-                                                       const std::string& limit);
+                                                       const std::string& limit,
+                                                       boot_time deadline);
   std::string text_of(const sql::replacement& r) const;
   std::string beginning() const;
   result<sql::row> row_of(const answer& a);
@@ -87,7 +92,9 @@ class link final : public sql::row_link {
   MYSQL* const connection_;
   const tables& tables_;
   const std::chrono::nanoseconds command_timeout_;
-  boot_time asked_at_ = forever;  ///< when the request was sent whose answer comes next
+  const std::int64_t patience_;         ///< so many seconds the server waits for a lock …
+  std::int64_t waits_for_ = patience_;  ///< … and now; 0: nobody knows
+  std::optional<timed_calls> calls_;    ///< once it is connected
   bool broken_ = false;
   bool did_nothing_ = false;  ///< as what failed last said
   bool in_transaction_ = false;

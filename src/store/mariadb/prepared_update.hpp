@@ -6,6 +6,7 @@
 #include <optional>
 #include <string_view>
 
+#include "store/mariadb/timed_calls.hpp"
 #include "store/sql/row_link.hpp"
 
 namespace holdfast::store::mariadb {
@@ -16,11 +17,11 @@ struct tables;
 class prepared_update {
  public:
   /// One round trip. Nothing where the server does not (max_prepared_stmt_count): then it is text.
-  static std::unique_ptr<prepared_update> make(MYSQL* c, const tables& t);
+  static std::unique_ptr<prepared_update> make(MYSQL* c, timed_calls& calls, const tables& t);
 
   /// How many rows were replaced; nothing after a failure, of which the others tell. One round
   /// trip.
-  std::optional<std::uint64_t> run(const sql::replacement& r);
+  std::optional<std::uint64_t> run(const sql::replacement& r, timed_calls& calls);
   /// The server knows it no more (1243, 1615): nothing was carried out, and it has to be text.
   bool forgotten() const noexcept { return error() == 1243 || error() == 1615; }
   unsigned error() const noexcept { return mysql_stmt_errno(statement_.get()); }

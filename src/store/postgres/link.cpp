@@ -119,14 +119,22 @@ statements::statements(const std::string& schema) {
 }
 
 result<std::unique_ptr<sql::row_link>> link::over(std::unique_ptr<wire> w, const statements& texts,
-                                                  std::chrono::milliseconds patience) {
+                                                  std::chrono::milliseconds patience,
+                                                  boot_time deadline) {
   std::unique_ptr<link> made{new link(std::move(w), texts, patience)};
   if (!made->wire_->pooled()) {
-    const auto said =
-        made->wire_->ask({{texts.limit_session, {made->patience_}}}, boot_clock::now() + patience);
+    const auto said = made->wire_->ask({{texts.limit_session, {as_text(patience.count())}}},
+                                       std::min(deadline, boot_clock::now() + patience));
     if (!said) return said.error();
   }
   return std::unique_ptr<sql::row_link>(std::move(made));
+}
+
+// The whole if the request has just begun.
+std::chrono::milliseconds link::patience_until(boot_time deadline) const noexcept {
+  const auto left = std::chrono::floor<std::chrono::milliseconds>(deadline - boot_clock::now());
+  const auto part = left / 4 * 3;
+  return part > patience_ / 16 * 15 ? patience_ : std::max(part, std::chrono::milliseconds(1));
 }
 
 result<std::vector<sql::row>> link::read(std::span<const std::string_view> names,
@@ -159,7 +167,10 @@ statement link::replacing(const sql::replacement& r) const {
 result<std::vector<sql::replaced>> link::replace(std::span<const sql::replacement> all,
                                                  boot_time deadline) {
   std::vector<statement> texts;
-  if (wire_->pooled()) texts.push_back({sql_.limit, {patience_}});
+  const auto patience = patience_until(deadline);
+  if (wire_->pooled() || patience < patience_) {
+    texts.push_back({sql_.limit, {as_text(patience.count())}});
+  }
   // The floor before any row, as in a sweep that raises it: so they never wait for each other.
   const bool makes = std::any_of(all.begin(), all.end(), [](const auto& r) { return !r.there; });
   if (makes && all.size() > 1) texts.push_back({sql_.keep_floor});
@@ -183,7 +194,8 @@ result<std::vector<sql::replaced>> link::replace(std::span<const sql::replacemen
 // not keep everybody else waiting.
 result<std::vector<sql::row>> link::lock(std::span<const std::string_view> names,
                                          boot_time deadline) {
-  std::vector<statement> texts{{sql_.begin}, {sql_.limits, {patience_}}};
+  std::vector<statement> texts{{sql_.begin},
+                               {sql_.limits, {as_text(patience_until(deadline).count())}}};
   const std::size_t before = texts.size();
   for (const auto name : names) {
     texts.push_back({sql_.make, {std::string(name)}});

@@ -18,11 +18,12 @@ struct statements {
 /// The rows over one connection.
 class link final : public sql::row_link {
  public:
-  /// The server waits for a lock on a row for `patience` at most: a client that gives up by itself
-  /// leaves a statement behind that may still be carried out. One round trip; behind a pooler the
-  /// limit is set with each statement.
+  /// The server waits for a lock on a row for `patience` at most, and less if a request has less
+  /// time left: a client that gives up by itself leaves a statement behind that may still be
+  /// carried out. One round trip; behind a pooler the limit is set with each statement.
   static result<std::unique_ptr<row_link>> over(std::unique_ptr<wire> w, const statements& texts,
-                                                std::chrono::milliseconds patience);
+                                                std::chrono::milliseconds patience,
+                                                boot_time deadline = forever);
 
   bool usable() const noexcept override { return wire_->usable(); }
   bool did_nothing() const noexcept override { return wire_->did_nothing(); }
@@ -47,13 +48,14 @@ class link final : public sql::row_link {
 
  private:
   link(std::unique_ptr<wire> w, const statements& texts, std::chrono::milliseconds patience)
-      : wire_(std::move(w)), sql_(texts), patience_(std::to_string(patience.count())) {}
+      : wire_(std::move(w)), sql_(texts), patience_(patience) {}
+  std::chrono::milliseconds patience_until(boot_time deadline) const noexcept;
   statement replacing(const sql::replacement& r) const;
   result<std::vector<state_store::entry>> entries_of(statement asked, boot_time deadline);
 
   std::unique_ptr<wire> wire_;
   const statements& sql_;
-  const std::string patience_;
+  const std::chrono::milliseconds patience_;
 };
 
 }  // namespace holdfast::store::postgres

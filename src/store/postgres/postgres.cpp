@@ -29,7 +29,7 @@ class postgres_store final : public sql::over_rows {
     auto first = postgres::connect(options_.server, deadline);
     if (!first) return std::move(first.error());
     if (auto ok = set_up_tables(**first, options_.schema, deadline); !ok) return ok;
-    auto made = over(std::move(*first));
+    auto made = over(std::move(*first), deadline);
     if (!made) return std::move(made.error());
     rows_.use(std::move(*made));
     if (auto ok = inbox_.open(); !ok) return ok;
@@ -61,11 +61,11 @@ class postgres_store final : public sql::over_rows {
                                                          "what was left of command_timeout")
                                      : postgres::connect(options_.server, own_limit);
     if (!made) return std::move(made.error());
-    return over(std::move(*made));
+    return over(std::move(*made), deadline);
   }
-  result<std::unique_ptr<sql::row_link>> over(std::unique_ptr<wire> w) {
+  result<std::unique_ptr<sql::row_link>> over(std::unique_ptr<wire> w, boot_time deadline) {
     inbox_.follow(w->server());
-    return link::over(std::move(w), statements_, sql::patience_of(options_));
+    return link::over(std::move(w), statements_, sql::patience_of(options_), deadline);
   }
 
   const postgres_options options_;

@@ -137,7 +137,7 @@ status row_store::change_together(row_link& link, std::span<const state_store::s
   }
   const bool nothing = std::none_of(all.begin(), all.end(), [](auto& r) { return r.changes(); });
   if (so == verdict::undo || nothing) return link.unlock({}, 0, deadline);
-  const auto until_at = read.at(link.gives_up_at(deadline));
+  const auto until_at = read.at(deadline);
   if (auto gone = link.unlock(to_write(all), until_at, deadline); !gone) {
     if (!was_refused(link, gone.error())) commit.sent(all);
     return gone;

@@ -75,7 +75,8 @@ struct rewrite {
 };
 
 /// One connection to the server, used by one thread at a time. Each function is one round trip, and
-/// one transaction unless it says otherwise; a failure of one statement is a failure of all.
+/// one transaction unless it says otherwise; a failure of one statement is a failure of all. An
+/// answer is waited for until the deadline.
 class row_link {
  public:
   virtual ~row_link() = default;
@@ -91,9 +92,6 @@ class row_link {
   /// Whether the answer to the call that failed last proves that the server did nothing, and will
   /// not. Else that is unknown, but for the codes that was_refused() knows.
   virtual bool did_nothing() const noexcept { return false; }
-
-  /// When the answer to what is sent now is no longer waited for.
-  virtual boot_time gives_up_at(boot_time deadline) const noexcept { return deadline; }
 
   virtual result<std::vector<row>> read(std::span<const std::string_view> names,
                                         boot_time deadline) = 0;

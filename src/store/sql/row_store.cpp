@@ -140,7 +140,7 @@ status row_store::settle(row_link& link, changes& open, boot_time deadline) {
     if (!gone || open.empty()) return gone;
   }
   while (!open.empty()) {
-    if (boot_clock::now() >= link.gives_up_at(deadline)) return failure{errc::timed_out, {}};
+    if (boot_clock::now() >= deadline) return failure{errc::timed_out, {}};
     if (auto gone = change_locked(link, *open.back(), deadline); !gone) return gone;
     open.pop_back();
   }
@@ -214,7 +214,7 @@ status row_store::replace_some(row_link& link, std::span<change* const> some, bo
   wanted.reserve(some.size());
   const bool asks_time = known_.clock_ages();
   for (change* c : some) {
-    wanted.push_back(c->wanted(link.gives_up_at(deadline), read));
+    wanted.push_back(c->wanted(deadline, read));
     wanted.back().asks_time = asks_time;
     c->sent = true;
   }
@@ -241,7 +241,7 @@ status row_store::change_locked(row_link& link, change& one, boot_time deadline)
   if (one.over) return link.unlock({}, 0, deadline);
   one.sent = true;
   const rewrite wanted{one.step.name, *one.next};
-  auto gone = link.unlock(std::span(&wanted, 1), read.at(link.gives_up_at(deadline)), deadline);
+  auto gone = link.unlock(std::span(&wanted, 1), read.at(deadline), deadline);
   one.sent = !gone && !was_refused(link, gone.error());
   if (!gone) return gone;
   finish(one, one.before.version + 1);

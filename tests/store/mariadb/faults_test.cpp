@@ -62,6 +62,32 @@ TEST_F(mariadb_store, a_row_that_somebody_keeps_locked_is_unavailable_and_says_w
   m.unlock();
 }
 
+// A statement that is only given up here may still be carried out.
+TEST_F(mariadb_store, a_wait_for_a_row_ends_at_the_server_before_its_request_ends) {
+  namespace my = holdfast::store::mariadb;
+  const auto in = [](auto time) { return holdfast::boot_clock::now() + time; };
+  auto s = open();
+  holdfast::mutex m{s, "m"};
+  m.lock(), m.unlock();
+  const client other{port()};
+  other.ask("begin; select * from " + table("holdfast_records") + " for update");
+  const my::tables names{database_};
+  const auto over = std::move(*my::link::open(
+      *my::read_options(*holdfast::base::parse_url(url("?command_timeout=1h"))), names));
+  const std::string_view name = "m";
+  const auto rows = over->read({&name, 1}, in(1h));
+  ASSERT_TRUE(rows);
+  const holdfast::store::sql::replacement wanted{
+      .name = name, .there = true, .version = rows->front().version, .record = "[]"};
+  const auto refused = over->replace({&wanted, 1}, in(6s));
+  ASSERT_FALSE(refused);
+  EXPECT_TRUE(contains(refused.error().what, "1205")) << refused.error().what;
+  EXPECT_TRUE(over->did_nothing());
+  EXPECT_TRUE(over->usable());
+  other.ask("rollback");
+  EXPECT_TRUE(over->replace({&wanted, 1}, in(1h)));
+}
+
 // The server waits for a table for a day, if nobody says otherwise.
 TEST_F(mariadb_store, a_table_that_somebody_keeps_locked_is_unavailable_and_nothing_was_done) {
   auto s = impatient("?command_timeout=3s");
@@ -245,10 +271,35 @@ TEST_F(mariadb_network, a_connection_that_a_request_has_no_time_for_is_not_waite
   proxy_.with([](relay& r) { r.stall(way::down); });
   const auto refused = my::link::open(o, names, holdfast::boot_clock::now() + 1500ms);
   ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().code, errc::unavailable);
+  EXPECT_EQ(refused.error().code, errc::timed_out) << "of a longer attempt this says nothing";
   EXPECT_TRUE(contains(refused.error().what, "in the 1 s that were left")) << refused.error().what;
   proxy_.heal();
   EXPECT_TRUE(my::link::open(o, names, holdfast::boot_clock::now() + 1h));
+}
+
+// The limits of the client library begin anew with each statement, and with each piece of an
+// answer.
+TEST_F(mariadb_network, an_answer_is_waited_for_until_the_deadline_of_its_request) {
+  namespace my = holdfast::store::mariadb;
+  const auto in = [](auto time) { return holdfast::boot_clock::now() + time; };
+  const auto o = *my::read_options(*holdfast::base::parse_url(
+      harness::mariadb_server::url_of(proxy_.port()) + database_ + "?command_timeout=3600s"));
+  const my::tables names{database_};
+  const std::string_view name = "m";
+  const holdfast::store::sql::replacement guess{
+      .name = name, .there = true, .version = 1, .record = "[]", .assumed_now = 1};
+  for (const bool prepared : {false, true}) {
+    const auto over = std::move(*my::link::open(o, names));
+    for (int i = 0; prepared && i < 2; ++i) EXPECT_TRUE(over->replace({&guess, 1}, in(1h)));
+    proxy_.with([](relay& r) { r.stall(way::down); });
+    const auto why = prepared ? over->replace({&guess, 1}, in(100ms)).error()
+                              : over->read({&name, 1}, in(100ms)).error();
+    EXPECT_EQ(why.code, errc::unavailable);
+    EXPECT_TRUE(contains(why.what, "did not answer")) << why.what;
+    EXPECT_FALSE(over->usable());
+    EXPECT_FALSE(over->did_nothing());
+    proxy_.heal();
+  }
 }
 
 TEST_F(mariadb_network, a_commit_whose_answer_never_comes_has_an_unknown_outcome) {

@@ -72,6 +72,27 @@ TEST_F(mariadb_switchover, a_connection_that_was_refused_a_write_is_not_used_aga
   m.unlock();
 }
 
+// Who guesses reads nothing that would say it.
+TEST_F(mariadb_switchover, a_guess_that_the_server_refuses_breaks_its_connection) {
+  namespace my = holdfast::store::mariadb;
+  const auto made = holdfast::open(url());
+  const my::tables names{"locks"};
+  const auto by = holdfast::boot_clock::now() + 1h;
+  const holdfast::store::sql::replacement guess{
+      .name = "m", .there = true, .version = 1, .record = "[]", .assumed_now = 1};
+  for (const int guessed : {0, 2}) {  // then the statement is prepared
+    const auto over =
+        std::move(*my::link::open(*my::read_options(*holdfast::base::parse_url(url())), names));
+    for (int i = 0; i < guessed; ++i) EXPECT_TRUE(over->replace({&guess, 1}, by));
+    only_read(true);
+    const auto refused = over->replace({&guess, 1}, by);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, errc::read_only) << refused.error().what;
+    EXPECT_FALSE(over->usable()) << "another server may be primary now";
+    only_read(false);
+  }
+}
+
 TEST_F(mariadb_switchover, a_user_who_may_write_nevertheless_is_refused_too) {
   auto s = holdfast::open(url_of_admin() + "?connections=1");
   holdfast::mutex m{s, "m"};

@@ -51,6 +51,24 @@ TEST_F(postgres_floor, a_sweep_leaves_what_is_remembered) {
   expect_that_a_sweep_leaves_what_is_remembered();
 }
 
+// A statement that is only given up here may still be carried out.
+TEST_F(postgres_floor, a_wait_for_a_row_ends_at_the_server_before_its_request_ends) {
+  ASSERT_TRUE(replace({first("m", read("m"))}));
+  const auto there = read("m");
+  const client other{base_};
+  other.ask("begin; select * from " + table("holdfast_records") + " for update");
+  const std::string_view name = "m";
+  const sql_test::replacement wanted{
+      .name = name, .there = true, .version = there.version, .record = "[]"};
+  const auto refused = link_->replace({&wanted, 1}, holdfast::boot_clock::now() + 4s);
+  ASSERT_FALSE(refused);
+  EXPECT_TRUE(contains(refused.error().what, "55P03")) << refused.error().what;
+  EXPECT_TRUE(link_->did_nothing());
+  const auto not_locked = link_->lock({&name, 1}, holdfast::boot_clock::now() + 4s);
+  ASSERT_FALSE(not_locked);
+  EXPECT_TRUE(contains(not_locked.error().what, "55P03")) << not_locked.error().what;
+}
+
 // Several rows of a transaction are locked in the order of their names; those of a sweep in none.
 TEST_F(postgres_floor, a_sweep_waits_for_no_row_and_leaves_those_that_are_in_use) {
   ASSERT_TRUE(replace({first("a", read("a")), first("b", read("b"))}));
