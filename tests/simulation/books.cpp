@@ -170,6 +170,8 @@ void rate_book::took(std::string name, std::uint64_t n, nanos from, nanos to, na
 }
 
 void rate_book::judge_rest(const std::string& name, std::uint64_t left) const {
+  // What others leave of a wait that was stopped, nobody knows exactly.
+  if (!all_told()) return;
   // Of what is given back later, what came back in between is not counted again: parts of a token.
   if (left + had_ + 1 >= rule_.burst) return;
   judge_.violated("tokens that nobody got are there", name + ": " + text(left) + " of " +
@@ -180,6 +182,11 @@ void rate_book::judge_rest(const std::string& name, std::uint64_t left) const {
 int rate_book::reserved(std::uint64_t n, std::int64_t due, nanos asked, nanos now) {
   reserved_.push_back({n, due, asked, now});
   return static_cast<int>(reserved_.size()) - 1;
+}
+
+bool rate_book::all_told() const noexcept {
+  return std::none_of(reserved_.begin(), reserved_.end(),
+                      [](const auto& one) { return one.due == not_told; });
 }
 
 // Not after any that was asked for when it had been carried out for certain.
@@ -207,8 +214,6 @@ std::int64_t rate_book::lost(const reservation& one, Beside beside) const {
 
 void rate_book::judge_given_up(const std::string& name, std::int64_t left) const {
   std::int64_t least = 0, most = 0;
-  const bool all_told = std::none_of(reserved_.begin(), reserved_.end(),
-                                     [](const auto& one) { return one.due == not_told; });
   for (const auto& one : reserved_) {
     if (one.gone == never) continue;
     least += lost(one, [&](const reservation& other) {
@@ -225,7 +230,7 @@ void rate_book::judge_given_up(const std::string& name, std::int64_t left) const
                         std::string(what) + " " + std::to_string(tokens) + " are lost");
   };
   if (left + had + least / a_token > all) counted("least", least / a_token);
-  if (all_told && left + had + most / a_token + 2 < all) counted("most", most / a_token + 1);
+  if (all_told() && left + had + most / a_token + 2 < all) counted("most", most / a_token + 1);
 }
 
 void rate_book::grows() {

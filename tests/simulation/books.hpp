@@ -141,6 +141,7 @@ class rate_book {
     nanos gone = never;
   };
   std::uint64_t comes_back_in(nanos length) const noexcept;
+  bool all_told() const noexcept;
   /// When it was due at the latest; nothing if nobody knows.
   std::optional<std::int64_t> due_by(const reservation& one) const;
   /// What comes back until the last of those is due that are reserved beside this one: at least.
