@@ -93,7 +93,7 @@ class link {
 class server {
  public:
   server(address to, const memcached_options& o) : to_(std::move(to)), options_(o) {}
-  /// Ends what asks_again() began. Only for a look-up of the server's name it waits.
+  /// Ends what ask_again() began. Only for a look-up of the server's name it waits.
   ~server();
   server(const server&) = delete;
   server& operator=(const server&) = delete;
