@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <limits>
 #include <stop_token>
 #include <string_view>
 #include <utility>
@@ -20,11 +19,11 @@ namespace {
 /// More than any bucket needs that nobody takes from meanwhile.
 constexpr int most_refunds = 10'000;
 
-/// As many as every rule can take back at once.
-std::uint64_t smallest_burst(const std::vector<rate_rule>& rules) {
-  std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
-  for (const auto& r : rules) least = std::min(least, r.burst != 0 ? r.burst : r.tokens);
-  return least;
+/// As many as the rule that holds the most: each bucket takes back what it holds at most.
+std::uint64_t largest_burst(const std::vector<rate_rule>& rules) {
+  std::uint64_t most = 0;
+  for (const auto& r : rules) most = std::max(most, r.burst != 0 ? r.burst : r.tokens);
+  return most;
 }
 
 /// Until every bucket of the key is full: also of what is reserved, which nobody may use then. If
@@ -38,7 +37,7 @@ rate_decision reset(rate_limiter& l, const limit_options& o, const rate_key& key
     });
     if (full) return now;
     if (stop.stop_requested()) return {};
-    rate_decision all{.taken = true, .rules = now.rules, .tokens = smallest_burst(o.rules)};
+    rate_decision all{.taken = true, .rules = now.rules, .tokens = largest_burst(o.rules)};
     for (rate_state& r : all.rules) r.due = std::chrono::microseconds::max();
     l.refund(all, key);
   }

@@ -99,6 +99,16 @@ TEST_F(limits, a_reset_brings_back_what_others_have_reserved) {
   EXPECT_EQ(asked({"-t", "2"})["outcome"], "taken");
 }
 
+// What one rule holds does not come back in portions of what another holds: it would take 20,000.
+TEST_F(limits, a_reset_gives_each_bucket_back_at_once_what_it_holds) {
+  const holdfast::rate_rule many{.tokens = 20'000, .per = std::chrono::hours(24)};
+  holdfast::rate_limiter api(holdfast::open(store), "api", {many, many});
+  EXPECT_TRUE(api.try_take(20'000));
+  const auto all = tool(
+      {"limit", "api", "--rate", "1/1d", "--rate", "20000/1d", "--rules-version", "1", "--reset"});
+  EXPECT_EQ(all.code, 0) << all.err;
+}
+
 // Another program reserves more tokens all the time.
 TEST_F(limits, a_reset_that_a_signal_interrupts_ends_with_the_signal_s_code) {
   constexpr auto each = std::chrono::hours(1);
