@@ -20,9 +20,6 @@ void set_processes(plan& p, std::size_t many, nanos lease);
 /// The names: a semaphore, a limiter, and the admission by both. Many answers are slow.
 void give_permits_and_tokens(random_source& r, plan& p);
 
-/// Reservations that are given up when others have reserved behind them.
-void give_up_before_others(random_source& r, plan& p);
-
 /// So many threads of one process, each with so many steps.
 template <class F>
 void add_threads(random_source& r, process_plan& one, std::uint64_t threads, F make) {

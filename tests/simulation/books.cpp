@@ -170,8 +170,9 @@ void rate_book::took(std::string name, std::uint64_t n, nanos from, nanos to, na
 }
 
 void rate_book::judge_rest(const std::string& name, std::uint64_t left) const {
-  // What others leave of a wait that was stopped, nobody knows exactly.
-  if (!all_told()) return;
+  // What others leave of a reservation that is given up, judge_given_up() counts.
+  const auto given_up = [](const auto& one) { return one.gone != never; };
+  if (std::any_of(reserved_.begin(), reserved_.end(), given_up)) return;
   // Of what is given back later, what came back in between is not counted again: parts of a token.
   if (left + had_ + 1 >= rule_.burst) return;
   judge_.violated("tokens that nobody got are there", name + ": " + text(left) + " of " +
@@ -179,37 +180,19 @@ void rate_book::judge_rest(const std::string& name, std::uint64_t left) const {
                                                           text(had_) + " were taken");
 }
 
-int rate_book::reserved(std::uint64_t n, std::int64_t due, nanos asked, nanos now) {
-  reserved_.push_back({n, due, asked, now});
+int rate_book::reserved(std::uint64_t n, std::int64_t due, nanos now) {
+  reserved_.push_back({n, due, now});
   return static_cast<int>(reserved_.size()) - 1;
-}
-
-bool rate_book::all_told() const noexcept {
-  return std::none_of(reserved_.begin(), reserved_.end(),
-                      [](const auto& one) { return one.due == not_told; });
-}
-
-// Not after any that was asked for when it had been carried out for certain.
-std::optional<std::int64_t> rate_book::due_by(const reservation& one) const {
-  if (one.due != not_told) return one.due;
-  std::optional<std::int64_t> first;
-  for (const auto& other : reserved_) {
-    if (other.due == not_told || other.asked < one.asked + 50 * millisecond) continue;
-    first = std::min(first.value_or(other.due), other.due);
-  }
-  return first;
 }
 
 // In us of the time in which one token comes.
 template <class Beside>
 std::int64_t rate_book::lost(const reservation& one, Beside beside) const {
-  const auto due = due_by(one);
-  if (!due) return 0;
-  std::int64_t last = *due;
+  std::int64_t last = one.due;
   for (const auto& other : reserved_) {
     if (beside(other)) last = std::max(last, other.due);
   }
-  return std::min(last - *due, static_cast<std::int64_t>(one.n) * rule_.per / microsecond);
+  return std::min(last - one.due, static_cast<std::int64_t>(one.n) * rule_.per / microsecond);
 }
 
 void rate_book::judge_given_up(const std::string& name, std::int64_t left) const {
@@ -230,7 +213,7 @@ void rate_book::judge_given_up(const std::string& name, std::int64_t left) const
                         std::string(what) + " " + std::to_string(tokens) + " are lost");
   };
   if (left + had + least / a_token > all) counted("least", least / a_token);
-  if (all_told() && left + had + most / a_token + 2 < all) counted("most", most / a_token + 1);
+  if (left + had + most / a_token + 2 < all) counted("most", most / a_token + 1);
 }
 
 void rate_book::grows() {

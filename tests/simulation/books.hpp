@@ -108,13 +108,9 @@ class rate_book {
   void judge_rest(const std::string& name, std::uint64_t left) const;
   /// Reserved, by somebody who has had the answer since then; due by the store's clock, in us. A
   /// number for the other two.
-  int reserved(std::uint64_t n, std::int64_t due, nanos asked, nanos now);
+  int reserved(std::uint64_t n, std::int64_t due, nanos now);
   void gives_up(int which, nanos now) { reserved_[static_cast<std::size_t>(which)].given_up = now; }
   void gave_up(int which, nanos now) { reserved_[static_cast<std::size_t>(which)].gone = now; }
-  /// A wait for tokens that was asked for then and was stopped: when they were due it was not told.
-  void stopped(std::uint64_t n, nanos asked, nanos stop, nanos now) {
-    reserved_.push_back({n, not_told, asked, asked, stop, now});
-  }
   /// At the end: what was given up is there again, but for what those behind it need to keep their
   /// time. Negative: so many are owed.
   void judge_given_up(const std::string& name, std::int64_t left) const;
@@ -131,20 +127,15 @@ class rate_book {
     nanos to;
     nanos before = 0;
   };
-  static constexpr std::int64_t not_told = -1;
   struct reservation {
     std::uint64_t n;
     std::int64_t due;
-    nanos asked;
     nanos answered;
     nanos given_up = never;  ///< is being
     nanos gone = never;
   };
   std::uint64_t comes_back_in(nanos length) const noexcept;
-  bool all_told() const noexcept;
-  /// When it was due at the latest; nothing if nobody knows.
-  std::optional<std::int64_t> due_by(const reservation& one) const;
-  /// What comes back until the last of those is due that are reserved beside this one: at least.
+  /// What comes back until the last of those is due that are reserved beside this one.
   template <class Beside>
   std::int64_t lost(const reservation& one, Beside beside) const;
   void judge_window(const std::string& name, nanos from, nanos to) const;

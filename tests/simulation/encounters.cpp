@@ -199,18 +199,6 @@ void give_back_while_it_is_renewed(random_source& r, plan& p) {
   }
 }
 
-// ---- limiters
-
-// Reservations and waits that are given up when others have reserved behind them.
-void stop_before_others(random_source& r, plan& p) {
-  give_up_before_others(r, p);
-  p.for_each_step([&](step& s, const process_plan&) {
-    if (!r.one_in(3)) return;
-    s.deed = 5;
-    s.stop_after = r.between(50 * millisecond, 500 * millisecond);
-  });
-}
-
 // ---- barriers
 
 // More of them than there are places, and nothing goes wrong: one that is refused comes again when
@@ -287,8 +275,6 @@ bool arrange_encounters(plan& p) {
       return latch && (open_for_many(r, p), true);
     case theme::barriers:
       return find_no_room(r, p), true;
-    case theme::rates:
-      return (r.one_in(2) ? give_up_before_others(r, p) : stop_before_others(r, p)), true;
     case theme::sessions:
       return try_in_vain_and_stay(r, p), true;
     case theme::stores:

@@ -88,6 +88,29 @@ void give_up_what_comes_later(random_source& r, plan& p) {
   }
 }
 
+// Next to nothing comes back: what is given up behind others, or before them, and no more or less.
+void give_up_before_others(random_source& r, plan& p) {
+  begin_anew(p, second);
+  p.names = {bucket_of(4 + r.below(16))};
+  p.network.slowest_late = 0;
+  p.processes.resize(1 + r.below(3), p.processes.front());
+  const nanos moment = r.between(millisecond, 100 * millisecond);
+  for (auto& one : p.processes) {
+    for (auto threads = 1 + r.below(3); threads > 0; --threads) {
+      add_thread(one, 3 + r.below(8), [&] {
+        step s{.think = r.between(0, moment),
+               .weight = static_cast<std::uint32_t>(1 + r.below(4)),
+               .wait = 30 * 24 * 3600 * second,
+               .hold = r.between(0, 2 * moment),
+               .deed = 4};
+        if (r.one_in(2)) s.how = step::style::callback;
+        if (r.one_in(2)) s.back = step::end::destroy;
+        return s;
+      });
+    }
+  }
+}
+
 // The others come when the lease of one that has dropped out would be over long since.
 void come_long_after_one_that_dropped(random_source& r, plan& p) {
   const nanos lease = r.between(300 * millisecond, second);
@@ -164,29 +187,6 @@ void shorten_without_an_answer(random_source& r, plan& p) {
 }
 
 }  // namespace
-
-// Next to nothing comes back: what is given up behind others, or before them, and no more or less.
-void give_up_before_others(random_source& r, plan& p) {
-  begin_anew(p, second);
-  p.names = {bucket_of(4 + r.below(16))};
-  p.network.slowest_late = 0;
-  p.processes.resize(1 + r.below(3), p.processes.front());
-  const nanos moment = r.between(millisecond, 100 * millisecond);
-  for (auto& one : p.processes) {
-    for (auto threads = 1 + r.below(3); threads > 0; --threads) {
-      add_thread(one, 3 + r.below(8), [&] {
-        step s{.think = r.between(0, moment),
-               .weight = static_cast<std::uint32_t>(1 + r.below(4)),
-               .wait = 30 * 24 * 3600 * second,
-               .hold = r.between(0, 2 * moment),
-               .deed = 4};
-        if (r.one_in(2)) s.how = step::style::callback;
-        if (r.one_in(2)) s.back = step::end::destroy;
-        return s;
-      });
-    }
-  }
-}
 
 bool arrange_more_meetings(random_source& r, plan& p) {
   switch (p.about) {

@@ -86,9 +86,6 @@ struct limiter_actor : actor {
       ask(n);
     } catch (const holdfast::error& e) {
       const bool left = leaves_nothing(of.whole, e.reason());
-      if (e.reason() == errc::cancelled && what == rate_deed::take_for) {
-        for (auto* const b : books) b->stopped(n, asked, asked + s.stop_after, of.here.now());
-      }
       for (auto* const b : books) {
         if (!left || what == rate_deed::refund || what == rate_deed::reserve) b->in_doubt();
       }
@@ -205,7 +202,7 @@ struct limiter_actor : actor {
   void keep_or_give_up(const holdfast::rate_decision& d, nanos through) const {
     std::vector<int> which;
     for (std::size_t i = 0; i < books.size(); ++i) {
-      which.push_back(books[i]->reserved(d.tokens, d.rules[i].due.count(), asked, of.here.now()));
+      which.push_back(books[i]->reserved(d.tokens, d.rules[i].due.count(), of.here.now()));
     }
     if (s.back != step::end::destroy) return took(d, through);
     of.here.sleep(s.hold);
@@ -297,19 +294,12 @@ bool counts_what_is_left(const plan& p, std::size_t which) {
          n.local == 0 && !n.grows && all_arrives(p);
 }
 
-// It asks for what comes much later, and is surely carried out before that.
-bool waits_to_be_stopped(const step& s) {
-  return s.deed == 5 && s.wait >= 1000 * second && s.stop_after >= 50 * millisecond &&
-         s.stop_after != never;
-}
-
 bool only_reserves(const plan& p) {
   return p.seed >= reserving_seeds &&
          std::all_of(p.processes.begin(), p.processes.end(), [](const auto& one) {
            return std::all_of(one.threads.begin(), one.threads.end(), [](const auto& t) {
-             return std::all_of(t.steps.begin(), t.steps.end(), [](const step& s) {
-               return s.deed == 4 || waits_to_be_stopped(s);
-             });
+             return std::all_of(t.steps.begin(), t.steps.end(),
+                                [](const step& s) { return s.deed == 4; });
            });
          });
 }

@@ -309,8 +309,8 @@ TEST(books, find_a_reservation_that_is_given_up_and_comes_back_as_more_or_less_t
     return rule_of([&](judge& j) {
       rate_book b(j, five);
       b.has(6);
-      const int first = b.reserved(5, 5'000'000'000, 0, 1);
-      (void)b.reserved(1, 6'000'000'000, 1, 2);
+      const int first = b.reserved(5, 5'000'000'000, 1);
+      (void)b.reserved(1, 6'000'000'000, 2);
       b.gives_up(first, 3);
       b.gave_up(first, 4);
       b.judge_given_up("n", left);
@@ -330,35 +330,15 @@ TEST(books, do_not_judge_a_reservation_that_is_given_up_while_others_come_and_go
     EXPECT_EQ(rule_of([&](judge& j) {
                 rate_book b(j, five);
                 b.has(6);
-                const int first = b.reserved(5, 5'000'000'000, 0, 1);
+                const int first = b.reserved(5, 5'000'000'000, 1);
                 b.gives_up(first, 2);
-                (void)b.reserved(1, 6'000'000'000, 2, 3);
+                (void)b.reserved(1, 6'000'000'000, 3);
                 b.gave_up(first, 4);
                 b.judge_given_up("n", left);
               }),
               std::nullopt)
         << left;
   }
-}
-
-// Of those behind a wait that was stopped the second is due 1000 s after the first: so long after
-// the wait's own time at least.
-TEST(books, find_a_wait_that_is_stopped_and_comes_back_as_more_than_others_leave) {
-  const name_plan five{.kind = lock_kind::limiter, .capacity = 1, .burst = 5, .per = 1000 * second};
-  const auto rule_with = [&](std::int64_t left, nanos asked) {
-    return rule_of([&](judge& j) {
-      rate_book b(j, five);
-      b.has(7);
-      b.stopped(5, asked, second, second + 1);
-      (void)b.reserved(1, 6'000'000'000, second / 2, second / 2 + 1);
-      (void)b.reserved(1, 7'000'000'000, second / 2 + 2, second / 2 + 3);
-      b.judge_given_up("n", left);
-    });
-  };
-  EXPECT_EQ(rule_with(-3, 0), std::nullopt);
-  EXPECT_EQ(rule_with(-2, 0),
-            "of reservations that are given up as many tokens come back as others leave");
-  EXPECT_EQ(rule_with(-2, second / 2), std::nullopt) << "perhaps it was behind them";
 }
 
 TEST(books, find_a_barrier_that_was_not_cleared_and_what_is_forgotten_too_soon) {
