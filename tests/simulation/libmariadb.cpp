@@ -2,13 +2,16 @@
 // program's own definitions come before those of the library.
 #ifdef HOLDFAST_WITH_SQL
 #include <mysql.h>
+#include <poll.h>
 #include <algorithm>
 #include <cstdarg>
 #include <cstdlib>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "simulation/descriptors.hpp"
 #include "simulation/sql_server.hpp"
 
 using simulation::nanos;
@@ -24,17 +27,28 @@ namespace {
 constexpr unsigned cannot_connect = 2003;
 constexpr unsigned connection_lost = 2013;
 
-struct simulated_mysql : MYSQL {
+struct simulated_mysql final : MYSQL, simulation::descriptor {
+  simulated_mysql() : number(simulation::open_descriptor(*this)) {}
+  ~simulated_mysql() override { simulation::close_descriptor(number); }
+
+  short ready(short events) const noexcept override {
+    const bool input = !client || client->has_input();
+    return static_cast<short>(events & (input ? POLLIN | POLLOUT : POLLOUT));
+  }
+  void wait_here(simulation::fiber& who) override { client->wait_here(who); }
+  void leave_here(const simulation::fiber& who) noexcept override { client->leave_here(who); }
+
+  const int number;
   std::shared_ptr<sql_client> client{};
   nanos connects_in = 10 * simulation::second;
-  nanos answers_in = 10 * simulation::second;
+  std::shared_ptr<sql_exchange> asked{};
   std::vector<sql_answer> answers{};
   std::size_t now = 0;
   unsigned error = 0;
   std::string said{};
 
-  int failed(unsigned number, std::string why) {
-    error = number;
+  int failed(unsigned number_of_error, std::string why) {
+    error = number_of_error;
     said = std::move(why);
     return 1;
   }
@@ -43,19 +57,30 @@ struct simulated_mysql : MYSQL {
     const sql_answer& a = answers.at(now);
     return a.state.empty() ? 0 : failed(static_cast<unsigned>(std::stoul(a.state)), a.said);
   }
-  int ask(std::vector<simulation::sql_text> texts) {
+  // What a call of the library does that is begun and gone on with: it says for what it waits.
+  int begin(int& outcome, std::vector<simulation::sql_text> texts) {
     answers.clear();
     now = 0;
     error = 0;
-    if (!client || client->broken()) return failed(connection_lost, "simulated: it is broken");
-    const auto e = client->send(std::move(texts));
-    if (!client->wait_for(*e, world::running()->now() + answers_in)) {
+    if (!client || client->broken()) {
+      outcome = failed(connection_lost, "simulated: it is broken");
+      return 0;
+    }
+    asked = client->send(std::move(texts));
+    return MYSQL_WAIT_READ;
+  }
+  // The driver waits for an answer, for the end of the connection, or until it has no more time.
+  int go_on(int& outcome) {
+    const auto e = std::exchange(asked, nullptr);
+    if (!e->over || e->failed) {
       client.reset();
-      return failed(connection_lost, "simulated: no answer");
+      outcome = failed(connection_lost, "simulated: no answer");
+      return 0;
     }
     client->sent.pop_front();
     answers = std::move(e->answers);
-    return answers.empty() ? 0 : seen();
+    outcome = answers.empty() ? 0 : seen();
+    return 0;
   }
 };
 
@@ -95,7 +120,6 @@ int mysql_optionsv(MYSQL* m, mysql_option which, ...) {
   va_end(all);
   const auto seconds = [&] { return *static_cast<const unsigned*>(value) * simulation::second; };
   if (which == MYSQL_OPT_CONNECT_TIMEOUT) of(m).connects_in = seconds();
-  if (which == MYSQL_OPT_READ_TIMEOUT) of(m).answers_in = seconds();
   return 0;
 }
 #pragma GCC diagnostic pop
@@ -110,23 +134,27 @@ MYSQL* mysql_real_connect(MYSQL* m, const char* host, const char*, const char*, 
   return nullptr;
 }
 
-my_socket mysql_get_socket(MYSQL*) { return -1; }
+my_socket mysql_get_socket(MYSQL* m) { return of(m).number; }
 unsigned long mysql_thread_id(MYSQL* m) {
   return static_cast<unsigned long>(of(m).client->number());
 }
 
-int mysql_real_query(MYSQL* m, const char* text, unsigned long length) {
+int mysql_real_query_start(int* outcome, MYSQL* m, const char* text, unsigned long length) {
   simulation::sql_text one;
   one.text = simulation::take_values({text, length}, one.values);
-  return of(m).ask({std::move(one)});
+  return of(m).begin(*outcome, {std::move(one)});
 }
+int mysql_real_query_cont(int* outcome, MYSQL* m, int) { return of(m).go_on(*outcome); }
 
-int mysql_next_result(MYSQL* m) {
+// All answers have come.
+int mysql_next_result_start(int* outcome, MYSQL* m) {
   auto& c = of(m);
-  if (c.now + 1 >= c.answers.size()) return -1;
-  ++c.now;
-  return c.seen();
+  const bool more = c.now + 1 < c.answers.size();
+  if (more) ++c.now;
+  *outcome = more ? c.seen() : -1;
+  return 0;
 }
+int mysql_next_result_cont(int*, MYSQL*, int) { std::abort(); }
 
 unsigned mysql_field_count(MYSQL* m) {
   const auto& c = of(m);
@@ -138,8 +166,9 @@ my_ulonglong mysql_affected_rows(MYSQL* m) {
   return c.now < c.answers.size() ? c.answers[c.now].result.affected : 0;
 }
 
-MYSQL_RES* mysql_store_result(MYSQL* m) {
-  if (mysql_field_count(m) == 0) return nullptr;
+int mysql_store_result_start(MYSQL_RES** outcome, MYSQL* m) {
+  *outcome = nullptr;
+  if (mysql_field_count(m) == 0) return 0;
   auto made = std::make_unique<simulated_rows>();
   for (const auto& row : of(m).answers[of(m).now].result.rows) {
     auto& texts = made->texts.emplace_back();
@@ -153,8 +182,10 @@ MYSQL_RES* mysql_store_result(MYSQL* m) {
       cells.push_back(row[k].null() ? nullptr : texts[k].data());
     }
   }
-  return made.release();
+  *outcome = made.release();
+  return 0;
 }
+int mysql_store_result_cont(MYSQL_RES**, MYSQL*, int) { std::abort(); }
 
 void mysql_free_result(MYSQL_RES* r) { delete static_cast<simulated_rows*>(r); }
 
@@ -180,9 +211,12 @@ MYSQL_STMT* mysql_stmt_init(MYSQL* m) {
   return s;
 }
 
-int mysql_stmt_prepare(MYSQL_STMT* s, const char* text, unsigned long length) {
+int mysql_stmt_prepare_start(int* outcome, MYSQL_STMT* s, const char* text, unsigned long length) {
   of(s).text.assign(text, length);
-  return of(s).over->ask({});
+  return of(s).over->begin(*outcome, {});
+}
+int mysql_stmt_prepare_cont(int* outcome, MYSQL_STMT* s, int) {
+  return of(s).over->go_on(*outcome);
 }
 
 my_bool mysql_stmt_bind_param(MYSQL_STMT* s, MYSQL_BIND* all) {
@@ -199,7 +233,12 @@ my_bool mysql_stmt_bind_param(MYSQL_STMT* s, MYSQL_BIND* all) {
   return 0;
 }
 
-int mysql_stmt_execute(MYSQL_STMT* s) { return of(s).over->ask({{of(s).text, of(s).values}}); }
+int mysql_stmt_execute_start(int* outcome, MYSQL_STMT* s) {
+  return of(s).over->begin(*outcome, {{of(s).text, of(s).values}});
+}
+int mysql_stmt_execute_cont(int* outcome, MYSQL_STMT* s, int) {
+  return of(s).over->go_on(*outcome);
+}
 unsigned long long mysql_stmt_affected_rows(MYSQL_STMT* s) {
   return mysql_affected_rows(of(s).over);
 }

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <optional>
 
+#include "harness/eventually.hpp"
 #include "harness/process.hpp"
 #include "tool/fixture.hpp"
 #include "tool/signals.hpp"
@@ -242,11 +243,15 @@ TEST_F(run_signals, a_kill_of_the_tool_takes_the_child_also_without_the_dead_man
   program p(command({"run", "l", "--", "sh", "-c", "echo up; exec tail -f /dev/null"}), around);
   EXPECT_EQ(p.out.line(), "up");
   pid_t guard = 0;
-  for (const pid_t pid : harness::children_of(p.pid())) {
-    std::ifstream name("/proc/" + std::to_string(pid) + "/comm");
-    std::string comm;
-    if (std::getline(name, comm) && comm == "holdfast-guard") guard = pid;
-  }
+  // It may say "up" before the dead man has its name.
+  harness::eventually("there is a dead man", [&] {
+    for (const pid_t pid : harness::children_of(p.pid())) {
+      std::ifstream name("/proc/" + std::to_string(pid) + "/comm");
+      std::string comm;
+      if (std::getline(name, comm) && comm == "holdfast-guard") guard = pid;
+    }
+    return guard != 0;
+  });
   ASSERT_NE(guard, 0);
   ASSERT_EQ(::kill(guard, SIGKILL), 0);
   p.signal(SIGKILL);

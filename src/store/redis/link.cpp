@@ -189,14 +189,14 @@ void link::collect() {
   if (!leading_ && connection_ && !posted_.empty()) {
     leading_ = true;
     std::vector<resp_value> replies;
-    std::string problem;
+    failure problem{};
     const auto from = connection_;
     l.unlock();
     const bool alive = read_some(*from, reading::glance, replies, problem);
     l.lock();
     if (connection_ == from) {
       hand_out(replies, finished);
-      if (!alive) break_off_as([&] { return broken(problem); });
+      if (!alive) break_off(problem);
       fail_overdue();
     }
     pass_lead_on();
@@ -342,7 +342,7 @@ void link::lead(lock& l, ticket& mine) noexcept {
   leading_ = true;
   std::vector<resp_value> replies;
   ticket* finished = nullptr;
-  std::string problem;
+  failure problem{};
   while (!mine.over) {
     const auto from = connection_;
     // Its answer may be there all the same, if this process stood still: it is looked for once.
@@ -357,7 +357,7 @@ void link::lead(lock& l, ticket& mine) noexcept {
     }
     if (from && connection_ == from) {
       hand_out(replies, finished);
-      if (!alive) break_off_as([&] { return broken(problem); });
+      if (!alive) break_off(problem);
       if (overdue) fail_overdue();
     }
     replies.clear();
@@ -402,15 +402,15 @@ link::ticket* link::next_to_lead() const noexcept {
 // Everything that is there, waiting for it if nothing is. False if no more will come, or if there
 // is no memory for it.
 bool link::read_some(connection& c, reading how, std::vector<resp_value>& replies,
-                     std::string& problem) noexcept try {
+                     failure& problem) noexcept try {
   return read_now(c, how, replies, problem);
 } catch (...) {
-  problem = "no memory";
+  problem = without_memory(true);
   return false;
 }
 
 bool link::read_now(connection& c, reading how, std::vector<resp_value>& replies,
-                    std::string& problem) {
+                    failure& problem) {
   std::array<char, 32 * 1024> buffer;
   io_result r{io::again};
   if (how == reading::glance) r = c.wire->read(buffer, false);
@@ -418,7 +418,7 @@ bool link::read_now(connection& c, reading how, std::vector<resp_value>& replies
   if (how != reading::glance && r.status == io::again) r = c.wire->read(buffer, true);
   if (r.status == io::again) return true;
   if (r.status != io::done) {
-    problem = r.status == io::closed ? "the server closed it" : c.wire->problem();
+    problem = broken(r.status == io::closed ? "the server closed it" : c.wire->problem());
     return false;
   }
   c.reader.put(std::string_view(buffer.data(), r.bytes));
@@ -426,7 +426,7 @@ bool link::read_now(connection& c, reading how, std::vector<resp_value>& replies
   while (true) {
     const auto got = c.reader.next(v);
     if (got == resp_reader::progress::need_more) return true;
-    if (got == resp_reader::progress::broken) return problem = c.reader.problem(), false;
+    if (got == resp_reader::progress::broken) return problem = broken(c.reader.problem()), false;
     if (v.type != resp_type::push) replies.push_back(std::move(v));
   }
 }

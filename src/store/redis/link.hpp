@@ -127,8 +127,8 @@ class link {
   void lead(lock& l, ticket& mine) noexcept;
   void pass_lead_on() noexcept;
   bool read_some(connection& c, reading how, std::vector<resp_value>& replies,
-                 std::string& problem) noexcept;
-  bool read_now(connection& c, reading how, std::vector<resp_value>& replies, std::string& problem);
+                 failure& problem) noexcept;
+  bool read_now(connection& c, reading how, std::vector<resp_value>& replies, failure& problem);
   io_result read_awake(transport& from, std::span<char> into);
   void hand_out(std::vector<resp_value>& replies, ticket*& finished) noexcept;
   void break_off(const failure& why) noexcept;
