@@ -461,8 +461,10 @@ sql_result sql_server::run(sql_backend& b, const sql_statement& s,
       end_transaction(b, s.what == verb::commit);
       return r;
     case verb::set:
-      if (const auto at = s.text.find("innodb_lock_wait_timeout = "); at != s.text.npos) {
-        b.lock_timeout = b.idle_timeout = second * values.back().as_number();
+      if (s.limit) {
+        const auto which = static_cast<std::size_t>(s.limit->value.as_number());
+        b.lock_timeout = second * values.at(which).as_number();
+        if (s.text.find("idle_transaction_timeout") != s.text.npos) b.idle_timeout = b.lock_timeout;
       }
       return r;
     case verb::look:  // the tables are there

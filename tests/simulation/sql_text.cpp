@@ -147,9 +147,6 @@ class parser {
     if (now().is != token::kind::word && now().is != token::kind::quoted) refuse("a name");
     return tokens_[at_++].text;
   }
-  void skip_statement() {
-    while (now().is != token::kind::end && !is(";")) ++at_;
-  }
 
   // ---- statements
 
@@ -176,9 +173,12 @@ class parser {
   sql_statement only(verb what) {
     sql_statement s;
     s.what = what;
-    const auto first = at_;
-    skip_statement();
-    for (auto i = first; i < at_; ++i) s.text += (i == first ? "" : " ") + tokens_[i].text;
+    for (; now().is != token::kind::end && !is(";"); ++at_) {
+      s.text += (s.text.empty() ? "" : " ") + now().text;
+      if (!is("?")) continue;
+      const auto its = parameter(questions_++);
+      if (s.text.ends_with("innodb_lock_wait_timeout = ?")) s.limit = its;
+    }
     return s;
   }
 

@@ -84,7 +84,7 @@ struct sql_statement {
   bool has_where = false;
   sql_expression where{};
   std::vector<sql_expression> outputs{};
-  std::optional<sql_expression> limit{};
+  std::optional<sql_expression> limit{};  ///< of a `set`: for how long it waits for locks
   std::vector<std::pair<sql_column, sql_expression>> assignments{};
   std::vector<sql_expression> returning{};
   bool conflict_locks = false;                    ///< the row that is there already
