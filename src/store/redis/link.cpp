@@ -43,6 +43,11 @@ failure broken(std::string why) {
   return {errc::unavailable, "the connection broke: " + std::move(why), true};
 }
 
+/// Why nothing more is read; without a problem there was no memory for what came.
+failure unread(const std::string& problem) {
+  return problem.empty() ? without_memory(true) : broken(problem);
+}
+
 }  // namespace
 
 status link::open() {
@@ -196,7 +201,7 @@ void link::collect() {
     l.lock();
     if (connection_ == from) {
       hand_out(replies, finished);
-      if (!alive) break_off_as([&] { return broken(problem); });
+      if (!alive) break_off_as([&] { return unread(problem); });
       fail_overdue();
     }
     pass_lead_on();
@@ -290,7 +295,9 @@ void link::connect_now(lock& l) {
 void link::pause_before_next(failure why) noexcept {
   pause_.begin(std::exchange(useful_, false), boot_clock::now());
   last_problem_ = std::move(why);
-  last_problem_->outcome_unknown = false;  // what has not been sent yet changed nothing
+  // What has not been sent yet changed nothing. No memory counts as no answer: who waits asks
+  // again.
+  last_problem_->outcome_unknown = last_problem_->code == errc::overloaded;
 }
 
 // ---- writing
@@ -357,7 +364,7 @@ void link::lead(lock& l, ticket& mine) noexcept {
     }
     if (from && connection_ == from) {
       hand_out(replies, finished);
-      if (!alive) break_off_as([&] { return broken(problem); });
+      if (!alive) break_off_as([&] { return unread(problem); });
       if (overdue) fail_overdue();
     }
     replies.clear();
@@ -405,7 +412,7 @@ bool link::read_some(connection& c, reading how, std::vector<resp_value>& replie
                      std::string& problem) noexcept try {
   return read_now(c, how, replies, problem);
 } catch (...) {
-  problem = "no memory";
+  problem.clear();
   return false;
 }
 
