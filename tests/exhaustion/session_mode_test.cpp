@@ -25,7 +25,7 @@ void with_ever_more_memory(const std::string& url) {
     try {
       if (auto taken = x.try_acquire()) (void)taken->release();
     } catch (const holdfast::error& e) {
-      EXPECT_EQ(e.reason(), holdfast::errc::unavailable) << e.what();
+      EXPECT_EQ(e.reason(), holdfast::errc::overloaded) << e.what();
     } catch (const std::bad_alloc&) {
       EXPECT_TRUE(no_memory_after::failed());
     }
