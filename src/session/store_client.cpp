@@ -115,6 +115,17 @@ bool is_answer(const std::vector<result<Reply>>& replies) {
   return std::any_of(replies.begin(), replies.end(), [](const auto& r) { return bool(r); });
 }
 
+/// An answer like that one, where there was no memory for the call.
+template <class T>
+result<T> for_want_of_memory(result<T>) {
+  return without_memory(true);
+}
+template <class T>
+std::vector<result<T>> for_want_of_memory(std::vector<result<T>> all) {
+  for (auto& one : all) one = without_memory(true);
+  return all;
+}
+
 /// What the store said, seen by this thread: any answer ends an outage.
 template <class Reply>
 Reply heard(outage& of, Reply reply) {
@@ -179,6 +190,7 @@ std::invoke_result_t<Call> store_client::in_time(const store::owner_id& owner, c
     std::condition_variable here;
     std::optional<answer> reply;
     bool left = false;
+    bool failed = false;
   };
   const auto to = std::make_shared<outcome>();
   const auto ask = [to, call, undo]() noexcept {
@@ -193,14 +205,17 @@ std::invoke_result_t<Call> store_client::in_time(const store::owner_id& owner, c
       lock.unlock();
       undo(*reply);
     } catch (...) {
-      return;  // no memory: as if it had not answered
+      const std::lock_guard lock{to->mutex};
+      to->failed = true;
+      to->here.notify_one();
     }
   };
   if (!callers_->start(owner, ask)) return call();
   const boot_time limit = call_limit::answer_by(now());
   std::unique_lock lock{to->mutex};
-  while (!to->reply && now() < limit) clock_->wait_until(lock, to->here, limit);
+  while (!to->reply && !to->failed && now() < limit) clock_->wait_until(lock, to->here, limit);
   if (to->reply) return std::move(*to->reply);
+  if (to->failed) return for_want_of_memory(std::move(left));
   to->left = true;
   left_a_call() = true;
   return left;

@@ -55,6 +55,7 @@ struct redis_connection : testing::Test {
       if (reconnects) (void)server.ask({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});
       try_without_memory(n, whose, async);
       const bool enough = !no_memory_after::failed();
+      EXPECT_TRUE(free.try_acquire_for(1min)) << "who waits next has memory";
       expect_all_is_well(taken);
       if (enough) break;
     }
@@ -71,6 +72,18 @@ TEST_F(redis_connection, gives_each_its_own_answer_where_the_session_has_no_memo
 
 TEST_F(redis_connection, is_made_again_by_the_next_where_there_was_no_memory_for_it) {
   with_ever_more_memory(of::this_thread, false, true);
+}
+
+// The request of a wait with a deadline is made by another thread.
+TEST_F(redis_connection, that_there_is_no_memory_for_ends_no_wait) {
+  bool enough = false;
+  for (int n = 0; !enough && !HasFailure(); ++n) {
+    SCOPED_TRACE(n);
+    (void)server.ask({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});
+    const no_memory_after now(n, of::others);
+    EXPECT_TRUE(free.try_acquire_for(20s));
+    enough = !no_memory_after::failed();
+  }
 }
 
 // One asks the replicas for all that came meanwhile.
