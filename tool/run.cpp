@@ -265,7 +265,7 @@ bool job::claim(const std::stop_token& stop, boot_time limit) {
 void job::not_confirmed() const {
   log_.write(
       level::warning, "not_confirmed",
-      name_ + ": the lock was released, but the store did not confirm it before the deadline");
+      name_ + ": the lock was handed over, but the store did not confirm it before the deadline");
   throw error({errc::unavailable,
                "the store had not answered at the deadline: is it stopped, or the network cut?",
                true, "lock", o_.take.lock.name, report_.store});

@@ -17,7 +17,7 @@ inline constexpr std::string_view gone_at_release =
 inline constexpr std::string_view lease_ended = "the lease ended before it was renewed";
 inline constexpr std::string_view ended_at_release = "the lease had ended when it was released";
 inline constexpr std::string_view ended_with_users =
-    "the lease had ended when one of its readers released it";
+    "the lease had ended when one of its users released it";
 inline constexpr std::string_view no_majority = "the lease ended before a majority had renewed it";
 inline constexpr std::string_view max_hold_over =
     "the lock was held for as long as max_hold allows";

@@ -101,7 +101,7 @@ std::shared_ptr<lease_handle> lease_of(const void* key) {
 
 single& as_single(held& of) {
   if (auto* const one = dynamic_cast<single*>(&of)) return *one;
-  refuse(errc::not_owner, "the lease belongs to several locks");
+  refuse(errc::not_owner, "the lease belongs to a multi_lock or a redlock");
 }
 
 namespace {

@@ -49,7 +49,7 @@ class condition_wait {
   explicit condition_wait(void* key) : of_(lease_of(key)), key_(key) {
     of_->with([](held& l) {
       if (!as_single(l).of_a_mutex())
-        refuse(errc::not_owner, "the lease belongs to another kind of lock");
+        refuse(errc::not_owner, "the lease does not belong to a mutex");
     });
   }
 

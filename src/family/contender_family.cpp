@@ -224,23 +224,24 @@ own_entries::one_job contender_family::look_for_arrivals(std::string_view name,
 
 // A session that keeps an idle lock is told of a waiter: now if there is one, or when one comes. A
 // store that is away calls because it cannot watch, and does not answer: then it is asked again
-// after the pause that follows a failure, and not at once, over and over.
+// after the pause that follows a failure, and not at once, over and over, whichever comes first.
 bool contender_family::see_arrivals(std::string_view name, const owner_id& owner) {
   const auto mine = entries_.find(name, owner);
   if (!mine || !mine->held) return true;
+  enum class step { asked, answered, failed, called };
   struct next_look {
     own_entries::one_job job;
-    std::atomic<bool> one_of_both{false};  ///< the store has called, or has answered
+    std::atomic<step> last{step::asked};
   };
   const auto next = std::make_shared<next_look>();
   next->job = look_for_arrivals(name, owner);
   // Called by a thread of the store's, where nothing may be thrown.
   auto all = port_->contenders(name, as_of::seen, [this, next]() noexcept {
-    if (next->one_of_both.exchange(true)) entries_.later(std::move(next->job));
+    if (next->last.exchange(step::called) == step::answered) entries_.later(std::move(next->job));
   });
-  const bool called = next->one_of_both.exchange(true);
+  const step before = next->last.exchange(all ? step::answered : step::failed);
   if (!all) return false;
-  if (called) entries_.later(std::move(next->job));
+  if (before == step::called) entries_.later(std::move(next->job));
   std::uint32_t capacity = 1;
   if (const contender* const first = first_of_ours(*all)) capacity = first->capacity;
   fit(*all, capacity);

@@ -310,7 +310,7 @@ class Serve(unittest.TestCase):
         browser.until("it says so", "document.querySelector('#trouble').textContent.includes('does not answer')")
         self.go("waits")
         browser.until("the other one is told", "document.querySelector('#waits').innerText.includes('No process waits')")
-        self.assertIn("nothing is known of the store yet", browser.run("document.querySelector('#waits').innerText"))
+        self.assertIn("the store has not answered yet", browser.run("document.querySelector('#waits').innerText"))
         self.hold("busy")
         self.go("stores")
         browser.until("its busiest names, too", "document.querySelector('#stores').innerText.includes('taken once')", limit=120)

@@ -178,7 +178,7 @@ TEST(notification, a_forged_grant_gives_nobody_several_locks) {
   forgery f;
   holdfast::mutex first{f.session, "a"}, second{f.session, "b"};
   holdfast::multi_lock all{{first}, {second}};
-  const lease held = fair_mutex(f.session, "b").acquire();
+  const lease held = fair_mutex(f.session, "b", {.lease = 1h}).acquire();
   std::atomic<bool> over{false};
   std::optional<holdfast::multi_lease> got;
   std::thread waiter([&] {

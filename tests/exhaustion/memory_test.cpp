@@ -2,8 +2,11 @@
 
 #include <poll.h>
 
+#include <future>
+#include <memory>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <stop_token>
 #include <thread>
 
@@ -201,17 +204,28 @@ TEST_F(shortage, of_a_release_that_asks_for_the_next_is_told_as_such) {
 }
 
 TEST(shortage_at_the_beginning, of_a_wait_without_a_thread_is_known_to_have_done_nothing) {
+  using ending = std::optional<holdfast::failure>;
   bool enough = false;
   for (int n = 0; !enough && !testing::Test::HasFailure(); ++n) {
     SCOPED_TRACE(n);
     world w{"memory:"};
-    std::optional<holdfast::failure> why;
+    const auto told = std::make_shared<std::promise<ending>>();
+    ending why;
     try {
-      auto begun = async_acquire(w.plain);
-      const no_memory_after now(n, of::this_thread);
-      std::move(begun).start([&](holdfast::result<lease> how) {
-        if (!how) why = std::move(how.error());
-      });
+      auto waits = async_acquire(w.plain);
+      {
+        const no_memory_after now(n, of::this_thread);
+        std::move(waits).start([told](holdfast::result<lease> how) {
+          const enough_memory here;
+          ending said;
+          if (!how) said = std::move(how.error());
+          {
+            const auto given_back = std::move(how);
+          }
+          told->set_value(std::move(said));
+        });
+      }
+      why = told->get_future().get();
     } catch (const std::bad_alloc&) {
     }
     enough = !no_memory_after::failed();

@@ -504,4 +504,23 @@ TEST_F(contender_family, a_holder_that_could_not_look_for_waiters_pauses_before_
   EXPECT_EQ(port_.listed, 1);
 }
 
+// The watch may end behind the failure.
+TEST_F(contender_family, a_call_behind_the_failure_asks_for_no_look_before_the_pause_is_over) {
+  auto keeps = command(permits_verb::acquire, 1);
+  keeps.lingers = true;
+  port_.tells_line = true;
+  port_.calls_late = 1;
+  ASSERT_EQ(family_->permits("n", keeps)->outcome, permits_outcome::granted);
+  ASSERT_TRUE(port_.late_alarm);
+  port_.late_alarm();
+  auto is_soon_over = command(permits_verb::acquire, 2);
+  is_soon_over.lease_us = second / 2;
+  ASSERT_EQ(family_->permits("other", is_soon_over)->outcome, permits_outcome::granted);
+  clock_.advance(600ms);
+  harness::eventually("the thread has gone on", [&] { return port_.size("other") == 0; });
+  EXPECT_EQ(port_.listed, 1);
+  clock_.advance(1s);
+  harness::eventually("it looks again", [&] { return port_.listed == 2; });
+}
+
 }  // namespace kernel_test

@@ -31,6 +31,8 @@ class fake_contender_store final : public holdfast::store::contender_store {
   std::atomic<int> fail_reads{0};    ///< so many reads of one place are not answered
   std::atomic<int> fail_lists{0};    ///< so many of the line
   std::atomic<int> cannot_watch{0};  ///< so many lines: it calls at once, as for what has changed
+  std::atomic<int> calls_late{0};    ///< so many are not answered, and `late_alarm` is to be called
+  alarm late_alarm{};
   std::atomic<int> fail_watched_records{0};  ///< so many that are to be watched are not answered
   std::function<void()> on_enter{};          ///< before the next one comes in
   std::function<void()> on_confirm{};        ///< while the store is asked
@@ -129,6 +131,10 @@ class fake_contender_store final : public holdfast::store::contender_store {
                                             alarm on_arrival) override {
     ++listed;
     if (on_arrival && cannot_watch > 0 && cannot_watch-- > 0) on_arrival();
+    if (on_arrival && calls_late > 0 && calls_late-- > 0) {
+      late_alarm = std::move(on_arrival);
+      return holdfast::failure{holdfast::errc::unavailable, "not now"};
+    }
     if (fail_lists > 0 && fail_lists-- > 0) {
       return holdfast::failure{holdfast::errc::unavailable, "not now"};
     }

@@ -40,8 +40,7 @@ constexpr std::array meanings{
     meaning{1205, 1205, errc::unavailable,
             "another session keeps the row of this name locked, or the table: look for an open "
             "transaction in information_schema.innodb_trx, and for a backup or `lock tables` in "
-            "the list of "
-            "processes"},
+            "the list of processes"},
     meaning{1290, 1290, errc::read_only, only_read},
     meaning{1792, 1792, errc::read_only, only_read},
     meaning{1836, 1836, errc::read_only, only_read},

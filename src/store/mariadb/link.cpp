@@ -151,7 +151,9 @@ result<std::vector<link::answer>> link::ask(const std::string& text, boot_time d
   const int wrong = (*calls_)(mysql_real_query_start, mysql_real_query_cont, connection_,
                               text.data(), text.size());
   if (wrong != 0) return failed();
-  return take_answers();
+  auto all = take_answers();
+  broken_ = broken_ || calls_->late();  // the last answer came with the deadline
+  return all;
 }
 
 std::int64_t link::seconds_of(const mariadb_options& o) noexcept {

@@ -145,7 +145,7 @@ cluster::round cluster::send_first(std::span<routed_part> todo) {
   if (silent.empty()) return send_to_each(todo);
   round r;
   base::all_at_once(2, [&](std::size_t i) {
-    if (i == 0) return (void)refresh(silent);
+    if (i == 1) return (void)refresh(silent);  // behind it, if there is no thread
     r = send_to_each(todo);
   });
   return r;

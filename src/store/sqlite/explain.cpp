@@ -67,8 +67,8 @@ verdict judge(int code, int error_number) noexcept {
     case SQLITE_PERM:
     case SQLITE_AUTH:
       return {errc::not_permitted, "grant this user the right to write to the file"};
-    case SQLITE_NOMEM:
-      return {errc::overloaded, "free some memory"};
+    case SQLITE_NOMEM:  // counts as not answered: who waits asks again
+      return {errc::overloaded, "free some memory", true};
     case SQLITE_ERROR:
     case SQLITE_CONSTRAINT:
     case SQLITE_MISMATCH:

@@ -385,8 +385,8 @@ failure explain(int rc, const zookeeper_options& o, bool writes) {
               "the server is older than ZooKeeper 3.5, which is the first with "
               "containers (" +
                   said + ")"};
-    case ZMARSHALLINGERROR:
-      return {errc::overloaded, "this process has no memory for it (" + said + ")", writes};
+    case ZMARSHALLINGERROR:  // counts as not answered, also where it only reads
+      return {errc::overloaded, "this process has no memory for it (" + said + ")", true};
     case ZNOTREADONLY:
       return {errc::unavailable, "the server is cut off from the majority (" + said + ")"};
     default:

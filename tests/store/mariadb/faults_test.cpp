@@ -79,7 +79,7 @@ TEST_F(mariadb_store, a_wait_for_a_row_ends_at_the_server_before_its_request_end
   ASSERT_TRUE(rows);
   const holdfast::store::sql::replacement wanted{
       .name = name, .there = true, .version = rows->front().version, .record = "[]"};
-  const auto refused = over->replace({&wanted, 1}, in(6s));
+  const auto refused = over->replace({&wanted, 1}, in(8s));
   ASSERT_FALSE(refused);
   EXPECT_TRUE(contains(refused.error().what, "1205")) << refused.error().what;
   EXPECT_TRUE(over->did_nothing());
@@ -291,6 +291,9 @@ TEST_F(mariadb_network, an_answer_is_waited_for_until_the_deadline_of_its_reques
   for (const bool prepared : {false, true}) {
     const auto over = std::move(*my::link::open(o, names));
     for (int i = 0; prepared && i < 2; ++i) EXPECT_TRUE(over->replace({&guess, 1}, in(1h)));
+    // It sets how long the server waits for a lock, with text. Then the statement is used again.
+    if (prepared) EXPECT_TRUE(over->replace({&guess, 1}, in(2600ms)));
+    EXPECT_TRUE(over->read({&name, 1}, in(1h)));
     proxy_.with([](relay& r) { r.stall(way::down); });
     const auto why = prepared ? over->replace({&guess, 1}, in(100ms)).error()
                               : over->read({&name, 1}, in(100ms)).error();

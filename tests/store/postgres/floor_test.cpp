@@ -60,11 +60,11 @@ TEST_F(postgres_floor, a_wait_for_a_row_ends_at_the_server_before_its_request_en
   const std::string_view name = "m";
   const sql_test::replacement wanted{
       .name = name, .there = true, .version = there.version, .record = "[]"};
-  const auto refused = link_->replace({&wanted, 1}, holdfast::boot_clock::now() + 4s);
+  const auto refused = link_->replace({&wanted, 1}, holdfast::boot_clock::now() + 8s);
   ASSERT_FALSE(refused);
   EXPECT_TRUE(contains(refused.error().what, "55P03")) << refused.error().what;
   EXPECT_TRUE(link_->did_nothing());
-  const auto not_locked = link_->lock({&name, 1}, holdfast::boot_clock::now() + 4s);
+  const auto not_locked = link_->lock({&name, 1}, holdfast::boot_clock::now() + 8s);
   ASSERT_FALSE(not_locked);
   EXPECT_TRUE(contains(not_locked.error().what, "55P03")) << not_locked.error().what;
 }

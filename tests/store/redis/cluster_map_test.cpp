@@ -116,7 +116,7 @@ TEST_F(redis_cluster_of_halves, are_asked_at_the_same_time) {
 // The renewals at the other are in time also the next time.
 TEST_F(redis_cluster_of_halves, of_which_one_fell_silent_are_not_both_waited_for_again) {
   auto o = options();
-  o.command_timeout = o.connect_timeout = 1s;
+  o.command_timeout = o.connect_timeout = 2s;
   redis::cluster all(o);
   ASSERT_TRUE(all.open());
   const std::array<redis::request, 2> both{{{.name = low_, .commands = call_, .stamped = false},
@@ -138,7 +138,7 @@ TEST_F(redis_cluster_of_halves, of_which_one_fell_silent_are_not_both_waited_for
 // Whoever waits for a node that hangs has no time left to ask who has its slots by now.
 TEST_F(redis_cluster_of_halves, of_which_one_hangs_and_was_replaced_are_learned_soon) {
   auto o = options();
-  o.command_timeout = o.connect_timeout = 1s;
+  o.command_timeout = o.connect_timeout = 2s;
   redis::cluster all(o);
   ASSERT_TRUE(all.open());
   const redis::request one{.name = high_, .commands = call_, .stamped = false};

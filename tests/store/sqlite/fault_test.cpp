@@ -3,10 +3,13 @@
 #include <sys/stat.h>
 
 #include <filesystem>
+#include <holdfast/holdfast.hpp>
 #include <optional>
+#include <utility>
 
 #include "fixture.hpp"
 #include "harness/hung_store.hpp"
+#include "harness/passing_on.hpp"
 #include "harness/process.hpp"
 
 namespace sqlite_test {
@@ -290,6 +293,35 @@ TEST_F(faults, a_truncated_file_is_corrupt_or_not_ours) {
     EXPECT_TRUE(code == errc::corrupt || code == errc::foreign_data)
         << size << listing.error().what;
   }
+}
+
+// ---- no memory
+
+/// SQLite has none for the first request.
+class without_memory_at_first final : public harness::passing_on {
+ public:
+  using passing_on::passing_on;
+  holdfast::result<holdfast::store::permits_reply> permits(
+      std::string_view name, const holdfast::store::permits_command& c) override {
+    if (std::exchange(was_, true)) return inner_->permits(name, c);
+    const auto before = sqlite3_hard_heap_limit64(1);
+    auto reply = inner_->permits(name, c);
+    sqlite3_hard_heap_limit64(before);
+    EXPECT_EQ(reply ? errc{} : reply.error().code, errc::overloaded);
+    return reply;
+  }
+
+ private:
+  bool was_ = false;
+};
+
+TEST_F(faults, no_memory_for_a_moment_ends_no_wait) {
+  holdfast::session_options options;
+  options.decorate = [](auto inner) {
+    return std::make_unique<without_memory_at_first>(std::move(inner));
+  };
+  holdfast::mutex m{holdfast::open("sqlite:" + path(), options), "m"};
+  EXPECT_TRUE(m.try_acquire_for(1min));
 }
 
 }  // namespace
