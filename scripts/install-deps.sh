@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 
 library=(g++ cmake pkg-config libsqlite3-dev libssl-dev libpq-dev libmariadb-dev libzookeeper-mt-dev libgrpc++-dev
          libprotobuf-dev protobuf-compiler)
-programs=(libcli11-dev nlohmann-json3-dev libfmt-dev libboost-dev)
+programs=(libcli11-dev nlohmann-json3-dev libfmt-dev libboost-dev scdoc)  # scdoc: man pages
 case "${1:-}" in
   make)  packages=(make) ;;
   demo)  packages=("${library[@]}" "${programs[@]}") ;;
@@ -20,15 +20,15 @@ case "${1:-}" in
          packages=("${library[@]}" "${programs[@]}" libgtest-dev python3 ninja-build ccache clang-19 libclang-rt-19-dev
                    llvm-19 sqlite3 redis-server libhiredis-dev liblua5.1-0-dev libasio-dev openssl spin zookeeper python3-kazoo
                    postgresql-15 pgbouncer mariadb-server etcd-server etcd-client memcached python3-redis mypy libspdlog-dev tmux zsh fish
-                   scdoc groff-base)
-         if [[ $1 == nightly ]]; then packages+=(prometheus); fi ;;
-  browser) packages=(python3 chromium fonts-dejavu-core) ;;  # 100 MB
+                   groff-base python3-yaml systemd)
+         if [[ $1 == nightly ]]; then packages+=(prometheus chromium fonts-dejavu-core); fi ;;
+  browser) packages=(python3 chromium fonts-dejavu-core redis-server) ;;  # 100 MB
   lint)  packages=("${library[@]}" "${programs[@]}" libgtest-dev libhiredis-dev liblua5.1-0-dev libasio-dev python3 ninja-build
                    clang-format-19 clang-tidy-19 mypy spin libspdlog-dev) ;;
   deb)   packages=("${library[@]}" "${programs[@]}" build-essential debhelper dh-python python3 python3-yaml lintian mmdebstrap rsync
-                   git scdoc systemd) ;;
+                   git systemd) ;;
   docs)  packages=(python3 doxygen mkdocs mkdocs-material) ;;
-  docs-check) packages=(python3 doxygen mkdocs mkdocs-material chromium) ;;
+  docs-check) packages=(python3 doxygen mkdocs mkdocs-material chromium fonts-dejavu-core) ;;
   *)     echo "usage: $0 demo|test|nightly|browser|bench|bench-languages|lint|deb|docs|docs-check|make" >&2; exit 2 ;;
 esac
 

@@ -71,6 +71,11 @@ for client in libgrpc++1.51 libpq5 libmariadb3 libzookeeper-mt2; do
   ! in_root dpkg-query --show "$client" >/dev/null 2>&1 || fail "the tool brought $client along"
 done
 says "stores: memory sqlite memcached" 0 holdfast version
+for file in man/man1/holdfast.1.gz man/man1/holdfast-serve.1.gz bash-completion/completions/holdfast \
+  zsh/vendor-completions/_holdfast fish/vendor_completions.d/holdfast.fish \
+  doc/holdfast/examples/{single.service,nightly.timer,kubernetes.yaml,alerts.yml,dashboard.json}*; do
+  in_root sh -c "test -s /usr/share/$file" || fail "the package holdfast lacks /usr/share/$file"
+done
 says done 0 holdfast run --store sqlite:/tmp/locks.db nightly -- echo done
 says "holdfast-store-redis" 78 holdfast run --store redis://127.0.0.1 nightly -- echo done
 says "holdfast-store-etcd" 78 holdfast run --store etcd://127.0.0.1/x nightly -- echo done

@@ -11,6 +11,12 @@ holdfast=$place/bin/holdfast
 [[ $("$holdfast" run --store "sqlite:$place/locks.db" nightly -- echo done) == done ]] || fail "it does not run a command"
 library=$(ldd "$holdfast" | sed -n 's/.*libholdfast\.so[^ ]* => \([^ ]*\).*/\1/p')
 [[ $(realpath "$library") == "$place"/lib*/libholdfast.so.* ]] || fail "it uses another libholdfast than its own"
+for page in $("$holdfast" manual) holdfast-faultproxy; do
+  [[ -s $place/share/man/man1/$page.1 ]] || fail "there is no man page $page: was it built without scdoc?"
+done
+for file in bash-completion/completions/holdfast zsh/site-functions/_holdfast fish/vendor_completions.d/holdfast.fish; do
+  [[ -s $place/share/$file ]] || fail "there is no completion $file"
+done
 for file in LICENSE NOTICES; do
   [[ -s $place/share/doc/holdfast/$file ]] || fail "who gets the tarball must get $file with it"
 done

@@ -145,8 +145,9 @@ export interface Barrier extends Handle {
   /** Until all have arrived; closes the arrival. Rejects with Lost, once, if a participant died. After TimedOut and Cancelled the arrival
    *  still counts, and can be waited for again. */
   wait(arrival: Arrival, wait?: Wait): Promise<void>;
-  /** Rejects with Lost, once, if a participant died. After TimedOut and Cancelled the arrival still counts: the next one first waits for
-   *  the end of that phase. Two calls at the same time belong to two participants. */
+  /** Rejects with Lost, once, if a participant died. After TimedOut and Cancelled the arrival counts if the store had answered it, else it
+   *  may count. The next arrival first waits for the end of a phase in which it counts. Two calls at the same time belong to two
+   *  participants. */
   arriveAndWait(wait?: Wait): Promise<void>;
   /** Arrives, and drops out. Does not wait for the others, unless an arrival of this thread still counts: then it first waits for the
    *  end of that phase. After TimedOut and Cancelled the participant may not have dropped out: call it again. */

@@ -3,7 +3,9 @@
 
 abi.py c LIBRARY        libholdfast-c: what the list has must be there; what is new must be added to the list
 abi.py cpp LIBRARY      libholdfast, the functions and objects of its public version node (inline ones belong to the program)
-abi.py --update c|cpp LIBRARY   writes the list anew
+abi.py layout RULES     what holdfast.h puts into a program: structs, as the compiler laid them out and the program RULES
+                        (tests/c/rules.c) prints them, and the values of constants
+abi.py --update c|cpp|layout LIBRARY   writes the list anew
 abi.py --drivers LIBRARY        libholdfast shows its own names only, and each driver beside it one function
 """
 import pathlib
@@ -27,11 +29,30 @@ def strong(library, node):
     return sorted(name for kind, name, of in exported(library) if re.fullmatch(node, of) and kind in "TDBR")
 
 
+LISTS = {"c": "libholdfast-c.symbols", "cpp": "libholdfast.symbols", "layout": "libholdfast-c.layout"}
+
+
 def list_of(which):
-    return HERE / {"c": "libholdfast-c.symbols", "cpp": "libholdfast.symbols"}[which]
+    return HERE / LISTS[which]
 
 
-def symbols(which, library):
+def constants():
+    """A line for each constant of the C headers, which are compiled into programs: its name and value."""
+    found = []
+    for path in sorted((HERE.parents[1] / "include/holdfast/c").glob("*.h")):
+        for values in re.findall(r"\benum\b[^{;]*\{([^}]*)\}", re.sub(r"//.*", "", path.read_text(encoding="utf-8"))):
+            value = -1
+            for name, _, given in (part.partition("=") for part in values.split(",") if part.strip()):
+                value = int(given) if given else value + 1
+                found.append(f"{name.strip()} {value}")
+    return found
+
+
+def now_in(which, library):
+    """The lines that the list should have."""
+    if which == "layout":
+        structs = subprocess.run([library, "--layout"], check=True, capture_output=True, text=True).stdout.splitlines()
+        return structs + constants()
     return strong(library, r"HOLDFAST_\d+" if which == "c" else r"HOLDFAST_\d+\.\d+")
 
 
@@ -41,17 +62,19 @@ def readable(names):
 
 def compare(which, library):
     path = list_of(which)
-    listed, now = set(path.read_text(encoding="utf-8").split()), set(symbols(which, library))
+    listed, now = set(path.read_text(encoding="utf-8").splitlines()), set(now_in(which, library))
     if not now:
         sys.exit(f"{library} exports nothing: is it the right library?")
-    for what, names in (("no longer exported, so a program that was linked with it does not start", listed - now),
-                        ("new, and not in the list", now - listed)):
+    gone = "no longer exported, so a program that was linked with it does not start"
+    if which == "layout":
+        gone = "no longer so, and a program that was compiled before has it in it"
+    for what, names in ((gone, listed - now), ("new, and not in the list", now - listed)):
         for name in readable(sorted(names)):
             print(f"{name}: {what}")
     if listed != now:
         sys.exit(f"{path.relative_to(HERE.parents[1])} differs from {library}. If that is meant (docs/stability.md): "
                  + UPDATE.format(which, library))
-    print(f"{len(now)} names, as in {path.name}")
+    print(f"{len(now)} lines, as in {path.name}")
 
 
 def namespaces(folder):
@@ -95,10 +118,10 @@ def check_drivers(library):
 
 def main(words):
     if words[:1] == ["--update"] and len(words) == 3:
-        list_of(words[1]).write_text("\n".join(symbols(words[1], words[2])) + "\n", encoding="utf-8")
+        list_of(words[1]).write_text("\n".join(now_in(words[1], words[2])) + "\n", encoding="utf-8")
     elif words[:1] == ["--drivers"] and len(words) == 2:
         check_drivers(words[1])
-    elif len(words) == 2 and words[0] in ("c", "cpp"):
+    elif len(words) == 2 and words[0] in LISTS:
         compare(*words)
     else:
         sys.exit(__doc__)

@@ -11,6 +11,7 @@ const {Worker} = require('node:worker_threads');
 const holdfast = require('../../bindings/node');
 const abi = require('../../bindings/node/abi.js');
 
+const repository = path.join(__dirname, '../..');
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'holdfast-node-'));
 const servers = [];
 
@@ -1031,6 +1032,14 @@ function functionsOfTheHeader() {
   const typeOf = (parameter) => parameter.trim().replace(/\s*\w+$/, '').replace(/\s+/g, ' ');
   return new Map(Array.from(found, ([, name, takes]) => [name, takes === 'void' ? [] : takes.split(',').map(typeOf)]));
 }
+
+test('no thread of the library can call into JavaScript: no function of the header takes one, and the package makes none', () => {
+  const header = fs.readdirSync(path.join(repository, 'include/holdfast/c')).map((file) => path.join('include/holdfast/c', file));
+  for (const file of ['include/holdfast/holdfast.h', ...header])
+    assert.doesNotMatch(fs.readFileSync(path.join(repository, file), 'utf8').replace(/\/\/.*/g, ''), /\(\s*\*/, file);
+  for (const file of fs.readdirSync(path.join(repository, 'bindings/node')).filter((name) => name.endsWith('.js')))
+    assert.doesNotMatch(fs.readFileSync(path.join(repository, 'bindings/node', file), 'utf8'), /koffi\.(register|proto)\b/, file);
+});
 
 test('each function of the header is called, or left out for a reason', () => {
   const leftOut = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import dataclasses
+import sys
 import threading
 import types
 import typing
@@ -15,6 +16,13 @@ from .lease import Lease
 
 if typing.TYPE_CHECKING:
     from .session import Session
+
+if sys.version_info >= (3, 10):
+    from types import EllipsisType
+elif typing.TYPE_CHECKING:
+    from builtins import ellipsis as EllipsisType
+else:
+    EllipsisType = type(...)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -168,7 +176,7 @@ class Lock(_waits.Handle):
     def _begin(self, how: typing.Any, there: typing.Any) -> None:
         call(functions.acquire, self._handle, how, there)
 
-    def acquire(self, timeout: float | None | types.EllipsisType = ..., stop: _waits.Stop | None = None) -> Lease:
+    def acquire(self, timeout: float | None | EllipsisType = ..., stop: _waits.Stop | None = None) -> Lease:
         """Acquires the lock, and waits for it if necessary. Raises TimedOut (Busy for one try), Cancelled, Unavailable. In the main
         thread a signal can interrupt the wait. One round trip if the lock is free."""
         limit = self.timeout if timeout is ... else timeout
@@ -186,7 +194,7 @@ class Lock(_waits.Handle):
         except (errors.Busy, errors.TimedOut):
             return None
 
-    async def acquire_async(self, timeout: float | None | types.EllipsisType = ..., stop: _waits.Stop | None = None) -> Lease:
+    async def acquire_async(self, timeout: float | None | EllipsisType = ..., stop: _waits.Stop | None = None) -> Lease:
         """acquire() for an event loop: occupies no thread. The wait of a cancelled task leaves the queue."""
         limit = self.timeout if timeout is ... else timeout
         return await _waits.Loop.running().granted(Lease, lambda how: self._begin(how, None), limit, stop)

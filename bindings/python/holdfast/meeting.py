@@ -65,7 +65,8 @@ class Barrier(_waits.Handle):
         await self._outcome(lambda how: call(functions.barrier_wait, self._handle, mine._handle, how), timeout, stop)
 
     def arrive_and_wait(self, timeout: float | None = None, stop: _waits.Stop | None = None) -> None:
-        """Arrives and waits. After TimedOut and Cancelled the arrival still counts, and cannot be waited for."""
+        """Arrives and waits. After TimedOut and Cancelled the arrival cannot be waited for. It still counts, unless the store had not
+        answered it by then: then it may count, and may not."""
         self._wait(lambda how: call(functions.barrier_arrive_and_wait, self._handle, how), timeout, stop)
 
     async def arrive_and_wait_async(self, timeout: float | None = None, stop: _waits.Stop | None = None) -> None:

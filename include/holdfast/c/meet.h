@@ -52,9 +52,9 @@ int holdfast_barrier_arrive_within(holdfast_barrier* barrier, const holdfast_wai
 /// counts, and can be waited for again. One to four round trips a second.
 int holdfast_barrier_wait(holdfast_barrier* barrier, holdfast_arrival* arrival,
                           const holdfast_wait* how, holdfast_error* why);
-/// Arrives and waits. If the time is over or the wait was cancelled, the arrival still counts, but
-/// cannot be waited for again: the next arrival of this thread first waits for the end of that
-/// phase.
+/// Arrives and waits. If the time is over or the wait was cancelled, the arrival cannot be waited
+/// for again. It counts if the store had answered it, else it may count: the next arrival of this
+/// thread first waits for the end of a phase in which it counts.
 int holdfast_barrier_arrive_and_wait(holdfast_barrier* barrier, const holdfast_wait* how,
                                      holdfast_error* why);
 /// Arrives as above, and drops out: each later phase needs one participant fewer. One round trip.

@@ -192,7 +192,11 @@ export function startTable() {
   addEventListener("resize", choose);
   on("rows", changed);
   on("connection", () => {
-    offer(filters.store, state.stores.map((url, i) => [String(i), visible(url)]));
+    // A server that was started again may have other stores.
+    const [all] = filters.store.options;
+    const chosen = filters.store.value;
+    filters.store.replaceChildren(all, ...state.stores.map((url, i) => element("option", { value: String(i), textContent: visible(url) })));
+    filters.store.value = Number(chosen) < state.stores.length ? chosen : "";
     filters.store.hidden = state.stores.length < 2;
   });
   setInterval(draw, 1000);
