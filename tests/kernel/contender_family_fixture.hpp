@@ -2,11 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdint>
 #include <holdfast/testing.hpp>
 #include <memory>
 
 #include "family/contender_family.hpp"
+#include "harness/eventually.hpp"
 #include "kernel/fake_contender_store.hpp"
 
 namespace kernel_test {
@@ -68,6 +70,16 @@ class contender_family : public testing::Test {
     const auto n = family_->inbox().receive(clock_.now());
     return n && n->what == holdfast::store::notification_kind::granted &&
            n->owner == holdfast::store::owner_id{0, owner};
+  }
+
+  /// Until the family's thread has looked at its jobs after that: it ends the hold of another name.
+  void go_on_for_600_ms() {
+    auto is_soon_over = command(permits_verb::acquire, 2);
+    is_soon_over.lease_us = second / 2;
+    ASSERT_EQ(family_->permits("other", is_soon_over)->outcome,
+              holdfast::store::permits_outcome::granted);
+    clock_.advance(std::chrono::milliseconds(600));
+    harness::eventually("the thread has gone on", [&] { return port_.size("other") == 0; });
   }
 
   holdfast::testing::fake_clock clock_;

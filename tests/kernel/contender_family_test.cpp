@@ -496,11 +496,7 @@ TEST_F(contender_family, a_holder_that_could_not_look_for_waiters_pauses_before_
   port_.tells_line = true;
   port_.fail_lists = port_.cannot_watch = 1'000;
   ASSERT_EQ(family_->permits("n", keeps)->outcome, permits_outcome::granted);
-  auto is_soon_over = command(permits_verb::acquire, 2);
-  is_soon_over.lease_us = second / 2;
-  ASSERT_EQ(family_->permits("other", is_soon_over)->outcome, permits_outcome::granted);
-  clock_.advance(600ms);
-  harness::eventually("the thread has gone on", [&] { return port_.size("other") == 0; });
+  go_on_for_600_ms();
   EXPECT_EQ(port_.listed, 1);
 }
 
@@ -513,11 +509,7 @@ TEST_F(contender_family, a_call_behind_the_failure_asks_for_no_look_before_the_p
   ASSERT_EQ(family_->permits("n", keeps)->outcome, permits_outcome::granted);
   ASSERT_TRUE(port_.late_alarm);
   port_.late_alarm();
-  auto is_soon_over = command(permits_verb::acquire, 2);
-  is_soon_over.lease_us = second / 2;
-  ASSERT_EQ(family_->permits("other", is_soon_over)->outcome, permits_outcome::granted);
-  clock_.advance(600ms);
-  harness::eventually("the thread has gone on", [&] { return port_.size("other") == 0; });
+  go_on_for_600_ms();
   EXPECT_EQ(port_.listed, 1);
   clock_.advance(1s);
   harness::eventually("it looks again", [&] { return port_.listed == 2; });

@@ -38,6 +38,22 @@ void set_processes(plan& p, std::size_t many, nanos lease) {
   }
 }
 
+void set_up(plan& p, std::size_t processes, nanos lease) {
+  make_punctual(p);
+  p.machine.preempt_permille = p.machine.spurious_permille = 0;
+  set_processes(p, processes, lease);
+}
+
+void give(process_plan& one, std::vector<step> steps) { one.threads.push_back({std::move(steps)}); }
+void remain(process_plan& one, nanos length) { give(one, {{.think = length}}); }
+
+lock_kind some_mutex(random_source& r) { return r.one_in(2) ? lock_kind::fair : lock_kind::mutex; }
+
+void tell_at_once(plan& p) {
+  if (p.store == store_kind::untold) p.store = store_kind::told;
+  if (p.store == store_kind::mariadb) p.store = store_kind::postgres;
+}
+
 void give_permits_and_tokens(random_source& r, plan& p) {
   p.names = {{lock_kind::semaphore, static_cast<std::uint32_t>(1 + r.below(3))},
              {.kind = lock_kind::limiter,

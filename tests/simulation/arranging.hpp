@@ -17,6 +17,15 @@ void make_punctual(plan& p);
 void make_plain(process_plan& one, nanos lease);
 /// So many of them; what they give back they wait for.
 void set_processes(plan& p, std::size_t many, nanos lease);
+/// So many processes on a machine whose threads are never late, with leases of that length.
+void set_up(plan& p, std::size_t processes, nanos lease);
+/// One thread more, with these steps …
+void give(process_plan& one, std::vector<step> steps);
+/// … or with none, so that the process remains.
+void remain(process_plan& one, nanos length);
+lock_kind some_mutex(random_source& r);
+/// Readers of a process share a hold, and others hear at once of what is free.
+void tell_at_once(plan& p);
 /// The names: a semaphore, a limiter, and the admission by both. Many answers are slow.
 void give_permits_and_tokens(random_source& r, plan& p);
 

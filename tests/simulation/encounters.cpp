@@ -8,23 +8,6 @@ namespace {
 
 using goes_wrong = fault_plan::kind;
 
-void set_up(plan& p, std::size_t processes, nanos lease) {
-  make_punctual(p);
-  p.machine.preempt_permille = p.machine.spurious_permille = 0;
-  set_processes(p, processes, lease);
-}
-
-void give(process_plan& one, std::vector<step> steps) { one.threads.push_back({std::move(steps)}); }
-void remain(process_plan& one, nanos length) { give(one, {{.think = length}}); }
-
-lock_kind some_mutex(random_source& r) { return r.one_in(2) ? lock_kind::fair : lock_kind::mutex; }
-
-// Where others hear at once of what is free.
-void tell_at_once(plan& p) {
-  if (p.store == store_kind::untold) p.store = store_kind::told;
-  if (p.store == store_kind::mariadb) p.store = store_kind::postgres;
-}
-
 // ---- locks
 
 // Readers want to write, or writers to read, just after an operator took the lock from them; their

@@ -6,12 +6,6 @@ namespace simulation {
 
 namespace {
 
-// Where readers of a process share a hold, and others hear at once of what is free.
-void tell_at_once(plan& p) {
-  if (p.store == store_kind::untold) p.store = store_kind::told;
-  if (p.store == store_kind::mariadb) p.store = store_kind::postgres;
-}
-
 // Readers of one process, of which some become writers while others come or read with them.
 void write_among_own_readers(random_source& r, plan& p) {
   make_calm(p);

@@ -10,17 +10,6 @@ namespace {
 
 using goes_wrong = fault_plan::kind;
 
-void set_up(plan& p, std::size_t processes, nanos lease) {
-  make_punctual(p);
-  p.machine.preempt_permille = p.machine.spurious_permille = 0;
-  set_processes(p, processes, lease);
-}
-
-void give(process_plan& one, std::vector<step> steps) { one.threads.push_back({std::move(steps)}); }
-void remain(process_plan& one, nanos length) { give(one, {{.think = length}}); }
-
-lock_kind some_mutex(random_source& r) { return r.one_in(2) ? lock_kind::fair : lock_kind::mutex; }
-
 // Waits of minutes bear a server that is away for most of one: soon after it is back, they go on.
 void wait_through_a_long_outage(random_source& r, plan& p) {
   set_up(p, 2, second);

@@ -132,8 +132,8 @@ void cluster::run(routed_parts todo, bool patient) {
   }
 }
 
-// Another node may have the slots of one that is silent by now. Nobody says so, and who waits for
-// the silent one has no time left to ask for the map: it is asked for meanwhile.
+// Another node may have taken over the slots of a silent one. A request that waits for the silent
+// node has no time left to ask for the map, so another thread asks for it meanwhile.
 cluster::round cluster::send_first(std::span<routed_part> todo) {
   std::vector<std::shared_ptr<node>> kept;
   std::vector<const node*> silent;

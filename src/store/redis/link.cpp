@@ -290,7 +290,7 @@ void link::connect_now(lock& l) {
 void link::pause_before_next(failure why) noexcept {
   pause_.begin(std::exchange(useful_, false), boot_clock::now());
   last_problem_ = std::move(why);
-  // What has not been sent yet changed nothing. No memory counts as no answer: who waits asks
+  // A request that was not sent changed nothing. No memory counts as no answer, so that a wait asks
   // again.
   last_problem_->outcome_unknown = last_problem_->code == errc::overloaded;
 }
