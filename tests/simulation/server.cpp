@@ -915,6 +915,11 @@ std::optional<nanos> server::counts_until(std::string_view name, int process) {
   return last;
 }
 
+bool server::has_user(std::string_view name) {
+  const auto all = back_->users(name);
+  return std::any_of(all.begin(), all.end(), [](const auto& u) { return !u.waits; });
+}
+
 std::map<int, std::size_t> server::users(std::string_view name) {
   std::map<int, std::set<holdfast::store::owner_id>> owners;
   for (const auto& u : back_->users(name)) {

@@ -165,6 +165,8 @@ class server {
   void has_old_places(std::string_view name);
   /// How many hold it or wait for it, by process; without those of old places.
   std::map<int, std::size_t> users(std::string_view name);
+  /// Somebody holds it there, or has just been granted it.
+  bool has_user(std::string_view name);
   /// Until when what that process has of the name counts, by the true time; nothing if it has
   /// nothing there.
   std::optional<nanos> counts_until(std::string_view name, int process);
