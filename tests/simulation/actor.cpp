@@ -113,7 +113,7 @@ void actor::judge_preference() const {
     // It may have left, or have its turn as well, and hear of that in a moment.
     of.here.at(of.here.now() + 50 * millisecond, [&of = of, other] {
       if (std::find(of.line.begin(), of.line.end(), other) == of.line.end()) return;
-      of.rules.violated("nobody passes a waiter that goes before it",
+      of.rules.violated("no waiter passes another that has precedence",
                         other.name + ": " + of.at_the_stores(other.name));
     });
     return;

@@ -98,7 +98,7 @@ struct participant_actor : actor {
     }
     me.standing.reset();
     if (!gone_on) return;
-    of.rules.violated("nobody passes a barrier that broke", who() + " waited once more");
+    of.rules.violated("no participant passes a barrier that broke", who() + " waited once more");
   }
 
   // ---- in one

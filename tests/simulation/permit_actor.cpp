@@ -67,7 +67,7 @@ struct permit_actor : actor {
       book.asks_no_longer(of.here.now() + 3 * second);
       const bool alone = of.whole.names.size() == 1;
       if (s.wait == 0 && alone && of.whole.calm() && book.had_room(before, asked_before)) {
-        of.rules.violated("a permit that is free is given", name);
+        of.rules.violated("a free permit is granted", name);
       }
       return;
     }
@@ -140,7 +140,9 @@ struct permit_actor : actor {
       permit_book::in_doubt(call, of.here.now());
       throw;
     }
-    if (how_many > 1) of.rules.violated("a permit is taken away by its id alone", name);
+    if (how_many > 1) {
+      of.rules.violated("an operator takes away only the permit whose id the call names", name);
+    }
     book.given_back(call, how_many > 0, of.here.now(), none(call));
   }
 

@@ -124,7 +124,7 @@ struct limiter_actor : actor {
     const bool full = std::all_of(books.begin(), books.end(),
                                   [&](const rate_book* b) { return b->would_give(n, asked); });
     if (!full || !of.whole.calm() || what == rate_deed::take_for) return;
-    of.rules.violated("what a full bucket has is given",
+    of.rules.violated("a full bucket refuses nothing",
                       name + " refused " + std::to_string(n) + " tokens");
   }
 
@@ -191,7 +191,7 @@ struct limiter_actor : actor {
     if (!decision) return;
     const nanos later = std::chrono::nanoseconds(decision.wait).count();
     if (decision.wait > longest) {
-      of.rules.violated("what is reserved comes in time", name);
+      of.rules.violated("reserved tokens come when they are due", name);
     }
     if (of.whole.seed >= reserving_seeds) return keep_or_give_up(decision, of.here.now() + later);
     // What is given up at once goes through never.

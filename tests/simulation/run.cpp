@@ -283,7 +283,7 @@ void scene::watch_conditions() {
     if (!vain || anybody_has(name_of(i - 1))) book.idle_since = here.now();
     const nanos most = all_is_well(last, book.idle_since) ? bound() : longest;
     if (here.now() - std::max(book.idle_since, last) <= most) continue;
-    rules.violated("a notification wakes who waits", at_the_stores(name_of(i)) + "\n" + blocked());
+    rules.violated("a notification wakes a waiter", at_the_stores(name_of(i)) + "\n" + blocked());
   }
 }
 

@@ -53,7 +53,7 @@ void scene::watch_places() {
       }
       const nanos since = std::max(without_place_since[{i, p->number}], disturbed(*p));
       if (here.now() - since <= 4 * second) continue;
-      rules.violated("who waits has a place at the store",
+      rules.violated("each waiter has a queue entry at the store",
                      "P" + std::to_string(p->number) + " with " + std::to_string(wait) +
                          " that wait: " + at_the_stores(name_of(i)));
     }
@@ -126,7 +126,7 @@ void scene::watch_users(std::size_t i, std::size_t at_store) {
     const nanos since =
         unaccounted_since.try_emplace({i, number, at_store}, here.now()).first->second;
     if (here.now() - std::max(since, last) <= longest) continue;
-    rules.violated("what is at the store belongs to somebody",
+    rules.violated("each entry at the store belongs to a holder or a waiter",
                    (p == nullptr ? "all" : "P" + std::to_string(number)) + " with " +
                        std::to_string(its) + " threads at " + name_of(i) + ": " +
                        stores[at_store]->describe(name_of(i)));
