@@ -17,7 +17,7 @@ struct participant_actor : actor {
   barrier_deed how;
   nanos since = asked;  ///< when it began to arrive
 
-  // How soon after it was asked to stop is not judged: who asks may be late itself.
+  // How soon it stops is not judged: the thread that asks it to stop may be late itself.
   bool may_be_late() const {
     return how == barrier_deed::wait_until_stopped || how == barrier_deed::async_stopped;
   }

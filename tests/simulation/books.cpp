@@ -257,7 +257,7 @@ books::books(judge& to, const plan& of) {
     if (n.kind == lock_kind::latch) latches.emplace(i, latch_book(to, n));
     if (n.kind == lock_kind::barrier) {
       barriers.emplace(i, barrier_book(to, n));
-      // A database does not know what its rows are to those who write them.
+      // A database does not know what its rows mean to the programs that write them.
       if (of.store < store_kind::postgres) {
         phases.emplace(i, phase_book(to, "n" + std::to_string(i), n.capacity, n.at_once));
       }

@@ -284,7 +284,7 @@ void judge::check_fence(const hold& mine) {
   if (before.part >= mine.g.fence && (whole || !many)) return refuse(before.part_by, before.part);
 }
 
-// Whoever does not fit beside it and still has it must know by now; unless its process did not run.
+// A holder that excludes this one must know of its loss by now, unless its process did not run.
 void judge::check_told(const hold& mine) {
   if (excused(mine) || only_fences_ || mine.ended <= mine.first) return;
   for (const auto& h : holds_) {

@@ -271,7 +271,7 @@ struct lock_actor : actor {
     of.rules.violated("the lost() token of a lost lease has requested a stop", name);
   }
 
-  // Who is told so by an operation is told so by the lease, too: others look at that.
+  // If an operation reports a loss, the lease does, too: other threads look at the lease.
   void judge_loss_of(const lease& held, errc why) const {
     if (why != errc::lost || held.state() == holdfast::lease_state::lost) return;
     of.rules.violated("a lease that an operation found lost is lost", name);
@@ -441,7 +441,7 @@ struct lock_actor : actor {
     return std::max(second, does.lease / 2 / second * second);
   }
 
-  // Also so short that it ends before anybody would look at the one before.
+  // Also so short that it ends before the former lease would be looked at.
   nanos shorter() const {
     if (of.whole.seed < freezing_seeds || of.here.random().one_in(2)) return does.lease / 2;
     return std::min(does.lease, std::max(does.lease / 6, 150 * millisecond));

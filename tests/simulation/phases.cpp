@@ -79,8 +79,8 @@ void phase_book::opens_and_breaks(const places& next, nanos now) {
     there_[who] = {process, false, false, false};
   }
   if (!opens(next, now)) return breaks(next, now);
-  // One that broke before others came, who ended the next one in the same step; and those that had
-  // not heard that theirs had ended, when their leases did.
+  // A phase may break before others come and end the next one in the same step. And leases may end
+  // of participants that had not heard yet that their phase had ended.
   bool broke = false;
   for (const auto& [who, at] : there_) {
     if (at.for_good || left_.contains(who) || next.contains(who) || granted_.contains(who))
@@ -91,7 +91,7 @@ void phase_book::opens_and_breaks(const places& next, nanos now) {
   if (broke) ++broke_;
 }
 
-// Who holds it has gone on, and rests. True if a phase has ended.
+// In the record a holder is a participant that has gone on, and rests. True if a phase has ended.
 bool phase_book::opens(const places& next, nanos now) {
   std::size_t gone_on = 0;
   std::map<int, std::size_t> of_each;
@@ -120,7 +120,7 @@ bool phase_book::opens(const places& next, nanos now) {
   return true;
 }
 
-// Who leaves while the last one does what is to be done once a phase was there.
+// A participant that leaves while the last one runs the completion function was there.
 void phase_book::judge_opening(std::size_t gone_on, const places& next) const {
   const auto stay = static_cast<std::size_t>(
       std::count_if(next.begin(), next.end(), [](const auto& one) { return one.second.for_good; }));
@@ -136,7 +136,7 @@ void phase_book::judge_opening(std::size_t gone_on, const places& next) const {
                " have arrived for good, of " + std::to_string(count_));
 }
 
-// Whoever is not there any more, and did not leave, has been lost: the phase is broken for all.
+// A participant that is gone, and did not leave, is lost: the phase is broken for all.
 void phase_book::breaks(const places& next, nanos now) {
   bool broken = false;
   bool whole = true;
@@ -235,8 +235,7 @@ void phase_book::told_unknown(int process) {
     if (at.process == process) given_up_.insert(who);
 }
 
-// An arrival of its own may have broken before anybody heard of it: asked for again it is a new
-// one.
+// An arrival of its own may have broken before its answer came: repeated, it is a new one.
 void phase_book::told_too_soon(int process) const {
   if (broke_ > 0 || forgot_) return;
   violated("the library asks again for an arrival that was not answered",

@@ -54,8 +54,8 @@ bool all_arrives(const plan& p) {
          p.machine.stall_per_100k == 0 && 2 * p.network.slowest_late < p.command_timeout;
 }
 
-// Whoever leaves before the answer comes has nothing, and what it was given goes back; unless an
-// answer is lost, or the store.
+// A caller that leaves before the answer has nothing, and its tokens are given back; unless an
+// answer or the store's data is lost.
 bool leaves_nothing(const plan& p, errc why) {
   const bool left = why == errc::unavailable && all_arrives(p);
   return left || why == errc::timed_out || why == errc::cancelled;
