@@ -23,7 +23,7 @@ bool is_an_answer(const failure& f) {
 
 }  // namespace
 
-failure asked_to_stop() { return {errc::cancelled, "asked to stop while waiting"}; }
+failure asked_to_stop() { return {errc::cancelled, "the wait was stopped"}; }
 
 failure waited_in_vain(bool is_try, std::string_view what) {
   if (is_try) return {errc::busy, std::string(what)};

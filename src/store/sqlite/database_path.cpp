@@ -137,8 +137,8 @@ bool only_users_could_make_it(const std::string& database, const struct stat& fi
 failure not_ours(const std::string& path) {
   return {errc::not_permitted,
           path +
-              " belongs to another user than the database and this process: somebody may want "
-              "to listen. Remove it, or use a directory that only its users can write to"};
+              " belongs to another user than the database and this process, who may want to "
+              "listen. Remove it, or use a directory that only its users can write to"};
 }
 
 }  // namespace
