@@ -236,7 +236,7 @@ void expect_alone_for_good(std::uint32_t capacity, const std::vector<std::uint32
   EXPECT_GT(upgrades, 0);
 }
 
-TEST(contenders, who_has_become_alone_stays_so_whoever_leaves_and_comes) {
+TEST(contenders, one_that_has_become_alone_stays_so_while_others_leave_and_come) {
   constexpr std::uint32_t all = 1U << 30;
   expect_alone_for_good(all, {1, all});
   expect_alone_for_good(3, {1, 2, 3});
