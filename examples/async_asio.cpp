@@ -27,7 +27,7 @@ asio::awaitable<void> wait_for_one_of_two(holdfast::mutex& orders) {
   // The operation that comes too late is cancelled: a wait for the lock leaves the queue.
   const auto first = co_await (async_acquire(orders)(asio::use_awaitable) ||
                                patience.async_wait(asio::use_awaitable));
-  if (first.index() == 1) std::cout << "somebody else has it\n";
+  if (first.index() == 1) std::cout << "still held after 10 ms\n";
 }
 // #endregion
 

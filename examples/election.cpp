@@ -20,7 +20,7 @@ int main() {
   // #region observe
   holdfast::leadership lead = importer.campaign();
   auto stream = holdfast::election{session, "importer"}.observe();
-  const holdfast::leader now = stream.next();  // whoever leads; the next call waits for another one
+  const holdfast::leader now = stream.next();  // the leader now; the next call waits for another
   std::cout << now.note << " leads since term " << now.term << '\n';
   // #endregion
   return now.note == "10.0.0.1:8080" && now.term == lead.term() ? 0 : 1;

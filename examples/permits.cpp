@@ -15,7 +15,7 @@ int main() {
   auto late = licences.try_acquire_for(10ms);    // none left
   std::cout << "preview " << preview.has_value() << ", late " << late.has_value() << '\n';
 
-  // A permit for other programs: whoever knows the id may extend it or give it back.
+  // A permit for other programs: any that knows the id may extend it or give it back.
   render.release();
   holdfast::expiring_semaphore jobs{session, "licences", 3};
   const holdfast::permit ticket = jobs.acquire(30s);

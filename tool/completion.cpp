@@ -17,7 +17,7 @@ namespace {
 
 constexpr suseconds_t longest_wait_us = 500'000;
 
-/// Somebody waits for the next letter: no names are better than late ones.
+/// The user waits for the next letter: no names are better than late ones.
 void give_up_in_time() {
   struct sigaction action{};
   action.sa_handler = [](int) { ::_exit(exit_code::ok); };

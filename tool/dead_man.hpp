@@ -36,7 +36,7 @@ class dead_man {
   /// From now on it kills at this time, unless told a later one before.
   void kill_at(boot_time at) noexcept;
   /// Call it when nothing of the target is to be killed any more, and before the child is reaped:
-  /// then its number, and that of its group, may be somebody else's.
+  /// then its number, and that of its group, may belong to another process.
   void stand_down() noexcept;
 
   /// Whether it had to kill in our place.

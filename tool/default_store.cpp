@@ -28,7 +28,7 @@ void make_private(const std::string& folder) {
     refuse(folder, errno == ENOENT ? "the folder above it is missing" : std::strerror(errno));
   }
   struct stat s{};
-  // lstat: in /var/tmp somebody else may have put a link there before us.
+  // lstat: in /var/tmp another user may have put a link there before us.
   if (::lstat(folder.c_str(), &s) != 0) refuse(folder, std::strerror(errno));
   if (!S_ISDIR(s.st_mode)) refuse(folder, "it is not a folder");
   if (s.st_uid != ::geteuid()) refuse(folder, "it belongs to another user");

@@ -51,7 +51,7 @@ std::string killed_text(const sale_result& r) {
 constexpr std::size_t max_named = 10;
 
 std::string broken_promise(const sale_result& r) {
-  std::string out = fmt::format("\n{} promises to be right and is not:\n", name_of(r.how).title);
+  std::string out = fmt::format("\n{} should be right and is not:\n", name_of(r.how).title);
   for (std::size_t i = 0; i < std::min(r.books.wrong.size(), max_named); ++i) {
     out += fmt::format("  {}\n", r.books.wrong[i]);
   }

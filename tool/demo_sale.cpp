@@ -20,7 +20,7 @@ using clock = std::chrono::steady_clock;
 
 constexpr auto redraw_every = 100ms;
 constexpr auto look_for_victims_every = 1ms;
-/// More deaths than that are no accident, and not what somebody does by hand.
+/// More deaths than that are no accident, and not done by hand.
 constexpr std::size_t max_replacements = 200;
 
 bool was_killed(int status) {

@@ -21,7 +21,7 @@ struct sale_result {
   ledger books;
   std::chrono::nanoseconds took{};  ///< from "go" until the last order was done
   std::size_t orders = 0;
-  std::uint64_t retries = 0;  ///< attempts in vain: somebody else had written
+  std::uint64_t retries = 0;  ///< attempts in vain: another worker had written
   std::chrono::microseconds wait_p50{}, wait_p99{};
   std::size_t killed = 0;
   std::size_t killed_while_buying = 0;
@@ -38,7 +38,7 @@ struct stopped : std::runtime_error {
 /// Called now and then with how many orders are done.
 using progress = std::function<void(std::size_t done)>;
 
-/// One strategy, on a fresh shop. Workers that are killed, by whomever, are replaced. Throws
+/// One strategy, on a fresh shop. Workers that are killed are replaced. Throws
 /// stopped, and failure_exit when a worker gives up.
 sale_result hold_sale(const task& t, const catalogue& all, const sale_settings& settings,
                       const progress& show);

@@ -67,7 +67,7 @@ void judge_unreadable(std::span<const listed_name> names, findings& to) {
   all.finish();
 }
 
-/// To lead, to be notified, or for others to arrive: whoever waits for that may well wait for days.
+/// To lead, to be notified, or for others to arrive: such a wait may well last for days.
 bool may_wait_for_long(std::string_view kind) {
   constexpr std::array<std::string_view, 4> kinds{"election", "condition_variable", "latch",
                                                   "barrier"};

@@ -46,7 +46,7 @@ std::string remedy_for(const error& e) {
         return "correct the path in the URL; docs/stores/sqlite.md lists what else it may be";
       return "start the server; check host, port and firewall; holdfast ping shows when it answers";
     case errc::not_permitted:
-      return "check user and password; docs/security.md lists the least rights of each store";
+      return "give this user the rights in docs/security.md, or check user and password";
     case errc::read_only:
       return "name the primary, or a file that may be written";
     case errc::no_space:

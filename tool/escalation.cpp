@@ -52,7 +52,7 @@ boot_time escalation::loss_time(const lease_view& lease) const noexcept {
 
 boot_time escalation::kill_time(const lease_view& lease) const noexcept {
   const boot_time patient = saturated_add(told_at_, terms_.kill_after);
-  // If it is somebody else's already, there is no end of a lease left to be early for.
+  // If another holder has it already, there is no end of a lease left to be early for.
   if (lease.lost || terms_.on_lost == on_lost::warn) return patient;
   return std::min(patient, before(lease.ends, terms_.slack));
 }

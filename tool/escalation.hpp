@@ -15,7 +15,7 @@ namespace holdfast::tool {
 ///
 ///     runs ──max_run is over──────────────▶ told to go ──kill_after──▶ killed
 ///     runs ──lease ends in kill_after──────▶ told to go ──lease ends──▶ killed
-///     runs ──the lock is somebody else's───▶ told to go ──kill_after──▶ killed
+///     runs ──another one holds the lock────▶ told to go ──kill_after──▶ killed
 class escalation {
  public:
   enum class step { none, terminate, kill };
@@ -40,7 +40,7 @@ class escalation {
   step due(boot_time now, const lease_view& lease) noexcept;
   /// When to ask again, if the lease is not renewed until then.
   boot_time next(const lease_view& lease) const noexcept;
-  /// When somebody else should kill the child because we did not: between our own KILL and the end.
+  /// When the watchdog should kill the child because we did not: between our own KILL and the end.
   boot_time backstop(const lease_view& lease) const noexcept;
 
   cause why() const noexcept { return why_; }

@@ -38,7 +38,7 @@ void fill_standard_files() noexcept;
 /// What is open now and not closed on exec, we were started with. Call it before anything is
 /// opened.
 void note_inherited_files();
-/// Everything else is closed on exec, whoever opened it (Linux 5.11; before that as its opener
+/// All others are closed on exec, also those of libraries (Linux 5.11; before that as their opener
 /// left it). Between fork and exec: system calls only.
 void close_others_on_exec() noexcept;
 

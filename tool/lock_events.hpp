@@ -10,12 +10,12 @@
 namespace holdfast::tool {
 
 enum class lock_event_kind {
-  granted,   ///< somebody holds it who did not before
-  released,  ///< somebody gave it back, or it was taken away, or nobody knows how the hold ended
+  granted,   ///< a new holder
+  released,  ///< given back or taken away, or it is not known how the hold ended
   handover,  ///< one holder went and one came: the lock was free for no look
   lost,      ///< its lease ended: a holder that did not renew; or it died, and the store sees it
-  joined,    ///< somebody waits
-  left,      ///< somebody waits no more, and does not hold it
+  joined,    ///< a new waiter
+  left,      ///< a waiter has left without the lock
   holding,   ///< held it already at the first look
   waiting,   ///< waited already at the first look
 };

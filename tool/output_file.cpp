@@ -52,7 +52,7 @@ std::string write_in_place(const output_place& at, std::string_view text) {
   return file && write_while_read(file.get(), text) ? std::string{} : std::strerror(errno);
 }
 
-/// Links of another user, as somebody may put them into /tmp, are not followed: they are replaced.
+/// Links of another user, as there may be in /tmp, are not followed: they are replaced.
 bool is_link_of_ours(const std::filesystem::path& path) {
   struct stat s{};
   return ::lstat(path.c_str(), &s) == 0 && S_ISLNK(s.st_mode) &&

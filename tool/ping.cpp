@@ -30,8 +30,7 @@ std::string milliseconds_text(nanoseconds d) {
 }
 
 std::string for_people(const ping_summary& s) {
-  std::string text =
-      std::to_string(s.asked) + " asked, " + std::to_string(s.answered) + " answered";
+  std::string text = std::to_string(s.asked) + " sent, " + std::to_string(s.answered) + " answered";
   if (s.answered > 0) {
     text += "; least " + milliseconds_text(s.least) + ", median " + milliseconds_text(s.median) +
             (s.median_of < s.answered ? " of the last " + std::to_string(s.median_of) : "") +

@@ -97,7 +97,7 @@ void supervisor::reap() noexcept {
   }
 }
 
-/// From now on its numbers may be somebody else's: nobody must kill by them any more.
+/// From now on its numbers may belong to other processes: they must not be used to kill any more.
 void supervisor::let_go() noexcept {
   p_.dead_man.stand_down();
   ::waitpid(child_, &ending_.wait_status, 0);
@@ -119,7 +119,7 @@ void supervisor::sleep() noexcept {
   const boot_time now = boot_clock::now();
   // Renewals make no sound: look for them often enough to tell systemd and the dead man.
   boot_time until = std::min(escalation_.next(lease_), now + p_.options.take.ttl / 6);
-  // Those who were killed may be somebody else's children, whose end nobody tells us.
+  // The processes that were killed may be children of others, whose end is not reported to us.
   if (is_being_killed() && child_ended_) until = now + 50ms;
   alarm_.set(until);
   std::array<pollfd, 3> wait{

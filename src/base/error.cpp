@@ -13,7 +13,7 @@ namespace {
 std::string_view describe(errc code) noexcept {
   switch (code) {
     case errc::busy:
-      return "somebody else holds it";
+      return "it is busy";
     case errc::timed_out:
       return "timed out";
     case errc::cancelled:

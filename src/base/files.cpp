@@ -29,7 +29,7 @@ failure explain(int error_number) {
 
 class opened {
  public:
-  // Without O_NONBLOCK, to open a FIFO waits for somebody who writes to it.
+  // Without O_NONBLOCK, to open a FIFO waits for a writer.
   explicit opened(const std::string& path)
       : fd_(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)) {}
   opened(const opened&) = delete;

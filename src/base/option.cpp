@@ -105,7 +105,7 @@ status read_password(std::string& to, std::string_view name, const std::string& 
     found = std::move(*line);
   }
   if (!found.empty()) return to = std::move(found), done{};
-  return invalid("the password that " + std::string(name) + "= names is empty");
+  return invalid("the password is empty in the place that " + std::string(name) + "= names");
 }
 
 status read_path(std::string& to, std::string_view name, const std::string& text) {

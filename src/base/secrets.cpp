@@ -38,7 +38,7 @@ bool is_among(const auto& all, text word) {
   return std::find(std::begin(all), std::end(all), word) != std::end(all);
 }
 
-/// The last @, also as %40, which somebody may have meant as one. npos if there is none.
+/// The last @, also as %40, which may have been meant as one. npos if there is none.
 std::size_t last_at(text in) {
   const auto plain = in.rfind('@');
   const auto escaped = in.rfind("%40");

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <system_error>
 
-/// Text that is made of words and numbers, and that anybody may have written.
+/// Text that is made of words and numbers, and that any program may have written.
 namespace holdfast::base {
 
 /// Takes the first word off the text, and what is between it and the next one.

@@ -20,7 +20,7 @@ namespace {
 constexpr std::chrono::microseconds mark_lasts = 2s;
 /// A wait must be confirmed so often while the ring is seen.
 constexpr unsigned enough = 3;
-/// A walk that met so many waits gives up: far more than any ring that somebody builds.
+/// A walk that met so many waits gives up: far more than any ring of a real program.
 constexpr std::size_t max_met = 512;
 
 constexpr std::string_view mark_word = "~waits~";
@@ -88,7 +88,7 @@ struct step {
   std::vector<deadlock_watch::link> path{};
 };
 
-/// Somebody in the way: its hold of that name.
+/// A holder in the way: its hold of that name.
 struct obstacle {
   store::owner_id hold{};
   std::string name;

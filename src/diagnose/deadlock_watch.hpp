@@ -66,7 +66,7 @@ class deadlock_watch {
   /// From now on it waits; it has waited, and nothing of it stays.
   void begin(std::shared_ptr<blocked> who);
   void end(const std::shared_ptr<blocked>& who) noexcept;
-  /// Why it was asked to stop; empty if it was not, or by somebody else.
+  /// Why it was asked to stop; empty if it was not, or not by deadlock detection.
   std::string story_of(const blocked& who);
 
   /// One look, for all that wait: takes old marks away, confirms the others, walks. By the thread,

@@ -35,7 +35,7 @@ std::string text_of(const std::optional<std::source_location>& at) {
   return std::string(at->file_name()) + ':' + std::to_string(at->line());
 }
 
-/// Somebody had the one and took the other.
+/// A thread had the one and took the other.
 struct step {
   stored_name first;
   stored_name second;

@@ -85,7 +85,7 @@ result<const store::driver*> find(std::string_view scheme) {
     if (each().name == name) return &each();
   }
 #ifdef HOLDFAST_LOADS_DRIVERS
-  // Somebody else's store is called as its scheme is.
+  // A store that is not ours has the name of its scheme.
   if (is_known || is_installed(name)) return load(name);
 #else
   if (is_known) {

@@ -46,7 +46,7 @@ result<permits_reply> contender_family::carry_out(std::string_view name, const p
 permits_reply contender_family::holds(const own_entry& mine, const permits_command& c) {
   const boot_time now = clock_.now();
   const boot_time until = std::clamp(port_->safe_until(mine.session), now, after(now, c.lease_us));
-  // It may be over since it was looked at, and somebody is about to give it up.
+  // It may be over since it was read, and another thread may be about to give it up.
   const bool there = entries_.change(mine.name, c.owner, [&](own_entry& p) { p.ends = until; });
   if (!there) return {.outcome = permits_outcome::absent, .now_at = micros(now)};
   return {.outcome = permits_outcome::granted,
@@ -250,7 +250,7 @@ bool contender_family::see_arrivals(std::string_view name, const owner_id& owner
   return true;
 }
 
-// A latch that is over goes when somebody lists the names. One that cannot be read is in use.
+// A latch that is over is removed by a list of the names. One that cannot be read is in use.
 result<std::vector<std::string>> contender_family::names() {
   auto all = port_->names();
   if (!all) return std::move(all.error());

@@ -92,7 +92,7 @@ result<std::optional<std::int64_t>> contender_latch::store_back(std::string_view
   return port_.replace(name, text, s.version, c.keep_us);
 }
 
-// Somebody who holds or waits for a lock or semaphore of that name.
+// A contender that holds or waits for a lock or semaphore of that name.
 result<bool> contender_latch::in_use_as(std::string_view name, countdown_reply& reply) {
   const auto line = port_.contenders(name, as_of::latest, nullptr);
   if (!line) return line.error();
@@ -151,7 +151,7 @@ status contender_latch::look_behind(std::string_view name, std::optional<std::in
   return done{};
 }
 
-// Nothing if somebody else was faster, and it has to be tried again.
+// Nothing if another session was faster, and it has to be tried again.
 result<std::optional<countdown_reply>> contender_latch::step(std::string_view name,
                                                              const countdown_command& c,
                                                              interest what) {

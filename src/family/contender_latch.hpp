@@ -30,7 +30,7 @@ class contender_latch {
   /// True if the name's latch is over. Its record is removed, or will be the next time if an
   /// arrival may still be repeated.
   result<bool> forget_if_over(std::string_view name);
-  /// As that, for somebody who wants the name for something else: the record is removed at once.
+  /// As that, for a caller that wants the name for another kind: the record is removed at once.
   result<bool> make_way(std::string_view name);
 
  private:

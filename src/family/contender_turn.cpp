@@ -46,7 +46,7 @@ result<permits_reply> contender_family::acquire(std::string_view name, const per
     return std::move(**turn);
   }
   return failure{errc::unavailable,
-                 "the queue entry vanished each time it was created: does somebody remove such "
+                 "the queue entry vanished each time it was created: does a program remove such "
                  "entries, or does the session end too soon?"};
 }
 

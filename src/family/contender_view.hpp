@@ -2,7 +2,7 @@
 
 #include <holdfast/store/contender_store.hpp>
 
-/// What anybody may see of a name on a contender store, and take away.
+/// What each program may see of a name on a contender store, and take away.
 namespace holdfast::family {
 
 /// The holders and the waiters, in order. Only a holder's own session knows how long ago it

@@ -87,8 +87,8 @@ class writer {
 
 // ---- reading
 
-/// Names, sessions and notes are shorter by far. What is longer was written by somebody else, and
-/// is not copied for each look at it.
+/// Names, sessions and notes are shorter by far. A longer text was not written by holdfast, and is
+/// not copied at each query.
 constexpr std::size_t most_word_bytes = store::max_bucket_id;
 
 /// Microseconds, units and tokens of ours are smaller by far. The kernels add two of them, and so

@@ -12,7 +12,7 @@ namespace holdfast::family {
 /// where the store can notify. Thread-safe.
 std::unique_ptr<store::session_store> over(std::unique_ptr<store::slot_store> port, clock& on);
 
-/// The longest pause between two looks, where nobody tells and where somebody does.
+/// The longest pause between two polls: without notifications, and with them.
 inline constexpr std::int64_t longest_pause_us = 250'000;
 inline constexpr std::int64_t longest_pause_where_told_us = 1'000'000;
 inline constexpr std::int64_t shortest_pause_us = 2'000;

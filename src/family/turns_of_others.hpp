@@ -97,7 +97,7 @@ class turns_of_pollers {
  public:
   static constexpr std::int64_t period_us = 1'000'000;
   static constexpr std::int64_t theirs_us = 400'000;  ///< at the end of a period
-  /// From so long after its begin they look whether somebody is in, every so often.
+  /// From so long after its begin, our sessions ask now and then whether there is a holder.
   static constexpr std::int64_t first_look_us = 100'000;
   static constexpr std::int64_t looks_every_us = 60'000;
   static constexpr std::int64_t tries_every = 5;  ///< periods
@@ -115,7 +115,7 @@ class turns_of_pollers {
 
   struct advice {
     pause away{0};      ///< zero: it may ask now
-    bool look = false;  ///< found_one(), if somebody is in
+    bool look = false;  ///< found_one(), if there is a holder
   };
   advice stays_away(std::string_view name, boot_time now);
   void found_one(std::string_view name, boot_time now);

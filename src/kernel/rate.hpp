@@ -19,7 +19,7 @@
 /// the refund's own due time d. A span that begins later has only what is due after d, which is at
 /// most rate x (F - d) - n, and begins at the last due time L at the latest: so F may go back by n
 /// less rate x (L - d). L is the end of the debt, or the last take; where a refund moved that end
-/// to before somebody's due time, the bucket says so (`reserved_until`). Tokens that were last in
+/// to before another due time, the bucket says so (`reserved_until`). Tokens that were last in
 /// line go back whole. A whole take is given back, or else it counts as taken now. (All this but
 /// for what is less than one step of the rule.)
 ///
@@ -27,8 +27,8 @@
 /// the slowest has them (ADR 140).
 ///
 /// Rules may change while they are in use. The greatest version that a bucket has met is in force
-/// until it is full again, whoever asks. What was used before stays used, in whole tokens, up to
-/// the new capacity: nobody gets a second burst out of a change.
+/// until it is full again, for all requests. What was used before stays used, in whole tokens, up
+/// to the new capacity: a change gives no second burst.
 namespace holdfast::kernel {
 
 /// Applies one command. `record` changes by what was granted or refunded, and by a take that brings

@@ -149,8 +149,8 @@ void hold::check() const {
     fail(std::move(u.error()), "check");
   }
   fail({errc::lost,
-        "the lease has ended, somebody else may hold it: stop the work, its resource "
-        "refuses this fence once the next holder has written"},
+        "the lease has ended, and another holder may have the lock: stop the work. Its "
+        "resource refuses this fence once the next holder has written"},
        "check");
 }
 

@@ -207,7 +207,7 @@ class hold final : public std::enable_shared_from_this<hold>,
   std::atomic<boot_time> began_;
   std::atomic<boot_time> past_local_queue_;
   std::atomic<boot_time> since_;
-  std::atomic<bool> loss_asked_{false};  ///< somebody has lost_
+  std::atomic<bool> loss_asked_{false};  ///< a caller has the token of lost_
   std::mutex loss_mutex_;
   std::optional<std::stop_source> lost_;
 };

@@ -160,7 +160,7 @@ keeper::news keeper::on_lost(renewable& h, std::string_view why) noexcept {
   return {.about = &h, .what = event_kind::lost, .lost = why};
 }
 
-// The loss is told before anybody else can have it.
+// The loss is reported before another holder can have the lock.
 void keeper::tell(const news& n) noexcept {
   if (n.what && *n.what != event_kind::lost) {
     n.about->announce(*n.what, n.failed, n.margin);

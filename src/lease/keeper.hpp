@@ -81,9 +81,9 @@ class keeper {
   /// After it nothing more is announced about this hold, but what is on its way right now.
   void remove(renewable& h) noexcept;
 
-  /// Somebody else than the keeper renews this hold: waits until no renewal is on its way, and
-  /// keeps the keeper from beginning one. The answers of two could come in another order than the
-  /// store carried them out, and the longer one be believed. Ends with one of those below.
+  /// A caller renews this hold itself: waits until no renewal is on its way, and keeps the keeper
+  /// from beginning one. The answers of two renewals could come in another order than the store
+  /// carried them out, and the longer one be believed. Ends with one of those below.
   void begin_renewal(renewable& h);
   /// Ends one as failed, if none of those below has when it goes: nobody could renew it again.
   class begun_renewal;
@@ -162,7 +162,7 @@ class keeper {
   void end_renewal(renewable& h, End end);
   /// False if some are to be tried again later.
   bool release_abandoned(std::unique_lock<std::mutex>& lock) noexcept;
-  /// The release is over, and what comes behind it is sent for as long as somebody may be meant.
+  /// The release is over. Requests that wait behind it are sent as long as they may have a caller.
   static void owes_now(abandoned& one, boot_time now) noexcept;
   /// Of those the rest: what is to be tried again.
   void try_to_release(abandonments& todo);

@@ -33,7 +33,7 @@ struct own_hold {
   store::owner_id owner{};
   bool in_std_style = false;
   bool ends_by_itself = false;                     ///< nobody renews it, or not for ever
-  std::optional<std::source_location> taken_at{};  ///< if somebody said
+  std::optional<std::source_location> taken_at{};  ///< if the program said
   std::weak_ptr<const owned> what{};
   std::uint64_t fence = 0;  ///< each turn at a local queue has its own
 

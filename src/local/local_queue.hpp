@@ -23,12 +23,12 @@ class transferable {
  public:
   /// What `wanted` asks for is what this is.
   virtual bool fits(const lock_config& wanted) const noexcept = 0;
-  /// False if it should go back to the store: somebody else's turn, or in doubt.
+  /// False if it should go back to the store: the turn of another session, or in doubt.
   virtual bool stays_in_process(boot_time now) const noexcept = 0;
   /// False if it should go back to the store when no thread of the process wants it.
   virtual bool lingers(boot_time now) const noexcept = 0;
   virtual std::chrono::nanoseconds linger() const noexcept = 0;
-  /// Has somebody look at it then.
+  /// Has a thread look at it then.
   virtual void linger_until(boot_time at) const = 0;
   virtual std::uint64_t fence() const noexcept = 0;
   virtual const store::owner_id& owner() const noexcept = 0;
@@ -135,10 +135,10 @@ class local_queue {
     boot_time again_at = forever;
   };
   lapsed lapse();
-  /// Somebody elsewhere wants what this owner holds: gives it out if it is idle, and else sees to
+  /// Another session wants what this owner holds: gives it out if it is idle, and else sees to
   /// it that it does not linger.
   std::shared_ptr<transferable> wanted(const store::owner_id& held);
-  /// Something may linger here for as long as somebody may come for it: a lock object that does.
+  /// A hold may linger here for as long as it may be wanted: by a lock object that lingers.
   void expect_one();
   /// The last lock object is gone, or one of several. Returns the idle hold to release, if it was
   /// the last.
@@ -160,8 +160,8 @@ class local_queue {
   std::size_t waiting();
 
  private:
-  /// What was done to wake the first waiter. What is idle is never without somebody who was
-  /// called.
+  /// What was done to wake the first waiter. While waiters are there, an idle hold has always
+  /// called one of them.
   enum class summons { none, called, insists };
 
   bool still_waits(std::unique_lock<std::mutex>& lock, contender& who, boot_time deadline,
@@ -184,7 +184,7 @@ class local_queue {
   bool looked_after_ = false;    ///< idle_lock_timer comes by
   boot_time idle_ends_{};        ///< … and gives it back then if it had no turn since
   std::uint64_t idle_turn_ = 0;  ///< whose end it saw when it last came by
-  store::owner_id wanted_{};     ///< the hold that somebody elsewhere waits for
+  store::owner_id wanted_{};     ///< the hold for which another session waits
 };
 
 /// The representative's turn at a local queue (or at none), which it ends whatever happens.

@@ -63,8 +63,8 @@ class reader_group {
     std::uint64_t number_;
   };
 
-  /// Somebody elsewhere waits for the hold that has this fence, and so for each one that was
-  /// granted before it.
+  /// Another session waits for the hold that has this fence, and so for each one that was granted
+  /// before it.
   void wanted(std::uint64_t fence);
 
   /// True if nobody else has this hold; then nobody will join it.
@@ -83,7 +83,7 @@ class reader_group {
   std::uint64_t last_number_ = 0;
   std::map<std::uint64_t, visit*> visitors_;  ///< those that wait
   std::set<std::uint64_t> writers_;
-  std::uint64_t wanted_ = 0;  ///< the greatest fence that somebody elsewhere waits for
+  std::uint64_t wanted_ = 0;  ///< the greatest fence for which another session waits
 };
 
 }  // namespace holdfast::engine

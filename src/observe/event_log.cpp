@@ -176,7 +176,7 @@ struct event_log::state {
   }
   boot_time now() const { return (options.clock ? *options.clock : real_clock()).now(); }
 
-  /// False if there is nothing to write, or somebody else will.
+  /// False if there is nothing to write, or another thread will write it.
   bool put(const event& what) {
     const std::lock_guard guard{mutex};
     const boot_time when = now();
@@ -187,7 +187,7 @@ struct event_log::state {
     return !std::exchange(writing, true);
   }
 
-  /// What is written next; nothing from when somebody else may write.
+  /// What is written next; nothing from when another thread may write.
   std::list<line> next() noexcept {
     const std::lock_guard guard{mutex};
     std::list<line> one;

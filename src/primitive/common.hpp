@@ -16,7 +16,7 @@ namespace holdfast::primitive {
 /// What people call an acquisition by: 8 of the 32 digits that name it.
 std::string short_id_of(const store::owner_id& owner);
 
-/// Somebody's note ("host pid program reason") and times, as people see them.
+/// A holder's or waiter's note ("host pid program reason") and times, as people see them.
 participant describe(const store::owner_id& owner, std::uint32_t weight, std::string_view note,
                      std::int64_t since_wall_at, std::int64_t expires_at, std::int64_t now_at);
 /// The same of a store::holder or a store::waiter.
@@ -47,7 +47,7 @@ struct subject {
   /// Throws also if cancelled.
   lease take(const engine::acquire_params& c, wait_time wait, std::stop_token stop) const;
 
-  /// The same about what somebody else acquired for it.
+  /// The same about what another object acquired for it.
   std::optional<lease> in_time(result<lease> got) const;
   lease taken(result<lease> got) const;
   /// False if it ran out of time or was asked to stop; throws any other failure.

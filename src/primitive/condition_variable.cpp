@@ -261,8 +261,8 @@ class pending_turn final : public engine::telling<engine::pending_wait, woken> {
   }
   static failure mutex_gone() {
     return {errc::cancelled,
-            "the session of the mutex ended while this waited: keep that session, or something "
-            "that uses it, for as long as you wait"};
+            "the session of the mutex ended during this wait: keep that session, or an object "
+            "that uses it, until the wait ends"};
   }
 
   const std::stop_token stop_;

@@ -105,7 +105,7 @@ namespace detail {
 void require_not_lost(std::error_code released, std::string_view name) {
   if (released != errc::lost) return;
   throw_failure({errc::lost,
-                 "the lock was lost before the work under it was over: somebody else may have "
+                 "the lock was lost before the work under it was over: another holder may have "
                  "worked at the same time",
                  false, "with_lock", std::string(name)});
 }

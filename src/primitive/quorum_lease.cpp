@@ -44,8 +44,8 @@ void quorum_lease::check() const {
   if (so == lease_state::held || so == lease_state::suspect) return;
   throw_failure(hold.of().first().located(
       {errc::lost,
-       "no majority renewed it in time, somebody else may hold it: stop the work, its resource "
-       "must refuse this fence"},
+       "no majority renewed the lease in time, and another holder may have the lock: stop the "
+       "work. Its resource must refuse this fence"},
       "check", hold.of().name));
 }
 

@@ -25,7 +25,7 @@ subject make_subject(const session& s, std::string_view what, const std::string&
   return subject(s, what, name, options, store::kind::semaphore, capacity, needs);
 }
 
-// Nobody keeps a hold for such a permit: whoever knows its id extends or releases it.
+// No session keeps a hold for such a permit: a program that knows its id extends or releases it.
 void check_ends_by_itself(const subject& of, const lock_options& o) {
   const lock_options unset;
   const char* const set = o.lease != unset.lease         ? "lease"

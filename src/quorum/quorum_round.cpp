@@ -29,7 +29,7 @@ vote vote_of(const result<store::permits_reply>& reply, bool trusted) {
   return yes ? vote::granted : vote::refused;
 }
 
-// Somebody else reads there now: it may stop before our answer is in.
+// Another thread reads there now: it may stop before our answer is in.
 constexpr auto retry_after = 1ms;
 constexpr auto longest_poll = 100ms;
 

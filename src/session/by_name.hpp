@@ -8,7 +8,7 @@
 
 namespace holdfast::engine {
 
-/// One thing for each name, which lives while somebody uses it. Thread-safe.
+/// One object for each name, which lives while it is used. Thread-safe.
 template <class Thing>
 class by_name {
  public:

@@ -37,7 +37,7 @@ class callers {
   /// Whether a call on behalf of that owner is under way: what gives back what it may get has to
   /// come after it.
   bool call_for(const store::owner_id& owner) const;
-  /// A call of somebody else's thread, which reports when the call is left, and when it has ended.
+  /// A call of another thread, which reports when the call is left, and when it has ended.
   void left(const store::owner_id& owner) noexcept;
   void ended(const store::owner_id& owner) noexcept;
   /// For as long as it exists, a call on behalf of that owner is under way. Throws std::bad_alloc.

@@ -184,7 +184,7 @@ void dispatcher::rouse(registration& s) {
   }
 }
 
-// Somebody has to read, if anybody waits.
+// If there is a waiter, one of them has to read.
 void dispatcher::promote() {
   if (reader_ != nullptr) return;
   for (registration* s = registrations_; s != nullptr; s = s->next_) {

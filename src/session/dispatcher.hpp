@@ -70,7 +70,7 @@ class dispatcher {
     return gaps ? std::optional(*gaps + dropped_.load(std::memory_order_relaxed)) : std::nullopt;
   }
 
-  /// Somebody watches other peers now: `from` becomes `to`, or stays as it is if that throws. Their
+  /// A waiter watches other peers now: `from` becomes `to`, or stays as it is if that throws. Their
   /// deaths are news for the registration for many.
   void rewatch(std::vector<std::string>& from, std::vector<std::string> to);
 

@@ -58,7 +58,7 @@ inline store::permits_command release_command(const store::owner_id& owner) noex
   return {.verb = store::permits_verb::release, .owner = owner};
 }
 
-/// When somebody began to wait, and when it left the local queue, if it was at one.
+/// When a thread began to wait, and when it left the local queue, if it was in one.
 struct waits {
   boot_time began{};
   boot_time past_local_queue{};

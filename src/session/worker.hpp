@@ -28,7 +28,7 @@ class worker {
   }
 
   bool is_this_thread() const noexcept { return thread_.get_id() == std::this_thread::get_id(); }
-  /// Waits for its end, for which somebody has to have asked it.
+  /// Waits for its end. It must have been asked to end before.
   void join() {
     if (thread_.joinable()) thread_.join();
   }

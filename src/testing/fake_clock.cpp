@@ -64,7 +64,7 @@ void fake_clock::advance(std::chrono::nanoseconds by) {
       s->cv->notify_all();
       s->mutex->unlock();
     }
-    // Somebody holds its mutex: it is on its way in or out. Let it.
+    // Its mutex is held: a waiter is on its way in or out. Let it.
     if (again) state_->left.wait_for(lock, std::chrono::milliseconds(1));
   }
 }

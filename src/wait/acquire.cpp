@@ -19,7 +19,7 @@ namespace {
 constexpr std::uint32_t first_few = 3;
 constexpr std::chrono::nanoseconds look_oneself = 30s;
 
-// Whether the hold is of interest to somebody who hears that it is wanted.
+// Whether a notification that the hold is wanted concerns this process.
 bool listens(const lock_config& s, const acquire_params& c) noexcept {
   return s.linger > s.linger.zero() || c.notify_when_wanted;
 }
@@ -67,7 +67,7 @@ store::permits_command acquisition::acquire_command(bool wait) noexcept {
   return engine::acquire_command(session_, config_, params_, grant_.owner, wait);
 }
 
-// Somebody else may have asked for it. At the last that is good for nothing if it has to wait.
+// Another thread may have asked for it. For the last try that is of no use if it has to wait.
 std::optional<store::named_command> acquisition::command(bool last) {
   const bool settled = answer_ && *answer_ && !**answer_;
   if (settled || (answer_ && !last)) return std::nullopt;

@@ -13,11 +13,11 @@
 namespace holdfast::engine {
 
 /// Gives back what is idle when its time is over, and passes it on at once when the store says that
-/// somebody wants it: a wait that is settled when the session ends. One thread for a session,
+/// a waiter wants it: a wait that is settled when the session ends. One thread for a session,
 /// started with the first lock that lingers or shares. Thread-safe.
 class idle_lock_timer final : public idle_locks, private request {
  public:
-  /// `wanted`: somebody elsewhere wants what this process has.
+  /// `wanted`: another session wants what this process has.
   idle_lock_timer(store_client& session, std::function<void(const store::notification&)> wanted);
   ~idle_lock_timer() override;
 

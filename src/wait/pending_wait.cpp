@@ -103,7 +103,7 @@ operation::next pending_wait::settle(std::optional<status> ended) {
   return retry_after(until_);
 }
 
-// A grant may come before it is known here that somebody else has asked for us.
+// A grant may come before it is known here that another thread has asked for us.
 operation::next pending_wait::take(const store::notification& n) {
   if (leaving_) return {};
   if (steps_) {

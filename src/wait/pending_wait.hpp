@@ -10,7 +10,7 @@
 
 namespace holdfast::engine {
 
-/// What somebody wants to wait for without a thread.
+/// A wait without a thread, before it is begun.
 struct async_request {
   std::shared_ptr<session_impl> session;  ///< let go of when it is begun
   std::shared_ptr<const lock_config> what;
@@ -61,7 +61,7 @@ class pending_wait : public operation {
   virtual void leave_to_keeper() noexcept {}
   /// Tells the observer, where the synchronous form does.
   virtual failure observed(failure f) { return f; }
-  /// Before anybody is told.
+  /// Before the receiver is called.
   virtual void let_go() {}
 
   next at_store();
@@ -127,7 +127,7 @@ class short_operation : public operation {
   const store::owner_id& owner() const noexcept final { return id_; }
 
  protected:
-  /// Whether somebody will do it.
+  /// Whether a thread will do it.
   status begin();
   const std::shared_ptr<session_impl> session_;
 

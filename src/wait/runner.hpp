@@ -67,7 +67,7 @@ class operation : public waker, public std::enable_shared_from_this<operation> {
 
  protected:
   engine::runner& its_runner() const noexcept { return runner_; }
-  /// The first wake(), after `first`, during which no step is taken, whoever wakes it.
+  /// The first wake(), after `first`, during which no step is taken, whatever wakes it.
   template <class First>
   void wake_after(First first);
   virtual void tell_no_memory() noexcept = 0;

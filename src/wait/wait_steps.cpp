@@ -23,7 +23,7 @@ bool is_an_answer(const failure& f) {
 
 }  // namespace
 
-failure asked_to_stop() { return {errc::cancelled, "asked to stop while waiting"}; }
+failure asked_to_stop() { return {errc::cancelled, "the wait was stopped"}; }
 
 failure waited_in_vain(bool is_try, std::string_view what) {
   if (is_try) return {errc::busy, std::string(what)};
@@ -125,7 +125,7 @@ std::optional<status> wait_steps::judge(result<std::optional<wait_hint>> answer,
 }
 
 std::optional<status> wait_steps::judge_failure(failure f, boot_time sent) {
-  // A store's word for others that were faster each time. Here it says that somebody holds it.
+  // A store's code for others that were faster each time. Here it would say that the lock is held.
   if (f.code == errc::busy) f.code = errc::unavailable;
   const bool hopeless = !went_unanswered(f);
   if (!is_an_answer(f)) unknown_ = f.outcome_unknown = f.outcome_unknown || unknown_;

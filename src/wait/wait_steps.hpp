@@ -23,7 +23,7 @@ struct wait_hint {
   std::optional<boot_time> at{};
 };
 
-inline constexpr std::string_view held_by_another = "still held by somebody else";
+inline constexpr std::string_view held_by_another = "still held by another holder";
 
 /// Something that is asked again and again until it is settled.
 class request {

@@ -233,7 +233,7 @@ TEST_P(barriers, an_arrival_of_a_broken_phase_never_passes_however_often_it_is_w
   EXPECT_EQ(reason_of([&] { (void)async_wait(three, std::move(other)); }), errc::invalid_argument);
 }
 
-TEST_P(barriers, who_is_cut_off_for_longer_than_its_lease_breaks_it_for_the_others) {
+TEST_P(barriers, a_participant_that_is_cut_off_for_longer_than_its_lease_breaks_it_for_the_others) {
   const auto cut = std::make_shared<std::atomic<bool>>(false);
   holdfast::testing::fault_plan plan;
   plan.choose = [cut](auto&&...) {

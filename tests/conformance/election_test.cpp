@@ -35,7 +35,7 @@ TEST_P(elections, one_leads_and_everybody_can_read_who) {
   EXPECT_FALSE(seen->host.empty());
 }
 
-TEST_P(elections, who_resigns_gives_way_to_the_next_with_a_greater_term) {
+TEST_P(elections, a_leader_that_resigns_gives_way_to_the_next_with_a_greater_term) {
   leadership first = mine_.campaign();
   leadership second;
   std::thread waits([&] { second = rival_.campaign(); });

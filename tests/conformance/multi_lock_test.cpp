@@ -229,7 +229,7 @@ TEST_P(multi_locks, without_a_thread_who_loses_one_while_it_waits_begins_anew) {
   EXPECT_NO_THROW(got.get().value().check());
 }
 
-TEST_P(multi_locks, those_who_name_the_same_in_other_orders_and_singly_exclude_each_other) {
+TEST_P(multi_locks, locks_that_name_the_same_in_other_orders_and_singly_exclude_each_other) {
   constexpr int rounds = 8;
   std::array<int, count> counters{};  // each is guarded by the lock of that number
   const auto add = [&] {

@@ -122,8 +122,7 @@ TEST(error, a_failure_that_was_not_thrown_has_the_same_message) {
   f.operation = "lock";
   f.name = "n";
   f.store = "sqlite:l.db";
-  EXPECT_EQ(f.message(),
-            "holdfast: lock 'n' on sqlite:l.db: held by web-1: somebody else holds it");
+  EXPECT_EQ(f.message(), "holdfast: lock 'n' on sqlite:l.db: held by web-1: it is busy");
 }
 
 TEST(error, compares_with_the_conditions_of_the_standard) {

@@ -75,7 +75,7 @@ TEST_F(shared_queue_lease, of_twenty_who_wait_the_first_few_look_and_one_for_the
   for (auto& w : waiting_) EXPECT_TRUE(w.get());
 }
 
-TEST_F(shared_queue_lease, who_stood_far_behind_finds_out_about_a_lost_notification_too) {
+TEST_F(shared_queue_lease, a_waiter_far_behind_notices_a_lost_notification_too) {
   queue(5);
   stop_[0].request_stop();
   harness::eventually("only the last one waits",

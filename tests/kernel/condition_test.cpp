@@ -36,7 +36,7 @@ TEST_F(condition_kernel, the_first_in_line_is_woken_and_told) {
   EXPECT_EQ(last_.tell[0].owner.low, 1u);
   EXPECT_EQ(who(), "1 | 2 3");
   EXPECT_EQ(renew(1).outcome, granted);
-  EXPECT_EQ(who(), "| 2 3") << "who says that it is awake is gone";
+  EXPECT_EQ(who(), "| 2 3") << "a waiter that confirms that it is awake is gone";
   EXPECT_EQ(renew(1).outcome, absent);
 }
 

@@ -243,7 +243,7 @@ TEST_F(contender_line, a_latch_made_while_somebody_came_for_a_lock_is_taken_back
   EXPECT_EQ(family_->countdown("l", {})->found.count, 0U);
 }
 
-// It is written, and nobody knows yet whether somebody came for a lock.
+// It is written, and it is not known yet whether a lock was entered meanwhile.
 TEST_F(contender_line, an_arrival_whose_last_look_fails_may_have_counted_and_counts_once) {
   port_.on_replace = [&] { port_.fail_lists = 1; };
   const auto first = family_->countdown("l", arrival(1));
@@ -253,7 +253,7 @@ TEST_F(contender_line, an_arrival_whose_last_look_fails_may_have_counted_and_cou
   EXPECT_EQ(arrive(1).remaining, 4U);
 }
 
-// Who came in between saw no record, and has the lock.
+// A contender that came in between saw no record, and has the lock.
 TEST_F(contender_line, a_latch_whose_last_look_failed_is_looked_after_when_it_is_asked_for_again) {
   for (const auto verb : {countdown_verb::arrive, countdown_verb::wait}) {
     auto c = arrival(1);

@@ -149,7 +149,7 @@ TEST_F(contender_family, a_waiter_that_asks_no_more_is_given_up) {
   harness::eventually("its place is given up", [&] { return port_.size("n") == 1; });
 }
 
-// Whoever gives back what is over finds it given up, and not about to be.
+// A release of what is over finds it given up, not about to be given up.
 TEST_F(contender_family, what_was_held_too_long_is_free_when_its_release_returns) {
   EXPECT_EQ(acquire(1).outcome, granted);
   port_.fail_leaves = 1;
@@ -258,7 +258,7 @@ TEST_F(contender_family, an_attempt_of_which_nothing_is_known_never_comes_in_aft
   port_.repeat_requests = true;
   port_.lose_reply = true;
   ASSERT_FALSE(family_->permits("n", command(permits_verb::acquire, 1)));
-  port_.remove_all("n", {0, 1});  // the one that came in; it has gone again, whoever did it
+  port_.remove_all("n", {0, 1});  // the one that came in; it has gone again
   EXPECT_EQ(release(1).outcome, absent);
   port_.deliver_late();
   EXPECT_EQ(port_.size("n"), 0U);

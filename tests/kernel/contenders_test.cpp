@@ -6,8 +6,8 @@
 #include <functional>
 #include <set>
 
-// Every line of up to six contenders, left in every order: who holds is never too many, and who is
-// woken only by whom it watches never misses its turn.
+// Every queue of up to six contenders, left in every order. There are never too many holders, and a
+// contender that is woken only by the one that it watches never misses its turn.
 namespace {
 
 using holdfast::family::alone;
@@ -41,7 +41,7 @@ struct findings {
   std::size_t most_woken = 0;
 };
 
-/// One contender's knowledge, as old as its last look.
+/// What one contender knows, from its last query.
 struct mind {
   bool holds = false;
   std::set<std::uint64_t> watches;
@@ -181,7 +181,7 @@ TEST(contenders, only_one_that_nobody_else_is_in_with_becomes_alone) {
   l[1].weight = all;
   EXPECT_TRUE(alone(l, 0, 2, all)) << "a writer waits between, and cannot come in beside it";
   l.push_back(of_weight(7, 1));
-  EXPECT_FALSE(decide(l, 3, all).mine) << "who comes later waits";
+  EXPECT_FALSE(decide(l, 3, all).mine) << "a later contender waits";
   const line behind = of_weights({1, 1, all});
   EXPECT_FALSE(alone(behind, 1, 2, all)) << "another is at the front";
 }
@@ -236,7 +236,7 @@ void expect_alone_for_good(std::uint32_t capacity, const std::vector<std::uint32
   EXPECT_GT(upgrades, 0);
 }
 
-TEST(contenders, who_has_become_alone_stays_so_whoever_leaves_and_comes) {
+TEST(contenders, one_that_has_become_alone_stays_so_while_others_leave_and_come) {
   constexpr std::uint32_t all = 1U << 30;
   expect_alone_for_good(all, {1, all});
   expect_alone_for_good(3, {1, 2, 3});

@@ -84,14 +84,14 @@ class countdown_history {
     const auto waits = std::count_if(record_.waiting.begin(), record_.waiting.end(),
                                      [&](const waiter& w) { return w.owner == c.owner; });
     if (c.verb == countdown_verb::wait && reply.outcome == closed) {
-      expect(waits == (c.queue_lease_us > 0 ? 1 : 0), "who waits is in the list once");
+      expect(waits == (c.queue_lease_us > 0 ? 1 : 0), "a waiter is in the list once");
     } else if (c.verb != countdown_verb::inspect && c.verb != countdown_verb::arrive) {
-      expect(waits == 0 || reply.outcome == capacity_mismatch, "nobody else is in the list");
+      expect(waits == 0 || reply.outcome == capacity_mismatch, "no other caller is in the list");
     }
     for (const waiter& w : record_.waiting) {
       expect(w.expires_at > now_.now_at, "a waiter whose place has ended is gone");
     }
-    expect(record_.remaining > 0 || record_.waiting.empty(), "nobody waits at an open latch");
+    expect(record_.remaining > 0 || record_.waiting.empty(), "there is no waiter at an open latch");
   }
 
   void check_telling(const countdown_record& before, const countdown_reply& reply) {
@@ -103,7 +103,7 @@ class countdown_history {
         if (w.expires_at > now_.now_at) expected.insert(w.owner);
       }
     }
-    expect(told == expected && told.size() == reply.tell.size(), "all who waited are told, once");
+    expect(told == expected && told.size() == reply.tell.size(), "all waiters are notified, once");
   }
 
   void check_repetition(const countdown_command& c, const countdown_reply& reply) {

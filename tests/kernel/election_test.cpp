@@ -24,7 +24,7 @@ class election_kernel : public permits {
 TEST_F(election_kernel, remembers_who_led_in_the_order_of_terms_also_those_who_have_gone) {
   lead(1);
   lead(2);
-  EXPECT_EQ(led(), "1 ") << "who waits does not lead";
+  EXPECT_EQ(led(), "1 ") << "a waiting candidate does not lead";
   release(1);
   EXPECT_EQ(led(), "1 2 ");
   pass(lease_);

@@ -21,8 +21,8 @@ class fake_contender_store final : public holdfast::store::contender_store {
   explicit fake_contender_store(holdfast::clock& on) : clock_(on) {}
 
   // ---- for the test
-  bool tells_line = false;     ///< enter() says who is in line
-  bool lose_reply = false;     ///< the next enter() is carried out, and nobody hears of it
+  bool tells_line = false;     ///< enter() returns the queue
+  bool lose_reply = false;     ///< the next enter() is carried out, and its reply is lost
   bool lose_replaced = false;  ///< the same of the next replace()
   bool repeat_requests =
       false;  ///< each enter() is sent twice, and one of them is still on its way

@@ -11,8 +11,8 @@
 
 namespace kernel_test {
 
-/// A state store whose time, dead sessions and failures a test sets, and which remembers whom it
-/// told what. Sessions that it does not know to be dead are there.
+/// A state store whose time, dead sessions and failures a test sets. It remembers its
+/// notifications. A session lives unless the test says that it is dead.
 class fake_state_store final : public holdfast::store::state_store {
  public:
   const holdfast::store::capabilities& can() const noexcept override { return capabilities; }

@@ -59,7 +59,7 @@ class permits : public testing::Test {
 
   void pass(std::int64_t by) { now_ += by; }
 
-  /// "1 2 | 3 4": holders, then those who wait, as numbers.
+  /// "1 2 | 3 4": holders, then waiters, as numbers.
   std::string who() const {
     std::string text;
     for (const auto& h : record_.holders) text += std::to_string(h.owner.low) + " ";

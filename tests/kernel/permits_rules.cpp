@@ -112,8 +112,8 @@ void permits_rules::check_state(const situation& s) {
   expect(held_weight(r) <= r.capacity, s, "what is held is within the capacity");
   if (!s.decided()) return;
   expect(r.queue.empty() || held_weight(r) + r.queue.front().weight > r.capacity, s,
-         "nobody waits while there is room for the head of the queue");
-  expect(!owners.empty() || r.capacity == 0, s, "nothing is left when nobody holds or waits");
+         "no waiter waits while there is room for the head of the queue");
+  expect(!owners.empty() || r.capacity == 0, s, "nothing is left without a holder or waiter");
 }
 
 void permits_rules::check_fences(const situation& s) {
@@ -145,7 +145,7 @@ void permits_rules::check_grants(const situation& s) {
     if (s.was_held(h.owner)) continue;
     const bool own = h.owner == c.owner;
     expect(s.was_queued(h.owner) || (own && c.verb == permits_verb::acquire), s,
-           "only those who asked are granted something");
+           "only a waiter or the caller is granted something");
     if (own) continue;
     expect(h.expires_at <= s.now.now_at + holdfast::kernel::claim_us, s,
            "a grant that is not claimed yet ends soon");
@@ -154,14 +154,14 @@ void permits_rules::check_grants(const situation& s) {
           return n.what == notification_kind::granted && n.owner == h.owner && n.fence == h.fence &&
                  n.expires_at == h.expires_at && n.peer == h.peer;
         });
-    expect(said, s, "whoever is granted something is told");
+    expect(said, s, "each new holder is notified");
     ++told;
   }
-  expect(told == s.told(notification_kind::granted), s, "nobody else is told that it has it");
+  expect(told == s.told(notification_kind::granted), s, "only new holders are notified of a grant");
 }
 
-// Others may read a secret as soon as it is sent, and send it to whomever they like: so none of
-// those who wait, and who was told that it stands behind the one it is of, is somebody else.
+// Others may read a secret as soon as it is sent, and send it to any waiter. So there must be no
+// other waiter to which a reply said that it is behind the holder of this secret.
 void permits_rules::check_secrets(const situation& s) {
   for (const auto& n : s.reply.tell) {
     if (!n.secret) continue;
@@ -191,15 +191,15 @@ void permits_rules::learn_who_is_before(const situation& s) {
   const auto* const mine = find(after.queue, c.owner);
   const bool is_told = passes_secrets(after.kind) && mine && mine->priority == 0;
   expect(is_told == static_cast<bool>(reply.behind), s,
-         "who waits without a priority for what one holds is told who is before it");
+         "a waiter without a priority, for a lock of one holder, learns which one is before it");
   if (!is_told) return;
   const auto at = mine - after.queue.data();
   const auto& there =
       at == 0 ? after.holders.front().owner : after.queue[static_cast<std::size_t>(at) - 1].owner;
-  expect(there == reply.behind, s, "who is told to be before it is directly before it");
+  expect(there == reply.behind, s, "the one that the reply names is directly before it");
 }
 
-// Who may keep it idle hears of the first in line when that one looks, and when it gets it itself.
+// A holder that may keep it idle learns of the first waiter when that one polls, and at its grant.
 void permits_rules::check_wanted(const situation& s) {
   const bool looks = s.decided() && s.command.verb == permits_verb::acquire &&
                      !s.is_held(s.command.owner) && s.reply.position == 1;
@@ -208,16 +208,16 @@ void permits_rules::check_wanted(const situation& s) {
     if (n.what != notification_kind::wanted) continue;
     const auto* const h = find(s.after.holders, n.owner);
     expect(h != nullptr && h->lingers && h->peer == n.peer && h->fence == n.fence, s,
-           "only who holds it and lingers hears that it is wanted");
+           "only a holder that lingers is notified that the lock is wanted");
   }
   for (const auto& h : s.after.holders) {
     if (!h.lingers || !(left_waiting || (looks && s.was_held(h.owner)))) continue;
     expect(s.told(notification_kind::wanted, h.owner) > 0, s,
-           "who lingers hears that somebody waits");
+           "a holder that lingers is notified of a waiter");
   }
 }
 
-// Whoever comes in takes a number; those with the same priority are served by it.
+// Each arrival takes a number; waiters of the same priority are served in that order.
 void permits_rules::check_order(const situation& s) {
   const auto& c = s.command;
   if (c.verb == permits_verb::acquire && s.decided() && !s.was_queued(c.owner)) {
@@ -233,11 +233,12 @@ void permits_rules::check_order(const situation& s) {
   for (const auto& w : s.before.queue) {
     const bool served = s.is_held(w.owner) && s.was_queued(w.owner);
     if (!served) continue;
-    for (const auto& left : queue) expect(ahead(w, left), s, "nobody is served before the head");
+    for (const auto& left : queue) expect(ahead(w, left), s, "no waiter is served before the head");
   }
   if (c.verb != permits_verb::acquire || s.was_held(c.owner) || s.was_queued(c.owner)) return;
   if (!s.is_held(c.owner)) return;
-  for (const auto& left : queue) expect(left.priority < c.priority, s, "nobody passes the queue");
+  for (const auto& left : queue)
+    expect(left.priority < c.priority, s, "no arrival passes the queue");
 }
 
 void permits_rules::check_others(const situation& s) {
@@ -254,7 +255,7 @@ void permits_rules::check_others(const situation& s) {
     const bool of_one = !w.peer.empty() && w.peer == c.peer;
     if (now != nullptr && of_one) w.expires_at = now->expires_at;
     expect(s.is_held(w.owner) || (now != nullptr && *now == w), s,
-           "a command changes nothing of others who wait, but that their session lives on");
+           "a command changes nothing of other waiters, except that their session lives on");
   }
   if (s.decided()) return;
   expect(s.after.holders.size() <= s.before.holders.size() &&
@@ -293,14 +294,15 @@ void permits_rules::check_reply(const situation& s) {
       break;
   }
   if (c.verb == permits_verb::release) {
-    expect(!s.is_held(c.owner) && !s.is_queued(c.owner), s, "who releases is gone");
+    expect(!s.is_held(c.owner) && !s.is_queued(c.owner), s,
+           "a release removes the holder or waiter");
   }
   if (c.verb == permits_verb::renew && s.was_held(c.owner)) {
     expect(reply.outcome == permits_outcome::granted && reply.expires_at == now.now_at + c.lease_us,
            s, "a holder's renewal lasts as long as it asked for");
   }
   if (c.verb == permits_verb::acquire && s.decided() && (s.was_held(c.owner) || c.wait)) {
-    expect(s.is_held(c.owner) || s.is_queued(c.owner), s, "who asks and waits is not forgotten");
+    expect(s.is_held(c.owner) || s.is_queued(c.owner), s, "a caller that waits is not forgotten");
   }
 }
 

@@ -38,7 +38,7 @@ class permits_rules {
   }
 
   const holdfast::store::permits_record& record() const { return record_; }
-  /// The greatest fence that anybody was ever given.
+  /// The greatest fence ever granted.
   std::uint64_t greatest_fence() const { return greatest_fence_; }
   /// The rules that were broken, in words.
   const std::vector<std::string>& broken() const { return broken_; }
@@ -60,9 +60,9 @@ class permits_rules {
 
   apply_function apply_;
   holdfast::store::permits_record record_;
-  std::map<holdfast::store::owner_id, std::uint64_t> arrival_;  // who came into the queue when
+  std::map<holdfast::store::owner_id, std::uint64_t> arrival_;  // when each waiter was queued
   std::uint64_t arrivals_ = 0;
-  /// What a waiter was told, while the one it was told is there.
+  /// Which one a reply named to a waiter, while that one is there.
   std::map<holdfast::store::owner_id, holdfast::store::owner_id> behind_;
   std::uint64_t greatest_fence_ = 0;
   std::vector<std::string> broken_;

@@ -1,6 +1,6 @@
 #include "kernel/permits_fixture.hpp"
 
-// The rules of DESIGN 3.1 one by one. Holders stand before the bar, waiters after it.
+// The rules one by one. Texts show holders before the bar, and waiters after it.
 namespace kernel_test {
 namespace {
 

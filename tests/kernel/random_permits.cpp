@@ -45,7 +45,7 @@ std::uint32_t random_history::weight() {
   return random_.between(1u, capacity_);
 }
 
-// Nothing, a little, much, or exactly up to the end of somebody's lease or one tick before it.
+// Nothing, a little, much, or exactly up to the end of a lease or one tick before it.
 void random_history::pass_time(const permits_record& record) {
   std::int64_t by = 0;
   std::vector<std::int64_t> ends;
@@ -76,7 +76,7 @@ void random_history::pass_time(const permits_record& record) {
   latest_wall_ = std::max(latest_wall_, now_.wall_at);
 }
 
-// Whoever waits asks again for what it asked for.
+// A waiter repeats its request.
 void random_history::repeat_request(const permits_record& record, permits_command& c) {
   for (const auto& w : record.queue) {
     if (w.owner != c.owner) continue;

@@ -215,7 +215,7 @@ permits_reply drops_large_waiters(permits_record& r, const permits_command& c, c
   return reply;
 }
 
-// A waiter without a priority stands behind the same holder, and a third one may send it the lock.
+// A waiter without a priority is behind the same holder, and a third one may send it the lock.
 permits_reply passes_a_secret_to_a_priority(permits_record& r, const permits_command& c,
                                             const moment& now) {
   const bool held = find(r.holders, c.owner) != r.holders.end();
@@ -260,9 +260,9 @@ std::vector<bug> permits_bugs() {
       make("releases_whoever_holds", releases_whoever_holds, ""),
       make("hands_over_to_two", hands_over_to_two, ""),
       make("grants_the_same_fence_twice", grants_the_same_fence_twice, ""),
-      make("forgets_to_hand_over", forgets_to_hand_over, "nobody waits while there is room"),
-      make("tells_nobody", tells_nobody, "whoever is granted something is told"),
-      make("lets_them_linger", lets_them_linger, "who lingers hears that somebody waits"),
+      make("forgets_to_hand_over", forgets_to_hand_over, "no waiter waits while there is room"),
+      make("tells_nobody", tells_nobody, "each new holder is notified"),
+      make("lets_them_linger", lets_them_linger, "a holder that lingers is notified of a waiter"),
       make("grants_for_the_whole_lease", grants_for_the_whole_lease,
            "a grant that is not claimed yet ends soon"),
       make("counts_fences_from_one", counts_fences_from_one, "a new hold has a greater fence"),
@@ -275,13 +275,13 @@ std::vector<bug> permits_bugs() {
       make("leaves_a_try_in_the_queue", leaves_a_try_in_the_queue, "busy: nothing was left"),
       make("renews_what_is_not_held", renews_what_is_not_held, ""),
       make("upgrades_without_room", upgrades_without_room, "what is held is within the capacity"),
-      make("keeps_an_empty_record", keeps_an_empty_record, "nothing is left when nobody"),
+      make("keeps_an_empty_record", keeps_an_empty_record, "nothing is left without a holder"),
       make("drops_large_waiters", drops_large_waiters, ""),
       make("passes_a_secret_to_a_priority", passes_a_secret_to_a_priority, "a secret is good for"),
       make("passes_the_secret_of_one_who_waited", passes_the_secret_of_one_who_waited,
            "a secret is of a holder"),
       make("puts_everybody_behind_the_holder", puts_everybody_behind_the_holder,
-           "who is told to be before it"),
+           "the one that the reply names"),
   };
 }
 

@@ -118,7 +118,7 @@ TEST_F(slot_family, where_the_store_tells_the_waiters_are_known_to_it_until_they
   EXPECT_EQ(acquire(2).retry_after_us, holdfast::family::longest_pause_where_told_us);
   acquire(3);
   ask(permits_verb::release, 3);
-  EXPECT_EQ(port_.waiting.size(), 1u) << "who gives up is not told any more";
+  EXPECT_EQ(port_.waiting.size(), 1u) << "a waiter that gave up is not notified any more";
   ask(permits_verb::release, 1);
   EXPECT_EQ(acquire(2).outcome, granted);
   EXPECT_TRUE(port_.waiting.empty());
@@ -268,10 +268,10 @@ TEST_F(slot_family, the_last_slot_that_there_can_be_is_looked_at_in_few_looks) {
   EXPECT_EQ(port_.calls, 8);
   acquire(1);
   EXPECT_EQ(record().holders.size(), 1u);
-  EXPECT_EQ(port_.calls, 10) << "who has a mutex is in the first slot";
+  EXPECT_EQ(port_.calls, 10) << "the holder of a mutex is in the first slot";
 }
 
-// Anybody may write what is read there.
+// Any program may have written what is read there.
 TEST_F(slot_family, a_holder_that_speaks_of_too_many_slots_is_not_believed) {
   slot_entry there;
   there.owner = {1, 7};

@@ -13,7 +13,7 @@
 
 namespace kernel_test {
 
-/// The family over a store in memory whose time stands still, and which sees who has died.
+/// The family over a store in memory whose time stands still, and which sees dead processes.
 class state_family : public testing::Test {
  protected:
   using permits_command = holdfast::store::permits_command;

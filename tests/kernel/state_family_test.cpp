@@ -287,7 +287,7 @@ TEST_F(state_family, commands_of_a_batch_about_one_name_are_one_write_and_answer
   EXPECT_EQ(told.size(), port_.told.size());
 }
 
-// What had run out when a command was refused, or when somebody looked, may be written by the next.
+// What had run out when a command was refused, or at a query, may be written by the next command.
 TEST_F(state_family, a_command_of_a_batch_that_changes_nothing_hides_no_notification) {
   const auto at_condition = [&](permits_verb verb, std::uint64_t owner) {
     auto c = command(verb, owner);

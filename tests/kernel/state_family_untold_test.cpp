@@ -4,7 +4,7 @@
 
 #include "kernel/state_family_fixture.hpp"
 
-// What nobody tells of, what is undone, and what a record is kept for.
+// Changes without a notification, outcomes that are undone, and what a record is kept for.
 namespace kernel_test {
 namespace {
 
@@ -60,7 +60,7 @@ TEST_F(state_family, where_one_of_several_is_taken_none_is_had) {
   EXPECT_EQ(family_->names().value(), std::vector<std::string>{"c"});
 }
 
-// What is undone is the second attempt; the first was carried out, and nobody had its answer.
+// The second attempt is undone. The first was carried out, and its answer was lost.
 TEST_F(state_family, who_is_refused_tokens_after_a_lost_answer_has_no_permit) {
   const std::vector<bucket_choice> bucket{{"b", {1, 1, 1'000 * second, 1}}};
   const rate_command take{rate_verb::take, {}, 1, 0, 0, bucket};

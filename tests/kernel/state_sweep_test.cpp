@@ -3,7 +3,7 @@
 #include "family/record_codec.hpp"
 #include "kernel/state_family_fixture.hpp"
 
-// What is over, and nobody comes back to it, goes by itself.
+// Records that are over, and to which no program returns, are removed.
 namespace kernel_test {
 namespace {
 

@@ -133,7 +133,7 @@ TEST_F(listeners, nobody_goes_on_by_itself_where_nobody_listens) {
   EXPECT_FALSE(turns_.may_go_on("n", now_)) << "that is left to the queue of the process";
 }
 
-// Eight sessions and eight woken programs: everybody has its turn before anybody has two.
+// Eight sessions and eight woken programs: each has its turn before one has two.
 TEST_F(listeners, those_of_holdfast_take_turns_with_each_other_and_with_woken_programs) {
   std::map<std::string, std::uint64_t> heard, turns;
   const auto name_of = [](int i) { return "s" + std::to_string(i); };

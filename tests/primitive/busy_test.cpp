@@ -63,10 +63,10 @@ class busy : public testing::Test {
     seen_->take();
     acquire(one_try);
     EXPECT_EQ(seen_->take(), (told{{event_kind::busy, kind, errc::busy}})) << kind;
-    EXPECT_EQ(seen_->words(), "still held by somebody else") << kind;
+    EXPECT_EQ(seen_->words(), "still held by another holder") << kind;
     acquire(2ms);
     EXPECT_EQ(seen_->take(), (told{{event_kind::gave_up, kind, errc::timed_out}})) << kind;
-    EXPECT_EQ(seen_->words(), "still held by somebody else at the deadline") << kind;
+    EXPECT_EQ(seen_->words(), "still held by another holder at the deadline") << kind;
   }
 
   /// With the same code.

@@ -143,7 +143,7 @@ TEST_P(multi_locks, waits_for_each_that_is_taken_and_keeps_those_before_it) {
   EXPECT_EQ(held.fences().size(), 3u);
 }
 
-TEST_P(multi_locks, those_who_name_the_same_in_other_orders_never_wait_for_each_other) {
+TEST_P(multi_locks, locks_that_name_the_same_in_other_orders_never_wait_for_each_other) {
   int counter = 0;
   const auto work = [&](holdfast::session s, bool forwards) {
     mutex x(s, "a"), y(s, "b");

@@ -113,7 +113,7 @@ void actor::judge_preference() const {
     // It may have left, or have its turn as well, and hear of that in a moment.
     of.here.at(of.here.now() + 50 * millisecond, [&of = of, other] {
       if (std::find(of.line.begin(), of.line.end(), other) == of.line.end()) return;
-      of.rules.violated("nobody passes a waiter that goes before it",
+      of.rules.violated("no waiter passes another that has precedence",
                         other.name + ": " + of.at_the_stores(other.name));
     });
     return;
@@ -133,7 +133,7 @@ void actor::reads_with_others() const {
   of.together.reads(world::self(), &p, name, asked, behind || of.at_several > 0);
 }
 
-// The process has been told that a writer waits: whoever comes then asks for a hold of its own.
+// The process knows that a writer waits: a reader that comes then asks for a hold of its own.
 void actor::judge_joining(std::uint64_t fence) const {
   const bool reads = of.whole.names[s.name].kind == lock_kind::shared && s.shared;
   if (!reads || !of.punctual() || !of.whole.tells()) return;

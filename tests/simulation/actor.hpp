@@ -36,18 +36,18 @@ struct actor {
   void judge_order() const;
   /// How early it is served, where that is not by the order of arrival alone.
   int goes_first() const;
-  /// It has what those have long waited for who go before it.
+  /// It got the lock although waiters with precedence have long waited for it.
   void judge_preference() const;
   /// Readers of its process share a hold, and nothing ends it.
   bool shares_holds() const;
-  /// For the rule that those who wait together get it together.
+  /// For the rule that readers that wait together get it together.
   void reads_with_others() const;
   /// It reads beside others of its process.
   void judge_joining(std::uint64_t fence) const;
   /// After a wait with a limit.
   void judge_wait(bool got, bool stoppable) const;
   int commands_of_a_try() const;
-  /// So long it takes at most until who waits goes on; never if that is not judged.
+  /// The longest time until a waiter goes on; never if that is not judged.
   nanos soon() const noexcept {
     return of.punctual() && of.whole.tells() ? of.bound_of_waits() : never;
   }

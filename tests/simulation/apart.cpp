@@ -15,7 +15,7 @@ namespace {
 // Seconds of the real time: a run takes a fraction of one.
 constexpr unsigned endless = 20;
 
-// Where it goes round, for whoever looks for the reason.
+// Shows where a run that does not end goes round.
 void show_stack(int) {
   void* calls[32];
   backtrace_symbols_fd(calls, backtrace(calls, 32), STDERR_FILENO);

@@ -298,8 +298,8 @@ void take_and_leave(random_source& r, plan& p) {
   }
 }
 
-// Waiters that are woken, and asked to stop before they have the mutex; after the last of them
-// nobody comes who would find what they leave.
+// Waiters that are woken, and asked to stop before they have the mutex. No waiter comes after the
+// last of them to find what they leave.
 void wake_those_who_leave(random_source& r, plan& p) {
   make_calm(p);
   p.machine.slow_permille = 0;
@@ -328,8 +328,8 @@ void wake_those_who_leave(random_source& r, plan& p) {
   }
 }
 
-// Waiters that are woken when the server is about to stand still, and leave before it goes on: what
-// they leave is the next one's, who waits for long.
+// Waiters that are woken when the server is about to stand still, and leave before it goes on. What
+// they leave belongs to the next waiter, which waits for long.
 void wake_before_it_stands_still(random_source& r, plan& p) {
   make_calm(p);
   p.machine.slow_permille = 0;
@@ -430,7 +430,7 @@ void give_back_to_another_life(random_source& r, plan& p) {
   }
 }
 
-// Many who wait far from the front, and whose connection for notifications breaks.
+// Many waiters far from the front, whose connection for notifications breaks.
 void stand_far_back(random_source& r, plan& p) {
   make_calm(p);
   p.names = {{lock_kind::fair}};

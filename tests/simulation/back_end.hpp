@@ -21,8 +21,7 @@ class back_end {
   /// The names in use, as the server itself sees them.
   virtual std::vector<std::string> names() = 0;
   virtual std::string describe(std::string_view name) = 0;
-  /// Who holds that name, or waits for it, and of which process (0: unknown); nothing is changed by
-  /// the look.
+  /// A holder or waiter of the name, and its process (0: unknown). To read them changes nothing.
   struct user {
     holdfast::store::owner_id owner;
     int process = 0;

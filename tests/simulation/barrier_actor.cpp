@@ -17,7 +17,7 @@ struct participant_actor : actor {
   barrier_deed how;
   nanos since = asked;  ///< when it began to arrive
 
-  // How soon after it was asked to stop is not judged: who asks may be late itself.
+  // How soon it stops is not judged: the thread that asks it to stop may be late itself.
   bool may_be_late() const {
     return how == barrier_deed::wait_until_stopped || how == barrier_deed::async_stopped;
   }
@@ -98,7 +98,7 @@ struct participant_actor : actor {
     }
     me.standing.reset();
     if (!gone_on) return;
-    of.rules.violated("nobody passes a barrier that broke", who() + " waited once more");
+    of.rules.violated("no participant passes a barrier that broke", who() + " waited once more");
   }
 
   // ---- in one

@@ -65,7 +65,7 @@ void latch_book::stands(std::uint32_t left) const {
 void latch_book::waited_in_vain(nanos since, nanos now, nanos bound) const {
   if (opened_at_ == never || forgot_ || now - std::max(since, opened_at_) <= bound) return;
   judge_.violated(
-      "who waits at an open latch goes on",
+      "a waiter at an open latch goes on",
       "open for " + text(static_cast<std::uint64_t>(now - opened_at_) / 1'000'000) + " ms");
 }
 
@@ -96,7 +96,7 @@ void barrier_book::goes_on(const std::string& who, bool calm, bool completes) {
   }
   if (calm && completes && completed_ < phase) {
     judge_.violated(
-        "a barrier's completion function has run before anybody goes on",
+        "a barrier's completion function has run before a participant goes on",
         who + " goes on for the " + text(phase) + "th time after " + text(completed_) + " calls");
   }
 }
@@ -107,7 +107,7 @@ void barrier_book::waited_in_vain(const std::string& who, nanos now, nanos bound
   const auto needed = at->second * count_;
   if (arrived_in(at->second) < count_ || confirmed_.size() < needed) return;
   if (now - confirmed_[needed - 1] <= bound) return;
-  judge_.violated("who waits at a barrier goes on when all have arrived",
+  judge_.violated("a waiter at a barrier goes on when all have arrived",
                   who + " in its phase " + text(at->second));
 }
 
@@ -175,9 +175,9 @@ void rate_book::judge_rest(const std::string& name, std::uint64_t left) const {
   if (std::any_of(reserved_.begin(), reserved_.end(), given_up)) return;
   // Of what is given back later, what came back in between is not counted again: parts of a token.
   if (left + had_ + 1 >= rule_.burst) return;
-  judge_.violated("tokens that nobody got are there", name + ": " + text(left) + " of " +
-                                                          text(rule_.burst) + " are left, and " +
-                                                          text(had_) + " were taken");
+  judge_.violated("tokens that no caller received are free",
+                  name + ": " + text(left) + " of " + text(rule_.burst) + " are left, and " +
+                      text(had_) + " were taken");
 }
 
 int rate_book::reserved(std::uint64_t n, std::int64_t due, nanos now) {
@@ -207,7 +207,7 @@ void rate_book::judge_given_up(const std::string& name, std::int64_t left) const
   const std::int64_t a_token = rule_.per / microsecond;
   const auto had = static_cast<std::int64_t>(had_), all = static_cast<std::int64_t>(rule_.burst);
   const auto counted = [&](std::string_view what, std::int64_t tokens) {
-    judge_.violated("of reservations that are given up as many tokens come back as others leave",
+    judge_.violated("reservations that are given up bring back as many tokens as others leave",
                     name + ": " + std::to_string(left) + " of " + std::to_string(all) +
                         " are left, " + std::to_string(had) + " were taken, and at " +
                         std::string(what) + " " + std::to_string(tokens) + " are lost");
@@ -237,7 +237,7 @@ bool rate_book::would_give(std::uint64_t n, nanos asked) const {
 void election_book::seen(const std::string& name, nanos began, std::uint64_t before,
                          std::uint64_t term, bool after_gap, bool calm) const {
   if (term <= before) {
-    judge_.violated("who watches an election sees ever greater terms",
+    judge_.violated("an observer of an election sees ever greater terms",
                     name + ": " + text(term) + " after " + text(before));
   }
   if (after_gap || !calm) return;
@@ -246,7 +246,7 @@ void election_book::seen(const std::string& name, nanos began, std::uint64_t bef
   for (auto next = terms_.upper_bound(before); next != terms_.end() && next->first < term; ++next) {
     if (before == 0 && next->second < began + first_look) continue;
     return judge_.violated(
-        "who watches an election sees each leader",
+        "an observer of an election sees each leader",
         name + ": not " + text(next->first) + " between " + text(before) + " and " + text(term));
   }
 }
@@ -257,7 +257,7 @@ books::books(judge& to, const plan& of) {
     if (n.kind == lock_kind::latch) latches.emplace(i, latch_book(to, n));
     if (n.kind == lock_kind::barrier) {
       barriers.emplace(i, barrier_book(to, n));
-      // A database does not know what its rows are to those who write them.
+      // A database does not know what its rows mean to the programs that write them.
       if (of.store < store_kind::postgres) {
         phases.emplace(i, phase_book(to, "n" + std::to_string(i), n.capacity, n.at_once));
       }

@@ -45,7 +45,7 @@ class latch_book {
   bool forgot_ = false;
 };
 
-/// What is known of a barrier: who has arrived how often, and who has gone on.
+/// What is known of a barrier: how often each participant has arrived and gone on.
 class barrier_book {
  public:
   barrier_book(judge& to, const name_plan& of) : judge_(to), count_(of.capacity) {}
@@ -93,7 +93,7 @@ class rate_book {
   /// Of tokens that count as taken now: so many more may go through.
   int refund_begins(std::uint64_t n, nanos asked);
   void refund_ends(int which, nanos now) { refunds_[static_cast<std::size_t>(which)].to = now; }
-  /// Somebody asks, and may take something: nobody knows before it has ended.
+  /// A call begins that may take tokens: until it ends it is not known whether it did.
   void begins() { ++asking_; }
   void ends(nanos now) { --asking_, last_ = now; }
   /// Whether it is surely full.
@@ -106,15 +106,15 @@ class rate_book {
   bool sure() const noexcept { return sure_; }
   /// At the end, when so many are left of the whole bucket.
   void judge_rest(const std::string& name, std::uint64_t left) const;
-  /// Reserved, by somebody who has had the answer since then; due by the store's clock, in us. A
-  /// number for the other two.
+  /// Tokens reserved by a caller that has the answer. `due` is by the store's clock, in us. Returns
+  /// the number that the other two take.
   int reserved(std::uint64_t n, std::int64_t due, nanos now);
   void gives_up(int which, nanos now) { reserved_[static_cast<std::size_t>(which)].given_up = now; }
   void gave_up(int which, nanos now) { reserved_[static_cast<std::size_t>(which)].gone = now; }
   /// At the end: what was given up is there again, but for what those behind it need to keep their
   /// time. Negative: so many are owed.
   void judge_given_up(const std::string& name, std::int64_t left) const;
-  /// Somebody uses rules that are twice as generous.
+  /// A program uses rules that are twice as generous.
   void grows();
   void forgot(nanos until) { void_until_ = until; }
   nanos full_after() const noexcept;
@@ -155,12 +155,12 @@ class rate_book {
   nanos void_until_ = -1;
 };
 
-/// Leaders as their terms: each once, and for those who watch without a gap.
+/// Leaders, as their terms: each leads once, and an observer sees them without a gap.
 class election_book {
  public:
   explicit election_book(judge& to) : judge_(to) {}
 
-  /// Whoever has that term asked for it then.
+  /// The leader of that term asked for it then.
   void leads(std::uint64_t term, nanos asked) { terms_.emplace(term, asked); }
   /// By an observer that began then, after a term that it had seen `before`, if any.
   void seen(const std::string& name, nanos began, std::uint64_t before, std::uint64_t term,

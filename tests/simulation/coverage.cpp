@@ -56,8 +56,8 @@ std::string deed_of(const plan& p, const process_plan& of, const step& s) {
   }
 }
 
-// A redlock votes again after a while, tokens come back with time, and who only looks does not
-// wait: no store has anything to tell them.
+// A redlock votes again after a while, tokens come back with time, and a query does not wait: the
+// store notifies none of them.
 bool is_told(const std::string& operation) {
   const bool by_id = operation.starts_with("expiring_semaphore") &&
                      operation.find(" acquire ") == std::string::npos;

@@ -24,7 +24,7 @@ class dialled {
   bool broken() const noexcept { return way_->number != as_connected_; }
   int number() const noexcept { return number_; }
 
-  /// Somebody waits for something to come, and does so no longer.
+  /// The fiber begins to wait for bytes, and ends its wait.
   void wait_here(fiber& who);
   void leave_here(const fiber& who) noexcept;
   /// Until the exchange is over, or that time. False: nothing came of it.

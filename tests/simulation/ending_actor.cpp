@@ -126,7 +126,7 @@ void act_without_waiting(const actor& who, const holdfast::session& s,
 
 void judge_endings(scene& of, const process& p, const begun& all) {
   if (all.told == all.asked) return;
-  of.rules.violated("a session that goes has told everybody",
+  of.rules.violated("every callback and coroutine gets its result",
                     "P" + std::to_string(p.number) + " told " + std::to_string(all.told) + " of " +
                         std::to_string(all.asked));
 }

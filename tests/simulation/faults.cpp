@@ -64,8 +64,8 @@ void scene::strike(const fault_plan& f) {
   }
 }
 
-// Until its lease ends somebody may rely on what was granted before; and if a process keeps what it
-// has for the next of its threads, one that asks later, too.
+// Until its lease ends, a holder may rely on what was granted before. If its process keeps the lock
+// for its next thread, a thread that asks later may, too.
 void scene::data_lost(nanos until) {
   const nanos told_by = until + 2 * whole.longest_lease();
   const bool kept = std::any_of(whole.processes.begin(), whole.processes.end(),

@@ -68,7 +68,7 @@ void judge::still_held(int id, nanos then) {
   const process& p = *mine->g.of;
   const bool runs = p.steady_since <= mine->first && p.paused_until < then;
   if (then > mine->told_by && (runs || mine->without_excuse)) {
-    return violated("the holder is told in time of what the store has ended", describe(*mine));
+    return violated("the holder learns in time that the store has ended its hold", describe(*mine));
   }
   const hold copy = *mine;
   check_room(copy);
@@ -284,7 +284,7 @@ void judge::check_fence(const hold& mine) {
   if (before.part >= mine.g.fence && (whole || !many)) return refuse(before.part_by, before.part);
 }
 
-// Whoever does not fit beside it and still has it must know by now; unless its process did not run.
+// A holder that excludes this one must know of its loss by now, unless its process did not run.
 void judge::check_told(const hold& mine) {
   if (excused(mine) || only_fences_ || mine.ended <= mine.first) return;
   for (const auto& h : holds_) {
@@ -294,7 +294,7 @@ void judge::check_told(const hold& mine) {
     if (h.g.weight + mine.g.weight <= mine.g.capacity || excused(h)) continue;
     if (h.g.lost.stop_requested() || !h.g.lost.stop_possible()) continue;
     if (h.g.of->steady_since > h.first || h.g.of->paused_until > world_.now()) continue;
-    violated("the holder is told before another one may hold",
+    violated("the holder learns of a loss before another one may hold",
              describe(h) + " was not told, and " + describe(mine));
     return;
   }
@@ -308,7 +308,7 @@ void judge::is_awake(const process& of) {
     for (const auto& next : holds_) {
       if (next.g.name != h.g.name || next.first <= h.last || next.g.of == &of) continue;
       if (next.g.weight + h.g.weight <= h.g.capacity || excused(next)) continue;
-      return violated("who wakes up is told what it lost while it slept",
+      return violated("a process that wakes up learns what it lost while it slept",
                       describe(h) + " was not told, and " + describe(next));
     }
   }

@@ -62,8 +62,8 @@ class judge {
   void given_up_by(const fiber* who);
 
   void died(const process& of);
-  /// Until then the store lost its data: who had something before, or has it from one of its
-  /// process who had, may find somebody else beside it, and know of that when `told_by` has come.
+  /// Until then the store lost its data. A holder from before, or a thread to which it passed the
+  /// lock on, may find another holder beside it, and knows of that at `told_by`.
   void forgot(nanos until, nanos told_by);
   /// The server has ended the connection that has what it granted then, by its clock, and may give
   /// it to others at once: the holder need not be told before `told_by`; and if
@@ -74,7 +74,7 @@ class judge {
   int taken_away(const std::string& name, int from, std::uint64_t fence);
   /// The operator's call is over: it takes nothing any more.
   void taken(int which);
-  /// … and found that it had gone before: whoever has it was not to lose it.
+  /// … and found that it had gone before: its present holder was not to lose it.
   void took_nothing(int which);
   /// It has been taken.
   void must_be_told(const std::string& name, std::uint64_t fence, nanos told_by);
@@ -94,7 +94,7 @@ class judge {
 
   /// For the rule that nobody waits in vain. Perhaps without those that were told of its end.
   bool anybody_has(const std::string& name, bool without_lost = false) const;
-  /// Whether somebody has it, and all who do share it.
+  /// Whether it is held, and by readers only.
   bool only_shared(const std::string& name) const;
   /// When a holder was last seen to have it.
   nanos last_had(const std::string& name) const;
@@ -134,8 +134,8 @@ class judge {
   std::string where_;
   std::optional<verdict> found_;
   std::vector<hold> holds_;
-  /// The greatest fences of those who are gone: of holders with less than all, and of those with
-  /// all.
+  /// The greatest fences of former holders: of those with a part of the capacity, and of those with
+  /// all of it.
   struct past {
     std::uint64_t part = 0;
     std::uint64_t whole = 0;

@@ -49,7 +49,7 @@ void local_order::ends(const fiber* who) {
 }
 
 namespace {
-// Who asked that long before was in the queue.
+// A thread that asked that long before is certainly in the queue.
 constexpr nanos surely = 300 * millisecond;
 }  // namespace
 

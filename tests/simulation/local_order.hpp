@@ -34,7 +34,7 @@ class local_order {
   struct waiter {
     request is;
     std::uint64_t number;
-    std::vector<std::uint64_t> behind{};  ///< who waited for certain when this one asked
+    std::vector<std::uint64_t> behind{};  ///< which certainly waited when this one asked
     std::uint64_t first = 0;              ///< … and was the first of all
     unsigned bypassed = 0;
   };

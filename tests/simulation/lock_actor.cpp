@@ -59,7 +59,7 @@ struct lock_actor : actor {
     const nanos took = of.here.now() - asked;
     const bool bears_all = s.wait == never && of.whole.store < store_kind::contenders;
     if (why == errc::unavailable && bears_all && has_only_short_outages(of.whole)) {
-      of.rules.violated("a wait without a limit goes on while the store is away for moments only",
+      of.rules.violated("a wait without a limit goes on through short outages",
                         name + ": it ended after " + std::to_string(took / microsecond) + " us");
     }
     if (why != errc::unavailable || s.wait == never || took >= s.wait) return;
@@ -101,7 +101,9 @@ struct lock_actor : actor {
     }
     of.rules.taken(which);
     of.log.add("has taken it from " + std::to_string(many));
-    if (many > 1) of.rules.violated("a lock is taken from the holder that was named alone", name);
+    if (many > 1) {
+      of.rules.violated("an operator takes a lock only from the holder that the call names", name);
+    }
     // A row says what was taken from it, also if the first answer is lost.
     const bool of_rows =
         of.whole.store == store_kind::postgres || of.whole.store == store_kind::mariadb;
@@ -180,7 +182,7 @@ struct lock_actor : actor {
     const auto kept = store.counts_until(scene::name_of(n), p.number);
     if (kept && *kept >= until) return;
     of.rules.violated(
-        "what a holder relies on, the store keeps for as long",
+        "the store keeps a hold for as long as its holder relies on it",
         "P" + std::to_string(p.number) + " relies on " + scene::name_of(n) + " until " +
             std::to_string(until / microsecond) + " us; " +
             (kept ? "kept until " + std::to_string(*kept / microsecond) + " us" : "not kept") +
@@ -195,7 +197,7 @@ struct lock_actor : actor {
     const auto& m = of.whole.machine;
     const bool exact = m.slow_permille == 0 && m.preempt_permille == 0 && m.stall_per_100k == 0;
     if (exact && of.keeps_all() && p.steady_since < asked && !was_taken()) {
-      of.rules.violated("nobody is given what has ended", name);
+      of.rules.violated("no caller gets a lease that has already ended", name);
     }
     throw;
   }
@@ -266,10 +268,10 @@ struct lock_actor : actor {
   // Also one that is asked for only now.
   void judge_token(const lease& held) const {
     if (held.state() != holdfast::lease_state::lost || held.lost().stop_requested()) return;
-    of.rules.violated("the token of a lost lease was stopped", name);
+    of.rules.violated("the lost() token of a lost lease has requested a stop", name);
   }
 
-  // Who is told so by an operation is told so by the lease, too: others look at that.
+  // If an operation reports a loss, the lease does, too: other threads look at the lease.
   void judge_loss_of(const lease& held, errc why) const {
     if (why != errc::lost || held.state() == holdfast::lease_state::lost) return;
     of.rules.violated("a lease that an operation found lost is lost", name);
@@ -284,7 +286,8 @@ struct lock_actor : actor {
     of.here.sleep(20 * millisecond);
     const bool ran = p.steady_since <= then && p.paused_until <= then;
     if (!ran || held.lost().stop_requested()) return;
-    of.rules.violated("the token of several is stopped when one is lost", name);
+    of.rules.violated("the lost() token of several locks has requested a stop when one is lost",
+                      name);
   }
 
   // By its release, if by nobody before; or another thread, which has found it out, is about to.
@@ -294,7 +297,7 @@ struct lock_actor : actor {
         of.here.now() + 2 * second, [&of = of, &p = p, name = name, fence, now = of.here.now()] {
           if (of.told_lost.contains({p.number, name, fence}) || p.dead || p.paused_until > now)
             return;
-          of.rules.violated("a loss is told once", name + ": it was not told");
+          of.rules.violated("the library reports a loss once", name + ": it was not told");
         });
   }
 
@@ -311,7 +314,7 @@ struct lock_actor : actor {
     });
     if (!shown) {
       of.rules.violated(
-          "whoever holds a lock is shown with its reason",
+          "each holder is shown with its reason",
           name + ": " + std::to_string(seen.size()) + " are shown; " + of.at_the_stores(name));
     }
     if (std::find(listed.begin(), listed.end(), name) != listed.end()) return;
@@ -324,7 +327,7 @@ struct lock_actor : actor {
     const auto left = at.semaphore->available();
     const auto all = of.whole.names[s.name].capacity;
     if (!of.whole.calm() || was_taken() || !is_held() || left + s.weight <= all) return;
-    of.rules.violated("what somebody holds is not available",
+    of.rules.violated("a permit that a thread holds does not count as available",
                       name + ": " + std::to_string(left) + " of " + std::to_string(all) +
                           " are said to be, beside " + std::to_string(s.weight));
   }
@@ -368,7 +371,7 @@ struct lock_actor : actor {
   void judge_end(nanos lasted) const {
     const bool in_time = of.whole.seed >= troubled_seeds && of.whole.renewals_come_in_time();
     if (in_time && !of.whole.calm() && has_leases() && !was_taken()) {
-      of.rules.violated("what is renewed in time is not lost",
+      of.rules.violated("a lease that is renewed in time is not lost",
                         name + ": after " + std::to_string(lasted / microsecond) + " us");
     }
     if (!punctual() || was_taken() || !does.renew || lasted >= does.max_hold / 4 * 3) return;
@@ -376,13 +379,13 @@ struct lock_actor : actor {
   }
 
   void ends_early(nanos lasts, nanos said) const {
-    of.rules.violated("a grant lasts as long as was said",
+    of.rules.violated("a grant lasts as long as the library said",
                       name + ": " + std::to_string(lasts / microsecond) + " us of " +
                           std::to_string(said / microsecond));
   }
 
   void ends_late(nanos lasts, nanos said) const {
-    of.rules.violated("a hold lasts no longer than was said",
+    of.rules.violated("a hold lasts no longer than the library said",
                       name + ": " + std::to_string(lasts / microsecond) + " us of " +
                           std::to_string(said / microsecond));
   }
@@ -438,7 +441,7 @@ struct lock_actor : actor {
     return std::max(second, does.lease / 2 / second * second);
   }
 
-  // Also so short that it ends before anybody would look at the one before.
+  // Also so short that it ends before the former lease would be looked at.
   nanos shorter() const {
     if (of.whole.seed < freezing_seeds || of.here.random().one_in(2)) return does.lease / 2;
     return std::min(does.lease, std::max(does.lease / 6, 150 * millisecond));
@@ -562,7 +565,7 @@ struct lock_actor : actor {
     // A server in a container that is back within a second or two looks like the one before.
     if (had_at + 3 * second > forgot || began < forgot) return;
     of.rules.violated(
-        "a holder that gives back a lock that the store has forgotten is told that it was lost",
+        "a holder that gives back a lock that the store has forgotten gets a report of the loss",
         name);
   }
 
@@ -570,8 +573,7 @@ struct lock_actor : actor {
   void judge_loss() const {
     const bool keeps = of.whole.faults.empty() || of.whole.only_deaths();
     if (!has_leases() || !keeps || was_taken() || at.shared || extends) return;
-    of.rules.violated("a holder that gives its lock back in time is not told that it was lost",
-                      name);
+    of.rules.violated("a holder that gives its lock back in time gets no report of a loss", name);
   }
 
   // ---- several names together

@@ -81,7 +81,7 @@ struct barrier_actor : actor {
   meeting& all;
   barrier_book& book;
 
-  // Who was not in time, or was told of something, stays away: else each later phase is another.
+  // After a timeout or an error it stays away: otherwise each later phase would be another one.
   void act() {
     const auto me = who_am_i(p);
     if (book.out(me)) return;
@@ -179,7 +179,7 @@ struct condition_actor : actor {
     of.log.add("has notified");
   }
 
-  // While it waits it is one of those who have to be woken.
+  // While it waits it is one of the waiters that must be woken.
   void take(std::unique_lock<holdfast::mutex>& lock) {
     bool waits = false;
     const auto there_is_one = [&] {

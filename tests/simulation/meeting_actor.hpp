@@ -31,7 +31,7 @@ struct meeting {
   std::unique_ptr<holdfast::redlock> redlock;
   std::unique_ptr<holdfast::expiring_semaphore> expiring;
   std::optional<holdfast::session> session;  ///< … of it
-  /// Of a barrier: those who were given up waiting for.
+  /// Of a barrier: arrivals whose wait was given up.
   std::vector<holdfast::barrier::arrival> arrivals;
   std::unique_ptr<holdfast::double_barrier> twice;
   std::map<std::string, participant> participants;

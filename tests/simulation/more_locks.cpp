@@ -53,7 +53,7 @@ void weaken_when_it_stops(random_source& r, plan& p) {
     if (r.one_in(3)) s.how = step::style::callback;
     if (s.how == step::style::callback && !were_readers) s.more = static_cast<unsigned>(r.below(2));
     p.processes.front().threads.push_back({{s}});
-    // Readers elsewhere, who must not be there when it becomes a writer.
+    // Readers elsewhere, which must not be there when it becomes a writer.
     step reads{.think = second / 2, .name = i, .shared = true, .hold = second};
     auto& steps = p.processes.back().threads.emplace_back().steps;
     steps.assign(3, reads);
@@ -74,7 +74,7 @@ void stop_when_it_is_their_turn(random_source& r, plan& p) {
   one.local_time = second;
   one.max_bypass = 250;
   const nanos turn = r.between(3 * millisecond, 15 * millisecond);
-  // Whoever comes later takes what nobody else can use.
+  // A thread that comes later takes what no other can use.
   const std::size_t rounds = otherwise ? 1 + r.below(2) : 4 + r.below(6);
   for (std::size_t i = 0; i < p.names.size(); ++i) {
     const step holds{.think = 2 * turn, .name = i, .hold = turn};

@@ -151,7 +151,7 @@ void sleep_on_an_arrival(random_source& r, plan& p) {
                .length = r.between(70 * second, 200 * second)}};
 }
 
-// Whoever holds some of many permits asks how many are left.
+// Holders of some of many permits ask how many are left.
 void ask_how_many_are_left(random_source& r, plan& p) {
   begin_anew(p, second);
   p.names = {{lock_kind::semaphore, static_cast<std::uint32_t>(3 + r.below(5))}};

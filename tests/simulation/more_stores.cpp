@@ -58,8 +58,8 @@ void stand_still_before_the_answer(random_source& r, plan& p) {
                .process = r.below(p.processes.size())}};
 }
 
-// Holders who do not renew, and do not look when it ends; others wait for that end. Their session
-// has other things to do, so that the server hears of it.
+// Holders that do not renew, and do not notice the end of their lease, for which others wait. Their
+// session has other things to do, so that the server hears of it.
 void sleep_past_the_end(random_source& r, plan& p) {
   make_processes(p, 2 + r.below(2), 6 * second);
   p.names = {{lock_kind::mutex}, {lock_kind::mutex}};
@@ -134,7 +134,7 @@ void share_connections(random_source& r, plan& p) {
 }
 
 // Connections for notifications that break, and take their time until they are there again, while
-// those who wait far back come to the front.
+// waiters far back come to the front.
 void miss_what_comes_next(random_source& r, plan& p) {
   make_processes(p, 3, 3 * second);
   p.store = store_kind::postgres;
@@ -155,8 +155,8 @@ void miss_what_comes_next(random_source& r, plan& p) {
 
 // ---- Redis
 
-// Many wait far from the front when the queue is dropped, and have to enter it anew long before it
-// is the turn of anybody.
+// Many wait far from the front when the queue is dropped, and have to enter it anew long before the
+// first of them has its turn.
 void lose_the_queue(random_source& r, plan& p) {
   make_processes(p, 2 + r.below(2), r.between(second, 3 * second));
   p.names = {{lock_kind::fair}};
@@ -207,9 +207,9 @@ void free_it_at_once(random_source& r, plan& p) {
 
 // ---- contenders
 
-// One gives up, and is cut off just then, for longer than anybody tries again for a caller, and for
-// less than a session lasts: what it could not give up it is to give up later, though it has
-// nothing else to do any more.
+// A caller gives up, and is cut off just then: for longer than a request is repeated for a caller,
+// and for less than a session lasts. Its session must give up the rest later, although it has
+// nothing else to do.
 void leave_in_vain(random_source& r, plan& p) {
   make_processes(p, 3, 3 * second);
   p.names = {{r.one_in(2) ? lock_kind::fair : lock_kind::mutex}};

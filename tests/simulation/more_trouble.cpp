@@ -19,7 +19,7 @@ void stay(process_plan& one, nanos length) { add(one, {{.think = length}}); }
 
 // ---- locks
 
-// Who waits behind a long lease dies at any time of it; others only try.
+// A waiter behind a long lease dies at any time of it; others only try.
 void die_behind_a_long_lease(random_source& r, plan& p) {
   begin_with(p, 4, second);
   p.names = {{r.one_in(3) ? lock_kind::fair : lock_kind::mutex}};

@@ -63,11 +63,11 @@ struct permit_actor : actor {
     }
     judge_wait(got.has_value(), true);
     if (!got) {
-      // Whoever gives up may have been given one at that moment, and gives it back.
+      // A caller that gives up may get a permit at that moment, and gives it back.
       book.asks_no_longer(of.here.now() + 3 * second);
       const bool alone = of.whole.names.size() == 1;
       if (s.wait == 0 && alone && of.whole.calm() && book.had_room(before, asked_before)) {
-        of.rules.violated("a permit that is free is given", name);
+        of.rules.violated("a free permit is granted", name);
       }
       return;
     }
@@ -128,7 +128,7 @@ struct permit_actor : actor {
     book.given_back(call, so, of.here.now(), none(call));
   }
 
-  // As an operator does, who does not know the whole id.
+  // As by an operator, with a part of the id.
   void force(permit_book::permit& one) {
     asked = of.here.now();
     of.log.add("takes the permit " + one.id.substr(0, 4) + " away");
@@ -140,7 +140,9 @@ struct permit_actor : actor {
       permit_book::in_doubt(call, of.here.now());
       throw;
     }
-    if (how_many > 1) of.rules.violated("a permit is taken away by its id alone", name);
+    if (how_many > 1) {
+      of.rules.violated("an operator takes away only the permit whose id the call names", name);
+    }
     book.given_back(call, how_many > 0, of.here.now(), none(call));
   }
 

@@ -90,12 +90,12 @@ void permit_book::judge_answer(const call& by, bool so, bool only, nanos now, ex
                                const char* what) const {
   if (!so && only && none.lasts && by.surely_until > now && by.asked > void_until_) {
     judge_.violated(
-        "a permit lasts for as long as was said",
+        "a permit lasts for as long as the library said",
         name_ + ": for " + ms_of(by.surely_until - now) + " more, and cannot be " + what);
   }
   if (so && only && none.ends && by.over_after < by.asked) {
     judge_.violated(
-        "a permit that has ended stays so",
+        "a permit that has ended stays ended",
         name_ + ": it had ended " + ms_of(by.asked - by.over_after) + " before it was " + what);
   }
 }
@@ -133,9 +133,9 @@ void permit_book::seen_free(std::uint32_t n, nanos asked, nanos now) const {
     return p.since <= asked && p.surely_until > now;
   });
   if (n + static_cast<std::uint64_t>(there) <= capacity_) return;
-  judge_.violated("a permit that somebody has is not free",
-                  name_ + ": " + std::to_string(n) + " are free, and " + std::to_string(there) +
-                      " are not, of " + std::to_string(capacity_));
+  judge_.violated("a held permit is not free", name_ + ": " + std::to_string(n) +
+                                                   " are free, and " + std::to_string(there) +
+                                                   " are not, of " + std::to_string(capacity_));
 }
 
 void permit_book::forgot(nanos until) {

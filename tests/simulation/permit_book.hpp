@@ -10,20 +10,20 @@
 
 namespace simulation {
 
-/// The permits of an expiring_semaphore: each outlives the session that got it, and ends by itself,
-/// or by whoever knows its id.
+/// The permits of an expiring_semaphore. Each outlives the session that got it. It ends by itself,
+/// or when a program that knows its id releases it.
 class permit_book {
  public:
   struct permit {
     std::string id;
     int hold = 0;            ///< the judge's number; 0: it was never sure
-    nanos since = 0;         ///< when whoever asked for it had it
+    nanos since = 0;         ///< when the caller had it
     nanos surely_until = 0;  ///< it has not ended before …
     nanos over_after = 0;    ///< … and has ended then; `never`: not known
     nanos longest = 0;       ///< that it was to last
     int under_way = 0;       ///< calls that may change it
     int calls = 0;           ///< … that have begun
-    bool let_go = false;     ///< somebody has begun to give it back
+    bool let_go = false;     ///< a thread has begun to give it back
     bool in_doubt = false;   ///< nobody knows what became of a call: it may still do its work
     bool over = false;
   };

@@ -79,8 +79,8 @@ void phase_book::opens_and_breaks(const places& next, nanos now) {
     there_[who] = {process, false, false, false};
   }
   if (!opens(next, now)) return breaks(next, now);
-  // One that broke before others came, who ended the next one in the same step; and those that had
-  // not heard that theirs had ended, when their leases did.
+  // A phase may break before others come and end the next one in the same step. And leases may end
+  // of participants that had not heard yet that their phase had ended.
   bool broke = false;
   for (const auto& [who, at] : there_) {
     if (at.for_good || left_.contains(who) || next.contains(who) || granted_.contains(who))
@@ -91,7 +91,7 @@ void phase_book::opens_and_breaks(const places& next, nanos now) {
   if (broke) ++broke_;
 }
 
-// Who holds it has gone on, and rests. True if a phase has ended.
+// In the record a holder is a participant that has gone on, and rests. True if a phase has ended.
 bool phase_book::opens(const places& next, nanos now) {
   std::size_t gone_on = 0;
   std::map<int, std::size_t> of_each;
@@ -112,7 +112,7 @@ bool phase_book::opens(const places& next, nanos now) {
                  std::to_string(threads) + " of its threads have arrived");
   }
   if (has_completion_ && completed_ < ++ended_ && !forgot_) {
-    violated("a barrier's completion function has run before anybody goes on",
+    violated("a barrier's completion function has run before a participant goes on",
              std::to_string(completed_) + " times in " + std::to_string(ended_) + " phases");
   }
   judge_opening(gone_on, next);
@@ -120,7 +120,7 @@ bool phase_book::opens(const places& next, nanos now) {
   return true;
 }
 
-// Who leaves while the last one does what is to be done once a phase was there.
+// A participant that leaves while the last one runs the completion function was there.
 void phase_book::judge_opening(std::size_t gone_on, const places& next) const {
   const auto stay = static_cast<std::size_t>(
       std::count_if(next.begin(), next.end(), [](const auto& one) { return one.second.for_good; }));
@@ -136,7 +136,7 @@ void phase_book::judge_opening(std::size_t gone_on, const places& next) const {
                " have arrived for good, of " + std::to_string(count_));
 }
 
-// Whoever is not there any more, and did not leave, has been lost: the phase is broken for all.
+// A participant that is gone, and did not leave, is lost: the phase is broken for all.
 void phase_book::breaks(const places& next, nanos now) {
   bool broken = false;
   bool whole = true;
@@ -157,14 +157,14 @@ void phase_book::breaks(const places& next, nanos now) {
   }
   // If all have dropped out, nobody is there any more.
   if (drops_one && !broken && !next.empty() && left_.empty() && !another_record_ && !forgot_) {
-    violated("who has dropped out is there until its phase ends",
+    violated("a participant that dropped out keeps its place until its phase ends",
              "it is forgotten, and others are there");
   }
 }
 
 void phase_book::is_lost(const owner& who, const place& at, nanos now) {
   if (breaks_never_ && at.process != 0) {
-    violated("a barrier breaks only if somebody is lost", name_of(at.process) + " was there");
+    violated("a barrier breaks only if a participant is lost", name_of(at.process) + " was there");
   }
   broken_[who] = at;
   auto& told = of_[at.process];
@@ -201,17 +201,17 @@ void phase_book::passes(int process, nanos asked, nanos now, nanos waits_since, 
     at = std::prev(all.end());
   }
   if (at == all.end() || *at > now) {
-    return violated("who goes on at a barrier was there when its phase ended",
+    return violated("a participant that goes on at a barrier was there when its phase ended",
                     name_of(process) + " has more that went on than were there");
   }
   if (mine.one_thread && mine.exact && !forgot_ && mine.broke_at < *at) {
-    return violated("nobody passes a barrier that broke",
+    return violated("no participant passes a barrier that broke",
                     name_of(process) + " goes on, and was not told that its phase broke at " +
                         std::to_string(mine.broke_at / 1000) + " us");
   }
   const nanos took = now - std::max({*at, asked, waits_since});
   if (soon != never && took > soon && mine.one_thread && mine.exact && !forgot_) {
-    violated("who waits at a barrier goes on when all have arrived",
+    violated("a waiter at a barrier goes on when all have arrived",
              name_of(process) + " after " + std::to_string(took / 1000) + " us");
   }
   all.erase(at);
@@ -221,7 +221,7 @@ void phase_book::told_broken(int process) {
   auto& mine = of_[process];
   mine.broke_at = never;
   if (++mine.told_so <= mine.broken || !mine.exact || forgot_) return;
-  violated("who is told that a barrier broke was at it",
+  violated("a participant that gets the error of a break was at the barrier",
            name_of(process) + " was told " + std::to_string(mine.told_so) + " times, and had " +
                std::to_string(mine.broken) + " participants of phases that broke");
 }
@@ -235,11 +235,10 @@ void phase_book::told_unknown(int process) {
     if (at.process == process) given_up_.insert(who);
 }
 
-// An arrival of its own may have broken before anybody heard of it: asked for again it is a new
-// one.
+// An arrival of its own may have broken before its answer came: repeated, it is a new one.
 void phase_book::told_too_soon(int process) const {
   if (broke_ > 0 || forgot_) return;
-  violated("an arrival that was not answered is asked for while the store knows it",
+  violated("the library asks again for an arrival that was not answered",
            name_of(process) + " is told that nobody knows it any more");
 }
 
@@ -248,7 +247,7 @@ void phase_book::refused_as_full(int process, nanos asked) {
   if (mine.broke_at >= asked) mine.broke_at = never;
   if (mine.waited > mine.told_so + mine.unknown + mine.standing) --mine.waited;
   if (there_.size() >= count_ || full_until_ >= asked || forgot_) return;
-  violated("a barrier refuses only who is too many",
+  violated("a barrier refuses only a participant beyond its number of places",
            std::to_string(there_.size()) + " of " + std::to_string(count_) + " were there");
 }
 
@@ -259,13 +258,12 @@ void phase_book::not_in_time(int process, nanos asked, nanos now, nanos calm_sin
   if (!mine.one_thread || !mine.exact || forgot_) return;
   const auto due = [&](nanos since) { return std::max({since, asked, calm_since}) + bound < now; };
   if (mine.broke_at != never && due(mine.broke_at)) {
-    violated("who waits at a barrier that breaks is told", name_of(process) + " was not");
+    violated("a waiter at a barrier that breaks gets the error", name_of(process) + " was not");
   }
   const auto& all = mine.openings;
   const bool its_own = mine.standing == 1 && !all.empty() && all.back() >= asked;
   if (its_own && due(all.back())) {
-    violated("who waits at a barrier goes on when all have arrived",
-             name_of(process) + " does not");
+    violated("a waiter at a barrier goes on when all have arrived", name_of(process) + " does not");
   }
 }
 
@@ -274,7 +272,7 @@ void phase_book::ends(int process) const {
   if (at == of_.end() || !at->second.exact || forgot_) return;
   const auto& mine = at->second;
   if (mine.told_so + mine.unknown + mine.standing >= mine.waited) return;
-  violated("who waits at a barrier that breaks is told",
+  violated("a waiter at a barrier that breaks gets the error",
            name_of(process) + " had " + std::to_string(mine.waited) +
                " that waited where it broke, and was told " + std::to_string(mine.told_so) +
                " times");

@@ -29,11 +29,11 @@ class phase_book {
     arrived_.insert(who);
     process_of_[who] = process;
   }
-  /// It took its place in a phase where somebody was found dead by the same command: no record
-  /// shows that it stood there.
+  /// It took its place in a phase in which the same command found a participant dead: no record
+  /// shows that it was there.
   void arrives_where_it_breaks(int process) { ++of_[process].broken; }
-  /// It was told that it goes on, which the record may not show any more: the next look found
-  /// somebody dead.
+  /// Its answer said that it goes on. The record may not show that any more: the next query found
+  /// a participant dead.
   void goes_on(const owner& who, int process) { granted_[who] = process; }
   /// How the barrier stands after a command.
   void stands(const holdfast::store::permits_record& at_the_server, nanos now,
@@ -42,7 +42,7 @@ class phase_book {
   void late_request(int process) { of_[process].late = true; }
   /// What the last to come has to do before the others go on.
   void completes();
-  /// Somebody has dropped out at some time.
+  /// A participant has dropped out at some time.
   bool anybody_dropped() const noexcept { return for_good_; }
   /// An operator has taken out all: of those that waited, so many are still there.
   void cleared(std::size_t waited, std::size_t still) const;
@@ -124,7 +124,7 @@ class phase_book {
   bool for_good_ = false;
   std::set<owner> left_, arrived_;
   std::set<owner> given_up_;         ///< nobody is told any more what becomes of them
-  std::map<owner, int> process_of_;  ///< of who arrived
+  std::map<owner, int> process_of_;  ///< of each arrival
   std::map<int, told> of_;
   nanos full_until_ = -1;
   bool breaks_never_ = false;

@@ -179,7 +179,7 @@ left_out& plans_leave_out() {
 
 namespace {
 
-// Nothing is lost, but much is late: whoever counts from an answer counts too long.
+// Nothing is lost, but much is late: a lease counted from the answer lasts too long.
 void make_answers_slow(random_source& r, plan& p) {
   p.network.lose_request = p.network.lose_reply = 0;
   p.network.slow_reply = static_cast<unsigned>(100 + r.below(400));
@@ -313,7 +313,7 @@ plan plan_of_slots(std::uint64_t seed, store_kind on) {
   return p;
 }
 
-// What is done with names that are no locks is bounded in time: somebody else may never come.
+// Operations of names that are no locks have a time limit: the other participants may never come.
 step make_deed(random_source& r, const plan& p, nanos lease, std::size_t name) {
   step s = make_step(r, p, lease);
   s.name = name;
@@ -721,7 +721,8 @@ plan plan_of_permits(std::uint64_t seed) {
       for (auto steps = 3 + r.below(9); steps > 0; --steps) {
         const auto name = r.below(p.names.size());
         t.steps.push_back(make_deed(r, p, lease, name));
-        t.steps.back().forces = false;  // it would take permits, whose book asks who took them
+        t.steps.back().forces =
+            false;  // it would take permits away, and the book of permits must know by whom
         if (p.names[name].kind == lock_kind::expiring && r.one_in(3)) t.steps.back().wait = never;
       }
     }

@@ -131,7 +131,7 @@ struct step {
   unsigned deed = 0;       ///< which of the things that a name of its kind is good for, of 8
   unsigned more = 0;       ///< as many other things are done under it, chosen when it is time
   bool forces = false;     ///< before it asks, it takes the lock from a holder, as an operator does
-  bool looks = false;      ///< while it holds it, it looks who does
+  bool looks = false;      ///< while it holds the lock, it asks who holds it
   bool otherwise = false;  ///< by a lock object of its process that has other terms
   nanos soon = 0;          ///< `what` is done after so long; zero: after half of `hold`
   nanos clings = 0;        ///< so long it keeps what it has lost
@@ -222,7 +222,7 @@ struct plan {
       }
     }
   }
-  /// Who waits is told at once.
+  /// The store notifies waiters at once.
   bool tells() const noexcept {
     return others.empty() && store != store_kind::untold && store != store_kind::slots &&
            store != store_kind::told_slots && store != store_kind::mariadb &&

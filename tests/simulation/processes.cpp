@@ -28,7 +28,7 @@ class listener final : public holdfast::observer {
     }
     const bool in_doubt = e.kind == kind::suspect || e.kind == kind::renew_failed;
     if (in_doubt && e.lock_kind == "mutex" && is_redlock(e) && has_one_store_away(of_.whole)) {
-      of_.rules.violated("what a majority keeps is not told to be in doubt",
+      of_.rules.violated("a redlock is not in doubt while a majority answers",
                          std::string(to_string(e.kind)) + " " + std::string(e.name));
     }
     const bool due =
@@ -36,7 +36,7 @@ class listener final : public holdfast::observer {
         (e.kind == kind::deadlock && of_.notes.rings);
     if (!good && !due && of_.whole.calm()) {
       const bool at_a_barrier = of_.whole.names.front().kind == lock_kind::barrier;
-      of_.rules.violated("where nothing goes wrong nobody is told that it did",
+      of_.rules.violated("each event is true",
                          (at_a_barrier ? "at a barrier: " : "") + std::string(to_string(e.kind)) +
                              " " + std::string(e.name) + ": " + std::string(e.detail));
     }
@@ -56,10 +56,11 @@ class listener final : public holdfast::observer {
     if (!one_at_a_time || e.fence == 0 || e.leases == 0) return;
     const std::tuple it{process_, std::string(e.name), e.fence};
     if (of_.given_back.contains(it)) {
-      return of_.rules.violated("what was given back is not told as lost", std::string(e.name));
+      return of_.rules.violated("the library reports no loss of what was given back",
+                                std::string(e.name));
     }
     if (of_.told_lost.insert(it).second) return;
-    of_.rules.violated("a loss is told once", std::string(e.name));
+    of_.rules.violated("the library reports a loss once", std::string(e.name));
   }
 
   void loss_of_an_idle_one(const holdfast::event& e) const {
@@ -72,7 +73,8 @@ class listener final : public holdfast::observer {
       const auto& n = of_.whole.names[i];
       const bool judged = e.name == scene::name_of(i) && n.kind < lock_kind::latch;
       if (!judged || of_.users[{i, process_}] > 0) continue;
-      of_.rules.violated("what nobody has is not told as the loss of a lease", std::string(e.name));
+      of_.rules.violated("the library reports no loss of a lease that no thread has",
+                         std::string(e.name));
     }
   }
 

@@ -21,8 +21,8 @@ bool has(const plan& p, lock_kind kind) {
   return std::any_of(p.names.begin(), p.names.end(), [&](const auto& n) { return n.kind == kind; });
 }
 
-// Holders that use what they have to its end, and others who wait for just that; answers come late.
-// Whoever counts from an answer, or trusts what is too old, holds it for longer than the store.
+// Holders that use their lock to its end, for which others wait; answers come late. A holder that
+// counts from the answer, or trusts what is too old, holds it for longer than the store does.
 void hold_to_the_end(random_source& r, plan& p) {
   make_punctual(p);
   p.machine.preempt_permille = p.machine.spurious_permille = 0;
@@ -59,7 +59,7 @@ void hold_to_the_end(random_source& r, plan& p) {
   for (f.store = 0; f.store <= p.others.size(); ++f.store) p.faults.push_back(f);
 }
 
-// Whoever holds something is shown.
+// Holders ask whether they are shown.
 void look_at_them(random_source& r, plan& p) {
   make_punctual(p);
   p.for_each_step([&](step& s, const process_plan&) {
@@ -128,8 +128,8 @@ void rely_on_no_end(random_source& r, plan& p) {
   }
 }
 
-// One has a lease that is long beside a place in line; who waits behind it dies, and others only
-// try.
+// A holder has a lease that is long beside that of a queue entry. The waiter behind it dies, and
+// others only try.
 void die_in_line(random_source& r, plan& p) {
   make_punctual(p);
   p.names = {{r.one_in(2) ? lock_kind::fair : lock_kind::mutex}};

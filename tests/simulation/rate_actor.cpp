@@ -54,8 +54,8 @@ bool all_arrives(const plan& p) {
          p.machine.stall_per_100k == 0 && 2 * p.network.slowest_late < p.command_timeout;
 }
 
-// Whoever leaves before the answer comes has nothing, and what it was given goes back; unless an
-// answer is lost, or the store.
+// A caller that leaves before the answer has nothing, and its tokens are given back; unless an
+// answer or the store's data is lost.
 bool leaves_nothing(const plan& p, errc why) {
   const bool left = why == errc::unavailable && all_arrives(p);
   return left || why == errc::timed_out || why == errc::cancelled;
@@ -124,7 +124,7 @@ struct limiter_actor : actor {
     const bool full = std::all_of(books.begin(), books.end(),
                                   [&](const rate_book* b) { return b->would_give(n, asked); });
     if (!full || !of.whole.calm() || what == rate_deed::take_for) return;
-    of.rules.violated("what a full bucket has is given",
+    of.rules.violated("a full bucket refuses nothing",
                       name + " refused " + std::to_string(n) + " tokens");
   }
 
@@ -191,7 +191,7 @@ struct limiter_actor : actor {
     if (!decision) return;
     const nanos later = std::chrono::nanoseconds(decision.wait).count();
     if (decision.wait > longest) {
-      of.rules.violated("what is reserved comes in time", name);
+      of.rules.violated("reserved tokens come when they are due", name);
     }
     if (of.whole.seed >= reserving_seeds) return keep_or_give_up(decision, of.here.now() + later);
     // What is given up at once goes through never.

@@ -219,7 +219,7 @@ void redis_model::load(std::string_view sha, std::string_view text) {
   scripts_.emplace(std::string(sha), luaL_ref(lua_, LUA_REGISTRYINDEX));
 }
 
-// A full server lets a script write on that has written, and anybody make room.
+// A full server lets a script that has written go on writing, and lets every client make room.
 std::string redis_model::why_not(const std::string& command) {
   static const std::set<std::string, std::less<>> make_room{"DEL",  "PEXPIRE", "HDEL",
                                                             "ZREM", "ZPOPMIN", "ZREMRANGEBYSCORE"};

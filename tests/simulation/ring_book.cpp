@@ -42,12 +42,12 @@ void ring_book::told(bool calm) {
   look();
   const wait& mine = waits_.at(world::self());
   if (mine.ring.empty()) {
-    return judge_.violated("who is told of a deadlock was in one",
+    return judge_.violated("a thread that gets a deadlock error was in a deadlock",
                            "P" + std::to_string(mine.of->number) + " at " + mine.name);
   }
   // Else it may have been told of an earlier ring, long before its call came back.
   if (!told_.insert(mine.ring).second && calm) {
-    return judge_.violated("of those in a deadlock one is told", describe(mine.ring));
+    return judge_.violated("one thread of a deadlock gets the error", describe(mine.ring));
   }
   if (!calm || !exclusive_) return;
   const bool is_limited = limited_.contains(mine.number);
@@ -56,7 +56,8 @@ void ring_book::told(bool calm) {
     if (other_is < is_limited) continue;
     if (other_is == is_limited && began_.at(other) - surely_older <= mine.began) continue;
     return judge_.violated(
-        "of those in a deadlock the last to wait is told, and first those with a limit",
+        "the thread of a deadlock that began to wait last gets the error, and one with a limit "
+        "before the others",
         describe(mine.ring));
   }
 }

@@ -11,8 +11,8 @@
 
 namespace simulation {
 
-/// Who waits for whom, as the threads themselves know it: a ring of them would wait for ever. Only
-/// what counts for session_options::detect_deadlocks: holds in the style of the standard.
+/// Which thread waits for which, as the threads themselves know it: a ring of them would wait for
+/// ever. Only holds that count for session_options::detect_deadlocks: lock() and unlock().
 class ring_book {
  public:
   /// `within`: so soon a ring is found where nothing goes wrong.

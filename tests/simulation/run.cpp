@@ -267,8 +267,8 @@ void scene::watch_what_stays() {
   }
 }
 
-// A token that is there, and whoever waits for one, come together as soon as the mutex is free.
-// What a notification was when its store forgot, or its waiter died, nobody makes good.
+// If the condition is true, its waiter goes on as soon as the mutex is free. A notification is not
+// replaced if the store forgot it, or the waiter that got it died.
 void scene::watch_conditions() {
   const bool forgets = std::any_of(whole.faults.begin(), whole.faults.end(), [](const auto& f) {
     using kind = fault_plan::kind;
@@ -289,11 +289,11 @@ void scene::watch_conditions() {
       book.idle_since = here.now();
       continue;
     }
-    rules.violated("a notification wakes who waits", at_the_stores(name_of(i)) + "\n" + blocked());
+    rules.violated("a notification wakes a waiter", at_the_stores(name_of(i)) + "\n" + blocked());
   }
 }
 
-// Whoever waits in a ring looks eight times a second, and has to see it a few times.
+// A waiter in a ring looks eight times a second, and has to see the ring a few times.
 void scene::watch_rings() {
   if (!notes.rings) return;
   nanos last = disturbed_at;
@@ -320,7 +320,7 @@ std::string scene::blocked() const {
   return "still there: " + all;
 }
 
-// What is used once is remembered for a day; and that somebody dropped out.
+// A used latch is remembered for a day, and so is the number of participants that dropped out.
 bool scene::stays(const std::string& name) const {
   for (const auto& [i, book] : notes.latches) {
     if (name == name_of(i)) return true;
@@ -346,8 +346,8 @@ void scene::look_at_what_is_left(nanos quiet) {
     (void)here.run(end);
   }
   judge_what_is_left_of_tokens(*this);
-  // What runs out is forgotten when somebody asks. Of tokens that were given back something is kept
-  // for a minute.
+  // A record that has run out is removed by the next request. After a refund a record stays for a
+  // minute.
   if (!notes.rates.empty()) {
     const nanos full = here.now() + notes.full_after() + 100 * second;
     here.at(full, [] {});

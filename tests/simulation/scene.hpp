@@ -59,7 +59,7 @@ struct scene {
   void watch_latches();
   void watch_what_stays();
   void watch_rings();
-  /// So long it takes at most, where nothing goes wrong, until somebody has what is free.
+  /// The longest time, where nothing goes wrong, until a waiter has what is free.
   nanos bound() const noexcept { return whole.tells() ? 2 * second : 5 * second; }
   /// What it is told to keep, each store keeps for as long.
   bool keeps_all() const noexcept;
@@ -99,7 +99,7 @@ struct scene {
     const process* by;
     std::shared_ptr<begun> what;
   };
-  std::vector<left_behind> pending;  ///< begun by those who do not wait
+  std::vector<left_behind> pending;  ///< begun by threads that do not wait
   std::multimap<std::string, const process*> waiting;
   /// In the order in which they asked, each thread once.
   struct in_line {
@@ -111,7 +111,7 @@ struct scene {
     bool operator==(const in_line&) const = default;
   };
   std::vector<in_line> line;
-  /// Who may have something that is not judged: it tells its holders nothing.
+  /// Processes that may hold something that is not judged, because it tells its holders nothing.
   std::multimap<std::string, const process*> unjudged;
   std::map<std::string, nanos> idle_since;
   /// Until then the store waits for one that has died to claim what it was granted.
@@ -135,7 +135,7 @@ struct scene {
   int at_several = 0;  ///< that are being acquired
   meetings_of_a_run met;
   bool over = false;
-  bool loses = false;  ///< somebody does not renew: then a loss is no trouble
+  bool loses = false;  ///< some lock is not renewed: then a loss is no trouble
 };
 
 }  // namespace simulation

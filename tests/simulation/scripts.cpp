@@ -99,7 +99,7 @@ class scripted_server final : public scripted {
     redis::append_together(bytes, frame(), std::span(&asks, 1), &tokens);
     return redis::read_admission(ask(bytes), asks, take.buckets.size());
   }
-  // A key outlives what is in it: whoever looks finds nobody.
+  // A key outlives what is in it: then it shows no holder.
   result<std::vector<std::string>> names() override {
     std::vector<std::string> used;
     for (const auto& [key, record] : model_.strings(std::string(prefix) + ":{")) {
@@ -129,7 +129,7 @@ class scripted_server final : public scripted {
     return model_.lose(which);
   }
   std::string for_ever() const override { return model_.for_ever(); }
-  // What it saw before is as it was, until somebody asks for something or something ends.
+  // The record stays as it was seen, until a request comes or something ends.
   holdfast::store::permits_record look(std::string_view name) override {
     auto& seen = seen_[std::string(name)];
     const auto now = at_.time().wall_at;

@@ -330,7 +330,7 @@ void requester::begin(const std::shared_ptr<exchange>& what) {
   of_.send(by_, what);
 }
 
-// Several may wait for an answer that somebody else began to wait for.
+// Several threads may wait for an answer for which another one began to wait.
 void requester::await(exchange& what) {
   const nanos until = of_.world_.now() + of_.is_.command_timeout;
   while (!what.over) {
@@ -626,7 +626,7 @@ void server::answer(const std::shared_ptr<connection>& by, const std::shared_ptr
   if (what->tells) what->tells();
 }
 
-// The connection is gone, and whoever waits on it hears of that.
+// The connection is gone: the threads that wait on it get an error.
 void server::fail(connection& at, std::string why, nanos away_until) {
   ++at.number;
   // The next connection is behind nothing.
@@ -647,8 +647,8 @@ result<permits_reply> server::carry_out(const named_command& c) {
   return reply;
 }
 
-// By the kernel: whoever looks by a command finds out who has died. What has run out is not always
-// written.
+// Read with the kernel, as a command would: so dead participants are seen. The record need not
+// show yet what has run out.
 holdfast::store::permits_record server::barrier_of(std::string_view name) {
   if (is_.keeps == server_traits::what::scripts) {
     auto now = family_->permits(name, {});

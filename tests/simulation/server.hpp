@@ -71,7 +71,7 @@ struct exchange {
   bool lost = false;  ///< it, or its answer
   std::optional<holdfast::failure> failed;
   fiber* waiting = nullptr;
-  std::function<void()> tells;  ///< whoever waits at its connection
+  std::function<void()> tells;  ///< the thread that waits at its connection
   std::function<void()> then;   ///< of a request whose answer nobody waits for
 };
 
@@ -123,7 +123,7 @@ class server {
   void process_died(const process& of);
   /// That connection wants to hear when another process has gone, also if it has gone already.
   void watch(const std::shared_ptr<connection>& by, std::string_view peer);
-  /// An operator takes out whoever has that name.
+  /// An operator takes the name away from its holders.
   void evict(std::string_view name);
   /// Until then it has no room for more, or takes no writes at all.
   void refuse_writes(nanos until, bool full);
@@ -144,7 +144,7 @@ class server {
   /// The last moment at which something went wrong with this store or on the way to it, as far as
   /// this process can tell.
   nanos disturbed_at(const process& of) const noexcept;
-  /// Somebody of that process waits for an answer that does not come.
+  /// A thread of that process waits for an answer that does not come.
   bool keeps_waiting(const process& of) const noexcept;
   /// When it last carried out what asked for something, and nobody of that process waited for any
   /// more; before all if never.
@@ -160,8 +160,8 @@ class server {
   }
   /// What it keeps for ever.
   std::string for_ever() { return back_->for_ever(); }
-  /// It has just come back, perhaps with what it had before: who waits there may be gone, and its
-  /// place stays for as long as another thread of its session waits.
+  /// It has just come back, perhaps with older data: a waiter there may be gone, and its queue
+  /// entry stays for as long as another thread of its session waits.
   void has_old_places(std::string_view name);
   /// How many hold it or wait for it, by process; without those of old places.
   std::map<int, std::size_t> users(std::string_view name);

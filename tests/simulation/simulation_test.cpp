@@ -203,14 +203,14 @@ TEST(books, find_what_breaks_their_rules) {
               for (std::uint64_t term = 1; term <= 3; ++term) b.leads(term, 0);
               b.seen("n", 0, 1, 3, false, true);
             }),
-            "who watches an election sees each leader");
+            "an observer of an election sees each leader");
   EXPECT_EQ(rule_of([&](judge& j) {
               election_book b(j);
               b.leads(1, second);
               b.leads(2, 2 * second);
               b.seen("n", 0, 0, 2, false, true);
             }),
-            "who watches an election sees each leader");
+            "an observer of an election sees each leader");
   EXPECT_EQ(rule_of([&](judge& j) {
               latch_book b(j, three);
               b.begins(3);
@@ -298,7 +298,7 @@ TEST(books, find_tokens_that_nobody_got) {
     });
   };
   EXPECT_EQ(rule_with(6), std::nullopt);
-  EXPECT_EQ(rule_with(5), "tokens that nobody got are there");
+  EXPECT_EQ(rule_with(5), "tokens that no caller received are free");
 }
 
 // Five were taken at once, five are due in 5000 s, one behind them in 6000 s: four of five come
@@ -317,7 +317,7 @@ TEST(books, find_a_reservation_that_is_given_up_and_comes_back_as_more_or_less_t
     });
   };
   constexpr auto broken =
-      "of reservations that are given up as many tokens come back as others leave";
+      "reservations that are given up bring back as many tokens as others leave";
   EXPECT_EQ(rule_with(-2), std::nullopt);
   EXPECT_EQ(rule_with(-1), broken) << "all came back";
   EXPECT_EQ(rule_with(-6), broken) << "none came back";
@@ -348,7 +348,7 @@ TEST(books, find_a_barrier_that_was_not_cleared_and_what_is_forgotten_too_soon) 
   EXPECT_EQ(cleared(1), "an operator who clears a barrier removes those that wait");
   EXPECT_FALSE(cleared(0));
   const auto told = rule_of([](judge& j) { phase_book(j, "n0", 2, false).told_too_soon(1); });
-  EXPECT_EQ(told, "an arrival that was not answered is asked for while the store knows it");
+  EXPECT_EQ(told, "the library asks again for an arrival that was not answered");
 }
 
 TEST(plan, knows_what_a_lease_that_is_renewed_in_time_can_bear) {
@@ -408,7 +408,7 @@ TEST(simulation, a_store_whose_clock_runs_too_fast_is_found) {
     if (const auto o = run_apart(p, false); o.found) rules.insert(o.found->rule);
   }
   EXPECT_TRUE(rules.contains("holders that exclude each other never hold together") ||
-              rules.contains("the holder is told before another one may hold"));
+              rules.contains("the holder learns of a loss before another one may hold"));
 }
 
 TEST(simulation, the_seeds_of_past_failures_break_no_rule) {

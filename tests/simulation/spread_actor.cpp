@@ -34,7 +34,7 @@ struct spread_actor : actor {
     const bool ended = of.whole.seed >= freezing_seeds && has_ended(held);
     const auto e = release(held);
     if (ended && e != errc::lost) {
-      of.rules.violated("whoever gives back what has ended is told so",
+      of.rules.violated("a release of a lease that has ended reports the loss",
                         name + ": " + (e ? e.message() : "no error"));
     }
     if (e) judge_error(static_cast<errc>(e.value()), "release: " + e.message());

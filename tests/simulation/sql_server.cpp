@@ -611,7 +611,7 @@ void sql_server::end(const std::shared_ptr<sql_backend>& b, bool was_silent) {
   let_in();
 }
 
-// In a moment: those who are told are gone through just now.
+// In a moment: a loop over the connections that are notified is running now.
 void sql_server::break_off(const std::shared_ptr<sql_backend>& b) {
   of_.disturbed(*b->way);
   of_.world_.at(of_.world_.now(), [this, b] {
@@ -639,7 +639,7 @@ void sql_server::tell(const std::string& channel, const std::string& line) {
   }
 }
 
-// For whoever looks at the server from outside.
+// For the judge, which looks at the server from outside.
 void sql_server::mirror() {
   of_.records_.clear();
   const auto all = tables_.now();

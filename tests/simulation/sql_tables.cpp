@@ -6,7 +6,7 @@ namespace simulation {
 
 namespace {
 
-// Nobody who waits can want to see more of it: a transaction is short.
+// No statement that waits needs an older one: a transaction is short.
 constexpr std::size_t states_kept = 64;
 
 bool holds(const sql_row& r, const sql_transaction& t) {

@@ -27,7 +27,7 @@ struct sql_row {
   std::deque<state> history{{}};  ///< as it was committed, the last one last
   std::optional<state> pending{};
   sql_transaction* writer = nullptr;     ///< of what is pending
-  sql_transaction* exclusive = nullptr;  ///< who may write
+  sql_transaction* exclusive = nullptr;  ///< which may write
   std::vector<sql_transaction*> sharers{};
   std::deque<sql_transaction*> waiting{};
 
@@ -46,7 +46,7 @@ struct sql_transaction {
   std::optional<std::uint64_t> snapshot{};  ///< of the statement that waits
 };
 
-/// Thrown where a statement cannot go on before somebody ends a transaction.
+/// Thrown where a statement cannot go on before another transaction ends.
 struct sql_must_wait {
   sql_row* row;
 };
@@ -74,7 +74,7 @@ class sql_tables {
   void lock(sql_transaction& by, const std::string& name, sql_row& r, bool exclusively);
   /// Gives it back before the end, if the transaction has written nothing there.
   void unlock(sql_transaction& by, sql_row& r);
-  /// Those who share go first; nobody waits for itself.
+  /// Sharers go first. A transaction does not wait for itself.
   bool waits_in_a_ring(const sql_transaction& first) const;
 
   static void write(sql_transaction& by, sql_row& r, sql_row::state to);
@@ -82,7 +82,7 @@ class sql_tables {
   static const sql_row::state& latest(const sql_transaction& by, const sql_row& r) noexcept;
   const sql_row::state& at_snapshot(const sql_transaction& by, const sql_row& r) const noexcept;
 
-  /// Ends it. Whoever waits for its rows may go on: they are returned, in turn.
+  /// Ends it. Returns the transactions that waited for its rows and may go on, in their order.
   std::vector<sql_transaction*> commit(sql_transaction& t);
   std::vector<sql_transaction*> roll_back(sql_transaction& t);
 

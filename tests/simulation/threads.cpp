@@ -28,7 +28,7 @@ using simulation::world;
 
 namespace {
 
-/// Who waits for something, first come first served.
+/// Fibers that wait, in order of arrival.
 struct line {
   fiber* first;
   fiber* last;

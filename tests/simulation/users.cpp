@@ -25,14 +25,14 @@ void scene::uses(const process& p, const step& s, bool so) {
   }
 }
 
-// Who waits has a place, if not at first then after the store has dropped some: also far from the
-// front, where nobody looks for itself. Those who ask anew keep the others from looking for long:
-// so only where nobody does.
+// Each waiter has a queue entry, also after the store has dropped some, and also far from the
+// front, where waiters do not poll for themselves. Threads that ask again keep the others from
+// polling for long, so this is judged only where no thread asks twice.
 void scene::watch_places() {
   plan rest = whole;
   std::erase_if(rest.faults, [](const auto& f) { return f.what == fault_plan::kind::lose_key; });
   if (whole.seed < freezing_seeds || !rest.calm() || !rest.renews() || !whole.tells()) return;
-  if (whole.store > store_kind::scripts) return;  // who has a place nobody can see there
+  if (whole.store > store_kind::scripts) return;  // the judge cannot read the queue entries there
   for (const auto& one : whole.processes) {
     for (const auto& t : one.threads) {
       if (t.steps.size() > 1) return;
@@ -53,14 +53,15 @@ void scene::watch_places() {
       }
       const nanos since = std::max(without_place_since[{i, p->number}], disturbed(*p));
       if (here.now() - since <= 4 * second) continue;
-      rules.violated("who waits has a place at the store",
+      rules.violated("each waiter has a queue entry at the store",
                      "P" + std::to_string(p->number) + " with " + std::to_string(wait) +
                          " that wait: " + at_the_stores(name_of(i)));
     }
   }
 }
 
-// Nobody has gone or stands still, and nothing arrives late: what is given up, somebody gives back.
+// No process has ended or stands still, and nothing arrives late: all that is given up is given
+// back.
 bool scene::all_is_given_back() const {
   const bool late = std::any_of(processes.begin(), processes.end(), [&](const auto* p) {
     return p->dead || p->running == 0 ||
@@ -126,7 +127,7 @@ void scene::watch_users(std::size_t i, std::size_t at_store) {
     const nanos since =
         unaccounted_since.try_emplace({i, number, at_store}, here.now()).first->second;
     if (here.now() - std::max(since, last) <= longest) continue;
-    rules.violated("what is at the store belongs to somebody",
+    rules.violated("each entry at the store belongs to a holder or a waiter",
                    (p == nullptr ? "all" : "P" + std::to_string(number)) + " with " +
                        std::to_string(its) + " threads at " + name_of(i) + ": " +
                        stores[at_store]->describe(name_of(i)));

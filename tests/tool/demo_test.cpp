@@ -306,7 +306,7 @@ TEST_F(books, a_strategy_that_breaks_its_promise_fails_and_names_the_product) {
   EXPECT_FALSE(demo::all_kept({right, wrong}));
   EXPECT_TRUE(demo::all_kept({right}));
   const std::string text = demo::verdicts({}, {right, wrong});
-  EXPECT_NE(text.find("holdfast mutex promises to be right and is not:\n  hat: stock 3"),
+  EXPECT_NE(text.find("holdfast mutex should be right and is not:\n  hat: stock 3"),
             std::string::npos)
       << text;
 }

@@ -19,7 +19,7 @@ TEST_F(pings, each_round_trip_is_a_line_and_the_last_line_is_the_summary) {
   const auto said = tool({"ping", "-c", "3", "-i", "1ms"});
   EXPECT_EQ(said.code, 0) << said.err;
   const std::string time = R"(\d+\.\d{3} ms)";
-  const std::regex whole("(sqlite:\\S+: [123]: " + time + "\n){3}3 asked, 3 answered; least " +
+  const std::regex whole("(sqlite:\\S+: [123]: " + time + "\n){3}3 sent, 3 answered; least " +
                          time + ", median " + time + ", mean " + time + ", most " + time + "\n");
   EXPECT_TRUE(std::regex_match(said.out, whole)) << said.out;
 }
@@ -44,7 +44,7 @@ TEST_F(pings, without_a_count_a_signal_ends_it_with_the_summary) {
   program p(command({"ping", "-c", "0", "-i", "1h"}), around);
   EXPECT_NE(p.out.line().find(": 1: "), std::string::npos);
   p.signal(SIGINT);
-  EXPECT_TRUE(p.out.line().starts_with("1 asked, 1 answered; "));
+  EXPECT_TRUE(p.out.line().starts_with("1 sent, 1 answered; "));
   EXPECT_EQ(p.wait(), 0);
 }
 

@@ -14,7 +14,7 @@ namespace holdfast::faultproxy {
 /// Stands between clients and a server, forwards every byte, and does on demand what networks do:
 /// slow down, lose, hold back, cut. It knows nothing of the protocol.
 ///
-/// No thread of its own and not thread-safe: whoever has it calls turn() again and again, and
+/// No thread of its own and not thread-safe: its owner calls turn() again and again, and
 /// changes the faults in between.
 class relay {
  public:

@@ -18,7 +18,7 @@ std::optional<std::uint16_t> port_of(std::string_view address);
 bool is_loopback(std::string_view address);
 
 /// Whether a request's Host names this machine: an IP address, localhost, the machine's name, or
-/// one of `names`. A web page whose name somebody points here could read the answer otherwise (DNS
+/// one of `names`. Otherwise a web page whose name is made to point here could read the answer (DNS
 /// rebinding).
 bool is_own_host(std::string_view host, const std::vector<std::string>& names);
 

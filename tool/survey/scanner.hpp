@@ -43,7 +43,7 @@ class scanner {
   scanner& operator=(const scanner&) = delete;
   ~scanner();
 
-  /// Somebody looks. Thread-safe.
+  /// A viewer is there. Thread-safe.
   void viewed();
   /// Calls `then` when what the board knows is fresh, or the store is away: at once, unless the
   /// scanner slept or has just begun. It gets false if max_pending others wait, of those that still

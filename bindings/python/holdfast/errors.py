@@ -25,7 +25,7 @@ class Error(Exception):
 
 
 class Busy(Error):
-    """Somebody else holds it (one try only)."""
+    """Another holder has it (one try only)."""
     code = 1
 
 

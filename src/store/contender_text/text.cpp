@@ -12,8 +12,8 @@ namespace {
 
 constexpr std::string_view ours = "hf1.";
 
-/// Ours are shorter by far. A longer one was written by somebody else; and the store's time is
-/// added to it.
+/// Ours are shorter by far. A longer one was not written by holdfast; and the store's time is added
+/// to it.
 constexpr std::int64_t longest_lease_us = std::int64_t{1} << 60;
 
 constexpr std::array<std::pair<char, kind>, 5> letters{{{'m', kind::mutex},

@@ -205,7 +205,7 @@ status etcd_store::open() {
     return failure{errc::unsupported, "the server is etcd " + server.version() +
                                           "; 3.4 is the first that this store can use"};
   }
-  // Whether we may: leases are given to anybody.
+  // Whether this user may: the server gives leases to every user.
   auto look = all_below(options_.base + "/");
   look.set_limit(1);
   if (const auto may = ask(look); !may) return may.error();
@@ -529,7 +529,7 @@ result<etcd_store::version_now> etcd_store::change_record(const std::string& key
   return version_now(keep_longer(key, text, now, keep_us));
 }
 
-// The record changes over to a longer lease, unless somebody else has changed it meanwhile. Its
+// The record changes over to a longer lease, unless another session has changed it meanwhile. Its
 // new version.
 std::int64_t etcd_store::keep_longer(const std::string& key, std::string_view text,
                                      const held_record& now, std::int64_t keep_us) {

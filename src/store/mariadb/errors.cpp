@@ -14,7 +14,7 @@ struct meaning {
   std::string_view advice;
 };
 
-constexpr std::string_view rights = "docs/stores/mariadb.md lists the rights it needs";
+constexpr std::string_view rights = "docs/stores/mariadb.md lists the rights that holdfast needs";
 constexpr std::string_view login =
     "check user and password: the [client] part of an option file, MYSQL_PWD, or user:password@ in "
     "the URL";
@@ -50,7 +50,7 @@ constexpr std::array meanings{
     meaning{1203, 1203, errc::unavailable, too_many},
     meaning{1226, 1226, errc::unavailable, too_many},
     meaning{1969, 1969, errc::unavailable, "max_statement_time is too short for this user"},
-    meaning{1317, 1317, errc::unavailable, "somebody killed the statement"},
+    meaning{1317, 1317, errc::unavailable, "an operator killed the statement"},
     meaning{1044, 1044, errc::not_permitted, rights},
     meaning{1142, 1143, errc::not_permitted, rights},
     meaning{1227, 1227, errc::not_permitted, rights},
@@ -89,7 +89,7 @@ constexpr std::array meanings{
             "the server is not ready yet, or is not a member of its cluster"},
     meaning{1053, 1053, errc::unavailable, "the server ends"},
     meaning{1077, 1080, errc::unavailable, "the server ends"},
-    meaning{1927, 1927, errc::unavailable, "somebody killed the connection"},
+    meaning{1927, 1927, errc::unavailable, "an operator killed the connection"},
     meaning{4031, 4031, errc::unavailable, "the server ended an idle connection"},
     meaning{1158, 1161, errc::unavailable, "the connection to the server is broken"},
 };
@@ -126,7 +126,7 @@ failure server_says(unsigned number, std::string_view said) {
 failure no_answer() {
   return {errc::unavailable,
           "the server did not answer in command_timeout; is it stopped, the network cut, or a row "
-          "locked by somebody else (information_schema.innodb_trx)?"};
+          "locked by another session (information_schema.innodb_trx)?"};
 }
 
 failure takes_no_writes(std::string_view said) {

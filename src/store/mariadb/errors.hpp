@@ -5,7 +5,7 @@
 
 namespace holdfast::store::mariadb {
 
-/// What a call failed with. errc::busy: somebody else was faster, try again.
+/// What a call failed with. errc::busy: another session was faster, try again.
 failure server_says(unsigned number, std::string_view said);
 
 /// Nothing came for as long as is waited.

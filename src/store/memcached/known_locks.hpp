@@ -7,7 +7,7 @@
 namespace holdfast::store::memcached {
 
 /// What this session knows of an item that it has written. The unique number of an item counts from
-/// one again when the server is started anew, and may then be that of somebody else's lock: it is
+/// one again when the server is started anew, and may then be that of another lock: it is
 /// good only over the connection that it came by, which ends with that life of the server.
 struct known_lock {
   std::uint64_t link = 0;

@@ -435,8 +435,8 @@ class memcached_store final : public slot_store {
         auto text = unescape(line.substr(key.size(), line.find(' ') - key.size()));
         if (name_of_key(options_.prefix, text)) keys.push_back(std::move(text));
       };
-      // Not `all`: its walk over the lists of what was used when leaves out what somebody is just
-      // touching, or what is just moved; this one waits for each bucket of the hash table.
+      // Not `all`: its walk over the lists of recent use leaves out items that are just touched or
+      // moved. This one waits for each bucket of the hash table.
       auto ok = l.list("lru_crawler metadump hash\r\n", take);
       std::sort(keys.begin(), keys.end());
       keys.erase(std::unique(keys.begin(), keys.end()), keys.end());

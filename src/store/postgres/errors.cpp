@@ -28,15 +28,16 @@ constexpr std::array meanings{
             "another session keeps the row of this name locked: look for an open transaction in "
             "pg_stat_activity"},
     meaning{"57014", errc::unavailable,
-            "statement_timeout is too short, or somebody cancelled it: alter role … set "
-            "statement_timeout"},
+            "statement_timeout is too short (alter role … set statement_timeout), or an operator "
+            "cancelled the statement"},
     meaning{"53300", errc::unavailable,
             "raise max_connections, or put a pooler in front; ?connections= says how many a "
             "session may open"},
     meaning{"53100", errc::no_space, "free some space on the server's disk"},
     meaning{"53", errc::unavailable, "the server is short of resources; look at its log"},
     meaning{"58", errc::unavailable, "the server's disk or file system failed; look at its log"},
-    meaning{"42501", errc::not_permitted, "docs/stores/postgres.md lists the rights it needs"},
+    meaning{"42501", errc::not_permitted,
+            "docs/stores/postgres.md lists the rights that holdfast needs"},
     meaning{"28", errc::not_permitted,
             "check user and password: PGPASSWORD, .pgpass, a service file, or user:password@ in "
             "the URL; and the server's pg_hba.conf"},
@@ -50,7 +51,7 @@ constexpr std::array meanings{
             "locks a schema of their own (?schema=)"},
     meaning{"22012", errc::timed_out, "the request came after its caller had given up"},
     meaning{"22P05", errc::unsupported,
-            "the database's encoding has no such letter; use a database in UTF8"},
+            "the database's encoding lacks a character; use a database in UTF8"},
     meaning{"22", errc::foreign_data, "the row was not written by holdfast; choose another name"},
     meaning{"23", errc::foreign_data,
             "the tables have a constraint or trigger that holdfast did not make"},

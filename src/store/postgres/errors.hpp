@@ -7,7 +7,7 @@
 
 namespace holdfast::store::postgres {
 
-/// What a statement failed with. errc::busy: somebody else was faster, try again.
+/// What a statement failed with. errc::busy: another session was faster, try again.
 failure server_says(const PGresult* answer);
 
 /// What a connection that is no more says.

@@ -39,7 +39,7 @@ class subscribing {
 /// reads it itself, so a grant costs no thread switch.
 ///
 /// Where nobody may listen (a pooler) it has no connection, and waiters look again by themselves.
-/// When the connection breaks it is made again, after pauses that grow, while somebody waits: step
+/// When the connection breaks it is made again, after pauses that grow, while a thread waits: step
 /// by step, each no longer than the caller's deadline, and the next caller goes on where the last
 /// one stopped. What was published meanwhile is lost, and gaps() says so. It is made again as well
 /// if commands reach another server: notifications are sent there now.

@@ -16,7 +16,7 @@ using base::wait_until_ready;
 failure no_answer() {
   return {errc::unavailable,
           "the server did not answer in time; is it stopped, the network cut, or a row locked by "
-          "somebody else (pg_stat_activity)?"};
+          "another session (pg_stat_activity)?"};
 }
 
 PGconn* start(const address& to) {

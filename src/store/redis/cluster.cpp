@@ -298,7 +298,7 @@ std::shared_ptr<node> cluster::owner(slot_number slot) {
   return node_at(copy);
 }
 
-// Whoever may know the map, those who are known to answer first, and the silent last.
+// The nodes that may know the map: those that are known to answer first, and silent ones last.
 std::vector<address> cluster::candidates() const {
   const std::lock_guard guard{mutex_};
   std::vector<address> all{answered_last_};

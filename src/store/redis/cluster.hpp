@@ -31,7 +31,7 @@ class cluster final : public servers {
     const request* what;
     result<reply>* answer;
     slot_number slot;
-    std::shared_ptr<node> to;  ///< null: whoever has the slot
+    std::shared_ptr<node> to;  ///< null: the node that has the slot
     bool asking = false;
     bool repeated = false;  ///< it may have been carried out already
   };

@@ -21,8 +21,8 @@ namespace {
 /// As many may read as shared_mutex lets.
 constexpr std::uint32_t everybody = 1U << 30;
 
-/// What else may be there, and the capacity that such a look names. A number that nobody of ours
-/// uses may be a latch as well: only whoever looks for a semaphore takes it for one.
+/// What else may be there, and the capacity that such a query names. A number that no session of
+/// ours uses may be a latch as well: only a query for a semaphore takes it for one.
 constexpr std::array<std::pair<kind, std::uint32_t>, 3> other_looks{
     {{kind::mutex, 0}, {kind::shared_mutex, everybody}, {kind::semaphore, 0}}};
 

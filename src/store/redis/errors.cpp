@@ -21,10 +21,11 @@ constexpr std::array meanings{
             "docs/stores/redis.md lists the rights that holdfast needs"},
     meaning{
         "DENIED", errc::not_permitted,
-        "it lets in nobody from other machines: set a password, or bind it to the right addresses"},
+        "the server accepts no client of another machine: set a password, or bind it to the right "
+        "addresses"},
     meaning{"LOADING", errc::unavailable, "the server is reading its data; try again soon"},
     meaning{"BUSY", errc::unavailable,
-            "somebody's script keeps the server busy; SCRIPT KILL ends it"},
+            "a script of another client keeps the server busy; SCRIPT KILL ends it"},
     meaning{"READONLY", errc::unavailable,
             "this server is a replica; the next attempt looks for the primary again"},
     meaning{"MASTERDOWN", errc::unavailable, "the replica has lost its primary"},
@@ -42,7 +43,7 @@ constexpr std::array meanings{
             "the command came after this session had given it up; is the server's clock being set, "
             "or is the network slow? Try again"},
     meaning{"HOLDFAST_CORRUPT", errc::corrupt,
-            "look at the key with redis-cli; remove it if nobody holds the lock"},
+            "look at the key with redis-cli; remove the key if no program holds the lock"},
     meaning{"MOVED", errc::unsupported, "this is a node of a cluster; write redis+cluster://host"},
     meaning{"ASK", errc::unsupported, "this is a node of a cluster; write redis+cluster://host"},
     meaning{"CROSSSLOT", errc::internal,

@@ -40,9 +40,10 @@ struct acknowledged {
 /// The one connection over which all threads of a session talk to the server, and no thread of its
 /// own.
 ///
-/// Whoever has something to say puts it into one buffer; the first of them writes, for all who came
-/// meanwhile. Of those who wait for replies one reads, for all; when it has its own, the next in
-/// line goes on. So a thread that is alone pays no thread switch, and many share each system call.
+/// Threads put their requests into one buffer. The first of them writes, also for those that came
+/// meanwhile. One of the threads that wait for replies reads, for all; when it has its own, the
+/// next one goes on. So a thread that is alone pays no thread switch, and many share each system
+/// call.
 ///
 /// A connection that breaks is made again by the next who needs it, after pauses that grow as long
 /// as none is of any use: those who come in a short pause wait for its end, in a long one they
@@ -160,7 +161,7 @@ class link {
   std::optional<std::int64_t> ahead_;
   std::atomic<std::int64_t> after_{0};   ///< what others say has to be over
   std::int64_t on_their_way_until_ = 0;  ///< commands of connections that broke; under mutex_
-  // Of whoever reads.
+  // Of the thread that reads.
   unsigned in_vain_ = 0;     ///< times in a row that it stayed awake for nothing
   unsigned not_before_ = 0;  ///< so many reads until it tries again
   // After a connection that could not be made, or was of no use.

@@ -41,7 +41,7 @@ class node {
   void learn(const resp_value& reply, std::uint64_t over) noexcept;
   void settle() { link_.settle(); }
 
-  /// It let somebody wait in vain, and has answered nothing since.
+  /// It let a request wait in vain, and has answered nothing since.
   bool is_silent() const noexcept { return silent_until_ != 0; }
   /// And that was just now: what others depend on should not wait for it again.
   bool fell_silent_just_now() const noexcept {

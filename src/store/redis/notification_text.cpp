@@ -25,7 +25,7 @@ std::vector<notification> parse_notifications(std::string_view text) {
       (passed && !parse_owner_id(base::take_word(text), n.secret))) {
     return {};
   }
-  // Each owner has a copy of the name, and anybody may publish.
+  // Each owner has a copy of the name, and any program may publish.
   if (text.size() > longest_key || owners.size() > longest_owners) return {};
   n.name = name_of_key(text);
   std::vector<notification> all;

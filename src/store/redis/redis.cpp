@@ -369,7 +369,7 @@ class redis_store final : public session_store, public posting_store {
 
   // "hf1 kind capacity fence used waiters …", or "hf1 after TIME kind …". A record with capacity 0
   // is only what remains of a name that is free. That of what many use, or wait for, outlives them.
-  // What cannot be read is in use, by whomever.
+  // What cannot be read is in use.
   static usage usage_of(std::string_view record) {
     std::array<std::string_view, 8> words{};
     for (auto& word : words) {
@@ -384,7 +384,7 @@ class redis_store final : public session_store, public posting_store {
     return capacity == "1" && waiters == "0" ? usage::sure : usage::perhaps;
   }
 
-  // A latch that is looked at says whether somebody else has the name.
+  // A query of a latch says whether the name is in use as another kind.
   status add_if_used(const std::vector<std::string>& names, std::vector<std::string>& found) {
     std::vector<std::string> bytes(names.size());
     std::vector<request> requests;

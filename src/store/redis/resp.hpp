@@ -81,8 +81,8 @@ class resp_reader {
   std::string problem_;
 };
 
-/// Appends one command as the server wants it: an array of bulk strings. So many more words are for
-/// somebody else to append.
+/// Appends one command as the server wants it: an array of bulk strings. The caller appends so many
+/// more words.
 void append_command(std::string& to, std::span<const std::string_view> words, std::size_t more = 0);
 inline void append_command(std::string& to, std::initializer_list<std::string_view> words,
                            std::size_t more = 0) {

@@ -86,8 +86,8 @@ result<store::identity> servers::identify() {
 }
 
 // A mark says since when this server process has kept it. After a flush, or a restart without the
-// data, there is none; after a failover it is another process's. And whoever uses the server for
-// the first time cannot tell that from a flush.
+// data, there is none; after a failover it is another process's. A session that uses the server
+// for the first time cannot tell that from a flush.
 result<std::optional<std::chrono::microseconds>> servers::remembers_for() {
   using std::chrono::microseconds;
   if (only_one() == nullptr) {

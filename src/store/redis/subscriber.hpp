@@ -14,8 +14,8 @@
 namespace holdfast::store::redis {
 
 /// A connection that brings what is published. When it breaks it is made again, after pauses that
-/// grow, while somebody asks for it; by a thread of its own, so that nobody waits for it. But for
-/// gaps(), only the thread that receives uses it.
+/// grow, while a waiter needs it; by a thread of its own, so that no caller waits for it. Only the
+/// thread that receives uses it, except gaps().
 class subscriber {
  public:
   /// The connection counts as made when it listens to `channel`; if that is empty, at once.

@@ -44,8 +44,8 @@ class transport {
 /// Connects, and shakes hands if it is TLS. errc::unavailable, or what is wrong with certificates.
 result<std::unique_ptr<transport>> connect(const redis_options& options, const patience& p);
 
-/// Waits until `fd` is ready for `events` (as in poll). False if the time is up or somebody woke
-/// us.
+/// Waits until `fd` is ready for `events` (as in poll). False if the time is up or this thread was
+/// woken.
 bool wait_ready(int fd, short events, const patience& p);
 
 /// Writes all, waiting as long as it may.

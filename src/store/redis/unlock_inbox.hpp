@@ -8,17 +8,17 @@
 
 namespace holdfast::store::redis {
 
-/// Tells those who wait for a name that it was given back, or that it may have been before anybody
-/// listened. One channel a name, for as long as somebody waits, and no longer: programs that
-/// release count those that listen, and may leave them time to come. What is sent and read is so by
-/// the thread that receives, or by one that is done waiting while none does.
+/// Tells the waiters of a name that it was released, or that it may have been before they listened.
+/// One channel a name, for as long as there is a waiter, and no longer: programs that release count
+/// the listeners, and may leave them time to come. The thread that receives sends and reads, or,
+/// while there is none, a thread that is done waiting.
 class unlock_inbox final : public subscription {
  public:
   explicit unlock_inbox(const redis_options& options) : subscription(options) {}
 
   void wait_for(const std::string& channel, std::string_view name, const owner_id& owner);
   void done_waiting(const std::string& channel, const owner_id& owner);
-  /// How many releases were heard of since somebody waits there; 0 if nobody does.
+  /// How many releases were received since there is a waiter; 0 if there is none.
   std::uint64_t heard(const std::string& channel);
   /// This connection is among those that a release is told to.
   bool listens(const std::string& channel);

@@ -57,8 +57,8 @@ class link_pool::attempt {
   const std::uint64_t worked_;  ///< when it began
 };
 
-/// A place in the line, under the pool's mutex. Whoever leaves it wakes the next one, so nobody
-/// else is woken in vain.
+/// A place in the queue, under the pool's mutex. A thread that leaves it wakes the next one, so no
+/// other thread is woken in vain.
 class link_pool::place {
  public:
   place(link_pool& in, bool has_room) : of_(in) {

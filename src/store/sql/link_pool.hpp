@@ -56,7 +56,7 @@ class link_pool {
     }
     row_link& operator*() const noexcept { return *link_; }
     row_link* operator->() const noexcept { return link_.get(); }
-    /// It has served somebody before: the server may have ended it meanwhile.
+    /// It has been used before: the server may have ended it meanwhile.
     bool used() const noexcept { return used_; }
 
    private:
@@ -81,7 +81,7 @@ class link_pool {
  private:
   class attempt;
   class place;
-  /// Whoever waits for a connection.
+  /// A thread that waits for a connection.
   struct waiting {
     std::condition_variable called{};
     bool has_room = false;  ///< counts among those that are in use
@@ -101,7 +101,7 @@ class link_pool {
   std::size_t in_use_ = 0;
   std::optional<failure> away_;        ///< the server could not be reached …
   boot_time next_attempt_at_{};        ///< … and is tried again then, …
-  std::chrono::nanoseconds enough_{};  ///< … or by somebody who has so much time
+  std::chrono::nanoseconds enough_{};  ///< … or by a caller that has so much time
   bool trying_ = false;
   std::uint64_t worked_ = 0;  ///< attempts that reached the server
 };

@@ -38,7 +38,7 @@ class lock_link {
   /// What the server calls this connection …
   virtual std::int64_t id() const noexcept = 0;
   /// … as long as this life of it lasts: a server that was started again gives the number to
-  /// somebody else, and so does another one behind the same address.
+  /// another connection, and so does another server behind the same address.
   virtual const std::string& life_of_server() const noexcept = 0;
 
   /// The moment, if it could be had at once.
@@ -52,7 +52,7 @@ class lock_link {
   virtual status begin(std::string_view name, lock_mode mode) = 0;
   /// Whether the wait is over, or the connection. No round trip.
   virtual bool over() noexcept = 0;
-  /// The moment; nothing if somebody ended the wait.
+  /// The moment; nothing if the wait was ended.
   virtual result<std::optional<std::int64_t>> end() = 0;
   /// Ends the wait of another connection, if it still waits.
   virtual status interrupt(const lock_link& other) = 0;

@@ -6,8 +6,8 @@
 #include <string_view>
 
 /// How long a record of a database may be. Ours have some megabytes at most, and none that is
-/// longer is written; what is longer was written by somebody else, and is not read: it would cost
-/// each reader many times its size.
+/// longer is written. A longer one was not written by holdfast, and is not read: it would cost each
+/// reader many times its size.
 namespace holdfast::store::sql {
 
 inline constexpr std::size_t longest_read = 16U << 20;  ///< bytes

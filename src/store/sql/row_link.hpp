@@ -95,7 +95,7 @@ class row_link {
 
   virtual result<std::vector<row>> read(std::span<const std::string_view> names,
                                         boot_time deadline) = 0;
-  /// In this order. A failure with errc::busy says that somebody else was faster (a serialization
+  /// In this order. A failure with errc::busy says that another session was faster (a serialization
   /// failure, a deadlock): nothing happened.
   virtual result<std::vector<replaced>> replace(std::span<const replacement> all,
                                                 boot_time deadline) = 0;
@@ -125,7 +125,7 @@ class row_link {
   virtual result<store::facts> facts(boot_time) { return store::facts{}; }
 };
 
-/// The server said why it did nothing: somebody else was faster, it takes no writes, the request
+/// The server said why it did nothing: another session was faster, it takes no writes, the request
 /// came after its `until_at`, or something that only this server's link can judge.
 inline bool was_refused(const row_link& by, const failure& f) noexcept {
   return f.code == errc::busy || f.code == errc::read_only || f.code == errc::timed_out ||

@@ -149,8 +149,8 @@ status row_store::settle(row_link& link, changes& open, boot_time deadline) {
 
 // ---- three ways to change a row
 
-// What was sent over a connection that broke must be looked for first. Nor is it known that there
-// is nothing to do before somebody has looked.
+// What was sent over a connection that broke must be looked for first. Before that query it is not
+// known either that there is nothing to do.
 status row_store::replace_guessed(row_link& link, const changes& open, boot_time deadline) {
   if (!link.keeps_its_server()) return done{};
   changes some;

@@ -9,7 +9,7 @@
 namespace holdfast::store::sql {
 
 /// Changes records over a pool of connections. A change costs one round trip where this session
-/// wrote the row last, else two (read, replace); two more where somebody else gets in between.
+/// wrote the row last, else two (read, replace); two more where another session gets in between.
 /// Thread-safe.
 class row_store {
  public:

@@ -11,7 +11,7 @@ namespace holdfast::store::sql {
 
 namespace {
 
-/// How often, and how soon, somebody is told to end a wait.
+/// How often, and how soon, a connection is told to end a wait.
 constexpr int most_interrupts = 100;
 constexpr std::chrono::milliseconds interrupt_again{5};
 

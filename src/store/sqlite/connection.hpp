@@ -27,8 +27,8 @@ class connection {
   status open(const std::string& file);
   /// `at_rest`: nobody has it open, and this user may not make the files beside it.
   status open_to_read(const std::string& file, bool at_rest);
-  /// Of a file that was opened at rest: until this is closed, a log that somebody makes stays. The
-  /// last connection of others takes it away only when it has the file for itself. False if one
+  /// Of a file that was opened at rest: until this is closed, a log that is made meanwhile stays.
+  /// The last connection of others takes it away only when it has the file for itself. False if one
   /// does so now.
   bool keep_log() noexcept;
   sqlite3* get() const noexcept { return db_; }

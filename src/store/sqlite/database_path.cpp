@@ -137,8 +137,8 @@ bool only_users_could_make_it(const std::string& database, const struct stat& fi
 failure not_ours(const std::string& path) {
   return {errc::not_permitted,
           path +
-              " belongs to another user than the database and this process: somebody may want "
-              "to listen. Remove it, or use a directory that only its users can write to"};
+              " belongs to another user than the database and this process, who may want to "
+              "listen. Remove it, or use a directory that only its users can write to"};
 }
 
 }  // namespace
@@ -153,8 +153,8 @@ bool may_be_planted(const struct stat& found, const struct stat& folder, uid_t m
   return anybody_may && found.st_uid != me && found.st_uid != 0 && found.st_uid != folder.st_uid;
 }
 
-// In a sticky folder (/tmp) anybody may have put there what we are about to open: a database in
-// which they hold our locks, or the link to a file of ours.
+// In a sticky folder (/tmp) every user may have put there what we are about to open: a database in
+// which that user holds our locks, or the link to a file of ours.
 status check_not_planted(const std::string& path) {
   struct stat folder{};
   if (::stat(directory_of(path).c_str(), &folder) != 0) return done{};

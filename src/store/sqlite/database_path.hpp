@@ -20,7 +20,7 @@ result<std::string> locate(std::string_view path, bool allow_network);
 std::string shown_url(const std::string& path);
 
 /// Fails for a database, a file beside it, or a link of another user in a folder like /tmp, where
-/// anybody may put one: its owner could forge every lock in it. Root and the owner of the folder
+/// every user may put one: its owner could forge every lock in it. Root and the owner of the folder
 /// are trusted.
 status check_not_planted(const std::string& path);
 /// What it decides about one file or link, as this user.

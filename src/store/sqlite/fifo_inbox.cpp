@@ -194,8 +194,8 @@ file_descriptor fifo_inbox::open_pipe_of(const std::string& who) const noexcept 
   return file_descriptor{::openat(beside_.folder(), who.c_str(), how)};
 }
 
-// A session takes its pipe away when it closes. If ours is missing too, somebody emptied the
-// folder, and nothing is certain.
+// A session takes its pipe away when it closes. If ours is missing too, the folder was
+// emptied, and nothing is certain.
 bool fifo_inbox::is_certainly_closed(int error_number) const noexcept {
   struct stat ours{};
   return error_number == ENXIO ||

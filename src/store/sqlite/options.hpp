@@ -22,7 +22,7 @@ struct sqlite_options {
   std::string access = "write";
   /// `refuse` a network file system, or `allow` one that this machine alone uses.
   std::string network = "refuse";
-  /// The longest wait for somebody else's transaction on the file, in all. At most an hour.
+  /// The longest wait for the transactions of others on the file, in all. At most an hour.
   std::chrono::milliseconds busy_timeout{5'000};
   /// How often to look whether the file is still at its path. Zero: before every operation.
   std::chrono::microseconds look_at_path_every{10'000};

@@ -24,7 +24,7 @@ struct peer {
 
 /// "7e9a1fbb-effffffc-4711-3c7f2-5b1c09aa": hexadecimal but for the pid. Safe as a file name.
 std::string to_string(const peer& p);
-/// Five numbers and nothing else: records may hold anybody's text, and this becomes a file name.
+/// Five numbers and nothing else: records may hold any text, and this becomes a file name.
 std::optional<peer> parse_peer(std::string_view text) noexcept;
 
 /// A new session of this process. Fails without /proc, and in a time namespace whose clock differs

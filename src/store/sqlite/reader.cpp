@@ -49,8 +49,8 @@ class snapshot {
 
  private:
   // Without the log nobody has the file open, and SQLite could not make one here: a file at rest is
-  // read without a lock. While the log is kept nobody takes it away. Not steady: somebody has
-  // opened the file meanwhile, and may have written, which the log shows.
+  // read without a lock. While the log is kept it is not removed. Not steady: a process has opened
+  // the file meanwhile, and may have written, which the log shows.
   status take(const std::string& file, bool& steady) {
     connection keeper, with_log;
     if (auto opened = keeper.open_to_read(file, true); !opened) return opened;

@@ -14,7 +14,7 @@ namespace holdfast::store::sqlite {
 
 /// Whose file it is. Changes nothing.
 enum class ownership { ours, nobodys };
-/// Fails for a file of somebody else (foreign_data) or of a newer holdfast (newer_format).
+/// Fails for a file of another program (foreign_data) or of a newer holdfast (newer_format).
 result<ownership> whose(connection& db, const std::string& file);
 
 /// Makes the tables and views unless another process did so meanwhile.

@@ -102,7 +102,7 @@ status lock_file::open_connection() {
   return db_.execute(("PRAGMA synchronous = " + options_.synchronous).c_str(), "opening " + file_);
 }
 
-// Nothing is made beside a file that is somebody else's.
+// Nothing is made beside a file of another program.
 status lock_file::open_beside() {
   if (auto trusted = check_not_planted(file_); !trusted) return trusted;
   if (const auto owner = whose(db_, file_); !owner) return owner.error();
@@ -135,7 +135,7 @@ status lock_file::set_up_tables() {
 }
 
 status lock_file::add_functions() {
-  // Not to be called from a trigger or a view that somebody put into the file.
+  // Not to be called from a trigger or a view that another program put into the file.
   constexpr int how = SQLITE_UTF8 | SQLITE_DIRECTONLY;
   struct function {
     const char* name;
@@ -242,7 +242,7 @@ status lock_file::step(std::string_view name, transition& change) {
     bool settled = current_.row_seen;
     if (!settled) {
       if (auto tried = try_step(insert_.get(), name, change); !tried) return tried;
-      // No change is a row that somebody else put in between the two statements.
+      // No change: another session put the row there between the two statements.
       settled = current_.next == nullptr || sqlite3_changes(db_.get()) == 1;
     }
     if (!settled) continue;

@@ -45,7 +45,8 @@ TEST_F(mariadb_store, a_table_that_is_altered_beside_costs_nothing) {
   }
 }
 
-TEST_F(mariadb_store, a_row_that_somebody_keeps_locked_is_unavailable_and_says_where_to_look) {
+TEST_F(mariadb_store,
+       a_row_that_another_session_keeps_locked_is_unavailable_and_says_where_to_look) {
   auto s = impatient("?command_timeout=3s");
   holdfast::mutex m{s, "m"};
   m.lock(), m.unlock();

@@ -95,7 +95,8 @@ TEST_F(postgres_store, serializable_transactions_by_default_change_nothing) {
   }
 }
 
-TEST_F(postgres_store, a_row_that_somebody_keeps_locked_is_unavailable_and_says_where_to_look) {
+TEST_F(postgres_store,
+       a_row_that_another_session_keeps_locked_is_unavailable_and_says_where_to_look) {
   auto s = impatient("&command_timeout=1500ms");
   holdfast::mutex m{s, "m"};
   m.lock(), m.unlock();

@@ -95,7 +95,8 @@ TEST_F(postgres_store, a_schema_may_have_any_name) {
   ask("drop schema \"" + schema_ + " \"\"x\"\" 'y'\" cascade");
 }
 
-TEST_F(postgres_store, who_may_not_make_the_tables_is_told_what_to_run_and_needs_no_more) {
+TEST_F(postgres_store,
+       a_user_without_the_right_to_make_tables_is_told_what_to_run_and_needs_no_more) {
   const auto refused = harness::outcome_of_opening(url_of_user());
   EXPECT_EQ(refused.reason, errc::not_permitted);
   auto script = refused.text.substr(refused.text.find("create schema"));
@@ -182,7 +183,7 @@ TEST_F(postgres_store, tables_that_are_altered_while_in_use_are_foreign_data) {
   EXPECT_EQ(outcome_of([&] { m.lock(); }).reason, errc::foreign_data);
 }
 
-TEST_F(postgres_store, a_row_that_somebody_else_wrote_is_left_as_it_is) {
+TEST_F(postgres_store, a_row_of_another_program_is_left_as_it_is) {
   auto s = open();
   holdfast::mutex m{s, "m"};
   const auto put = [&](const std::string& record) {

@@ -73,7 +73,7 @@ TEST_F(crashes, kill_9_at_any_moment_loses_nothing_that_was_acknowledged) {
   EXPECT_TRUE(store->transact("shared", change).ok());
 }
 
-TEST_F(crashes, whoever_is_left_goes_on_while_others_are_killed) {
+TEST_F(crashes, the_survivors_go_on_while_others_are_killed) {
   const session store = open(path());
   harness::shared<ledger> page{path("ledger")};
   for (int round = 0; round < 20; ++round) {

@@ -241,7 +241,7 @@ TEST_F(rights, a_file_without_read_permission_is_not_permitted) {
   expect_refusal(path(), errc::not_permitted, "grant");
 }
 
-TEST_F(rights, a_folder_of_somebody_else_is_not_trusted) {
+TEST_F(rights, a_folder_of_another_user_is_not_trusted) {
   (void)open(path());
   if (::geteuid() == 0) {
     ASSERT_EQ(::chown((path() + "-holdfast").c_str(), 12345, 12345), 0);

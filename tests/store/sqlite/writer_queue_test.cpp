@@ -55,7 +55,7 @@ const harness::role intruder{"intruder", [](const auto& args) {
                                return 0;
                              }};
 
-TEST_F(writer_queues, whoever_dies_inside_has_left) {
+TEST_F(writer_queues, a_process_that_dies_inside_has_left) {
   harness::child other{"intruder", {path()}};
   EXPECT_EQ(other.expect_line(), "inside");
   writer_queue door = open_door(path());

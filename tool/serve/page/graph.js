@@ -1,4 +1,4 @@
-// Which process waits for which. Rings are what somebody looks for, so they come first.
+// Which process waits for which. A viewer looks for rings, so they come first.
 import { element, drawn, visible, duration, processName, lockAddress, ask } from "./text.js";
 import { state, on } from "./state.js";
 

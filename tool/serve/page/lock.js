@@ -1,4 +1,4 @@
-// One lock: who has it, the queue, what happened while somebody looked, and how long it took.
+// One lock: its holders, the queue, what happened while it was viewed, and how long it took.
 import { element, drawn, visible, duration, processName, ask, bucketCells, bucketHeads } from "./text.js";
 import { state, on, now, keyOf } from "./state.js";
 

@@ -204,7 +204,7 @@ export function startTable() {
 
 export function showTable() {
   choose();
-  // Somebody who has begun to search goes on.
+  // A search that was begun goes on.
   if (document.activeElement !== search) grid.focus({ preventScroll: true });
 }
 export const focusSearch = () => search.focus();
