@@ -1,11 +1,11 @@
 #include "diagnose/deadlock_watch.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <set>
 #include <tuple>
 #include <utility>
 
+#include "base/words.hpp"
 #include "session/store_client.hpp"
 
 namespace holdfast::engine {
@@ -45,29 +45,15 @@ struct mark_text {
   std::string_view name{};
 };
 
-/// A number, and the space behind it.
-template <class Number>
-bool take_number(std::string_view& text, Number& number) {
-  const auto [end, bad] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const auto digits = static_cast<std::size_t>(end - text.data());
-  if (bad != std::errc{} || digits >= text.size()) return false;
-  text.remove_prefix(digits + 1);
-  return true;
-}
-
 std::optional<mark_text> read_mark(std::string_view note) {
-  std::size_t from = 0;
-  for (int words = 0; words < 3; ++words) {
-    const auto space = note.find(' ', from);
-    if (space == note.npos) return std::nullopt;
-    from = space + 1;
-  }
-  mark_text text{note.substr(0, from - 1)};
-  text.name = note.substr(from);
+  mark_text text{.name = note};
+  for (int words = 0; words < 3; ++words) (void)base::take_word(text.name);
+  text.who = note.substr(0, note.size() - text.name.size() - 1);
   text.limited = text.name.starts_with(says_limited);
   if (!text.limited && !text.name.starts_with(says)) return std::nullopt;
-  text.name.remove_prefix(text.limited ? says_limited.size() : says.size());
-  if (!take_number(text.name, text.weight) || !take_number(text.name, text.age)) {
+  (void)base::take_word(text.name);
+  if (!base::take_number(text.name, text.weight) || !base::take_number(text.name, text.age) ||
+      text.name.empty()) {
     return std::nullopt;
   }
   return text;

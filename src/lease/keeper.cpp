@@ -1,6 +1,7 @@
 #include "lease/keeper.hpp"
 
 #include <algorithm>
+#include <holdfast/options.hpp>
 
 #include "base/losses.hpp"
 #include "session/lock_config.hpp"
@@ -33,8 +34,15 @@ std::string_view why_it_ends(const lease_timer& timer, boot_time then) noexcept 
 }
 }  // namespace
 
+std::chrono::microseconds between(std::int64_t now_at, std::int64_t expires_at) noexcept {
+  if (expires_at <= now_at) return 0us;
+  const auto lasts = static_cast<std::uint64_t>(expires_at) - static_cast<std::uint64_t>(now_at);
+  constexpr std::chrono::microseconds most = max_lease;
+  return std::chrono::microseconds(std::min(lasts, static_cast<std::uint64_t>(most.count())));
+}
+
 std::chrono::microseconds lease_of(const store::permits_reply& granted) noexcept {
-  return std::chrono::microseconds(granted.expires_at - granted.now_at);
+  return between(granted.now_at, granted.expires_at);
 }
 
 keeper::keeper(store_client& session) : session_(session) {}

@@ -79,6 +79,10 @@ store::permits_command look_at(const engine::lock_config& what) {
 auto free_of(const subject& of) {
   return [what = of.config](const auto& reply) { return free_permits(*what, reply); };
 }
+std::uint32_t available_of(const subject& of) { return of.ask(look_at(*of.config), free_of(of)); }
+pending<std::uint32_t> async_available_of(const subject& of) {
+  return engine::async_command<std::uint32_t>(of.request({}, {}), look_at(*of.config), free_of(of));
+}
 auto whether(store::permits_outcome yes) {
   return [yes](const store::permits_reply& reply) -> result<bool> { return reply.outcome == yes; };
 }
@@ -121,13 +125,9 @@ multi_member::multi_member(semaphore& s, std::uint32_t weight) {
 multi_member::multi_member(semaphore& s) : multi_member(s, 1) {}
 multi_member permits(semaphore& s, std::uint32_t weight) { return {s, weight}; }
 
-std::uint32_t semaphore::available() const {
-  return state_->of.ask(look_at(*state_->of.config), free_of(state_->of));
-}
+std::uint32_t semaphore::available() const { return available_of(state_->of); }
 pending<std::uint32_t> async_available(const semaphore& of) {
-  const auto& subject = of.state_->of;
-  return engine::async_command<std::uint32_t>(subject.request({}, {}), look_at(*subject.config),
-                                              free_of(subject));
+  return async_available_of(of.state_->of);
 }
 std::uint32_t semaphore::capacity() const noexcept { return state_->of.config->capacity; }
 const std::string& semaphore::name() const noexcept { return state_->of.config->name; }
@@ -271,13 +271,9 @@ pending<bool> async_release(expiring_semaphore& of, std::string_view id) {
                                      whether(store::permits_outcome::done));
 }
 
-std::uint32_t expiring_semaphore::available() const {
-  return state_->of.ask(look_at(*state_->of.config), free_of(state_->of));
-}
+std::uint32_t expiring_semaphore::available() const { return available_of(state_->of); }
 pending<std::uint32_t> async_available(const expiring_semaphore& of) {
-  const auto& subject = of.state_->of;
-  return engine::async_command<std::uint32_t>(subject.request({}, {}), look_at(*subject.config),
-                                              free_of(subject));
+  return async_available_of(of.state_->of);
 }
 std::uint32_t expiring_semaphore::capacity() const noexcept { return state_->of.config->capacity; }
 const std::string& expiring_semaphore::name() const noexcept { return state_->of.config->name; }

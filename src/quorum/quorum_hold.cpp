@@ -289,7 +289,11 @@ boot_time quorum_hold::look_after() {
   }
   if (in_vain) tell(event_kind::renew_failed);
   if (step == lease_timer::step::suspect) tell(event_kind::suspect);
-  if (step == lease_timer::step::lost) tell_lost();
+  if (step == lease_timer::step::lost) {
+    tell_lost();
+    // Renewals that come late, or that too few granted, would keep it at their nodes.
+    if (renew_) abandon();
+  }
   lock.lock();
   return released_ ? forever : std::min(timer_->next(), round_until_);
 }
@@ -493,6 +497,11 @@ void quorum_hold::give_back_later() noexcept {
   } catch (...) {
     // No memory for that either.
   }
+  abandon();
+}
+
+// The keepers do it, behind what is under way.
+void quorum_hold::abandon() noexcept {
   for (std::size_t i = 0; i < asked_.size(); ++i) {
     const auto& node = *quorum_->nodes[i];
     if (asked_[i]) node.session()->keeper().abandon(node.what()->name, owner_, lease_);

@@ -102,6 +102,7 @@ class quorum_hold : public std::enable_shared_from_this<quorum_hold> {
   std::optional<awaited> on_given_back(answers&&) { return std::nullopt; }
   std::optional<awaited> on_released(answers&& said);
   void give_back_later() noexcept;
+  void abandon() noexcept;
   bool had_no_time(const answers& votes, std::size_t node) const;
   void note(const answers& votes);
   void renew();

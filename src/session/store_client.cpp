@@ -283,8 +283,9 @@ result<store::rate_reply> store_client::rate(std::string_view name, const store:
   return heard(outage_, std::move(reply));
 }
 
+// The store remembers it for a minute: so the last one may be half of that on its way.
 boot_time refund_repeated_until(const failure& f, boot_time sent) noexcept {
-  return f.outcome_unknown ? saturated_add(sent, std::chrono::seconds(45)) : forever;
+  return f.outcome_unknown ? saturated_add(sent, std::chrono::seconds(30)) : forever;
 }
 
 void store_client::give_back_tokens(std::string_view name, store::rate_command take,

@@ -147,8 +147,7 @@ bool acquisition::proves(const store::notification& n) {
 bool acquisition::notified(const store::notification& n) {
   look_by_ = boot_time{};
   if (!proves(n) || config_.outlives_session || !config_.renew) return false;
-  const std::chrono::microseconds lasts(n.expires_at - store_now_at_);
-  if (!is_granted(n.fence, asked_at_, lasts)) return false;
+  if (!is_granted(n.fence, asked_at_, between(store_now_at_, n.expires_at))) return false;
   // Two times of the store, between which its clock may have been set forward: but the grant is no
   // older than the notification, and was made for so long at most.
   const auto claim = std::min<std::chrono::microseconds>(

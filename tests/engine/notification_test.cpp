@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "forgery.hpp"
+#include "harness/next_wake.hpp"
 
 // Anybody who may publish can send a notification, with what the record shows in it. It makes the
 // waiter ask, and proves nothing without the secret of the holder before (hand_over_test.cpp).
@@ -41,7 +42,7 @@ TEST(notification, a_forged_grant_lets_nobody_in_who_waits_without_a_thread) {
   f.inbox->put(f.for_the_waiter("m", notification_kind::granted));
   f.script->await(verb::acquire, asked + 1);
   harness::eventually("it gives up", [&] {
-    f.clock->advance(500ms);
+    harness::to_next_wake(*f.clock, 10s);
     return got.wait_for(0s) == std::future_status::ready;
   });
   EXPECT_EQ(got.get().error().code, errc::timed_out);
@@ -67,7 +68,7 @@ TEST(notification, of_a_grant_before_any_answer_gives_no_lease) {
   f.script->set(verb::acquire, fault::drop_request);
   EXPECT_FALSE(held.release());  // the store grants, and says so
   harness::eventually("the end of the wait", [&] {
-    f.clock->advance(500ms);
+    harness::to_next_wake(*f.clock, 10s);
     return over.load();
   });
   waiter.join();
@@ -142,7 +143,7 @@ TEST(notification, a_forged_grant_lets_nobody_pass_a_barrier) {
   f.inbox->put(f.for_the_waiter("b", notification_kind::granted));
   f.script->await(verb::renew, asked + 1);
   harness::eventually("it gives up", [&] {
-    f.clock->advance(500ms);
+    harness::to_next_wake(*f.clock, 10s);
     return over.load();
   });
   waiter.join();
@@ -167,7 +168,7 @@ TEST(notification, a_forged_wake_up_wakes_nobody_at_a_condition) {
   f.script->await(verb::renew, asked + 1);
   EXPECT_FALSE(over);
   harness::eventually("it gives up", [&] {
-    f.clock->advance(500ms);
+    harness::to_next_wake(*f.clock, 10s);
     return over.load();
   });
   waiter.join();
@@ -190,7 +191,7 @@ TEST(notification, a_forged_grant_gives_nobody_several_locks) {
   f.inbox->put(f.for_the_waiter("b", notification_kind::granted));
   f.script->await(verb::acquire, asked + 1);
   harness::eventually("it gives up", [&] {
-    f.clock->advance(500ms);
+    harness::to_next_wake(*f.clock, 10s);
     return over.load();
   });
   waiter.join();

@@ -69,6 +69,28 @@ class deaf final : public harness::passing_on {
   const std::chrono::seconds each_;
 };
 
+/// Nobody hears of the first refund for so long that there is just time for another, which is on
+/// its way for half a minute.
+class deaf_and_far final : public harness::passing_on {
+ public:
+  deaf_and_far(std::unique_ptr<session_store> inner, std::shared_ptr<hasty_clock> on)
+      : passing_on(std::move(inner)), clock_(std::move(on)) {}
+
+  holdfast::result<holdfast::store::rate_reply> rate(
+      std::string_view name, const holdfast::store::rate_command& c) override {
+    if (c.verb != rate_verb::refund) return inner_->rate(name, c);
+    if (asked_++ > 0) clock_->advance(29s);
+    auto reply = inner_->rate(name, c);
+    if (asked_ > 1) return reply;
+    clock_->advance(40s);
+    return failure{errc::unavailable, "the reply was lost", true};
+  }
+
+ private:
+  const std::shared_ptr<hasty_clock> clock_;
+  int asked_ = 0;
+};
+
 /// Carries out the first, of which nobody hears, and is away from then on.
 class then_away final : public harness::passing_on {
  public:
@@ -144,6 +166,25 @@ TEST_F(repeats, a_refund_is_not_sent_again_when_the_store_may_have_forgotten_it)
   holdfast::rate_limiter tokens{s, "tokens", {{.tokens = 10, .per = 24h * 30}}};
   ASSERT_TRUE(tokens.try_take(10));
   EXPECT_EQ(reason_of([&] { tokens.refund(3); }), errc::unavailable);
+  EXPECT_EQ(tokens.peek().rules.at(0).remaining, 3U);
+}
+
+// Its last repetition may be on its way for as long as an arrival's.
+TEST_F(repeats, a_refund_whose_repetition_is_half_a_minute_under_way_counts_once) {
+  holdfast::session_options o;
+  o.clock = clock_;
+  o.store_timeout = 600s;
+  o.decorate = [=, on = clock_](auto inner) {
+    return std::make_unique<deaf_and_far>(std::move(inner), on);
+  };
+  auto s = holdfast::open("memory:", std::move(o));
+  holdfast::rate_limiter tokens{s, "tokens", {{.tokens = 10, .per = 24h * 30}}};
+  ASSERT_TRUE(tokens.try_take(10));
+  try {
+    tokens.refund(3);
+  } catch (const holdfast::error& e) {
+    EXPECT_EQ(e.reason(), errc::unavailable);
+  }
   EXPECT_EQ(tokens.peek().rules.at(0).remaining, 3U);
 }
 

@@ -172,6 +172,35 @@ TEST(wait_loop, a_wait_that_is_said_to_last_for_ever_is_looked_at_again_and_not_
   waiter.join();
 }
 
+/// Somebody has edited its records by hand.
+class edited final : public harness::passing_on {
+ public:
+  using passing_on::passing_on;
+  holdfast::result<holdfast::store::permits_reply> permits(
+      std::string_view name, const holdfast::store::permits_command& c) override {
+    auto reply = inner_->permits(name, c);
+    if (reply && c.verb == verb::acquire) reply->expires_at = expires_at;
+    return reply;
+  }
+  static inline std::int64_t expires_at = 0;
+};
+
+TEST(wait_loop, a_grant_whose_record_names_any_end_lasts_no_longer_than_a_lease_may) {
+  using limits = std::numeric_limits<std::int64_t>;
+  holdfast::session_options o;
+  o.decorate = [](auto inner) { return std::make_unique<edited>(std::move(inner)); };
+  const auto s = holdfast::open("memory:", o);
+  for (const std::int64_t end : {std::int64_t{10'000'000'000'000'000}, limits::max()}) {
+    edited::expires_at = end;
+    const auto got = holdfast::mutex(s, "m").try_acquire();
+    ASSERT_TRUE(got) << end;
+    EXPECT_GT(got->remaining(), 1h) << end;
+    EXPECT_LE(got->remaining(), holdfast::max_lease) << end;
+  }
+  edited::expires_at = limits::min();
+  EXPECT_THROW((void)holdfast::mutex(s, "m").try_acquire(), holdfast::error);
+}
+
 TEST(wait_loop, a_store_that_grants_in_vain_is_not_well_because_it_lets_us_wait) {
   stage s;
   auto o = s.options();

@@ -337,6 +337,50 @@ TEST_P(redlock_faults, a_loss_is_told_once_whoever_finds_it_out) {
   EXPECT_EQ(w_.seen->count(event_kind::lost), 1u);
 }
 
+// Long before the lease that the renewals got. Whoever has lost it need not know that yet.
+TEST_P(redlock_faults, what_a_minority_renewed_is_free_when_the_loss_has_been_told) {
+  client a(w_);
+  const auto held = do_.acquire(a.lock);
+  a.settle();
+  a.cut(0b110);
+  harness::eventually("lost", [&] {
+    harness::to_next_wake(*w_.clock, 10s);
+    return w_.seen->count(event_kind::lost) > 0;
+  });
+  a.cut(0);
+  const auto then = w_.clock->now();
+  harness::eventually("free everywhere", [&] {
+    harness::to_next_wake(*w_.clock, 1s);
+    return w_.held_at() == 0;
+  });
+  EXPECT_LT(w_.clock->now() - then, 5s);
+  EXPECT_EQ(held.state(), holdfast::lease_state::lost);
+}
+
+TEST_P(redlock_faults, a_renewal_that_is_carried_out_after_the_loss_keeps_nothing) {
+  client a(w_);
+  const auto held = do_.acquire(a.lock);
+  a.settle();
+  std::vector<std::size_t> before;
+  for (const auto& way : a.ways) {
+    way->hang(verb::acquire);
+    before.push_back(way->count(verb::acquire));
+  }
+  w_.clock->advance(10s);
+  for (std::size_t i = 0; i < nodes; ++i) a.ways[i]->await(verb::acquire, before[i] + 1);
+  w_.clock->advance(20s);
+  w_.seen->await(event_kind::lost);
+  for (const auto& way : a.ways) way->let_go();
+  a.settle();
+  const auto then = w_.clock->now();
+  harness::eventually("free everywhere", [&] {
+    harness::to_next_wake(*w_.clock, 1s);
+    return w_.held_at() == 0;
+  });
+  EXPECT_LT(w_.clock->now() - then, 5s);
+  EXPECT_EQ(held.state(), holdfast::lease_state::lost);
+}
+
 TEST_P(redlock_faults, a_forked_child_lets_go_of_its_copy_and_the_parent_keeps_the_hold) {
   auto a = std::make_unique<client>(w_);
   auto held = std::make_unique<holdfast::quorum_lease>(do_.acquire(a->lock));
