@@ -2,6 +2,7 @@
 
 #include <thread>
 
+#include "base/sha256.hpp"
 #include "forgery.hpp"
 #include "session/sealed_id.hpp"
 #include "wait/acquire.hpp"
@@ -26,6 +27,20 @@ TEST(sealed_id, is_the_first_half_of_the_sha_256) {
   EXPECT_EQ(sealed({0x0123456789abcdef, 0xfedcba9876543210}),
             (owner_id{0x411d3f1d2390ff3f, 0x482ac8df4e730780}));
   EXPECT_EQ(sealed({~0ULL, ~0ULL}), (owner_id{0x5ac6a5945f165009, 0x11219129984ba8b3}));
+}
+
+// Of bytes that fill their last block, need another one for their length, and fill several.
+TEST(sha256, is_that_of_fips_180) {
+  using holdfast::base::sha256;
+  const auto first = [](std::string_view bytes) { return sha256(bytes).front(); };
+  EXPECT_EQ(sha256("abc"),
+            (std::array<std::uint32_t, 8>{0xba7816bf, 0x8f01cfea, 0x414140de, 0x5dae2223,
+                                          0xb00361a3, 0x96177a9c, 0xb410ff61, 0xf20015ad}));
+  EXPECT_EQ(first(""), 0xe3b0c442);
+  EXPECT_EQ(first(std::string(55, 'a')), 0x9f4390f8);
+  EXPECT_EQ(first(std::string(56, 'a')), 0xb35439a4);
+  EXPECT_EQ(first(std::string(64, 'a')), 0xffe054fe);
+  EXPECT_EQ(first(std::string(200, '\xff')), 0xd0f9b20e);
 }
 
 lock_config mutex_named(const std::string& name) {

@@ -1,6 +1,7 @@
 #include "simulation/sql_run.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <regex>
 #include <stdexcept>
@@ -208,6 +209,8 @@ class runner {
       return of[0].null() ? sql_value{}
                           : sql_value::of(static_cast<std::int64_t>(of[0].as_text().size()));
     }
+    if (e.word == "abs")
+      return of[0].null() ? sql_value{} : sql_value::of(std::abs(of[0].as_number()));
     if (e.word == "greatest") {
       const auto null = std::any_of(of.begin(), of.end(), [](const auto& o) { return o.null(); });
       if (null && around_.dialect == sql_dialect::mariadb) return {};

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "base/sha256.hpp"
 #include "family/state_family.hpp"
 #include "store/mariadb/mariadb.hpp"
 #include "store/postgres/postgres.hpp"
@@ -99,6 +100,12 @@ sql_server& sql_server::named(const std::string& host) { return *all_servers().a
 
 namespace {
 
+// As the driver computes it.
+std::string key_of(std::string_view name) {
+  const auto hash = holdfast::base::sha256("public." + std::string(name));
+  return std::to_string(static_cast<std::int64_t>(std::uint64_t{hash[0]} << 32 | hash[1]));
+}
+
 template <class Options>
 Options with_limits(nanos command_timeout) {
   Options o;
@@ -144,10 +151,10 @@ std::vector<std::string> sql_server::names() {
 
 std::string sql_server::describe(std::string_view name) {
   if (keeps_locks()) {
-    const std::string key =
-        name.starts_with("public.") ? std::string(name) : "public." + std::string(name);
     std::string text = std::string(name) + ":";
-    for (const auto& u : locks_.users_of(key)) {
+    const auto keys = locks_.names();
+    const bool is_key = std::find(keys.begin(), keys.end(), name) != keys.end();
+    for (const auto& u : locks_.users_of(is_key ? std::string(name) : key_of(name))) {
       text += " connection " + std::to_string(u.who) + (u.holds ? " holds" : " waits") +
               (u.shared ? " shared;" : ";");
     }
@@ -161,7 +168,7 @@ std::string sql_server::describe(std::string_view name) {
 std::vector<back_end::user> sql_server::users(std::string_view name) {
   std::vector<user> all;
   if (keeps_locks()) {
-    for (const auto& u : locks_.users_of("public." + std::string(name))) {
+    for (const auto& u : locks_.users_of(key_of(name))) {
       const auto at = backends_.find(u.who);
       const holdfast::store::owner_id its{static_cast<std::uint64_t>(u.who), 0};
       all.push_back({its, at == backends_.end() ? 0 : at->second->way->of->number});

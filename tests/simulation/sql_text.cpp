@@ -42,6 +42,7 @@ std::string with_words(std::string text) {
   constexpr const char* clock = "clock()";
   for (const auto& [words, word] :
        {std::pair<std::string_view, const char*>{holdfast::store::postgres::server_clock, clock},
+        {holdfast::store::postgres::rough_clock, clock},
         {holdfast::store::mariadb::server_clock, clock},
         {takes_writes, "takes_writes()"}}) {
     for (auto at = text.find(words); at != text.npos; at = text.find(words, at)) {
@@ -422,7 +423,7 @@ class parser {
     return e;
   }
   sql_expression converted(sql_expression e, std::string_view to) {
-    const bool number = to == "bigint" || to == "int" || to == "unsigned";
+    const bool number = to == "bigint" || to == "int" || to == "unsigned" || to == "float8";
     return made(number ? op::to_number : op::to_text, {std::move(e)});
   }
 

@@ -35,7 +35,7 @@ class user_lock_link final : public sql::lock_link {
   status set_up(const mariadb_options& o);
   /// Breaks the connection if its server takes no writes, as that cell says: it was primary once,
   /// and another one grants now.
-  status leave_if_it_only_reads(const std::optional<std::string>& writes);
+  status leave_if_it_only_reads(const std::optional<std::string>& only_reads);
   std::string key(std::string_view name) const;
   std::string locking(std::string_view name, int seconds) const;
 

@@ -5,7 +5,7 @@
 
 namespace holdfast::store::postgres {
 
-/// The key of the name in $1 (`schema.name`).
+/// The key of the name in $1 (`schema.name`), as the server computes it for others.
 inline constexpr const char* advisory_key =
     "('x' || pg_catalog.substr(pg_catalog.encode(pg_catalog.sha256(pg_catalog.convert_to($1, "
     "'UTF8')), 'hex'), 1, 16))::bit(64)::bigint";
@@ -41,7 +41,7 @@ class advisory_link final : public sql::lock_link {
         scope_(o.schema + ".") {}
   status set_up(const postgres_options& o, boot_time whole_by);
   boot_time deadline() const { return boot_clock::now() + patience_; }
-  std::string key(std::string_view name) const { return scope_ + std::string(name); }
+  std::string key(std::string_view name) const;
   result<std::optional<std::int64_t>> moment(const std::string& sql, std::string_view name);
 
   /// Breaks the connection if its server takes no writes, as that column says: it was primary once,

@@ -99,6 +99,10 @@ TEST_F(postgres_floor, a_guess_of_another_time_changes_nothing) {
   expect_that_a_guess_of_another_time_changes_nothing();
 }
 
+TEST_F(postgres_floor, a_guess_of_another_version_changes_nothing) {
+  expect_that_a_guess_of_another_version_changes_nothing();
+}
+
 TEST_F(postgres_floor, a_statement_that_comes_after_its_time_changes_nothing) {
   expect_that_what_comes_after_its_time_changes_nothing();
 }

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "harness/eventually.hpp"
 #include "store/sql/row_link.hpp"
 
 namespace sql_test {
@@ -40,6 +41,12 @@ class floor_rules : public Store {
     const auto outcomes = link_->replace(all, soon());
     EXPECT_TRUE(outcomes) << outcomes.error().what;
     return outcomes && outcomes->back().done;
+  }
+  static replacement guess_at(std::int64_t now_at, std::int64_t version, bool asks_time = false) {
+    replacement r{"m", true, version, R"([1,"mutex",0,8,[],[]])", {}};
+    r.assumed_now = now_at;
+    r.asks_time = asks_time;
+    return r;
   }
   std::string rows() const {
     return this->ask("select count(*) from " + this->table("holdfast_records"));
@@ -123,12 +130,24 @@ class floor_rules : public Store {
   /// Two guesses that count may differ by 2 ms: that is what a lease's margin has for them.
   void expect_that_a_guess_of_another_time_changes_nothing() const {
     ASSERT_TRUE(replace({first("m", read("m"))}));
-    for (const std::int64_t away : {-2'000, 60'000'000}) {
-      const row there = read("m");
-      replacement r{"m", true, there.version, R"([1,"mutex",0,8,[],[]])", {}};
-      r.assumed_now = there.now_at + away;
-      EXPECT_FALSE(replace({r})) << away;
+    for (const bool asks : {false, true}) {
+      for (const std::int64_t away : {-60'000'000, -2'000, 60'000'000}) {
+        const row there = read("m");
+        EXPECT_FALSE(replace({guess_at(there.now_at + away, there.version, asks)})) << away;
+      }
     }
+  }
+
+  /// At the right time. (How long the question is on its way is not for a test to say.)
+  void expect_that_a_guess_of_another_version_changes_nothing() const {
+    ASSERT_TRUE(replace({first("m", read("m"))}));
+    const row there = read("m");
+    for (const std::int64_t version : {there.version - 1, there.version + 1}) {
+      for (int i = 0; i < 20; ++i) EXPECT_FALSE(replace({guess_at(read("m").now_at, version)}));
+    }
+    harness::eventually("a guess is right",
+                        [&] { return replace({guess_at(read("m").now_at, there.version)}); });
+    EXPECT_EQ(read("m").version, there.version + 1);
   }
 
   /// It lay in the network until its caller had given up, and released what it may have got.
