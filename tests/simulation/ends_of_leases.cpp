@@ -45,45 +45,14 @@ void let_permits_end(random_source& r, plan& p) {
   }
 }
 
-// The processes of readers and waiters die one after the other, while many of others watch them.
-void die_before_many(random_source& r, plan& p) {
-  set_up(p, 4 + r.below(3), r.between(3, 8) * second);
-  p.store = store_kind::sees_death;
-  p.names.assign(1 + r.below(2), name_plan{some_mutex(r)});
-  if (r.one_in(3)) p.names = {{lock_kind::shared}};
-  nanos dies = r.between(200 * millisecond, 500 * millisecond);
-  for (std::size_t i = 0; i < p.processes.size(); ++i) {
-    for (auto more = 1 + r.below(3); more > 0; --more) {
-      step s{.think = r.between(0, 100 * millisecond),
-             .name = r.below(p.names.size()),
-             .hold = r.between(0, 2 * second)};
-      s.shared = p.names[s.name].kind == lock_kind::shared && r.one_in(2);
-      if (r.one_in(2)) s.how = step::style::callback;
-      give(p.processes[i], {s, s, s});
-    }
-    if (i < 3) {
-      p.faults.push_back({.what = goes_wrong::kill, .at = dies, .process = i});
-      dies += r.between(0, second);
-    }
-  }
-}
-
 }  // namespace
 
 bool arrange_endings_of_leases(plan& p) {
   random_source r(random_source(p.seed + 83'000'000'000).next());
   if (r.one_in(2) || p.processes.empty() || !p.has_only_locks()) return false;
-  const bool scripts = p.about == theme::scripts;
-  if (p.about != theme::locks && !scripts) return false;
+  if (p.about != theme::locks && p.about != theme::scripts) return false;
   if (p.store == store_kind::contenders) return false;
-  switch (r.below(scripts ? 2 : 3)) {
-    case 0:
-      return bear_outages(r, p), true;
-    case 1:
-      return let_permits_end(r, p), true;
-    default:
-      return die_before_many(r, p), true;
-  }
+  return (r.one_in(2) ? bear_outages(r, p) : let_permits_end(r, p)), true;
 }
 
 }  // namespace simulation

@@ -150,7 +150,7 @@ bool plan::renewals_come_in_time() const noexcept {
   // What is not renewed is tried again soon, so the rest of the lease is enough for that.
   const bool bears_half = one_request && others.empty() && 20 * command_timeout <= shortest &&
                           has_a_name_for_each_thread();
-  nanos last = -second;
+  nanos last = -std::max(shortest, second);
   for (const auto& f : faults) {
     using kind = fault_plan::kind;
     const bool short_one = f.what == kind::cut && f.length <= millisecond;

@@ -396,8 +396,8 @@ TEST(judge, knows_how_much_is_held_and_when_some_of_it_was_given_back) {
   trace t(w, false);
   judge j(w, t, "");
   process& p = w.add_process();
-  const int one = j.granted({.of = &p, .name = "n", .weight = 2, .capacity = 3, .fence = 1}, 5);
-  const int other = j.granted({.of = &p, .name = "n", .weight = 1, .capacity = 3, .fence = 2}, 6);
+  const int one = j.granted({&p, "n", 2, 3, 1, 0, {}}, 5);
+  const int other = j.granted({&p, "n", 1, 3, 2, 0, {}}, 6);
   EXPECT_EQ(j.weight_of("n"), 3U);
   EXPECT_EQ(j.last_gone("n"), 0);
   j.still_held(one, 7);
