@@ -167,6 +167,8 @@ def why_no_switch(fault, text):
     if fault.form == "statement" and (
             goes_on or not before.endswith((";", "{", "}", ")", ":")) and not (word and word[0] == "else")):
         return "it begins in the middle of a statement"
+    if fault.form == "statement" and before.endswith(")") and count_of_statements(fault.find) > 1:
+        return "only its first statement is under the condition before it, and the switch would be as a whole: replace the condition, too"
     found = "\n".join(fault.find).rstrip()
     # The end of the block around it may be the last that it quotes: the branch then ends there, and the block with the branch.
     if fault.form != "text" and not (any(map(in_one_block, (found, found.removesuffix("}")))) and in_one_block(faulty(fault))):
@@ -183,6 +185,16 @@ def why_no_switch(fault, text):
     if re.match(r"\s*(static |inline )*constexpr\b", line):
         return "a constexpr cannot ask which fault is on: replace it where it is used"
     return ""
+
+
+def count_of_statements(lines):
+    """One block of a condition's is one."""
+    depth, count, whole = 0, 0, "\n".join(lines).strip()
+    for at, sign in enumerate(whole):
+        depth += {"{": 1, "(": 1, "}": -1, ")": -1}.get(sign, 0)
+        ends = sign == ";" or sign == "}" and not re.match(r"\s*(else\b|[;,)])", whole[at + 1:])
+        count += depth == 0 and ends
+    return count
 
 
 NO_TYPE = r"(?!(?:return|co_return|throw|delete|else|case|using)\b)"

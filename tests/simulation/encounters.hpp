@@ -7,9 +7,12 @@ namespace simulation {
 /// Seeds from here on, half of those of some themes, arrange encounters of two events: a change
 /// and a lock that was taken away, a release and a renewal, an outage and the next one.
 inline constexpr std::uint64_t encounter_seeds = std::uint64_t{1} << 42;
+/// Seeds from here on arrange what ends by itself, and outages that a lease bears, too.
+inline constexpr std::uint64_t bearing_seeds = std::uint64_t{1} << 43;
 /// What a search begins with: these plans have all that was thought of before, too.
-inline constexpr std::uint64_t fresh_seeds = encounter_seeds;
+inline constexpr std::uint64_t fresh_seeds = bearing_seeds;
 /// False if it has nothing of the kind for this plan.
 bool arrange_encounters(plan& p);
+bool arrange_endings_of_leases(plan& p);
 
 }  // namespace simulation

@@ -215,6 +215,22 @@ nanos judge::last_had(const std::string& name) const {
   return last;
 }
 
+std::uint64_t judge::weight_of(const std::string& name) const {
+  std::uint64_t all = 0;
+  for (const hold& h : holds_) {
+    if (h.open && h.g.name == name) all += h.g.weight;
+  }
+  return all;
+}
+
+nanos judge::last_gone(const std::string& name) const {
+  nanos last = 0;
+  for (const hold& h : holds_) {
+    if (!h.open && h.g.name == name) last = std::max(last, h.last);
+  }
+  return last;
+}
+
 nanos judge::shared_since(const std::string& name, std::uint64_t fence) const {
   nanos first = world_.now();
   for (const hold& h : holds_) {

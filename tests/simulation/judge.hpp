@@ -98,6 +98,10 @@ class judge {
   bool only_shared(const std::string& name) const;
   /// When a holder was last seen to have it.
   nanos last_had(const std::string& name) const;
+  /// So much of it is held …
+  std::uint64_t weight_of(const std::string& name) const;
+  /// … and a holder that has none of it any more was last seen to have it then.
+  nanos last_gone(const std::string& name) const;
   /// Since when readers have had what has this fence.
   nanos shared_since(const std::string& name, std::uint64_t fence) const;
   std::uint64_t grants() const noexcept { return grants_; }

@@ -147,13 +147,33 @@ bool plan::renewals_come_in_time() const noexcept {
       100 * network.slowest_late <= 39 * shortest && longest_lease() <= second / 2;
   const bool one_request = store < store_kind::contenders;
   if (network.slow_reply != 0) return faults.empty() && may_be_late && one_request;
-  nanos last = -second;
+  // What is not renewed is tried again soon, so the rest of the lease is enough for that.
+  const bool bears_half = one_request && others.empty() && 20 * command_timeout <= shortest &&
+                          has_a_name_for_each_thread();
+  nanos last = -std::max(shortest, second);
   for (const auto& f : faults) {
-    const bool short_one = f.what == fault_plan::kind::cut && f.length <= millisecond;
-    if (!short_one || f.at < last + second) return false;
-    last = f.at;
+    using kind = fault_plan::kind;
+    const bool short_one = f.what == kind::cut && f.length <= millisecond;
+    const bool half =
+        bears_half && (f.what == kind::cut || f.what == kind::freeze) && 2 * f.length <= shortest;
+    if ((!short_one && !half) || f.at < last + (half ? shortest : second)) return false;
+    last = half ? f.at + f.length : f.at;
   }
   return true;
+}
+
+bool plan::has_a_name_for_each_thread() const noexcept {
+  std::vector<int> users(names.size());
+  for (const auto& one : processes) {
+    for (const auto& t : one.threads) {
+      std::vector<bool> mine(names.size());
+      for (const step& s : t.steps) {
+        if (s.several || s.more > 0 || s.what != step::inside::nothing) return false;
+        if (s.hold > 0 && !mine[s.name]) ++users[s.name], mine[s.name] = true;
+      }
+    }
+  }
+  return has_only_locks() && std::all_of(users.begin(), users.end(), [](int n) { return n <= 1; });
 }
 
 bool plan::renews() const noexcept {
@@ -877,8 +897,8 @@ bool arrange_more(plan& p) {
 void arrange_something(plan& p) {
   using way = bool (*)(plan&);
   static constexpr way all[] = {arrange_encounters, arrange_patience, arrange_more_trouble,
-                                arrange_more, provoke_more};
-  constexpr auto ways = std::size(all);
+                                arrange_more,       provoke_more,     arrange_endings_of_leases};
+  const auto ways = std::size(all) - (p.seed < bearing_seeds ? 1 : 0);
   const auto first = random_source(random_source(p.seed + 79'000'000'000).next()).below(ways);
   for (std::size_t i = 0; i < ways; ++i) {
     if (all[(first + i) % ways](p)) return;

@@ -208,6 +208,9 @@ struct plan {
   /// Answers are late, or connections break for a moment now and then, and no more than a holder
   /// that renews in time can bear.
   bool renewals_come_in_time() const noexcept;
+  /// No thread is granted a lock that another one had, so each grant lasts for a whole lease; and
+  /// nobody changes a lease.
+  bool has_a_name_for_each_thread() const noexcept;
   /// No hold ends by itself.
   bool renews() const noexcept;
   nanos longest_lease() const noexcept;

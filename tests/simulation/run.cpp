@@ -171,13 +171,27 @@ bool scene::anybody_has(const std::string& name) {
          std::any_of(first, last, [](const auto& one) { return !one.second->dead; });
 }
 
+bool scene::is_taken(std::size_t i) {
+  const auto& n = whole.names[i];
+  const std::string name = name_of(i);
+  if (n.kind != lock_kind::semaphore || unjudged.contains(name)) return anybody_has(name);
+  std::uint32_t most = 1;
+  for (const auto& one : whole.processes) {
+    for (const auto& t : one.threads) {
+      for (const step& s : t.steps) most = std::max(most, s.weight);
+    }
+  }
+  return rules.weight_of(name) + most > n.capacity && anybody_has(name);
+}
+
 void scene::watch() {
   here.at(here.now() + 50 * millisecond, [this] {
     bool any = false;
     for (std::size_t i = 0; i < whole.names.size(); ++i) {
       const std::string name = name_of(i);
-      nanos last = std::max({disturbed_at, rules.last_had(name),  // between two looks, perhaps
-                             unclaimed_until[name]});
+      const bool permits = whole.names[i].kind == lock_kind::semaphore;
+      nanos last = std::max({disturbed_at, unclaimed_until[name],  // between two looks, perhaps
+                             permits ? rules.last_gone(name) : rules.last_had(name)});
       bool wanted = false;
       for (const auto& [n, p] : waiting) wanted |= n == name;
       any |= wanted;
@@ -186,7 +200,7 @@ void scene::watch() {
       for (std::size_t k = 0; at_several > 0 && k < whole.names.size(); ++k) {
         kept |= anybody_has(name_of(k));
       }
-      if (!wanted || kept || anybody_has(name)) {
+      if (!wanted || kept || is_taken(i)) {
         idle_since[name] = here.now();
         continue;
       }
@@ -216,6 +230,7 @@ void scene::watch() {
       looked_at = here.now() / (200 * millisecond);
       watch_users();
       watch_places();
+      watch_watches();
       watch_latches();
       watch_what_stays();
     }

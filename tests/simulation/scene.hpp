@@ -56,6 +56,7 @@ struct scene {
   void watch_users();
   void watch_users(std::size_t name, std::size_t at_store);
   void watch_places();
+  void watch_watches();
   void watch_latches();
   void watch_what_stays();
   void watch_rings();
@@ -75,6 +76,8 @@ struct scene {
     return whole.tells() && punctual() ? 150 * millisecond : bound();
   }
   bool anybody_has(const std::string& name);
+  /// No waiter can be served, whichever is the first: of permits enough may be free beside others.
+  bool is_taken(std::size_t name);
   bool all_is_well(nanos trouble, nanos since) const;
   /// A thread of that process begins to do something with those names, or has done it.
   void uses(const process& p, const step& s, bool so);
@@ -129,6 +132,8 @@ struct scene {
   std::map<std::tuple<std::size_t, int, std::size_t>, nanos> unaccounted_since;
   /// … since when it shows fewer than wait there.
   std::map<std::pair<std::size_t, int>, nanos> without_place_since;
+  /// … since when a process that waits for nothing watches others.
+  std::map<int, nanos> watches_since;
   nanos disturbed_at = -1000 * second;
   nanos looked_at = -1;
   nanos last_death = -1;

@@ -886,6 +886,13 @@ void server::watch(const std::shared_ptr<connection>& by, std::string_view peer)
   if (at != connections_.end() && at->second->of->dead) tell_departed(by, peer);
 }
 
+bool server::watches_others(const process& of) const noexcept {
+  return std::any_of(connections_.begin(), connections_.end(), [&](const auto& one) {
+    const connection& c = *one.second;
+    return c.of == &of && !c.closed && !c.watched.empty();
+  });
+}
+
 void server::end_of_faults() noexcept {
   network_traits calm;
   calm.delivers_late = net_.delivers_late;

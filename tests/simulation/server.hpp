@@ -123,6 +123,8 @@ class server {
   void process_died(const process& of);
   /// That connection wants to hear when another process has gone, also if it has gone already.
   void watch(const std::shared_ptr<connection>& by, std::string_view peer);
+  /// Whether a session of that process would still be told of a death.
+  bool watches_others(const process& of) const noexcept;
   /// An operator takes the name away from its holders.
   void evict(std::string_view name);
   /// Until then it has no room for more, or takes no writes at all.

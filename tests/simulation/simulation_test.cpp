@@ -369,6 +369,45 @@ TEST(plan, knows_what_a_lease_that_is_renewed_in_time_can_bear) {
   EXPECT_FALSE(p.renewals_come_in_time());
 }
 
+TEST(plan, knows_which_outages_a_lease_bears) {
+  plan p;
+  p.processes.resize(2);
+  p.names.resize(2);
+  p.command_timeout = 200 * millisecond;
+  for (std::size_t i = 0; i < 2; ++i) {
+    p.processes[i].lease = 4 * second;
+    p.processes[i].threads = {{{{.name = i, .hold = second}}}};
+  }
+  p.faults = {{.what = fault_plan::kind::cut, .at = second, .length = 2 * second},
+              {.what = fault_plan::kind::freeze, .at = 7 * second, .length = 2 * second}};
+  EXPECT_TRUE(p.renewals_come_in_time());
+  p.faults.back().at -= millisecond;
+  EXPECT_FALSE(p.renewals_come_in_time());  // too little is left for a renewal in between
+  p.faults.pop_back();
+  p.faults.back().length += millisecond;
+  EXPECT_FALSE(p.renewals_come_in_time());
+  p.faults.back().length -= millisecond;
+  p.processes[1].threads[0].steps[0].name = 0;
+  EXPECT_FALSE(p.renewals_come_in_time());  // a waiter's first grant may be much shorter
+}
+
+TEST(judge, knows_how_much_is_held_and_when_some_of_it_was_given_back) {
+  world w(1, {});
+  trace t(w, false);
+  judge j(w, t, "");
+  process& p = w.add_process();
+  const int one = j.granted({&p, "n", 2, 3, 1, 0, {}}, 5);
+  const int other = j.granted({&p, "n", 1, 3, 2, 0, {}}, 6);
+  EXPECT_EQ(j.weight_of("n"), 3U);
+  EXPECT_EQ(j.last_gone("n"), 0);
+  j.still_held(one, 7);
+  j.still_held(other, 8);
+  j.given_up(one);
+  EXPECT_EQ(j.weight_of("n"), 1U);
+  EXPECT_EQ(j.last_gone("n"), 7);
+  EXPECT_EQ(j.last_had("n"), 8);
+}
+
 TEST(books, find_nothing_where_all_is_well) {
   const name_plan one{.kind = lock_kind::limiter, .capacity = 1, .burst = 2, .per = second};
   EXPECT_EQ(rule_of([&](judge& j) {

@@ -60,6 +60,27 @@ void scene::watch_places() {
   }
 }
 
+// A process whose threads all rest waits for nothing, and needs no news of another one's death.
+void scene::watch_watches() {
+  if (whole.about == theme::endings) return;
+  for (const auto* const p : processes) {
+    int busy = 0;
+    for (std::size_t i = 0; i < whole.names.size(); ++i) busy += users[{i, p->number}];
+    const bool watches = std::any_of(stores.begin(), stores.end(),
+                                     [&](const auto& s) { return s->watches_others(*p); });
+    if (busy > 0 || !watches || p->dead || p->running == 0) {
+      watches_since.erase(p->number);
+      continue;
+    }
+    const nanos since = watches_since.try_emplace(p->number, here.now()).first->second;
+    const nanos late = whole.machine.stall_per_100k == 0 ? second : 5 * second;
+    const nanos last = std::max(since, disturbed(*p));
+    if (here.now() - last <= late + whole.command_timeout) continue;
+    rules.violated("a process that waits for nothing watches no other one",
+                   "P" + std::to_string(p->number));
+  }
+}
+
 // No process has ended or stands still, and nothing arrives late: all that is given up is given
 // back.
 bool scene::all_is_given_back() const {
