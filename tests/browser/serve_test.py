@@ -321,7 +321,7 @@ class Serve(unittest.TestCase):
         browser.until("it says so", "document.querySelector('#trouble').textContent.includes('redis://127.0.0.1:1 does not answer')")
         self.server.kill()
         self.server.wait()
-        browser.until("it is missed", "document.querySelector('#trouble').textContent.includes('has lost')")
+        browser.until("it is missed", "document.querySelector('#trouble').textContent.includes('is lost')")
         port = urllib.parse.urlsplit(self.facts["url"]).port
         self.start("serve", "--json", "--listen", f":{port}", "--store", self.store).stdout.readline()
         browser.until("nothing is away", "document.querySelector('#trouble').hidden")
