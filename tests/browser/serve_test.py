@@ -413,7 +413,7 @@ class Serve(unittest.TestCase):
     def test_ten_thousand_names_stay_quick(self):
         crowd = self.start("-B", str(HERE / "crowd.py"), self.store, "10000", program=sys.executable)
         self.assertEqual(crowd.stdout.readline(), "has 10000\n")
-        browser.until("all show", "document.querySelector('#shown').textContent === '10000 names'")
+        browser.until("all show", "document.querySelector('#shown').textContent === '10000 names'", limit=300)
         self.assertLess(browser.run("document.querySelectorAll('#rows .row').length"), 100)
         browser.run("document.querySelector('#grid').focus()")
         browser.press("End")
