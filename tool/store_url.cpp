@@ -1,12 +1,12 @@
 #include "tool/store_url.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <holdfast/session.hpp>
 #include <system_error>
 #include <utility>
 
+#include "tool/percent_code.hpp"
 #include "tool/text.hpp"
 
 namespace holdfast::tool {
@@ -68,23 +68,6 @@ std::string scheme_of(std::string_view url) {
   for (char& c : scheme)
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
   return scheme;
-}
-
-std::optional<std::string> percent_decoded(std::string_view text) {
-  std::string out;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '%') {
-      out += text[i];
-      continue;
-    }
-    unsigned char byte = 0;
-    const char* const digits = text.data() + i + 1;
-    if (i + 2 >= text.size() || std::from_chars(digits, digits + 2, byte, 16).ptr != digits + 2)
-      return std::nullopt;
-    out += static_cast<char>(byte);
-    i += 2;
-  }
-  return out;
 }
 
 std::optional<std::string> database_of(std::string_view url) {

@@ -18,9 +18,6 @@ std::string url_for_people(std::string_view url);
 /// The file of an SQLite store; nothing of other stores, and of what open() refuses.
 std::optional<std::string> database_of(std::string_view url);
 
-/// %XX taken out; nothing if it is not well formed.
-std::optional<std::string> percent_decoded(std::string_view text);
-
 /// The part before the colon, in lower case: "redis+unix".
 std::string scheme_of(std::string_view url);
 

@@ -321,7 +321,7 @@ class Serve(unittest.TestCase):
         browser.until("it says so", "document.querySelector('#trouble').textContent.includes('redis://127.0.0.1:1 does not answer')")
         self.server.kill()
         self.server.wait()
-        browser.until("it is missed", "document.querySelector('#trouble').textContent.includes('has lost')")
+        browser.until("it is missed", "document.querySelector('#trouble').textContent.includes('is lost')")
         port = urllib.parse.urlsplit(self.facts["url"]).port
         self.start("serve", "--json", "--listen", f":{port}", "--store", self.store).stdout.readline()
         browser.until("nothing is away", "document.querySelector('#trouble').hidden")
@@ -413,7 +413,7 @@ class Serve(unittest.TestCase):
     def test_ten_thousand_names_stay_quick(self):
         crowd = self.start("-B", str(HERE / "crowd.py"), self.store, "10000", program=sys.executable)
         self.assertEqual(crowd.stdout.readline(), "has 10000\n")
-        browser.until("all show", "document.querySelector('#shown').textContent === '10000 names'")
+        browser.until("all show", "document.querySelector('#shown').textContent === '10000 names'", limit=300)
         self.assertLess(browser.run("document.querySelectorAll('#rows .row').length"), 100)
         browser.run("document.querySelector('#grid').focus()")
         browser.press("End")

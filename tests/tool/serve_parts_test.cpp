@@ -328,11 +328,16 @@ TEST(serve_host, addresses_and_this_machine_s_names_are_its_own) {
                           "locks.example", "Locks.Example:7440"})
     EXPECT_TRUE(is_own_host(own, {"", "locks.example"})) << own;
   for (const char* other : {"evil.example", "localhost.evil.example", "127.0.0.1.evil.example",
-                            "[evil]", "", "evil.example:80", "::1.evil"})
+                            "[evil]", "", "evil.example:80", "::1.evil", "[::1].evil.example",
+                            "[::1]evil", "[::1", "127.0.0.1:80.evil.example", "localhost:evil"})
     EXPECT_FALSE(is_own_host(other, {"", "locks.example"})) << other;
   EXPECT_FALSE(is_own_host("", {""}));
+  EXPECT_FALSE(is_own_host(std::string("127.0.0.1\0.evil", 15), {}));
   for (const char* here : {":80", "127.0.0.1:80", "127.8.8.8:1", "localhost:1", "[::1]:80"})
     EXPECT_TRUE(holdfast::tool::is_loopback(here)) << here;
+  EXPECT_EQ(holdfast::tool::port_of("[::1]:80"), 80);
+  for (const char* none : {"::1:80", "[::1:80", "::1]:80", "[127.0.0.1]]:80", "[a]b:80"})
+    EXPECT_FALSE(holdfast::tool::port_of(none)) << none;
   for (const char* open : {"0.0.0.0:80", "[::]:80", "127.evil.example:80", "10.0.0.1:80"})
     EXPECT_FALSE(holdfast::tool::is_loopback(open)) << open;
 }
@@ -357,6 +362,9 @@ TEST(serve_query, values_are_decoded_and_bad_ones_are_none) {
   EXPECT_EQ(query_value("lock=", "lock"), "");
   for (const char* none : {"", "locks=1", "lock", "lock=%", "lock=%2", "lock=%zz", "lock=%-1"})
     EXPECT_FALSE(query_value(none, "lock")) << none;
+  EXPECT_EQ(holdfast::tool::seconds_in("1.5"), 1.5);
+  for (const char* none : {"", "-1", "nan", "1s", " 1"})
+    EXPECT_FALSE(holdfast::tool::seconds_in(none)) << none;
 }
 
 TEST(serve_page, nothing_in_it_comes_from_elsewhere_or_makes_markup_of_text) {

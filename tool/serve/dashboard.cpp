@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
@@ -12,6 +11,7 @@
 #include "tool/progress.hpp"
 #include "tool/serve/api_json.hpp"
 #include "tool/serve/page.hpp"
+#include "tool/serve/unlock_request.hpp"
 #include "tool/serve/url_query.hpp"
 #include "tool/take_away.hpp"
 #include "tool/text.hpp"
@@ -41,13 +41,6 @@ http_answer too_many_wait() {
   return refusal(503, "too many requests wait for the first round over all names");
 }
 
-std::optional<double> seconds_in(const std::string& text) {
-  double seconds = 0;
-  const auto [end, wrong] = std::from_chars(text.data(), text.data() + text.size(), seconds);
-  if (wrong != std::errc{} || end != text.data() + text.size() || !(seconds >= 0)) return {};
-  return seconds;
-}
-
 /// In a time that does not depend on where they differ.
 bool same_secret(std::string_view a, std::string_view b) {
   if (a.size() != b.size()) return false;
@@ -67,27 +60,6 @@ http_answer file_answer(const page_file& f) {
   a.type = f.type;
   a.body = f.text;
   return a;
-}
-
-/// What a page says that asks for an unlock.
-struct unlock_request {
-  std::string lock;
-  std::string owner;
-  std::string reason;
-};
-
-std::optional<unlock_request> unlock_request_of(const std::string& body) {
-  const auto j = nlohmann::json::parse(body, nullptr, false);
-  if (!j.is_object()) return std::nullopt;
-  const auto text = [&](const char* key) -> std::optional<std::string> {
-    const auto at = j.find(key);
-    if (at == j.end()) return std::string{};
-    if (!at->is_string()) return std::nullopt;
-    return at->get<std::string>();
-  };
-  const auto lock = text("lock"), owner = text("owner"), reason = text("reason");
-  if (!lock || lock->empty() || !owner || !reason) return std::nullopt;
-  return unlock_request{*lock, *owner, *reason};
 }
 
 void log_unlock(const unlock_request& what, const std::string& url, const taken_away& came,

@@ -21,6 +21,7 @@ bool alike(std::string_view a, std::string_view b) {
 }
 
 bool is_address(const std::string& host) {
+  if (host.find('\0') != host.npos) return false;  // the C function would stop there
   std::array<unsigned char, sizeof(in6_addr)> ignored{};
   return ::inet_pton(AF_INET, host.c_str(), ignored.data()) == 1 ||
          ::inet_pton(AF_INET6, host.c_str(), ignored.data()) == 1;
@@ -35,6 +36,19 @@ bool is_own_name(std::string_view host) {
   return alike(host, whole) || alike(host, whole.substr(0, whole.find('.')));
 }
 
+/// The name or address in a request's Host; nothing if what follows it is no port.
+std::optional<std::string> without_port(std::string_view host) {
+  const bool in_brackets = host.starts_with('[');
+  const auto end = host.find(in_brackets ? ']' : ':');
+  if (end == host.npos && in_brackets) return std::nullopt;
+  std::string name(in_brackets ? host.substr(1, end - 1) : host.substr(0, end));
+  host.remove_prefix(std::min(in_brackets ? end + 1 : end, host.size()));
+  const bool ends = host.empty() ||
+                    (host.starts_with(':') && host.find_first_not_of("0123456789", 1) == host.npos);
+  if (!ends) return std::nullopt;
+  return name;
+}
+
 }  // namespace
 
 std::string host_of(std::string_view address) {
@@ -46,8 +60,8 @@ std::optional<std::uint16_t> port_of(std::string_view address) {
   const auto colon = address.rfind(':');
   if (colon == address.npos) return std::nullopt;
   const auto before = address.substr(0, colon), digits = address.substr(colon + 1);
-  const bool v6 = before.find(':') != before.npos;
-  if (v6 && !(before.starts_with('[') && before.ends_with(']'))) return std::nullopt;
+  const bool in_brackets = before.starts_with('[') && before.find(']') == before.size() - 1;
+  if (!in_brackets && before.find_first_of(":[]") != before.npos) return std::nullopt;
   std::uint16_t port = 0;
   const auto [end, bad] = std::from_chars(digits.data(), digits.data() + digits.size(), port);
   if (digits.empty() || bad != std::errc{} || end != digits.data() + digits.size())
@@ -62,11 +76,11 @@ bool is_loopback(std::string_view address) {
 }
 
 bool is_own_host(std::string_view host, const std::vector<std::string>& names) {
-  const bool port = !host.starts_with('[') && host.rfind(':') != host.npos;
-  const std::string bare = port || host.starts_with('[') ? host_of(host) : std::string(host);
-  return is_address(bare) || alike(bare, "localhost") || is_own_name(bare) ||
+  const auto bare = without_port(host);
+  if (!bare) return false;
+  return is_address(*bare) || alike(*bare, "localhost") || is_own_name(*bare) ||
          std::any_of(names.begin(), names.end(),
-                     [&](const std::string& name) { return !name.empty() && alike(bare, name); });
+                     [&](const std::string& name) { return !name.empty() && alike(*bare, name); });
 }
 
 bool is_foreign(std::string_view site, std::string_view origin, std::string_view host) {

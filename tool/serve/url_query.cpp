@@ -1,8 +1,10 @@
 #include "tool/serve/url_query.hpp"
 
 #include <algorithm>
+#include <charconv>
+#include <system_error>
 
-#include "tool/store_url.hpp"
+#include "tool/percent_code.hpp"
 
 namespace holdfast::tool {
 
@@ -26,6 +28,13 @@ std::optional<std::string> query_value(std::string_view query, std::string_view 
       return decoded(pair.substr(equals + 1));
   }
   return std::nullopt;
+}
+
+std::optional<double> seconds_in(std::string_view text) {
+  double seconds = 0;
+  const auto [end, wrong] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+  if (wrong != std::errc{} || end != text.data() + text.size() || !(seconds >= 0)) return {};
+  return seconds;
 }
 
 }  // namespace holdfast::tool

@@ -1,0 +1,94 @@
+#include <random>
+#include <string>
+
+#include "harness/eventually.hpp"
+#include "harness/least_rights.hpp"
+#include "harness/redis_rights.hpp"
+#include "harness/shared_servers.hpp"
+#include "harness/tcp.hpp"
+#include "tool/fixture.hpp"
+
+// The programs that look at a store as a whole, on each kind of store, as the user whom the page of
+// the store gives the rights that are needed. Each test has servers of its own: at night.
+namespace tool_test {
+
+namespace {
+
+using nlohmann::json;
+
+struct kind_of_store {
+  const char* name;
+  bool lists_waiters = true;
+};
+
+void PrintTo(const kind_of_store& k, std::ostream* out) { *out << k.name; }
+
+/// A store that nobody else uses.
+std::string store_on(const std::string& servers, const std::string& kind) {
+  const std::string fresh = harness::conformance_prefix + std::to_string(std::random_device()());
+  if (kind.starts_with("redis")) return harness::as_documented_user(servers) + "?prefix=" + fresh;
+  if (kind == "memcached") return servers + "?prefix=" + fresh;
+  return harness::store_of_least_rights(servers, fresh);
+}
+
+class every_store : public holdfast_tool, public testing::WithParamInterface<kind_of_store> {
+ protected:
+  every_store() : servers_(harness::start_servers(GetParam().name)) {
+    store = store_on(servers_.url, GetParam().name);
+    around.environment[0] = "HOLDFAST_STORE=" + store;
+    EXPECT_EQ(tool({"run", "made", "--", "true"}).code, 0);
+  }
+
+  static json get(int port, const std::string& path) {
+    harness::tcp_client client(port);
+    client.say("GET " + path + " HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    const std::string all = client.hear_all();
+    return json::parse(all.substr(all.find("\r\n\r\n") + 4));
+  }
+
+ private:
+  harness::servers servers_;
+};
+
+}  // namespace
+
+TEST_P(every_store, doctor_finds_no_problem_and_leaves_nothing) {
+  const auto said = tool({"doctor", "--json"});
+  const json all = json::parse(said.out);
+  EXPECT_FALSE(all["findings"].empty()) << said.err;
+  // The servers of tests do not wait for the disk, and doctor says so.
+  for (const auto& f : all["findings"])
+    EXPECT_TRUE(f["level"] != "problem" || f["topic"] == "persistence") << f;
+  EXPECT_EQ(tool({"list"}).out.find("holdfast-doctor"), std::string::npos);
+}
+
+TEST_P(every_store, serve_shows_who_holds_and_who_waits) {
+  program page(command({"serve", "--json", "--listen", ":0", "--share", "20"}), around);
+  const std::string url = json::parse(page.out.line())["url"];
+  const int port = std::stoi(url.substr(url.rfind(':') + 1));
+  holder h(*this, {"deploy", "--reason", "first"});
+  const program waiter(command({"run", "deploy", "--reason", "second", "--", "true"}), around);
+  const std::string path = "/api/lock?lock=deploy";
+  harness::eventually("the page shows its holder",
+                      [&] { return get(port, path)["holders"].size() == 1; });
+  EXPECT_EQ(get(port, path)["holders"][0]["reason"], "first");
+  if (GetParam().lists_waiters) {
+    harness::eventually("the page shows who waits",
+                        [&] { return get(port, path)["waiters"].size() == 1; });
+    EXPECT_EQ(get(port, path)["waiters"][0]["reason"], "second");
+  }
+  EXPECT_EQ(get(port, "/api/health")["reachable"], true);
+  EXPECT_EQ(h.let_go(), 0);
+  harness::eventually("nobody holds it", [&] { return get(port, path)["holders"].empty(); });
+}
+
+INSTANTIATE_TEST_SUITE_P(at_night, every_store,
+                         testing::Values(kind_of_store{"redis"}, kind_of_store{"redis_sentinel"},
+                                         kind_of_store{"redis_cluster"},
+                                         kind_of_store{"memcached", false},
+                                         kind_of_store{"postgres"},
+                                         kind_of_store{"postgres_pooled"}, kind_of_store{"mariadb"},
+                                         kind_of_store{"zookeeper"}, kind_of_store{"etcd"}),
+                         [](const auto& one) { return std::string(one.param.name); });
+
+}  // namespace tool_test
