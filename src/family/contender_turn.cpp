@@ -221,7 +221,10 @@ result<std::optional<permits_reply>> contender_family::granted(std::string_view 
     if (!sure) return std::move(sure.error());
     if (sure->outcome != permits_outcome::granted) return std::optional<permits_reply>{};
   }
-  if (c.lingers && !see_arrivals(name, c.owner)) try_again(look_for_arrivals(name, c.owner));
+  if (c.lingers) {
+    own_entries::one_job look(1, look_for_arrivals(name, c.owner));
+    if (!see_arrivals(look.front())) try_again(std::move(look));
+  }
   const auto mine = entries_.find(name, c.owner);
   if (!mine) return std::optional<permits_reply>{};
   auto reply = holds(*mine, c);

@@ -67,9 +67,10 @@ class own_entries {
     enum class kind { give_up, see_arrivals } what = kind::give_up;
     std::string name;
     store::owner_id owner{};
-    std::vector<std::string> nodes{};
+    std::vector<std::string> nodes{};  ///< to give up; or the line as it was seen last
     bool unsure = false;
     boot_time at{};
+    unsigned in_vain = 0;  ///< looks in a row that found it as it was
   };
   void later(job j);
   /// The list's one job; or, where the thread could not do it, again. Takes no memory.

@@ -500,6 +500,29 @@ TEST_F(contender_family, a_holder_that_could_not_look_for_waiters_pauses_before_
   EXPECT_EQ(port_.listed, 1);
 }
 
+// As where something on the way lets questions through, and ends what lasts.
+TEST_F(contender_family, a_holder_whose_store_cannot_watch_for_waiters_looks_ever_more_rarely) {
+  auto keeps = command(permits_verb::acquire, 1);
+  keeps.lingers = true;
+  port_.tells_line = true;
+  port_.cannot_watch = 1'000;
+  ASSERT_EQ(family_->permits("n", keeps)->outcome, permits_outcome::granted);
+  go_on_for_600_ms();
+  EXPECT_LE(port_.listed, 4);
+  for (int pauses = 0; pauses < 20; ++pauses) {
+    const int before = port_.listed;
+    clock_.advance(100ms);
+    harness::eventually("it looks again", [&] { return port_.listed > before; });
+    EXPECT_EQ(port_.listed, before + 1);
+  }
+  port_.put("n", stranger(2));
+  clock_.advance(100ms);
+  harness::eventually("it is told", [&] {
+    const auto n = family_->inbox().receive(clock_.now());
+    return n && n->what == holdfast::store::notification_kind::wanted;
+  });
+}
+
 // The watch may end behind the failure.
 TEST_F(contender_family, a_call_behind_the_failure_asks_for_no_look_before_the_pause_is_over) {
   auto keeps = command(permits_verb::acquire, 1);

@@ -88,6 +88,8 @@ status refuse_galera(const std::vector<link::answer>& settings) {
                  "Name a server outside such a cluster"};
 }
 
+/// Another transaction goes on in its place.
+constexpr unsigned deadlock = 1213;
 /// "BIGINT value is out of range".
 constexpr unsigned out_of_range = 1690;
 
@@ -344,7 +346,10 @@ result<std::vector<sql::row>> link::lock(std::span<const std::string_view> names
   }
   in_transaction_ = true;
   const auto got = ask_for_locks(text, deadline);
-  if (!got) return got.error();
+  if (!got) {
+    in_transaction_ = mysql_errno(connection_) != deadlock;  // the server has undone all of it
+    return got.error();
+  }
   std::vector<sql::row> rows;
   rows.reserve(names.size());
   for (std::size_t i = 0; i < names.size(); ++i) {

@@ -87,6 +87,9 @@ failure server_says(std::string_view error) {
     return make(errc::not_permitted, error,
                 "docs/stores/redis.md lists the rights that holdfast needs");
   }
+  // It can be ended only as long as it has written nothing.
+  if (error.find("Script killed by user") != error.npos)
+    return make(errc::unavailable, error, "somebody has ended the script; try again");
   return make(errc::internal, error, "holdfast does not know this error");
 }
 
@@ -97,9 +100,11 @@ failure strange_answer(std::string_view what) {
           " is not one that holdfast knows; is there something other than Redis at this address?"};
 }
 
+// A replica says MASTERDOWN, if it is to, as long as it does not reach its primary, or copies it.
 bool ends_connection(std::string_view error) noexcept {
-  return error.starts_with("READONLY") || error.starts_with("NOAUTH") ||
-         error.find("-READONLY") != error.npos || error.find("READONLY You") != error.npos ||
+  return error.starts_with("READONLY") || error.starts_with("MASTERDOWN") ||
+         error.starts_with("NOAUTH") || error.find("-READONLY") != error.npos ||
+         error.find("READONLY You") != error.npos || error.find("-MASTERDOWN") != error.npos ||
          too_many_clients(error);
 }
 

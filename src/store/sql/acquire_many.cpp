@@ -99,7 +99,7 @@ status row_store::try_together(std::span<const state_store::step> steps,
                        failures < failures_borne && boot_clock::now() < deadline;
     if (!again) {
       how.error().outcome_unknown = before.ever;
-      return how;
+      return not_busy(std::move(how.error()));
     }
     if (!broke) continue;
     if (!first) first = how.error();

@@ -25,9 +25,11 @@ class link_pool::attempt {
   explicit attempt(link_pool& of)
       : of_(of), alone_(of.away_.has_value()), began_(of.clock_.now()), worked_(of.worked_) {
     of_.trying_ = of_.trying_ || alone_;
+    ++of_.connecting_;
   }
   ~attempt() {
     const std::lock_guard guard{of_.mutex_};
+    --of_.connecting_;
     if (alone_) of_.trying_ = false;
     of_.wake_first();
   }
@@ -66,9 +68,11 @@ class link_pool::place {
                                      [&](const waiting& w) { return has_room && !w.has_room; });
     mine_ = in.line_.emplace(before);
     mine_->has_room = has_room;
+    of_.without_link_ += has_room ? 1 : 0;
   }
   ~place() {
     const bool leads = is_first();
+    of_.without_link_ -= mine_->has_room ? 1 : 0;
     of_.line_.erase(mine_);
     if (leads) of_.wake_first();
   }
@@ -99,42 +103,58 @@ result<link_pool::loan> link_pool::replace(loan broken, boot_time deadline) {
   return serve(lock, std::move(broken), deadline);
 }
 
-// What fails, or finds no memory, gives the room back.
+// What fails, or finds no memory, gives the room back. The server may have no room for another
+// connection, and be well: who was refused waits for one that has work, and does not try again.
 result<link_pool::loan> link_pool::serve(std::unique_lock<std::mutex>& lock, loan room,
                                          boot_time deadline) {
-  if (!idle_.empty()) {
-    room.fill(std::move(idle_.back()), true);
-    idle_.pop_back();
-    return room;
+  while (idle_.empty()) {
+    auto made = connect_now(lock, deadline);
+    if (made) {
+      room.fill(std::move(*made), false);
+      return room;
+    }
+    lock.lock();
+    const bool is_alone = in_use_ == connecting_ + without_link_ + 1;
+    auto turn = made.error().code != errc::unavailable || is_alone
+                    ? status(std::move(made.error()))
+                    : wait_for_turn(lock, deadline, true, true);
+    if (!turn) return lock.unlock(), std::move(turn.error());
   }
+  room.fill(std::move(idle_.back()), true);
+  idle_.pop_back();
+  return room;
+}
+
+result<std::unique_ptr<row_link>> link_pool::connect_now(std::unique_lock<std::mutex>& lock,
+                                                         boot_time deadline) {
   attempt mine(*this);
   lock.unlock();
   auto made = make_(deadline);
   mine.ended(made, deadline);
-  if (!made) return std::move(made.error());
-  room.fill(std::move(*made), false);
-  return room;
+  return made;
 }
 
 // For a connection that is idle, or to make one. Only the first in the line takes it. In a pause
-// that is too long for them, all fail, in whatever place.
+// that is too long for them, all fail, in whatever place, unless one may be given back.
 status link_pool::wait_for_turn(std::unique_lock<std::mutex>& lock, boot_time deadline,
-                                bool has_room) {
+                                bool has_room, bool has_tried) {
   place mine(*this, has_room);
   while (true) {
     const boot_time now = clock_.now();
     const bool full = !has_room && in_use_ >= most_, first = mine.is_first();
     boot_time until = deadline;
     if (!full) {
-      const bool may_try = !trying_ && (now >= next_attempt_at_ || deadline - now >= enough_);
+      const bool has_time = now >= next_attempt_at_ || deadline - now >= enough_;
+      const bool may_try = !trying_ && has_time && !has_tried;
       const bool possible = !idle_.empty() || !away_ || may_try;
       if (possible && first) {
         if (!has_room) ++in_use_;
         return done{};
       }
       if (!possible && !trying_) {
-        if (std::min(deadline, now + short_pause) < next_attempt_at_) return *away_;
-        if (first) until = std::min(deadline, next_attempt_at_);
+        const bool in_vain = has_tried || std::min(deadline, now + short_pause) < next_attempt_at_;
+        if (in_vain && in_use_ == connecting_ + without_link_) return *away_;
+        if (first && !has_tried) until = std::min(deadline, next_attempt_at_);
       }
     }
     if (now >= deadline) return not_served(full);

@@ -86,7 +86,10 @@ class link_pool {
     std::condition_variable called{};
     bool has_room = false;  ///< counts among those that are in use
   };
-  status wait_for_turn(std::unique_lock<std::mutex>& lock, boot_time deadline, bool has_room);
+  status wait_for_turn(std::unique_lock<std::mutex>& lock, boot_time deadline, bool has_room,
+                       bool has_tried = false);
+  result<std::unique_ptr<row_link>> connect_now(std::unique_lock<std::mutex>& lock,
+                                                boot_time deadline);
   result<loan> serve(std::unique_lock<std::mutex>& lock, loan room, boot_time deadline);
   failure not_served(bool full) const;
   void wake_first() noexcept;
@@ -98,7 +101,9 @@ class link_pool {
   std::mutex mutex_;
   std::list<waiting> line_;  ///< those that have room stand before the others
   std::vector<std::unique_ptr<row_link>> idle_;
-  std::size_t in_use_ = 0;
+  std::size_t in_use_ = 0;             ///< of them …
+  std::size_t connecting_ = 0;         ///< … are being made
+  std::size_t without_link_ = 0;       ///< … or wait in the line for one in place of one that broke
   std::optional<failure> away_;        ///< the server could not be reached …
   boot_time next_attempt_at_{};        ///< … and is tried again then, …
   std::chrono::nanoseconds enough_{};  ///< … or by a caller that has so much time

@@ -16,11 +16,19 @@ constexpr std::chrono::milliseconds patience_at_closing{200};
 constexpr std::size_t most_at_once = 4U << 20;
 /// A connection that breaks is replaced so often before the caller is told.
 constexpr int broken_connections_borne = 2;
+/// A transaction that others got in the way of is made again so often.
+constexpr int defeats_borne = 20;
 
 }  // namespace
 
 failure row_store::told_after(failure why, const std::optional<failure>& first) {
   if (first) why.what = first->what + "; connecting again: " + why.what;
+  return why;
+}
+
+// To a caller `busy` is a lock that somebody holds.
+failure row_store::not_busy(failure why) {
+  if (why.code == errc::busy) why.code = errc::unavailable;
   return why;
 }
 
@@ -107,13 +115,16 @@ void row_store::run(changes open) {
   const boot_time deadline = boot_clock::now() + timeout_;
   std::optional<failure> first;
   auto link = pool_.borrow(deadline);
-  for (int broken = 0;; ++broken) {
+  for (int broken = 0, defeats = 0;;) {
     const auto settled =
         link ? settle(**link, open, deadline) : status(told_after(link.error(), first));
     if (settled) return;
-    const bool late = settled.error().code == errc::timed_out;
+    const errc code = settled.error().code;
+    const bool late = code == errc::timed_out, in_time = boot_clock::now() < deadline;
+    const bool undone = code == errc::busy && link && (*link)->usable();
+    if (undone && ++defeats <= defeats_borne && in_time) continue;
     const bool again = link && !late && may_do_better(*link, settled.error()) &&
-                       broken < broken_connections_borne && boot_clock::now() < deadline;
+                       broken++ < broken_connections_borne && in_time;
     if (again) {
       if (!first) first = settled.error();
       for (change* c : open) c->sent_before = c->sent_before || c->sent;
@@ -122,7 +133,7 @@ void row_store::run(changes open) {
       continue;
     }
     for (change* c : open) {
-      auto f = late ? took_too_long() : settled.error();
+      auto f = late ? took_too_long() : not_busy(settled.error());
       // What went over a connection that broke may have been carried out before others wrote. Or it
       // may still come to its server, or wait there, while this one, which may lag behind that one,
       // refuses it.

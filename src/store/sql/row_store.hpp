@@ -58,6 +58,7 @@ class row_store {
     return made;
   }
   static failure took_too_long();
+  static failure not_busy(failure why);
   /// No connection in place of one that broke: what broke it is told, too.
   static failure told_after(failure why, const std::optional<failure>& first);
   void run(changes open);

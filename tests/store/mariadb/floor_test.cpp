@@ -1,4 +1,5 @@
 #include <functional>
+#include <future>
 #include <holdfast/store/state_store.hpp>
 #include <vector>
 
@@ -67,6 +68,36 @@ TEST_F(mariadb_floor, a_transaction_that_failed_in_the_middle_ends_with_its_conn
   ASSERT_TRUE(first->lock({&name, 1}, holdfast::forever));
   EXPECT_FALSE(second->lock({&name, 1}, holdfast::forever));
   EXPECT_FALSE(second->usable());
+}
+
+// The server has undone all of it.
+TEST_F(mariadb_floor,
+       a_transaction_that_was_the_victim_of_a_deadlock_leaves_a_connection_that_works) {
+  auto o = *my::read_options(*holdfast::base::parse_url(url()));
+  o.command_timeout = std::chrono::seconds(20);
+  const auto mine = std::move(*my::link::open(o, tables_));
+  const client other{port()};
+  std::string more = "start transaction";
+  for (const char c : std::string_view("bcdefghijklmnopqrstuvwxyz")) {
+    more += "; insert into " + table("holdfast_records") + " values ('" + c + "', 1, 'null')";
+  }
+  other.ask(more);
+  const std::vector<std::string_view> names{"a", "b"};
+  auto victim =
+      std::async(std::launch::async, [&] { return mine->lock(names, holdfast::forever); });
+  eventually("it waits for the other's row", [&] {
+    return ask("select count(*) from information_schema.innodb_trx where trx_state = 'LOCK WAIT' "
+               "and trx_mysql_thread_id = " +
+               std::to_string(mine->id())) == "1";
+  });
+  other.ask("insert into " + table("holdfast_records") + " values ('a', 1, 'null')");
+  const auto locked = victim.get();
+  ASSERT_FALSE(locked);
+  EXPECT_EQ(locked.error().code, holdfast::errc::busy) << locked.error().what;
+  EXPECT_TRUE(mine->usable());
+  other.ask("rollback");
+  EXPECT_TRUE(mine->lock(names, holdfast::forever));
+  EXPECT_TRUE(mine->unlock({}, 0, holdfast::forever));
 }
 
 // A program that is stopped in the middle of it keeps the others waiting for so long only.

@@ -89,6 +89,40 @@ TEST(redis_states, errors_of_a_primary_and_of_a_script_are_told_alike) {
   }
 }
 
+// Who was demoted, and does not reach its primary, says so as long as that lasts: perhaps until it
+// has copied all of the data. The address may lead to another one by now.
+TEST(redis_states, a_replica_that_has_lost_its_primary_is_left_as_one_that_has_one_is) {
+  for (const std::string before :
+       {"", "ERR Error running script (call to f_01): @user_script:1: -"}) {
+    for (const std::string word : {"MASTERDOWN", "READONLY"}) {
+      std::atomic<int> calls{0};
+      const harness::fake_redis server([&](const harness::fake_redis::words& w) {
+        calls += w[0] == "HELLO" ? 1 : 0;
+        return w[0] == "EVALSHA" ? "-" + before + word + " some reason\r\n" : std::string();
+      });
+      auto s = impatient(server.url("?command_timeout=500ms"));
+      const int opened = calls;
+      eventually("it is called again", [&] {
+        EXPECT_EQ(trying(s).reason, errc::unavailable);
+        return calls > opened;
+      });
+    }
+  }
+}
+
+// It had written nothing, or the server would not have ended it.
+TEST(redis_states, a_script_that_somebody_has_killed_has_done_nothing) {
+  const harness::fake_redis server([&](const harness::fake_redis::words& w) {
+    return w[0] != "EVALSHA" ? std::string()
+                             : "-ERR Script killed by user with SCRIPT KILL... script: 01, on "
+                               "@user_script:1.\r\n";
+  });
+  auto s = impatient(server.url("?command_timeout=500ms"));
+  const auto o = trying(s);
+  EXPECT_EQ(o.reason, errc::unavailable) << o.text;
+  EXPECT_FALSE(o.unknown) << o.text;
+}
+
 TEST(redis_states, a_server_asleep_is_unavailable_within_the_command_timeout_and_used_afterwards) {
   const redis_server server;
   auto s = impatient(server.url("?command_timeout=500ms"));

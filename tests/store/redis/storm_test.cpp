@@ -73,6 +73,7 @@ TEST_P(storm, who_is_let_in_for_nothing_comes_back_at_pauses) {
 INSTANTIATE_TEST_SUITE_P(redis, storm,
                          testing::Values(std::pair{"hung_up", fake_redis::hang_up},
                                          std::pair{"read_only", "-READONLY You can't write.\r\n"},
+                                         std::pair{"stale", "-MASTERDOWN Link is down.\r\n"},
                                          std::pair{"logged_out", "-NOAUTH Authentication\r\n"}),
                          [](const auto& i) { return std::string(i.param.first); });
 

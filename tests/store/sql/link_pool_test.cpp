@@ -23,6 +23,14 @@ using namespace std::chrono_literals;
 using holdfast::store::sql::link_pool;
 using holdfast::store::sql::row_link;
 using made = holdfast::result<std::unique_ptr<row_link>>;
+using holdfast::boot_time;
+using holdfast::result;
+using holdfast::status;
+using holdfast::store::sql::replaced;
+using holdfast::store::sql::replacement;
+using holdfast::store::sql::rewrite;
+using holdfast::store::sql::row;
+using entry = holdfast::store::state_store::entry;
 
 TEST(link_pools, have_room_again_for_what_there_was_no_memory_for) {
   int failures = 2;
@@ -115,6 +123,76 @@ TEST(link_pools, wait_for_a_pause_that_is_short) {
   away.clock.advance(5ms);
   EXPECT_TRUE(next.get());
   EXPECT_EQ(away.attempts, 2);
+}
+
+/// A connection that works, and is asked nothing.
+class idle_link final : public row_link {
+ public:
+  bool usable() const noexcept override { return works; }
+  result<std::vector<row>> read(std::span<const std::string_view>, boot_time) override {
+    return no_server;
+  }
+  result<std::vector<replaced>> replace(std::span<const replacement>, boot_time) override {
+    return no_server;
+  }
+  result<std::vector<row>> lock(std::span<const std::string_view>, boot_time) override {
+    return no_server;
+  }
+  status unlock(std::span<const rewrite>, std::int64_t, boot_time) override { return no_server; }
+  status sweep(std::span<const std::string>, boot_time) override { return no_server; }
+  result<std::vector<entry>> entries(boot_time) override { return no_server; }
+  result<std::vector<entry>> entries_behind(std::string_view, std::size_t, boot_time) override {
+    return no_server;
+  }
+  bool works = true;
+};
+
+/// Four connections may be made, and the server takes one. It refuses the next one, and another one
+/// comes in the pause that follows.
+class full_servers : public testing::Test {
+ protected:
+  full_servers() {
+    EXPECT_TRUE(*one_);
+    come(refused_, 3h);
+    come(later_, 2h);
+    clock_.advance(1h);
+    EXPECT_EQ(clock_.next_wake(), clock_.now() + 1h);
+  }
+  result<link_pool::loan> borrow(std::chrono::nanoseconds patience) {
+    return pool_.borrow(clock_.now() + patience);
+  }
+  void come(std::future<bool>& served, std::chrono::nanoseconds patience) {
+    const auto deadline = clock_.now() + patience;
+    served =
+        std::async(std::launch::async, [this, deadline] { return bool(pool_.borrow(deadline)); });
+    harness::eventually("it waits", [&] {
+      return clock_.next_wake() == deadline || served.wait_for(0s) == std::future_status::ready;
+    });
+  }
+
+  holdfast::testing::fake_clock clock_;
+  std::atomic<int> asked_{0};
+  link_pool pool_{[this](auto) -> made {
+                    if (++asked_ > 1) return no_server;
+                    return std::unique_ptr<row_link>(std::make_unique<idle_link>());
+                  },
+                  4, clock_};
+  std::unique_ptr<result<link_pool::loan>> one_ =
+      std::make_unique<result<link_pool::loan>>(borrow(1h));
+  std::future<bool> refused_, later_;
+};
+
+TEST_F(full_servers, let_all_wait_for_the_connection_that_they_take) {
+  one_.reset();
+  EXPECT_TRUE(refused_.get());
+  EXPECT_TRUE(later_.get());
+}
+
+TEST_F(full_servers, keep_nobody_waiting_once_it_broke) {
+  static_cast<idle_link&>(***one_).works = false;
+  one_.reset();
+  EXPECT_FALSE(refused_.get());
+  EXPECT_FALSE(later_.get());
 }
 
 TEST(link_pools, do_not_believe_a_slow_failure_after_another_attempt_succeeded) {
@@ -284,7 +362,7 @@ TEST(link_pools, tell_one_whose_connection_broke_what_came_of_the_attempt_of_ano
       2, clock);
   auto mine = pool.borrow(clock.now());
   ASSERT_TRUE(mine);
-  EXPECT_FALSE(pool.borrow(clock.now() + 1h));
+  EXPECT_FALSE(pool.borrow(clock.now()));
   clock.advance(1s);
   const auto deadline = clock.now() + 2h;
   auto other = std::async(std::launch::async, [&] {

@@ -649,6 +649,23 @@ TEST_F(row_stores, a_transaction_that_others_got_in_the_way_of_is_made_again) {
       store_.transact_together(steps, [](auto) { return state_store::verdict::go_on; });
   ASSERT_FALSE(never);
   EXPECT_FALSE(never.error().outcome_unknown);
+  EXPECT_EQ(never.error().code, errc::unavailable) << "nobody has said that the lock is held";
+}
+
+// One that was overtaken twice, and then undone in favour of others.
+TEST_F(row_stores, a_change_that_others_got_in_the_way_of_is_made_again) {
+  EXPECT_TRUE(add());
+  server_.others = 2;
+  server_.outrun = 1;
+  EXPECT_TRUE(add());
+  EXPECT_EQ(record(), "somebody elsex");
+  EXPECT_EQ(server_.links, 1);
+  server_.others = server_.outrun = 1000;
+  const auto never = add();
+  ASSERT_FALSE(never);
+  EXPECT_EQ(never.error().code, errc::unavailable) << "nobody has said that the lock is held";
+  EXPECT_FALSE(never.error().outcome_unknown);
+  EXPECT_EQ(server_.links, 1);
 }
 
 /// Says that nobody uses the name.
