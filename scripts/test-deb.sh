@@ -17,7 +17,8 @@ clean_up() {
   for started in "$root"/tmp/{hold,redis}.pid; do
     [[ ! -e $started ]] || kill "$(cat "$started")" 2>/dev/null || true
   done
-  for at in "${mounted[@]}"; do umount --recursive "$at"; done
+  # Also when a signal has ended the program that still uses it.
+  for at in "${mounted[@]}"; do umount --recursive --lazy "$at" || true; done
   rm -rf --one-file-system "$work"
 }
 trap clean_up EXIT
