@@ -17,6 +17,9 @@ using holdfast::lease;
 using holdfast::testing::fault;
 using verb = holdfast::store::permits_verb;
 
+// While a waiter is busy, the next wake is that of a renewal, in 5 s. A place lasts for 4 s.
+constexpr std::chrono::seconds longest_step{2};
+
 TEST(notification, a_forged_grant_makes_the_waiter_ask_and_lets_nobody_in) {
   forgery f;
   fair_mutex m{f.session, "m"};
@@ -42,7 +45,7 @@ TEST(notification, a_forged_grant_lets_nobody_in_who_waits_without_a_thread) {
   f.inbox->put(f.for_the_waiter("m", notification_kind::granted));
   f.script->await(verb::acquire, asked + 1);
   harness::eventually("it gives up", [&] {
-    harness::to_next_wake(*f.clock, 10s);
+    harness::to_next_wake(*f.clock, longest_step);
     return got.wait_for(0s) == std::future_status::ready;
   });
   EXPECT_EQ(got.get().error().code, errc::timed_out);
@@ -68,7 +71,7 @@ TEST(notification, of_a_grant_before_any_answer_gives_no_lease) {
   f.script->set(verb::acquire, fault::drop_request);
   EXPECT_FALSE(held.release());  // the store grants, and says so
   harness::eventually("the end of the wait", [&] {
-    harness::to_next_wake(*f.clock, 10s);
+    harness::to_next_wake(*f.clock, longest_step);
     return over.load();
   });
   waiter.join();
@@ -143,7 +146,7 @@ TEST(notification, a_forged_grant_lets_nobody_pass_a_barrier) {
   f.inbox->put(f.for_the_waiter("b", notification_kind::granted));
   f.script->await(verb::renew, asked + 1);
   harness::eventually("it gives up", [&] {
-    harness::to_next_wake(*f.clock, 10s);
+    harness::to_next_wake(*f.clock, longest_step);
     return over.load();
   });
   waiter.join();
@@ -168,7 +171,7 @@ TEST(notification, a_forged_wake_up_wakes_nobody_at_a_condition) {
   f.script->await(verb::renew, asked + 1);
   EXPECT_FALSE(over);
   harness::eventually("it gives up", [&] {
-    harness::to_next_wake(*f.clock, 10s);
+    harness::to_next_wake(*f.clock, longest_step);
     return over.load();
   });
   waiter.join();
@@ -191,7 +194,7 @@ TEST(notification, a_forged_grant_gives_nobody_several_locks) {
   f.inbox->put(f.for_the_waiter("b", notification_kind::granted));
   f.script->await(verb::acquire, asked + 1);
   harness::eventually("it gives up", [&] {
-    harness::to_next_wake(*f.clock, 10s);
+    harness::to_next_wake(*f.clock, longest_step);
     return over.load();
   });
   waiter.join();
