@@ -76,7 +76,8 @@ struct scene {
     return whole.tells() && punctual() ? 150 * millisecond : bound();
   }
   bool anybody_has(const std::string& name);
-  /// No waiter can be served, whichever is the first: of permits enough may be free beside others.
+  /// Too little is free for a waiter. Beside held permits of a semaphore, enough others may be
+  /// free.
   bool is_taken(std::size_t name);
   bool all_is_well(nanos trouble, nanos since) const;
   /// A thread of that process begins to do something with those names, or has done it.

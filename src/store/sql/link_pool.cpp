@@ -114,7 +114,8 @@ result<link_pool::loan> link_pool::serve(std::unique_lock<std::mutex>& lock, loa
       return room;
     }
     lock.lock();
-    const bool is_alone = in_use_ == connecting_ + without_link_ + 1;
+    // A connection may have come back while this one was refused.
+    const bool is_alone = idle_.empty() && in_use_ == connecting_ + without_link_ + 1;
     auto turn = made.error().code != errc::unavailable || is_alone
                     ? status(std::move(made.error()))
                     : wait_for_turn(lock, deadline, true, true);

@@ -9,6 +9,7 @@
 #include <latch>
 #include <list>
 #include <new>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -193,6 +194,22 @@ TEST_F(full_servers, keep_nobody_waiting_once_it_broke) {
   one_.reset();
   EXPECT_FALSE(refused_.get());
   EXPECT_FALSE(later_.get());
+}
+
+TEST(link_pools, serve_with_what_came_back_while_the_server_refused) {
+  holdfast::testing::fake_clock clock;
+  std::optional<link_pool::loan> first;
+  int asked = 0;
+  link_pool pool(
+      [&](auto) -> made {
+        if (++asked == 1) return std::unique_ptr<row_link>(std::make_unique<idle_link>());
+        first.reset();
+        return no_server;
+      },
+      4, clock);
+  first = std::move(*pool.borrow(clock.now()));
+  EXPECT_TRUE(pool.borrow(clock.now() + 1h));
+  EXPECT_EQ(asked, 2);
 }
 
 TEST(link_pools, do_not_believe_a_slow_failure_after_another_attempt_succeeded) {
