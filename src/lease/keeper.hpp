@@ -21,8 +21,8 @@
 
 namespace holdfast::engine {
 
-/// How long something lasts, by the store's clock. A record that somebody has edited may say any
-/// number: no lease is longer than max_lease.
+/// How long something lasts, by the store's clock. A record that was edited may contain any number:
+/// no lease is longer than max_lease.
 std::chrono::microseconds between(std::int64_t now_at, std::int64_t expires_at) noexcept;
 /// How long it lasts: not always so long as was asked for.
 std::chrono::microseconds lease_of(const store::permits_reply& granted) noexcept;

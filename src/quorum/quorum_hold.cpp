@@ -502,6 +502,7 @@ void quorum_hold::give_back_later() noexcept {
 
 // The keepers do it, behind what is under way.
 void quorum_hold::abandon() noexcept {
+  const std::lock_guard guard{asking_};
   for (std::size_t i = 0; i < asked_.size(); ++i) {
     const auto& node = *quorum_->nodes[i];
     if (asked_[i]) node.session()->keeper().abandon(node.what()->name, owner_, lease_);

@@ -89,7 +89,8 @@ failure server_says(std::string_view error) {
   }
   // It can be ended only as long as it has written nothing.
   if (error.find("Script killed by user") != error.npos)
-    return make(errc::unavailable, error, "somebody has ended the script; try again");
+    return make(errc::unavailable, error,
+                "an operator or another client ended the script; try again");
   return make(errc::internal, error, "holdfast does not know this error");
 }
 
@@ -100,7 +101,8 @@ failure strange_answer(std::string_view what) {
           " is not one that holdfast knows; is there something other than Redis at this address?"};
 }
 
-// A replica says MASTERDOWN, if it is to, as long as it does not reach its primary, or copies it.
+// With replica-serve-stale-data no, a replica answers MASTERDOWN while it does not reach its
+// primary, or copies its data.
 bool ends_connection(std::string_view error) noexcept {
   return error.starts_with("READONLY") || error.starts_with("MASTERDOWN") ||
          error.starts_with("NOAUTH") || error.find("-READONLY") != error.npos ||

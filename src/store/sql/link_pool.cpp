@@ -63,11 +63,12 @@ class link_pool::attempt {
 /// other thread is woken in vain.
 class link_pool::place {
  public:
-  place(link_pool& in, bool has_room) : of_(in) {
-    const auto before = std::find_if(in.line_.begin(), in.line_.end(),
-                                     [&](const waiting& w) { return has_room && !w.has_room; });
+  place(link_pool& in, bool has_room, bool has_tried) : of_(in) {
+    const auto before = std::find_if(in.line_.begin(), in.line_.end(), [&](const waiting& w) {
+      return has_room && (!w.has_room || (w.has_tried && !has_tried));
+    });
     mine_ = in.line_.emplace(before);
-    mine_->has_room = has_room;
+    mine_->has_room = has_room, mine_->has_tried = has_tried;
     of_.without_link_ += has_room ? 1 : 0;
   }
   ~place() {
@@ -104,9 +105,11 @@ result<link_pool::loan> link_pool::replace(loan broken, boot_time deadline) {
 }
 
 // What fails, or finds no memory, gives the room back. The server may have no room for another
-// connection, and be well: who was refused waits for one that has work, and does not try again.
-result<link_pool::loan> link_pool::serve(std::unique_lock<std::mutex>& lock, loan room,
+// connection, and be well: a refused request waits for one that is in use, and does not try again.
+result<link_pool::loan> link_pool::serve(std::unique_lock<std::mutex>& held, loan given,
                                          boot_time deadline) {
+  loan room = std::move(given);
+  std::unique_lock lock = std::move(held);  // ends before the room, which takes it to go back
   while (idle_.empty()) {
     auto made = connect_now(lock, deadline);
     if (made) {
@@ -119,7 +122,7 @@ result<link_pool::loan> link_pool::serve(std::unique_lock<std::mutex>& lock, loa
     auto turn = made.error().code != errc::unavailable || is_alone
                     ? status(std::move(made.error()))
                     : wait_for_turn(lock, deadline, true, true);
-    if (!turn) return lock.unlock(), std::move(turn.error());
+    if (!turn) return std::move(turn.error());
   }
   room.fill(std::move(idle_.back()), true);
   idle_.pop_back();
@@ -139,7 +142,7 @@ result<std::unique_ptr<row_link>> link_pool::connect_now(std::unique_lock<std::m
 // that is too long for them, all fail, in whatever place, unless one may be given back.
 status link_pool::wait_for_turn(std::unique_lock<std::mutex>& lock, boot_time deadline,
                                 bool has_room, bool has_tried) {
-  place mine(*this, has_room);
+  place mine(*this, has_room, has_tried);
   while (true) {
     const boot_time now = clock_.now();
     const bool full = !has_room && in_use_ >= most_, first = mine.is_first();

@@ -84,13 +84,14 @@ class link_pool {
   /// A thread that waits for a connection.
   struct waiting {
     std::condition_variable called{};
-    bool has_room = false;  ///< counts among those that are in use
+    bool has_room = false;   ///< counts among those that are in use
+    bool has_tried = false;  ///< the server refused it another connection
   };
   status wait_for_turn(std::unique_lock<std::mutex>& lock, boot_time deadline, bool has_room,
                        bool has_tried = false);
   result<std::unique_ptr<row_link>> connect_now(std::unique_lock<std::mutex>& lock,
                                                 boot_time deadline);
-  result<loan> serve(std::unique_lock<std::mutex>& lock, loan room, boot_time deadline);
+  result<loan> serve(std::unique_lock<std::mutex>& held, loan given, boot_time deadline);
   failure not_served(bool full) const;
   void wake_first() noexcept;
   void give_back(std::unique_ptr<row_link> link) noexcept;
@@ -99,7 +100,9 @@ class link_pool {
   const std::size_t most_;
   clock& clock_;
   std::mutex mutex_;
-  std::list<waiting> line_;  ///< those that have room stand before the others
+  /// Those that have room stand before the others; of them, those that may still try to connect
+  /// stand before those that wait for a connection of another request.
+  std::list<waiting> line_;
   std::vector<std::unique_ptr<row_link>> idle_;
   std::size_t in_use_ = 0;             ///< of them …
   std::size_t connecting_ = 0;         ///< … are being made

@@ -26,7 +26,7 @@ failure row_store::told_after(failure why, const std::optional<failure>& first) 
   return why;
 }
 
-// To a caller `busy` is a lock that somebody holds.
+// To a caller `busy` is a lock that is held.
 failure row_store::not_busy(failure why) {
   if (why.code == errc::busy) why.code = errc::unavailable;
   return why;
@@ -121,14 +121,15 @@ void row_store::run(changes open) {
     if (settled) return;
     const errc code = settled.error().code;
     const bool late = code == errc::timed_out, in_time = boot_clock::now() < deadline;
-    const bool undone = code == errc::busy && link && (*link)->usable();
-    if (undone && ++defeats <= defeats_borne && in_time) continue;
-    const bool again = link && !late && may_do_better(*link, settled.error()) &&
-                       broken++ < broken_connections_borne && in_time;
+    const bool undone = link && code == errc::busy;
+    const bool broke = link && !undone && !late && may_do_better(*link, settled.error());
+    const bool again = in_time && ((undone && ++defeats <= defeats_borne) ||
+                                   (broke && ++broken <= broken_connections_borne));
+    if (again && undone && (*link)->usable()) continue;
     if (again) {
       if (!first) first = settled.error();
       for (change* c : open) c->sent_before = c->sent_before || c->sent;
-      pool_.drop_idle();
+      if (broke) pool_.drop_idle();
       link = pool_.replace(std::move(*link), deadline);
       continue;
     }

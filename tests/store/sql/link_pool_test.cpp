@@ -11,6 +11,7 @@
 #include <new>
 #include <optional>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "harness/eventually.hpp"
@@ -173,8 +174,9 @@ class full_servers : public testing::Test {
 
   holdfast::testing::fake_clock clock_;
   std::atomic<int> asked_{0};
+  std::atomic<bool> full_{true};
   link_pool pool_{[this](auto) -> made {
-                    if (++asked_ > 1) return no_server;
+                    if (++asked_ > 1 && full_) return no_server;
                     return std::unique_ptr<row_link>(std::make_unique<idle_link>());
                   },
                   4, clock_};
@@ -187,6 +189,46 @@ TEST_F(full_servers, let_all_wait_for_the_connection_that_they_take) {
   one_.reset();
   EXPECT_TRUE(refused_.get());
   EXPECT_TRUE(later_.get());
+}
+
+// The refused one, which does not try again, would keep it waiting for its own deadline.
+TEST_F(full_servers, let_a_request_whose_connection_broke_connect_before_one_that_was_refused) {
+  full_ = false;
+  EXPECT_TRUE(pool_.replace(std::move(**one_), clock_.now()));
+  EXPECT_TRUE(refused_.get());
+  EXPECT_TRUE(later_.get());
+}
+
+/// No memory for the first wait.
+class poor_clock final : public harness::forwarding_clock {
+ public:
+  void wait_until(std::unique_lock<std::mutex>& lock, std::condition_variable& cv,
+                  boot_time until) override {
+    if (!std::exchange(had_none_, true)) throw std::bad_alloc();
+    forwarding_clock::wait_until(lock, cv, until);
+  }
+
+ private:
+  bool had_none_ = false;
+};
+
+TEST(link_pools, have_room_again_for_a_refused_request_that_finds_no_memory_to_wait) {
+  poor_clock clock;
+  bool full = false;
+  link_pool pool(
+      [&](auto) -> made {
+        if (std::exchange(full, true)) return no_server;
+        return std::unique_ptr<row_link>(std::make_unique<idle_link>());
+      },
+      2, clock);
+  auto one = std::make_unique<result<link_pool::loan>>(pool.borrow(clock.now() + 1h));
+  ASSERT_TRUE(*one);
+  EXPECT_THROW((void)pool.borrow(clock.now() + 1h), std::bad_alloc);
+  one.reset();
+  const auto again = pool.borrow(clock.now());
+  EXPECT_TRUE(again);
+  full = false;
+  EXPECT_TRUE(pool.borrow(clock.now() + 1h)) << "there is room for two";
 }
 
 TEST_F(full_servers, keep_nobody_waiting_once_it_broke) {

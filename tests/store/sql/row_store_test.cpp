@@ -37,6 +37,7 @@ struct server {
   std::int64_t floor = 0;
   int refused = 0;  ///< so many replacements or transactions are undone, and this is said
   int outrun = 0;   ///< so many locks fail, one after the other
+  bool outrun_breaks = false;    ///< … and end their connection
   std::size_t most_at_once = 0;  ///< bytes of records in one replacement
   bool break_after_unlock = false;
   int late = 0;                 ///< so many transactions come to their end after their caller's
@@ -95,6 +96,7 @@ class fake_link final : public row_link {
   result<std::vector<row>> lock(std::span<const std::string_view> names, boot_time) override {
     ++server_.locks;
     if (server_.once_locked) std::exchange(server_.once_locked, {})();
+    broken_ = broken_ || (server_.outrun > 0 && server_.outrun_breaks);
     if (server_.outrun > 0) return --server_.outrun, failure{errc::busy, "a deadlock"};
     std::vector<row> rows;
     for (const auto name : names) {
@@ -666,6 +668,18 @@ TEST_F(row_stores, a_change_that_others_got_in_the_way_of_is_made_again) {
   EXPECT_EQ(never.error().code, errc::unavailable) << "nobody has said that the lock is held";
   EXPECT_FALSE(never.error().outcome_unknown);
   EXPECT_EQ(server_.links, 1);
+}
+
+// A server may leave it to the client to end the transaction.
+TEST_F(row_stores, a_change_that_ends_its_connection_so_is_made_again_and_leaves_the_others_alone) {
+  EXPECT_TRUE(add());
+  store_.use(std::make_unique<fake_link>(server_));
+  server_.others = 2;
+  server_.outrun = 3;
+  server_.outrun_breaks = true;
+  EXPECT_TRUE(add());
+  EXPECT_EQ(server_.locks, 4);
+  EXPECT_EQ(server_.links, 4) << "each that was there, and two more";
 }
 
 /// Says that nobody uses the name.
