@@ -674,7 +674,7 @@ TEST_F(row_stores, a_change_that_others_got_in_the_way_of_is_made_again) {
 TEST_F(row_stores, a_change_that_ends_its_connection_so_is_made_again_and_leaves_the_others_alone) {
   EXPECT_TRUE(add());
   store_.use(std::make_unique<fake_link>(server_));
-  server_.others = 2;
+  server_.others = 1000;
   server_.outrun = 3;
   server_.outrun_breaks = true;
   EXPECT_TRUE(add());
