@@ -107,8 +107,10 @@ TEST(redis_storm, a_hundred_waiters_cut_off_at_once_are_served_in_order_and_with
   EXPECT_EQ(served.order().size(), waiters);
   const auto each = static_cast<double>(commands() - before) / waiters;
   std::cout << "commands for each that was served: " << each << " in " << lasted << " s\n";
-  // Some 22 to connect, to be served and to leave. Those still queued look again as time passes.
-  EXPECT_LT(each, 30 + 3 * lasted);
+  // Some 22 to connect, to be served and to leave, and no more than that again where a loaded
+  // machine makes claims late. Those still queued look again as time passes. A storm would be
+  // hundreds.
+  EXPECT_LT(each, 44 + 3 * lasted);
 }
 
 TEST(redis_storm, a_subscription_that_is_ended_again_and_again_is_made_again_at_pauses) {
