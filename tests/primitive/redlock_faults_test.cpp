@@ -95,6 +95,16 @@ class redlock_faults : public testing::TestWithParam<form> {
     }
     return redlock(std::move(sessions), "job", std::move(o));
   }
+  /// Each node hangs with a renewal under way.
+  void hang_renewals_of(client& a) {
+    std::vector<std::size_t> before;
+    for (const auto& way : a.ways) {
+      way->hang(verb::acquire);
+      before.push_back(way->count(verb::acquire));
+    }
+    w_.clock->advance(10s);
+    for (std::size_t i = 0; i < nodes; ++i) a.ways[i]->await(verb::acquire, before[i] + 1);
+  }
   /// A lease lasts for 30 s. Threads that wake may move the clock while a busy one releases.
   void comes_free_long_before_the_lease_ends() {
     const auto then = w_.clock->now();
@@ -219,13 +229,7 @@ TEST_P(redlock_faults, members_that_hung_renew_it_as_soon_as_they_are_well_again
   client a(w_);
   auto held = do_.acquire(a.lock);
   a.settle();
-  std::vector<std::size_t> before;
-  for (const auto& way : a.ways) {
-    way->hang(verb::acquire);
-    before.push_back(way->count(verb::acquire));
-  }
-  w_.clock->advance(10s);
-  for (std::size_t i = 0; i < nodes; ++i) a.ways[i]->await(verb::acquire, before[i] + 1);
+  hang_renewals_of(a);
   w_.clock->advance(5s);  // a sixth of the lease: it has failed
   w_.seen->await(event_kind::renew_failed);
   w_.clock->advance(1s);  // the next round, in which there is nobody to ask
@@ -365,13 +369,7 @@ TEST_P(redlock_faults, a_renewal_that_is_carried_out_after_the_loss_keeps_nothin
   client a(w_);
   const auto held = do_.acquire(a.lock);
   a.settle();
-  std::vector<std::size_t> before;
-  for (const auto& way : a.ways) {
-    way->hang(verb::acquire);
-    before.push_back(way->count(verb::acquire));
-  }
-  w_.clock->advance(10s);
-  for (std::size_t i = 0; i < nodes; ++i) a.ways[i]->await(verb::acquire, before[i] + 1);
+  hang_renewals_of(a);
   w_.clock->advance(20s);
   w_.seen->await(event_kind::lost);
   for (const auto& way : a.ways) way->let_go();

@@ -69,11 +69,9 @@ class link_pool::place {
     });
     mine_ = in.line_.emplace(before);
     mine_->has_room = has_room, mine_->has_tried = has_tried;
-    of_.without_link_ += has_room ? 1 : 0;
   }
   ~place() {
     const bool leads = is_first();
-    of_.without_link_ -= mine_->has_room ? 1 : 0;
     of_.line_.erase(mine_);
     if (leads) of_.wake_first();
   }
@@ -118,7 +116,7 @@ result<link_pool::loan> link_pool::serve(std::unique_lock<std::mutex>& held, loa
     }
     lock.lock();
     // A connection may have come back while this one was refused.
-    const bool is_alone = idle_.empty() && in_use_ == connecting_ + without_link_ + 1;
+    const bool is_alone = idle_.empty() && in_use_ == connecting_ + without_link() + 1;
     auto turn = made.error().code != errc::unavailable || is_alone
                     ? status(std::move(made.error()))
                     : wait_for_turn(lock, deadline, true, true);
@@ -157,13 +155,18 @@ status link_pool::wait_for_turn(std::unique_lock<std::mutex>& lock, boot_time de
       }
       if (!possible && !trying_) {
         const bool in_vain = has_tried || std::min(deadline, now + short_pause) < next_attempt_at_;
-        if (in_vain && in_use_ == connecting_ + without_link_) return *away_;
+        if (in_vain && in_use_ == connecting_ + without_link()) return *away_;
         if (first && !has_tried) until = std::min(deadline, next_attempt_at_);
       }
     }
     if (now >= deadline) return not_served(full);
     mine.wait(lock, until);
   }
+}
+
+std::size_t link_pool::without_link() const noexcept {
+  return static_cast<std::size_t>(
+      std::count_if(line_.begin(), line_.end(), [](const waiting& w) { return w.has_room; }));
 }
 
 // With nothing to take there is nothing to wake it for: who gives back wakes it.

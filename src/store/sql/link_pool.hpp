@@ -93,6 +93,8 @@ class link_pool {
                                                 boot_time deadline);
   result<loan> serve(std::unique_lock<std::mutex>& held, loan given, boot_time deadline);
   failure not_served(bool full) const;
+  /// How many of those in use wait in the line, for one in place of one that broke or was refused.
+  std::size_t without_link() const noexcept;
   void wake_first() noexcept;
   void give_back(std::unique_ptr<row_link> link) noexcept;
 
@@ -104,9 +106,8 @@ class link_pool {
   /// stand before those that wait for a connection of another request.
   std::list<waiting> line_;
   std::vector<std::unique_ptr<row_link>> idle_;
-  std::size_t in_use_ = 0;             ///< of them …
-  std::size_t connecting_ = 0;         ///< … are being made
-  std::size_t without_link_ = 0;       ///< … or wait in the line for one in place of one that broke
+  std::size_t in_use_ = 0;
+  std::size_t connecting_ = 0;         ///< of them, that are being made
   std::optional<failure> away_;        ///< the server could not be reached …
   boot_time next_attempt_at_{};        ///< … and is tried again then, …
   std::chrono::nanoseconds enough_{};  ///< … or by a caller that has so much time
