@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # bench.sh: every workload against its floors, one JSON object a line, into bench/results/<store>.json; then docs/bench.md and
 # its plot are written anew. STORES="sqlite redis" names some of the stores below (or URLs; by default it is all of them), whose
-# servers are this run's own; WORKLOADS="W1,W5" some of the workloads; SECONDS_EACH and REPEAT are its --seconds and --repeat, 1 and 5.
+# servers are this run's own; SECONDS_EACH and REPEAT are its --seconds and --repeat, 1 and 5.
+# WORKLOADS="W1,W5": some of the workloads, as tables on the terminal; nothing is written, since a part would replace a whole result.
 # GROWTH=1: what an operation costs while there is ever more of something, into bench/results/growth_<store>.json; at most MOST.
-# QUICK=1: three workloads in short rounds, as tables on the terminal; nothing is written.
+# QUICK=1: three workloads in short rounds, on the terminal too.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 program=${PROGRAM:-build/release/bin/holdfast-bench}
@@ -139,7 +140,8 @@ mariadb_session zookeeper etcd"
 [[ -z ${GROWTH:-} ]] || STORES=${STORES:-sqlite memory redis memcached postgres mariadb zookeeper etcd}
 [[ -z ${QUICK:-} ]] || export WORKLOADS=${WORKLOADS:-W1,W4,W5} SECONDS_EACH=${SECONDS_EACH:-0.25} REPEAT=${REPEAT:-3}
 read -ra stores <<<"$(echo ${STORES:-$every})"
-mkdir -p bench/results
+on_terminal=${WORKLOADS:-}
+[[ -n $on_terminal ]] || mkdir -p bench/results
 number=0
 for store in "${stores[@]}"; do
   workloads=${WORKLOADS:-}
@@ -165,7 +167,7 @@ for store in "${stores[@]}"; do
   arguments=(--store "$url" --seconds "${SECONDS_EACH:-1}" --repeat "${REPEAT:-5}")
   [[ -z $workloads ]] || arguments+=(--workload "$workloads")
   echo "---- $store ($((++number)) of ${#stores[@]}, after $SECONDS s)"
-  if [[ -n ${QUICK:-} ]]; then
+  if [[ -n $on_terminal ]]; then
     "$program" "${arguments[@]}"
     continue
   fi
@@ -177,7 +179,7 @@ for store in "${stores[@]}"; do
   fi
   # Written whole or not at all: a result that was interrupted must not replace a good one.
   "$program" "${arguments[@]}" | tee "$work/$store.json"
-  if [[ $store == redis && -z ${WORKLOADS:-} ]]; then
+  if [[ $store == redis ]]; then
     "$program" "${arguments[@]}" --limits | tee -a "$work/$store.json"
   fi
   case $store in
@@ -185,4 +187,4 @@ for store in "${stores[@]}"; do
   esac
   mv "$work/$store.json" "bench/results/$store.json"
 done
-[[ -n ${QUICK:-} ]] || python3 -B bench/report.py ${GROWTH:+--growth}
+[[ -n $on_terminal ]] || python3 -B bench/report.py ${GROWTH:+--growth}
