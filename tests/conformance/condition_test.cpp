@@ -34,7 +34,7 @@ class conditions : public suite {
 INSTANTIATE_TEST_SUITE_P(stores, conditions, testing::ValuesIn(cells({"condition_variable"})),
                          cell_name);
 
-TEST_P(conditions, who_waits_gives_the_mutex_up_and_has_it_again_when_notified) {
+TEST_P(conditions, a_waiter_gives_up_the_mutex_and_has_it_again_when_notified) {
   bool ready = false;
   std::thread other([&] {
     guard locked{there.lock};

@@ -238,7 +238,7 @@ TEST(shortage_at_the_beginning, of_a_wait_without_a_thread_is_known_to_have_done
 }
 
 // Whichever gets it gives it back: a newcomer may take what is idle for the first in line.
-TEST_F(shortage, of_one_in_the_queue_of_the_process_stops_nobody_behind_it) {
+TEST_F(shortage, of_one_in_the_queue_of_the_process_stops_no_waiter_behind_it) {
   using future = std::future<holdfast::result<lease>>;
   const auto is_over = [](future& f) {
     if (f.valid() && f.wait_for(0s) == std::future_status::ready) (void)f.get();

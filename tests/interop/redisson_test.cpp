@@ -115,7 +115,7 @@ TEST_F(redisson, a_writer_is_in_the_hash_and_nothing_else_is) {
   EXPECT_EQ(ask({"DBSIZE"}), "0");
 }
 
-TEST_F(redisson, beside_a_reader_of_theirs_we_read_and_do_not_write_and_leave_it_what_it_has) {
+TEST_F(redisson, beside_a_java_reader_we_read_and_do_not_write_and_leave_it_what_it_has) {
   java_reads("1000000");
   EXPECT_FALSE(lock_.try_acquire());
   {
@@ -148,7 +148,7 @@ TEST_F(redisson, our_renewal_does_not_lengthen_what_another_reader_has) {
   EXPECT_LE(std::stoi(ask({"PTTL", "rw"})), 5'000) << "the hash ends with the last reader";
 }
 
-TEST_F(redisson, a_writer_of_theirs_is_waited_for_on_its_channel) {
+TEST_F(redisson, a_java_writer_is_waited_for_on_its_channel) {
   java_writes();
   EXPECT_FALSE(lock_.try_acquire_shared());
   EXPECT_FALSE(lock_.try_acquire());
@@ -258,7 +258,7 @@ TEST_F(redisson, a_latch_of_ours_is_a_number_that_they_count_down_and_we_hear_of
   EXPECT_TRUE(latch(other_, "latch", 2).try_wait()) << "it stays open for those who come later";
 }
 
-TEST_F(redisson, a_latch_of_theirs_is_counted_down_by_us_and_gone_at_zero) {
+TEST_F(redisson, a_java_latch_is_counted_down_by_us_and_gone_at_zero) {
   ask({"SET", "latch", "3"});
   latch three(session_, "latch", 3);
   three.count_down(2);
@@ -287,7 +287,7 @@ TEST_F(redisson, more_than_is_left_of_a_latch_is_refused_and_makes_none) {
   EXPECT_EQ(two.remaining(), 2u);
 }
 
-TEST_F(redisson, a_latch_that_is_removed_starts_over_for_those_who_wait) {
+TEST_F(redisson, a_latch_that_is_removed_starts_over_for_its_waiters) {
   latch two(session_, "latch", 2);
   two.count_down();
   auto waits = std::async(std::launch::async, [&] { latch(other_, "latch", 2).wait(); });
