@@ -115,9 +115,9 @@ TEST_F(memcached_store, calls_end_at_their_limit_while_the_server_hangs) {
       url(server_.port()));
 }
 
-TEST_F(memcached_store, tries_end_by_themselves_while_the_server_hangs) {
+TEST_F(memcached_store, tries_time_out_while_the_server_hangs) {
   harness::fault_proxy proxy(server_.port());
-  harness::tries_end_by_themselves_while_it_hangs(
+  harness::tries_time_out_while_it_hangs(
       harness::hang(proxy),
       "memcached://127.0.0.1:" + std::to_string(proxy.port()) + "?command_timeout=300ms");
 }
@@ -354,7 +354,7 @@ TEST_F(memcached_store, a_connection_that_was_cut_is_made_again_and_the_hold_sta
 }
 
 // A holder that is gone may have left by itself: no store can say that it was taken away.
-TEST_F(memcached_store, who_may_have_been_taken_away_is_neither_counted_nor_left_out) {
+TEST_F(memcached_store, a_holder_that_may_have_been_evicted_is_neither_counted_nor_left_out) {
   harness::fault_proxy proxy(server_.port());
   const auto session = holdfast::open("memcached://127.0.0.1:" + std::to_string(proxy.port()));
   const auto of_another = open();

@@ -5,7 +5,7 @@
 namespace memcached_test {
 namespace {
 
-TEST_F(memcached_store, a_release_does_not_remove_what_somebody_else_put_there) {
+TEST_F(memcached_store, a_release_does_not_remove_another_program_s_item) {
   const auto session = open();
   lease held = mutex(session, "orders").acquire();
   put(of_somebody());
@@ -131,7 +131,7 @@ TEST_F(memcached_store, fences_grow_also_when_the_counter_is_gone) {
       << "nobody promises that for a server's clock that is set back";
 }
 
-TEST_F(memcached_store, the_end_of_a_lease_that_nobody_renews_makes_room) {
+TEST_F(memcached_store, the_end_of_a_lease_without_renewal_makes_room) {
   const auto session = open();
   const lease old = mutex(session, "orders", {.lease = 1s, .renew = false}).acquire();
   const auto other = open();

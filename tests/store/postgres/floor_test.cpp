@@ -70,7 +70,7 @@ TEST_F(postgres_floor, a_wait_for_a_row_ends_at_the_server_before_its_request_en
 }
 
 // Several rows of a transaction are locked in the order of their names; those of a sweep in none.
-TEST_F(postgres_floor, a_sweep_waits_for_no_row_and_leaves_those_that_are_in_use) {
+TEST_F(postgres_floor, a_sweep_waits_for_no_row_and_leaves_rows_in_use) {
   ASSERT_TRUE(replace({first("a", read("a")), first("b", read("b"))}));
   const client other{base_};
   other.ask("begin; select * from " + table("holdfast_records") + " where name = 'b' for update");

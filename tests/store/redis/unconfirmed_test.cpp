@@ -92,7 +92,7 @@ TEST_F(redis_unconfirmed, more_than_may_be_unanswered_are_all_carried_out) {
   eventually("all gone", [&] { return direct_.names().empty(); });
 }
 
-TEST_F(redis_unconfirmed, who_waits_elsewhere_is_served_by_it) {
+TEST_F(redis_unconfirmed, a_waiter_elsewhere_is_served_by_it) {
   m_.lock();
   holdfast::mutex other{direct_, "m"};
   std::thread waiter([&] { other.lock(), other.unlock(); });
