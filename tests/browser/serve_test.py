@@ -195,7 +195,7 @@ class Serve(unittest.TestCase):
         browser.events = [e for e in browser.events if e.get("method") != "Log.entryAdded"]
         browser.run(f"document.querySelector('#unlock-token').value = {json.dumps(self.facts['token'])}")
         browser.run("document.querySelector('#unlock-yes').click()")
-        browser.until("nobody holds it", "document.querySelector('#lock').innerText.includes('Nobody holds it')")
+        browser.until("no holder", "document.querySelector('#lock').innerText.includes('No holder')")
         self.assertEqual(self.shown("deploy")["holders"], [])
         holder.stdin.close()
         self.assertEqual(holder.wait(60), 79)
