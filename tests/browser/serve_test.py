@@ -249,7 +249,7 @@ class Serve(unittest.TestCase):
             self.assertFalse(browser.run(hidden))
         self.assertFalse(browser.run("Boolean(window.hit) || document.querySelectorAll('img, main script').length > 0"))
 
-    def test_a_tab_that_nobody_sees_keeps_no_connection(self):
+    def test_a_hidden_tab_keeps_no_connection(self):
         """A browser has six to one server, and another tab would wait for one."""
         seen = ("Object.defineProperty(document, 'hidden', {{configurable: true, get: () => {}}});"
                 "document.dispatchEvent(new Event('visibilitychange'))")

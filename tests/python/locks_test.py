@@ -87,7 +87,7 @@ class Locks:
         with self.assertRaises(holdfast.NotOwner):
             lease.check()
 
-    def test_a_lease_that_nobody_keeps_is_released(self):
+    def test_a_lease_without_a_reference_is_released(self):
         self.here.mutex("m").acquire()
         self.assertIsNotNone(self.there.mutex("m").try_acquire(30))
 
