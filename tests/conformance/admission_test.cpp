@@ -93,7 +93,7 @@ TEST_P(admissions, a_waiter_whose_turn_comes_without_tokens_passes_the_permit_on
   waits.join();
   EXPECT_FALSE(in);
   EXPECT_EQ(holders(), 1u);
-  expect_nobody_waits();
+  expect_no_waiters();
 }
 
 TEST_P(admissions, a_waiter_for_tokens_enters_when_there_are_some) {
@@ -118,7 +118,7 @@ TEST_P(admissions, a_wait_for_a_permit_ends_at_its_deadline) {
   const auto all = slots_.acquire(2);
   EXPECT_EQ(door_.admit_for(5ms).why, refused_by::permits);
   EXPECT_EQ(door_.admit_until(std::chrono::steady_clock::now() + 5ms).why, refused_by::permits);
-  expect_nobody_waits();
+  expect_no_waiters();
   EXPECT_EQ(left(), 3u);
 }
 

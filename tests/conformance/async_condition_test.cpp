@@ -95,7 +95,7 @@ TEST_P(async_conditions, the_end_of_the_limit_is_no_failure_and_has_the_mutex) {
     EXPECT_FALSE(there.lock.try_acquire());
   }
   EXPECT_EQ(seen->count(holdfast::event_kind::gave_up), 0);
-  expect_nobody_waits();
+  expect_no_waiters();
 }
 
 TEST_P(async_conditions, one_that_is_stopped_leaves_the_line_and_has_no_mutex) {
@@ -104,7 +104,7 @@ TEST_P(async_conditions, one_that_is_stopped_leaves_the_line_and_has_no_mutex) {
   until_waiting(1);
   stop.request_stop();
   EXPECT_EQ(why(waiting.get()), errc::cancelled);
-  expect_nobody_waits();
+  expect_no_waiters();
   EXPECT_TRUE(there.lock.try_acquire());
 }
 

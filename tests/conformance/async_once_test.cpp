@@ -124,7 +124,7 @@ TEST_P(async_rates, a_permit_and_tokens_are_had_together_or_refused) {
   const lease other = slots_.acquire();
   EXPECT_EQ(async_admit(door_, 1, {}, 0s).future().get().value().why, refused_by::permits);
   EXPECT_EQ(async_admit(door_, 1, {}, 5ms).future().get().value().why, refused_by::permits);
-  expect_nobody_waits();
+  expect_no_waiters();
   EXPECT_EQ(left(), 1U);
 }
 

@@ -73,7 +73,7 @@ TEST_P(async_waiting, a_limit_ends_the_wait_and_leaves_no_place) {
   EXPECT_EQ(why(rival_.acquire(20ms).future().get()), errc::timed_out);
   EXPECT_EQ(why(lock_.acquire(std::chrono::steady_clock::now() + 20ms).future().get()),
             errc::timed_out);
-  expect_nobody_waits();
+  expect_no_waiters();
 }
 
 TEST_P(async_waiting, one_that_is_stopped_gives_up_its_place) {
@@ -83,7 +83,7 @@ TEST_P(async_waiting, one_that_is_stopped_gives_up_its_place) {
   until_waiting(1);
   stop.request_stop();
   EXPECT_EQ(why(there.get()), errc::cancelled);
-  expect_nobody_waits();
+  expect_no_waiters();
   EXPECT_FALSE(held.release());
   until_free();
 }
@@ -207,7 +207,7 @@ TEST_P(async_permits, one_that_is_stopped_leaves_no_permit_out) {
   until_waiting(1);
   stop.request_stop();
   EXPECT_EQ(why(next.get()), errc::cancelled);
-  expect_nobody_waits();
+  expect_no_waiters();
   EXPECT_TRUE(permits.release(first.id));
   harness::eventually("it is there again", [&] { return permits.available() == 1; });
 }
@@ -236,7 +236,7 @@ TEST_P(async_latch, one_that_is_stopped_leaves_the_list) {
   until_waiting(1);
   stop.request_stop();
   EXPECT_EQ(why(waiting.get()), errc::cancelled);
-  expect_nobody_waits();
+  expect_no_waiters();
 }
 
 }  // namespace

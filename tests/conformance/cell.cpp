@@ -622,7 +622,7 @@ void suite::until_waiting(std::size_t n) const {
   harness::eventually(std::to_string(n) + " waiters", [&] { return waiters() == n; });
 }
 
-void suite::expect_nobody_waits() const {
+void suite::expect_no_waiters() const {
   // Nobody waits for an answer to the last word of a wait that was called off.
   if (here_.can().several_processes || GetParam().store.faults) return until_waiting(0);
   EXPECT_EQ(waiters(), 0U);

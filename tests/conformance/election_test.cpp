@@ -102,7 +102,7 @@ TEST_P(elections, a_campaign_may_end_by_its_deadline_or_be_cancelled) {
   until_waiting(1);
   stop.request_stop();
   waits.join();
-  expect_nobody_waits();
+  expect_no_waiters();
 }
 
 TEST_P(elections, an_observer_sees_each_leader_once_and_terms_only_grow) {

@@ -100,7 +100,7 @@ TEST_P(expiring, a_waiter_may_be_cancelled) {
   until_waiting(1);
   stop.request_stop();
   waiter.join();
-  expect_nobody_waits();
+  expect_no_waiters();
 }
 
 TEST_P(expiring, it_shares_a_name_with_a_semaphore_of_the_same_capacity) {

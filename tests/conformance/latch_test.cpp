@@ -103,7 +103,7 @@ TEST_P(latches, a_wait_may_end_by_its_deadline_or_be_cancelled) {
   until_waiting(1);
   stop.request_stop();
   waiter.join();
-  expect_nobody_waits();
+  expect_no_waiters();
   EXPECT_FALSE(three_.wait_for(1h, stop.get_token()));
 }
 

@@ -38,7 +38,7 @@ class multi_locks : public suite {
   void soon_free(std::size_t i) const {
     harness::eventually(names_[i] + " is free", [&] { return is_free(i); });
   }
-  void soon_nobody_waits(const std::string& name) const {
+  void soon_no_waiters(const std::string& name) const {
     harness::eventually("nobody waits for " + name, [&] { return waiting(name) == 0; });
   }
   void expect_all_free() const {
@@ -86,7 +86,7 @@ TEST_P(multi_locks, a_try_that_finds_any_of_them_taken_gets_none_and_takes_none)
       if (i != taken) soon_free(i);
     }
     EXPECT_FALSE(is_free(taken)) << names_[taken];
-    soon_nobody_waits(names_[taken]);
+    soon_no_waiters(names_[taken]);
   }
   expect_all_free();
 }
@@ -114,7 +114,7 @@ TEST_P(multi_locks, a_wait_that_is_cancelled_leaves_nothing_behind) {
   until_one_waits(names_[1]);
   stop.request_stop();
   EXPECT_EQ(got.get(), errc::cancelled);
-  soon_nobody_waits(names_[1]);
+  soon_no_waiters(names_[1]);
   soon_free(0);
   soon_free(2);
 }

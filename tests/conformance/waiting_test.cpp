@@ -58,7 +58,7 @@ TEST_P(waiting, a_wait_that_is_cancelled_ends_and_leaves_nothing_behind) {
   until_waiting(1);
   stop.request_stop();
   waiter.join();
-  expect_nobody_waits();
+  expect_no_waiters();
 }
 
 TEST_P(waiting, one_that_is_cancelled_before_it_begins_gets_nothing_even_if_it_is_free) {

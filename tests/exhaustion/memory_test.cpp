@@ -24,7 +24,7 @@ namespace {
 
 /// That is neither a defect nor the store's fault; but a node of a majority that there was no
 /// memory to ask is one that does not answer, and so is a store while this test's clock leaps.
-void expect_it_blames_nobody_else(const holdfast::error& e) {
+void expect_it_blames_only_memory(const holdfast::error& e) {
   const enough_memory here;
   EXPECT_NE(e.reason(), holdfast::errc::internal) << e.what();
   if (harness::contains(e.what(), "'most'")) return;
@@ -46,7 +46,7 @@ int with_ever_more_memory(world& w, const form& f, of whose) {
       try {
         f.run(w);
       } catch (const holdfast::error& e) {
-        expect_it_blames_nobody_else(e);
+        expect_it_blames_only_memory(e);
       } catch (const std::bad_alloc&) {
         EXPECT_TRUE(no_memory_after::failed());
       }

@@ -66,7 +66,7 @@ class redisson_fair : public testing::Test {
   void until_waiting(std::size_t count) const {
     harness::eventually("they wait", [&] { return waiting().size() == count; });
   }
-  void somebody_listens(const std::string& channel) const {
+  void await_listener(const std::string& channel) const {
     harness::eventually("somebody listens",
                         [&] { return ask({"PUBSUB", "NUMSUB", channel}) != channel + " 0"; });
   }
@@ -110,12 +110,12 @@ TEST_F(redisson_fair, waiters_of_all_programs_are_served_in_the_order_in_which_t
   EXPECT_EQ(waiting().front(), java);
   harness::tcp_client listener(server_.port());
   listener.say("SUBSCRIBE " + channel_of(java) + "\r\n");
-  somebody_listens(channel_of(java));
+  await_listener(channel_of(java));
   EXPECT_FALSE(second.release());
   EXPECT_FALSE(rival_.try_acquire()) << "it is free, and java's turn";
   java_gets_in_as_the_first();
   EXPECT_EQ(waiting(), std::vector<std::string>{line.at(2)});
-  somebody_listens(channel_of(line.at(2)));
+  await_listener(channel_of(line.at(2)));
   java_leaves();
   EXPECT_TRUE(last.get());
   EXPECT_TRUE(waiting().empty());
@@ -189,7 +189,7 @@ TEST_F(redisson_fair,
   java_waits(900'000);
   harness::tcp_client listener(server_.port());
   listener.say("SUBSCRIBE " + channel_of(java) + "\r\n");
-  somebody_listens(channel_of(java));
+  await_listener(channel_of(java));
   EXPECT_FALSE(lock_.try_acquire());
   EXPECT_EQ(waiting(), std::vector<std::string>{java});
   EXPECT_LT(std::stoll(ask({"ZSCORE", given_up, java})), server_time() + 700'000);

@@ -41,7 +41,7 @@ class redisson : public testing::Test {
     ask({"HSET", "rw", "mode", "write", java + std::string(":write"), "1"});
     ask({"PEXPIRE", "rw", "1000000"});
   }
-  void somebody_listens(const std::string& channel) const {
+  void await_listener(const std::string& channel) const {
     harness::eventually("somebody listens",
                         [&] { return ask({"PUBSUB", "NUMSUB", channel}) != channel + " 0"; });
   }
@@ -67,7 +67,7 @@ TEST_F(redisson, a_session_listens_while_it_waits_and_no_longer) {
   const std::string channel = "redisson_lock__channel:{orders}";
   auto held = mine.acquire();
   auto waiting = std::async(std::launch::async, [&] { return theirs.acquire(); });
-  somebody_listens(channel);
+  await_listener(channel);
   held = {};
   const auto got = waiting.get();
   harness::eventually("nobody listens",
@@ -153,7 +153,7 @@ TEST_F(redisson, a_java_writer_is_waited_for_on_its_channel) {
   EXPECT_FALSE(lock_.try_acquire_shared());
   EXPECT_FALSE(lock_.try_acquire());
   auto reader = std::async(std::launch::async, [&] { return lock_.acquire_shared(); });
-  somebody_listens("redisson_rwlock:{rw}");
+  await_listener("redisson_rwlock:{rw}");
   ask({"DEL", "rw"});
   EXPECT_EQ(ask({"PUBLISH", "redisson_rwlock:{rw}", "1"}), "1");
   EXPECT_TRUE(reader.get());
@@ -166,7 +166,7 @@ TEST_F(redisson, what_is_given_back_is_said_as_they_say_it) {
   };
   harness::tcp_client listener(server_.port());
   listener.say("SUBSCRIBE " + channel + "\r\n");
-  somebody_listens(channel);
+  await_listener(channel);
   EXPECT_FALSE(lock_.acquire().release());
   auto first = lock_.acquire_shared(), last = rival_.acquire_shared();
   EXPECT_FALSE(first.release()) << "of which they hear nothing";
@@ -249,7 +249,7 @@ TEST_F(redisson, each_kind_names_what_it_finds_of_another_and_leaves_it) {
 TEST_F(redisson, a_latch_of_ours_is_a_number_that_they_count_down_and_we_hear_of_it) {
   latch two(session_, "latch", 2);
   auto waits = std::async(std::launch::async, [&] { two.wait(); });
-  somebody_listens("redisson_countdownlatch__channel__{latch}");
+  await_listener("redisson_countdownlatch__channel__{latch}");
   EXPECT_EQ(ask({"GET", "latch"}), "2");
   java_counts_down("latch");
   EXPECT_EQ(two.remaining(), 1u);
@@ -291,7 +291,7 @@ TEST_F(redisson, a_latch_that_is_removed_starts_over_for_its_waiters) {
   latch two(session_, "latch", 2);
   two.count_down();
   auto waits = std::async(std::launch::async, [&] { latch(other_, "latch", 2).wait(); });
-  somebody_listens("redisson_countdownlatch__channel__{latch}");
+  await_listener("redisson_countdownlatch__channel__{latch}");
   two.remove();
   harness::eventually("it is made again", [&] { return ask({"GET", "latch"}) == "2"; });
   two.count_down(2);

@@ -464,7 +464,7 @@ TEST_F(memcached_store, what_another_took_behind_a_renewal_that_was_written_is_n
     const auto looks = asked.rfind("mg ");
     if (!in_between || !asked.starts_with("cas ") || looks == asked.npos) return server_.ask(asked);
     const std::string written = server_.ask(asked.substr(0, looks));
-    put(of_somebody());
+    put(foreign_record());
     return written + server_.ask(asked.substr(looks));
   });
   const auto session = holdfast::open("memcached://127.0.0.1:" + std::to_string(relay.port()));
@@ -473,7 +473,7 @@ TEST_F(memcached_store, what_another_took_behind_a_renewal_that_was_written_is_n
   EXPECT_EQ(outcome_of([&] { held.extend(); }).reason, errc::lost);
   in_between = false;
   EXPECT_EQ(held.release(), make_error_code(errc::lost));
-  EXPECT_EQ(value(), of_somebody());
+  EXPECT_EQ(value(), foreign_record());
 }
 
 TEST_F(memcached_store, of_two_servers_each_has_some_names_whatever_order_they_are_given_in) {

@@ -220,13 +220,13 @@ TEST_F(redis_clusters, a_user_with_the_documented_rights_sees_slots_move) {
 
 TEST_F(redis_clusters, slots_that_move_under_load_hinder_no_request) {
   redis_test::crew crew(cluster_.url(), 3, 3, {"a", "b", "c"});
-  crew.everybody_goes_on(5);
+  crew.all_go_on(5);
   for (int i = 0; i < 4; ++i) {
     for (const std::string name : {"a", "b", "c"}) {
       cluster_.move(slot_of(name), other_than(owner_of(name)));
     }
   }
-  crew.everybody_goes_on(5);
+  crew.all_go_on(5);
   crew.stop();
   const auto t = crew.count();
   redis_test::expect_one_at_a_time(t);
@@ -247,7 +247,7 @@ TEST_F(redis_clusters, scripts_that_are_lost_while_slots_move_hinder_no_request)
     const std::string name = "held" + std::to_string(i);
     cluster_.move(slot_of(name), other_than(owner_of(name)));
     for (const auto& n : cluster_.nodes()) n->ask({"SCRIPT", "FLUSH"});
-    crew.everybody_goes_on(1);
+    crew.all_go_on(1);
   }
   crew.stop();
   const auto t = crew.count();
@@ -289,9 +289,9 @@ TEST_F(redis_clusters, a_slot_that_stays_half_moved_is_unavailable_in_time) {
 TEST_F(redis_cluster_failover,
        a_primary_that_is_killed_under_load_is_replaced_and_no_waiter_is_stuck) {
   redis_test::crew crew(cluster_.url(), 3, 3, {"a", "b", "c", "d"});
-  crew.everybody_goes_on(10);
+  crew.all_go_on(10);
   fail_over("a");
-  crew.everybody_goes_on(10);
+  crew.all_go_on(10);
   crew.stop();
   const auto t = crew.count();
   redis_test::expect_right_data(t);

@@ -108,9 +108,9 @@ TEST_F(redis_sentinels, users_with_the_documented_rights_are_enough) {
 
 TEST_F(redis_sentinels, when_the_primary_is_killed_under_load_no_waiter_is_stuck_and_fences_grow) {
   redis_test::crew crew(fleet_.url(), 4, 3, {"a", "b"});
-  crew.everybody_goes_on(20);
+  crew.all_go_on(20);
   fleet_.fail_over();
-  crew.everybody_goes_on(20);
+  crew.all_go_on(20);
   crew.stop();
   const auto t = crew.count();
   redis_test::expect_right_data(t);
@@ -121,11 +121,11 @@ TEST_F(redis_sentinels, when_the_primary_is_killed_under_load_no_waiter_is_stuck
 // One of the replicas is primary then, so that two are there again only with the former one.
 TEST_F(redis_sentinels, what_all_replicas_have_is_not_lost_when_the_primary_is_killed_under_load) {
   redis_test::crew crew(fleet_.url("?ack=2&ack_timeout=200ms"), 4, 3, {"a", "b"});
-  crew.everybody_goes_on(20);
+  crew.all_go_on(20);
   auto& killed = fleet_.primary();
   fleet_.fail_over();
   killed.start();
-  crew.everybody_goes_on(5);
+  crew.all_go_on(5);
   crew.stop();
   redis_test::expect_one_at_a_time(crew.count());
 }
