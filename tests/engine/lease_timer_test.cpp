@@ -1,6 +1,7 @@
 #include "lease/lease_timer.hpp"
 
 #include <gtest/gtest.h>
+#include <holdfast/options.hpp>
 
 namespace {
 
