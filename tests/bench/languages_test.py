@@ -10,7 +10,7 @@ import languages  # noqa: E402
 
 
 class Turns(unittest.TestCase):
-    def test_who_is_measured_first_does_not_pay_for_a_server_that_has_just_begun(self):
+    def test_the_first_measurement_does_not_pay_for_a_server_that_has_just_begun(self):
         measured = []
 
         def once_of(name):

@@ -195,7 +195,7 @@ class Serve(unittest.TestCase):
         browser.events = [e for e in browser.events if e.get("method") != "Log.entryAdded"]
         browser.run(f"document.querySelector('#unlock-token').value = {json.dumps(self.facts['token'])}")
         browser.run("document.querySelector('#unlock-yes').click()")
-        browser.until("nobody holds it", "document.querySelector('#lock').innerText.includes('Nobody holds it')")
+        browser.until("no holder", "document.querySelector('#lock').innerText.includes('No holder')")
         self.assertEqual(self.shown("deploy")["holders"], [])
         holder.stdin.close()
         self.assertEqual(holder.wait(60), 79)
@@ -249,7 +249,7 @@ class Serve(unittest.TestCase):
             self.assertFalse(browser.run(hidden))
         self.assertFalse(browser.run("Boolean(window.hit) || document.querySelectorAll('img, main script').length > 0"))
 
-    def test_a_tab_that_nobody_sees_keeps_no_connection(self):
+    def test_a_hidden_tab_keeps_no_connection(self):
         """A browser has six to one server, and another tab would wait for one."""
         seen = ("Object.defineProperty(document, 'hidden', {{configurable: true, get: () => {}}});"
                 "document.dispatchEvent(new Event('visibilitychange'))")

@@ -67,7 +67,7 @@ TEST_P(admissions, without_tokens_no_permit_is_taken) {
   EXPECT_TRUE(door_.try_admit(1)) << "a smaller one fits";
 }
 
-TEST_P(admissions, who_waits_for_a_permit_comes_in_when_one_is_free) {
+TEST_P(admissions, a_waiter_enters_when_a_permit_is_free) {
   auto all = slots_.acquire(2);
   admitted in;
   std::thread waits([&] { in = door_.admit(); });
@@ -80,7 +80,7 @@ TEST_P(admissions, who_waits_for_a_permit_comes_in_when_one_is_free) {
   EXPECT_EQ(left(), 2u);
 }
 
-TEST_P(admissions, who_comes_to_his_turn_and_finds_no_tokens_gives_the_permit_on) {
+TEST_P(admissions, a_waiter_whose_turn_comes_without_tokens_passes_the_permit_on) {
   auto all = slots_.acquire(2);
   std::stop_source stop;
   admitted in;
@@ -93,10 +93,10 @@ TEST_P(admissions, who_comes_to_his_turn_and_finds_no_tokens_gives_the_permit_on
   waits.join();
   EXPECT_FALSE(in);
   EXPECT_EQ(holders(), 1u);
-  expect_nobody_waits();
+  expect_no_waiters();
 }
 
-TEST_P(admissions, who_waits_for_tokens_comes_in_when_there_are_some) {
+TEST_P(admissions, a_waiter_for_tokens_enters_when_there_are_some) {
   rate_limiter quick{here_, "quick", rule(1, 2ms)};
   admission door{quick, slots_};
   for (int i = 0; i < 4; ++i) {
@@ -118,7 +118,7 @@ TEST_P(admissions, a_wait_for_a_permit_ends_at_its_deadline) {
   const auto all = slots_.acquire(2);
   EXPECT_EQ(door_.admit_for(5ms).why, refused_by::permits);
   EXPECT_EQ(door_.admit_until(std::chrono::steady_clock::now() + 5ms).why, refused_by::permits);
-  expect_nobody_waits();
+  expect_no_waiters();
   EXPECT_EQ(left(), 3u);
 }
 

@@ -84,7 +84,7 @@ TEST_P(async_asio, a_cancellation_gives_up_the_place_in_the_queue) {
   cancel.emit(asio::cancellation_type::total);
   io_.run();
   EXPECT_EQ(why, errc::cancelled);
-  expect_nobody_waits();
+  expect_no_waiters();
   EXPECT_FALSE(theirs.release());
   until_free();
 }
@@ -104,7 +104,7 @@ TEST_P(async_asio, one_that_loses_against_a_timer_holds_nothing) {
       asio::detached);
   io_.run();
   EXPECT_EQ(first, 1U);
-  expect_nobody_waits();
+  expect_no_waiters();
   EXPECT_FALSE(theirs.release());
   until_free();
 }
@@ -149,7 +149,7 @@ TEST_P(async_asio_conditions, a_cancellation_leaves_the_line_and_has_no_mutex) {
   cancel.emit(asio::cancellation_type::total);
   io.run();
   EXPECT_EQ(why, errc::cancelled);
-  expect_nobody_waits();
+  expect_no_waiters();
   EXPECT_TRUE(lock.try_acquire());
 }
 

@@ -37,7 +37,7 @@ class async_conditions : public suite {
 INSTANTIATE_TEST_SUITE_P(stores, async_conditions, testing::ValuesIn(cells({"condition_variable"})),
                          cell_name);
 
-TEST_P(async_conditions, who_waits_gives_the_mutex_up_and_has_it_again_when_notified) {
+TEST_P(async_conditions, a_waiter_gives_up_the_mutex_and_has_it_again_when_notified) {
   auto waiting = async_wait(here.changed, here.take()).future();
   until_waiting(1);
   lease theirs = there.take();
@@ -50,7 +50,7 @@ TEST_P(async_conditions, who_waits_gives_the_mutex_up_and_has_it_again_when_noti
   EXPECT_EQ(waiters(), 0U);
 }
 
-TEST_P(async_conditions, all_are_woken_and_nothing_is_remembered_when_nobody_waits) {
+TEST_P(async_conditions, all_are_woken_and_nothing_is_remembered_without_waiters) {
   std::vector<std::promise<void>> awake(2);
   for (std::size_t i = 0; i < awake.size(); ++i) {
     party& p = i % 2 == 0 ? here : there;
@@ -95,7 +95,7 @@ TEST_P(async_conditions, the_end_of_the_limit_is_no_failure_and_has_the_mutex) {
     EXPECT_FALSE(there.lock.try_acquire());
   }
   EXPECT_EQ(seen->count(holdfast::event_kind::gave_up), 0);
-  expect_nobody_waits();
+  expect_no_waiters();
 }
 
 TEST_P(async_conditions, one_that_is_stopped_leaves_the_line_and_has_no_mutex) {
@@ -104,7 +104,7 @@ TEST_P(async_conditions, one_that_is_stopped_leaves_the_line_and_has_no_mutex) {
   until_waiting(1);
   stop.request_stop();
   EXPECT_EQ(why(waiting.get()), errc::cancelled);
-  expect_nobody_waits();
+  expect_no_waiters();
   EXPECT_TRUE(there.lock.try_acquire());
 }
 
@@ -181,7 +181,7 @@ TEST_P(async_conditions, only_the_lease_of_a_mutex_will_do) {
   EXPECT_EQ(why(async_notify_all(same).future().get()), errc::kind_mismatch);
 }
 
-TEST_P(async_conditions, who_lost_the_mutex_does_not_wait) {
+TEST_P(async_conditions, a_caller_that_lost_the_mutex_does_not_wait) {
   lease mine = here.take();
   there.session.force_release("lock");
   harness::eventually("lost", [&] {
@@ -214,7 +214,7 @@ TEST_P(async_barriers, arriving_does_not_wait_and_waiting_goes_on_with_the_last)
   EXPECT_EQ(reason_of([&] { (void)async_wait(one_, std::move(mine)); }), errc::invalid_argument);
 }
 
-TEST_P(async_barriers, who_drops_is_not_waited_for_in_later_phases) {
+TEST_P(async_barriers, later_phases_do_not_wait_for_a_dropped_participant) {
   auto waiting = async_arrive_and_wait(one_).future();
   until_waiting(1);
   EXPECT_TRUE(async_arrive_and_drop(other_).future().get());

@@ -49,7 +49,7 @@ class async_looks_by_id : public suite {};
 INSTANTIATE_TEST_SUITE_P(stores, async_looks_by_id,
                          testing::ValuesIn(cells({"expiring_semaphore"})), cell_name);
 
-TEST_P(async_looks_by_id, permits_that_nobody_has_are_counted) {
+TEST_P(async_looks_by_id, free_permits_are_counted) {
   holdfast::expiring_semaphore permits{here_, name_, 2};
   const auto mine = permits.acquire(30s);
   EXPECT_EQ(async_available(permits).future().get().value(), 1U);
@@ -73,7 +73,7 @@ class async_elections : public suite {};
 INSTANTIATE_TEST_SUITE_P(stores, async_elections, testing::ValuesIn(cells({"election"})),
                          cell_name);
 
-TEST_P(async_elections, an_observer_without_a_thread_is_told_who_leads_and_who_leads_next) {
+TEST_P(async_elections, an_observer_without_a_thread_is_told_the_leader_and_the_next_one) {
   holdfast::election mine{here_, name_, {.note = "first"}};
   auto stream = mine.observe();
   EXPECT_FALSE(async_current(mine).future().get().value());
@@ -124,11 +124,11 @@ TEST_P(async_rates, a_permit_and_tokens_are_had_together_or_refused) {
   const lease other = slots_.acquire();
   EXPECT_EQ(async_admit(door_, 1, {}, 0s).future().get().value().why, refused_by::permits);
   EXPECT_EQ(async_admit(door_, 1, {}, 5ms).future().get().value().why, refused_by::permits);
-  expect_nobody_waits();
+  expect_no_waiters();
   EXPECT_EQ(left(), 1U);
 }
 
-TEST_P(async_rates, who_waits_for_a_permit_comes_in_when_one_is_free_or_is_called_off) {
+TEST_P(async_rates, a_waiter_gets_its_tokens_when_they_are_free_or_is_cancelled) {
   lease all = slots_.acquire(2);
   std::stop_source stop;
   auto waits = async_admit(door_).future();

@@ -57,7 +57,7 @@ INSTANTIATE_TEST_SUITE_P(
     stores, async_waiting,
     testing::ValuesIn(cells({"mutex", "fair_mutex", "shared_mutex", "semaphore"})), cell_name);
 
-TEST_P(async_waiting, what_is_given_back_goes_to_who_waits_without_a_thread) {
+TEST_P(async_waiting, a_released_lock_goes_to_a_waiter_without_a_thread) {
   lease held = lock_.acquire().future().get().value();
   auto there = rival_.acquire().future();
   until_waiting(1);
@@ -73,7 +73,7 @@ TEST_P(async_waiting, a_limit_ends_the_wait_and_leaves_no_place) {
   EXPECT_EQ(why(rival_.acquire(20ms).future().get()), errc::timed_out);
   EXPECT_EQ(why(lock_.acquire(std::chrono::steady_clock::now() + 20ms).future().get()),
             errc::timed_out);
-  expect_nobody_waits();
+  expect_no_waiters();
 }
 
 TEST_P(async_waiting, one_that_is_stopped_gives_up_its_place) {
@@ -83,7 +83,7 @@ TEST_P(async_waiting, one_that_is_stopped_gives_up_its_place) {
   until_waiting(1);
   stop.request_stop();
   EXPECT_EQ(why(there.get()), errc::cancelled);
-  expect_nobody_waits();
+  expect_no_waiters();
   EXPECT_FALSE(held.release());
   until_free();
 }
@@ -103,7 +103,7 @@ TEST_P(async_waiting, a_stop_that_races_with_the_grant_leaves_nothing) {
   until_free();
 }
 
-TEST_P(async_waiting, those_of_a_session_that_ends_are_told_and_leave_no_place) {
+TEST_P(async_waiting, waiters_of_a_session_that_ends_are_told_and_leave_no_place) {
   const lease held = lock_.acquire().future().get().value();
   std::vector<std::future<result<lease>>> waiting;
   {
@@ -207,7 +207,7 @@ TEST_P(async_permits, one_that_is_stopped_leaves_no_permit_out) {
   until_waiting(1);
   stop.request_stop();
   EXPECT_EQ(why(next.get()), errc::cancelled);
-  expect_nobody_waits();
+  expect_no_waiters();
   EXPECT_TRUE(permits.release(first.id));
   harness::eventually("it is there again", [&] { return permits.available() == 1; });
 }
@@ -215,7 +215,7 @@ TEST_P(async_permits, one_that_is_stopped_leaves_no_permit_out) {
 class async_latch : public suite {};
 INSTANTIATE_TEST_SUITE_P(stores, async_latch, testing::ValuesIn(cells({"latch"})), cell_name);
 
-TEST_P(async_latch, those_who_wait_go_on_when_the_count_has_come_to_zero) {
+TEST_P(async_latch, waiters_go_on_when_the_count_reaches_zero) {
   holdfast::latch here{here_, name_, 2};
   auto there_session = another();
   holdfast::latch there{there_session, name_, 2};
@@ -236,7 +236,7 @@ TEST_P(async_latch, one_that_is_stopped_leaves_the_list) {
   until_waiting(1);
   stop.request_stop();
   EXPECT_EQ(why(waiting.get()), errc::cancelled);
-  expect_nobody_waits();
+  expect_no_waiters();
 }
 
 }  // namespace

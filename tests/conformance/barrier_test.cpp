@@ -35,7 +35,7 @@ class barriers : public suite {
 
 INSTANTIATE_TEST_SUITE_P(stores, barriers, testing::ValuesIn(cells({"barrier"})), cell_name);
 
-TEST_P(barriers, nobody_goes_on_until_all_have_arrived_phase_after_phase) {
+TEST_P(barriers, no_participant_goes_on_until_all_have_arrived_phase_after_phase) {
   std::array<std::atomic<int>, 4> arrived{};
   three([&](barrier& b, int) {
     for (auto& phase : arrived) {
@@ -65,7 +65,7 @@ TEST_P(barriers, the_threads_that_share_an_object_are_participants_each) {
   EXPECT_EQ(holders(), 4u);
 }
 
-TEST_P(barriers, one_of_them_completes_each_phase_before_anybody_goes_on) {
+TEST_P(barriers, the_completion_of_each_phase_runs_before_any_participant_goes_on) {
   std::atomic<int> completions{0};
   const auto complete = [&] { ++completions; };
   three(
@@ -79,7 +79,7 @@ TEST_P(barriers, one_of_them_completes_each_phase_before_anybody_goes_on) {
   EXPECT_EQ(completions, 3);
 }
 
-TEST_P(barriers, who_arrives_need_not_wait_at_once) {
+TEST_P(barriers, a_participant_that_arrives_need_not_wait_at_once) {
   auto mine = two_.arrive();
   EXPECT_FALSE(two_.wait_for(mine, 1ms));
   EXPECT_FALSE(two_.wait_until(mine, std::chrono::steady_clock::now()));
@@ -98,7 +98,7 @@ TEST_P(barriers, a_wait_that_is_called_off_leaves_the_arrival_standing) {
   EXPECT_TRUE(two_.wait(mine, std::stop_token{}));
 }
 
-TEST_P(barriers, the_next_arrival_after_one_that_nobody_waited_for_is_of_the_next_phase) {
+TEST_P(barriers, the_arrival_after_one_without_a_wait_belongs_to_the_next_phase) {
   {
     const auto thrown_away = two_.arrive();
   }
@@ -110,7 +110,7 @@ TEST_P(barriers, the_next_arrival_after_one_that_nobody_waited_for_is_of_the_nex
   other.join();
 }
 
-TEST_P(barriers, a_thread_arrives_for_itself_where_nobody_waits_for_another_ones_arrival) {
+TEST_P(barriers, a_thread_does_not_take_over_an_arrival_without_a_waiter) {
   {
     (void)two_.arrive();
   }
@@ -147,7 +147,7 @@ TEST_P(barriers, a_thread_whose_wait_ended_arrives_again_and_counts_once) {
   EXPECT_FALSE(shared.wait_for(next, 0ms)) << "it is of the next phase";
 }
 
-TEST_P(barriers, who_drops_out_is_not_waited_for_in_later_phases) {
+TEST_P(barriers, later_phases_do_not_wait_for_a_participant_that_dropped_out) {
   std::thread leaves([&] { rival_.arrive_and_drop(); });
   two_.arrive_and_wait();
   leaves.join();
@@ -249,7 +249,7 @@ TEST_P(barriers, a_participant_that_is_cut_off_for_longer_than_its_lease_breaks_
   EXPECT_EQ(reason_of([&] { away.arrive_and_wait(); }), errc::lost);
 }
 
-TEST_P(barriers, whose_answers_were_lost_until_all_was_over_is_told_that_nobody_knows) {
+TEST_P(barriers, a_drop_whose_answers_were_all_lost_has_an_unknown_outcome) {
   const fault_script faults;
   barrier away{another({.decorate = holdfast::testing::faulty(faults.plan())}), name_, 2};
   auto here = two_.arrive();

@@ -178,9 +178,9 @@ std::vector<std::string> rules_not_for_sessions() {
           "losing.taking_away_by_short_id_takes_that_one_and_no_other",
           "multi_locks.one_that_is_taken_away_is_the_loss_of_all_and_the_release_frees_the_others",
           "multi_locks.without_a_thread_to_extend_one_that_lost_a_member_*",
-          "multi_locks.*who_loses_one_while_it_waits_*",
+          "multi_locks.*a_waiter_that_loses_a_member_*",
           "std_forms.std_lock_takes_several_or_none",
-          "sessions.show_tells_who_holds_who_waits_and_why",
+          "sessions.show_tells_holders_waiters_and_reasons",
           "sessions.names_lists_what_is_in_use_and_picks_by_pattern",
           "sessions.tell_what_their_servers_say_of_themselves",
           "faults.a_lost_reply_to_acquire_is_repaired_by_asking_again",
@@ -192,8 +192,8 @@ std::vector<std::string> rules_not_for_sessions() {
 // They keep nobody who has left, so that an observer learns of gaps only.
 std::vector<std::string> rules_not_for_contenders() {
   return {"forks_that_open.a_session_of_their_own_find_what_the_parent_holds",
-          "elections.an_observer_misses_nobody_who_led_between_two_looks",
-          "elections.an_observer_misses_nobody_whose_session_is_closed_already",
+          "elections.an_observer_misses_no_leader_between_two_looks",
+          "elections.an_observer_misses_no_leader_whose_session_is_already_closed",
           "elections.an_observer_that_was_away_for_too_many_is_told_of_the_gap"};
 }
 
@@ -234,7 +234,7 @@ row lingering_row(row r) {
   r.frees_later = true;
   for (const char* const about_what_the_store_is_asked_for_an_idle_one :
        {"faults.a_lost_reply_to_acquire_is_repaired_by_asking_again",
-        "faults.a_lost_reply_to_release_is_told_and_touches_nobody_later",
+        "faults.a_lost_reply_to_release_is_told_and_touches_no_later_holder",
         "faults.what_the_store_was_not_told_is_given_back_when_it_can_be_reached",
         "mutexes.a_free_one_costs_one_round_trip_to_take_and_one_to_give_back",
         "std_forms.std_lock_takes_several_or_none"}) {
@@ -375,7 +375,7 @@ std::vector<row> stores() {
        .faults = invisible_faults,
        // The last to drop out, repeated after all was over, arrives anew: docs/barrier.md.
        .without = {"barriers.when_all_have_dropped_out_the_name_is_free",
-                   "barriers.whose_answers_were_lost_until_all_was_over_*"},
+                   "barriers.a_drop_whose_answers_were_all_lost_*"},
        .every_rule = true,
        .several_processes = false},
 #ifdef HOLDFAST_WITH_SQLITE
@@ -622,7 +622,7 @@ void suite::until_waiting(std::size_t n) const {
   harness::eventually(std::to_string(n) + " waiters", [&] { return waiters() == n; });
 }
 
-void suite::expect_nobody_waits() const {
+void suite::expect_no_waiters() const {
   // Nobody waits for an answer to the last word of a wait that was called off.
   if (here_.can().several_processes || GetParam().store.faults) return until_waiting(0);
   EXPECT_EQ(waiters(), 0U);

@@ -141,7 +141,7 @@ class suite : public testing::TestWithParam<cell> {
   void until_waiting(std::size_t n) const;
   /// That nobody waits for name_ any more, after a wait that was given up: at once in one process,
   /// soon at a store whose last answer was not waited for (ADR 94).
-  void expect_nobody_waits() const;
+  void expect_no_waiters() const;
   /// Blocks until nobody holds or waits for name_. What lingers is asked for first.
   void until_free() const;
   /// That nobody holds or waits for it, now; on a row that frees later, soon.

@@ -34,7 +34,7 @@ class conditions : public suite {
 INSTANTIATE_TEST_SUITE_P(stores, conditions, testing::ValuesIn(cells({"condition_variable"})),
                          cell_name);
 
-TEST_P(conditions, who_waits_gives_the_mutex_up_and_has_it_again_when_notified) {
+TEST_P(conditions, a_waiter_gives_up_the_mutex_and_has_it_again_when_notified) {
   bool ready = false;
   std::thread other([&] {
     guard locked{there.lock};
@@ -132,7 +132,7 @@ TEST_P(conditions, a_wait_ends_at_its_deadline_with_the_mutex_held) {
   EXPECT_EQ(here.changed.wait_until(locked, now), std::cv_status::timeout);
   EXPECT_FALSE(here.changed.wait_until(locked, now, [] { return false; }));
   EXPECT_NO_THROW(here.lock.check());
-  expect_nobody_waits();
+  expect_no_waiters();
 }
 
 TEST_P(conditions, a_wait_may_be_called_off) {
@@ -146,7 +146,7 @@ TEST_P(conditions, a_wait_may_be_called_off) {
   until_waiting(1);
   stop.request_stop();
   waits.join();
-  expect_nobody_waits();
+  expect_no_waiters();
 }
 
 TEST_P(conditions, a_wait_that_cannot_be_queued_ends_in_time_and_keeps_the_mutex) {
@@ -166,7 +166,7 @@ TEST_P(conditions, a_wait_that_cannot_be_queued_ends_in_time_and_keeps_the_mutex
   EXPECT_FALSE(cut.wait(locked, stop.get_token(), [] { return false; }));
   stops.join();
   EXPECT_NO_THROW(here.lock.check());
-  expect_nobody_waits();
+  expect_no_waiters();
 }
 
 TEST_P(conditions, the_name_of_the_mutex_is_not_one_for_the_condition) {

@@ -48,7 +48,7 @@ INSTANTIATE_TEST_SUITE_P(servers, dialect_topologies,
                          testing::Values("redis_replicas", "redis_sentinel", "redis_cluster"),
                          [](const auto& p) { return p.param + "__dialects"; });
 
-TEST_P(dialect_topologies, who_has_it_keeps_others_out_and_is_shown) {
+TEST_P(dialect_topologies, a_holder_keeps_others_out_and_is_shown) {
   on_each_dialect([&](const std::string& dialect, const std::string& name) {
     const auto ours = open(dialect), others = open(dialect);
     {
@@ -62,7 +62,7 @@ TEST_P(dialect_topologies, who_has_it_keeps_others_out_and_is_shown) {
   });
 }
 
-TEST_P(dialect_topologies, who_waits_gets_it_when_it_is_given_back) {
+TEST_P(dialect_topologies, a_waiter_gets_it_when_it_is_released) {
   on_each_dialect([&](const std::string& dialect, const std::string& name) {
     const auto ours = open(dialect), others = open(dialect);
     holdfast::lease held = mutex(ours, name).acquire();

@@ -23,7 +23,7 @@ class elections : public suite {
 
 INSTANTIATE_TEST_SUITE_P(stores, elections, testing::ValuesIn(cells({"election"})), cell_name);
 
-TEST_P(elections, one_leads_and_everybody_can_read_who) {
+TEST_P(elections, one_leads_and_each_session_can_read_which) {
   EXPECT_FALSE(rival_.current());
   const leadership lead = mine_.campaign();
   EXPECT_FALSE(rival_.try_campaign());
@@ -59,7 +59,7 @@ TEST_P(elections, without_a_thread_it_is_the_same) {
   EXPECT_GT(next.get().value().term(), 0u);
 }
 
-TEST_P(elections, the_greatest_priority_comes_next_whoever_came_first) {
+TEST_P(elections, the_greatest_priority_comes_next_whatever_the_order_of_arrival) {
   leadership first = mine_.campaign();
   if (!here_.can().preferences) {
     EXPECT_EQ(reason_of([&] { election(another(), name_, {.priority = 5}); }), errc::unsupported);
@@ -102,7 +102,7 @@ TEST_P(elections, a_campaign_may_end_by_its_deadline_or_be_cancelled) {
   until_waiting(1);
   stop.request_stop();
   waits.join();
-  expect_nobody_waits();
+  expect_no_waiters();
 }
 
 TEST_P(elections, an_observer_sees_each_leader_once_and_terms_only_grow) {
@@ -121,7 +121,7 @@ TEST_P(elections, an_observer_sees_each_leader_once_and_terms_only_grow) {
   }
 }
 
-TEST_P(elections, an_observer_misses_nobody_who_led_between_two_looks) {
+TEST_P(elections, an_observer_misses_no_leader_between_two_looks) {
   auto stream = rival_.observe();
   EXPECT_FALSE(stream.next_for(0ms)) << "nobody leads";
   std::vector<std::uint64_t> led, seen;
@@ -155,7 +155,7 @@ TEST_P(elections, an_observer_that_was_away_for_too_many_is_told_of_the_gap) {
 }
 
 // On SQL a session that closes takes the rows with it that nobody uses.
-TEST_P(elections, an_observer_misses_nobody_whose_session_is_closed_already) {
+TEST_P(elections, an_observer_misses_no_leader_whose_session_is_already_closed) {
   auto stream = rival_.observe();
   EXPECT_FALSE(stream.next_for(0ms)) << "nobody leads";
   std::vector<std::uint64_t> led;
@@ -182,7 +182,7 @@ TEST_P(elections, an_observer_that_waits_is_told_of_the_next_leader_or_stops) {
   stopped.join();
 }
 
-TEST_P(elections, who_was_deposed_is_told_and_campaigns_again) {
+TEST_P(elections, a_deposed_leader_is_told_and_campaigns_again) {
   std::atomic<int> terms{0};
   std::stop_source stop;
   election again{another({.lease = 3s}), name_};

@@ -106,7 +106,7 @@ TEST_P(exclusion, a_wait_that_ends_too_early_gives_nothing_and_leaves_nothing_be
   const lease held = lock_->acquire();
   EXPECT_FALSE(rival_->try_acquire_for(30ms));
   EXPECT_FALSE(lock_->try_acquire_for(30ms));
-  expect_nobody_waits();
+  expect_no_waiters();
   EXPECT_EQ(holders(), 1u);
 }
 

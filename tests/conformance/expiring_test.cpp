@@ -35,7 +35,7 @@ TEST_P(expiring, a_permit_has_an_id_a_fence_and_a_lease) {
   EXPECT_FALSE(rival_.try_acquire_for(1h, 10ms));
 }
 
-TEST_P(expiring, whoever_knows_the_id_extends_and_releases) {
+TEST_P(expiring, a_session_that_knows_the_id_extends_and_releases) {
   const permit p = two_.acquire(1h);
   EXPECT_TRUE(rival_.try_extend(p.id, 2h));
   EXPECT_GT(here_.show(name_).holders.at(0).expires_in, 90min);
@@ -53,7 +53,7 @@ TEST_P(expiring, what_was_released_is_not_released_or_extended_again) {
   EXPECT_TRUE(rival_.release(next.id));
 }
 
-TEST_P(expiring, a_permit_ends_by_itself_and_nobody_else_s_is_touched_then) {
+TEST_P(expiring, a_permit_expires_and_no_other_permit_is_touched_then) {
   const permit p = two_.acquire(holdfast::min_lease);
   const permit kept = two_.acquire(1h);
   const permit next = rival_.acquire(1h);
@@ -90,7 +90,7 @@ TEST_P(expiring, so_does_one_that_was_waited_for) {
   EXPECT_TRUE(two_.release(p.id));
 }
 
-TEST_P(expiring, one_who_waits_may_be_cancelled) {
+TEST_P(expiring, a_waiter_may_be_cancelled) {
   const permit a = two_.acquire(1h);
   const permit b = two_.acquire(1h);
   std::stop_source stop;
@@ -100,7 +100,7 @@ TEST_P(expiring, one_who_waits_may_be_cancelled) {
   until_waiting(1);
   stop.request_stop();
   waiter.join();
-  expect_nobody_waits();
+  expect_no_waiters();
 }
 
 TEST_P(expiring, it_shares_a_name_with_a_semaphore_of_the_same_capacity) {

@@ -84,7 +84,7 @@ TEST_P(faults, a_try_whose_reply_was_lost_says_so_and_leaves_nothing_held) {
   EXPECT_TRUE(now_had([&] { return lock_->try_acquire().has_value(); }));
 }
 
-TEST_P(faults, a_lost_reply_to_release_is_told_and_touches_nobody_later) {
+TEST_P(faults, a_lost_reply_to_release_is_told_and_touches_no_later_holder) {
   lease held = lock_->acquire();
   script_.next(verb::release, fault::drop_reply);
   EXPECT_EQ(held.release(), make_error_code(errc::unavailable));
@@ -126,7 +126,7 @@ TEST_P(faults, a_store_that_is_away_is_told_apart_from_one_where_it_is_held) {
   until_free();
 }
 
-TEST_P(faults, one_who_waits_for_a_store_that_is_away_may_be_cancelled) {
+TEST_P(faults, a_waiter_for_a_store_that_is_away_may_be_cancelled) {
   script_.all(fault::drop_request);
   std::stop_source stop;
   std::thread waiter([&] {
@@ -151,7 +151,7 @@ TEST_P(faults, a_renewal_that_fails_makes_it_suspect_and_one_that_succeeds_makes
   EXPECT_FALSE(held.lost().stop_requested());
 }
 
-TEST_P(faults, without_renewals_it_is_lost_here_before_anybody_else_has_it) {
+TEST_P(faults, without_renewals_it_is_lost_here_before_another_holder_has_it) {
   const lease held = make(faulty(), {.lease = lease_of(400ms)})->acquire();
   script_.all(fault::drop_request);
   const lease next = rival_->acquire();

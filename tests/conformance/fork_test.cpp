@@ -95,7 +95,7 @@ TEST_P(forks, what_a_child_destroys_is_the_parent_s_no_less) {
   waiter.join();
 }
 
-TEST_P(forks, a_child_that_ends_while_the_parent_waits_wakes_nobody_and_takes_nothing_along) {
+TEST_P(forks, a_child_that_ends_while_the_parent_waits_wakes_no_waiter_and_takes_nothing) {
   lease held = rival_->acquire();
   std::thread waiter([&] { EXPECT_TRUE(lock_->acquire()); });
   until_waiting(1);

@@ -49,7 +49,7 @@ TEST_P(latches, a_try_is_made_once_and_no_answer_is_told) {
   EXPECT_FALSE(cut.try_wait());
 }
 
-TEST_P(latches, all_who_wait_go_on_when_it_opens) {
+TEST_P(latches, all_waiters_go_on_when_it_opens) {
   std::atomic<int> through{0};
   std::vector<std::thread> threads;
   for (int i = 0; i < 10; ++i) {
@@ -67,7 +67,7 @@ TEST_P(latches, all_who_wait_go_on_when_it_opens) {
   EXPECT_EQ(waiters(), 0u);
 }
 
-TEST_P(latches, those_who_arrive_and_wait_go_on_together) {
+TEST_P(latches, waiters_that_arrive_go_on_together) {
   std::atomic<int> arrived{0};
   std::vector<std::thread> threads;
   for (int i = 0; i < 3; ++i) {
@@ -103,7 +103,7 @@ TEST_P(latches, a_wait_may_end_by_its_deadline_or_be_cancelled) {
   until_waiting(1);
   stop.request_stop();
   waiter.join();
-  expect_nobody_waits();
+  expect_no_waiters();
   EXPECT_FALSE(three_.wait_for(1h, stop.get_token()));
 }
 
@@ -115,7 +115,7 @@ TEST_P(latches, another_count_on_its_name_is_refused) {
   EXPECT_EQ(three_.remaining(), 2u);
 }
 
-TEST_P(latches, a_removed_one_starts_over_for_those_who_wait_as_well) {
+TEST_P(latches, a_removed_one_starts_over_for_its_waiters_as_well) {
   three_.count_down(2);
   std::thread waiter([&] { rival_.wait(); });
   until_waiting(1);
@@ -129,14 +129,14 @@ TEST_P(latches, a_removed_one_starts_over_for_those_who_wait_as_well) {
   three_.remove();
 }
 
-TEST_P(latches, an_open_one_stays_open_for_those_who_come_later) {
+TEST_P(latches, an_open_one_stays_open_for_later_arrivals) {
   three_.count_down(3);
   latch late{another(), name_, 3};
   late.wait();
   EXPECT_TRUE(late.try_wait());
 }
 
-TEST_P(latches, one_that_nobody_uses_is_forgotten) {
+TEST_P(latches, an_unused_one_is_forgotten) {
   latch brief{here_, "brief", 2, {.keep = 1s}};
   brief.count_down();
   harness::eventually("it is forgotten", [&] { return brief.remaining() == 2; });

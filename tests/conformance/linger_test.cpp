@@ -39,7 +39,7 @@ TEST_P(lingering, an_idle_lock_is_taken_again_without_the_store) {
   EXPECT_EQ(holders(), 1U);
 }
 
-TEST_P(lingering, who_wants_it_elsewhere_gets_it_and_so_back_and_forth) {
+TEST_P(lingering, a_waiter_elsewhere_gets_it_and_so_back_and_forth) {
   auto session = another();
   mutex rival{session, name_, for_an_hour()};
   std::uint64_t last = 0;
@@ -52,7 +52,7 @@ TEST_P(lingering, who_wants_it_elsewhere_gets_it_and_so_back_and_forth) {
   }
 }
 
-TEST_P(lingering, who_only_tries_elsewhere_gets_it_the_next_time) {
+TEST_P(lingering, a_session_that_only_tries_elsewhere_gets_it_the_next_time) {
   {
     const std::lock_guard first{lock_};
   }

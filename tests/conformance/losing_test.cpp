@@ -36,7 +36,7 @@ INSTANTIATE_TEST_SUITE_P(stores, losing,
                                                   "shared_mutex", "semaphore"})),
                          cell_name);
 
-TEST_P(losing, a_lease_that_nobody_renews_ends_and_says_so) {
+TEST_P(losing, a_lease_without_renewal_ends_and_says_so) {
   lease held = make(here_, {.lease = lease_of(holdfast::min_lease), .renew = false})->acquire();
   std::atomic<bool> told{false};
   const std::stop_callback on_loss{held.lost(), [&] { told = true; }};
@@ -82,7 +82,7 @@ TEST_P(losing, extending_what_was_lost_says_so_and_does_not_touch_the_new_holder
   EXPECT_EQ(old.state(), lease_state::lost);
 }
 
-TEST_P(losing, one_who_asks_only_after_the_loss_is_told_as_well) {
+TEST_P(losing, a_callback_registered_after_the_loss_is_called_as_well) {
   const lease old = ended();
   EXPECT_TRUE(old.lost().stop_requested());
   bool told = false;
@@ -90,7 +90,7 @@ TEST_P(losing, one_who_asks_only_after_the_loss_is_told_as_well) {
   EXPECT_TRUE(told);
 }
 
-TEST_P(losing, a_lease_may_be_given_back_while_somebody_listens_for_its_loss) {
+TEST_P(losing, a_lease_may_be_given_back_while_a_callback_awaits_its_loss) {
   lease held = make(here_)->acquire();
   std::atomic<bool> told{false};
   const std::stop_callback on_loss{held.lost(), [&] { told = true; }};
@@ -128,7 +128,7 @@ TEST_P(losing, the_session_s_lease_is_the_one_that_a_lock_has_if_it_names_none) 
   EXPECT_LE(here_.show(name_).holders.at(0).expires_in.value_or(0ms), 7s);
 }
 
-TEST_P(losing, nobody_is_kept_alive_beyond_max_hold) {
+TEST_P(losing, no_lease_is_kept_alive_beyond_max_hold) {
   const lease held = make(here_, {.lease = lease_of(200ms), .max_hold = 400ms})->acquire();
   const lease next = rival_->acquire();
   EXPECT_EQ(held.state(), lease_state::lost);

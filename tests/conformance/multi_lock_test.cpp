@@ -38,7 +38,7 @@ class multi_locks : public suite {
   void soon_free(std::size_t i) const {
     harness::eventually(names_[i] + " is free", [&] { return is_free(i); });
   }
-  void soon_nobody_waits(const std::string& name) const {
+  void soon_no_waiters(const std::string& name) const {
     harness::eventually("nobody waits for " + name, [&] { return waiting(name) == 0; });
   }
   void expect_all_free() const {
@@ -86,7 +86,7 @@ TEST_P(multi_locks, a_try_that_finds_any_of_them_taken_gets_none_and_takes_none)
       if (i != taken) soon_free(i);
     }
     EXPECT_FALSE(is_free(taken)) << names_[taken];
-    soon_nobody_waits(names_[taken]);
+    soon_no_waiters(names_[taken]);
   }
   expect_all_free();
 }
@@ -114,12 +114,12 @@ TEST_P(multi_locks, a_wait_that_is_cancelled_leaves_nothing_behind) {
   until_one_waits(names_[1]);
   stop.request_stop();
   EXPECT_EQ(got.get(), errc::cancelled);
-  soon_nobody_waits(names_[1]);
+  soon_no_waiters(names_[1]);
   soon_free(0);
   soon_free(2);
 }
 
-TEST_P(multi_locks, who_waits_for_single_ones_comes_in_when_they_are_given_back) {
+TEST_P(multi_locks, waiters_for_single_locks_enter_when_they_are_released) {
   multi_lease held = all_.acquire();
   std::array<std::future<holdfast::lease>, count> singles;
   for (std::size_t i = 0; i < count; ++i) {
@@ -198,7 +198,7 @@ TEST_P(multi_locks, one_that_is_taken_away_is_the_loss_of_all_and_the_release_fr
 
 // Else two would wait for each other: one keeps the second and waits for the first again, the other
 // has the first and waits for the second.
-TEST_P(multi_locks, who_loses_one_while_it_waits_for_another_gives_all_back_and_begins_anew) {
+TEST_P(multi_locks, a_waiter_that_loses_a_member_releases_all_and_begins_anew) {
   auto second = others_[1]->acquire();
   const auto takes_all = [](multi_lock& all) { return all.try_acquire_for(20s).has_value(); };
   auto first = std::async(std::launch::async, [&] { return takes_all(all_); });
@@ -214,7 +214,7 @@ TEST_P(multi_locks, who_loses_one_while_it_waits_for_another_gives_all_back_and_
   EXPECT_TRUE(first.get());
 }
 
-TEST_P(multi_locks, without_a_thread_who_loses_one_while_it_waits_begins_anew) {
+TEST_P(multi_locks, without_a_thread_a_waiter_that_loses_a_member_begins_anew) {
   auto second = others_[1]->acquire();
   auto got = async_acquire(all_, 20s).future();
   until_one_waits(names_[1]);
@@ -379,7 +379,7 @@ class both_locks : public suite {
 
 INSTANTIATE_TEST_SUITE_P(stores, both_locks, testing::ValuesIn(cells({"both"})), cell_name);
 
-TEST_P(both_locks, are_held_against_those_who_know_one_and_both_are_given_back) {
+TEST_P(both_locks, are_held_against_sessions_that_know_one_and_both_are_released) {
   auto held = both_.acquire();
   EXPECT_NO_THROW(held.check());
   EXPECT_FALSE(knows_old_.try_acquire());

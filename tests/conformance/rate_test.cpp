@@ -28,7 +28,7 @@ class rates : public suite {
 
 INSTANTIATE_TEST_SUITE_P(stores, rates, testing::ValuesIn(cells({"rate_limiter"})), cell_name);
 
-TEST_P(rates, as_many_go_through_as_it_holds_whoever_asks) {
+TEST_P(rates, as_many_requests_pass_as_it_holds_from_any_session) {
   EXPECT_EQ(three_.try_take().rules.at(0).remaining, 2u);
   EXPECT_TRUE(rival_.try_take(2));
   const rate_decision d = three_.try_take();
@@ -198,7 +198,7 @@ TEST_P(rates, without_a_thread_it_is_the_same) {
   EXPECT_TRUE(async_take(quick, 1).future().get().value());
 }
 
-TEST_P(rates, those_who_wait_are_served_in_the_order_in_which_they_asked) {
+TEST_P(rates, waiters_are_served_in_the_order_in_which_they_asked) {
   EXPECT_TRUE(three_.try_take(3));
   const auto first = three_.reserve(1, slowly);
   const auto second = rival_.reserve(1, slowly);
@@ -218,7 +218,7 @@ TEST_P(rates, a_wait_that_would_be_in_vain_is_refused_at_once_and_takes_nothing)
   EXPECT_TRUE(rival_.try_take());
 }
 
-TEST_P(rates, one_who_stops_waiting_gives_back_what_was_reserved) {
+TEST_P(rates, a_waiter_that_stops_gives_back_what_was_reserved) {
   EXPECT_TRUE(three_.try_take(3));
   std::stop_source stop;
   std::thread waiter([&] {
@@ -246,7 +246,7 @@ TEST_P(rates, a_reservation_that_was_the_last_is_given_back_whole) {
   EXPECT_EQ(reason_of([&] { three_.refund(three_.peek()); }), errc::invalid_argument);
 }
 
-TEST_P(rates, a_reservation_given_back_leaves_later_ones_their_time) {
+TEST_P(rates, a_refunded_reservation_leaves_later_ones_their_time) {
   EXPECT_TRUE(three_.try_take(3));
   const auto first = three_.reserve(3, slowly);
   const auto second = rival_.reserve(1, 2 * slowly);
@@ -258,7 +258,7 @@ TEST_P(rates, a_reservation_given_back_leaves_later_ones_their_time) {
   EXPECT_LE(third.wait, 32h);
 }
 
-TEST_P(rates, one_who_stops_waiting_leaves_later_ones_their_time) {
+TEST_P(rates, a_waiter_that_stops_leaves_later_ones_their_time) {
   rate_limiter one{here_, "one", rule(1, slowly)};
   EXPECT_TRUE(one.try_take());
   std::stop_source stop;

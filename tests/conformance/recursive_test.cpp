@@ -102,7 +102,7 @@ TEST_P(recursive, two_threads_that_nest_take_turns) {
   until_free();
 }
 
-TEST_P(recursive, nobody_goes_deeper_under_a_lock_that_is_gone) {
+TEST_P(recursive, a_lost_lock_is_not_locked_deeper) {
   recursive_mutex lock{here_, "short",
                        of_row({.lease = lease_of(holdfast::min_lease), .renew = false})};
   lock.lock();

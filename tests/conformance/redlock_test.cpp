@@ -89,7 +89,7 @@ TEST_P(redlocks, no_two_are_inside_at_the_same_time) {
   expect_nothing_left();
 }
 
-TEST_P(redlocks, who_waits_has_it_after_the_release) {
+TEST_P(redlocks, a_waiter_has_it_after_the_release) {
   quorum_lease held = mine_.acquire();
   const auto other = another_one();
   auto next = std::async(std::launch::async, [&] { return other->acquire(); });
@@ -113,7 +113,7 @@ TEST_P(redlocks, without_a_thread_one_is_held_against_others_and_given_back) {
   harness::eventually("others get it", [&] { return free_for_others(); });
 }
 
-TEST_P(redlocks, who_waits_without_a_thread_has_it_after_the_release) {
+TEST_P(redlocks, a_waiter_without_a_thread_has_it_after_the_release) {
   quorum_lease held = mine_.acquire();
   const auto other = another_one();
   auto next = async_acquire(*other).future();
@@ -219,7 +219,7 @@ TEST_P(redlocks, what_a_node_forgot_is_had_again_with_the_same_fence) {
   EXPECT_NO_THROW(held.check());
 }
 
-TEST_P(redlocks, one_without_renewal_ends_by_itself) {
+TEST_P(redlocks, one_without_renewal_expires) {
   const quorum_lease held = mine_.acquire(lease_of(500ms));
   harness::eventually("ended", [&] { return held.state() == lease_state::lost; });
   harness::eventually("free for others", [&] { return free_for_others(); });

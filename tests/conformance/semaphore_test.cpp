@@ -182,7 +182,7 @@ TEST_P(permits, each_hold_has_a_fence_of_its_own) {
   EXPECT_EQ(fences.size(), 3u);
 }
 
-TEST_P(permits, a_permit_that_nobody_renews_comes_back_by_itself) {
+TEST_P(permits, a_permit_without_renewal_expires_and_comes_back) {
   semaphore one{here_, "one", 1, {.lease = holdfast::min_lease, .renew = false}};
   const lease lost = one.acquire();
   EXPECT_TRUE(semaphore(another(), "one", 1).acquire());

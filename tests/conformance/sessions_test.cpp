@@ -49,7 +49,7 @@ TEST_P(sessions, tell_what_their_servers_say_of_themselves) {
   })) << expected;
 }
 
-TEST_P(sessions, show_tells_who_holds_who_waits_and_why) {
+TEST_P(sessions, show_tells_holders_waiters_and_reasons) {
   // memcached's clock counts whole seconds from a start that was rounded down, and may tick late.
   const auto before = std::chrono::system_clock::now() - 10s;
   lease held =
@@ -108,7 +108,7 @@ TEST_P(sessions, names_lists_what_is_in_use_and_picks_by_pattern) {
   EXPECT_EQ(here_.names(""), list{});
 }
 
-TEST_P(sessions, show_of_a_name_that_nobody_uses_is_empty) {
+TEST_P(sessions, show_of_an_unused_name_is_empty) {
   const auto info = here_.show("nobody");
   EXPECT_EQ(info.name, "nobody");
   EXPECT_EQ(info.kind, "");

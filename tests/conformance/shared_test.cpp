@@ -211,11 +211,11 @@ class upgrading_among_waiters : public sharing {
 INSTANTIATE_TEST_SUITE_P(stores, upgrading_among_waiters,
                          testing::ValuesIn(cells({"shared_mutex"})), cell_name);
 
-TEST_P(upgrading_among_waiters, whoever_wrote_stays_alone_when_those_between_give_up) {
+TEST_P(upgrading_among_waiters, a_writer_stays_alone_when_the_waiters_between_give_up) {
   upgrade_while_a_writer_gives_up(reader_comes::before_the_upgrade);
 }
 
-TEST_P(upgrading_among_waiters, whoever_comes_after_the_upgrade_waits_although_others_give_up) {
+TEST_P(upgrading_among_waiters, a_reader_after_the_upgrade_waits_although_others_give_up) {
   upgrade_while_a_writer_gives_up(reader_comes::after_it);
 }
 

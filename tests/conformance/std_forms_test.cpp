@@ -122,7 +122,7 @@ TEST_P(std_forms, a_wait_that_is_asked_to_stop_ends_with_false) {
   until_waiting(1);
   stop.request_stop();
   waiter.join();
-  expect_nobody_waits();
+  expect_no_waiters();
 }
 
 TEST_P(std_forms, a_destroyed_lock_gives_back_what_is_left) {

@@ -25,7 +25,7 @@ INSTANTIATE_TEST_SUITE_P(
     stores, unconfirmed,
     testing::ValuesIn(cells({"mutex", "fair_mutex", "shared_mutex", "semaphore"})), cell_name);
 
-TEST_P(unconfirmed, who_of_this_session_tries_next_has_it_with_a_greater_fence) {
+TEST_P(unconfirmed, the_next_try_of_this_session_has_it_with_a_greater_fence) {
   std::uint64_t last = 0;
   for (int i = 0; i < 100; ++i) {
     const auto held = lock_->try_acquire();

@@ -27,7 +27,7 @@ INSTANTIATE_TEST_SUITE_P(
     stores, waiting, testing::ValuesIn(cells({"mutex", "fair_mutex", "shared_mutex", "semaphore"})),
     cell_name);
 
-TEST_P(waiting, whoever_waits_gets_it_when_it_is_given_back) {
+TEST_P(waiting, a_waiter_gets_it_when_it_is_released) {
   lease held = lock_->acquire();
   std::uint64_t fence = 0;
   std::thread waiter([&] { fence = rival_->acquire().fence(); });
@@ -58,7 +58,7 @@ TEST_P(waiting, a_wait_that_is_cancelled_ends_and_leaves_nothing_behind) {
   until_waiting(1);
   stop.request_stop();
   waiter.join();
-  expect_nobody_waits();
+  expect_no_waiters();
 }
 
 TEST_P(waiting, one_that_is_cancelled_before_it_begins_gets_nothing_even_if_it_is_free) {
@@ -103,7 +103,7 @@ void spin_for(std::chrono::microseconds time) {
 
 // Either the waiter has it, or nobody: never neither of the two, and nothing stays behind. What the
 // store gives to one that has gone already is given back a moment later.
-TEST_P(waiting, a_deadline_that_races_with_the_grant_never_leaves_it_held_by_nobody) {
+TEST_P(waiting, a_deadline_that_races_with_the_grant_never_leaves_it_without_a_holder) {
   harness::random random;
   for (int i = 0; i < 60; ++i) {
     lease held = lock_->acquire();
@@ -121,7 +121,7 @@ TEST_P(waiting, a_deadline_that_races_with_the_grant_never_leaves_it_held_by_nob
   }
 }
 
-TEST_P(waiting, a_cancellation_that_races_with_the_grant_never_leaves_it_held_by_nobody) {
+TEST_P(waiting, a_cancellation_that_races_with_the_grant_never_leaves_it_unowned) {
   harness::random random;
   for (int i = 0; i < 60; ++i) {
     lease held = lock_->acquire();

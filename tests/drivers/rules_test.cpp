@@ -71,7 +71,7 @@ TEST_F(rules, the_message_of_a_missing_driver_names_its_package) {
                            "; the package holdfast-store-redis has it");
 }
 
-TEST_F(rules, a_driver_of_somebody_else_is_called_as_its_scheme_is) {
+TEST_F(rules, a_third_party_driver_is_called_as_its_scheme_is) {
   expect_refused(said("mine://h"), "there is no store 'mine:'");
   fs::copy_file(HOLDFAST_DRIVER_OF_ANOTHER, folder_ / "holdfast-store-mine.so");
   EXPECT_NE(said("mine://h").find("mine was asked for mine://h"), std::string::npos);
@@ -84,12 +84,12 @@ TEST_F(rules, a_scheme_does_not_lead_out_of_the_folder) {
   expect_refused(said("m.ine://h"), "there is no store 'm.ine:'");
 }
 
-TEST_F(rules, a_folder_that_everybody_can_write_is_refused) {
+TEST_F(rules, a_world_writable_folder_is_refused) {
   fs::permissions(folder_, perms::others_write, fs::perm_options::add);
   expect_refused(said(redis), "can be written by everybody");
 }
 
-TEST_F(rules, a_file_that_everybody_can_write_is_refused) {
+TEST_F(rules, a_world_writable_file_is_refused) {
   fs::permissions(folder_ / redis_driver_, perms::others_write, fs::perm_options::add);
   expect_refused(said(redis), "can be written by everybody");
 }

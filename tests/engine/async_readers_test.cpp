@@ -144,7 +144,7 @@ void await_readers(const std::shared_ptr<reader_group>& at, const lease& like, u
 }
 
 // The notice comes, and the first one has left, before any receiver or thread of the others runs.
-TEST(async_readers, who_waited_at_the_grant_are_in_though_a_writer_comes_before_they_wake) {
+TEST(async_readers, that_waited_at_the_grant_are_in_though_a_writer_comes_before_they_wake) {
   with_writer s("memory:areaders8");
   shared_mutex m{s.session, "m"};
   const auto group = s.session.impl()->reader_groups().at("m");
@@ -302,7 +302,7 @@ TEST(async_modes, only_the_last_reader_becomes_the_writer) {
   EXPECT_TRUE(m.try_acquire_shared());
 }
 
-TEST(async_modes, nobody_waits_for_the_round_trip) {
+TEST(async_modes, no_thread_waits_for_the_round_trip) {
   stage s;
   shared_mutex m{s.session, "m"}, n{s.session, "n"};
   const lease one = m.acquire(), two = n.acquire();

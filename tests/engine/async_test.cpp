@@ -79,7 +79,7 @@ TEST(async, nothing_happens_before_it_is_begun) {
   EXPECT_EQ(s.seen->count(holdfast::event_kind::gave_up), 0U);
 }
 
-TEST(async, those_in_the_local_queue_are_served_in_order_and_without_the_store) {
+TEST(async, waiters_in_the_local_queue_are_served_in_order_without_the_store) {
   stage s;
   mutex m{s.session, "m"};
   auto held = m.acquire();
@@ -320,7 +320,7 @@ TEST(async, one_that_is_taken_along_to_the_store_is_told_of_its_grant) {
   }
 }
 
-TEST(async, threads_and_those_without_take_turns) {
+TEST(async, waiters_with_and_without_a_thread_take_turns) {
   auto session = holdfast::open("memory:");
   mutex m{session, "m"};
   constexpr int each = 2'000;
@@ -411,7 +411,7 @@ TEST(async, an_error_says_what_was_tried_on_which_name_and_store) {
 
 // ---- the end of a session
 
-TEST(async_end, those_that_wait_when_the_session_goes_are_told_and_leave_no_place) {
+TEST(async_end, waiters_of_a_session_that_ends_are_told_and_leave_no_place) {
   const auto clock = std::make_shared<holdfast::testing::fake_clock>();
   auto other = holdfast::open("memory:async6", {.clock = clock});
   const lease theirs = mutex{other, "m"}.acquire();

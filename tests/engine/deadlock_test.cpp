@@ -203,7 +203,7 @@ TEST(deadlock, a_writer_that_waits_for_a_reader_is_part_of_a_ring) {
             errc::deadlock);
 }
 
-TEST(deadlock, who_waits_long_for_one_who_works_is_left_alone) {
+TEST(deadlock, a_long_wait_for_a_working_holder_is_no_deadlock) {
   scene w;
   session one = w.open(), two = w.open();
   mutex a{one, "a"}, b{one, "b"}, works{two, "b"};
@@ -245,7 +245,7 @@ TEST(deadlock, leases_belong_to_no_thread_and_so_to_no_ring) {
   EXPECT_EQ(w.get(std::move(giver)), errc{});
 }
 
-TEST(deadlock, a_ring_in_which_a_hold_ends_by_itself_is_none) {
+TEST(deadlock, a_ring_in_which_a_hold_expires_is_none) {
   for (const holdfast::lock_options& ends :
        {holdfast::lock_options{.lease = 2s, .renew = false}, {.lease = 2s, .max_hold = 2s}}) {
     scene w;

@@ -131,7 +131,7 @@ TEST_F(deaths, are_told_to_all_that_wait_for_them) {
   harness::eventually("both acquired", [&] { return acquired == 2; });
 }
 
-TEST_F(deaths, are_nothing_to_who_has_stopped_waiting) {
+TEST_F(deaths, are_not_watched_for_after_the_wait_has_stopped) {
   hold("m");
   fair_mutex m{*session, "m"};
   {

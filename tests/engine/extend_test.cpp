@@ -95,7 +95,7 @@ TEST(extension, of_what_is_lost_is_told_so_though_it_was_given_back_since) {
   EXPECT_EQ(s.seen->count(event_kind::lost), 1U);
 }
 
-TEST(extension, of_a_turn_that_is_over_is_not_told_of_the_next_ones_loss) {
+TEST(extension, of_a_turn_that_is_over_is_not_told_of_the_next_turns_loss) {
   stage s;
   mutex m{s.session, "m"}, other{s.session, "other"};
   lease held = m.acquire(), next;
@@ -113,7 +113,7 @@ TEST(extension, of_a_turn_that_is_over_is_not_told_of_the_next_ones_loss) {
   EXPECT_EQ(late.get().error().code, errc::not_owner);
 }
 
-TEST(extension, keeps_its_session_though_who_is_told_of_the_loss_lets_go_of_it) {
+TEST(extension, keeps_its_session_though_the_loss_callback_releases_it) {
   const auto url = "memory:extension-" + std::to_string(getpid());
   const auto elsewhere = holdfast::open(url);
   lease held = mutex{holdfast::open(url), "m"}.acquire();

@@ -97,7 +97,7 @@ class hand_over : public testing::Test {
   contender second_{f_, mutex_named("m")};
 };
 
-TEST_F(hand_over, is_believed_with_the_secret_of_whoever_was_before) {
+TEST_F(hand_over, is_believed_with_the_secret_of_the_previous_holder) {
   ASSERT_TRUE(first_.holds());
   ASSERT_FALSE(second_.holds());
   first_.release();
@@ -143,7 +143,7 @@ TEST_F(hand_over, with_no_secret_or_a_guessed_one_is_not_believed) {
   }
 }
 
-TEST_F(hand_over, to_one_is_not_believed_by_those_behind) {
+TEST_F(hand_over, to_one_waiter_is_not_believed_by_the_waiters_behind) {
   contender third{f_, mutex_named("m")};
   ASSERT_TRUE(first_.holds());
   ASSERT_FALSE(second_.holds());
@@ -269,7 +269,7 @@ TEST_F(hand_over, after_a_wait_that_was_given_up_is_asked_for) {
   EXPECT_TRUE(third.holds());
 }
 
-TEST_F(hand_over, of_what_nobody_renews_is_asked_for) {
+TEST_F(hand_over, of_an_unrenewed_lock_is_asked_for) {
   lock_config s = mutex_named("m");
   s.renew = false;
   contender unrenewed{f_, s};

@@ -37,7 +37,7 @@ TEST_F(hanging_store, keeps_no_timed_wait_for_a_latch) {
   EXPECT_FALSE(local_queue.wait_for(50ms));
 }
 
-TEST_F(hanging_store, keeps_nobody_who_stops_waiting_for_a_latch) {
+TEST_F(hanging_store, keeps_no_waiter_that_leaves_a_latch) {
   holdfast::latch opens{session, "l", 1};
   std::stop_source stop;
   store->hangs_when_left = true;
@@ -49,7 +49,7 @@ TEST_F(hanging_store, keeps_nobody_who_stops_waiting_for_a_latch) {
   EXPECT_FALSE(waiting.get());
 }
 
-TEST_F(hanging_store, keeps_nobody_who_would_queue_for_a_condition) {
+TEST_F(hanging_store, keeps_no_thread_that_would_queue_for_a_condition) {
   mutex m{session, "m"};
   holdfast::condition_variable changed{session, "c"};
   std::unique_lock lock{m};
@@ -112,7 +112,7 @@ TEST_F(hanging_store, ends_a_wait_that_it_answered_before_as_one_in_vain) {
   await_free("m");
 }
 
-TEST_F(hanging_store, that_granted_in_vain_is_not_told_as_one_that_somebody_holds) {
+TEST_F(hanging_store, that_granted_in_vain_is_not_reported_as_a_held_lock) {
   mutex m{session, "m"};
   store->grants_in_vain_once = true;
   store->hang();
@@ -151,7 +151,7 @@ TEST_F(hanging_store, keeps_no_try_with_the_cleaning_up) {
   await_free("m");
 }
 
-TEST_F(hanging_store, keeps_nobody_in_the_local_queue_for_longer_than_its_deadline) {
+TEST_F(hanging_store, keeps_no_waiter_in_the_local_queue_beyond_its_deadline) {
   mutex m{session, "m", {.local_time = 0us}};
   for (const auto patience : {300ms, 1500ms}) {
     lease held = m.acquire();
@@ -177,7 +177,7 @@ TEST_F(hanging_store, keeps_nobody_in_the_local_queue_for_longer_than_its_deadli
 
 // The release of the holder asks for the waiter, and hangs; the waiter's own last try finds the
 // lock held, and only then the store carries out the other.
-TEST_F(hanging_store, that_carries_out_a_hand_over_after_the_last_try_leaves_the_lock_to_nobody) {
+TEST_F(hanging_store, that_carries_out_a_hand_over_after_the_last_try_leaves_the_lock_free) {
   mutex m{session, "m", {.local_time = 0us}};
   lease held = m.acquire();
   auto next = std::async(std::launch::async, [&] { return m.try_acquire_for(3s).has_value(); });
@@ -258,7 +258,7 @@ TEST_F(hanging_store, keeps_no_wait_behind_one_without_a_deadline) {
   await_free("b");
 }
 
-TEST_F(hanging_store, keeps_nobody_who_is_asked_to_stop) {
+TEST_F(hanging_store, keeps_no_waiter_that_is_asked_to_stop) {
   mutex a{session, "a"}, b{session, "b"};
   const lease held = a.acquire();
   std::stop_source stop;
@@ -288,7 +288,7 @@ TEST_F(hanging_store, at_the_limit_of_a_wait_for_a_condition_is_no_failure_of_it
   EXPECT_EQ(mine->held.state(), holdfast::lease_state::held);
 }
 
-TEST_F(hanging_store, may_be_let_go_of_by_who_is_told_that_the_time_is_over) {
+TEST_F(hanging_store, may_be_let_go_of_by_a_caller_that_is_told_of_the_timeout) {
   struct user {
     explicit user(holdfast::session s) : m(std::move(s), "m") {}
     mutex m;

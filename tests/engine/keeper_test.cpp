@@ -367,7 +367,7 @@ TEST(keeper, an_extension_of_zero_is_refused) {
   EXPECT_THROW(held.extend(0ms), holdfast::error);
 }
 
-TEST(keeper, who_is_told_about_one_lease_may_extend_another) {
+TEST(keeper, an_observer_told_about_one_lease_may_extend_another) {
   stage s;
   struct extender final : holdfast::observer {
     lease* other = nullptr;
@@ -442,7 +442,7 @@ TEST(fake_clock, never_goes_back_and_loses_no_step) {
 }
 
 // Waking the others, too, would hide from a test that their wake-up is lost.
-TEST(fake_clock, wakes_those_whose_time_has_come_and_no_others) {
+TEST(fake_clock, wakes_the_threads_whose_time_has_come_and_no_others) {
   holdfast::testing::fake_clock clock;
   const auto begin = clock.now();
   std::mutex mutex;

@@ -1,6 +1,7 @@
 #include "lease/lease_timer.hpp"
 
 #include <gtest/gtest.h>
+#include <holdfast/options.hpp>
 
 namespace {
 
@@ -81,7 +82,7 @@ TEST(lease_timer, a_renewal_that_comes_after_the_end_changes_nothing) {
   EXPECT_EQ(t.due(start + 30s - margin), step::lost);
 }
 
-TEST(lease_timer, one_renewal_at_a_time_whoever_begins_it) {
+TEST(lease_timer, one_renewal_at_a_time_whatever_begins_it) {
   auto t = granted();
   EXPECT_TRUE(t.begin(start));
   EXPECT_FALSE(t.begin(start));
@@ -109,7 +110,7 @@ TEST(lease_timer, a_renewal_that_succeeds_after_all_makes_it_held_again) {
   EXPECT_EQ(t.state(), lease_state::held);
 }
 
-TEST(lease_timer, without_renewal_it_ends_by_itself) {
+TEST(lease_timer, without_renewal_it_expires) {
   auto t = granted(false);
   EXPECT_EQ(t.next(), start + 30s - margin);
   EXPECT_EQ(t.due(start + 30s), step::lost);

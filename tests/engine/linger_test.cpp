@@ -95,7 +95,7 @@ TEST(linger, what_is_used_again_stays_for_half_its_time_at_least) {
   await_free_as_time_passes(s);
 }
 
-TEST(linger, a_late_look_does_not_count_as_those_that_were_missed) {
+TEST(linger, a_late_look_does_not_count_as_the_missed_ones) {
   stage s;
   mutex m{s.session, "m", lingering()};
   mutex before{s.session, "before", lingering(20ms)}, after{s.session, "after", lingering(1s)};
@@ -158,7 +158,7 @@ TEST(linger, two_processes_that_both_let_it_linger_take_turns) {
   EXPECT_EQ(together, 600);
 }
 
-TEST(linger, it_does_not_linger_when_somebody_else_waits) {
+TEST(linger, it_does_not_linger_when_another_session_waits) {
   stage s("memory:linger3");
   auto other = holdfast::open("memory:linger3", s.options());
   mutex m{s.session, "m", lingering(1h)};
@@ -170,7 +170,7 @@ TEST(linger, it_does_not_linger_when_somebody_else_waits) {
   remote.join();
 }
 
-TEST(linger, one_who_only_tries_gets_it_the_next_time) {
+TEST(linger, a_session_that_only_tries_gets_it_the_next_time) {
   stage s("memory:linger4");
   auto other = holdfast::open("memory:linger4", s.options());
   mutex mine{s.session, "m", lingering(1h)}, theirs{other, "m"};

@@ -67,7 +67,7 @@ struct drowsy : testing::Test {
 };
 
 // The quicker one gives it to the one that came too late, and to nobody else.
-TEST_F(drowsy, who_found_taken_what_lay_idle_for_it_is_served_next) {
+TEST_F(drowsy, a_waiter_whose_idle_lock_was_taken_is_served_next) {
   mutex m{s.session, "m"};
   lease held = m.acquire();
   stand_in_line(m);
@@ -80,7 +80,7 @@ TEST_F(drowsy, who_found_taken_what_lay_idle_for_it_is_served_next) {
   EXPECT_TRUE(served());
 }
 
-TEST_F(drowsy, who_is_first_in_line_is_bypassed_as_often_as_max_bypass_and_no_more) {
+TEST_F(drowsy, the_first_waiter_is_bypassed_max_bypass_times_and_no_more) {
   mutex m{s.session, "m", {.max_bypass = 2}};
   lease held = m.acquire();
   stand_in_line(m);

@@ -199,7 +199,7 @@ TEST(local_queue, a_thread_with_other_options_gets_a_hold_of_its_own) {
   EXPECT_EQ(s.session.store_operations() - before, 2U);
 }
 
-TEST(local_queue, those_who_would_wait_behind_too_many_are_sent_away_at_once) {
+TEST(local_queue, a_request_behind_too_many_waiters_is_refused_at_once) {
   stage s;
   mutex m{s.session, "m", {.max_waiters = 2}};
   lease held = m.acquire();
@@ -307,7 +307,7 @@ TEST(local_queue, a_try_while_another_thread_holds_it_asks_the_store_nothing) {
   EXPECT_EQ(s.session.store_operations(), before);
 }
 
-TEST(local_queue, a_lost_holder_does_not_hold_up_those_behind_it) {
+TEST(local_queue, a_lost_holder_does_not_hold_up_the_waiters_behind_it) {
   stage s;
   mutex m{s.session, "m", {.renew = false}};
   lease held = m.acquire();

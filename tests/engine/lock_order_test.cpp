@@ -101,7 +101,7 @@ TEST(lock_order, a_ring_over_a_third_name_is_seen) {
   EXPECT_TRUE(contains(s.heard->told()[0], "\"ring-c\" at somewhere while it had \"ring-b\""));
 }
 
-TEST(lock_order, a_try_waits_for_nobody_but_what_it_got_counts) {
+TEST(lock_order, a_try_does_not_wait_but_what_it_got_counts) {
   scene s;
   mutex a{s.session, "try-a"}, b{s.session, "try-b"};
   nest(a, b);
@@ -199,7 +199,7 @@ TEST(lock_order, a_first_reader_that_has_left_others_behind_has_nothing) {
   EXPECT_TRUE(s.heard->told().empty());
 }
 
-TEST(lock_order, who_reads_twice_and_leaves_once_still_has_it) {
+TEST(lock_order, a_thread_that_reads_twice_and_leaves_once_still_has_it) {
   scene s;
   holdfast::shared_mutex a{s.session, "twice-a"};
   mutex b{s.session, "twice-b"};
@@ -212,7 +212,7 @@ TEST(lock_order, who_reads_twice_and_leaves_once_still_has_it) {
   EXPECT_EQ(s.heard->told().size(), 1U);
 }
 
-TEST(lock_order, what_lingers_is_had_by_nobody) {
+TEST(lock_order, a_lingering_lock_has_no_holder) {
   scene s;
   holdfast::lock_options lingers;
   lingers.linger = 1min;

@@ -20,7 +20,7 @@ using verb = holdfast::store::permits_verb;
 // While a waiter is busy, the next wake is that of a renewal, in 5 s. A place lasts for 4 s.
 constexpr std::chrono::seconds longest_step{2};
 
-TEST(notification, a_forged_grant_makes_the_waiter_ask_and_lets_nobody_in) {
+TEST(notification, a_forged_grant_makes_the_waiter_ask_and_lets_no_waiter_in) {
   forgery f;
   fair_mutex m{f.session, "m"};
   const lease held = m.acquire();
@@ -35,7 +35,7 @@ TEST(notification, a_forged_grant_makes_the_waiter_ask_and_lets_nobody_in) {
   EXPECT_FALSE(got);
 }
 
-TEST(notification, a_forged_grant_lets_nobody_in_who_waits_without_a_thread) {
+TEST(notification, a_forged_grant_lets_no_waiter_without_a_thread_in) {
   forgery f;
   fair_mutex m{f.session, "m"};
   const lease held = m.acquire();
@@ -131,7 +131,7 @@ TEST(notification, a_forged_opening_opens_no_latch) {
   EXPECT_EQ(open, false);
 }
 
-TEST(notification, a_forged_grant_lets_nobody_pass_a_barrier) {
+TEST(notification, a_forged_grant_lets_no_participant_pass_a_barrier) {
   forgery f;
   holdfast::barrier b{f.session, "b", 2};
   auto arrived = b.arrive();
@@ -154,7 +154,7 @@ TEST(notification, a_forged_grant_lets_nobody_pass_a_barrier) {
 }
 
 // As often as somebody says so it asks; and waits on.
-TEST(notification, a_forged_wake_up_wakes_nobody_at_a_condition) {
+TEST(notification, a_forged_wake_up_wakes_no_waiter_at_a_condition) {
   forgery f;
   holdfast::mutex m{f.session, "m"};
   holdfast::condition_variable c{f.session, "c"};
@@ -178,7 +178,7 @@ TEST(notification, a_forged_wake_up_wakes_nobody_at_a_condition) {
   EXPECT_EQ(woken, std::cv_status::timeout);
 }
 
-TEST(notification, a_forged_grant_gives_nobody_several_locks) {
+TEST(notification, a_forged_grant_does_not_give_several_locks) {
   forgery f;
   holdfast::mutex first{f.session, "a"}, second{f.session, "b"};
   holdfast::multi_lock all{{first}, {second}};

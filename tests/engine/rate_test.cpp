@@ -15,7 +15,7 @@ using verb = holdfast::store::permits_verb;
 
 const std::vector<rate_rule> one_a_second{{.tokens = 1, .per = 1s}};
 
-TEST(rate, one_who_waits_goes_on_when_the_token_is_due_after_one_round_trip) {
+TEST(rate, a_waiter_goes_on_when_the_token_is_due_after_one_round_trip) {
   stage s;
   rate_limiter l(s.session, "n", one_a_second);
   EXPECT_TRUE(l.try_take());
@@ -35,7 +35,7 @@ TEST(rate, one_who_waits_goes_on_when_the_token_is_due_after_one_round_trip) {
   EXPECT_EQ(s.session.store_operations() - before, 1u);
 }
 
-TEST(rate, one_who_is_stopped_hears_when_its_token_would_have_been_there) {
+TEST(rate, a_stopped_waiter_hears_when_its_token_would_have_been_there) {
   stage s;
   rate_limiter l(s.session, "n", {{.tokens = 1, .per = 1h}});
   EXPECT_TRUE(l.try_take());
@@ -48,7 +48,7 @@ TEST(rate, one_who_is_stopped_hears_when_its_token_would_have_been_there) {
   EXPECT_GT(d.wait, 59min);
 }
 
-TEST(rate, a_store_that_is_away_for_a_moment_is_asked_again_by_those_who_wait) {
+TEST(rate, a_store_that_is_away_for_a_moment_is_asked_again_by_the_waiters) {
   stage s;
   rate_limiter l(s.session, "n", one_a_second);
   s.script->set(verb::acquire, fault::drop_request);

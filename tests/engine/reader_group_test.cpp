@@ -202,7 +202,7 @@ TEST(reader_group, a_reader_that_gives_up_leaves_the_others_waiting_in_peace) {
   for (auto& t : others) t.join();
 }
 
-TEST(reader_group, who_waited_at_the_grant_is_in_though_a_writer_comes_before_it_wakes) {
+TEST(reader_group, a_waiter_at_the_grant_is_in_though_a_writer_comes_before_it_wakes) {
   late_readers s;
   late_reader first(s.at), second(s.at), later(s.at);
   ASSERT_EQ(first.look(s.granted), late_reader::way::asks);
@@ -229,7 +229,7 @@ TEST(reader_group, a_writer_elsewhere_that_waits_for_several_of_its_holds_is_pas
   EXPECT_EQ(holders(s.session), 3U);
 }
 
-TEST(reader_group, who_waited_at_the_grant_keeps_it_though_all_others_leave) {
+TEST(reader_group, a_waiter_at_the_grant_keeps_it_though_all_others_leave) {
   late_readers s;
   const std::string name = s.granted.name();
   late_reader first(s.at), second(s.at);
@@ -251,7 +251,7 @@ void expect_balanced(const recorder& seen) {
             seen.count(event_kind::released) + seen.leases_lost());
 }
 
-TEST(reader_group, who_was_let_in_and_never_comes_is_counted_in_and_out) {
+TEST(reader_group, a_reader_that_was_let_in_and_never_comes_is_counted_in_and_out) {
   for (const bool lost : {false, true}) {
     SCOPED_TRACE(lost);
     late_readers s;
@@ -299,7 +299,7 @@ class interrupting_clock final : public harness::forwarding_clock {
   std::atomic<std::thread::id> thread_{};
 };
 
-TEST(reader_group, who_leaves_in_the_moment_of_a_loss_is_counted_out_once) {
+TEST(reader_group, a_reader_that_leaves_at_the_moment_of_a_loss_is_counted_out_once) {
   bool interrupted = true;
   for (int n = 0; interrupted; ++n) {
     SCOPED_TRACE(n);
@@ -321,7 +321,7 @@ TEST(reader_group, who_leaves_in_the_moment_of_a_loss_is_counted_out_once) {
   }
 }
 
-TEST(reader_group, who_is_in_and_does_not_wait_any_longer_gives_it_back) {
+TEST(reader_group, a_reader_that_is_in_and_stopped_waiting_releases_it) {
   late_readers s;
   late_reader first(s.at);
   {
@@ -334,7 +334,7 @@ TEST(reader_group, who_is_in_and_does_not_wait_any_longer_gives_it_back) {
   EXPECT_TRUE(s.m.try_upgrade(s.granted));
 }
 
-TEST(reader_group, who_was_in_when_all_was_lost_goes_on_waiting) {
+TEST(reader_group, a_reader_that_was_in_when_all_was_lost_goes_on_waiting) {
   late_readers s;
   late_reader first(s.at), second(s.at);
   (void)first.look(s.granted);
@@ -347,7 +347,7 @@ TEST(reader_group, who_was_in_when_all_was_lost_goes_on_waiting) {
   EXPECT_EQ(s.granted.release(), holdfast::errc::lost);
 }
 
-TEST(reader_group, a_writer_of_its_process_is_passed_only_by_those_who_came_before_it) {
+TEST(reader_group, a_writer_of_its_process_is_passed_only_by_earlier_readers) {
   late_readers s;
   late_reader first(s.at), before(s.at), after(s.at);
   (void)first.look(s.granted);
@@ -360,7 +360,7 @@ TEST(reader_group, a_writer_of_its_process_is_passed_only_by_those_who_came_befo
 }
 
 // Else it would get a place behind writers that came later, as often as others come first.
-TEST(reader_group, who_has_waited_longest_asks_when_the_first_gives_up) {
+TEST(reader_group, the_longest_waiter_asks_when_the_first_gives_up) {
   late_readers s;
   late_reader first(s.at), third(s.at), later(s.at);
   (void)first.look(s.granted);

@@ -136,7 +136,7 @@ struct opening {
   barriers& of;
 };
 
-TEST(renewal, wakes_those_that_wait_for_it_past_those_that_wait_for_another) {
+TEST(renewal, wakes_the_waiters_for_it_past_the_waiters_for_another) {
   const auto room = std::make_shared<waiting_room>();
   const auto at = std::make_shared<barriers>();
   holdfast::session_options o;
@@ -189,7 +189,7 @@ class behind_by_a_grant final : public harness::passing_on {
   const std::atomic<bool>& now_;
 };
 
-TEST(renewal, that_says_one_waits_is_a_loss_for_who_held_it) {
+TEST(renewal, that_says_one_waits_is_a_loss_for_the_holder) {
   std::atomic<bool> failed_over{false};
   stage plain;
   auto options = plain.options();

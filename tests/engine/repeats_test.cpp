@@ -189,7 +189,7 @@ TEST_F(repeats, a_refund_whose_repetition_is_half_a_minute_under_way_counts_once
 }
 
 // As after a take that was called off.
-TEST_F(repeats, tokens_that_nobody_heard_come_back_do_not_come_back_again) {
+TEST_F(repeats, tokens_that_came_back_unheard_do_not_come_back_again) {
   auto s = open(600s, 1, 70s);
   const holdfast::rate_rule rule{.tokens = 10, .per = 24h * 30};
   holdfast::rate_limiter tokens{s, "tokens", {rule}};

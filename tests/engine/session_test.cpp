@@ -44,7 +44,7 @@ TEST(session, a_forked_child_holds_nothing_and_is_told_so) {
   EXPECT_FALSE(held.release());
 }
 
-TEST(session, shows_who_holds_and_who_waits) {
+TEST(session, shows_holders_and_waiters) {
   stage s;
   holdfast::fair_mutex m{s.session, "m", {.reason = "nightly run"}};
   lease held = m.acquire();

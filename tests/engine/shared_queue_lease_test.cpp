@@ -63,7 +63,7 @@ struct shared_queue_lease : testing::Test {
   holdfast::boot_time lost_at_{};
 };
 
-TEST_F(shared_queue_lease, of_twenty_who_wait_the_first_few_look_and_one_for_the_others) {
+TEST_F(shared_queue_lease, of_twenty_waiters_the_first_few_look_and_one_for_the_others) {
   queue(20);
   const auto began = stage_.clock->now();
   const auto before = stage_.script->count(verb::acquire);
@@ -93,7 +93,7 @@ TEST_F(shared_queue_lease, a_waiter_far_behind_notices_a_lost_notification_too) 
 
 // One of sixteen looks a second, and only one of them has it: what one of them missed is news to
 // each.
-TEST_F(shared_queue_lease, all_who_stand_far_behind_look_after_a_lost_notification) {
+TEST_F(shared_queue_lease, all_waiters_far_behind_look_after_a_lost_notification) {
   queue(20);
   stop_[0].request_stop();
   harness::eventually("sixteen wait",
@@ -118,7 +118,7 @@ TEST_F(shared_queue_lease, when_it_is_lost_all_come_again) {
 }
 
 // Those before it have theirs, so that nobody tells it.
-TEST_F(shared_queue_lease, who_alone_lost_its_own_finds_out_by_itself) {
+TEST_F(shared_queue_lease, a_waiter_that_alone_lost_its_place_finds_out) {
   queue(4);
   ASSERT_TRUE(gone_behind(3));
   harness::eventually("it waits again", [&] {
@@ -142,7 +142,7 @@ TEST_F(shared_queue_lease, when_it_is_lost_and_the_lock_is_free_all_come_again) 
   EXPECT_LT(stage_.clock->now() - lost_at_, 20s) << "they look for themselves after half a minute";
 }
 
-TEST_F(shared_queue_lease, who_had_it_from_far_behind_and_was_not_told_calls_the_others) {
+TEST_F(shared_queue_lease, an_untold_holder_from_far_behind_calls_the_others) {
   queue(12);
   stop_[0].request_stop();
   harness::eventually("eight wait", [&] { return stage_.session.show("m").waiters.size() == 8; });
@@ -157,7 +157,7 @@ TEST_F(shared_queue_lease, who_had_it_from_far_behind_and_was_not_told_calls_the
 }
 
 // What each of them says for the others.
-TEST(shared_queue_lease_of_several, is_polled_for_by_those_that_were_there_before) {
+TEST(shared_queue_lease_of_several, is_polled_for_by_the_earlier_waiters) {
   using holdfast::boot_time;
   holdfast::engine::shared_queue_lease all;
   const boot_time began{100s};

@@ -7,7 +7,7 @@ namespace {
 
 using holdfast::engine::store_in_order;
 
-TEST(store_order, does_not_know_who_is_logged_in) {
+TEST(store_order, does_not_depend_on_the_user_that_is_logged_in) {
   EXPECT_EQ(store_in_order("redis://zoe@a"), store_in_order("redis://a"));
   EXPECT_EQ(store_in_order("postgres://zoe@a/db"), store_in_order("postgres://adam@a/db"));
   EXPECT_LT(store_in_order("redis://zoe@a"), store_in_order("redis://adam@b"));

@@ -85,7 +85,7 @@ TEST_F(store_timeout, counts_from_the_last_answer_and_not_over_all_that_failed) 
   EXPECT_TRUE(waiter.got.get());
 }
 
-TEST_F(store_timeout, is_for_who_has_no_deadline) {
+TEST_F(store_timeout, is_for_waiters_without_a_deadline) {
   script->set(verb::acquire, fault::drop_request);
   patient waiter(m, 1h);
   pass(20);

@@ -101,7 +101,7 @@ struct unconfirmed : testing::Test {
   std::optional<mutex> lock{std::in_place, *session, "m", later()};
 };
 
-TEST_F(unconfirmed, unlock_does_not_wait_and_who_locks_next_is_behind_it) {
+TEST_F(unconfirmed, unlock_does_not_wait_and_the_next_lock_is_behind_it) {
   lock->lock();
   lock->unlock();
   EXPECT_EQ(letters->size(), 1U);
@@ -149,7 +149,7 @@ TEST_F(unconfirmed, without_the_option_unlock_waits) {
   EXPECT_EQ(count(event_kind::released), 1U);
 }
 
-TEST_F(unconfirmed, an_answer_that_nobody_comes_upon_is_looked_for_once) {
+TEST_F(unconfirmed, an_unread_answer_is_looked_for_once) {
   lock->lock();
   lock->unlock();
   clock->advance(250ms);
@@ -169,7 +169,7 @@ TEST_F(unconfirmed, one_that_failed_reaches_the_observer_and_is_tried_again) {
   harness::eventually("released", [&] { return holders() == 0; });
 }
 
-TEST_F(unconfirmed, who_had_lost_it_is_told_so) {
+TEST_F(unconfirmed, a_holder_that_had_lost_it_is_told) {
   lock->lock();
   EXPECT_EQ(session->force_release("m"), 1U);
   lock->unlock();

@@ -78,7 +78,7 @@ struct unnoticed_end : testing::Test {
   lease bait = mutex(session, "bait", {.lease = 1s, .renew = false}).acquire();
 };
 
-TEST_F(unnoticed_end, is_the_end_for_who_looks) {
+TEST_F(unnoticed_end, is_the_end_for_a_holder_that_looks) {
   mutex m{session, "m"};
   lease held = m.acquire();
   pass_the_lease();
@@ -87,7 +87,7 @@ TEST_F(unnoticed_end, is_the_end_for_who_looks) {
   EXPECT_THROW(held.check(), holdfast::error);
 }
 
-TEST_F(unnoticed_end, is_told_to_who_releases_though_another_of_the_process_waits) {
+TEST_F(unnoticed_end, is_told_at_the_release_though_another_of_the_process_waits) {
   mutex m{session, "m", {.local_time = 1h}};
   lease held = m.acquire();
   auto next = async_acquire(m).future();
@@ -157,7 +157,7 @@ TEST_F(unnoticed_end, of_one_of_several_locks_is_told_before_any_other_failure) 
   EXPECT_EQ(held.release(), holdfast::errc::lost);
 }
 
-TEST_F(unnoticed_end, is_told_to_who_releases_what_would_linger) {
+TEST_F(unnoticed_end, is_told_at_the_release_of_a_lock_that_would_linger) {
   mutex m{session, "m", {.linger = 1h}};
   lease held = m.acquire();
   pass_the_lease();
@@ -166,7 +166,7 @@ TEST_F(unnoticed_end, is_told_to_who_releases_what_would_linger) {
   EXPECT_TRUE(session.show("m").holders.empty()) << "what was lost does not linger";
 }
 
-TEST_F(unnoticed_end, of_an_idle_lock_gives_it_to_nobody) {
+TEST_F(unnoticed_end, of_an_idle_lock_does_not_give_out_the_lost_lease) {
   mutex m{session, "m", {.linger = 1h}};
   m.lock(), m.unlock();
   pass_the_lease();

@@ -71,7 +71,7 @@ TEST(url, a_blank_at_the_end_is_no_part_of_it) {
   EXPECT_EQ(parse_url("sqlite:c.db%20")->path, "c.db ");
 }
 
-TEST(url, malformed_ones_are_refused) {
+TEST(url, malformed_urls_are_refused) {
   for (const char* const bad : {"", "sqlite", ":x", "sqlite:a%", "sqlite:a%2", "sqlite:%zz",
                                 "sqlite:a%00b", "sqlite:a?novalue", "sqlite:a?=1", "memory:x?a"}) {
     EXPECT_FALSE(parse_url(bad)) << bad;

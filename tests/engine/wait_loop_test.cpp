@@ -54,7 +54,7 @@ TEST(wait_loop, a_short_wait_that_was_not_answered_says_nothing_against_the_stor
   EXPECT_EQ(after(2s), errc::unavailable);
 }
 
-TEST(wait_loop, a_try_at_a_latch_costs_one_command_and_leaves_nobody_there) {
+TEST(wait_loop, a_try_at_a_latch_costs_one_command_and_leaves_no_waiter_there) {
   stage s;
   holdfast::latch local_queue{s.session, "l", 1};
   const auto before = s.session.store_operations();
@@ -325,7 +325,7 @@ TEST(wait_loop, cancelled_before_it_began_it_asks_nothing) {
   EXPECT_EQ(s.script->count(verb::acquire), 0U);
 }
 
-TEST(wait_loop, a_grant_that_races_with_a_cancel_is_never_left_with_nobody) {
+TEST(wait_loop, a_grant_that_races_with_a_cancel_is_never_left_without_a_holder) {
   for (int round = 0; round < 200; ++round) {
     stage s;
     fair_mutex m{s.session, "m"};
@@ -379,7 +379,7 @@ TEST(wait_loop, a_try_whose_reply_was_lost_leaves_no_orphan) {
                       [&] { return s.session.show("m").holders.empty(); });
 }
 
-TEST(wait_loop, a_place_at_a_condition_that_nobody_has_answered_is_left) {
+TEST(wait_loop, an_unanswered_place_at_a_condition_is_left) {
   stage s;
   mutex m{s.session, "m"};
   holdfast::condition_variable changed{s.session, "c"};
@@ -457,7 +457,7 @@ TEST(wait_loop, a_session_that_closed_while_in_line_is_passed_over_at_once) {
   waiter.join();
 }
 
-TEST(wait_loop, a_lock_that_nobody_renews_lasts_its_whole_lease_also_after_a_wait) {
+TEST(wait_loop, a_lock_without_renewal_lasts_its_whole_lease_also_after_a_wait) {
   stage s;
   fair_mutex a{s.session, "m"}, b{s.session, "m", {.lease = 10s, .renew = false}};
   lease held = a.acquire();

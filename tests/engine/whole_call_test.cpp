@@ -95,7 +95,7 @@ TEST_F(whole_call, tokens_that_come_too_late_are_given_back) {
   await_tokens(limiter, 10, 2);
 }
 
-TEST_F(whole_call, tokens_behind_a_call_that_hangs_are_not_taken_for_nobody) {
+TEST_F(whole_call, tokens_behind_a_call_that_hangs_are_not_taken_in_vain) {
   rate_limiter limiter{session, "r", {{.tokens = 10, .per = 1h}}};
   mutex other{session, "other"};
   store->hang();
@@ -292,7 +292,7 @@ TEST_F(whole_call, a_callback_that_hangs_in_the_store_keeps_no_other_wait) {
 }
 
 // What of a batch was left is not told a second time, and the rest of it is.
-TEST_F(whole_call, of_a_batch_that_hangs_who_has_time_waits_on) {
+TEST_F(whole_call, in_a_batch_that_hangs_a_request_with_time_waits_on) {
   mutex a{session, "a"}, b{session, "b"}, c{session, "c"};
   store->hang();
   auto first = async_acquire(c).future();
@@ -425,7 +425,7 @@ TEST_F(whole_call, a_wait_that_began_while_the_store_hung_ends_when_it_is_stoppe
   await_free("b");
 }
 
-TEST_F(whole_call, the_limit_of_a_call_is_none_for_who_is_told_how_it_ended) {
+TEST_F(whole_call, a_callback_told_how_a_call_ended_has_no_call_limit) {
   holdfast::latch local_queue{session, "l", 1};
   local_queue.count_down();
   std::promise<boot_time> limit;

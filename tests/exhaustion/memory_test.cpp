@@ -24,7 +24,7 @@ namespace {
 
 /// That is neither a defect nor the store's fault; but a node of a majority that there was no
 /// memory to ask is one that does not answer, and so is a store while this test's clock leaps.
-void expect_it_blames_nobody_else(const holdfast::error& e) {
+void expect_it_blames_only_memory(const holdfast::error& e) {
   const enough_memory here;
   EXPECT_NE(e.reason(), holdfast::errc::internal) << e.what();
   if (harness::contains(e.what(), "'most'")) return;
@@ -46,7 +46,7 @@ int with_ever_more_memory(world& w, const form& f, of whose) {
       try {
         f.run(w);
       } catch (const holdfast::error& e) {
-        expect_it_blames_nobody_else(e);
+        expect_it_blames_only_memory(e);
       } catch (const std::bad_alloc&) {
         EXPECT_TRUE(no_memory_after::failed());
       }
@@ -238,7 +238,7 @@ TEST(shortage_at_the_beginning, of_a_wait_without_a_thread_is_known_to_have_done
 }
 
 // Whichever gets it gives it back: a newcomer may take what is idle for the first in line.
-TEST_F(shortage, of_one_in_the_queue_of_the_process_stops_nobody_behind_it) {
+TEST_F(shortage, of_one_in_the_queue_of_the_process_stops_no_waiter_behind_it) {
   using future = std::future<holdfast::result<lease>>;
   const auto is_over = [](future& f) {
     if (f.valid() && f.wait_for(0s) == std::future_status::ready) (void)f.get();

@@ -87,7 +87,7 @@ TEST_F(redis_connection, that_there_is_no_memory_for_ends_no_wait) {
 }
 
 // One asks the replicas for all that came meanwhile.
-TEST(redis_acknowledgements, that_there_is_no_memory_to_ask_for_keep_nobody_waiting) {
+TEST(redis_acknowledgements, that_there_is_no_memory_to_ask_for_keep_no_caller_waiting) {
   const harness::redis_server server;
   // It ends a WAIT at its next tick only.
   ASSERT_EQ(server.ask({"CONFIG", "SET", "hz", "500"}), "OK");

@@ -63,7 +63,7 @@ void expect_sound(const outcome& o) {
   EXPECT_TRUE(o.violations.empty()) << harness::summary(o.violations);
 }
 
-TEST(chaos, eight_processes_with_random_kills_never_overlap_and_nobody_is_stuck) {
+TEST(chaos, eight_processes_with_random_kills_never_overlap_or_get_stuck) {
   const auto o = storm("worker", 1, 40);
   expect_sound(o);
   EXPECT_EQ(o.totals.fence_errors, 0U);

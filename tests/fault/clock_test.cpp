@@ -97,7 +97,7 @@ TEST_P(wall_clock, of_one_process_does_not_turn_the_order_of_fences_round) {
   EXPECT_GT(m.acquire().fence(), between);
 }
 
-TEST_P(wall_clock, set_while_somebody_waits_changes_nothing) {
+TEST_P(wall_clock, set_during_a_wait_changes_nothing) {
   auto session = holdfast::open(g.url);
   holdfast::lease held = holdfast::fair_mutex(session, "m", {.lease = a_month}).acquire();
   child waiting("waiter", {g.url, "m"});

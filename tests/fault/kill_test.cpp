@@ -125,7 +125,7 @@ TEST_P(killed_at, leaves_a_lock_that_the_next_one_gets) {
   EXPECT_TRUE(session.names().empty()) << "nothing stays behind";
 }
 
-TEST_P(killed_at, passes_the_lock_to_those_who_wait) {
+TEST_P(killed_at, passes_the_lock_to_the_waiters) {
   const bool as_waiter = GetParam().at == verb::acquire;
   holdfast::lease held;
   if (as_waiter) held = m.acquire();

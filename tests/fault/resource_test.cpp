@@ -45,7 +45,7 @@ TEST(resource, refuses_a_fence_that_is_smaller_than_one_it_has_seen) {
   EXPECT_EQ(at.count().refused, 1U);
 }
 
-TEST(resource, does_not_count_the_dead_who_were_inside) {
+TEST(resource, does_not_count_processes_that_died_inside) {
   ground g;
   resource at(g.page);
   const pid_t pid = ::fork();

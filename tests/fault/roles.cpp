@@ -14,7 +14,7 @@ void ground::await_waiters(const holdfast::session& s, const std::string& name,
 }
 
 void ground::stop(harness::child& one) const {
-  const harness::write_blocker nobody_changes_it(dir.file("locks.db"));
+  const harness::write_blocker no_session_changes_it(dir.file("locks.db"));
   one.stop();
 }
 

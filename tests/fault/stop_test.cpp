@@ -41,7 +41,7 @@ TEST(stop, a_holder_stopped_for_less_than_its_lease_goes_on_as_if_nothing_had_be
   EXPECT_EQ(holder.expect_line(), "written");
 }
 
-TEST(stop, a_stopped_waiter_does_not_hold_up_those_behind_it) {
+TEST(stop, a_stopped_waiter_does_not_hold_up_the_waiters_behind_it) {
   ground g;
   auto session = holdfast::open(g.url);
   holdfast::fair_mutex m{session, "m", {.lease = a_month}};

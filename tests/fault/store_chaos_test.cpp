@@ -88,7 +88,7 @@ TEST(chaos_of_two_stores, is_seen_as_overlaps_and_by_the_fence) {
   EXPECT_GT(card.told_late, 0U);
 }
 
-TEST(chaos_sqlite, nothing_overlaps_and_nobody_is_stuck) {
+TEST(chaos_sqlite, nothing_overlaps_and_no_waiter_is_stuck) {
   harness::temp_dir dir;
   expect_sound({"SQLite", {"sqlite:" + dir.file("locks.db")}, {}});
 }
@@ -99,7 +99,7 @@ const std::vector<std::string> forgets_nothing{"--appendonly", "yes", "--appendf
 
 std::string redis_at(int port) { return "redis://127.0.0.1:" + std::to_string(port) + impatient; }
 
-TEST(chaos_redis, nothing_overlaps_and_nobody_is_stuck) {
+TEST(chaos_redis, nothing_overlaps_and_no_waiter_is_stuck) {
   harness::redis_server server(forgets_nothing);
   fault_proxy proxy(server.port());
   const trouble hung_up{"hung up", [&] { server.ask({"CLIENT", "KILL", "TYPE", "normal"}); }};
@@ -108,7 +108,7 @@ TEST(chaos_redis, nothing_overlaps_and_nobody_is_stuck) {
                 of_the_server(server) + of_the_network(proxy) + troubles{hung_up, flushed}});
 }
 
-TEST(chaos_redis_that_forgets, nothing_overlaps_at_the_fenced_resource_and_nobody_is_stuck) {
+TEST(chaos_redis_that_forgets, nothing_overlaps_at_the_fenced_resource_and_no_waiter_is_stuck) {
   harness::redis_server server;
   fault_proxy proxy(server.port());
   const trouble flushed{"flushed", [&] { server.ask({"FLUSHALL"}); }};
@@ -147,16 +147,16 @@ void with_failovers(const std::string& store, const std::string& options) {
                 .two_may_believe = true});
 }
 
-TEST(chaos_redis_sentinels, nothing_overlaps_at_the_fenced_resource_and_nobody_is_stuck) {
+TEST(chaos_redis_sentinels, nothing_overlaps_at_the_fenced_resource_and_no_waiter_is_stuck) {
   with_failovers("Redis behind sentinels", "");
 }
 
-TEST(chaos_redis_acknowledged, nothing_overlaps_at_the_fenced_resource_and_nobody_is_stuck) {
+TEST(chaos_redis_acknowledged, nothing_overlaps_at_the_fenced_resource_and_no_waiter_is_stuck) {
   with_failovers("Redis behind sentinels, ack=majority",
                  "&ack=majority&replicas=2&ack_timeout=300ms");
 }
 
-TEST(chaos_redis_cluster, nothing_overlaps_at_the_fenced_resource_and_nobody_is_stuck) {
+TEST(chaos_redis_cluster, nothing_overlaps_at_the_fenced_resource_and_no_waiter_is_stuck) {
   harness::redis_cluster cluster(1'000);
   const auto slot = cluster.slot_of("holdfast:{m}");
   const auto owner = [&]() -> harness::redis_server& { return cluster.owner(slot); };
@@ -184,7 +184,7 @@ TEST(chaos_redis_cluster, nothing_overlaps_at_the_fenced_resource_and_nobody_is_
 #endif
 
 #ifdef HOLDFAST_WITH_POSTGRES
-TEST(chaos_postgres, nothing_overlaps_and_nobody_is_stuck) {
+TEST(chaos_postgres, nothing_overlaps_and_no_waiter_is_stuck) {
   harness::postgres_server server;
   fault_proxy proxy(server.port());
   expect_sound(
@@ -195,7 +195,7 @@ TEST(chaos_postgres, nothing_overlaps_and_nobody_is_stuck) {
 #endif
 
 #ifdef HOLDFAST_WITH_MARIADB
-TEST(chaos_mariadb, nothing_overlaps_and_nobody_is_stuck) {
+TEST(chaos_mariadb, nothing_overlaps_and_no_waiter_is_stuck) {
   harness::mariadb_server server;
   fault_proxy proxy(server.port());
   const auto at = [](int port) {
@@ -207,7 +207,7 @@ TEST(chaos_mariadb, nothing_overlaps_and_nobody_is_stuck) {
 #endif
 
 #ifdef HOLDFAST_WITH_MEMCACHED
-TEST(chaos_memcached, nothing_overlaps_and_nobody_is_stuck) {
+TEST(chaos_memcached, nothing_overlaps_and_no_waiter_is_stuck) {
   harness::memcached_server server;
   fault_proxy proxy(server.port());
   const auto at = [](int port) {
@@ -234,7 +234,7 @@ troubles of_the_group(harness::server_group& servers) {
 constexpr const char* brief = "/locks?session=2s&command_timeout=500ms";
 
 #ifdef HOLDFAST_WITH_ETCD
-TEST(chaos_etcd, nothing_overlaps_and_nobody_is_stuck) {
+TEST(chaos_etcd, nothing_overlaps_and_no_waiter_is_stuck) {
   harness::etcd_cluster servers;
   fault_proxy proxy(servers.port(0));
   expect_sound({"etcd", ways(servers.url(brief), servers.url_at(proxy.port(), brief)),
@@ -243,7 +243,7 @@ TEST(chaos_etcd, nothing_overlaps_and_nobody_is_stuck) {
 #endif
 
 #ifdef HOLDFAST_WITH_ZOOKEEPER
-TEST(chaos_zookeeper, nothing_overlaps_and_nobody_is_stuck) {
+TEST(chaos_zookeeper, nothing_overlaps_and_no_waiter_is_stuck) {
   harness::zookeeper_ensemble servers;
   fault_proxy proxy(servers.port(0));
   expect_sound({"ZooKeeper", ways(servers.url(brief), servers.url_at(proxy.port(), brief)),

@@ -234,7 +234,7 @@ TEST(fleet_log, a_fence_that_does_not_grow_is_a_violation) {
   EXPECT_EQ(judged({"enter c-1 2", "leave c-1 1"}).violations.size(), 1U);
 }
 
-TEST(fleet_log, only_who_was_stopped_or_killed_inside_may_be_overtaken) {
+TEST(fleet_log, only_a_worker_stopped_or_killed_inside_may_be_overtaken) {
   EXPECT_EQ(judged({"enter c-1 1", "stop c-1", "enter cpp-1 2", "go c-1", "leave c-1 1"}).refused,
             1U);
   EXPECT_TRUE(judged({"enter c-1 1", "kill c-1", "enter cpp-1 2"}).violations.empty());

@@ -237,7 +237,7 @@ void calls_end_at_their_limit_while_it_hangs(const hang& how, const std::string&
   for (const auto& call : calls_with_a_limit()) has_left_nothing(call, beside);
 }
 
-void tries_end_by_themselves_while_it_hangs(const hang& how, const std::string& through) {
+void tries_time_out_while_it_hangs(const hang& how, const std::string& through) {
   holdfast::session_options patient, hasty;
   patient.store_timeout = 1h;   // which is for calls that wait
   hasty.store_timeout = 500ms;  // and for those that ask again what became of them

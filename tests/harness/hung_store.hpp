@@ -27,6 +27,6 @@ void calls_end_at_their_limit_while_it_hangs(const hang& how, const std::string&
 
 /// A try has no limit of its own: the command_timeout of `through`, which is short, ends it, and
 /// not the session's store_timeout.
-void tries_end_by_themselves_while_it_hangs(const hang& how, const std::string& through);
+void tries_time_out_while_it_hangs(const hang& how, const std::string& through);
 
 }  // namespace harness

@@ -44,7 +44,7 @@ class held_and_waited_for {
     waits_for_unknown_ = wait_for(unknown_name_);
   }
 
-  void expect_the_unknown_to_be_lost_and_somebody_else_s() {
+  void expect_the_unknown_to_be_lost_to_another_holder() {
     auto got = waits_for_unknown_.get();
     ASSERT_TRUE(got) << dialect_;
     EXPECT_EQ(outcome_of([&] { unknown_.extend(); }).reason, errc::lost) << dialect_;
@@ -74,7 +74,7 @@ class held_and_waited_for {
   waiter waits_for_known_, waits_for_unknown_;
 };
 
-TEST(dialect_sentinels, a_lock_that_a_failover_lost_is_told_as_lost_and_nobody_is_stuck) {
+TEST(dialect_sentinels, a_lock_that_a_failover_lost_is_told_as_lost_and_no_waiter_is_stuck) {
   harness::redis_sentinels fleet{500};
   held_and_waited_for redlock(fleet, "redlock"), redisson(fleet, "redisson");
   for (auto* d : {&redlock, &redisson}) d->take_what_the_replicas_know_of();
@@ -87,7 +87,7 @@ TEST(dialect_sentinels, a_lock_that_a_failover_lost_is_told_as_lost_and_nobody_i
   for (auto* d : {&redlock, &redisson}) d->wait_for_both();
   fleet.fail_over();
   for (auto* d : {&redlock, &redisson}) {
-    d->expect_the_unknown_to_be_lost_and_somebody_else_s();
+    d->expect_the_unknown_to_be_lost_to_another_holder();
     d->expect_the_known_to_be_held_until_it_is_given_back();
   }
 }

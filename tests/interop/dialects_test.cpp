@@ -379,7 +379,7 @@ TEST_F(dialects, a_value_of_impossible_numbers_is_named_and_left_alone) {
 }
 
 // A script that looked for all their entries would hold up the server, and could not be ended.
-TEST_F(dialects, a_reader_beside_one_who_entered_impossibly_often_is_told_and_nothing_is_written) {
+TEST_F(dialects, a_reader_beside_one_with_an_impossible_count_is_told_and_writes_nothing) {
   const auto session = open("redisson");
   for (const std::string times : {"nan", "inf", "abc", "1e300", "-1", "100001", "1000000000000"}) {
     SCOPED_TRACE(times);
@@ -439,7 +439,7 @@ TEST_F(dialects, setnx_that_has_ended_is_taken_over_and_one_that_has_not_is_wait
   orders.unlock();
 }
 
-TEST_F(dialects, setnx_that_somebody_took_over_is_not_given_back_by_the_former_holder) {
+TEST_F(dialects, setnx_that_was_taken_over_is_not_released_by_the_former_holder) {
   const auto session = open("setnx");
   lease held = mutex(session, "orders").acquire();
   const auto theirs = std::to_string(server_time() / 1'000'000 + 777);

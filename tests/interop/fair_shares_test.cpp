@@ -91,7 +91,7 @@ int sum_of(std::span<const int> turns) {
 // All at the same time: their seconds cost those of one, and most of them are sleep. Who of two
 // pollers comes first in a second is chance, and there are few seconds: of those both together have
 // their share.
-TEST(fair_shares, everybody_has_a_third_of_an_equal_share_at_least) {
+TEST(fair_shares, each_side_has_a_third_of_an_equal_share_at_least) {
   std::vector<std::unique_ptr<hot_lock>> locks;
   for (const char* dialect : {"redisson", "redlock", "setnx"})
     locks.push_back(std::make_unique<hot_lock>(dialect));

@@ -66,7 +66,7 @@ class redisson_fair : public testing::Test {
   void until_waiting(std::size_t count) const {
     harness::eventually("they wait", [&] { return waiting().size() == count; });
   }
-  void somebody_listens(const std::string& channel) const {
+  void await_listener(const std::string& channel) const {
     harness::eventually("somebody listens",
                         [&] { return ask({"PUBSUB", "NUMSUB", channel}) != channel + " 0"; });
   }
@@ -96,7 +96,7 @@ TEST_F(redisson_fair, a_free_one_is_the_hash_of_its_owner_and_nothing_else) {
   EXPECT_EQ(ask({"DBSIZE"}), "0");
 }
 
-TEST_F(redisson_fair, those_who_wait_are_served_in_the_order_in_which_they_came_whoever_they_are) {
+TEST_F(redisson_fair, waiters_of_all_programs_are_served_in_the_order_in_which_they_came) {
   lease held = lock_.acquire();
   auto first = std::async(std::launch::async, [&] { return rival_.acquire(); });
   until_waiting(1);
@@ -110,12 +110,12 @@ TEST_F(redisson_fair, those_who_wait_are_served_in_the_order_in_which_they_came_
   EXPECT_EQ(waiting().front(), java);
   harness::tcp_client listener(server_.port());
   listener.say("SUBSCRIBE " + channel_of(java) + "\r\n");
-  somebody_listens(channel_of(java));
+  await_listener(channel_of(java));
   EXPECT_FALSE(second.release());
   EXPECT_FALSE(rival_.try_acquire()) << "it is free, and java's turn";
   java_gets_in_as_the_first();
   EXPECT_EQ(waiting(), std::vector<std::string>{line.at(2)});
-  somebody_listens(channel_of(line.at(2)));
+  await_listener(channel_of(line.at(2)));
   java_leaves();
   EXPECT_TRUE(last.get());
   EXPECT_TRUE(waiting().empty());
@@ -123,7 +123,7 @@ TEST_F(redisson_fair, those_who_wait_are_served_in_the_order_in_which_they_came_
   EXPECT_TRUE(contains(listener.hear_all(), "message"));
 }
 
-TEST_F(redisson_fair, whoever_comes_is_given_up_so_much_later_than_the_one_before_it) {
+TEST_F(redisson_fair, each_waiter_is_given_up_later_than_the_one_before_it) {
   java_holds();
   java_waits(100'000);
   auto waits = std::async(std::launch::async, [&] { return lock_.try_acquire_for(1min); });
@@ -155,7 +155,7 @@ TEST_F(redisson_fair, the_next_in_line_keeps_its_place_when_the_first_gets_in_af
   EXPECT_EQ(waiting(), std::vector<std::string>{"1:2"});
 }
 
-TEST_F(redisson_fair, whoever_gives_up_leaves_the_queue_and_takes_its_patience_along) {
+TEST_F(redisson_fair, a_waiter_that_gives_up_leaves_the_queue_and_takes_its_patience_along) {
   java_holds();
   EXPECT_FALSE(lock_.try_acquire_for(20ms));
   EXPECT_TRUE(waiting().empty());
@@ -172,7 +172,7 @@ TEST_F(redisson_fair, whoever_gives_up_leaves_the_queue_and_takes_its_patience_a
   EXPECT_EQ(ask({"ZCARD", "{fair}:holdfast:waits"}), "0");
 }
 
-TEST_F(redisson_fair, one_of_theirs_that_is_late_loses_its_place_and_one_that_is_not_keeps_it) {
+TEST_F(redisson_fair, a_late_waiter_of_redisson_loses_its_place_and_a_timely_one_keeps_it) {
   java_waits(60'000);
   EXPECT_FALSE(lock_.try_acquire()) << "free, and java's turn";
   ask({"ZADD", given_up, std::to_string(server_time() - 1), java});
@@ -189,7 +189,7 @@ TEST_F(redisson_fair,
   java_waits(900'000);
   harness::tcp_client listener(server_.port());
   listener.say("SUBSCRIBE " + channel_of(java) + "\r\n");
-  somebody_listens(channel_of(java));
+  await_listener(channel_of(java));
   EXPECT_FALSE(lock_.try_acquire());
   EXPECT_EQ(waiting(), std::vector<std::string>{java});
   EXPECT_LT(std::stoll(ask({"ZSCORE", given_up, java})), server_time() + 700'000);
@@ -211,7 +211,7 @@ TEST_F(redisson_fair, a_waiter_of_ours_that_lives_keeps_its_place_however_long_i
   EXPECT_TRUE(waits.get());
 }
 
-TEST_F(redisson_fair, a_place_whose_answer_was_lost_is_left_by_whoever_gives_up) {
+TEST_F(redisson_fair, a_waiter_that_gives_up_leaves_a_place_whose_answer_was_lost) {
   java_holds();
   harness::fault_proxy network(server_.port());
   const auto far =

@@ -47,7 +47,7 @@ class redisson_permits : public testing::Test {
     const auto said = ask({"TIME"});
     return std::stoll(said) * 1'000 + std::stoll(said.substr(said.find(' '))) / 1'000;
   }
-  void somebody_listens() const {
+  void await_listener() const {
     harness::eventually("somebody listens", [&] {
       return ask({"PUBSUB", "NUMSUB", channel}) != channel + std::string(" 0");
     });
@@ -86,18 +86,18 @@ TEST_F(redisson_permits, what_java_has_is_not_free_and_waited_for_on_its_channel
   EXPECT_EQ(three_.available(), 0u);
   EXPECT_FALSE(three_.try_acquire());
   auto waits = std::async(std::launch::async, [&] { return three_.acquire(2); });
-  somebody_listens();
+  await_listener();
   java_gives_back("2");
   const lease two = waits.get();
   EXPECT_EQ(number(), "0");
 }
 
-TEST_F(redisson_permits, whoever_gives_back_says_how_many_are_free_now) {
+TEST_F(redisson_permits, a_release_says_how_many_are_free_now) {
   java_makes("3");
   lease one = three_.acquire();
   harness::tcp_client listener(server_.port());
   listener.say("SUBSCRIBE redisson_sc:{sem}\r\n");
-  somebody_listens();
+  await_listener();
   EXPECT_FALSE(one.release());
   listener.say("QUIT\r\n");
   const auto heard = listener.hear_all();
@@ -220,7 +220,7 @@ TEST_F(redisson_permits, a_permit_of_java_s_is_extended_and_released_by_its_id) 
   }
 }
 
-TEST_F(redisson_permits, a_permit_that_has_ended_comes_back_whoever_had_it) {
+TEST_F(redisson_permits, a_permit_that_has_ended_comes_back_from_any_program) {
   java_makes("2");
   java_takes_permit("0123456789abcdef", -1);
   const permit mine = two_.acquire(holdfast::min_lease);
@@ -232,11 +232,11 @@ TEST_F(redisson_permits, a_permit_that_has_ended_comes_back_whoever_had_it) {
   EXPECT_EQ(number(), "0");
 }
 
-TEST_F(redisson_permits, one_who_waits_is_told_when_a_permit_is_given_back) {
+TEST_F(redisson_permits, a_waiter_is_told_when_a_permit_is_released) {
   java_makes("2");
   const permit first = two_.acquire(1h), second = two_.acquire(1h);
   auto waits = std::async(std::launch::async, [&] { return same_.acquire(1h); });
-  somebody_listens();
+  await_listener();
   EXPECT_TRUE(two_.release(first.id));
   EXPECT_TRUE(same_.release(waits.get().id));
 }

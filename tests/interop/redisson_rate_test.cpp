@@ -92,8 +92,7 @@ TEST_F(redisson_rate, what_java_took_is_taken_and_the_other_way_round) {
   EXPECT_EQ(number(), "0");
 }
 
-TEST_F(redisson_rate,
-       whoever_waits_is_counted_when_it_goes_through_and_java_finds_that_many_fewer) {
+TEST_F(redisson_rate, a_waiter_is_counted_when_it_passes_and_java_finds_that_many_fewer) {
   java_sets("2", "3600000");
   rate_limiter api(session_, "api", rule(2, 1h));
   EXPECT_TRUE(java_takes(2));
@@ -141,7 +140,7 @@ class redisson_rate_refund : public redisson_rate {
   std::chrono::seconds now_{0};
 };
 
-TEST_F(redisson_rate_refund, of_a_decision_gives_back_what_that_took_and_leaves_others_theirs) {
+TEST_F(redisson_rate_refund, of_a_decision_gives_back_what_it_took_and_nothing_of_other_decisions) {
   EXPECT_TRUE(java_takes(2));
   a_second_later();
   const auto mine = api_.try_take(2);
@@ -156,8 +155,7 @@ TEST_F(redisson_rate_refund, of_a_decision_gives_back_what_that_took_and_leaves_
   EXPECT_EQ(api_.peek().tightest().remaining, 5u);
 }
 
-TEST_F(redisson_rate_refund,
-       of_a_decision_whose_permits_came_back_by_themselves_gives_back_nothing) {
+TEST_F(redisson_rate_refund, of_a_decision_whose_permits_expired_gives_back_nothing) {
   const auto mine = api_.try_take(5);
   an_interval_later();
   a_second_later();
@@ -167,7 +165,7 @@ TEST_F(redisson_rate_refund,
   EXPECT_FALSE(api_.try_take(1)) << "five an hour went through";
 }
 
-TEST_F(redisson_rate_refund, of_a_reservation_leaves_those_before_it) {
+TEST_F(redisson_rate_refund, of_a_reservation_leaves_earlier_ones) {
   EXPECT_TRUE(api_.try_take(5));
   a_second_later();
   const auto waits = api_.reserve(3, 2h);

@@ -41,7 +41,7 @@ class redisson : public testing::Test {
     ask({"HSET", "rw", "mode", "write", java + std::string(":write"), "1"});
     ask({"PEXPIRE", "rw", "1000000"});
   }
-  void somebody_listens(const std::string& channel) const {
+  void await_listener(const std::string& channel) const {
     harness::eventually("somebody listens",
                         [&] { return ask({"PUBSUB", "NUMSUB", channel}) != channel + " 0"; });
   }
@@ -67,7 +67,7 @@ TEST_F(redisson, a_session_listens_while_it_waits_and_no_longer) {
   const std::string channel = "redisson_lock__channel:{orders}";
   auto held = mine.acquire();
   auto waiting = std::async(std::launch::async, [&] { return theirs.acquire(); });
-  somebody_listens(channel);
+  await_listener(channel);
   held = {};
   const auto got = waiting.get();
   harness::eventually("nobody listens",
@@ -115,7 +115,7 @@ TEST_F(redisson, a_writer_is_in_the_hash_and_nothing_else_is) {
   EXPECT_EQ(ask({"DBSIZE"}), "0");
 }
 
-TEST_F(redisson, beside_a_reader_of_theirs_we_read_and_do_not_write_and_leave_it_what_it_has) {
+TEST_F(redisson, beside_a_java_reader_we_read_and_do_not_write_and_leave_it_what_it_has) {
   java_reads("1000000");
   EXPECT_FALSE(lock_.try_acquire());
   {
@@ -148,12 +148,12 @@ TEST_F(redisson, our_renewal_does_not_lengthen_what_another_reader_has) {
   EXPECT_LE(std::stoi(ask({"PTTL", "rw"})), 5'000) << "the hash ends with the last reader";
 }
 
-TEST_F(redisson, a_writer_of_theirs_is_waited_for_on_its_channel) {
+TEST_F(redisson, a_java_writer_is_waited_for_on_its_channel) {
   java_writes();
   EXPECT_FALSE(lock_.try_acquire_shared());
   EXPECT_FALSE(lock_.try_acquire());
   auto reader = std::async(std::launch::async, [&] { return lock_.acquire_shared(); });
-  somebody_listens("redisson_rwlock:{rw}");
+  await_listener("redisson_rwlock:{rw}");
   ask({"DEL", "rw"});
   EXPECT_EQ(ask({"PUBLISH", "redisson_rwlock:{rw}", "1"}), "1");
   EXPECT_TRUE(reader.get());
@@ -166,7 +166,7 @@ TEST_F(redisson, what_is_given_back_is_said_as_they_say_it) {
   };
   harness::tcp_client listener(server_.port());
   listener.say("SUBSCRIBE " + channel + "\r\n");
-  somebody_listens(channel);
+  await_listener(channel);
   EXPECT_FALSE(lock_.acquire().release());
   auto first = lock_.acquire_shared(), last = rival_.acquire_shared();
   EXPECT_FALSE(first.release()) << "of which they hear nothing";
@@ -249,7 +249,7 @@ TEST_F(redisson, each_kind_names_what_it_finds_of_another_and_leaves_it) {
 TEST_F(redisson, a_latch_of_ours_is_a_number_that_they_count_down_and_we_hear_of_it) {
   latch two(session_, "latch", 2);
   auto waits = std::async(std::launch::async, [&] { two.wait(); });
-  somebody_listens("redisson_countdownlatch__channel__{latch}");
+  await_listener("redisson_countdownlatch__channel__{latch}");
   EXPECT_EQ(ask({"GET", "latch"}), "2");
   java_counts_down("latch");
   EXPECT_EQ(two.remaining(), 1u);
@@ -258,7 +258,7 @@ TEST_F(redisson, a_latch_of_ours_is_a_number_that_they_count_down_and_we_hear_of
   EXPECT_TRUE(latch(other_, "latch", 2).try_wait()) << "it stays open for those who come later";
 }
 
-TEST_F(redisson, a_latch_of_theirs_is_counted_down_by_us_and_gone_at_zero) {
+TEST_F(redisson, a_java_latch_is_counted_down_by_us_and_gone_at_zero) {
   ask({"SET", "latch", "3"});
   latch three(session_, "latch", 3);
   three.count_down(2);
@@ -287,11 +287,11 @@ TEST_F(redisson, more_than_is_left_of_a_latch_is_refused_and_makes_none) {
   EXPECT_EQ(two.remaining(), 2u);
 }
 
-TEST_F(redisson, a_latch_that_is_removed_starts_over_for_those_who_wait) {
+TEST_F(redisson, a_latch_that_is_removed_starts_over_for_its_waiters) {
   latch two(session_, "latch", 2);
   two.count_down();
   auto waits = std::async(std::launch::async, [&] { latch(other_, "latch", 2).wait(); });
-  somebody_listens("redisson_countdownlatch__channel__{latch}");
+  await_listener("redisson_countdownlatch__channel__{latch}");
   two.remove();
   harness::eventually("it is made again", [&] { return ask({"GET", "latch"}) == "2"; });
   two.count_down(2);

@@ -47,7 +47,7 @@ class barrier_kernel : public permits {
   }
 };
 
-TEST_F(barrier_kernel, nobody_goes_on_until_all_have_arrived) {
+TEST_F(barrier_kernel, no_participant_goes_on_until_all_have_arrived) {
   EXPECT_EQ(arrive(1).outcome, queued);
   EXPECT_EQ(arrive(2).outcome, queued);
   EXPECT_EQ(who(), "| 1 2");
@@ -56,7 +56,7 @@ TEST_F(barrier_kernel, nobody_goes_on_until_all_have_arrived) {
   EXPECT_EQ(who(), "1 2 3 |");
 }
 
-TEST_F(barrier_kernel, those_who_went_on_keep_the_whole_lease) {
+TEST_F(barrier_kernel, participants_that_went_on_keep_the_whole_lease) {
   arrive(1), arrive(2), arrive(3);
   for (const auto& h : record_.holders) EXPECT_EQ(h.expires_at, now_ + lease_);
 }
@@ -82,7 +82,7 @@ TEST_F(barrier_kernel, a_question_is_answered_and_renews_nothing) {
   EXPECT_EQ(asks(1), absent);
 }
 
-TEST_F(barrier_kernel, the_next_phase_begins_with_who_arrives_again) {
+TEST_F(barrier_kernel, the_next_phase_begins_with_the_participant_that_arrives_again) {
   arrive(1), arrive(2), arrive(3);
   EXPECT_EQ(arrive(11, 1).outcome, queued);
   EXPECT_EQ(who(), "2 3 | 11");
@@ -110,7 +110,7 @@ TEST_F(barrier_kernel, one_participant_too_many_changes_nothing) {
   EXPECT_EQ(arrive(4).outcome, busy);
 }
 
-TEST_F(barrier_kernel, who_dies_between_two_phases_breaks_the_next_for_all_others) {
+TEST_F(barrier_kernel, a_death_between_two_phases_breaks_the_next_for_all_others) {
   arrive(1), arrive(2), arrive(3);
   pass(lease_ / 2);
   arrive(11, 1), renew(2);
@@ -122,7 +122,7 @@ TEST_F(barrier_kernel, who_dies_between_two_phases_breaks_the_next_for_all_other
   EXPECT_EQ(arrive(21).outcome, queued) << "and now it begins anew";
 }
 
-TEST_F(barrier_kernel, who_dies_while_it_waits_breaks_the_phase) {
+TEST_F(barrier_kernel, a_participant_that_dies_while_it_waits_breaks_the_phase) {
   arrive(1);
   pass(lease_ / 2);
   arrive(2);
@@ -141,7 +141,7 @@ TEST_F(barrier_kernel, a_session_that_is_known_to_be_dead_breaks_it_at_once) {
   EXPECT_EQ(who(), "|");
 }
 
-TEST_F(barrier_kernel, everybody_is_named_to_those_who_can_see_deaths) {
+TEST_F(barrier_kernel, all_participants_are_named_to_sessions_that_can_see_deaths) {
   arrive(1), arrive(2);
   const auto blockers = renew(1).blockers;
   EXPECT_NE(std::find(blockers.begin(), blockers.end(), "p2"), blockers.end());
@@ -170,7 +170,7 @@ TEST_F(barrier_kernel, a_phase_that_was_complete_is_over_for_the_others_though_o
   EXPECT_EQ(arrive_to_complete(5).outcome, queued) << "the next phase, of three again";
 }
 
-TEST_F(barrier_kernel, who_calls_the_others_goes_on_though_they_all_have_left) {
+TEST_F(barrier_kernel, a_completing_participant_goes_on_though_all_others_have_left) {
   capacity_ = 2;
   arrive_to_complete(1), arrive_to_complete(2);
   release(1);
@@ -178,14 +178,14 @@ TEST_F(barrier_kernel, who_calls_the_others_goes_on_though_they_all_have_left) {
   EXPECT_EQ(who(), "3 |");
 }
 
-TEST_F(barrier_kernel, who_calls_the_others_may_have_arrived_before) {
+TEST_F(barrier_kernel, the_completing_participant_may_have_arrived_before) {
   arrive_to_complete(1), arrive_to_complete(2), arrive_to_complete(3);
   EXPECT_EQ(arrive(1, 3).outcome, granted) << "a place in the queue is no reason to keep it shut";
   EXPECT_EQ(told(), "granted2 ");
   EXPECT_EQ(who(), "1 2 |");
 }
 
-TEST_F(barrier_kernel, the_death_of_who_was_to_call_them_breaks_it) {
+TEST_F(barrier_kernel, the_death_of_the_completing_participant_breaks_it) {
   arrive_to_complete(1), arrive_to_complete(2), arrive_to_complete(3);
   pass(lease_ / 2);
   renew(1), renew(2);
@@ -195,7 +195,7 @@ TEST_F(barrier_kernel, the_death_of_who_was_to_call_them_breaks_it) {
   EXPECT_EQ(who(), "|");
 }
 
-TEST_F(barrier_kernel, who_drops_out_counts_as_arrived_from_then_on) {
+TEST_F(barrier_kernel, a_participant_that_drops_out_counts_as_arrived_from_then_on) {
   arrive(1), arrive(2);
   EXPECT_EQ(drop_out(3).outcome, queued);
   EXPECT_EQ(told(), "granted1 granted2 ");
@@ -205,7 +205,7 @@ TEST_F(barrier_kernel, who_drops_out_counts_as_arrived_from_then_on) {
   EXPECT_EQ(who(), "11 12 | 3");
 }
 
-TEST_F(barrier_kernel, who_drops_out_last_may_have_to_call_the_others) {
+TEST_F(barrier_kernel, the_last_participant_to_drop_out_may_have_to_call_the_others) {
   arrive_to_complete(1), arrive_to_complete(2);
   auto c = arrival(3, 0);
   c.outlives_session = c.lingers = true;
@@ -248,7 +248,7 @@ TEST_F(barrier_kernel, one_that_dropped_out_is_remembered_while_the_others_go_on
   EXPECT_EQ(arrive(22, 12).outcome, granted);
 }
 
-TEST_F(barrier_kernel, who_leaves_in_good_order_makes_room_and_breaks_nothing) {
+TEST_F(barrier_kernel, a_participant_that_leaves_properly_makes_room_and_breaks_nothing) {
   arrive(1), arrive(2), arrive(3);
   arrive(11, 1);
   EXPECT_EQ(release(2).outcome, done);
@@ -257,7 +257,7 @@ TEST_F(barrier_kernel, who_leaves_in_good_order_makes_room_and_breaks_nothing) {
   EXPECT_EQ(who(), "11 4 13 |");
 }
 
-TEST_F(barrier_kernel, when_the_last_one_leaves_those_who_dropped_out_are_forgotten) {
+TEST_F(barrier_kernel, when_the_last_one_leaves_dropped_participants_are_forgotten) {
   arrive(1), arrive(2), drop_out(3);
   release(1);
   EXPECT_EQ(who(), "2 | 3");

@@ -22,7 +22,7 @@ class condition_kernel : public permits {
   void three_wait() { acquire(1), acquire(2), acquire(3); }
 };
 
-TEST_F(condition_kernel, nobody_gets_by_waiting_what_only_a_notification_gives) {
+TEST_F(condition_kernel, a_waiter_is_not_granted_without_a_notification) {
   three_wait();
   EXPECT_EQ(acquire(1).outcome, queued);
   EXPECT_EQ(renew(2).outcome, queued);
@@ -85,7 +85,7 @@ TEST_F(condition_kernel, one_that_gives_up_unwoken_leaves_the_line) {
   EXPECT_EQ(who(), "|");
 }
 
-TEST_F(condition_kernel, a_notification_wakes_nobody_of_another_kind) {
+TEST_F(condition_kernel, a_notification_wakes_no_waiter_of_another_kind) {
   kind_ = kind::mutex;
   capacity_ = 1;
   acquire(1);

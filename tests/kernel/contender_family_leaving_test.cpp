@@ -33,7 +33,7 @@ class contender_line : public contender_family {
   }
 };
 
-TEST_F(contender_line, who_is_replaced_leaves_in_the_step_that_enters) {
+TEST_F(contender_line, a_replaced_holder_leaves_in_the_step_that_enters) {
   ASSERT_EQ(acquire(1).outcome, granted);
   auto c = command(permits_verb::acquire, 2);
   c.replaces = {0, 1};
@@ -108,7 +108,7 @@ TEST_F(upgrade_of_what_is_given_up, leaves_nothing_where_the_store_did_not_say_t
   expect_nothing_stays();
 }
 
-TEST_F(contender_line, who_is_taken_away_after_an_upgrade_leaves_both_its_places) {
+TEST_F(contender_line, a_holder_evicted_after_an_upgrade_leaves_both_its_places) {
   ASSERT_EQ(share(permits_verb::acquire, 1, 1).outcome, granted);
   ASSERT_EQ(share(permits_verb::resize, 1, 100).outcome, granted);
   ASSERT_EQ(port_.size("n"), 2U);
@@ -166,7 +166,7 @@ TEST_F(downgrade_of_what_was_upgraded, that_meets_a_renewal_is_no_loss) {
   EXPECT_EQ(port_.size("n"), 0U);
 }
 
-TEST_F(downgrade_of_what_was_upgraded, by_somebody_else_leaves_nothing_behind) {
+TEST_F(downgrade_of_what_was_upgraded, by_another_session_leaves_nothing_behind) {
   port_.remove_last("n");
   EXPECT_EQ(renew(1).outcome, absent);
   harness::eventually("nothing stays in line", [&] {
@@ -197,7 +197,7 @@ TEST_F(contender_line, an_eviction_of_one_leaves_the_others) {
 }
 
 // It knows its turn, and not whether its session still counts.
-TEST_F(contender_line, who_waited_for_long_asks_whether_its_place_is_still_there) {
+TEST_F(contender_line, a_long_waiter_asks_whether_its_place_is_still_there) {
   port_.put("n", stranger(1));
   ASSERT_EQ(acquire(1).outcome, queued);
   port_.unproven = true;
@@ -237,7 +237,7 @@ TEST(contender_line_in_time, a_place_that_ends_sooner_than_all_others_is_given_u
   EXPECT_EQ(port.size("long"), 2U);
 }
 
-TEST_F(contender_line, a_latch_made_while_somebody_came_for_a_lock_is_taken_back) {
+TEST_F(contender_line, a_latch_made_while_a_contender_came_for_a_lock_is_taken_back) {
   port_.on_replace = [&] { port_.put("l", stranger(1)); };
   EXPECT_EQ(arrive(1).outcome, countdown_outcome::kind_mismatch);
   EXPECT_EQ(family_->countdown("l", {})->found.count, 0U);

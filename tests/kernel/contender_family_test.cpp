@@ -20,7 +20,7 @@ TEST_F(contender_family, a_free_lock_is_entered_and_looked_at_once) {
   EXPECT_EQ(port_.size("n"), 0U);
 }
 
-TEST_F(contender_family, where_the_store_tells_the_line_nobody_looks) {
+TEST_F(contender_family, where_the_store_tells_the_line_no_contender_looks) {
   port_.tells_line = true;
   EXPECT_EQ(acquire(1).outcome, granted);
   EXPECT_EQ(acquire(2, false).outcome, busy);
@@ -38,13 +38,13 @@ TEST_F(contender_family, its_thread_wakes_for_the_first_of_many_short_holds) {
   EXPECT_LE(clock.wakes(), 1);
 }
 
-TEST_F(contender_family, fences_are_those_of_the_places) {
+TEST_F(contender_family, fences_are_the_numbers_of_the_places) {
   const auto first = acquire(1).fence;
   (void)release(1);
   EXPECT_GT(acquire(2).fence, first);
 }
 
-TEST_F(contender_family, who_waits_watches_the_one_before_and_is_told_when_it_goes) {
+TEST_F(contender_family, a_waiter_watches_the_one_before_and_is_told_when_it_goes) {
   port_.put("n", stranger(1));
   port_.put("n", stranger(2));
   EXPECT_EQ(acquire(1).outcome, queued);
@@ -86,7 +86,7 @@ TEST_F(contender_family, what_was_entered_by_a_session_that_has_ended_is_not_hel
   EXPECT_EQ(port_.entered_count, 2);
 }
 
-TEST_F(contender_family, who_waits_for_a_session_that_has_ended_enters_anew) {
+TEST_F(contender_family, a_waiter_of_a_session_that_has_ended_enters_anew) {
   port_.put("n", stranger(1));
   EXPECT_EQ(acquire(1).outcome, queued);
   port_.session = 2;
@@ -422,7 +422,7 @@ TEST_F(contender_family, an_arrival_at_a_latch_that_is_gone_since_is_not_counted
 }
 
 // On a store whose clock says until when it may be repeated.
-TEST_F(contender_family, an_arrival_outlives_its_latch_also_if_somebody_looks_at_it) {
+TEST_F(contender_family, an_arrival_outlives_its_latch_also_if_it_is_looked_at) {
   auto c = arrival({1, 1});
   c.keep_us = 10 * second;
   port_.lose_replaced = true;
@@ -463,7 +463,7 @@ TEST_F(contender_family, an_arrival_that_may_have_been_forgotten_is_not_counted_
 }
 
 // What the line says of a place that has gone before it could be read is not true any more.
-TEST_F(contender_family, whoever_holds_behind_a_place_that_has_gone_is_shown_as_a_holder) {
+TEST_F(contender_family, a_holder_behind_a_place_that_has_gone_is_shown_as_a_holder) {
   (void)acquire(1);
   (void)acquire(2);
   port_.on_listed = [this] { port_.remove_all("n", {0, 1}); };

@@ -153,12 +153,12 @@ TEST(contenders, no_departure_wakes_more_than_one_that_wants_it_alone) {
   EXPECT_EQ(model(1, ours).explore(line(of_weights({1, 1, 1, 1, 1, 1}))).most_woken, 1U);
 }
 
-TEST(contenders, nobody_is_watched_who_could_go_without_a_turn_for_me) {
+TEST(contenders, no_contender_is_watched_whose_end_would_give_no_turn) {
   // Of six that want one of two: the last two ahead, never those that go first.
   EXPECT_EQ(decide(of_weights({1, 1, 1, 1, 1, 1}), 5, 2).watch, (std::vector<std::size_t>{3, 4}));
 }
 
-TEST(contenders, a_reader_watches_the_nearest_writer_and_a_writer_whoever_is_before_it) {
+TEST(contenders, a_reader_watches_the_nearest_writer_and_a_writer_the_one_before_it) {
   constexpr std::uint32_t all = 1U << 30;
   const line l = of_weights({all, 1, all, 1, 1, all});
   EXPECT_EQ(decide(l, 1, all).watch, (std::vector<std::size_t>{0}));
@@ -173,7 +173,7 @@ TEST(contenders, the_first_in_line_has_position_one) {
   EXPECT_EQ(decide(l, 3, 2).position, 2U);
 }
 
-TEST(contenders, only_one_that_nobody_else_is_in_with_becomes_alone) {
+TEST(contenders, only_a_reader_without_others_beside_it_becomes_alone) {
   constexpr std::uint32_t all = 1U << 30;
   line l = of_weights({1, 1, all});
   l[2].owner = l[0].owner;

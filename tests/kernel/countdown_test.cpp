@@ -42,7 +42,7 @@ TEST_F(countdown, the_first_use_makes_it_with_the_count) {
   EXPECT_EQ(record_.count, 3u);
 }
 
-TEST_F(countdown, the_last_arrival_opens_it_and_says_whom_to_tell) {
+TEST_F(countdown, the_last_arrival_opens_it_and_names_the_waiters_to_tell) {
   wait(10);
   wait(11);
   EXPECT_EQ(arrive(1).outcome, closed);
@@ -55,7 +55,7 @@ TEST_F(countdown, the_last_arrival_opens_it_and_says_whom_to_tell) {
   EXPECT_TRUE(record_.waiting.empty());
 }
 
-TEST_F(countdown, who_comes_when_it_is_open_does_not_wait) {
+TEST_F(countdown, an_arrival_at_an_open_one_does_not_wait) {
   arrive(1, 3);
   EXPECT_EQ(wait(10).outcome, open);
   EXPECT_TRUE(record_.waiting.empty());
@@ -171,7 +171,7 @@ TEST_F(countdown, a_waiter_may_leave_and_leave_again) {
   EXPECT_EQ(record_, after);
 }
 
-TEST_F(countdown, who_asks_without_a_place_takes_none_and_leaves_the_one_it_has) {
+TEST_F(countdown, a_request_without_a_place_takes_none_and_leaves_the_one_it_has) {
   place_ = 0;
   EXPECT_EQ(wait(10).outcome, closed);
   EXPECT_EQ(record_.count, 3u) << "it uses the latch all the same";

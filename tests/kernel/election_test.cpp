@@ -21,7 +21,7 @@ class election_kernel : public permits {
   }
 };
 
-TEST_F(election_kernel, remembers_who_led_in_the_order_of_terms_also_those_who_have_gone) {
+TEST_F(election_kernel, remembers_all_leaders_in_the_order_of_terms) {
   lead(1);
   lead(2);
   EXPECT_EQ(led(), "1 ") << "a waiting candidate does not lead";

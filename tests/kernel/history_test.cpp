@@ -107,7 +107,7 @@ TEST(history, overtaking_is_seen_where_order_is_promised) {
   EXPECT_TRUE(violations(events, {}).empty());
 }
 
-TEST(history, those_who_asked_at_the_same_time_may_be_served_in_any_order) {
+TEST(history, simultaneous_requests_may_be_served_in_any_order) {
   EXPECT_TRUE(
       violations({{.begin = 10, .end = 11, .worker = 1, .fence = 1, .asked = 2, .queued = 4},
                   {.begin = 20, .end = 21, .worker = 2, .fence = 2, .asked = 1, .queued = 3}},

@@ -8,7 +8,7 @@
 namespace kernel_test {
 namespace {
 
-TEST_F(permits, who_waits_may_leave_for_another_of_its_session) {
+TEST_F(permits, a_waiter_may_leave_for_another_of_its_session) {
   acquire(1);
   acquire(2);
   auto c = command(permits_verb::acquire, 3);

@@ -22,7 +22,7 @@ TEST(own_holds, know_the_latest_of_each_owner_until_it_is_forgotten) {
   EXPECT_EQ(known.find("m", {1, 2}), 6);
 }
 
-TEST(own_holds, of_one_owner_are_known_for_each_name_by_itself) {
+TEST(own_holds, of_one_owner_are_known_for_each_name_separately) {
   holdfast::testing::fake_clock clock;
   holdfast::store::own_holds<int> known(clock);
   known.put("a", {1, 1}, 5, lease);

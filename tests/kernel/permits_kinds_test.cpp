@@ -36,7 +36,7 @@ TEST_F(permits, another_capacity_on_a_name_in_use_is_a_mismatch_and_changes_noth
   EXPECT_EQ(record_, before);
 }
 
-TEST_F(permits, a_name_that_nobody_uses_any_more_may_become_another_kind) {
+TEST_F(permits, a_name_that_is_no_longer_used_may_become_another_kind) {
   acquire(1);
   release(1);
   kind_ = kind::semaphore;
@@ -100,7 +100,7 @@ TEST_F(permits, a_look_does_not_show_what_has_run_out) {
   EXPECT_TRUE(apply(command(permits_verb::inspect, 0)).found.holders.empty());
 }
 
-TEST_F(permits, eviction_of_everyone_lets_the_next_in_and_says_how_many_went) {
+TEST_F(permits, eviction_of_all_lets_the_next_in_and_says_how_many_went) {
   acquire(1);
   acquire(2);
   permits_command c = command(permits_verb::evict, 0);
@@ -121,7 +121,7 @@ TEST_F(permits, eviction_of_one_leaves_the_others) {
   EXPECT_EQ(evict(1).outcome, absent);
 }
 
-TEST_F(permits, who_was_evicted_finds_out_at_its_next_renewal) {
+TEST_F(permits, an_evicted_holder_finds_out_at_its_next_renewal) {
   acquire(1);
   evict(1);
   EXPECT_EQ(renew(1).outcome, absent);

@@ -178,10 +178,10 @@ void permits_rules::check_secrets(const situation& s) {
              "a secret is good for the one that it is sent to only");
     }
   }
-  learn_who_is_before(s);
+  learn_predecessor(s);
 }
 
-void permits_rules::learn_who_is_before(const situation& s) {
+void permits_rules::learn_predecessor(const situation& s) {
   std::erase_if(behind_, [&](const auto& told) {
     return !s.is_held(told.second) && !s.is_queued(told.second);
   });

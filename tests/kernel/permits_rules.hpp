@@ -50,7 +50,7 @@ class permits_rules {
   void check_fences(const situation& s);
   void check_grants(const situation& s);
   void check_secrets(const situation& s);
-  void learn_who_is_before(const situation& s);
+  void learn_predecessor(const situation& s);
   void check_wanted(const situation& s);
   void check_order(const situation& s);
   void check_others(const situation& s);

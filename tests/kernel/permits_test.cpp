@@ -14,7 +14,7 @@ TEST_F(permits, a_free_name_is_granted_at_once) {
   EXPECT_TRUE(reply.tell.empty());
 }
 
-TEST_F(permits, who_finds_it_held_queues_behind_those_before_it) {
+TEST_F(permits, a_request_for_a_held_name_queues_behind_the_earlier_ones) {
   acquire(1);
   EXPECT_EQ(acquire(2).position, 1u);
   EXPECT_EQ(acquire(3).position, 2u);
@@ -29,7 +29,7 @@ TEST_F(permits, a_try_that_finds_it_held_leaves_nothing_behind) {
   EXPECT_EQ(record_, before);
 }
 
-TEST_F(permits, a_try_does_not_pass_those_who_wait) {
+TEST_F(permits, a_try_does_not_pass_the_waiters) {
   capacity_ = 3;
   kind_ = kind::semaphore;
   acquire(1, 2);
@@ -87,7 +87,7 @@ TEST_F(permits, acquire_by_a_waiter_keeps_its_place_and_lengthens_it) {
   EXPECT_EQ(who(), "1 | 2") << "3 did not renew its place";
 }
 
-TEST_F(permits, release_hands_over_in_the_same_step_and_says_whom_to_tell) {
+TEST_F(permits, release_hands_over_in_the_same_step_and_names_the_waiter_to_tell) {
   const auto first = acquire(1);
   acquire(2);
   acquire(3);
@@ -118,14 +118,14 @@ TEST_F(permits, a_holder_that_lingers_hears_of_the_first_in_line_each_time_it_lo
   EXPECT_EQ(try_acquire(4).tell.size(), 0u);
 }
 
-TEST_F(permits, a_holder_that_lingers_hears_of_one_who_only_tries) {
+TEST_F(permits, a_holder_that_lingers_hears_of_a_try) {
   permits_command keeps = command(permits_verb::acquire, 1);
   keeps.lingers = true;
   apply(keeps);
   EXPECT_EQ(try_acquire(2).tell.size(), 1u) << "it may have it the next time";
 }
 
-TEST_F(permits, who_is_served_and_lingers_hears_that_others_wait_behind) {
+TEST_F(permits, a_served_holder_that_lingers_hears_that_others_wait_behind) {
   acquire(1);
   permits_command keeps = command(permits_verb::acquire, 2);
   keeps.lingers = true;
@@ -139,12 +139,12 @@ TEST_F(permits, who_is_served_and_lingers_hears_that_others_wait_behind) {
   EXPECT_EQ(reply.tell[1].owner.low, 2u);
 }
 
-TEST_F(permits, nobody_is_told_that_it_is_wanted_who_does_not_linger) {
+TEST_F(permits, a_holder_that_does_not_linger_is_not_told_that_it_is_wanted) {
   acquire(1);
   EXPECT_TRUE(acquire(2).tell.empty());
 }
 
-TEST_F(permits, release_lets_in_all_who_fit) {
+TEST_F(permits, release_lets_in_all_waiters_that_fit) {
   capacity_ = 3;
   kind_ = kind::semaphore;
   acquire(1, 3);
@@ -155,7 +155,7 @@ TEST_F(permits, release_lets_in_all_who_fit) {
   EXPECT_EQ(who(), "2 3 | 4");
 }
 
-TEST_F(permits, nobody_passes_a_head_that_does_not_fit_yet) {
+TEST_F(permits, no_waiter_passes_a_head_that_does_not_fit_yet) {
   capacity_ = 3;
   kind_ = kind::semaphore;
   acquire(1, 2);
@@ -164,7 +164,7 @@ TEST_F(permits, nobody_passes_a_head_that_does_not_fit_yet) {
   EXPECT_EQ(who(), "1 | 2 3");
 }
 
-TEST_F(permits, whoever_looks_keeps_the_places_of_all_of_his_session) {
+TEST_F(permits, a_waiter_that_looks_keeps_the_places_of_its_whole_session) {
   for (const unsigned owner : {1U, 2U, 12U, 3U, 22U}) acquire(owner);  // 2, 12 and 22 are of one
   pass(place_ - 1);
   acquire(12);
@@ -203,7 +203,7 @@ TEST_F(permits, release_by_a_former_holder_changes_nothing) {
   EXPECT_EQ(record_, after);
 }
 
-TEST_F(permits, release_by_somebody_who_was_never_there_changes_nothing) {
+TEST_F(permits, release_by_an_unknown_owner_changes_nothing) {
   acquire(1);
   const auto after = record_;
   EXPECT_EQ(release(9).outcome, absent);
@@ -249,7 +249,7 @@ TEST_F(permits, renew_of_a_place_says_that_its_turn_has_come) {
   EXPECT_EQ(who(), "2 |");
 }
 
-TEST_F(permits, who_waits_learns_whose_life_is_in_its_way) {
+TEST_F(permits, a_waiter_learns_whose_life_is_in_its_way) {
   acquire(1);
   acquire(2);
   EXPECT_EQ(acquire(3).blockers, (std::vector<std::string>{"p1", "p2"}));
@@ -281,7 +281,7 @@ TEST_F(permits, a_replacement_leaves_and_comes_in_one_step) {
   EXPECT_EQ(record_, after);
 }
 
-TEST_F(permits, a_replacement_with_nobody_waiting_is_granted_at_once) {
+TEST_F(permits, a_replacement_without_waiters_is_granted_at_once) {
   const auto first = acquire(1);
   permits_command c = command(permits_verb::acquire, 2);
   c.replaces = {0, 1};

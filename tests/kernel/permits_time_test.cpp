@@ -14,7 +14,7 @@ TEST_F(permits, a_lease_ends_at_its_time_and_not_before) {
   EXPECT_EQ(try_acquire(2).outcome, granted);
 }
 
-TEST_F(permits, a_place_that_nobody_renews_ends_and_the_order_of_the_others_stays) {
+TEST_F(permits, a_place_without_renewal_ends_and_the_order_of_the_others_stays) {
   acquire(1);
   acquire(2);
   acquire(3);
@@ -67,7 +67,7 @@ TEST_F(permits, the_first_in_line_looks_again_when_the_lease_in_its_way_ends) {
   EXPECT_EQ(acquire(2).retry_after_us, holdfast::kernel::retry_after_at_least_us);
 }
 
-TEST_F(permits, nobody_sleeps_longer_than_a_second_on_a_notification_that_may_be_lost) {
+TEST_F(permits, no_waiter_sleeps_over_a_second_on_a_notification_that_may_be_lost) {
   acquire(1);
   for (std::uint64_t owner = 2; owner < 50; ++owner) {
     const auto reply = acquire(owner);

@@ -160,14 +160,14 @@ TEST_F(rate, other_figures_of_the_same_version_are_a_mismatch_while_it_is_in_use
   EXPECT_EQ(take(1).outcome, granted) << "it was full";
 }
 
-TEST_F(rate, the_greatest_version_is_in_force_whoever_asks) {
+TEST_F(rate, the_greatest_version_is_in_force_for_each_request) {
   take(5);
   const bucket_rule fifty{second, 1, 1, 50 * second};
   EXPECT_EQ(apply(rate_verb::take, 1, {{"a", fifty}}, 0, 1).buckets[0].remaining, 44);
   EXPECT_EQ(take(1).buckets[0].limit, 50);
 }
 
-TEST_F(rate, nobody_gets_a_second_burst_out_of_a_change) {
+TEST_F(rate, a_change_does_not_give_a_second_burst) {
   take(20);
   const bucket_rule five{second, 1, 1, 5 * second};
   EXPECT_EQ(apply(rate_verb::take, 1, {{"a", five}}, 0, 1).outcome, refused);

@@ -35,8 +35,7 @@ permits_reply forgets_to_expire(permits_record& r, const permits_command& c, con
   return reply;
 }
 
-permits_reply releases_whoever_holds(permits_record& r, const permits_command& c,
-                                     const moment& now) {
+permits_reply releases_any_holder(permits_record& r, const permits_command& c, const moment& now) {
   permits_command changed = c;
   if (c.verb == permits_verb::release && !r.holders.empty()) changed.owner = r.holders[0].owner;
   return apply(r, changed, now);
@@ -81,7 +80,7 @@ permits_reply leaves_untold(notification_kind what, permits_record& r, const per
   return reply;
 }
 
-permits_reply tells_nobody(permits_record& r, const permits_command& c, const moment& now) {
+permits_reply tells_no_waiter(permits_record& r, const permits_command& c, const moment& now) {
   return leaves_untold(notification_kind::granted, r, c, now);
 }
 
@@ -228,8 +227,8 @@ permits_reply passes_a_secret_to_a_priority(permits_record& r, const permits_com
   return reply;
 }
 
-permits_reply passes_the_secret_of_one_who_waited(permits_record& r, const permits_command& c,
-                                                  const moment& now) {
+permits_reply passes_the_secret_of_a_waiter(permits_record& r, const permits_command& c,
+                                            const moment& now) {
   const bool waited = c.verb == permits_verb::release && find(r.queue, c.owner) != r.queue.end();
   permits_reply reply = apply(r, c, now);
   for (notification& n : reply.tell) {
@@ -239,8 +238,8 @@ permits_reply passes_the_secret_of_one_who_waited(permits_record& r, const permi
   return reply;
 }
 
-permits_reply puts_everybody_behind_the_holder(permits_record& r, const permits_command& c,
-                                               const moment& now) {
+permits_reply puts_all_behind_the_holder(permits_record& r, const permits_command& c,
+                                         const moment& now) {
   permits_reply reply = apply(r, c, now);
   if (reply.behind) reply.behind = r.holders.front().owner;
   return reply;
@@ -257,11 +256,11 @@ bug make(const char* name, kernel_function kernel, const char* breaks) {
 std::vector<bug> permits_bugs() {
   return {
       make("forgets_to_expire", forgets_to_expire, ""),
-      make("releases_whoever_holds", releases_whoever_holds, ""),
+      make("releases_any_holder", releases_any_holder, ""),
       make("hands_over_to_two", hands_over_to_two, ""),
       make("grants_the_same_fence_twice", grants_the_same_fence_twice, ""),
       make("forgets_to_hand_over", forgets_to_hand_over, "no waiter waits while there is room"),
-      make("tells_nobody", tells_nobody, "each new holder is notified"),
+      make("tells_no_waiter", tells_no_waiter, "each new holder is notified"),
       make("lets_them_linger", lets_them_linger, "a holder that lingers is notified of a waiter"),
       make("grants_for_the_whole_lease", grants_for_the_whole_lease,
            "a grant that is not claimed yet ends soon"),
@@ -278,9 +277,9 @@ std::vector<bug> permits_bugs() {
       make("keeps_an_empty_record", keeps_an_empty_record, "nothing is left without a holder"),
       make("drops_large_waiters", drops_large_waiters, ""),
       make("passes_a_secret_to_a_priority", passes_a_secret_to_a_priority, "a secret is good for"),
-      make("passes_the_secret_of_one_who_waited", passes_the_secret_of_one_who_waited,
+      make("passes_the_secret_of_a_waiter", passes_the_secret_of_a_waiter,
            "a secret is of a holder"),
-      make("puts_everybody_behind_the_holder", puts_everybody_behind_the_holder,
+      make("puts_all_behind_the_holder", puts_all_behind_the_holder,
            "the one that the reply names"),
   };
 }

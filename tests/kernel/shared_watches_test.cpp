@@ -55,7 +55,7 @@ TEST_F(shared_watch, is_one_for_all_and_each_is_told_once) {
   EXPECT_EQ(at_store.size(), 1U) << "of the next change";
 }
 
-TEST_F(shared_watch, tells_nobody_who_has_gone) {
+TEST_F(shared_watch, does_not_tell_waiters_that_have_gone) {
   for (std::uint64_t owner = 0; owner < 1'000; ++owner) {
     read(owner);
     all.forget("n", "p", {0, owner});
@@ -67,14 +67,14 @@ TEST_F(shared_watch, tells_nobody_who_has_gone) {
 }
 
 // What it read may be from before a change for which the watch came too late.
-TEST_F(shared_watch, has_those_look_again_who_joined_before_it_had_begun) {
+TEST_F(shared_watch, has_waiters_look_again_that_joined_before_it_had_begun) {
   read(1, true, [&] { read(2); });
   EXPECT_EQ(told, owners{2});
   change();
   EXPECT_EQ(told, (owners{2, 1}));
 }
 
-TEST_F(shared_watch, has_those_look_again_who_joined_what_never_began) {
+TEST_F(shared_watch, has_waiters_look_again_that_joined_one_that_never_began) {
   read(1, false, [&] { read(2); });
   EXPECT_EQ(told, owners{2});
   EXPECT_EQ(all.size(), 0U);
@@ -88,7 +88,7 @@ TEST_F(shared_watch, that_could_not_be_asked_for_is_asked_for_by_the_next) {
   EXPECT_EQ(told, owners{2});
 }
 
-TEST_F(shared_watch, of_a_read_that_failed_tells_nobody) {
+TEST_F(shared_watch, of_a_read_that_failed_tells_no_waiter) {
   read(1);
   read(2, false);
   change();
@@ -111,7 +111,7 @@ TEST_F(shared_watch, that_changes_before_its_read_ends_is_another_one) {
 
 class watches_of_a_line : public contender_family {};
 
-TEST_F(watches_of_a_line, grow_with_what_is_watched_and_not_with_those_who_waited) {
+TEST_F(watches_of_a_line, grow_with_the_watched_places_and_not_with_past_waiters) {
   port_.put("n", stranger(1));
   for (std::uint64_t owner = 1; owner <= 1'000; ++owner) {
     ASSERT_EQ(acquire(owner).outcome, queued);

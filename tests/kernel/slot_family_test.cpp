@@ -98,7 +98,7 @@ TEST_F(slot_family, renewals_of_many_are_asked_together_and_the_lost_ones_are_to
   EXPECT_EQ(replies[2]->outcome, absent);
 }
 
-TEST_F(slot_family, who_waits_looks_less_and_less_often_but_not_later_than_the_lease_s_end) {
+TEST_F(slot_family, a_waiter_looks_ever_more_rarely_but_not_later_than_the_lease_s_end) {
   acquire(1);
   EXPECT_EQ(acquire(2).retry_after_us, holdfast::family::shortest_pause_us);
   clock_.advance(300ms);
@@ -221,7 +221,7 @@ TEST_F(slot_family, what_is_taken_away_is_gone_for_one_or_for_all) {
   EXPECT_EQ(ask(permits_verb::renew, 1).outcome, absent);
 }
 
-TEST_F(slot_family, who_may_have_been_taken_away_is_neither_counted_nor_left_out) {
+TEST_F(slot_family, a_holder_that_may_have_been_evicted_is_neither_counted_nor_left_out) {
   acquire(1);
   port_.repeats_removals = true;
   const auto unheard = family_->permits("n", command(permits_verb::evict, 1));
@@ -302,7 +302,7 @@ TEST_F(slot_family, a_permit_whose_answer_was_lost_is_given_back_from_whatever_s
 }
 
 // A command to leave names the owner, and nothing else.
-TEST_F(slot_family, who_leaves_a_read_write_lock_need_not_say_what_it_is) {
+TEST_F(slot_family, a_release_of_a_read_write_lock_need_not_name_its_kind) {
   port_.capabilities.notifications = true;
   auto c = command(permits_verb::acquire, 1);
   c.kind = kind::shared_mutex;
@@ -334,7 +334,7 @@ TEST_F(slot_family, a_store_that_counts_permits_is_asked_for_all_of_them_togethe
   EXPECT_EQ(record().holders.at(0).weight, 3u);
 }
 
-TEST_F(slot_family, permits_that_are_not_free_and_nobody_s_are_others) {
+TEST_F(slot_family, permits_that_are_neither_free_nor_known_belong_to_other_holders) {
   port_.capabilities.semaphore = true;
   permit(1, 5);
   port_.all.at({"n", 0}).who.free = 1;
@@ -364,7 +364,7 @@ TEST_F(slot_family, a_permit_that_came_from_elsewhere_is_extended_and_released_b
   EXPECT_TRUE(port_.all.empty());
 }
 
-TEST_F(slot_family, whoever_gives_up_leaves_the_queue_that_it_is_in_and_takes_no_turns) {
+TEST_F(slot_family, a_waiter_that_gives_up_leaves_its_queue_and_takes_no_turns) {
   acquire(1);
   auto c = command(permits_verb::acquire, 2);
   c.in_order = true;

@@ -11,7 +11,7 @@ using namespace holdfast::store;
 using holdfast::errc;
 using enum permits_outcome;
 
-TEST_F(state_family, whoever_is_granted_something_is_told_with_the_name) {
+TEST_F(state_family, a_grant_is_told_to_its_waiter_with_the_name) {
   acquire(1);
   acquire(2);
   release(1);
@@ -67,14 +67,14 @@ TEST_F(state_family, a_fence_never_goes_back_though_the_name_was_a_latchs_or_lim
   }
 }
 
-TEST_F(state_family, without_the_capability_nobody_is_believed_to_be_dead) {
+TEST_F(state_family, without_the_capability_no_session_is_believed_to_be_dead) {
   port_.capabilities.sees_death = false;
   acquire(1);
   port_.dead = {"p1"};
   EXPECT_EQ(acquire(2).outcome, queued);
 }
 
-TEST_F(state_family, a_waiter_whom_nobody_tells_keeps_its_turn_until_it_looks_again) {
+TEST_F(state_family, a_waiter_without_notifications_keeps_its_turn_until_it_looks_again) {
   port_.capabilities.sees_death = false;
   port_.capabilities.notifications = false;
   acquire(1);
@@ -86,7 +86,7 @@ TEST_F(state_family, a_waiter_whom_nobody_tells_keeps_its_turn_until_it_looks_ag
   EXPECT_EQ(acquire(2).outcome, granted);
 }
 
-TEST_F(state_family, whom_nobody_tells_looks_the_more_often_the_nearer_his_turn_is) {
+TEST_F(state_family, a_waiter_without_notifications_looks_more_often_near_its_turn) {
   port_.capabilities.notifications = false;
   port_.now = {port_.now.wall_at, port_.now.wall_at};  // as an SQL server counts
   acquire(1);
@@ -119,7 +119,7 @@ TEST_F(state_family, a_try_sees_a_dead_holder_as_well) {
   EXPECT_EQ(family_->permits("n", c).value().outcome, granted);
 }
 
-TEST_F(state_family, who_waits_and_dies_takes_nothing_along) {
+TEST_F(state_family, a_waiter_that_dies_takes_nothing_along) {
   acquire(1);
   acquire(2);
   acquire(3);
@@ -186,7 +186,7 @@ TEST_F(state_family,
   EXPECT_EQ(wait_at_latch("n").value().outcome, countdown_outcome::closed);
 }
 
-TEST_F(state_family, a_latch_that_nobody_used_for_its_time_may_become_a_mutex) {
+TEST_F(state_family, a_latch_unused_for_its_time_may_become_a_mutex) {
   (void)wait_at_latch("n");
   port_.now.now_at += 61 * second;
   EXPECT_EQ(acquire(1).outcome, granted);
@@ -202,7 +202,7 @@ TEST_F(state_family, an_arrival_that_is_repeated_after_the_end_of_its_latch_make
   EXPECT_EQ(family_->countdown("l", c).value().remaining, 1u);
 }
 
-TEST_F(state_family, those_at_a_latch_are_told_when_it_opens) {
+TEST_F(state_family, waiters_at_a_latch_are_told_when_it_opens) {
   (void)wait_at_latch("l");
   countdown_command c;
   c.verb = countdown_verb::arrive;
@@ -231,7 +231,7 @@ TEST_F(state_family, foreign_newer_and_damaged_records_are_named_and_left_alone)
   }
 }
 
-TEST_F(state_family, what_the_store_fails_with_comes_through_and_nobody_is_told) {
+TEST_F(state_family, a_failure_of_the_store_comes_through_and_no_waiter_is_told) {
   acquire(1);
   acquire(2);
   port_.fails = holdfast::failure{errc::unavailable, "gone fishing", true};
@@ -368,7 +368,7 @@ TEST_F(state_family, what_was_taken_away_at_the_second_attempt_counts_once) {
   EXPECT_EQ(family_->permits("n", command(permits_verb::evict, 1))->position, 1U);
 }
 
-TEST_F(state_family, who_may_have_been_replaced_was) {
+TEST_F(state_family, a_holder_that_may_have_been_replaced_was_replaced) {
   (void)acquire(2);
   const std::string of_another = port_.records["n"];
   port_.records.clear();

@@ -25,7 +25,7 @@ TEST_F(state_family, a_record_is_kept_for_a_fence_that_the_time_has_not_reached)
   EXPECT_EQ(port_.records.count("n"), 0U) << "now the time alone makes the next one greater";
 }
 
-TEST_F(state_family, the_first_whom_nobody_tells_looks_when_the_lease_in_its_way_ends) {
+TEST_F(state_family, the_first_waiter_looks_untold_when_the_lease_in_its_way_ends) {
   port_.capabilities.notifications = false;
   port_.now = {port_.now.wall_at, port_.now.wall_at};  // as an SQL server counts
   acquire(1);
@@ -61,7 +61,7 @@ TEST_F(state_family, where_one_of_several_is_taken_none_is_had) {
 }
 
 // The second attempt is undone. The first was carried out, and its answer was lost.
-TEST_F(state_family, who_is_refused_tokens_after_a_lost_answer_has_no_permit) {
+TEST_F(state_family, a_request_refused_tokens_after_a_lost_answer_has_no_permit) {
   const std::vector<bucket_choice> bucket{{"b", {1, 1, 1'000 * second, 1}}};
   const rate_command take{rate_verb::take, {}, 1, 0, 0, bucket};
   bool came_between = false;
@@ -86,7 +86,7 @@ TEST_F(state_family, a_permit_that_may_be_left_behind_is_in_doubt) {
   EXPECT_TRUE(both.error().outcome_unknown);
 }
 
-TEST_F(state_family, who_is_refused_one_of_several_after_a_lost_answer_has_none) {
+TEST_F(state_family, a_request_refused_one_of_several_after_a_lost_answer_has_none) {
   port_.after_lost_commit = [&] {
     (void)family_->permits("b", command(permits_verb::evict, 3)).value();
     acquire(9, "b");
@@ -110,7 +110,7 @@ TEST_F(state_family, what_was_undone_is_not_told) {
   EXPECT_EQ(family_->permits("a", patient)->outcome, granted);
 }
 
-TEST_F(state_family, names_that_ended_by_themselves_are_not_listed) {
+TEST_F(state_family, names_that_expired_are_not_listed) {
   acquire(1, "a");
   pass(31 * second);
   EXPECT_TRUE(family_->names()->empty());

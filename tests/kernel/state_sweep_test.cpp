@@ -100,7 +100,7 @@ TEST_F(state_sweep, the_leaders_of_an_election_and_what_cannot_be_read_stay) {
 }
 
 // The lease of what was granted is running already.
-TEST_F(state_sweep, who_is_granted_something_does_not_look_at_others) {
+TEST_F(state_sweep, a_grant_does_not_sweep_other_names) {
   for (int i = 0; i < 512; ++i) acquire(1, "made" + std::to_string(i));
   EXPECT_EQ(port_.walks, 0);
   auto more = asks_for({"a", "b"});
@@ -116,7 +116,7 @@ TEST_F(state_sweep, who_is_granted_something_does_not_look_at_others) {
 }
 
 // No names but those that a multi_lock or an admission makes.
-TEST_F(state_sweep, who_takes_several_together_looks_at_others_when_it_gives_them_back) {
+TEST_F(state_sweep, a_batch_of_locks_sweeps_other_names_at_its_release) {
   for (int i = 0; i < 31; ++i) {
     (void)together({"a" + std::to_string(i), "b" + std::to_string(i)});
   }
@@ -133,7 +133,7 @@ TEST_F(state_sweep, who_takes_several_together_looks_at_others_when_it_gives_the
   EXPECT_LE(port_.walks, 2) << "for each 32 that it has made";
 }
 
-TEST_F(state_sweep, who_is_admitted_looks_at_others_when_it_gives_back) {
+TEST_F(state_sweep, an_admission_sweeps_other_names_at_its_release) {
   const bucket_choice many{"", {1, 1, 1, 1'000}};
   const rate_command take{rate_verb::take, {}, 1, 0, 0, {&many, 1}};
   for (int i = 0; i < 64; ++i) {
@@ -153,7 +153,7 @@ TEST_F(state_sweep, what_was_undone_made_no_record) {
 }
 
 // A store without transactions over several names is asked for the permit, and then for the tokens.
-TEST_F(state_sweep, who_is_admitted_by_two_calls_does_not_look_at_others) {
+TEST_F(state_sweep, an_admission_by_two_calls_does_not_sweep_other_names) {
   for (int i = 0; i < 64; ++i) acquire(1, "made" + std::to_string(i));
   port_.together = false;
   holdfast::store::rate_command take;
@@ -167,7 +167,7 @@ TEST_F(state_sweep, who_is_admitted_by_two_calls_does_not_look_at_others) {
   EXPECT_EQ(port_.walks, 1);
 }
 
-TEST_F(state_sweep, who_gives_back_pays_for_a_few_others_only) {
+TEST_F(state_sweep, a_release_sweeps_only_a_few_other_names) {
   for (int i = 0; i < 300; ++i) acquire(1, "dead" + std::to_string(i));
   pass(3 * a_while);
   make_names();
@@ -176,7 +176,7 @@ TEST_F(state_sweep, who_gives_back_pays_for_a_few_others_only) {
   EXPECT_LE(port_.most_together, 32U);
 }
 
-TEST_F(state_sweep, who_counts_down_or_takes_tokens_looks_at_others_as_well) {
+TEST_F(state_sweep, a_countdown_or_a_take_sweeps_other_names_as_well) {
   for (int i = 0; i < 64; ++i) arrive("latch" + std::to_string(i));
   EXPECT_GE(port_.walks, 1);
   const int before = port_.walks;

@@ -31,14 +31,14 @@ class listeners : public testing::Test {
   boot_time now_{1h};
 };
 
-TEST_F(listeners, nobody_stays_away_from_what_nobody_else_wants) {
+TEST_F(listeners, no_session_stays_away_from_a_name_without_other_contenders) {
   EXPECT_EQ(away(0), at_once);
   turns_.released("n", 0, 0, now_);
   EXPECT_EQ(away(0), at_once);
   EXPECT_FALSE(turns_.granted("n", 0, now_)) << "it may stay in the process";
 }
 
-TEST_F(listeners, one_that_had_its_turn_lets_as_many_others_have_theirs) {
+TEST_F(listeners, a_session_that_had_its_turn_lets_as_many_others_have_a_turn) {
   turns_.released("n", 3, 7, now_);
   for (std::uint64_t heard = 7; heard < 10; ++heard) {
     EXPECT_EQ(away(heard), turns_of_listeners::first_pause) << heard;
@@ -56,7 +56,7 @@ TEST_F(listeners, a_count_that_begins_anew_counts_from_there) {
   EXPECT_EQ(away(2), at_once);
 }
 
-TEST_F(listeners, what_nobody_comes_for_is_taken_and_the_next_time_is_not_left_to_them) {
+TEST_F(listeners, an_unclaimed_turn_is_taken_and_the_next_is_not_left_to_the_listeners) {
   turns_.released("n", 1, 0, now_);
   later(turns_of_listeners::first_pause);
   EXPECT_EQ(away(0), at_once);
@@ -126,7 +126,7 @@ TEST_F(listeners, one_that_waits_for_a_round_more_than_it_owes_is_overdue) {
   EXPECT_TRUE(turns_.overdue("n", 11, now_));
 }
 
-TEST_F(listeners, nobody_goes_on_by_itself_where_nobody_listens) {
+TEST_F(listeners, no_session_goes_on_alone_where_no_program_listens) {
   EXPECT_FALSE(turns_.may_go_on("n", now_));
   turns_.released("n", 1, 0, now_);
   turns_.released("n", 0, 0, now_);
@@ -134,7 +134,7 @@ TEST_F(listeners, nobody_goes_on_by_itself_where_nobody_listens) {
 }
 
 // Eight sessions and eight woken programs: each has its turn before one has two.
-TEST_F(listeners, those_of_holdfast_take_turns_with_each_other_and_with_woken_programs) {
+TEST_F(listeners, sessions_take_turns_with_each_other_and_with_woken_programs) {
   std::map<std::string, std::uint64_t> heard, turns;
   const auto name_of = [](int i) { return "s" + std::to_string(i); };
   std::uint64_t releases = 0;
@@ -169,7 +169,7 @@ class pollers : public testing::Test {
   turns_of_pollers turns_;
 };
 
-TEST_F(pollers, what_nobody_else_was_seen_in_is_taken_at_any_time) {
+TEST_F(pollers, a_name_without_other_programs_is_taken_at_any_time) {
   for (std::int64_t ms = a_try; ms < a_try + 1'000; ms += 50) EXPECT_EQ(ask(ms).away, at_once);
 }
 
@@ -197,7 +197,7 @@ TEST_F(pollers, when_one_came_so_is_the_end_of_each_second) {
   EXPECT_EQ(ask(2 * a_try + 1'700).away, at_once) << "this time nobody had come";
 }
 
-TEST_F(pollers, what_is_found_in_another_second_may_be_a_session_that_knows_of_nobody) {
+TEST_F(pollers, a_holder_found_in_another_second_may_be_a_session_that_knows_no_other) {
   seen(a_try - 900);
   turns_.found_one("n", at(a_try - 100));
   EXPECT_EQ(ask(a_try + 1'700).away, at_once);
@@ -270,7 +270,7 @@ TEST_F(beside_others, one_whose_release_others_heard_asks_the_store_only_after_t
   EXPECT_EQ(acquire(3, false).outcome, permits_outcome::granted) << "a try is a try";
 }
 
-TEST_F(beside_others, one_that_asks_after_the_pause_gets_what_nobody_came_for) {
+TEST_F(beside_others, a_request_after_the_pause_gets_an_unclaimed_turn) {
   port_.others_listen = 1;
   acquire(1);
   release(1);
@@ -330,7 +330,7 @@ TEST_F(beside_others, one_that_is_owed_a_turn_goes_on_in_its_process) {
   EXPECT_TRUE(reply.replaced);
 }
 
-TEST_F(beside_others, pollers_of_holdfast_leave_a_part_of_a_second_to_others_and_look_who_came) {
+TEST_F(beside_others, pollers_leave_a_part_of_a_second_to_others_and_look_for_them) {
   port_.capabilities.notifications = false;
   port_.epoch_us = 5'000'000;
   acquire(1);

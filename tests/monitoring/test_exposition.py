@@ -57,7 +57,7 @@ class Queries(unittest.TestCase):
         self.assertEqual([], self.refused('sum by (le, x) (rate(holdfast_b_seconds_bucket{x=~"z"}[5m])) > 1'))
         self.assertEqual([], self.refused("holdfast_c == 0"))
 
-    def test_what_nobody_prints_may_not(self):
+    def test_a_metric_that_is_not_printed_may_not_be_queried(self):
         for query in ("holdfast_d", "holdfast_b_seconds", "holdfast_c_bucket", "up == 1",
                       'holdfast_c{x="1"}', "sum by (z) (holdfast_b_seconds_sum)"):
             self.assertNotEqual([], self.refused(query), query)

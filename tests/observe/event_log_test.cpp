@@ -62,7 +62,7 @@ TEST_F(logs, a_line_has_all_that_is_known) {
 }
 
 // It may use a lock of the session that it watches.
-TEST_F(logs, whoever_writes_may_cause_an_event) {
+TEST_F(logs, a_writer_may_cause_an_event) {
   std::shared_ptr<event_log> log;
   std::vector<std::string> lines;
   bool writes = false;
@@ -83,7 +83,7 @@ TEST_F(logs, whoever_writes_may_cause_an_event) {
   EXPECT_NE(lines[1].find("lock=inner"), std::string::npos);
 }
 
-TEST_F(logs, whoever_throws_loses_its_own_line_only) {
+TEST_F(logs, a_writer_that_throws_loses_its_own_line_only) {
   int written = 0;
   event_log log({.write =
                      [&](log_level, std::string_view) {

@@ -35,7 +35,7 @@ class two_locks : public testing::Test {
   both<mutex, mutex> both_{old_, new_};
 };
 
-TEST_F(two_locks, both_are_held_against_those_who_know_one_and_both_are_given_back) {
+TEST_F(two_locks, both_are_held_against_sessions_that_know_one_and_both_are_released) {
   auto held = both_.acquire();
   ASSERT_TRUE(held);
   EXPECT_NO_THROW(held.check());
@@ -62,7 +62,7 @@ TEST_F(two_locks, if_either_is_taken_none_is_held) {
   EXPECT_TRUE(new_is_free());
 }
 
-TEST_F(two_locks, who_waits_gets_both_when_the_last_one_is_free) {
+TEST_F(two_locks, a_waiter_gets_both_when_the_last_one_is_free) {
   lease taken = only_new_.acquire();
   std::thread waiter([&] { EXPECT_TRUE(both_.acquire()); });
   harness::eventually("it has the old one and waits for the new one",

@@ -64,7 +64,7 @@ TEST(counted_time, until_tokens_are_there_begins_with_the_answer) {
   EXPECT_GE(waiter.get() - before, 10s) << "five until the answer, and five more";
 }
 
-TEST(counted_time, of_a_latch_that_nobody_uses_is_what_it_says) {
+TEST(counted_time, of_an_unused_latch_is_what_it_says) {
   stage s;
   holdfast::latch l{s.session, "l", 2, {.keep = 3600s}};
   l.count_down();
@@ -138,7 +138,7 @@ struct lost_answers : testing::Test {
   holdfast::session session = open();
 };
 
-TEST_F(lost_answers, to_an_arrival_leave_nobody_at_the_barrier) {
+TEST_F(lost_answers, to_an_arrival_leave_no_participant_at_the_barrier) {
   holdfast::barrier b{session, "b", 2, {.lease = 1h}};
   s.script->set(verb::acquire, fault::drop_reply);
   EXPECT_TRUE(fails([&] { (void)b.arrive(); }));
@@ -217,7 +217,7 @@ TEST_F(lost_answers, to_an_arrival_are_no_matter_of_a_later_thread_of_the_same_i
   s.script->set(verb::release, fault::none);
 }
 
-TEST_F(lost_answers, to_a_next_arrival_leave_nobody_behind_the_barrier) {
+TEST_F(lost_answers, to_a_next_arrival_leave_no_participant_behind_the_barrier) {
   {
     holdfast::barrier b{session, "b", 1, {.lease = 1h}};
     b.arrive_and_wait();
@@ -276,7 +276,7 @@ TEST_F(lost_answers, to_an_arrival_whose_place_is_over_are_that_threads_to_hear_
   EXPECT_EQ(of_another.get(), holdfast::errc::lost);
 }
 
-TEST_F(lost_answers, do_not_end_the_renewal_of_who_could_not_even_ask_to_arrive) {
+TEST_F(lost_answers, do_not_end_the_renewal_after_an_arrival_that_was_not_sent) {
   holdfast::barrier b{session, "b", 1, {.lease = 30s}};
   b.arrive_and_wait();
   s.script->set(verb::acquire, fault::drop_request);

@@ -85,7 +85,7 @@ TEST_F(multi_forms, lock_lease_waits_without_limit_and_keeps_what_it_has_meanwhi
   EXPECT_TRUE(got.get());
 }
 
-TEST_F(multi_forms, lock_lease_ends_by_itself) {
+TEST_F(multi_forms, lock_lease_expires_without_renewal) {
   auto held = both_.acquire(10s);
   at_.clock->advance(20s);
   EXPECT_EQ(held.state(), lease_state::lost);
@@ -144,7 +144,7 @@ TEST_F(multi_forms, try_lock_wait_lease_gives_up_when_the_time_is_over) {
   EXPECT_TRUE(is_free("a"));
 }
 
-TEST_F(multi_forms, try_lock_wait_lease_ends_by_itself) {
+TEST_F(multi_forms, try_lock_wait_lease_expires_without_renewal) {
   auto held = both_.try_acquire_for(1s, 10s);
   ASSERT_TRUE(held);
   at_.clock->advance(20s);

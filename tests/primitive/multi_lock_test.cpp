@@ -127,7 +127,7 @@ TEST_P(multi_locks, a_wait_that_is_cancelled_leaves_nothing_behind) {
   until_waiting("c", 0);
 }
 
-TEST_P(multi_locks, waits_for_each_that_is_taken_and_keeps_those_before_it) {
+TEST_P(multi_locks, waits_for_each_taken_member_and_keeps_the_earlier_ones) {
   auto taken_b = other_b_.acquire();
   mutex other_c(there_, "c"), c(here_, "c");
   auto taken_c = other_c.acquire();
@@ -192,7 +192,7 @@ TEST_P(multi_locks, one_that_is_taken_away_is_the_loss_of_all) {
   EXPECT_TRUE(is_free("a"));
 }
 
-TEST_P(multi_locks, who_is_told_of_the_loss_may_release_there_and_then) {
+TEST_P(multi_locks, a_loss_callback_may_release_at_once) {
   multi_lock all{a_, b_};
   auto held = all.acquire();
   int told = 0;
@@ -229,7 +229,7 @@ TEST_P(multi_locks, members_of_two_stores_are_taken_and_given_back_as_one) {
 }
 
 // Being refused by one store is no failure of it, however short the time for failures is.
-TEST(multi_locks_of_three_stores, who_waits_for_the_second_has_the_first_and_leaves_the_third) {
+TEST(multi_locks_of_three_stores, a_waiter_for_the_second_has_the_first_and_leaves_the_third) {
   const auto open = [](const std::string& number) {
     holdfast::session_options o;
     o.store_timeout = 0ms;

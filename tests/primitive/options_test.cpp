@@ -64,7 +64,7 @@ TEST(lock_options, of_the_local_queue_are_refused_where_there_is_none) {
 }
 
 // Each call says how long its permit lasts, and nobody renews it.
-TEST(lock_options, of_a_renewed_hold_are_refused_for_permits_that_end_by_themselves) {
+TEST(lock_options, of_a_renewed_hold_are_refused_for_permits_that_expire) {
   const session s = holdfast::open("memory:");
   const auto make = [&](const lock_options& o) { holdfast::expiring_semaphore(s, "e", 2, o); };
   EXPECT_NO_THROW(make({.reason = "shown by holdfast list"}));

@@ -101,7 +101,7 @@ std::vector<holdfast::session> open_posting(const std::shared_ptr<counts>& c) {
   return nodes;
 }
 
-TEST(quorum_posting, renewals_are_not_left_to_who_may_read_some_time) {
+TEST(quorum_posting, renewals_are_not_left_to_a_later_read) {
   const auto seen = std::make_shared<counts>();
   redlock lock(open_posting(seen), "job", {.lease = 1s, .node_timeout = 1min});
   auto held = lock.acquire();

@@ -152,7 +152,7 @@ TEST_P(redlock_faults, a_node_that_is_up_for_long_has_its_vote) {
   EXPECT_TRUE(do_.try_acquire(lock));
 }
 
-TEST_P(redlock_faults, nobody_takes_it_before_it_is_known_whether_a_store_votes_twice) {
+TEST_P(redlock_faults, no_caller_takes_it_before_it_is_known_whether_a_store_votes_twice) {
   auto lock = make_odd({}, true);
   for (const auto& way : ways_) way->hangs_when_identified = true;
   std::atomic<int> began{0};
@@ -256,7 +256,7 @@ TEST_P(redlock_faults, a_timed_try_ends_in_time_whatever_hangs_when) {
   EXPECT_EQ(get(got), errc::unavailable);
 }
 
-TEST_P(redlock_faults, a_try_whose_time_ends_before_a_nodes_time_to_answer_finds_nobody_away) {
+TEST_P(redlock_faults, a_try_that_ends_before_a_node_s_time_to_answer_finds_no_node_away) {
   client a(w_);
   for (const auto& way : a.ways) way->hang(verb::acquire);
   auto got = std::async(std::launch::async, [&] {
@@ -289,7 +289,7 @@ TEST_P(redlock_faults, a_vote_that_was_held_up_here_makes_the_pause_after_it_no_
   EXPECT_FALSE(do_.release(got.get()));
 }
 
-TEST_P(redlock_faults, a_timed_try_does_not_wait_longer_to_find_out_who_the_nodes_are) {
+TEST_P(redlock_faults, a_timed_try_does_not_wait_longer_to_identify_the_nodes) {
   auto lock = make_odd();
   ways_[0]->hangs_when_identified = true;
   // The others may have answered until then, or not.
@@ -302,7 +302,7 @@ TEST_P(redlock_faults, a_timed_try_does_not_wait_longer_to_find_out_who_the_node
   ways_[0]->hangs_when_identified.notify_all();
 }
 
-TEST_P(redlock_faults, one_that_is_stopped_before_it_is_known_who_the_nodes_are_takes_nothing) {
+TEST_P(redlock_faults, one_that_is_stopped_before_the_nodes_are_identified_takes_nothing) {
   auto lock = make_odd();
   ways_[0]->hangs_when_identified = true;
   std::stop_source stop;
@@ -338,7 +338,7 @@ TEST_P(redlock_faults, one_that_is_stopped_while_nodes_hang_gives_back_what_the_
   w_.until_free();
 }
 
-TEST_P(redlock_faults, a_loss_is_told_once_whoever_finds_it_out) {
+TEST_P(redlock_faults, a_loss_is_told_once_whatever_finds_it_out) {
   client a(w_);
   {
     auto held = a.lock.acquire(10s);

@@ -61,7 +61,7 @@ TEST_F(redlock_forms, lock_lease_votes_again_without_limit) {
   expect_it_votes_again([&] { return bool(a_.lock.acquire(20s)); });
 }
 
-TEST_F(redlock_forms, lock_lease_ends_by_itself) {
+TEST_F(redlock_forms, lock_lease_expires_without_renewal) {
   auto held = a_.lock.acquire(10s);
   w_.clock->advance(11s);
   EXPECT_EQ(held.state(), lease_state::lost);
@@ -123,7 +123,7 @@ TEST_F(redlock_forms, try_lock_wait_lease_votes_again_until_then) {
   expect_it_votes_again([&] { return a_.lock.try_acquire_for(100s, 20s).has_value(); });
 }
 
-TEST_F(redlock_forms, try_lock_wait_lease_ends_by_itself) {
+TEST_F(redlock_forms, try_lock_wait_lease_expires_without_renewal) {
   auto held = a_.lock.try_acquire_for(1s, 10s);
   ASSERT_TRUE(held);
   w_.clock->advance(11s);

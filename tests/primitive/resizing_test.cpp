@@ -84,7 +84,7 @@ TEST_F(resizing, a_downgrade_whose_reply_is_lost_is_repeated_and_others_read_bes
   }
 }
 
-TEST_F(resizing, a_writer_that_may_be_a_reader_at_the_store_is_lost_if_nobody_can_say) {
+TEST_F(resizing, a_writer_that_may_be_a_reader_at_the_store_is_lost_without_an_answer) {
   for (const auto& change : downgrades()) {
     lease held = lock.acquire();
     s.script->set(verb::resize, fault::drop_reply);

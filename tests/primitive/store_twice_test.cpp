@@ -78,7 +78,7 @@ TEST_F(one_store_twice, is_refused_before_anything_is_taken) {
   expect_refused(outcome_of([&] { (void)async_acquire(all).future().get().value(); }));
 }
 
-TEST_F(one_store_twice, is_asked_who_it_is_once_and_only_where_a_name_is_there_twice) {
+TEST_F(one_store_twice, is_asked_for_its_id_once_and_only_where_a_name_is_there_twice) {
   mutex m(here, "m"), n(again, "n"), same_m(again, "m"), same_n(again, "n");
   EXPECT_TRUE((multi_lock{m, n}.try_acquire()));
   EXPECT_EQ(answers->asked, 0);
@@ -113,7 +113,7 @@ TEST(one_store_by_two_urls, is_one_after_it_was_started_anew_too) {
   EXPECT_EQ(how.reason, errc::invalid_argument) << how.text;
 }
 
-TEST(a_store_that_is_away, is_asked_once_who_it_is_however_many_names_are_there_twice) {
+TEST(a_store_that_is_away, is_asked_once_for_its_id_however_many_names_are_there_twice) {
   const auto answers = std::make_shared<by_another_url::answers>();
   answers->away = true;
   for (const std::string url : {"memory:a-away", "memory:z-away"}) {
@@ -134,7 +134,7 @@ TEST(a_store_that_is_away, is_asked_once_who_it_is_however_many_names_are_there_
 }
 
 // Each session asks as an owner of its own.
-TEST_F(one_store_twice, that_does_not_say_who_it_is_counts_each_member_by_itself) {
+TEST_F(one_store_twice, that_does_not_tell_its_id_counts_each_member_separately) {
   answers->tells_who_it_is = false;
   semaphore some(here, "some", 2), same(again, "some", 2);
   multi_lock two{some, same};

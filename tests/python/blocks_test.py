@@ -177,7 +177,7 @@ class Blocks:
             self.assertIs(leases.pop().state, holdfast.State.RELEASED)
             self.assertIsNotNone(self.there.mutex("m").try_acquire(5))
 
-    def test_a_block_whose_beginning_has_failed_is_nobodys(self):
+    def test_a_block_whose_beginning_has_failed_owns_no_lease(self):
         mutex, kept = self.here.mutex("m", timeout=0), []
         with self.there.mutex("m"):
             try:

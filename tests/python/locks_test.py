@@ -87,7 +87,7 @@ class Locks:
         with self.assertRaises(holdfast.NotOwner):
             lease.check()
 
-    def test_a_lease_that_nobody_keeps_is_released(self):
+    def test_a_lease_without_a_reference_is_released(self):
         self.here.mutex("m").acquire()
         self.assertIsNotNone(self.there.mutex("m").try_acquire(30))
 
@@ -150,7 +150,7 @@ class Locks:
             self.assertIsNone(self.there.mutex("a").try_acquire())
             self.assertIsNotNone(self.there.shared_mutex("rw").shared().try_acquire())
 
-    def test_one_leads_and_all_can_read_who(self):
+    def test_one_leads_and_all_can_read_the_leader(self):
         mine, theirs = self.here.election("e", note="here"), self.there.election("e")
         self.assertIsNone(theirs.leader())
         with mine as leadership:

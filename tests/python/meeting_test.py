@@ -60,7 +60,7 @@ class Meeting:
         self.assertEqual(told, [True])
         lease.release()
 
-    def test_a_failed_wait_for_a_condition_is_told_to_who_watches_the_lease(self):
+    def test_a_failed_wait_for_a_condition_is_told_to_the_callbacks_of_the_lease(self):
         condition, stop = self.here.condition("c"), holdfast.Stop()
         stop.request()
 

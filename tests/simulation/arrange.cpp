@@ -300,7 +300,7 @@ void take_and_leave(random_source& r, plan& p) {
 
 // Waiters that are woken, and asked to stop before they have the mutex. No waiter comes after the
 // last of them to find what they leave.
-void wake_those_who_leave(random_source& r, plan& p) {
+void wake_leaving_waiters(random_source& r, plan& p) {
   make_calm(p);
   p.machine.slow_permille = 0;
   p.processes.resize(1 + r.below(2), p.processes.front());
@@ -549,7 +549,7 @@ void arrange_meeting(random_source& r, plan& p) {
   const auto kind = p.names.back().kind;
   if (kind == lock_kind::condition && p.seed >= freezing_seeds && r.one_in(2))
     return wake_before_it_stands_still(r, p);
-  if (kind == lock_kind::condition && p.about == theme::async) return wake_those_who_leave(r, p);
+  if (kind == lock_kind::condition && p.about == theme::async) return wake_leaving_waiters(r, p);
   if (kind == lock_kind::latch && p.about != theme::rows) return count_at_the_end(r, p);
 }
 

@@ -282,7 +282,7 @@ nanos books::full_after() const noexcept {
 
 bool books::has_permits(const std::string& name, nanos now) {
   return std::any_of(permits.begin(), permits.end(), [&](auto& one) {
-    return one.second.name() == name && one.second.anybody_has(now);
+    return one.second.name() == name && one.second.has_a_holder(now);
   });
 }
 
@@ -291,9 +291,9 @@ phase_book* books::phases_of(std::size_t name) {
   return at == phases.end() ? nullptr : &at->second;
 }
 
-bool books::anybody_dropped(std::size_t name) const {
+bool books::any_dropped(std::size_t name) const {
   const auto at = phases.find(name);
-  return at == phases.end() ? barriers.at(name).dropped_any() : at->second.anybody_dropped();
+  return at == phases.end() ? barriers.at(name).dropped_any() : at->second.any_dropped();
 }
 
 void books::forgot(nanos until) {

@@ -189,7 +189,7 @@ struct books {
   /// Null where no server shows what each command made of a barrier.
   phase_book* phases_of(std::size_t name);
   /// Out of that barrier.
-  bool anybody_dropped(std::size_t name) const;
+  bool any_dropped(std::size_t name) const;
   /// A limiter's bucket of a key has a book of its own.
   static std::size_t number_of(std::size_t name, std::size_t key) { return 100 * (key + 1) + name; }
 

@@ -26,7 +26,7 @@ class consensus_client final : public contender_store, private requester {
     can_.expiring = false;
     can_.election = true;
     can_.try_takes_ms = 3 * static_cast<std::uint32_t>(of.is_.command_timeout / millisecond);
-    by_->on_gap = [this] { alarm_everybody(); };
+    by_->on_gap = [this] { alarm_all(); };
     learn(all_.heard_of(0), of_.world_.now());
     keeps_session_ = std::thread([this] { keep_session(); });
     calls_alarms_ = std::thread([this] { call_alarms(); });
@@ -259,7 +259,7 @@ class consensus_client final : public contender_store, private requester {
     if (number > session_) {
       session_ = number;
       safe_until_ = {};
-      alarm_everybody();
+      alarm_all();
     }
     const boot_time safe = boot_time(std::chrono::nanoseconds(sent + by_->of->boot)) + safe_span();
     safe_until_ = std::max(safe_until_, safe);
@@ -276,7 +276,7 @@ class consensus_client final : public contender_store, private requester {
     due_.push_back(number);
     if (alarm_waits_ != nullptr) of_.world_.wake(*alarm_waits_);
   }
-  void alarm_everybody() {
+  void alarm_all() {
     for (const auto& [number, then] : alarms_) due(number);
   }
 

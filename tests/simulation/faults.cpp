@@ -87,7 +87,7 @@ void scene::successor_dies(const process& p) {
     const bool waits = std::any_of(waiting.begin(), waiting.end(), [&](const auto& one) {
       return one.first == name && one.second == &p;
     });
-    if (!waits || anybody_has(name)) continue;
+    if (!waits || has_a_holder(name)) continue;
     if (stores[whole.names[i].store]->counts_until(name, p.number)) {
       unclaimed_until[name] =
           here.now() + holdfast::kernel::claim_where_death_is_seen_us * microsecond;

@@ -195,14 +195,14 @@ void judge::has_ended(hold& h) const {
   }
 }
 
-bool judge::anybody_has(const std::string& name, bool without_lost) const {
+bool judge::has_a_holder(const std::string& name, bool without_lost) const {
   return std::any_of(holds_.begin(), holds_.end(), [&](const hold& h) {
     return h.open && h.g.name == name && !(without_lost && h.g.lost.stop_requested());
   });
 }
 
 bool judge::only_shared(const std::string& name) const {
-  return anybody_has(name) && std::all_of(holds_.begin(), holds_.end(), [&](const hold& h) {
+  return has_a_holder(name) && std::all_of(holds_.begin(), holds_.end(), [&](const hold& h) {
            return !h.open || h.g.name != name || h.g.weight < h.g.capacity;
          });
 }

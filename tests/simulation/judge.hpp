@@ -93,7 +93,7 @@ class judge {
   void is_awake(const process& of);
 
   /// For the rule that nobody waits in vain. Perhaps without those that were told of its end.
-  bool anybody_has(const std::string& name, bool without_lost = false) const;
+  bool has_a_holder(const std::string& name, bool without_lost = false) const;
   /// Whether it is held, and by readers only.
   bool only_shared(const std::string& name) const;
   /// When a holder was last seen to have it.

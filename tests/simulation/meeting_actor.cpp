@@ -14,7 +14,7 @@ namespace {
 
 using holdfast::errc;
 
-std::string who_am_i(const process& p) {
+std::string name_of_thread(const process& p) {
   return "P" + std::to_string(p.number) + "." + world::self()->name;
 }
 
@@ -83,7 +83,7 @@ struct barrier_actor : actor {
 
   // After a timeout or an error it stays away: otherwise each later phase would be another one.
   void act() {
-    const auto me = who_am_i(p);
+    const auto me = name_of_thread(p);
     if (book.out(me)) return;
     try {
       meet(me);

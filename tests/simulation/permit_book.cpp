@@ -156,7 +156,7 @@ void permit_book::goes_on(nanos now) {
   }
 }
 
-bool permit_book::anybody_has(nanos now) {
+bool permit_book::has_a_holder(nanos now) {
   goes_on(now);
   return std::any_of(all_.begin(), all_.end(), [](const permit& p) { return !p.over; });
 }

@@ -77,7 +77,7 @@ class permit_book {
   void forgot(nanos until);
   /// Up to now, for the judge.
   void goes_on(nanos now);
-  bool anybody_has(nanos now);
+  bool has_a_holder(nanos now);
 
  private:
   call begins(permit& of, nanos now);

@@ -43,7 +43,7 @@ class phase_book {
   /// What the last to come has to do before the others go on.
   void completes();
   /// A participant has dropped out at some time.
-  bool anybody_dropped() const noexcept { return for_good_; }
+  bool any_dropped() const noexcept { return for_good_; }
   /// An operator has taken out all: of those that waited, so many are still there.
   void cleared(std::size_t waited, std::size_t still) const;
   /// Another record takes its place: what was may be again.
@@ -67,7 +67,7 @@ class phase_book {
   /// Nobody is away for so long that its lease ends.
   void never_breaks() noexcept { breaks_never_ = true; }
   /// A process ends, and what it has there ends with it.
-  void somebody_goes() noexcept { breaks_never_ = false; }
+  void a_session_goes() noexcept { breaks_never_ = false; }
   void refused_as_full(int process, nanos asked);
   /// An arrival that stands, and that nobody waits for; nothing went wrong since `calm_since`.
   void not_in_time(int process, nanos asked, nanos now, nanos calm_since, nanos bound);

@@ -163,25 +163,25 @@ nanos scene::longest() const {
   return all;
 }
 
-bool scene::anybody_has(const std::string& name) {
+bool scene::has_a_holder(const std::string& name) {
   const auto [first, last] = unjudged.equal_range(name);
   // There what ends in the process ends at the server at once.
   const bool at_once = whole.store == store_kind::advisory;
-  return rules.anybody_has(name, at_once) || notes.has_permits(name, here.now()) ||
+  return rules.has_a_holder(name, at_once) || notes.has_permits(name, here.now()) ||
          std::any_of(first, last, [](const auto& one) { return !one.second->dead; });
 }
 
 bool scene::is_taken(std::size_t i) {
   const auto& n = whole.names[i];
   const std::string name = name_of(i);
-  if (n.kind != lock_kind::semaphore || unjudged.contains(name)) return anybody_has(name);
+  if (n.kind != lock_kind::semaphore || unjudged.contains(name)) return has_a_holder(name);
   std::uint32_t most = 1;
   for (const auto& one : whole.processes) {
     for (const auto& t : one.threads) {
       for (const step& s : t.steps) most = std::max(most, s.weight);
     }
   }
-  return rules.weight_of(name) + most > n.capacity && anybody_has(name);
+  return rules.weight_of(name) + most > n.capacity && has_a_holder(name);
 }
 
 void scene::watch() {
@@ -198,7 +198,7 @@ void scene::watch() {
       // A multi_lock keeps what it has while it waits for the rest.
       bool kept = false;
       for (std::size_t k = 0; at_several > 0 && k < whole.names.size(); ++k) {
-        kept |= anybody_has(name_of(k));
+        kept |= has_a_holder(name_of(k));
       }
       if (!wanted || kept || is_taken(i)) {
         idle_since[name] = here.now();
@@ -295,7 +295,7 @@ void scene::watch_conditions() {
   const nanos longest = whole.calm() ? bound_of_waits() : 2 * whole.longest_lease() + 10 * second;
   for (auto& [i, book] : notes.conditions) {
     const bool vain = book.tokens > 0 && book.waiting > 0 && book.sure;
-    if (!vain || anybody_has(name_of(i - 1))) book.idle_since = here.now();
+    if (!vain || has_a_holder(name_of(i - 1))) book.idle_since = here.now();
     const nanos most = all_is_well(last, book.idle_since) ? bound() : longest;
     if (here.now() - std::max(book.idle_since, last) <= most) continue;
     // A request that arrived after its own release has a place, which lasts for as long as others
@@ -341,7 +341,7 @@ bool scene::stays(const std::string& name) const {
     if (name == name_of(i)) return true;
   }
   return std::any_of(notes.barriers.begin(), notes.barriers.end(), [&](const auto& b) {
-    return notes.anybody_dropped(b.first) && name == name_of(b.first);
+    return notes.any_dropped(b.first) && name == name_of(b.first);
   });
 }
 

@@ -75,7 +75,7 @@ struct scene {
       return 500 * millisecond;
     return whole.tells() && punctual() ? 150 * millisecond : bound();
   }
-  bool anybody_has(const std::string& name);
+  bool has_a_holder(const std::string& name);
   /// Too little is free for a waiter. Beside held permits of a semaphore, enough others may be
   /// free.
   bool is_taken(std::size_t name);

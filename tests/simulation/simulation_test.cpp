@@ -239,7 +239,7 @@ void pass(local_order& order, process& p, int times) {
   order.ends(&first);
 }
 
-TEST(local_order, finds_who_is_passed_more_often_than_may_be) {
+TEST(local_order, finds_a_waiter_that_is_passed_more_often_than_allowed) {
   process p;
   const auto rule_after = [&](int times) {
     return rule_of([&](judge& j) {
@@ -288,7 +288,7 @@ TEST(shared_grants, says_nothing_of_one_that_may_be_behind_a_writer_of_its_proce
   EXPECT_NE(rule_when_second_gets(8, second / 2), std::nullopt);
 }
 
-TEST(books, find_tokens_that_nobody_got) {
+TEST(books, find_tokens_that_no_request_got) {
   const name_plan ten{.kind = lock_kind::limiter, .capacity = 1, .burst = 10, .per = 1000 * second};
   const auto rule_with = [&](std::uint64_t left) {
     return rule_of([&](judge& j) {

@@ -90,7 +90,7 @@ TEST_F(other_commands, hold_says_75_when_it_is_busy) {
   EXPECT_EQ(tool({"hold", "l", "-n", "--json"}).out, "");
 }
 
-TEST_F(other_commands, hold_lets_go_when_nobody_hears_it) {
+TEST_F(other_commands, hold_lets_go_when_its_output_is_not_read) {
   around.null_stdin = true;
   program p(command({"hold", "l"}), around);
   p.out = {};  // closes our end of its stdout, most likely before it is written to
@@ -198,7 +198,7 @@ TEST_F(other_commands, try_answers_for_the_mode_that_is_asked_for) {
   EXPECT_EQ(tool({"try", "s", "--slots", "2", "-E", "4"}).code, 4);
 }
 
-TEST_F(other_commands, try_says_in_json_who_holds_it) {
+TEST_F(other_commands, try_names_the_holder_in_json) {
   const holder h(*this, {"l"});
   const auto r = tool({"try", "l", "--json"});
   EXPECT_EQ(r.code, 75);
@@ -264,7 +264,7 @@ TEST_F(other_commands, show_tells_the_promises_of_the_store_that_a_file_names) {
   EXPECT_NE(text.find("there is no failover"), std::string::npos) << text;
 }
 
-TEST_F(other_commands, force_unlock_needs_a_yes_where_nobody_can_be_asked) {
+TEST_F(other_commands, force_unlock_needs_a_yes_without_a_terminal) {
   const holder h(*this, {"l"});
   const auto r = tool({"force-unlock", "l"});
   EXPECT_EQ(r.code, 64);

@@ -45,7 +45,7 @@ TEST_F(dead_holder, is_shown_as_dead) {
   EXPECT_EQ(shown("l")["holders"][0]["died"], true);
 }
 
-TEST_F(dead_holder, is_seen_by_a_user_who_may_only_read) {
+TEST_F(dead_holder, is_seen_by_a_read_only_user) {
   die_with("l");
   EXPECT_TRUE(shows(said({"show", "l", "--store", store + "?access=read"}), who_is_next));
 }

@@ -97,12 +97,12 @@ TEST(doctor_facts, a_scheme_in_capital_letters_is_the_same_store) {
   expect("Redis://h", {{"aof_enabled", "0"}}, "persistence", severity::warning);
 }
 
-TEST(doctor_facts, settings_that_nobody_judges_are_no_all_clear) {
+TEST(doctor_facts, settings_without_a_judgement_are_no_all_clear) {
   expect("file:/etc/holdfast/store", {{"aof_enabled", "0"}}, "settings", severity::note);
   expect_nothing("other:here", {}, "settings");
 }
 
-TEST(doctor_facts, each_node_of_a_cluster_is_judged_by_itself_and_named) {
+TEST(doctor_facts, each_node_of_a_cluster_is_judged_separately_and_named) {
   const store::facts two{{"a:1", "aof_enabled", "1"}, {"b:2", "aof_enabled", "0"}};
   const auto found = about("persistence", judge_facts("redis+cluster://a", two));
   ASSERT_EQ(found.size(), 2U);
@@ -194,7 +194,7 @@ TEST(doctor_names, a_wait_as_long_as_the_limit_is_stuck_and_a_shorter_one_is_not
   EXPECT_TRUE(about("stuck", judged({name_with({someone(1h)}, {})})).empty());
 }
 
-TEST(doctor_names, who_waits_to_lead_to_be_notified_or_for_others_is_not_stuck) {
+TEST(doctor_names, a_waiter_to_lead_to_be_notified_or_for_others_is_not_stuck) {
   for (const char* kind : {"election", "condition_variable", "latch", "barrier"}) {
     auto n = name_with({someone(100h)}, {someone(50h)});
     n.info.kind = kind;

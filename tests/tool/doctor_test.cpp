@@ -74,7 +74,7 @@ TEST_F(doctor, a_url_that_cannot_be_is_64_and_two_stores_are_one_too_many) {
   EXPECT_NE(two.err.find("two stores"), std::string::npos) << two.err;
 }
 
-TEST_F(doctor, who_waits_too_long_is_named_with_who_is_in_the_way) {
+TEST_F(doctor, a_waiter_that_waits_too_long_is_named_with_its_blocker) {
   const holder blocks(*this, {"job"});
   program waiter(command({"run", "job", "--", "true"}), around);
   wait_for_waiter("job");

@@ -32,14 +32,14 @@ TEST_F(elect, one_runs_its_command_and_the_next_follows_with_a_greater_token) {
   EXPECT_EQ(second.wait(), 0);
 }
 
-TEST_F(elect, who_was_deposed_ends_its_command_and_says_so) {
+TEST_F(elect, a_deposed_leader_ends_its_command_and_says_so) {
   program leads(command({"elect", "e", "--ttl", "3s", "--", "cat"}), around);
   harness::eventually("it leads", [&] { return !shown("e")["holders"].empty(); });
   EXPECT_EQ(tool({"force-unlock", "e", "--yes"}).code, 0);
   EXPECT_EQ(leads.wait(), 79);
 }
 
-TEST_F(elect, who_was_deposed_may_stand_again) {
+TEST_F(elect, a_deposed_leader_may_stand_again) {
   program leads(command({"elect", "e", "--again", "--ttl", "3s", "--", "sh", "-c",
                          "echo $HOLDFAST_FENCE; exec cat"}),
                 around);
@@ -50,7 +50,7 @@ TEST_F(elect, who_was_deposed_may_stand_again) {
   EXPECT_EQ(leads.wait(), 0);
 }
 
-TEST_F(elect, who_was_asked_to_stop_does_not_stand_again) {
+TEST_F(elect, a_leader_that_was_asked_to_stop_does_not_stand_again) {
   program leads(command({"elect", "e", "--again", "--ttl", "3s", "--json", "-c",
                          "trap 'kill -TERM $PPID; exit' TERM; echo up; read x"}),
                 around);
@@ -60,7 +60,7 @@ TEST_F(elect, who_was_asked_to_stop_does_not_stand_again) {
 }
 
 // What the file names is away for a while: the URL is read again for each campaign.
-TEST_F(elect, who_was_deposed_stands_again_though_the_store_is_away_for_long) {
+TEST_F(elect, a_deposed_leader_stands_again_though_the_store_is_away_for_long) {
   const auto name_store = [&](const std::string& url) {
     std::ofstream(folder.file("fresh")) << url << '\n';
     std::filesystem::rename(folder.file("fresh"), folder.file("url"));
@@ -91,7 +91,7 @@ TEST_F(elect, who_was_deposed_stands_again_though_the_store_is_away_for_long) {
   EXPECT_EQ(run_to_end(campaign, by_file).code, 69) << "it has never led";
 }
 
-TEST_F(elect, it_answers_over_http_who_leads) {
+TEST_F(elect, it_names_the_leader_over_http) {
   program leads(command({"elect", "e", "--note", "here", "--http", ":0", "--json", "--", "cat"}),
                 around);
   const int port = wait_for(leads, "http")["port"];
@@ -134,7 +134,7 @@ TEST_F(elect, it_does_not_answer_under_a_name_that_is_not_this_machine_s) {
   EXPECT_EQ(hides.hear_all().find("200"), std::string::npos);
 }
 
-TEST_F(elect, slow_clients_keep_nobody_else_waiting) {
+TEST_F(elect, slow_clients_keep_no_other_client_waiting) {
   program leads(command({"elect", "e", "--http", ":0", "--json", "--", "cat"}), around);
   const int port = wait_for(leads, "http")["port"];
   harness::eventually("it leads", [&] { return !shown("e")["holders"].empty(); });

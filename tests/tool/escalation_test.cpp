@@ -59,7 +59,7 @@ TEST(escalation, kill_does_not_wait_for_the_whole_grace_if_the_lease_ends_before
   EXPECT_EQ(e.next(lease), start + 10s - 250ms);
 }
 
-TEST(escalation, a_lock_that_is_somebody_elses_gives_the_child_its_whole_grace) {
+TEST(escalation, a_lock_with_a_new_holder_gives_the_child_its_whole_grace) {
   escalation e{gentle};
   EXPECT_EQ(e.due(start, gone), step::terminate);
   EXPECT_EQ(e.next(gone), start + 5s);

@@ -62,7 +62,7 @@ TEST_P(every_store, doctor_finds_no_problem_and_leaves_nothing) {
   EXPECT_EQ(tool({"list"}).out.find("holdfast-doctor"), std::string::npos);
 }
 
-TEST_P(every_store, serve_shows_who_holds_and_who_waits) {
+TEST_P(every_store, serve_shows_holders_and_waiters) {
   program page(command({"serve", "--json", "--listen", ":0", "--share", "20"}), around);
   const std::string url = json::parse(page.out.line())["url"];
   const int port = std::stoi(url.substr(url.rfind(':') + 1));

@@ -69,7 +69,7 @@ TEST_F(limits, other_rates_while_it_is_in_use_are_78_and_more_than_the_burst_64)
   EXPECT_EQ(shown("api")["kind"], "rate_limiter");
 }
 
-TEST_F(limits, a_greater_version_of_the_rules_replaces_those_in_use_for_all) {
+TEST_F(limits, a_greater_version_of_the_rules_replaces_the_rules_in_use_for_all) {
   EXPECT_EQ(asked({"-t", "2"})["outcome"], "taken");
   const words more{"limit", "api", "--rate", "3/1d", "--json", "--rules-version", "1"};
   EXPECT_EQ(json::parse(tool(more).out)["rules"][0]["limit"], 3);
@@ -130,7 +130,7 @@ TEST_F(limits, a_reset_that_a_signal_interrupts_ends_with_the_signal_s_code) {
   over = true;
 }
 
-TEST_F(limits, force_unlock_of_what_nobody_can_hold_says_what_to_use) {
+TEST_F(limits, force_unlock_of_a_kind_without_holders_says_what_to_use) {
   EXPECT_EQ(tool({"limit", "api", "--rate", "2/1d"}).code, 0);
   const auto no = tool({"force-unlock", "api", "--yes"});
   EXPECT_EQ(no.code, 78);

@@ -102,12 +102,12 @@ TEST(lock_events, waiters_join_and_leave) {
   EXPECT_EQ(between(lock({}, {person("a"), person("b")}), lock({}, {person("b")})), "left a");
 }
 
-TEST(lock_events, several_holders_of_permits_come_and_go_by_themselves) {
+TEST(lock_events, several_holders_of_permits_come_and_go_separately) {
   EXPECT_EQ(between(lock({person("a"), person("b")}), lock({person("b"), person("c")})),
             "released a, granted c");
 }
 
-TEST(lock_events, the_first_look_tells_who_is_there) {
+TEST(lock_events, the_first_look_tells_holders_and_waiters) {
   EXPECT_EQ(told(events_at_start(lock({person("a")}, {person("b")}))), "holding a, waiting b");
 }
 

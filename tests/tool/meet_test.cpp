@@ -38,7 +38,7 @@ TEST_F(meetings, a_latch_refuses_what_cannot_be) {
   EXPECT_EQ(tool({"latch", "ready", "3", "--peek", "--json"}).code, 75);
 }
 
-TEST_F(meetings, those_who_arrive_at_a_barrier_go_on_together_again_and_again) {
+TEST_F(meetings, commands_at_a_barrier_go_on_together_again_and_again) {
   for (int i = 0; i < 2; ++i) {
     program first(command({"barrier", "stage", "2"}), around);
     wait_for_waiter("stage");
@@ -47,7 +47,7 @@ TEST_F(meetings, those_who_arrive_at_a_barrier_go_on_together_again_and_again) {
   }
 }
 
-TEST_F(meetings, who_gives_up_at_a_barrier_leaves_and_breaks_nothing) {
+TEST_F(meetings, a_command_that_gives_up_at_a_barrier_leaves_and_breaks_nothing) {
   program first(command({"barrier", "stage", "2"}), around);
   wait_for_waiter("stage");
   EXPECT_EQ(tool({"barrier", "stage", "3"}).code, 78) << "another count";

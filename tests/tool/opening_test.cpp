@@ -88,7 +88,7 @@ TEST_F(opening_a_store, is_one_try_for_a_command_that_does_not_wait) {
   }
 }
 
-TEST_F(opening_a_store, an_unknown_one_is_answered_by_those_that_there_are) {
+TEST_F(opening_a_store, an_unknown_one_is_answered_with_the_known_ones) {
   const auto said = refusal("mongodb://h");
   for (const char* scheme : {"sqlite", "redis", "postgres", "etcd"}) {
     EXPECT_TRUE(has(said, scheme)) << said;

@@ -253,7 +253,7 @@ TEST(json_output, what_is_not_known_of_a_holder_is_absent) {
 }
 
 // The first is more than the pipe takes at once.
-TEST(messages, that_nobody_reads_are_not_waited_for_and_arrive_whole_or_not_at_all) {
+TEST(messages, that_are_not_read_are_not_waited_for_and_arrive_whole_or_not_at_all) {
   const auto ends = make_pipe();
   const int fd = ends.read.get();
   ASSERT_EQ(::fcntl(ends.write.get(), F_SETPIPE_SZ, 4096), 4096);

@@ -491,7 +491,7 @@ TEST_F(run_command, does_not_hand_systemds_socket_on) {
 
 // A pager that is not scrolled, the journal, and what is neither a pipe nor a socket. A renewal,
 // and the start of the command, wait for no reader.
-TEST_F(run_command, does_not_wait_for_who_reads_its_messages) {
+TEST_F(run_command, does_not_wait_for_the_reader_of_its_messages) {
   for (const std::string kind : {"pipe", "socket", "device"}) {
     const std::string started = folder.file(kind);
     auto all = role("with_full_stderr", {kind});
@@ -521,7 +521,7 @@ TEST_F(run_command, writes_one_json_event_a_line) {
   EXPECT_EQ(events, (words{"acquired", "started", "released"}));
 }
 
-TEST_F(run_command, shows_others_who_holds_it_and_why) {
+TEST_F(run_command, shows_others_its_holder_and_reason) {
   program p(command({"run", "l", "--reason", "release 1.2", "--", "cat"}), around);
   p.tell("up\n");
   EXPECT_EQ(p.out.line(), "up");

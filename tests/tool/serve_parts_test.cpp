@@ -226,7 +226,7 @@ TEST(serve_board, a_viewer_that_was_away_for_too_many_ends_begins_anew) {
   EXPECT_EQ(v.rows, (std::map<std::string, std::string>{{"stays", "one"}}));
 }
 
-TEST(serve_board, who_comes_after_many_ends_gets_all_rows_once) {
+TEST(serve_board, a_viewer_that_comes_after_many_ends_gets_all_rows_once) {
   board b{0, "memory:"};
   std::map<std::string, std::string> all;
   for (int i = 0; i < 1000; ++i) {
@@ -435,7 +435,7 @@ TEST(serve_shared_answer, is_made_once_a_second_for_all_while_nothing_changes) {
   EXPECT_EQ(c.told.size(), 2000u);
 }
 
-TEST(serve_shared_answer, is_made_five_times_a_second_at_most_and_nobody_misses_a_change) {
+TEST(serve_shared_answer, is_made_five_times_a_second_at_most_and_no_viewer_misses_a_change) {
   copied c;
   c.crowd(10s, true);
   EXPECT_LE(c.made, 51);
@@ -644,7 +644,7 @@ TEST(serve_http, readers_of_one_answer_have_one_copy_of_it) {
   harness::eventually("none of them has it any more", [&] { return server.shared_by() == 0; });
 }
 
-TEST(serve_http, streams_are_counted_and_who_leaves_makes_room) {
+TEST(serve_http, streams_are_counted_and_a_viewer_that_leaves_makes_room) {
   std::atomic<int> alive{0};
   http_server s{
       {"--listen", ":0"}, {.streams = 2}, [&](const http_request&, const http_reply& reply) {
@@ -718,7 +718,7 @@ class late_answers {
 
 }  // namespace
 
-TEST(serve_http, who_waits_for_an_answer_keeps_its_place_and_the_next_is_told) {
+TEST(serve_http, a_client_that_waits_for_an_answer_keeps_its_place_and_the_next_is_told) {
   const late_answers s(2);
   const auto first = s.asks(), second = s.asks();
   harness::eventually("both wait", [&] { return s.asked() == 2; });
@@ -727,7 +727,7 @@ TEST(serve_http, who_waits_for_an_answer_keeps_its_place_and_the_next_is_told) {
   for (const auto* c : {&first, &second}) EXPECT_TRUE((*c)->hear_all().ends_with("late"));
 }
 
-TEST(serve_http, who_left_while_it_waited_makes_room) {
+TEST(serve_http, a_client_that_left_while_it_waited_makes_room) {
   const late_answers s(2);
   auto first = s.asks();
   const auto second = s.asks();
@@ -740,7 +740,7 @@ TEST(serve_http, who_left_while_it_waited_makes_room) {
   EXPECT_TRUE(second->hear_all().ends_with("late"));
 }
 
-TEST(serve_http, of_those_that_say_nothing_the_oldest_makes_room) {
+TEST(serve_http, the_oldest_silent_connection_makes_room) {
   const late_answers s(2);
   const auto waits = s.asks();
   harness::eventually("it waits", [&] { return s.asked() == 1; });

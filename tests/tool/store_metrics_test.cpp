@@ -124,7 +124,7 @@ TEST(store_metrics, of_a_store_that_is_away_only_that_is_known) {
     EXPECT_EQ(text.find(std::string("holdfast_store_") + more), text.npos) << more;
 }
 
-TEST_F(store_metrics_command, shows_who_holds_and_waits_and_replaces_a_file_in_one_step) {
+TEST_F(store_metrics_command, shows_holders_and_waiters_and_replaces_a_file_in_one_step) {
   const holder held(*this, {"job:1"});
   const auto said = tool({"metrics"});
   EXPECT_EQ(said.code, 0) << said.err;

@@ -6,6 +6,8 @@ from .tree import Finding
 TEST = re.compile(r"^\s*(?:TYPED_)?TEST(?:_F|_P)?\s*\(\s*(\w+)\s*,\s*(\w+)\s*\)", re.M)
 SNAKE = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*\Z")
 WORDS = 3
+PERSONS = {"who", "whom", "whoever", "he", "him", "his", "himself",
+           *(some + one for some in ("no", "some", "any", "every") for one in ("one", "body", "bodys"))}
 
 
 def check(tree):
@@ -19,6 +21,9 @@ def check(tree):
             if not SNAKE.match(name) or name.count("_") + 1 < WORDS:
                 yield Finding(file.path, line, "names", f"{name}: a test's name is the rule it checks, in snake_case, such as "
                               "release_by_a_former_holder_changes_nothing")
+            for word in sorted(PERSONS & {*suite.split("_"), *name.split("_")}):
+                yield Finding(file.path, line, "names", f"{suite}.{name}: \"{word}\" is a person; the subject of a test is a thing "
+                              "with a standard name, such as a waiter, a holder, a process, a session or a request")
 
 
 def check_rooms(tree):

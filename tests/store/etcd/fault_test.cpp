@@ -18,7 +18,7 @@ TEST(etcd_faults, leaders_that_die_and_come_back_give_nothing_to_two) {
   harness::leaders_die_and_come_back(servers);
 }
 
-TEST(etcd_faults, without_a_majority_nobody_is_let_in_and_who_was_in_knows_in_time) {
+TEST(etcd_faults, without_a_majority_no_session_enters_and_the_holder_knows_in_time) {
   harness::etcd_cluster servers;
   harness::the_majority_is_gone(servers);
 }
@@ -48,7 +48,7 @@ TEST(etcd_faults, calls_end_at_their_limit_while_the_server_hangs) {
   harness::limited_calls_to_a_server_that_hangs(calm_cluster(), fresh_base());
 }
 
-TEST(etcd_faults, tries_end_by_themselves_while_the_server_hangs) {
+TEST(etcd_faults, tries_time_out_while_the_server_hangs) {
   harness::tries_at_a_server_that_hangs(calm_cluster(), fresh_base());
 }
 

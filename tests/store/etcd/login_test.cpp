@@ -54,13 +54,13 @@ TEST_F(etcd_login, with_its_password_a_user_has_its_locks) {
   waiter.join();
 }
 
-TEST_F(etcd_login, whoever_may_not_is_told_when_it_opens) {
+TEST_F(etcd_login, a_session_without_rights_is_told_when_it_opens) {
   for (const char* login : {"", "owner:wrong@", "nobody:secret@", "stranger:secret@"}) {
     EXPECT_EQ(reason_of(url(login)), errc::not_permitted) << login;
   }
 }
 
-TEST_F(etcd_login, whoever_may_only_read_leaves_no_lease_behind) {
+TEST_F(etcd_login, a_read_only_user_leaves_no_lease_behind) {
   auto here = holdfast::open(url("reader:secret@"), {.store_timeout = 0ms});
   const auto leases = [] { return server_->ctl("--user root:secret lease list"); };
   const auto before = leases();

@@ -40,7 +40,7 @@ TEST(etcd_names, a_contender_is_read_back_from_its_key) {
   EXPECT_EQ(contender_at(c.node), c);
 }
 
-TEST(etcd_names, another_program_s_lease_wants_all_and_what_is_no_lease_is_nobody) {
+TEST(etcd_names, another_program_s_lease_wants_all_and_other_nodes_are_no_contenders) {
   const auto other = contender_at("694d7c9a2f1e3b05");
   ASSERT_TRUE(other);
   EXPECT_FALSE(other->owner);

@@ -79,7 +79,7 @@ TEST_F(etcd_recipe, a_place_whose_reply_was_lost_is_found_again_and_leaves_no_gh
   harness::eventually("nothing is left", [&] { return count_below(base_ + "/ghost") == 0; });
 }
 
-TEST_F(etcd_recipe, an_upgraded_reader_keeps_out_those_who_come_later_and_leaves_nothing) {
+TEST_F(etcd_recipe, an_upgraded_reader_keeps_out_later_contenders_and_leaves_nothing) {
   auto here = holdfast::open(url());
   auto there = holdfast::open(url());
   holdfast::shared_mutex one{here, "up"};
@@ -105,7 +105,7 @@ TEST_F(etcd_recipe, fences_grow_over_all_names_of_the_servers) {
   }
 }
 
-TEST_F(etcd_recipe, a_latch_is_kept_by_those_who_wait_and_then_by_the_servers_for_its_time) {
+TEST_F(etcd_recipe, a_latch_is_kept_by_its_waiters_and_then_by_the_servers_for_its_time) {
   auto here = holdfast::open(url());
   holdfast::latch brief{here, "brief", 2, {.keep = 1s}};
   brief.count_down();
@@ -114,7 +114,7 @@ TEST_F(etcd_recipe, a_latch_is_kept_by_those_who_wait_and_then_by_the_servers_fo
 }
 
 // The history in which a watch from the revision that was read would begin is gone.
-TEST_F(etcd_recipe, compaction_while_they_wait_costs_nobody_the_turn) {
+TEST_F(etcd_recipe, compaction_during_the_wait_costs_no_waiter_its_turn) {
   auto here = holdfast::open(url());
   auto there = holdfast::open(url());
   holdfast::mutex one{here, "job"};

@@ -90,7 +90,7 @@ TEST_F(mariadb_store, a_wait_for_a_row_ends_at_the_server_before_its_request_end
 }
 
 // The server waits for a table for a day, if nobody says otherwise.
-TEST_F(mariadb_store, a_table_that_somebody_keeps_locked_is_unavailable_and_nothing_was_done) {
+TEST_F(mariadb_store, a_table_that_stays_locked_is_unavailable_and_nothing_was_done) {
   auto s = impatient("?command_timeout=3s");
   holdfast::mutex m{s, "m"};
   m.lock(), m.unlock();
@@ -245,10 +245,10 @@ TEST_F(mariadb_network, calls_end_at_their_limit_while_the_server_hangs) {
       harness::mariadb_server::url_of(port()) + database_);
 }
 
-TEST_F(mariadb_network, tries_end_by_themselves_while_the_server_hangs) {
+TEST_F(mariadb_network, tries_time_out_while_the_server_hangs) {
   for (const std::string mode : {"", "&mode=session"}) {
     SCOPED_TRACE(mode);
-    harness::tries_end_by_themselves_while_it_hangs(
+    harness::tries_time_out_while_it_hangs(
         harness::hang(proxy_), harness::mariadb_server::url_of(proxy_.port()) + database_ +
                                    "?command_timeout=300ms" + mode);
   }

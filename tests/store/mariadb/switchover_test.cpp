@@ -93,7 +93,7 @@ TEST_F(mariadb_switchover, a_guess_that_the_server_refuses_breaks_its_connection
   }
 }
 
-TEST_F(mariadb_switchover, a_user_who_may_write_nevertheless_is_refused_too) {
+TEST_F(mariadb_switchover, a_user_that_may_write_nevertheless_is_refused_too) {
   auto s = holdfast::open(url_of_admin() + "?connections=1");
   holdfast::mutex m{s, "m"};
   for (int n = 0; n < 4; ++n) m.lock(), m.unlock();  // the statement is prepared by now

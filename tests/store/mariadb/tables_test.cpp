@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 using harness::eventually;
 using holdfast::errc;
 
-TEST_F(mariadb_store, select_from_holdfast_locks_tells_who_holds_what) {
+TEST_F(mariadb_store, select_from_holdfast_locks_tells_the_holders) {
   auto a = open(), b = open();
   holdfast::lock_options o;
   o.reason = "invoices of May";
@@ -40,7 +40,7 @@ TEST_F(mariadb_store, select_from_holdfast_locks_tells_who_holds_what) {
   waiter.join();
 }
 
-TEST_F(mariadb_store, what_nobody_holds_has_no_holder_in_the_view) {
+TEST_F(mariadb_store, a_free_name_has_no_holder_in_the_view) {
   auto s = open();
   holdfast::latch(s, "l", 3).count_down();
   (void)holdfast::rate_limiter(s, "r", {{.tokens = 5, .per = 100s}}).try_take(1);

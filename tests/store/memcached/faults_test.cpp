@@ -115,9 +115,9 @@ TEST_F(memcached_store, calls_end_at_their_limit_while_the_server_hangs) {
       url(server_.port()));
 }
 
-TEST_F(memcached_store, tries_end_by_themselves_while_the_server_hangs) {
+TEST_F(memcached_store, tries_time_out_while_the_server_hangs) {
   harness::fault_proxy proxy(server_.port());
-  harness::tries_end_by_themselves_while_it_hangs(
+  harness::tries_time_out_while_it_hangs(
       harness::hang(proxy),
       "memcached://127.0.0.1:" + std::to_string(proxy.port()) + "?command_timeout=300ms");
 }
@@ -354,7 +354,7 @@ TEST_F(memcached_store, a_connection_that_was_cut_is_made_again_and_the_hold_sta
 }
 
 // A holder that is gone may have left by itself: no store can say that it was taken away.
-TEST_F(memcached_store, who_may_have_been_taken_away_is_neither_counted_nor_left_out) {
+TEST_F(memcached_store, a_holder_that_may_have_been_evicted_is_neither_counted_nor_left_out) {
   harness::fault_proxy proxy(server_.port());
   const auto session = holdfast::open("memcached://127.0.0.1:" + std::to_string(proxy.port()));
   const auto of_another = open();
@@ -464,7 +464,7 @@ TEST_F(memcached_store, what_another_took_behind_a_renewal_that_was_written_is_n
     const auto looks = asked.rfind("mg ");
     if (!in_between || !asked.starts_with("cas ") || looks == asked.npos) return server_.ask(asked);
     const std::string written = server_.ask(asked.substr(0, looks));
-    put(of_somebody());
+    put(foreign_record());
     return written + server_.ask(asked.substr(looks));
   });
   const auto session = holdfast::open("memcached://127.0.0.1:" + std::to_string(relay.port()));
@@ -473,7 +473,7 @@ TEST_F(memcached_store, what_another_took_behind_a_renewal_that_was_written_is_n
   EXPECT_EQ(outcome_of([&] { held.extend(); }).reason, errc::lost);
   in_between = false;
   EXPECT_EQ(held.release(), make_error_code(errc::lost));
-  EXPECT_EQ(value(), of_somebody());
+  EXPECT_EQ(value(), foreign_record());
 }
 
 TEST_F(memcached_store, of_two_servers_each_has_some_names_whatever_order_they_are_given_in) {

@@ -36,7 +36,7 @@ class memcached_store : public testing::Test {
     ASSERT_EQ(server_.ask("ms " + key + " " + std::to_string(text.size()) + "\r\n" + text + "\r\n"),
               "HD\r\n");
   }
-  static std::string of_somebody() {
+  static std::string foreign_record() {
     return "hf1 0123456789abcdef0123456789abcdef mutex 1 0 0 other 1 program";
   }
 

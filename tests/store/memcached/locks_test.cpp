@@ -5,12 +5,12 @@
 namespace memcached_test {
 namespace {
 
-TEST_F(memcached_store, a_release_does_not_remove_what_somebody_else_put_there) {
+TEST_F(memcached_store, a_release_does_not_remove_another_program_s_item) {
   const auto session = open();
   lease held = mutex(session, "orders").acquire();
-  put(of_somebody());
+  put(foreign_record());
   EXPECT_EQ(held.release(), make_error_code(errc::lost));
-  EXPECT_EQ(value(), of_somebody());
+  EXPECT_EQ(value(), foreign_record());
 }
 
 // The server counts the unique numbers of its items from one again: that of the other's lock is the
@@ -21,10 +21,10 @@ TEST_F(memcached_store, a_release_after_a_restart_does_not_remove_the_lock_of_th
   const std::string number = server_.ask("mg holdfast:orders c\r\n");
   server_.kill();
   server_.start();
-  put(of_somebody());
+  put(foreign_record());
   ASSERT_EQ(server_.ask("mg holdfast:orders c\r\n"), number);
   EXPECT_EQ(held.release(), make_error_code(errc::lost));
-  EXPECT_EQ(value(), of_somebody());
+  EXPECT_EQ(value(), foreign_record());
 }
 
 TEST_F(memcached_store, an_extension_after_a_restart_does_not_write_over_the_lock_of_the_next) {
@@ -32,9 +32,9 @@ TEST_F(memcached_store, an_extension_after_a_restart_does_not_write_over_the_loc
   lease held = mutex(session, "orders").acquire();
   server_.kill();
   server_.start();
-  put(of_somebody());
+  put(foreign_record());
   EXPECT_EQ(outcome_of([&] { held.extend(); }).reason, errc::lost);
-  EXPECT_EQ(value(), of_somebody());
+  EXPECT_EQ(value(), foreign_record());
 }
 
 TEST_F(memcached_store, leases_are_whole_seconds_and_never_shorter_than_asked_for) {
@@ -131,7 +131,7 @@ TEST_F(memcached_store, fences_grow_also_when_the_counter_is_gone) {
       << "nobody promises that for a server's clock that is set back";
 }
 
-TEST_F(memcached_store, the_end_of_a_lease_that_nobody_renews_makes_room) {
+TEST_F(memcached_store, the_end_of_a_lease_without_renewal_makes_room) {
   const auto session = open();
   const lease old = mutex(session, "orders", {.lease = 1s, .renew = false}).acquire();
   const auto other = open();

@@ -102,7 +102,7 @@ TEST_F(admission_steps, a_turn_without_tokens_goes_to_the_next) {
   EXPECT_TRUE(slots().queue.empty());
 }
 
-TEST_F(admission_steps, who_asks_again_after_a_lost_reply_has_one_permit) {
+TEST_F(admission_steps, a_request_repeated_after_a_lost_reply_has_one_permit) {
   (void)admit(1, false);
   const auto again = admit(1, false);
   EXPECT_EQ(again.permits.outcome, permits_outcome::granted);

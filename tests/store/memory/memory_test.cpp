@@ -21,7 +21,7 @@ class writes_a_word final : public holdfast::store::transition {
   const std::string word_ = "word";
 } writing;
 
-TEST(memory_store, sessions_of_one_name_share_locks_and_those_without_a_name_do_not) {
+TEST(memory_store, sessions_of_one_name_share_locks_and_unnamed_ones_do_not) {
   auto a = holdfast::open("memory:shared"), b = holdfast::open("memory:shared");
   lease held = mutex(a, "m").acquire();
   EXPECT_FALSE(mutex(b, "m").try_acquire());
@@ -41,7 +41,7 @@ TEST(memory_store, fences_grow_although_nothing_is_kept_of_a_free_name) {
   }
 }
 
-TEST(memory_store, forgets_a_space_that_nobody_uses) {
+TEST(memory_store, forgets_an_unused_space) {
   {
     auto s = holdfast::open("memory:left");
     holdfast::latch l{s, "l", 2};

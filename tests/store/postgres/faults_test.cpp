@@ -130,7 +130,7 @@ TEST_F(postgres_store, a_statement_timeout_of_the_server_is_named) {
   other.ask("rollback");
 }
 
-TEST_F(postgres_store, a_user_who_may_only_read_is_told_read_only) {
+TEST_F(postgres_store, a_read_only_user_is_told_read_only) {
   (void)open();
   let_user_with("set default_transaction_read_only = on");
   auto s = holdfast::open(url_of_user());
@@ -181,7 +181,7 @@ TEST_F(postgres_store, one_connection_serves_a_thousand_operations_of_many_threa
             2);
 }
 
-TEST_F(postgres_store, what_nobody_contends_for_costs_one_transaction_each_time_but_the_first) {
+TEST_F(postgres_store, an_uncontended_lock_costs_one_transaction_each_time_but_the_first) {
   const client watcher{base_};
   auto s = open();
   holdfast::mutex m{s, "m"};
@@ -253,10 +253,10 @@ TEST_F(postgres_network, calls_end_at_their_limit_while_the_server_hangs) {
       harness::postgres_server::url_of(port(), rest));
 }
 
-TEST_F(postgres_network, tries_end_by_themselves_while_the_server_hangs) {
+TEST_F(postgres_network, tries_time_out_while_the_server_hangs) {
   for (const std::string mode : {"", "&mode=session"}) {
     SCOPED_TRACE(mode);
-    harness::tries_end_by_themselves_while_it_hangs(
+    harness::tries_time_out_while_it_hangs(
         harness::hang(proxy_),
         harness::postgres_server::url_of(proxy_.port(),
                                          "?schema=" + schema_ + "&command_timeout=300ms" + mode));
@@ -371,7 +371,7 @@ TEST_F(postgres_network,
   proxy_.heal();
 }
 
-TEST_F(postgres_network, a_waiter_whose_notification_is_lost_finds_out_by_itself) {
+TEST_F(postgres_network, a_waiter_whose_notification_is_lost_finds_out) {
   auto s = behind();
   holdfast::mutex first{direct_, "m"}, second{s, "m"};
   auto held = first.acquire();

@@ -22,7 +22,7 @@ class postgres_floor : public sql_test::floor_rules<postgres_store> {
     const auto to = *pg::read_address(*holdfast::base::parse_url(base_));
     return std::move(*pg::link::over(std::move(*pg::connect(to, soon())), sql_, 60s));
   }
-  void until_somebody_waits_for_a_lock() const {
+  void until_a_lock_has_a_waiter() const {
     eventually("somebody waits for a lock of this schema", [&] {
       return ask("select count(*) from pg_stat_activity where wait_event_type = 'Lock' and query "
                  "like '%" +
@@ -39,8 +39,7 @@ TEST_F(postgres_floor, a_name_that_was_swept_after_it_was_read_is_not_made) {
 }
 
 TEST_F(postgres_floor, a_name_that_is_being_swept_is_not_made_with_what_was_read_before) {
-  expect_that_what_is_being_swept_is_not_made(client{base_},
-                                              [&] { until_somebody_waits_for_a_lock(); });
+  expect_that_what_is_being_swept_is_not_made(client{base_}, [&] { until_a_lock_has_a_waiter(); });
 }
 
 TEST_F(postgres_floor, a_sweep_keeps_all_versions_below_what_comes_next) {
@@ -70,7 +69,7 @@ TEST_F(postgres_floor, a_wait_for_a_row_ends_at_the_server_before_its_request_en
 }
 
 // Several rows of a transaction are locked in the order of their names; those of a sweep in none.
-TEST_F(postgres_floor, a_sweep_waits_for_no_row_and_leaves_those_that_are_in_use) {
+TEST_F(postgres_floor, a_sweep_waits_for_no_row_and_leaves_rows_in_use) {
   ASSERT_TRUE(replace({first("a", read("a")), first("b", read("b"))}));
   const client other{base_};
   other.ask("begin; select * from " + table("holdfast_records") + " where name = 'b' for update");
@@ -139,7 +138,7 @@ TEST_F(postgres_floor, a_row_that_goes_while_its_lock_is_waited_for_is_made_anew
   other.ask("begin; select * from " + table("holdfast_records") + " for update");
   const std::string_view names[] = {"m"};
   auto locked = std::async(std::launch::async, [&] { return link_->lock(names, soon()); });
-  until_somebody_waits_for_a_lock();
+  until_a_lock_has_a_waiter();
   other.ask("delete from " + table("holdfast_records") + "; commit");
   const auto found = locked.get();
   ASSERT_TRUE(found) << found.error().what;

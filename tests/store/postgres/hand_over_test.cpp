@@ -41,7 +41,7 @@ TEST_F(postgres_hand_over, lasts_for_the_command_that_run_starts) {
 }
 #endif
 
-TEST_F(postgres_hand_over, that_was_overheard_lets_nobody_else_in) {
+TEST_F(postgres_hand_over, that_was_overheard_lets_no_other_waiter_in) {
   harness::hand_over_line line(a_, b_, c_);
   EXPECT_FALSE(line.held.release());
   lease two = line.next.get().value();
@@ -67,7 +67,7 @@ TEST_F(postgres_hand_over, leaves_no_secret_where_it_can_be_read) {
   EXPECT_TRUE(line.last.get().value());
 }
 
-TEST_F(postgres_hand_over, that_a_user_who_may_only_read_made_up_gives_nothing_before_any_answer) {
+TEST_F(postgres_hand_over, that_a_read_only_user_forged_gives_nothing_before_any_answer) {
   const std::string schema = "schema \"" + schema_ + "\" to " + user_;
   ask("grant usage on " + schema + "; grant select on all tables in " + schema);
   const client spy{url_of_user()};

@@ -270,7 +270,7 @@ class postgres_pooler : public testing::Test {
   harness::pgbouncer pooler_{server_, 2};
 };
 
-TEST_F(postgres_pooler, behind_a_pooler_locks_exclude_each_other_and_nobody_listens) {
+TEST_F(postgres_pooler, behind_a_pooler_locks_exclude_each_other_and_no_session_listens) {
   int counter = 0;
   std::vector<std::thread> all;
   for (int i = 0; i < 3; ++i) {
@@ -298,9 +298,9 @@ TEST_F(postgres_pooler, calls_end_at_their_limit_while_it_hangs) {
       pooler_.url());
 }
 
-TEST_F(postgres_pooler, tries_end_by_themselves_while_it_hangs) {
+TEST_F(postgres_pooler, tries_time_out_while_it_hangs) {
   harness::fault_proxy proxy(pooler_.port());
-  harness::tries_end_by_themselves_while_it_hangs(
+  harness::tries_time_out_while_it_hangs(
       harness::hang(proxy), postgres_server::url_of(proxy.port(), "?command_timeout=300ms"));
 }
 

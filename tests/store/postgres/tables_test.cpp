@@ -12,7 +12,7 @@ using namespace std::chrono_literals;
 using harness::eventually;
 using holdfast::errc;
 
-TEST_F(postgres_store, select_from_holdfast_locks_tells_who_holds_what) {
+TEST_F(postgres_store, select_from_holdfast_locks_tells_the_holders) {
   auto s = open();
   holdfast::lock_options o;
   o.reason = "invoices of May";
@@ -162,7 +162,7 @@ TEST_F(postgres_store, tables_of_a_newer_holdfast_are_left_alone) {
   EXPECT_EQ(ask("select count(*) from " + table("holdfast_records")), "0");
 }
 
-TEST_F(postgres_store, tables_that_somebody_altered_are_foreign_data) {
+TEST_F(postgres_store, tables_that_were_altered_are_foreign_data) {
   (void)open();
   ask("drop view " + table("holdfast_locks") + "; alter table " + table("holdfast_records") +
       " alter version type numeric");
@@ -253,7 +253,7 @@ TEST_F(postgres_store, a_name_that_was_removed_leaves_its_fence_behind_as_a_floo
   EXPECT_GT(m.acquire().fence(), last);
 }
 
-TEST_F(postgres_store, names_that_nobody_uses_any_more_are_removed_by_and_by) {
+TEST_F(postgres_store, names_that_are_no_longer_used_are_removed_by_and_by) {
   auto s = open();
   for (int i = 0; i < 600; ++i) {
     holdfast::mutex m{s, "order:" + std::to_string(i)};

@@ -45,12 +45,12 @@ TEST_F(redis_cluster_says, nothing_for_a_while_and_calls_end_at_their_limit) {
   harness::calls_end_at_their_limit_while_it_hangs(all_nodes_hang(), url, url);
 }
 
-TEST_F(redis_cluster_says, nothing_for_a_while_and_tries_end_by_themselves) {
-  harness::tries_end_by_themselves_while_it_hangs(
+TEST_F(redis_cluster_says, nothing_for_a_while_and_tries_time_out) {
+  harness::tries_time_out_while_it_hangs(
       all_nodes_hang(), cluster_.url("?connect_timeout=300ms&command_timeout=300ms"));
 }
 
-TEST_F(redis_cluster_says, moved_is_followed_without_anybody_noticing) {
+TEST_F(redis_cluster_says, moved_is_followed_unnoticed) {
   auto held = m_.acquire();
   const auto fence = held.fence();
   cluster_.move(slot_, other());
@@ -62,7 +62,7 @@ TEST_F(redis_cluster_says, moved_is_followed_without_anybody_noticing) {
   EXPECT_EQ(said(owner_), before) << "once is enough";
 }
 
-TEST_F(redis_cluster_says, a_release_that_nobody_waits_for_finds_its_way_too) {
+TEST_F(redis_cluster_says, a_release_without_an_awaited_answer_finds_its_way_too) {
   struct failures final : holdfast::observer {
     std::atomic<int> told{0};
     void on_event(const holdfast::event& e) override {

@@ -73,7 +73,7 @@ TEST_F(redis_clusters, slots_are_what_the_servers_say) {
   }
 }
 
-TEST_F(redis_clusters, a_notification_reaches_whoever_listens_at_another_node) {
+TEST_F(redis_clusters, a_notification_reaches_a_listener_at_another_node) {
   auto a = holdfast::open(cluster_.url()), b = holdfast::open(cluster_.url());
   int looked = 0;
   for (int i = 0; i < 20; ++i) {
@@ -91,7 +91,7 @@ TEST_F(redis_clusters, a_notification_reaches_whoever_listens_at_another_node) {
   EXPECT_LT(looked, 5);
 }
 
-TEST_F(redis_clusters, who_listens_at_a_node_that_goes_away_listens_at_another) {
+TEST_F(redis_clusters, a_listener_at_a_node_that_goes_away_listens_at_another) {
   auto a = holdfast::open(cluster_.url()), b = holdfast::open(cluster_.url());
   // The replicas: no name is lost with them.
   for (std::size_t i = 3; i < 6; ++i) cluster_.nodes()[i]->kill();
@@ -110,7 +110,7 @@ TEST_F(redis_clusters, who_listens_at_a_node_that_goes_away_listens_at_another) 
 }
 
 // It lives on by itself, and nothing that is published in the cluster comes there.
-TEST_F(redis_clusters, who_listens_at_a_node_that_was_taken_out_listens_at_another) {
+TEST_F(redis_clusters, a_listener_at_a_node_that_was_taken_out_listens_at_another) {
   auto& gone = *cluster_.nodes()[5];
   const auto a = holdfast::open(cluster_.url());
   const auto before = redis_test::listening_at(gone);
@@ -218,15 +218,15 @@ TEST_F(redis_clusters, a_user_with_the_documented_rights_sees_slots_move) {
   contender.join();
 }
 
-TEST_F(redis_clusters, slots_that_move_under_load_hinder_nobody) {
+TEST_F(redis_clusters, slots_that_move_under_load_hinder_no_request) {
   redis_test::crew crew(cluster_.url(), 3, 3, {"a", "b", "c"});
-  crew.everybody_goes_on(5);
+  crew.all_go_on(5);
   for (int i = 0; i < 4; ++i) {
     for (const std::string name : {"a", "b", "c"}) {
       cluster_.move(slot_of(name), other_than(owner_of(name)));
     }
   }
-  crew.everybody_goes_on(5);
+  crew.all_go_on(5);
   crew.stop();
   const auto t = crew.count();
   redis_test::expect_one_at_a_time(t);
@@ -235,7 +235,7 @@ TEST_F(redis_clusters, slots_that_move_under_load_hinder_nobody) {
 
 // A batch of renewals goes to several nodes at once; each may have moved a name, and know no
 // script.
-TEST_F(redis_clusters, scripts_that_are_lost_while_slots_move_hinder_nobody) {
+TEST_F(redis_clusters, scripts_that_are_lost_while_slots_move_hinder_no_request) {
   auto s = holdfast::open(cluster_.url("?command_timeout=30s"));
   std::vector<holdfast::lease> held;
   for (int i = 0; i < 12; ++i) {
@@ -247,7 +247,7 @@ TEST_F(redis_clusters, scripts_that_are_lost_while_slots_move_hinder_nobody) {
     const std::string name = "held" + std::to_string(i);
     cluster_.move(slot_of(name), other_than(owner_of(name)));
     for (const auto& n : cluster_.nodes()) n->ask({"SCRIPT", "FLUSH"});
-    crew.everybody_goes_on(1);
+    crew.all_go_on(1);
   }
   crew.stop();
   const auto t = crew.count();
@@ -287,11 +287,11 @@ TEST_F(redis_clusters, a_slot_that_stays_half_moved_is_unavailable_in_time) {
 }
 
 TEST_F(redis_cluster_failover,
-       a_primary_that_is_killed_under_load_is_replaced_and_nobody_is_stuck) {
+       a_primary_that_is_killed_under_load_is_replaced_and_no_waiter_is_stuck) {
   redis_test::crew crew(cluster_.url(), 3, 3, {"a", "b", "c", "d"});
-  crew.everybody_goes_on(10);
+  crew.all_go_on(10);
   fail_over("a");
-  crew.everybody_goes_on(10);
+  crew.all_go_on(10);
   crew.stop();
   const auto t = crew.count();
   redis_test::expect_right_data(t);

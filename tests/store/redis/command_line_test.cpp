@@ -41,8 +41,7 @@ TEST_F(redis_command_line, a_lock_that_was_handed_over_lasts_for_the_command) {
 
 // The notification comes through, and the answer to the claim does not before the store is healed:
 // a wait for that answer would never say so.
-TEST_F(redis_command_line,
-       a_wait_ends_at_its_deadline_though_nobody_confirms_what_was_handed_over) {
+TEST_F(redis_command_line, a_wait_ends_at_its_deadline_without_a_confirmed_hand_over) {
   const harness::redis_server server;
   harness::fault_proxy proxy(server.port());
   const auto session = holdfast::open(server.url());
@@ -69,7 +68,7 @@ class with_password : public redis_command_line {
   harness::redis_server server_{{"--requirepass", "hun/ter2"}};
 };
 
-TEST_F(with_password, a_typed_url_is_found_by_nested_commands_and_seen_by_nobody) {
+TEST_F(with_password, a_typed_url_is_found_by_nested_commands_and_stays_hidden) {
   const auto r = tool({"run", "outer", "--store", url(), "--", "sh", "-c",
                        "env; " + inside("try outer; ") + inside("run inner -- sh -c '") +
                            inside("try outer; ") + inside("try inner'")});
@@ -115,7 +114,7 @@ TEST_F(with_password, neither_the_status_file_nor_json_nor_a_message_shows_it) {
   }
 }
 
-TEST_F(with_password, a_password_file_that_is_a_fifo_is_an_error_and_nobody_waits) {
+TEST_F(with_password, a_password_file_that_is_a_fifo_is_an_error_without_a_wait) {
   const harness::temp_dir folder;
   ASSERT_EQ(::mkfifo(folder.file("password").c_str(), 0600), 0);
   const auto r = tool({"try", "l", "--store",

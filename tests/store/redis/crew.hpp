@@ -46,7 +46,7 @@ class crew {
   }
 
   /// Blocks until every thread has had the lock so often again: nobody is stuck.
-  void everybody_goes_on(int times) {
+  void all_go_on(int times) {
     std::vector<long> before(done_.begin(), done_.end());
     harness::eventually("everybody to go on", [&] {
       for (std::size_t i = 0; i < done_.size(); ++i) {

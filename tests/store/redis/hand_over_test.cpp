@@ -35,7 +35,7 @@ TEST_F(redis_hand_over, along_a_line_is_one_command_each) {
   harness::hand_over_line(a_, b_, c_).expect_one_command_each();
 }
 
-TEST_F(redis_hand_over, that_was_overheard_lets_nobody_else_in) {
+TEST_F(redis_hand_over, that_was_overheard_lets_no_other_waiter_in) {
   harness::hand_over_line line(a_, b_, c_);
   EXPECT_FALSE(line.held.release());
   lease two = line.next.get().value();

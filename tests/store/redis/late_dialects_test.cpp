@@ -281,7 +281,7 @@ TEST_P(redis_late_dialects, the_mark_lasts_until_nothing_can_be_on_its_way_any_m
   EXPECT_EQ(server_.ask({"EXISTS", mark}), "0") << "that is over";
 }
 
-TEST_P(redis_late_dialects, a_mark_that_somebody_damaged_is_named_and_left) {
+TEST_P(redis_late_dialects, a_damaged_mark_is_named_and_left) {
   for (const std::string damaged : {"nonsense", "", "9999999999999999"}) {
     server_.ask({"SET", mark, damaged, "PX", "60000"});
     const auto said = carry_out(GetParam().takes, "60000", in(120s));
@@ -371,7 +371,7 @@ class redis_damaged_dialects : public redis_late_dialects {
 INSTANTIATE_TEST_SUITE_P(scripts, redis_damaged_dialects, testing::ValuesIn(layouts()),
                          [](const auto& p) { return p.param.name; });
 
-TEST_P(redis_damaged_dialects, no_script_fails_by_what_somebody_has_put_into_a_key) {
+TEST_P(redis_damaged_dialects, no_script_fails_at_a_damaged_value_in_a_key) {
   take_something();
   for (const auto& key : keys()) {
     for (int number = 0;; ++number) {
@@ -505,7 +505,7 @@ TEST_P(redis_dialect_marks, a_command_behind_a_broken_connection_marks_what_is_t
 }
 
 // Its clock was set: the first word says another time, and is corrected.
-TEST_F(redis_late_dialect, a_server_whose_clock_was_set_is_asked_again_and_nobody_is_told) {
+TEST_F(redis_late_dialect, a_server_whose_clock_was_set_is_asked_again_without_an_error) {
   for (const std::string dialect : {"redlock", "redisson", "setnx"}) {
     server_.ask({"FLUSHALL"});
     server_.shift_clock(0h);

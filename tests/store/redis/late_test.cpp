@@ -148,7 +148,7 @@ TEST_F(redis_late_commands, a_free_name_of_which_that_is_known_becomes_any_kind)
   l.remove();
 }
 
-TEST_F(redis_late_commands, what_has_a_name_that_nobody_holds_keeps_what_is_known_of_it) {
+TEST_F(redis_late_commands, a_free_name_in_use_as_a_latch_keeps_its_late_marks) {
   const auto due = in(60s), later = in(120s);
   const auto forget_and_mark = [&] {
     server_.ask({"DEL", "holdfast:{m}"});
@@ -277,7 +277,7 @@ TEST_F(redis_behind_a_proxy, an_answer_says_that_an_attempt_before_it_may_have_b
   EXPECT_TRUE(answer.get().value().repeated);
 }
 
-TEST_F(redis_behind_a_proxy, who_asks_in_time_is_told_nothing_of_it) {
+TEST_F(redis_behind_a_proxy, a_request_in_time_is_told_nothing_of_it) {
   auto s = holdfast::open(server_.url("?command_timeout=60s"));
   holdfast::mutex m{s, "m"};
   EXPECT_TRUE(m.try_lock());
@@ -334,7 +334,7 @@ TEST_F(redis_behind_a_proxy, the_time_of_a_connection_that_is_gone_is_not_that_o
   EXPECT_TRUE(acquire().replies.front().is_error()) << "too late by its own clock";
 }
 
-TEST_F(redis_behind_a_proxy, who_waits_for_less_long_than_others_may_be_on_their_way_is_served) {
+TEST_F(redis_behind_a_proxy, a_session_with_a_shorter_timeout_than_earlier_commands_is_served) {
   auto patient = node(60s, 1);
   ASSERT_TRUE(patient->open());
   proxy_.with([](relay& r) { r.stall(way::up); });

@@ -82,7 +82,7 @@ TEST(redis_link, requests_made_close_together_share_system_calls) {
   EXPECT_LT(reads, threads * 300 * 2) << "each request was read by itself";
 }
 
-TEST(redis_link, nobody_is_stuck_and_nothing_overlaps_while_connections_are_cut) {
+TEST(redis_link, no_waiter_is_stuck_and_nothing_overlaps_while_connections_are_cut) {
   const harness::redis_server server;
   std::array<holdfast::session, 2> sessions{holdfast::open(server.url()),
                                             holdfast::open(server.tcp_url())};

@@ -69,8 +69,8 @@ TEST_F(redis_network, calls_end_at_their_limit_while_the_server_is_paused) {
       url, url);
 }
 
-TEST_F(redis_network, tries_end_by_themselves_while_the_server_is_paused) {
-  harness::tries_end_by_themselves_while_it_hangs(
+TEST_F(redis_network, tries_time_out_while_the_server_is_paused) {
+  harness::tries_time_out_while_it_hangs(
       {[&] { server_.ask({"CLIENT", "PAUSE", "3600000", "WRITE"}); },
        [&] { server_.ask({"CLIENT", "UNPAUSE"}); }},
       server_.tcp_url("?command_timeout=300ms"));
@@ -104,19 +104,18 @@ TEST_F(redis_moved_address, the_subscription_of_a_dialect_follows_the_commands_t
   expect_that_the_subscription_follows("?dialect=redisson");
 }
 
-TEST_F(redis_network, tries_end_by_themselves_while_the_server_hangs) {
+TEST_F(redis_network, tries_time_out_while_the_server_hangs) {
   const std::string url = "redis://127.0.0.1:" + std::to_string(proxy_.port()) + "/0";
   for (const std::string dialect :
        {"", "&dialect=redlock", "&dialect=redisson", "&dialect=setnx"}) {
     SCOPED_TRACE(dialect);
-    harness::tries_end_by_themselves_while_it_hangs(harness::hang(proxy_),
-                                                    url + "?command_timeout=300ms" + dialect);
+    harness::tries_time_out_while_it_hangs(harness::hang(proxy_),
+                                           url + "?command_timeout=300ms" + dialect);
   }
 }
 
 // Of setnx: two owners of the same second write the same.
-TEST_F(redis_network,
-       a_release_that_may_have_been_carried_out_is_not_repeated_where_nobody_is_named) {
+TEST_F(redis_network, a_release_that_may_have_been_carried_out_is_not_repeated_without_an_owner) {
   server_.may_stay("m", "the time of setnx is a key for ever");
   auto s = holdfast::open("redis://127.0.0.1:" + std::to_string(proxy_.port()) +
                           "/0?dialect=setnx&command_timeout=5s");
@@ -171,8 +170,7 @@ TEST_F(redis_network, an_acquire_whose_answer_is_lost_gets_the_grant_that_it_has
   EXPECT_EQ(holders().size(), 1U);
 }
 
-TEST_F(redis_network,
-       who_gives_back_for_the_next_in_the_local_queue_has_not_lost_it_with_the_answer) {
+TEST_F(redis_network, a_lost_answer_to_a_release_for_the_next_in_the_local_queue_is_no_loss) {
   auto s = behind();
   holdfast::mutex m{s, "m", {.local_time = 0us}};
   auto held = m.acquire();
@@ -200,7 +198,7 @@ class at_an_eviction final : public harness::passing_on {
 };
 
 // A holder that is gone may have left by itself: no store can say that it was taken away.
-TEST_F(redis_network, who_may_have_been_taken_away_is_neither_counted_nor_left_out) {
+TEST_F(redis_network, a_holder_that_may_have_been_evicted_is_neither_counted_nor_left_out) {
   way lost = way::down;
   holdfast::session_options o;
   o.decorate = [&](auto inner) {

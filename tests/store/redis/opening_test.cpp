@@ -40,7 +40,7 @@ TEST(redis_opening, bad_urls_are_refused_with_what_to_write_instead) {
   }
 }
 
-TEST(redis_opening, nobody_there_is_unavailable_and_says_where) {
+TEST(redis_opening, an_absent_server_is_unavailable_and_says_where) {
   const auto port = std::to_string(harness::free_port());
   const auto o = opening("redis://127.0.0.1:" + port);
   EXPECT_EQ(o.reason, errc::unavailable);

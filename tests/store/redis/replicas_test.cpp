@@ -71,10 +71,10 @@ TEST_F(redis_acknowledged, calls_end_at_their_limit_while_the_replicas_hang) {
       url);
 }
 
-TEST_F(redis_acknowledged, tries_end_by_themselves_while_the_replicas_hang) {
+TEST_F(redis_acknowledged, tries_time_out_while_the_replicas_hang) {
   harness::hang replicas{[this] { stop_replicas(); }, [this] { resume_replicas(); }};
   replicas.only_replicas = true;
-  harness::tries_end_by_themselves_while_it_hangs(
+  harness::tries_time_out_while_it_hangs(
       replicas,
       servers_.primary().url("?ack=all&replicas=2&ack_timeout=200ms&command_timeout=300ms"));
 }
@@ -138,7 +138,7 @@ TEST_F(redis_acknowledged, a_lock_that_was_handed_over_waits_for_the_replicas_to
 }
 
 TEST_F(redis_acknowledged,
-       who_gives_back_for_the_next_in_the_local_queue_is_not_blamed_for_the_replicas) {
+       a_release_for_the_next_in_the_local_queue_does_not_fail_for_the_replicas) {
   auto s = open("all", 1s);
   holdfast::mutex m{s, "m", {.local_time = 0us}};
   auto held = m.try_acquire_for(1min).value();
@@ -184,7 +184,7 @@ TEST_F(redis_acknowledged, what_stays_in_the_process_is_acknowledged_already) {
   resume_replicas();
 }
 
-TEST_F(redis_acknowledged, who_waits_for_a_contended_name_without_deadline_gives_up_too) {
+TEST_F(redis_acknowledged, a_waiter_for_a_contended_name_without_deadline_gives_up_too) {
   auto a = open("all", 1s), b = open("all", 1s);
   holdfast::mutex first{a, "m"}, second{b, "m"};
   for (auto* const one : {&first, &second}) ASSERT_TRUE(one->try_acquire_for(1min));
@@ -350,7 +350,7 @@ TEST(redis_without_replicas, nothing_is_acknowledged) {
   EXPECT_TRUE(contains(refused.text, "asks for 1")) << refused.text;
 }
 
-TEST(redis_without_replicas, who_may_not_see_them_is_told_which_right_is_missing) {
+TEST(redis_without_replicas, a_user_that_may_not_see_them_is_told_the_missing_right) {
   const harness::redis_server server;
   server.ask({"ACL", "SETUSER", "limited", "on", ">x", "~*", "&*", "+@all", "-wait"});
   auto s =

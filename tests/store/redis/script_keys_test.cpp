@@ -144,7 +144,7 @@ TEST_F(script_keys, of_places_are_missed_and_a_waiter_that_asks_no_more_ends) {
   }
 }
 
-TEST_F(script_keys, of_places_are_missed_when_nobody_asks_but_the_holder) {
+TEST_F(script_keys, of_places_are_missed_when_only_the_holder_asks) {
   ASSERT_EQ(ask(permits_verb::acquire, 1, 600s), permits_outcome::granted);
   (void)ask_as("b", permits_verb::acquire, 2);
   (void)ask_as("c", permits_verb::acquire, 4);
@@ -155,7 +155,7 @@ TEST_F(script_keys, of_places_are_missed_when_nobody_asks_but_the_holder) {
   EXPECT_TRUE(waiters().empty());
 }
 
-TEST_F(script_keys, of_the_data_are_missed_when_nobody_asks_but_the_holder) {
+TEST_F(script_keys, of_the_data_are_missed_when_only_the_holder_asks) {
   ASSERT_EQ(ask(permits_verb::acquire, 1, 600s), permits_outcome::granted);
   (void)ask_as("b", permits_verb::acquire, 2);
   (void)ask_as("c", permits_verb::acquire, 4);
@@ -179,7 +179,7 @@ TEST_F(script_keys, of_places_without_the_mark_of_a_new_key_end_no_sooner) {
   EXPECT_EQ(ends(), before);
 }
 
-TEST_F(script_keys, of_a_queue_that_is_lost_take_no_place_from_who_asks_again) {
+TEST_F(script_keys, of_a_queue_that_is_lost_take_no_place_from_a_repeated_request) {
   const std::pair<const char*, std::vector<std::uint64_t>> all[] = {{":q", {4, 2}}, {":d", {2}}};
   for (const auto& [key, asked_again] : all) {
     SCOPED_TRACE(key);
@@ -197,7 +197,7 @@ TEST_F(script_keys, of_a_queue_that_is_lost_take_no_place_from_who_asks_again) {
   }
 }
 
-TEST_F(script_keys, of_holders_stay_when_the_queue_behind_them_is_lost_and_end_by_themselves) {
+TEST_F(script_keys, of_holders_stay_when_the_queue_behind_them_is_lost_and_expire) {
   const auto ask_for = [&](const char* peer, permits_verb verb, std::uint64_t n, std::uint32_t w) {
     return ask_as(peer, verb, n, kind::semaphore, 3, w).outcome;
   };

@@ -38,7 +38,7 @@ TEST_F(redis_sentinels, one_that_answers_is_enough) {
   fleet_.sentinel(1).resume();
 }
 
-TEST_F(redis_sentinels, what_cannot_be_found_is_said_with_who_was_asked) {
+TEST_F(redis_sentinels, an_unknown_primary_is_reported_with_the_sentinels_asked) {
   const std::string one = "redis+sentinel://127.0.0.1:" + std::to_string(fleet_.sentinel(0).port());
   const auto unknown = opening(one + "/other");
   EXPECT_EQ(unknown.reason, errc::unavailable);
@@ -79,8 +79,8 @@ TEST_F(redis_sentinels, calls_end_at_their_limit_while_all_servers_hang) {
   harness::calls_end_at_their_limit_while_it_hangs(all_servers_hang(), url, url);
 }
 
-TEST_F(redis_sentinels, tries_end_by_themselves_while_all_servers_hang) {
-  harness::tries_end_by_themselves_while_it_hangs(
+TEST_F(redis_sentinels, tries_time_out_while_all_servers_hang) {
+  harness::tries_time_out_while_it_hangs(
       all_servers_hang(), fleet_.url("?connect_timeout=300ms&command_timeout=300ms"));
 }
 
@@ -106,11 +106,11 @@ TEST_F(redis_sentinels, users_with_the_documented_rights_are_enough) {
   EXPECT_EQ(outcome_of([&] { holdfast::mutex(holdfast::open(url), "m").lock(); }).text, "");
 }
 
-TEST_F(redis_sentinels, when_the_primary_is_killed_under_load_nobody_is_stuck_and_fences_grow) {
+TEST_F(redis_sentinels, when_the_primary_is_killed_under_load_no_waiter_is_stuck_and_fences_grow) {
   redis_test::crew crew(fleet_.url(), 4, 3, {"a", "b"});
-  crew.everybody_goes_on(20);
+  crew.all_go_on(20);
   fleet_.fail_over();
-  crew.everybody_goes_on(20);
+  crew.all_go_on(20);
   crew.stop();
   const auto t = crew.count();
   redis_test::expect_right_data(t);
@@ -121,16 +121,16 @@ TEST_F(redis_sentinels, when_the_primary_is_killed_under_load_nobody_is_stuck_an
 // One of the replicas is primary then, so that two are there again only with the former one.
 TEST_F(redis_sentinels, what_all_replicas_have_is_not_lost_when_the_primary_is_killed_under_load) {
   redis_test::crew crew(fleet_.url("?ack=2&ack_timeout=200ms"), 4, 3, {"a", "b"});
-  crew.everybody_goes_on(20);
+  crew.all_go_on(20);
   auto& killed = fleet_.primary();
   fleet_.fail_over();
   killed.start();
-  crew.everybody_goes_on(5);
+  crew.all_go_on(5);
   crew.stop();
   redis_test::expect_one_at_a_time(crew.count());
 }
 
-TEST_F(redis_sentinels, who_waits_while_the_primary_is_replaced_gets_the_lock_in_the_end) {
+TEST_F(redis_sentinels, a_waiter_gets_the_lock_in_the_end_though_the_primary_is_replaced) {
   holdfast::session_options o;
   o.lease = 1s;
   auto a = holdfast::open(fleet_.url(), o), b = holdfast::open(fleet_.url(), o);
@@ -241,7 +241,7 @@ TEST_F(redis_failover_on_request, is_followed_by_the_subscription_when_commands_
   EXPECT_NO_THROW((void)next.get().value().release());
 }
 
-TEST_F(redis_failover_on_request, is_followed_by_who_waits_for_a_lock_of_redisson) {
+TEST_F(redis_failover_on_request, is_followed_by_a_waiter_for_a_lock_of_redisson) {
   auto a = holdfast::open(fleet_.url("?dialect=redisson")),
        b = holdfast::open(fleet_.url("?dialect=redisson"));
   EXPECT_EQ(redis_test::listening_at(before_), 2U);
@@ -257,7 +257,8 @@ TEST_F(redis_failover_on_request, is_followed_by_who_waits_for_a_lock_of_redisso
   EXPECT_NO_THROW((void)next.get().value().release());
 }
 
-TEST_F(redis_failover_on_request, is_followed_before_that_by_who_wants_acknowledgements) {
+TEST_F(redis_failover_on_request,
+       is_followed_before_that_by_a_session_that_wants_acknowledgements) {
   auto s = holdfast::open(fleet_.url("?ack=all&replicas=2&ack_timeout=100ms"));
   holdfast::mutex m{s, "m"};
   m.lock(), m.unlock();

@@ -35,7 +35,7 @@ class redis_faults : public testing::Test {
   harness::redis_server server_;
 };
 
-TEST_F(redis_faults, nothing_is_left_behind_when_nobody_holds_or_waits) {
+TEST_F(redis_faults, nothing_is_left_behind_without_holders_and_waiters) {
   auto a = open(), b = open();
   holdfast::mutex first{a, "m"}, second{b, "m"};
   holdfast::semaphore permits{a, "s", 3};
@@ -76,7 +76,7 @@ TEST_F(redis_faults, fences_grow_although_nothing_is_kept) {
   }
 }
 
-TEST_F(redis_faults, noscript_is_repaired_without_anybody_noticing) {
+TEST_F(redis_faults, noscript_is_repaired_unnoticed) {
   auto s = open();
   holdfast::mutex m{s, "m"};
   m.lock();
@@ -234,7 +234,7 @@ TEST_F(redis_faults, a_note_longer_than_any_of_ours_is_not_sent_about) {
   EXPECT_LT(after - before, 1'000'000);
 }
 
-TEST_F(redis_faults, a_key_of_somebody_else_is_left_alone) {
+TEST_F(redis_faults, a_key_of_another_program_is_left_alone) {
   auto s = open();
   server_.ask({"RPUSH", "holdfast:{list}", "theirs"});
   server_.ask({"SET", "holdfast:{text}", "theirs"});
@@ -403,7 +403,7 @@ TEST_F(redis_faults, a_record_of_impossible_numbers_is_corrupt_and_left_alone) {
   }
 }
 
-TEST_F(redis_faults, what_many_use_ends_by_itself_also_when_all_of_them_have_died) {
+TEST_F(redis_faults, a_shared_name_expires_also_when_all_its_users_have_died) {
   auto s = open();
   const auto asks = [&](std::uint64_t number) {
     holdfast::store::permits_command c;
@@ -498,7 +498,7 @@ TEST_F(redis_faults, arrivals_at_a_latch_that_is_over_are_no_leaders_of_an_elect
 }
 
 // docs/security.md has these rights.
-TEST_F(redis_faults, a_user_who_may_only_look_sees_names_that_are_free) {
+TEST_F(redis_faults, a_read_only_user_sees_names_that_are_free) {
   server_.ask({"ACL",
                "SETUSER",
                "watcher",
@@ -572,7 +572,7 @@ TEST_F(redis_dead_users, of_a_mutex_with_waiters_leave_its_name_for_others) {
 }
 
 // The holder is dead, and the waiter lives: it is still a semaphore.
-TEST_F(redis_dead_users, leave_a_name_to_those_who_wait_for_it) {
+TEST_F(redis_dead_users, leave_a_name_to_its_waiters) {
   for (const auto what : {kind::semaphore, kind::mutex}) {
     server_.ask({"FLUSHALL"});
     server_.shift_clock(0s);
@@ -610,7 +610,7 @@ TEST_F(redis_faults, a_full_server_renews_nothing_and_forgets_nothing) {
   server_.ask({"CONFIG", "SET", "maxmemory", "0"});
 }
 
-TEST_F(redis_faults, a_full_server_hands_over_to_the_one_who_waits) {
+TEST_F(redis_faults, a_full_server_hands_over_to_the_waiter) {
   auto s = open();
   holdfast::fair_mutex m{s, "m"};
   auto lease = m.acquire();
@@ -622,7 +622,7 @@ TEST_F(redis_faults, a_full_server_hands_over_to_the_one_who_waits) {
   server_.ask({"CONFIG", "SET", "maxmemory", "0"});
 }
 
-TEST_F(redis_faults, a_full_server_answers_those_who_hold_and_wait) {
+TEST_F(redis_faults, a_full_server_answers_holders_and_waiters) {
   using holdfast::store::permits_outcome;
   auto s = open();
   for (const bool several : {false, true}) {

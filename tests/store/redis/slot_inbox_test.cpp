@@ -120,7 +120,7 @@ TEST_F(redis_slot_inbox, a_lock_is_handed_over_without_the_bus) {
   }
 }
 
-TEST_F(redis_slot_inbox, whoever_waits_for_anything_else_is_told_without_the_bus_too) {
+TEST_F(redis_slot_inbox, waiters_for_other_kinds_are_told_without_the_bus_too) {
   const auto before = over_the_bus();
   {
     holdfast::shared_mutex first{a_, "s"}, second{b_, "s"};
@@ -308,7 +308,7 @@ class redis_slot_channels : public redis_slot_inbox {
 
 // Of what comes another way nobody can say whether it was the first with that secret; nor before
 // the node has said that we listen.
-TEST_F(redis_slot_channels, alone_bring_secrets_to_those_who_asked_when_they_were_there) {
+TEST_F(redis_slot_channels, alone_bring_secrets_to_waiters_that_asked_when_they_were_there) {
   const holdfast::store::owner_id owner{1, 2}, another{3, 4};
   const std::string own = "holdfast:inbox:" + inbox_->peer();
   const std::string of_the_name = "holdfast:inbox:{m}:" + inbox_->peer();
@@ -343,7 +343,7 @@ TEST_F(redis_slot_channels, alone_bring_secrets_to_those_who_asked_when_they_wer
   EXPECT_FALSE(secret_of("SPUBLISH", "m", owner)) << "what came meanwhile was not heard";
 }
 
-TEST_F(redis_slot_channels, are_left_a_minute_after_nobody_waits_for_the_name_any_more) {
+TEST_F(redis_slot_channels, are_left_a_minute_after_the_last_waiter_for_the_name) {
   waits_for("old");
   waits_for("new");
   until("both", [&] { return !listened_to("old").empty() && !listened_to("new").empty(); });

@@ -111,7 +111,7 @@ TEST(redis_states, a_replica_that_has_lost_its_primary_is_left_as_one_that_has_o
 }
 
 // It had written nothing, or the server would not have ended it.
-TEST(redis_states, a_script_that_somebody_has_killed_has_done_nothing) {
+TEST(redis_states, a_killed_script_has_done_nothing) {
   const harness::fake_redis server([&](const harness::fake_redis::words& w) {
     return w[0] != "EVALSHA" ? std::string()
                              : "-ERR Script killed by user with SCRIPT KILL... script: 01, on "

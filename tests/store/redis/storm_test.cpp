@@ -58,7 +58,7 @@ TEST(redis_storm, a_server_that_is_away_is_called_at_pauses_however_many_want_it
 /// A server that greets as usual, and then answers commands as it is told.
 class storm : public testing::TestWithParam<std::pair<const char*, const char*>> {};
 
-TEST_P(storm, who_is_let_in_for_nothing_comes_back_at_pauses) {
+TEST_P(storm, a_client_let_in_for_nothing_comes_back_at_pauses) {
   std::atomic<std::size_t> greeted{0};
   const fake_redis server([&](const fake_redis::words& w) -> std::string {
     if (w[0] == "HELLO") ++greeted;

@@ -45,7 +45,7 @@ class redis_subscription : public testing::Test {
   redis::subscription listening_{options_};
 };
 
-TEST_F(redis_subscription, that_cannot_be_made_anew_holds_up_nobody) {
+TEST_F(redis_subscription, that_cannot_be_made_anew_holds_up_no_other) {
   ASSERT_TRUE(listening_.open());
   silent_is_asked_ = true;
   cut();
@@ -57,8 +57,7 @@ TEST_F(redis_subscription, that_cannot_be_made_anew_holds_up_nobody) {
   EXPECT_EQ(asked_, 2) << "one attempt at a time";
 }
 
-TEST_F(redis_subscription,
-       is_made_anew_although_each_of_those_who_wait_has_less_time_than_it_takes) {
+TEST_F(redis_subscription, is_made_anew_although_each_waiter_has_less_time_than_it_takes) {
   ASSERT_TRUE(listening_.open());
   const auto before = listening_.gaps();
   cut();

@@ -26,9 +26,9 @@ class redis_unconfirmed : public testing::Test {
     o.unconfirmed_release = true;
     return o;
   }
-  bool nobody_has_it() { return direct_.show("m").holders.empty(); }
+  bool has_no_holder() { return direct_.show("m").holders.empty(); }
   void until_free() {
-    eventually("the release to be repeated", [&] { return nobody_has_it(); });
+    eventually("the release to be repeated", [&] { return has_no_holder(); });
   }
 
   std::shared_ptr<redis_test::listener> seen_ = std::make_shared<redis_test::listener>();
@@ -48,7 +48,7 @@ TEST_F(redis_unconfirmed, unlock_returns_while_the_server_is_stopped) {
   EXPECT_FALSE(seen_->saw(event_kind::release_failed));
   server_.resume();
   eventually("the answer", [&] { return seen_->saw(event_kind::released); });
-  EXPECT_TRUE(nobody_has_it());
+  EXPECT_TRUE(has_no_holder());
 }
 
 TEST_F(redis_unconfirmed, one_whose_answer_is_lost_is_told_as_failed_and_has_been_carried_out) {
@@ -64,7 +64,7 @@ TEST_F(redis_unconfirmed, one_that_never_arrived_is_told_as_failed_and_repeated)
   m_.lock();
   proxy_.with([](relay& r) { r.stall(way::up); });
   m_.unlock();
-  EXPECT_FALSE(nobody_has_it());
+  EXPECT_FALSE(has_no_holder());
   proxy_.cut();
   proxy_.heal();
   eventually("the failure", [&] { return seen_->saw(event_kind::release_failed); });
@@ -92,7 +92,7 @@ TEST_F(redis_unconfirmed, more_than_may_be_unanswered_are_all_carried_out) {
   eventually("all gone", [&] { return direct_.names().empty(); });
 }
 
-TEST_F(redis_unconfirmed, who_waits_elsewhere_is_served_by_it) {
+TEST_F(redis_unconfirmed, a_waiter_elsewhere_is_served_by_it) {
   m_.lock();
   holdfast::mutex other{direct_, "m"};
   std::thread waiter([&] { other.lock(), other.unlock(); });

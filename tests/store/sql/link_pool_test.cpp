@@ -95,7 +95,7 @@ TEST(link_pools, try_a_server_again_only_after_a_pause_as_long_as_the_attempt_th
 }
 
 // A request with little time left must not delay those that can wait for a slow server.
-TEST(link_pools, do_not_keep_those_waiting_who_have_far_more_time_than_the_attempt_that_failed) {
+TEST(link_pools, do_not_hold_up_requests_with_far_more_time_than_the_attempt_that_failed) {
   for (const bool in_whole_seconds : {false, true}) {
     away_pool away;
     away.lasts = 300ms;
@@ -231,7 +231,7 @@ TEST(link_pools, have_room_again_for_a_refused_request_that_finds_no_memory_to_w
   EXPECT_TRUE(pool.borrow(clock.now() + 1h)) << "there is room for two";
 }
 
-TEST_F(full_servers, keep_nobody_waiting_once_it_broke) {
+TEST_F(full_servers, keep_no_request_waiting_once_it_broke) {
   static_cast<idle_link&>(***one_).works = false;
   one_.reset();
   EXPECT_FALSE(refused_.get());
@@ -346,7 +346,7 @@ TEST_F(busy_pools, do_not_serve_one_that_comes_now_before_one_that_waits) {
   }
 }
 
-TEST_F(busy_pools, serve_those_that_wait_in_the_order_in_which_they_came) {
+TEST_F(busy_pools, serve_waiters_in_the_order_in_which_they_came) {
   auto first = std::make_unique<holdfast::result<link_pool::loan>>(pool_.borrow(clock_.now()));
   ASSERT_TRUE(*first);
   std::vector<int> order;
@@ -371,7 +371,7 @@ TEST_F(busy_pools, pass_over_one_whose_deadline_came) {
   EXPECT_TRUE(patient.served.get());
 }
 
-TEST_F(busy_pools, serve_those_behind_one_that_gives_up) {
+TEST_F(busy_pools, serve_the_waiters_behind_one_that_gives_up) {
   auto first = std::make_unique<holdfast::result<link_pool::loan>>(pool_.borrow(clock_.now()));
   ASSERT_TRUE(*first);
   waiter& leads = come(3h);

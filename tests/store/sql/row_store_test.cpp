@@ -209,7 +209,7 @@ class row_stores : public testing::Test {
                    2, 5s};
 };
 
-TEST_F(row_stores, whoever_wrote_a_row_last_needs_one_round_trip) {
+TEST_F(row_stores, the_last_writer_of_a_row_needs_one_round_trip) {
   EXPECT_TRUE(add());
   EXPECT_EQ(server_.reads, 1);
   for (int i = 0; i < 5; ++i) EXPECT_TRUE(add());
@@ -224,7 +224,7 @@ TEST_F(row_stores, a_server_whose_time_was_just_said_is_not_asked_for_it) {
   for (const auto& asked : server_.replaced) EXPECT_FALSE(asked.asks_time);
 }
 
-TEST_F(row_stores, who_guessed_wrong_reads_first_until_a_row_is_as_he_left_it) {
+TEST_F(row_stores, a_session_that_guessed_wrong_reads_first_until_a_row_is_as_it_left_it) {
   EXPECT_TRUE(add());
   server_.others = 1;
   EXPECT_TRUE(add());  // guess, read, replace
@@ -236,7 +236,7 @@ TEST_F(row_stores, who_guessed_wrong_reads_first_until_a_row_is_as_he_left_it) {
   EXPECT_EQ(server_.reads, 3);
 }
 
-TEST_F(row_stores, who_is_overtaken_twice_takes_the_lock_of_the_row) {
+TEST_F(row_stores, a_writer_that_is_overtaken_twice_takes_the_lock_of_the_row) {
   EXPECT_TRUE(add());
   server_.others = 2;
   EXPECT_TRUE(add());

@@ -358,7 +358,7 @@ TEST_F(idle_lock_sessions, a_wait_whose_connection_answers_nothing_is_dropped_wi
   EXPECT_GT(server_.waits.back(), waiter) << "over another connection";
 }
 
-TEST_F(idle_lock_sessions, a_wait_that_nobody_can_end_is_dropped) {
+TEST_F(idle_lock_sessions, a_wait_that_cannot_be_ended_is_dropped) {
   server_.ended.insert(home);
   server_.full = true;
   give_up();

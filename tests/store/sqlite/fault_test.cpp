@@ -132,7 +132,7 @@ TEST_F(faults, calls_end_at_their_limit_while_a_transaction_of_another_program_l
   shell other{path()};
   const harness::hang how{[&] { other.run("BEGIN IMMEDIATE"); }, [&] { other.run("COMMIT"); }};
   harness::calls_end_at_their_limit_while_it_hangs(how, url + "?busy_timeout=1h", url);
-  harness::tries_end_by_themselves_while_it_hangs(how, url + "?busy_timeout=200ms");
+  harness::tries_time_out_while_it_hangs(how, url + "?busy_timeout=200ms");
 }
 
 const harness::role stopped{"stopped_in_a_transaction", [](const auto& args) {
@@ -159,10 +159,10 @@ TEST_F(faults, calls_end_at_their_limit_while_a_writer_is_stopped) {
     EXPECT_EQ(writer->wait(), 0);
   };
   harness::calls_end_at_their_limit_while_it_hangs({begin, end}, url + "?busy_timeout=1h", url);
-  harness::tries_end_by_themselves_while_it_hangs({begin, end}, url + "?busy_timeout=200ms");
+  harness::tries_time_out_while_it_hangs({begin, end}, url + "?busy_timeout=200ms");
 }
 
-TEST_F(faults, readers_of_another_program_keep_nobody_out) {
+TEST_F(faults, readers_of_another_program_keep_no_session_out) {
   const session store = open(path());
   shell other{path()};
   other.run("BEGIN");

@@ -69,7 +69,7 @@ TEST_F(inboxes, notifications_arrive_in_the_order_in_which_they_were_sent) {
   for (std::uint64_t i = 1; i <= 100; ++i) EXPECT_EQ(other_->inbox().receive(forever)->fence, i);
 }
 
-TEST_F(inboxes, a_notification_wakes_the_one_who_waits_for_it) {
+TEST_F(inboxes, a_notification_wakes_its_waiter) {
   std::optional<notification> got;
   std::jthread waiting{[&] { got = other_->inbox().receive(forever); }};
   EXPECT_TRUE(one_->tell(grant_for(other_)));
@@ -103,7 +103,7 @@ TEST_F(inboxes, a_wait_ends_when_the_clock_of_the_session_says_so) {
   time.advance(std::chrono::minutes(2));
 }
 
-TEST_F(inboxes, it_is_certain_that_nobody_is_there_once_a_session_has_closed) {
+TEST_F(inboxes, a_closed_session_is_certainly_absent) {
   session closing = open(path());
   const notification late = grant_for(closing);
   closing.reset();
@@ -127,7 +127,7 @@ TEST_F(inboxes, a_notification_reaches_another_process) {
   EXPECT_EQ(other.expect_line(), "name");
 }
 
-TEST_F(inboxes, it_is_certain_that_nobody_is_there_once_a_process_was_killed) {
+TEST_F(inboxes, a_killed_process_is_certainly_absent) {
   harness::child other{"listener", {path()}};
   notification n = grant_for(one_);
   n.peer = other.expect_line();
@@ -159,7 +159,7 @@ TEST_F(inboxes, nothing_is_certain_about_a_stopped_process) {
   EXPECT_EQ(other.expect_line(), "name");
 }
 
-TEST_F(inboxes, nothing_is_certain_when_somebody_emptied_the_folder) {
+TEST_F(inboxes, nothing_is_certain_when_the_folder_was_emptied) {
   const notification n = grant_for(other_);
   fs::remove_all(path("locks.db-holdfast"));
   EXPECT_TRUE(one_->tell(n));
@@ -178,7 +178,7 @@ TEST_F(inboxes, nothing_is_certain_about_an_address_that_is_none) {
 }
 
 // The receiver looks again by itself within a second; a sender never waits for it.
-TEST_F(inboxes, a_full_inbox_makes_nobody_wait) {
+TEST_F(inboxes, a_full_inbox_makes_no_sender_wait) {
   std::uint64_t sent = 0;
   for (; sent < 5'000; ++sent) ASSERT_TRUE(one_->tell(grant_for(other_, sent)));
   std::uint64_t arrived = 0;
@@ -268,7 +268,7 @@ TEST(quiet_write, what_the_program_has_set_and_what_waits_for_it_stays) {
   ::signal(SIGPIPE, before);
 }
 
-TEST_F(inboxes, only_those_who_may_write_to_the_database_may_write_to_an_inbox) {
+TEST_F(inboxes, only_users_that_may_write_to_the_database_may_write_to_an_inbox) {
   fs::permissions(path(), fs::perms{0640});
   fs::remove_all(path("locks.db-holdfast"));
   const session store = open(path());
@@ -307,7 +307,7 @@ TEST_F(inboxes, the_death_of_a_watched_session_is_told_once) {
   one_->inbox().unwatch(who);
 }
 
-TEST_F(inboxes, the_death_of_a_watched_session_wakes_the_one_who_waits) {
+TEST_F(inboxes, the_death_of_a_watched_session_wakes_the_waiter) {
   harness::child other{"listener", {path()}};
   const std::string who = other.expect_line();
   std::jthread waiting{[&] { expect_departure(one_, who); }};
@@ -328,7 +328,7 @@ TEST_F(inboxes, watching_the_dead_tells_at_once_and_each_time) {
   EXPECT_EQ(one_->inbox().receive(at_once), std::nullopt);
 }
 
-TEST_F(inboxes, who_is_not_watched_any_more_is_not_told_of) {
+TEST_F(inboxes, a_session_that_is_no_longer_watched_is_not_told_of) {
   harness::child other{"listener", {path()}};
   const std::string who = other.expect_line();
   one_->inbox().watch(who);
@@ -341,7 +341,7 @@ TEST_F(inboxes, who_is_not_watched_any_more_is_not_told_of) {
   EXPECT_TRUE(one_->departed(who));
 }
 
-TEST_F(inboxes, who_is_watched_twice_is_still_watched_after_one_stopped) {
+TEST_F(inboxes, a_session_watched_twice_is_still_watched_after_one_stopped) {
   harness::child other{"listener", {path()}};
   const std::string who = other.expect_line();
   one_->inbox().watch(who);

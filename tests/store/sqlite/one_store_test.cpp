@@ -67,7 +67,7 @@ TEST_F(sqlite_store, with_a_record_that_is_far_too_long_opens_after_a_boot) {
   sql_test::expect_it_is_not_read(holdfast::open("sqlite:" + path()), "long");
 }
 
-TEST_F(sqlite_store, refuses_to_write_what_nobody_would_read) {
+TEST_F(sqlite_store, refuses_to_write_a_record_that_is_too_long_to_read) {
   const auto s = open(path());
   rule grows = writes(std::string(longest_of_ours + 1, 'x'));
   const auto refused = s->transact("long", grows);

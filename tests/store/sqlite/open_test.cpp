@@ -178,7 +178,7 @@ TEST_F(others_files, tables_dropped_under_a_session_are_reported) {
 }
 
 // A transition decides what to do with such a text; the driver hands it over and writes nothing.
-TEST_F(others_files, text_of_somebody_else_in_a_record_is_handed_over_as_it_is) {
+TEST_F(others_files, foreign_text_in_a_record_is_handed_over_as_it_is) {
   const session store = open(path());
   shell{path()}.run("INSERT INTO holdfast_locks VALUES ('name', 'their note')");
   EXPECT_EQ(record_of(*store, "name"), "their note");
@@ -252,7 +252,7 @@ TEST_F(rights, a_folder_of_another_user_is_not_trusted) {
   expect_refusal(path(), errc::unavailable, "locks.db-holdfast");
 }
 
-TEST_F(rights, a_database_that_another_user_put_where_everybody_may_is_refused) {
+TEST_F(rights, a_database_of_another_user_in_a_world_writable_folder_is_refused) {
   fs::create_directory(path("sticky"));
   fs::permissions(path("sticky"), fs::perms{01777});
   const auto file = path("sticky/locks.db");
@@ -262,7 +262,7 @@ TEST_F(rights, a_database_that_another_user_put_where_everybody_may_is_refused) 
 }
 
 // Only root can make a file of another user, so for everybody by what the system says of one.
-TEST(planted, is_what_somebody_else_may_have_put_where_everybody_may) {
+TEST(planted, is_what_another_user_may_have_put_into_a_world_writable_folder) {
   using holdfast::store::sqlite::may_be_planted;
   constexpr uid_t me = 1000, other = 1001, owner = 1002, root = 0;
   const auto of = [](uid_t who, mode_t mode) {
@@ -284,7 +284,7 @@ TEST(planted, is_what_somebody_else_may_have_put_where_everybody_may) {
 
 // ---- file systems
 
-TEST(file_systems, those_that_several_machines_may_share_are_known_by_name) {
+TEST(file_systems, shared_ones_are_known_by_name) {
   using holdfast::store::sqlite::network_file_system_name;
   EXPECT_STREQ(network_file_system_name(0x6969), "NFS");
   EXPECT_STREQ(network_file_system_name(0xFF534D42), "CIFS");

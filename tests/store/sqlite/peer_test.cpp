@@ -58,7 +58,7 @@ TEST(peers, a_living_process_has_not_departed) {
   EXPECT_TRUE(departed(parent, self()));
 }
 
-TEST(peers, of_one_whose_beginning_is_not_known_nobody_says_that_it_has_departed) {
+TEST(peers, without_a_known_beginning_are_not_said_to_have_departed) {
   peer parent = self();
   parent.pid = ::getppid();
   parent.started = 0;
@@ -122,7 +122,7 @@ TEST(peers, a_stopped_process_has_not_departed) {
   other.resume();
 }
 
-TEST(peers, a_dead_process_that_nobody_has_waited_for_has_departed) {
+TEST(peers, a_zombie_process_has_departed) {
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
   const pid_t child = ::fork();

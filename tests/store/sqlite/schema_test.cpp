@@ -39,7 +39,7 @@ std::string waiter(long expires_at) {
          ",1700000001000000,\"peer\",\"host 4712 other\",0]";
 }
 
-TEST_F(tables, a_shell_shows_who_holds_what) {
+TEST_F(tables, a_shell_shows_the_holders) {
   put("order:1", "[1,\"mutex\",1,77,[" + holder(now_us() + 100'000'000) + "],[]]");
   shell look{path()};
   EXPECT_EQ(
@@ -52,7 +52,7 @@ TEST_F(tables, a_shell_shows_who_holds_what) {
   EXPECT_TRUE(look.ask("SELECT * FROM holdfast_waiters").empty());
 }
 
-TEST_F(tables, a_shell_shows_who_waits_in_the_order_of_service) {
+TEST_F(tables, a_shell_shows_the_waiters_in_the_order_of_service) {
   put("order:1",
       "[1,\"semaphore\",2,77,[" + holder(1) + "],[" + waiter(2) + "," + waiter(3) + "]]");
   put("gate", "[1,\"latch\",3,2,5,[],[" + waiter(2) + "]]");
@@ -76,7 +76,7 @@ TEST_F(tables, whole_owner_ids_are_not_in_the_views) {
   }
 }
 
-TEST_F(tables, the_views_survive_records_of_somebody_else) {
+TEST_F(tables, the_views_survive_records_of_another_program) {
   const session store = open(path());
   shell look{path()};
   for (const char* text :
@@ -131,7 +131,7 @@ TEST_F(tables, a_trigger_in_the_file_cannot_call_the_functions_of_the_driver) {
   EXPECT_EQ(number_of(*open(path()), "name"), 1);
 }
 
-TEST_F(tables, a_reboot_strikes_out_who_was_there_and_keeps_the_fences) {
+TEST_F(tables, a_reboot_strikes_out_holders_and_waiters_and_keeps_the_fences) {
   const long later = now_us() + 1'000'000'000'000;
   put("order:1", "[1,\"mutex\",1,77,[" + holder(later) + "],[" + waiter(later) + "]]");
   pretend_reboot(1000);

@@ -216,7 +216,7 @@ TEST_F(transactions, sessions_of_one_process_on_one_file_do_not_disturb_each_oth
 
 constexpr const char* free_record = "[1,\"mutex\",0,1700000000000000,[],[]]";
 
-TEST_F(transactions, rows_of_names_that_nobody_uses_do_not_pile_up) {
+TEST_F(transactions, rows_of_unused_names_do_not_pile_up) {
   const session store = open(path());
   for (int i = 0; i < 2000; ++i) {
     rule change = writes(free_record);
@@ -236,7 +236,7 @@ TEST_F(transactions, a_session_that_closes_leaves_no_unused_row) {
   EXPECT_EQ(shell(path()).ask_one("SELECT name FROM holdfast_locks"), "used");
 }
 
-TEST_F(transactions, who_led_is_remembered_when_nobody_uses_the_name) {
+TEST_F(transactions, a_past_leader_is_remembered_when_the_name_is_unused) {
   rule led = writes("[1,\"election\",0,7,[],[],[[7,7,\"note\"]]]");
   ASSERT_TRUE(open(path())->transact("importer", led).ok());
   EXPECT_EQ(shell(path()).ask_one("SELECT name FROM holdfast_locks"), "importer");

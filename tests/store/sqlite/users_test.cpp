@@ -149,7 +149,7 @@ TEST_F(users, one_message_names_all_the_rights_that_are_missing) {
   }
 }
 
-TEST_F(users, a_user_who_may_only_read_sees_what_others_hold_and_changes_nothing) {
+TEST_F(users, a_read_only_user_sees_what_others_hold_and_changes_nothing) {
   session writer = open(file_);
   rule change = writes("[held]");
   ASSERT_TRUE(writer->transact("name", change).ok());

@@ -38,7 +38,7 @@ TEST_F(writer_queues, one_is_inside_at_a_time) {
   EXPECT_TRUE(other.enter(0ns).entered());
 }
 
-TEST_F(writer_queues, who_waits_is_let_in_when_the_other_leaves) {
+TEST_F(writer_queues, a_waiter_is_let_in_when_the_other_leaves) {
   writer_queue one = open_door(path());
   writer_queue other = open_door(path());
   std::jthread waiting;
@@ -64,7 +64,7 @@ TEST_F(writer_queues, a_process_that_dies_inside_has_left) {
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(door.enter(1h).entered());
 }
 
-TEST_F(writer_queues, who_is_stopped_inside_costs_the_others_time_and_nothing_else) {
+TEST_F(writer_queues, a_process_stopped_inside_costs_the_others_time_and_nothing_else) {
   const session store = open(path());
   sqlite_options impatient;
   impatient.path = path();

@@ -105,7 +105,7 @@ peer_address this_machine(int port) {
   return a;
 }
 
-TEST(zookeeper_members, that_say_nothing_to_a_question_are_left_and_those_that_answer_are_not) {
+TEST(zookeeper_members, that_do_not_answer_a_question_are_left_and_answering_ones_are_not) {
   const auto answers_if = [](std::string& heard) -> std::optional<std::string> {
     const bool asks = std::exchange(heard, {}).starts_with('?');
     return asks ? "!" : "";
@@ -128,7 +128,7 @@ TEST(zookeeper_members, that_say_nothing_to_a_question_are_left_and_those_that_a
 }
 
 // As in a child of fork(), which has its parent's connections, too.
-TEST(zookeeper_members, that_are_silent_are_not_left_for_those_that_were_there_before) {
+TEST(zookeeper_members, that_are_silent_keep_the_connections_of_a_parent) {
   harness::fake_server member([](std::string& heard) { return heard.clear(), std::string(); });
   harness::tcp_client of_a_parent(member.port());
   const auto before = holdfast::store::zookeeper::sockets_of_others();

@@ -87,7 +87,7 @@ TEST(zookeeper_names, contenders_stand_in_the_order_of_their_numbers_not_of_thei
   EXPECT_EQ(owners(in_order({three, one, two})), (std::vector<std::uint64_t>{9, 1, 5}));
 }
 
-TEST(zookeeper_names, those_who_come_after_the_counter_has_wrapped_stand_behind) {
+TEST(zookeeper_names, contenders_after_a_wrapped_counter_stand_behind) {
   std::vector<std::string> nodes{
       node_prefix(someone(1)) + "2147483646", node_prefix(someone(2)) + "2147483647",
       node_prefix(someone(3)) + "-2147483648", node_prefix(someone(4)) + "-2147483647"};

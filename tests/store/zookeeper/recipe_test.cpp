@@ -46,7 +46,7 @@ TEST_F(recipe, holder_and_waiter_are_nodes_that_a_person_can_read) {
   waiter.join();
 }
 
-TEST_F(recipe, a_name_that_nobody_uses_any_more_leaves_no_node) {
+TEST_F(recipe, a_name_that_is_no_longer_used_leaves_no_node) {
   auto here = holdfast::open(url());
   for (const char* name : {"a", "b", "c"}) (void)holdfast::mutex(here, name).acquire();
   harness::eventually("nothing is left", [&] { return tree_.children(base_).empty(); });
@@ -111,7 +111,7 @@ TEST_F(recipe, a_try_whose_reply_was_lost_leaves_no_ghost_either) {
   harness::eventually("nothing is left", [&] { return tree_.children(base_ + "/ghost").empty(); });
 }
 
-TEST_F(recipe, an_upgraded_reader_keeps_out_those_who_come_later_and_leaves_nothing) {
+TEST_F(recipe, an_upgraded_reader_keeps_out_later_contenders_and_leaves_nothing) {
   auto here = holdfast::open(url());
   auto there = holdfast::open(url());
   holdfast::shared_mutex one{here, "up"};

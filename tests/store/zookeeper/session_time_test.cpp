@@ -141,7 +141,7 @@ TEST_F(zookeeper_session_over_a_relay, is_not_counted_from_after_a_late_answer) 
   EXPECT_EQ(store_->safe_until(in->session), start_ + at_most + session * 2 / 5);
 }
 
-TEST_F(zookeeper_session_over_a_relay, is_spoken_for_when_nobody_asks_anything) {
+TEST_F(zookeeper_session_over_a_relay, is_kept_alive_without_requests) {
   const auto before = proxy_.count().up;
   clock_.advance(session / 6);
   // Before the client itself would: it does so after a third of the session, by the machine's

@@ -92,7 +92,7 @@ function list(store, said) {
     element("td", {}, w.waiting_seconds === undefined ? "" : duration(w.waiting_seconds * 1000))));
   const others = said.waits.length - rows.length + said.waits_left_out;
   return element("div", { className: "wide" }, element("table", {},
-    element("thead", {}, element("tr", {}, ...["Waits", "For", "Held by", "Since"].map((t) => element("th", {}, t)))),
+    element("thead", {}, element("tr", {}, ...["Waiter", "Lock", "Held by", "Waiting for"].map((t) => element("th", {}, t)))),
     element("tbody", {}, rows)),
     others > 0 ? element("p", { className: "quiet" }, others + " more waits are not listed") : null);
 }

@@ -17,7 +17,7 @@ function table(heads, rows) {
 }
 
 function holders(said) {
-  if (!said.holders.length) return element("p", { className: "quiet" }, "Nobody holds it.");
+  if (!said.holders.length) return element("p", { className: "quiet" }, "No holder.");
   const rows = said.holders.map((h) => {
     const row = [visible(h.owner), processName(h), visible(h.program), visible(h.reason), since(h.since),
       duration(Date.parse(h.expires_at) - now()), h.weight, h.fence ?? ""];
@@ -30,7 +30,7 @@ function holders(said) {
 }
 
 function queue(said) {
-  if (!said.waiters.length) return element("p", { className: "quiet" }, "Nobody waits.");
+  if (!said.waiters.length) return element("p", { className: "quiet" }, "No waiters.");
   return table(["Place", "Owner", "Process", "Program", "Reason", "Waiting for", "Weight"], said.waiters.map((w, i) =>
     [i + 1, visible(w.owner), processName(w), visible(w.program), visible(w.reason), since(w.since), w.weight]));
 }
