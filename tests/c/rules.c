@@ -376,7 +376,7 @@ static void what_comes_to_a_closed_queue_is_released(void) {
   GIVES(HOLDFAST_INVALID_ARGUMENT, holdfast_queue_next(queue, 0, &event, &why));
 }
 
-static void an_event_that_nobody_took_is_released_with_its_queue(void) {
+static void an_event_that_was_not_taken_is_released_with_its_queue(void) {
   int fd = -1;
   holdfast_queue* queue = queue_in_use(&fd);
   const holdfast_wait how = told_to(queue, 1);
@@ -566,7 +566,7 @@ static void an_arrival_that_waits_for_the_last_phase_can_be_called_off(void) {
   OK(holdfast_barrier_wait(mine, next, NULL, &why));
 }
 
-static void one_leads_and_all_can_read_who(void) {
+static void one_leads_and_all_can_read_the_leader(void) {
   const holdfast_election_options here = {.size = sizeof here, .note = "here"};
   holdfast_lock *mine = NULL, *theirs = NULL;
   OK(holdfast_election(store, "e", &here, &mine, &why));
@@ -1367,7 +1367,7 @@ static const struct {
     RULE(a_call_with_a_queue_returns_at_once_and_its_outcome_is_an_event),
     RULE(a_call_with_a_queue_can_be_called_off),
     RULE(what_comes_to_a_closed_queue_is_released),
-    RULE(an_event_that_nobody_took_is_released_with_its_queue),
+    RULE(an_event_that_was_not_taken_is_released_with_its_queue),
     RULE(the_descriptor_of_a_queue_is_closed_with_it_whatever_still_tells_it),
     RULE(readers_share_and_a_writer_excludes),
     RULE(a_semaphore_gives_so_many_permits_and_no_more),
@@ -1375,7 +1375,7 @@ static const struct {
     RULE(a_barrier_lets_all_go_when_all_have_arrived),
     RULE(a_limit_at_a_barrier_counts_after_a_wait_in_vain_too),
     RULE(an_arrival_that_waits_for_the_last_phase_can_be_called_off),
-    RULE(one_leads_and_all_can_read_who),
+    RULE(one_leads_and_all_can_read_the_leader),
     RULE(a_condition_gives_the_mutex_up_and_back),
     RULE(a_lease_that_is_closed_during_a_wait_for_a_condition_is_not_held),
     RULE(a_lease_keeps_its_session_while_a_condition_has_it),

@@ -128,7 +128,7 @@ TEST_P(async_rates, a_permit_and_tokens_are_had_together_or_refused) {
   EXPECT_EQ(left(), 1U);
 }
 
-TEST_P(async_rates, a_waiter_gets_its_tokens_when_they_are_free_or_is_cancelled) {
+TEST_P(async_rates, a_waiter_for_a_permit_enters_when_one_is_free_or_is_cancelled) {
   lease all = slots_.acquire(2);
   std::stop_source stop;
   auto waits = async_admit(door_).future();

@@ -23,7 +23,7 @@ class elections : public suite {
 
 INSTANTIATE_TEST_SUITE_P(stores, elections, testing::ValuesIn(cells({"election"})), cell_name);
 
-TEST_P(elections, one_leads_and_each_session_can_read_which) {
+TEST_P(elections, one_leads_and_each_session_can_read_the_leader) {
   EXPECT_FALSE(rival_.current());
   const leadership lead = mine_.campaign();
   EXPECT_FALSE(rival_.try_campaign());

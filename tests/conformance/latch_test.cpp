@@ -129,7 +129,7 @@ TEST_P(latches, a_removed_one_starts_over_for_its_waiters_as_well) {
   three_.remove();
 }
 
-TEST_P(latches, an_open_one_stays_open_for_later_arrivals) {
+TEST_P(latches, an_open_one_stays_open_for_later_waiters) {
   three_.count_down(3);
   latch late{another(), name_, 3};
   late.wait();

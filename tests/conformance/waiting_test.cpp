@@ -103,7 +103,7 @@ void spin_for(std::chrono::microseconds time) {
 
 // Either the waiter has it, or nobody: never neither of the two, and nothing stays behind. What the
 // store gives to one that has gone already is given back a moment later.
-TEST_P(waiting, a_deadline_that_races_with_the_grant_never_leaves_it_without_a_holder) {
+TEST_P(waiting, a_deadline_that_races_with_the_grant_leaves_no_unowned_hold) {
   harness::random random;
   for (int i = 0; i < 60; ++i) {
     lease held = lock_->acquire();
@@ -121,7 +121,7 @@ TEST_P(waiting, a_deadline_that_races_with_the_grant_never_leaves_it_without_a_h
   }
 }
 
-TEST_P(waiting, a_cancellation_that_races_with_the_grant_never_leaves_it_unowned) {
+TEST_P(waiting, a_cancellation_that_races_with_the_grant_leaves_no_unowned_hold) {
   harness::random random;
   for (int i = 0; i < 60; ++i) {
     lease held = lock_->acquire();

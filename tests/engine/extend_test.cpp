@@ -113,7 +113,7 @@ TEST(extension, of_a_turn_that_is_over_is_not_told_of_the_next_turns_loss) {
   EXPECT_EQ(late.get().error().code, errc::not_owner);
 }
 
-TEST(extension, keeps_its_session_though_the_loss_callback_releases_it) {
+TEST(extension, keeps_its_session_though_the_loss_callback_releases_the_lease) {
   const auto url = "memory:extension-" + std::to_string(getpid());
   const auto elsewhere = holdfast::open(url);
   lease held = mutex{holdfast::open(url), "m"}.acquire();

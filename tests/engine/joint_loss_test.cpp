@@ -49,7 +49,7 @@ class away_at_times final : public harness::passing_on {
 };
 
 // One looks for those far behind, once a second. When it fails, the places of all may be lost.
-TEST(joint_loss, waiters_that_left_looks_to_others_ask_when_the_store_was_away) {
+TEST(joint_loss, all_waiters_that_left_looks_to_others_ask_when_the_store_was_away) {
   constexpr std::size_t many = 40;
   const auto store = std::make_shared<absence>();
   const auto clock = std::make_shared<holdfast::testing::fake_clock>();

@@ -20,7 +20,7 @@ using verb = holdfast::store::permits_verb;
 // While a waiter is busy, the next wake is that of a renewal, in 5 s. A place lasts for 4 s.
 constexpr std::chrono::seconds longest_step{2};
 
-TEST(notification, a_forged_grant_makes_the_waiter_ask_and_lets_no_waiter_in) {
+TEST(notification, a_forged_grant_makes_the_waiter_ask_and_does_not_let_it_in) {
   forgery f;
   fair_mutex m{f.session, "m"};
   const lease held = m.acquire();

@@ -62,7 +62,7 @@ TEST(limits, takers_killed_at_any_moment_let_no_more_through_and_lose_a_token_ea
   EXPECT_FALSE(limiter(session).peek(2));
 }
 
-TEST(limits, a_waiter_that_is_stopped_or_killed_keeps_no_request_from_asking) {
+TEST(limits, a_stopped_or_killed_waiter_does_not_block_other_requests) {
   ground g;
   auto session = holdfast::open(g.url);
   auto api = limiter(session);

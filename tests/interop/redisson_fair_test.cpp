@@ -211,7 +211,7 @@ TEST_F(redisson_fair, a_waiter_of_ours_that_lives_keeps_its_place_however_long_i
   EXPECT_TRUE(waits.get());
 }
 
-TEST_F(redisson_fair, a_waiter_that_gives_up_leaves_a_place_whose_answer_was_lost) {
+TEST_F(redisson_fair, a_place_whose_answer_was_lost_is_left_when_its_waiter_gives_up) {
   java_holds();
   harness::fault_proxy network(server_.port());
   const auto far =

@@ -165,7 +165,7 @@ TEST_F(redisson_rate_refund, of_a_decision_whose_permits_expired_gives_back_noth
   EXPECT_FALSE(api_.try_take(1)) << "five an hour went through";
 }
 
-TEST_F(redisson_rate_refund, of_a_reservation_leaves_earlier_ones) {
+TEST_F(redisson_rate_refund, of_a_reservation_leaves_earlier_requests) {
   EXPECT_TRUE(api_.try_take(5));
   a_second_later();
   const auto waits = api_.reserve(3, 2h);

@@ -55,7 +55,7 @@ TEST_F(countdown, the_last_arrival_opens_it_and_names_the_waiters_to_tell) {
   EXPECT_TRUE(record_.waiting.empty());
 }
 
-TEST_F(countdown, an_arrival_at_an_open_one_does_not_wait) {
+TEST_F(countdown, a_wait_at_an_open_one_ends_at_once) {
   arrive(1, 3);
   EXPECT_EQ(wait(10).outcome, open);
   EXPECT_TRUE(record_.waiting.empty());

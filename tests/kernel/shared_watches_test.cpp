@@ -88,7 +88,7 @@ TEST_F(shared_watch, that_could_not_be_asked_for_is_asked_for_by_the_next) {
   EXPECT_EQ(told, owners{2});
 }
 
-TEST_F(shared_watch, of_a_read_that_failed_tells_no_waiter) {
+TEST_F(shared_watch, does_not_tell_a_waiter_whose_read_failed) {
   read(1);
   read(2, false);
   change();

@@ -25,7 +25,7 @@ TEST_F(state_family, a_record_is_kept_for_a_fence_that_the_time_has_not_reached)
   EXPECT_EQ(port_.records.count("n"), 0U) << "now the time alone makes the next one greater";
 }
 
-TEST_F(state_family, the_first_waiter_looks_untold_when_the_lease_in_its_way_ends) {
+TEST_F(state_family, the_first_waiter_without_notifications_looks_when_the_lease_in_its_way_ends) {
   port_.capabilities.notifications = false;
   port_.now = {port_.now.wall_at, port_.now.wall_at};  // as an SQL server counts
   acquire(1);

@@ -146,7 +146,7 @@ TEST_P(several, the_observer_is_told_which_was_in_the_way) {
   EXPECT_EQ(seen->names, "b");
 }
 
-TEST_P(several, leases_of_one_session_end_with_it) {
+TEST_P(several, waits_of_one_session_end_with_it) {
   const lease theirs = others_b_.acquire();
   std::future<result<holdfast::multi_lease>> waiting;
   {

@@ -67,7 +67,7 @@ class phase_book {
   /// Nobody is away for so long that its lease ends.
   void never_breaks() noexcept { breaks_never_ = true; }
   /// A process ends, and what it has there ends with it.
-  void a_session_goes() noexcept { breaks_never_ = false; }
+  void a_process_goes() noexcept { breaks_never_ = false; }
   void refused_as_full(int process, nanos asked);
   /// An arrival that stands, and that nobody waits for; nothing went wrong since `calm_since`.
   void not_in_time(int process, nanos asked, nanos now, nanos calm_since, nanos bound);

@@ -130,7 +130,7 @@ void scene::live(process& p, const process_plan& does) {
   }
   for (auto& t : threads) t.join();
   for (auto& [i, book] : notes.phases) {
-    if (whole.calm()) book.a_session_goes();
+    if (whole.calm()) book.a_process_goes();
   }
   if (whole.about == theme::barriers) notes.phases.begin()->second.ends(p.number);
   for (std::size_t i = 0; i < all.of_meetings.size(); ++i) {

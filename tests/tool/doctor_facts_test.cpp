@@ -194,7 +194,7 @@ TEST(doctor_names, a_wait_as_long_as_the_limit_is_stuck_and_a_shorter_one_is_not
   EXPECT_TRUE(about("stuck", judged({name_with({someone(1h)}, {})})).empty());
 }
 
-TEST(doctor_names, a_waiter_to_lead_to_be_notified_or_for_others_is_not_stuck) {
+TEST(doctor_names, waiters_for_leadership_a_notification_or_others_are_not_stuck) {
   for (const char* kind : {"election", "condition_variable", "latch", "barrier"}) {
     auto n = name_with({someone(100h)}, {someone(50h)});
     n.info.kind = kind;

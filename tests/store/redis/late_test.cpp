@@ -148,7 +148,7 @@ TEST_F(redis_late_commands, a_free_name_of_which_that_is_known_becomes_any_kind)
   l.remove();
 }
 
-TEST_F(redis_late_commands, a_free_name_in_use_as_a_latch_keeps_its_late_marks) {
+TEST_F(redis_late_commands, a_latch_or_a_limiter_keeps_the_late_mark_of_its_name) {
   const auto due = in(60s), later = in(120s);
   const auto forget_and_mark = [&] {
     server_.ask({"DEL", "holdfast:{m}"});
@@ -277,7 +277,7 @@ TEST_F(redis_behind_a_proxy, an_answer_says_that_an_attempt_before_it_may_have_b
   EXPECT_TRUE(answer.get().value().repeated);
 }
 
-TEST_F(redis_behind_a_proxy, a_request_in_time_is_told_nothing_of_it) {
+TEST_F(redis_behind_a_proxy, a_request_in_time_is_not_refused_though_the_clock_was_set) {
   auto s = holdfast::open(server_.url("?command_timeout=60s"));
   holdfast::mutex m{s, "m"};
   EXPECT_TRUE(m.try_lock());

@@ -138,7 +138,7 @@ TEST_F(redis_acknowledged, a_lock_that_was_handed_over_waits_for_the_replicas_to
 }
 
 TEST_F(redis_acknowledged,
-       a_release_for_the_next_in_the_local_queue_does_not_fail_for_the_replicas) {
+       a_release_for_the_next_in_the_local_queue_does_not_fail_because_of_the_replicas) {
   auto s = open("all", 1s);
   holdfast::mutex m{s, "m", {.local_time = 0us}};
   auto held = m.try_acquire_for(1min).value();

@@ -38,7 +38,7 @@ TEST_F(redis_sentinels, one_that_answers_is_enough) {
   fleet_.sentinel(1).resume();
 }
 
-TEST_F(redis_sentinels, an_unknown_primary_is_reported_with_the_sentinels_asked) {
+TEST_F(redis_sentinels, a_primary_that_is_not_found_is_reported_with_the_servers_asked) {
   const std::string one = "redis+sentinel://127.0.0.1:" + std::to_string(fleet_.sentinel(0).port());
   const auto unknown = opening(one + "/other");
   EXPECT_EQ(unknown.reason, errc::unavailable);

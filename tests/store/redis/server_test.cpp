@@ -35,7 +35,7 @@ class redis_faults : public testing::Test {
   harness::redis_server server_;
 };
 
-TEST_F(redis_faults, nothing_is_left_behind_without_holders_and_waiters) {
+TEST_F(redis_faults, nothing_is_left_behind_without_holders_or_waiters) {
   auto a = open(), b = open();
   holdfast::mutex first{a, "m"}, second{b, "m"};
   holdfast::semaphore permits{a, "s", 3};

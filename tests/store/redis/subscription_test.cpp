@@ -45,7 +45,7 @@ class redis_subscription : public testing::Test {
   redis::subscription listening_{options_};
 };
 
-TEST_F(redis_subscription, that_cannot_be_made_anew_holds_up_no_other) {
+TEST_F(redis_subscription, that_cannot_be_made_anew_holds_up_no_call) {
   ASSERT_TRUE(listening_.open());
   silent_is_asked_ = true;
   cut();
