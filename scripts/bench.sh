@@ -140,7 +140,8 @@ mariadb_session zookeeper etcd"
 [[ -z ${GROWTH:-} ]] || STORES=${STORES:-sqlite memory redis memcached postgres mariadb zookeeper etcd}
 [[ -z ${QUICK:-} ]] || export WORKLOADS=${WORKLOADS:-W1,W4,W5} SECONDS_EACH=${SECONDS_EACH:-0.25} REPEAT=${REPEAT:-3}
 read -ra stores <<<"$(echo ${STORES:-$every})"
-on_terminal=${WORKLOADS:-}
+on_terminal=
+[[ -n ${GROWTH:-} ]] || on_terminal=${WORKLOADS:-}
 [[ -n $on_terminal ]] || mkdir -p bench/results
 number=0
 for store in "${stores[@]}"; do
