@@ -81,15 +81,15 @@ struct pending {
   grpc::CompletionQueue queue;
   grpc::Status status;
 
-  // What was asked and answered is the caller's: this returns when gRPC has let go of it.
-  grpc::Status wait(clock& on, boot_time until) {
+  // What was asked and answered is the caller's: this returns when gRPC has let go of it. One that
+  // was asked in time is looked for once more, also if this process stood still before it waited.
+  grpc::Status wait(clock& on, boot_time asked, boot_time until) {
     void* tag = nullptr;
     bool ok = false;
     auto what = grpc::CompletionQueue::TIMEOUT;
-    bool waited = false;
-    for (bool over = false; what == grpc::CompletionQueue::TIMEOUT && !over; waited = true) {
+    const auto late = asked < until ? last_look : std::chrono::nanoseconds{};
+    for (bool over = false; what == grpc::CompletionQueue::TIMEOUT && !over;) {
       over = on.now() >= until;
-      const auto late = waited ? last_look : std::chrono::nanoseconds{};
       const auto longest = over ? late : std::min(on.sleep_for(until), look_at_clock);
       what = queue.AsyncNext(&tag, &ok, from_now(longest));
     }
@@ -146,9 +146,10 @@ grpc::Status members::ask(std::size_t member, const char* method, const std::str
   pending call;
   if (!token.empty()) call.context.AddMetadata("token", token);
   const auto reader = stub(member).PrepareUnaryCall(&call.context, method, request, &call.queue);
+  const boot_time asked = options_.clock->now();
   reader->StartCall();
   reader->Finish(&answer, &call.status, &call);
-  return call.wait(*options_.clock, until);
+  return call.wait(*options_.clock, asked, until);
 }
 
 result<std::string> members::token(boot_time until) {
