@@ -3,6 +3,7 @@
 #include <future>
 #include <thread>
 
+#include "harness/next_wake.hpp"
 #include "session/session_impl.hpp"
 #include "stage.hpp"
 
@@ -208,7 +209,7 @@ TEST(async_readers, end_at_their_deadline_and_leave_no_place) {
   const lease writer = s.theirs.acquire();
   auto first = read(m, 10s), second = read(m, 20s);
   harness::eventually("the deadlines", [&] {
-    s.clock->advance(100ms);
+    harness::pass(*s.clock, 100ms);
     return is_ready(first) && is_ready(second);
   });
   EXPECT_EQ(why(first), errc::timed_out);
@@ -258,7 +259,7 @@ TEST(async_readers, whose_answer_is_lost_ask_again_for_all) {
   s.script->await(verb::acquire, 1);
   s.script->set(verb::acquire, fault::none);
   harness::eventually("granted", [&] {
-    s.clock->advance(100ms);
+    harness::pass(*s.clock, 100ms);
     return is_ready(first) && is_ready(second);
   });
   const auto one = first.get(), two = second.get();

@@ -5,6 +5,7 @@
 #include <future>
 #include <thread>
 
+#include "harness/next_wake.hpp"
 #include "harness/passing_on.hpp"
 #include "harness/still_clock.hpp"
 #include "session/session_impl.hpp"
@@ -171,7 +172,7 @@ TEST(async, a_wait_at_the_store_ends_at_its_deadline_and_leaves_no_place) {
   auto waiting = wait_for(m, 10s);
   s.await_waiters("m", 1);
   harness::eventually("the deadline", [&] {
-    s.clock->advance(100ms);
+    harness::pass(*s.clock, 100ms);
     return is_ready(waiting);
   });
   EXPECT_EQ(why(waiting), errc::timed_out);
@@ -294,7 +295,7 @@ TEST(async, a_lost_notification_costs_a_second_at_most) {
   s.script->set(verb::acquire, fault::drop_notification);
   EXPECT_FALSE(s.theirs.release());
   harness::eventually("granted", [&] {
-    s.clock->advance(50ms);
+    harness::pass(*s.clock, 50ms);
     return is_ready(waiting);
   });
   EXPECT_TRUE(waiting.get());
@@ -352,12 +353,12 @@ TEST(async, while_the_store_is_away_it_keeps_trying_until_the_deadline) {
   auto waiting = wait_for(m, 60s);
   s.script->await(verb::acquire, 1);
   harness::eventually("tried again", [&] {
-    s.clock->advance(100ms);
+    harness::pass(*s.clock, 100ms);
     return s.script->count(verb::acquire) >= 5;
   });
   s.script->set(verb::acquire, fault::none);
   harness::eventually("granted", [&] {
-    s.clock->advance(100ms);
+    harness::pass(*s.clock, 100ms);
     return is_ready(waiting);
   });
   EXPECT_TRUE(waiting.get());
@@ -369,7 +370,7 @@ TEST(async, without_a_deadline_it_gives_up_on_a_store_that_is_away_after_store_t
   s.script->set(verb::acquire, fault::drop_reply);
   auto waiting = wait_for(m);
   harness::eventually("given up", [&] {
-    s.clock->advance(1s);
+    harness::pass(*s.clock, 1s);
     return is_ready(waiting);
   });
   EXPECT_EQ(why(waiting), errc::unavailable);
@@ -384,13 +385,13 @@ TEST(async, what_cannot_be_released_at_the_end_is_released_when_the_store_is_bac
   s.script->set(verb::release, fault::drop_request);
   auto waiting = wait_for(m);
   harness::eventually("given up", [&] {
-    s.clock->advance(1s);
+    harness::pass(*s.clock, 1s);
     return is_ready(waiting);
   });
   EXPECT_EQ(s.session.show("m").holders.size(), 1U);
   s.script->set(verb::release, fault::none);
   harness::eventually("released", [&] {
-    s.clock->advance(100ms);
+    harness::pass(*s.clock, 100ms);
     return s.session.show("m").holders.empty();
   });
 }

@@ -4,6 +4,7 @@
 #include <shared_mutex>
 #include <thread>
 
+#include "harness/next_wake.hpp"
 #include "harness/passing_on.hpp"
 #include "lease/hold.hpp"
 #include "session/session_impl.hpp"
@@ -32,7 +33,7 @@ struct scene {
   template <class T>
   T get(std::future<T> f) const {
     harness::eventually("the end of a wait", [&] {
-      clock->advance(50ms);
+      harness::pass(*clock, 50ms);
       return f.wait_for(0s) == std::future_status::ready;
     });
     return f.get();
@@ -44,7 +45,7 @@ struct scene {
   }
   void until_marked(const session& s, std::size_t n) const {
     harness::eventually("marks", [&] {
-      clock->advance(50ms);
+      harness::pass(*clock, 50ms);
       return marks(s) == n;
     });
   }

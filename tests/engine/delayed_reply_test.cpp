@@ -3,6 +3,7 @@
 #include <future>
 
 #include "engine/stage.hpp"
+#include "harness/next_wake.hpp"
 #include "harness/passing_on.hpp"
 
 // Validity counts from before the request was sent: an answer that was long on its way is as old as
@@ -93,7 +94,7 @@ TEST_F(delayed_reply,
   script->set(verb::acquire, fault::none);
   clock->advance(on_its_way);
   harness::eventually("the end of it", [&] {
-    clock->advance(10ms);
+    harness::pass(*clock, 10ms);
     return got.wait_for(0s) == std::future_status::ready;
   });
   EXPECT_GT(got.get().remaining(), on_its_way - 1s);
@@ -195,7 +196,7 @@ TEST_F(delayed_reply, that_never_comes_to_an_extension_keeps_nothing_beyond_the_
   EXPECT_GT(observer.show("m").holders.front().expires_in, 1min) << "it was carried out";
   script->set(verb::renew, fault::drop_request);
   harness::eventually("lost", [&] {
-    clock->advance(100ms);
+    harness::pass(*clock, 100ms);
     return held.lost().stop_requested();
   });
   harness::eventually("given back", [&] { return !is_held("m"); });

@@ -3,6 +3,7 @@
 #include <future>
 #include <set>
 
+#include "harness/next_wake.hpp"
 #include "harness/passing_on.hpp"
 #include "stage.hpp"
 
@@ -67,14 +68,14 @@ TEST(joint_loss, all_waiters_that_left_looks_to_others_ask_when_the_store_was_aw
   const auto began = clock->now();
   store->set(true);
   harness::eventually("each has asked", [&] {
-    clock->advance(2ms);
+    harness::pass(*clock, 2ms);
     return store->known_to() == many;
   });
   EXPECT_LT(clock->now() - began, 20s) << "one a second is not all";
   store->set(false);
   EXPECT_FALSE(held.release());
   harness::eventually("each has had it", [&] {
-    clock->advance(20ms);
+    harness::pass(*clock, 20ms);
     std::erase_if(waiting, [](auto& w) {
       return w.wait_for(0s) == std::future_status::ready && w.get().ok();
     });

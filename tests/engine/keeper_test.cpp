@@ -5,6 +5,7 @@
 
 #include "harness/counting_clock.hpp"
 #include "harness/failing.hpp"
+#include "harness/next_wake.hpp"
 #include "stage.hpp"
 
 namespace {
@@ -201,7 +202,7 @@ TEST(keeper, a_release_that_fails_is_repeated_until_the_store_is_back) {
   s.script->set(verb::release, fault::none);
   // More than once: the keeper may just have failed, and look at the clock only after it was moved.
   harness::eventually("released", [&] {
-    s.clock->advance(200ms);
+    harness::pass(*s.clock, 200ms);
     return s.session.show("m").holders.empty();
   });
 }
@@ -224,7 +225,7 @@ TEST(keeper, an_entry_in_the_queue_is_given_up_also_when_a_short_lease_is_over) 
   s.clock->advance(500ms);
   s.script->set(verb::release, fault::none);
   harness::eventually("given up", [&] {
-    if (s.clock->next_wake() <= s.clock->now() + 200ms) s.clock->advance(200ms);
+    if (s.clock->next_wake() <= s.clock->now() + 200ms) harness::pass(*s.clock, 200ms);
     return s.session.show("m").waiters.empty();
   });
 }

@@ -2,6 +2,7 @@
 
 #include <future>
 
+#include "harness/next_wake.hpp"
 #include "slow_to_answer.hpp"
 #include "stage.hpp"
 
@@ -52,7 +53,7 @@ class late_replies : public testing::Test {
   auto after_a_pause(Acquire acquire) {
     auto got = std::async(std::launch::async, acquire);
     harness::eventually("it has asked again", [&] {
-      clock_->advance(1ms);
+      harness::pass(*clock_, 1ms);
       return got.wait_for(0s) == std::future_status::ready;
     });
     return got.get();

@@ -2,6 +2,7 @@
 
 #include <thread>
 
+#include "harness/next_wake.hpp"
 #include "session/session_impl.hpp"
 #include "stage.hpp"
 
@@ -32,7 +33,7 @@ void await_free(const holdfast::session& s, const char* name = "m") {
 // When exactly what was used again goes back depends on when the other thread looked.
 void await_free_as_time_passes(const stage& s) {
   harness::eventually("it goes back to the store", [&] {
-    s.clock->advance(50ms);
+    harness::pass(*s.clock, 50ms);
     return !held_at_store(s.session);
   });
 }
@@ -325,7 +326,7 @@ TEST(linger, a_store_that_is_away_when_it_goes_back_is_told_later) {
   s.script->set(verb::release, fault::none);
   // More than once: the keeper may just have failed, and look at the clock only after it was moved.
   harness::eventually("it goes back to the store", [&] {
-    s.clock->advance(200ms);
+    harness::pass(*s.clock, 200ms);
     return !held_at_store(s.session);
   });
 }

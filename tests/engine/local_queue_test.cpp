@@ -2,6 +2,7 @@
 
 #include <thread>
 
+#include "harness/next_wake.hpp"
 #include "session/session_impl.hpp"
 #include "stage.hpp"
 
@@ -228,7 +229,7 @@ TEST(local_queue, the_token_of_a_former_holder_is_not_stopped_by_the_loss_of_a_l
     const auto token = mine.lost();
     EXPECT_EQ(s.session.force_release("m"), 1U);
     harness::eventually("lost", [&] {
-      s.clock->advance(5s);
+      harness::pass(*s.clock, 5s);
       return token.stop_requested();
     });
     lost = true;
@@ -290,7 +291,7 @@ TEST(local_queue, a_local_waiter_that_times_out_leaves_the_line) {
   lease held = m.acquire();
   std::thread waiter([&] { EXPECT_FALSE(m.try_acquire_for(100ms)); });
   harness::eventually("timed out", [&] {
-    s.clock->advance(50ms);
+    harness::pass(*s.clock, 50ms);
     return s.seen->count(holdfast::event_kind::gave_up) == 1;
   });
   waiter.join();
@@ -313,7 +314,7 @@ TEST(local_queue, a_lost_holder_does_not_hold_up_the_waiters_behind_it) {
   lease held = m.acquire();
   std::thread waiter([&] { EXPECT_TRUE(m.acquire()); });
   harness::eventually("acquired by the next", [&] {
-    s.clock->advance(5s);
+    harness::pass(*s.clock, 5s);
     return s.seen->count(holdfast::event_kind::acquired) == 2;
   });
   waiter.join();
@@ -338,7 +339,7 @@ TEST(local_queue, the_next_one_asks_for_itself_when_taking_it_along_failed) {
   EXPECT_EQ(held.release(), holdfast::errc::unavailable);
   s.script->set(verb::acquire, fault::none);
   harness::eventually("acquired", [&] {
-    s.clock->advance(100ms);
+    harness::pass(*s.clock, 100ms);
     return got.load();
   });
   waiter.join();

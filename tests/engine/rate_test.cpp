@@ -3,6 +3,7 @@
 #include <future>
 
 #include "engine/stage.hpp"
+#include "harness/next_wake.hpp"
 
 // Limits on a clock that stands still.
 namespace engine_test {
@@ -26,7 +27,7 @@ TEST(rate, a_waiter_goes_on_when_the_token_is_due_after_one_round_trip) {
   EXPECT_EQ(waiter.wait_for(0s), std::future_status::timeout);
   // It counts from when it learnt of its wait, which may have been after this.
   harness::eventually("its time has come", [&] {
-    s.clock->advance(1ms);
+    harness::pass(*s.clock, 1ms);
     return waiter.wait_for(0s) == std::future_status::ready;
   });
   const auto d = waiter.get();
@@ -56,7 +57,7 @@ TEST(rate, a_store_that_is_away_for_a_moment_is_asked_again_by_the_waiters) {
   s.script->await(verb::acquire, 1);
   s.script->set(verb::acquire, fault::none);
   harness::eventually("it is through", [&] {
-    s.clock->advance(100ms);
+    harness::pass(*s.clock, 100ms);
     return waiter.wait_for(0s) == std::future_status::ready;
   });
   EXPECT_TRUE(waiter.get());
@@ -85,7 +86,7 @@ TEST(rate, a_refund_whose_reply_was_lost_is_repeated_and_counts_once) {
   s.script->await(verb::release, 1);
   s.script->set(verb::release, fault::none);
   harness::eventually("it is through", [&] {
-    s.clock->advance(100ms);
+    harness::pass(*s.clock, 100ms);
     return giver.wait_for(0s) == std::future_status::ready;
   });
   EXPECT_EQ(l.peek().rules.at(0).remaining, 2u);

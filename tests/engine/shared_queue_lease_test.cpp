@@ -4,6 +4,7 @@
 #include <future>
 #include <span>
 
+#include "harness/next_wake.hpp"
 #include "session/session_impl.hpp"
 #include "stage.hpp"
 
@@ -30,7 +31,7 @@ struct shared_queue_lease : testing::Test {
     const auto before = stage_.script->count(verb::acquire);
     stage_.clock->advance(1s);
     harness::eventually("a look", [&] {
-      stage_.clock->advance(1ms);  // it may just have looked
+      harness::pass(*stage_.clock, 1ms);  // it may just have looked
       return stage_.script->count(verb::acquire) > before;
     });
   }
@@ -84,7 +85,7 @@ TEST_F(shared_queue_lease, a_waiter_far_behind_notices_a_lost_notification_too) 
   const auto before = stage_.clock->now();
   EXPECT_FALSE(held_.release());
   harness::eventually("it looks", [&] {
-    stage_.clock->advance(1ms);
+    harness::pass(*stage_.clock, 1ms);
     return all_ended();
   });
   EXPECT_TRUE(waiting_.back().get());
@@ -111,7 +112,7 @@ TEST_F(shared_queue_lease, when_it_is_lost_all_come_again) {
   queue(12);
   ASSERT_TRUE(all_gone());
   harness::eventually("all wait again", [&] {
-    stage_.clock->advance(2ms);
+    harness::pass(*stage_.clock, 2ms);
     return stage_.session.show("m").waiters.size() == 12;
   });
   EXPECT_LT(stage_.clock->now() - lost_at_, 20s) << "they look for themselves after half a minute";
@@ -122,7 +123,7 @@ TEST_F(shared_queue_lease, a_waiter_that_alone_lost_its_place_finds_out) {
   queue(4);
   ASSERT_TRUE(gone_behind(3));
   harness::eventually("it waits again", [&] {
-    stage_.clock->advance(20ms);
+    harness::pass(*stage_.clock, 20ms);
     return stage_.session.show("m").waiters.size() == 4;
   });
 }
@@ -132,7 +133,7 @@ TEST_F(shared_queue_lease, when_it_is_lost_and_the_lock_is_free_all_come_again) 
   ASSERT_TRUE(all_gone());
   EXPECT_FALSE(held_.release());
   harness::eventually("all have had it", [&] {
-    stage_.clock->advance(2ms);
+    harness::pass(*stage_.clock, 2ms);
     for (auto& w : waiting_) {
       if (!w.valid() || w.wait_for(0s) != std::future_status::ready) continue;
       EXPECT_TRUE(w.get());
@@ -198,7 +199,7 @@ TEST_F(shared_queue_lease, newcomers_do_not_keep_the_others_from_finding_out) {
                         [&] { return stage_.session.show("m").waiters.size() >= joined; });
     const auto until = stage_.clock->now() + 600ms;
     harness::eventually("the next one comes", [&] {
-      stage_.clock->advance(20ms);
+      harness::pass(*stage_.clock, 20ms);
       return stage_.clock->now() >= until;
     });
   }
@@ -211,7 +212,7 @@ TEST_F(shared_queue_lease, each_learns_that_the_store_is_away) {
   stage_.script->set(verb::acquire, fault::drop_request);
   const auto before = stage_.clock->now();
   harness::eventually("all give up", [&] {
-    stage_.clock->advance(1s);
+    harness::pass(*stage_.clock, 1s);
     return all_ended();
   });
   for (auto& w : waiting_) EXPECT_EQ(w.get().error().code, errc::unavailable);

@@ -5,6 +5,7 @@
 #include <thread>
 #include <utility>
 
+#include "harness/next_wake.hpp"
 #include "harness/passing_on.hpp"
 #include "session/session_impl.hpp"
 #include "stage.hpp"
@@ -212,7 +213,7 @@ TEST(wait_loop, a_store_that_grants_in_vain_is_not_well_because_it_lets_us_wait)
     EXPECT_EQ(reason_of([&] { m.lock(); }), errc::unavailable);
     over = true;
   });
-  harness::eventually("it gives up", [&] { return s.clock->advance(1s), over.load(); });
+  harness::eventually("it gives up", [&] { return harness::pass(*s.clock, 1s), over.load(); });
   waiter.join();
 }
 
@@ -257,7 +258,7 @@ void expect_to_get_it_after_a_grant_in_vain_long_ago(bool and_another) {
     EXPECT_EQ(reason_of([&] { m.lock(); }), errc{});
     over = true;
   });
-  harness::eventually("it is over", [&] { return s.clock->advance(1s), over.load(); });
+  harness::eventually("it is over", [&] { return harness::pass(*s.clock, 1s), over.load(); });
   waiter.join();
 }
 
@@ -353,7 +354,7 @@ TEST(wait_loop, a_lost_reply_to_an_acquire_gives_the_same_grant_when_repeated) {
   s.script->await(verb::acquire, 1);
   s.script->set(verb::acquire, fault::none);
   harness::eventually("acquired", [&] {
-    s.clock->advance(50ms);
+    harness::pass(*s.clock, 50ms);
     return s.seen->count(event_kind::acquired) == 1;
   });
   taker.join();
@@ -406,7 +407,7 @@ TEST(wait_loop, without_a_deadline_it_gives_up_after_the_store_timeout) {
     over = true;
   });
   harness::eventually("gave up", [&] {
-    s.clock->advance(1s);
+    harness::pass(*s.clock, 1s);
     return over.load();
   });
   taker.join();
@@ -481,13 +482,13 @@ TEST(wait_loop, a_store_timeout_without_end_keeps_trying) {
   std::thread taker([&] { EXPECT_TRUE(mutex(session, "m").acquire()); });
   for (std::size_t tries = 1; tries <= 5; ++tries) {
     harness::eventually("tried again", [&] {
-      s.clock->advance(1s);
+      harness::pass(*s.clock, 1s);
       return s.script->count(verb::acquire) > tries;
     });
   }
   s.script->set(verb::acquire, fault::none);
   harness::eventually("acquired", [&] {
-    s.clock->advance(1s);
+    harness::pass(*s.clock, 1s);
     return s.seen->count(event_kind::acquired) == 1;
   });
   taker.join();

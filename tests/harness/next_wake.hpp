@@ -4,11 +4,20 @@
 #include <chrono>
 #include <holdfast/testing.hpp>
 
+#include "harness/threads_at_rest.hpp"
+
 namespace harness {
 
-/// Moves the clock on to the next time at which a thread wakes, if that is within `most`. No time
-/// passes for threads that are busy, however slow the machine is.
+/// Moves the clock on as soon as all threads sleep. So no time passes for one that has something to
+/// do, however slow the machine is.
+inline void pass(holdfast::testing::fake_clock& clock, std::chrono::nanoseconds time) {
+  until_threads_rest();
+  clock.advance(time);
+}
+
+/// The same, to the next time at which a thread wakes, if that is within `most`.
 inline void to_next_wake(holdfast::testing::fake_clock& clock, std::chrono::nanoseconds most) {
+  until_threads_rest();
   const std::chrono::nanoseconds wait = clock.next_wake() - clock.now();
   if (wait <= most) clock.advance(std::max(wait, std::chrono::nanoseconds::zero()));
 }

@@ -7,6 +7,7 @@
 
 #include "engine/slow_to_answer.hpp"
 #include "engine/stage.hpp"
+#include "harness/next_wake.hpp"
 
 // What late_reply_test.cpp says of one store, of a majority: the lease counts from before the first
 // request. When it ends here, a majority of the nodes has not ended it, so nobody else gets one.
@@ -161,7 +162,7 @@ TEST_F(late_letters, answers_to_a_renewal_that_was_given_up_do_not_count_for_the
   clock_->advance(5s);
   seen_->await(holdfast::event_kind::renew_failed);
   harness::eventually("the next is given up, too", [&] {
-    clock_->advance(100ms);
+    harness::pass(*clock_, 100ms);
     return seen_->count(holdfast::event_kind::renew_failed) > 1;
   });
   clock_->advance(1s);  // another round, in which they are not asked: they owe an answer

@@ -3,6 +3,7 @@
 #include <future>
 
 #include "engine/stage.hpp"
+#include "harness/next_wake.hpp"
 
 // The table at the head of multi_lock.hpp: each cell is a test named after it, on a clock that
 // stands still.
@@ -176,7 +177,7 @@ TEST_F(multi_forms, what_could_not_be_given_back_is_given_back_later) {
   EXPECT_FALSE(far_.session.show("b").holders.empty());
   far_.script->set(verb::release, fault::none);
   harness::eventually("given back", [&] {
-    far_.clock->advance(1s);
+    harness::pass(*far_.clock, 1s);
     return far_.session.show("b").holders.empty();
   });
 }

@@ -3,6 +3,7 @@
 #include <future>
 
 #include "harness/detached_task.hpp"
+#include "harness/next_wake.hpp"
 #include "harness/why.hpp"
 #include "primitive/quorum_stage.hpp"
 
@@ -100,7 +101,7 @@ TEST_F(async_redlocks, many_that_wait_at_the_same_time_have_it_one_after_the_oth
   // By small steps: if the clock went on to each next wake, a vote on a slow machine would last
   // seconds by it, and so would the pause after a split one.
   harness::eventually("all", [&] {
-    w_.clock->advance(5ms);
+    harness::pass(*w_.clock, 5ms);
     return passed == many;
   });
   w_.until_free();

@@ -5,6 +5,7 @@
 #include <array>
 #include <future>
 
+#include "harness/next_wake.hpp"
 #include "harness/passing_on.hpp"
 #include "primitive/quorum_stage.hpp"
 
@@ -263,7 +264,7 @@ TEST_P(redlock_faults, a_try_that_ends_before_a_node_s_time_to_answer_finds_no_n
     return reason_of([&] { EXPECT_FALSE(do_.try_acquire_for(a.lock, 100ms)); });
   });
   harness::eventually("the end of it", [&] {
-    w_.clock->advance(1ms);
+    harness::pass(*w_.clock, 1ms);
     return got.wait_for(0s) == std::future_status::ready;
   });
   EXPECT_EQ(got.get(), errc{});
@@ -282,7 +283,7 @@ TEST_P(redlock_faults, a_vote_that_was_held_up_here_makes_the_pause_after_it_no_
   a.ways[2]->let_go();
   const auto then = w_.clock->now();
   harness::eventually("it votes again", [&] {
-    w_.clock->advance(100ms);  // in small steps: the nodes have their time to answer
+    harness::pass(*w_.clock, 100ms);  // in small steps: the nodes have their time to answer
     return got.wait_for(0s) == std::future_status::ready;
   });
   EXPECT_LT(w_.clock->now() - then, 10min);

@@ -2,6 +2,7 @@
 
 #include <future>
 
+#include "harness/next_wake.hpp"
 #include "harness/seed.hpp"
 #include "primitive/quorum_stage.hpp"
 
@@ -33,7 +34,7 @@ template <class Future>
 auto get(Future& f, world& w) {
   harness::eventually("the end of it", [&] {
     if (f.wait_for(0s) == std::future_status::ready) return true;
-    w.clock->advance(50ms);
+    harness::pass(*w.clock, 50ms);
     return false;
   });
   return f.get();
@@ -93,7 +94,7 @@ TEST_P(redlocks, every_minority_may_be_down_and_no_majority) {
     a.settle();
     a.cut(0);
     harness::eventually("free", [&] {
-      w_.clock->advance(300ms);
+      harness::pass(*w_.clock, 300ms);
       return w_.held_at() == 0;
     });
   }
@@ -140,7 +141,7 @@ TEST_P(redlocks, what_cannot_be_given_back_is_given_back_when_the_node_is_there_
   EXPECT_GE(w_.held_at(), majority());
   a.cut(0);
   harness::eventually("free", [&] {
-    w_.clock->advance(300ms);
+    harness::pass(*w_.clock, 300ms);
     return w_.held_at() == 0;
   });
 }

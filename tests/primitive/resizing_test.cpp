@@ -3,6 +3,7 @@
 #include <future>
 
 #include "engine/stage.hpp"
+#include "harness/next_wake.hpp"
 
 // A change of what is held, whose answer does not come: afterwards both sides say the same.
 namespace {
@@ -170,7 +171,7 @@ TEST_F(resizing, a_thread_whose_downgrade_is_repeated_holds_it_as_a_reader) {
   s.script->await(verb::resize, 1);
   s.script->set(verb::resize, fault::none);
   harness::eventually("the end of it", [&] {
-    s.clock->advance(10ms);
+    harness::pass(*s.clock, 10ms);
     return got.wait_for(0s) == std::future_status::ready;
   });
   EXPECT_TRUE(got.get());
@@ -223,7 +224,7 @@ TEST_F(resizing, a_release_whose_reply_is_lost_is_repeated_until_the_name_is_fre
   EXPECT_EQ(mine.resign(), errc::unavailable);
   s.script->set(verb::release, fault::none);
   harness::eventually("free", [&] {
-    s.clock->advance(100ms);
+    harness::pass(*s.clock, 100ms);
     return elsewhere.show("m").holders.empty() && elsewhere.show("leads").holders.empty();
   });
 }

@@ -1,0 +1,74 @@
+#include "harness/threads_at_rest.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <holdfast/testing.hpp>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "harness/next_wake.hpp"
+
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(threads_at_rest, are_all_asleep) {
+  std::mutex mutex;
+  std::condition_variable cv;
+  bool over = false;
+  std::vector<std::jthread> all;
+  for (int i = 0; i < 5; ++i) {
+    all.emplace_back([&] {
+      std::unique_lock lock{mutex};
+      cv.wait(lock, [&] { return over; });
+    });
+  }
+  EXPECT_TRUE(harness::until_threads_rest());
+  {
+    const std::lock_guard guard{mutex};
+    over = true;
+  }
+  cv.notify_all();
+}
+
+TEST(threads_at_rest, are_not_so_while_one_computes) {
+  std::atomic<bool> over{false};
+  const std::jthread busy([&] {
+    while (!over) {
+    }
+  });
+  EXPECT_FALSE(harness::until_threads_rest());
+  over = true;
+}
+
+// Each turn the thread wakes up by the clock and computes for longer than a look at it takes.
+TEST(threads_at_rest, have_done_what_the_clock_woke_them_for_before_it_goes_on) {
+  holdfast::testing::fake_clock clock;
+  std::atomic<int> done{0};
+  std::atomic<bool> over{false};
+  const std::jthread works([&] {
+    std::mutex mutex;
+    std::condition_variable cv;
+    while (!over) {
+      const auto due = clock.now() + 1s;
+      std::unique_lock lock{mutex};
+      while (clock.now() < due) clock.wait_until(lock, cv, due);
+      const auto until = std::chrono::steady_clock::now() + 3ms;
+      while (std::chrono::steady_clock::now() < until) {
+      }
+      ++done;
+    }
+  });
+  for (int turn = 0; turn < 20; ++turn) {
+    harness::pass(clock, 1s);
+    harness::until_threads_rest();
+    EXPECT_EQ(done, turn + 1);
+  }
+  over = true;
+  clock.advance(1s);
+}
+
+}  // namespace

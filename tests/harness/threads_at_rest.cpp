@@ -1,0 +1,51 @@
+#include "harness/threads_at_rest.hpp"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <optional>
+#include <string>
+
+namespace harness {
+
+namespace {
+
+/// How often each of the other threads has run. Nothing if one of them is not asleep.
+using turns = std::map<std::string, std::string>;
+
+std::optional<turns> while_all_sleep() {
+  turns found;
+  const std::string self = std::to_string(::gettid());
+  std::error_code gone;  // a thread that ends while it is looked at
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task", gone)) {
+    const std::string id = task.path().filename();
+    if (id == self) continue;
+    std::string stat;
+    std::getline(std::ifstream(task.path() / "stat"), stat);
+    const auto name_ends = stat.rfind(") ");
+    if (name_ends == stat.npos) continue;
+    if (stat.at(name_ends + 2) != 'S') return std::nullopt;
+    std::getline(std::ifstream(task.path() / "schedstat"), found[id]);
+  }
+  return found;
+}
+
+}  // namespace
+
+bool until_threads_rest() {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+  auto before = while_all_sleep();
+  while (true) {
+    auto after = while_all_sleep();
+    if (before && before == after) return true;
+    if (std::chrono::steady_clock::now() >= end) return false;
+    if (!after) ::poll(nullptr, 0, 1);
+    before = std::move(after);
+  }
+}
+
+}  // namespace harness
