@@ -103,7 +103,7 @@ bench-languages:
 	python3 -B bench/languages.py
 
 package:
-	scripts/install-deps.sh demo
+	scripts/install-deps.sh package
 	scripts/build.sh package holdfast_tool
 	cd build/package && cpack -G TGZ
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# install-deps.sh demo|test|nightly|browser|bench|bench-languages|lint|deb|docs|docs-check|make: installs the Debian packages that one
-# of the Makefile's commands needs, and where Node takes part some of npm's in build/npm. Does nothing, and needs no network, when all of
-# them are there.
+# install-deps.sh demo|package|test|nightly|browser|bench|bench-languages|lint|deb|docs|docs-check|make: installs the Debian packages that
+# one of the Makefile's commands needs, and where Node takes part some of npm's in build/npm. Does nothing, and needs no network, when all
+# of them are there.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -11,6 +11,7 @@ programs=(libcli11-dev nlohmann-json3-dev libfmt-dev libboost-dev scdoc)  # scdo
 case "${1:-}" in
   make)  packages=(make) ;;
   demo)  packages=("${library[@]}" "${programs[@]}") ;;
+  package) packages=("${library[@]}" "${programs[@]}" python3) ;;
   bench) packages=("${library[@]}" "${programs[@]}" python3 redis-server libhiredis-dev zookeeper python3-kazoo etcd-server
                    etcd-client libcurator-recipes-java ecj memcached postgresql-15 mariadb-server
                    python3-redis) ;;
@@ -29,7 +30,7 @@ case "${1:-}" in
                    git systemd) ;;
   docs)  packages=(python3 doxygen mkdocs mkdocs-material) ;;
   docs-check) packages=(python3 doxygen mkdocs mkdocs-material chromium fonts-dejavu-core) ;;
-  *)     echo "usage: $0 demo|test|nightly|browser|bench|bench-languages|lint|deb|docs|docs-check|make" >&2; exit 2 ;;
+  *)     echo "usage: $0 demo|package|test|nightly|browser|bench|bench-languages|lint|deb|docs|docs-check|make" >&2; exit 2 ;;
 esac
 
 # Programs of others that the tests share locks with; Node's own distribution brings npm along, and does not go with Debian's.

@@ -25,7 +25,7 @@ def field(name: str) -> str:
 
 NAME = f"{field('name')}-{field('version')}"
 METADATA = (f"Metadata-Version: 2.1\nName: {field('name')}\nVersion: {field('version')}\nSummary: {field('description')}\n"
-            f"License: Apache-2.0\nRequires-Python: {field('requires-python')}\n")
+            f"License: Apache-2.0\nLicense-File: LICENSE\nRequires-Python: {field('requires-python')}\n")
 WHEEL = "Wheel-Version: 1.0\nGenerator: holdfast\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
 
 
@@ -35,6 +35,7 @@ def sources() -> list[pathlib.Path]:
 
 def build_wheel(wheel_directory: str, config_settings: Settings = None, metadata_directory: str | None = None) -> str:
     files = {f"holdfast/{path.name}": path.read_bytes() for path in sources()}
+    files[f"{NAME}.dist-info/LICENSE"] = (HERE / "LICENSE").read_bytes()
     files[f"{NAME}.dist-info/METADATA"] = METADATA.encode()
     files[f"{NAME}.dist-info/WHEEL"] = WHEEL.encode()
     record = f"{NAME}.dist-info/RECORD"
@@ -56,6 +57,6 @@ def build_sdist(sdist_directory: str, config_settings: Settings = None) -> str:
         about = tarfile.TarInfo(f"{NAME}/PKG-INFO")
         about.size = len(METADATA.encode())
         archive.addfile(about, io.BytesIO(METADATA.encode()))
-        for path in (HERE / "pyproject.toml", HERE / "backend.py", *sources()):
+        for path in (HERE / "pyproject.toml", HERE / "backend.py", HERE / "LICENSE", *sources()):
             archive.add(path, f"{NAME}/{path.relative_to(HERE)}")
     return archived

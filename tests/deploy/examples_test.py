@@ -13,6 +13,7 @@ import yaml
 
 HOLDFAST = sys.argv[1]
 DEPLOY = pathlib.Path(__file__).resolve().parents[2] / "examples/deploy"
+CONTROL = DEPLOY.parents[1] / "packaging/debian/control"
 UNITS = sorted([*DEPLOY.glob("*.service"), *DEPLOY.glob("*.timer")])
 
 
@@ -78,12 +79,21 @@ class Examples(unittest.TestCase):
         self.assertIn(f"password_file={mount['mountPath']}/password", secret["stringData"]["url"])
 
     def test_the_image_is_made_of_packages_that_there_are(self):
-        packages = re.findall(r"^Package: (\S+)", (DEPLOY.parents[1] / "packaging/debian/control").read_text(encoding="utf-8"), re.M)
+        packages = re.findall(r"^Package: (\S+)", CONTROL.read_text(encoding="utf-8"), re.M)
         text = (DEPLOY / "Containerfile").read_text(encoding="utf-8")
         stores = re.search(r'^ARG STORES="(.*)"', text, re.M)[1].split()
         named = [name for name in re.findall(r"\./([a-z0-9-]+)_\*\.deb", text)]
         self.assertEqual(set(named) | {f"holdfast-store-{store}" for store in stores}, {"libholdfast0", "holdfast", "holdfast-store-redis"})
         self.assertLessEqual({*named, *(f"holdfast-store-{store}" for store in stores)}, set(packages))
+
+    def test_the_image_has_the_authorities_that_tls_trusts(self):
+        lists = re.findall(r"^Recommends: (.*)$", CONTROL.read_text(encoding="utf-8"), re.M)
+        recommended = {name for each in lists for name in each.split(", ")}
+        self.assertIn("ca-certificates", recommended)
+        text = (DEPLOY / "Containerfile").read_text(encoding="utf-8")
+        self.assertIn("--no-install-recommends", text)  # so it names what it wants of those
+        (wanted,) = re.findall(r'wanted="([^$"]*)"', text)
+        self.assertLessEqual(recommended, set(wanted.split()))
 
 
 if __name__ == "__main__":

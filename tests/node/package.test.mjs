@@ -19,13 +19,15 @@ test('a module imports each part by its name', () => {
   assert.strictEqual(new named.Internal('i').name, 'Internal');
 });
 
-test('what npm packs runs', (t) => {
+test('what npm packs runs, and has the licence', (t) => {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'holdfast-node-'));
   t.after(() => fs.rmSync(folder, {recursive: true}));
   const packed = execFileSync('npm', ['pack', bindings, '--silent', '--pack-destination', folder], {encoding: 'utf8', cwd: folder}).trim();
   const place = path.join(folder, 'node_modules/holdfast');
   fs.mkdirSync(place, {recursive: true});
   execFileSync('tar', ['-xzf', path.join(folder, packed), '-C', place, '--strip-components=1']);
+  const licence = fileURLToPath(new URL('../../LICENSE', import.meta.url));
+  assert.deepStrictEqual(fs.readFileSync(path.join(place, 'LICENSE')), fs.readFileSync(licence));
   fs.writeFileSync(path.join(folder, 'use.mjs'), `import {open, Busy} from 'holdfast';
     const store = await open('memory:packed');
     const lease = await store.mutex('m').acquire();

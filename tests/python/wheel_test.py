@@ -46,6 +46,13 @@ class Wheel(unittest.TestCase):
                               check=True, capture_output=True, text=True).stdout
         self.assertEqual(said, f"{wheel}/holdfast/__init__.py True\n")
 
+    def test_a_wheel_has_the_licence(self):
+        with zipfile.ZipFile(self.made(PACKAGE, "build_wheel")) as archive:
+            [licence] = [name for name in archive.namelist() if name.endswith(".dist-info/LICENSE")]
+            self.assertEqual(archive.read(licence), (REPOSITORY / "LICENSE").read_bytes())
+            about = archive.read(licence.replace("LICENSE", "METADATA")).decode()
+        self.assertIn("\nLicense-File: LICENSE\n", about)
+
     def test_a_wheel_of_what_is_published_as_source_is_the_same(self):
         wheel = self.made(PACKAGE, "build_wheel").read_bytes()
         with tarfile.open(self.made(PACKAGE, "build_sdist")) as archive:
