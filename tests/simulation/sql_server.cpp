@@ -506,7 +506,7 @@ sql_value sql_server::call(sql_backend& b, const std::string& function,
     const nanos length = millisecond * of[1].as_number();
     if (of[0].text == "idle_in_transaction_session_timeout") {
       b.idle_timeout = length;
-    } else {
+    } else if (of[0].text == "lock_timeout") {
       (of[2].is_true() ? b.lock_timeout_here : b.lock_timeout) = length;
     }
     return of[1];

@@ -88,7 +88,7 @@ status refuse_galera(const std::vector<link::answer>& settings) {
                  "Name a server outside such a cluster"};
 }
 
-/// Another transaction goes on in its place.
+/// Another transaction goes on in its place: the server has undone all of it.
 constexpr unsigned deadlock = 1213;
 /// "BIGINT value is out of range".
 constexpr unsigned out_of_range = 1690;
@@ -184,6 +184,8 @@ result<std::vector<link::answer>> link::ask_for_locks(const std::string& text, b
   got->erase(got->begin());
   return got;
 }
+
+bool link::is_undone() noexcept { return mysql_errno(connection_) == deadlock; }
 
 status link::begin(const std::string& text) {
   calls_->end_at(in_time());
@@ -312,8 +314,8 @@ result<std::vector<sql::replaced>> link::replace(std::span<const sql::replacemen
   for (const auto& r : all) text += (text.empty() ? "" : ";") + text_of(r);
   in_transaction_ = several;
   const auto got = ask_for_locks(several ? text + ";commit" : text, deadline);
+  in_transaction_ = several && !got && !is_undone();
   if (!got) return got.error();
-  in_transaction_ = false;
   std::vector<sql::replaced> outcomes;
   for (std::size_t i = 0; i < all.size(); ++i) {
     const bool there = (*got)[several ? i + 2 : i].affected == 1;
@@ -346,10 +348,8 @@ result<std::vector<sql::row>> link::lock(std::span<const std::string_view> names
   }
   in_transaction_ = true;
   const auto got = ask_for_locks(text, deadline);
-  if (!got) {
-    in_transaction_ = mysql_errno(connection_) != deadlock;  // the server has undone all of it
-    return got.error();
-  }
+  in_transaction_ = got || !is_undone();
+  if (!got) return got.error();
   std::vector<sql::row> rows;
   rows.reserve(names.size());
   for (std::size_t i = 0; i < names.size(); ++i) {

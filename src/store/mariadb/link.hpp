@@ -87,6 +87,7 @@ class link final : public sql::row_link {
   std::string text_of(const sql::replacement& r) const;
   std::string beginning() const;
   result<sql::row> row_of(const answer& a);
+  bool is_undone() noexcept;  ///< the transaction whose statement failed last
   failure leave();
 
   MYSQL* const connection_;

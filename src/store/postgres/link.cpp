@@ -84,7 +84,12 @@ statements::statements(const std::string& schema) {
                    " - $3::float8 - 500) < 1000";
   remove = "delete from " + records + " where name = $1 and version = $2" + in_time;
 
-  limit_session = "select pg_catalog.set_config('lock_timeout', $1, false)";
+  // A prepared statement keeps its plan. One that was made while the table had a page or two would
+  // read the whole table from then on, until the server has looked at it again; the index costs no
+  // more there, and does not grow dear.
+  set_session =
+      "select pg_catalog.set_config('lock_timeout', $1, false), "
+      "pg_catalog.set_config('random_page_cost', '0', false)";
   limit = "select pg_catalog.set_config('lock_timeout', $1, true)";
   begin = "begin isolation level read committed";
   limits =
@@ -127,7 +132,7 @@ result<std::unique_ptr<sql::row_link>> link::over(std::unique_ptr<wire> w, const
                                                   boot_time deadline) {
   std::unique_ptr<link> made{new link(std::move(w), texts, patience)};
   if (!made->wire_->pooled()) {
-    const auto said = made->wire_->ask({{texts.limit_session, {as_text(patience.count())}}},
+    const auto said = made->wire_->ask({{texts.set_session, {as_text(patience.count())}}},
                                        std::min(deadline, boot_clock::now() + patience));
     if (!said) return said.error();
   }
@@ -209,7 +214,7 @@ result<std::vector<sql::row>> link::lock(std::span<const std::string_view> names
     texts.push_back({sql_.read_locked, {std::string(name)}});
   }
   const auto got = wire_->ask(texts, deadline);
-  if (!got) return got.error();
+  if (!got) return undone(got.error(), deadline);
   std::vector<sql::row> rows;
   rows.reserve(names.size());
   for (std::size_t i = 0; i < names.size(); ++i) {
@@ -231,7 +236,14 @@ status link::unlock(std::span<const sql::rewrite> all, std::int64_t until_at, bo
   }
   texts.push_back({all.empty() ? sql_.rollback : sql_.commit});
   const auto got = wire_->ask(texts, deadline);
-  return got ? status(done{}) : status(got.error());
+  return got ? status(done{}) : status(undone(got.error(), deadline));
+}
+
+// What another session was faster than is asked again, over this connection: it is in a transaction
+// that failed.
+failure link::undone(failure why, boot_time deadline) {
+  if (why.code == errc::busy && wire_->alive()) (void)wire_->ask({{sql_.rollback}}, deadline);
+  return why;
 }
 
 status link::sweep(std::span<const std::string> names, boot_time deadline) {

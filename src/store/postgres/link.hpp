@@ -10,7 +10,7 @@ struct statements {
   explicit statements(const std::string& schema);
   std::string read;
   std::string keep_floor, insert, update, update_guessed, update_telling_time, remove;
-  std::string limit_session, limit, begin, limits, make, read_locked, fail_if_late, put_locked,
+  std::string set_session, limit, begin, limits, make, read_locked, fail_if_late, put_locked,
       remove_locked, commit, rollback;
   std::string take_floor, sweep, entries, entries_behind, tell, id;
 };
@@ -51,6 +51,7 @@ class link final : public sql::row_link {
       : wire_(std::move(w)), sql_(texts), patience_(patience) {}
   std::chrono::milliseconds patience_until(boot_time deadline) const noexcept;
   statement replacing(const sql::replacement& r) const;
+  failure undone(failure why, boot_time deadline);
   result<std::vector<state_store::entry>> entries_of(statement asked, boot_time deadline);
 
   std::unique_ptr<wire> wire_;

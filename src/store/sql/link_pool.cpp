@@ -103,7 +103,8 @@ result<link_pool::loan> link_pool::replace(loan broken, boot_time deadline) {
 }
 
 // What fails, or finds no memory, gives the room back. The server may have no room for another
-// connection, and be well: a refused request waits for one that is in use, and does not try again.
+// connection, and be well: a refused request waits for one that is in use, and now and then tries
+// again, as other clients end, too.
 result<link_pool::loan> link_pool::serve(std::unique_lock<std::mutex>& held, loan given,
                                          boot_time deadline) {
   loan room = std::move(given);
@@ -117,9 +118,10 @@ result<link_pool::loan> link_pool::serve(std::unique_lock<std::mutex>& held, loa
     lock.lock();
     // A connection may have come back while this one was refused.
     const bool is_alone = idle_.empty() && in_use_ == connecting_ + without_link() + 1;
-    auto turn = made.error().code != errc::unavailable || is_alone
-                    ? status(std::move(made.error()))
-                    : wait_for_turn(lock, deadline, true, true);
+    auto turn =
+        made.error().code != errc::unavailable || is_alone
+            ? status(std::move(made.error()))
+            : wait_for_turn(lock, deadline, true, clock_.now() + base::jittered(longest_pause));
     if (!turn) return std::move(turn.error());
   }
   room.fill(std::move(idle_.back()), true);
@@ -139,24 +141,25 @@ result<std::unique_ptr<row_link>> link_pool::connect_now(std::unique_lock<std::m
 // For a connection that is idle, or to make one. Only the first in the line takes it. In a pause
 // that is too long for them, all fail, in whatever place, unless one may be given back.
 status link_pool::wait_for_turn(std::unique_lock<std::mutex>& lock, boot_time deadline,
-                                bool has_room, bool has_tried) {
-  place mine(*this, has_room, has_tried);
+                                bool has_room, std::optional<boot_time> again_at) {
+  const boot_time tries_at = again_at.value_or(boot_time::min());
+  place mine(*this, has_room, again_at.has_value());
   while (true) {
     const boot_time now = clock_.now();
     const bool full = !has_room && in_use_ >= most_, first = mine.is_first();
     boot_time until = deadline;
     if (!full) {
       const bool has_time = now >= next_attempt_at_ || deadline - now >= enough_;
-      const bool may_try = !trying_ && has_time && !has_tried;
+      const bool may_try = !trying_ && has_time && now >= tries_at;
       const bool possible = !idle_.empty() || !away_ || may_try;
       if (possible && first) {
         if (!has_room) ++in_use_;
         return done{};
       }
       if (!possible && !trying_) {
-        const bool in_vain = has_tried || std::min(deadline, now + short_pause) < next_attempt_at_;
+        const bool in_vain = again_at || std::min(deadline, now + short_pause) < next_attempt_at_;
         if (in_vain && in_use_ == connecting_ + without_link()) return *away_;
-        if (first && !has_tried) until = std::min(deadline, next_attempt_at_);
+        if (first) until = std::min(deadline, std::max(next_attempt_at_, tries_at));
       }
     }
     if (now >= deadline) return not_served(full);
@@ -197,9 +200,16 @@ void link_pool::give_back(std::unique_ptr<row_link> link) noexcept {
   wake_first();
 }
 
+// One by one, as that takes no memory. To end a connection may take a while.
 void link_pool::drop_idle() {
-  const std::lock_guard guard{mutex_};
-  idle_.clear();
+  std::unique_lock lock{mutex_};
+  for (auto left = idle_.size(); left > 0 && !idle_.empty(); --left) {
+    auto oldest = std::move(idle_.front());
+    idle_.erase(idle_.begin());
+    lock.unlock();
+    oldest.reset();
+    lock.lock();
+  }
 }
 
 }  // namespace holdfast::store::sql

@@ -87,8 +87,9 @@ class link_pool {
     bool has_room = false;   ///< counts among those that are in use
     bool has_tried = false;  ///< the server refused it another connection
   };
+  /// What has tried in vain tries again at `again_at`.
   status wait_for_turn(std::unique_lock<std::mutex>& lock, boot_time deadline, bool has_room,
-                       bool has_tried = false);
+                       std::optional<boot_time> again_at = {});
   result<std::unique_ptr<row_link>> connect_now(std::unique_lock<std::mutex>& lock,
                                                 boot_time deadline);
   result<loan> serve(std::unique_lock<std::mutex>& held, loan given, boot_time deadline);
@@ -102,8 +103,8 @@ class link_pool {
   const std::size_t most_;
   clock& clock_;
   std::mutex mutex_;
-  /// Those that have room stand before the others; of them, those that may still try to connect
-  /// stand before those that wait for a connection of another request.
+  /// Those that have room stand before the others; of them, those that may try to connect at once
+  /// stand before those that were refused.
   std::list<waiting> line_;
   std::vector<std::unique_ptr<row_link>> idle_;
   std::size_t in_use_ = 0;

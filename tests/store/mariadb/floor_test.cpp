@@ -70,35 +70,59 @@ TEST_F(mariadb_floor, a_transaction_that_failed_in_the_middle_ends_with_its_conn
   EXPECT_FALSE(second->usable());
 }
 
-// The server has undone all of it.
-TEST_F(mariadb_floor,
-       a_transaction_that_was_the_victim_of_a_deadlock_leaves_a_connection_that_works) {
-  auto o = *my::read_options(*holdfast::base::parse_url(url()));
-  o.command_timeout = std::chrono::seconds(20);
-  const auto mine = std::move(*my::link::open(o, tables_));
-  const client other{port()};
-  std::string more = "start transaction";
-  for (const char c : std::string_view("bcdefghijklmnopqrstuvwxyz")) {
-    more += "; insert into " + table("holdfast_records") + " values ('" + c + "', 1, 'null')";
+/// The server undoes all of a transaction that is the victim.
+class mariadb_deadlock : public mariadb_floor {
+ protected:
+  mariadb_deadlock() {
+    auto o = *my::read_options(*holdfast::base::parse_url(url()));
+    o.command_timeout = std::chrono::seconds(20);
+    mine_ = std::move(*my::link::open(o, tables_));
+    std::string more = "start transaction";
+    for (const char c : std::string_view("bcdefghijklmnopqrstuvwxyz")) {
+      more += "; insert into " + table("holdfast_records") + " values ('" + c + "', 1, 'null')";
+    }
+    other_.ask(more);  // that has written more is not the victim
   }
-  other.ask(more);
-  const std::vector<std::string_view> names{"a", "b"};
-  auto victim =
-      std::async(std::launch::async, [&] { return mine->lock(names, holdfast::forever); });
-  // (information_schema.innodb_trx shows nothing new to a client that looks more than ten times a
-  // second.)
-  eventually("it waits for the other's row", [&] {
-    return ask("select variable_value from information_schema.global_status where variable_name = "
-               "'INNODB_ROW_LOCK_CURRENT_WAITS'") == "1";
-  });
-  other.ask("insert into " + table("holdfast_records") + " values ('a', 1, 'null')");
-  const auto locked = victim.get();
-  ASSERT_FALSE(locked);
-  EXPECT_EQ(locked.error().code, holdfast::errc::busy) << locked.error().what;
-  EXPECT_TRUE(mine->usable());
-  other.ask("rollback");
-  EXPECT_TRUE(mine->lock(names, holdfast::forever));
-  EXPECT_TRUE(mine->unlock({}, 0, holdfast::forever));
+  ~mariadb_deadlock() override { mine_.reset(); }
+
+  /// What comes of it: first it changes "a", and then it waits for "b".
+  template <class Act>
+  auto of(Act act) {
+    auto victim = std::async(std::launch::async, act);
+    // (information_schema.innodb_trx shows nothing new to a client that looks more than ten times a
+    // second.)
+    eventually("it waits for the other's row", [&] {
+      return ask("select variable_value from information_schema.global_status where variable_name "
+                 "= 'INNODB_ROW_LOCK_CURRENT_WAITS'") == "1";
+    });
+    other_.ask("insert into " + table("holdfast_records") + " values ('a', 1, 'null')");
+    return victim.get();
+  }
+  template <class Outcome>
+  void expect_that_the_connection_works_after(const Outcome& outcome) {
+    ASSERT_FALSE(outcome);
+    EXPECT_EQ(outcome.error().code, holdfast::errc::busy) << outcome.error().what;
+    EXPECT_TRUE(mine_->usable());
+    other_.ask("rollback");
+    EXPECT_TRUE(mine_->lock(names_, holdfast::forever));
+    EXPECT_TRUE(mine_->unlock({}, 0, holdfast::forever));
+  }
+
+  const std::vector<std::string_view> names_{"a", "b"};
+  const client other_{port()};
+  std::unique_ptr<my::link> mine_;
+};
+
+TEST_F(mariadb_deadlock, leaves_the_victim_that_locks_rows_a_connection_that_works) {
+  expect_that_the_connection_works_after(
+      of([&] { return mine_->lock(names_, holdfast::forever); }));
+}
+
+TEST_F(mariadb_deadlock, leaves_the_victim_that_replaces_rows_a_connection_that_works) {
+  const auto seen = read("a");
+  const std::vector<sql_test::replacement> both{first("a", seen), first("b", seen)};
+  expect_that_the_connection_works_after(
+      of([&] { return mine_->replace(both, holdfast::forever); }));
 }
 
 // A program that is stopped in the middle of it keeps the others waiting for so long only.

@@ -132,6 +132,49 @@ TEST_F(postgres_floor, a_replacement_answers_with_the_time_only_if_that_is_asked
   EXPECT_GE(third.now_at, seen.now_at);
 }
 
+// The server answers as if there had been one: a trigger does not depend on who waits first.
+TEST_F(postgres_floor,
+       a_transaction_that_was_the_victim_of_a_deadlock_leaves_a_connection_that_works) {
+  const std::string ring = table("ring");
+  (void)ask("create function " + ring + "() returns trigger language plpgsql as $$ begin raise " +
+            "exception 'deadlock detected' using errcode = '40P01'; end $$; create trigger ring " +
+            "before insert on " + table("holdfast_records") +
+            " for each row when (new.name = 'b') execute function " + ring + "()");
+  const std::string_view names[] = {"a", "b"};
+  const auto victim = link_->lock(names, soon());
+  ASSERT_FALSE(victim);
+  EXPECT_EQ(victim.error().code, holdfast::errc::busy) << victim.error().what;
+  EXPECT_TRUE(link_->usable());
+  const auto other = connect();
+  EXPECT_TRUE(other->lock({names, 1}, soon())) << "nothing is locked";
+  EXPECT_TRUE(other->unlock({}, 0, soon()));
+  (void)ask("drop function " + ring + "() cascade");
+  EXPECT_TRUE(link_->lock(names, soon()));
+  EXPECT_TRUE(link_->unlock({}, 0, soon()));
+}
+
+// A statement that the server planned while the table had one page would read all of it from then
+// on, until the server looks at the table again: a minute later or more.
+TEST_F(postgres_floor, a_row_is_found_by_its_name_however_small_the_table_was) {
+  constexpr int times = 10;
+  (void)ask("insert into " + table("holdfast_records") + " values ('m', 7, '[]')");
+  (void)ask("vacuum analyze " + table("holdfast_records"));
+  for (int i = 0; i < times; ++i) {
+    const auto there = read("m");
+    (void)replace({guess_at(there.now_at, there.version)});
+    (void)replace({guess_at(there.now_at, there.version, true)});
+    (void)replace({{"m", true, there.version, ""}});
+    (void)replace({first("m", there)});
+  }
+  link_.reset();  // which tells the server what it has counted
+  const auto scans = [&](const std::string& which) {
+    return std::stoi(ask("select " + which + " from pg_stat_user_tables where schemaname = '" +
+                         schema_ + "' and relname = 'holdfast_records'"));
+  };
+  eventually("the server has counted", [&] { return scans("seq_scan + idx_scan") >= 4 * times; });
+  EXPECT_EQ(scans("seq_scan"), 0);
+}
+
 TEST_F(postgres_floor, a_row_that_goes_while_its_lock_is_waited_for_is_made_anew) {
   ASSERT_TRUE(replace({first("m", read("m"))}));
   const client other{base_};

@@ -1,4 +1,5 @@
 #include <array>
+#include <atomic>
 #include <condition_variable>
 #include <mutex>
 #include <utility>
@@ -33,6 +34,8 @@ class redis_cluster_of_halves : public testing::Test {
       return "*2\r\n*3\r\n" + number(0) + number(all_slots / 2 - 1) + first + "*3\r\n" +
              number(all_slots / 2) + last + second;
     }
+    if (const int gone = moved_to_nobody_; gone != 0)
+      return "*1\r\n*3\r\n" + number(0) + last + node(gone);
     if (replica_) return "*1\r\n*4\r\n" + number(0) + last + first + second;
     return "*1\r\n*3\r\n" + number(0) + last + first;
   }
@@ -53,8 +56,12 @@ class redis_cluster_of_halves : public testing::Test {
   std::string say(const words& w) {
     if (w[0] == "INFO")
       return harness::bulk("# Server\r\nredis_version:7.0.15\r\ncluster_enabled:1\r\n");
+    if (w[0] == "CLUSTER") ++maps_asked_;
     if (w[0] == "CLUSTER") return slots();
     if (w[0] != "EVALSHA") return {};
+    if (const int gone = moved_to_nobody_; gone != 0)
+      return "-MOVED " + std::to_string(redis::slot_of(low_)) +
+             " 127.0.0.1:" + std::to_string(gone) + "\r\n";
     if (const std::lock_guard guard{mutex_}; std::exchange(moves_, false)) {
       replica_ = true;
       return "-MOVED 0 127.0.0.1:" + std::to_string(first_.port()) + "\r\n";
@@ -98,6 +105,8 @@ class redis_cluster_of_halves : public testing::Test {
   bool moves_ = false;   ///< by the next command, and there is a replica then
   bool silent_ = false;  ///< the second says nothing, and takes what is said to it
   int asked_ = 0;
+  std::atomic<int> moved_to_nobody_{0};  ///< a port at which nobody listens
+  std::atomic<int> maps_asked_{0};
   harness::still_clock clock_;
   harness::fake_redis first_{[this](const words& w) { return say(w); }};
   harness::fake_redis second_{[this](const words& w) { return say_if_awake(w); }};
@@ -177,6 +186,25 @@ TEST_F(redis_cluster_of_halves, are_looked_at_anew_when_nothing_says_that_one_ha
   clock_.time.advance(2min);
   ask_twice();
   EXPECT_FALSE(notifications.told_at(at(second_)));
+}
+
+// The map is asked for when the node says so. That its successor is not there says nothing new: the
+// caller asks again, as long as it has time.
+TEST_F(redis_cluster_of_halves, of_which_one_moved_its_slots_to_a_node_that_is_not_there) {
+  halves_ = false;
+  redis::cluster all(options());
+  ASSERT_TRUE(all.open());
+  moved_to_nobody_ = 1;
+  maps_asked_ = 0;
+  const redis::request one{.name = low_, .commands = call_, .stamped = false};
+  const auto lost = all.ask(one);
+  ASSERT_FALSE(lost);
+  EXPECT_EQ(lost.error().code, holdfast::errc::unavailable) << lost.error().what;
+  EXPECT_FALSE(lost.error().outcome_unknown) << "it was refused twice";
+  EXPECT_LE(maps_asked_, 2);
+  moved_to_nobody_ = 0;
+  asked_ = 2;
+  harness::eventually("it is found again", [&] { return all.ask(one).ok(); });
 }
 
 // The answer that nobody waited for may be older than a map that was asked for meanwhile.

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <future>
@@ -16,6 +17,7 @@
 
 #include "harness/eventually.hpp"
 #include "harness/forwarding_clock.hpp"
+#include "harness/held_mutexes.hpp"
 
 // What a session's threads share: connections.
 namespace sql_test {
@@ -128,7 +130,7 @@ TEST(link_pools, wait_for_a_pause_that_is_short) {
 }
 
 /// A connection that works, and is asked nothing.
-class idle_link final : public row_link {
+class idle_link : public row_link {
  public:
   bool usable() const noexcept override { return works; }
   result<std::vector<row>> read(std::span<const std::string_view>, boot_time) override {
@@ -149,6 +151,18 @@ class idle_link final : public row_link {
   bool works = true;
 };
 
+/// Counts the waits that have begun.
+class watched_clock final : public harness::forwarding_clock {
+ public:
+  using forwarding_clock::forwarding_clock;
+  void wait_until(std::unique_lock<std::mutex>& lock, std::condition_variable& cv,
+                  boot_time until) override {
+    ++waits;
+    forwarding_clock::wait_until(lock, cv, until);
+  }
+  std::atomic<int> waits{0};
+};
+
 /// Four connections may be made, and the server takes one. It refuses the next one, and another one
 /// comes in the pause that follows.
 class full_servers : public testing::Test {
@@ -157,29 +171,33 @@ class full_servers : public testing::Test {
     EXPECT_TRUE(*one_);
     come(refused_, 3h);
     come(later_, 2h);
-    clock_.advance(1h);
-    EXPECT_EQ(clock_.next_wake(), clock_.now() + 1h);
+    clock_.advance(10ms);
   }
+  ~full_servers() override { clock_.advance(4h); }  // nobody waits for longer
+
   result<link_pool::loan> borrow(std::chrono::nanoseconds patience) {
     return pool_.borrow(clock_.now() + patience);
   }
+  static bool is_over(const std::future<bool>& served) {
+    return served.wait_for(0s) == std::future_status::ready;
+  }
   void come(std::future<bool>& served, std::chrono::nanoseconds patience) {
+    const int before = watched_.waits;
     const auto deadline = clock_.now() + patience;
     served =
         std::async(std::launch::async, [this, deadline] { return bool(pool_.borrow(deadline)); });
-    harness::eventually("it waits", [&] {
-      return clock_.next_wake() == deadline || served.wait_for(0s) == std::future_status::ready;
-    });
+    harness::eventually("it waits", [&] { return watched_.waits > before || is_over(served); });
   }
 
   holdfast::testing::fake_clock clock_;
+  watched_clock watched_{clock_};
   std::atomic<int> asked_{0};
   std::atomic<bool> full_{true};
   link_pool pool_{[this](auto) -> made {
                     if (++asked_ > 1 && full_) return no_server;
                     return std::unique_ptr<row_link>(std::make_unique<idle_link>());
                   },
-                  4, clock_};
+                  4, watched_};
   std::unique_ptr<result<link_pool::loan>> one_ =
       std::make_unique<result<link_pool::loan>>(borrow(1h));
   std::future<bool> refused_, later_;
@@ -191,7 +209,16 @@ TEST_F(full_servers, let_all_wait_for_the_connection_that_they_take) {
   EXPECT_TRUE(later_.get());
 }
 
-// The refused one, which does not try again, would keep it waiting for its own deadline.
+// Somebody else may have closed connections: to wait for one of this session alone could take until
+// the request's deadline.
+TEST_F(full_servers, let_a_refused_request_try_again) {
+  full_ = false;
+  clock_.advance(1s);
+  EXPECT_NO_THROW(harness::eventually("it is served", [&] { return is_over(refused_); }));
+  EXPECT_NO_THROW(harness::eventually("and the next one", [&] { return is_over(later_); }));
+}
+
+// The refused one, which has to wait before it tries again, would keep it waiting.
 TEST_F(full_servers, let_a_request_whose_connection_broke_connect_before_one_that_was_refused) {
   full_ = false;
   EXPECT_TRUE(pool_.replace(std::move(**one_), clock_.now()));
@@ -252,6 +279,62 @@ TEST(link_pools, serve_with_what_came_back_while_the_server_refused) {
   first = std::move(*pool.borrow(clock.now()));
   EXPECT_TRUE(pool.borrow(clock.now() + 1h));
   EXPECT_EQ(asked, 2);
+}
+
+// Each attempt costs a server that has no room as much as one that it accepts.
+TEST(link_pools, try_a_full_server_again_after_half_a_second_at_least) {
+  holdfast::testing::fake_clock clock;
+  std::atomic<int> asked{0};
+  link_pool pool(
+      [&](auto) -> made {
+        if (++asked > 1) return no_server;
+        return std::unique_ptr<row_link>(std::make_unique<idle_link>());
+      },
+      4, clock);
+  const auto one = pool.borrow(clock.now());
+  ASSERT_TRUE(one);
+  auto refused = std::async(std::launch::async,
+                            [&, until = clock.now() + 1h] { return bool(pool.borrow(until)); });
+  for (int tries = 2; tries < 7; ++tries) {
+    const auto pause = [&] { return clock.next_wake() - clock.now(); };
+    harness::eventually("it was refused, and waits",
+                        [&] { return asked >= tries && pause() > 0s && pause() <= 1h; });
+    EXPECT_EQ(asked, tries);
+    EXPECT_GE(pause(), 500ms);
+    EXPECT_LE(pause(), 1s);
+    clock.advance(std::max<std::chrono::nanoseconds>(pause(), 0s));
+  }
+  clock.advance(1h);
+  EXPECT_FALSE(refused.get());
+}
+
+/// A connection that takes its time to end: others must not wait for it meanwhile.
+class closed_link final : public idle_link {
+ public:
+  explicit closed_link(int& mutexes_held) : most_(mutexes_held) {}
+  ~closed_link() override { most_ = std::max(most_, harness::held_mutexes()); }
+
+ private:
+  int& most_;
+};
+
+TEST(link_pools, close_connections_without_keeping_other_threads_waiting) {
+  holdfast::testing::fake_clock clock;
+  int made_so_far = 0, held = 0;
+  link_pool pool(
+      [&](auto) -> made {
+        ++made_so_far;
+        return std::unique_ptr<row_link>(std::make_unique<closed_link>(held));
+      },
+      2, clock);
+  {
+    const auto first = pool.borrow(clock.now()), second = pool.borrow(clock.now());
+    ASSERT_TRUE(first && second);
+  }
+  pool.drop_idle();
+  EXPECT_EQ(held, 0);
+  const auto first = pool.borrow(clock.now()), second = pool.borrow(clock.now());
+  EXPECT_EQ(made_so_far, 4) << "both were closed";
 }
 
 TEST(link_pools, do_not_believe_a_slow_failure_after_another_attempt_succeeded) {
