@@ -163,9 +163,20 @@ struct lock_actor : actor {
     const auto left = held.remaining();
     if (!ok || left <= std::chrono::nanoseconds(0)) return false;
     of.rules.still_held(id, then);
+    judge_doubt(held.state(), then);
     judge_what_is_left(then, left);
     judge_keeping(s.name, then + left.count());
     return true;
+  }
+
+  // When all is well again, what was under way fails, and what fails is tried again soon.
+  void judge_doubt(holdfast::lease_state so, nanos then) const {
+    if (so != holdfast::lease_state::suspect || !does.renew || extends || was_taken()) return;
+    const nanos trouble = of.disturbed(p);
+    if (then <= trouble + 2 * of.whole.command_timeout + 3 * second) return;
+    of.rules.violated("a lease is in doubt no longer than trouble lasts",
+                      "P" + std::to_string(p.number) + ": " + name + ", after " +
+                          std::to_string((then - trouble) / millisecond) + " ms");
   }
 
   // One that is being extended without waiting may be shorter there already.
