@@ -9,7 +9,6 @@ import tempfile
 import time
 
 SECONDS = 20
-FIRST = 1 << 42  # seeds that nobody has looked at; each fault has some of its own
 MARKS = 1 << 20  # bytes, as mutant.hpp has them
 FOUND = re.compile(r"^seed ([\w:]+): (.*)$", re.M)
 RUNS = re.compile(r"^(\d+) runs, ", re.M)
@@ -25,8 +24,13 @@ class Verdict:
     runs: int = 0
 
 
+def fresh(number):
+    """The program knows where the seeds begin whose plans have all that was thought of; each fault has some of its own."""
+    return "--fresh", str(number)
+
+
 def search(program, seconds, first, most=1, **environment):
-    command = [program, "--soak", str(seconds), "--most", str(most), "--from", str(first)]
+    command = [program, "--soak", str(seconds), "--most", str(most), *first]
     return subprocess.run(command, env=dict(os.environ, **environment), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.DEVNULL, text=True, errors="replace", check=False)
 
@@ -35,7 +39,7 @@ def reached(program, faults, seconds):
     """Those whose places in the sources a run without a fault comes past."""
     with tempfile.NamedTemporaryFile() as marks:
         marks.truncate(MARKS)
-        ended = search(program, seconds, FIRST, 1000, HOLDFAST_MUTANT="", HOLDFAST_MUTANTS_REACHED=marks.name)
+        ended = search(program, seconds, fresh(0), 1000, HOLDFAST_MUTANT="", HOLDFAST_MUTANTS_REACHED=marks.name)
         if ended.returncode:
             print(f"found without any fault: {ended.stdout}", flush=True)
         seen = pathlib.Path(marks.name).read_bytes()
@@ -49,7 +53,7 @@ def is_found_without(program, seed):
 
 def judge(program, fault, seconds):
     """What is found without the fault as well is a defect of another kind, and says nothing of this one."""
-    began, runs, first = time.monotonic(), 0, FIRST + fault.number
+    began, runs, first = time.monotonic(), 0, fresh(fault.number)
     while (left := seconds - (time.monotonic() - began)) > 0:
         ended = search(program, round(left, 1), first, HOLDFAST_MUTANT=fault.id)
         took = round(time.monotonic() - began, 1)
@@ -61,7 +65,7 @@ def judge(program, fault, seconds):
         if not is_found_without(program, match[1]):
             return Verdict(fault.id, "found", match[1], match[2][:300], took, runs)
         print(f"seed {match[1]} breaks a rule without any fault: {match[2]}", flush=True)
-        first = int(match[1].rpartition(":")[2]) + 1
+        first = "--from", str(int(match[1].rpartition(":")[2]) + 1)
     return Verdict(fault.id, "not found", seconds=took, runs=runs)
 
 

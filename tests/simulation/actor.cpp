@@ -10,6 +10,8 @@ using holdfast::errc;
 
 // What the library takes at most, and its threads until they run.
 constexpr nanos deadline_slack = 105 * millisecond;
+/// A request that says that it leaves, behind those that are under way.
+constexpr nanos leaves_within = 40 * millisecond;
 /// redlock_options::node_timeout.
 constexpr nanos time_of_a_node = 200 * millisecond;
 
@@ -36,7 +38,7 @@ void actor::judge_stop() const {
   const bool by_votes = kind == lock_kind::redlock && without_waiting();
   const nanos took = of.here.now() - asked;
   if (!(of_one || by_votes) || !of.punctual() || s.stop_after == never) return;
-  if (took <= s.stop_after + deadline_slack) return;
+  if (took <= s.stop_after + (by_votes ? deadline_slack : leaves_within)) return;
   of.rules.violated("a wait ends soon after it was asked to stop",
                     name + ": after " + std::to_string(took / microsecond) + " us instead of " +
                         std::to_string(s.stop_after / microsecond));

@@ -137,12 +137,24 @@ void rate_book::judge_window(const std::string& name, nanos from, nanos to) cons
   };
   std::uint64_t all = 0;
   std::uint64_t begun_before = 0;  // of a reservation by intervals: all but the last token, perhaps
+  std::uint64_t reserved = 0;
+  nanos first_reserved = from;
   for (const auto& one : taken_) {
     if (!counts(one)) continue;
     all += one.n;
+    if (one.before > 0) {
+      reserved += one.n;
+      first_reserved = std::min(first_reserved, one.from - one.before);
+    }
     if (rule_.at_once && one.before > 0) begun_before = std::max(begun_before, one.n - 1);
   }
-  for (const auto& back : refunds_) all -= std::min(all, back.to >= from ? back.n : 0);
+  // What is given back between a reservation and its time fills the bucket beside it.
+  std::uint64_t beside = 0;
+  for (const auto& back : refunds_) {
+    if (back.to >= from) all -= std::min(all, back.n);
+    if (back.to < from && back.to >= first_reserved) beside += back.n;
+  }
+  all -= std::min({all, beside, reserved});
   const auto most = rule_.burst + comes_back_in(to - from) + begun_before;
   if (all <= most) return;
   const auto us = [](nanos t) { return text(static_cast<std::uint64_t>(t) / 1000); };

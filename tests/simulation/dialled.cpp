@@ -12,7 +12,8 @@ dialled::dialled(dialled_server& to, server& of, std::shared_ptr<connection> way
       of_(of),
       way_(std::move(way)),
       greeting_(std::make_shared<exchange>()),
-      as_connected_(way_->number) {
+      as_connected_(way_->number),
+      used_at_(of.world_.now()) {
   way_->on_fail = [this] { wake(); };
   greeting_->tells = [this] { wake(); };
 }
@@ -47,10 +48,28 @@ void dialled::wake() {
 
 void dialled::begin(const std::shared_ptr<exchange>& e) {
   if (broken()) return;
-  e->tells = [this] { wake(); };
+  to_.found_broken_.erase(world::self());
+  used_at_ = now();
+  e->tells = [this] {
+    used_at_ = now();
+    wake();
+  };
   way_->open.push_back(e);
   if (fiber* const me = world::self()) ++me->commands;
   of_.send(way_, e);
+}
+
+// A request that finds its connection broken takes another one at once.
+void dialled::found_broken() {
+  auto& last = to_.found_broken_[world::self()];
+  const bool at_once = last.number != 0 && now() <= last.at + millisecond;
+  if (at_once && last.number != number_ && to_.has_a_pool() &&
+      to_.long_before(used_at_, last.at, user())) {
+    to_.violated("no idle connection is used after one was found broken",
+                 "P" + std::to_string(user().number) + " used connection " +
+                     std::to_string(number_) + " after " + std::to_string(last.number));
+  }
+  last = {now(), number_};
 }
 
 bool dialled::wait_for(const exchange& e, nanos until) {
@@ -70,6 +89,15 @@ void dialled_server::know(process& of) {
   if (!machine) machine = of_.connect_to(of);
 }
 
+bool dialled_server::long_before(nanos used, nanos when, const process& by) const noexcept {
+  const nanos latest = when - 2 * second;
+  return used < latest && by.steady_since < latest && by.paused_until < latest;
+}
+
+void dialled_server::violated(const char* rule, std::string what) const {
+  if (of_.on_violation) of_.on_violation(rule, std::move(what));
+}
+
 void dialled_server::pause() { of_.world_.sleep(100 * millisecond); }
 
 std::shared_ptr<connection> dialled_server::new_way(process& of) {
@@ -80,6 +108,7 @@ std::shared_ptr<connection> dialled_server::new_way(process& of) {
 
 void dialled_server::connect(const std::shared_ptr<dialled>& c) {
   c->number_ = ++connections_made_;
+  found_broken_.erase(world::self());
   auto& e = *c->greeting_;
   e.label = "connects";
   world& w = of_.world_;

@@ -22,6 +22,8 @@ class dialled {
   bool connected() const noexcept { return greeting_->over && !greeting_->failed; }
   bool refused() const noexcept { return greeting_->over && greeting_->failed; }
   bool broken() const noexcept { return way_->number != as_connected_; }
+  /// A thread wanted to send something over it, and it was broken already.
+  void found_broken();
   int number() const noexcept { return number_; }
 
   /// The fiber begins to wait for bytes, and ends its wait.
@@ -35,6 +37,10 @@ class dialled {
   void begin(const std::shared_ptr<exchange>& e);
   void wake();
   bool traced() const noexcept;
+  nanos now() const noexcept { return of_.world_.now(); }
+  /// When something was sent or arrived last.
+  nanos used_at() const noexcept { return used_at_; }
+  const process& user() const noexcept { return *way_->of; }
 
  private:
   friend class dialled_server;
@@ -45,6 +51,7 @@ class dialled {
   const std::shared_ptr<exchange> greeting_;
   const std::uint64_t as_connected_;
   int number_ = 0;
+  nanos used_at_;
   std::vector<fiber*> readers_;
 };
 
@@ -52,6 +59,13 @@ class dialled {
 class dialled_server : public back_end {
  protected:
   explicit dialled_server(server& of) : of_(of) {}
+
+  /// Whether a connection that was used last at that time was idle at the later one, whatever
+  /// thread of that process was late to put it aside.
+  bool long_before(nanos used, nanos when, const process& by) const noexcept;
+  void violated(const char* rule, std::string what) const;
+  /// Whether a request may take any connection that is idle.
+  virtual bool has_a_pool() const noexcept { return true; }
 
   /// Connects a client that was made over a new way.
   template <class Client>
@@ -86,7 +100,14 @@ class dialled_server : public back_end {
   void pause();
   void connect(const std::shared_ptr<dialled>& c);
 
+  struct use {
+    nanos at = 0;
+    int number = 0;
+  };
+
   std::map<const process*, std::shared_ptr<connection>> machines_;  ///< their ways here
+  /// The broken connection that a thread has found, if it has done nothing since.
+  std::map<const fiber*, use> found_broken_;
   int connections_made_ = 0;
 };
 

@@ -62,6 +62,7 @@ struct simulated_mysql final : MYSQL, simulation::descriptor {
     answers.clear();
     now = 0;
     error = 0;
+    if (client && client->broken()) client->found_broken();
     if (!client || client->broken()) {
       outcome = failed(connection_lost, "simulated: it is broken");
       return 0;

@@ -111,6 +111,12 @@ std::vector<sql_value> values_of(int count, const char* const* texts) {
   return all;
 }
 
+int can_send(pg_conn& c) {
+  if (!c.bad()) return 1;
+  if (c.client->broken() && c.client->sent.empty()) c.client->found_broken();
+  return 0;
+}
+
 }  // namespace
 
 extern "C" {
@@ -160,20 +166,20 @@ int PQsendQueryParams(PGconn* c, const char* text, int count, const Oid*, const 
                       const int*, const int*, int) {
   c->unsent.push_back({text, values_of(count, values)});
   c->expects.push_back(true);
-  return c->bad() ? 0 : 1;
+  return can_send(*c);
 }
 
 int PQsendPrepare(PGconn* c, const char* name, const char* text, int, const Oid*) {
   c->prepared[name] = text;
   c->expects.push_back(false);
-  return c->bad() ? 0 : 1;
+  return can_send(*c);
 }
 
 int PQsendQueryPrepared(PGconn* c, const char* name, int count, const char* const* values,
                         const int*, const int*, int) {
   c->unsent.push_back({c->prepared.at(name), values_of(count, values)});
   c->expects.push_back(true);
-  return c->bad() ? 0 : 1;
+  return can_send(*c);
 }
 
 int PQpipelineSync(PGconn* c) {

@@ -163,9 +163,20 @@ struct lock_actor : actor {
     const auto left = held.remaining();
     if (!ok || left <= std::chrono::nanoseconds(0)) return false;
     of.rules.still_held(id, then);
+    judge_doubt(held.state(), then);
     judge_what_is_left(then, left);
     judge_keeping(s.name, then + left.count());
     return true;
+  }
+
+  // When all is well again, what was under way fails, and what fails is tried again soon.
+  void judge_doubt(holdfast::lease_state so, nanos then) const {
+    if (so != holdfast::lease_state::suspect || !does.renew || extends || was_taken()) return;
+    const nanos trouble = of.disturbed(p);
+    if (then <= trouble + 2 * of.whole.command_timeout + 3 * second) return;
+    of.rules.violated("a lease is in doubt no longer than trouble lasts",
+                      "P" + std::to_string(p.number) + ": " + name + ", after " +
+                          std::to_string((then - trouble) / millisecond) + " ms");
   }
 
   // One that is being extended without waiting may be shorter there already.
@@ -521,7 +532,28 @@ struct lock_actor : actor {
 
   void extend(lease& held) const {
     const cost one(*this, "extend", 1);
-    held.extend();
+    const nanos began = of.here.now(), left = held.remaining().count();
+    const auto commands = world::self()->commands;
+    try {
+      held.extend();
+    } catch (const holdfast::error& e) {
+      // A driver may wait for one of its connections.
+      const bool only_waits = of.whole.store < store_kind::postgres && e.reason() == errc::lost &&
+                              world::self()->commands == commands;
+      if (only_waits) judge_waiting(began, left);
+      throw;
+    }
+  }
+
+  // It has not asked: it has waited for a renewal, which means nothing when the lease is over.
+  void judge_waiting(nanos began, nanos left) const {
+    const nanos took = of.here.now() - began;
+    if (p.steady_since > began || p.paused_until > began || took <= left + 200 * millisecond)
+      return;
+    of.rules.violated("an extension ends when its lease does",
+                      "P" + std::to_string(p.number) + ": " + name + " after " +
+                          std::to_string(took / microsecond) + " us of " +
+                          std::to_string(left / microsecond));
   }
 
   // From the call on: others may come in before it returns.
@@ -552,6 +584,9 @@ struct lock_actor : actor {
     if (!e) judge_success(then);
     if (!e && fence != 0 && does.linger == 0 && !does.unconfirmed)
       of.given_back.emplace(p.number, name, fence);
+    if (e == errc::unavailable && of.whole.answers_come_in_time()) {
+      of.rules.violated("a release whose answer comes in time is not in doubt", name);
+    }
     if (e) judge_error(static_cast<errc>(e.value()), "release: " + e.message());
   }
 

@@ -78,6 +78,7 @@ options read(int count, char** arguments) {
     if (option == "--until") o.until = std::strtod(value, nullptr);
     if (option == "--soak") o.limits.seconds = std::strtod(value, nullptr);
     if (option == "--from") o.first = std::strtoull(value, nullptr, 10);
+    if (option == "--fresh") o.first = simulation::fresh_seeds + std::strtoull(value, nullptr, 10);
     if (option == "--ignore") simulation::judge::ignored().emplace_back(value);
     if (option == "--without") leave_out(value);
     if (option == "--most") o.limits.failures = std::strtoull(value, nullptr, 10);
@@ -90,9 +91,9 @@ options read(int count, char** arguments) {
 
 }  // namespace
 
-// test_simulation [--seed SEED [--whole] [--until SECONDS]] | [--soak SECONDS [--from NUMBER]
-// [--about THEME]...
-// [--most FAILURES]] [--ignore RULE]... [--without OPERATION]... | GoogleTest's
+// test_simulation [--seed SEED [--whole] [--until SECONDS]] | [--soak SECONDS
+// [--from NUMBER | --fresh NUMBER] [--about THEME]... [--most FAILURES]] [--ignore RULE]...
+// [--without OPERATION]... | GoogleTest's
 int main(int count, char** arguments) {
   lie_still(arguments);
   const options o = read(count, arguments);

@@ -91,9 +91,24 @@ struct memcached_server::meta {
 // ---- the client's end
 
 memcached_client::memcached_client(dialled_server& to, server& of, std::shared_ptr<connection> way)
-    : dialled(to, of, std::move(way)), to_(static_cast<memcached_server&>(to)) {}
+    : dialled(to, of, std::move(way)),
+      to_(static_cast<memcached_server&>(to)),
+      in_use_since_(now()) {}
+
+// The first pieces are those of a greeting: another connection may be well.
+memcached_client::~memcached_client() {
+  constexpr std::uint64_t of_a_greeting = 3;
+  const bool silent = !broken() && !sent_.empty() && !sent_.front()->over &&
+                      now() - sent_at_ >= to_.command_timeout();
+  if (silent && pieces_ > of_a_greeting) to_.fell_silent(user(), in_use_since_);
+}
 
 void memcached_client::send(std::string bytes) {
+  to_.is_used(user(), used_at());
+  constexpr nanos pause = 300 * millisecond;
+  if (now() > used_at() + pause) in_use_since_ = now();
+  sent_at_ = now();
+  ++pieces_;
   auto e = std::make_shared<bytes_exchange>();
   if (traced()) e->label = label_of(bytes);
   e->bytes = std::move(bytes);
@@ -134,6 +149,15 @@ memcached_server::~memcached_server() { all_servers().erase(of_.name()); }
 memcached_server* memcached_server::named(const std::string& host) {
   const auto at = all_servers().find(host);
   return at == all_servers().end() ? nullptr : at->second;
+}
+
+void memcached_server::is_used(const process& by, nanos before) const {
+  const auto at = silent_since_.find(&by);
+  if (at == silent_since_.end() || !long_before(before, at->second.since, by)) return;
+  violated("no idle connection is used after one has fallen silent",
+           "P" + std::to_string(by.number) + ": idle since " +
+               std::to_string(before / millisecond) + " ms, and one fell silent at " +
+               std::to_string(at->second.noticed / millisecond) + " ms");
 }
 
 std::unique_ptr<holdfast::store::session_store> memcached_server::connect(process& of) {

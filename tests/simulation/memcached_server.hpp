@@ -23,6 +23,7 @@ struct bytes_exchange : exchange {
 class memcached_client final : public dialled {
  public:
   memcached_client(dialled_server& to, server& of, std::shared_ptr<connection> way);
+  ~memcached_client() override;
 
   void send(std::string bytes);
   /// Whether there is something that nobody has taken.
@@ -34,6 +35,9 @@ class memcached_client final : public dialled {
   class memcached_server& to_;
   std::deque<std::shared_ptr<bytes_exchange>> sent_;
   std::string incoming_;
+  std::uint64_t pieces_ = 0;  ///< that were sent
+  nanos sent_at_ = 0;         ///< … the last
+  nanos in_use_since_;        ///< or earlier
 };
 
 class memcached_server final : public dialled_server {
@@ -64,6 +68,13 @@ class memcached_server final : public dialled_server {
   struct talk;
   struct meta;
 
+  nanos command_timeout() const noexcept { return of_.is_.command_timeout; }
+  /// Something is sent over a connection that was used last at that time.
+  void is_used(const process& by, nanos before) const;
+  /// A connection that was in use since then, or longer, did not answer in time.
+  void fell_silent(const process& to, nanos since) {
+    silent_since_[&to] = {of_.world_.now(), since};
+  }
   void greet(const std::shared_ptr<dialled>& c) override;
   void leave(int number) override;
   void take(int number, const std::shared_ptr<bytes_exchange>& e);
@@ -86,6 +97,11 @@ class memcached_server final : public dialled_server {
 
   std::map<std::string, item, std::less<>> items_;
   std::map<int, std::shared_ptr<talk>> talks_;
+  struct silence {
+    nanos noticed = 0;
+    nanos since = 0;
+  };
+  std::map<const process*, silence> silent_since_;
   std::uint64_t last_unique_ = 0;
   std::int64_t tick_ = 0;
   std::int64_t late_ = 0;  ///< the tick that may be late, …

@@ -186,6 +186,14 @@ bool plan::has_only_locks() const noexcept {
                      [](const auto& n) { return n.kind < lock_kind::latch; });
 }
 
+bool plan::answers_come_in_time() const noexcept {
+  plan rest = *this;
+  rest.network.slow_request = rest.network.slow_reply = rest.network.slow_notification = 0;
+  const nanos least = std::min(command_timeout, second);
+  return rest.calm() && others.empty() && store < store_kind::contenders &&
+         2 * network.slowest_late + 100 * millisecond < least;
+}
+
 nanos plan::longest_lease() const noexcept {
   nanos longest = 0;
   for (const auto& p : processes) longest = std::max(longest, p.lease);
@@ -897,8 +905,10 @@ bool arrange_more(plan& p) {
 void arrange_something(plan& p) {
   using way = bool (*)(plan&);
   static constexpr way all[] = {arrange_encounters, arrange_patience, arrange_more_trouble,
-                                arrange_more,       provoke_more,     arrange_endings_of_leases};
-  const auto ways = std::size(all) - (p.seed < bearing_seeds ? 1 : 0);
+                                arrange_more,       provoke_more,     arrange_endings_of_leases,
+                                arrange_turns};
+  const auto ways =
+      std::size(all) - (p.seed < bearing_seeds ? 1 : 0) - (p.seed < turn_seeds ? 1 : 0);
   const auto first = random_source(random_source(p.seed + 79'000'000'000).next()).below(ways);
   for (std::size_t i = 0; i < ways; ++i) {
     if (all[(first + i) % ways](p)) return;

@@ -211,6 +211,8 @@ struct plan {
   /// No thread is granted a lock that another one had, so each grant lasts for a whole lease; and
   /// nobody changes a lease.
   bool has_a_name_for_each_thread() const noexcept;
+  /// Messages are late at most, and no answer comes later than anybody waits for it.
+  bool answers_come_in_time() const noexcept;
   /// No hold ends by itself.
   bool renews() const noexcept;
   nanos longest_lease() const noexcept;

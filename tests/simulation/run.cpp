@@ -67,6 +67,9 @@ scene::scene(const plan& p, bool traced)
     const nanos later = was_silent ? 0 : 2 * second + second / 2;
     rules.connection_ended(granted_at, here.now() + later, was_silent);
   };
+  stores.front()->on_violation = [this](const char* rule, std::string what) {
+    rules.violated(rule, std::move(what));
+  };
   for (std::size_t i = 0; i < p.others.size(); ++i) {
     add("simulated:" + std::to_string(i + 1), p.others[i],
         i % 2 == 0 ? -p.drift_per_mille : p.drift_per_mille);

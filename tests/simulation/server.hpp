@@ -175,6 +175,8 @@ class server {
   /// Called where the server ends a connection that holds what was granted then, perhaps because it
   /// has heard nothing of it for too long.
   std::function<void(std::int64_t granted_at, bool was_silent)> on_end_of_a_holder{};
+  /// Called where a client does with its connections what it should not.
+  std::function<void(const char* rule, std::string what)> on_violation{};
   /// It is shown what each command made of the barrier of that name. It must outlive the server.
   void is_looked_at(std::string name, phase_book& by) { looked_at_[std::move(name)] = &by; }
 

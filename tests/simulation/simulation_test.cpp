@@ -416,6 +416,18 @@ TEST(books, find_nothing_where_all_is_well) {
               b.took("n", 1, second, second + 1);
             }),
             std::nullopt);
+  // Two are reserved until 2 s, and two that were taken before are given back meanwhile.
+  EXPECT_EQ(rule_of([&](judge& j) {
+              rate_book b(j, one);
+              constexpr nanos tenth = second / 10;
+              b.took("n", 2, 0, 1);
+              b.refund_ends(b.refund_begins(2, 10 * tenth), 11 * tenth);
+              for (const nanos at : {19 * tenth, 20 * tenth, 30 * tenth}) {
+                b.took("n", 1, at, at + 1);
+                if (at == 20 * tenth) b.took("n", 2, at, at + 1, at - 1);
+              }
+            }),
+            std::nullopt);
   EXPECT_EQ(rule_of([&](judge& j) {
               election_book b(j);
               b.leads(1, 0);

@@ -60,7 +60,8 @@ int fail(int why) {
   return -1;
 }
 
-bool wait_for_input(simulated_socket& s) {
+bool wait_for_input(simulated_socket& s, bool at_all) {
+  if (!at_all) return s.to->has_input();
   world& w = *world::running();
   const nanos until = s.waits_for == never ? never : w.now() + s.waits_for;
   while (!s.to->has_input() && w.now() < until) {
@@ -152,7 +153,7 @@ ssize_t send(int number, const void* from, std::size_t size, int flags) {
 ssize_t recv(int number, void* to, std::size_t size, int flags) {
   auto* const s = simulation::socket_of(number);
   if (s == nullptr) return HOLDFAST_REAL(recv)(number, to, size, flags);
-  if (!simulation::wait_for_input(*s)) return simulation::fail(EAGAIN);
+  if (!simulation::wait_for_input(*s, (flags & MSG_DONTWAIT) == 0)) return simulation::fail(EAGAIN);
   const auto some = s->to->take(size);
   std::memcpy(to, some.data(), some.size());
   return static_cast<ssize_t>(some.size());  // 0: it has ended

@@ -107,6 +107,7 @@ class sql_server final : public dialled_server {
   void tell(const std::string& channel, const std::string& line);
   void mirror();
   bool is_postgres() const noexcept { return dialect_ == sql_dialect::postgres; }
+  bool has_a_pool() const noexcept override { return !keeps_locks(); }
   bool keeps_locks() const noexcept { return of_.is_.keeps == server_traits::what::advisory; }
 
   const sql_dialect dialect_;
