@@ -333,7 +333,7 @@ TEST(store_url, of_a_file_is_good_in_every_folder) {
 }
 
 // The name of the file is taken out of the URL as open() takes it.
-TEST(store_url, of_a_file_is_the_one_that_open_reads) {
+TEST(store_url, of_a_file_is_the_url_that_open_reads) {
   const harness::temp_dir dir;
   const std::string folder = dir.path().string();
   ASSERT_EQ(::mkdir((folder + "/a b").c_str(), 0700), 0);
