@@ -204,6 +204,22 @@ TEST_F(opening_a_store, with_the_right_to_read_only_lets_list_show_and_try_work)
       << refused.err;
 }
 
+TEST_F(opening_a_store, with_access_read_lets_peek_work_and_refuses_what_would_change_a_record) {
+  const auto url = "sqlite:" + folder.file("locks.db");
+  EXPECT_EQ(tool({"limit", "api", "--rate", "2/1h", "--store", url}).code, 0);
+  EXPECT_EQ(tool({"latch", "la", "2", "--down", "1", "--store", url}).code, 0);
+  const auto read = url + "?access=read";
+  EXPECT_EQ(tool({"limit", "api", "--rate", "2/1h", "--peek", "--store", read}).out,
+            "api: free, 1 of 2 left\n");
+  EXPECT_EQ(tool({"latch", "la", "2", "--peek", "--store", read}).out, "la: closed, 1 of 2 left\n");
+  for (const auto& writes : {tool({"limit", "api", "--rate", "2/1h", "--store", read}),
+                             tool({"latch", "la", "2", "--down", "1", "--store", read}),
+                             tool({"run", "l", "-n", "--store", read, "--", "true"})}) {
+    EXPECT_EQ(writes.code, 77) << writes.err;
+    EXPECT_TRUE(has(writes.err, "the store is read-only")) << writes.err;
+  }
+}
+
 TEST_F(opening_a_store, names_that_this_user_may_not_read_are_told_from_damaged_ones) {
   const harness::redis_server server;
   const holder h(*this, {"l", "--store", server.url()});
