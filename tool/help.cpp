@@ -54,8 +54,8 @@ constexpr std::string_view limit_footer =
 
 constexpr std::string_view elect_footer =
     "One of the candidates leads and runs the command; the others wait. holdfast show NAME shows\n"
-    "the leader and its note. If leadership is lost, elect ends the command before another\n"
-    "candidate leads, and ends with 79. To become a candidate again, start it again (systemd:\n"
+    "the leader and its note. If leadership is lost, elect ends the command as run does when a\n"
+    "lock is lost, and ends with 79. To become a candidate again, start it again (systemd:\n"
     "Restart=always), or use --again. Environment and exit codes are those of run.\n";
 
 constexpr std::string_view sem_footer =

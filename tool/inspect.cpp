@@ -66,8 +66,13 @@ void check_fits(const name_info& info, const lock_choice& c) {
   std::string used_as = printable(c.name) + " is in use as a " + info.kind;
   if (no_lock)
     throw failure_exit(exit_code::config, used_as + ", which is no lock: " + how_to_ask(info));
-  if (info.kind == "semaphore") used_as += " of " + std::to_string(info.capacity);
-  throw failure_exit(exit_code::config, used_as + "; ask with the same -s, -x or --slots");
+  if (info.kind != "semaphore")
+    throw failure_exit(exit_code::config, used_as + (info.kind == "shared_mutex"
+                                                         ? "; ask with -s or -x"
+                                                         : "; ask without -s, -x and --slots"));
+  const std::string permits = std::to_string(info.capacity);
+  throw failure_exit(exit_code::config,
+                     used_as + " of " + permits + "; ask with --slots " + permits);
 }
 
 /// Whatever --store says: a file: URL may name such a store.

@@ -73,10 +73,12 @@ void count_down(latch& l, const meet_options& o) {
     l.count_down(o.down);
   } catch (const error& e) {
     if (e.reason() != errc::invalid_argument) throw;
-    throw failure_exit(exit_code::usage, printable(o.name) + ": cannot count down by " +
-                                             std::to_string(o.down) + ": " +
-                                             std::to_string(l.remaining()) + " of " +
-                                             std::to_string(o.count) + " are left");
+    const std::string left = std::to_string(l.remaining());
+    throw failure_exit(exit_code::usage,
+                       printable(o.name) + ": cannot count down by " + std::to_string(o.down) +
+                           ": " + left + " of " + std::to_string(o.count) + " are left; " +
+                           (left == "0" ? "--remove frees the name for a new latch"
+                                        : "give --down " + left + " or less"));
   }
 }
 

@@ -112,11 +112,18 @@ std::string state_line(const name_info& info) {
   return info.kind;
 }
 
-std::string promises(const store::capabilities& can, bool one_file) {
-  std::string out;
+/// The promises that matter for a name of this kind; all of them for a name that is not in use.
+std::string promises(const std::string& kind, const store::capabilities& can, bool one_file) {
+  if (kind == "rate_limiter") return {};  // no holder, no fence, and waits that end by themselves
+  const bool gates = kind == "latch" || kind == "barrier" || kind == "condition_variable";
+  std::string out = "\nwhat this store promises\n";
   const auto add = [&](bool yes, const char* text) {
     out += std::string("  ") + (yes ? "yes  " : "no   ") + text + '\n';
   };
+  if (gates) {
+    add(can.notifications, "waiters are notified");
+    return out;
+  }
   add(can.fences, "fences only grow (docs/guarantees.md lists the exceptions)");
   add(can.sees_death, "a holder that died on this machine is noticed before its lease ends");
   add(can.notifications, "waiters are notified of a release");
@@ -188,8 +195,8 @@ std::string show_text(const name_info& info, std::span<const rate_bucket> bucket
                       const std::string& store, const store::capabilities& can, bool one_file,
                       wall_time now, bool bold) {
   return printable(info.name) + ": " + state_line(info) + "\nstore: " + printable(store) + '\n' +
-         name_text(info, now, bold) + buckets_text(buckets, bold) + "\nwhat this store promises\n" +
-         promises(can, one_file);
+         name_text(info, now, bold) + buckets_text(buckets, bold) +
+         promises(info.kind, can, one_file);
 }
 
 }  // namespace holdfast::tool

@@ -27,7 +27,7 @@ struct election_options {
   std::chrono::milliseconds lease{0};
 };
 
-/// Who leads, as everybody can read it.
+/// The leader, as every program can read it.
 struct leader {
   std::uint64_t term = 0;  ///< greater than that of every leader before
   std::string note;

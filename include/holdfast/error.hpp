@@ -9,11 +9,11 @@ namespace holdfast {
 
 /// What went wrong, the same on every store. `busy`, `unavailable` and `lost` are never confused.
 enum class errc {
-  busy = 1,           ///< somebody else holds the lock (a single try)
+  busy = 1,           ///< another holder has the lock (a single try)
   timed_out,          ///< the deadline passed while waiting
   cancelled,          ///< the std::stop_token asked to stop
   lost,               ///< the lock is no longer certain to be held
-  not_owner,          ///< released or extended by somebody who does not hold it
+  not_owner,          ///< the caller does not hold what it releases or extends
   unavailable,        ///< the store cannot be reached, or does not answer
   overloaded,         ///< too many waiters, buckets or queues, or no memory: ask for less
   deadlock,           ///< waiting would never end (a thread's second lock of its own mutex, or

@@ -17,7 +17,7 @@ class hold;
 
 /// held ──renewal fails or hangs──▶ suspect ──the lease is about to end──▶ lost
 ///   ▲──────a renewal succeeds────────┘
-/// held or suspect ──the store says it is somebody else's──▶ lost
+/// held or suspect ──the store says it is no longer held──▶ lost
 /// held or suspect ──release()──▶ released
 enum class lease_state { held, suspect, lost, released };
 std::string_view to_string(lease_state s) noexcept;

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <holdfast/error.hpp>
+#include <stdexcept>
 #include <utility>
 
 #include "base/everlasting.hpp"
@@ -116,12 +117,22 @@ std::string printable(std::string_view text) {
 /// A name may be any that was refused; what a store allows is shown whole.
 constexpr std::size_t longest_name = 512;
 
-/// `lock 'order:1' on sqlite:locks.db: what the server said`; open has a URL for a name.
+/// Whether `f.what` says by itself what the code says, and more exactly: "the name is in use as a
+/// mutex" needs no "the name is in use as another kind" before it.
+bool says_its_code(const failure& f) {
+  const bool mismatch = f.code == errc::kind_mismatch || f.code == errc::capacity_mismatch;
+  return (mismatch && f.what.starts_with("the name is in use")) ||
+         f.what.starts_with(describe(f.code));
+}
+
+/// `lock 'order:1' on sqlite:locks.db: it is busy: what the server said, and what to do`; open has
+/// a URL for a name. What to do comes last, where a reader looks for it.
 std::string compose(const failure& f) {
   std::string text = "holdfast";
   if (!f.operation.empty()) text += ": " + f.operation;
   if (!f.name.empty()) text += " '" + base::shortened(f.name, longest_name) + "'";
   if (!f.store.empty() && f.operation != "open") text += " on " + f.store;
+  if (!says_its_code(f)) text += ": " + std::string(describe(f.code));
   if (!f.what.empty()) text += ": " + f.what;
   return printable(text);
 }
@@ -134,8 +145,11 @@ std::error_code make_error_code(errc code) noexcept {
   return {static_cast<int>(code), error_category()};
 }
 
-error::error(failure f)
-    : std::system_error(make_error_code(f.code), compose(f)), failure_(std::move(f)) {}
+error::error(failure f) : std::system_error(make_error_code(f.code)), failure_(std::move(f)) {
+  // std::system_error puts the text of its code behind every text that it is given. Its base class
+  // keeps the text, and takes another one as it is.
+  static_cast<std::runtime_error&>(*this) = std::runtime_error(compose(failure_));
+}
 
 std::string failure::message() const { return error(*this).what(); }
 

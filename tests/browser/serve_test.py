@@ -327,7 +327,7 @@ class Serve(unittest.TestCase):
         browser.until("nothing is away", "document.querySelector('#trouble').hidden")
         self.requests_may_have_failed()
 
-    def test_two_hundred_viewers_and_one_that_reads_nothing(self):
+    def test_two_hundred_viewers_and_a_viewer_that_reads_nothing(self):
         dead = self.viewer()
         others = [self.viewer() for _ in range(200)]
         for other in others:
@@ -427,7 +427,7 @@ class Serve(unittest.TestCase):
         browser.until("it is found", "document.querySelector('#shown').textContent.startsWith('10 of')")
         print(f"the longest frame with 10,000 names: {browser.run('window.longest'):.0f} ms")
 
-    def test_pictures(self):
+    def test_the_pages_for_the_pictures_of_the_manual_open(self):
         for name, reason in (("backup:db-1", "nightly dump"), ("backup:db-2", "nightly dump"), ("deploy", "release 12"),
                              ("invoices", "month end"), ("orders:17", "payment")):
             self.hold(name, reason)

@@ -89,7 +89,7 @@ TEST_P(async_asio, a_cancellation_gives_up_the_place_in_the_queue) {
   until_free();
 }
 
-TEST_P(async_asio, one_that_loses_against_a_timer_holds_nothing) {
+TEST_P(async_asio, a_wait_that_loses_against_a_timer_holds_nothing) {
   auto there = another();
   lease theirs = holdfast::mutex{there, name_}.acquire();
   std::size_t first = 2;

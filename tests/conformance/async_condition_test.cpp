@@ -98,7 +98,7 @@ TEST_P(async_conditions, the_end_of_the_limit_is_no_failure_and_has_the_mutex) {
   expect_no_waiters();
 }
 
-TEST_P(async_conditions, one_that_is_stopped_leaves_the_line_and_has_no_mutex) {
+TEST_P(async_conditions, a_stopped_wait_leaves_the_queue_and_has_no_mutex) {
   std::stop_source stop;
   auto waiting = async_wait(here.changed, here.take(), {}, stop.get_token()).future();
   until_waiting(1);
@@ -108,7 +108,7 @@ TEST_P(async_conditions, one_that_is_stopped_leaves_the_line_and_has_no_mutex) {
   EXPECT_TRUE(there.lock.try_acquire());
 }
 
-TEST_P(async_conditions, one_that_is_stopped_while_it_waits_for_the_mutex_has_none) {
+TEST_P(async_conditions, a_wait_that_is_stopped_while_it_waits_for_the_mutex_has_none) {
   std::stop_source stop;
   auto waiting = async_wait(here.changed, here.take(), {}, stop.get_token()).future();
   until_waiting(1);
@@ -121,7 +121,7 @@ TEST_P(async_conditions, one_that_is_stopped_while_it_waits_for_the_mutex_has_no
   harness::eventually("it left the line", [&] { return here_.show("lock").waiters.empty(); });
 }
 
-TEST_P(async_conditions, one_that_is_stopped_after_it_was_woken_wakes_the_next) {
+TEST_P(async_conditions, a_wait_that_is_stopped_after_it_was_woken_wakes_the_next) {
   std::stop_source stop;
   auto first = async_wait(here.changed, here.take(), {}, stop.get_token()).future();
   until_waiting(1);
@@ -139,7 +139,7 @@ TEST_P(async_conditions, one_that_is_stopped_after_it_was_woken_wakes_the_next) 
   EXPECT_EQ(next.get().value().status, std::cv_status::no_timeout);
 }
 
-TEST_P(async_conditions, one_whose_mutex_has_no_session_any_more_wakes_the_next) {
+TEST_P(async_conditions, a_wait_whose_mutex_has_no_session_any_more_wakes_the_next) {
   std::future<result<woken>> first;
   lease theirs;
   {
@@ -158,7 +158,7 @@ TEST_P(async_conditions, one_whose_mutex_has_no_session_any_more_wakes_the_next)
   EXPECT_EQ(next.get().value().status, std::cv_status::no_timeout);
 }
 
-TEST_P(async_conditions, one_of_a_session_that_ends_is_told) {
+TEST_P(async_conditions, a_wait_of_a_session_that_ends_is_told) {
   std::future<result<woken>> waiting;
   {
     party gone{another()};

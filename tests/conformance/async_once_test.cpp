@@ -58,7 +58,7 @@ TEST_P(async_looks_by_id, free_permits_are_counted) {
 class async_latches : public suite {};
 INSTANTIATE_TEST_SUITE_P(stores, async_latches, testing::ValuesIn(cells({"latch"})), cell_name);
 
-TEST_P(async_latches, what_is_left_is_counted_and_one_that_is_removed_begins_anew) {
+TEST_P(async_latches, what_is_left_is_counted_and_a_removed_latch_begins_anew) {
   holdfast::latch three{here_, name_, 3};
   EXPECT_EQ(async_remaining(three).future().get().value(), 3U);
   three.count_down(2);

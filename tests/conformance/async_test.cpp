@@ -76,7 +76,7 @@ TEST_P(async_waiting, a_limit_ends_the_wait_and_leaves_no_place) {
   expect_no_waiters();
 }
 
-TEST_P(async_waiting, one_that_is_stopped_gives_up_its_place) {
+TEST_P(async_waiting, a_stopped_wait_gives_up_its_place) {
   lease held = lock_.acquire().future().get().value();
   std::stop_source stop;
   auto there = rival_.acquire({}, stop.get_token()).future();
@@ -199,7 +199,7 @@ TEST_P(async_permits, a_permit_is_handed_to_the_next_by_its_id) {
   EXPECT_TRUE(permits.release(second.id));
 }
 
-TEST_P(async_permits, one_that_is_stopped_leaves_no_permit_out) {
+TEST_P(async_permits, a_stopped_wait_leaves_no_permit_out) {
   holdfast::expiring_semaphore permits{here_, name_, 1};
   const auto first = async_acquire(permits, 30s).future().get().value();
   std::stop_source stop;
@@ -229,7 +229,7 @@ TEST_P(async_latch, waiters_go_on_when_the_count_reaches_zero) {
   EXPECT_EQ(why(async_count_down(here).future().get()), errc::invalid_argument);
 }
 
-TEST_P(async_latch, one_that_is_stopped_leaves_the_list) {
+TEST_P(async_latch, a_stopped_wait_leaves_the_list) {
   holdfast::latch here{here_, name_, 2};
   std::stop_source stop;
   auto waiting = async_wait(here, {}, stop.get_token()).future();

@@ -118,7 +118,7 @@ TEST_P(barriers, a_thread_does_not_take_over_an_arrival_without_a_waiter) {
   two_.arrive_and_drop();
 }
 
-TEST_P(barriers, where_all_have_arrived_a_thread_stands_in_for_one_that_has_ended) {
+TEST_P(barriers, where_all_have_arrived_a_thread_stands_in_for_a_thread_that_has_ended) {
   std::async(std::launch::async, [&] { (void)two_.arrive(); }).get();
   auto rivals = rival_.arrive();
   auto next = std::async(std::launch::async, [&] { return two_.arrive(); }).get();
@@ -206,7 +206,7 @@ TEST_P(barriers, an_object_that_goes_makes_room_and_breaks_nothing) {
   other.join();
 }
 
-TEST_P(barriers, one_that_an_operator_breaks_is_broken_for_each_and_begins_anew) {
+TEST_P(barriers, a_barrier_that_an_operator_breaks_is_broken_for_each_and_begins_anew) {
   auto mine = two_.arrive();
   EXPECT_GT(here_.force_release(name_), 0u);
   try {

@@ -86,7 +86,7 @@ TEST_P(conditions, one_is_woken_or_all_are) {
   EXPECT_EQ(here.changed.notify_all(), 0u) << "nothing is remembered when nobody waits";
 }
 
-TEST_P(conditions, one_that_cannot_have_the_mutex_again_wakes_the_next) {
+TEST_P(conditions, a_waiter_that_cannot_have_the_mutex_again_wakes_the_next) {
   holdfast::mutex crowded{here_, "lock", {.max_waiters = 0}};
   std::thread fails([&] {
     guard locked{crowded};

@@ -137,7 +137,7 @@ TEST_P(faults, a_waiter_for_a_store_that_is_away_may_be_cancelled) {
   waiter.join();
 }
 
-TEST_P(faults, a_renewal_that_fails_makes_it_suspect_and_one_that_succeeds_makes_it_held_again) {
+TEST_P(faults, a_failed_renewal_makes_a_lease_suspect_and_the_next_good_one_makes_it_held_again) {
   const auto watcher = std::make_shared<events>();
   const lease held = make(faulty({}, watcher), {.lease = 4s})->acquire();
   const auto fence = held.fence();

@@ -145,7 +145,7 @@ TEST_P(latches, an_unused_one_is_forgotten) {
 }
 
 // The one that nobody waits for was used later.
-TEST_P(latches, one_that_has_a_waiter_is_not_forgotten) {
+TEST_P(latches, a_latch_that_has_a_waiter_is_not_forgotten) {
   latch brief{here_, "brief", 2, {.keep = 3s}};
   latch waited_for{here_, name_, 2, {.keep = 3s}};
   std::thread waiter([&] { latch{another(), name_, 2, {.keep = 3s}}.wait(); });

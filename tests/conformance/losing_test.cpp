@@ -120,7 +120,7 @@ TEST_P(losing, a_kept_lease_outlives_its_length) {
   EXPECT_FALSE(held.lost().stop_requested());
 }
 
-TEST_P(losing, the_session_s_lease_is_the_one_that_a_lock_has_if_it_names_none) {
+TEST_P(losing, a_lock_that_names_no_lease_time_has_that_of_its_session) {
   auto session = another({.lease = 7s});
   const lease held = make(session)->acquire();
   EXPECT_LE(held.remaining(), 7s);

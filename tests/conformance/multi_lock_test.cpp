@@ -167,7 +167,7 @@ TEST_P(multi_locks, without_a_thread_to_extend_it_keeps_every_member_and_its_fen
   expect_all_free();
 }
 
-TEST_P(multi_locks, without_a_thread_to_extend_one_that_lost_a_member_fails_and_names_it) {
+TEST_P(multi_locks, without_a_thread_to_extend_a_lock_that_lost_a_member_fails_and_names_it) {
   multi_lease held = all_.acquire();
   EXPECT_EQ(there_.force_release(names_[1]), 1U);
   const auto taken = others_[1]->acquire();
@@ -181,7 +181,8 @@ TEST_P(multi_locks, without_a_thread_to_extend_one_that_lost_a_member_fails_and_
   EXPECT_TRUE(is_free(2));
 }
 
-TEST_P(multi_locks, one_that_is_taken_away_is_the_loss_of_all_and_the_release_frees_the_others) {
+TEST_P(multi_locks,
+       a_member_that_is_taken_away_is_the_loss_of_all_and_the_release_frees_the_others) {
   multi_lease held = all_.acquire();
   EXPECT_EQ(there_.force_release(names_[1]), 1U);
   const auto taken = others_[1]->acquire();

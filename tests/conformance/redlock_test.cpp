@@ -126,7 +126,7 @@ TEST_P(redlocks, a_waiter_without_a_thread_has_it_after_the_release) {
   expect_nothing_left();
 }
 
-TEST_P(redlocks, without_a_thread_one_that_is_refused_or_stopped_leaves_nothing_at_any_node) {
+TEST_P(redlocks, without_a_thread_a_refused_or_stopped_call_leaves_nothing_at_any_node) {
   const holdfast::lease taken = holdfast::mutex{another(), name_}.acquire();
   EXPECT_EQ(harness::why(async_acquire(mine_, 0s).future().get()), errc::busy);
   std::stop_source stop;

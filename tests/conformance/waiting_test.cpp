@@ -61,7 +61,7 @@ TEST_P(waiting, a_wait_that_is_cancelled_ends_and_leaves_nothing_behind) {
   expect_no_waiters();
 }
 
-TEST_P(waiting, one_that_is_cancelled_before_it_begins_gets_nothing_even_if_it_is_free) {
+TEST_P(waiting, a_wait_that_is_cancelled_before_it_begins_gets_nothing_even_if_the_name_is_free) {
   std::stop_source stop;
   stop.request_stop();
   EXPECT_EQ(reason_of([&] { (void)lock_->acquire(stop.get_token()); }), errc::cancelled);

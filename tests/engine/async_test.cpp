@@ -191,7 +191,7 @@ TEST(async, a_limit_of_zero_is_one_try) {
   EXPECT_EQ(why(in_local_queue), errc::busy);
 }
 
-TEST(async, one_that_was_stopped_before_never_asks_the_store) {
+TEST(async, a_wait_that_was_stopped_before_never_asks_the_store) {
   stage s;
   mutex m{s.session, "m"};
   std::stop_source stop;
@@ -201,7 +201,7 @@ TEST(async, one_that_was_stopped_before_never_asks_the_store) {
   EXPECT_EQ(s.session.store_operations(), 0U);
 }
 
-TEST(async, one_that_is_stopped_in_the_local_queue_leaves_the_line) {
+TEST(async, a_wait_that_is_stopped_in_the_local_queue_leaves_the_line) {
   stage s;
   mutex m{s.session, "m"};
   lease held = m.acquire();
@@ -215,7 +215,7 @@ TEST(async, one_that_is_stopped_in_the_local_queue_leaves_the_line) {
   EXPECT_TRUE(behind.get());
 }
 
-TEST(async, one_that_is_stopped_at_the_store_gives_up_its_place) {
+TEST(async, a_wait_that_is_stopped_at_the_store_gives_up_its_place) {
   two_sessions s("memory:async3");
   mutex m{s.session, "m"};
   std::stop_source stop;
@@ -303,7 +303,7 @@ TEST(async, a_lost_notification_costs_a_second_at_most) {
 
 // Its thread has the lock, somebody of another process waits, and one of this process stands at the
 // local queue without a thread: it is taken along, and told when it is its turn.
-TEST(async, one_that_is_taken_along_to_the_store_is_told_of_its_grant) {
+TEST(async, a_waiter_that_is_taken_along_to_the_store_is_told_of_its_grant) {
   stage s("memory:async5");
   auto other = holdfast::open("memory:async5", s.options());
   mutex m{s.session, "m", {.local_time = 0us}};
@@ -435,7 +435,7 @@ TEST(async_end, waiters_of_a_session_that_ends_are_told_and_leave_no_place) {
   EXPECT_TRUE(other.show("m").waiters.empty());
 }
 
-TEST(async_end, one_that_was_just_begun_when_the_session_goes_is_told) {
+TEST(async_end, a_wait_that_has_just_begun_when_the_session_goes_is_told) {
   for (int i = 0; i < 500; ++i) {
     held_future waiting;
     {
@@ -582,7 +582,7 @@ TEST(async_lease, giving_back_what_was_lost_says_so) {
   EXPECT_EQ(why(released), errc::lost);
 }
 
-TEST(async_lease, one_whose_release_is_never_begun_is_released) {
+TEST(async_lease, a_lease_whose_release_is_never_begun_is_released) {
   stage s;
   mutex m{s.session, "m"};
   {

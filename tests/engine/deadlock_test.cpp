@@ -101,7 +101,7 @@ auto close_a_ring(const scene& w, const session& any, A& a, mutex& b, mutex& b_t
   return ended;
 }
 
-TEST(deadlock, of_two_the_one_that_came_last_is_told_and_the_other_gets_it) {
+TEST(deadlock, of_two_threads_the_later_is_told_and_the_other_gets_it) {
   scene w;
   session one = w.open(), two = w.open();
   mutex a1{one, "a"}, b1{one, "b"}, a2{two, "a"}, b2{two, "b"};

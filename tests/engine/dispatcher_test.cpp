@@ -65,7 +65,7 @@ TEST_F(dispatcher_of_many, while_it_does_not_listen_nothing_piles_up) {
   EXPECT_TRUE(many.collect(boot_time{}).empty());
 }
 
-TEST_F(dispatcher_of_many, one_that_is_always_busy_reads_what_has_come) {
+TEST_F(dispatcher_of_many, that_is_always_busy_reads_what_has_come) {
   many.listen(true);
   for (std::uint64_t i = 2; i < 5; ++i) {
     many.wake();

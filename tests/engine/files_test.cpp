@@ -42,7 +42,7 @@ TEST_F(named_files, a_line_without_an_end_is_refused) {
   EXPECT_EQ(line.error().code, errc::invalid_argument);
 }
 
-TEST_F(named_files, one_that_is_not_there_is_refused_with_the_reason) {
+TEST_F(named_files, a_missing_file_is_refused_with_the_reason) {
   const auto line = first_line(dir_.file("none"));
   ASSERT_FALSE(line);
   EXPECT_EQ(line.error().what, "No such file or directory");

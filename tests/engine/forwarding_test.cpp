@@ -116,7 +116,7 @@ TEST(forwarding_store, passes_on_each_call_as_it_is) {
   EXPECT_EQ(s.inbox().peer(), "me");
 }
 
-TEST(forwarding_store, before_one_that_posts_nothing_posts_nothing) {
+TEST(forwarding_store, before_a_store_that_posts_nothing_posts_nothing) {
   std::multiset<std::string> asked;
   one_by_one s(std::make_unique<forwarding_store>(std::make_unique<witness>(asked)));
   posting_store::listener then = [](const auto&) {};

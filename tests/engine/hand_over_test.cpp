@@ -292,7 +292,7 @@ TEST(hand_over_of_a_lock, costs_one_command) {
   EXPECT_EQ(got.fence(), f.session.show("m").holders.at(0).fence);
 }
 
-TEST(hand_over_of_a_lock, costs_one_command_to_one_that_waits_without_a_thread) {
+TEST(hand_over_of_a_lock, costs_one_command_to_a_wait_without_a_thread) {
   forgery f{true};
   fair_mutex m{f.session, "m"};
   lease held = m.acquire();

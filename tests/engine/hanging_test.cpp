@@ -193,7 +193,7 @@ TEST_F(hanging_store, that_carries_out_a_hand_over_after_the_last_try_leaves_the
   giver.get();
 }
 
-TEST_F(hanging_store, keeps_no_stopped_wait_with_a_second_call_after_the_one_that_took_it_along) {
+TEST_F(hanging_store, keeps_no_stopped_wait_with_a_second_call_after_the_call_that_took_it_along) {
   mutex m{session, "m", {.local_time = 0us}}, other{session, "other"};
   lease held = m.acquire();
   std::stop_source stop, later;

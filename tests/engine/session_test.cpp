@@ -122,7 +122,23 @@ TEST(error, a_failure_that_was_not_thrown_has_the_same_message) {
   f.operation = "lock";
   f.name = "n";
   f.store = "sqlite:l.db";
-  EXPECT_EQ(f.message(), "holdfast: lock 'n' on sqlite:l.db: held by web-1: it is busy");
+  EXPECT_EQ(f.message(), "holdfast: lock 'n' on sqlite:l.db: it is busy: held by web-1");
+}
+
+TEST(error, ends_with_what_to_do_and_not_with_the_text_of_its_code) {
+  const auto text = [](errc code, std::string what) {
+    return std::string(holdfast::error({code, std::move(what)}).what());
+  };
+  EXPECT_EQ(text(errc::invalid_argument, "a lease of 1 ms; give 100 ms or more"),
+            "holdfast: invalid argument: a lease of 1 ms; give 100 ms or more");
+  EXPECT_EQ(text(errc::lost, ""), "holdfast: the lock was lost");
+  EXPECT_EQ(text(errc::kind_mismatch, "the name is in use as a mutex: choose another name"),
+            "holdfast: the name is in use as a mutex: choose another name");
+  EXPECT_EQ(text(errc::no_space, "the store is full: make room"),
+            "holdfast: the store is full: make room");
+  const holdfast::error first({errc::busy, "held by web-1"});
+  const std::system_error copy = first;
+  EXPECT_EQ(std::string(copy.what()), first.what()) << "a copy keeps the text";
 }
 
 TEST(error, compares_with_the_conditions_of_the_standard) {

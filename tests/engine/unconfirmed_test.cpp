@@ -158,7 +158,7 @@ TEST_F(unconfirmed, an_unread_answer_is_looked_for_once) {
   EXPECT_EQ(letters->asked, 1U);
 }
 
-TEST_F(unconfirmed, one_that_failed_reaches_the_observer_and_is_tried_again) {
+TEST_F(unconfirmed, a_failed_release_reaches_the_observer_and_is_tried_again) {
   letters->loses = true;
   lock->lock();
   lock->unlock();

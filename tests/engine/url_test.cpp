@@ -78,7 +78,7 @@ TEST(url, malformed_urls_are_refused) {
   }
 }
 
-TEST(url, one_without_its_colon_is_answered_by_the_one_with_it) {
+TEST(url, without_its_colon_is_answered_by_the_url_with_it) {
   EXPECT_NE(message_of("redis//h").find("did you mean redis://"), std::string::npos)
       << message_of("redis//h");
   EXPECT_NE(message_of("Redis+Sentinel//h,i/m").find("did you mean redis+sentinel://"),

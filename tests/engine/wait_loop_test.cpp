@@ -64,7 +64,7 @@ TEST(wait_loop, a_try_at_a_latch_costs_one_command_and_leaves_no_waiter_there) {
   EXPECT_TRUE(s.session.show("l").waiters.empty());
 }
 
-TEST(wait_loop, one_that_is_stopped_before_it_asks_costs_no_command) {
+TEST(wait_loop, a_wait_that_is_stopped_before_it_asks_costs_no_command) {
   stage s;
   mutex m{s.session, "m"};
   holdfast::shared_mutex read{s.session, "read"};

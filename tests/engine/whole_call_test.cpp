@@ -69,7 +69,7 @@ TEST_F(whole_call, an_admission_that_was_left_gives_its_tokens_back_as_well) {
   await_free("sem");
 }
 
-TEST_F(whole_call, an_admission_behind_one_that_hangs_leaves_nothing_either) {
+TEST_F(whole_call, an_admission_behind_a_hanging_one_leaves_nothing_either) {
   rate_limiter limiter{session, "r", {{.tokens = 10, .per = 1h}}};
   semaphore slots{session, "sem", 2};
   admission door{limiter, slots};

@@ -428,7 +428,7 @@ TEST_F(dialects, setnx_holds_the_time_of_its_end_and_no_other) {
   EXPECT_EQ(ask({"EXISTS", "orders"}), "0");
 }
 
-TEST_F(dialects, setnx_that_has_ended_is_taken_over_and_one_that_has_not_is_waited_for) {
+TEST_F(dialects, setnx_that_has_ended_is_taken_over_and_setnx_that_has_not_is_waited_for) {
   const auto session = open("setnx&setnx_unit=ms");
   mutex orders(session, "orders", {.lease = 5s});
   ask({"SETNX", "orders", std::to_string(server_time() / 1'000 + 60'000)});

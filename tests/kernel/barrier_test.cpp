@@ -223,7 +223,7 @@ TEST_F(barrier_kernel, when_all_have_dropped_out_nothing_is_left) {
   EXPECT_EQ(record_.capacity, 0u);
 }
 
-TEST_F(barrier_kernel, one_that_dropped_out_is_forgotten_in_time_and_breaks_nothing) {
+TEST_F(barrier_kernel, a_participant_that_dropped_out_is_forgotten_in_time_and_breaks_nothing) {
   place_ = 2 * lease_;
   drop_out(1);
   place_ = 10 * lease_;
@@ -233,7 +233,7 @@ TEST_F(barrier_kernel, one_that_dropped_out_is_forgotten_in_time_and_breaks_noth
   EXPECT_EQ(who(), "| 2");
 }
 
-TEST_F(barrier_kernel, one_that_dropped_out_is_remembered_while_the_others_go_on) {
+TEST_F(barrier_kernel, a_participant_that_dropped_out_is_remembered_while_the_others_go_on) {
   constexpr auto day = holdfast::kernel::dropped_lasts_us;
   arrive(1), arrive(2);
   place_ = 2 * lease_;

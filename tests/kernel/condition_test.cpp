@@ -52,7 +52,7 @@ TEST_F(condition_kernel, a_notification_without_a_waiter_is_not_kept) {
   EXPECT_EQ(acquire(1).outcome, queued);
 }
 
-TEST_F(condition_kernel, one_that_does_not_wake_up_passes_it_on) {
+TEST_F(condition_kernel, a_waiter_that_does_not_wake_up_passes_the_notification_on) {
   three_wait();
   notify(1);
   pass(holdfast::kernel::claim_us);
@@ -60,7 +60,7 @@ TEST_F(condition_kernel, one_that_does_not_wake_up_passes_it_on) {
   EXPECT_EQ(who(), "2 | 3");
 }
 
-TEST_F(condition_kernel, one_that_is_known_to_be_dead_passes_it_on_at_once) {
+TEST_F(condition_kernel, a_waiter_known_to_be_dead_passes_the_notification_on_at_once) {
   three_wait();
   notify(1);
   const std::vector<std::string> dead{"p1"};
@@ -69,14 +69,14 @@ TEST_F(condition_kernel, one_that_is_known_to_be_dead_passes_it_on_at_once) {
   EXPECT_EQ(who(), "2 | 3");
 }
 
-TEST_F(condition_kernel, one_that_gives_up_when_it_is_woken_passes_it_on) {
+TEST_F(condition_kernel, a_waiter_that_gives_up_when_woken_passes_the_notification_on) {
   three_wait();
   notify(1);
   EXPECT_EQ(release(1).outcome, done);
   EXPECT_EQ(who(), "2 | 3");
 }
 
-TEST_F(condition_kernel, one_that_gives_up_unwoken_leaves_the_line) {
+TEST_F(condition_kernel, a_waiter_that_gives_up_unwoken_leaves_the_queue) {
   three_wait();
   release(1);
   EXPECT_EQ(who(), "| 2 3");

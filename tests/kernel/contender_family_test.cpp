@@ -264,7 +264,8 @@ TEST_F(contender_family, an_attempt_of_which_nothing_is_known_never_comes_in_aft
   EXPECT_EQ(port_.size("n"), 0U);
 }
 
-TEST_F(contender_family, one_that_was_taken_away_does_not_come_in_again_by_what_is_on_its_way) {
+TEST_F(contender_family,
+       a_contender_that_was_removed_does_not_come_back_by_a_request_still_on_its_way) {
   port_.repeat_requests = true;
   EXPECT_EQ(acquire(1).outcome, granted);
   port_.remove_all("n", {0, 1});

@@ -149,7 +149,7 @@ TEST(contenders, a_semaphore_that_watches_one_node_loses_a_wake_up) {
   EXPECT_EQ(model(2, ours).explore(of_weights({1, 1, 1})).missed_turns, 0);
 }
 
-TEST(contenders, no_departure_wakes_more_than_one_that_wants_it_alone) {
+TEST(contenders, no_departure_wakes_more_than_one_exclusive_waiter) {
   EXPECT_EQ(model(1, ours).explore(line(of_weights({1, 1, 1, 1, 1, 1}))).most_woken, 1U);
 }
 
@@ -236,7 +236,7 @@ void expect_alone_for_good(std::uint32_t capacity, const std::vector<std::uint32
   EXPECT_GT(upgrades, 0);
 }
 
-TEST(contenders, one_that_has_become_alone_stays_so_while_others_leave_and_come) {
+TEST(contenders, a_holder_that_has_become_alone_stays_so_while_others_leave_and_come) {
   constexpr std::uint32_t all = 1U << 30;
   expect_alone_for_good(all, {1, all});
   expect_alone_for_good(3, {1, 2, 3});

@@ -74,7 +74,7 @@ TEST_F(shared_watch, has_waiters_look_again_that_joined_before_it_had_begun) {
   EXPECT_EQ(told, (owners{2, 1}));
 }
 
-TEST_F(shared_watch, has_waiters_look_again_that_joined_one_that_never_began) {
+TEST_F(shared_watch, has_waiters_poll_again_that_joined_a_watch_that_never_began) {
   read(1, false, [&] { read(2); });
   EXPECT_EQ(told, owners{2});
   EXPECT_EQ(all.size(), 0U);

@@ -124,7 +124,7 @@ TEST_F(slot_family, where_the_store_tells_the_waiters_are_known_to_it_until_they
   EXPECT_TRUE(port_.waiting.empty());
 }
 
-TEST_F(slot_family, one_that_hands_over_in_its_process_leaves_a_gap_for_the_others) {
+TEST_F(slot_family, a_session_that_hands_over_in_its_process_leaves_a_gap_for_the_others) {
   acquire(1);
   auto c = command(permits_verb::acquire, 2);
   c.replaces = {1, 1};

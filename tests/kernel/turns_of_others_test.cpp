@@ -91,7 +91,7 @@ TEST_F(listeners, a_turn_that_others_took_is_no_pause_in_vain) {
   EXPECT_EQ(away(1), turns_of_listeners::first_pause);
 }
 
-TEST_F(listeners, one_that_came_too_late_owes_less_the_next_time) {
+TEST_F(listeners, a_listener_that_came_too_late_owes_less_the_next_time) {
   turns_.released("n", 3, 0, now_);
   EXPECT_EQ(away(3), at_once);
   EXPECT_EQ(away(4), at_once) << "another was quicker";
@@ -103,7 +103,7 @@ TEST_F(listeners, one_that_came_too_late_owes_less_the_next_time) {
   EXPECT_GT(away(8), at_once);
 }
 
-TEST_F(listeners, one_that_was_kept_out_has_two_turns_more_and_then_owes_again) {
+TEST_F(listeners, a_listener_that_was_kept_out_has_two_turns_more_and_then_owes_again) {
   turns_.released("n", 3, 0, now_);
   EXPECT_FALSE(turns_.may_go_on("n", now_));
   EXPECT_EQ(away(50), at_once);
@@ -119,7 +119,7 @@ TEST_F(listeners, one_that_was_kept_out_has_two_turns_more_and_then_owes_again) 
   EXPECT_GT(away(52), at_once);
 }
 
-TEST_F(listeners, one_that_waits_for_a_round_more_than_it_owes_is_overdue) {
+TEST_F(listeners, a_listener_that_waits_a_round_more_than_it_owes_is_overdue) {
   EXPECT_FALSE(turns_.overdue("n", 50, now_)) << "nobody is known to listen";
   turns_.released("n", 2, 7, now_);
   EXPECT_FALSE(turns_.overdue("n", 10, now_));
@@ -254,7 +254,7 @@ class beside_others : public testing::Test {
       holdfast::family::over(std::unique_ptr<slot_store>(made_), clock_);
 };
 
-TEST_F(beside_others, one_whose_release_others_heard_asks_the_store_only_after_them) {
+TEST_F(beside_others, a_session_whose_release_others_heard_asks_the_store_only_after_them) {
   port_.others_listen = 1;
   EXPECT_FALSE(acquire(1).one_turn);
   release(1);
@@ -281,7 +281,7 @@ TEST_F(beside_others, a_request_after_the_pause_gets_an_unclaimed_turn) {
   EXPECT_EQ(acquire(2).outcome, permits_outcome::granted);
 }
 
-TEST_F(beside_others, one_that_is_overdue_does_not_wait_to_be_told) {
+TEST_F(beside_others, a_session_that_is_overdue_does_not_wait_to_be_told) {
   port_.others_listen = 1;
   acquire(1);
   release(1);
@@ -312,7 +312,7 @@ TEST_F(beside_others, a_poller_asks_often_while_the_holder_changes) {
       << "that holder keeps it";
 }
 
-TEST_F(beside_others, one_that_is_owed_a_turn_goes_on_in_its_process) {
+TEST_F(beside_others, a_session_that_is_owed_a_turn_goes_on_in_its_process) {
   port_.others_listen = 1;
   acquire(1);
   release(1);

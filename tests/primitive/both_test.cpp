@@ -73,7 +73,7 @@ TEST_F(two_locks, a_waiter_gets_both_when_the_last_one_is_free) {
   EXPECT_TRUE(old_is_free());
 }
 
-TEST_F(two_locks, one_that_is_cancelled_between_the_two_leaves_none) {
+TEST_F(two_locks, a_call_that_is_cancelled_between_the_two_leaves_none) {
   const lease taken = only_new_.acquire();
   std::stop_source stop;
   std::thread waiter([&] { EXPECT_FALSE(both_.try_acquire_for(1h, stop.get_token())); });

@@ -190,7 +190,7 @@ TEST_F(multi_forms, renewals_of_all_members_are_due_together) {
   harness::eventually("renewed", [&] { return held.remaining() == left; });
 }
 
-TEST_F(multi_forms, one_that_ends_is_the_loss_of_all) {
+TEST_F(multi_forms, a_member_that_ends_is_the_loss_of_all) {
   auto held = both_.acquire();
   at_.script->set(verb::renew, fault::drop_request);
   at_.clock->advance(10s);

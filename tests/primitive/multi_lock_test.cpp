@@ -179,7 +179,7 @@ TEST_P(multi_locks, standard_scoped_lock_takes_it_and_its_members) {
   EXPECT_EQ(reason_of([&] { both.check(); }), errc::not_owner);
 }
 
-TEST_P(multi_locks, one_that_is_taken_away_is_the_loss_of_all) {
+TEST_P(multi_locks, a_member_that_is_taken_away_is_the_loss_of_all) {
   multi_lock all{a_, b_};
   auto held = all.acquire();
   EXPECT_EQ(there_.force_release("b"), 1u);

@@ -124,7 +124,7 @@ TEST(quorum_posting, a_connection_that_breaks_while_it_is_written_to_is_noticed)
 }
 
 // The first two nodes are somebody else's, so the last one decides.
-TEST(quorum_posting, one_that_was_asked_without_memory_answers_for_no_other) {
+TEST(quorum_posting, a_node_that_was_asked_without_memory_answers_for_no_other) {
   std::vector<std::shared_ptr<counts>> of_node;
   std::vector<holdfast::session> nodes;
   std::vector<holdfast::quorum_lease> theirs;

@@ -53,7 +53,7 @@ TEST_F(quorum_servers, two_of_five_may_die_and_what_they_forgot_is_had_again) {
   EXPECT_FALSE(held.release());
 }
 
-TEST_F(quorum_servers, one_that_is_stopped_costs_nothing_once_a_majority_has_spoken) {
+TEST_F(quorum_servers, a_stopped_server_costs_nothing_once_a_majority_has_spoken) {
   redlock lock(open(), "job");
   (void)lock.acquire().release();
   servers_[2].stop();
@@ -77,7 +77,7 @@ TEST_F(quorum_servers, a_server_that_was_started_a_moment_ago_has_no_vote) {
 }
 
 // Their uptime says nothing of it.
-TEST_F(quorum_servers, one_that_was_flushed_or_has_taken_over_has_no_vote_for_a_while) {
+TEST_F(quorum_servers, a_server_that_was_flushed_or_has_taken_over_has_no_vote_for_a_while) {
   redlock lock(open(), "job", {.node_timeout = 20s, .trust_after = 1h});
   const auto untrusted = [&] {
     try {

@@ -55,7 +55,7 @@ class async_redlocks : public testing::Test {
   client rival_{w_, patient_};
 };
 
-TEST_F(async_redlocks, one_that_waits_votes_again_until_it_has_it) {
+TEST_F(async_redlocks, a_waiter_votes_again_until_it_has_the_lock) {
   auto taken = rival_.lock.acquire();
   auto waiting = async_acquire(mine_->lock).future();
   await_votes(*mine_, 3);
@@ -129,7 +129,7 @@ TEST_F(async_redlocks, a_coroutine_takes_it_again_and_again) {
 
 // ---- asked to stop
 
-TEST_F(async_redlocks, one_that_is_stopped_before_it_begins_asks_no_node) {
+TEST_F(async_redlocks, a_wait_that_is_stopped_before_it_begins_asks_no_node) {
   std::stop_source stop;
   stop.request_stop();
   auto waiting = async_acquire(mine_->lock, {}, stop.get_token()).future();
@@ -138,7 +138,7 @@ TEST_F(async_redlocks, one_that_is_stopped_before_it_begins_asks_no_node) {
   EXPECT_EQ(w_.seen->count(event_kind::gave_up), 1U);
 }
 
-TEST_F(async_redlocks, one_that_is_stopped_in_a_pause_ends_at_once) {
+TEST_F(async_redlocks, a_wait_that_is_stopped_in_a_pause_ends_at_once) {
   auto taken = rival_.lock.acquire();
   std::stop_source stop;
   auto waiting = async_acquire(mine_->lock, {}, stop.get_token()).future();
@@ -151,7 +151,7 @@ TEST_F(async_redlocks, one_that_is_stopped_in_a_pause_ends_at_once) {
   w_.until_free();
 }
 
-TEST_F(async_redlocks, one_that_is_stopped_while_nodes_hang_gives_back_what_the_others_gave) {
+TEST_F(async_redlocks, a_wait_that_is_stopped_while_nodes_hang_gives_back_what_the_others_gave) {
   meet(*mine_);
   for (const std::size_t i : {0U, 2U}) mine_->ways[i]->hang(verb::acquire);
   std::stop_source stop;
@@ -165,7 +165,7 @@ TEST_F(async_redlocks, one_that_is_stopped_while_nodes_hang_gives_back_what_the_
   w_.until_free();
 }
 
-TEST_F(async_redlocks, one_that_is_stopped_while_a_release_hangs_ends_a_moment_later) {
+TEST_F(async_redlocks, a_wait_that_is_stopped_while_a_release_hangs_ends_a_moment_later) {
   meet(*mine_);
   const auto so_far = mine_->ways[1]->count(verb::release);
   for (const std::size_t i : {0U, 2U}) mine_->ways[i]->set(verb::acquire, fault::drop_request);
@@ -185,7 +185,7 @@ TEST_F(async_redlocks, one_that_is_stopped_while_a_release_hangs_ends_a_moment_l
   for (auto& way : mine_->ways) way->let_go();
 }
 
-TEST_F(async_redlocks, one_that_is_stopped_when_it_has_won_has_it) {
+TEST_F(async_redlocks, a_wait_that_is_stopped_when_it_has_won_has_the_lock) {
   std::stop_source stop;
   std::promise<lease_result> told;
   async_acquire(mine_->lock, {}, stop.get_token()).start([&](lease_result got) {
@@ -290,7 +290,7 @@ TEST_F(async_redlocks, the_lock_and_its_sessions_may_go_where_the_result_comes) 
   w_.until_free();
 }
 
-TEST_F(async_redlocks, one_that_is_never_begun_does_nothing) {
+TEST_F(async_redlocks, a_wait_that_is_never_begun_does_nothing) {
   {
     const auto never = async_acquire(mine_->lock);
   }

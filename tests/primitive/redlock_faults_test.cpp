@@ -303,7 +303,7 @@ TEST_P(redlock_faults, a_timed_try_does_not_wait_longer_to_identify_the_nodes) {
   ways_[0]->hangs_when_identified.notify_all();
 }
 
-TEST_P(redlock_faults, one_that_is_stopped_before_the_nodes_are_identified_takes_nothing) {
+TEST_P(redlock_faults, a_wait_that_is_stopped_before_the_nodes_are_identified_takes_nothing) {
   auto lock = make_odd();
   ways_[0]->hangs_when_identified = true;
   std::stop_source stop;
@@ -320,7 +320,7 @@ TEST_P(redlock_faults, one_that_is_stopped_before_the_nodes_are_identified_takes
   ways_[0]->hangs_when_identified.notify_all();
 }
 
-TEST_P(redlock_faults, one_that_is_stopped_while_nodes_hang_gives_back_what_the_others_gave) {
+TEST_P(redlock_faults, a_wait_that_is_stopped_while_nodes_hang_gives_back_what_the_others_gave) {
   client a(w_, {.node_timeout = 30s});
   do_.release(do_.acquire(a.lock));
   a.settle();

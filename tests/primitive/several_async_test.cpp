@@ -56,7 +56,7 @@ TEST_P(several, all_are_had_in_the_order_in_which_they_were_given_and_given_back
   EXPECT_THROW((void)async_release(std::move(held)), holdfast::error);
 }
 
-TEST_P(several, one_that_is_taken_is_waited_for_by_its_session_one_after_the_other) {
+TEST_P(several, a_taken_name_is_waited_for_by_its_session_one_after_the_other) {
   multi_lock all{a_, b_, c_};
   lease theirs = others_b_.acquire();
   lease theirs_elsewhere = others_c_.acquire();
@@ -80,7 +80,7 @@ TEST_P(several, a_limit_ends_it_and_nothing_is_held) {
   EXPECT_TRUE(here_.show("b").waiters.empty());
 }
 
-TEST_P(several, one_that_is_stopped_gives_back_what_it_had) {
+TEST_P(several, a_stopped_wait_gives_back_what_it_had) {
   multi_lock all{a_, b_, c_};
   const lease theirs = others_b_.acquire();
   std::stop_source stop;
@@ -109,7 +109,7 @@ class stopping : public harness::passing_on {
   std::stop_source stop_;
 };
 
-TEST_P(several, one_that_is_stopped_on_its_way_to_another_session_gives_back_what_it_had) {
+TEST_P(several, a_wait_that_is_stopped_on_its_way_to_another_session_gives_back_what_it_had) {
   std::stop_source stop;
   holdfast::session_options o;
   o.decorate = [&](auto inner) { return std::make_unique<stopping>(std::move(inner), stop); };

@@ -107,7 +107,7 @@ class Blocks:
             end(None, None, None)
             self.assertIs(lease.state, holdfast.State.RELEASED)
 
-    def test_an_end_that_is_kept_and_not_called_leaves_the_block_to_the_one_that_is_called(self):
+    def test_an_end_that_is_kept_and_not_called_leaves_the_block_to_the_end_that_is_called(self):
         mutex = self.here.mutex("m")
         kept = mutex.__exit__
         lease = mutex.__enter__()

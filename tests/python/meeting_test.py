@@ -190,7 +190,7 @@ class Meeting:
             asyncio.run(one_after_the_other(shared, shared))
         asyncio.run(one_after_the_other(self.here.barrier("own", 2), self.here.barrier("own", 2)))
 
-    def test_asyncio_meets(self):
+    def test_tasks_of_one_loop_meet_at_a_latch_and_a_barrier(self):
         async def meet():
             latch = self.here.latch("l", 2)
             await asyncio.gather(latch.wait_async(30), latch.count_down_async(), latch.count_down_async())

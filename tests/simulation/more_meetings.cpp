@@ -112,7 +112,7 @@ void give_up_before_others(random_source& r, plan& p) {
 }
 
 // The others come when the lease of one that has dropped out would be over long since.
-void come_long_after_one_that_dropped(random_source& r, plan& p) {
+void come_long_after_a_participant_dropped(random_source& r, plan& p) {
   const nanos lease = r.between(300 * millisecond, second);
   begin_anew(p, lease);
   p.processes.resize(2 + r.below(2), p.processes.front());
@@ -201,7 +201,7 @@ bool arrange_more_meetings(random_source& r, plan& p) {
           return give_up_what_comes_later(r, p), true;
       }
     case theme::barriers:
-      return come_long_after_one_that_dropped(r, p), true;
+      return come_long_after_a_participant_dropped(r, p), true;
     case theme::meetings:
       if (p.store == store_kind::contenders || r.one_in(2)) return false;
       return sleep_on_an_arrival(r, p), true;

@@ -228,7 +228,7 @@ void leave_in_vain(random_source& r, plan& p) {
 }
 
 // A writer that goes on as a reader, a writer behind it that gives up, and readers behind that one.
-void read_beside_one_that_wrote(random_source& r, plan& p) {
+void read_beside_a_former_writer(random_source& r, plan& p) {
   make_processes(p, 3, 3 * second);
   p.names = {{lock_kind::shared}};
   const nanos until = r.between(3 * second, 6 * second);
@@ -299,7 +299,7 @@ bool arrange_more_stores(random_source& r, plan& p) {
       return open_after_a_failed_look(r, p), true;
     case theme::locks:
       if (p.store != store_kind::contenders) return pass_on_past_the_dead(r, p), true;
-      return (r.one_in(4) ? read_beside_one_that_wrote(r, p) : leave_in_vain(r, p)), true;
+      return (r.one_in(4) ? read_beside_a_former_writer(r, p) : leave_in_vain(r, p)), true;
     default:
       return false;
   }

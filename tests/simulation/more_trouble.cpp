@@ -474,7 +474,7 @@ void stop_while_nodes_are_away(random_source& r, plan& p) {
 
 // Waits that are given up while their first request is on a slow way, where others overtake it. One
 // of the same process waits on, and is woken when all has long been well.
-void wait_beside_one_that_left(random_source& r, plan& p) {
+void wait_beside_a_waiter_that_left(random_source& r, plan& p) {
   begin_with(p, 2, 300 * millisecond);
   p.store = store_kind::told;
   p.names = {{lock_kind::mutex}, {lock_kind::condition}};
@@ -606,7 +606,8 @@ bool arrange_more_trouble(plan& p) {
       return arrange_locks_anew(r, p);
     case theme::meetings:
     case theme::async:
-      return p.names.back().kind == lock_kind::condition && (wait_beside_one_that_left(r, p), true);
+      return p.names.back().kind == lock_kind::condition &&
+             (wait_beside_a_waiter_that_left(r, p), true);
     case theme::sessions:
       return change_the_mode_in_vain(r, p), true;
     case theme::items:

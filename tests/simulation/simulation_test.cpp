@@ -252,7 +252,7 @@ TEST(local_order, finds_a_waiter_that_is_passed_more_often_than_allowed) {
             "no thread passes the first waiter of its process more often than max_bypass says");
 }
 
-TEST(local_order, says_nothing_of_one_that_may_be_behind_others) {
+TEST(local_order, says_nothing_of_a_waiter_that_may_be_behind_others) {
   process p;
   EXPECT_EQ(rule_of([&](judge& j) {
               local_order order(j);
@@ -283,7 +283,7 @@ TEST(shared_grants, finds_a_reader_that_went_behind_a_writer) {
   EXPECT_EQ(rule_when_second_gets(8), "readers of a process that wait together get it together");
 }
 
-TEST(shared_grants, says_nothing_of_one_that_may_be_behind_a_writer_of_its_process) {
+TEST(shared_grants, says_nothing_of_a_reader_that_may_be_behind_a_writer_of_its_process) {
   EXPECT_EQ(rule_when_second_gets(8, 0), std::nullopt);
   EXPECT_NE(rule_when_second_gets(8, second / 2), std::nullopt);
 }

@@ -178,6 +178,17 @@ TEST_F(other_commands, a_name_of_any_length_makes_a_short_message) {
   }
 }
 
+TEST_F(other_commands, try_in_another_mode_is_told_with_which_option_to_ask) {
+  const holder reader(*this, {"r", "-s"}), permit(*this, {"s", "--slots", "2"}),
+      plain(*this, {"m"});
+  EXPECT_EQ(tool({"try", "s", "-s"}).err,
+            "holdfast: s is in use as a semaphore of 2; ask with --slots 2\n");
+  EXPECT_EQ(tool({"try", "r", "--slots", "2"}).err,
+            "holdfast: r is in use as a shared_mutex; ask with -s or -x\n");
+  EXPECT_EQ(tool({"try", "m", "-s"}).err,
+            "holdfast: m is in use as a mutex; ask without -s, -x and --slots\n");
+}
+
 TEST_F(other_commands, try_takes_nothing) {
   EXPECT_EQ(tool({"try", "l"}).code, 0);
   EXPECT_EQ(tool({"try", "l"}).code, 0);

@@ -134,7 +134,7 @@ TEST(escalation, the_default_grace_fits_into_every_lease) {
   }
 }
 
-TEST(escalation, a_grace_over_a_third_of_the_lease_is_refused_with_one_that_fits) {
+TEST(escalation, a_grace_over_a_third_of_the_lease_is_refused_and_the_longest_is_named) {
   const std::string why = impossible_times(options(30s, 11s), 0s);
   EXPECT_EQ(why,
             "--kill-after 11s is longer than a third of --ttl 30s; at most 10s fits (two thirds "

@@ -56,7 +56,7 @@ TEST(lock_events, what_is_as_it_was_is_no_event) {
   EXPECT_EQ(between(same, same), "");
 }
 
-TEST(lock_events, a_holder_that_comes_is_granted_and_one_that_goes_has_released) {
+TEST(lock_events, a_new_holder_is_granted_and_a_former_holder_has_released) {
   EXPECT_EQ(between(lock({}), lock({person("a")})), "granted a");
   EXPECT_EQ(between(lock({person("a")}), lock({})), "released a");
 }

@@ -27,13 +27,17 @@ TEST_F(meetings, a_latch_opens_when_all_have_counted_down) {
 TEST_F(meetings, a_latch_refuses_what_cannot_be) {
   const auto too_many = tool({"latch", "ready", "2", "--down", "3"});
   EXPECT_EQ(too_many.code, 64);
-  EXPECT_EQ(too_many.err, "holdfast: ready: cannot count down by 3: 2 of 2 are left\n");
+  EXPECT_EQ(too_many.err,
+            "holdfast: ready: cannot count down by 3: 2 of 2 are left; give --down 2 or less\n");
   EXPECT_EQ(tool({"latch", "ready", "0"}).code, 64);
   EXPECT_EQ(tool({"latch", "ready", "2", "--down", "1", "--peek"}).code, 64);
   EXPECT_EQ(tool({"latch", "ready", "2", "--down", "1"}).code, 0);
   EXPECT_NE(tool({"latch", "ready", "2", "--down", "2"}).err.find("1 of 2 are left"),
             std::string::npos);
   EXPECT_EQ(tool({"latch", "ready", "3"}).code, 78);
+  EXPECT_EQ(tool({"latch", "ready", "2", "--down", "1"}).code, 0);
+  EXPECT_NE(tool({"latch", "ready", "2", "--down", "1"}).err.find("0 of 2 are left; --remove"),
+            std::string::npos);
   EXPECT_EQ(tool({"latch", "ready", "2", "--remove"}).code, 0);
   EXPECT_EQ(tool({"latch", "ready", "3", "--peek", "--json"}).code, 75);
 }

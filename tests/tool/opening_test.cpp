@@ -32,7 +32,7 @@ constexpr const char* waits = "waiting for the store for up to";
 
 }  // namespace
 
-TEST_F(opening_a_store, waits_for_one_that_starts_later_and_says_so) {
+TEST_F(opening_a_store, waits_for_a_server_that_starts_later_and_says_so) {
   harness::redis_server server;
   const std::vector<words> commands{
       {"run", "l", "-w", "1m", "--", "true"},
@@ -50,7 +50,7 @@ TEST_F(opening_a_store, waits_for_one_that_starts_later_and_says_so) {
   }
 }
 
-TEST_F(opening_a_store, gives_up_one_that_does_not_start_in_time) {
+TEST_F(opening_a_store, gives_up_a_server_that_does_not_start_in_time) {
   const auto url = "redis://127.0.0.1:" + std::to_string(harness::free_port());
   const auto r = tool({"run", "l", "-w", "200ms", "--store", url, "--", "true"});
   EXPECT_EQ(r.code, 69) << r.err;
@@ -58,7 +58,7 @@ TEST_F(opening_a_store, gives_up_one_that_does_not_start_in_time) {
   EXPECT_EQ(r.err.find(waits), r.err.rfind(waits)) << "said once: " << r.err;
 }
 
-TEST_F(opening_a_store, one_that_is_away_has_the_name_that_it_has_later) {
+TEST_F(opening_a_store, that_is_away_reports_it_under_its_later_name) {
   const auto url = "redis://127.0.0.1:" + std::to_string(harness::free_port());
   const auto counted = std::make_shared<holdfast::metrics>();
   try {
@@ -188,7 +188,7 @@ TEST_F(opening_a_store, a_file_that_may_not_be_read_is_not_permitted) {
   EXPECT_TRUE(has(refusal("file:" + file, 77), "cannot read the URL from"));
 }
 
-TEST_F(opening_a_store, one_that_may_only_be_read_can_be_listed) {
+TEST_F(opening_a_store, with_the_right_to_read_only_lets_list_show_and_try_work) {
   namespace fs = std::filesystem;
   const holder h(*this, {"l"});
   for (const auto& one : fs::recursive_directory_iterator(folder.path()))
@@ -202,6 +202,22 @@ TEST_F(opening_a_store, one_that_may_only_be_read_can_be_listed) {
   EXPECT_EQ(refused.code, 77);
   EXPECT_TRUE(has(refused.err, "may not write to the folder " + folder.path().string()))
       << refused.err;
+}
+
+TEST_F(opening_a_store, with_access_read_lets_peek_work_and_refuses_what_would_change_a_record) {
+  const auto url = "sqlite:" + folder.file("locks.db");
+  EXPECT_EQ(tool({"limit", "api", "--rate", "2/1h", "--store", url}).code, 0);
+  EXPECT_EQ(tool({"latch", "la", "2", "--down", "1", "--store", url}).code, 0);
+  const auto read = url + "?access=read";
+  EXPECT_EQ(tool({"limit", "api", "--rate", "2/1h", "--peek", "--store", read}).out,
+            "api: free, 1 of 2 left\n");
+  EXPECT_EQ(tool({"latch", "la", "2", "--peek", "--store", read}).out, "la: closed, 1 of 2 left\n");
+  for (const auto& writes : {tool({"limit", "api", "--rate", "2/1h", "--store", read}),
+                             tool({"latch", "la", "2", "--down", "1", "--store", read}),
+                             tool({"run", "l", "-n", "--store", read, "--", "true"})}) {
+    EXPECT_EQ(writes.code, 77) << writes.err;
+    EXPECT_TRUE(has(writes.err, "the store is read-only")) << writes.err;
+  }
 }
 
 TEST_F(opening_a_store, names_that_this_user_may_not_read_are_told_from_damaged_ones) {

@@ -216,6 +216,24 @@ TEST(human_output, a_bucket_that_cannot_be_read_has_an_error_in_place_of_numbers
                 R"([{"rule": "each", "key": ["acme"], "error": "the bucket is damaged"}])"));
 }
 
+TEST(human_output, only_the_promises_that_matter_for_its_kind_are_shown) {
+  const auto shown = [](const char* kind, bool one_file = false) {
+    holdfast::name_info info;
+    info.name = "n";
+    info.kind = kind;
+    const std::string text = show_text(info, {}, "redis://h/0", {}, one_file, {}, false);
+    return text.substr(std::min(text.find("what this store promises"), text.size()));
+  };
+  EXPECT_EQ(shown("rate_limiter"), "");
+  for (const char* kind : {"latch", "barrier", "condition_variable"})
+    EXPECT_EQ(shown(kind, true), "what this store promises\n  yes  waiters are notified\n") << kind;
+  for (const char* kind : {"mutex", "shared_mutex", "semaphore", "election", ""})
+    EXPECT_TRUE(
+        shown(kind).ends_with("  yes  order of arrival across processes\n"
+                              "  yes  one holder also when the store fails over\n"))
+        << kind << shown(kind);
+}
+
 TEST(human_output, what_is_not_known_of_a_holder_is_absent) {
   EXPECT_EQ(try_text(foreign(), false, now), "deploy is busy · held by another program\n");
   EXPECT_EQ(list_text(std::vector<listed_name>{{foreign(), {}}}, now, false, false),
@@ -333,7 +351,7 @@ TEST(store_url, of_a_file_is_good_in_every_folder) {
 }
 
 // The name of the file is taken out of the URL as open() takes it.
-TEST(store_url, of_a_file_is_the_one_that_open_reads) {
+TEST(store_url, of_a_file_is_the_url_that_open_reads) {
   const harness::temp_dir dir;
   const std::string folder = dir.path().string();
   ASSERT_EQ(::mkdir((folder + "/a b").c_str(), 0700), 0);

@@ -452,7 +452,7 @@ TEST(serve_shared_answer, that_takes_long_is_made_in_a_fifth_of_the_time) {
   }
 }
 
-TEST(serve_shared_answer, that_is_too_old_for_the_one_that_asks_is_made_anew) {
+TEST(serve_shared_answer, that_is_too_old_for_a_viewer_is_made_anew) {
   copied c;
   EXPECT_FALSE(c.ask());
   c.now += 500ms;

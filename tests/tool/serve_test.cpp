@@ -320,7 +320,7 @@ TEST_F(serve, two_hundred_viewers_share_one_scan) {
   EXPECT_LE(health["used_share"], health["allowed_share"].get<double>() * 1.5 + 0.1);
 }
 
-TEST_F(serve, several_stores_and_one_that_goes_away_and_comes_back) {
+TEST_F(serve, several_stores_of_which_one_goes_away_and_comes_back) {
   harness::redis_server redis;
   page p(*this, {"--store", store, "--store", redis.tcp_url()});
   viewer v(p);

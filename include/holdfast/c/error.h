@@ -9,7 +9,7 @@ extern "C" {
 /// The result of a call. The numbers are those of holdfast::errc and never change.
 enum holdfast_code {
   HOLDFAST_OK = 0,
-  HOLDFAST_BUSY = 1,           ///< somebody else holds the lock (a single try)
+  HOLDFAST_BUSY = 1,           ///< another holder has the lock (a single try)
   HOLDFAST_TIMED_OUT,          ///< the deadline passed while waiting
   HOLDFAST_CANCELLED,          ///< its holdfast_stop was requested
   HOLDFAST_LOST,               ///< the lock is no longer certain to be held

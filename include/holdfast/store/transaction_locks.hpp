@@ -27,7 +27,7 @@ struct st_mysql;  // MYSQL
 /// there was a rollback.
 namespace holdfast {
 
-/// What to do about rows that somebody else has locked.
+/// What to do about rows that another transaction has locked.
 enum class when_locked {
   wait,
   refuse,  ///< NOWAIT: errc::busy

@@ -1,29 +1,45 @@
 """A test's name is the rule that it checks, and no test is forgotten."""
 import re
 
-from .tree import Finding
+from .tree import Finding, line_of
 
 TEST = re.compile(r"^\s*(?:TYPED_)?TEST(?:_F|_P)?\s*\(\s*(\w+)\s*,\s*(\w+)\s*\)", re.M)
+RULE = re.compile(r"^\s*RULE\((\w+)\)", re.M)  # a test in C: an entry of a table
+METHOD = re.compile(r"^[ \t]+(?:async )?def test_(\w+)\(", re.M)
 SNAKE = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*\Z")
 WORDS = 3
 PERSONS = {"who", "whom", "whoever", "he", "him", "his", "himself",
            *(some + one for some in ("no", "some", "any", "every") for one in ("one", "body", "bodys"))}
 
+SUBJECT = "the subject of a test is a thing with a standard name, such as a waiter, a holder, a process, a session or a request"
+# What a name calls "one" before a clause is the same person in disguise: one_that_waits is a waiter.
+ONE = re.compile(r"(?:^|_)one_(?:that|which|who|whose)(?:_|$)")
+
 
 def check(tree):
-    for file in tree.under("tests"):
-        text = "\n".join(file.code)
-        for match in TEST.finditer(text):
-            line = text.count("\n", 0, match.start(1)) + 1
-            suite, name = match[1], match[2]
-            if not SNAKE.match(suite):
+    for file in tree.under("tests", suffixes=(".cpp", ".c", ".py")):
+        for line, suite, name in tests_of(file):
+            full = f"{suite}.{name}" if suite else name
+            if suite and not SNAKE.match(suite):
                 yield Finding(file.path, line, "names", f"{suite}: suites are named in snake_case, as all types here")
             if not SNAKE.match(name) or name.count("_") + 1 < WORDS:
                 yield Finding(file.path, line, "names", f"{name}: a test's name is the rule it checks, in snake_case, such as "
                               "release_by_a_former_holder_changes_nothing")
             for word in sorted(PERSONS & {*suite.split("_"), *name.split("_")}):
-                yield Finding(file.path, line, "names", f"{suite}.{name}: \"{word}\" is a person; the subject of a test is a thing "
-                              "with a standard name, such as a waiter, a holder, a process, a session or a request")
+                yield Finding(file.path, line, "names", f"{full}: \"{word}\" is a person; {SUBJECT}")
+            if ONE.search(name):
+                yield Finding(file.path, line, "names", f"{full}: \"one that\" leaves open what it is; {SUBJECT}")
+
+
+def tests_of(file):
+    """(line, suite, name) of each test; in C and Python the suite is not part of the rule."""
+    if file.suffix == ".py":
+        for match in METHOD.finditer(file.text):
+            yield line_of(file.text, match.start(1)), "", match[1]
+        return
+    text = "\n".join(file.code)
+    for match in (RULE if file.suffix == ".c" else TEST).finditer(text):
+        yield line_of(text, match.start(1)), *(("", match[1]) if file.suffix == ".c" else match.groups())
 
 
 def check_rooms(tree):

@@ -52,7 +52,7 @@ TEST(etcd_faults, tries_time_out_while_the_server_hangs) {
   harness::tries_at_a_server_that_hangs(calm_cluster(), fresh_base());
 }
 
-TEST(etcd_faults, one_that_is_cut_off_has_lost_it_before_another_has_it) {
+TEST(etcd_faults, a_holder_that_is_cut_off_has_lost_it_before_another_has_it) {
   harness::a_holder_is_cut_off(calm_cluster(), fresh_base(), "?session=1s&command_timeout=500ms");
 }
 

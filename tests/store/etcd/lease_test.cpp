@@ -56,7 +56,7 @@ TEST(etcd_leases, a_hold_of_a_lease_that_is_over_is_not_judged_by_the_next_one) 
   EXPECT_NO_THROW(other.check());
 }
 
-TEST(etcd_leases, of_two_that_make_a_record_the_one_that_comes_late_leaves_no_lease) {
+TEST(etcd_leases, of_two_that_make_a_record_the_later_leaves_no_lease) {
   using namespace holdfast::store;
   auto options = options_at(calm_cluster().hosts() + fresh_base());
   options.clock = &holdfast::real_clock();

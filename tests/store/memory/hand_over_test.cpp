@@ -11,7 +11,7 @@ using namespace std::chrono_literals;
 using namespace holdfast::store;
 
 // Also if who finds out that a lease has ended has nothing there.
-TEST(hand_over, one_that_a_stranger_causes_is_written_down) {
+TEST(hand_over, a_hand_over_that_a_stranger_causes_is_written_down) {
   holdfast::testing::fake_clock clock;
   const auto store = holdfast::family::over(memory::open_memory("", clock));
   const auto ask = [&](permits_verb verb, std::uint64_t owner, std::chrono::microseconds lease) {

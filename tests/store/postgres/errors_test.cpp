@@ -23,7 +23,7 @@ class postgres_errors : public postgres_store {
   }
 };
 
-TEST_F(postgres_errors, a_disk_that_fails_is_unavailable_and_one_that_is_full_is_no_space) {
+TEST_F(postgres_errors, a_failing_disk_is_unavailable_and_a_full_disk_is_no_space) {
   EXPECT_EQ(reason_of("58030"), errc::unavailable) << "an I/O error";
   EXPECT_EQ(reason_of("58P01"), errc::unavailable) << "a file is not there";
   EXPECT_EQ(reason_of("53100"), errc::no_space);

@@ -68,7 +68,7 @@ TEST(redis_bad_input, options_that_are_none_or_do_not_fit_are_named) {
   expect_refused("redis://h?ack=1&ack_timeout=24h&command_timeout=24h", "shorter than");
 }
 
-TEST(redis_bad_input, an_option_without_the_one_that_it_belongs_to_is_refused) {
+TEST(redis_bad_input, an_option_without_the_option_that_it_belongs_to_is_refused) {
   expect_refused("redis://h?ack_timeout=1s", "is for ack=");
   for (const char* const more : {"", "&dialect=redlock", "&dialect=redisson"}) {
     expect_refused("redis://h?setnx_unit=s" + std::string(more), "is for ?dialect=setnx");

@@ -172,7 +172,7 @@ class two_nodes {
   harness::fake_redis second_, first_;
 };
 
-TEST(redis_cluster_nodes, one_that_is_too_old_or_of_no_cluster_is_named_when_another_is_opened) {
+TEST(redis_cluster_nodes, a_node_that_is_too_old_or_of_no_cluster_is_named_when_another_is_opened) {
   const two_nodes old("# Server\r\nredis_version:4.0.14\r\ncluster_enabled:1\r\n");
   const auto too_old = harness::outcome_of_opening(old.url());
   EXPECT_EQ(too_old.reason, errc::unsupported) << too_old.text;

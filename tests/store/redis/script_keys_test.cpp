@@ -78,7 +78,7 @@ TEST_F(script_keys, of_a_holder_last_for_the_renewed_lease_though_a_waiter_s_pla
   EXPECT_GT(record_lasts(), 60s + 1s);
 }
 
-TEST_F(script_keys, of_a_queue_last_longer_than_the_grant_of_the_one_that_has_to_claim_it) {
+TEST_F(script_keys, of_a_queue_last_longer_than_the_grant_of_the_waiter_that_has_to_claim_it) {
   ASSERT_EQ(ask(permits_verb::acquire, 1), permits_outcome::granted);
   ASSERT_EQ(ask(permits_verb::acquire, 2), permits_outcome::queued);
   ASSERT_EQ(ask(permits_verb::acquire, 3), permits_outcome::queued);

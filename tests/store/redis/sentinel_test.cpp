@@ -29,7 +29,7 @@ class redis_sentinels : public testing::Test {
   harness::redis_sentinels fleet_{500};
 };
 
-TEST_F(redis_sentinels, one_that_answers_is_enough) {
+TEST_F(redis_sentinels, a_single_sentinel_that_answers_is_enough) {
   fleet_.sentinel(0).kill();
   fleet_.sentinel(1).stop();
   auto s = holdfast::open(fleet_.url());

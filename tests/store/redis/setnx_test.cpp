@@ -47,7 +47,7 @@ TEST(setnx_script, what_is_of_the_next_owner_is_not_ours_by_a_time_that_we_might
   }
 }
 
-TEST(setnx_values, the_one_that_is_known_to_be_written_stays_whatever_else_is_proposed) {
+TEST(setnx_values, the_value_that_is_known_to_be_written_stays_whatever_else_is_proposed) {
   holdfast::testing::fake_clock clock;
   setnx_values values(clock, 1'000);
   const owner_id me{1, 2};

@@ -267,7 +267,7 @@ TEST_F(redis_older_holdfast, that_waits_is_told_by_a_newer_one) {
   EXPECT_EQ(got->owner, (holdfast::store::owner_id{7, 7}));
 }
 
-TEST_F(redis_older_holdfast, that_releases_tells_a_newer_one_that_waits) {
+TEST_F(redis_older_holdfast, that_releases_notifies_a_newer_waiter) {
   ASSERT_EQ(ask(permits_verb::acquire), permits_outcome::granted);
   holdfast::mutex second{b_, "m"};
   auto next = async_acquire(second).future();
@@ -369,7 +369,7 @@ TEST_F(redis_slot_channels, of_a_slot_that_went_away_and_came_back_are_asked_for
   });
 }
 
-TEST_F(redis_slot_channels, of_a_node_that_is_gone_are_asked_for_at_the_one_that_answers) {
+TEST_F(redis_slot_channels, of_a_node_that_is_gone_are_asked_for_at_a_node_that_answers) {
   const auto nobody = static_cast<std::uint16_t>(harness::free_port());
   inbox_->waits_for("m", {}, {"127.0.0.1", nobody}, 0);
   (void)inbox_->receive(clock_.now());

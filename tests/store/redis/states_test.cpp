@@ -91,7 +91,7 @@ TEST(redis_states, errors_of_a_primary_and_of_a_script_are_told_alike) {
 
 // A server that was demoted, and does not reach its primary, says so as long as that lasts: perhaps
 // until it has copied all of the data. The address may lead to another server by now.
-TEST(redis_states, a_replica_that_has_lost_its_primary_is_left_as_one_that_has_one_is) {
+TEST(redis_states, a_replica_that_has_lost_its_primary_is_left_as_any_other_replica) {
   for (const std::string before :
        {"", "ERR Error running script (call to f_01): @user_script:1: -"}) {
     for (const std::string word : {"MASTERDOWN", "READONLY"}) {

@@ -51,7 +51,7 @@ TEST_F(redis_unconfirmed, unlock_returns_while_the_server_is_stopped) {
   EXPECT_TRUE(has_no_holder());
 }
 
-TEST_F(redis_unconfirmed, one_whose_answer_is_lost_is_told_as_failed_and_has_been_carried_out) {
+TEST_F(redis_unconfirmed, a_release_whose_answer_is_lost_is_told_as_failed_and_has_been_carried_out) {
   m_.lock();
   proxy_.with([](relay& r) { r.cut_after(way::down, 0); });
   m_.unlock();
@@ -60,7 +60,7 @@ TEST_F(redis_unconfirmed, one_whose_answer_is_lost_is_told_as_failed_and_has_bee
   EXPECT_FALSE(seen_->saw(event_kind::lost));
 }
 
-TEST_F(redis_unconfirmed, one_that_never_arrived_is_told_as_failed_and_repeated) {
+TEST_F(redis_unconfirmed, a_release_that_never_arrived_is_told_as_failed_and_repeated) {
   m_.lock();
   proxy_.with([](relay& r) { r.stall(way::up); });
   m_.unlock();
@@ -72,7 +72,7 @@ TEST_F(redis_unconfirmed, one_that_never_arrived_is_told_as_failed_and_repeated)
   EXPECT_TRUE(m_.try_lock());
 }
 
-TEST_F(redis_unconfirmed, one_that_the_server_refuses_is_told_as_failed_and_repeated) {
+TEST_F(redis_unconfirmed, a_release_that_the_server_refuses_is_told_as_failed_and_repeated) {
   m_.lock();
   server_.ask({"SCRIPT", "FLUSH"});
   m_.unlock();

@@ -209,7 +209,7 @@ TEST_F(full_servers, let_all_wait_for_the_connection_that_they_take) {
   EXPECT_TRUE(later_.get());
 }
 
-// Somebody else may have closed connections: to wait for one of this session alone could take until
+// Another client may have closed connections: to wait for one of this session alone could take until
 // the request's deadline.
 TEST_F(full_servers, let_a_refused_request_try_again) {
   full_ = false;
@@ -219,7 +219,7 @@ TEST_F(full_servers, let_a_refused_request_try_again) {
 }
 
 // The refused one, which has to wait before it tries again, would keep it waiting.
-TEST_F(full_servers, let_a_request_whose_connection_broke_connect_before_one_that_was_refused) {
+TEST_F(full_servers, let_a_request_whose_connection_broke_connect_before_a_refused_request) {
   full_ = false;
   EXPECT_TRUE(pool_.replace(std::move(**one_), clock_.now()));
   EXPECT_TRUE(refused_.get());
@@ -417,7 +417,7 @@ class busy_pools : public testing::Test {
 };
 
 // Else a waiter can be overtaken for so long that its deadline comes, however fast the server is.
-TEST_F(busy_pools, do_not_serve_one_that_comes_now_before_one_that_waits) {
+TEST_F(busy_pools, do_not_serve_a_new_request_before_a_waiting_one) {
   for (int i = 0; i < 100; ++i) {
     auto first = std::make_unique<holdfast::result<link_pool::loan>>(pool_.borrow(clock_.now()));
     ASSERT_TRUE(*first);
@@ -442,7 +442,7 @@ TEST_F(busy_pools, serve_waiters_in_the_order_in_which_they_came) {
   EXPECT_EQ(order, (std::vector{0, 1, 2, 3, 4, 5, 6, 7}));
 }
 
-TEST_F(busy_pools, pass_over_one_whose_deadline_came) {
+TEST_F(busy_pools, pass_over_a_waiter_whose_deadline_came) {
   auto first = std::make_unique<holdfast::result<link_pool::loan>>(pool_.borrow(clock_.now()));
   ASSERT_TRUE(*first);
   waiter& patient = come(3h);
@@ -454,7 +454,7 @@ TEST_F(busy_pools, pass_over_one_whose_deadline_came) {
   EXPECT_TRUE(patient.served.get());
 }
 
-TEST_F(busy_pools, serve_the_waiters_behind_one_that_gives_up) {
+TEST_F(busy_pools, serve_the_waiters_behind_a_waiter_that_gives_up) {
   auto first = std::make_unique<holdfast::result<link_pool::loan>>(pool_.borrow(clock_.now()));
   ASSERT_TRUE(*first);
   waiter& leads = come(3h);
@@ -468,7 +468,7 @@ TEST_F(busy_pools, serve_the_waiters_behind_one_that_gives_up) {
 }
 
 // It has waited for its turn already, and its deadline is the same.
-TEST_F(busy_pools, replace_a_connection_that_broke_before_they_serve_one_that_waits) {
+TEST_F(busy_pools, replace_a_broken_connection_before_they_serve_a_waiter) {
   auto first = pool_.borrow(clock_.now());
   ASSERT_TRUE(first);
   waiter& second = come(1h);
@@ -491,7 +491,7 @@ TEST_F(busy_pools, give_back_the_room_of_a_connection_that_could_not_be_replaced
 }
 
 // It has room in a pool that is full.
-TEST(link_pools, tell_one_whose_connection_broke_what_came_of_the_attempt_of_another) {
+TEST(link_pools, tell_a_request_whose_connection_broke_what_came_of_the_attempt_of_another) {
   holdfast::testing::fake_clock clock;
   std::latch tries{1}, may_end{1}, enough{1};
   std::atomic<int> attempts{0};
@@ -543,7 +543,7 @@ class held_clock final : public harness::forwarding_clock {
   std::latch held{1}, go_on{1};
 };
 
-TEST(link_pools, say_of_one_that_is_not_next_that_others_waited_longer) {
+TEST(link_pools, say_of_a_request_that_is_not_next_that_others_waited_longer) {
   holdfast::testing::fake_clock time;
   held_clock clock(time);
   link_pool pool([](auto) -> made { return std::unique_ptr<row_link>(); }, 1, clock);

@@ -196,7 +196,7 @@ TEST_F(users, what_is_written_while_a_reader_reads_a_file_at_rest_leaves_its_log
   EXPECT_FALSE(has_log());
 }
 
-TEST_F(users, a_reader_waits_for_one_that_has_the_file_for_itself) {
+TEST_F(users, a_reader_waits_for_a_process_that_has_the_file_for_itself) {
   EXPECT_TRUE(lock_something(file_));
   std::future<bool> read;
   {

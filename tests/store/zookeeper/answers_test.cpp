@@ -84,7 +84,7 @@ TEST(zookeeper_answers, of_what_was_not_sent_are_there_at_once) {
 
 /// The clock of a process that stands still for an hour as soon as it waits. When it waits once
 /// more, the client's threads go on, too.
-class clock_of_one_that_stood_still : public harness::still_clock {
+class clock_of_a_stopped_process : public harness::still_clock {
  public:
   std::function<void()> client_goes_on = [] {};
   void wait_until(std::unique_lock<std::mutex>& lock, std::condition_variable& cv,
@@ -102,7 +102,7 @@ class clock_of_one_that_stood_still : public harness::still_clock {
 };
 
 TEST(zookeeper_answers, that_came_while_the_process_stood_still_are_taken) {
-  clock_of_one_that_stood_still clock;
+  clock_of_a_stopped_process clock;
   const auto asked = std::make_shared<requests>(1);
   auto token = asked->expect(0);
   const void* const data = token.get();
@@ -111,8 +111,8 @@ TEST(zookeeper_answers, that_came_while_the_process_stood_still_are_taken) {
   EXPECT_EQ(asked->wait(clock, clock.now() + 2s).front().rc, ZNONODE);
 }
 
-TEST(zookeeper_answers, that_let_in_one_that_stood_still_are_taken) {
-  clock_of_one_that_stood_still clock;
+TEST(zookeeper_answers, that_let_in_a_stopped_process_are_taken) {
+  clock_of_a_stopped_process clock;
   holdfast::store::zookeeper::zookeeper_options options;
   options.hosts = calm_ensemble().hosts();
   options.clock = &clock;
@@ -120,8 +120,8 @@ TEST(zookeeper_answers, that_let_in_one_that_stood_still_are_taken) {
   EXPECT_TRUE(opened) << opened.error().what;
 }
 
-TEST(zookeeper_answers, that_did_not_come_are_not_waited_for_long_by_one_that_stood_still) {
-  clock_of_one_that_stood_still clock;
+TEST(zookeeper_answers, that_did_not_come_are_not_waited_for_long_by_a_stopped_process) {
+  clock_of_a_stopped_process clock;
   const auto asked = std::make_shared<requests>(1);
   const auto token = asked->expect(0);
   clock.client_goes_on = [&] { clock.time.advance(1s); };

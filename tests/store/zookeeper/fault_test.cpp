@@ -51,7 +51,7 @@ TEST(zookeeper_faults, tries_time_out_while_the_server_hangs) {
   harness::tries_at_a_server_that_hangs(calm_ensemble(), fresh_base());
 }
 
-TEST(zookeeper_faults, one_that_is_cut_off_has_lost_it_before_another_has_it) {
+TEST(zookeeper_faults, a_holder_that_is_cut_off_has_lost_it_before_another_has_it) {
   harness::a_holder_is_cut_off(calm_ensemble(), fresh_base(), "?session=2s&command_timeout=500ms");
 }
 
