@@ -304,6 +304,7 @@ void rate_limiter::state::drop_old_pools(boot_time now) {
 }
 
 void rate_limiter::state::replace_rules(std::vector<rate_rule> with, std::uint32_t version) {
+  of.require_usable();
   auto checked = rate_rules::check(std::move(with), version);
   if (!checked) of.fail(std::move(checked.error()));
   if (options.local_tokens > (*checked)->smallest_burst()) {

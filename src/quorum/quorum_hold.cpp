@@ -524,6 +524,7 @@ std::chrono::nanoseconds quorum_hold::remaining() const {
 }
 
 std::stop_token quorum_hold::lost() {
+  if (quorum_->first().forked()) return lost_in_a_child();
   if (state() == lease_state::lost) lost_.request_stop();
   return lost_.get_token();
 }
