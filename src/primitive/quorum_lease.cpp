@@ -56,10 +56,12 @@ void quorum_lease::check() const {
   require_usable(hold, "check");
   const auto so = hold.state();
   if (so == lease_state::held || so == lease_state::suspect) return;
+  const std::string_view why =
+      hold.renews() ? "no majority renewed the lease in time" : "the lease has ended";
   fail(hold,
-       {errc::lost,
-        "no majority renewed the lease in time, and another holder may have the lock: stop the "
-        "work. Its resource must refuse this fence"},
+       {errc::lost, std::string(why) +
+                        ", and another holder may have the lock: stop the work. Its resource must "
+                        "refuse this fence"},
        "check");
 }
 
