@@ -223,14 +223,16 @@ admitted admission::admit_within(std::uint64_t n, const rate_key& key, wait_time
 pending<admitted> async_admit(admission& door, std::uint64_t n, const rate_key& key,
                               wait_limit limit, std::stop_token stop) {
   auto& [limiter, permits] = *door.state_;
-  engine::async_request o{permits.session,
-                          permits.what,
-                          operation,
-                          {permits.session->now(), limit.wait()},
-                          std::move(stop)};
-  auto e = std::make_unique<entry>(permits, *limiter.of.config, limiter.about(key, n), n, o.time);
-  return pending<admitted>(
-      std::make_shared<pending_entry>(std::move(o), std::move(e), permits.how));
+  return limiter.begin([&, &permits = permits, &limiter = limiter] {
+    engine::async_request o{permits.session,
+                            permits.what,
+                            operation,
+                            {permits.session->now(), limit.wait()},
+                            std::move(stop)};
+    auto e = std::make_unique<entry>(permits, *limiter.of.config, limiter.about(key, n), n, o.time);
+    return pending<admitted>(
+        std::make_shared<pending_entry>(std::move(o), std::move(e), permits.how));
+  });
 }
 
 }  // namespace holdfast

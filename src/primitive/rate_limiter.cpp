@@ -371,11 +371,13 @@ rate_decision rate_limiter::take_within(std::uint64_t n, const rate_key& key, wa
 pending<rate_decision> async_take(rate_limiter& of, std::uint64_t n, const rate_key& key,
                                   wait_limit limit, std::stop_token stop) {
   const auto& state = *of.state_;
-  auto r = state.about(key, n);
-  auto o = state.of.request(limit, std::move(stop));
-  o.time = time_of(*o.session, limit.wait());
-  return pending<rate_decision>(
-      std::make_shared<pending_take>(std::move(o), std::move(r), n, limit.wait()));
+  return state.begin([&] {
+    auto r = state.about(key, n);
+    auto o = state.of.request(limit, std::move(stop));
+    o.time = time_of(*o.session, limit.wait());
+    return pending<rate_decision>(
+        std::make_shared<pending_take>(std::move(o), std::move(r), n, limit.wait()));
+  });
 }
 
 namespace {
@@ -397,6 +399,12 @@ pending<T> decide_later(const rate_limiter::state& s, rate_limiter::state::reque
                               });
 }
 
+pending<done> refund_later(const rate_limiter::state& s, rate_limiter::state::request about,
+                           std::uint64_t n) {
+  return decide_later<done>(s, std::move(about), rate_verb::refund, n, {}, {},
+                            [](const rate_decision&) { return done{}; });
+}
+
 microseconds reserved_ahead(microseconds longest_wait) {
   return std::clamp(longest_wait, microseconds::zero(), longest_ahead);
 }
@@ -411,26 +419,29 @@ rate_decision looked_at(rate_decision d) {
 pending<rate_decision> async_reserve(rate_limiter& of, std::uint64_t n, microseconds longest_wait,
                                      const rate_key& key) {
   const auto& s = *of.state_;
-  return decide_later<rate_decision>(s, s.about(key, n), rate_verb::take, n,
-                                     reserved_ahead(longest_wait), one_try,
-                                     [](rate_decision d) { return d; });
+  return s.begin([&] {
+    return decide_later<rate_decision>(s, s.about(key, n), rate_verb::take, n,
+                                       reserved_ahead(longest_wait), one_try,
+                                       [](rate_decision d) { return d; });
+  });
 }
 
 pending<done> async_refund(rate_limiter& of, std::uint64_t n, const rate_key& key) {
   const auto& s = *of.state_;
-  return decide_later<done>(s, s.about(key, n), rate_verb::refund, n, {}, {},
-                            [](const rate_decision&) { return done{}; });
+  return s.begin([&] { return refund_later(s, s.about(key, n), n); });
 }
 
 pending<done> async_refund(rate_limiter& of, const rate_decision& taken, const rate_key& key) {
   const auto& s = *of.state_;
-  return decide_later<done>(s, s.about_taken(key, taken), rate_verb::refund, taken.tokens, {}, {},
-                            [](const rate_decision&) { return done{}; });
+  return s.begin([&] { return refund_later(s, s.about_taken(key, taken), taken.tokens); });
 }
 
 pending<rate_decision> async_peek(const rate_limiter& of, std::uint64_t n, const rate_key& key) {
   const auto& s = *of.state_;
-  return decide_later<rate_decision>(s, s.about(key, n), rate_verb::inspect, n, {}, {}, looked_at);
+  return s.begin([&] {
+    return decide_later<rate_decision>(s, s.about(key, n), rate_verb::inspect, n, {}, {},
+                                       looked_at);
+  });
 }
 
 rate_decision rate_limiter::reserve(std::uint64_t n, microseconds longest_wait,

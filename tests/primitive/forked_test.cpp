@@ -246,6 +246,28 @@ TEST(a_child, changes_no_rules_while_a_thread_of_its_parent_looks_at_them) {
       errc::forked, [&] { limiter.change_rules(rules, 1); }, [&] { (void)limiter.peek(); });
 }
 
+TEST(a_child, begins_what_takes_tokens_without_a_thread_and_is_told_so_by_its_end) {
+  const auto s = holdfast::open("memory:");
+  holdfast::rate_limiter limiter(s, "api", {{.tokens = 50, .per = 1h}});
+  holdfast::semaphore permits(s, "permits", 1);
+  holdfast::admission door(limiter, permits);
+  const auto taken = limiter.try_take();
+  const auto expect_told = [](auto begin) {
+    EXPECT_EQ(in_a_child([&] {
+                auto begun = begin();
+                auto told = std::move(begun).future().get();
+                if (!told && told.error().code == errc::forked) ::_exit(77);
+              }),
+              static_cast<errc>(77));
+  };
+  expect_told([&] { return async_take(limiter, 1); });
+  expect_told([&] { return async_reserve(limiter, 1, 1s); });
+  expect_told([&] { return async_refund(limiter, 1); });
+  expect_told([&] { return async_refund(limiter, taken); });
+  expect_told([&] { return async_peek(limiter); });
+  expect_told([&] { return async_admit(door); });
+}
+
 TEST(a_child, has_lost_what_a_thread_of_its_parent_asks_about) {
   const auto s = holdfast::open("memory:");
   holdfast::mutex m(s, "m");
