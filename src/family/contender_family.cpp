@@ -18,8 +18,12 @@ namespace {
 
 /// What could not be given up is tried again.
 constexpr auto give_up_again = 1s;
-/// So soon after a look for waiters the next one may follow that finds the same again.
-constexpr std::chrono::milliseconds longest_between_looks{100};
+
+std::string nodes_in(const line& all) {
+  std::string nodes;
+  for (const contender& one : all) (nodes += one.node) += '\n';
+  return nodes;
+}
 
 }  // namespace
 
@@ -222,17 +226,6 @@ own_entries::job contender_family::look_for_arrivals(std::string_view name, cons
   return {own_entries::job::kind::see_arrivals, std::string(name), owner};
 }
 
-// A store that tells the line and cannot watch it calls at once, over and over. That shows in looks
-// that find what the one before has found.
-void contender_family::plan_next_look(own_entries::job& next, const own_entries::job& last,
-                                      const line& found) {
-  next.nodes.clear();
-  for (const contender& one : found) next.nodes.push_back(one.node);
-  next.in_vain = next.nodes == last.nodes ? last.in_vain + 1 : 0;
-  const std::chrono::milliseconds pause(next.in_vain == 0 ? 0 : 1U << std::min(next.in_vain, 7U));
-  next.at = clock_.now() + std::min(pause, longest_between_looks);
-}
-
 // A session that keeps an idle lock is told of a waiter: now if there is one, or when one comes. A
 // store that is away calls because it cannot watch, and does not answer: then it is asked again
 // after the pause that follows a failure, and not at once, over and over, whichever comes first.
@@ -251,7 +244,12 @@ bool contender_family::see_arrivals(const own_entries::job& look) {
   auto all = port_->contenders(name, as_of::seen, [this, next]() noexcept {
     if (next->last.exchange(step::called) == step::answered) entries_.later(std::move(next->job));
   });
-  if (all) plan_next_look(next->job.front(), look, *all);
+  if (all) {
+    auto& planned = next->job.front();
+    planned.looks = look.looks;
+    planned.looks.ended(clock_.now(), nodes_in(*all));
+    planned.at = planned.looks.next();
+  }
   const step before = next->last.exchange(all ? step::answered : step::failed);
   if (!all) return false;
   if (before == step::called) entries_.later(std::move(next->job));
@@ -291,6 +289,7 @@ void contender_family::tidy() {
 // False if it is to be tried again.
 bool contender_family::tidy_up(own_entries::job& job) {
   if (job.what == own_entries::job::kind::see_arrivals) return see_arrivals(job);
+  if (job.what == own_entries::job::kind::call) return call(job.name, job.owner), true;
   const auto gone = put_away(job.name, job.owner, job.nodes, job.unsure);
   if (!gone) job.unsure = job.unsure || gone.error().outcome_unknown;
   return gone.ok();

@@ -109,8 +109,8 @@ class contender_family final : public store::session_store {
   void step_out(std::string_view name, const owner_id& owner);
 
   void has_changed(std::string_view name, const owner_id& owner, std::string_view watched);
+  void call(std::string_view name, const owner_id& owner);
   static own_entries::job look_for_arrivals(std::string_view name, const owner_id& owner);
-  void plan_next_look(own_entries::job& next, const own_entries::job& last, const line& found);
   /// False if the line could not be looked at: that is to be tried again.
   bool see_arrivals(const own_entries::job& look);
   void tidy();

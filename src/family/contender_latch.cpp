@@ -271,9 +271,16 @@ result<countdown_reply> contender_latch::wait(std::string_view name, const count
     p.kept_at = asked;
     p.watched = {{std::string(the_record), 0}};
     p.waits_for = {std::string(the_record)};
+    p.looks[std::string(the_record)].begins(asked);
   });
   reply = change(name, c, interest::is_called);
-  if (!reply) entries_.forget_watched(name, c.owner);  // perhaps nobody calls
+  if (!reply) {
+    entries_.forget_watched(name, c.owner);  // perhaps nobody calls
+  } else {
+    entries_.change(name, c.owner, [&](own_entry& p) {
+      p.looks[std::string(the_record)].ended(clock_.now(), std::to_string(reply->remaining));
+    });
+  }
   const bool opened = reply && reply->outcome != countdown_outcome::closed;
   if (opened) (void)leave(name, c.owner);
   return reply;

@@ -177,7 +177,10 @@ result<bool> contender_family::look_ahead(std::string_view name, const permits_c
     contender& other = all[w];
     if (mine->watched.contains(other.node)) continue;
     if (c.wait) {
-      entries_.change(name, c.owner, [&](own_entry& p) { p.watched[other.node] = other.weight; });
+      entries_.change(name, c.owner, [&](own_entry& p) {
+        p.watched[other.node] = other.weight;
+        p.looks[other.node].begins(clock_.now());
+      });
     }
     const auto read = [&](contender_store::alarm call) {
       return port_->read(name, other.node, std::move(call));
@@ -191,11 +194,13 @@ result<bool> contender_family::look_ahead(std::string_view name, const permits_c
       return all.clear(), true;
     }
     const std::uint32_t now = (*says)->weight;
+    entries_.change(name, c.owner, [&](own_entry& p) {
+      if (c.wait) p.looks[other.node].ended(clock_.now(), std::to_string(now));
+      const auto at = p.watched.find(other.node);
+      if (at != p.watched.end() && now != 0) at->second = std::min(at->second, now);
+    });
     if (now == 0 || now >= other.weight) continue;
     other.weight = now;
-    entries_.change(name, c.owner, [&](own_entry& p) {
-      if (const auto at = p.watched.find(other.node); at != p.watched.end()) at->second = now;
-    });
     return true;
   }
   return false;
@@ -247,6 +252,9 @@ result<std::optional<permits_reply>> contender_family::not_granted(std::string_v
     p.quiet = 0;
     p.waits_for.clear();
     for (const std::size_t w : d.watch) p.waits_for.push_back(all[w].node);
+    std::erase_if(p.looks, [&](const auto& at) {
+      return std::find(p.waits_for.begin(), p.waits_for.end(), at.first) == p.waits_for.end();
+    });
   });
   return std::optional(in_line(c, d.position));
 }
@@ -260,7 +268,16 @@ permits_reply contender_family::in_line(const permits_command& c, std::uint32_t 
 
 void contender_family::has_changed(std::string_view name, const owner_id& owner,
                                    std::string_view watched) {
-  entries_.change(name, owner, [&](own_entry& p) { p.watched.erase(std::string(watched)); });
+  boot_time at{};
+  entries_.change(name, owner, [&](own_entry& p) {
+    p.watched.erase(std::string(watched));
+    if (const auto last = p.looks.find(watched); last != p.looks.end()) at = last->second.next();
+  });
+  if (at <= clock_.now()) return call(name, owner);
+  entries_.later({own_entries::job::kind::call, std::string(name), owner, {}, false, at});
+}
+
+void contender_family::call(std::string_view name, const owner_id& owner) {
   inbox_.put({notification_kind::granted, std::string(name), owner, 0, 0, {}});
 }
 

@@ -7,7 +7,20 @@ namespace holdfast::family {
 namespace {
 constexpr unsigned longest_quiet = 8;
 constexpr std::chrono::milliseconds memory_retry{10};
+/// So soon after a look the next one may follow that finds the same again.
+constexpr std::chrono::milliseconds longest_between_looks{100};
 }  // namespace
+
+void paced_looks::begins(boot_time now) noexcept {
+  const std::chrono::milliseconds pause(in_vain_ == 0 ? 0 : 1U << std::min(in_vain_, 7U));
+  next_ = now + std::min(pause, longest_between_looks);
+}
+
+void paced_looks::ended(boot_time now, std::string found) {
+  in_vain_ = found_ == found ? in_vain_ + 1 : 0;
+  found_ = std::move(found);
+  begins(now);
+}
 
 bool own_entry::nothing_new() const {
   return quiet < longest_quiet && !waits_for.empty() &&

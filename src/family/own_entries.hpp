@@ -20,6 +20,23 @@ namespace holdfast::family {
 using store::after;
 using store::micros;
 
+/// When to look again at what calls if it changes. A store that answers and cannot watch calls at
+/// once, over and over. That shows in looks that find what the one before has found: the pause
+/// after those grows.
+class paced_looks {
+ public:
+  /// What changes meanwhile calls, too.
+  void begins(boot_time now) noexcept;
+  void ended(boot_time now, std::string found);
+  /// Not before.
+  boot_time next() const noexcept { return next_; }
+
+ private:
+  std::optional<std::string> found_;
+  unsigned in_vain_ = 0;
+  boot_time next_{};
+};
+
 /// A contender node that this session made.
 struct own_entry {
   std::string name;
@@ -36,6 +53,7 @@ struct own_entry {
 
   /// Those ahead that would tell us if they went, with their weight when they were read …
   std::map<std::string, std::uint32_t> watched{};
+  std::map<std::string, paced_looks, std::less<>> looks{};  ///< at each of them, so far
   /// … and those that have to go before it can be our turn.
   std::vector<std::string> waits_for{};
   /// How often it was taken for granted that nothing has changed: now and then it is looked.
@@ -62,15 +80,16 @@ class own_entries {
   bool change(std::string_view name, const store::owner_id& owner,
               const std::function<void(own_entry&)>& how);
 
-  /// Something for the thread: to give up what is over, or to look for arrivals.
+  /// Something for the thread: to give up what is over, to look for arrivals, or to tell a waiter
+  /// that it has to look.
   struct job {
-    enum class kind { give_up, see_arrivals } what = kind::give_up;
+    enum class kind { give_up, see_arrivals, call } what = kind::give_up;
     std::string name;
     store::owner_id owner{};
-    std::vector<std::string> nodes{};  ///< to give up; or the line as it was seen last
+    std::vector<std::string> nodes{};  ///< to give up
     bool unsure = false;
     boot_time at{};
-    unsigned in_vain = 0;  ///< looks in a row that found it as it was
+    paced_looks looks{};  ///< for arrivals
   };
   void later(job j);
   /// The list's one job; or, where the thread could not do it, again. Takes no memory.

@@ -137,6 +137,7 @@ void hold::forget_loss() {
 }
 
 std::stop_token hold::lost_token() {
+  if (client_.forked()) return lost_in_a_child();
   std::stop_source source = loss();
   if (state() == lease_state::lost) source.request_stop();
   return source.get_token();

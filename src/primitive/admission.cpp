@@ -19,7 +19,7 @@ constexpr std::chrono::microseconds shortest_look = 1ms;
 
 using answer = result<std::optional<wait_hint>>;
 
-/// Both, as one request.
+/// Both, as one request. Tokens that it took and nobody heard of go back.
 class entry final : public engine::request {
  public:
   entry(const engine::wanted& permits, const engine::lock_config& limiter,
@@ -32,6 +32,9 @@ class entry final : public engine::request {
         time_(time),
         owner_(session_.new_owner()),
         take_(request_.command(store::rate_verb::take, owner_, n)) {}
+  entry(const entry&) = delete;
+  entry& operator=(const entry&) = delete;
+  ~entry() override { give_back_tokens(); }
 
   answer ask(bool last) override {
     const bool waits = !last || waited_;
@@ -41,9 +44,10 @@ class entry final : public engine::request {
     auto both = session_.admit({what_->name, asks}, limiter_, take_);
     if (!both) return std::move(both.error());
     if (both->permits.outcome != permits_outcome::granted) return on_no_permit(both->permits);
+    store::keep_due(request_.choices, *both->tokens);
+    took_ = both->tokens->outcome == rate_outcome::granted;
     auto tokens = primitive::decision(request_, *both->tokens, count());
     if (!tokens) return std::move(tokens.error());
-    store::keep_due(request_.choices, *both->tokens);
     found.rate = std::move(*tokens);
     if (!found.rate) return on_no_tokens();
     return on_both(both->permits, sent);
@@ -57,8 +61,9 @@ class entry final : public engine::request {
 
   /// Of what it took, the tokens. A store counts one refund of an id, so the next try takes its own
   /// under another.
-  void give_back_tokens() {
-    if (!std::exchange(found.rate.taken, false)) return;
+  void give_back_tokens() noexcept {
+    if (!std::exchange(took_, false)) return;
+    found.rate.taken = false;
     session_.refund(limiter_, take_);
     take_.owner = session_.new_owner();
   }
@@ -70,6 +75,7 @@ class entry final : public engine::request {
     const auto& its = session->for_holds();
     found.permit = engine::hold::start(
         std::make_shared<engine::hold>(std::move(session), its, what_, how_, grant_, waited));
+    took_ = false;
     return std::move(found);
   }
 
@@ -115,6 +121,7 @@ class entry final : public engine::request {
   const engine::time_frame time_;
   const store::owner_id owner_;
   store::rate_command take_;
+  bool took_ = false;
   engine::grant grant_{};
   bool waited_ = false;
 };
@@ -216,14 +223,16 @@ admitted admission::admit_within(std::uint64_t n, const rate_key& key, wait_time
 pending<admitted> async_admit(admission& door, std::uint64_t n, const rate_key& key,
                               wait_limit limit, std::stop_token stop) {
   auto& [limiter, permits] = *door.state_;
-  engine::async_request o{permits.session,
-                          permits.what,
-                          operation,
-                          {permits.session->now(), limit.wait()},
-                          std::move(stop)};
-  auto e = std::make_unique<entry>(permits, *limiter.of.config, limiter.about(key, n), n, o.time);
-  return pending<admitted>(
-      std::make_shared<pending_entry>(std::move(o), std::move(e), permits.how));
+  return limiter.begin([&, &permits = permits, &limiter = limiter] {
+    engine::async_request o{permits.session,
+                            permits.what,
+                            operation,
+                            {permits.session->now(), limit.wait()},
+                            std::move(stop)};
+    auto e = std::make_unique<entry>(permits, *limiter.of.config, limiter.about(key, n), n, o.time);
+    return pending<admitted>(
+        std::make_shared<pending_entry>(std::move(o), std::move(e), permits.how));
+  });
 }
 
 }  // namespace holdfast

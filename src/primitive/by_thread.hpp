@@ -8,11 +8,12 @@
 #include <utility>
 
 #include "primitive/thread_number.hpp"
+#include "session/forks.hpp"
 
 namespace holdfast::primitive {
 
 /// The std forms belong to threads: the thread that locked may unlock, and nobody else's hold is
-/// touched.
+/// touched. In a child of fork() only what its thread has without a mutex is still there.
 template <class Lease>
 class by_thread {
   struct entry {
@@ -41,7 +42,7 @@ class by_thread {
 
   /// This thread's latest, out of the list; empty if it has none.
   Lease take() noexcept {
-    if (more_.load(std::memory_order_relaxed) > 0) {
+    if (has_list()) {
       const std::lock_guard guard{mutex_};
       if (const auto mine = latest(); mine != entries_.rend()) {
         Lease held = std::move(mine->held);
@@ -61,7 +62,7 @@ class by_thread {
   /// This thread's latest; null if it has none. It stays where it is: only this thread can take it
   /// away.
   Lease* find() const noexcept {
-    if (more_.load(std::memory_order_relaxed) > 0) {
+    if (has_list()) {
       const std::lock_guard guard{mutex_};
       if (const auto mine = latest(); mine != entries_.rend()) return &mine->held;
     }
@@ -96,6 +97,9 @@ class by_thread {
     entries_.splice(entries_.end(), at.one_);
     more_.store(entries_.size(), std::memory_order_relaxed);
   }
+  bool has_list() const noexcept {
+    return more_.load(std::memory_order_relaxed) > 0 && !maker_.forked();
+  }
   bool has_first() const noexcept {
     return first_thread_.load(std::memory_order_relaxed) == this_thread_number();
   }
@@ -104,6 +108,7 @@ class by_thread {
                         [me = this_thread_number()](const entry& e) { return e.thread == me; });
   }
 
+  const engine::maker maker_;
   // A mutex has one, and gets along without the list.
   std::atomic<thread_number> first_thread_{no_thread};
   mutable Lease first_;

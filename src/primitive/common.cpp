@@ -108,6 +108,7 @@ subject::subject(const holdfast::session& s, std::string_view what, const std::s
   const auto require = [this](status ok) {
     if (!ok) fail(std::move(ok.error()));
   };
+  require(c.usable());
   require(base::check_name(name, c.can().max_name_bytes));
   require(base::check_name(made->name, c.can().max_name_bytes));
   require(base::check_reason(options.reason));
@@ -193,6 +194,7 @@ void subject::report_misuse(std::string_view detail) const noexcept {
 
 void report_misuse(engine::session_impl& session, std::string_view name, std::string_view lock_kind,
                    std::string_view detail) noexcept {
+  if (session.forked()) return;
   session.tell({.kind = event_kind::misuse,
                 .name = name,
                 .lock_kind = lock_kind,
@@ -216,6 +218,7 @@ std::stop_token thread_holds::lost() const {
 }
 
 lease& thread_holds::require(const subject& of) const {
+  of.require_usable();
   lease* const held = find();
   if (held == nullptr) of.fail({errc::not_owner, "this thread does not hold it"});
   return *held;

@@ -79,7 +79,8 @@ failure in_use_as(store::kind other, std::string_view then = "choose another nam
 /// For an option that is set, and would have no effect.
 failure without_effect(std::string_view option, std::string_view why);
 
-/// unlock() by a thread that does not hold it: tells the observer.
+/// unlock() by a thread that does not hold it: tells the observer. In a child of fork(), which
+/// holds nothing, it is no misuse.
 void report_misuse(engine::session_impl& session, std::string_view name, std::string_view lock_kind,
                    std::string_view detail) noexcept;
 
@@ -91,9 +92,9 @@ class thread_holds : public by_thread<lease> {
   void put(lease held);
   std::uint64_t fence() const noexcept;
   std::stop_token lost() const;
-  /// Throws errc::not_owner or errc::lost.
+  /// Throws errc::forked, errc::not_owner or errc::lost.
   void check(const subject& of) const;
-  /// This thread's hold. Throws errc::not_owner if it has none.
+  /// This thread's hold. Throws errc::forked, or errc::not_owner if it has none.
   lease& require(const subject& of) const;
 };
 

@@ -52,8 +52,17 @@ std::vector<std::uint64_t> multi_lease::fences() const {
   return all;
 }
 
+namespace {
+bool is_of_a_parent(const lease& one) {
+  const auto session = engine::hold::behind(one)->session();
+  return session && session->forked();
+}
+}  // namespace
+
 std::stop_token multi_lease::lost() const {
-  return state_ ? state_->lost.get_token() : std::stop_token{};
+  if (!state_) return {};
+  if (is_of_a_parent(state_->members.front())) return engine::lost_in_a_child();
+  return state_->lost.get_token();
 }
 
 lease_state multi_lease::state() const noexcept {
@@ -173,8 +182,7 @@ std::error_code release_each(std::span<lease> members) noexcept {
 std::error_code multi_lease::release() noexcept {
   auto all = std::move(state_);
   if (!all) return {};
-  const auto session = engine::hold::behind(all->members.front())->session();
-  if (session && session->forked()) {
+  if (is_of_a_parent(all->members.front())) {
     (void)all.release();
     return errc::forked;
   }

@@ -159,6 +159,7 @@ std::vector<std::uint64_t> multi_lock::fences() const {
   return state_->holds.with_mine([](const multi_lease& mine) { return mine.fences(); });
 }
 void multi_lock::check() const {
+  state_->require_usable();
   state_->holds.with_mine([](const multi_lease& mine) { mine.check(); });
 }
 std::stop_token multi_lock::lost() const {

@@ -10,6 +10,15 @@ const engine::quorum_hold& deref(const std::shared_ptr<engine::quorum_hold>& hol
   if (!hold) throw_failure({errc::not_owner, "this lease is empty: it was released or moved from"});
   return *hold;
 }
+
+[[noreturn]] void fail(const engine::quorum_hold& hold, failure f, std::string_view operation) {
+  throw_failure(hold.of().first().located(std::move(f), operation, hold.of().name));
+}
+
+// Before a mutex is locked that a thread of the parent may have held at a fork().
+void require_usable(const engine::quorum_hold& hold, std::string_view operation) {
+  if (auto can = hold.of().first().usable(); !can) fail(hold, std::move(can.error()), operation);
+}
 }  // namespace
 
 quorum_lease::quorum_lease(std::shared_ptr<engine::quorum_hold> hold) noexcept
@@ -36,17 +45,24 @@ lease_state quorum_lease::state() const noexcept {
 std::chrono::nanoseconds quorum_lease::remaining() const noexcept {
   return hold_ ? hold_->remaining() : std::chrono::nanoseconds{};
 }
-std::vector<vote> quorum_lease::votes() const { return deref(hold_).votes(); }
+std::vector<vote> quorum_lease::votes() const {
+  const auto& hold = deref(hold_);
+  require_usable(hold, "votes");
+  return hold.votes();
+}
 
 void quorum_lease::check() const {
   const auto& hold = deref(hold_);
+  require_usable(hold, "check");
   const auto so = hold.state();
   if (so == lease_state::held || so == lease_state::suspect) return;
-  throw_failure(hold.of().first().located(
-      {errc::lost,
-       "no majority renewed the lease in time, and another holder may have the lock: stop the "
-       "work. Its resource must refuse this fence"},
-      "check", hold.of().name));
+  const std::string_view why =
+      hold.renews() ? "no majority renewed the lease in time" : "the lease has ended";
+  fail(hold,
+       {errc::lost, std::string(why) +
+                        ", and another holder may have the lock: stop the work. Its resource must "
+                        "refuse this fence"},
+       "check");
 }
 
 std::error_code quorum_lease::release() noexcept {

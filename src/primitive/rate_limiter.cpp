@@ -25,7 +25,7 @@ microseconds ahead_of(wait_time wait) {
   return std::min<microseconds>(std::chrono::floor<microseconds>(wait), longest_ahead);
 }
 
-/// One command, repeated as it is if its reply is lost.
+/// One command, repeated as it is if its reply is lost. What it took and nobody heard of goes back.
 class rate_request final : public engine::request {
  public:
   rate_request(engine::session_impl& session, const std::string& name, const store::rate_command& c)
@@ -33,6 +33,9 @@ class rate_request final : public engine::request {
         name_(name),
         choices_(c.buckets.begin(), c.buckets.end()),
         command_{c.verb, c.owner, c.tokens, c.ahead_us, c.version, choices_} {}
+  rate_request(const rate_request&) = delete;
+  rate_request& operator=(const rate_request&) = delete;
+  ~rate_request() override { give_back(); }
 
   result<std::optional<engine::wait_hint>> ask(bool) override {
     if (command_.verb == rate_verb::refund && session_.now() > repeat_until_) return too_late();
@@ -44,12 +47,13 @@ class rate_request final : public engine::request {
     return std::optional<engine::wait_hint>{};
   }
 
-  /// What it took and nobody heard of.
-  void give_back() {
+  void give_back() noexcept {
     if (!std::exchange(took_, false)) return;
     store::keep_due(choices_, reply);
     session_.refund(name_, command_);
   }
+  /// The caller has what was taken.
+  void heard_of() noexcept { took_ = false; }
 
   store::rate_reply reply;
 
@@ -142,16 +146,20 @@ class reservation final : public engine::request {
         request_(std::move(r)),
         began_(session.now()),
         command_(request_.command(rate_verb::take, session.new_owner(), n, ahead)) {}
+  reservation(const reservation&) = delete;
+  reservation& operator=(const reservation&) = delete;
+  ~reservation() override { give_back(); }
   const store::owner_id& owner() const noexcept { return command_.owner; }
 
   result<std::optional<engine::wait_hint>> ask(bool) override {
     if (!made_) {
       auto reply = session_.rate(name_, command_);
       if (!reply) return std::move(reply.error());
+      store::keep_due(request_.choices, *reply);
+      took_ = reply->outcome == rate_outcome::granted;
       auto d = decision(request_, *reply, static_cast<std::uint64_t>(command_.tokens));
       if (!d) return std::move(d.error());
       made_ = std::move(*d);
-      store::keep_due(request_.choices, *reply);
       // From now on, not from when it was sent: the store's answer was not earlier.
       ready_ = session_.now() + (made_->taken ? made_->wait : microseconds::zero());
     }
@@ -162,6 +170,7 @@ class reservation final : public engine::request {
 
   rate_decision outcome() {
     if (made_->taken) made_->wait = std::chrono::ceil<microseconds>(session_.now() - began_);
+    took_ = false;
     return std::move(*made_);
   }
   /// What there is to say of a wait that ended before the tokens were there. They go back.
@@ -171,9 +180,12 @@ class reservation final : public engine::request {
     made_->tokens = 0;
     return std::move(*made_);
   }
-  void give_back() {
-    if (!made_ || !std::exchange(made_->taken, false)) return;
-    made_->wait = std::chrono::ceil<microseconds>(ready_ - session_.now());
+  void give_back() noexcept {
+    if (!std::exchange(took_, false)) return;
+    if (made_) {
+      made_->taken = false;
+      made_->wait = std::chrono::ceil<microseconds>(ready_ - session_.now());
+    }
     session_.refund(name_, command_);
   }
 
@@ -184,6 +196,7 @@ class reservation final : public engine::request {
   const boot_time began_;
   const store::rate_command command_;
   std::optional<rate_decision> made_;
+  bool took_ = false;
   boot_time ready_{};
 };
 
@@ -265,6 +278,7 @@ rate_decision rate_limiter::state::decide(const request& r, rate_verb verb, std:
   if (!settled) of.fail(std::move(settled.error()));
   auto d = decision(r, q.reply, n);
   if (!d) of.fail(std::move(d.error()));
+  q.heard_of();
   return std::move(*d);
 }
 
@@ -304,6 +318,7 @@ void rate_limiter::state::drop_old_pools(boot_time now) {
 }
 
 void rate_limiter::state::replace_rules(std::vector<rate_rule> with, std::uint32_t version) {
+  of.require_usable();
   auto checked = rate_rules::check(std::move(with), version);
   if (!checked) of.fail(std::move(checked.error()));
   if (options.local_tokens > (*checked)->smallest_burst()) {
@@ -356,11 +371,13 @@ rate_decision rate_limiter::take_within(std::uint64_t n, const rate_key& key, wa
 pending<rate_decision> async_take(rate_limiter& of, std::uint64_t n, const rate_key& key,
                                   wait_limit limit, std::stop_token stop) {
   const auto& state = *of.state_;
-  auto r = state.about(key, n);
-  auto o = state.of.request(limit, std::move(stop));
-  o.time = time_of(*o.session, limit.wait());
-  return pending<rate_decision>(
-      std::make_shared<pending_take>(std::move(o), std::move(r), n, limit.wait()));
+  return state.begin([&] {
+    auto r = state.about(key, n);
+    auto o = state.of.request(limit, std::move(stop));
+    o.time = time_of(*o.session, limit.wait());
+    return pending<rate_decision>(
+        std::make_shared<pending_take>(std::move(o), std::move(r), n, limit.wait()));
+  });
 }
 
 namespace {
@@ -377,8 +394,15 @@ pending<T> decide_later(const rate_limiter::state& s, rate_limiter::state::reque
                               [r, n, outcome](auto q) -> result<T> {
                                 auto d = decision(*r, q->reply, n);
                                 if (!d) return std::move(d.error());
+                                q->heard_of();
                                 return outcome(std::move(*d));
                               });
+}
+
+pending<done> refund_later(const rate_limiter::state& s, rate_limiter::state::request about,
+                           std::uint64_t n) {
+  return decide_later<done>(s, std::move(about), rate_verb::refund, n, {}, {},
+                            [](const rate_decision&) { return done{}; });
 }
 
 microseconds reserved_ahead(microseconds longest_wait) {
@@ -395,26 +419,29 @@ rate_decision looked_at(rate_decision d) {
 pending<rate_decision> async_reserve(rate_limiter& of, std::uint64_t n, microseconds longest_wait,
                                      const rate_key& key) {
   const auto& s = *of.state_;
-  return decide_later<rate_decision>(s, s.about(key, n), rate_verb::take, n,
-                                     reserved_ahead(longest_wait), one_try,
-                                     [](rate_decision d) { return d; });
+  return s.begin([&] {
+    return decide_later<rate_decision>(s, s.about(key, n), rate_verb::take, n,
+                                       reserved_ahead(longest_wait), one_try,
+                                       [](rate_decision d) { return d; });
+  });
 }
 
 pending<done> async_refund(rate_limiter& of, std::uint64_t n, const rate_key& key) {
   const auto& s = *of.state_;
-  return decide_later<done>(s, s.about(key, n), rate_verb::refund, n, {}, {},
-                            [](const rate_decision&) { return done{}; });
+  return s.begin([&] { return refund_later(s, s.about(key, n), n); });
 }
 
 pending<done> async_refund(rate_limiter& of, const rate_decision& taken, const rate_key& key) {
   const auto& s = *of.state_;
-  return decide_later<done>(s, s.about_taken(key, taken), rate_verb::refund, taken.tokens, {}, {},
-                            [](const rate_decision&) { return done{}; });
+  return s.begin([&] { return refund_later(s, s.about_taken(key, taken), taken.tokens); });
 }
 
 pending<rate_decision> async_peek(const rate_limiter& of, std::uint64_t n, const rate_key& key) {
   const auto& s = *of.state_;
-  return decide_later<rate_decision>(s, s.about(key, n), rate_verb::inspect, n, {}, {}, looked_at);
+  return s.begin([&] {
+    return decide_later<rate_decision>(s, s.about(key, n), rate_verb::inspect, n, {}, {},
+                                       looked_at);
+  });
 }
 
 rate_decision rate_limiter::reserve(std::uint64_t n, microseconds longest_wait,

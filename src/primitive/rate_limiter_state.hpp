@@ -6,6 +6,7 @@
 
 #include "primitive/common.hpp"
 #include "primitive/rate_rules.hpp"
+#include "wait/async_forms.hpp"
 
 namespace holdfast {
 
@@ -54,6 +55,13 @@ struct rate_limiter::state {
   request about(const rate_key& key, std::uint64_t n) const;
   /// To give it back.
   request about_taken(const rate_key& key, const rate_decision& taken) const;
+  /// What `how` begins without a thread. In a child of fork() the rules are the parent's, and it
+  /// begins something that is told so.
+  template <class Begin>
+  auto begin(Begin how) const {
+    using value = typename std::invoke_result_t<Begin>::value_type;
+    return of.session->forked() ? engine::async_do<value>(of.session, {}) : how();
+  }
   rate_decision decide(const request& r, store::rate_verb verb, std::uint64_t n,
                        std::chrono::microseconds ahead, wait_time wait) const;
   rate_decision take(const request& r, std::uint64_t n);

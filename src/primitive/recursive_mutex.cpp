@@ -16,6 +16,7 @@ struct recursive_mutex::state {
   std::unordered_map<primitive::thread_number, std::uint32_t> levels;
 
   std::uint32_t level() const {
+    if (of.session->forked()) return 0;  // the mutex may be the parent's
     const std::lock_guard guard{mutex};
     const auto mine = levels.find(primitive::this_thread_number());
     return mine == levels.end() ? 0 : mine->second;

@@ -94,7 +94,7 @@ quorum_lease redlock::take(lease_time lease, std::stop_token stop) {
 
 bool redlock::lock_within(wait_time wait, lease_time lease, std::stop_token stop) {
   const auto& of = *state_->of;
-  if (auto can = of.nodes->first().usable(); !can) of.fail(std::move(can.error()));
+  of.require_usable();
   if (state_->holds.mine()) {
     if (wait != no_limit) return false;
     of.fail({errc::deadlock, "this thread holds it already"});
@@ -113,6 +113,7 @@ void redlock::unlock() noexcept {
 }
 
 std::vector<vote> redlock::last_votes() const {
+  state_->of->require_usable();
   const std::lock_guard guard{state_->of->mutex};
   return state_->of->last;
 }
@@ -121,6 +122,7 @@ std::uint64_t redlock::fence() const {
   return state_->holds.with_mine([](const quorum_lease& mine) { return mine.fence(); });
 }
 void redlock::check() const {
+  state_->of->require_usable();
   state_->holds.with_mine([](const quorum_lease& mine) { mine.check(); });
 }
 std::stop_token redlock::lost() const {

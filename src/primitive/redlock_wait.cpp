@@ -37,6 +37,10 @@ void votes_of_redlock::fail(failure f) const {
   throw_failure(nodes->first().located(std::move(f), operation, nodes->name));
 }
 
+void votes_of_redlock::require_usable() const {
+  if (auto can = nodes->first().usable(); !can) fail(std::move(can.error()));
+}
+
 status votes_of_redlock::make_ready() const {
   for (const auto& node : nodes->nodes) {
     if (auto can = engine::ready(*node->session(), *node->what(), {}); !can) return can;

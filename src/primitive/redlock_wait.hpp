@@ -29,6 +29,8 @@ struct votes_of_redlock {
   std::vector<vote> last;  ///< of the latest attempt
 
   [[noreturn]] void fail(failure f) const;
+  /// As of a subject.
+  void require_usable() const;
   /// Everything started that a lease needs.
   status make_ready() const;
   /// How long a node is waited for.

@@ -165,6 +165,7 @@ bool counting_semaphore::acquire_within(wait_time wait) {
 }
 
 void counting_semaphore::release(std::uint32_t permits) {
+  state_->of.require_usable();
   std::vector<lease> given_back;
   {
     const std::lock_guard guard{state_->mutex};

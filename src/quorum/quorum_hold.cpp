@@ -524,6 +524,7 @@ std::chrono::nanoseconds quorum_hold::remaining() const {
 }
 
 std::stop_token quorum_hold::lost() {
+  if (quorum_->first().forked()) return lost_in_a_child();
   if (state() == lease_state::lost) lost_.request_stop();
   return lost_.get_token();
 }
@@ -543,7 +544,7 @@ void quorum_hold::tell(event_kind kind, std::chrono::nanoseconds margin) const {
           .margin = margin};
   if (kind == event_kind::lost) {
     e.code = errc::lost;
-    e.detail = losses::no_majority;
+    e.detail = renew_ ? losses::no_majority : losses::lease_ended;
   }
   if (kind == event_kind::release_failed) e.code = released_as_;
   quorum_->first().tell(e);

@@ -59,6 +59,8 @@ class quorum_hold : public std::enable_shared_from_this<quorum_hold> {
   std::error_code released_as() const noexcept { return released_as_; }
   std::error_code give_back_in_vain() noexcept;
 
+  /// False if nobody renews it, and it ends by itself.
+  bool renews() const noexcept { return renew_; }
   std::uint64_t fence() const noexcept { return public_fence(fence_); }
   lease_state state() const;
   std::chrono::nanoseconds remaining() const;

@@ -1,6 +1,5 @@
 #include "session/store_client.hpp"
 
-#include <pthread.h>
 #include <unistd.h>
 #include <algorithm>
 #include <deque>
@@ -13,18 +12,6 @@
 namespace holdfast::engine {
 
 namespace {
-
-std::atomic<unsigned> generation{0};
-
-// A counter that the child of a fork() finds increased: cheaper to ask than getpid().
-unsigned current_generation() noexcept {
-  static const int registered = pthread_atfork(nullptr, nullptr, [] {
-    generation.fetch_add(1, std::memory_order_relaxed);
-    forget_jitter();  // or all children would pause alike
-  });
-  (void)registered;
-  return generation.load(std::memory_order_relaxed);
-}
 
 std::atomic<std::uint64_t> handed_over{0};
 
@@ -139,7 +126,6 @@ Reply heard(outage& of, Reply reply) {
 store_client::store_client(std::unique_ptr<store::session_store> store, session_options options)
     : options_(std::move(options)),
       clock_(options_.clock ? options_.clock.get() : &real_clock()),
-      generation_(current_generation()),
       note_(describe_process()),
       store_(options_.decorate ? options_.decorate(std::move(store)) : std::move(store)),
       posting_(clock_ == &real_clock() ? dynamic_cast<store::posting_store*>(store_.get())
@@ -152,10 +138,6 @@ store_client::~store_client() {
   (void)callers_.release();
   (void)dispatcher_.release();
   (void)store_.release();
-}
-
-bool store_client::forked() const noexcept {
-  return generation.load(std::memory_order_relaxed) != generation_;
 }
 
 status store_client::usable() const {

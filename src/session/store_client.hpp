@@ -12,6 +12,7 @@
 
 #include "session/callers.hpp"
 #include "session/dispatcher.hpp"
+#include "session/forks.hpp"
 #include "session/outage.hpp"
 #include "session/owner_ids.hpp"
 
@@ -103,7 +104,7 @@ class store_client {
   void tell(event& what) noexcept { tell(std::move(what)); }
 
   /// True in a child of the process that made this session.
-  bool forked() const noexcept;
+  bool forked() const noexcept { return maker_.forked(); }
   /// Whether the calling thread has no time left to ask anything.
   bool out_of_time() const noexcept { return may_be_left() && now() >= call_limit::present(); }
   /// errc::forked in a child, else nothing.
@@ -129,7 +130,7 @@ class store_client {
 
   session_options options_;
   holdfast::clock* clock_;
-  unsigned generation_;
+  const maker maker_;
   std::string note_;
   owner_ids ids_;
   std::atomic<std::uint64_t> operations_{0};

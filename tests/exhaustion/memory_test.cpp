@@ -140,6 +140,66 @@ TEST_F(shortage, of_a_moment_costs_no_lease) {
   }
 }
 
+/// Takes tokens in one way, and says how many it has.
+using take_of = std::function<std::uint64_t(world&, holdfast::rate_limiter&)>;
+struct tokens : testing::TestWithParam<std::pair<const char*, take_of>> {
+  world w{"memory:"};
+  holdfast::rate_limiter few{w.session, "few", {{.tokens = 50, .per = 500h}}};
+
+  // Another thread may give them back.
+  void expect_left(std::uint64_t tokens) {
+    harness::eventually(
+        "they are there", [&] { return few.peek().tightest().remaining == tokens; }, 10s);
+  }
+  void try_it(of whose, int allocations, bool& enough) {
+    std::uint64_t taken = 0;
+    {
+      const no_memory_after now(allocations, whose);
+      try {
+        taken = GetParam().second(w, few);
+      } catch (const std::exception&) {
+        taken = 0;
+      }
+      enough = !no_memory_after::failed();
+    }
+    expect_left(50 - taken);
+    if (taken > 0) few.refund(taken);
+  }
+};
+
+TEST_P(tokens, are_there_again_if_there_was_no_memory_for_the_answer) {
+  for (const auto whose : {of::this_thread, of::others}) {
+    bool enough = false;
+    for (int n = 0; !enough && !HasFailure(); ++n) {
+      SCOPED_TRACE(std::to_string(n) + " allocations");
+      try_it(whose, n, enough);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    each_form, tokens,
+    testing::ValuesIn(std::vector<tokens::ParamType>{
+        {"tried", [](world&, auto& of) { return of.try_take(7).tokens; }},
+        {"waited_for", [](world&, auto& of) { return of.take(7).tokens; }},
+        {"reserved", [](world&, auto& of) { return of.reserve(7, 1h).tokens; }},
+        {"taken_without_a_thread",
+         [](world& w, auto& of) { return w.result_of(async_take(of, 7)).tokens; }},
+        {"reserved_without_a_thread",
+         [](world& w, auto& of) { return w.result_of(async_reserve(of, 7, 1h)).tokens; }},
+        {"admitted",
+         [](world& w, auto& of) {
+           holdfast::admission door{of, holdfast::permits(w.permits, 1)};
+           return door.try_admit(7).rate.tokens;
+         }},
+        {"admitted_without_a_thread",
+         [](world& w, auto& of) {
+           holdfast::admission door{of, holdfast::permits(w.permits, 1)};
+           return w.result_of(async_admit(door, 7)).rate.tokens;
+         }},
+    }),
+    [](const auto& of) { return of.param.first; });
+
 TEST_F(shortage, of_an_extension_leaves_no_renewal_begun) {
   lease held = w.fair.acquire();
   for (int n = 0; n < 8 && !HasFailure(); ++n) {

@@ -545,4 +545,55 @@ TEST_F(contender_family, a_call_behind_the_failure_asks_for_no_look_before_the_p
   harness::eventually("it looks again", [&] { return port_.listed == 2; });
 }
 
+TEST_F(contender_family, a_waiter_whose_store_cannot_watch_is_called_ever_more_rarely) {
+  port_.put("n", stranger(1));
+  port_.cannot_watch_one = 1'000;
+  ASSERT_EQ(acquire(2).outcome, permits_outcome::queued);
+  int calls = 0;
+  for (; calls < 100 && told(2); ++calls) ASSERT_EQ(acquire(2).outcome, permits_outcome::queued);
+  EXPECT_LE(calls, 4);
+  for (int pauses = 0; pauses < 20 && !HasFailure(); ++pauses) {
+    clock_.advance(100ms);
+    harness::eventually("it is called", [&] { return told(2); });
+    ASSERT_EQ(acquire(2).outcome, permits_outcome::queued);
+    EXPECT_FALSE(told(2));
+  }
+  port_.remove_all("n", stranger(1).owner);
+  clock_.advance(100ms);
+  harness::eventually("it is called", [&] { return told(2); });
+  EXPECT_EQ(acquire(2).outcome, permits_outcome::granted);
+}
+
+TEST_F(contender_family, a_waiter_is_called_at_once_where_its_last_look_is_long_ago) {
+  port_.put("n", stranger(1));
+  port_.cannot_watch_one = 7;
+  ASSERT_EQ(acquire(2).outcome, permits_outcome::queued);
+  while (port_.watched("n") == 0) {
+    clock_.advance(100ms);
+    harness::eventually("it is called", [&] { return told(2); });
+    ASSERT_EQ(acquire(2).outcome, permits_outcome::queued);
+  }
+  clock_.advance(100ms);
+  port_.remove_all("n", stranger(1).owner);
+  EXPECT_TRUE(told(2));
+}
+
+TEST_F(contender_family, a_waiter_of_a_latch_whose_store_cannot_watch_is_called_ever_more_rarely) {
+  const auto wait = [&] {
+    const auto reply = family_->countdown("l", wait_of(2));
+    return reply && reply->outcome == holdfast::store::countdown_outcome::closed;
+  };
+  port_.cannot_watch_one = 1'000;
+  ASSERT_TRUE(wait());
+  int calls = 0;
+  for (; calls < 100 && told(2); ++calls) ASSERT_TRUE(wait());
+  EXPECT_LE(calls, 4);
+  for (int pauses = 0; pauses < 20 && !HasFailure(); ++pauses) {
+    clock_.advance(100ms);
+    harness::eventually("it is called", [&] { return told(2); });
+    ASSERT_TRUE(wait());
+    EXPECT_FALSE(told(2));
+  }
+}
+
 }  // namespace kernel_test

@@ -31,7 +31,8 @@ class fake_contender_store final : public holdfast::store::contender_store {
   std::atomic<int> fail_reads{0};    ///< so many reads of one place are not answered
   std::atomic<int> fail_lists{0};    ///< so many of the line
   std::atomic<int> cannot_watch{0};  ///< so many lines: it calls at once, as for what has changed
-  std::atomic<int> calls_late{0};    ///< so many are not answered, and `late_alarm` is to be called
+  std::atomic<int> cannot_watch_one{0};  ///< … so many places and records
+  std::atomic<int> calls_late{0};  ///< so many are not answered, and `late_alarm` is to be called
   alarm late_alarm{};
   std::atomic<int> fail_watched_records{0};  ///< so many that are to be watched are not answered
   std::function<void()> on_enter{};          ///< before the next one comes in
@@ -168,6 +169,7 @@ class fake_contender_store final : public holdfast::store::contender_store {
     if (fail_reads > 0 && fail_reads-- > 0) {
       return holdfast::failure{holdfast::errc::unavailable, "not now"};
     }
+    if (on_change && ends_watch()) std::exchange(on_change, {})();
     const std::lock_guard guard{mutex_};
     auto* const at = find(name, node);
     if (at == nullptr) return std::optional<contender_data>{};
@@ -202,6 +204,7 @@ class fake_contender_store final : public holdfast::store::contender_store {
     return there;
   }
   result<versioned> record(std::string_view name, bool waits, alarm on_change) override {
+    if (on_change && ends_watch()) on_change();
     const std::lock_guard guard{mutex_};
     ++record_reads;
     record_waits += waits ? 1 : 0;
@@ -248,6 +251,7 @@ class fake_contender_store final : public holdfast::store::contender_store {
     contender_data says;
   };
 
+  bool ends_watch() { return cannot_watch_one > 0 && cannot_watch_one-- > 0; }
   entered add(const std::string& name, contender who, contender_data says) {
     who.node = std::to_string(++last_);
     says.fence = static_cast<std::uint64_t>(last_);

@@ -161,18 +161,148 @@ TEST_F(a_child_of_a_busy_parent, looks_for_leaders_without_what_a_waiting_thread
   reads.join();
 }
 
+/// Of many children, each born while a thread of the parent does something over and over: some are
+/// born while it has a mutex locked.
+void expect_of_each_child(errc reason, const std::function<void()>& action,
+                          const std::function<void()>& meanwhile) {
+  std::atomic<bool> over{false};
+  std::thread parents([&] {
+    while (!over) meanwhile();
+  });
+  for (int i = 0; i < 50 && !testing::Test::HasFailure(); ++i) {
+    EXPECT_EQ(in_a_child(action), reason);
+  }
+  over = true;
+  parents.join();
+}
+
 TEST(a_child, draws_no_id_while_a_thread_of_its_parent_draws_one) {
   const auto s = holdfast::open("memory:");
   holdfast::latch l(s, "l", 1);
-  std::atomic<bool> over{false};
-  std::thread draws([&] {
-    while (!over) (void)s.impl()->new_owner();
-  });
-  for (int i = 0; i < 50 && !HasFailure(); ++i) {
-    EXPECT_EQ(in_a_child([&] { (void)async_count_down(l).future().get().value(); }), errc::forked);
+  expect_of_each_child(
+      errc::forked, [&] { (void)async_count_down(l).future().get().value(); },
+      [&] { (void)s.impl()->new_owner(); });
+}
+
+/// What this thread has after another one is kept in a list, which has a mutex.
+struct a_child_of_a_reader : testing::Test {
+  holdfast::session s = holdfast::open("memory:");
+  holdfast::shared_mutex rw{s, "rw"};
+  const std::function<void()> looks = [this] { (void)rw.fence(); };
+
+  void SetUp() override {
+    std::thread([this] { rw.lock_shared(); }).join();
+    rw.lock_shared();
   }
-  over = true;
-  draws.join();
+  void TearDown() override { rw.unlock_shared(); }
+};
+
+TEST_F(a_child_of_a_reader, unlocks_while_a_thread_of_its_parent_looks_for_its_hold) {
+  expect_of_each_child({}, [&] { rw.unlock_shared(); }, looks);
+}
+
+TEST_F(a_child_of_a_reader, checks_while_a_thread_of_its_parent_looks_for_its_hold) {
+  expect_of_each_child(errc::forked, [&] { rw.check(); }, looks);
+}
+
+TEST(a_child, unlocks_a_recursive_mutex_while_a_thread_of_its_parent_asks_for_its_level) {
+  const auto s = holdfast::open("memory:");
+  holdfast::recursive_mutex m(s, "m");
+  m.lock();
+  const auto looks = [&] { (void)m.level(); };
+  expect_of_each_child({}, [&] { m.unlock(); }, looks);
+  expect_of_each_child({}, [&] { EXPECT_EQ(m.level(), 0U); }, looks);
+  m.unlock();
+}
+
+TEST(a_child, gives_no_permit_back_while_a_thread_of_its_parent_does) {
+  const auto s = holdfast::open("memory:");
+  holdfast::counting_semaphore permits(s, "permits", 2);
+  permits.acquire();
+  expect_of_each_child(errc::forked, [&] { permits.release(); }, [&] { permits.release(0); });
+  permits.release();
+}
+
+TEST(a_child, has_no_votes_while_a_thread_of_its_parent_reads_them) {
+  const auto s = holdfast::open("memory:");
+  holdfast::redlock most({s}, "most");
+  const auto held = most.acquire();
+  expect_of_each_child(
+      errc::forked, [&] { (void)most.last_votes(); }, [&] { (void)most.last_votes(); });
+  expect_of_each_child(errc::forked, [&] { (void)held.votes(); }, [&] { (void)held.votes(); });
+}
+
+TEST(a_child, makes_no_lock_of_its_parents_session_while_a_thread_of_its_parent_does) {
+  const auto s = holdfast::open("memory:");
+  const auto make = [&] { const holdfast::mutex m(s, "m"); };
+  expect_of_each_child(errc::forked, make, make);
+}
+
+TEST(a_child, changes_no_rules_while_a_thread_of_its_parent_looks_at_them) {
+  const auto s = holdfast::open("memory:");
+  const std::vector<holdfast::rate_rule> rules{{.tokens = 50, .per = 1h}};
+  holdfast::rate_limiter limiter(s, "api", rules);
+  expect_of_each_child(
+      errc::forked, [&] { limiter.change_rules(rules, 1); }, [&] { (void)limiter.peek(); });
+}
+
+TEST(a_child, begins_what_takes_tokens_without_a_thread_and_is_told_so_by_its_end) {
+  const auto s = holdfast::open("memory:");
+  holdfast::rate_limiter limiter(s, "api", {{.tokens = 50, .per = 1h}});
+  holdfast::semaphore permits(s, "permits", 1);
+  holdfast::admission door(limiter, permits);
+  const auto taken = limiter.try_take();
+  const auto expect_told = [](auto begin) {
+    EXPECT_EQ(in_a_child([&] {
+                auto begun = begin();
+                auto told = std::move(begun).future().get();
+                if (!told && told.error().code == errc::forked) ::_exit(77);
+              }),
+              static_cast<errc>(77));
+  };
+  expect_told([&] { return async_take(limiter, 1); });
+  expect_told([&] { return async_reserve(limiter, 1, 1s); });
+  expect_told([&] { return async_refund(limiter, 1); });
+  expect_told([&] { return async_refund(limiter, taken); });
+  expect_told([&] { return async_peek(limiter); });
+  expect_told([&] { return async_admit(door); });
+}
+
+TEST(a_child, has_lost_what_a_thread_of_its_parent_asks_about) {
+  const auto s = holdfast::open("memory:");
+  holdfast::mutex m(s, "m");
+  const auto held = m.acquire();
+  bool told = false;
+  const std::stop_callback on_loss(held.lost(), [&] { told = true; });
+  expect_of_each_child(
+      errc::forked,
+      [&] {
+        const bool lost = held.lost().stop_requested();
+        if (lost && !told) held.check();
+      },
+      [&] { (void)held.lost(); });
+}
+
+TEST(a_child, is_told_of_a_majority_that_it_is_the_parents) {
+  const auto s = holdfast::open("memory:");
+  holdfast::redlock most({s}, "most");
+  holdfast::mutex m(s, "m");
+  holdfast::multi_lock all{m};
+  most.lock(), all.lock();
+  const auto held = holdfast::redlock({s}, "other").acquire();
+  bool told = false;
+  const std::stop_callback on_loss(held.lost(), [&] { told = true; });
+  EXPECT_EQ(in_a_child([&] {
+              if (held.lost().stop_requested() && !told) held.check();
+            }),
+            errc::forked);
+  EXPECT_EQ(in_a_child([&] {
+              if (all.lost().stop_requested()) all.check();
+            }),
+            errc::forked);
+  EXPECT_EQ(in_a_child([&] { most.check(); }), errc::forked);
+  EXPECT_EQ(in_a_child([&] { all.check(); }), errc::forked);
+  most.unlock(), all.unlock();
 }
 
 TEST(a_child, gives_several_up_whose_loss_is_being_told) {

@@ -2,6 +2,8 @@
 
 #include <future>
 
+#include "base/losses.hpp"
+#include "harness/failing.hpp"
 #include "harness/next_wake.hpp"
 #include "primitive/quorum_stage.hpp"
 
@@ -71,6 +73,16 @@ TEST_F(redlock_forms, lock_lease_expires_without_renewal) {
     harness::pass(*w_.clock, 1s);
     return w_.held_at() == 0;
   });
+}
+
+TEST_F(redlock_forms, lock_lease_blames_no_majority_for_its_end) {
+  auto held = a_.lock.acquire(10s);
+  w_.clock->advance(11s);
+  const auto how = harness::outcome_of([&] { held.check(); });
+  EXPECT_EQ(how.reason, errc::lost);
+  EXPECT_FALSE(harness::contains(how.text, "majority")) << how.text;
+  w_.seen->await(holdfast::event_kind::lost);
+  EXPECT_EQ(w_.seen->detail(holdfast::event_kind::lost), holdfast::losses::lease_ended);
 }
 
 TEST_F(redlock_forms, try_lock_never_votes_again) {
