@@ -550,7 +550,7 @@ const std::vector<narrow_rule>& narrow_rules() {
       {"losing.a_lease_may_be_given_back_while_*", told},
       {"losing.a_listener_that_gives_back_*", told},
       {"losing.an_observer_that_throws_*", told},
-      {"losing.the_session_s_lease_is_*", handle},
+      {"losing.a_lock_that_names_no_lease_time_*", handle},
       {"async_asio.*", "Asio's executors and cancellation, over the library's callbacks"},
       {"async_asio_conditions.*",
        "Asio's executors and cancellation, over the library's callbacks"},

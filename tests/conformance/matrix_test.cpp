@@ -1,5 +1,7 @@
 #include "conformance/matrix.hpp"
 
+#include <fnmatch.h>
+
 #include <fstream>
 #include <sstream>
 
@@ -64,6 +66,35 @@ TEST(matrix, what_a_row_says_that_its_store_lacks_is_what_the_store_says) {
 TEST(matrix, the_page_in_docs_is_what_this_suite_runs) {
   EXPECT_EQ(matrix(), checked_in())
       << "if the change is meant: test_conformance --print-matrix > docs/matrix.md";
+}
+
+/// "suite.test" of every rule, whatever row it is registered for.
+std::vector<std::string> all_rules() {
+  std::vector<std::string> found;
+  const auto& unit = *testing::UnitTest::GetInstance();
+  for (int s = 0; s < unit.total_test_suite_count(); ++s) {
+    const testing::TestSuite& one = *unit.GetTestSuite(s);
+    const std::string suite = one.name();
+    for (int t = 0; t < one.total_test_count(); ++t) {
+      const std::string test = one.GetTestInfo(t)->name();
+      found.push_back(suite.substr(suite.rfind('/') + 1) + "." + test.substr(0, test.find('/')));
+    }
+  }
+  return found;
+}
+
+// A pattern that no rule has any more leaves out nothing: a rule was renamed, and not here.
+TEST(matrix, each_pattern_of_a_rule_is_that_of_one) {
+  const auto rules = all_rules();
+  std::vector<std::string> patterns;
+  for (const auto& n : narrow_rules()) patterns.push_back(n.rule);
+  for (const row& r : rows()) patterns.insert(patterns.end(), r.without.begin(), r.without.end());
+  for (const std::string& pattern : patterns) {
+    const bool found = std::any_of(rules.begin(), rules.end(), [&](const std::string& rule) {
+      return ::fnmatch(pattern.c_str(), rule.c_str(), 0) == 0;
+    });
+    EXPECT_TRUE(found) << pattern;
+  }
 }
 
 TEST(matrix, every_store_that_was_built_is_in_it) {
