@@ -231,6 +231,14 @@ nanos judge::last_gone(const std::string& name) const {
   return last;
 }
 
+nanos judge::last_granted(const std::string& name) const {
+  nanos last = 0;
+  for (const hold& h : holds_) {
+    if (h.g.name == name) last = std::max(last, h.first);
+  }
+  return last;
+}
+
 nanos judge::shared_since(const std::string& name, std::uint64_t fence) const {
   nanos first = world_.now();
   for (const hold& h : holds_) {

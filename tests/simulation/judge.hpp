@@ -102,6 +102,8 @@ class judge {
   std::uint64_t weight_of(const std::string& name) const;
   /// … and a holder that has none of it any more was last seen to have it then.
   nanos last_gone(const std::string& name) const;
+  /// When somebody was granted it last.
+  nanos last_granted(const std::string& name) const;
   /// Since when readers have had what has this fence.
   nanos shared_since(const std::string& name, std::uint64_t fence) const;
   std::uint64_t grants() const noexcept { return grants_; }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <stop_token>
 
 #include "simulation/patience.hpp"
 
@@ -532,28 +533,29 @@ struct lock_actor : actor {
 
   void extend(lease& held) const {
     const cost one(*this, "extend", 1);
-    const nanos began = of.here.now(), left = held.remaining().count();
+    const nanos began = of.here.now();
     const auto commands = world::self()->commands;
+    nanos lost = never;
+    const std::stop_callback on_loss{held.lost(), [&] { lost = of.here.now(); }};
     try {
       held.extend();
     } catch (const holdfast::error& e) {
       // A driver may wait for one of its connections.
       const bool only_waits = of.whole.store < store_kind::postgres && e.reason() == errc::lost &&
                               world::self()->commands == commands;
-      if (only_waits) judge_waiting(began, left);
+      if (only_waits) judge_waiting(began, lost);
       throw;
     }
   }
 
   // It has not asked: it has waited for a renewal, which means nothing when the lease is over.
-  void judge_waiting(nanos began, nanos left) const {
-    const nanos took = of.here.now() - began;
-    if (p.steady_since > began || p.paused_until > began || took <= left + 200 * millisecond)
-      return;
+  void judge_waiting(nanos began, nanos lost) const {
+    if (p.steady_since > began || p.paused_until > began || lost == never) return;
+    const nanos late = of.here.now() - lost;
+    if (late <= 200 * millisecond) return;
     of.rules.violated("an extension ends when its lease does",
-                      "P" + std::to_string(p.number) + ": " + name + " after " +
-                          std::to_string(took / microsecond) + " us of " +
-                          std::to_string(left / microsecond));
+                      "P" + std::to_string(p.number) + ": " + name + ", " +
+                          std::to_string(late / microsecond) + " us after the loss");
   }
 
   // From the call on: others may come in before it returns.

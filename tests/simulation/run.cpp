@@ -212,6 +212,9 @@ void scene::watch() {
       }
       // What ends by itself, only the first to wait looks for: if it goes, the next one does so
       // later.
+      constexpr nanos looks_within = second / 2;  // the second in line
+      if (permits && !whole.renews())
+        last = std::max(last, rules.last_granted(name) + looks_within);
       const bool ends = std::any_of(whole.names.begin(), whole.names.end(),
                                     [](const auto& n) { return n.kind == lock_kind::expiring; });
       const nanos longest = whole.only_deaths() && !ends          ? 150 * millisecond
