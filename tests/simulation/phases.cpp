@@ -155,8 +155,13 @@ void phase_book::breaks(const places& next, nanos now) {
   if (broken && !whole && !another_record_) {
     violated("a barrier breaks as a whole", "one participant was lost, and others stay");
   }
+  // The late request of a session that has ended: its place was lost in the step that made it.
+  const bool came_and_went = std::any_of(next.begin(), next.end(), [&](const auto& one) {
+    return !there_.contains(one.first) && of_[one.second.process].late;
+  });
   // If all have dropped out, nobody is there any more.
-  if (drops_one && !broken && !next.empty() && left_.empty() && !another_record_ && !forgot_) {
+  if (drops_one && !broken && !came_and_went && !next.empty() && left_.empty() &&
+      !another_record_ && !forgot_) {
     violated("a participant that dropped out keeps its place until its phase ends",
              "it is forgotten, and others are there");
   }
