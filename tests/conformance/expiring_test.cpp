@@ -73,7 +73,7 @@ TEST_P(expiring, a_permit_outlives_the_session_it_was_acquired_on) {
   EXPECT_TRUE(two_.release(p.id));
 }
 
-TEST_P(expiring, so_does_a_permit_that_was_waited_for) {
+TEST_P(expiring, a_permit_that_was_waited_for_outlives_its_session_too) {
   const permit first = two_.acquire(1h);
   const permit second = two_.acquire(1h);
   permit p;

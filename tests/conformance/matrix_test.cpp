@@ -2,6 +2,7 @@
 
 #include <fnmatch.h>
 
+#include <algorithm>
 #include <fstream>
 #include <sstream>
 
@@ -84,7 +85,7 @@ std::vector<std::string> all_rules() {
 }
 
 // A pattern that no rule has any more leaves out nothing: a rule was renamed, and not here.
-TEST(matrix, each_pattern_of_a_rule_is_that_of_one) {
+TEST(matrix, each_pattern_that_leaves_rules_out_matches_a_rule) {
   const auto rules = all_rules();
   std::vector<std::string> patterns;
   for (const auto& n : narrow_rules()) patterns.push_back(n.rule);

@@ -283,7 +283,7 @@ TEST(a_child, has_lost_what_a_thread_of_its_parent_asks_about) {
       [&] { (void)held.lost(); });
 }
 
-TEST(a_child, is_told_of_a_majority_that_it_is_the_parents) {
+TEST(a_child, is_told_of_a_majority_and_of_several_that_they_are_the_parents) {
   const auto s = holdfast::open("memory:");
   holdfast::redlock most({s}, "most");
   holdfast::mutex m(s, "m");

@@ -190,7 +190,8 @@ TEST_F(redis_cluster_of_halves, are_looked_at_anew_when_nothing_says_that_one_ha
 
 // The map is asked for when the node says so. That its successor is not there says nothing new: the
 // caller asks again, as long as it has time.
-TEST_F(redis_cluster_of_halves, of_which_one_moved_its_slots_to_a_node_that_is_not_there) {
+TEST_F(redis_cluster_of_halves,
+       are_unavailable_while_slots_have_moved_to_a_missing_node_and_found_again_later) {
   halves_ = false;
   redis::cluster all(options());
   ASSERT_TRUE(all.open());
