@@ -2,6 +2,7 @@
 
 #include "harness/counting_clock.hpp"
 #include "harness/eventually.hpp"
+#include "harness/threads_at_rest.hpp"
 
 // What the family does with a port, whatever the store: no server, and a clock that stands still.
 namespace kernel_test {
@@ -555,6 +556,7 @@ TEST_F(contender_family, a_waiter_whose_store_cannot_watch_is_called_ever_more_r
   for (int pauses = 0; pauses < 20 && !HasFailure(); ++pauses) {
     clock_.advance(90ms);
     if (pauses >= 10) {
+      harness::until_threads_rest();
       ASSERT_FALSE(told(2)) << "by now it waits for 100 ms";
     }
     clock_.advance(10ms);
@@ -595,6 +597,7 @@ TEST_F(contender_family, a_waiter_of_a_latch_whose_store_cannot_watch_is_called_
   for (int pauses = 0; pauses < 20 && !HasFailure(); ++pauses) {
     clock_.advance(90ms);
     if (pauses >= 10) {
+      harness::until_threads_rest();
       ASSERT_FALSE(told(2)) << "by now it waits for 100 ms";
     }
     clock_.advance(10ms);
