@@ -269,7 +269,8 @@ rate_limiter::state::request rate_limiter::state::about_taken(const rate_key& ke
 }
 
 rate_decision rate_limiter::state::decide(const request& r, rate_verb verb, std::uint64_t n,
-                                          microseconds ahead, wait_time wait) const {
+                                          microseconds ahead, wait_time wait,
+                                          const kept& keep) const {
   auto& session = *of.session;
   const auto c = r.command(verb, session.new_owner(), n, ahead);
   rate_request q(session, of.config->name, c);
@@ -278,6 +279,7 @@ rate_decision rate_limiter::state::decide(const request& r, rate_verb verb, std:
   if (!settled) of.fail(std::move(settled.error()));
   auto d = decision(r, q.reply, n);
   if (!d) of.fail(std::move(d.error()));
+  if (keep && *d) keep(*d);
   q.heard_of();
   return std::move(*d);
 }
@@ -296,20 +298,25 @@ rate_decision rate_limiter::state::take_locally(const request& r, std::uint64_t 
     const std::lock_guard guard{mutex};
     const auto found = pools.find(id);
     if (found != pools.end() && found->second.until > now && found->second.left >= n) {
+      auto d = found->second.decision(n);
       found->second.left -= n;
-      return found->second.decision(n);
+      return d;
     }
   }
-  auto many = decide(r, rate_verb::take, options.local_tokens, {}, one_try);
-  if (!many) return decide(r, rate_verb::take, n, {}, one_try);
-  const std::lock_guard guard{mutex};
-  drop_old_pools(now);
-  auto& p = pools[id];
-  if (p.until <= now) p.left = 0;
-  p.left += options.local_tokens - n;
-  p.until = now + options.local_time;
-  p.last = std::move(many);
-  return p.decision(n);
+  const auto keep = [&](const rate_decision& many) {
+    auto last = many;
+    const std::lock_guard guard{mutex};
+    drop_old_pools(now);
+    auto& p = pools[id];  // nothing takes memory from here on
+    if (p.until <= now) p.left = 0;
+    p.left += options.local_tokens - n;
+    p.until = now + options.local_time;
+    p.last = std::move(last);
+  };
+  auto d = decide(r, rate_verb::take, options.local_tokens, {}, one_try, keep);
+  if (!d) return decide(r, rate_verb::take, n, {}, one_try);
+  d.tokens = n;
+  return d;
 }
 
 void rate_limiter::state::drop_old_pools(boot_time now) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <holdfast/rate_limiter.hpp>
 #include <mutex>
 #include <unordered_map>
@@ -62,8 +63,11 @@ struct rate_limiter::state {
     using value = typename std::invoke_result_t<Begin>::value_type;
     return of.session->forked() ? engine::async_do<value>(of.session, {}) : how();
   }
+  /// Keeps what was taken for later calls. If it throws, the tokens go back.
+  using kept = std::function<void(const rate_decision&)>;
   rate_decision decide(const request& r, store::rate_verb verb, std::uint64_t n,
-                       std::chrono::microseconds ahead, wait_time wait) const;
+                       std::chrono::microseconds ahead, wait_time wait,
+                       const kept& keep = {}) const;
   rate_decision take(const request& r, std::uint64_t n);
   rate_decision take_locally(const request& r, std::uint64_t n);
   void drop_old_pools(boot_time now);

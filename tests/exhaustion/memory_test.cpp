@@ -200,6 +200,35 @@ INSTANTIATE_TEST_SUITE_P(
     }),
     [](const auto& of) { return of.param.first; });
 
+// The process takes twenty at once, and keeps those that are left for its next calls.
+TEST_F(shortage, of_a_moment_costs_no_tokens_that_the_process_keeps) {
+  bool enough = false;
+  for (int n = 0; !enough && !HasFailure(); ++n) {
+    SCOPED_TRACE(std::to_string(n) + " allocations");
+    holdfast::rate_limiter few{w.session,
+                               "few" + std::to_string(n),
+                               {{.tokens = 50, .per = 500h}},
+                               {.local_tokens = 20, .local_time = 1h}};
+    std::uint64_t taken = 0;
+    enough = true;
+    for (int call = 0; call < 2; ++call) {
+      const no_memory_after now(n, of::this_thread);
+      try {
+        taken += few.try_take(7).tokens;
+      } catch (const std::exception&) {
+        enough = false;
+      }
+    }
+    harness::eventually(
+        "all are there",
+        [&] {
+          while (few.try_take(1)) ++taken;
+          return taken == 50;
+        },
+        10s);
+  }
+}
+
 TEST_F(shortage, of_an_extension_leaves_no_renewal_begun) {
   lease held = w.fair.acquire();
   for (int n = 0; n < 8 && !HasFailure(); ++n) {
