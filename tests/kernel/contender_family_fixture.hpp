@@ -4,11 +4,13 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <holdfast/testing.hpp>
 #include <memory>
 
 #include "family/contender_family.hpp"
 #include "harness/eventually.hpp"
+#include "harness/threads_at_rest.hpp"
 #include "kernel/fake_contender_store.hpp"
 
 namespace kernel_test {
@@ -70,6 +72,24 @@ class contender_family : public testing::Test {
     const auto n = family_->inbox().receive(clock_.now());
     return n && n->what == holdfast::store::notification_kind::granted &&
            n->owner == holdfast::store::owner_id{0, owner};
+  }
+  /// By a store that calls at once after each look. The waiter looks at each call (`looks`), and
+  /// finds what it found before.
+  void expect_ever_rarer_calls(std::uint64_t owner, const std::function<bool()>& looks) {
+    int calls = 0;
+    for (; calls < 100 && told(owner); ++calls) ASSERT_TRUE(looks());
+    EXPECT_LE(calls, 4);
+    for (int pauses = 0; pauses < 20 && !HasFailure(); ++pauses) {
+      clock_.advance(std::chrono::milliseconds(90));
+      if (pauses >= 10) {
+        harness::until_threads_rest();
+        ASSERT_FALSE(told(owner)) << "by now it waits for 100 ms";
+      }
+      clock_.advance(std::chrono::milliseconds(10));
+      harness::eventually("it is called", [&] { return told(owner); });
+      ASSERT_TRUE(looks());
+      EXPECT_FALSE(told(owner));
+    }
   }
 
   /// Until the family's thread has looked at its jobs after that: it ends the hold of another name.

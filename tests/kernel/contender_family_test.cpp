@@ -2,7 +2,6 @@
 
 #include "harness/counting_clock.hpp"
 #include "harness/eventually.hpp"
-#include "harness/threads_at_rest.hpp"
 
 // What the family does with a port, whatever the store: no server, and a clock that stands still.
 namespace kernel_test {
@@ -550,20 +549,7 @@ TEST_F(contender_family, a_waiter_whose_store_cannot_watch_is_called_ever_more_r
   port_.put("n", stranger(1));
   port_.cannot_watch_one = 1'000;
   ASSERT_EQ(acquire(2).outcome, permits_outcome::queued);
-  int calls = 0;
-  for (; calls < 100 && told(2); ++calls) ASSERT_EQ(acquire(2).outcome, permits_outcome::queued);
-  EXPECT_LE(calls, 4);
-  for (int pauses = 0; pauses < 20 && !HasFailure(); ++pauses) {
-    clock_.advance(90ms);
-    if (pauses >= 10) {
-      harness::until_threads_rest();
-      ASSERT_FALSE(told(2)) << "by now it waits for 100 ms";
-    }
-    clock_.advance(10ms);
-    harness::eventually("it is called", [&] { return told(2); });
-    ASSERT_EQ(acquire(2).outcome, permits_outcome::queued);
-    EXPECT_FALSE(told(2));
-  }
+  expect_ever_rarer_calls(2, [&] { return acquire(2).outcome == permits_outcome::queued; });
   port_.remove_all("n", stranger(1).owner);
   clock_.advance(100ms);
   harness::eventually("it is called", [&] { return told(2); });
@@ -591,20 +577,7 @@ TEST_F(contender_family, a_waiter_of_a_latch_whose_store_cannot_watch_is_called_
   };
   port_.cannot_watch_one = 1'000;
   ASSERT_TRUE(wait());
-  int calls = 0;
-  for (; calls < 100 && told(2); ++calls) ASSERT_TRUE(wait());
-  EXPECT_LE(calls, 4);
-  for (int pauses = 0; pauses < 20 && !HasFailure(); ++pauses) {
-    clock_.advance(90ms);
-    if (pauses >= 10) {
-      harness::until_threads_rest();
-      ASSERT_FALSE(told(2)) << "by now it waits for 100 ms";
-    }
-    clock_.advance(10ms);
-    harness::eventually("it is called", [&] { return told(2); });
-    ASSERT_TRUE(wait());
-    EXPECT_FALSE(told(2));
-  }
+  expect_ever_rarer_calls(2, wait);
 }
 
 }  // namespace kernel_test

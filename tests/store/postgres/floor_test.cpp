@@ -132,7 +132,8 @@ TEST_F(postgres_floor, a_replacement_answers_with_the_time_only_if_that_is_asked
   EXPECT_GE(third.now_at, seen.now_at);
 }
 
-// The server answers as if there had been one: a trigger does not depend on who waits first.
+// A trigger makes the server answer as after a deadlock: of two real transactions either may be the
+// victim.
 TEST_F(postgres_floor,
        a_transaction_that_was_the_victim_of_a_deadlock_leaves_a_connection_that_works) {
   const std::string ring = table("ring");
