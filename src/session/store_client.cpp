@@ -282,6 +282,7 @@ void store_client::give_back_tokens(std::string_view name, store::rate_command t
 }
 
 void store_client::refund(std::string_view name, store::rate_command take) noexcept try {
+  if (forked()) return;  // they are the parent's
   take.verb = store::rate_verb::refund;
   boot_time until = forever;
   {

@@ -2,6 +2,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <functional>
 #include <holdfast/holdfast.hpp>
 #include <holdfast/testing.hpp>
@@ -236,6 +237,24 @@ TEST(a_child, makes_no_lock_of_its_parents_session_while_a_thread_of_its_parent_
   const auto s = holdfast::open("memory:");
   const auto make = [&] { const holdfast::mutex m(s, "m"); };
   expect_of_each_child(errc::forked, make, make);
+}
+
+std::ptrdiff_t threads() {
+  const std::filesystem::directory_iterator all("/proc/self/task");
+  return std::distance(begin(all), end(all));
+}
+
+TEST(a_child, gives_no_tokens_back_by_its_parents_session) {
+  const auto s = holdfast::open("memory:");
+  const holdfast::store::bucket_choice one{"all"};
+  const holdfast::store::rate_command take{
+      .owner = s.impl()->new_owner(), .tokens = 1, .buckets = {&one, 1}};
+  EXPECT_EQ(in_a_child([&] {
+              const auto before = threads();
+              s.impl()->refund("api", take);
+              if (threads() != before) ::_exit(77);
+            }),
+            errc{});
 }
 
 TEST(a_child, changes_no_rules_while_a_thread_of_its_parent_looks_at_them) {
