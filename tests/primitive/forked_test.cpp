@@ -135,6 +135,20 @@ TEST_F(a_child_of_a_busy_parent, reads_without_what_a_reader_has_locked) {
   second.join();
 }
 
+TEST_F(a_child_of_a_busy_parent, leaves_nothing_to_the_keeper_of_its_parent) {
+  if (!harness::counts_held_mutexes()) return;
+  const auto abandon = [&] { s.impl()->keeper().abandon("n", {7, 7}, 1s); };
+  clock->stop_it();
+  std::thread parents([&] {
+    clock->may_stop_this_thread();
+    abandon();
+  });
+  clock->await_it();
+  EXPECT_EQ(in_a_child(abandon), errc{});
+  clock->let_go();
+  parents.join();
+}
+
 TEST_F(a_child_of_a_busy_parent, looks_for_leaders_without_what_a_waiting_thread_has_locked) {
   if (!harness::counts_held_mutexes()) return;
   holdfast::election e(s, "e");
