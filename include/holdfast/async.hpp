@@ -92,13 +92,13 @@ class [[nodiscard]] pending {
 };
 
 // All of these return at once, without a round trip, and are thread-safe. A limit counts from the
-// call; zero is one try. After a request to stop, the operation ends soon with errc::cancelled. The
-// lock object may be destroyed while its operation is under way; if the session ends, the operation
-// is cancelled. Errors as the synchronous forms, in the result; only arguments that can never be
-// right throw here (errc::invalid_argument). Costs at the store as the synchronous forms; requests
-// of a session at the same time share one round trip. The local queue of a mutex can hold a hundred
-// thousand operations; of the other primitives each operation has a queue entry at the store
-// (docs/async.md).
+// call; zero is one try. After a request to stop, the operation ends soon with errc::cancelled; one
+// that was stopped before takes nothing. The lock object may be destroyed while its operation is
+// under way; if the session ends, the operation is cancelled. Errors as the synchronous forms, in
+// the result; only arguments that can never be right throw here (errc::invalid_argument). Costs at
+// the store as the synchronous forms; requests of a session at the same time share one round trip.
+// The local queue of a mutex can hold a hundred thousand operations; of the other primitives each
+// operation has a queue entry at the store (docs/async.md).
 
 pending<lease> async_acquire(mutex& lock, wait_limit limit = {}, std::stop_token stop = {});
 pending<lease> async_acquire(shared_mutex& lock, wait_limit limit = {}, std::stop_token stop = {});

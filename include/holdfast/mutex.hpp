@@ -61,7 +61,7 @@ class mutex {
   [[nodiscard]] bool try_lock_until(const std::chrono::time_point<Clock, Duration>& t) {
     return lock_within(wait_until(t), {});
   }
-  /// As lock(), but ends with false when asked to stop.
+  /// As lock(), but ends with false when asked to stop, also if that was before the call.
   [[nodiscard]] bool lock(std::stop_token stop) { return lock_within(no_limit, std::move(stop)); }
   /// Releases this thread's hold. Never throws: a failure is reported to the observer, and the
   /// release is repeated until the lease ends. If the calling thread does not hold the lock, it
@@ -70,8 +70,8 @@ class mutex {
 
   // -- the native handle ----------------------------------------------------------------------
   lease acquire() { return acquire(std::stop_token{}); }
-  /// Throws errc::cancelled if a stop is requested; if that was before the call, without a round
-  /// trip. A lock that is granted at that moment is released.
+  /// Throws errc::cancelled if a stop is requested; if that was before the call, also where the
+  /// lock is free, without a round trip. A lock that is granted at that moment is released.
   lease acquire(std::stop_token stop);
   [[nodiscard]] std::optional<lease> try_acquire() { return acquire_within(one_try, {}); }
   template <class Rep, class Period>

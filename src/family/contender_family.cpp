@@ -242,7 +242,9 @@ bool contender_family::see_arrivals(const own_entries::job& look) {
   next->job.push_back(look_for_arrivals(name, owner));
   // Called by a thread of the store's, where nothing may be thrown.
   auto all = port_->contenders(name, as_of::seen, [this, next]() noexcept {
-    if (next->last.exchange(step::called) == step::answered) entries_.later(std::move(next->job));
+    if (next->last.exchange(step::called) != step::answered) return;
+    next->job.front().looks.called(clock_.now());
+    entries_.later(std::move(next->job));
   });
   if (all) {
     auto& planned = next->job.front();

@@ -271,7 +271,10 @@ void contender_family::has_changed(std::string_view name, const owner_id& owner,
   boot_time at{};
   entries_.change(name, owner, [&](own_entry& p) {
     p.watched.erase(std::string(watched));
-    if (const auto last = p.looks.find(watched); last != p.looks.end()) at = last->second.next();
+    const auto last = p.looks.find(watched);
+    if (last == p.looks.end()) return;
+    at = last->second.next();
+    last->second.called(clock_.now());
   });
   if (at <= clock_.now()) return call(name, owner);
   entries_.later({own_entries::job::kind::call, std::string(name), owner, {}, false, at});

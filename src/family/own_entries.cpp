@@ -13,7 +13,12 @@ constexpr std::chrono::milliseconds longest_between_looks{100};
 
 void paced_looks::begins(boot_time now) noexcept {
   const std::chrono::milliseconds pause(in_vain_ == 0 ? 0 : 1U << std::min(in_vain_, 7U));
+  looked_ = now;
   next_ = now + std::min(pause, longest_between_looks);
+}
+
+void paced_looks::called(boot_time now) noexcept {
+  if (now - looked_ > longest_between_looks) in_vain_ = 0;
 }
 
 void paced_looks::ended(boot_time now, std::string found) {

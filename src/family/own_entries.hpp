@@ -22,18 +22,21 @@ using store::micros;
 
 /// When to look again at what calls if it changes. A store that answers and cannot watch calls at
 /// once, over and over. That shows in looks that find what the one before has found: the pause
-/// after those grows.
+/// after those grows. A call that comes long after a look is of a store that watched meanwhile, and
+/// has perhaps connected anew: the next pause is a short one again.
 class paced_looks {
  public:
   /// What changes meanwhile calls, too.
   void begins(boot_time now) noexcept;
   void ended(boot_time now, std::string found);
+  void called(boot_time now) noexcept;
   /// Not before.
   boot_time next() const noexcept { return next_; }
 
  private:
   std::optional<std::string> found_;
   unsigned in_vain_ = 0;
+  boot_time looked_{};
   boot_time next_{};
 };
 

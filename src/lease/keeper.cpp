@@ -363,9 +363,11 @@ void keeper::send_again(std::string_view name, const store::permits_command& wha
   remember(name, what, {}, notification_lasts);
 }
 
+// In a forked child nobody would send it, and a thread that is not there may hold the mutex.
 void keeper::remember(std::string_view name, const store::permits_command& what,
                       std::optional<store::permits_command> if_absent,
                       std::chrono::nanoseconds lasts) noexcept try {
+  if (session_.forked()) return;
   const std::lock_guard guard{mutex_};
   const boot_time now = session_.now();
   abandoned_.push_back(

@@ -38,6 +38,7 @@ class entry final : public engine::request {
 
   answer ask(bool last) override {
     const bool waits = !last || waited_;
+    if (given_back_) take_.owner = session_.new_owner(), given_back_ = false;
     const auto asks = engine::acquire_command(session_, *what_, how_, owner(), waits);
     waited_ = waits;
     const boot_time sent = session_.now();
@@ -65,7 +66,7 @@ class entry final : public engine::request {
     if (!std::exchange(took_, false)) return;
     found.rate.taken = false;
     session_.refund(limiter_, take_);
-    take_.owner = session_.new_owner();
+    given_back_ = true;
   }
 
   /// It may be in the queue of the permits, or have come from there.
@@ -122,6 +123,7 @@ class entry final : public engine::request {
   const store::owner_id owner_;
   store::rate_command take_;
   bool took_ = false;
+  bool given_back_ = false;  ///< under the present id
   engine::grant grant_{};
   bool waited_ = false;
 };

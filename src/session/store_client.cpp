@@ -281,7 +281,9 @@ void store_client::give_back_tokens(std::string_view name, store::rate_command t
   }
 }
 
+// In a child they are the parent's.
 void store_client::refund(std::string_view name, store::rate_command take) noexcept try {
+  if (forked()) return;
   take.verb = store::rate_verb::refund;
   boot_time until = forever;
   {

@@ -314,6 +314,7 @@ result<lease> acquire_untraced(const std::shared_ptr<session_impl>& session,
                                const std::shared_ptr<const lock_config>& s, const acquire_params& c,
                                const timed_call& call, std::stop_token stop) {
   if (auto can = ready(*session, *s, c); !can) return std::move(can.error());
+  if (stop.stop_requested()) return gave_up(*session, *s, call, trace::judged(asked_to_stop()));
   if (s->local_queue) {
     if (auto idle = s->local_queue->take_idle(*s)) {
       if (auto mine = hold::next_turn(std::move(idle), {call.began(), call.began()})) return mine;

@@ -93,6 +93,7 @@ result<lease> read(const std::shared_ptr<session_impl>& session,
   const timed_call call(session->now(), wait);
   std::optional<trace> seen;
   if (s->traced) stop = seen.emplace(session, *s, c, wait, std::move(stop)).stop();
+  if (stop.stop_requested()) return gave_up(*session, *s, call, trace::judged(asked_to_stop()));
   sleeper me(session->clock());
   const std::stop_callback on_stop{stop, [&] { me.wake(); }};
   reader_group::visit visit(at, me);

@@ -54,6 +54,23 @@ TEST(linger, an_idle_lock_is_taken_again_without_the_store) {
   EXPECT_EQ(s.session.store_operations() - before, 1U);
 }
 
+TEST(linger, a_wait_that_was_stopped_before_its_call_takes_no_idle_lock) {
+  stage s;
+  mutex m{s.session, "m", lingering()};
+  m.lock(), m.unlock();
+  std::stop_source source;
+  source.request_stop();
+  const auto stop = source.get_token();
+  const auto before = s.session.store_operations();
+  EXPECT_FALSE(m.lock(stop));
+  EXPECT_FALSE(m.try_acquire_for(1s, stop));
+  EXPECT_EQ(async_acquire(m, {}, stop).future().get().error().code, holdfast::errc::cancelled);
+  EXPECT_EQ(s.session.store_operations(), before);
+  EXPECT_TRUE(m.try_lock()) << "it lingers still";
+  m.unlock();
+  EXPECT_EQ(s.session.store_operations(), before);
+}
+
 TEST(linger, it_goes_back_when_its_time_is_over_and_not_before) {
   stage s;
   mutex m{s.session, "m", lingering()};

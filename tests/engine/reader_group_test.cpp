@@ -68,6 +68,19 @@ TEST(reader_group, readers_of_a_process_ask_the_store_once) {
   EXPECT_EQ(s.script->count(verb::release), 1U) << "the last one gave it back";
 }
 
+TEST(reader_group, a_reader_that_was_stopped_before_does_not_join_the_others) {
+  stage s;
+  shared_mutex m{s.session, "m"};
+  const lease first = m.acquire_shared();
+  std::stop_source source;
+  source.request_stop();
+  const auto stop = source.get_token();
+  EXPECT_FALSE(m.lock_shared(stop));
+  EXPECT_FALSE(m.try_acquire_shared_for(1s, stop));
+  auto later = async_acquire_shared(m, {}, stop).future();
+  EXPECT_EQ(later.get().error().code, holdfast::errc::cancelled);
+}
+
 TEST(reader_group, readers_that_come_while_the_first_one_asks_wait_for_its_answer) {
   stage s;
   shared_mutex m{s.session, "m"};

@@ -570,6 +570,42 @@ TEST_F(contender_family, a_waiter_is_called_at_once_where_its_last_look_is_long_
   EXPECT_TRUE(told(2));
 }
 
+TEST_F(contender_family, a_waiter_is_called_at_once_after_many_reconnections_in_a_long_wait) {
+  port_.put("n", stranger(1));
+  ASSERT_EQ(acquire(2).outcome, permits_outcome::queued);
+  for (int connections = 0; connections < 10; ++connections) {
+    clock_.advance(1s);
+    port_.end_watches("n");
+    ASSERT_TRUE(told(2));
+    ASSERT_EQ(acquire(2).outcome, permits_outcome::queued);
+  }
+  clock_.advance(5ms);
+  port_.remove_all("n", stranger(1).owner);
+  EXPECT_TRUE(told(2));
+}
+
+TEST_F(contender_family, a_holder_is_told_of_an_arrival_at_once_after_many_reconnections) {
+  auto keeps = command(permits_verb::acquire, 1);
+  keeps.lingers = true;
+  port_.tells_line = true;
+  port_.keeps_arrival_alarm = true;
+  ASSERT_EQ(family_->permits("n", keeps)->outcome, permits_outcome::granted);
+  for (int connections = 0; connections < 10; ++connections) {
+    clock_.advance(1s);
+    const int before = port_.listed;
+    std::exchange(port_.late_alarm, {})();
+    harness::eventually("it looks again", [&] { return port_.listed > before; });
+    harness::until_threads_rest();
+  }
+  clock_.advance(5ms);
+  port_.put("n", stranger(2));
+  std::exchange(port_.late_alarm, {})();
+  harness::eventually("it is told", [&] {
+    const auto n = family_->inbox().receive(clock_.now());
+    return n && n->what == holdfast::store::notification_kind::wanted;
+  });
+}
+
 TEST_F(contender_family, a_waiter_of_a_latch_whose_store_cannot_watch_is_called_ever_more_rarely) {
   const auto wait = [&] {
     const auto reply = family_->countdown("l", wait_of(2));

@@ -34,6 +34,7 @@ class fake_contender_store final : public holdfast::store::contender_store {
   std::atomic<int> cannot_watch_one{0};  ///< … so many places and records
   std::atomic<int> calls_late{0};  ///< so many are not answered, and `late_alarm` is to be called
   alarm late_alarm{};
+  bool keeps_arrival_alarm = false;          ///< as `late_alarm`, of lines that it answers
   std::atomic<int> fail_watched_records{0};  ///< so many that are to be watched are not answered
   std::function<void()> on_enter{};          ///< before the next one comes in
   std::function<void()> on_confirm{};        ///< while the store is asked
@@ -67,6 +68,17 @@ class fake_contender_store final : public holdfast::store::contender_store {
       }
     }
     (void)take_out(name, nodes);
+  }
+  /// As a client does that connects anew: something may have changed meanwhile.
+  void end_watches(const std::string& name) {
+    std::vector<alarm> calls;
+    {
+      const std::lock_guard guard{mutex_};
+      for (auto& at : lines_[name]) {
+        for (auto& call : std::exchange(at.alarms, {})) calls.push_back(std::move(call));
+      }
+    }
+    for (const auto& call : calls) call();
   }
   void remove_last(const std::string& name) {
     std::string node;
@@ -136,6 +148,7 @@ class fake_contender_store final : public holdfast::store::contender_store {
       late_alarm = std::move(on_arrival);
       return holdfast::failure{holdfast::errc::unavailable, "not now"};
     }
+    if (on_arrival && keeps_arrival_alarm) late_alarm = std::move(on_arrival);
     if (fail_lists > 0 && fail_lists-- > 0) {
       return holdfast::failure{holdfast::errc::unavailable, "not now"};
     }

@@ -2,6 +2,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <functional>
 #include <holdfast/holdfast.hpp>
 #include <holdfast/testing.hpp>
@@ -134,6 +135,20 @@ TEST_F(a_child_of_a_busy_parent, reads_without_what_a_reader_has_locked) {
   second.join();
 }
 
+TEST_F(a_child_of_a_busy_parent, leaves_nothing_to_the_keeper_of_its_parent) {
+  if (!harness::counts_held_mutexes()) return;
+  const auto abandon = [&] { s.impl()->keeper().abandon("n", {7, 7}, 1s); };
+  clock->stop_it();
+  std::thread parents([&] {
+    clock->may_stop_this_thread();
+    abandon();
+  });
+  clock->await_it();
+  EXPECT_EQ(in_a_child(abandon), errc{});
+  clock->let_go();
+  parents.join();
+}
+
 TEST_F(a_child_of_a_busy_parent, looks_for_leaders_without_what_a_waiting_thread_has_locked) {
   if (!harness::counts_held_mutexes()) return;
   holdfast::election e(s, "e");
@@ -236,6 +251,24 @@ TEST(a_child, makes_no_lock_of_its_parents_session_while_a_thread_of_its_parent_
   const auto s = holdfast::open("memory:");
   const auto make = [&] { const holdfast::mutex m(s, "m"); };
   expect_of_each_child(errc::forked, make, make);
+}
+
+std::ptrdiff_t threads() {
+  const std::filesystem::directory_iterator all("/proc/self/task");
+  return std::distance(begin(all), end(all));
+}
+
+TEST(a_child, gives_no_tokens_back_by_its_parents_session) {
+  const auto s = holdfast::open("memory:");
+  const holdfast::store::bucket_choice one{"all"};
+  const holdfast::store::rate_command take{
+      .owner = s.impl()->new_owner(), .tokens = 1, .buckets = {&one, 1}};
+  EXPECT_EQ(in_a_child([&] {
+              const auto before = threads();
+              s.impl()->refund("api", take);
+              if (threads() != before) ::_exit(77);
+            }),
+            errc{});
 }
 
 TEST(a_child, changes_no_rules_while_a_thread_of_its_parent_looks_at_them) {

@@ -95,6 +95,7 @@ status row_store::try_together(std::span<const state_store::step> steps,
     if (how) return how;
     bool broke = link && may_do_better(*link, how.error());
     if (how.error().code == errc::timed_out) how = took_too_long(), broke = false;
+    if (broke && how.error().code != errc::busy) pool_.drop_idle();
     const bool again = link && (broke || how.error().code == errc::busy) &&
                        failures < failures_borne && boot_clock::now() < deadline;
     if (!again) {
@@ -103,7 +104,6 @@ status row_store::try_together(std::span<const state_store::step> steps,
     }
     if (!broke) continue;
     if (!first) first = how.error();
-    if (how.error().code != errc::busy) pool_.drop_idle();
     link = pool_.replace(std::move(*link), deadline);
   }
 }

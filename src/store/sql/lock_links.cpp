@@ -10,10 +10,12 @@ status lock_links::replace_home() {
 }
 
 std::unique_ptr<lock_link> lock_links::take_spare(std::size_t taken) {
-  while (!spare_.empty()) {
+  forget_what_broke();
+  if (!spare_.empty()) {
     auto last = std::move(spare_.back());
     spare_.pop_back();
-    if (last->usable() && last->ping()) return last;
+    if (last->ping()) return last;
+    spare_.clear();  // one of them turned out to be dead, so all may be
   }
   if (1 + taken >= most_ || clock_.now() < none_until_) return nullptr;
   auto made = connect_();

@@ -126,10 +126,10 @@ void row_store::run(changes open) {
     const bool again = in_time && ((undone && ++defeats <= defeats_borne) ||
                                    (broke && ++broken <= broken_connections_borne));
     if (again && undone && (*link)->usable()) continue;
+    if (broke) pool_.drop_idle();  // the last that has the time for it, too: others come
     if (again) {
       if (!first) first = settled.error();
       for (change* c : open) c->sent_before = c->sent_before || c->sent;
-      if (broke) pool_.drop_idle();
       link = pool_.replace(std::move(*link), deadline);
       continue;
     }

@@ -92,9 +92,9 @@ auto row_store::with_link(Act act, boot_time deadline) {
   auto link = pool_.borrow(deadline);
   while (link) {
     outcome got = act(**link, deadline);
-    const bool was_dead = !got && link->used() && !(*link)->usable();
-    if (!was_dead || boot_clock::now() >= deadline) return got;
-    pool_.drop_idle();
+    const bool is_dead = !got && may_do_better(*link, got.error());
+    if (is_dead) pool_.drop_idle();
+    if (!is_dead || !link->used() || boot_clock::now() >= deadline) return got;
     link = pool_.replace(std::move(*link), deadline);
   }
   return outcome(std::move(link.error()));

@@ -40,6 +40,8 @@ struct server {
   bool outrun_breaks = false;    ///< … and end their connection
   std::size_t most_at_once = 0;  ///< bytes of records in one replacement
   bool break_after_unlock = false;
+  int silent_up_to = 0;  ///< no answer comes over the first so many of the connections
+  std::function<void()> once_read{};
   int late = 0;                 ///< so many transactions come to their end after their caller's
   std::int64_t lock_takes = 0;  ///< microseconds, of each name
   std::function<void()> once_broken{};  ///< … and this happens before anybody looks
@@ -65,6 +67,8 @@ class fake_link final : public row_link {
 
   result<std::vector<row>> read(std::span<const std::string_view> names, boot_time) override {
     ++server_.reads;
+    if (server_.once_read) std::exchange(server_.once_read, {})();
+    if (is_silent()) return no_answer();
     std::vector<row> all;
     for (const auto name : names) all.push_back(find(name));
     return all;
@@ -96,6 +100,7 @@ class fake_link final : public row_link {
   result<std::vector<row>> lock(std::span<const std::string_view> names, boot_time) override {
     ++server_.locks;
     if (server_.once_locked) std::exchange(server_.once_locked, {})();
+    if (is_silent()) return no_answer();
     broken_ = broken_ || (server_.outrun > 0 && server_.outrun_breaks);
     if (server_.outrun > 0) return --server_.outrun, failure{errc::busy, "a deadlock"};
     std::vector<row> rows;
@@ -131,6 +136,7 @@ class fake_link final : public row_link {
     return done{};
   }
   result<std::vector<state_store::entry>> entries(boot_time) override {
+    if (is_silent()) return no_answer();
     return std::vector<state_store::entry>{};
   }
   result<std::vector<state_store::entry>> entries_behind(std::string_view name, std::size_t most,
@@ -146,6 +152,11 @@ class fake_link final : public row_link {
   failure leave() {
     broken_ = true;
     return {errc::read_only, "it was primary once"};
+  }
+  bool is_silent() const { return number_ <= server_.silent_up_to; }
+  failure no_answer() {
+    broken_ = true;
+    return {errc::unavailable, "no answer in time", true};
   }
   bool is_refused() { return did_nothing_ = server_.refused > 0 && server_.refused-- > 0; }
   row find(std::string_view name) const {
@@ -728,6 +739,47 @@ TEST_F(row_stores, a_commit_that_others_came_after_is_made_again_and_may_have_be
   EXPECT_EQ(first.in_doubt, 1);
   EXPECT_EQ(second.in_doubt, 1);
   EXPECT_EQ(record("m"), "somebody elsex");
+}
+
+/// A store whose requests have no time for a second try, with two idle connections, both silent.
+class after_one_time_out : public row_stores {
+ protected:
+  void SetUp() override {
+    server_.once_read = [this] { EXPECT_TRUE(add("other")); };
+    ASSERT_TRUE(add("n"));
+    ASSERT_EQ(server_.links, 2);
+    server_.silent_up_to = 2;
+  }
+  status add(std::string_view name) {
+    adding change;
+    const state_store::step step{name, &change};
+    return std::move(hasty_.transact(std::span(&step, 1)).front());
+  }
+  status add_together() {
+    adding change;
+    const state_store::step step{"n", &change};
+    return hasty_.transact_together({&step, 1}, [](auto) { return state_store::verdict::go_on; });
+  }
+
+  row_store hasty_{[this](boot_time) -> result<std::unique_ptr<row_link>> {
+                     return std::unique_ptr<row_link>(std::make_unique<fake_link>(server_));
+                   },
+                   2, 0s};
+};
+
+TEST_F(after_one_time_out, of_a_change_no_other_idle_connection_costs_another_one) {
+  EXPECT_FALSE(add("new"));
+  EXPECT_TRUE(add("new"));
+}
+
+TEST_F(after_one_time_out, of_a_transaction_no_other_idle_connection_costs_another_one) {
+  EXPECT_FALSE(add_together());
+  EXPECT_TRUE(add("new"));
+}
+
+TEST_F(after_one_time_out, of_a_list_no_other_idle_connection_costs_another_one) {
+  EXPECT_FALSE(hasty_.entries());
+  EXPECT_TRUE(hasty_.entries());
 }
 
 TEST_F(row_stores, a_walk_goes_on_behind_a_name) {

@@ -12,6 +12,7 @@
 
 #include "harness/counting_clock.hpp"
 #include "harness/eventually.hpp"
+#include "store/sql/lock_links.hpp"
 
 // mode=session over a server that fails as a test wants it: a lock that nobody holds stays with no
 // connection.
@@ -289,6 +290,24 @@ TEST_F(lock_sessions, a_server_that_takes_no_more_connections_is_asked_for_one_o
   server_.full = false;
   clock_.advance(1s);
   EXPECT_GT(mine_->permits("m", patient)->retry_after_us, 50'000) << "it waits at the server";
+}
+
+// Each question to a server that does not answer lasts as long as command_timeout.
+TEST_F(lock_sessions, that_find_one_spare_connection_dead_ask_no_other_whether_it_lives) {
+  const auto connect = [this] {
+    return result<std::unique_ptr<lock_link>>(std::make_unique<fake_lock_link>(server_));
+  };
+  lock_links links(std::move(*connect()), connect, 10, clock_);
+  std::vector<std::unique_ptr<lock_link>> taken;
+  for (std::size_t i = 0; i < 5; ++i) taken.push_back(links.take_spare(i));
+  for (auto& one : taken) {
+    server_.ended.insert(one->id());
+    links.give_back(std::move(one));
+  }
+  const auto made = server_.connections;
+  EXPECT_TRUE(links.take_spare(0)->usable());
+  EXPECT_EQ(server_.pings, 1);
+  EXPECT_EQ(server_.connections, made + 1);
 }
 
 // ---- for people
