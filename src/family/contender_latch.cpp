@@ -55,7 +55,7 @@ bool worth_writing(const countdown_record& was, const countdown_record& is,
 
 struct contender_latch::state {
   countdown_record record;
-  std::int64_t version = -1;
+  contender_store::revision version;
   moment now;
 };
 
@@ -71,7 +71,7 @@ result<contender_latch::state> contender_latch::read(std::string_view name,
   const auto now = port_.time();
   if (!now) return now.error();
   state s{{}, found->version, *now};
-  if (found->version < 0) return s;
+  if (!found->version.is_of_a_record()) return s;
   auto any = decode(found->text);
   if (!any) return std::move(any.error());
   auto* const latch = std::get_if<countdown_record>(&*any);
@@ -81,14 +81,14 @@ result<contender_latch::state> contender_latch::read(std::string_view name,
 }
 
 // A latch that ran out leaves the arrivals that may be repeated: else they would count again.
-result<std::optional<std::int64_t>> contender_latch::store_back(std::string_view name, state& s,
-                                                                const countdown_command& c) {
+result<std::optional<contender_store::revision>> contender_latch::store_back(
+    std::string_view name, state& s, const countdown_command& c) {
   auto& all = s.record.arrivals;
   if (std::ssize(all) > max_arrivals) all.erase(all.begin(), all.end() - max_arrivals);
   std::string text;
   const bool remembers = !all.empty() && c.verb != countdown_verb::remove;
   if (s.record.count != 0 || remembers) encode(s.record, text);
-  if (text.empty() && s.version < 0) return std::optional(s.version);
+  if (text.empty() && !s.version.is_of_a_record()) return std::optional(s.version);
   return port_.replace(name, text, s.version, c.keep_us);
 }
 
@@ -139,7 +139,7 @@ bool contender_latch::owes_look(std::string_view name, const countdown_command& 
 // A contender that entered the line meanwhile sees the record, or we see the contender: not both go
 // on. Without that look nobody knows whether what is written stands. `ours`: what is taken back
 // then.
-status contender_latch::look_behind(std::string_view name, std::optional<std::int64_t> ours,
+status contender_latch::look_behind(std::string_view name, std::optional<revision> ours,
                                     countdown_reply& reply) {
   const auto late = in_use_as(name, reply);
   if (!late) {
@@ -329,7 +329,7 @@ result<bool> contender_latch::make_way(std::string_view name) {
     if (!s) return std::move(s.error());
     (void)kernel::apply(s->record, {}, s->now);
     if (s->record.count != 0) return false;
-    if (s->version < 0) return true;
+    if (!s->version.is_of_a_record()) return true;
     const auto gone = port_.replace(name, {}, s->version, 0);
     if (!gone) return gone.error();
     if (*gone) return true;

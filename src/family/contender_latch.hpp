@@ -39,8 +39,9 @@ class contender_latch {
   /// is called when it changes.
   enum class interest { none, waits, is_called };
   result<state> read(std::string_view name, const store::countdown_command& c, interest what);
-  result<std::optional<std::int64_t>> store_back(std::string_view name, state& s,
-                                                 const store::countdown_command& c);
+  using revision = store::contender_store::revision;
+  result<std::optional<revision>> store_back(std::string_view name, state& s,
+                                             const store::countdown_command& c);
   result<std::optional<store::countdown_reply>> step(std::string_view name,
                                                      const store::countdown_command& c,
                                                      interest what);
@@ -54,7 +55,7 @@ class contender_latch {
                       const store::countdown_record& now) const;
   bool owes_look(std::string_view name, const store::countdown_command& c,
                  const store::countdown_record& was, const store::countdown_record& is) const;
-  status look_behind(std::string_view name, std::optional<std::int64_t> ours,
+  status look_behind(std::string_view name, std::optional<revision> ours,
                      store::countdown_reply& reply);
   result<bool> in_use_as(std::string_view name, store::countdown_reply& reply);
   status add_waiters(std::string_view name, store::countdown_record& found);

@@ -227,26 +227,26 @@ class fake_contender_store final : public holdfast::store::contender_store {
     }
     return records_[std::string(name)];
   }
-  result<std::optional<std::int64_t>> replace(std::string_view name, std::string_view text,
-                                              std::int64_t version, std::int64_t) override {
+  result<std::optional<revision>> replace(std::string_view name, std::string_view text,
+                                          revision version, std::int64_t) override {
     if (const auto call = std::exchange(on_replace, {})) call();
     std::unique_lock lock{mutex_};
     auto& r = records_[std::string(name)];
-    if (r.version != version) return std::optional<std::int64_t>{};
+    if (r.version != version) return std::optional<revision>{};
     r = text.empty() ? versioned{} : versioned{std::string(text), ++last_};
     if (std::exchange(lose_replaced, false)) {
       lock.unlock();
       if (const auto call = std::exchange(on_lost, {})) call();
       return holdfast::failure{holdfast::errc::unavailable, "the reply was lost", true};
     }
-    return std::optional<std::int64_t>(r.version);
+    return std::optional(r.version);
   }
   result<holdfast::store::moment> time() override { return now; }
   result<std::vector<used_name>> names() override {
     const std::lock_guard guard{mutex_};
     std::vector<used_name> all;
     for (const auto& [name, r] : records_) {
-      if (r.version >= 0) all.push_back({name, lines_[name].empty()});
+      if (r.version.is_of_a_record()) all.push_back({name, lines_[name].empty()});
     }
     return all;
   }
@@ -289,7 +289,7 @@ class fake_contender_store final : public holdfast::store::contender_store {
   std::vector<contender> line_of(std::string_view name) {
     std::vector<contender> all;
     const auto record = records_.find(std::string(name));
-    if (record != records_.end() && record->second.version >= 0) {
+    if (record != records_.end() && record->second.version.is_of_a_record()) {
       all.emplace_back().kind = holdfast::store::kind::latch;
     }
     for (const auto& at : lines_[std::string(name)]) all.push_back(at.who);

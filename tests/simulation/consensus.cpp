@@ -203,9 +203,9 @@ class consensus_client final : public contender_store, private requester {
                            });
   }
 
-  result<std::optional<std::int64_t>> replace(std::string_view name, std::string_view text,
-                                              std::int64_t version, std::int64_t) override {
-    using answer = std::optional<std::int64_t>;
+  result<std::optional<revision>> replace(std::string_view name, std::string_view text,
+                                          revision version, std::int64_t) override {
+    using answer = std::optional<revision>;
     return tell<answer>("replace", name,
                         [&all = all_, name = std::string(name), text = std::string(text),
                          version](std::uint64_t) -> result<answer> {

@@ -108,20 +108,30 @@ class contender_store {
   };
   virtual std::vector<result<bool>> confirm(std::span<const node_of> nodes) = 0;
 
+  /// A state of a record that no other one has: no earlier or later state of it, and none of a
+  /// record that the name had before or gets when this one is gone.
+  struct revision {
+    std::int64_t number = -1;  ///< −1: there is no record
+    std::uint64_t life = 0;    ///< of a store whose numbers begin anew with each record
+    constexpr revision() noexcept = default;
+    constexpr revision(std::int64_t n, std::uint64_t l = 0) noexcept : number(n), life(l) {}
+    bool operator==(const revision&) const = default;
+    bool is_of_a_record() const noexcept { return number >= 0; }
+  };
   /// The record of a name, as the leader knows it. `waits`: the caller waits for a change of the
   /// record, which counts as a use. `on_change`, if set, is called at the next change, or when this
   /// session has ended.
   struct versioned {
     std::string text;  ///< empty: there is no record
-    std::int64_t version = -1;
+    revision version;
   };
   virtual result<versioned> record(std::string_view name, bool waits, alarm on_change) = 0;
-  /// Replaces the record by `text` if it has this version (−1: if there is no record), or removes
-  /// it if `text` is empty. Returns the new version; empty if the record has another version. A
-  /// store without a clock removes a record that nobody has written or waited for in `keep_us`.
-  virtual result<std::optional<std::int64_t>> replace(std::string_view name, std::string_view text,
-                                                      std::int64_t version,
-                                                      std::int64_t keep_us) = 0;
+  /// Replaces the record by `text` if it has this version, which record() or replace() told (or
+  /// revision{}: if there is no record), or removes it if `text` is empty. Returns the new version;
+  /// empty if the record has another version. A store without a clock removes a record that nobody
+  /// has written or waited for in `keep_us`.
+  virtual result<std::optional<revision>> replace(std::string_view name, std::string_view text,
+                                                  revision version, std::int64_t keep_us) = 0;
   /// The store's clock, to judge records; if the store has no clock, it never advances. Rarely a
   /// round trip.
   virtual result<moment> time() = 0;

@@ -107,8 +107,8 @@ class etcd_store final : public contender_store {
   }
   std::vector<result<bool>> confirm(std::span<const node_of> nodes) override;
   result<versioned> record(std::string_view name, bool waits, alarm on_change) override;
-  result<std::optional<std::int64_t>> replace(std::string_view name, std::string_view text,
-                                              std::int64_t version, std::int64_t keep_us) override;
+  result<std::optional<revision>> replace(std::string_view name, std::string_view text,
+                                          revision version, std::int64_t keep_us) override;
   /// etcd has no clock that can be asked for: a record ends with a lease of its own.
   result<moment> time() override { return moment{1, 1, false}; }
   result<store::facts> facts() override;
@@ -134,7 +134,7 @@ class etcd_store final : public contender_store {
   result<entered> enter_with(session_lease& mine, std::string_view name, const contender& who,
                              const contender_data& says, std::span<const std::string> leaving);
   status confirm_some(std::span<const node_of> nodes, std::vector<result<bool>>& there);
-  using version_now = std::optional<std::int64_t>;
+  using version_now = std::optional<revision>;
   result<version_now> make_record(const std::string& key, std::string_view text,
                                   std::int64_t keep_us);
   result<version_now> change_record(const std::string& key, std::string_view text,
@@ -483,9 +483,12 @@ void etcd_store::revoke_all(leases& those, const std::string& key, std::int64_t 
   }
 }
 
-result<std::optional<std::int64_t>> etcd_store::replace(std::string_view name,
-                                                        std::string_view text, std::int64_t version,
-                                                        std::int64_t keep_us) {
+// A revision of etcd is never given twice, so it says of which record it is.
+result<std::optional<contender_store::revision>> etcd_store::replace(std::string_view name,
+                                                                     std::string_view text,
+                                                                     revision was,
+                                                                     std::int64_t keep_us) {
+  const auto version = was.number;
   const std::string key = prefix_of(name) + std::string(record_key);
   if (text.empty()) return remove_record(key, version);
   return version < 0 ? make_record(key, text, keep_us) : change_record(key, text, version, keep_us);

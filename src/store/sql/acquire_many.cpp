@@ -129,8 +129,8 @@ status row_store::change_together(row_link& link, std::span<const state_store::s
   for (std::size_t i = 0; i < steps.size() && so == verdict::go_on; ++i) {
     const row& now = all[i].before;
     if (now.too_long) return undone(link, record_too_long(), deadline);
-    all[i].next =
-        steps[i].change->apply(now.record, {now.now_at, std::max(now.now_at, now.fence_floor)});
+    const moment at{now.now_at, std::max(now.now_at, now.fence_floor)};
+    all[i].next = stored_instead(steps[i].change->apply(now.record, at), now.record);
     if (all[i].changes() && all[i].next->size() > longest_read)
       return undone(link, grown_too_long(steps[i].name), deadline);
     so = after(i);
@@ -145,9 +145,8 @@ status row_store::change_together(row_link& link, std::span<const state_store::s
   for (const auto& r : all) {
     if (!r.changes()) continue;
     const auto version = r.before.version + 1;
-    known_.learn(r.step->name, r.before.version,
-                 {!r.next->empty(), version, *r.next, 0, r.before.fence_floor});
-    if (!r.next->empty() && is_free(*r.next)) note_free(r.step->name);
+    known_.learn(r.step->name, r.before.version, {true, version, *r.next, 0, r.before.fence_floor});
+    if (is_free(*r.next)) note_free(r.step->name);
   }
   return done{};
 }

@@ -43,7 +43,7 @@ failure row_store::took_too_long() {
 struct row_store::change {
   state_store::step step;
   row before{};
-  const std::string* next = nullptr;  ///< what is to be there instead; empty: nothing
+  const std::string* next = nullptr;  ///< what is to be there instead
   bool guessed = false;
   bool sent = false;         ///< a replacement went out, and nobody has said what became of it
   bool sent_before = false;  ///< … over a connection that broke, perhaps to another server
@@ -53,8 +53,10 @@ struct row_store::change {
   /// True if there is something to write.
   bool decide(bool guess) {
     guessed = guess;
-    next = step.change->apply(before.record,
-                              {before.now_at, std::max(before.now_at, before.fence_floor)});
+    next = stored_instead(
+        step.change->apply(before.record,
+                           {before.now_at, std::max(before.now_at, before.fence_floor)}),
+        before.record);
     if (next == nullptr || *next == before.record) return false;
     if (next->size() <= longest_read) return true;
     end(grown_too_long(step.name));
@@ -62,7 +64,7 @@ struct row_store::change {
   }
   /// What was sent before the connection broke is what is there: it was done.
   bool was_done(const row& now) const {
-    return sent && (now.there ? now.record == *next : next->empty());
+    return sent && (now.there ? now.record == *next : next == of_nobody());
   }
   replacement wanted(boot_time deadline, const server_time& read) const {
     const auto version =
@@ -262,8 +264,8 @@ status row_store::change_locked(row_link& link, change& one, boot_time deadline)
 
 void row_store::finish(change& one, std::int64_t version) {
   known_.learn(one.step.name, one.before.version,
-               {!one.next->empty(), version, *one.next, 0, one.before.fence_floor});
-  if (!one.next->empty() && is_free(*one.next)) note_free(one.step.name);
+               {true, version, *one.next, 0, one.before.fence_floor});
+  if (is_free(*one.next)) note_free(one.step.name);
   one.end(done{});
 }
 

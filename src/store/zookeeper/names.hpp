@@ -27,5 +27,7 @@ std::string node_prefix(const contender& who);
 std::vector<contender> in_order(const std::vector<std::string>& children);
 
 inline constexpr std::string_view record_node = "record";
+/// Below it is the number of the record's life (records.cpp).
+inline constexpr std::string_view life_node = "life";
 
 }  // namespace holdfast::store::zookeeper

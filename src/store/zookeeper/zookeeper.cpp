@@ -109,66 +109,6 @@ result<store::facts> zookeeper_store::facts() {
                       {{}, "session_ms_asked", std::to_string(options_.session.count())}};
 }
 
-// ---- records
-
-result<contender_store::versioned> zookeeper_store::record(std::string_view name, bool,
-                                                           alarm on_change) {
-  const std::string path = path_of(name, record_node);
-  const std::size_t count = on_change ? 3 : 2;
-  void* watch = nullptr;
-  const auto answers = ask(count, true, [&](std::size_t i, connection& c, requests&, auto* token) {
-    if (i == 0) return ask_all(c, token);
-    // Watched first, then read: what is written in between is told.
-    if (i == count - 1) return zoo_aget(c.handle(), path.c_str(), 0, &requests::on_data, token);
-    watch = c.watch(std::move(on_change));
-    return zoo_awexists(c.handle(), path.c_str(), &connection::on_watch, watch, &requests::on_stat,
-                        token);
-  });
-  if (!answers) return answers.error();
-  const answer& a = answers->back();
-  const auto there_or_not = [](int rc) { return rc == ZOK || rc == ZNONODE; };
-  const int watched = watch != nullptr ? (*answers)[1].rc : ZOK;
-  const bool answered =
-      leader_answered(answers->front().rc) && there_or_not(a.rc) && there_or_not(watched);
-  if (watch != nullptr && !answered) present()->unwatch(watch);
-  if (!leader_answered(answers->front().rc)) return wrong(answers->front().rc);
-  if (!there_or_not(watched)) return wrong(watched);
-  if (a.rc == ZNONODE) return versioned{};
-  if (a.rc != ZOK) return wrong(a.rc);
-  return versioned{a.text, a.stat.version};
-}
-
-result<std::optional<std::int64_t>> zookeeper_store::replace(std::string_view name,
-                                                             std::string_view text,
-                                                             std::int64_t wanted, std::int64_t) {
-  using version_now = std::optional<std::int64_t>;
-  const auto version = static_cast<std::int32_t>(wanted);  // as it was told by record()
-  const std::string path = path_of(name, record_node);
-  const int size = static_cast<int>(text.size());
-  const auto send = [&](auto, connection& c, requests&, auto* token) {
-    if (text.empty()) {
-      return zoo_adelete(c.handle(), path.c_str(), version, &requests::on_void, token);
-    }
-    if (version >= 0) {
-      return zoo_aset(c.handle(), path.c_str(), text.data(), size, version, &requests::on_stat,
-                      token);
-    }
-    return zoo_acreate(c.handle(), path.c_str(), text.data(), size, acl(), ZOO_PERSISTENT,
-                       &requests::on_text, token);
-  };
-  for (int i = 0; i < max_attempts; ++i) {
-    const auto answers = ask(1, true, send);
-    if (!answers) return answers.error();
-    const int rc = answers->front().rc;
-    if (rc == ZOK) return version_now(answers->front().stat.version);  // 0 of one just made
-    if (rc == ZBADVERSION || rc == ZNODEEXISTS) return version_now();
-    if (rc == ZNONODE && version >= 0) return version_now();
-    if (rc != ZNONODE) return wrong(rc, true);
-    if (auto ok = make(path_of(name), ZOO_CONTAINER); !ok) return std::move(ok.error());
-  }
-  return failure{errc::unavailable, "the node of the name was removed each time it was made"};
-}
-
 // ---- time and names
 
 void zookeeper_store::know_time(boot_time at, std::int64_t wall_ms) {

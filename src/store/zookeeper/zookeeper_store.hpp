@@ -13,8 +13,8 @@
 #include "store/zookeeper/client.hpp"
 #include "store/zookeeper/names.hpp"
 
-/// The store itself, for the files that it is written in: zookeeper.cpp (the session, records, time
-/// and names) and places.cpp.
+/// The store itself, for the files that it is written in: zookeeper.cpp (the session, time and
+/// names), nodes.cpp (the queue of a name) and records.cpp (its record).
 namespace holdfast::store::zookeeper {
 
 using link = std::shared_ptr<connection>;
@@ -54,8 +54,8 @@ class zookeeper_store final : public contender_store {
   }
   std::vector<result<bool>> confirm(std::span<const node_of> nodes) override;
   result<versioned> record(std::string_view name, bool waits, alarm on_change) override;
-  result<std::optional<std::int64_t>> replace(std::string_view name, std::string_view text,
-                                              std::int64_t version, std::int64_t keep_us) override;
+  result<std::optional<revision>> replace(std::string_view name, std::string_view text,
+                                          revision version, std::int64_t keep_us) override;
   result<moment> time() override;
   result<store::facts> facts() override;
   result<std::vector<used_name>> names() override;

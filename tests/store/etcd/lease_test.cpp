@@ -184,7 +184,8 @@ TEST_F(etcd_lost_answers, a_removal_that_was_not_answered_leaves_no_lease) {
 }
 
 TEST_F(etcd_lost_answers, a_change_to_a_longer_lease_that_was_not_answered_leaves_no_shorter_one) {
-  holdfast::result<std::optional<std::int64_t>> changed = std::optional<std::int64_t>();
+  holdfast::result<std::optional<contender_store::revision>> changed =
+      std::optional<contender_store::revision>();
   int longer = 0;
   at_each_byte([&](auto& store, auto& name,
                    auto version) { changed = store.replace(name, "two", version, 3'600'000'000); },
@@ -210,7 +211,7 @@ TEST(etcd_leases, what_was_given_up_leaves_no_lease_when_its_record_is_read_or_w
       options.clock = &holdfast::real_clock();
       options.command_timeout = 500ms;
       const auto store = etcd::open_etcd(options).value();
-      std::optional<std::int64_t> made;
+      std::optional<contender_store::revision> made;
       std::string name;
       for (int attempt = 0; attempt < 60 && !made; ++attempt) {  // of half a second each
         name = "latch" + std::to_string(attempt);

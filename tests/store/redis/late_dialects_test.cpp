@@ -96,8 +96,8 @@ const std::vector<layout>& layouts() {
        redis::redisson_latch_script,
        {"m", "m:holdfast", "m:holdfast:arrival", "timeout", "permits"},
        "wait",
-       {"arrive", "wait"},
-       {"inspect", "remove"},
+       {"arrive", "wait", "remove"},
+       {"inspect"},
        [](const std::string& verb, const std::string& ms) {
          return words{verb, "2", "1", "channel", ms, ms};
        }},

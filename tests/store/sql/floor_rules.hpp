@@ -66,6 +66,22 @@ class floor_rules : public Store {
     EXPECT_TRUE(replace({first("m", read("m"))}));
   }
 
+  /// A latch leaves nothing behind when it is removed.
+  void expect_that_what_was_removed_is_not_made() const {
+    const row before = read("l");
+    {
+      auto s = this->open();
+      holdfast::latch l{s, "l", 2};
+      EXPECT_FALSE(l.wait_for(std::chrono::milliseconds(1)));
+      EXPECT_EQ(rows(), "1");
+      l.remove();
+      EXPECT_TRUE(s.names().empty());
+    }  // sweeps
+    ASSERT_EQ(rows(), "0");
+    EXPECT_FALSE(replace({first("l", before)}));
+    EXPECT_TRUE(replace({first("l", read("l"))}));
+  }
+
   /// The row is still there for who makes one, and the floor is the old one: both go in one moment.
   template <class Client>
   void expect_that_what_is_being_swept_is_not_made(

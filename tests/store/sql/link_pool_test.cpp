@@ -209,8 +209,8 @@ TEST_F(full_servers, let_all_wait_for_the_connection_that_they_take) {
   EXPECT_TRUE(later_.get());
 }
 
-// Another client may have closed connections: to wait for one of this session alone could take until
-// the request's deadline.
+// Another client may have closed connections: to wait for one of this session alone could take
+// until the request's deadline.
 TEST_F(full_servers, let_a_refused_request_try_again) {
   full_ = false;
   clock_.advance(1s);

@@ -7,6 +7,8 @@
 #include <map>
 #include <optional>
 
+#include "store/sql/is_free.hpp"
+
 // How a row is changed, over connections that count and break as a test wants it.
 namespace sql_test {
 namespace {
@@ -176,6 +178,8 @@ class fake_link final : public row_link {
     if (server_.swept > 0) --server_.swept, server_.floor = server_.now_at += 1'000;
     if (there.there != r.there || (r.there && there.version != r.version)) return {};
     if (!r.there && r.version < server_.floor) return {};
+    if (r.record.empty()) return server_.rows.erase(std::string(r.name)), replaced{true};
+    if (!r.there) server_.rows[std::string(r.name)].version = r.version - 1;
     write(r.name, r.record);
     return {true, server_.rows.find(r.name)->second.version, server_.now_at};
   }
@@ -375,6 +379,69 @@ TEST_F(row_stores, a_new_name_begins_with_a_version_that_it_never_had) {
   server_.floor = server_.now_at + 5'000;
   EXPECT_TRUE(add("other"));
   EXPECT_EQ(server_.replaced.at(1).version, server_.floor);
+}
+
+/// Ends what is there.
+class removing final : public transition {
+ public:
+  const std::string* apply(std::string_view, const moment&) override { return &nothing_; }
+
+ private:
+  const std::string nothing_{};
+};
+
+/// Something happens between its first decision and the writing of it.
+class overtaken final : public transition {
+ public:
+  explicit overtaken(std::function<void()> by) : by_(std::move(by)) {}
+  const std::string* apply(std::string_view, const moment&) override {
+    if (const auto call = std::exchange(by_, {})) call();
+    return &next_;
+  }
+
+ private:
+  std::function<void()> by_;
+  const std::string next_ = "late";
+};
+
+// Two write, the one for a row that it read before the other had made and removed it. Else the
+// versions of its row would come to be those that a third one has seen in the row before.
+TEST_F(row_stores, a_name_that_was_made_and_removed_meanwhile_goes_on_behind_its_versions) {
+  row_store other{[this](boot_time) -> result<std::unique_ptr<row_link>> {
+                    return std::unique_ptr<row_link>(std::make_unique<fake_link>(server_));
+                  },
+                  2, 5s};
+  const auto step_of_other = [&](transition& change) {
+    const state_store::step one{"n", &change};
+    EXPECT_TRUE(other.transact(std::span(&one, 1)).front());
+  };
+  std::int64_t seen = 0;
+  overtaken change{[&] {
+    server_.now_at += 3;
+    adding makes;
+    step_of_other(makes);
+    seen = server_.rows.find("n")->second.version;
+    removing ends;
+    step_of_other(ends);
+  }};
+  const state_store::step step{"n", &change};
+  EXPECT_TRUE(store_.transact(std::span(&step, 1)).front());
+  EXPECT_EQ(record(), "late");
+  EXPECT_GT(server_.rows.find("n")->second.version, seen);
+}
+
+TEST_F(row_stores, a_record_that_has_ended_is_a_free_lock_until_the_sweep) {
+  EXPECT_TRUE(add());
+  removing change;
+  const state_store::step steps[] = {{"n", &change}};
+  EXPECT_TRUE(store_.transact(steps).front());
+  EXPECT_TRUE(is_free(record()) && !record().empty()) << record();
+  const auto writes = server_.writes;
+  EXPECT_TRUE(store_.transact(steps).front());
+  EXPECT_EQ(server_.writes, writes) << "it is over already";
+  EXPECT_TRUE(add());
+  EXPECT_TRUE(store_.transact_together(steps, [](auto) { return state_store::verdict::go_on; }));
+  EXPECT_TRUE(is_free(record()) && !record().empty()) << record();
 }
 
 TEST_F(row_stores, what_was_decided_at_a_guessed_time_says_at_which) {
