@@ -83,6 +83,8 @@ struct scene {
   /// A thread of that process begins to do something with those names, or has done it.
   void uses(const process& p, const step& s, bool so);
   void look_at_what_is_left(nanos quiet);
+  /// The process has ended all that it had in good order.
+  void judge_open_leases(const process& p, const process_plan& does);
   bool stays(const std::string& name) const;
   std::string blocked() const;
 
@@ -126,6 +128,8 @@ struct scene {
   std::set<std::tuple<int, std::string, std::uint64_t>> told_lost;
   /// The same of those that were given back in good order.
   std::set<std::tuple<int, std::string, std::uint64_t>> given_back;
+  /// Leases of locks that observers were told the beginning of, and no end: process, name.
+  std::map<std::pair<int, std::string>, long> open_leases;
   /// When a user last made a lease another one, for all that share the hold: process, name.
   std::map<std::pair<int, std::string>, nanos> another_lease;
   std::map<std::pair<std::size_t, int>, int> users;  ///< by name and process: threads
