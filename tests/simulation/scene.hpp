@@ -58,6 +58,7 @@ struct scene {
   void watch_places();
   void watch_watches();
   void watch_latches();
+  void watch_those_at_a_latch(std::size_t name);
   void watch_what_stays();
   void watch_rings();
   /// The longest time, where nothing goes wrong, until a waiter has what is free.
@@ -137,6 +138,8 @@ struct scene {
   std::map<std::tuple<std::size_t, int, std::size_t>, nanos> unaccounted_since;
   /// … since when it shows fewer than wait there.
   std::map<std::pair<std::size_t, int>, nanos> without_place_since;
+  /// Of each latch: who waited there at the last look, and since when.
+  std::map<std::size_t, std::map<std::string, std::int64_t>> at_latch;
   /// … since when a process that waits for nothing watches others.
   std::map<int, nanos> watches_since;
   nanos disturbed_at = -1000 * second;
