@@ -557,7 +557,10 @@ struct lock_actor : actor {
       held.extend(in_ms(in_whole_seconds() ? half_of_the_seconds() : shorter()));
     } catch (const holdfast::error& e) {
       const nanos left = held.remaining().count();
-      const bool for_sure = !e.outcome_unknown() && e.reason() == errc::unavailable;
+      // Until the answer came it may have ended: nobody knew yet that the store keeps it for
+      // longer.
+      const bool for_sure = !e.outcome_unknown() && e.reason() == errc::unavailable &&
+                            held.state() != holdfast::lease_state::lost;
       if (for_sure && !extends && !was_taken() && of.here.now() < ends &&
           of.here.now() + left + millisecond < ends) {
         of.rules.violated(
