@@ -122,9 +122,13 @@ void actor::judge_preference() const {
   }
 }
 
+// With readers on the same terms.
 bool actor::shares_holds() const {
   const bool reads = of.whole.names[s.name].kind == lock_kind::shared && s.shared;
-  return reads && of.punctual() && of.whole.tells() && of.whole.renews();
+  const bool on_other_terms = std::any_of(does.threads.begin(), does.threads.end(), [](auto& t) {
+    return std::any_of(t.steps.begin(), t.steps.end(), [](auto& one) { return one.otherwise; });
+  });
+  return reads && !on_other_terms && of.punctual() && of.whole.tells() && of.whole.renews();
 }
 
 void actor::reads_with_others() const {
@@ -144,6 +148,18 @@ void actor::judge_joining(std::uint64_t fence) const {
   // Of a hold that was taken away nobody is told anything but that.
   if (goes_first() > 0 || was_taken()) return;
   const nanos told = asked - 300 * millisecond;
+  for (const auto& other : of.line) {
+    const bool writes = other.name == name && !other.shares && other.who->of == &p;
+    if (!writes || other.asked > told) continue;
+    of.here.at(of.here.now() + 50 * millisecond, [&of = of, other, mine = asked] {
+      if (std::find(of.line.begin(), of.line.end(), other) == of.line.end()) return;
+      of.rules.violated("no reader passes a writer of its process that has long waited",
+                        other.name + ": asked " +
+                            std::to_string((mine - other.asked) / millisecond) +
+                            " ms after a writer that still waits: " + of.at_the_stores(other.name));
+    });
+    return;
+  }
   if (of.rules.shared_since(name, fence) > told) return;
   for (const auto& other : of.line) {
     const bool writes = other.name == name && !other.shares && other.who->of != &p;

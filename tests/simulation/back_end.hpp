@@ -1,6 +1,7 @@
 #pragma once
 
 #include <holdfast/store/store.hpp>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -31,6 +32,9 @@ class back_end {
   virtual std::vector<user> users(std::string_view name) = 0;
   /// What a latch of that name has left; nothing if there is none, or nobody can see it there.
   virtual std::optional<std::uint32_t> left_at_latch(std::string_view) { return {}; }
+  /// The owners that wait there, and since when it says that they do; nobody, where that is not
+  /// seen.
+  virtual std::map<std::string, std::int64_t> wait_at_latch(std::string_view) { return {}; }
   /// A restart without data. False if what it keeps outlives that.
   virtual bool forget() = 0;
   /// The server has stopped: what was in progress is undone.

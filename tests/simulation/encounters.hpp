@@ -11,11 +11,14 @@ inline constexpr std::uint64_t encounter_seeds = std::uint64_t{1} << 42;
 inline constexpr std::uint64_t bearing_seeds = std::uint64_t{1} << 43;
 /// Seeds from here on arrange turns within a process, too.
 inline constexpr std::uint64_t turn_seeds = std::uint64_t{1} << 44;
+/// Seeds from here on arrange what the terms of a lock are good for, too.
+inline constexpr std::uint64_t term_seeds = std::uint64_t{1} << 45;
 /// What a search begins with: these plans have all that was thought of before, too.
-inline constexpr std::uint64_t fresh_seeds = turn_seeds;
+inline constexpr std::uint64_t fresh_seeds = term_seeds;
 /// False if it has nothing of the kind for this plan.
 bool arrange_encounters(plan& p);
 bool arrange_endings_of_leases(plan& p);
 bool arrange_turns(plan& p);
+bool arrange_terms(plan& p);
 
 }  // namespace simulation

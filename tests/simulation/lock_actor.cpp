@@ -4,6 +4,7 @@
 #include <optional>
 #include <stop_token>
 
+#include "simulation/encounters.hpp"
 #include "simulation/patience.hpp"
 
 namespace simulation {
@@ -16,8 +17,9 @@ using holdfast::lease;
 constexpr std::uint32_t all_readers = 1U << 30;
 
 // Shown with what its process holds.
-std::string reason_of(const scene& of, const process_plan& does) {
-  return "of P" + std::to_string(&does - of.whole.processes.data() + 1);
+std::string reason_of(const scene& of, const process_plan& does, bool otherwise) {
+  return "of P" + std::to_string(&does - of.whole.processes.data() + 1) +
+         (otherwise && of.whole.seed >= term_seeds ? ", on other terms" : "");
 }
 
 /// One thread at one step.
@@ -322,7 +324,7 @@ struct lock_actor : actor {
     if (!of.whole.calm() || was_taken() || !is_held()) return;
     const bool shown = std::any_of(seen.begin(), seen.end(), [&](const auto& h) {
       return h.pid == 1000 + static_cast<std::uint32_t>(p.number) &&
-             h.reason == reason_of(of, does);
+             h.reason == reason_of(of, does, s.otherwise);
     });
     if (!shown) {
       of.rules.violated(
@@ -474,7 +476,7 @@ struct lock_actor : actor {
         return held.extend(in_ms(in_whole_seconds() ? does.lease * 2 : does.lease * 3 / 2));
       case inside::shorten:
         of.log.add("makes the lease of " + name + " shorter");
-        return held.extend(in_ms(in_whole_seconds() ? half_of_the_seconds() : shorter()));
+        return shorten(held);
       case inside::extend_late:
         of.log.add("extends " + name + " without waiting");
         if (s.more > 1 && !in_whole_seconds()) {
@@ -548,6 +550,27 @@ struct lock_actor : actor {
     }
   }
 
+  // What surely was not carried out has changed nothing.
+  void shorten(lease& held) const {
+    const nanos ends = of.here.now() + held.remaining().count();
+    try {
+      held.extend(in_ms(in_whole_seconds() ? half_of_the_seconds() : shorter()));
+    } catch (const holdfast::error& e) {
+      const nanos left = held.remaining().count();
+      // Until the answer came it may have ended: nobody knew yet that the store keeps it for
+      // longer.
+      const bool for_sure = !e.outcome_unknown() && e.reason() == errc::unavailable &&
+                            held.state() != holdfast::lease_state::lost;
+      if (for_sure && !extends && !was_taken() && of.here.now() < ends &&
+          of.here.now() + left + millisecond < ends) {
+        of.rules.violated(
+            "an extension that was not carried out leaves the lease as it was",
+            name + ": " + std::to_string((ends - of.here.now() - left) / microsecond) + " us less");
+      }
+      throw;
+    }
+  }
+
   // It has not asked: it has waited for a renewal, which means nothing when the lease is over.
   void judge_waiting(nanos began, nanos lost) const {
     if (p.steady_since > began || p.paused_until > began || lost == never) return;
@@ -615,10 +638,14 @@ struct lock_actor : actor {
 
   // ---- several names together
 
-  static holdfast::multi_member member(locks& l) {
+  holdfast::multi_member member(locks& l) const {
     if (l.mutex) return *l.mutex;
     if (l.shared) return *l.shared;
-    return *l.semaphore;
+    return permits_of(l) == 1 ? holdfast::multi_member(*l.semaphore)
+                              : permits(*l.semaphore, permits_of(l));
+  }
+  std::uint32_t permits_of(const locks& l) const {
+    return of.whole.seed < term_seeds ? 1 : std::min(s.weight, l.semaphore->capacity());
   }
 
   void extend(holdfast::multi_lease& held) {
@@ -671,8 +698,9 @@ struct lock_actor : actor {
       const std::uint32_t most = all[i].shared ? all_readers
                                  : permits     ? all[i].semaphore->capacity()
                                                : 1;
-      ids.push_back(of.rules.granted(
-          {&p, of.name_of(i), permits ? 1 : most, most, fences[m], asked, held->lost()}, then));
+      ids.push_back(of.rules.granted({&p, of.name_of(i), permits ? permits_of(all[i]) : most, most,
+                                      fences[m], asked, held->lost()},
+                                     then));
     }
     try {
       for (int i = 0; i < 4; ++i) {
@@ -880,7 +908,7 @@ locks make_locks(const scene& of, const holdfast::session& s, std::size_t i,
   o.renew = does.renew;
   if (does.max_hold != never) o.max_hold = in_ms(does.max_hold);
   o.unconfirmed_release = does.unconfirmed;
-  if (of.whole.seed >= latest_seeds) o.reason = reason_of(of, does);
+  if (of.whole.seed >= latest_seeds) o.reason = reason_of(of, does, otherwise);
   const auto& n = of.whole.names[i];
   if (n.kind == lock_kind::mutex || n.kind == lock_kind::recursive) {
     o.local_time = std::chrono::microseconds(does.local_time / microsecond);

@@ -242,6 +242,22 @@ bool has_one_store_away(const plan& p) {
          });
 }
 
+bool bears_its_outages(const plan& p) {
+  plan rest = p;
+  rest.faults.clear();
+  if (!rest.calm() || p.machine.slow_permille != 0 || p.clocks_apart != 0) return false;
+  nanos shortest = never;
+  for (const auto& one : p.processes) shortest = std::min(shortest, one.lease);
+  nanos next = 0;
+  for (const auto& f : p.faults) {
+    if (f.what != goes_wrong::freeze || f.length > shortest / 4 || f.at < next) return false;
+    // Those that begin together are one.
+    const bool last = &f == &p.faults.back() || (&f)[1].at != f.at;
+    if (last) next = f.at + f.length + shortest;
+  }
+  return shortest >= 4 * second;
+}
+
 bool arrange_patience(plan& p) {
   random_source r(random_source(p.seed + 71'000'000'000).next());
   if (r.one_in(2) || p.processes.empty()) return false;

@@ -13,5 +13,8 @@ bool arrange_patience(plan& p);
 bool has_only_short_outages(const plan& p);
 /// Of several stores one is away now and then, and nothing else goes wrong.
 bool has_one_store_away(const plan& p);
+/// All that goes wrong are moments in which stores stand still, far apart and short beside the
+/// leases.
+bool bears_its_outages(const plan& p);
 
 }  // namespace simulation

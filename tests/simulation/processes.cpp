@@ -20,6 +20,7 @@ class listener final : public holdfast::observer {
     using kind = holdfast::event_kind;
     if (e.kind == kind::lost) loss(e);
     if (e.kind == kind::lost) loss_of_an_idle_one(e);
+    count(e);
     const bool good = e.kind == kind::acquired || e.kind == kind::released ||
                       e.kind == kind::gave_up || e.kind == kind::busy || e.kind == kind::renewed;
     if (of_.log.on() && !good) {
@@ -30,6 +31,10 @@ class listener final : public holdfast::observer {
     if (in_doubt && e.lock_kind == "mutex" && is_redlock(e) && has_one_store_away(of_.whole)) {
       of_.rules.violated("a redlock is not in doubt while a majority answers",
                          std::string(to_string(e.kind)) + " " + std::string(e.name));
+    }
+    if (e.kind == kind::lost && is_redlock(e) && bears_its_outages(of_.whole)) {
+      of_.rules.violated("a redlock is not lost by an outage that is short beside its lease",
+                         std::string(e.name));
     }
     const bool due =
         (e.kind == kind::lost && (of_.loses || of_.rules.was_taken(std::string(e.name)))) ||
@@ -48,6 +53,16 @@ class listener final : public holdfast::observer {
       if (e.name == scene::name_of(i)) return of_.whole.names[i].kind == lock_kind::redlock;
     }
     return false;
+  }
+
+  void count(const holdfast::event& e) {
+    using kind = holdfast::event_kind;
+    const long more = e.kind == kind::acquired   ? 1
+                      : e.kind == kind::released ? -1
+                      : e.kind == kind::lost || e.kind == kind::release_failed
+                          ? -static_cast<long>(e.leases)
+                          : 0;
+    if (more != 0) of_.open_leases[{process_, std::string(e.name)}] += more;
   }
 
   // Of an idle lock it is nobody's lease.
@@ -82,6 +97,14 @@ class listener final : public holdfast::observer {
   const int process_;
 };
 
+/// Looks at the books when the sessions that are declared behind it have gone.
+struct when_its_sessions_have_gone {
+  scene& of;
+  const process& p;
+  const process_plan& does;
+  ~when_its_sessions_have_gone() { of.judge_open_leases(p, does); }
+};
+
 bool asks_otherwise(const process_plan& does) {
   return std::any_of(does.threads.begin(), does.threads.end(), [](const auto& t) {
     return std::any_of(t.steps.begin(), t.steps.end(), [](const auto& s) { return s.otherwise; });
@@ -96,6 +119,7 @@ void scene::live(process& p, const process_plan& does) {
   o.lease = in_ms(does.lease);
   o.detect_deadlocks = whole.about == theme::deadlocks;
   o.observer = std::make_shared<listener>(*this, p);
+  const when_its_sessions_have_gone the_books{*this, p, does};
   std::vector<holdfast::session> sessions;
   for (const auto& s : stores) sessions.emplace_back(s->connect(p), o);
   if (whole.about == theme::endings) return end_early(p, does, std::move(sessions));
@@ -139,6 +163,26 @@ void scene::live(process& p, const process_plan& does) {
   }
   all = {};
   log.add("closes its session");
+}
+
+// What goes on without a thread may keep its session for longer.
+void scene::judge_open_leases(const process& p, const process_plan& does) {
+  const bool goes_on = std::any_of(does.threads.begin(), does.threads.end(), [](const auto& t) {
+    return std::any_of(t.steps.begin(), t.steps.end(), [](const auto& s) {
+      using inside = step::inside;
+      return s.more > 0 || s.what == inside::extend_late || s.what == inside::extend_late_to;
+    });
+  });
+  if (p.dead || goes_on || does.unconfirmed || whole.about == theme::endings) return;
+  for (std::size_t i = 0; i < whole.names.size(); ++i) {
+    const auto at = open_leases.find({p.number, name_of(i)});
+    if (at == open_leases.end() || at->second == 0 || whole.names[i].kind >= lock_kind::latch) {
+      continue;
+    }
+    rules.violated("an observer hears of as many ends of leases as of beginnings",
+                   "P" + std::to_string(p.number) + ": " + name_of(i) + ": " +
+                       std::to_string(at->second) + " are open when all have gone");
+  }
 }
 
 // Begins all that it does, and goes before it has ended.

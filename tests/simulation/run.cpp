@@ -258,7 +258,23 @@ void scene::watch_latches() {
     if (const auto left = stores[whole.names[i].store]->left_at_latch(name_of(i))) {
       book.stands(*left);
     }
+    if (whole.calm()) watch_those_at_a_latch(i);
   }
+}
+
+// Each for as long as its call waits, however often that asks.
+void scene::watch_those_at_a_latch(std::size_t i) {
+  auto now = stores[whole.names[i].store]->wait_at_latch(name_of(i));
+  auto& before = at_latch[i];
+  for (const auto& [owner, since] : now) {
+    const auto known = before.find(owner);
+    if (known == before.end() || known->second == since) continue;
+    rules.violated("a waiter at a latch that asks again is shown as the same one",
+                   name_of(i) + ": " + owner.substr(0, 4) + " waits since " +
+                       std::to_string(since) + " us, and before since " +
+                       std::to_string(known->second));
+  }
+  before = std::move(now);
 }
 
 // A reader has no reason to wait where only readers are, whatever they or others were before.

@@ -58,6 +58,7 @@ struct scene {
   void watch_places();
   void watch_watches();
   void watch_latches();
+  void watch_those_at_a_latch(std::size_t name);
   void watch_what_stays();
   void watch_rings();
   /// The longest time, where nothing goes wrong, until a waiter has what is free.
@@ -83,6 +84,8 @@ struct scene {
   /// A thread of that process begins to do something with those names, or has done it.
   void uses(const process& p, const step& s, bool so);
   void look_at_what_is_left(nanos quiet);
+  /// The process has ended all that it had in good order.
+  void judge_open_leases(const process& p, const process_plan& does);
   bool stays(const std::string& name) const;
   std::string blocked() const;
 
@@ -126,6 +129,8 @@ struct scene {
   std::set<std::tuple<int, std::string, std::uint64_t>> told_lost;
   /// The same of those that were given back in good order.
   std::set<std::tuple<int, std::string, std::uint64_t>> given_back;
+  /// Leases of locks that observers were told the beginning of, and no end: process, name.
+  std::map<std::pair<int, std::string>, long> open_leases;
   /// When a user last made a lease another one, for all that share the hold: process, name.
   std::map<std::pair<int, std::string>, nanos> another_lease;
   std::map<std::pair<std::size_t, int>, int> users;  ///< by name and process: threads
@@ -133,6 +138,8 @@ struct scene {
   std::map<std::tuple<std::size_t, int, std::size_t>, nanos> unaccounted_since;
   /// … since when it shows fewer than wait there.
   std::map<std::pair<std::size_t, int>, nanos> without_place_since;
+  /// Of each latch: who waited there at the last look, and since when.
+  std::map<std::size_t, std::map<std::string, std::int64_t>> at_latch;
   /// … since when a process that waits for nothing watches others.
   std::map<int, nanos> watches_since;
   nanos disturbed_at = -1000 * second;

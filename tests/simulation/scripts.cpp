@@ -113,12 +113,21 @@ class scripted_server final : public scripted {
     return used;
   }
 
-  std::optional<std::uint32_t> left_at_latch(std::string_view name) override {
+  holdfast::store::countdown_record look_at_latch(std::string_view name) {
     std::string bytes;
     redis::append_countdown(bytes, frame(), name, {});
-    const auto found = redis::read_countdown(answer_to_a_look(bytes), countdown_command{}.verb);
-    if (!found || found->found.count == 0) return {};
-    return found->found.remaining;
+    auto found = redis::read_countdown(answer_to_a_look(bytes), countdown_command{}.verb);
+    return found ? std::move(found->found) : holdfast::store::countdown_record{};
+  }
+  std::optional<std::uint32_t> left_at_latch(std::string_view name) override {
+    const auto found = look_at_latch(name);
+    if (found.count == 0) return {};
+    return found.remaining;
+  }
+  std::map<std::string, std::int64_t> wait_at_latch(std::string_view name) override {
+    std::map<std::string, std::int64_t> all;
+    for (const auto& w : look_at_latch(name).waiting) all[to_string(w.owner)] = w.since_wall_at;
+    return all;
   }
   void forget(bool all) override {
     ++changes_;

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <functional>
 #include <holdfast/store/store.hpp>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -32,6 +33,7 @@ class scripted : public holdfast::store::session_store {
   /// What it has of one name; as if nobody had asked.
   virtual holdfast::store::permits_record look(std::string_view name) = 0;
   virtual std::optional<std::uint32_t> left_at_latch(std::string_view name) = 0;
+  virtual std::map<std::string, std::int64_t> wait_at_latch(std::string_view name) = 0;
 };
 std::unique_ptr<scripted> make_scripted(scripts_at at);
 

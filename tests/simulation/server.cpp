@@ -430,6 +430,9 @@ class server::script_back_end final : public state_back_end {
   std::optional<std::uint32_t> left_at_latch(std::string_view name) override {
     return scripts_->left_at_latch(name);
   }
+  std::map<std::string, std::int64_t> wait_at_latch(std::string_view name) override {
+    return scripts_->wait_at_latch(name);
+  }
   bool forget() override {
     scripts_->forget(of_.world_.random().one_in(2));
     return true;

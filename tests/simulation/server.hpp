@@ -160,6 +160,9 @@ class server {
   std::optional<std::uint32_t> left_at_latch(std::string_view name) {
     return back_->left_at_latch(name);
   }
+  std::map<std::string, std::int64_t> wait_at_latch(std::string_view name) {
+    return back_->wait_at_latch(name);
+  }
   /// What it keeps for ever.
   std::string for_ever() { return back_->for_ever(); }
   /// It has just come back, perhaps with older data: a waiter there may be gone, and its queue
