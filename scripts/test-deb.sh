@@ -77,6 +77,8 @@ for file in man/man1/holdfast.1.gz man/man1/holdfast-serve.1.gz bash-completion/
   doc/holdfast/examples/{single.service,nightly.timer,kubernetes.yaml,alerts.yml,dashboard.json}*; do
   in_root sh -c "test -s /usr/share/$file" || fail "the package holdfast lacks /usr/share/$file"
 done
+[[ -e $root/usr/share/doc/holdfast/README.md ]] || fail "the package holdfast has no README"
+python3 -B tests/package/links.py "$root/usr/share/doc/holdfast" || fail "pages of the package holdfast lead nowhere"
 says done 0 holdfast run --store sqlite:/tmp/locks.db nightly -- echo done
 says "holdfast-store-redis" 78 holdfast run --store redis://127.0.0.1 nightly -- echo done
 says "holdfast-store-etcd" 78 holdfast run --store etcd://127.0.0.1/x nightly -- echo done

@@ -20,4 +20,5 @@ done
 for file in LICENSE NOTICES; do
   [[ -s $place/share/doc/holdfast/$file ]] || fail "who gets the tarball must get $file with it"
 done
+python3 -B tests/package/run_time.py "$place" || fail "docs/install.md does not list what it needs"
 echo "test-package: runs from $place"

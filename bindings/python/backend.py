@@ -25,7 +25,8 @@ def field(name: str) -> str:
 
 NAME = f"{field('name')}-{field('version')}"
 METADATA = (f"Metadata-Version: 2.1\nName: {field('name')}\nVersion: {field('version')}\nSummary: {field('description')}\n"
-            f"License: Apache-2.0\nLicense-File: LICENSE\nRequires-Python: {field('requires-python')}\n")
+            f"License: Apache-2.0\nLicense-File: LICENSE\nRequires-Python: {field('requires-python')}\n"
+            f"Description-Content-Type: text/markdown; charset=UTF-8\n\n{(HERE / field('readme')).read_text(encoding='utf-8')}")
 WHEEL = "Wheel-Version: 1.0\nGenerator: holdfast\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
 
 
@@ -57,6 +58,6 @@ def build_sdist(sdist_directory: str, config_settings: Settings = None) -> str:
         about = tarfile.TarInfo(f"{NAME}/PKG-INFO")
         about.size = len(METADATA.encode())
         archive.addfile(about, io.BytesIO(METADATA.encode()))
-        for path in (HERE / "pyproject.toml", HERE / "backend.py", HERE / "LICENSE", *sources()):
+        for path in (HERE / "pyproject.toml", HERE / "backend.py", HERE / "LICENSE", HERE / field("readme"), *sources()):
             archive.add(path, f"{NAME}/{path.relative_to(HERE)}")
     return archived

@@ -19,7 +19,7 @@ test('a module imports each part by its name', () => {
   assert.strictEqual(new named.Internal('i').name, 'Internal');
 });
 
-test('what npm packs runs, and has the licence', (t) => {
+test('what npm packs runs, as its README says, and has the licence', (t) => {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'holdfast-node-'));
   t.after(() => fs.rmSync(folder, {recursive: true}));
   const packed = execFileSync('npm', ['pack', bindings, '--silent', '--pack-destination', folder], {encoding: 'utf8', cwd: folder}).trim();
@@ -28,6 +28,11 @@ test('what npm packs runs, and has the licence', (t) => {
   execFileSync('tar', ['-xzf', path.join(folder, packed), '-C', place, '--strip-components=1']);
   const licence = fileURLToPath(new URL('../../LICENSE', import.meta.url));
   assert.deepStrictEqual(fs.readFileSync(path.join(place, 'LICENSE')), fs.readFileSync(licence));
+  const page = fs.readFileSync(path.join(place, 'README.md'), 'utf8');
+  assert.ok(!page.includes(']('), 'a link to a file leads nowhere outside of the repository');
+  const [, program] = /^```js\n(.*?)^```/ms.exec(page);
+  fs.writeFileSync(path.join(folder, 'readme.js'), program.replace('redis://localhost', 'memory:readme'));
+  assert.match(execFileSync(process.execPath, ['readme.js'], {encoding: 'utf8', cwd: folder}), /^update stock ... where fence <= \d+\n$/);
   fs.writeFileSync(path.join(folder, 'use.mjs'), `import {open, Busy} from 'holdfast';
     const store = await open('memory:packed');
     const lease = await store.mutex('m').acquire();

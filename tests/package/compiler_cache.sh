@@ -4,7 +4,10 @@ set -eu
 compile_with=$1 folder=$2
 rm -rf "$folder"
 mkdir -p "$folder"
-export CCACHE_DIR="$folder/cache" CCACHE_PCH_EXTSUM=true CCACHE_SLOPPINESS=pch_defines,time_macros
+# What the caller has set for a cache of its own may switch off this one, too.
+for name in $(env | sed -n 's/^\(CCACHE_[A-Z_0-9]*\)=.*/\1/p'); do unset "$name"; done
+echo > "$folder/ccache.conf"
+export CCACHE_CONFIGPATH="$folder/ccache.conf" CCACHE_DIR="$folder/cache" CCACHE_PCH_EXTSUM=true CCACHE_SLOPPINESS=pch_defines,time_macros
 
 compile() {
   CCACHE_BASEDIR=$folder/$clone "$compile_with" clang++-19 ccache g++ -std=c++20 "-I$folder/$clone" "$@"

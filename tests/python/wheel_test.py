@@ -4,6 +4,7 @@ import csv
 import hashlib
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tarfile
@@ -52,6 +53,19 @@ class Wheel(unittest.TestCase):
             self.assertEqual(archive.read(licence), (REPOSITORY / "LICENSE").read_bytes())
             about = archive.read(licence.replace("LICENSE", "METADATA")).decode()
         self.assertIn("\nLicense-File: LICENSE\n", about)
+
+    def test_a_wheel_has_the_readme_and_its_program_runs(self):
+        with zipfile.ZipFile(self.made(PACKAGE, "build_wheel")) as archive:
+            [name] = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
+            about, _, page = archive.read(name).decode().partition("\n\n")
+        self.assertIn("\nDescription-Content-Type: text/markdown", about)
+        self.assertEqual(page, (PACKAGE / "README.md").read_text(encoding="utf-8"))
+        self.assertNotIn("](", page, "a link to a file leads nowhere outside of the repository")
+        [program] = re.findall(r"^```python\n(.*?)^```", page, re.S | re.M)
+        program = program.replace("redis://localhost", "memory:readme")
+        said = subprocess.run([sys.executable, "-B", "-c", program], env={**os.environ, "PYTHONPATH": str(PACKAGE)}, cwd="/",
+                              check=True, capture_output=True, text=True).stdout
+        self.assertRegex(said, r"\Aupdate stock ... where fence <= \d+\n\Z")
 
     def test_a_wheel_of_what_is_published_as_source_is_the_same(self):
         wheel = self.made(PACKAGE, "build_wheel").read_bytes()
