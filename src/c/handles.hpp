@@ -2,6 +2,7 @@
 
 #include <holdfast/error.hpp>
 #include <memory>
+#include <utility>
 #include <vector>
 
 /// The C interface (holdfast/holdfast.h): keys for C++ objects, and the edge where exceptions end.
@@ -21,6 +22,14 @@ class handle {
 
  private:
   const unsigned born_;
+};
+
+/// What stands for an object of the C++ interface, and does no more than that.
+template <class T>
+struct handle_of final : handle {
+  template <class... Args>
+  explicit handle_of(Args&&... args) : itself(std::forward<Args>(args)...) {}
+  T itself;
 };
 
 /// A key that no other handle has or had. The object stays until it is taken out.

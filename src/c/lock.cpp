@@ -157,9 +157,12 @@ class leaders_handle final : public handle {
 
 namespace {
 
-class multi_lock_handle final : public lock_handle {
+/// What takes several names, or a majority of several stores.
+template <class Lock>
+class joint_lock final : public lock_handle {
  public:
-  explicit multi_lock_handle(std::vector<multi_member> members) : all_(std::move(members)) {}
+  template <class... Args>
+  explicit joint_lock(Args&&... args) : all_(std::forward<Args>(args)...) {}
   std::unique_ptr<held> acquire(const request&, const waiting& w) override {
     return kept(all_.try_acquire_for(w.limit, {}, w.stop));
   }
@@ -168,22 +171,7 @@ class multi_lock_handle final : public lock_handle {
   }
 
  private:
-  multi_lock all_;
-};
-
-class redlock_handle final : public lock_handle {
- public:
-  redlock_handle(std::vector<session> nodes, std::string name, redlock_options o)
-      : redlock_(std::move(nodes), std::move(name), std::move(o)) {}
-  std::unique_ptr<held> acquire(const request&, const waiting& w) override {
-    return kept(redlock_.try_acquire_for(w.limit, {}, w.stop));
-  }
-  void begin_acquire(const request&, const waiting& w) override {
-    begin_lease(async_acquire(redlock_, w.limit, w.stop), w);
-  }
-
- private:
-  redlock redlock_;
+  Lock all_;
 };
 
 lock_options options_of(const holdfast_lock_options* options) {
@@ -271,6 +259,17 @@ void begin_next(const std::shared_ptr<leaders_handle>& from, const waiting& w) {
   }
 }
 
+template <class Mutex>
+int open_mutex(holdfast_session* session, const char* name, const holdfast_lock_options* options,
+               holdfast_lock** lock, holdfast_error* why) {
+  return guarded(why, [&] {
+    auto& there = out(lock, "lock");
+    const auto at = session_of(session);
+    give(&there, std::make_shared<mutex_lock>(
+                     at, std::make_shared<Mutex>(at, text_of(name, "name"), options_of(options))));
+  });
+}
+
 int acquire_as(holdfast_lock* lock, const request& r, const holdfast_wait* how,
                holdfast_lease** lease, holdfast_error* why) {
   return guarded(why, [&]() -> status {
@@ -301,25 +300,13 @@ extern "C" {
 int holdfast_mutex(holdfast_session* session, const char* name,
                    const holdfast_lock_options* options, holdfast_lock** lock,
                    holdfast_error* why) {
-  return guarded(why, [&] {
-    auto& there = out(lock, "lock");
-    const auto at = session_of(session);
-    give(&there,
-         std::make_shared<mutex_lock>(at, std::make_shared<holdfast::mutex>(
-                                              at, text_of(name, "name"), options_of(options))));
-  });
+  return open_mutex<holdfast::mutex>(session, name, options, lock, why);
 }
 
 int holdfast_fair_mutex(holdfast_session* session, const char* name,
                         const holdfast_lock_options* options, holdfast_lock** lock,
                         holdfast_error* why) {
-  return guarded(why, [&] {
-    auto& there = out(lock, "lock");
-    const auto at = session_of(session);
-    give(&there,
-         std::make_shared<mutex_lock>(at, std::make_shared<holdfast::fair_mutex>(
-                                              at, text_of(name, "name"), options_of(options))));
-  });
+  return open_mutex<holdfast::fair_mutex>(session, name, options, lock, why);
 }
 
 int holdfast_shared_mutex(holdfast_session* session, const char* name, int preference,
@@ -423,7 +410,7 @@ int holdfast_multi_lock(const holdfast_member* members, uint32_t count, holdfast
       from->require(r);
       all.push_back(from->member(r));
     }
-    give(&there, std::make_shared<multi_lock_handle>(std::move(all)));
+    give(&there, std::make_shared<joint_lock<holdfast::multi_lock>>(std::move(all)));
   });
 }
 
@@ -444,8 +431,8 @@ int holdfast_redlock(holdfast_session* const* nodes, uint32_t count, const char*
     }
     o.trust_after = std::chrono::milliseconds(given.trust_after_ms);
     o.reason = text_or_nothing(given.reason);
-    give(&there,
-         std::make_shared<redlock_handle>(std::move(all), text_of(name, "name"), std::move(o)));
+    give(&there, std::make_shared<joint_lock<holdfast::redlock>>(
+                     std::move(all), text_of(name, "name"), std::move(o)));
   });
 }
 

@@ -8,17 +8,9 @@
 
 namespace holdfast::c_abi {
 
-struct latch_handle final : handle {
-  latch_handle(session s, std::string name, std::uint32_t count, latch_options o)
-      : itself(std::move(s), std::move(name), count, o) {}
-  latch itself;
-};
-
-struct barrier_handle final : handle {
-  barrier_handle(session s, const std::string& name, std::uint32_t count, barrier_options o)
-      : itself(std::move(s), name, count, std::move(o)) {}
-  barrier itself;
-};
+using latch_handle = handle_of<latch>;
+using barrier_handle = handle_of<barrier>;
+using condition_handle = handle_of<condition_variable>;
 
 struct arrival_handle final : handle {
   arrival_handle(std::shared_ptr<barrier_handle> of, barrier::arrival a)
@@ -34,11 +26,6 @@ struct arrival_handle final : handle {
 
  private:
   std::atomic<bool> waited_for_{false};
-};
-
-struct condition_handle final : handle {
-  condition_handle(session s, const std::string& name) : itself(std::move(s), name) {}
-  condition_variable itself;
 };
 
 namespace {

@@ -83,7 +83,7 @@ waiting read(const holdfast_wait* how) {
   if (how == nullptr) return w;
   const auto given = read(how, "how");
   w.limit = time_of(given.timeout_ns);
-  if (given.stop != nullptr) w.stop = get<stop_handle>(given.stop, "stop")->source.get_token();
+  if (given.stop != nullptr) w.stop = get<stop_handle>(given.stop, "stop")->itself.get_token();
   if (given.queue != nullptr) w.to = get<queue>(given.queue, "queue");
   w.tag = given.tag;
   return w;
@@ -143,7 +143,7 @@ int holdfast_stop_open(holdfast_stop** stop, holdfast_error* why) {
 }
 
 int holdfast_stop_request(holdfast_stop* stop, holdfast_error* why) {
-  return guarded(why, [&] { (void)get<stop_handle>(stop, "stop")->source.request_stop(); });
+  return guarded(why, [&] { (void)get<stop_handle>(stop, "stop")->itself.request_stop(); });
 }
 
 int holdfast_queue_open(holdfast_queue** to, int* fd, holdfast_error* why) {

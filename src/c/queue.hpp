@@ -12,9 +12,7 @@
 
 namespace holdfast::c_abi {
 
-struct stop_handle final : handle {
-  std::stop_source source;
-};
+using stop_handle = handle_of<std::stop_source>;
 
 /// An event, and what goes to the caller with it.
 struct event_of {

@@ -6,10 +6,7 @@
 
 namespace holdfast::c_abi {
 
-struct session_handle final : handle {
-  explicit session_handle(session s) : itself(std::move(s)) {}
-  session itself;
-};
+using session_handle = handle_of<session>;
 
 inline session session_of(const void* key) { return get<session_handle>(key, "session")->itself; }
 

@@ -73,9 +73,7 @@ class entry final : public engine::request {
   bool waited() const noexcept { return waited_; }
 
   admitted given(std::shared_ptr<engine::session_impl> session, const engine::waits& waited) {
-    const auto& its = session->for_holds();
-    found.permit = engine::hold::start(
-        std::make_shared<engine::hold>(std::move(session), its, what_, how_, grant_, waited));
+    found.permit = engine::begin_lease(std::move(session), what_, how_, grant_, waited);
     took_ = false;
     return std::move(found);
   }
@@ -192,7 +190,7 @@ struct admission::state {
     if (e.was_asked())
       engine::leave_nothing_behind(session, *permits.what, e.owner(), stands ? called_off : why);
     why = engine::gave_up(session, *permits.what, time, std::move(why));
-    if (!engine::is_in_vain(why.code) && why.code != errc::cancelled) fail(std::move(why));
+    if (!engine::was_given_up(why.code)) fail(std::move(why));
     return std::move(e.found);
   }
 };

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <holdfast/error.hpp>
+#include <holdfast/timed.hpp>
 #include <iterator>
 #include <list>
 #include <mutex>
@@ -116,5 +118,20 @@ class by_thread {
   mutable std::mutex mutex_;
   mutable entries entries_;
 };
+
+/// lock() in the std style, with what `acquire` gives. A thread does not wait for what it holds
+/// itself: that throws errc::deadlock if it has no limit. False if there was none in time.
+template <class Holds, class Of, class Acquire>
+bool lock_for_thread(Holds& holds, const Of& of, wait_time wait, const char* if_held,
+                     Acquire acquire) {
+  of.require_usable();
+  if (holds.mine()) {
+    if (wait != no_limit) return false;
+    of.fail({errc::deadlock, if_held});
+  }
+  auto got = acquire();
+  if (got) holds.put(std::move(*got));
+  return got.has_value();
+}
 
 }  // namespace holdfast::primitive

@@ -170,8 +170,7 @@ std::optional<lease> subject::in_time(result<lease> got) const {
 
 bool subject::settled(status ended) const {
   if (ended) return true;
-  const errc why = ended.error().code;
-  if (engine::is_in_vain(why) || why == errc::cancelled) return false;
+  if (engine::was_given_up(ended.error().code)) return false;
   fail(std::move(ended.error()));
 }
 

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "primitive/by_thread.hpp"
-#include "wait/pending_wait.hpp"
+#include "wait/async_forms.hpp"
 
 /// What the primitives have in common: checked options, and the holds of threads in the std style.
 namespace holdfast::primitive {
@@ -60,6 +60,12 @@ struct subject {
     auto found = meaning(*reply);
     if (!found) fail(std::move(found.error()));
     return std::move(*found);
+  }
+  /// The same without a thread.
+  template <class T>
+  pending<T> ask_later(const store::permits_command& c, engine::meaning<T> means) const {
+    return pending<T>(std::make_shared<engine::pending_reply<T>>(session, config, operation, c,
+                                                                 std::move(means)));
   }
   /// What async_acquire() and the like begin with.
   engine::async_request request(wait_limit limit, std::stop_token stop) const;

@@ -203,10 +203,10 @@ class relock final : public detail::receiver<lease> {
 };
 
 /// The wait without a thread: is queued, gives the mutex up, is woken, and takes it again.
-class pending_turn final : public engine::telling<engine::pending_wait, woken> {
+class pending_turn final : public engine::telling_wait<engine::pending_wait, woken> {
  public:
   pending_turn(engine::async_request o, lease mutex)
-      : telling(o),
+      : telling_wait(o),
         stop_(std::move(o.stop)),
         mutex_session_(engine::hold::behind(mutex)->session()),
         mutex_(engine::hold::behind(mutex)->what()),
@@ -214,11 +214,6 @@ class pending_turn final : public engine::telling<engine::pending_wait, woken> {
     turn_.gives_up(std::move(mutex));
   }
   const store::owner_id& owner() const noexcept override { return turn_.owner(); }
-
-  void start(detail::receiver<woken>& to) override {
-    receiver_ = &to;
-    begin(to.stop());
-  }
 
  private:
   engine::request& asked() override { return turn_; }
@@ -287,8 +282,7 @@ result<std::uint32_t> woken_by(const store::permits_reply& reply) {
 }
 
 pending<std::uint32_t> notify_later(const subject& of, std::uint32_t most) {
-  return engine::async_command<std::uint32_t>(of.request({}, {}), notification(*of.config, most),
-                                              woken_by);
+  return of.ask_later<std::uint32_t>(notification(*of.config, most), woken_by);
 }
 
 }  // namespace

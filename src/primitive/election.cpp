@@ -127,8 +127,7 @@ pending<leadership> async_campaign(election& of, wait_limit limit, std::stop_tok
 std::optional<leader> election::current() const { return state_->of().ask({}, leader_now); }
 
 pending<std::optional<leader>> async_current(const election& of) {
-  return engine::async_command<std::optional<leader>>(of.state_->of().request({}, {}), {},
-                                                      leader_now);
+  return of.state_->of().ask_later<std::optional<leader>>({}, leader_now);
 }
 
 leaders election::observe() const { return leaders(state_->seen); }

@@ -144,7 +144,6 @@ struct latch::state {
   std::optional<store::countdown_reply> run(const store::countdown_command& c, wait_time wait,
                                             std::stop_token stop) const {
     auto& session = *of.session;
-    if (auto usable = session.usable(); !usable) of.fail(std::move(usable.error()));
     countdown_request q(session, of.config->name, c);
     const engine::timed_call call(session.now(), wait);
     auto ended = engine::wait_until_settled(session, c.owner, q, call, std::move(stop));

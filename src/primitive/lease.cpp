@@ -11,14 +11,7 @@
 
 namespace holdfast {
 
-namespace {
-
-engine::hold& deref(const std::shared_ptr<engine::hold>& hold) {
-  if (!hold) throw_failure({errc::not_owner, "this lease is empty: it was released or moved from"});
-  return *hold;
-}
-
-}  // namespace
+using primitive::deref;
 
 lease::lease(std::shared_ptr<engine::hold> hold) noexcept : hold_(std::move(hold)) {}
 lease::lease(lease&&) noexcept = default;

@@ -8,6 +8,8 @@
 
 namespace holdfast {
 
+using primitive::deref;
+
 /// The first member that is lost stops it.
 struct multi_lease::state_of_all {
   struct pass_on {
@@ -79,15 +81,8 @@ std::chrono::nanoseconds multi_lease::remaining() const noexcept {
   return least;
 }
 
-namespace {
-[[noreturn]] void fail_empty() {
-  throw_failure({errc::not_owner, "this lease is empty: it was released or moved from"});
-}
-}  // namespace
-
 void multi_lease::check() const {
-  if (!state_) fail_empty();
-  for (const lease& one : state_->members) one.check();
+  for (const lease& one : deref(state_).members) one.check();
 }
 
 namespace {
@@ -154,15 +149,14 @@ void multi_lease::extend(std::chrono::milliseconds length) {
 }
 
 pending<done> async_extend(const multi_lease& held) {
-  if (!held) fail_empty();
-  return extend_later(held.state_->members, [](const lease& one) { return async_extend(one); });
+  return extend_later(deref(held.state_).members,
+                      [](const lease& one) { return async_extend(one); });
 }
 
 pending<done> async_extend(const multi_lease& held, std::chrono::milliseconds length) {
-  if (!held) fail_empty();
-  check_length(held.state_->members.front(), length);
-  return extend_later(held.state_->members,
-                      [length](const lease& one) { return async_extend(one, length); });
+  const auto& members = deref(held.state_).members;
+  check_length(members.front(), length);
+  return extend_later(members, [length](const lease& one) { return async_extend(one, length); });
 }
 
 namespace {

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::string_view operation = "multi_lock";
 
-[[noreturn]] void fail(const wanted& about, failure f) {
+[[noreturn]] void fail_about(const wanted& about, failure f) {
   throw_failure(about.session->located(std::move(f), operation, about.what->name));
 }
 
@@ -48,13 +48,14 @@ void check_members(const std::vector<wanted>& all) {
   for (std::size_t i = 0; i < all.size(); ++i) {
     const auto& w = all[i];
     if (!same_terms(*w.what, *all.front().what)) {
-      fail(w, {errc::invalid_argument,
-               "its lease, renew or max_hold is not that of the first member: they end together, "
-               "so give all of them the same"});
+      fail_about(
+          w, {errc::invalid_argument,
+              "its lease, renew or max_hold is not that of the first member: they end together, "
+              "so give all of them the same"});
     }
     for (std::size_t j = 0; j < i; ++j) {
       if (all[j].what->name != w.what->name || !same_store(all[j], w)) continue;
-      fail(w, {errc::invalid_argument, std::string(engine::member_twice)});
+      fail_about(w, {errc::invalid_argument, std::string(engine::member_twice)});
     }
   }
 }
@@ -85,10 +86,11 @@ struct multi_lock::state {
     }
     check_members(all);
   }
+  [[noreturn]] void fail(failure f) const { fail_about(all.front(), std::move(f)); }
   void require_usable() const {
     for (const auto& w : all) {
       auto can = w.session->usable();
-      if (!can) fail(w, std::move(can.error()));
+      if (!can) fail_about(w, std::move(can.error()));
     }
   }
   std::vector<wanted> for_lease(lease_time lease) const {
@@ -97,7 +99,7 @@ struct multi_lock::state {
     for (auto& w : asked) {
       auto made = std::make_shared<engine::lock_config>(*w.what);
       auto possible = primitive::set_lease(*made, *lease, w.session->can());
-      if (!possible) fail(w, std::move(possible.error()));
+      if (!possible) fail_about(w, std::move(possible.error()));
       made->renew = false;
       w.what = std::move(made);
     }
@@ -117,8 +119,7 @@ std::optional<multi_lease> multi_lock::acquire_within(wait_time wait, lease_time
   const auto asked = state_->for_lease(lease);
   auto got = engine::acquire_all(asked, wait, std::move(stop));
   if (got) return multi_lease(put_in_order(std::move(*got), state_->given_as));
-  const errc why = got.error().code;
-  if (engine::is_in_vain(why) || why == errc::cancelled) return std::nullopt;
+  if (engine::was_given_up(got.error().code)) return std::nullopt;
   throw_failure(std::move(got.error()));
 }
 
@@ -132,19 +133,13 @@ pending<multi_lease> async_acquire(multi_lock& all, wait_limit limit, std::stop_
 
 multi_lease multi_lock::take(lease_time lease, std::stop_token stop) {
   auto got = acquire_within(no_limit, lease, std::move(stop));
-  if (!got) fail(state_->all.front(), engine::asked_to_stop());
+  if (!got) state_->fail(engine::asked_to_stop());
   return std::move(*got);
 }
 
 bool multi_lock::lock_within(wait_time wait, lease_time lease, std::stop_token stop) {
-  state_->require_usable();
-  if (state_->holds.mine()) {
-    if (wait != no_limit) return false;
-    fail(state_->all.front(), {errc::deadlock, "this thread holds it already"});
-  }
-  auto got = acquire_within(wait, lease, std::move(stop));
-  if (got) state_->holds.put(std::move(*got));
-  return got.has_value();
+  return primitive::lock_for_thread(state_->holds, *state_, wait, "this thread holds it already",
+                                    [&] { return acquire_within(wait, lease, std::move(stop)); });
 }
 
 void multi_lock::unlock() noexcept {

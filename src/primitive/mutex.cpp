@@ -33,16 +33,10 @@ void mutex::lock() { (void)lock_within(no_limit, {}); }
 bool mutex::try_lock() { return lock_within(one_try, {}); }
 
 bool mutex::lock_within(wait_time wait, std::stop_token stop) {
-  state_->of.require_usable();
-  if (state_->holds.mine()) {
-    if (wait != no_limit) return false;
-    state_->of.fail(
-        {errc::deadlock, "this thread holds it already; recursive_mutex may be locked again"});
-  }
-  auto got = state_->of.acquire({}, wait, std::move(stop));
-  if (!got) return false;
-  state_->holds.put(std::move(*got));
-  return true;
+  return primitive::lock_for_thread(
+      state_->holds, state_->of, wait,
+      "this thread holds it already; recursive_mutex may be locked again",
+      [&] { return state_->of.acquire({}, wait, std::move(stop)); });
 }
 
 void mutex::unlock() noexcept {

@@ -1,16 +1,13 @@
 #include <holdfast/redlock.hpp>
 
+#include "primitive/release_later.hpp"
 #include "quorum/quorum_hold.hpp"
-#include "wait/pending_wait.hpp"
 
 namespace holdfast {
 
-namespace {
-const engine::quorum_hold& deref(const std::shared_ptr<engine::quorum_hold>& hold) {
-  if (!hold) throw_failure({errc::not_owner, "this lease is empty: it was released or moved from"});
-  return *hold;
-}
+using primitive::deref;
 
+namespace {
 [[noreturn]] void fail(const engine::quorum_hold& hold, failure f, std::string_view operation) {
   throw_failure(hold.of().first().located(std::move(f), operation, hold.of().name));
 }
@@ -105,12 +102,7 @@ class pending_release final : public engine::telling_shortly<done> {
 
  private:
   next told(std::error_code why) {
-    if (!why) {
-      tell(done{});
-    } else {
-      tell(failure{static_cast<errc>(why.value()), why.message(), false, "release",
-                   hold_->of().name});
-    }
+    tell(primitive::as_status(why, hold_->of().name));
     return {.over = true};
   }
 

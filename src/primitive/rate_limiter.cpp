@@ -201,18 +201,13 @@ class reservation final : public engine::request {
 };
 
 /// The same without a thread. That its time was over is a decision, not a failure.
-class pending_take final : public engine::telling<engine::pending_wait, rate_decision> {
+class pending_take final : public engine::telling_wait<engine::pending_wait, rate_decision> {
  public:
   pending_take(engine::async_request o, rate_limiter::state::request r, std::uint64_t n,
                wait_time wait)
-      : telling(std::move(o)),
+      : telling_wait(std::move(o)),
         reservation_(session_, config_->name, std::move(r), n, ahead_of(wait)) {}
   const store::owner_id& owner() const noexcept override { return reservation_.owner(); }
-
-  void start(detail::receiver<rate_decision>& to) override {
-    receiver_ = &to;
-    begin(to.stop());
-  }
 
  private:
   engine::request& asked() override { return reservation_; }
@@ -364,13 +359,11 @@ rate_decision rate_limiter::take_within(std::uint64_t n, const rate_key& key, wa
   const auto& of = state_->of;
   auto& session = *of.session;
   auto r = state_->about(key, n);
-  if (auto usable = session.usable(); !usable) of.fail(std::move(usable.error()));
   const engine::timed_call call(time_of(session, wait));
   reservation mine(session, of.config->name, std::move(r), n, ahead_of(wait));
   auto settled = engine::wait_until_settled(session, mine.owner(), mine, call, std::move(stop));
   if (settled) return mine.outcome();
-  const errc why = settled.error().code;
-  if (engine::is_in_vain(why) || why == errc::cancelled) return mine.refused();
+  if (engine::was_given_up(settled.error().code)) return mine.refused();
   mine.give_back();
   of.fail(std::move(settled.error()));
 }

@@ -81,8 +81,7 @@ std::optional<quorum_lease> redlock::acquire_within(wait_time wait, lease_time l
   auto ended = waits.step(stop.stop_requested());
   for (; !ended; ended = waits.step(stop.stop_requested())) waits.wait(me, stop);
   if (*ended) return quorum_lease(std::move(**ended));
-  const errc why = ended->error().code;
-  if (engine::is_in_vain(why) || why == errc::cancelled) return std::nullopt;
+  if (engine::was_given_up(ended->error().code)) return std::nullopt;
   of.fail(std::move(ended->error()));
 }
 
@@ -93,15 +92,9 @@ quorum_lease redlock::take(lease_time lease, std::stop_token stop) {
 }
 
 bool redlock::lock_within(wait_time wait, lease_time lease, std::stop_token stop) {
-  const auto& of = *state_->of;
-  of.require_usable();
-  if (state_->holds.mine()) {
-    if (wait != no_limit) return false;
-    of.fail({errc::deadlock, "this thread holds it already"});
-  }
-  auto got = acquire_within(wait, lease, std::move(stop));
-  if (got) state_->holds.put(std::move(*got));
-  return got.has_value();
+  return primitive::lock_for_thread(state_->holds, *state_->of, wait,
+                                    "this thread holds it already",
+                                    [&] { return acquire_within(wait, lease, std::move(stop)); });
 }
 
 void redlock::unlock() noexcept {

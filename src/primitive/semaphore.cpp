@@ -81,7 +81,7 @@ auto free_of(const subject& of) {
 }
 std::uint32_t available_of(const subject& of) { return of.ask(look_at(*of.config), free_of(of)); }
 pending<std::uint32_t> async_available_of(const subject& of) {
-  return engine::async_command<std::uint32_t>(of.request({}, {}), look_at(*of.config), free_of(of));
+  return of.ask_later<std::uint32_t>(look_at(*of.config), free_of(of));
 }
 auto whether(store::permits_outcome yes) {
   return [yes](const store::permits_reply& reply) -> result<bool> { return reply.outcome == yes; };
@@ -257,8 +257,7 @@ bool expiring_semaphore::try_extend(std::string_view id, std::chrono::millisecon
 pending<bool> async_extend(expiring_semaphore& of, std::string_view id,
                            std::chrono::milliseconds lease) {
   const auto& s = *of.state_;
-  return engine::async_command<bool>(s.of.request({}, {}), s.extension(id, lease),
-                                     whether(store::permits_outcome::granted));
+  return s.of.ask_later<bool>(s.extension(id, lease), whether(store::permits_outcome::granted));
 }
 
 bool expiring_semaphore::release(std::string_view id) {
@@ -267,9 +266,8 @@ bool expiring_semaphore::release(std::string_view id) {
 }
 pending<bool> async_release(expiring_semaphore& of, std::string_view id) {
   const auto& s = *of.state_;
-  return engine::async_command<bool>(s.of.request({}, {}),
-                                     s.about(store::permits_verb::release, id, {}),
-                                     whether(store::permits_outcome::done));
+  return s.of.ask_later<bool>(s.about(store::permits_verb::release, id, {}),
+                              whether(store::permits_outcome::done));
 }
 
 std::uint32_t expiring_semaphore::available() const { return available_of(state_->of); }

@@ -210,6 +210,12 @@ grant granted_to(const store::owner_id& owner, const store::permits_reply& reply
   return {owner, reply.fence, lease_timer::sure_until(sent, lease_of(reply))};
 }
 
+lease begin_lease(std::shared_ptr<session_impl> session, std::shared_ptr<const lock_config> s,
+                  const acquire_params& c, const grant& g, const waits& w) {
+  const auto& its = session->for_holds();
+  return hold::start(std::make_shared<hold>(std::move(session), its, std::move(s), c, g, w));
+}
+
 failure mismatch_of(const store::permits_reply& reply, const lock_config& s) {
   const bool kind = reply.outcome == permits_outcome::kind_mismatch;
   return {kind ? errc::kind_mismatch : errc::capacity_mismatch,
@@ -304,7 +310,7 @@ result<lease> acquire_in_turn(const std::shared_ptr<session_impl>& session,
   return or_abandon(*session, *s, a.owner(), [&]() -> result<lease> {
     const auto won = win(*session, *s, a, slot, call, std::move(stop));
     if (!won) return won.error();
-    lease mine = hold::start(std::make_shared<hold>(session, session->for_holds(), s, c, *won, w));
+    lease mine = begin_lease(session, s, c, *won, w);
     turn.keep();  // until the hold is given back
     return mine;
   });

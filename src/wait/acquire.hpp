@@ -70,6 +70,10 @@ class acquisition final : public request, public contender {
   std::int64_t store_now_at_ = 0;  ///< … and the store's time of the answer
 };
 
+/// What was granted, as a lease.
+lease begin_lease(std::shared_ptr<session_impl> session, std::shared_ptr<const lock_config> s,
+                  const acquire_params& c, const grant& g, const waits& w);
+
 // ---- what both forms of an acquisition do at its end
 
 /// Whether the session can be used, with everything started that a lease needs.

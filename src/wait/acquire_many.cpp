@@ -227,9 +227,8 @@ std::vector<lease> begin_leases(std::span<const wanted> all, const joint_acquisi
   std::vector<lease> leases;
   leases.reserve(all.size());
   for (std::size_t i = 0; i < all.size(); ++i) {
-    const auto& owner = that_owns(all[i], session);
-    leases.push_back(hold::start(std::make_shared<hold>(owner, owner->for_holds(), all[i].what,
-                                                        all[i].how, q.granted(i), waited)));
+    leases.push_back(
+        begin_lease(that_owns(all[i], session), all[i].what, all[i].how, q.granted(i), waited));
   }
   return leases;
 }

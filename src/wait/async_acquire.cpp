@@ -50,9 +50,8 @@ std::optional<store::named_command> pending_acquire::leaving(const failure& why)
 }
 
 lease pending_lease::begin_lease(std::shared_ptr<session_impl> session) {
-  const auto& its = session->for_holds();
-  lease mine = hold::start(std::make_shared<hold>(std::move(session), its, config_, params_,
-                                                  acquisition_.granted(), waited_));
+  lease mine =
+      engine::begin_lease(std::move(session), config_, params_, acquisition_.granted(), waited_);
   if (turn_) turn_->keep();  // until the hold is given back
   return mine;
 }

@@ -37,13 +37,15 @@ pending<T> async_do(std::shared_ptr<session_impl> session,
 template <class T>
 using meaning = std::function<result<T>(store::permits_reply&)>;
 
+/// One command, once, in one round trip with those of others.
 template <class T>
 class pending_reply final : public telling_shortly<T> {
  public:
-  pending_reply(const async_request& o, const store::permits_command& c, meaning<T> m)
-      : telling_shortly<T>(o.session),
-        config_(o.what),
-        operation_(o.operation),
+  pending_reply(std::shared_ptr<session_impl> session, std::shared_ptr<const lock_config> what,
+                std::string_view operation, const store::permits_command& c, meaning<T> m)
+      : telling_shortly<T>(std::move(session)),
+        config_(std::move(what)),
+        operation_(operation),
         asks_(c),
         meaning_(std::move(m)) {}
   operation::next step() override { return {.ask = store::named_command{config_->name, asks_}}; }
@@ -62,14 +64,6 @@ class pending_reply final : public telling_shortly<T> {
   const store::permits_command asks_;
   const meaning<T> meaning_;
 };
-
-/// One command, once, in one round trip with those of others. Of the order it takes the session,
-/// the name and the caller.
-template <class T>
-pending<T> async_command(const async_request& o, const store::permits_command& c,
-                         std::type_identity_t<meaning<T>> m) {
-  return pending<T>(std::make_shared<pending_reply<T>>(o, c, std::move(m)));
-}
 
 /// A request that leaves nothing behind, whatever comes of it; or what its give_back() gives back,
 /// or its leave() sees to.

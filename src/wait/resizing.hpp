@@ -18,7 +18,6 @@ class resizing final : public request {
 
   /// By a thread, which waits for the answer. False if there is no room.
   result<bool> run() {
-    if (auto usable = session_.usable(); !usable) return std::move(usable.error());
     const timed_call call(session_.now(), no_limit);
     try {
       return end(wait_until_settled(session_, session_.new_owner(), *this, call));

@@ -126,6 +126,8 @@ failure asked_to_stop();
 failure waited_in_vain(bool is_try, std::string_view what = held_by_another);
 /// Whether it ended so, which is a decision and no error.
 inline bool is_in_vain(errc why) noexcept { return why == errc::busy || why == errc::timed_out; }
+/// The same of a wait that was asked to stop.
+inline bool was_given_up(errc why) noexcept { return is_in_vain(why) || why == errc::cancelled; }
 /// Of a wait for so long, which the store has not answered by its deadline.
 failure unanswered(std::chrono::nanoseconds waited, bool answered_before);
 

@@ -1,12 +1,12 @@
 #include "store/etcd/etcd.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <limits>
 #include <map>
 
+#include "store/contender_text/renewed.hpp"
 #include "store/contender_text/text.hpp"
 #include "store/etcd/names.hpp"
 #include "store/etcd/requests.hpp"
@@ -115,8 +115,12 @@ class etcd_store final : public contender_store {
   result<std::vector<used_name>> names() override;
 
  private:
-  link present() const;
-  result<link> current();
+  link present() const { return session_.present(); }
+  result<link> current() {
+    return session_.current([this](const session_lease*) {
+      return session_lease::grant(to_, [this] { watches_.call_all(); });
+    });
+  }
   std::string prefix_of(std::string_view name) const {
     return options_.base + "/" + escape(name) + "/";
   }
@@ -154,11 +158,8 @@ class etcd_store final : public contender_store {
   std::string peer_;
   channel to_;
   watches watches_;
-  std::mutex granting_;
-  std::atomic<std::uint64_t> failed_{0};  ///< attempts to be granted a lease
-  failure why_{};                         ///< the last of them
-  mutable std::mutex mutex_;
-  link link_;
+  contender_text::renewed<session_lease> session_;
+  std::mutex mutex_;
   /// Leases that a record may have got, or may still get: revoked once it has been written since,
   /// so that a request that is still on its way comes to nothing.
   leases doubtful_;
@@ -167,32 +168,6 @@ class etcd_store final : public contender_store {
 };
 
 // ---- the session
-
-link etcd_store::present() const {
-  const std::lock_guard guard{mutex_};
-  return link_;
-}
-
-// After the end of a lease another one begins. Those that wait for an attempt that fails make no
-// attempt of their own: while the servers hang, the last of many would wait for all of them.
-result<link> etcd_store::current() {
-  if (const auto now = present(); now && !now->over()) return now;
-  const auto failed_before = failed_.load();
-  link former;  // outlives the lock: its end waits for its thread
-  const std::lock_guard one_at_a_time{granting_};
-  former = present();
-  if (former && !former->over()) return former;
-  if (failed_ != failed_before) return failure(why_);
-  auto granted = session_lease::grant(to_, [this] { watches_.call_all(); });
-  if (!granted) {
-    why_ = granted.error();
-    ++failed_;
-    return std::move(granted.error());
-  }
-  const std::lock_guard guard{mutex_};
-  link_ = std::move(*granted);
-  return link_;
-}
 
 status etcd_store::open() {
   wire::StatusResponse server;

@@ -37,11 +37,4 @@ struct session_lock_entry {
 
 using session_lock_entries = std::list<session_lock_entry>;
 
-inline session_lock_entries::iterator find(session_lock_entries& all, std::string_view name,
-                                           const owner_id& owner) {
-  auto at = all.begin();
-  while (at != all.end() && (at->owner != owner || at->name != name)) ++at;
-  return at;
-}
-
 }  // namespace holdfast::store::sql

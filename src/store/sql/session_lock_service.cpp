@@ -27,8 +27,12 @@ permits_reply reply_with(permits_outcome outcome) { return {.outcome = outcome};
 
 result<permits_reply> session_lock_service::permits(std::string_view name,
                                                     const permits_command& c) {
-  auto reply = carry_out(name, c);
-  session_lock_table_.forget_what_broke();
+  return told(carry_out(name, c));
+}
+
+// After each command.
+result<permits_reply> session_lock_service::told(result<permits_reply> reply) {
+  table_.forget_what_broke();
   if (reply && reply->now_at == 0) reply->now_at = micros(clock_.now());
   return reply;
 }
@@ -39,16 +43,13 @@ result<permits_reply> session_lock_service::carry_out(std::string_view name,
     case permits_verb::acquire:
       return acquire(name, c);
     case permits_verb::renew: {
-      const auto mine = session_lock_table_.find(name, c.owner);
-      if (mine != session_lock_table_.all().end() && mine->held)
-        session_lock_table_.ask_after(*mine);
-      session_lock_table_.forget_what_broke();
-      return confirm(name, c);
+      const named_command one{name, c};
+      return std::move(execute_batch({&one, 1}).front());
     }
     case permits_verb::release: {
-      const auto mine = session_lock_table_.find(name, c.owner);
-      if (mine == session_lock_table_.all().end()) return reply_with(permits_outcome::absent);
-      const auto was = session_lock_table_.give_up(mine);
+      auto* const mine = table_.find(name, c.owner);
+      if (mine == nullptr) return reply_with(permits_outcome::absent);
+      const auto was = table_.give_up(*mine);
       if (!was) return was.error();
       return reply_with(*was ? permits_outcome::done : permits_outcome::absent);
     }
@@ -66,13 +67,13 @@ result<permits_reply> session_lock_service::carry_out(std::string_view name,
 
 // What another session holds ends with its connection only.
 result<permits_reply> session_lock_service::evict(std::string_view name, const owner_id& owner) {
-  const auto mine = session_lock_table_.find(name, owner);
-  if (mine == session_lock_table_.all().end()) {
+  auto* const mine = table_.find(name, owner);
+  if (mine == nullptr) {
     return failure{errc::unsupported,
                    "a lock of mode=session ends with the connection that holds it, together with "
                    "all other locks of that connection: end the connection at the server"};
   }
-  const auto was = session_lock_table_.give_up(mine);
+  const auto was = table_.give_up(*mine);
   if (!was) return was.error();
   permits_reply reply = reply_with(permits_outcome::done);
   reply.position = 1;
@@ -83,31 +84,26 @@ std::vector<result<permits_reply>> session_lock_service::execute_batch(
     std::span<const named_command> batch) {
   std::map<lock_link*, boot_time> asked;
   for (const auto& [name, c] : batch) {
-    const auto mine = session_lock_table_.find(name, c.owner);
-    if (c.verb != permits_verb::renew || mine == session_lock_table_.all().end() || !mine->held)
-      continue;
-    const auto [of_link, first] = asked.try_emplace(&session_lock_table_.link_of(*mine));
+    auto* const mine = table_.find(name, c.owner);
+    if (c.verb != permits_verb::renew || mine == nullptr || !mine->held) continue;
+    const auto [of_link, first] = asked.try_emplace(&table_.link_of(*mine));
     if (first) {
-      session_lock_table_.ask_after(*mine);
+      table_.ask_after(*mine);
       of_link->second = mine->heard;
     }
     mine->heard = std::max(mine->heard, of_link->second);
   }
-  session_lock_table_.forget_what_broke();
+  table_.forget_what_broke();
   std::vector<result<permits_reply>> replies;
   for (const auto& [name, c] : batch) {
-    replies.push_back(c.verb == permits_verb::renew ? confirm(name, c) : carry_out(name, c));
-    session_lock_table_.forget_what_broke();
-    if (replies.back() && replies.back()->now_at == 0) {
-      replies.back()->now_at = micros(clock_.now());
-    }
+    replies.push_back(told(c.verb == permits_verb::renew ? confirm(name, c) : carry_out(name, c)));
   }
   return replies;
 }
 
 permits_reply session_lock_service::confirm(std::string_view name, const permits_command& c) {
-  const auto mine = session_lock_table_.find(name, c.owner);
-  if (mine == session_lock_table_.all().end()) return reply_with(permits_outcome::absent);
+  auto* const mine = table_.find(name, c.owner);
+  if (mine == nullptr) return reply_with(permits_outcome::absent);
   if (!mine->held) return queued(*mine, c);
   return holds(*mine, c.lease_us);
 }
@@ -142,12 +138,12 @@ void session_lock_service::ends_at(session_lock_entry& s, boot_time t) {
 
 result<permits_reply> session_lock_service::acquire(std::string_view name,
                                                     const permits_command& c) {
-  const auto mine = session_lock_table_.find(name, c.owner);
-  if (mine != session_lock_table_.all().end()) return ask_again(name, c);
-  const auto other = session_lock_table_.find(name, c.replaces);
+  auto* const mine = table_.find(name, c.owner);
+  if (mine != nullptr) return ask_again(name, c);
+  auto* const other = table_.find(name, c.replaces);
   bool replaced = false;
-  if (c.replaces && other != session_lock_table_.all().end()) {
-    const auto was = session_lock_table_.give_up(other);
+  if (c.replaces && other != nullptr) {
+    const auto was = table_.give_up(*other);
     if (!was) return was.error();
     replaced = *was;
   }
@@ -156,32 +152,31 @@ result<permits_reply> session_lock_service::acquire(std::string_view name,
   return reply;
 }
 
-// What was granted, or confirmed, long ago is the server's to have taken back since. Nothing: it is
+// What was granted, or confirmed, long ago is the server's to have taken back since. Null: it is
 // gone.
-session_lock_entries::iterator session_lock_service::still_there(
-    session_lock_entries::iterator mine) {
+session_lock_entry* session_lock_service::still_there(session_lock_entry* mine) {
   if (!mine->held || clock_.now() - mine->heard < sure_for_ / heard_of_lately) return mine;
   const std::string name = mine->name;
   const owner_id owner = mine->owner;
-  session_lock_table_.ask_after(*mine);
-  session_lock_table_.forget_what_broke();
-  return session_lock_table_.find(name, owner);
+  table_.ask_after(*mine);
+  table_.forget_what_broke();
+  return table_.find(name, owner);
 }
 
 result<permits_reply> session_lock_service::ask_again(std::string_view name,
                                                       const permits_command& c) {
-  auto mine = session_lock_table_.find(name, c.owner);
-  if (mine->waits_at_server()) session_lock_table_.hear_of(*mine);
+  auto* mine = table_.find(name, c.owner);
+  if (mine->waits_at_server()) table_.hear_of(*mine);
   mine = still_there(mine);
-  if (mine == session_lock_table_.all().end()) return enter(name, c);
+  if (mine == nullptr) return enter(name, c);
   if (!mine->held && !mine->own) {
-    const auto got = session_lock_table_.try_now(*mine);
+    const auto got = table_.try_now(*mine);
     if (!got) return got.error();
   }
   if (mine->held) return holds(*mine, c.lease_us);
   if (c.wait && !mine->own) begin_wait(*mine);
   if (c.wait) return queued(*mine, c);
-  const auto was_in = session_lock_table_.give_up(mine);
+  const auto was_in = table_.give_up(*mine);
   if (!was_in) return was_in.error();
   return reply_with(permits_outcome::busy);
 }
@@ -196,31 +191,30 @@ result<permits_reply> session_lock_service::enter(std::string_view name, const p
   mine.weight = c.weight;
   mine.peer = c.peer;
   mine.note = c.note;
-  const auto got = session_lock_table_.try_now(mine);
+  const auto got = table_.try_now(mine);
   if (!got) return got.error();
   if (!*got && c.wait) return wait_for(std::move(one), c);
   if (!*got) return reply_with(permits_outcome::busy);
-  return holds(session_lock_table_.add(std::move(one)), c.lease_us);
+  return holds(table_.add(std::move(one)), c.lease_us);
 }
 
 permits_reply session_lock_service::wait_for(session_lock_entries one, const permits_command& c) {
   one.front().lease_us = c.lease_us;
   begin_wait(one.front());
-  return queued(session_lock_table_.add(std::move(one)), c);
+  return queued(table_.add(std::move(one)), c);
 }
 
 // A waiter that gets no connection tries again at its next poll.
 void session_lock_service::begin_wait(session_lock_entry& mine) {
-  session_lock_table_.begin_wait(mine);
+  table_.begin_wait(mine);
   began_to_wait_ = began_to_wait_ || mine.own;
 }
 
 result<permits_reply> session_lock_service::resize(std::string_view name,
                                                    const permits_command& c) {
-  const auto mine = session_lock_table_.find(name, c.owner);
-  if (mine == session_lock_table_.all().end() || !mine->held)
-    return reply_with(permits_outcome::absent);
-  const auto changed = session_lock_table_.change(*mine, c.weight);
+  auto* const mine = table_.find(name, c.owner);
+  if (mine == nullptr || !mine->held) return reply_with(permits_outcome::absent);
+  const auto changed = table_.change(*mine, c.weight);
   // What failed has closed the connection.
   if (!changed) return reply_with(permits_outcome::absent);
   if (!*changed) return reply_with(permits_outcome::busy);
@@ -230,9 +224,9 @@ result<permits_reply> session_lock_service::resize(std::string_view name,
 // ---- for people
 
 result<permits_reply> session_lock_service::inspect(std::string_view name) {
-  const auto users = session_lock_table_.over_home([&](lock_link& at) { return at.users(name); });
+  const auto users = table_.over_home([&](lock_link& at) { return at.users(name); });
   if (!users) return users.error();
-  return view_of(name, session_lock_table_, *users);
+  return view_of(name, table_, *users);
 }
 
 // ---- for the threads that watch
@@ -240,9 +234,9 @@ result<permits_reply> session_lock_service::inspect(std::string_view name) {
 // The thread that reads the inbox must not wait for a server. The waiter that is told asks, and its
 // own call checks whether the grant still stands.
 std::optional<notification> session_lock_service::next_grant() {
-  for (auto s = session_lock_table_.all().begin(); s != session_lock_table_.all().end(); ++s) {
+  for (auto s = table_.all().begin(); s != table_.all().end(); ++s) {
     if (!s->waits_at_server()) continue;
-    session_lock_table_.hear_of(*s);
+    table_.hear_of(*s);
     if (!s->held) continue;
     const auto granted = holds(*s, s->lease_us);
     return notification{notification_kind::granted, s->name, s->owner, s->fence,
@@ -253,7 +247,7 @@ std::optional<notification> session_lock_service::next_grant() {
 
 std::vector<int> session_lock_service::waiting_at() {
   std::vector<int> all;
-  for (const session_lock_entry& s : session_lock_table_.all()) {
+  for (const session_lock_entry& s : table_.all()) {
     if (s.waits_at_server()) all.push_back(s.own->fd());
   }
   return all;
@@ -263,18 +257,18 @@ std::vector<int> session_lock_service::waiting_at() {
 boot_time session_lock_service::give_up_late() {
   while (true) {
     const auto first = std::min_element(
-        session_lock_table_.all().begin(), session_lock_table_.all().end(),
+        table_.all().begin(), table_.all().end(),
         [](const session_lock_entry& a, const session_lock_entry& b) { return a.ends < b.ends; });
-    first_end_ = first == session_lock_table_.all().end() ? forever : first->ends;
+    first_end_ = first == table_.all().end() ? forever : first->ends;
     if (clock_.now() < first_end_) return first_end_;
-    (void)session_lock_table_.give_up(first);
-    session_lock_table_.forget_what_broke();
+    (void)table_.give_up(*first);
+    table_.forget_what_broke();
   }
 }
 
 std::vector<std::string> session_lock_service::names() {
   std::set<std::string> all;
-  for (const session_lock_entry& s : session_lock_table_.all()) all.insert(s.name);
+  for (const session_lock_entry& s : table_.all()) all.insert(s.name);
   return {all.begin(), all.end()};
 }
 

@@ -18,7 +18,7 @@ class session_lock_service {
  public:
   /// A hold counts for `sure_for` after the server was last heard.
   session_lock_service(lock_links links, std::chrono::nanoseconds sure_for, clock& on)
-      : session_lock_table_(std::move(links), on), sure_for_(sure_for), clock_(on) {}
+      : table_(std::move(links), on), sure_for_(sure_for), clock_(on) {}
 
   result<permits_reply> permits(std::string_view name, const permits_command& c);
   /// One round trip for each connection that holds something.
@@ -40,9 +40,10 @@ class session_lock_service {
 
  private:
   result<permits_reply> carry_out(std::string_view name, const permits_command& c);
+  result<permits_reply> told(result<permits_reply> reply);
   result<permits_reply> acquire(std::string_view name, const permits_command& c);
   result<permits_reply> ask_again(std::string_view name, const permits_command& c);
-  session_lock_entries::iterator still_there(session_lock_entries::iterator mine);
+  session_lock_entry* still_there(session_lock_entry* mine);
   result<permits_reply> enter(std::string_view name, const permits_command& c);
   permits_reply wait_for(session_lock_entries one, const permits_command& c);
   void begin_wait(session_lock_entry& mine);
@@ -54,7 +55,7 @@ class session_lock_service {
   permits_reply confirm(std::string_view name, const permits_command& c);
   void ends_at(session_lock_entry& s, boot_time t);
 
-  session_lock_table session_lock_table_;
+  session_lock_table table_;
   const std::chrono::nanoseconds sure_for_;
   clock& clock_;
   boot_time first_end_ = forever;

@@ -162,9 +162,9 @@ result<bool> session_lock_table::unlock(const session_lock_entry& s) {
 
 // A wait that was ended may have got the lock in that moment, also where the server says that it
 // was ended.
-result<bool> session_lock_table::give_up(session_lock_entries::iterator s) {
-  session_lock_entry gone = std::move(*s);
-  all_.erase(s);
+result<bool> session_lock_table::give_up(session_lock_entry& s) {
+  session_lock_entry gone = std::move(s);
+  std::erase_if(all_, [&](const session_lock_entry& one) { return &one == &s; });
   if (!gone.held && !gone.own) return true;
   const bool waited = !gone.held;
   if (waited) end_wait(*gone.own);

@@ -12,8 +12,12 @@ class session_lock_table {
   session_lock_table(lock_links links, clock& on) : links_(std::move(links)), clock_(on) {}
 
   session_lock_entries& all() noexcept { return all_; }
-  session_lock_entries::iterator find(std::string_view name, const owner_id& owner) {
-    return sql::find(all_, name, owner);
+  /// Null if there is none.
+  session_lock_entry* find(std::string_view name, const owner_id& owner) noexcept {
+    for (session_lock_entry& s : all_) {
+      if (s.owner == owner && s.name == name) return &s;
+    }
+    return nullptr;
   }
   /// A list of one: what is had at the server already must need no memory any more.
   session_lock_entry& add(session_lock_entries one) noexcept {
@@ -49,7 +53,7 @@ class session_lock_table {
   result<bool> change(session_lock_entry& s, std::uint32_t weight);
   /// True if it held or waited. Where the server cannot be got to free it, the connection is
   /// closed, and what else it held is lost: nothing stays locked that nobody holds.
-  result<bool> give_up(session_lock_entries::iterator s);
+  result<bool> give_up(session_lock_entry& s);
   /// With its connection the server takes what it held. To be called after each command.
   void forget_what_broke();
 

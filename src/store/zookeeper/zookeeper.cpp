@@ -26,41 +26,19 @@ zookeeper_store::zookeeper_store(zookeeper_options o)
 // ---- the session
 
 status zookeeper_store::open() {
-  auto opened = connection::open(options_);
-  if (!opened) return std::move(opened.error());
-  link_ = std::move(*opened);
+  const auto first = current();
+  if (!first) return first.error();
   const auto until = saturated_add(options_.clock->now(), options_.connect_timeout);
-  if (auto ok = link_->wait_connected(until); !ok) return ok;
-  peer_ = "z" + link_->id();
+  if (auto ok = (*first)->wait_connected(until); !ok) return ok;
+  peer_ = "z" + (*first)->id();
   return make_base();
 }
 
-link zookeeper_store::present() const {
-  const std::lock_guard guard{mutex_};
-  return link_;
-}
-
-// After the end of a session another one begins; never on a thread of the client. It looks the
-// servers' names up, which may last: meanwhile it can be asked how long the former one was safe.
-// Those that wait for an attempt that fails make no attempt of their own.
 result<link> zookeeper_store::current() {
-  if (const auto now = present(); !now->over()) return now;
-  const auto failed_before = failed_.load();
-  link former;  // ends when nobody waits for it any more
-  const std::lock_guard one_at_a_time{opening_};
-  former = present();
-  if (!former->over()) return former;
-  if (former->refused()) return wrong(ZAUTHFAILED);
-  if (failed_ != failed_before) return failure(why_);
-  auto opened = connection::open(options_);
-  if (!opened) {
-    why_ = opened.error();
-    ++failed_;
-    return std::move(opened.error());
-  }
-  const std::lock_guard guard{mutex_};
-  link_ = std::move(*opened);
-  return link_;
+  return session_.current([this](const connection* former) -> result<link> {
+    if (former != nullptr && former->refused()) return wrong(ZAUTHFAILED);
+    return connection::open(options_);
+  });
 }
 
 status zookeeper_store::make(const std::string& path, int mode) {

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <algorithm>
-#include <atomic>
 #include <cstdint>
 #include <holdfast/store/contender_store.hpp>
 #include <memory>
@@ -10,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "store/contender_text/renewed.hpp"
 #include "store/zookeeper/client.hpp"
 #include "store/zookeeper/names.hpp"
 
@@ -61,7 +61,8 @@ class zookeeper_store final : public contender_store {
   result<std::vector<used_name>> names() override;
 
  private:
-  link present() const;
+  link present() const { return session_.present(); }
+  /// Never on a thread of the client: it looks the servers' names up.
   result<link> current();
   const ACL_vector* acl() const {
     return options_.private_acl ? &ZOO_CREATOR_ALL_ACL : &ZOO_OPEN_ACL_UNSAFE;
@@ -97,11 +98,8 @@ class zookeeper_store final : public contender_store {
   const zookeeper_options options_;
   const capabilities can_;
   std::string peer_;
-  std::mutex opening_;
-  std::atomic<std::uint64_t> failed_{0};  ///< attempts to open a session
-  failure why_{};                         ///< the last of them
-  mutable std::mutex mutex_;
-  link link_;
+  contender_text::renewed<connection> session_;
+  std::mutex mutex_;
   boot_time time_known_at_{};
   std::int64_t wall_at_ = 0;
 };
