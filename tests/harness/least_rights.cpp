@@ -280,7 +280,7 @@ void use_everything(const std::string& url, const std::string& name) {
   holdfast::latch l{s, name + "-latch", 1};
   l.count_down();
   l.remove();
-  // What is left of that one are its arrivals; of one that somebody waited for, nothing.
+  // What is left of that one are its arrivals; of one that somebody waited for, a free row.
   holdfast::latch waited{s, name + "-waited", 1};
   (void)waited.wait_for(std::chrono::milliseconds(1));
   waited.remove();
