@@ -7,6 +7,7 @@
 #include <future>
 #include <holdfast/holdfast.hpp>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -72,8 +73,11 @@ class floor_rules : public Store {
     {
       auto s = this->open();
       holdfast::latch l{s, "l", 2};
-      EXPECT_FALSE(l.wait_for(std::chrono::milliseconds(1)));
-      EXPECT_EQ(rows(), "1");
+      std::stop_source enough;
+      auto wait = async_wait(l, {}, enough.get_token()).future();
+      harness::eventually("it is made", [&] { return rows() == "1"; });
+      enough.request_stop();
+      EXPECT_FALSE(wait.get());
       l.remove();
       EXPECT_TRUE(s.names().empty());
     }  // sweeps
