@@ -129,7 +129,8 @@ int holdfast_limiter_take(holdfast_limiter* limiter, uint64_t n, const holdfast_
   return decide(
       limiter, key, parts, decision, why,
       [&](holdfast::rate_limiter& of, const holdfast::rate_key& of_key) {
-        return w.is_try() ? of.try_take(n, of_key) : of.take_for(n, w.limit, of_key, w.stop);
+        const bool tries = w.is_try() && !w.stop.stop_requested();
+        return tries ? of.try_take(n, of_key) : of.take_for(n, w.limit, of_key, w.stop);
       },
       w);
 }

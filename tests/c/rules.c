@@ -792,6 +792,20 @@ static void a_wait_for_tokens_ends_when_its_stop_is_requested(void) {
   CHECK(next_of(queue).code == HOLDFAST_CANCELLED);
 }
 
+static void a_try_that_was_stopped_before_takes_no_tokens(void) {
+  const holdfast_rule rule = {.tokens = 1, .per_us = hour_us};
+  holdfast_limiter* mine = NULL;
+  holdfast_wait once = timed(HOLDFAST_ONE_TRY), stopped = once;
+  holdfast_decision d = {.size = sizeof d};
+  OK(holdfast_limiter_open(store, "r", &rule, 1, 0, &mine, &why));
+  OK(holdfast_stop_open(&stopped.stop, &why));
+  OK(holdfast_stop_request(stopped.stop, &why));
+  GIVES(HOLDFAST_CANCELLED, holdfast_limiter_take(mine, 1, NULL, 0, &stopped, &d, &why));
+  CHECK(d.taken == 0 && d.tokens == 0);
+  OK(holdfast_limiter_take(mine, 1, NULL, 0, &once, &d, &why));
+  CHECK(d.taken == 1);
+}
+
 static void a_decision_that_comes_as_an_event_can_be_given_back(void) {
   const holdfast_rule rule = {.tokens = 3, .per_us = hour_us, .name = "hourly"};
   holdfast_limiter* mine = NULL;
@@ -1382,6 +1396,7 @@ static const struct {
     RULE(a_lease_that_came_as_an_event_keeps_its_session_too),
     RULE(a_lease_that_is_closed_keeps_no_session),
     RULE(a_wait_for_tokens_ends_when_its_stop_is_requested),
+    RULE(a_try_that_was_stopped_before_takes_no_tokens),
     RULE(a_decision_that_comes_as_an_event_can_be_given_back),
     RULE(no_more_is_given_back_than_can_be_taken),
     RULE(a_limiter_gives_its_tokens_and_then_says_when),

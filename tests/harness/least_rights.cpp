@@ -14,12 +14,14 @@
 #endif
 
 #include <fstream>
+#include <future>
 #include <holdfast/holdfast.hpp>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <sstream>
 #include <stdexcept>
+#include <stop_token>
 #include <string_view>
 #include <vector>
 
@@ -280,10 +282,25 @@ void use_everything(const std::string& url, const std::string& name) {
   holdfast::latch l{s, name + "-latch", 1};
   l.count_down();
   l.remove();
-  // What is left of that one are its arrivals; of one that somebody waited for, nothing.
+  // What is left of that one are its arrivals; of one that somebody waited for, a free row.
   holdfast::latch waited{s, name + "-waited", 1};
   (void)waited.wait_for(std::chrono::milliseconds(1));
   waited.remove();
+  // The second name is locked with the first, which is held, and nothing is to be left of it.
+  holdfast::mutex first{s, name + "-1"};
+  const auto held = first.acquire();
+  auto other = holdfast::open(url);
+  holdfast::mutex rival{other, name + "-1"}, behind{other, name + "-2"};
+  holdfast::multi_lock both{rival, behind};
+  std::stop_source enough;
+  auto wait = async_acquire(both, {}, enough.get_token()).future();
+  eventually("it waits", [&] {
+    return wait.wait_for(std::chrono::seconds(0)) == std::future_status::ready ||
+           s.show(name + "-1").waiters.size() == 1;
+  });
+  enough.request_stop();
+  auto how = wait.get();
+  if (!how && how.error().code != holdfast::errc::cancelled) throw_failure(std::move(how.error()));
   (void)s.show(name);
   (void)s.names();
 }

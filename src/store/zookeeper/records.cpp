@@ -29,8 +29,8 @@ std::uint64_t life_in(const std::vector<std::string>& names) {
   return names.size() == 1 && base::parse_number(names.front(), life, 16) ? life : 0;
 }
 
-/// The steps of one request, which are carried out together or not at all. It keeps the paths for
-/// as long as the client needs them.
+/// The steps of one request, which are carried out together or not at all. The paths and the text
+/// are the caller's until it is sent.
 class steps {
  public:
   explicit steps(const ACL_vector* acl) : acl_(acl) {}
