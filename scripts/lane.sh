@@ -24,7 +24,7 @@ TMPDIR=$(mktemp --directory --tmpdir holdfast-XXXXXX)
 export TMPDIR
 chmod 711 "$TMPDIR"
 trap 'rm -rf "$TMPDIR" 2>/dev/null || true' EXIT
-# Tests wait, too, so more of them run at once than there are processors; with five for each, three of ten entries only wait (WAITS in
+# Tests wait, too, so more of them run at once than there are processors; with five for each, four of ten entries only wait (WAITS in
 # tests/CMakeLists.txt). With six that compute for each, two processors are never idle, up to thirty threads want to run, and requests
 # of crowds outlast command_timeout. So would they where the system itself is slow, as on some virtual machines: starting a program
 # takes 1 ms, there 3 and more. Under a sanitizer everything computes for longer.
