@@ -51,7 +51,8 @@ TEST_F(redis_unconfirmed, unlock_returns_while_the_server_is_stopped) {
   EXPECT_TRUE(has_no_holder());
 }
 
-TEST_F(redis_unconfirmed, a_release_whose_answer_is_lost_is_told_as_failed_and_has_been_carried_out) {
+TEST_F(redis_unconfirmed,
+       a_release_whose_answer_is_lost_is_told_as_failed_and_has_been_carried_out) {
   m_.lock();
   proxy_.with([](relay& r) { r.cut_after(way::down, 0); });
   m_.unlock();
