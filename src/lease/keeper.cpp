@@ -356,7 +356,7 @@ void keeper::abandon(std::string_view name, const store::owner_id& owner,
                      std::chrono::nanoseconds lease,
                      std::optional<store::permits_command> if_absent) noexcept {
   const auto lasts = std::max<std::chrono::nanoseconds>(lease, queue_lease);
-  remember(name, release_command(owner), std::move(if_absent), lasts);
+  remember(name, release_command(owner), if_absent, lasts);
 }
 
 void keeper::send_again(std::string_view name, const store::permits_command& what) noexcept {
@@ -370,8 +370,7 @@ void keeper::remember(std::string_view name, const store::permits_command& what,
   if (session_.forked()) return;
   const std::lock_guard guard{mutex_};
   const boot_time now = session_.now();
-  abandoned_.push_back(
-      {std::string(name), what, std::move(if_absent), lasts, saturated_add(now, lasts)});
+  abandoned_.push_back({std::string(name), what, if_absent, lasts, saturated_add(now, lasts)});
   retry_abandoned_at_ = now;
   work_changed_.notify_one();
 } catch (...) {

@@ -402,7 +402,7 @@ std::string store_client::note(std::string_view reason) const {
   return reason.empty() ? note_ : note_ + ' ' + std::string(reason);
 }
 
-void store_client::tell(event&& what) noexcept try {
+void store_client::tell(event& what) noexcept try {
   if (!options_.observer) return;
   const call_limit users{call_limit::none::at_all};
   what.store = url();

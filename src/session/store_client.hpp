@@ -100,8 +100,8 @@ class store_client {
   static void observe() noexcept;
 
   /// To the observer; what it throws stays there.
-  void tell(event&& what) noexcept;
-  void tell(event& what) noexcept { tell(std::move(what)); }
+  void tell(event& what) noexcept;
+  void tell(event&& what) noexcept { tell(what); }
 
   /// True in a child of the process that made this session.
   bool forked() const noexcept { return maker_.forked(); }
