@@ -158,13 +158,16 @@ row row_of(std::string_view workload, std::string_view subject, const rounds& al
 }
 
 std::string why_not(const plan& p, const workload& w, const subject_kind& s) {
-  if ((w.only_ours_on || w.needs) && s.name != holdfast_subject.name) return "has nothing like it";
+  if ((w.only_ours_on || w.needs[0]) && s.name != holdfast_subject.name)
+    return "has nothing like it";
   if (w.only_ours_on && !w.only_ours_on(p.at.url)) return "is not what it is for";
   if (!s.fits(p.at.url)) return "is no floor for this store";
   if ((w.processes > 1 || w.starts_processes) && !s.across_processes(p.at)) {
     return "lives inside one process";
   }
-  if (w.needs && !(holdfast::open(p.at.url).can().*w.needs)) return "has nothing to do it with";
+  for (const auto needed : w.needs) {
+    if (needed && !(holdfast::open(p.at.url).can().*needed)) return "has nothing to do it with";
+  }
   if (w.variant.empty() || s.name != holdfast_subject.name) return {};
   const auto refused = refusal_of({p.at.folder, p.at.url, w.variant});
   return refused.empty() ? refused : "refuses it: " + refused;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <holdfast/store/capabilities.hpp>
@@ -47,8 +48,9 @@ struct workload {
   bool (*only_ours_on)(std::string_view url) = nullptr;
   bool once = false;              ///< one round is enough: it is long, and its figure steady
   bool starts_processes = false;  ///< of its own
-  /// What the store has to be able to do; then nothing is like it.
-  bool holdfast::store::capabilities::* needs = nullptr;
+  /// Capabilities of the store without which this cannot be measured; null ones count for nothing.
+  /// The baselines have nothing to compare it with.
+  std::array<bool holdfast::store::capabilities::*, 2> needs{};
   /// What one thread does.
   void (*sit)(shared_state&, unsigned participant, subject&);
   /// What the conductor does between "everybody is ready" and "everybody is done".

@@ -115,7 +115,7 @@ const workload barrier_64{
     .own_process = true,
     .by = compared::p50_us,
     .host_baseline = "",
-    .needs = &holdfast::store::capabilities::barrier,
+    .needs = {&holdfast::store::capabilities::barrier},
     .sit = sit,
     .conduct = conduct,
     .sum_up = sum_up,

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "harness/program.hpp"
+#include "harness/redis_server.hpp"
 #include "harness/temp_dir.hpp"
 #include "paths.hpp"
 
@@ -98,6 +99,18 @@ TEST_F(command, what_a_store_cannot_take_part_in_is_left_out_by_name) {
   EXPECT_EQ(r.out, "");
   EXPECT_NE(r.err.find("W4 is left out: memory: lives inside one process"), std::string::npos);
 }
+
+#ifdef HOLDFAST_WITH_REDIS
+TEST_F(command, each_workload_that_a_dialect_cannot_run_is_left_out) {
+  const harness::redis_server server;
+  for (const std::string dialect : {"redlock", "redisson", "setnx"}) {
+    const auto r = run({"--store", server.url("?dialect=" + dialect), "--workload",
+                        "resign,take-over,barrier-64", "--subject", "holdfast"});
+    EXPECT_EQ(r.code, 0) << dialect << ": " << r.err;
+    EXPECT_EQ(r.out, "") << dialect;
+  }
+}
+#endif
 
 TEST_F(command, unknown_words_are_refused_before_anything_is_measured) {
   for (const char* const option : {"--workload", "--subject"}) {
