@@ -142,7 +142,9 @@ std::string npm_packages() { return HOLDFAST_SOURCE_DIR "/build/npm/node_modules
 arena::arena(party who, const std::string& folder)
     : who_(std::move(who)),
       name_("orders-of-" + who_.title),
-      guard_(folder + "/" + who_.title + ".guard") {}
+      guard_(folder + "/" + who_.title + ".guard") {
+  for (int i = 0; i < 3; ++i) theirs_.push_back(start());
+}
 
 arena::~arena() {
   ours_.end();
@@ -151,9 +153,12 @@ arena::~arena() {
   }
 }
 
+void arena::prepare() const {
+  for (const auto& t : theirs_) EXPECT_EQ(t->out.line(), "ready") << title();
+}
+
 void arena::begin() {
-  for (int i = 0; i < 2; ++i) theirs_.push_back(start());
-  for (const auto& t : theirs_) t->tell("work\n");
+  for (std::size_t i = 0; i < 2; ++i) theirs_[i]->tell("work\n");
   for (auto& t : tallies_) workers_.emplace_back([&] { work(who_, name_, guard_, ours_, t); });
 }
 
@@ -167,13 +172,11 @@ std::unique_ptr<harness::program> arena::start() const {
                              name_, guard_});
   harness::surroundings around;
   around.environment = {"NODE_PATH=" + npm_packages()};
-  auto started = std::make_unique<harness::program>(words, around);
-  EXPECT_EQ(started->out.line(), "ready") << title();
-  return started;
+  return std::make_unique<harness::program>(words, around);
 }
 
 void arena::kill_one_of_theirs() const {
-  const auto victim = start();
+  const auto& victim = theirs_.back();
   victim->tell("hold\n");
   EXPECT_EQ(victim->out.line(), "holding") << title();
   victim->signal(SIGKILL);
@@ -191,9 +194,10 @@ std::vector<tally> arena::end() {
   ours_.end();
   for (auto& w : workers_) w.join();
   auto all = tallies_;
-  for (const auto& t : theirs_) {
-    t->tell("stop\n");
-    std::istringstream(t->out.line()) >> all.emplace_back().sections >> all.back().violations;
+  for (std::size_t i = 0; i < 2; ++i) {
+    theirs_[i]->tell("stop\n");
+    std::istringstream(theirs_[i]->out.line()) >> all.emplace_back().sections >>
+        all.back().violations;
   }
   return all;
 }

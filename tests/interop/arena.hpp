@@ -57,15 +57,18 @@ class shift {
 };
 
 /// One lock, two programs of theirs, and two threads of ours with a session each.
-/// For the main thread.
+/// For the main thread. The constructor starts the other party's programs and does not wait for
+/// them, so that the programs of many arenas start at the same time, while none works yet.
 class arena {
  public:
   arena(party who, const std::string& folder);
   ~arena();
   arena(const arena&) = delete;
 
+  /// Waits until the other party's programs are ready.
+  void prepare() const;
   void begin();
-  /// One more comes, gets it, and is killed.
+  /// A third program of theirs takes the lock and is killed.
   void kill_one_of_theirs() const;
   void kill_one_of_ours() const;
   /// Of each of the four.
@@ -80,7 +83,7 @@ class arena {
   const std::string name_;
   const std::string guard_;
   shift ours_;
-  std::vector<std::unique_ptr<harness::program>> theirs_;
+  std::vector<std::unique_ptr<harness::program>> theirs_;  ///< two that work, and the victim
   std::vector<tally> tallies_{2};
   std::vector<std::thread> workers_;
 };

@@ -57,6 +57,7 @@ TEST(peers, only_one_is_in_and_all_go_on_after_one_was_killed) {
   std::vector<std::unique_ptr<arena>> arenas;
   for (const auto& p : parties) arenas.push_back(std::make_unique<arena>(p, dir.file("")));
   shift pauses;
+  for (const auto& a : arenas) a->prepare();
   for (const auto& a : arenas) a->begin();
   (void)pauses.over_after(altogether() / 3);
   for (const auto& a : arenas) a->kill_one_of_theirs();
