@@ -109,7 +109,7 @@ class condition_variable {
                                    std::stop_token stop);
   friend pending<std::uint32_t> async_notify_one(condition_variable& of);
   friend pending<std::uint32_t> async_notify_all(condition_variable& of);
-  /// A lock of any mutex, as the waiting needs it.
+  /// A lock of any mutex, with the operations that a wait needs.
   struct any_lock {
     mutex* of;  ///< null: the lock is not held
     std::function<void()> unlock;

@@ -57,7 +57,7 @@ class [[nodiscard]] multi_lease {
   /// One for each member, in the order in which the multi_lock was given them: pass each to the
   /// resource that the member protects. Empty if it holds nothing. No round trip.
   std::vector<std::uint64_t> fences() const;
-  /// Stops when any member is lost; see lease::lost(). No round trip.
+  /// Stop is requested when any member is lost; see lease::lost(). No round trip.
   std::stop_token lost() const;
   /// The worst state of any member. No round trip.
   lease_state state() const noexcept;
@@ -65,7 +65,8 @@ class [[nodiscard]] multi_lease {
   std::chrono::nanoseconds remaining() const noexcept;
   /// Throws errc::lost, naming the member, unless all are held. No round trip.
   void check() const;
-  /// Extends each member, one round trip each; throws for the first that fails (lease::extend).
+  /// Extends each member, one round trip each; throws for the first member that fails
+  /// (lease::extend).
   void extend();
   void extend(std::chrono::milliseconds lease);
   /// Releases all members. Returns no error, or the error of the first member that failed

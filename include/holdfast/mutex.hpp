@@ -70,8 +70,8 @@ class mutex {
 
   // -- the native handle ----------------------------------------------------------------------
   lease acquire() { return acquire(std::stop_token{}); }
-  /// Throws errc::cancelled if a stop is requested; if that was before the call, also where the
-  /// lock is free, without a round trip. A lock that is granted at that moment is released.
+  /// Throws errc::cancelled if a stop is requested; if that was before the call, even if the lock
+  /// is free, and without a round trip. A lock that is granted at that moment is released.
   lease acquire(std::stop_token stop);
   [[nodiscard]] std::optional<lease> try_acquire() { return acquire_within(one_try, {}); }
   template <class Rep, class Period>
