@@ -13,7 +13,7 @@ struct keepalive {
   std::chrono::seconds idle{};      ///< idle time before the first probe
   std::chrono::seconds interval{};  ///< time between probes
   int probes = 3;                   ///< their number; Linux uses `unacknowledged` instead, if set
-  /// time limit for sent data and for probes to be acknowledged
+  /// Time limit for sent data and for probes to be acknowledged.
   std::chrono::milliseconds unacknowledged{};
 };
 

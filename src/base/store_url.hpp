@@ -26,8 +26,8 @@ std::string to_string(const address& a);  ///< host:port, [host]:port
 /// that form. In a password, / and @ may also be unescaped.
 struct store_url {
   std::string scheme{};
-  // the scheme is followed by //, and the store has servers
-  bool has_servers = false;  ///< there is a
+  /// The scheme is followed by //, and the store has servers.
+  bool has_servers = false;
   std::string user{};
   std::string password{};
   bool empty_password = false;  ///< and intentionally so: user:@host

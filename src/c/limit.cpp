@@ -116,7 +116,7 @@ int holdfast_limiter_take(holdfast_limiter* limiter, uint64_t n, const holdfast_
     w = read(how);
     if (!w.to) return;
     const auto of = get<limiter_handle>(limiter, "limiter");
-    // so that the event needs no memory later
+    // So that the event needs no memory later.
     const auto decided = std::make_shared<holdfast_decision>();
     begin(async_take(of->itself, n, key_of(key, parts), w.limit, w.stop), w,
           [decided](holdfast::rate_decision&& d, event_of& e) {

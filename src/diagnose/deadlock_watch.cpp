@@ -116,7 +116,7 @@ std::optional<std::string> wait_mark(std::string_view name, const store::owner_i
                                      std::size_t max_bytes) {
   std::string mark(name);
   mark += mark_word;
-  // half of the id is too little to release the hold
+  // Half of the id is too little to release the hold.
   mark += to_string(hold).substr(0, mark_digits);
   if (mark.size() > max_bytes) return std::nullopt;
   return mark;
@@ -369,7 +369,7 @@ void deadlock_watch::choose(watched& w) {
     if (!waits(w.who) || std::any_of(watched_.begin(), watched_.end(), is_broken_by)) return;
     if (!std::exchange(w.who->story, story).empty()) return;  // reported
   }
-  // if its caller has requested a stop before, the wait still ends with the story
+  // If its caller has requested a stop before, the wait still ends with the story.
   w.who->stop.request_stop();
   session_.tell(
       {.kind = event_kind::deadlock, .name = w.who->name, .code = errc::deadlock, .detail = story});

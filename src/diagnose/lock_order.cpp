@@ -68,7 +68,7 @@ class order_seen {
     const std::lock_guard guard{mutex_};
     const std::pair pair{taken.first, taken.second};
     if (is_full() || told_.contains(pair)) return {};
-    // only once for each pair, because the search is slow
+    // Only once for each pair, because the search is slow.
     auto back = way(taken.second, taken.first);
     const bool is_new = back.empty() ? after_[pair.first].emplace(pair.second, taken).second
                                      : told_.insert(pair).second;

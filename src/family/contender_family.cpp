@@ -214,7 +214,7 @@ result<bool> contender_family::leave(std::string_view name, const owner_id& owne
 result<permits_reply> contender_family::release(std::string_view name, const permits_command& c) {
   permits_reply reply{.outcome = permits_outcome::absent};
   const auto mine = entries_.find(name, c.owner);
-  // the thread may be about to remove an ended lease; no other owner gets the lock before that
+  // The thread may be about to remove an ended lease; no other owner gets the lock before that.
   if (!mine) {
     auto gone = give_up_first(name, c.owner);
     return gone ? result<permits_reply>(reply) : std::move(gone.error());

@@ -259,7 +259,7 @@ result<countdown_reply> contender_latch::wait(std::string_view name, const count
   auto reply = change(name, c, is_called ? interest::waits : interest::none);
   const bool closed = reply && reply->outcome == countdown_outcome::closed;
   if (!closed || c.queue_lease_us == 0) return (void)leave(name, c.owner), reply;
-  // the watch is in place, unless the alarm was called meanwhile: then the waiter polls again
+  // The watch is in place, unless the alarm was called meanwhile: then the waiter polls again.
   if (is_called) {
     entries_.change(name, c.owner, [&](own_entry& p) {
       p.ends = after(clock_.now(), c.queue_lease_us);

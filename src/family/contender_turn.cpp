@@ -65,7 +65,7 @@ result<bool> contender_family::enter(std::string_view name, const permits_comman
   const contender_data says{c.weight, 0, 0, c.lease_us, std::string(c.peer), std::string(c.note)};
   entries_.put(c.owner, {.name = std::string(name),
                          .weight = c.weight,
-                         // keeps the thread from removing it while the request is under way
+                         // Keeps the thread from removing it while the request is under way.
                          .ends = forever,
                          .unsure = true});
   if (auto first = give_up_first(name, c.owner); !first) {

@@ -30,7 +30,7 @@ result<bool> contender_family::keep_first(std::string_view name, const owner_id&
 // Removes the second node if the first was removed while the second was created.
 void contender_family::give_up_unless_known(std::string_view name, const owner_id& owner,
                                             std::vector<std::string> nodes, bool unsure) {
-  // whatever removes that entry removes these nodes as well
+  // Whatever removes that entry removes these nodes as well.
   if (entries_.find(name, owner)) return;
   give_up_later(name, owner, std::move(nodes), unsure, clock_.now());
 }

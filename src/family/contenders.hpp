@@ -28,7 +28,7 @@ using line = std::vector<store::contender>;
 struct decision {
   bool mine = false;
   std::uint32_t position = 0;  ///< of a waiter: 1 is next
-  /// of a waiter: the indices of the nodes ahead that it watches, front to back
+  /// Of a waiter: the indices of the nodes ahead that it watches, front to back.
   std::vector<std::size_t> watch;
 };
 

@@ -52,7 +52,7 @@ struct own_entry {
   std::uint64_t session = 0;  ///< the store's session that created the node
   boot_time ends{};           ///< when it is removed unless it is asked for again
   bool held = false;
-  /// the store may have more nodes of it than `nodes`, or may still create them
+  /// The store may have more nodes of it than `nodes`, or may still create them.
   bool unsure = false;
 
   /// The watched nodes ahead, with their weights when they were read.

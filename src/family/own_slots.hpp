@@ -52,7 +52,7 @@ class own_slots {
   /// the store named, empty if it named none. A change of the holder is noted.
   struct wait {
     boot_time since;
-    /// when the holder changed, as far as the polls have shown; zero: never
+    /// When the holder changed, as far as the polls have shown; zero: never.
     boot_time changed_at{};
     bool begins = true;
     entry what{};

@@ -613,7 +613,7 @@ class state_family final : public session_store {
       if (!port_->tell(to) && port_->departed(to.peer)) dead.push_back(to.peer);
     }
     if (dead.empty()) return;
-    // for no owner: only the hand-over takes effect
+    // For no owner: only the hand-over takes effect.
     (void)step(name, {.verb = permits_verb::renew}, dead);
   }
 

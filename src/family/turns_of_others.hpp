@@ -97,7 +97,7 @@ class turns_of_listeners {
 class turns_of_pollers {
  public:
   static constexpr std::int64_t period_us = 1'000'000;
-  /// the time left to others, at the end of a period
+  /// The time left to others, at the end of a period.
   static constexpr std::int64_t theirs_us = 400'000;
   /// From this long after the others' time began, the sessions check now and then for a holder.
   static constexpr std::int64_t first_look_us = 100'000;

@@ -253,7 +253,7 @@ void arrive(permits_record& r, const permits_command& c, const circumstances& no
   }
   hand_over(r, c, now, reply);
   if (find(r.holders, c.owner) != r.holders.end()) return report_holding(r, c.owner, reply);
-  // it was the last participant, and none of them comes again
+  // It was the last participant, and none of them comes again.
   if (find(r.queue, c.owner) == r.queue.end()) return;
   describe_wait(r, c, now, reply);
   reply.outcome = permits_outcome::queued;

@@ -49,7 +49,7 @@ lease hold::start(std::shared_ptr<hold> self) {
 
 lease hold::next_turn(std::shared_ptr<transferable> passed, const waits& w) {
   auto self = std::static_pointer_cast<hold>(std::move(passed));
-  // no thread had a turn that could be lost
+  // No thread had a turn that could be lost.
   if (self->state(w.past_local_queue) == lease_state::lost) {
     if (self->leaves_local_queue()) self->config_->local_queue->leave();
     self->forget();

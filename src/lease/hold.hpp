@@ -185,7 +185,7 @@ class hold final : public std::enable_shared_from_this<hold>,
   engine::idle_locks& idle_locks_;
   const std::shared_ptr<const lock_config> config_;
   std::atomic<std::chrono::milliseconds> lease_;
-  /// how long the store may keep it, after the answer to an extension was lost
+  /// How long the store may keep it, after the answer to an extension was lost.
   std::atomic<std::chrono::milliseconds> may_last_;
   std::atomic<std::uint32_t> weight_;
   store::owner_id owner_;
@@ -195,10 +195,10 @@ class hold final : public std::enable_shared_from_this<hold>,
   const boot_time ends_at_;  ///< by max_hold, regardless of renewals
   std::atomic<bool> in_local_queue_;
   static constexpr unsigned loss_told = 1U << 31;
-  /// plus the bit loss_told: the present users have lost the hold
+  /// Plus the bit loss_told: the present users have lost the hold.
   std::atomic<unsigned> users_{1};
   std::atomic<unsigned> turn_{0};  ///< odd while no thread has a turn
-  /// extensions under way; the hold stays with its user until they are answered
+  /// Extensions under way; the hold stays with its user until they are answered.
   std::atomic<unsigned> extending_{0};
 
   // A copy of the timer's verdict, read without a lock.
@@ -206,7 +206,7 @@ class hold final : public std::enable_shared_from_this<hold>,
   std::atomic<boot_time> valid_until_;
   std::atomic<bool> given_back_{false};  ///< session_ is being released
 
-  /// zero until the loss is reported, then one more than the number of leases reported
+  /// Zero until the loss is reported, then one more than the number of leases reported.
   std::atomic<unsigned> told_lost_{0};
   std::atomic<boot_time> ended_{forever};  ///< when it was released
 

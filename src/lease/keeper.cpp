@@ -256,7 +256,7 @@ boot_time keeper::take_due(told_line& to_tell) noexcept {
       if (step == lease_timer::step::lost) h->to_tell_lost_ = why;
       if (!in_line) to_tell.push(h);
     }
-    // end the waits in begin_renewal()
+    // End the waits in begin_renewal().
     if (step == lease_timer::step::lost) renewal_over_.notify_all();
     reschedule(*h);
   }
@@ -344,7 +344,7 @@ void keeper::fail_batch(due_line& due) noexcept {
 
 keeper::news keeper::settle(renewable& h, boot_time sent,
                             const result<store::permits_reply>& reply) noexcept {
-  // released meanwhile: then it is normal that the store does not know it any more
+  // Released meanwhile: then it is normal that the store does not know it any more.
   if (!h.scheduled_) {
     h.timer_.end_renewal();
     return {};

@@ -107,15 +107,15 @@ class local_queue {
   /// The result of an attempt to enter.
   enum class entry {
     first,  ///< this thread represents the process now: ask the store
-    /// the same, and the previous representative has asked the store already: see the contender
+    /// The same, and the previous representative has asked the store already: see the contender.
     asked,
     passed,  ///< this thread has the process's hold: see the contender
     overloaded,
     timed_out,
     cancelled,
     waiting,  ///< queued: only from join() and look()
-    /// queued, and about to get the process's hold: wait for it even after the deadline; only from
-    /// look()
+    /// Queued, and about to get the process's hold: wait for it even after the deadline; only from
+    /// look().
     chosen,
   };
   entry enter(contender& who, boot_time deadline, std::stop_token stop);

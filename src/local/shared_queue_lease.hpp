@@ -37,7 +37,7 @@ class shared_queue_lease {
  private:
   static constexpr std::chrono::seconds poll_every{1};
 
-  /// the last time for which a poll has confirmed the queue
+  /// The last time for which a poll has confirmed the queue.
   std::atomic<boot_time> intact_until_{};
   std::atomic<unsigned> losses_{0};
 };

@@ -73,7 +73,7 @@ class lock_table {
   static std::uint64_t next_id() noexcept;
   std::atomic<lock_series*>& slot_of(const lock_key& k) const noexcept;
 
-  /// unique among all tables ever made: a thread's cached series belongs to one of them
+  /// Unique among all tables ever made: a thread's cached series belongs to one of them.
   const std::uint64_t id_;
   const std::unique_ptr<std::atomic<lock_series*>[]> slots_;
   mutable std::mutex mutex_;

@@ -85,7 +85,7 @@ void write_acquired(metrics_text& to, const locks& all) {
   for (const auto* s : all) {
     for_each_result(*s, [&](std::string_view how, const auto& counted) {
       const reading now(counted);
-      // avoids a family of zeros for each result
+      // Avoids a family of zeros for each result.
       if (now.total() == 0 && how != "acquired") return;
       to.histogram(with(columns_of(*s), "result", how), observe::wait_bounds, now.counts, now.sum);
     });

@@ -55,7 +55,7 @@ class dispatcher {
     store::owner_id owner_;
     std::condition_variable changed_;
     std::vector<store::notification> got_;
-    /// a notification for which there was no memory in got_
+    /// A notification for which there was no memory in got_.
     std::optional<store::notification> spare_;
     std::vector<std::string> watched_;
     bool woken_ = false;

@@ -74,7 +74,7 @@ boot_time fake_clock::next_wake() const noexcept {
   const std::lock_guard guard{state_->mutex};
   boot_time first = forever;
   for (const auto* s = state_->sleepers; s != nullptr; s = s->next)
-    // otherwise the sleeper is leaving its wait
+    // Otherwise the sleeper is leaving its wait.
     if (s->until > now()) first = std::min(first, s->until);
   return first;
 }

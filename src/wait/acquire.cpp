@@ -62,7 +62,7 @@ store::permits_command acquire_command(const session_impl& session, const lock_c
 }
 
 store::permits_command acquisition::acquire_command(bool wait) noexcept {
-  // read before the request: a gap after that may have hidden a notification
+  // Read before the request: a gap after that may have hidden a notification.
   gaps_ = session_.dispatcher().gaps();
   behind_ = {};
   return engine::acquire_command(session_, config_, params_, grant_.owner, wait);

@@ -67,7 +67,7 @@ class acquisition final : public request, public contender {
   boot_time joined_{};   ///< when the request that created the present queue entry was sent
   boot_time look_by_{};  ///< until then the poll may be left to other waiters of the session
   std::optional<std::uint64_t> gaps_;  ///< the dispatcher's gaps before the last request
-  /// owner ahead in the store's queue, until a notification has proved its release
+  /// Owner ahead in the store's queue, until a notification has proved its release.
   store::owner_id behind_{};
   boot_time asked_at_{};           ///< when the last request that was answered was sent
   std::int64_t store_now_at_ = 0;  ///< the store's time in that answer

@@ -170,7 +170,7 @@ class joint_acquisition final : public request {
       return mismatch_of(reply, *w.what);
     }
     lost_one_ = stopped_at_ < has_up_to_;
-    // wait at that session instead
+    // Wait at that session instead.
     if ((moved_on() || lost_one_) && !last) return std::optional<wait_hint>{};
     auto hint = hint_of(*w.session, reply);
     hint.retry_after = std::min<std::chrono::microseconds>(hint.retry_after, w.what->lease / 3);
@@ -199,7 +199,7 @@ class joint_acquisition final : public request {
   const session_impl* waits_at_ = nullptr;
   std::size_t stopped_at_ = 0;
   std::size_t asked_ = 0;
-  /// the number of names from the front that were granted at some time
+  /// The number of names from the front that were granted at some time.
   std::size_t has_up_to_ = 0;
   bool in_doubt_ = false;
   bool refused_ = false;  ///< by the last request, so that no later name was requested
@@ -302,7 +302,7 @@ class pending_joint final : public telling_wait<pending_wait, std::vector<lease>
 
   const std::stop_token stop_;
   const std::shared_ptr<joint> what_;
-  /// the runner's key, constant while the request may begin anew with other owners
+  /// The runner's key, constant while the request may begin anew with other owners.
   const store::owner_id owner_;
 };
 

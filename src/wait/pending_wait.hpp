@@ -106,10 +106,10 @@ class pending_wait : public operation {
   on_stop on_receivers_stop_;
   boot_time until_ = forever;
   boot_time limit_ = forever;  ///< time limit for any single answer
-  /// the time by which a try ends; like `limit_`, but also set if the call has no limit
+  /// The time by which a try ends; like `limit_`, but also set if the call has no limit.
   boot_time ends_by_ = forever;
 
-  // allocated late, because most operations wait in a local queue
+  // Allocated late, because most operations wait in a local queue.
   std::unique_ptr<wait_steps> steps_;
   bool told_early_ = false;
   bool begun_ = false;

@@ -174,7 +174,7 @@ class runner {
   const hears hears_;
   std::stop_source closing_;
   std::mutex mutex_;
-  /// null if this runner receives no notifications
+  /// Null if this runner receives no notifications.
   std::unique_ptr<dispatcher::registration> slot_;
   // The threads.
   unsigned threads_ = 0;
@@ -196,7 +196,7 @@ class runner {
   std::multimap<store::owner_id, std::shared_ptr<operation>> operations_;
   std::set<std::pair<boot_time, operation*>> times_;
   std::list<question> asking_;
-  /// requests that wait until an earlier one of the same owner has ended
+  /// Requests that wait until an earlier one of the same owner has ended.
   std::list<question> behind_;
   batch* under_way_ = nullptr;
 };

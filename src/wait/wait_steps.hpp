@@ -111,7 +111,7 @@ class wait_steps {
   bool last_ = false;
   bool answered_ = false;  ///< the store has answered "wait"
   bool unknown_ = false;   ///< the outcome of an attempt since the last answer is unknown
-  /// the failure, if the last answer was a grant that could not be made sure of
+  /// The failure, if the last answer was a grant that could not be made sure of.
   std::optional<failure> in_vain_;
   std::vector<std::string> watched_;
 };
@@ -122,7 +122,7 @@ status wait_until_settled(store_client& session, dispatcher::registration& slot,
 /// The same, receiving the owner's notifications only while it waits.
 inline status wait_until_settled(store_client& session, const store::owner_id& owner, request& q,
                                  const timed_call& call, std::stop_token stop = {}) {
-  // in a forked child the dispatcher's mutex is the parent's
+  // In a forked child the dispatcher's mutex is the parent's.
   if (auto can = session.usable(); !can) return can;
   dispatcher::registration hears(session.dispatcher(), owner);
   return wait_until_settled(session, hears, q, call, std::move(stop));
