@@ -11,8 +11,8 @@ namespace holdfast::base {
 /// line within five seconds; a pipe without a writer is empty. Fails with the system's message.
 result<std::string> first_line(const std::string& path);
 
-/// For a file that a client library opens by itself. Fails if the file is a FIFO, which blocks
-/// while no program writes to it. The library reports if the file cannot be read.
+/// For a file that a client library opens by itself. Fails if the file is a FIFO: opening one
+/// blocks until a program writes to it. The library reports if the file cannot be read.
 status check_no_fifo(std::string_view option, const std::string& path);
 
 /// Fails if the path begins with ~/, instead of using a folder of that name. Only a shell replaces

@@ -104,8 +104,8 @@ class finder {
     return absolute && is_among(paths, scheme);
   }
 
-  // An @ behind the ? belongs to a password that contains a ?, or to an option. Everything up to
-  // the @ and behind it may belong to the password.
+  // An @ behind the ? belongs to a password that contains a ?, or to an option. The text between
+  // the ? and the @, and the text behind them, may belong to the password.
   void in_refused(text rest, text place) {
     options_ = {};
     const std::size_t slashes = place.starts_with("//") ? 2 : 0;

@@ -140,7 +140,7 @@ void release_later(lease_handle& from, const waiting& w) {
     try {
       begin(what->begin_release(), w);
     } catch (...) {
-      w.to->push(std::move(*without_memory));  // its destructor releases the lease all the same
+      w.to->push(std::move(*without_memory));  // the lease's destructor still releases it
     }
   });
 }

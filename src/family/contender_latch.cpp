@@ -109,8 +109,8 @@ result<bool> contender_latch::in_use_as(std::string_view name, countdown_reply& 
 }
 
 // Notes the first attempt only. `asked` is the time before that attempt was sent: from then on it
-// may have been carried out, however late its answer was given up. A repetition can only take
-// effect later.
+// may have been carried out, however long the session then waited for the answer. A repetition can
+// only take effect later.
 void contender_latch::note_unheard(std::string_view name, const countdown_command& c,
                                    const countdown_record& before, boot_time asked) {
   const bool makes = before.count == 0;

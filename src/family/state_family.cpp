@@ -365,7 +365,7 @@ class state_family final : public session_store {
     if (auto s = port_->transact(name, change); !s) return std::move(s.error());
     count(change);
     if (change.wrong()) return *change.wrong();
-    // This thread may have been granted the admission's permit just before: then it must not look.
+    // This thread may have been granted the admission's permit just before: then it must not sweep.
     if (command.verb == rate_verb::take && !admits) sweep_.look_if_due(name);
     return std::move(change.reply);
   }

@@ -108,8 +108,8 @@ turns_of_pollers::advice turns_of_pollers::stays_away(std::string_view name, boo
   return {pause{std::min(left, looks_every_us)}, true};
 }
 
-// No holdfast session asks in a period of the check. In other periods the holder may be a session
-// that does not know of other programs yet.
+// While a period checks for other programs, no holdfast session asks. In other periods the holder
+// may be a session that does not know of other programs yet.
 void turns_of_pollers::found_one(std::string_view name, boot_time now) {
   const std::lock_guard guard{mutex_};
   standing* const s = all_.find(name, now);

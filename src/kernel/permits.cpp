@@ -163,7 +163,7 @@ void tell_lingering(const permits_record& r, permits_reply& reply) {
 
 // Step 6. Serves the head of the queue for as long as it fits. The caller receives its grant with
 // the reply, and gets the whole lease; the others have to claim theirs. If there are still waiters,
-// the new holders that linger are notified of that.
+// the holders that linger are notified of that.
 void hand_over(permits_record& r, const permits_command& c, const circumstances& now,
                permits_reply& reply) {
   if (r.kind == kind::condition_variable) return;

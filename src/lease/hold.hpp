@@ -195,7 +195,7 @@ class hold final : public std::enable_shared_from_this<hold>,
   const boot_time ends_at_;  ///< by max_hold, regardless of renewals
   std::atomic<bool> in_local_queue_;
   static constexpr unsigned loss_told = 1U << 31;
-  /// Plus the bit loss_told: the present users have lost the hold.
+  /// The number of users, plus the bit loss_told if the loss was reported to them.
   std::atomic<unsigned> users_{1};
   std::atomic<unsigned> turn_{0};  ///< odd while no thread has a turn
   /// Extensions under way; the hold stays with its user until they are answered.

@@ -187,7 +187,7 @@ class local_queue {
   unsigned bypassed_ = 0;
   unsigned expected_ = 0;
   bool looked_after_ = false;    ///< idle_lock_timer will check it
-  boot_time idle_ends_{};        ///< when the timer gives it back, if it had no turn until then
+  boot_time idle_ends_{};        ///< when the timer releases it, if it had no turn until then
   std::uint64_t idle_turn_ = 0;  ///< the fence of the last turn at the timer's last check
   store::owner_id wanted_{};     ///< the hold that another session waits for
 };

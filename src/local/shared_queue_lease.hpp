@@ -10,7 +10,7 @@ namespace holdfast::engine {
 /// renews the entries of all (capabilities::shared_queue_leases), so one waiter polls for the
 /// others, once a second. A poll only detects a lost queue if its waiter was in the queue before
 /// the loss. So it vouches for the waiters that joined later than this one; for the others only if
-/// there was no time in between that no poll has covered. Thread-safe.
+/// earlier polls cover the time until this waiter joined. Thread-safe.
 class shared_queue_lease {
  public:
   /// A waiter that joined the queue at `joined` was still in it at `now`.

@@ -129,8 +129,8 @@ class turn final : public engine::request {
   const lease& gives_up() const noexcept { return mutex_; }
 
  private:
-  // Called when the waiter is queued. The asynchronous form does not settle here, and releases the
-  // mutex itself.
+  // Called when the waiter is queued. Returns true if that settles the request. The asynchronous
+  // form does not settle here: it has the lease of the mutex, and releases it now.
   bool in_line() {
     if (!mutex_) return true;
     mutex_ = {};

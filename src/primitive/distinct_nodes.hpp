@@ -35,8 +35,8 @@ class distinct_nodes {
 
   /// Requests the missing ids. The verdict needs one answer from each node. The first acquisition
   /// sets the time by which they have to answer (a node's usual time limit); later acquisitions
-  /// wait no longer than that, and none beyond its deadline. Returns that time. `heard` is called,
-  /// from any thread, when all have answered.
+  /// wait no longer than that, and no acquisition waits beyond its own deadline. Returns that time.
+  /// `heard` is called, from any thread, when all have answered.
   boot_time ask(boot_time deadline, std::function<void()> heard) {
     std::unique_lock lock{known_->mutex};
     const boot_time now = quorum_->now();

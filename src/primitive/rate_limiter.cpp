@@ -131,8 +131,8 @@ result<rate_decision> primitive::decision(const rate_limiter::state::request& r,
 
 namespace {
 
-/// The time frame of a wait for tokens. It ends with the deadline itself: the wait for the tokens
-/// is counted from the store's answer, and needs no time for a last request.
+/// The time frame of a wait for tokens. The wait may last until its limit, a little beyond the
+/// deadline, because the tokens' time counts from the store's answer.
 engine::time_frame time_of(const engine::session_impl& session, wait_time wait) {
   return engine::time_frame(session.now(), wait).to_the_last();
 }

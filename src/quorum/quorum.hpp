@@ -129,7 +129,8 @@ class quorum_round : public std::enable_shared_from_this<quorum_round> {
     std::shared_ptr<const void> keeps{};
   };
   class bell;
-  /// Ends the wait, even without memory for the answers.
+  /// Unregisters the waiting thread at the end of wait(), even if there was no memory for the
+  /// answers.
   struct leaves_its_bell {
     quorum_round& of;
     std::unique_lock<std::mutex>& lock;

@@ -99,10 +99,9 @@ class store_client {
     return options_.name_prefix + std::string(name);
   }
 
-  /// Order the threads of this process as the store orders their requests: what a thread did before
-  /// a command that it sent happens before what another thread does after a later answer or
-  /// notification, whatever session each uses. std::mutex promises the same in terms of the memory
-  /// model.
+  /// Order the threads of this process in terms of the C++ memory model, as std::mutex does. What a
+  /// thread did before a command that it sent happens before what another thread does after a later
+  /// answer or notification, whatever session each uses. The store orders the requests themselves.
   static void publish() noexcept;
   static void observe() noexcept;
 

@@ -39,7 +39,7 @@ bool idle_lock_timer::notified(const store::notification& n) {
   return false;
 }
 
-// Gives back the locks that are due, and returns the next time to look.
+// Releases the locks that are due, and returns the next time to look.
 boot_time idle_lock_timer::look_at_due() {
   std::unique_lock lock{mutex_};
   while (!due_.empty() && due_.begin()->first <= session_.now()) {

@@ -31,7 +31,7 @@ void pending_wait::begin(std::stop_token stop) {
   }
   if (can && ends_by_ != forever) can = its_runner().end_by(ends_by_, shared_from_this());
   if (!can) return fail(session->located(std::move(can.error()), operation_, config_->name));
-  // This thread cannot count on taking the first step itself, and the runner's thread may be stuck
+  // Set up here, and not in the first step, which may come late: the runner's thread may be stuck
   // in the store.
   wake_after([this] {
     if (stop_.stop_possible()) on_stop_.emplace(stop_, rouse{this});

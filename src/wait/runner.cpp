@@ -9,8 +9,7 @@
 namespace holdfast::engine {
 
 namespace {
-// The number of steps in a row before the leader looks for notifications, and of requests in one
-// round trip.
+// The number of steps in a row, before the leader sends their requests and looks for notifications.
 constexpr std::size_t steps_in_a_row = 256;
 /// The time in which a leader that is not stuck handles an overdue operation.
 constexpr std::chrono::milliseconds a_moment{2};

@@ -69,8 +69,8 @@ class operation : public waker, public std::enable_shared_from_this<operation> {
 
  protected:
   engine::runner& its_runner() const noexcept { return runner_; }
-  /// Calls `first`, then wakes the operation for the first time. Wake-ups during `first` have no
-  /// effect, so no step is taken meanwhile.
+  /// Calls `first`, then wakes the operation for the first time. No step is taken during `first`,
+  /// even if the operation is woken meanwhile.
   template <class First>
   void wake_after(First first);
   virtual void tell_no_memory() noexcept = 0;
@@ -181,7 +181,7 @@ class runner {
   std::condition_variable ended_;
   bool over_ = false;
   std::thread::id leader_;
-  std::condition_variable idle_;  ///< the leader sleeps on this while there are no operations
+  std::condition_variable idle_;  ///< the leader sleeps on this
   bool away_ = false;             ///< the leader is in a step or in a store call
   std::uint64_t steps_ = 0;       ///< number of times that the leader has been away
   bool told_to_close_ = false;

@@ -30,8 +30,9 @@ failure waited_in_vain(bool is_try, std::string_view what) {
   return {errc::timed_out, std::string(what) + " at the deadline"};
 }
 
-// Within a second the store may only be slow, and a late answer is no failure of the store. The
-// process itself may have been suspended meanwhile, so `waited` counts, not the deadline.
+// Within a second the store may only be slow, and a late answer is no failure of the store.
+// `waited` ends at the time limit at the latest, because the process itself may have been suspended
+// until later.
 failure unanswered(std::chrono::nanoseconds waited, bool answered_before) {
   constexpr auto is_away = 1s;
   const bool slow = answered_before || waited < is_away;
@@ -142,10 +143,11 @@ std::optional<status> wait_steps::judge_failure(failure f, boot_time sent) {
 }
 
 // The time to give up counts from the call, or from when another waiter of the session found the
-// store away: a waiter queued behind that one in this process has waited for the same store. After
-// a grant that could not be made sure of, an answer "wait" may be followed by another such grant.
-// Such a wait gives up as if the store had been away since the first of them, unless the last one
-// is long ago.
+// store away: a waiter queued behind that one in this process has waited for the same store.
+//
+// After a grant that could not be made sure of, an answer "wait" may be followed by another such
+// grant. Such a wait gives up as if the store had been away since the first of them, unless the
+// last one is long ago.
 boot_time wait_steps::gives_up_at(const failure& f, boot_time sent, boot_time now) {
   const auto patience = saturated_nanoseconds(session_.options().store_timeout);
   const bool away = f.code == errc::unavailable && !f.ack_missing;

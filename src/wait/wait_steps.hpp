@@ -57,13 +57,16 @@ class request {
 
 /// The policy of one wait at the store, step by step. A sleeping thread and the runner, which does
 /// not sleep, use the same steps: ask, wait for a notification or until it is time to poll, ask
-/// again, with one last try at the deadline. While the store is away, the wait retries at growing
-/// intervals until the deadline, or for session_options::store_timeout if there is none. The same
-/// applies while the store answers, but cannot make sure of what it grants. Ends with timed_out, or
-/// with the store's error. If the store hangs, the wait still ends soon after the deadline
-/// (last_answer_within), with outcome_unknown: as timed_out or busy, or as unavailable if the store
-/// was not heard of for a second. A wait that is one try lasts as long as the store's own
-/// time-outs.
+/// again, with one last try at the deadline.
+///
+/// While the store is away, the wait retries at growing intervals until the deadline, or for
+/// session_options::store_timeout if there is none. The same applies while the store answers, but
+/// cannot make sure of what it grants.
+///
+/// Ends with timed_out, or with the store's error. If the store hangs, the wait still ends soon
+/// after the deadline (last_answer_within), with outcome_unknown: as timed_out or busy, or as
+/// unavailable if the store was not heard of for a second. A wait that is one try lasts as long as
+/// the store's own time-outs.
 class wait_steps {
  public:
   wait_steps(store_client& session, request& q, const time_frame& time);
