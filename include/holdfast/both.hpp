@@ -15,7 +15,7 @@ namespace holdfast {
 /// released last; both are taken, or none. All programs must name the two in the same order, or
 /// they may wait for each other for ever. Limits are measured on the clock of the old lock's
 /// session. While it waits for the new lock, it keeps the old one. If the old lock is lost during
-/// that wait, `both` gives back the new one and begins anew while time is left; a try ends.
+/// that wait, `both` releases the new one and begins anew while time is left; a try ends.
 ///
 /// Meets TimedLockable. `Old` and `New` are mutex, fair_mutex, recursive_mutex (only its std
 /// forms), or anything with the same functions (the std forms need check() of `Old`); they must

@@ -104,9 +104,9 @@ class [[nodiscard]] multi_lease {
 /// Free names of one session are taken in one atomic step (memory, SQLite, PostgreSQL, MariaDB, a
 /// Redis server or slot), elsewhere name by name. All programs take names in the same order, by
 /// store and name, so no two multi_locks wait for each other. While it waits for one name, it keeps
-/// and renews those that it has taken. If it loses one of them meanwhile, it gives all back and
-/// begins anew, behind all present waiters. A try that fails takes nothing. Cost if all names are
-/// free: one round trip for each session (PostgreSQL, MariaDB: two), or one for each name where
+/// and renews those that it has taken. If it loses one of them meanwhile, it releases all of them
+/// and begins anew, behind all present waiters. A try that fails takes nothing. Cost if all names
+/// are free: one round trip for each session (PostgreSQL, MariaDB: two), or one for each name where
 /// names are taken one by one; and one more for each name that had to be waited for. Releasing
 /// costs one for each session (each node of a Redis cluster), or one for each name on ZooKeeper,
 /// etcd, memcached and with mode=session.
@@ -124,7 +124,7 @@ class multi_lock {
   multi_lock& operator=(const multi_lock&) = delete;
   ~multi_lock();
 
-  // -- Lockable, TimedLockable. As in mutex: a thread that has it gets errc::deadlock, or false.
+  // -- Lockable, TimedLockable. As in mutex: a thread that holds it gets errc::deadlock, or false.
   void lock() { (void)lock_within(no_limit, {}, {}); }
   void lock(std::chrono::milliseconds lease) { (void)lock_within(no_limit, lease, {}); }
   [[nodiscard]] bool lock(std::stop_token stop) {

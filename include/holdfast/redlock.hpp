@@ -98,12 +98,12 @@ class [[nodiscard]] quorum_lease {
 ///
 /// All nodes are asked at the same time. The lock is held if a majority granted it, and the lease
 /// has not ended yet, counted from before the first request, less 2 ms and 1 %, because clocks run
-/// at different rates. Otherwise the lock is given back on all nodes, also where no answer came,
-/// and the client votes again after a random pause. A renewal asks all nodes, except those that
-/// still owe the answer to an earlier renewal, and takes the lock again on nodes that have
+/// at different rates. Otherwise the lock is released on all nodes, including those without an
+/// answer, and the client votes again after a random pause. A renewal asks all nodes, except those
+/// that still owe the answer to an earlier renewal, and takes the lock again on nodes that have
 /// forgotten it. Cost: N commands and one round trip, two if the nodes do not agree on the fence;
-/// the same to give back. There is no queue, so it is not fair, and a waiter votes again after
-/// pauses that grow to a quarter of a second.
+/// the same to release. There is no queue, so it is not fair, and a waiter votes again after pauses
+/// that grow to a quarter of a second.
 ///
 /// Exclusive only: a majority cannot count permits, as each node may have given its share to
 /// others, and overlapping reader majorities can block writers indefinitely. docs/redlock.md says

@@ -10,8 +10,9 @@ namespace holdfast {
 class observer;
 }
 
-/// What open(url) needs of a store, and what a driver that is loaded exports. docs/drivers.md is
-/// the page: where drivers are looked for, and which of them are refused.
+/// The interface between open(url) and the driver of a store, and the function that a loadable
+/// driver exports. docs/drivers.md says where drivers are searched for, and which of them are
+/// refused.
 namespace holdfast::store {
 
 /// One call of open(). The references last as long as the call; the clock outlives the store.
