@@ -81,8 +81,8 @@ class admission {
   std::unique_ptr<state> state_;
 };
 
-/// admit() without a thread (async.hpp). A refusal, also when the time is over, is a result and not
-/// a failure. A call that is stopped fails with errc::cancelled.
+/// admit() without a thread (async.hpp). A refusal is a result and not a failure, even if the time
+/// is over. A call that is stopped fails with errc::cancelled.
 pending<admitted> async_admit(admission& door, std::uint64_t n = 1, const rate_key& key = {},
                               wait_limit limit = {}, std::stop_token stop = {});
 

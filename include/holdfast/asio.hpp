@@ -36,7 +36,7 @@ namespace holdfast {
 
 namespace detail {
 
-/// Tries again until there is memory to post the call: the handler gets its result in no other way.
+/// Retries until there is memory to post the call: the handler gets its result in no other way.
 template <class Executor, class Call>
 void post_until_there_is_memory(const Executor& to, const Call& call) {
   constexpr std::chrono::milliseconds memory_retry{10};
@@ -51,7 +51,7 @@ void post_until_there_is_memory(const Executor& to, const Call& call) {
   }
 }
 
-/// Allocates all that it needs when it is made, so that it can always pass the result on.
+/// Allocates everything it needs in its constructor, so that it can always pass the result on.
 template <class T, class Handler>
 class asio_receiver final : public receiver<T> {
  public:
@@ -67,7 +67,7 @@ class asio_receiver final : public receiver<T> {
   std::stop_token stop() const noexcept override { return stop_.get_token(); }
 
   void receive(result<T> how) noexcept override {
-    // The handler waits until this thread has let go of the executor. When the handler ends, run()
+    // The handler waits until this thread has released the executor. When the handler ends, run()
     // may end, and the context may be destroyed. After that, not even a copy of a strand may be
     // destroyed here.
     const auto let_go = let_go_;

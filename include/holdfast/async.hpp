@@ -52,13 +52,13 @@ class [[nodiscard]] pending {
   /// False if the operation was begun or moved from: then no other member may be called.
   explicit operator bool() const noexcept { return what_ != nullptr; }
 
-  /// Calls `then` with the result. It may be move-only.
+  /// Calls `then`, which may be move-only, with the result.
   template <std::invocable<result<T>> F>
   void start(F then) && {
     auto to = std::make_unique<detail::callback<T, F>>(std::move(then));
     const auto begun = std::move(what_);
     begun->start(*to);
-    (void)to.release();  // it ends itself when it was told
+    (void)to.release();  // deletes itself after the call
   }
 
   std::future<result<T>> future() && {

@@ -97,7 +97,7 @@ class barrier {
   std::uint32_t count() const noexcept;
   const std::string& name() const noexcept;
 
-  /// What the class is made of; of no use outside.
+  /// The implementation; of no use outside.
   struct state;
   struct round;
 

@@ -15,7 +15,7 @@ namespace holdfast {
 /// released last; both are taken, or none. All programs must name the two in the same order, or
 /// they may wait for each other for ever. Limits are measured on the clock of the old lock's
 /// session. While it waits for the new lock, it keeps the old one. If the old lock is lost during
-/// that wait, `both` gives back the new one and begins anew while time is left; a try ends.
+/// that wait, `both` releases the new one and begins anew while time is left; a try ends.
 ///
 /// Meets TimedLockable. `Old` and `New` are mutex, fair_mutex, recursive_mutex (only its std
 /// forms), or anything with the same functions (the std forms need check() of `Old`); they must
@@ -52,7 +52,7 @@ class both {
         both_leases held{std::move(*first), std::move(*second)};
         if (stands(held)) return held;
       }
-      // Both have been given back, which takes time.
+      // Both have been released, which takes time.
       wait = left(call);
     } while (wait > one_try);
     return std::nullopt;
@@ -89,7 +89,7 @@ class both {
  private:
   template <class O, class N>
   friend pending<both_leases> async_acquire(both<O, N>& of, wait_limit limit, std::stop_token stop);
-  // One try if nothing is left: then the limit of the whole call bounds it.
+  // One try if no time is left: then the limit of the whole call bounds it.
   wait_time left(const detail::time_frame& of) const {
     return of.deadline() == forever ? no_limit : wait_for(of.deadline() - detail::now_of(old_));
   }
@@ -108,7 +108,7 @@ class both {
   static bool stands(const both_leases& held) noexcept {
     return held.old().state() != lease_state::lost;
   }
-  /// If it is lost, neither is held from now on.
+  /// Returns false if the old lock is lost; then neither is held any more.
   bool old_stands() try { return old_.check(), true; } catch (const error& e) {
     unlock();
     if (e.reason() != errc::lost) throw;
@@ -121,7 +121,7 @@ class both {
 
 namespace detail {
 
-/// Takes the one, then the other; anew if the one was lost meanwhile.
+/// Takes the old lock, then the new one; begins anew if the old lock was lost meanwhile.
 template <class Old, class New>
 class pending_both final : public operation<both_leases>,
                            public receiver<lease>,

@@ -44,7 +44,7 @@ class [[nodiscard]] both_leases {
   }
 
  private:
-  // The destructor gives the new one back first, too: a waiter for both finds nothing half free.
+  // The destructor releases the new lock first, too: a waiter for both never finds only one free.
   lease old_;
   lease next_;
 };

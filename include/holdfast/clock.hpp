@@ -67,7 +67,7 @@ class clock {
 clock& real_clock() noexcept;
 
 namespace detail {
-/// What time it is for a lock: by the clock of its session, if it has one.
+/// The time by the clock of the lock's session, if it has one; else the machine's.
 template <class Lock>
 boot_time now_of(const Lock& lock) {
   if constexpr (requires { clock_of(lock); }) {

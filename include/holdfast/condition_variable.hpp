@@ -62,7 +62,7 @@ class condition_variable {
   void wait(std::unique_lock<M>& lock, P satisfied) {
     (void)wait_while(lock, forever, {}, satisfied);
   }
-  /// Returns what the predicate says once it is true, or once a stop was requested.
+  /// Returns the predicate's result once it is true, or once a stop was requested.
   template <std::derived_from<mutex> M, std::predicate P>
   bool wait(std::unique_lock<M>& lock, std::stop_token stop, P satisfied) {
     return wait_while(lock, forever, std::move(stop), satisfied);
@@ -80,7 +80,7 @@ class condition_variable {
                             const std::chrono::time_point<Clock, Duration>& t) {
     return wait_once(held<M>(lock), deadline(holdfast::wait_until(t)), {});
   }
-  /// Returns what the predicate says in the end.
+  /// Returns the predicate's result in the end.
   template <std::derived_from<mutex> M, class Rep, class Period, std::predicate P>
   bool wait_for(std::unique_lock<M>& lock, const std::chrono::duration<Rep, Period>& timeout,
                 P satisfied) {
@@ -109,7 +109,7 @@ class condition_variable {
                                    std::stop_token stop);
   friend pending<std::uint32_t> async_notify_one(condition_variable& of);
   friend pending<std::uint32_t> async_notify_all(condition_variable& of);
-  /// A lock of any mutex, as the waiting needs it.
+  /// A lock of any mutex, with the operations that a wait needs.
   struct any_lock {
     mutex* of;  ///< null: the lock is not held
     std::function<void()> unlock;

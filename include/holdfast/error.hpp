@@ -53,8 +53,8 @@ struct failure {
   std::string message() const;
 };
 
-/// What is said wherever this process has no memory left: errc::overloaded. It needs none itself,
-/// because the text fits into a string as it is.
+/// The failure when this process has no memory left: errc::overloaded. It takes no memory itself,
+/// because its text fits into the string object.
 inline failure without_memory(bool outcome_unknown) noexcept {
   return {errc::overloaded, "no memory", outcome_unknown};
 }

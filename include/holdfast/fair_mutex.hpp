@@ -5,12 +5,12 @@
 namespace holdfast {
 
 /// A mutex that is granted strictly in the order in which acquisitions reach the store, whatever
-/// process and thread they come from. A plain mutex lets one contender a process queue at the
-/// store, which is cheaper; here every waiter has a place of its own.
+/// process and thread they come from. A plain mutex lets one contender of each process queue at the
+/// store, which is cheaper; here every waiter has a queue entry of its own.
 ///
-/// A waiter loses its place if it dies, or sleeps for longer than its place lasts (4 s). It also
-/// loses the place if it does not take its turn in time: within 0.5 s (2 s on stores that see a
-/// death, 2.5 s on stores that do not notify). The order of the others is unchanged. Shares names
+/// A waiter loses its queue entry if it dies, or sleeps for longer than the entry lasts (4 s). It
+/// also loses the entry if it does not take its turn in time: within 0.5 s (2 s on stores that see
+/// a death, 2.5 s on stores that do not notify). The order of the others is unchanged. Shares names
 /// with mutex and recursive_mutex.
 class fair_mutex : public mutex {
  public:

@@ -23,7 +23,7 @@
 ///     more fields at the end, and accepts the shorter struct. Fields that are zero have the
 ///     default; `unused` fields are zero. holdfast_member, holdfast_rule and holdfast_part have no
 ///     size, and get no new fields.
-///   - Text is UTF-8 that ends with a zero byte. What a function is given it copies.
+///   - Text is UTF-8 that ends with a zero byte. Functions copy their arguments.
 ///   - In the child of a fork() every handle of the parent gives HOLDFAST_FORKED: open new ones.
 ///   - Handles that are open when the process ends are not released: the store frees them when it
 ///     sees the death, or when the lease ends.

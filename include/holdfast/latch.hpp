@@ -46,8 +46,8 @@ class latch {
   /// Whether it is open. One round trip, never repeated: errc::unavailable if no answer comes.
   [[nodiscard]] bool try_wait() const;
   void wait() const { (void)wait_within(no_limit, {}); }
-  /// False if asked to stop before it is seen to be open: no round trip if that was before the
-  /// call.
+  /// False if a stop was requested before the latch was seen open; no round trip if that was before
+  /// the call.
   [[nodiscard]] bool wait(std::stop_token stop) const {
     return wait_within(no_limit, std::move(stop));
   }

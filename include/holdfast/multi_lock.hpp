@@ -57,7 +57,7 @@ class [[nodiscard]] multi_lease {
   /// One for each member, in the order in which the multi_lock was given them: pass each to the
   /// resource that the member protects. Empty if it holds nothing. No round trip.
   std::vector<std::uint64_t> fences() const;
-  /// Stops when any member is lost; see lease::lost(). No round trip.
+  /// Stop is requested when any member is lost; see lease::lost(). No round trip.
   std::stop_token lost() const;
   /// The worst state of any member. No round trip.
   lease_state state() const noexcept;
@@ -65,7 +65,8 @@ class [[nodiscard]] multi_lease {
   std::chrono::nanoseconds remaining() const noexcept;
   /// Throws errc::lost, naming the member, unless all are held. No round trip.
   void check() const;
-  /// Extends each member, one round trip each; throws for the first that fails (lease::extend).
+  /// Extends each member, one round trip each; throws for the first member that fails
+  /// (lease::extend).
   void extend();
   void extend(std::chrono::milliseconds lease);
   /// Releases all members. Returns no error, or the error of the first member that failed
@@ -103,9 +104,9 @@ class [[nodiscard]] multi_lease {
 /// Free names of one session are taken in one atomic step (memory, SQLite, PostgreSQL, MariaDB, a
 /// Redis server or slot), elsewhere name by name. All programs take names in the same order, by
 /// store and name, so no two multi_locks wait for each other. While it waits for one name, it keeps
-/// and renews those that it has taken. If it loses one of them meanwhile, it gives all back and
-/// begins anew, behind all present waiters. A try that fails takes nothing. Cost if all names are
-/// free: one round trip for each session (PostgreSQL, MariaDB: two), or one for each name where
+/// and renews those that it has taken. If it loses one of them meanwhile, it releases all of them
+/// and begins anew, behind all present waiters. A try that fails takes nothing. Cost if all names
+/// are free: one round trip for each session (PostgreSQL, MariaDB: two), or one for each name where
 /// names are taken one by one; and one more for each name that had to be waited for. Releasing
 /// costs one for each session (each node of a Redis cluster), or one for each name on ZooKeeper,
 /// etcd, memcached and with mode=session.
@@ -123,7 +124,7 @@ class multi_lock {
   multi_lock& operator=(const multi_lock&) = delete;
   ~multi_lock();
 
-  // -- Lockable, TimedLockable. As in mutex: a thread that has it gets errc::deadlock, or false.
+  // -- Lockable, TimedLockable. As in mutex: a thread that holds it gets errc::deadlock, or false.
   void lock() { (void)lock_within(no_limit, {}, {}); }
   void lock(std::chrono::milliseconds lease) { (void)lock_within(no_limit, lease, {}); }
   [[nodiscard]] bool lock(std::stop_token stop) {

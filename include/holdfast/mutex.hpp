@@ -33,10 +33,10 @@ namespace holdfast {
 ///
 /// All functions that take it may throw holdfast::error with errc::unavailable (the store is away
 /// for longer than session_options::store_timeout or the deadline), kind_mismatch (the name is in
-/// use as something else), forked. Cost: one round trip to take a free lock, one to give it back.
-/// While it is held: the first waiter asks about four times a second, the second twice, those far
+/// use as something else), forked. Cost: one round trip to take a free lock, one to release it.
+/// While it is held: the first waiter polls about four times a second, the second twice, those far
 /// behind once a second (docs/tuning.md says more). Threads that wait behind another thread of
-/// their process do not ask. With lock_options::linger, taking an idle lock again costs no round
+/// their process do not poll. With lock_options::linger, taking an idle lock again costs no round
 /// trip.
 class mutex {
  public:
@@ -70,8 +70,8 @@ class mutex {
 
   // -- the native handle ----------------------------------------------------------------------
   lease acquire() { return acquire(std::stop_token{}); }
-  /// Throws errc::cancelled if a stop is requested; if that was before the call, also where the
-  /// lock is free, without a round trip. A lock that is granted at that moment is released.
+  /// Throws errc::cancelled if a stop is requested; if that was before the call, even if the lock
+  /// is free, and without a round trip. A lock that is granted at that moment is released.
   lease acquire(std::stop_token stop);
   [[nodiscard]] std::optional<lease> try_acquire() { return acquire_within(one_try, {}); }
   template <class Rep, class Period>

@@ -56,7 +56,7 @@ struct rate_decision {
   /// Refused: until it might be taken. Reserved: until you may use it. After take(): its duration.
   std::chrono::microseconds wait{};
   std::vector<rate_state> rules{};  ///< in the order of the limiter's rules
-  std::uint64_t tokens = 0;         ///< so many were taken
+  std::uint64_t tokens = 0;         ///< how many were taken
 
   explicit operator bool() const noexcept { return taken; }
   /// The rule with the longest wait; if none waits, the one with the fewest tokens left. If the
@@ -146,7 +146,7 @@ class rate_limiter {
   /// come back. Those that the bucket has regained since the real take then count twice.
   void refund(std::uint64_t n = 1, const rate_key& key = {});
 
-  /// What try_take() would say, and takes nothing. One round trip.
+  /// What try_take() would return; takes nothing. One round trip.
   [[nodiscard]] rate_decision peek(std::uint64_t n = 1, const rate_key& key = {}) const;
 
   /// Uses these rules from now on, under a version greater than the last. A bucket changes to them
@@ -158,7 +158,7 @@ class rate_limiter {
 
   const std::string& name() const noexcept;
 
-  /// What the class is made of; of no use outside.
+  /// The implementation; of no use outside.
   struct state;
 
  private:

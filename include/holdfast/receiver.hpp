@@ -9,12 +9,12 @@
 #include <stop_token>
 #include <utility>
 
-/// What the forms of async.hpp are made of. Nothing here is called by a program.
+/// The building blocks of async.hpp. Programs do not call anything here.
 namespace holdfast {
 
 namespace detail {
 
-/// Receives how an operation ended, once.
+/// Receives the result of an operation, once.
 template <class T>
 class receiver {
  public:
@@ -108,7 +108,7 @@ class awaiter final : public receiver<T> {
   /// False if the result is there already: the coroutine continues at once.
   [[gnu::noinline]] bool await_suspend(std::coroutine_handle<> waiting) {
     waiting_ = waiting;
-    // This object may be gone when start() returns, unless `here` was told of the result.
+    // This object may be gone when start() returns, unless `here` has the result already.
     const auto begun = std::move(operation_);
     const beginning here(this);
     begun->start(*this);

@@ -36,7 +36,7 @@ struct redlock_options {
   std::string reason{};
 };
 
-/// What one node said.
+/// The answer of one node.
 enum class vote {
   granted,
   refused,    ///< another client holds the lock there, or the name is in use as another kind
@@ -65,7 +65,7 @@ class [[nodiscard]] quorum_lease {
   std::chrono::nanoseconds remaining() const noexcept;
   /// Throws errc::lost unless it is held.
   void check() const;
-  /// What each node said last, in the order of the sessions. No round trip.
+  /// The latest answer of each node, in the order of the sessions. No round trip.
   std::vector<vote> votes() const;
   /// Releases it on all nodes at the same time, and waits until those that had granted it have
   /// answered, at most node_timeout. errc::lost if it had ended; errc::unavailable if no majority
@@ -98,12 +98,12 @@ class [[nodiscard]] quorum_lease {
 ///
 /// All nodes are asked at the same time. The lock is held if a majority granted it, and the lease
 /// has not ended yet, counted from before the first request, less 2 ms and 1 %, because clocks run
-/// at different rates. Otherwise the lock is given back on all nodes, also where no answer came,
-/// and the client votes again after a random pause. A renewal asks all nodes, except those that
-/// still owe the answer to an earlier renewal, and takes the lock again on nodes that have
+/// at different rates. Otherwise the lock is released on all nodes, including those without an
+/// answer, and the client votes again after a random pause. A renewal asks all nodes, except those
+/// that still owe the answer to an earlier renewal, and takes the lock again on nodes that have
 /// forgotten it. Cost: N commands and one round trip, two if the nodes do not agree on the fence;
-/// the same to give back. There is no queue, so it is not fair, and a waiter votes again after
-/// pauses that grow to a quarter of a second.
+/// the same to release. There is no queue, so it is not fair, and a waiter votes again after pauses
+/// that grow to a quarter of a second.
 ///
 /// Exclusive only: a majority cannot count permits, as each node may have given its share to
 /// others, and overlapping reader majorities can block writers indefinitely. docs/redlock.md says
@@ -139,7 +139,7 @@ class redlock {
 
   // -- the native handle. Throw errc::unavailable if too few nodes answer (without a limit: for
   // session_options::store_timeout of the first), errc::kind_mismatch, cancelled. After a request
-  // to stop, what some nodes have granted is given back first, in two tenths of a second.
+  // to stop, the lock is first released on the nodes that have granted it, within 0.2 s.
   quorum_lease acquire(std::stop_token stop = {}) { return take({}, std::move(stop)); }
   quorum_lease acquire(std::chrono::milliseconds lease, std::stop_token stop = {}) {
     return take(lease, std::move(stop));
@@ -154,7 +154,7 @@ class redlock {
     return acquire_within(wait_for(timeout), lease, std::move(stop));
   }
 
-  /// What the nodes answered to this object's latest attempt, by whichever thread. No round trip.
+  /// The nodes' answers to this object's latest attempt, by any thread. No round trip.
   std::vector<vote> last_votes() const;
   /// How many attempts this object has made. No round trip.
   std::uint64_t attempts() const noexcept;
@@ -179,7 +179,7 @@ class redlock {
 /// session that does nothing else, so they delay no other wait, and a node that hangs delays them
 /// by no more than node_timeout. Throws errc::not_owner for an empty lease. An operation keeps the
 /// sessions of all nodes alive until it has ended: stop it before you end them. After a request to
-/// stop, what some nodes have granted is given back first, in two tenths of a second.
+/// stop, the lock is first released on the nodes that have granted it, within 0.2 s.
 pending<quorum_lease> async_acquire(redlock& lock, wait_limit limit = {},
                                     std::stop_token stop = {});
 pending<done> async_release(quorum_lease held);

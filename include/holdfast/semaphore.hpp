@@ -42,7 +42,7 @@ class semaphore {
     return acquire_within(weight, wait_until(t), std::move(stop));
   }
 
-  /// How many permits nobody holds at this moment. One round trip; the answer is stale when it
+  /// The number of free permits at this moment. One round trip; the answer is stale when it
   /// returns.
   std::uint32_t available() const;
   std::uint32_t capacity() const noexcept;

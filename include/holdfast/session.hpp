@@ -121,9 +121,9 @@ pending<std::size_t> async_force_release(const session& s, std::string name,
 /// a file, for one with a password. docs/choosing-a-store.md compares the stores, docs/stores has a
 /// page for each with its options and failures, docs/errors.md lists every errc. Throws
 /// errc::invalid_argument for a URL it does not understand (naming the nearest valid one),
-/// errc::unsupported for a store that was not built in, and what the store's page says. No message
-/// shows a secret of the URL. A store that is away (errc::unavailable) is tried again for
-/// session_options::store_timeout; the observer gets one event_kind::warning. Other failures
+/// errc::unsupported for a store that was not built in, and the errors that the store's page lists.
+/// No message shows a secret of the URL. A store that is away (errc::unavailable) is tried again
+/// for session_options::store_timeout; the observer gets one event_kind::warning. Other failures
 /// are thrown at once.
 session open(std::string_view url, session_options options = {});
 

@@ -37,7 +37,7 @@ struct shared_mutex_options : lock_options {
 ///
 /// Meets SharedLockable and SharedTimedLockable (std::shared_lock) and what mutex meets. Readers of
 /// one session that hold at the same time share one hold at the store, with one fence: the first
-/// takes it, the last gives it back, and readers in between cost no round trip. Each reader has a
+/// acquires it, the last releases it, and readers in between cost no round trip. Each reader has a
 /// lease of its own, but extend() extends the hold of all of them. Readers with the same options
 /// that wait when the hold is granted have it from then on, except those that came after a waiting
 /// writer of the session. When a writer of the same session waits, no further reader joins. When a

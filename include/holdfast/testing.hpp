@@ -70,7 +70,7 @@ struct fault_rates {
 };
 fault_plan random_faults(fault_rates rates);
 
-/// For session_options::decorate: a store that is as unreliable as the plan says.
+/// For session_options::decorate: a store with the faults of the plan.
 std::function<std::unique_ptr<store::session_store>(std::unique_ptr<store::session_store>)> faulty(
     fault_plan plan, std::shared_ptr<clock> on = {});
 

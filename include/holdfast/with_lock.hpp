@@ -28,10 +28,10 @@ auto acquire_of(Lock& lock) {
   }
 }
 
-/// Throws errc::lost if that is what the release said.
+/// Throws errc::lost if the release returned that.
 void require_not_lost(std::error_code released, std::string_view name);
 
-/// The end of work under a lease: says so if the lock was lost before the work was over.
+/// Ends work under a lease: releases it, and throws errc::lost if the lock was lost before.
 template <class Held>
 void finish(Held held) {
   if constexpr (requires { held.resign(); }) {

@@ -7,10 +7,10 @@
 
 namespace holdfast::base {
 
-/// Does all of them at the same time (ADR 159), each in a thread, and returns when all are done:
-/// where several have to wait for something, it is waited for once. What has no thread to be had is
-/// done behind the others. One alone is done by the caller. If some throw, the first of them is
-/// told.
+/// Runs all of them at the same time (ADR 159), each in a thread, and returns when all are done: if
+/// several of them wait, the waits overlap. Those for which there is no thread run afterwards on
+/// the calling thread, as does a single one. If some throw, the exception of the first of them is
+/// rethrown.
 template <class Do>
 void all_at_once(std::size_t count, Do one) {
   std::vector<std::exception_ptr> wrong(count);
@@ -26,7 +26,7 @@ void all_at_once(std::size_t count, Do one) {
   try {
     while (others.size() + 1 < count) others.emplace_back(done, others.size());
   } catch (...) {
-    // As said above.
+    // No thread: the rest runs below.
   }
   for (std::size_t i = others.size(); i < count; ++i) done(i);
   for (auto& t : others) t.join();

@@ -27,8 +27,8 @@ class machine_clock final : public clock {
   void wait_until(std::unique_lock<std::mutex>& lock, std::condition_variable& cv,
                   boot_time until) override {
     if (until == forever) return cv.wait(lock);
-    // A condition variable's clock stands still while the machine is suspended, and ours does not:
-    // the caller looks at the time again after a second at most.
+    // A condition variable's clock stops while the machine is suspended, and boot_clock does not:
+    // the caller checks the time again after a second at most.
     cv.wait_for(lock, std::min<std::chrono::nanoseconds>(until - now(), std::chrono::seconds(1)));
   }
 

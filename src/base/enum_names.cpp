@@ -57,7 +57,7 @@ void append_hex(std::string& to, std::uint64_t number) {
   for (int shift = 60; shift >= 0; shift -= 4) to += digits[(number >> shift) & 15];
 }
 
-// Owner ids are read and written by every command.
+// A table, because every command reads and writes owner ids.
 constexpr auto hex_values = [] {
   std::array<int, 256> values{};
   values.fill(-1);

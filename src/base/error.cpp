@@ -65,7 +65,7 @@ class category final : public std::error_category {
   std::string message(int code) const override {
     return std::string(describe(static_cast<errc>(code)));
   }
-  // So that a caller can compare with what the standard already has a word for.
+  // Lets a caller compare with the standard's conditions where there is one.
   std::error_condition default_error_condition(int code) const noexcept override {
     switch (static_cast<errc>(code)) {
       case errc::timed_out:
@@ -91,8 +91,8 @@ class category final : public std::error_category {
   }
 };
 
-/// What came from outside may hold what a terminal obeys, what a log takes for another line, and
-/// what is no text at all.
+/// Replaces what could control a terminal, what a log would take for another line, and bytes that
+/// are not UTF-8: the text may come from another program.
 std::string printable(std::string_view text) {
   constexpr std::string_view hex = "0123456789abcdef";
   std::string plain;
@@ -114,10 +114,10 @@ std::string printable(std::string_view text) {
   return plain;
 }
 
-/// A name may be any that was refused; what a store allows is shown whole.
+/// A refused name may have any length; a name that a store allows is shown whole.
 constexpr std::size_t longest_name = 512;
 
-/// Whether `f.what` says by itself what the code says, and more exactly: "the name is in use as a
+/// Whether `f.what` contains the meaning of the code, and more exactly: "the name is in use as a
 /// mutex" needs no "the name is in use as another kind" before it.
 bool says_its_code(const failure& f) {
   const bool mismatch = f.code == errc::kind_mismatch || f.code == errc::capacity_mismatch;
@@ -125,8 +125,8 @@ bool says_its_code(const failure& f) {
          f.what.starts_with(describe(f.code));
 }
 
-/// `lock 'order:1' on sqlite:locks.db: it is busy: what the server said, and what to do`; open has
-/// a URL for a name. What to do comes last, where a reader looks for it.
+/// Makes the message: `lock 'order:1' on sqlite:locks.db: it is busy: the server's message, and
+/// what to do`. The name of an "open" is a URL. The advice comes last, where a reader looks for it.
 std::string compose(const failure& f) {
   std::string text = "holdfast";
   if (!f.operation.empty()) text += ": " + f.operation;
@@ -146,8 +146,8 @@ std::error_code make_error_code(errc code) noexcept {
 }
 
 error::error(failure f) : std::system_error(make_error_code(f.code)), failure_(std::move(f)) {
-  // std::system_error puts the text of its code behind every text that it is given. Its base class
-  // keeps the text, and takes another one as it is.
+  // std::system_error appends the text of its code to every text. Its base class, which stores the
+  // text, can be assigned another one unchanged.
   static_cast<std::runtime_error&>(*this) = std::runtime_error(compose(failure_));
 }
 

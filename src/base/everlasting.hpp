@@ -5,8 +5,8 @@
 
 namespace holdfast::base {
 
-/// An empty T, the same for all, that outlives main(): static objects may still ask for it. It
-/// takes no memory, so that functions which must not throw may ask as well.
+/// An empty T, the same for all, that outlives main(): static objects may still use it. Takes no
+/// memory, so functions that must not throw may use it as well.
 template <class T>
 const T& everlasting() noexcept {
   alignas(T) static std::byte place[sizeof(T)];

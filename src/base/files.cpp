@@ -29,7 +29,7 @@ failure explain(int error_number) {
 
 class opened {
  public:
-  // Without O_NONBLOCK, to open a FIFO waits for a writer.
+  // Without O_NONBLOCK, opening a FIFO waits for a writer.
   explicit opened(const std::string& path)
       : fd_(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)) {}
   opened(const opened&) = delete;
@@ -43,7 +43,7 @@ class opened {
   const int fd_;
 };
 
-/// False when the time is over.
+/// Returns false when the time has passed.
 bool wait_for_more(int fd, boot_time until) {
   return boot_clock::now() < until && wait_until_ready(fd, POLLIN, until);
 }

@@ -8,15 +8,16 @@
 
 namespace holdfast::base {
 
-/// When the kernel breaks a TCP connection whose peer is gone without a word.
+/// When the kernel breaks a TCP connection whose peer vanished without closing it.
 struct keepalive {
-  std::chrono::seconds idle{};      ///< after so long a silence it asks whether the peer lives, …
-  std::chrono::seconds interval{};  ///< … so long later again, …
-  int probes = 3;  ///< … so often; with `unacknowledged` Linux goes by that time instead
-  std::chrono::milliseconds unacknowledged{};  ///< so long for what was sent, and for these
+  std::chrono::seconds idle{};      ///< idle time before the first probe
+  std::chrono::seconds interval{};  ///< time between probes
+  int probes = 3;                   ///< their number; Linux uses `unacknowledged` instead, if set
+  /// Time limit for sent data and for probes to be acknowledged.
+  std::chrono::milliseconds unacknowledged{};
 };
 
-/// For a socket of this machine it changes nothing.
+/// Has no effect on a Unix socket.
 inline void set_keepalive(int fd, const keepalive& k) noexcept {
   const auto set = [&](int level, int option, std::chrono::milliseconds::rep value) {
     const int as_int = static_cast<int>(value);

@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <string_view>
 
-/// Why a lease was lost: the words that an event tells people (event::detail), and for each of them
-/// one of a few words that losses are counted by.
+/// The causes of lost leases: the texts of events (event::detail), and for each text one of a few
+/// words by which losses are counted.
 namespace holdfast::losses {
 
 inline constexpr std::string_view taken_away =
@@ -30,7 +30,7 @@ inline constexpr std::string_view outcome_unknown =
 inline constexpr std::array<std::string_view, 6> causes{"taken",      "expired", "max_hold",
                                                         "connection", "paused",  "unknown"};
 
-/// Its place in `causes`; the last one if nobody has told these words.
+/// The index in `causes`; the last one for any other text.
 constexpr std::size_t cause_of(std::string_view detail) noexcept {
   if (detail == taken_away || detail == gone_at_release) return 0;
   for (const auto ended : {lease_ended, ended_at_release, ended_with_users, no_majority})

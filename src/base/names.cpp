@@ -9,8 +9,8 @@ namespace holdfast::base {
 
 namespace {
 
-// Rounding down would end it early, and rounding up would keep others out for longer than was
-// meant.
+// The length must be exact: rounding down would end the lease early, and rounding up would keep
+// others out for longer than intended.
 status fits_store(std::chrono::milliseconds lease, const store::capabilities& can) {
   if (lease.count() % can.lease_step_ms == 0 && lease <= std::chrono::seconds(can.max_lease_s)) {
     return done{};

@@ -36,7 +36,7 @@ result<std::chrono::milliseconds> parse_duration(std::string_view text) {
   const failure bad =
       invalid("'" + shortened(text, longest_word) +
               "' is not a duration; write 250ms, 1.5s, 2m, 1h30m or a number of seconds");
-  constexpr double longest = 1e15;  // milliseconds: far beyond anything sensible, far from overflow
+  constexpr double longest = 1e15;  // milliseconds: far beyond any sensible time, far from overflow
   double total = 0;
   bool any = false;
   while (!text.empty()) {

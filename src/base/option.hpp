@@ -9,13 +9,14 @@
 
 #include "base/store_url.hpp"
 
-/// The options of a URL: each driver has a table of its own, and the values are read here.
+/// The options of a URL: each driver has a table of its own, and these functions read the values.
 namespace holdfast::base {
 
-/// errc::invalid_argument.
+/// A failure with errc::invalid_argument.
 failure invalid(std::string what);
 
-/// `250ms`, `1.5s`, `2m`, `1h30m`; a bare number is seconds. Thirty thousand years at most.
+/// Reads `250ms`, `1.5s`, `2m`, `1h30m`; a bare number is in seconds. Limited to thirty thousand
+/// years.
 result<std::chrono::milliseconds> parse_duration(std::string_view text);
 
 struct time_range {
@@ -26,22 +27,22 @@ status read_time(std::chrono::milliseconds& to, std::string_view name, const std
                  const time_range& range = {});
 status read_number(std::size_t& to, std::string_view name, std::string_view text, std::size_t least,
                    std::size_t most);
-/// `name` ends with _env (the text names a variable of the environment) or with _file (a file,
-/// whose first line it is).
+/// `name` ends with _env (the text names an environment variable) or with _file (the text names a
+/// file, whose first line is the password).
 status read_password(std::string& to, std::string_view name, const std::string& text);
 /// A file that a client library opens by itself.
 status read_path(std::string& to, std::string_view name, const std::string& text);
 status read_text(std::string& to, std::string_view name, const std::string& text);
 
-/// errc::invalid_argument if an option says something else than what stands before the ?, which
-/// would be ignored. `what`, in the plural, is what both name; `in_place` is empty if only the
-/// option names it. The message repeats nothing of the URL.
+/// Fails with errc::invalid_argument if an option contradicts the part of the URL before the ?,
+/// because one of the two would be ignored. `what`, in the plural, is what both name; `in_place` is
+/// empty if only the option names it. The message repeats nothing of the URL.
 status said_alike(const store_url& u, std::string_view what, std::string_view in_place,
                   std::string_view option);
-/// The same for the password, which has several options.
+/// The same for the password, which several options can give.
 status has_one_password(const store_url& u);
 
-/// One option of a store whose options are an `Options`.
+/// One option of a store whose options are stored in an `Options`.
 template <class Options>
 struct option {
   std::string_view name;
@@ -73,11 +74,11 @@ constexpr option<Options> text_option(std::string_view name) {
           }};
 }
 
-/// The failure of an option that is not among these; it names the nearest one.
+/// The failure for an option that is not among these; it names the nearest one.
 failure unknown_option(std::string_view scheme, std::string_view name,
                        std::span<const std::string_view> known);
 
-/// All that the URL says, in its order, or what is wrong with one.
+/// Reads all options of the URL, in its order; fails with the first error.
 template <class Options>
 status read_options(const store_url& u, std::span<const option<Options>> known, Options& to) {
   if (auto ok = has_one_password(u); !ok) return ok;

@@ -10,8 +10,9 @@
 
 namespace holdfast::base {
 
-/// Waits until one of them is ready. False: the time is up. A caught signal ends no wait. What is
-/// ready when the time is up counts: this process may have stood still.
+/// Waits until one of them is ready. Returns false if none is at the deadline. A caught signal does
+/// not end the wait. A descriptor that is ready at the deadline counts, because this process may
+/// have been suspended.
 inline bool wait_until_ready(std::span<pollfd> all, boot_time deadline) noexcept {
   constexpr std::chrono::nanoseconds longest = std::chrono::hours(24);
   while (true) {

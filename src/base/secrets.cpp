@@ -10,8 +10,8 @@ namespace {
 
 using text = std::string_view;
 
-/// What an option holds is shown only if a store knows the option, and it is no secret. A value
-/// that is not shown though it might be does less harm than the other way round.
+/// The value of an option is shown only if the option is in this list: a store knows it, and it is
+/// no secret. Hiding a value needlessly does less harm than showing a secret.
 constexpr text shown_options[]{
     // of several stores
     "connect_timeout", "command_timeout", "password_env", "password_file", "prefix", "session",
@@ -28,17 +28,18 @@ constexpr text shown_options[]{
     "sslmode", "sslrootcert", "sslcert", "sslkey", "sslcrl", "sslsni", "gssencmode",
     "channel_binding", "krbsrvname", "target_session_attrs", "application_name"};
 
-/// Stores at which a user may come without a password, so that a word before the @ is no secret.
+/// Stores whose users may have no password, so that a word before the @ is no secret.
 constexpr text lone_users[]{"postgres", "mariadb", "mysql"};
 
-/// What follows is a path, which may hold any sign; behind // it is a host, which they do not have.
+/// Schemes followed by a path, which may contain any character; behind // there would be a host,
+/// which these do not have.
 constexpr text paths[]{"sqlite", "memory", "file", "redis+unix"};
 
 bool is_among(const auto& all, text word) {
   return std::find(std::begin(all), std::end(all), word) != std::end(all);
 }
 
-/// The last @, also as %40, which may have been meant as one. npos if there is none.
+/// The last @ (or %40, which may have been meant as one); npos if there is none.
 std::size_t last_at(text in) {
   const auto plain = in.rfind('@');
   const auto escaped = in.rfind("%40");
@@ -46,7 +47,7 @@ std::size_t last_at(text in) {
   return std::max(plain, escaped);
 }
 
-/// Where the user ends and the password begins; npos if there is no colon.
+/// The position behind the colon, where the password begins; npos if there is no colon.
 std::size_t after_colon(text in) {
   const auto plain = in.find(':');
   const auto escaped = std::min(in.find("%3A"), in.find("%3a"));
@@ -75,7 +76,7 @@ class finder {
     const auto place = rest.substr(0, rest.find('?'));
     options_ = rest.substr(std::min(place.size() + 1, rest.size()));
     if (is_path(name, place)) {
-      // nothing in it
+      // a path contains no secret
     } else if (options_.find('@') != text::npos) {
       in_refused(rest, place);
     } else {
@@ -90,7 +91,7 @@ class finder {
     if (!secret.empty()) found_.push_back(secret);
   }
 
-  // No URL at all; it may be one whose scheme was forgotten.
+  // The text is no URL, but may be one whose scheme was forgotten.
   void in_something(std::size_t colon) {
     const auto at = last_at(all_);
     if (at == text::npos) return;
@@ -103,8 +104,8 @@ class finder {
     return absolute && is_among(paths, scheme);
   }
 
-  // The @ behind the ? is a password's that holds a ?, or an option's. What is between them, and
-  // behind them, may belong to the password.
+  // An @ behind the ? belongs to a password that contains a ?, or to an option. The text between
+  // the ? and the @, and the text behind them, may belong to the password.
   void in_refused(text rest, text place) {
     options_ = {};
     const std::size_t slashes = place.starts_with("//") ? 2 : 0;
@@ -123,8 +124,8 @@ class finder {
     if (!is_among(lone_users, scheme) && !names_password()) add(who);
   }
 
-  // Of `user:password` without the @ and the host, the password is taken for a port, and what is in
-  // it for the rest.
+  // In `user:password` without @ and host, the password would be taken for a port, and characters
+  // in it for the rest of the URL.
   void in_hosts(text place) {
     for (text left = place; !left.empty();) {
       const auto one = left.substr(0, left.find_first_of(",/"));
@@ -147,7 +148,7 @@ class finder {
       const auto equals = pair.find('=');
       const bool named = equals != text::npos && equals != 0;
       if (!named) return add(left);
-      // A secret may hold an &: all that follows may belong to it.
+      // A secret may contain an &: all that follows may belong to it.
       const auto name = pair.substr(0, equals);
       if (!may_be_shown(name, pair.substr(equals + 1))) return add(left.substr(equals + 1));
       left.remove_prefix(std::min(pair.size() + 1, left.size()));

@@ -14,7 +14,7 @@ namespace sha256_parts {
 
 using words = std::array<std::uint32_t, 8>;
 
-// FIPS 180-4: what the hash begins with, and a constant for each round.
+// FIPS 180-4: the initial hash value, and a constant for each round.
 inline constexpr words beginning{0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
                                  0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
 inline constexpr std::array<std::uint32_t, 64> of_round{
@@ -33,7 +33,7 @@ inline std::uint32_t mixed(std::uint32_t x, int a, int b, int c) noexcept {
   return std::rotr(x, a) ^ std::rotr(x, b) ^ std::rotr(x, c);
 }
 
-// What is hashed: the bytes, the bit that ends them, zeros, and their length in bits.
+// A byte of the padded message: the bytes, the bit that ends them, zeros, and their length in bits.
 inline std::uint32_t padded(std::string_view bytes, std::size_t at, std::size_t whole) noexcept {
   if (at < bytes.size()) return static_cast<unsigned char>(bytes[at]);
   if (at == bytes.size()) return 0x80;
@@ -58,7 +58,7 @@ inline std::array<std::uint32_t, 64> schedule_of(std::string_view bytes, std::si
 
 }  // namespace sha256_parts
 
-/// SHA-256 of the bytes (FIPS 180-4), as eight numbers whose first byte is the highest.
+/// SHA-256 of the bytes (FIPS 180-4), as eight numbers whose most significant byte comes first.
 inline std::array<std::uint32_t, 8> sha256(std::string_view bytes) noexcept {
   using namespace sha256_parts;
   constexpr std::size_t behind = 1 + 8;  // the bit that ends them, and the length

@@ -1,7 +1,7 @@
 #include <holdfast/store/state_store.hpp>
 #include <holdfast/store/store.hpp>
 
-// What the ports do by default for stores that know nothing better.
+// The default functions of the ports, for stores without a better implementation.
 namespace holdfast::store {
 
 namespace {
@@ -39,13 +39,13 @@ status take_back(session_store& from, std::span<const named_command> held) {
 
 }  // namespace
 
-// What fails is for the caller to clear up: it does not know what was carried out either.
 result<standing> session_store::standing_of(std::string_view, const owner_id&) {
   return failure{errc::unsupported,
                  "this store has nothing that your own transaction could compare with a lease: "
                  "have the resource compare the fence (guard::fenced_update, guard::fenced_set)"};
 }
 
+// After a failure the caller cleans up: this function does not know what was carried out either.
 result<std::vector<permits_reply>> session_store::acquire_together(
     std::span<const named_command> all) {
   std::vector<permits_reply> replies;
@@ -62,7 +62,7 @@ result<std::vector<permits_reply>> session_store::acquire_together(
   return replies;
 }
 
-// As above: what fails is for the caller to clear up.
+// As above: the caller cleans up after a failure.
 result<admission> session_store::admit(const named_command& asks, std::string_view limiter,
                                        const rate_command& take) {
   auto held = permits(asks.name, asks.command);

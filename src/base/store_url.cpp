@@ -45,7 +45,7 @@ status parse_options(std::string_view text, store_url& u) {
     if (equals == pair.npos || equals == 0) {
       return malformed("has an option that is not of the form name=value");
     }
-    // Anything else may be the rest of a password: it is not repeated.
+    // Any other text may be the rest of a password, so it is not repeated.
     if (!is_option_name(pair.substr(0, equals))) {
       return malformed("has an option whose name is not made of small letters and _");
     }
@@ -61,7 +61,7 @@ bool looks_like_a_path(std::string_view text) {
          text.ends_with(".sqlite");
 }
 
-/// In place of what names no store.
+/// The advice for a text that names no store.
 std::string what_to_write(std::string_view text) {
   if (looks_like_a_path(text)) return "for a file write sqlite: before its path";
   const auto slashes = text.find("//");
@@ -93,7 +93,7 @@ status take_credentials(std::string_view text, store_url& u) {
   return take(u.password, text.substr(colon + 1));
 }
 
-// `user:password@hosts/path`. The last @ ends the password, so that it may hold others.
+// `user:password@hosts/path`. The last @ ends the password, so a password may contain others.
 status take_servers(std::string_view text, store_url& u) {
   u.has_servers = true;
   const auto at = is_path(u.scheme, text) ? text.npos : text.rfind('@');
@@ -139,9 +139,9 @@ result<address> read_address(std::string_view text, std::uint16_t usual_port) {
   return address{std::move(*name), *port};
 }
 
-// The message of a failure says only what is wrong, not where.
+// The message of a failure states the error only, without the URL.
 result<store_url> take_apart(std::string_view text) {
-  // As from a line of a crontab: the file or the host with it would be another one.
+  // A trailing blank, as from a line of a crontab, would become a part of the file or the host.
   if (!text.empty() && std::string_view(" \t\r\n").find(text.back()) != text.npos) {
     return malformed("ends with a blank: leave it out, or write %20 if it belongs to a name");
   }
@@ -167,7 +167,7 @@ result<store_url> take_apart(std::string_view text) {
   return u;
 }
 
-// Of what would end the value, or mean something else when the URL is read again.
+// Escapes characters that would end the value, or change its meaning when the URL is read again.
 std::string escape(std::string_view value) {
   std::string escaped;
   for (const char c : value) {

@@ -7,8 +7,8 @@
 
 namespace holdfast::base {
 
-/// Until when the first of so many is tried, of those that share the time until `until`: one that
-/// does not answer leaves some of it to those behind it.
+/// `left` attempts share the time until `until`; returns the time limit of the first. An attempt
+/// without an answer leaves time for the others.
 inline boot_time share_until(boot_time until, std::size_t left,
                              boot_time now = boot_clock::now()) noexcept {
   const auto all = std::max(until - now, boot_time::duration::zero());

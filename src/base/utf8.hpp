@@ -15,7 +15,7 @@ constexpr std::size_t sequence_length(unsigned char first) noexcept {
   return 0;
 }
 
-// The second byte rules out overlong forms, surrogates and what lies beyond U+10FFFF (RFC 3629).
+// The second byte rules out overlong forms, surrogates and code points beyond U+10FFFF (RFC 3629).
 constexpr bool second_byte_allowed(unsigned char first, unsigned char second) noexcept {
   switch (first) {
     case 0xE0:
@@ -35,7 +35,7 @@ constexpr bool continues(unsigned char byte) noexcept { return (byte & 0xC0) == 
 
 }  // namespace detail
 
-/// In bytes, of the first character of a text that is not empty. 0: it begins with none in UTF-8.
+/// The length in bytes of the first character of a text that is not empty; 0 if it is not UTF-8.
 constexpr std::size_t character_length(std::string_view text) noexcept {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const std::size_t length = detail::sequence_length(byte(0));

@@ -5,8 +5,8 @@
 
 namespace holdfast::base {
 
-/// What wakes a thread that waits for other descriptors, too: one more to poll, which is readable
-/// from set() to clear(). Thread-safe.
+/// Wakes a thread that polls other descriptors, too: a further descriptor, which is readable from
+/// set() to clear(). Thread-safe.
 class wake_fd {
  public:
   wake_fd() noexcept : fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
@@ -18,7 +18,7 @@ class wake_fd {
 
   int fd() const noexcept { return fd_; }
   void set() const noexcept { (void)::eventfd_write(fd_, 1); }
-  /// True if it was set.
+  /// Returns true if it was set.
   bool clear() const noexcept {
     eventfd_t times = 0;
     return ::eventfd_read(fd_, &times) == 0;

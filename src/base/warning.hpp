@@ -6,7 +6,7 @@
 
 namespace holdfast::base {
 
-/// Tells the observer, if there is one. An observer that throws does not disturb what it watches.
+/// Notifies the observer, if there is one. Exceptions of the observer are dropped.
 inline void warn(observer* to, std::string_view url, std::string_view what,
                  std::error_code code = {}) noexcept {
   if (to == nullptr) return;

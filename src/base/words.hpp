@@ -5,10 +5,10 @@
 #include <string_view>
 #include <system_error>
 
-/// Text that is made of words and numbers, and that any program may have written.
+/// Parsing of texts that consist of words and numbers. Any program may have written the text.
 namespace holdfast::base {
 
-/// Takes the first word off the text, and what is between it and the next one.
+/// Removes the first word and the separator behind it from the text, and returns the word.
 inline std::string_view take_word(std::string_view& text, char between = ' ') noexcept {
   const auto end = std::min(text.find(between), text.size());
   const auto word = text.substr(0, end);
@@ -16,7 +16,7 @@ inline std::string_view take_word(std::string_view& text, char between = ' ') no
   return word;
 }
 
-/// False, unless the text is a number and nothing else.
+/// Returns false unless the whole text is a number.
 template <class Number>
 bool parse_number(std::string_view text, Number& number, int base = 10) noexcept {
   const char* const end = text.data() + text.size();
@@ -24,7 +24,7 @@ bool parse_number(std::string_view text, Number& number, int base = 10) noexcept
   return wrong == std::errc{} && after == end;
 }
 
-/// Takes a number off, as take_word. If there is none, the text stays.
+/// Removes a number, like take_word. Without a number the text is unchanged.
 template <class Number>
 bool take_number(std::string_view& text, Number& number, char between = ' ') noexcept {
   std::string_view rest = text;
@@ -33,7 +33,7 @@ bool take_number(std::string_view& text, Number& number, char between = ' ') noe
   return true;
 }
 
-/// The number that the text begins with, or that other one.
+/// The number at the start of the text, or `otherwise` if there is none.
 template <class Number>
 Number number_at_start(std::string_view text, Number otherwise) noexcept {
   std::from_chars(text.data(), text.data() + text.size(), otherwise);

@@ -81,7 +81,8 @@ uint32_t holdfast_abi(void) { return 0; }
 const char* holdfast_version(void) { return HOLDFAST_VERSION; }
 
 const char* holdfast_words(int code) {
-  // The category makes its texts anew each time; these stay. Never destroyed: exit handlers ask.
+  // The category makes its texts anew each time; these stay. Never destroyed, because exit handlers
+  // may call this function.
   using texts = std::vector<std::string>;
   static const texts* const all = []() noexcept -> const texts* {
     try {

@@ -14,23 +14,23 @@
 
 #include "c/handles.hpp"
 
-/// What each function of the C interface begins and ends with.
+/// The beginning and the end of each function of the C interface.
 namespace holdfast::c_abi {
 
-/// As much as fits, never half a character. What is no UTF-8 becomes U+FFFD.
+/// Copies as much as fits, and never half a character. Bytes that are not UTF-8 become U+FFFD.
 void put_text(char* to, std::size_t room, std::string_view text) noexcept;
 template <std::size_t N>
 void put_text(char (&to)[N], std::string_view text) noexcept {
   put_text(to, N, text);
 }
 
-/// Writes all of it to `why`, if that is not null; returns the code.
+/// Writes the whole error to `why`, if that is not null; returns the code.
 int report(holdfast_error* why, const error& e) noexcept;
 int report(holdfast_error* why, errc code, const char* text) noexcept;
 int report_success(holdfast_error* why) noexcept;
 
-/// The size of each struct in interface 0. Fields that are added come after it, and a program that
-/// was compiled before has none of them.
+/// The size of each struct in interface 0. Fields that are added later follow it; a program that
+/// was compiled earlier has none of them.
 template <class T>
 inline constexpr std::size_t first_size = 0;
 template <>
@@ -56,10 +56,10 @@ inline constexpr std::size_t first_size<holdfast_redlock_options> = 40;
 template <>
 inline constexpr std::size_t first_size<holdfast_decision> = 296;
 
-/// A size that cannot be one: the field was never set.
+/// A size above this means that the field was never set.
 inline constexpr std::size_t largest_struct = 1U << 16;
 
-/// Does `action`, which returns nothing or a status, and turns what it throws into a code.
+/// Calls `action`, which returns nothing or a status, and turns its exceptions into a code.
 template <class F>
 int guarded(holdfast_error* why, F&& action) noexcept {
   if (why != nullptr && (why->size < first_size<holdfast_error> || why->size > largest_struct)) {
@@ -92,7 +92,7 @@ void require_size(const T& given, const char* what) {
   }
 }
 
-/// Of a field that this library does not know, or that has no meaning yet.
+/// For a field that this library does not know, or that has no meaning yet.
 inline void require_zero(const void* from, std::size_t count, const char* what) {
   const auto* const bytes = static_cast<const unsigned char*>(from);
   for (std::size_t i = 0; i < count; ++i) {
@@ -103,8 +103,9 @@ inline void require_zero(const void* from, std::size_t count, const char* what) 
   }
 }
 
-/// What the caller says; all defaults for NULL. A struct of an earlier version has the defaults in
-/// the fields that it lacks, one of a later version zeros in those that this library lacks.
+/// Copies the caller's struct; NULL means all defaults. A struct of an earlier version gets the
+/// defaults in the fields that it lacks; a struct of a later version must have zeros in the fields
+/// that this library lacks.
 template <class T>
 T read(const T* given, const char* what) {
   T known{};
@@ -119,20 +120,20 @@ T read(const T* given, const char* what) {
   return known;
 }
 
-/// The same for an array, whose members have no size of their own.
+/// The same for an array, whose elements have no size field.
 template <class T>
 void require_array(const T* first, std::size_t count, const char* what) {
   if (first == nullptr && count > 0) refuse(errc::invalid_argument, std::string(what) + " is NULL");
 }
 
-/// Where a result goes.
+/// Checks the pointer to a result.
 template <class T>
 T& out(T* to, const char* what) {
   if (to == nullptr) refuse(errc::invalid_argument, std::string(what) + " is NULL");
   return *to;
 }
-/// The same for a struct, which has as many bytes as its size says: it gets them at the end of the
-/// call. What the call does not set is zero.
+/// The same for a struct. It has as many bytes as its size field says; they are written at the end
+/// of the call. Fields that the call does not set become zero.
 template <class T>
 class out_struct {
  public:
@@ -156,9 +157,9 @@ class out_struct {
   T known_{};
 };
 
-/// A text that has to be there.
+/// A text that must not be NULL.
 std::string text_of(const char* given, const char* what);
-/// Empty if it is not there.
+/// Empty for NULL.
 inline std::string text_or_nothing(const char* given) { return given == nullptr ? "" : given; }
 
 }  // namespace holdfast::c_abi

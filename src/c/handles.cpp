@@ -18,8 +18,8 @@ struct registry {
   unsigned forks = 0;
 };
 
-// Another thread may have the mutex in the moment of a fork(): the child would wait for it for
-// ever.
+// The mutex is locked around a fork(): otherwise another thread might hold it at that moment, and
+// the child would wait for it for ever.
 registry& all() {
   static registry* const made = [] {
     auto* const r = new registry;
@@ -46,7 +46,7 @@ bool handle::of_the_parent() const noexcept { return born_ != all().forks; }
 void* enter(std::shared_ptr<handle> what) {
   registry& r = all();
   const std::lock_guard guard{r.mutex};
-  // Below 2^53, so that languages whose numbers are doubles have it exactly.
+  // Below 2^53, so that languages whose numbers are doubles can represent it exactly.
   const auto key = r.last + 1;
   r.handles.emplace(key, std::move(what));
   r.last = key;

@@ -5,26 +5,28 @@
 #include <utility>
 #include <vector>
 
-/// The C interface (holdfast/holdfast.h): keys for C++ objects, and the edge where exceptions end.
+/// The C interface (holdfast/holdfast.h): keys for C++ objects, and the edge that no exception
+/// crosses.
 namespace holdfast::c_abi {
 
-/// What a handle stands for.
+/// The object behind a handle.
 class handle {
  public:
   handle() noexcept;
   virtual ~handle() = default;
   handle(const handle&) = delete;
   handle& operator=(const handle&) = delete;
-  /// holdfast_close() was called; calls under way may still use it.
+  /// holdfast_close() was called; calls under way may still use the object.
   virtual void on_close() noexcept {}
-  /// Made before a fork(), and this is the child: none of its mutexes can be trusted.
+  /// Whether this process is a forked child, and the object was made before the fork(): none of its
+  /// mutexes can be used.
   bool of_the_parent() const noexcept;
 
  private:
   const unsigned born_;
 };
 
-/// What stands for an object of the C++ interface, and does no more than that.
+/// A handle that only contains an object of the C++ interface.
 template <class T>
 struct handle_of final : handle {
   template <class... Args>
@@ -32,27 +34,29 @@ struct handle_of final : handle {
   T itself;
 };
 
-/// A key that no other handle has or had. The object stays until it is taken out.
+/// Registers the object, and returns a key that no other handle has or had. The object stays
+/// registered until it is taken out.
 void* enter(std::shared_ptr<handle> what);
-/// Null if there is none. In a forked child it throws errc::forked for those of the parent.
+/// Null if the key is unknown. In a forked child it throws errc::forked for keys of the parent.
 std::shared_ptr<handle> look_up(const void* key);
-/// The same, and the key is gone. Null if there is none.
+/// The same, and removes the key. Null if the key is unknown.
 std::shared_ptr<handle> take_out(const void* key);
 
-/// Those of this process, not of its parent.
+/// Takes out all objects of this process, but not those of its parent.
 std::vector<std::shared_ptr<handle>> take_all_out();
 
 [[noreturn]] void refuse(errc code, const std::string& what);
 [[noreturn]] void refuse_handle(const char* what, const void* key);
 
-/// The object; throws errc::invalid_argument if the key is NULL, closed, or of something else.
+/// The object; throws errc::invalid_argument if the key is NULL, closed, or of another type.
 template <class T>
 std::shared_ptr<T> get(const void* key, const char* what) {
   if (auto found = std::dynamic_pointer_cast<T>(look_up(key))) return found;
   refuse_handle(what, key);
 }
 
-/// What is returned through a pointer to a handle, after all else that may fail.
+/// Returns a new object through a pointer to a handle. To be called last, after everything else
+/// that may fail.
 template <class T, class Made>
 void give(T** to, Made what) {
   *to = static_cast<T*>(enter(std::move(what)));

@@ -3,7 +3,7 @@
 namespace holdfast::c_abi {
 
 void lease_handle::on_close() noexcept {
-  std::shared_ptr<const void> last;  // a session ends without the mutex
+  std::shared_ptr<const void> last;  // a session is destroyed without the mutex
   const std::lock_guard guard{mutex_};
   closed_ = true;
   last.swap(session_);
@@ -62,7 +62,7 @@ void lease_handle::empty_later(receiver then) {
 }
 
 bool lease_handle::fill(std::unique_ptr<held> what, void* key) {
-  const std::lock_guard guard{mutex_};  // ends first: giving back takes a round trip
+  const std::lock_guard guard{mutex_};  // destroyed first: releasing `what` takes a round trip
   if (closed_) return false;
   held_ = std::move(what);
   emptied_ = false;
@@ -76,7 +76,7 @@ void lease_handle::watch(std::shared_ptr<queue> to, std::uint64_t tag, void* key
   watcher& mine = watchers_.emplace_back(std::move(to), tag);
   try {
     begin(mine, key);
-  } catch (...) {  // no memory: the caller does not expect its event
+  } catch (...) {  // no memory: the caller does not expect the event
     watchers_.pop_back();
     throw;
   }
@@ -88,7 +88,7 @@ void lease_handle::begin(watcher& w, void* key) const {
   e.tag = w.tag;
   e.known = key;
   e.how = failure{errc::lost, "", false, "watch", held_->name()};
-  // The thread that tells of the loss needs no memory for it.
+  // Prepared here, so that the thread that reports the loss needs no memory.
   const auto one = std::make_shared<prepared>(1, std::move(e));
   w.callback.emplace(held_->lost(), [to = w.to, one] { to->push(std::move(*one)); });
 }
@@ -132,14 +132,15 @@ void release_now(held& what) {
   throw_failure(std::move(f));
 }
 
-/// Begins it when nobody uses the lease any more, which may be in another thread's call.
+/// Starts the release when no call uses the lease any more; that may be at the end of another
+/// thread's call.
 void release_later(lease_handle& from, const waiting& w) {
   const auto without_memory = prepared_failure(w);
   from.empty_later([w, without_memory](std::unique_ptr<held> what) noexcept {
     try {
       begin(what->begin_release(), w);
     } catch (...) {
-      w.to->push(std::move(*without_memory));  // it is given back all the same, by its destructor
+      w.to->push(std::move(*without_memory));  // the lease's destructor still releases it
     }
   });
 }

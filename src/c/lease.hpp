@@ -16,7 +16,7 @@
 
 namespace holdfast::c_abi {
 
-/// What all kinds of leases have.
+/// What all kinds of leases have in common.
 class held {
  public:
   virtual ~held() = default;
@@ -32,7 +32,7 @@ class held {
   virtual pending<done> begin_release() = 0;
 };
 
-/// What each kind does in its own words.
+/// The implementation for one kind of lease.
 template <class Lease>
 class held_as : public held {
  public:
@@ -64,11 +64,11 @@ class held_as : public held {
 
 class single final : public held_as<lease> {
  public:
-  /// `of_a_mutex`: a condition can wait with it.
+  /// `of_a_mutex`: a condition can wait with this lease.
   single(lease l, bool of_a_mutex) : held_as(std::move(l)), of_a_mutex_(of_a_mutex) {}
   std::string name() const override { return lease_.name(); }
   std::string short_id() const override { return lease_.short_id(); }
-  /// For what changes a lease.
+  /// For functions that change the lease.
   lease& itself() noexcept { return lease_; }
   bool of_a_mutex() const noexcept { return of_a_mutex_; }
 
@@ -87,32 +87,32 @@ inline std::unique_ptr<held> as_held(quorum_lease l) {
   return std::make_unique<held_as<quorum_lease>>(std::move(l));
 }
 
-/// Empty when it was released, or while a condition has it. Many calls may use what it holds at the
-/// same time, and one that hangs keeps no other from its own.
+/// Empty after the release, and while a condition uses the lease. Many calls may use the lease at
+/// the same time, and a call that hangs does not hold up the others.
 class lease_handle final : public handle {
  public:
-  /// A mutex's lease has its session, too, until it is closed: a wait for a condition gives up what
-  /// is held, which may be all else that keeps the session.
+  /// The handle of a mutex's lease also owns its session until it is closed: a wait for a condition
+  /// releases the lock, which may be the only other owner of the session.
   explicit lease_handle(std::unique_ptr<held> what, std::shared_ptr<const void> session = {})
       : session_(std::move(session)), held_(std::move(what)) {}
   void on_close() noexcept override;
-  /// For a call that needs the session to its end, even if another thread closes the lease.
+  /// For a call that needs the session until its end, even if another thread closes the lease.
   std::shared_ptr<const void> session_kept();
 
-  /// Calls `use` with what is held; throws errc::not_owner if that is nothing.
+  /// Calls `use` with the lease; throws errc::not_owner if the handle is empty.
   template <class F>
   auto with(F&& use) {
     const visit inside(*this);
     return use(*held_);
   }
-  /// From now on it holds nothing. Waits for the calls under way.
+  /// Empties the handle, and returns the lease. Waits for the calls under way.
   std::unique_ptr<held> empty();
-  /// The same for a caller that must not wait: `then` gets it when the last call under way is over,
-  /// in that one. It must not throw.
+  /// The same for a caller that must not wait: the last call under way passes the lease to `then`,
+  /// which must not throw.
   using receiver = std::function<void(std::unique_ptr<held>)>;
   void empty_later(receiver then);
-  /// For empty(): it holds again, and is watched as before. False if it was closed meanwhile: then
-  /// what it would hold is given back.
+  /// Reverses empty(): the handle has a lease again, and is watched as before. Returns false if the
+  /// handle was closed meanwhile: then `what` is destroyed, which releases it.
   [[nodiscard]] bool fill(std::unique_ptr<held> what, void* key);
   void watch(std::shared_ptr<queue> to, std::uint64_t tag, void* key);
 
@@ -136,7 +136,7 @@ class lease_handle final : public handle {
   };
   void come();
   void go() noexcept;
-  /// Nobody may come any more. With the mutex held.
+  /// Rejects further calls. To be called with the mutex held.
   void close_to_others();
   void require_present() const;
   void begin(watcher& w, void* key) const;
@@ -144,7 +144,7 @@ class lease_handle final : public handle {
   std::mutex mutex_;
   std::condition_variable nobody_;
   std::size_t inside_ = 0;
-  bool emptied_ = false;  ///< held_ is for those who are inside
+  bool emptied_ = false;  ///< held_ is only for calls under way
   bool closed_ = false;
   receiver then_{};
   std::shared_ptr<const void> session_;
@@ -154,7 +154,7 @@ class lease_handle final : public handle {
 
 /// Throws errc::not_owner for a lease that was released.
 std::shared_ptr<lease_handle> lease_of(const void* key);
-/// Throws errc::not_owner for leases of other kinds than one lock's.
+/// Throws errc::not_owner for the leases of a multi_lock or a redlock.
 single& as_single(held& of);
 
 }  // namespace holdfast::c_abi

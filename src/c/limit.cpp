@@ -32,7 +32,7 @@ rate_rule rule_of(const holdfast_rule& given) {
   return r;
 }
 
-/// Views into what the caller gave.
+/// Views into the caller's strings.
 rate_key key_of(const holdfast_part* key, std::uint32_t parts) {
   require_array(key, parts, "key");
   rate_key all;
@@ -58,7 +58,7 @@ void put_decision(holdfast_decision& there, const rate_decision& d) {
   for (std::size_t i = 0; i < rules; ++i) there.due_us[i] = d.rules[i].due.count();
 }
 
-/// As much of it as a refund needs.
+/// The parts of a decision that a refund needs.
 rate_decision taken_by(const holdfast_decision& given, const limiter_handle& of) {
   rate_decision d;
   d.taken = given.taken != 0;
@@ -70,7 +70,7 @@ rate_decision taken_by(const holdfast_decision& given, const limiter_handle& of)
   return d;
 }
 
-/// Asks for a decision and writes it. A refusal is no error, but to be called off is.
+/// Asks for a decision and writes it. A refusal is no error, but a cancelled wait is.
 template <class Ask>
 int decide(holdfast_limiter* limiter, const holdfast_part* key, std::uint32_t parts,
            holdfast_decision* decision, holdfast_error* why, Ask ask, const waiting& how = {}) {
@@ -116,7 +116,8 @@ int holdfast_limiter_take(holdfast_limiter* limiter, uint64_t n, const holdfast_
     w = read(how);
     if (!w.to) return;
     const auto of = get<limiter_handle>(limiter, "limiter");
-    const auto decided = std::make_shared<holdfast_decision>();  // telling it needs no memory
+    // So that the event needs no memory later.
+    const auto decided = std::make_shared<holdfast_decision>();
     begin(async_take(of->itself, n, key_of(key, parts), w.limit, w.stop), w,
           [decided](holdfast::rate_decision&& d, event_of& e) {
             put_decision(*decided, d);

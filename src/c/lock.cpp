@@ -40,7 +40,7 @@ class mutex_lock final : public lock_handle {
     return as_held(std::move(*found), true);
   }
   void begin_acquire(const request&, const waiting& w) override {
-    // What waits does not keep a session; what was granted does.
+    // A pending wait does not keep a session alive; a granted lease does.
     begin(async_acquire(*mutex_, w.limit, w.stop), w,
           [kept_by_it = std::weak_ptr<const void>(session_)](lease&& found, event_of& e) {
             e.granted =
@@ -52,7 +52,7 @@ class mutex_lock final : public lock_handle {
 
  private:
   const std::shared_ptr<const void> session_;
-  const std::shared_ptr<mutex> mutex_;  // a fair_mutex is destroyed as one
+  const std::shared_ptr<mutex> mutex_;  // shared_ptr, so that a fair_mutex is destroyed as one
 };
 
 }  // namespace
@@ -122,11 +122,11 @@ class election_lock final : public lock_handle {
 class leaders_handle final : public handle {
  public:
   explicit leaders_handle(leaders l) : leaders_(std::move(l)) {}
-  /// What waits keeps it, and with it the session.
+  /// Ends the pending wait, which keeps this object alive, and with it the session.
   void on_close() noexcept override { closed_.request_stop(); }
   std::stop_token closed() const { return closed_.get_token(); }
 
-  /// One call at a time may ask.
+  /// Only one call at a time may ask.
   leaders& begin_to_ask() {
     const std::lock_guard guard{mutex_};
     if (asked_) refuse(errc::invalid_argument, "leaders: another call is in progress");
@@ -152,12 +152,12 @@ class leaders_handle final : public handle {
   mutable std::mutex mutex_;
   bool asked_ = false;
   leaders leaders_;
-  leader found_{};  ///< by the call that found one last
+  leader found_{};  ///< of the last call that found one
 };
 
 namespace {
 
-/// What takes several names, or a majority of several stores.
+/// A lock on several names, or on a majority of several stores.
 template <class Lock>
 class joint_lock final : public lock_handle {
  public:
@@ -212,7 +212,7 @@ void put_leader(holdfast_leader& there, const leader& found) {
   put_text(there.program, found.program);
 }
 
-/// If there is one, the caller ends it.
+/// If a leader is found, the caller has to call end().
 std::optional<leader> next_now(leaders_handle& from, const waiting& w) {
   auto& stream = from.begin_to_ask();
   try {
@@ -225,7 +225,7 @@ std::optional<leader> next_now(leaders_handle& from, const waiting& w) {
   }
 }
 
-/// Of two tokens.
+/// A stop source that stops with either of two tokens.
 class either_stops {
  public:
   either_stops(std::stop_token one, std::stop_token other)

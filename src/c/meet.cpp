@@ -30,7 +30,7 @@ struct arrival_handle final : handle {
 
 namespace {
 
-/// A wait for a condition, which has the lease meanwhile.
+/// A wait for a condition, which uses the lease meanwhile.
 class condition_wait {
  public:
   explicit condition_wait(void* key) : of_(lease_of(key)), key_(key) {
@@ -40,20 +40,21 @@ class condition_wait {
     });
   }
 
-  /// What waits with the lease, for its owner: in vain where it throws.
+  /// Starts the wait with the lease; if it throws, the lease stays `taken`'s.
   static pending<woken> start(condition_variable& cv, held& taken, const waiting& w) {
     return async_wait(cv, std::move(as_single(taken).itself()), w.limit, w.stop);
   }
   lease_handle& at() const noexcept { return *of_; }
   void* key() const noexcept { return key_; }
-  /// 1 if it was notified. A failure if the lease was closed meanwhile: the mutex is not held.
+  /// Puts the lease back into the handle. Returns 1 if the condition was notified. Fails if the
+  /// lease was closed meanwhile: then the mutex is not held.
   result<std::uint32_t> take_back(woken&& got) const {
     if (!of_->fill(as_held(std::move(got.held), true), key_)) {
       return failure{errc::cancelled, "the lease was closed during the wait", false, "wait"};
     }
     return got.status == std::cv_status::no_timeout ? 1U : 0U;
   }
-  /// The mutex is not held.
+  /// Removes the handle: the mutex is not held.
   void give_up() const { (void)take_out(key_); }
 
  private:
@@ -61,8 +62,8 @@ class condition_wait {
   void* key_;
 };
 
-/// Begins when nobody uses the lease any more, which may be in another thread's call. The limit
-/// counts from now.
+/// Starts the wait when no call uses the lease any more; that may be at the end of another thread's
+/// call. The time limit counts from now.
 void begin_condition_wait(std::shared_ptr<condition_handle> of, const condition_wait& mine,
                           const waiting& w) {
   const boot_time deadline = saturated_add(boot_clock::now(), w.limit);
@@ -91,7 +92,7 @@ void begin_condition_wait(std::shared_ptr<condition_handle> of, const condition_
 }
 
 std::uint32_t wait_now(condition_variable& cv, const condition_wait& mine, const waiting& w) {
-  const auto kept = mine.at().session_kept();  // also if the lease is closed meanwhile
+  const auto kept = mine.at().session_kept();  // even if the lease is closed meanwhile
   const auto taken = mine.at().empty();
   try {
     auto how = condition_wait::start(cv, *taken, w).future().get();
@@ -104,7 +105,7 @@ std::uint32_t wait_now(condition_variable& cv, const condition_wait& mine, const
   }
 }
 
-/// For as long as one waits for it. What is over is closed.
+/// Exists while a call waits for the arrival. is_over() closes the arrival.
 class barrier_wait {
  public:
   barrier_wait(std::shared_ptr<arrival_handle> mine, void* key)
@@ -138,7 +139,7 @@ status wait_now(const std::shared_ptr<arrival_handle>& mine, void* key, const wa
   return done{};
 }
 
-/// It can be waited for again when the event is there.
+/// The arrival can be waited for again when the event has been sent.
 void begin_barrier_wait(const std::shared_ptr<arrival_handle>& mine, void* key, const waiting& w) {
   auto here = std::make_shared<barrier_wait>(mine, key);
   auto started = here->start(w);

@@ -32,7 +32,7 @@ void queue::on_close() noexcept {
   const std::lock_guard guard{mutex_};
   closed_ = true;
   dropped.swap(events_);
-  // Not later: a lease that is watched, or a wait under way, keeps the queue.
+  // Closed here, because a watched lease or a pending wait may keep the queue object alive.
   if (const int fd = std::exchange(fd_, -1); fd >= 0) (void)::close(fd);
   came_.notify_all();
 }
@@ -91,8 +91,8 @@ waiting read(const holdfast_wait* how) {
 
 namespace {
 
-/// Without memory for its lease the event goes back, and the caller sees nothing of it: who reads
-/// it all the same would take a lease that is not there for granted.
+/// If there is no memory for the lease's handle, the event goes back to the queue, and `there`
+/// stays unchanged: a caller that reads it in spite of the error must not find a lease.
 void put_event(holdfast_event& there, prepared& one, queue& of) {
   event_of& e = one.front();
   void* lease = e.known;
@@ -110,7 +110,7 @@ void put_event(holdfast_event& there, prepared& one, queue& of) {
   there.lease = static_cast<holdfast_lease*>(lease);
 }
 
-/// The next event. `also` takes what else it brings; it must not throw.
+/// Reads the next event. `also` receives the rest of the event, and must not throw.
 template <class Also>
 int next_event(holdfast_queue* from, std::int64_t timeout_ns, holdfast_event* event,
                holdfast_error* why, Also also) {
@@ -125,7 +125,7 @@ int next_event(holdfast_queue* from, std::int64_t timeout_ns, holdfast_event* ev
     return done{};
   });
   if (code != HOLDFAST_OK) return code;
-  // The call itself succeeded; what is told of is how another one ended.
+  // This call has succeeded; `why` describes the end of another call.
   (void)guarded(why, [&] { return std::move(one.front().how); });
   return HOLDFAST_OK;
 }

@@ -14,18 +14,18 @@ namespace holdfast::c_abi {
 
 using stop_handle = handle_of<std::stop_source>;
 
-/// An event, and what goes to the caller with it.
+/// An event, and the objects that the caller gets with it.
 struct event_of {
   int kind = HOLDFAST_DONE;
   std::uint64_t tag = 0;
   status how = done{};
-  std::shared_ptr<handle> granted{};  ///< becomes a handle when the caller gets the event
+  std::shared_ptr<handle> granted{};  ///< becomes a handle when the caller reads the event
   void* known = nullptr;              ///< a handle that the caller has already
   std::uint64_t number = 0;
   std::int64_t wait_us = 0;
   std::shared_ptr<const holdfast_decision> decided{};  ///< by a limiter
 };
-/// One: made before it is needed, so that telling it needs no memory.
+/// A list with one event, made in advance, so that sending it needs no memory.
 using prepared = std::list<event_of>;
 
 class queue final : public handle {
@@ -35,17 +35,17 @@ class queue final : public handle {
   void on_close() noexcept override;
   int fd() const noexcept { return fd_; }
 
-  /// Of a closed queue: what the event brings is given up.
+  /// If the queue is closed, the event and its objects are dropped.
   void push(prepared one) noexcept;
-  /// What the caller could not be given: it is the next again.
+  /// Puts back an event that could not be passed to the caller; it is the next event again.
   void put_back(prepared one) noexcept;
-  /// Empty if there is none in time. Throws errc::cancelled if it is closed meanwhile.
+  /// Empty if no event arrives in time. Throws errc::cancelled if the queue is closed meanwhile.
   prepared pop(std::chrono::nanoseconds wait);
 
  private:
   void add(prepared one, bool first) noexcept;
 
-  int fd_;  ///< -1: closed
+  int fd_;  ///< -1 if closed
   std::mutex mutex_;
   std::condition_variable came_;
   std::list<event_of> events_;
@@ -56,17 +56,17 @@ class queue final : public handle {
 struct waiting {
   wait_time limit = no_limit;
   std::stop_token stop{};
-  std::shared_ptr<queue> to{};  ///< null: it blocks
+  std::shared_ptr<queue> to{};  ///< null: the call blocks
   std::uint64_t tag = 0;
 
   bool is_try() const noexcept { return limit == one_try; }
-  /// What a wait that found nothing says.
+  /// The failure of a wait that ended without a result.
   failure in_vain(const char* operation) const;
 };
 wait_time time_of(std::int64_t timeout_ns);
 waiting read(const holdfast_wait* how);
 
-/// What is told of a call that there is no memory to begin later.
+/// The event of a call that later cannot be started for lack of memory.
 inline std::shared_ptr<prepared> prepared_failure(const waiting& w) {
   auto one = std::make_shared<prepared>(1);
   one->front().tag = w.tag;
@@ -74,7 +74,8 @@ inline std::shared_ptr<prepared> prepared_failure(const waiting& w) {
   return one;
 }
 
-/// Begins it; `tell` puts its value into the event, `failed` is called if there is none.
+/// Starts the operation. At its end `tell` puts the value into the event; `failed` is called if
+/// there is no value.
 template <class T, class Tell, class Failed>
 void begin(pending<T> what, const waiting& w, Tell tell, Failed failed) {
   prepared one(1);
@@ -105,8 +106,8 @@ void begin(pending<T> what, const waiting& w) {
   begin(std::move(what), w, [](T&&, event_of&) {});
 }
 
-/// For what has one form only: over the queue, or else this thread waits for its end. Limit and
-/// stop count for all of it.
+/// For operations that only have an asynchronous form: sends an event to the queue; without a queue
+/// this thread waits for the end. Time limit and stop token apply to the whole operation.
 inline status begin_or_await(pending<done> what, const waiting& w) {
   if (w.to) {
     begin(std::move(what), w);

@@ -16,11 +16,11 @@ using store::permits_verb;
 
 namespace {
 
-/// A mark that nobody confirms is gone after it.
+/// A mark that is not confirmed expires after this time.
 constexpr std::chrono::microseconds mark_lasts = 2s;
-/// A wait must be confirmed so often while the ring is seen.
+/// How often a wait must be confirmed while the ring is seen.
 constexpr unsigned enough = 3;
-/// A walk that met so many waits gives up: far more than any ring of a real program.
+/// A walk that found this many waits gives up: far more than any ring of a real program.
 constexpr std::size_t max_met = 512;
 
 constexpr std::string_view mark_word = "~waits~";
@@ -35,13 +35,13 @@ store::permits_command mark_command(permits_verb verb, const store::owner_id& wa
           .lease_us = mark_lasts.count()};
 }
 
-/// "host pid program waits WEIGHT AGE NAME", or "tries" where the wait has a time limit: a program
-/// that does not know the word sees no ring, and ends no wait.
+/// "host pid program waits WEIGHT AGE NAME", or "tries" if the wait has a time limit: a program
+/// that does not know this word sees no ring, and ends no wait.
 struct mark_text {
   std::string_view who{};
   bool limited = false;
   std::uint32_t weight = 0;
-  std::uint64_t age = 0;  ///< of an earlier mark of this wait, which ran out; else none
+  std::uint64_t age = 0;  ///< of an earlier mark of this wait, which expired; else 0
   std::string_view name{};
 };
 
@@ -67,7 +67,7 @@ bool same_ring(const std::vector<deadlock_watch::link>& a,
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), same);
 }
 
-/// How far a walk has come: a name that is waited for, and by whom.
+/// A step of a walk: a name that is waited for, and the waits that led to it.
 struct step {
   std::string name;
   std::uint32_t weight = 1;
@@ -81,7 +81,7 @@ struct obstacle {
   const step* from = nullptr;
 };
 
-// Each look of many is one round trip where the store can.
+// Reads many names, in one round trip if the store can.
 std::vector<result<store::permits_reply>> look_at(store_client& session,
                                                   const std::vector<std::string>& names) {
   std::vector<store::named_command> looks;
@@ -91,7 +91,8 @@ std::vector<result<store::permits_reply>> look_at(store_client& session,
   return session.permits(looks);
 }
 
-// Only whose going away is needed, whatever the others do, is waited for.
+// Returns the holders that have to release: those beside whom the waiter does not fit, whatever
+// other holders do.
 std::vector<obstacle> in_the_way(store_client& session, const std::vector<step>& steps) {
   std::vector<std::string> names;
   names.reserve(steps.size());
@@ -115,7 +116,8 @@ std::optional<std::string> wait_mark(std::string_view name, const store::owner_i
                                      std::size_t max_bytes) {
   std::string mark(name);
   mark += mark_word;
-  mark += to_string(hold).substr(0, mark_digits);  // half of it is too little to release
+  // Half of the id is too little to release the hold.
+  mark += to_string(hold).substr(0, mark_digits);
   if (mark.size() > max_bytes) return std::nullopt;
   return mark;
 }
@@ -140,7 +142,7 @@ deadlock_watch::~deadlock_watch() {
   try {
     withdraw(gone_);
   } catch (...) {
-    return;  // no memory: they end by themselves
+    return;  // no memory: the marks expire
   }
 }
 
@@ -149,7 +151,7 @@ std::string deadlock_watch::story_of(const blocked& who) {
   return who.story;
 }
 
-// Else nobody would know that it does not look.
+// Warns if there is no thread: otherwise nobody would know that deadlocks are not detected.
 status deadlock_watch::start() noexcept {
   auto started = thread_.start("to look for deadlocks", [this] { run(); });
   if (started || warned_of_no_thread_.exchange(true)) return started;
@@ -169,12 +171,12 @@ void deadlock_watch::end(const std::shared_ptr<blocked>& who) noexcept try {
   std::erase(waiting_, who);
   gone_.push_back(who);
 } catch (...) {
-  return;  // no memory to withdraw its marks: they end by themselves
+  return;  // no memory to remove its marks: they expire
 }
 
 bool deadlock_watch::idle() const { return waiting_.empty() && gone_.empty(); }
 
-// What is over before the next round costs the store nothing.
+// A wait that ends before the next round costs the store nothing.
 void deadlock_watch::run() {
   std::unique_lock lock{mutex_};
   while (!stopping_) {
@@ -187,7 +189,7 @@ void deadlock_watch::run() {
     try {
       round();
     } catch (...) {
-      // No memory: the next round looks again.
+      // No memory: the next round tries again.
     }
     lock.lock();
   }
@@ -222,7 +224,7 @@ bool deadlock_watch::marked(const std::shared_ptr<blocked>& who) const {
                      [&](const watched& w) { return w.who == who; });
 }
 
-// What cannot be told ends by itself: nobody confirms it.
+// If the release fails, the marks expire, because they are not confirmed any more.
 void deadlock_watch::withdraw(const std::vector<std::shared_ptr<blocked>>& gone) {
   std::vector<std::string> marks;
   std::vector<store::named_command> releases;
@@ -240,7 +242,7 @@ void deadlock_watch::withdraw(const std::vector<std::shared_ptr<blocked>>& gone)
   (void)session_.permits(releases);
 }
 
-// To acquire again what one has is to renew it. One that ran out gets no younger by it.
+// An acquire of a mark that exists renews it. A mark that expired keeps the age of its wait.
 void deadlock_watch::confirm(watched& w) {
   std::vector<std::string> marks, notes;
   std::vector<store::owner_id> holds;
@@ -275,7 +277,7 @@ void deadlock_watch::confirm(watched& w) {
   }
 }
 
-// A store that is away is told by others.
+// Does not warn of a store that is away, which other code reports.
 void deadlock_watch::warn(const failure& why) {
   if (is_retryable(why.code) || std::exchange(warned_, true)) return;
   const auto detail = "detect_deadlocks cannot write its marks (NAME~waits~…): " + why.what;
@@ -357,16 +359,18 @@ void deadlock_watch::choose(watched& w) {
     const auto waits = [&](const std::shared_ptr<blocked>& who) {
       return std::find(waiting_.begin(), waiting_.end(), who) != waiting_.end();
     };
-    // Its mark is there until the next round: of this session it is known that it waits no more.
+    // A mark exists until the next round, but for waits of this session it is known whether they
+    // have ended.
     const auto is_broken_by = [&](const watched& v) {
       if (v.who == w.who || (waits(v.who) && v.who->story.empty())) return false;
       return std::any_of(w.ring.begin(), w.ring.end(),
                          [&](const link& l) { return l.wait == v.who->id; });
     };
     if (!waits(w.who) || std::any_of(watched_.begin(), watched_.end(), is_broken_by)) return;
-    if (!std::exchange(w.who->story, story).empty()) return;  // told
+    if (!std::exchange(w.who->story, story).empty()) return;  // reported
   }
-  w.who->stop.request_stop();  // if its caller did so before, the story is what it ends with
+  // If its caller has requested a stop before, the wait still ends with the story.
+  w.who->stop.request_stop();
   session_.tell(
       {.kind = event_kind::deadlock, .name = w.who->name, .code = errc::deadlock, .detail = story});
 }

@@ -21,13 +21,13 @@ namespace {
 using stored_name = std::pair<std::string, std::string>;
 using stored_name_view = std::pair<std::string_view, std::string_view>;
 
-/// Also by what is not a string of its own.
+/// Compares views as well, without making strings.
 struct by_stored_name {
   using is_transparent = void;
   bool operator()(const stored_name_view& a, const stored_name_view& b) const { return a < b; }
 };
 
-/// Names may be made of numbers without end.
+/// Limits the memory: names may be made of ever new numbers.
 constexpr std::size_t max_pairs = 10'000;
 
 std::string text_of(const std::optional<std::source_location>& at) {
@@ -35,7 +35,7 @@ std::string text_of(const std::optional<std::source_location>& at) {
   return std::string(at->file_name()) + ':' + std::to_string(at->line());
 }
 
-/// A thread had the one and took the other.
+/// A thread held `first` and took `second`.
 struct step {
   stored_name first;
   stored_name second;
@@ -48,25 +48,28 @@ struct step {
   }
 };
 
-/// What was taken after what. A pair that closes a ring is told and not entered, so there are none.
+/// The pairs of names taken one after the other. A pair that closes a ring is reported and not
+/// entered, so there are no rings among the pairs.
 class order_seen {
  public:
-  /// Nothing is new to it, whatever comes.
+  /// True if no further pair is noted.
   bool is_full() const noexcept { return pairs_.load(std::memory_order_relaxed) >= max_pairs; }
 
-  /// Cheap, because a thread that has many names asks for each of them.
+  /// Fast, because a thread that holds many names calls it for each of them.
   bool knows(const stored_name_view& first, const stored_name_view& second) const {
     const std::lock_guard guard{mutex_};
     const auto known = after_.find(first);
     return known != after_.end() && known->second.contains(second);
   }
 
-  /// The way back, if there is one that was not told before; what comes after what in it.
+  /// Notes a pair. If the opposite order was seen, directly or through other names, returns its
+  /// steps, unless this was reported before.
   std::vector<step> note(const step& taken) {
     const std::lock_guard guard{mutex_};
     const std::pair pair{taken.first, taken.second};
     if (is_full() || told_.contains(pair)) return {};
-    auto back = way(taken.second, taken.first);  // once for each pair: it looks at many
+    // Only once for each pair, because the search is slow.
+    auto back = way(taken.second, taken.first);
     const bool is_new = back.empty() ? after_[pair.first].emplace(pair.second, taken).second
                                      : told_.insert(pair).second;
     if (is_new) ++pairs_;
@@ -133,7 +136,7 @@ void note_lock_order(store_client& session, const std::string& name) {
     unknown.push_back({stored_name(had), stored_name(wanted), text_of(own.taken_at),
                        text_of(current_call_site())});
   });
-  // An observer may lock something itself.
+  // Reported afterwards, because an observer may lock something itself.
   for (const step& taken : unknown) {
     if (const auto back = seen.note(taken); !back.empty()) tell(session, name, taken, back);
   }

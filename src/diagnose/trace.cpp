@@ -17,7 +17,7 @@ trace::trace(const std::shared_ptr<session_impl>& session, wait_time wait, std::
 trace::trace(const std::shared_ptr<session_impl>& session, const lock_config& s,
              const acquire_params& c, wait_time wait, std::stop_token stop)
     : trace(session, wait, std::move(stop)) {
-  if (current != nullptr || wait == one_try) return;  // a try waits for nobody
+  if (current != nullptr || wait == one_try) return;  // a try does not wait
   outermost_ = true;
   current = this;
   if (session->options().lock_order) note_lock_order(*session, s.name);
@@ -29,8 +29,8 @@ trace::~trace() {
   if (outermost_) current = nullptr;
 }
 
-// A thread that holds nothing keeps nobody waiting; a hold that ends by itself keeps nobody waiting
-// for ever.
+// A thread that holds nothing is in no waiter's way, and a hold that ends by itself is so for a
+// limited time only.
 void trace::watch(const lock_config& s, const acquire_params& c) {
   auto who = std::make_shared<blocked>();
   each_own_hold([&](const own_hold& own) {

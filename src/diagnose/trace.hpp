@@ -10,9 +10,9 @@
 
 namespace holdfast::engine {
 
-/// One acquisition by the calling thread, as the debug options of its session see it: what it has
-/// already, and that it waits, until this ends. Within another one of the same thread it does
-/// nothing: they are one.
+/// One acquisition by the calling thread, for the debug options of its session: the locks that the
+/// thread holds already, and its wait, until this object is destroyed. Within another trace of the
+/// same thread it does nothing: they are one acquisition.
 class trace {
  public:
   trace(const std::shared_ptr<session_impl>& session, const lock_config& s, const acquire_params& c,
@@ -21,13 +21,13 @@ class trace {
   trace(const trace&) = delete;
   trace& operator=(const trace&) = delete;
 
-  /// What ends the wait: the caller's, or that it would be for ever.
+  /// The token that ends the wait: the caller's stop, or a deadlock.
   std::stop_token stop() const noexcept { return stop_; }
-  /// What became of it: this thread has it.
+  /// The acquisition has succeeded: this thread holds the lock.
   static void got(const lease& l);
-  /// … and has to unlock it itself.
+  /// The same for the std style, in which this thread has to unlock itself.
   static void got_in_std_style(const lease& l);
-  /// A wait of this thread that ended so: by what it really was.
+  /// Replaces the failure of a wait that deadlock detection has stopped.
   static failure judged(failure f);
 
  private:
@@ -35,7 +35,8 @@ class trace {
     std::stop_source to;
     void operator()() { to.request_stop(); }
   };
-  /// Of nothing yet: what is made of it ends with it, also if the rest cannot be made.
+  /// Watches nothing yet. With this constructor done, the destructor runs even if the other one
+  /// throws.
   trace(const std::shared_ptr<session_impl>& session, wait_time wait, std::stop_token stop);
   void watch(const lock_config& s, const acquire_params& c);
 

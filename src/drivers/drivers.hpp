@@ -4,8 +4,9 @@
 #include <holdfast/store/driver.hpp>
 #include <string_view>
 
-/// A store's driver over its family, one file each. The static library has all of them
-/// (linked.cpp); the shared one has some, and loads the others when a URL asks (load.cpp).
+/// The drivers of the stores, each joined to its family in a file of its own. The static library
+/// contains all of them (linked.cpp); the shared library contains some, and loads the others when a
+/// URL needs them (load.cpp).
 namespace holdfast::drivers {
 
 using opened = result<std::unique_ptr<store::session_store>>;
@@ -19,8 +20,9 @@ const store::driver& redis() noexcept;
 const store::driver& sqlite() noexcept;
 const store::driver& zookeeper() noexcept;
 
-/// The driver for URLs with that scheme (in lower case). errc::unsupported if this build lacks it,
-/// errc::invalid_argument, with the nearest scheme, if there is none.
+/// The driver for URLs with that scheme (in lower case). Fails with errc::unsupported if this build
+/// lacks the driver; with errc::invalid_argument, which names the nearest scheme, if the scheme is
+/// unknown.
 result<const store::driver*> find(std::string_view scheme);
 
 }  // namespace holdfast::drivers

@@ -10,10 +10,10 @@
 #include "family/slot_family.hpp"
 #include "family/state_family.hpp"
 
-/// What the drivers' files have alike: the URL's options, and the family over the port.
+/// What the drivers' files have in common: the URL's options, and the family over the port.
 namespace holdfast::drivers {
 
-/// `read_options` of a store: what the URL says, with the session's clock.
+/// The store's options from the URL, with the session's clock.
 template <auto read_options>
 auto options_of(const store::opening& how) -> decltype(read_options(base::store_url{})) {
   auto u = base::parse_url(how.url);
@@ -33,14 +33,14 @@ opened over(result<std::unique_ptr<Port>> port, clock& on) {
   }
 }
 
-/// A failure to open names the store as session::url() would: what is told of a store that is away
-/// has the same name as what is told of it later.
+/// A failure to open a store names it as session::url() would, so that it has the same name in this
+/// failure as in later ones.
 inline opened named(const std::string& url, opened store) {
   if (!store) store.error().store = url;
   return store;
 }
 
-/// The driver of a store with one way to open it.
+/// The driver of a store that can be opened in one way.
 template <auto read_options, auto open_port>
 opened open_over_family(const store::opening& how) {
   auto options = options_of<read_options>(how);
@@ -49,7 +49,8 @@ opened open_over_family(const store::opening& how) {
   return named(url, over(open_port(std::move(*options)), how.clock));
 }
 
-/// The driver of a server with locks of its own, which ?mode=session uses in place of rows.
+/// The driver of a server with locks of its own, which are used instead of rows if the URL has
+/// ?mode=session.
 template <auto read_options, auto open_rows, auto open_locks>
 opened open_rows_or_locks(const store::opening& how) {
   auto options = options_of<read_options>(how);

@@ -85,7 +85,7 @@ result<const store::driver*> find(std::string_view scheme) {
     if (each().name == name) return &each();
   }
 #ifdef HOLDFAST_LOADS_DRIVERS
-  // A store that is not ours has the name of its scheme.
+  // The driver of a third party's store has the name of its scheme.
   if (is_known || is_installed(name)) return load(name);
 #else
   if (is_known) {

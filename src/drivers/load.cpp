@@ -13,7 +13,7 @@ namespace holdfast::drivers {
 
 namespace {
 
-/// The file that this code was loaded from, as the dynamic linker found it.
+/// The file that contains this code, as the dynamic linker found it.
 std::string library() {
   Dl_info info{};
   const auto* const here = reinterpret_cast<const void*>(&is_installed);
@@ -33,7 +33,8 @@ failure not_trusted(const std::string& path, const std::string& why) {
                                    ": a user with that right could run code in this program"};
 }
 
-/// A user who may change what is there may run code in this process: only users who could anyway.
+/// A user who can change the file could run code in this process, so only root, the owner of the
+/// library and the present user may own it.
 status check_trusted(const std::string& path, uid_t library_owner) {
   struct stat found{};
   if (stat(path.c_str(), &found) != 0) {

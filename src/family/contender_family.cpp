@@ -16,7 +16,7 @@ using as_of = contender_store::as_of;
 
 namespace {
 
-/// What could not be given up is tried again.
+/// The pause before the removal of a node is retried.
 constexpr auto give_up_again = 1s;
 
 std::string nodes_in(const line& all) {
@@ -49,11 +49,13 @@ result<permits_reply> contender_family::carry_out(std::string_view name, const p
   return failure{errc::internal, "no such command"};
 }
 
-// The holder believes it until then, and no longer: then the node goes, if nothing comes.
+// The holder relies on the lease until then, and no longer: if it does not renew, its node is
+// removed then.
 permits_reply contender_family::holds(const own_entry& mine, const permits_command& c) {
   const boot_time now = clock_.now();
   const boot_time until = std::clamp(port_->safe_until(mine.session), now, after(now, c.lease_us));
-  // It may be over since it was read, and another thread may be about to give it up.
+  // The lease may have ended since `mine` was read, and another thread may be about to remove the
+  // node.
   const bool there = entries_.change(mine.name, c.owner, [&](own_entry& p) { p.ends = until; });
   if (!there) return {.outcome = permits_outcome::absent, .now_at = micros(now)};
   return {.outcome = permits_outcome::granted,
@@ -79,8 +81,8 @@ std::vector<result<permits_reply>> contender_family::execute_batch(
   return replies;
 }
 
-// Returns those to be asked for once more: each gave up the place that it was asked for at, as in a
-// downgrade, before the answer came.
+// Returns the renewals to repeat: their owners gave up the node that was asked for (by a downgrade,
+// for example) before the answer came.
 std::vector<std::size_t> contender_family::renew(std::span<const named_command> batch,
                                                  std::span<const std::size_t> renewals,
                                                  std::span<result<permits_reply>> replies) {
@@ -143,8 +145,8 @@ bool contender_family::is_of_an_ended_session(const own_entry& mine) const {
   return !mine.nodes.empty() && port_->safe_until(mine.session) == boot_time{};
 }
 
-// It is not there any more: but what is on its way may put it there again, and of two places one
-// may be left.
+// Forgets a node that is gone. But a request under way may still create it again, and one of two
+// nodes may be left: the thread removes those later.
 void contender_family::forget(std::string_view name, const owner_id& owner) {
   const auto mine = entries_.find(name, owner);
   entries_.erase(name, owner);
@@ -163,7 +165,7 @@ void contender_family::try_again(own_entries::one_job job) noexcept {
   entries_.later(std::move(job));
 }
 
-// Else it would take away what is entered anew.
+// A removal that comes later would also remove a node that is created anew.
 status contender_family::give_up_first(std::string_view name, const owner_id& owner) {
   auto job = entries_.take_over(name, owner);
   if (!job) return done{};
@@ -175,9 +177,9 @@ status contender_family::give_up_first(std::string_view name, const owner_id& ow
   return failure{gone.error().code, std::move(gone.error().what)};
 }
 
-// At once, so that one that enters anew does not find itself in front, and a try leaves nothing.
-// What the store has answered stays true if it does not answer this. Without memory the entry
-// stays, and is given up when it is over.
+// Removes the node at once, so that the owner does not find its old node ahead of it when it enters
+// again, and so that a try leaves nothing. The store's answer so far stays valid even if this
+// removal fails. Without memory the entry stays, and is removed when it ends.
 void contender_family::step_out(std::string_view name, const owner_id& owner) {
   const auto mine = entries_.find(name, owner);
   if (!mine) return;
@@ -199,7 +201,8 @@ result<bool> contender_family::put_away(std::string_view name, const owner_id& o
   return leave(name, owner, nodes);
 }
 
-// What had no answer may take effect later, and then it must not take away what is entered anew.
+// A removal without an answer may take effect later. It must not remove a node that is created
+// anew, so the entry is marked.
 result<bool> contender_family::leave(std::string_view name, const owner_id& owner,
                                      const std::vector<std::string>& nodes) {
   auto left = port_->leave(name, nodes);
@@ -211,7 +214,8 @@ result<bool> contender_family::leave(std::string_view name, const owner_id& owne
 result<permits_reply> contender_family::release(std::string_view name, const permits_command& c) {
   permits_reply reply{.outcome = permits_outcome::absent};
   const auto mine = entries_.find(name, c.owner);
-  if (!mine) {  // what was over may be about to be given up: nobody else has it before
+  // The thread may be about to remove an ended lease; no other owner gets the lock before that.
+  if (!mine) {
     auto gone = give_up_first(name, c.owner);
     return gone ? result<permits_reply>(reply) : std::move(gone.error());
   }
@@ -226,9 +230,10 @@ own_entries::job contender_family::look_for_arrivals(std::string_view name, cons
   return {own_entries::job::kind::see_arrivals, std::string(name), owner};
 }
 
-// A session that keeps an idle lock is told of a waiter: now if there is one, or when one comes. A
-// store that is away calls because it cannot watch, and does not answer: then it is asked again
-// after the pause that follows a failure, and not at once, over and over, whichever comes first.
+// Notifies the session of an idle lock that a waiter has come: now if there is one, or when one
+// arrives. A store that is away calls the alarm because it cannot watch, and also fails the
+// request. The next look then follows after the pause for failures, and not immediately, over and
+// over; this holds whichever of the two comes first.
 bool contender_family::see_arrivals(const own_entries::job& look) {
   const auto& [name, owner] = std::tie(look.name, look.owner);
   const auto mine = entries_.find(name, owner);
@@ -240,7 +245,7 @@ bool contender_family::see_arrivals(const own_entries::job& look) {
   };
   const auto next = std::make_shared<next_look>();
   next->job.push_back(look_for_arrivals(name, owner));
-  // Called by a thread of the store's, where nothing may be thrown.
+  // Called by a thread of the store, which must not get an exception.
   auto all = port_->contenders(name, as_of::seen, [this, next]() noexcept {
     if (next->last.exchange(step::called) != step::answered) return;
     next->job.front().looks.called(clock_.now());
@@ -263,7 +268,8 @@ bool contender_family::see_arrivals(const own_entries::job& look) {
   return true;
 }
 
-// A latch that is over is removed by a list of the names. One that cannot be read is in use.
+// Removes latches that are over while it lists the names. A name whose record cannot be read counts
+// as in use.
 result<std::vector<std::string>> contender_family::names() {
   auto all = port_->names();
   if (!all) return std::move(all.error());
@@ -288,7 +294,7 @@ void contender_family::tidy() {
   }
 }
 
-// False if it is to be tried again.
+// Returns false if the job has to be retried.
 bool contender_family::tidy_up(own_entries::job& job) {
   if (job.what == own_entries::job::kind::see_arrivals) return see_arrivals(job);
   if (job.what == own_entries::job::kind::call) return call(job.name, job.owner), true;

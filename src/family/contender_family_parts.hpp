@@ -14,12 +14,12 @@
 #include "family/contenders.hpp"
 #include "family/own_entries.hpp"
 
-/// The family itself, for the files that it is written in: contender_family.cpp (keeping, leaving,
-/// and what is done without being asked), contender_turn.cpp (entering, and whose turn it is) and
-/// contender_weight.cpp (an upgrade, a downgrade, and permits that are given back).
+/// The family's class, shared by the files that implement it: contender_family.cpp (renewal,
+/// leaving, and background work), contender_turn.cpp (entering the queue, and whose turn it is) and
+/// contender_weight.cpp (upgrade, downgrade, and returning permits).
 namespace holdfast::family {
 
-/// Sessions over a contender store.
+/// Implements sessions over a contender store.
 class contender_family final : public store::session_store {
  public:
   using contender_store = store::contender_store;
@@ -104,14 +104,15 @@ class contender_family final : public store::session_store {
   result<bool> leave(std::string_view name, const owner_id& owner,
                      const std::vector<std::string>& nodes);
 
-  /// Whatever is left there of the session that took it, nobody keeps it alive.
+  /// True if the store's session that created the nodes has ended: the store does not keep them
+  /// alive any more.
   bool is_of_an_ended_session(const own_entry& mine) const;
   void step_out(std::string_view name, const owner_id& owner);
 
   void has_changed(std::string_view name, const owner_id& owner, std::string_view watched);
   void call(std::string_view name, const owner_id& owner);
   static own_entries::job look_for_arrivals(std::string_view name, const owner_id& owner);
-  /// False if the line could not be looked at: that is to be tried again.
+  /// Returns false if the queue could not be read: that has to be retried.
   bool see_arrivals(const own_entries::job& look);
   void tidy();
   bool tidy_up(own_entries::job& job);
@@ -121,7 +122,7 @@ class contender_family final : public store::session_store {
   own_entries entries_;
   store::queue_inbox inbox_;
   contender_latch latch_;
-  std::unique_ptr<contender_store> port_;  // its threads call what stands above
+  std::unique_ptr<contender_store> port_;  // its threads call the members above
   std::thread thread_;
 };
 

@@ -13,12 +13,13 @@ using as_of = contender_store::as_of;
 
 namespace {
 
-/// So often a replaced record is read anew: many count down at once, and each loses to another one.
+/// How often a change is retried after another client replaced the record: many count down at once,
+/// and all but one of them lose.
 constexpr int max_attempts = 1'000;
-/// So many arrivals are known again if they are repeated: a bound also where the store has no clock
-/// to forget them by.
+/// The number of arrivals that are remembered, in case they are repeated. Bounds the record even if
+/// the store has no clock to forget them by.
 constexpr std::ptrdiff_t max_arrivals = 1'000;
-/// What a waiter watches, in own_entry's terms.
+/// What a waiter watches; the key in own_entry.
 constexpr std::string_view the_record = "record";
 
 bool knows(const countdown_record& r, const owner_id& owner) {
@@ -34,13 +35,14 @@ std::uint32_t own_share(const countdown_command& c) {
   return c.verb == countdown_verb::arrive ? c.drop : 0;
 }
 
-// A waiter keeps the latch so often that two attempts fit into the time for which it is kept.
+// When a waiter has to keep the latch again: at a third of the time for which the latch is kept, so
+// that two attempts fit into it.
 boot_time keeps_next(const own_entry& mine, const countdown_command& c) {
   return after(mine.kept_at, c.keep_us / 3);
 }
 
-// To be kept a little longer is not worth a write. What is left out must be less than a waiter
-// gains by each of its looks.
+// A slightly longer lifetime of the latch is not worth a write. The part left out must be less than
+// what a waiter adds at each poll.
 bool worth_writing(const countdown_record& was, const countdown_record& is,
                    const countdown_command& c) {
   countdown_record same = is;
@@ -80,7 +82,8 @@ result<contender_latch::state> contender_latch::read(std::string_view name,
   return s;
 }
 
-// A latch that ran out leaves the arrivals that may be repeated: else they would count again.
+// A latch that has ended keeps the arrivals that may be repeated; otherwise a repeated arrival
+// would count again.
 result<std::optional<contender_store::revision>> contender_latch::store_back(
     std::string_view name, state& s, const countdown_command& c) {
   auto& all = s.record.arrivals;
@@ -92,7 +95,7 @@ result<std::optional<contender_store::revision>> contender_latch::store_back(
   return port_.replace(name, text, s.version, c.keep_us);
 }
 
-// A contender that holds or waits for a lock or semaphore of that name.
+// Whether another kind uses the name: a contender that holds or waits for a lock or a semaphore.
 result<bool> contender_latch::in_use_as(std::string_view name, countdown_reply& reply) {
   const auto line = port_.contenders(name, as_of::latest, nullptr);
   if (!line) return line.error();
@@ -105,8 +108,9 @@ result<bool> contender_latch::in_use_as(std::string_view name, countdown_reply& 
   return true;
 }
 
-// The first time counts: what is tried again can only stand later. It is the time before it was
-// sent: from then on it may have been carried out, however long its answer was waited for.
+// Notes the first attempt only. `asked` is the time before that attempt was sent: from then on it
+// may have been carried out, however long the session then waited for the answer. A repetition can
+// only take effect later.
 void contender_latch::note_unheard(std::string_view name, const countdown_command& c,
                                    const countdown_record& before, boot_time asked) {
   const bool makes = before.count == 0;
@@ -116,19 +120,20 @@ void contender_latch::note_unheard(std::string_view name, const countdown_comman
   unheard_.put(name, c.owner, {latest, asked, makes}, std::max(c.repeats_us, kernel::remember_us));
 }
 
-// Its id may have been among those that were dropped for others, or in a latch that is over since.
+// Whether it cannot be known if the arrival counted: its id may have been dropped in favour of
+// others, or may have been in a latch that is over.
 bool contender_latch::cannot_be_told(std::string_view name, const countdown_command& c,
                                      const countdown_record& now) const {
   if (c.verb != countdown_verb::arrive) return false;
   const auto tried = unheard_.find(name, c.owner);
   if (!tried || knows(now, c.owner) || knows(now, tried->latest_before)) return false;
-  // One that was there already may have ended as soon as it was written.
+  // A latch that existed already may have ended as soon as the arrival was written.
   const bool has_ended = !tried->makes && now.count == 0;
   const bool may_be_another = has_ended || clock_.now() >= after(tried->since, c.keep_us);
   return may_be_another || std::ssize(now.arrivals) >= max_arrivals;
 }
 
-// We made it, or may have, and the line was not looked at since it was written.
+// True if this owner has made the latch, or may have, and has not checked the queue since.
 bool contender_latch::owes_look(std::string_view name, const countdown_command& c,
                                 const countdown_record& was, const countdown_record& is) const {
   if (!uses(c.verb) || was.count == 0 || is.count == 0) return false;
@@ -136,9 +141,9 @@ bool contender_latch::owes_look(std::string_view name, const countdown_command& 
   return tried && tried->makes && (c.verb == countdown_verb::wait || knows(was, c.owner));
 }
 
-// A contender that entered the line meanwhile sees the record, or we see the contender: not both go
-// on. Without that look nobody knows whether what is written stands. `ours`: what is taken back
-// then.
+// Reads the queue after the record was written. A contender that entered meanwhile sees the record,
+// or this session sees the contender, so at least one of them stops. If the queue cannot be read,
+// the outcome is unknown. `ours`: the version of the record that is then removed.
 status contender_latch::look_behind(std::string_view name, std::optional<revision> ours,
                                     countdown_reply& reply) {
   const auto late = in_use_as(name, reply);
@@ -151,7 +156,7 @@ status contender_latch::look_behind(std::string_view name, std::optional<revisio
   return done{};
 }
 
-// Nothing if another session was faster, and it has to be tried again.
+// Returns nothing if another session was faster; then the step has to be repeated.
 result<std::optional<countdown_reply>> contender_latch::step(std::string_view name,
                                                              const countdown_command& c,
                                                              interest what) {
@@ -175,7 +180,7 @@ result<std::optional<countdown_reply>> contender_latch::step(std::string_view na
   const auto taken = may_be_other ? in_use_as(name, reply) : result<bool>(false);
   if (!taken) return taken.error();
   if (owes_look(name, c, was, s->record)) {
-    // A latch at which others have counted down since is left to them.
+    // A latch that others have counted down since is left to them.
     const bool only_we = s->record.remaining + own_share(c) == s->record.count;
     const auto ours = only_we ? std::optional(s->version) : std::nullopt;
     if (auto sure = look_behind(name, ours, reply); !sure) return std::move(sure.error());
@@ -232,7 +237,7 @@ status contender_latch::leave(std::string_view name, const owner_id& owner) {
     auto left = port_.leave(name, mine->nodes);
     if (left) return done{};
   }
-  // By and by; its session would end it as well.
+  // Removed in the background; the end of the session would remove it as well.
   entries_.later({own_entries::job::kind::give_up, mine->name, owner, mine->nodes, mine->unsure,
                   clock_.now()});
   return done{};
@@ -254,7 +259,8 @@ result<countdown_reply> contender_latch::wait(std::string_view name, const count
   auto reply = change(name, c, is_called ? interest::waits : interest::none);
   const bool closed = reply && reply->outcome == countdown_outcome::closed;
   if (!closed || c.queue_lease_us == 0) return (void)leave(name, c.owner), reply;
-  if (is_called) {  // as long as nobody calls it, and then not: it looks again
+  // The watch is in place, unless the alarm was called meanwhile: then the waiter polls again.
+  if (is_called) {
     entries_.change(name, c.owner, [&](own_entry& p) {
       p.ends = after(clock_.now(), c.queue_lease_us);
       p.quiet = 0;
@@ -275,7 +281,7 @@ result<countdown_reply> contender_latch::wait(std::string_view name, const count
   });
   reply = change(name, c, interest::is_called);
   if (!reply) {
-    entries_.forget_watched(name, c.owner);  // perhaps nobody calls
+    entries_.forget_watched(name, c.owner);  // perhaps there is no watch
   } else {
     entries_.change(name, c.owner, [&](own_entry& p) {
       p.looks[std::string(the_record)].ended(clock_.now(), std::to_string(reply->remaining));
@@ -286,7 +292,7 @@ result<countdown_reply> contender_latch::wait(std::string_view name, const count
   return reply;
 }
 
-// The waiters are not in the record.
+// On a contender store the record does not contain the waiters, so this reads them from the queue.
 status contender_latch::add_waiters(std::string_view name, countdown_record& found) {
   auto line = port_.contenders(name, as_of::seen, nullptr);
   if (!line) return std::move(line.error());

@@ -8,12 +8,12 @@
 
 namespace holdfast::family {
 
-/// Latches on a contender store: the count is the name's record, changed by the kernel and replaced
-/// version by version, because it outlives those who count; a waiter has a contender node, which
-/// ends with its session. Thread-safe.
+/// Latches on a contender store. The count is the name's record, changed by the kernel and replaced
+/// version by version, because it outlives the processes that count down. A waiter has a contender
+/// node, which ends with its session. Thread-safe.
 class contender_latch {
  public:
-  /// Gives up first what there is to give up of an owner that enters anew.
+  /// Removes the nodes of an owner that are still to be removed, before it enters again.
   using clearing = std::function<status(std::string_view name, const store::owner_id& owner)>;
 
   contender_latch(store::contender_store& port, own_entries& nodes, shared_watches& watches,
@@ -27,16 +27,16 @@ class contender_latch {
 
   result<store::countdown_reply> apply(std::string_view name, const store::countdown_command& c);
 
-  /// True if the name's latch is over. Its record is removed, or will be the next time if an
-  /// arrival may still be repeated.
+  /// Returns true if the name's latch is over. Its record is removed; or, if an arrival may still
+  /// be repeated, a later call removes it.
   result<bool> forget_if_over(std::string_view name);
-  /// As that, for a caller that wants the name for another kind: the record is removed at once.
+  /// The same for a caller that wants the name for another kind: the record is removed at once.
   result<bool> make_way(std::string_view name);
 
  private:
   struct state;
-  /// What else is to come of reading the record: that it is kept for a waiter, and that the waiter
-  /// is called when it changes.
+  /// For whom the record is read: for no waiter; for a waiter, so that it is kept; or for a waiter
+  /// that is also notified when the record changes.
   enum class interest { none, waits, is_called };
   result<state> read(std::string_view name, const store::countdown_command& c, interest what);
   using revision = store::contender_store::revision;
@@ -66,9 +66,9 @@ class contender_latch {
   shared_watches& watches_;
   clock& clock_;
   const clearing give_up_first_;
-  /// An arrival of which nobody knows whether it counted: which one was the latest before, since
-  /// when it may have counted, and whether there was no latch before. A wait only if there was
-  /// none.
+  /// An arrival whose outcome is unknown: the latest arrival before it, since when it may have
+  /// counted, and whether there was no latch before it. Also kept for a wait, if there was no
+  /// latch.
   struct unheard {
     store::owner_id latest_before;
     boot_time since;

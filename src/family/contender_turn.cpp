@@ -11,7 +11,7 @@ using as_of = contender_store::as_of;
 
 namespace {
 
-/// A place may go away while it is looked at: an operator took it, or the session ended.
+/// A node may vanish while its queue is read: an operator removed it, or the session ended.
 constexpr int max_attempts = 5;
 
 }  // namespace
@@ -50,7 +50,8 @@ result<permits_reply> contender_family::acquire(std::string_view name, const per
                  "entries, or does the session end too soon?"};
 }
 
-// True if `replaces` was there until this step; `seen` is the line, if the store told it.
+// Returns true if `replaces` held the lock until this step. `seen` becomes the queue, if the store
+// returned it.
 result<bool> contender_family::enter(std::string_view name, const permits_command& c, line& seen) {
   if (entries_.find(name, c.owner)) {
     const auto found = find_again(name, c.owner);
@@ -64,7 +65,8 @@ result<bool> contender_family::enter(std::string_view name, const permits_comman
   const contender_data says{c.weight, 0, 0, c.lease_us, std::string(c.peer), std::string(c.note)};
   entries_.put(c.owner, {.name = std::string(name),
                          .weight = c.weight,
-                         .ends = forever,  // nobody gives it up while it is being asked for
+                         // Keeps the thread from removing it while the request is under way.
+                         .ends = forever,
                          .unsure = true});
   if (auto first = give_up_first(name, c.owner); !first) {
     entries_.erase(name, c.owner);
@@ -89,7 +91,7 @@ result<bool> contender_family::enter(std::string_view name, const permits_comman
   return in->replaced;
 }
 
-// The store did not say whether it let us in. True if it did.
+// The store did not say whether it created the node. Returns true if it did.
 result<bool> contender_family::find_again(std::string_view name, const owner_id& owner) {
   const auto all = port_->contenders(name, as_of::settled, nullptr);
   if (!all) return all.error();
@@ -106,7 +108,7 @@ result<bool> contender_family::find_again(std::string_view name, const owner_id&
   });
 }
 
-// Nothing if our place is gone.
+// Returns nothing if this owner's node is gone.
 result<std::optional<permits_reply>> contender_family::take_turn(std::string_view name,
                                                                  const permits_command& c,
                                                                  line seen) {
@@ -128,7 +130,7 @@ result<std::optional<permits_reply>> contender_family::take_turn(std::string_vie
     }
     auto clashes = clash(name, c, *all, me);
     if (!clashes || *clashes) return clashes;
-    if (is_record(all->front())) continue;  // it was over, and is gone now
+    if (is_record(all->front())) continue;  // the latch is over, and its record removed by now
     for (bool again = true; again;) {
       for (contender& other : *all) {
         const auto known = mine->watched.find(other.node);
@@ -144,7 +146,7 @@ result<std::optional<permits_reply>> contender_family::take_turn(std::string_vie
   }
 }
 
-// Another kind or capacity than what the name is in use as.
+// Checks for a clash: the name is in use as another kind or with another capacity.
 result<std::optional<permits_reply>> contender_family::clash(std::string_view name,
                                                              const permits_command& c,
                                                              const line& all, std::size_t me) {
@@ -166,8 +168,9 @@ result<std::optional<permits_reply>> contender_family::clash(std::string_view na
   return std::optional(std::move(reply));
 }
 
-// Watches those ahead of us, and reads what they say on the occasion: one may need less than when
-// it entered. True if that changes things; then an empty line has to be read anew.
+// Watches the contenders ahead, and reads their data with the same request: one may need less than
+// when it entered. Returns true if that changes the decision; an empty `all` then means that the
+// queue has to be read anew.
 result<bool> contender_family::look_ahead(std::string_view name, const permits_command& c,
                                           line& all, const decision& d) {
   if (!c.wait && c.kind != store::kind::shared_mutex) return false;
@@ -216,7 +219,8 @@ result<std::optional<permits_reply>> contender_family::granted(std::string_view 
   });
   const auto entered = entries_.find(name, c.owner);
   if (!entered) return std::optional<permits_reply>{};
-  // A waiter that waited for long knows its turn, and not whether its session still counts.
+  // A waiter that waited for long knows that its turn has come, but not whether its session is
+  // still alive.
   const auto lease =
       std::min<std::chrono::nanoseconds>(std::chrono::microseconds(c.lease_us), port_->safe_span());
   if (port_->safe_until(entered->session) < clock_.now() + lease / 2) {

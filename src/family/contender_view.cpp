@@ -12,7 +12,7 @@ using namespace store;
 
 namespace {
 
-/// A line and what its places say, with the weights of now.
+/// A queue with the data of its nodes, and the current weights.
 struct view {
   line all;
   std::vector<contender_data> says;
@@ -31,7 +31,7 @@ result<view> look(contender_store& port, std::string_view name) {
   auto says = port.read(name, v.all);
   if (!says) return std::move(says.error());
   line still_there;
-  // A place that has gone since the line was read is in nobody's way.
+  // A node that has vanished since the queue was read is in no contender's way.
   for (std::size_t i = 0; i < v.all.size(); ++i) {
     auto& one = (*says)[i];
     if (!one) continue;
@@ -44,7 +44,7 @@ result<view> look(contender_store& port, std::string_view name) {
   return v;
 }
 
-/// A holder's second place, after an upgrade, is not a second holder.
+/// A holder has a second node after an upgrade, which is not a second holder.
 bool add_to_holder(permits_record& found, const contender& c, const contender_data& says) {
   const auto same = std::find_if(found.holders.begin(), found.holders.end(),
                                  [&](const auto& h) { return h.owner == c.owner; });
@@ -57,7 +57,7 @@ bool add_to_holder(permits_record& found, const contender& c, const contender_da
 void add(permits_record& found, const view& v, std::size_t i, std::int64_t now_at) {
   const contender& c = v.all[i];
   const auto& p = v.says[i];
-  // Another program's place says neither when it ends nor whose it is.
+  // The node of a program that is not holdfast's says neither when it ends nor whose it is.
   const std::int64_t ends = p.lease_us == 0 ? 0 : now_at + p.lease_us;
   const std::string note = c.owner ? p.note : foreign_note(p.note);
   if (add_to_holder(found, c, p)) return;

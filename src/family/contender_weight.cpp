@@ -13,7 +13,7 @@ result<permits_reply> contender_family::resize(std::string_view name, const perm
                                  : strengthen(name, c, std::move(*mine));
 }
 
-// Gives up what it has beside its first place, or may yet get.
+// Removes all nodes of the owner but the first, including those that may still be created.
 result<bool> contender_family::keep_first(std::string_view name, const owner_id& owner,
                                           const own_entry& mine) {
   std::vector<std::string> others(mine.nodes.begin() + 1, mine.nodes.end());
@@ -27,15 +27,17 @@ result<bool> contender_family::keep_first(std::string_view name, const owner_id&
   return leave(name, owner, others);
 }
 
-// The second place, if the first was given up meanwhile: before this one was there.
+// Removes the second node if the first was removed while the second was created.
 void contender_family::give_up_unless_known(std::string_view name, const owner_id& owner,
                                             std::vector<std::string> nodes, bool unsure) {
-  if (entries_.find(name, owner)) return;  // and what gives that up takes this along
+  // Whatever removes that entry removes these nodes as well.
+  if (entries_.find(name, owner)) return;
   give_up_later(name, owner, std::move(nodes), unsure, clock_.now());
 }
 
-// What was added by an upgrade goes; what it needs less of than it entered with, it says. Once the
-// first is done, a failure of the second leaves a holder that is weaker at the store than it knows.
+// A downgrade removes the node that an upgrade added, and then writes the smaller weight into the
+// first node. If the second step fails after the first has succeeded, the holder is weaker at the
+// store than it knows.
 result<permits_reply> contender_family::weaken(std::string_view name, const permits_command& c,
                                                own_entry mine) {
   permits_reply gone{.outcome = permits_outcome::absent};
@@ -48,7 +50,7 @@ result<permits_reply> contender_family::weaken(std::string_view name, const perm
   };
   const own_entry before = mine;
   mine.nodes.resize(1);
-  knows(had_more);  // a renewal asks for the first from now on: the second may be gone
+  knows(had_more);  // a renewal asks for the first node from now on: the second may be gone
   const auto left = keep_first(name, c.owner, before);
   if (!left && left.error().outcome_unknown) return left.error();
   if (!left) {
@@ -78,8 +80,9 @@ result<permits_reply> contender_family::weaken(std::string_view name, const perm
   return holds(mine, c);
 }
 
-// A second node at the end keeps out later contenders; it counts if nobody else is in already,
-// or could come in without passing it. Once it is there, a failure is none that changed nothing.
+// An upgrade adds a second node at the end, which keeps out later contenders. It counts if no other
+// contender holds the lock, and none could get it without passing that node. Once the second node
+// exists, a failure may have changed something.
 result<permits_reply> contender_family::strengthen(std::string_view name, const permits_command& c,
                                                    own_entry mine) {
   if (mine.unsure) {

@@ -13,7 +13,7 @@ decision decide(std::span<const store::contender> all, std::size_t me, std::uint
   }
   d.mine = sum <= capacity;
   if (d.mine) return d;
-  // So much may go and it is still not my turn.
+  // The weight that may vanish without its turn coming.
   std::uint64_t spare = sum - capacity - 1;
   for (std::size_t i = 0; i < me; ++i) {
     if (all[i].weight <= spare) {
@@ -27,7 +27,7 @@ decision decide(std::span<const store::contender> all, std::size_t me, std::uint
 
 bool alone(std::span<const store::contender> all, std::size_t first, std::size_t raised,
            std::uint32_t capacity) {
-  if (first != 0) return false;  // all before one that holds hold as well
+  if (first != 0) return false;  // all contenders ahead of a holder hold the lock as well
   for (std::size_t i = 1; i < raised; ++i) {
     if (all[i].weight + std::uint64_t{all[0].weight} <= capacity) return false;
   }

@@ -7,7 +7,7 @@ namespace holdfast::family {
 namespace {
 constexpr unsigned longest_quiet = 8;
 constexpr std::chrono::milliseconds memory_retry{10};
-/// So soon after a look the next one may follow that finds the same again.
+/// The longest pause between reads that find the same.
 constexpr std::chrono::milliseconds longest_between_looks{100};
 }  // namespace
 
@@ -83,8 +83,9 @@ void own_entries::later(job j) {
   later(std::move(one));
 }
 
-// To look for arrivals is one job, however often it is asked for: a store that called, and then did
-// not answer, would else be asked twice the next time, and watch twice from then on.
+// There is only one job of see_arrivals for an owner, however often it is added. Otherwise a store
+// that called the alarm, and then did not answer, would be asked twice the next time, and would
+// watch twice from then on.
 void own_entries::later(one_job j) noexcept {
   const std::lock_guard guard{mutex_};
   job& added = j.front();
@@ -117,7 +118,7 @@ own_entries::one_job own_entries::take_due(boot_time now) {
   }
   for (auto p = entries_.begin(); p != entries_.end(); ++p) {
     if (p->second.ends > now) continue;
-    due.emplace_back();  // takes memory, and the rest takes none
+    due.emplace_back();  // takes memory; the rest takes none
     own_entry& over = p->second;
     forget_watched(over.name, p->first.owner, over);
     due.front() = {job::kind::give_up, std::move(over.name), p->first.owner, std::move(over.nodes),
@@ -162,7 +163,7 @@ own_entries::one_job own_entries::next() noexcept {
       }
       until = wake_time_.sleep_until(next_at(), now);
     } catch (...) {
-      // No memory for it: looked for again soon.
+      // No memory: tries again soon.
     }
     clock_.wait_until(lock, changed_, until);
   }

@@ -20,17 +20,17 @@ namespace holdfast::family {
 using store::after;
 using store::micros;
 
-/// When to look again at what calls if it changes. A store that answers and cannot watch calls at
-/// once, over and over. That shows in looks that find what the one before has found: the pause
-/// after those grows. A call that comes long after a look is of a store that watched meanwhile, and
-/// has perhaps connected anew: the next pause is a short one again.
+/// Decides when to read a watched thing again after its alarm. A store that answers but cannot
+/// watch calls the alarm at once, over and over. Such reads find the same as the one before; the
+/// pause after them grows. A call long after a read shows that the store watched meanwhile, and has
+/// perhaps reconnected: the next pause is short again.
 class paced_looks {
  public:
-  /// What changes meanwhile calls, too.
+  /// Changes during the read call the alarm as well.
   void begins(boot_time now) noexcept;
   void ended(boot_time now, std::string found);
   void called(boot_time now) noexcept;
-  /// Not before.
+  /// The earliest time of the next read.
   boot_time next() const noexcept { return next_; }
 
  private:
@@ -43,66 +43,69 @@ class paced_looks {
 /// A contender node that this session made.
 struct own_entry {
   std::string name;
-  /// What the store calls it; two after an upgrade. Empty: the store did not say whether it let it
-  /// in, and it has to be looked for.
+  /// The store's names of its nodes; two after an upgrade. Empty if the store did not say whether
+  /// it created the node, which then has to be searched for.
   std::vector<std::string> nodes{};
   std::uint32_t weight = 1;
   std::uint64_t fence = 0;
-  std::uint64_t made = 0;     ///< the store's number for the last of `nodes`
-  std::uint64_t session = 0;  ///< of the store: which one took it
-  boot_time ends{};           ///< when nobody will have asked for it any more
+  std::uint64_t made = 0;     ///< the fence of the last of `nodes`
+  std::uint64_t session = 0;  ///< the store's session that created the node
+  boot_time ends{};           ///< when it is removed unless it is asked for again
   bool held = false;
-  bool unsure = false;  ///< there may be more of it at the store than `nodes` says, or come to be
+  /// The store may have more nodes of it than `nodes`, or may still create them.
+  bool unsure = false;
 
-  /// Those ahead that would tell us if they went, with their weight when they were read …
+  /// The watched nodes ahead, with their weights when they were read.
   std::map<std::string, std::uint32_t> watched{};
-  std::map<std::string, paced_looks, std::less<>> looks{};  ///< at each of them, so far
-  /// … and those that have to go before it can be our turn.
+  std::map<std::string, paced_looks, std::less<>> looks{};  ///< the reads of each of them so far
+  /// The nodes that have to vanish before its turn can come.
   std::vector<std::string> waits_for{};
-  /// How often it was taken for granted that nothing has changed: now and then it is looked.
+  /// The number of polls in a row that assumed that nothing has changed; it is limited.
   unsigned quiet = 0;
-  boot_time kept_at{};  ///< of a latch's waiter: when its wait last kept the latch
+  boot_time kept_at{};  ///< for a latch's waiter: when its wait last kept the latch
   bool nothing_new() const;
 };
 
-/// The contender nodes of this session, by name and owner; and what is to be done about it later,
-/// by the family's own thread. The store ends places with their session; that a lease or a wait of
-/// this session is over before, it learns from here. Thread-safe; nothing here but take_over()
-/// waits for the store.
+/// The contender nodes of this session, by name and owner, and the background jobs for them, which
+/// the family's own thread carries out. The store removes nodes when their session ends. A lease or
+/// a wait of this session that ends earlier is ended from here. Thread-safe; only take_over() waits
+/// for the store.
 class own_entries {
  public:
   own_entries(clock& on, shared_watches& watches) : clock_(on), watches_(watches) {}
 
   std::optional<own_entry> find(std::string_view name, const store::owner_id& owner) const;
-  /// Under the name that it has.
+  /// Stores it under the entry's name.
   void put(const store::owner_id& owner, own_entry node);
-  /// Nobody needs to tell it anything any more.
+  /// Removes the entry and its watches.
   void erase(std::string_view name, const store::owner_id& owner);
   void forget_watched(std::string_view name, const store::owner_id& owner);
-  /// False if it is not there.
+  /// Returns false if there is no such entry.
   bool change(std::string_view name, const store::owner_id& owner,
               const std::function<void(own_entry&)>& how);
 
-  /// Something for the thread: to give up what is over, to look for arrivals, or to tell a waiter
-  /// that it has to look.
+  /// A job for the thread: to remove nodes, to check for arrivals, or to notify a waiter that it
+  /// has to poll.
   struct job {
     enum class kind { give_up, see_arrivals, call } what = kind::give_up;
     std::string name;
     store::owner_id owner{};
-    std::vector<std::string> nodes{};  ///< to give up
+    std::vector<std::string> nodes{};  ///< the nodes to remove
     bool unsure = false;
     boot_time at{};
-    paced_looks looks{};  ///< for arrivals
+    paced_looks looks{};  ///< for see_arrivals
   };
   void later(job j);
-  /// The list's one job; or, where the thread could not do it, again. Takes no memory.
+  /// Adds the list's only job; or adds it again, if the thread could not finish it. Takes no
+  /// memory.
   using one_job = std::list<job>;
   void later(one_job j) noexcept;
-  /// What there is to give up of that owner, which is now the caller's to do: before it enters
-  /// anew, or it would lose that as well. Waits for what the thread gives up of it just now.
+  /// Takes over the jobs that remove nodes of that owner. The caller carries them out before the
+  /// owner enters again, because a later removal would remove the new node as well. Waits while the
+  /// thread removes nodes of that owner.
   std::optional<job> take_over(std::string_view name, const store::owner_id& owner);
-  /// Waits for the next job, which is to be kept until the one after; empty after stop(). The one
-  /// before is done, or there again. Without memory it waits until there is some.
+  /// Waits for the next job; empty after stop(). The caller keeps it until the next call, by which
+  /// it is done or was added again. Without memory the call waits until there is some.
   one_job next() noexcept;
   void stop();
 
@@ -117,9 +120,9 @@ class own_entries {
   std::condition_variable changed_;
   std::map<store::owned_name, own_entry> entries_;
   std::list<job> jobs_;
-  const job* giving_up_ = nullptr;  ///< what the thread is about
+  const job* giving_up_ = nullptr;  ///< the thread's current job
   std::condition_variable given_up_;
-  store::wake_time wake_time_;  ///< of the thread that waits in next()
+  store::wake_time wake_time_;  ///< for the thread that waits in next()
   bool stopping_ = false;
 };
 

@@ -11,8 +11,8 @@
 
 namespace holdfast::family {
 
-/// What a session knows of its own, by name and owner: in which slot it is, and since when it
-/// waits, and for what: a command that leaves does not say. Thread-safe.
+/// What a session knows of its own owners, by name: which slot an owner has, and what it waits for
+/// since when. The command that leaves does not contain that. Thread-safe.
 class own_slots {
  public:
   explicit own_slots(clock& on) : held_(on), in_doubt_(on) {}
@@ -21,7 +21,7 @@ class own_slots {
     std::uint32_t part = 0;
     store::kind kind = store::kind::mutex;
     bool in_order = false;
-    std::uint32_t slots = 1;  ///< so many the name has
+    std::uint32_t slots = 1;  ///< the number of slots of the name
   };
   static store::slot at(std::string_view name, const entry& e) {
     return {name, e.part, e.kind, e.in_order};
@@ -39,7 +39,7 @@ class own_slots {
     in_doubt_.forget(name, owner);
   }
 
-  /// An answer was lost: it may be in any slot of that name, or in its queue.
+  /// An answer was lost: the owner may be in any slot of that name, or in its queue.
   void doubt(std::string_view name, const store::owner_id& owner, entry what,
              std::int64_t lease_us) {
     in_doubt_.put(name, owner, what, lease_us);
@@ -48,11 +48,12 @@ class own_slots {
     return in_doubt_.find(name, owner);
   }
 
-  /// Since when it waits: since `now` if it did not. `holder`: the holder that the store
-  /// named, empty if it named none. A change of that is noted.
+  /// Notes that the owner waits: since `now`, if it did not wait before. `holder`: the holder that
+  /// the store named, empty if it named none. A change of the holder is noted.
   struct wait {
     boot_time since;
-    boot_time changed_at{};  ///< the holder did, as far as it was asked; long ago: never
+    /// When the holder changed, as far as the polls have shown; zero: never.
+    boot_time changed_at{};
     bool begins = true;
     entry what{};
     std::string holder{};
@@ -70,7 +71,7 @@ class own_slots {
     w.holder = holder;
     return w;
   }
-  /// For what it did, if it did.
+  /// Returns what the owner has waited for, if it has.
   std::optional<entry> waits_no_more(std::string_view name, const store::owner_id& owner) {
     const std::lock_guard guard{mutex_};
     const auto was = waiting_.extract({std::string(name), owner});

@@ -62,7 +62,7 @@ class writer {
   }
   void put(const led& l) { put_array(l.fence, l.since_wall_at, l.note); }
   void put(const arrival& a) { put_array(a.owner, a.forget_at); }
-  // The last number only where it says something: others can be read by earlier builds.
+  // The last number is written only if it is not zero: earlier builds can read all other buckets.
   void put(const bucket& b) {
     if (b.reserved_until > 0) {
       return put_array(b.id, b.version, b.rule.unit, b.rule.gain, b.rule.step_us, b.rule.capacity,
@@ -87,15 +87,15 @@ class writer {
 
 // ---- reading
 
-/// Names, sessions and notes are shorter by far. A longer text was not written by holdfast, and is
+/// Names, sessions and notes are much shorter. A longer text was not written by holdfast, and is
 /// not copied at each query.
 constexpr std::size_t most_word_bytes = store::max_bucket_id;
 
-/// Microseconds, units and tokens of ours are smaller by far. The kernels add two of them, and so
-/// never more than fits.
+/// Microseconds, units and tokens of holdfast are much smaller. The kernels add two of them, and
+/// the sum always fits.
 constexpr std::int64_t greatest_number = std::int64_t{1} << 60;
 
-/// A cursor over the text. After the first thing that is not as expected it stays bad.
+/// A cursor over the text. After the first unexpected input it stays bad.
 class reader {
  public:
   explicit reader(std::string_view text) : text_(text) {}
@@ -265,7 +265,7 @@ result<any_record> decode_countdown(reader& in, std::uint64_t& last_fence) {
   return any_record{std::move(r)};
 }
 
-// What the kernel divides by and multiplies is in range.
+// Whether the numbers by which the kernel divides and multiplies are in range.
 bool sound(const bucket& b) {
   const auto& r = b.rule;
   const auto within = [](std::int64_t n) { return n >= 1 && n <= store::most_units; };
@@ -309,7 +309,8 @@ void encode(const countdown_record& r, std::string& text, std::uint64_t last_fen
                          r.expires_at, r.arrivals, r.waiting);
 }
 
-// Where the other kinds have holders and waiters this has nothing, for readers that look there.
+// The fields where other kinds have holders and waiters stay empty, for programs that read them
+// there.
 void encode(const rate_record& r, std::string& text, std::uint64_t last_fence) {
   const std::vector<holder> nobody;
   writer(text).put_array(record_version, to_string(store::kind::rate_limiter), r.buckets.size(),

@@ -10,7 +10,7 @@ using namespace store;
 
 namespace {
 
-// Nobody is there, nothing is remembered, and the time alone makes the next fence greater.
+// The name is not in use, nothing is remembered, and the time alone makes the next fence greater.
 bool forgettable(const permits_record& record, const moment& now) {
   return now.wall_only_grows && record.capacity == 0 && record.history.empty() &&
          record.last_fence < static_cast<std::uint64_t>(now.wall_at);

@@ -21,8 +21,8 @@ shared_watches::alarm shared_watches::beginning::alarm() {
   return [&of = of_, at = key(name_, what_)]() noexcept { of.changed(key_view(at)); };
 }
 
-// An owner that joined before the store had begun looks again: between its read and the watch
-// there may have been a change. So it does if there is no watch.
+// Notifies the owners that joined before the watch was in place, so that they poll again: there may
+// have been a change between their read and the watch. The same if there is no watch.
 void shared_watches::begun(std::string_view name, std::string_view what,
                            const store::owner_id& owner, std::uint64_t number,
                            bool is_watched) noexcept {
@@ -35,7 +35,7 @@ void shared_watches::begun(std::string_view name, std::string_view what,
     if (!is_watched) owners.erase(owner);
     return;
   }
-  if (at->second.number != number) return;  // it has changed since, and is watched anew
+  if (at->second.number != number) return;  // it has changed since, and has a new watch
   std::set<store::owner_id> others = std::exchange(owners, {});
   auto mine = others.extract(owner);
   if (!is_watched) {

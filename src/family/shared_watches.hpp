@@ -13,22 +13,22 @@
 
 namespace holdfast::family {
 
-/// What this session watches at the store: each thing once, for however many of its owners want to
-/// be told of the next change. The port has no call to take a watch back, so one for each wait
-/// would stay behind when a waiter gives up. Of these there are at most as many as things.
-/// Thread-safe.
+/// The watches of this session at the store: each thing is watched once, for all owners that want
+/// to be notified of its next change. The port cannot take a watch back, so a watch for each wait
+/// would stay behind when a waiter gives up. With shared watches there are at most as many as
+/// things. Thread-safe.
 class shared_watches {
  public:
   using alarm = store::contender_store::alarm;
-  /// Tells an owner that `what` has changed. Called by threads of the store, without a lock.
+  /// Notifies an owner that `what` has changed. Called by threads of the store, without a lock.
   using told = std::function<void(std::string_view name, const store::owner_id& owner,
                                   std::string_view what)>;
 
   explicit shared_watches(told tell) : tell_(std::move(tell)) {}
 
-  /// Reads `what`, and has the owner told of the next change after that. `read` gets the alarm for
-  /// the store; none if the store watches it already. `is_watched` says of the result whether the
-  /// store accepted the alarm; if not, nobody is told.
+  /// Reads `what`, and notifies the owner of the next change after that. `read` gets the alarm for
+  /// the store; null if the store watches it already. `is_watched` tells from the result whether
+  /// the store accepted the alarm; if not, no owner is notified.
   template <class Read, class Accepted>
   auto read(std::string_view name, std::string_view what, const store::owner_id& owner, Read read,
             Accepted is_watched) {
@@ -38,10 +38,10 @@ class shared_watches {
     return found;
   }
 
-  /// That owner does not want to be told any more. Takes no memory.
+  /// That owner does not want the notification any more. Takes no memory.
   void forget(std::string_view name, std::string_view what, const store::owner_id& owner) noexcept;
 
-  /// How many things are watched.
+  /// The number of watched things.
   std::size_t size() const;
 
  private:
@@ -57,7 +57,7 @@ class shared_watches {
   };
   using all = std::map<key, watched, by_key>;
 
-  /// One owner's read, from before it to its result.
+  /// One owner's read, from its begin to its result.
   class beginning {
    public:
     beginning(shared_watches& of, std::string_view name, std::string_view what,
@@ -74,7 +74,7 @@ class shared_watches {
     const std::string_view name_;
     std::string_view what_;
     const store::owner_id owner_;
-    std::uint64_t number_ = 0;  ///< 0: it is another one's to have it watched
+    std::uint64_t number_ = 0;  ///< 0: another owner sets up the watch
   };
 
   void begun(std::string_view name, std::string_view what, const store::owner_id& owner,

@@ -17,12 +17,12 @@ using namespace store;
 
 namespace {
 
-/// Of a semaphore of whose size nothing is known, so many slots are looked at first, and then so
-/// many times as many as long as all are empty.
+/// The number of slots of a semaphore of unknown size that are read first, and the factor by which
+/// it grows as long as all of them are empty.
 constexpr std::uint32_t first_look = 16;
 constexpr std::uint32_t next_look_times = 8;
 
-/// A server may say anything of the time that is left.
+/// A server may report any remaining time, so the sum must not overflow.
 std::int64_t sum(std::int64_t now_at, std::int64_t left_us) {
   return now_at + std::min(left_us, std::numeric_limits<std::int64_t>::max() - now_at);
 }
@@ -50,7 +50,7 @@ std::uint32_t weight_of(const slot_entry& e) {
   return e.kind == store::kind::shared_mutex ? (e.alone ? e.capacity : 1) : e.weight;
 }
 
-/// How many slots there are, as far as a holder in one of them says so.
+/// The number of slots, as far as a holder in one of them tells it.
 std::optional<std::uint32_t> slots_said_by(const std::vector<std::optional<slot_entry>>& found) {
   std::optional<std::uint32_t> slots;
   for (const auto& e : found) {
@@ -144,9 +144,9 @@ class slot_family final : public session_store {
     return failure{errc::internal, "no such verb"};
   }
 
-  // A hand-over inside the process releases first, and the next one comes after a pause: else the
-  // waiters of other processes, which poll now and then, would never find it free. Where they are
-  // notified, and this process is owed a turn, there is no pause.
+  // A hand-over inside the process releases first, and the next waiter polls after a pause:
+  // otherwise the waiters of other processes, which poll now and then, would never find the lock
+  // free. There is no pause if the others are notified, and this process is owed a turn.
   result<permits_reply> acquire(std::string_view name, const permits_command& c) {
     if (!c.replaces) return enter(name, c);
     auto left = release(name, c.replaces, std::nullopt);
@@ -173,8 +173,8 @@ class slot_family final : public session_store {
     return refused(name, c, added->other);
   }
 
-  // It may be in a slot, or in the store's queue, all the same: giving up looks for it there, or
-  // leaves that queue.
+  // The owner may be in a slot or in the store's queue all the same: giving up searches for it
+  // there, or leaves that queue.
   failure failed(std::string_view name, const permits_command& c, const failure& why) {
     if (why.outcome_unknown) slots_.doubt(name, c.owner, wanted(name, c), c.lease_us);
     if (c.in_order && c.wait && why.outcome_unknown)
@@ -184,7 +184,7 @@ class slot_family final : public session_store {
     return why;
   }
 
-  /// All permits of it are one slot.
+  /// Whether all permits of that kind are in one slot.
   bool together(store::kind k) const noexcept {
     return k == store::kind::shared_mutex ||
            (k == store::kind::semaphore && port_->can().semaphore);
@@ -196,8 +196,8 @@ class slot_family final : public session_store {
     return entry_at(slot_of(name, c), slots(c));
   }
 
-  // Programs of others wait for mutexes; of the other kinds there are too few turns to share out,
-  // or a queue does.
+  // Other programs wait for mutexes. Of the other kinds there are too few turns to share out, or
+  // the store has a queue.
   bool by_polling(store::kind k) const noexcept {
     return port_->can().beside_others && !port_->can().notifications && k == store::kind::mutex;
   }
@@ -206,7 +206,7 @@ class slot_family final : public session_store {
            at.kind == store::kind::mutex && !at.in_order;
   }
 
-  // Nothing if it may ask the store now, as a call that does not wait always may.
+  // Returns nothing if the store may be asked now; a call that does not wait always may.
   std::optional<result<permits_reply>> left_to_others(std::string_view name,
                                                       const permits_command& c) {
     const slot at = slot_of(name, c);
@@ -229,8 +229,8 @@ class slot_family final : public session_store {
     return advice.away;
   }
 
-  // A semaphore looks at all its slots first, and takes the first one that is free: so the name's
-  // own slot, by which other kinds know it, is the last one to be empty for long.
+  // A semaphore reads all its slots first, and takes the first free one. So the name's own slot, by
+  // which other kinds recognise it, is empty for long only if all are.
   result<std::optional<std::uint32_t>> free_part(std::string_view name, const permits_command& c) {
     if (const auto mine = slots_.of(name, c.owner)) return std::optional(mine->part);
     const auto found = look(slot_of(name, c), c.capacity);
@@ -245,7 +245,7 @@ class slot_family final : public session_store {
     return free;
   }
 
-  // A semaphore's slot that was lost to a quicker one is no mismatch.
+  // A semaphore that lost a slot to a faster client is not a mismatch.
   result<permits_reply> refused(std::string_view name, const permits_command& c,
                                 const slot_entry& other) {
     const bool same = other.kind == c.kind && other.capacity == c.capacity;
@@ -282,7 +282,7 @@ class slot_family final : public session_store {
     return {.outcome = permits_outcome::busy};
   }
 
-  // Also when the lease in the way must have ended.
+  // The reply to a waiter; it also polls when the lease in its way must have ended.
   permits_reply in_line(std::string_view name, const permits_command& c, std::int64_t left_us,
                         std::string_view holder = {}) {
     const auto look = next_look(name, wanted(name, c), c.owner, holder);
@@ -291,9 +291,10 @@ class slot_family final : public session_store {
             .position = 1};
   }
 
-  // A third of the time that it has waited already; less while the holder changes from look to
-  // look: others take the lock again at once, and it is free for a moment only. Where it is told:
-  // what came between the look and the listening would be missed.
+  // The pause until the next poll: a third of the time waited so far. It is shorter while the
+  // holder changes from poll to poll, because others then take the lock again immediately, and it
+  // is free for a moment only. If the store notifies, the first poll follows soon, because a
+  // release between the first request and the start of listening would be missed.
   std::int64_t next_look(std::string_view name, const own_slots::entry& what, const owner_id& owner,
                          std::string_view holder = {}) {
     const auto now = clock_.now();
@@ -328,7 +329,7 @@ class slot_family final : public session_store {
     return what;
   }
 
-  // What stands in the way of a reader that wants to write is no loss.
+  // A reader that cannot become a writer because others are in its way has not lost its lock.
   result<permits_reply> resize(std::string_view name, const permits_command& c) {
     if (c.kind != store::kind::shared_mutex) return one_by_one();
     const auto resized = port_->resize({name, 0, c.kind}, entry_of(c), c.lease_us);
@@ -345,7 +346,7 @@ class slot_family final : public session_store {
     return kept(at, c, port_->extend(at, entry_of(c), c.lease_us));
   }
 
-  // A permit may come from anywhere: the command says what it is of.
+  // A permit may come from another process: then the command says what it belongs to.
   static std::optional<own_slots::entry> named_by(const permits_command& c) {
     if (!c.outlives_session) return std::nullopt;
     return own_slots::entry{0, c.kind};
@@ -366,8 +367,9 @@ class slot_family final : public session_store {
     return permits_reply{.outcome = permits_outcome::absent, .now_at = now_at};
   }
 
-  // One that gave up a wait may have got it by an attempt whose answer was lost: it looks. The same
-  // step leaves a queue of the store. What fails is repeated, and has to know as much then.
+  // An owner that gave up a wait may have acquired the lock in an attempt whose answer was lost, so
+  // its slot is searched for. The same step leaves a queue of the store. If the release fails, it
+  // is repeated, and needs the same knowledge then.
   result<permits_reply> release(std::string_view name, const owner_id& owner,
                                 std::optional<own_slots::entry> named) {
     auto wanted = waits_no_more(name, owner);
@@ -448,7 +450,8 @@ class slot_family final : public session_store {
     return reply;
   }
 
-  // What neither is free nor has a holder that is known, of as many as the request says.
+  // Of the capacity that the request names, adds the part that is neither free nor held by a known
+  // holder, as held by other programs.
   static void count_others(std::int64_t free, const permits_command& c, permits_record& found) {
     std::int64_t known = free;
     for (const auto& h : found.holders) known += h.weight;
@@ -461,7 +464,7 @@ class slot_family final : public session_store {
     found.holders.push_back(std::move(others));
   }
 
-  /// Among so many slots; 0: it is not known how many there are.
+  /// Searches `slots` slots; with 0 the number is unknown.
   result<std::optional<own_slots::entry>> find(std::string_view name, const owner_id& owner,
                                                std::uint32_t slots) {
     const auto found = slots > 0 ? look({name}, slots) : look_at_all({name});
@@ -472,7 +475,7 @@ class slot_family final : public session_store {
     return std::optional<own_slots::entry>{};
   }
 
-  // In which slot, and its owner.
+  // The slot's number, and its holder.
   using standings = std::vector<std::pair<std::uint32_t, const slot_entry*>>;
   static standings everybody(const std::vector<std::optional<slot_entry>>& found) {
     standings all;
@@ -484,8 +487,8 @@ class slot_family final : public session_store {
     return all;
   }
 
-  // A holder's slot says how many slots there are. As long as no holder is found, there may be one
-  // further on.
+  // A holder's entry tells how many slots there are. As long as no holder is found, there may be
+  // one in a later slot.
   result<std::vector<std::optional<slot_entry>>> look_at_all(const slot& at) {
     const auto& can = port_->can();
     if (!can.unit_permits || can.semaphore) return look(at, 1);

@@ -19,7 +19,8 @@ using namespace store;
 
 namespace {
 
-/// This thread takes the tokens of an admission by themselves, perhaps behind a permit.
+/// True while this thread carries out an admission by two calls: it may hold a permit when it takes
+/// the tokens.
 thread_local bool admits = false;
 
 struct admission_by_two_calls {
@@ -29,14 +30,15 @@ struct admission_by_two_calls {
   admission_by_two_calls& operator=(const admission_by_two_calls&) = delete;
 };
 
-/// The record is read and written as a whole: it must not grow without bound.
+/// A record is read and written as a whole, so it must not grow without bound.
 constexpr std::size_t most_buckets = 10'000;
 
-/// Reads what is there as the record type that the command is about.
+/// Decodes a record as the type that the command needs.
 template <class Record>
 class decoded {
  public:
-  /// False if it cannot be that: then `wrong` says why, or `other` holds a record of another kind.
+  /// Returns false if it cannot be that type: `wrong` says why, or `other` holds a record of
+  /// another kind.
   bool read(std::string_view text, const moment& now) {
     record = {};
     last_fence_ = 0;
@@ -52,8 +54,8 @@ class decoded {
     return true;
   }
 
-  /// The text of a latch or a limiter. Where nobody uses the name, the last fence of the lock that
-  /// had it before stays.
+  /// The text of a latch or a limiter. If the name is not in use, the last fence of the lock that
+  /// had it before is kept.
   void write_as(bool used, const moment& now, std::string& text) const {
     if (!used) return write_unused(last_fence_, now, text);
     text.clear();
@@ -68,7 +70,7 @@ class decoded {
   std::uint64_t last_fence_ = 0;
 };
 
-/// A change of a record, and whether it made one.
+/// A change of a record, and whether it created the record.
 class record_change : public transition {
  public:
   bool made = false;
@@ -104,19 +106,19 @@ class permits_transition final : public record_change {
             reply.outcome == permits_outcome::queued;
   }
 
-  /// Perhaps its owner is there, with an attempt whose answer was lost, although this one was
-  /// undone.
+  /// Whether the owner may be in the record, by an attempt whose answer was lost, although this
+  /// attempt was undone.
   bool may_stand() const noexcept { return came_; }
 
-  /// On a record that was read already. False if nothing has to be written. What a look finds to be
-  /// over stays there for a command that tells of it.
+  /// Changes a record that was decoded already. Returns false if nothing has to be written. An
+  /// inspection leaves expired entries in the record, for a command that notifies of their end.
   bool step(permits_record& record, const moment& now) {
     if (command_.verb != permits_verb::inspect) return carry_out(record, now);
     permits_record looked_at = record;
     return carry_out(looked_at, now), false;
   }
 
-  /// On one that cannot be read, or is of another kind.
+  /// Makes the reply for a record that cannot be read, or is of another kind.
   void refuse(const std::optional<failure>& wrong, const any_record& other) {
     reply = {};
     wrong_ = wrong;
@@ -132,9 +134,10 @@ class permits_transition final : public record_change {
   const std::optional<failure>& wrong() const { return wrong_; }
   permits_reply reply;
 
-  /// Of a store that tells nobody, and whose time is since 1970. What was just taken may be given
-  /// back soon, and what has been held for long is held for longer. A clock that was set back says
-  /// nothing. A waiter that was granted the lock has to poll before that grant ends.
+  /// Computes the next poll for a store without notifications, whose time counts from 1970. The
+  /// pause grows with the time for which the lock has been held: a lock just acquired may be
+  /// released soon. A clock that was set back tells nothing. A waiter that is granted the lock has
+  /// to poll before that grant ends.
   void look_untold() noexcept {
     const auto held_for = reply.now_at - held_since_;
     const auto step = held_for <= 0 ? kernel::untold_step_at_most_us
@@ -158,7 +161,7 @@ class permits_transition final : public record_change {
     return changed;
   }
 
-  // What is not there any more went with the attempt whose answer was lost.
+  // Counts what an attempt whose answer was lost has removed.
   void count_what_went() noexcept {
     reply.position = std::max(reply.position, evicted_);
     const bool went = left_ || evicted_ > 0;
@@ -167,7 +170,7 @@ class permits_transition final : public record_change {
     reply.repeated = came_;
   }
 
-  // Where something else had to be told, something else has changed.
+  // A reply with notifications has changed the record.
   bool unchanged() const {
     return reply.tell.empty() && (reply.outcome == permits_outcome::kind_mismatch ||
                                   reply.outcome == permits_outcome::capacity_mismatch ||
@@ -178,16 +181,17 @@ class permits_transition final : public record_change {
   std::span<const std::string> dead_;
   std::int64_t claim_;
   std::int64_t held_since_ = 0;
-  bool left_ = false;          ///< perhaps: with an attempt whose answer was lost
-  bool replaced_ = false;      ///< the same of the one that it was to replace
-  std::uint32_t evicted_ = 0;  ///< so many were taken away with it, perhaps
+  bool left_ = false;      ///< set if an attempt whose answer was lost may have released the lock
+  bool replaced_ = false;  ///< the same for the owner to be replaced
+  std::uint32_t evicted_ = 0;  ///< how many holders that attempt may have evicted
   bool came_ = false;
   std::optional<failure> wrong_;
   decoded<permits_record> in_;
 };
 
-/// Several commands about one name, one after the other: its record is read and written once. A
-/// thousand that wait for one name would else read and write all their places a thousand times.
+/// Several commands for one name, one after the other: its record is read and written once.
+/// Otherwise a thousand waiters of one name would read and write a thousand queue entries a
+/// thousand times.
 class permits_steps final : public record_change {
  public:
   void add(permits_transition& next) { all_.push_back(&next); }
@@ -287,7 +291,7 @@ class rate_transition final : public record_change {
   std::optional<failure> full_;
 };
 
-/// Reads, and changes nothing.
+/// Reads the buckets, and changes nothing.
 class buckets_transition final : public transition {
  public:
   const std::string* apply(std::string_view text, const moment& now) override {
@@ -308,7 +312,7 @@ class state_family final : public session_store {
       : port_(std::move(port)), capabilities_(port_->can()), sweep_(*port_) {
     capabilities_.election = capabilities_.fair;
     capabilities_.barrier = true;
-    capabilities_.rate_limiter = true;  // any store that keeps a record
+    capabilities_.rate_limiter = true;  // on any store that keeps a record
     capabilities_.learns_fences = true;
     capabilities_.shared_queue_leases = true;
     capabilities_.finds_deadlocks = capabilities_.lists_waiters;
@@ -327,7 +331,7 @@ class state_family final : public session_store {
     return reply;
   }
 
-  // A waiter behind dead processes asks once more, without them.
+  // A waiter behind dead processes is served once more, without them.
   result<permits_reply> pass_over_dead(std::string_view name, const permits_command& command,
                                        result<permits_reply> reply) {
     if (!reply || reply->blockers.empty() || !port_->can().sees_death) return reply;
@@ -361,7 +365,7 @@ class state_family final : public session_store {
     if (auto s = port_->transact(name, change); !s) return std::move(s.error());
     count(change);
     if (change.wrong()) return *change.wrong();
-    // An admission may have been granted a permit before.
+    // This thread may have been granted the admission's permit just before: then it must not sweep.
     if (command.verb == rate_verb::take && !admits) sweep_.look_if_due(name);
     return std::move(change.reply);
   }
@@ -373,8 +377,8 @@ class state_family final : public session_store {
     return std::move(look.found);
   }
 
-  // A record may be kept for its fence only: then the name is free. One that cannot be read is in
-  // use.
+  // A record may be kept only for its fence: then the name is free. A name whose record cannot be
+  // read counts as in use.
   result<std::vector<std::string>> names() override {
     auto all = port_->entries();
     if (!all) return std::move(all.error());
@@ -468,11 +472,11 @@ class state_family final : public session_store {
     if (!reply) return std::move(reply.error());
     store::admission both{std::move(*reply), {}};
     if (!asked_both) return both;
-    // What is undone may have been a turn that the waiter was given before.
+    // The undone step may have contained a grant that the waiter had been given earlier.
     if (undone && permits.may_stand()) {
       if (auto left = leave(asks); !left) return in_doubt(std::move(left.error()));
     } else if (undone && asks.command.wait) {
-      (void)leave(asks);  // what cannot be told ends by itself in seconds
+      (void)leave(asks);  // if this fails, the queue entry expires within seconds
     }
     if (tokens.wrong()) return *tokens.wrong();
     both.tokens = std::move(tokens.reply);
@@ -484,13 +488,14 @@ class state_family final : public session_store {
     return step(asks.name, c, {});
   }
 
-  // It may still hold what it was to leave.
+  // The owner may still hold what it was to release.
   static failure in_doubt(failure f) {
     f.outcome_unknown = true;
     return f;
   }
 
-  // Notifies of what was written down only. A holder that keeps idle what we want is always told.
+  // Notifies only of changes that were written. An exception is a holder that keeps idle what this
+  // command wants: it is always notified.
   result<std::vector<permits_reply>> step_together(std::span<const named_command> all,
                                                    std::span<const std::string> dead) {
     using verdict = state_store::verdict;
@@ -547,15 +552,15 @@ class state_family final : public session_store {
     if (change.made) sweep_.made_one();
   }
 
-  // By a holder, which says of which session it is. The thread that renews all leases names an
-  // owner only: it must not look at others meanwhile.
+  // Whether a holder releases these: then the command names its session. The thread that renews all
+  // leases names only an owner; it must not be held up by a look at other records.
   static bool are_given_back(std::span<const named_command> batch) {
     return !batch.empty() && std::all_of(batch.begin(), batch.end(), [](const auto& one) {
       return one.command.verb == permits_verb::release && !one.command.peer.empty();
     });
   }
 
-  // A waiter that nobody notifies finds out at its next poll.
+  // A waiter that is not notified notices the grant at its next poll.
   std::int64_t claim() const noexcept {
     if (!port_->can().notifications) return kernel::claim_where_nobody_is_told_us;
     return port_->can().sees_death ? kernel::claim_where_death_is_seen_us : kernel::claim_us;
@@ -578,7 +583,7 @@ class state_family final : public session_store {
     return std::move(change.reply);
   }
 
-  // Each once: a session may hold or wait many times.
+  // Each session once: it may hold or wait many times.
   static std::vector<std::string> peers_of(const permits_record& record) {
     std::vector<std::string> all;
     all.reserve(record.holders.size() + record.queue.size());
@@ -598,9 +603,9 @@ class state_family final : public session_store {
     return dead;
   }
 
-  // A grant to a session that is known to be gone is passed on at once, which may grant to others.
-  // One that could not be told but may live keeps what it holds; its grant ends with the claim
-  // time.
+  // Notifies of grants. A grant to a session that is known to be dead is passed on at once, which
+  // may grant to others. A session that could not be notified but may be alive keeps its grant,
+  // which ends with the claim time.
   void deliver(std::string_view name, const std::vector<notification>& grants) {
     std::vector<std::string> dead;
     for (notification to : grants) {
@@ -608,7 +613,8 @@ class state_family final : public session_store {
       if (!port_->tell(to) && port_->departed(to.peer)) dead.push_back(to.peer);
     }
     if (dead.empty()) return;
-    (void)step(name, {.verb = permits_verb::renew}, dead);  // of nobody: only the hand-over remains
+    // For no owner: only the hand-over takes effect.
+    (void)step(name, {.verb = permits_verb::renew}, dead);
   }
 
   std::unique_ptr<state_store> port_;

@@ -15,20 +15,20 @@ using store::moment;
 
 namespace {
 
-/// A caller waits for a look, and a record may be large.
+/// Limits the time of a look, because a caller waits for it and a record may be large.
 constexpr std::size_t made_between_looks = 32;
 constexpr std::size_t looked_at = 2 * made_between_looks;
-/// Others wait for a transaction.
+/// Limits the size of a transaction, because other clients wait for it.
 constexpr std::size_t ended_together = 32;
-/// A name that is used now and then would be swept and made again each time.
+/// Without this time, a name that is used now and then would be swept and created again each time.
 constexpr std::int64_t over_for_us = 60'000'000;
 
 moment a_while_before(const moment& now) {
   return {now.now_at - over_for_us, now.wall_at - over_for_us, now.wall_only_grows};
 }
 
-// The leaders of an election are remembered for observers, and an arrival or a refund for as long
-// as it may be repeated: it counts once.
+// The leaders of an election are remembered for observers; an arrival or a refund as long as it may
+// be repeated, so that it counts once.
 bool remembers(const any_record& any) {
   if (const auto* const p = std::get_if<store::permits_record>(&any)) {
     return p->kind == store::kind::election || !p->history.empty();
@@ -37,7 +37,7 @@ bool remembers(const any_record& any) {
   return !std::get<store::countdown_record>(any).arrivals.empty();
 }
 
-/// Leaves the last fence only, if the record was over a while ago. That is judged by the record as
+/// Removes everything but the last fence, if the record was over a while ago. Judges the record as
 /// it is in this transaction.
 class ending final : public store::transition {
  public:
@@ -59,18 +59,19 @@ class ending final : public store::transition {
   std::string text_;
 };
 
-// Anywhere among the names, whatever they have in common: a part of this one, and another letter.
+// Returns a point anywhere among the names, whatever they have in common: a prefix of `name`, and
+// another character.
 std::string somewhere(std::string_view name, std::size_t chance) {
   constexpr std::size_t letters = '~' - '!';
   std::size_t cut = chance / letters % (name.size() + 1);
-  while (cut < name.size() && (name[cut] & 0xC0) == 0x80) ++cut;  // not within a character
+  while (cut < name.size() && (name[cut] & 0xC0) == 0x80) ++cut;  // not within a UTF-8 character
   return std::string(name.substr(0, cut)) + static_cast<char>('!' + chance % letters);
 }
 
 }  // namespace
 
-// Short sessions that make few records each sweep as often together as one that makes them all:
-// each begins at another number.
+// Each session begins with another number, so that many short sessions that create few records each
+// sweep as often together as one session that creates them all.
 state_sweep::state_sweep(store::state_store& port)
     : port_(port), made_(std::hash<std::string>{}(port.inbox().peer()) % made_between_looks) {}
 
@@ -81,7 +82,7 @@ void state_sweep::look_if_due(std::string_view name) noexcept {
   made_.fetch_sub(made_between_looks, std::memory_order_relaxed);
   try {
     look(name);
-  } catch (...) {  // no memory for it
+  } catch (...) {  // no memory
   }
 }
 

@@ -18,7 +18,7 @@ void turns_of_listeners::released(std::string_view name, std::uint32_t others, s
   s.free_since = now;
 }
 
-// After each release that it hears of, the others have the pause again.
+// After each release that the session hears of, the others have the pause again.
 pause turns_of_listeners::stays_away(std::string_view name, std::uint64_t heard, boot_time now) {
   const std::lock_guard guard{mutex_};
   standing* const s = all_.find(name, now);
@@ -48,7 +48,8 @@ bool turns_of_listeners::overdue(std::string_view name, std::uint64_t heard, boo
   return s != nullptr && s->others > 0 && heard >= s->heard + s->owes + s->others;
 }
 
-// If nobody came since this session released: those that listen do not want it, or take longer.
+// If no program came since this session released, the listeners do not want the lock, or take
+// longer.
 bool turns_of_listeners::granted(std::string_view name, std::uint64_t heard, boot_time now) {
   const std::lock_guard guard{mutex_};
   standing* const s = all_.find(name, now);
@@ -107,8 +108,8 @@ turns_of_pollers::advice turns_of_pollers::stays_away(std::string_view name, boo
   return {pause{std::min(left, looks_every_us)}, true};
 }
 
-// Nobody of holdfast comes in a period that tries. In another one it may be a session that does not
-// know yet of others.
+// While a period checks for other programs, no holdfast session asks. In other periods the holder
+// may be a session that does not know of other programs yet.
 void turns_of_pollers::found_one(std::string_view name, boot_time now) {
   const std::lock_guard guard{mutex_};
   standing* const s = all_.find(name, now);

@@ -15,7 +15,8 @@ auto find(List& list, const owner_id& owner) {
   return std::find_if(list.begin(), list.end(), [&](const auto& x) { return x.owner == owner; });
 }
 
-// The arrivals stay: one that is repeated after the end has counted, and makes no other latch.
+// The arrivals stay: an arrival that is repeated after the end has counted, and does not create
+// another latch.
 void end(countdown_record& r) { r = countdown_record{.arrivals = std::move(r.arrivals)}; }
 
 // Step 1.
@@ -105,9 +106,9 @@ void carry_out(countdown_record& r, const countdown_command& c, const moment& no
 countdown_reply apply(countdown_record& r, const countdown_command& c, const moment& now) {
   countdown_reply reply;
   reply.now_at = now.now_at;
-  // 1. What has run out is gone.
+  // 1. Remove what has expired.
   expire(r, now);
-  // 2. Everyone who uses a latch names the same count.
+  // 2. All users of a latch have to name the same count.
   const bool uses = c.verb == countdown_verb::arrive || c.verb == countdown_verb::wait;
   if (uses && r.count != 0 && r.count != c.count) {
     reply.outcome = countdown_outcome::capacity_mismatch;

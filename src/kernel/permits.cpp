@@ -33,18 +33,18 @@ std::uint64_t held_weight(const permits_record& r) {
 /// The circumstances of a step.
 struct circumstances : moment {
   std::int64_t claim;
-  owner_id secret{};       ///< of the holder that has left in this step
-  bool completed = false;  ///< a barrier's phase, whose last participant calls the others now
+  owner_id secret{};       ///< of the holder that was removed in this step
+  bool completed = false;  ///< a barrier's phase whose last participant notifies the others now
 };
 
-// Also when the record was lost: time has gone on since the fences that were in it.
+// Also greater than earlier fences if the record was lost: time has passed since.
 std::uint64_t next_fence(permits_record& r, const moment& now, std::uint64_t at_least = 0) {
   const auto floor = static_cast<std::uint64_t>(std::max<std::int64_t>(now.wall_at, 0));
   r.last_fence = std::max({r.last_fence + 1, floor, at_least});
   return r.last_fence;
 }
 
-// So that an observer misses no leader, however short its term.
+// Keeps the leader for observers, so that they miss none, however short its term.
 void remember_leader(permits_record& r) {
   const holder& h = r.holders.back();
   if (r.history.size() == most_led) r.history.erase(r.history.begin());
@@ -64,7 +64,7 @@ void tell_granted(const permits_record& r, permits_reply& reply, const owner_id&
       {notification_kind::granted, {}, h.owner, h.fence, h.expires_at, h.peer, secret});
 }
 
-// A barrier: one is missing, so nobody goes on, and everybody learns of it.
+// A barrier: a participant is missing, so the phase is broken, and all waiters are notified.
 void scatter(permits_record& r, permits_reply& reply) {
   for (const waiter& w : r.queue) {
     if (!w.peer.empty())
@@ -74,8 +74,8 @@ void scatter(permits_record& r, permits_reply& reply) {
   r.queue.clear();
 }
 
-// A condition_variable: the first waiters are woken. They have a moment to say that they are
-// awake; else it is the turn of those behind them.
+// A condition_variable: wakes the first waiters. They have the claim time to report that they are
+// awake; otherwise the waiters behind them are woken.
 std::uint32_t wake(permits_record& r, std::size_t count, const circumstances& now,
                    permits_reply& reply) {
   std::uint32_t woken = 0;
@@ -88,7 +88,7 @@ std::uint32_t wake(permits_record& r, std::size_t count, const circumstances& no
   return woken;
 }
 
-// Step 1. What has run out is gone, for every command.
+// Step 1. Removes what has expired, for every command.
 void expire(permits_record& r, const circumstances& now, permits_reply& reply) {
   const auto over = [&](const auto& x) { return x.expires_at <= now.now_at; };
   const auto died = [&](const waiter& w) { return over(w) && !w.peer.empty(); };
@@ -99,13 +99,14 @@ void expire(permits_record& r, const circumstances& now, permits_reply& reply) {
   if (r.kind == kind::condition_variable) (void)wake(r, gone, now, reply);
 }
 
-// One of several stores of a quorum learns what another one has granted.
+// A store of a quorum learns the fence that another store has granted.
 void raise_fence(permits_record& r, holder& mine, std::uint64_t at_least) {
   mine.fence = std::max(mine.fence, at_least);
   r.last_fence = std::max(r.last_fence, at_least);
 }
 
-// A waiter that asks is alive: so are all waiters of its session for the name.
+// A waiter that asks is alive, and so are all waiters of its session for the name: extends their
+// entries.
 void stay(permits_record& r, const waiter& mine, std::int64_t until) {
   const auto of_one = [&](const waiter& w) {
     return mine.peer.empty() ? w.owner == mine.owner : w.peer == mine.peer;
@@ -126,9 +127,10 @@ void enqueue(permits_record& r, const permits_command& c, const moment& now) {
   stay(r, *mine, now.now_at + c.queue_lease_us);
 }
 
-// A barrier: when all have come, all go on; the last to come first, if it asks for that. If some
-// have left before it calls the others, the phase is over all the same: what is done once a phase
-// has been done. Those who will not come again stay arrived.
+// A barrier: when all participants have arrived, all are released; but the last one alone first, if
+// it asks for that. If participants have left before it notifies the others, the phase is completed
+// all the same: the work that is done once in a phase has been done. Participants that dropped out
+// stay arrived.
 void open_if_all_came(permits_record& r, const permits_command& c, const circumstances& now,
                       permits_reply& reply) {
   if (r.queue.size() < r.capacity && !now.completed) return;
@@ -150,7 +152,7 @@ void open_if_all_came(permits_record& r, const permits_command& c, const circums
   if (r.holders.empty()) r.queue.clear();
 }
 
-// A holder that keeps it idle gives it up.
+// Notifies holders that keep the lock idle, so that they release it.
 void tell_lingering(const permits_record& r, permits_reply& reply) {
   if (r.kind == kind::condition_variable) return;
   for (const holder& h : r.holders) {
@@ -159,9 +161,9 @@ void tell_lingering(const permits_record& r, permits_reply& reply) {
   }
 }
 
-// Step 6. Serves the head of the queue for as long as it fits. The caller is there to receive
-// its grant, and gets the whole lease; the others have to claim theirs. If some still wait, those
-// served are told so.
+// Step 6. Serves the head of the queue for as long as it fits. The caller receives its grant with
+// the reply, and gets the whole lease; the others have to claim theirs. If there are still waiters,
+// the holders that linger are notified of that.
 void hand_over(permits_record& r, const permits_command& c, const circumstances& now,
                permits_reply& reply) {
   if (r.kind == kind::condition_variable) return;
@@ -176,8 +178,8 @@ void hand_over(permits_record& r, const permits_command& c, const circumstances&
     const bool own = asks && w.owner == c.owner;
     const std::int64_t lasts = own ? w.lease_us : std::min(w.lease_us, now.claim);
     if (own && c.outlives_session) w.peer.clear();
-    // Where priorities count, another waiter may have been told that it is behind the one that
-    // left, and come later all the same.
+    // With priorities, another waiter may have been told that it is behind the holder that left,
+    // and be served later all the same.
     const owner_id secret = w.priority == 0 ? now.secret : owner_id{};
     hold_now(r, std::move(w), lasts, now, own ? c.fence_at_least : 0);
     if (!own) tell_granted(r, reply, secret);
@@ -190,8 +192,8 @@ void add_blocker(std::vector<std::string>& blockers, const std::string& peer) {
   if (std::find(blockers.begin(), blockers.end(), peer) == blockers.end()) blockers.push_back(peer);
 }
 
-// The first waiter polls when the lease in its way ends; the others are told when it is their
-// turn.
+// The first waiter polls when the lease in its way ends; the others are notified when their turn
+// comes.
 void describe_wait(const permits_record& r, const permits_command& c, const moment& now,
                    permits_reply& reply) {
   for (const holder& h : r.holders) add_blocker(reply.blockers, h.peer);
@@ -211,7 +213,7 @@ void describe_wait(const permits_record& r, const permits_command& c, const mome
   reply.retry_after_us = std::max(wait, retry_after_at_least_us);
 }
 
-// Whose secret will tell it, if it is released, that its turn has come.
+// Names the owner whose secret proves to this waiter, after the release, that its turn has come.
 void name_who_is_before(const permits_record& r, const owner_id& owner, permits_reply& reply) {
   const auto mine = find(r.queue, owner);
   if (!passes_secrets(r.kind) || mine->priority != 0) return;
@@ -231,7 +233,7 @@ void report_holding(const permits_record& r, const owner_id& owner, permits_repl
 }
 
 // Step 5, acquire, at a barrier. A participant that arrives again names its arrival in the round
-// before: if that one is not known any more, the barrier was broken.
+// before: if the record does not contain that one any more, the barrier was broken.
 void arrive(permits_record& r, const permits_command& c, const circumstances& now,
             permits_reply& reply) {
   const auto place = find(r.queue, c.owner);
@@ -251,13 +253,14 @@ void arrive(permits_record& r, const permits_command& c, const circumstances& no
   }
   hand_over(r, c, now, reply);
   if (find(r.holders, c.owner) != r.holders.end()) return report_holding(r, c.owner, reply);
-  if (find(r.queue, c.owner) == r.queue.end()) return;  // the last one, and all do not come again
+  // It was the last participant, and none of them comes again.
+  if (find(r.queue, c.owner) == r.queue.end()) return;
   describe_wait(r, c, now, reply);
   reply.outcome = permits_outcome::queued;
   reply.fresh = fresh;
 }
 
-// Step 5, acquire and renew, of a condition_variable: to be woken is to be gone from it.
+// Step 5, acquire and renew, of a condition_variable: a woken waiter leaves it.
 bool wakes_up(permits_record& r, const permits_command& c, permits_reply& reply) {
   if (r.kind != kind::condition_variable || find(r.holders, c.owner) == r.holders.end()) {
     return false;
@@ -273,7 +276,7 @@ void acquire(permits_record& r, const permits_command& c, const circumstances& n
   if (r.kind == kind::barrier) return arrive(r, c, now, reply);
   if (wakes_up(r, c, reply)) return;
   if (const auto mine = find(r.holders, c.owner); mine != r.holders.end()) {
-    // It asks again; or an earlier attempt arrives late, when the lease has been extended.
+    // The owner asks again; or an earlier attempt arrives late, after the lease was extended.
     mine->expires_at = std::max(mine->expires_at, now.now_at + c.lease_us);
     raise_fence(r, *mine, c.fence_at_least);
     if (c.outlives_session) mine->peer.clear();
@@ -294,12 +297,12 @@ void acquire(permits_record& r, const permits_command& c, const circumstances& n
   if (reply.position == 1 && reply.tell.empty()) tell_lingering(r, reply);
   reply.fresh = fresh && c.wait;
   if (c.wait) return name_who_is_before(r, c.owner, reply);
-  drop(r.queue, c.owner);  // those behind may fit now that it has given up
+  drop(r.queue, c.owner);  // the waiters behind may fit now that it has given up
   hand_over(r, c, now, reply);
 }
 
-// Step 5, renew. All participants of a barrier ask at once whether it has opened: that changes
-// nothing, so that they need not wait for each other.
+// Step 5, renew. All participants of a barrier ask at once whether it has opened: with `wait` that
+// changes nothing, so they need not wait for each other.
 void renew(permits_record& r, const permits_command& c, const circumstances& now,
            permits_reply& reply) {
   if (wakes_up(r, c, reply)) return;
@@ -331,8 +334,9 @@ void release(permits_record& r, const permits_command& c, circumstances& now,
   if (r.kind == kind::barrier && last) r.queue.clear();
 }
 
-// Step 5, resize. Up only if there is room at once: two readers that both wait for the other to
-// leave would wait for ever. A holder that becomes stronger gets a new fence.
+// Step 5, resize. A greater weight is granted only if there is room at once: two readers that both
+// waited for the other to leave would wait for ever. A holder that becomes stronger gets a new
+// fence.
 void resize(permits_record& r, const permits_command& c, const circumstances& now,
             permits_reply& reply) {
   const auto mine = find(r.holders, c.owner);
@@ -395,15 +399,15 @@ permits_reply apply(permits_record& r, const permits_command& c, const moment& a
   permits_reply reply;
   reply.now_at = now.now_at;
   reply.wall_at = now.wall_at;
-  // 1. What has run out is gone.
+  // 1. Remove what has expired.
   expire(r, now, reply);
-  // 2. A look changes nothing else.
+  // 2. An inspection changes nothing else.
   if (c.verb == permits_verb::inspect) {
     reply.found = r;
     reply.tell.clear();
     return reply;
   }
-  // 3. A name is one thing at a time; one that nobody uses may become another.
+  // 3. A name has one kind at a time; a name that is not in use may become another kind.
   if (c.verb == permits_verb::acquire || c.verb == permits_verb::notify) {
     if (!in_use(r)) {
       if (r.kind != c.kind) r.history.clear();
@@ -416,7 +420,7 @@ permits_reply apply(permits_record& r, const permits_command& c, const moment& a
       return reply;
     }
   }
-  // 4. One leaves so that another of the same session can come: one step, not two.
+  // 4. One owner leaves so that another of the same session can enter: one step, not two.
   if (c.replaces) {
     const auto leaving = find(r.holders, c.replaces);
     const bool held = leaving != r.holders.end();
@@ -427,7 +431,7 @@ permits_reply apply(permits_record& r, const permits_command& c, const moment& a
   }
   // 5., 6. The command itself, and the hand-over that may follow from it.
   carry_out(r, c, now, reply);
-  // 7. Nothing is left behind but the fence.
+  // 7. Nothing but the fence is kept of an unused name.
   if (!in_use(r)) r.capacity = 0;
   return reply;
 }

@@ -10,7 +10,7 @@ using namespace store;
 
 namespace {
 
-// Step 2. What was used stays used, in whole tokens. Nothing comes back of a debt that is cut off.
+// Step 2. What was used stays used, in whole tokens. A debt that is cut off is not refunded.
 void go_over_to(bucket& b, const rate_command& c, const bucket_rule& rule, const moment& now) {
   const std::int64_t last = store::last_due(b);
   const std::int64_t used = store::rounded_up(store::missing(b, now.now_at), b.rule.unit);
@@ -24,7 +24,7 @@ void go_over_to(bucket& b, const rate_command& c, const bucket_rule& rule, const
   b.at = now.now_at;
 }
 
-// Steps 1 and 2 for one bucket. False if another rule of the same version is in force.
+// Steps 1 and 2 for one bucket. Returns false if another rule of the same version is in force.
 bool look_up(const rate_record& r, const rate_command& c, const store::bucket_choice& choice,
              const moment& now, bucket& b, bool& went_over) {
   const auto found = std::find_if(r.buckets.begin(), r.buckets.end(),
@@ -43,12 +43,12 @@ bool look_up(const rate_record& r, const rate_command& c, const store::bucket_ch
   return true;
 }
 
-// A refund may be of more than a bucket holds by now.
+// A refund may be of more tokens than the bucket's present capacity.
 std::int64_t units_of(const rate_command& c, const bucket& b) {
   return std::min(c.tokens, b.rule.capacity / b.rule.unit) * b.rule.unit;
 }
 
-// The prelude says why it is so many.
+// The comment in rate.hpp proves this amount.
 void give_back(bucket& b, std::int64_t units, std::int64_t due_at) {
   const std::int64_t last = store::last_due(b);
   if (due_at < last) {
@@ -109,12 +109,13 @@ rate_reply apply(rate_record& r, const rate_command& c, const moment& now) {
   for (std::size_t i = 0; i < buckets.size(); ++i) {
     reply.which = static_cast<std::uint32_t>(i);
     bucket& b = buckets[i];
-    // 1. What has come back is there again. 2. The greatest version of a rule is in force.
+    // 1. Tokens that have come back are available again. 2. The greatest version of a rule is in
+    //    force.
     if (!look_up(r, c, c.buckets[i], now, b, went_over)) {
       reply.outcome = rate_outcome::capacity_mismatch;
       return reply;
     }
-    // 3. What can never be had is not waited for.
+    // 3. A request for more than the capacity fails at once.
     if (c.verb == rate_verb::take && c.tokens > b.rule.capacity / b.rule.unit) {
       reply.outcome = rate_outcome::too_many;
       return reply;
@@ -126,7 +127,7 @@ rate_reply apply(rate_record& r, const rate_command& c, const moment& now) {
     reply.buckets.push_back(describe(b, wait, now.now_at));
   }
   reply.which = 0;
-  // 4. All give, or none.
+  // 4. All buckets give, or none.
   const bool takes = c.verb == rate_verb::take;
   if (takes) {
     const bool granted = fits && reply.wait_us <= c.ahead_us;
@@ -144,7 +145,7 @@ rate_reply apply(rate_record& r, const rate_command& c, const moment& now) {
     reply.buckets[i] = describe(buckets[i], takes ? reply.buckets[i].wait_us : 0, now.now_at);
   }
   if (!takes) reply.wait_us = 0;
-  // 5. What is full need not be kept.
+  // 5. A full bucket need not be kept.
   store_into(r, buckets, now);
   return reply;
 }

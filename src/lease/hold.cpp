@@ -49,7 +49,8 @@ lease hold::start(std::shared_ptr<hold> self) {
 
 lease hold::next_turn(std::shared_ptr<transferable> passed, const waits& w) {
   auto self = std::static_pointer_cast<hold>(std::move(passed));
-  if (self->state(w.past_local_queue) == lease_state::lost) {  // it was nobody's
+  // No thread had a turn that could be lost.
+  if (self->state(w.past_local_queue) == lease_state::lost) {
     if (self->leaves_local_queue()) self->config_->local_queue->leave();
     self->forget();
     return {};
@@ -72,8 +73,9 @@ bool hold::fits(const lock_config& wanted) const noexcept {
                               mine.unconfirmed_release == wanted.unconfirmed_release);
 }
 
-// What limits a single hold, or was changed for one, is not for the next. Who gives back what has
-// ended is told so.
+// Whether the hold may be passed to another thread or linger. A limit or a change that was meant
+// for one turn must not carry over to the next. A lease that has ended is not kept either, so that
+// its release reports the loss.
 bool hold::may_be_kept(boot_time now) const noexcept {
   if (now >= valid_until_.load(std::memory_order_relaxed)) return false;
   const bool plain = config_->renew && config_->max_hold == std::chrono::milliseconds::max() &&
@@ -115,7 +117,7 @@ std::chrono::nanoseconds hold::remaining() const noexcept {
   return std::max(left, std::chrono::nanoseconds::zero());
 }
 
-// A copy, so that users' callbacks run without our mutex.
+// Returns a copy, so that users' callbacks run without the mutex.
 std::stop_source hold::loss() {
   const std::lock_guard guard{loss_mutex_};
   if (!lost_) lost_.emplace();
@@ -128,7 +130,7 @@ std::optional<std::stop_source> hold::loss_if_asked() noexcept {
   return lost_;
 }
 
-// A loss told at this very moment is seen by its state.
+// A loss that is reported at this very moment is visible in the state.
 void hold::forget_loss() {
   if (!loss_asked_.load(std::memory_order_relaxed)) return;
   const std::lock_guard guard{loss_mutex_};
@@ -157,7 +159,7 @@ void hold::check() const {
 
 store::named_command hold::renewal() const { return {name(), command(permits_verb::renew)}; }
 
-// Else the store would keep it for others after its end.
+// Otherwise the store would reserve the lock beyond its end by max_hold.
 std::chrono::milliseconds hold::within_max_hold(std::chrono::milliseconds lease) const noexcept {
   if (ends_at_ == forever) return lease;
   const std::chrono::milliseconds step{client_.can().lease_step_ms};
@@ -195,8 +197,9 @@ status outcome_of(const result<store::permits_reply>& released) noexcept try {
 }
 }  // namespace
 
-// A release ends the turn, and then checks whether it is being extended. An extension announces
-// itself, and then checks whether the turn is over. So it is extended for its user only.
+// An extension must not outlast its user's turn. A release ends the turn, and then checks for
+// extensions under way. An extension announces itself, and then checks whether the turn is over. So
+// at least one of them sees the other.
 status hold::extend(std::chrono::milliseconds lease, unsigned of_turn) {
   if (auto u = client_.usable(); !u) return u;
   struct extending {
@@ -219,11 +222,12 @@ status hold::extend_now(std::chrono::milliseconds lease, unsigned of_turn) {
     begun.ends().not_renewed(*this);
     return lost_in(of_turn) ? no_longer_held() : released_before();
   }
-  if (state() == lease_state::lost) {  // not to be lengthened at the store for nobody
+  if (state() == lease_state::lost) {  // so that the store does not extend a lease that nobody has
     begun.ends().ended(*this);
     return no_longer_held();
   }
-  // If it is carried out, and the answer does not come, the store keeps it no longer than that.
+  // If the store extends the lease, and the answer is lost, the store keeps it for that long at
+  // most.
   const boot_time before = keeper_.shorten(*this, sent, lease);
   may_last_.store(std::max(may_last_.load(std::memory_order_relaxed), lease),
                   std::memory_order_relaxed);
@@ -243,7 +247,7 @@ status hold::extend_now(std::chrono::milliseconds lease, unsigned of_turn) {
   return state() == lease_state::lost ? status(no_longer_held()) : status(done{});
 }
 
-// A callback on the loss may release the lease, which lets go of the session.
+// A callback for the loss may release the lease, which also releases the session.
 void hold::extend_or_throw(std::chrono::milliseconds lease) {
   const auto kept = session_;
   auto extended = extend(lease, turn());
@@ -284,8 +288,9 @@ bool hold::give_up_stronger_than(std::uint32_t weight) noexcept {
   return keeper_.in_doubt(*this);
 }
 
-// Takes the next of this process along, if one is queued: one step at the store for both. A call
-// on its own behalf that was left would come behind that, and take the lock for nobody.
+// Acquires for the next waiter of this process, if one is queued, in the same step of the store. If
+// the request is abandoned unanswered, the store may carry it out later, and would grant the lock
+// to nobody; so the keeper releases it.
 std::optional<status> hold::tell_store(const ending& e, wants w) {
   local_turn turn(leaves_local_queue() ? config_->local_queue.get() : nullptr);
   if (contender* const next = turn.take_next()) {
@@ -304,7 +309,7 @@ std::optional<status> hold::tell_store(const ending& e, wants w) {
   return std::nullopt;
 }
 
-// The next request of this process is behind it, as soon as it is on its way.
+// Once the release is on its way, the next request of this process follows it.
 void hold::tell_later(const ending& e) {
   client_.permits_later(name(), command(permits_verb::release),
                         [self = shared_from_this(), e](result<store::permits_reply> reply) {
@@ -312,7 +317,7 @@ void hold::tell_later(const ending& e) {
                         });
 }
 
-// Nobody comes when the loss has been told, which said how many there were.
+// Admits no user after the loss was reported, because the report contained the number of users.
 bool hold::add_user() noexcept {
   const auto open = [](unsigned users) { return users > 0 && users < loss_told; };
   unsigned users = users_.load(std::memory_order_relaxed);
@@ -336,7 +341,7 @@ void hold::leave_unseen(std::shared_ptr<hold> self) noexcept {
   (void)joined(std::move(self), now);
 }
 
-// Not to be touched after it was passed on: another thread may end it then.
+// The hold must not be touched after it was passed on: another thread may end it then.
 std::pair<bool, std::error_code> hold::pass_on_or_end(local_queue& at, std::shared_ptr<hold> self,
                                                       wants w) {
   std::shared_ptr<transferable> done = std::move(self);
@@ -352,7 +357,7 @@ std::error_code hold::release(std::shared_ptr<hold> self, wants w) noexcept try 
   local_queue& at = *self->config_->local_queue;
   auto& client = self->client_;
   if (!client.options().observer) return pass_on_or_end(at, std::move(self), w).second;
-  // What is told is kept, with all that it points to: the next thread may end the hold at once.
+  // Keeps alive what the event points to: the next thread may end the hold at once.
   const auto session_lives = self->session_;
   const auto name_lives = self->config_;
   const boot_time since = self->since_.load(std::memory_order_relaxed);
@@ -366,8 +371,8 @@ std::error_code hold::release(std::shared_ptr<hold> self, wants w) noexcept try 
   return errc::internal;
 }
 
-// As soon as we have left, the last one may take it apart. Who leaves before the loss is told is
-// not one of those that lose it.
+// After this user has left, the last user may destroy the hold. A user that leaves before the loss
+// is reported has not lost the hold.
 std::error_code hold::leave_group(std::shared_ptr<hold> self, wants w) {
   auto& client = self->client_;
   const auto session_lives = self->session_;
@@ -406,13 +411,15 @@ std::error_code hold::end_all(std::span<const std::shared_ptr<hold>> all) noexce
 }
 
 namespace {
-/// Of several ends the first failure, but that one was lost before any other.
+/// Combines the results of several releases: the first failure, except that a lost hold takes
+/// precedence.
 void note(std::error_code& all, std::error_code one) noexcept {
   if (!all || one == errc::lost) all = one;
 }
 }  // namespace
 
-// Where there is no memory for a batch. Those that were in one have been told of already.
+// Used if there is no memory for a batch. Holds of a batch that was sent have been reported
+// already.
 std::error_code hold::end_each(std::span<const std::shared_ptr<hold>> all) noexcept {
   std::error_code first;
   for (const auto& h : all) {
@@ -421,7 +428,7 @@ std::error_code hold::end_each(std::span<const std::shared_ptr<hold>> all) noexc
   return first;
 }
 
-// What it throws is thrown before anything of a session has ended.
+// If it throws, no hold of this session has ended yet.
 std::error_code hold::end_together(std::span<const std::shared_ptr<hold>> all) {
   const auto session = all.empty() ? nullptr : all.front()->session_;
   if (!session) return end_each(all);
@@ -471,7 +478,7 @@ std::error_code hold::ended(const ending& e, const status& told) noexcept {
   return {};
 }
 
-// Called by the thread that tells the loss: the keeper's, which must not wait for the store.
+// Called by the thread that reports the loss: the keeper's, which must not wait for the store.
 void hold::forget() noexcept {
   given_back_.store(true, std::memory_order_release);
   const auto session_lives = std::move(session_);
@@ -479,7 +486,7 @@ void hold::forget() noexcept {
   abandon();
 }
 
-// The holder may have let go of it since, which told the store.
+// The holder may have released the lock since, which reached the store.
 void hold::give_back_lost() noexcept {
   if (!given_back_.load(std::memory_order_acquire)) abandon();
 }
@@ -488,7 +495,7 @@ void hold::abandon() noexcept {
   keeper_.abandon(name(), owner_, may_last_.load(std::memory_order_relaxed));
 }
 
-// Without the clock, which is half of what an event costs.
+// Does not read the clock, which is half the cost of an event.
 event hold::described(event_kind kind) const noexcept {
   const boot_time began = began_.load(std::memory_order_relaxed);
   return {.kind = kind,
@@ -520,14 +527,14 @@ void hold::announce(event_kind kind, const failure* why, std::chrono::nanosecond
   client_.tell(e);
 }
 
-// After a release of its user, a lock that lingers is nobody's lease.
+// After its user's release a lingering lock belongs to no lease.
 void hold::announce_lost(std::string_view why) noexcept {
   const bool idle = turn_ % 2 == 1;
   tell_lost(why, idle ? 0 : std::max(users(), 1U));
 }
 
-// Once, by the thread that finds it out first. What seemed idle then may be in the middle of a
-// release: the release counts that lease.
+// Only the thread that finds the loss first reports it. A hold that seemed idle then may be in the
+// middle of a release: the release counts that lease.
 bool hold::is_first_to_tell(unsigned leases) noexcept {
   unsigned told = told_lost_.load();
   while (told == 0 || (told == 1 && leases > 0)) {
@@ -553,10 +560,12 @@ void hold::tell_lost(std::string_view why, unsigned leases) noexcept {
   e.detail = why;
   e.leases = leases;
   client_.tell(e);
-  // An extension that nobody answered may keep it at the store until long after its end here.
+  // The store may have carried out an extension whose answer was lost, and then keeps the lock long
+  // after its end here.
   if (may_last_.load(std::memory_order_relaxed) > lease_.load(std::memory_order_relaxed))
     give_back_lost();
-  // Waiters of this process that are queued behind must not wait for a holder that has lost it.
+  // Threads of this process that are queued behind it must not wait for a holder that has lost the
+  // lock.
   if (leaves_local_queue()) config_->local_queue->leave();
 }
 

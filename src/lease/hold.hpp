@@ -24,40 +24,41 @@ class session_impl;
 class idle_locks;
 class store_client;
 
-/// What a hold needs of its session.
+/// The parts of its session that a hold needs.
 struct hold_services {
   store_client& client;
   engine::keeper& keeper;
   engine::idle_locks& idle_locks;
 };
 
-/// Something held: what a lease points to, and what the keeper keeps alive. Threads of a process
-/// may have it one after the other (local queue.hpp), each with a lease and a fence of its own.
+/// A lock that is held: a lease points to it, and the keeper renews it. Threads of a process may
+/// have the hold one after the other (local_queue.hpp), each with a lease and a fence of its own.
 class hold final : public std::enable_shared_from_this<hold>,
                    public renewable,
                    public transferable,
                    public owned {
  public:
-  /// Until it is given back it keeps `session`, of which `its` are the parts.
+  /// Keeps `session` until it is released; `its` are parts of `session`.
   hold(std::shared_ptr<session_impl> session, const hold_services& its,
        std::shared_ptr<const lock_config> s, const acquire_params& c, const grant& g,
        const waits& w);
 
-  /// Makes the lease, and starts renewal.
+  /// Starts renewal, and returns the lease.
   static lease start(std::shared_ptr<hold> self);
-  /// For the next thread of this process. Empty if it was lost meanwhile.
+  /// The lease of the next thread of this process. Empty if the hold was lost meanwhile.
   static lease next_turn(std::shared_ptr<transferable> passed, const waits& w);
-  /// Whether the caller is to be told how it went, whatever lock_config::unconfirmed_release says.
+  /// Whether the caller needs the result of the release, even if lock_config::unconfirmed_release
+  /// is set.
   enum class wants { answer, nothing };
-  /// The end of a thread's turn.
+  /// Ends a thread's turn.
   static std::error_code release(std::shared_ptr<hold> self, wants w) noexcept;
-  /// Back to the store, by its user or, if it is idle, by the thread that finds that nobody wants
-  /// it.
+  /// Releases the hold at the store. Called by its user; or, if the hold is idle, by the thread
+  /// that finds that nobody wants it.
   enum class was { in_use, idle };
   std::error_code end(was what, wants w = wants::nothing) noexcept;
-  /// Many at once, of which none is at a local queue or shared: one round trip for each session
-  /// where the store can. What the first one says that did not go well, but that one was lost
-  /// before anything else.
+  /// Releases many holds, none of which uses a local queue or is shared: in one round trip for each
+  /// session, if the store can. Returns the first failure; but a lost hold takes precedence over
+  /// other failures.
   static std::error_code end_all(std::span<const std::shared_ptr<hold>> all) noexcept;
   void give_back() noexcept override { (void)end(was::idle); }
   void forget() noexcept override;
@@ -79,7 +80,7 @@ class hold final : public std::enable_shared_from_this<hold>,
   const store::owner_id& owner() const noexcept override { return owner_; }
   const store::owner_id& secret() const noexcept override { return secret_; }
   lease_state state() const noexcept { return state(session_now()); }
-  /// Does not ask the session, which may be gone.
+  /// Does not use the session, which may be gone.
   bool has_ended() const noexcept override {
     return given_back_.load(std::memory_order_acquire) ||
            state_.load(std::memory_order_acquire) == lease_state::lost;
@@ -88,37 +89,38 @@ class hold final : public std::enable_shared_from_this<hold>,
   std::stop_token lost_token();
   void check() const;
 
-  /// Of the turn that it was asked in: not_owner if that is over, and the next one's lease stays as
-  /// it is. Zero: for as long as before.
+  /// Extends the lease of the turn `of_turn`. Returns not_owner if that turn is over; the next
+  /// turn's lease is not changed. A `lease` of zero means as long as before.
   status extend(std::chrono::milliseconds lease, unsigned of_turn);
   unsigned turn() const noexcept { return turn_.load(); }
-  /// For the present turn, and throws what went wrong, with where.
+  /// Extends the present turn's lease; throws the failure with its location.
   void extend_or_throw(std::chrono::milliseconds lease);
   [[noreturn]] void fail(failure f, std::string_view operation) const;
-  /// To another weight (resizing.hpp): what to send, if it is held, and what the answer means:
-  /// false if there is no room.
+  /// Changes the weight (resizing.hpp): returns the command to send, if the lock is held, and takes
+  /// the reply. Returns false if there is no room.
   result<store::permits_command> to_resize(std::uint32_t weight) const;
   result<bool> resized(std::uint32_t weight, const store::permits_reply& reply);
-  /// Lost from now on, if it has more than that.
+  /// If the hold has more than `weight`, it counts as lost from now on.
   bool give_up_stronger_than(std::uint32_t weight) noexcept;
 
   static hold* behind(const lease& l) noexcept { return l.hold_.get(); }
   static const std::shared_ptr<hold>& shared_behind(const lease& l) noexcept { return l.hold_; }
 
-  /// Readers that share it: each has a lease, and the last one's release is the hold's.
+  /// The readers that share the hold. Each has a lease; the release of the last one releases the
+  /// hold.
   unsigned users() const noexcept { return users_.load(std::memory_order_relaxed) & ~loss_told; }
-  /// False if the last one has left, or the loss was told.
+  /// Returns false if the last user has left, or the loss was reported.
   bool add_user() noexcept;
-  /// For one that was added.
+  /// The lease of a user that was added.
   static lease joined(std::shared_ptr<hold> self, boot_time began);
-  /// For one that was added, and does not come: told as if it had come and left at once, because
-  /// the event of a loss may have counted it.
+  /// For a user that was added but does not want the lease any more: reported as if it had joined
+  /// and left at once, because the event of a loss may have counted it.
   static void leave_unseen(std::shared_ptr<hold> self) noexcept;
   bool traced() const noexcept { return config_->traced; }
   bool ends_by_itself() const noexcept {
     return !config_->renew || config_->max_hold != std::chrono::milliseconds::max();
   }
-  /// Null when it was released. For the present holder.
+  /// Null after the release. To be called by the present holder only.
   std::shared_ptr<session_impl> session() const noexcept { return session_; }
   bool belongs_to(const store_client& session, const lock_config& s) const noexcept {
     return &client_ == &session && config_->kind == s.kind && config_->name == s.name;
@@ -133,14 +135,15 @@ class hold final : public std::enable_shared_from_this<hold>,
   boot_time session_now() const noexcept;
   lease_state state(boot_time now) const noexcept;
   bool may_be_kept(boot_time now) const noexcept;
-  /// How things stood when it was given back.
+  /// The hold's state when its release began.
   struct ending {
     was what;
     bool was_lost;
     boot_time at;
   };
   bool in_turn(unsigned turn) const noexcept { return turn_ == turn && !given_back_; }
-  /// Also if a callback on the loss has released it since: a lost one has no next turn.
+  /// Also true if a callback for the loss has released the lease since: a lost hold has no next
+  /// turn.
   bool lost_in(unsigned turn) const noexcept {
     return turn_ - turn <= 1 && state_ == lease_state::lost;
   }
@@ -165,14 +168,14 @@ class hold final : public std::enable_shared_from_this<hold>,
                 unsigned leases) noexcept;
   bool is_first_to_tell(unsigned leases) noexcept;
   void tell_lost(std::string_view why, unsigned leases) noexcept;
-  /// The keeper gives it back, for as long as it may be there.
+  /// Makes the keeper release the hold, for as long as the store may keep it.
   void abandon() noexcept;
-  /// What happened to the present turn.
+  /// An event of the present turn.
   event about(event_kind kind) const noexcept;
-  /// The same without how long it was held.
+  /// The same without how long the lock was held.
   event described(event_kind kind) const noexcept;
   store::permits_command command(store::permits_verb verb) const noexcept;
-  /// Of a lease, what max_hold leaves of it.
+  /// `lease`, limited to what max_hold leaves.
   std::chrono::milliseconds within_max_hold(std::chrono::milliseconds lease) const noexcept;
   bool leaves_local_queue() noexcept { return in_local_queue_.exchange(false); }
 
@@ -182,32 +185,36 @@ class hold final : public std::enable_shared_from_this<hold>,
   engine::idle_locks& idle_locks_;
   const std::shared_ptr<const lock_config> config_;
   std::atomic<std::chrono::milliseconds> lease_;
-  std::atomic<std::chrono::milliseconds> may_last_;  ///< at the store, after an answer was lost
+  /// How long the store may keep it, after the answer to an extension was lost.
+  std::atomic<std::chrono::milliseconds> may_last_;
   std::atomic<std::uint32_t> weight_;
   store::owner_id owner_;
   store::owner_id secret_;
   std::atomic<std::uint64_t> fence_;
   const boot_time stays_until_;
-  const boot_time ends_at_;  ///< by max_hold, whatever renews it
+  const boot_time ends_at_;  ///< by max_hold, regardless of renewals
   std::atomic<bool> in_local_queue_;
   static constexpr unsigned loss_told = 1U << 31;
-  std::atomic<unsigned> users_{1};      ///< … and loss_told: those who are in it then lose it
-  std::atomic<unsigned> turn_{0};       ///< odd: that of before is over
-  std::atomic<unsigned> extending_{0};  ///< it stays with its user until that is answered
+  /// The number of users, plus the bit loss_told if the loss was reported to them.
+  std::atomic<unsigned> users_{1};
+  std::atomic<unsigned> turn_{0};  ///< odd while no thread has a turn
+  /// Extensions under way; the hold stays with its user until they are answered.
+  std::atomic<unsigned> extending_{0};
 
-  // A copy of the timer's verdict, for readers without a lock.
+  // A copy of the timer's verdict, read without a lock.
   std::atomic<lease_state> state_{lease_state::held};
   std::atomic<boot_time> valid_until_;
-  std::atomic<bool> given_back_{false};  ///< session_ goes now
+  std::atomic<bool> given_back_{false};  ///< session_ is being released
 
-  std::atomic<unsigned> told_lost_{0};     ///< one more than the leases that it was, if it was told
-  std::atomic<boot_time> ended_{forever};  ///< when it was given back
+  /// Zero until the loss is reported, then one more than the number of leases reported.
+  std::atomic<unsigned> told_lost_{0};
+  std::atomic<boot_time> ended_{forever};  ///< when it was released
 
   // The present turn; written by its holder, read for events.
   std::atomic<boot_time> began_;
   std::atomic<boot_time> past_local_queue_;
   std::atomic<boot_time> since_;
-  std::atomic<bool> loss_asked_{false};  ///< a caller has the token of lost_
+  std::atomic<bool> loss_asked_{false};  ///< a caller has a token of lost_
   std::mutex loss_mutex_;
   std::optional<std::stop_source> lost_;
 };

@@ -15,16 +15,17 @@ using store::permits_outcome;
 namespace {
 constexpr std::size_t max_batch = 500;
 constexpr auto abandoned_retry = 200ms;
-/// Waiters that are meant by a notification wait for as long as their sessions live.
+/// The waiters that the notification is for wait as long as their sessions live.
 constexpr auto notification_lasts = 1h;
 constexpr auto settle_after = 250ms;
 constexpr int last_tries = 3;
-constexpr auto last_tries_take = 1s;  // and no longer, if the store is away
+constexpr auto last_tries_take = 1s;  // in total, even if the store is away
 }  // namespace
 
 namespace {
-/// Why the lease ends that is still held, or suspect, when it is looked at. It was to be looked at
-/// `then`: a thread that was to look before its end, and comes after it, did not run.
+/// The reason why a lease that is still held, or suspect, ends now. The check was planned for
+/// `then`: if that was before the end of the lease, and the check comes after it, the thread did
+/// not run.
 std::string_view why_it_ends(const lease_timer& timer, boot_time then) noexcept {
   if (timer.at_max_hold()) return losses::max_hold_over;
   const bool suspect = timer.state() == lease_state::suspect;
@@ -47,8 +48,8 @@ std::chrono::microseconds lease_of(const store::permits_reply& granted) noexcept
 
 keeper::keeper(store_client& session) : session_(session) {}
 
-// What could not be given back would block the others until its lease ends, though nobody works: a
-// lost request is not to cost them that.
+// A lock that could not be released would block others until its lease ends, though nobody works.
+// So the keeper retries a few times: one lost request should not cost that.
 keeper::~keeper() {
   stop();
   std::unique_lock lock{mutex_};
@@ -70,7 +71,7 @@ void keeper::stop() {
   renewer_.join();
 }
 
-// One of them alone finds nothing to do.
+// Starts both threads: either of them alone would find nothing to do.
 status keeper::start() noexcept {
   constexpr std::string_view purpose = "to renew leases with";
   auto started = timer_.start(purpose, [this] { watch_time(); });
@@ -88,14 +89,14 @@ void keeper::add(const std::shared_ptr<renewable>& h) {
 }
 
 void keeper::remove(renewable& h) noexcept {
-  schedule::node_type last;  // may hold the last reference: let go of it without the mutex
+  schedule::node_type last;  // may hold the last reference, so it is released without the mutex
   const std::lock_guard guard{mutex_};
   if (!h.scheduled_) return;
   last = schedule_.extract(*h.scheduled_);
   h.scheduled_.reset();
 }
 
-// The same node in another place: that takes no memory.
+// Moves the existing node, which takes no memory.
 void keeper::reschedule(renewable& h) noexcept {
   h.publish();
   if (!h.scheduled_) return;
@@ -106,9 +107,9 @@ void keeper::reschedule(renewable& h) noexcept {
 }
 
 void keeper::begin_renewal(renewable& h) {
-  std::shared_ptr<renewable> taken_over;  // let go of without the mutex
+  std::shared_ptr<renewable> taken_over;  // released without the mutex
   std::unique_lock lock{mutex_};
-  // One that is queued and not sent is no obstacle: the caller's takes its place.
+  // A renewal that is queued and not sent is no obstacle: the caller's renewal replaces it.
   taken_over = to_renew_.take(h);
   if (taken_over) return;
   while (h.timer_.state() != lease_state::lost && !h.timer_.begin(session_.now())) {
@@ -117,22 +118,23 @@ void keeper::begin_renewal(renewable& h) {
   reschedule(h);
 }
 
-// If the thread that watches the time has not told the end yet: why it is one.
+// The reason of the end, if the lease is over, and the thread that watches the time has not
+// reported it yet.
 std::optional<std::string_view> keeper::over_because(const renewable& h, boot_time now) noexcept {
   if (!h.timer_.is_over(now)) return std::nullopt;
   return why_it_ends(h.timer_, (*h.scheduled_)->first);
 }
 
-// The three ends of a renewal, with the mutex held. What is to be told is told without it.
+// The three ends of a renewal, called with the mutex held. The events are reported without it.
 keeper::news keeper::on_renewed(renewable& h, boot_time sent,
                                 std::chrono::nanoseconds lease) noexcept {
   const boot_time now = session_.now();
   const auto left = h.timer_.valid_until() - now;
-  const auto margin = h.timer_.is_claim() ? 0ns : left;  // little of it tells nothing of a claim
+  const auto margin = h.timer_.is_claim() ? 0ns : left;  // a claim always has little left
   const auto over = over_because(h, now);
   const bool again = h.timer_.renewed(now, sent, lease);
   news n{.about = &h, .margin = margin};
-  if (over) {  // it counts no more
+  if (over) {  // the renewal came too late
     note_outlasted(h, n, *over);
   } else {
     n.what = again ? event_kind::held_again : event_kind::renewed;
@@ -151,8 +153,8 @@ keeper::news keeper::on_failed(renewable& h, const failure& why) noexcept {
   return n;
 }
 
-// Others would wait for its whole lease, though nobody holds it. What is lost of a barrier is for
-// its participants to find out there.
+// Others would wait for the renewed lease, though nobody holds it. A barrier is excepted: its
+// participants notice the loss there.
 void keeper::note_outlasted(renewable& h, news& n, std::string_view why) noexcept {
   if (h.may_wait()) return;
   n.outlasted = true;
@@ -187,7 +189,7 @@ void keeper::end_renewal(End end) {
   tell(to_tell);
 }
 
-// Released meanwhile: no wonder if it is not there any more.
+// If the hold was released meanwhile, it is normal that the store does not know it any more.
 template <class End>
 void keeper::end_renewal(renewable& h, End end) {
   end_renewal([&]() -> news {
@@ -240,7 +242,7 @@ void keeper::restore(renewable& h, boot_time valid_until) {
 
 // ---- the thread that watches the time
 
-// Both may be due of one hold at the same time: then it is told twice, in that order.
+// One hold may become both suspect and lost at the same time: both are reported, in that order.
 boot_time keeper::take_due(told_line& to_tell) noexcept {
   const boot_time now = session_.now();
   while (!schedule_.empty() && schedule_.begin()->first <= now) {
@@ -254,7 +256,8 @@ boot_time keeper::take_due(told_line& to_tell) noexcept {
       if (step == lease_timer::step::lost) h->to_tell_lost_ = why;
       if (!in_line) to_tell.push(h);
     }
-    if (step == lease_timer::step::lost) renewal_over_.notify_all();  // nobody waits for it now
+    // End the waits in begin_renewal().
+    if (step == lease_timer::step::lost) renewal_over_.notify_all();
     reschedule(*h);
   }
   return schedule_.empty() ? forever : schedule_.begin()->first;
@@ -332,7 +335,8 @@ void keeper::renew_batch(due_line& due) try {
   fail_batch(due);
 }
 
-// It was not sent, or nobody knows: tried again as after any failure, and none is left begun.
+// The renewals were not sent, or their outcome is unknown: retried as after any failure, so none
+// stays begun.
 void keeper::fail_batch(due_line& due) noexcept {
   const failure why = without_memory(true);
   while (const auto h = due.pop()) failed(*h, why);
@@ -340,7 +344,8 @@ void keeper::fail_batch(due_line& due) noexcept {
 
 keeper::news keeper::settle(renewable& h, boot_time sent,
                             const result<store::permits_reply>& reply) noexcept {
-  if (!h.scheduled_) {  // released meanwhile: no wonder if it is not there any more
+  // Released meanwhile: then it is normal that the store does not know it any more.
+  if (!h.scheduled_) {
     h.timer_.end_renewal();
     return {};
   }
@@ -351,7 +356,7 @@ keeper::news keeper::settle(renewable& h, boot_time sent,
   return on_renewed(h, sent, lease_of(*reply));
 }
 
-// Perhaps it waits yet, and an entry in the queue outlasts a short lease.
+// The owner may still be queued, and a queue entry outlasts a short lease.
 void keeper::abandon(std::string_view name, const store::owner_id& owner,
                      std::chrono::nanoseconds lease,
                      std::optional<store::permits_command> if_absent) noexcept {
@@ -363,7 +368,8 @@ void keeper::send_again(std::string_view name, const store::permits_command& wha
   remember(name, what, {}, notification_lasts);
 }
 
-// In a forked child nobody would send it, and a thread that is not there may hold the mutex.
+// Does nothing in a forked child: it has no thread to send it, and a thread that exists only in the
+// parent may hold the mutex.
 void keeper::remember(std::string_view name, const store::permits_command& what,
                       std::optional<store::permits_command> if_absent,
                       std::chrono::nanoseconds lasts) noexcept try {
@@ -392,14 +398,14 @@ void keeper::settle(std::unique_lock<std::mutex>& lock) noexcept {
   try {
     session_.settle();
   } catch (...) {
-    read = false;  // no memory for what has come
+    read = false;  // no memory for the replies
   }
   lock.lock();
   if (!read) settle_at_ = std::min(settle_at_, saturated_add(session_.now(), settle_after));
 }
 
-// No more at once than renewals, which wait for it. The rest is next, without delay if the store
-// takes them.
+// Releases no more at once than a batch of renewals, because renewals wait for it. The rest follows
+// without delay if the store accepts these.
 bool keeper::release_abandoned(std::unique_lock<std::mutex>& lock) noexcept {
   abandonments todo;
   const auto count = static_cast<std::ptrdiff_t>(std::min(abandoned_.size(), max_batch));
@@ -409,7 +415,7 @@ bool keeper::release_abandoned(std::unique_lock<std::mutex>& lock) noexcept {
   try {
     try_to_release(todo);
   } catch (...) {
-    // No memory: all of them again. To give back twice does no harm.
+    // No memory: all of them are tried again. Releasing twice does no harm.
   }
   lock.lock();
   const bool all = todo.empty();
@@ -430,14 +436,14 @@ void keeper::try_to_release(abandonments& todo) {
   const boot_time now = session_.now();
   for (auto next = todo.begin(); next != todo.end();) {
     const auto a = next++;
-    // Nobody waits any longer for the call that may get it: it has to end first, and what it gets
-    // lasts from then on.
+    // No thread waits any longer for an abandoned call that may acquire the lock. That call has to
+    // end first, and a lease it acquires may begin only then.
     if (a->command.owner && session_.callers().call_for(a->command.owner)) {
       a->until = std::max(a->until, saturated_add(now, a->lease));
     } else if (now >= a->until && !a->if_absent) {
       todo.erase(a);
     } else {
-      if (now >= a->until) owes_now(*a, now);  // what it was about has ended by itself
+      if (now >= a->until) owes_now(*a, now);  // the lease has ended by itself
       releases.push_back({a->name, a->command});
       asked.push_back(a);
     }

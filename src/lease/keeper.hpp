@@ -21,10 +21,10 @@
 
 namespace holdfast::engine {
 
-/// How long something lasts, by the store's clock. A record that was edited may contain any number:
-/// no lease is longer than max_lease.
+/// The time from `now_at` to `expires_at`, both by the store's clock. A record that was edited may
+/// contain any number, so the result is at most max_lease.
 std::chrono::microseconds between(std::int64_t now_at, std::int64_t expires_at) noexcept;
-/// How long it lasts: not always so long as was asked for.
+/// How long the granted lease lasts: not always as long as requested.
 std::chrono::microseconds lease_of(const store::permits_reply& granted) noexcept;
 
 class renewable;
@@ -32,26 +32,27 @@ class store_client;
 
 using schedule = std::multimap<boot_time, std::shared_ptr<renewable>>;
 
-/// What the keeper keeps alive, as it sees it.
+/// The keeper's view of a lease that it renews.
 class renewable {
  public:
-  /// What is sent to renew it.
+  /// The command that renews it.
   virtual store::named_command renewal() const = 0;
-  /// Whether it may be told that it waits, and is as it should be: at a barrier, for the others.
+  /// Whether the answer "waiting" is normal for it: a participant of a barrier waits for the
+  /// others.
   virtual bool may_wait() const noexcept = 0;
-  /// For how long that asks.
+  /// How long a lease the renewal requests.
   virtual std::chrono::milliseconds renewed_for() const noexcept = 0;
 
  protected:
   explicit renewable(const lease_timer& timer) : timer_(timer) {}
   virtual ~renewable() = default;
 
-  /// The timer's verdict has changed. With the keeper's mutex held.
+  /// The timer's verdict has changed. Called with the keeper's mutex held.
   virtual void publish() noexcept = 0;
   virtual void announce(event_kind kind, const failure* why,
                         std::chrono::nanoseconds margin) noexcept = 0;
   virtual void announce_lost(std::string_view why) noexcept = 0;
-  /// It is lost, and the store may keep it all the same: what is there of it is given back.
+  /// It is lost, but the store may keep it all the same: releases it there.
   virtual void give_back_lost() noexcept = 0;
 
   // Guarded by the keeper's mutex.
@@ -61,53 +62,57 @@ class renewable {
  private:
   friend class keeper;
   std::shared_ptr<renewable> next_due_;
-  // Of the keeper's thread that watches the time.
+  // Only for the thread that watches the time.
   std::shared_ptr<renewable> next_told_;
   bool to_tell_suspect_ = false;
-  std::string_view to_tell_lost_{};  ///< why; empty: nothing is to be told
+  std::string_view to_tell_lost_{};  ///< the reason; empty if there is nothing to report
 };
 
-/// The lease keeper: one for a session, not one for a lock. Two threads, started with the first
-/// lease: one renews, and may be stuck in the store; the other watches the time, and never is, so
-/// that a loss is told whether or not a renewal returns. Thread-safe.
+/// The lease keeper: one for each session, not one for each lock. It has two threads, started with
+/// the first lease. One renews, and may get stuck in the store. The other watches the time and
+/// never waits for the store, so a loss is reported whether or not a renewal returns. Thread-safe.
 class keeper {
  public:
   explicit keeper(store_client& session);
   ~keeper();
 
-  /// Its threads, before anything is taken that would need them. errc::unavailable if the system
-  /// gives none.
+  /// Starts its threads; to be called before a lock is acquired that needs them. Fails with
+  /// errc::unavailable if the system provides no thread.
   status start() noexcept;
   bool on_own_thread() const noexcept;
 
   void add(const std::shared_ptr<renewable>& h);
-  /// After it nothing more is announced about this hold, but what is on its way right now.
+  /// Afterwards nothing more is announced about this hold, except an announcement under way.
   void remove(renewable& h) noexcept;
 
-  /// A caller renews this hold itself: waits until no renewal is on its way, and keeps the keeper
-  /// from beginning one. The answers of two renewals could come in another order than the store
-  /// carried them out, and the longer one be believed. Ends with one of those below.
+  /// Begins a renewal by the caller: waits until no renewal of this hold is under way, and prevents
+  /// the keeper from beginning one. Otherwise the answers of two renewals could arrive in another
+  /// order than the store carried them out, and the longer lease would be believed. Ends with one
+  /// of the functions below.
   void begin_renewal(renewable& h);
-  /// Ends one as failed, if none of those below has when it goes: nobody could renew it again.
+  /// Begins a renewal; if none of the functions below was called, its destructor ends it as failed,
+  /// because nobody could renew the hold again otherwise.
   class begun_renewal;
   void renewed(renewable& h, boot_time sent, std::chrono::nanoseconds lease);
-  /// It was not even asked for.
+  /// The renewal was not even sent.
   void not_renewed(renewable& h);
   void failed(renewable& h, const failure& why);
-  /// The store says that it is not held any more.
+  /// The store reports that the lock is not held any more.
   void gone(renewable& h);
-  /// Our own clock says so.
+  /// The lease has ended by this machine's clock.
   void ended(renewable& h);
-  /// Nobody knows: it is lost, unless it was released meanwhile. False then.
+  /// It is unknown whether the lock is held: it counts as lost, unless it was released meanwhile.
+  /// Returns false in that case.
   bool in_doubt(renewable& h) noexcept;
-  /// After begin_renewal(), before a renewal for `lease` is sent: from now on it is relied on for
-  /// no longer than that. Returns until when it was, for restore() if nothing was carried out.
+  /// To be called after begin_renewal(), before a renewal for `lease` is sent: from now on the
+  /// lease is relied on for no longer than that. Returns until when it was relied on before, for
+  /// restore() if the renewal was not carried out.
   boot_time shorten(renewable& h, boot_time sent, std::chrono::nanoseconds lease);
   void restore(renewable& h, boot_time valid_until);
 
-  /// Releases at the store when it can be reached again, for as long as it may matter: the holder
-  /// could not tell it, or did not learn whether it got what it asked for. Without memory to
-  /// remember it by it ends with its lease. If the store does not know it any more, `if_absent` is
+  /// Releases at the store when the store can be reached again, for as long as it may matter: the
+  /// holder's release failed, or a request's outcome is unknown. Without the memory to remember it,
+  /// the record ends with its lease. If the store does not know the owner any more, `if_absent` is
   /// sent as well.
   void abandon(std::string_view name, const store::owner_id& owner, std::chrono::nanoseconds lease,
                std::optional<store::permits_command> if_absent = {}) noexcept;
@@ -115,11 +120,11 @@ class keeper {
   /// have been carried out, and others wait for it.
   void send_again(std::string_view name, const store::permits_command& what) noexcept;
 
-  /// Something is on its way that nobody waits for: its answer is looked for soon, if nobody else
-  /// comes upon it before.
+  /// A reply is expected that no thread waits for: the keeper reads it soon, unless another thread
+  /// reads it earlier.
   void expect_answers();
 
-  /// Ends its threads.
+  /// Stops its threads, and waits for their end.
   void stop();
 
  private:
@@ -133,8 +138,8 @@ class keeper {
   using abandonments = std::list<abandoned>;
   using due_line = linked_line<renewable, &renewable::next_due_>;
   using told_line = linked_line<renewable, &renewable::next_told_>;
-  /// What is to be told of a hold when nobody has the mutex. What it points to stays until then. It
-  /// takes no memory: the end of a lease is told whether or not there is any.
+  /// Events of a hold, to be reported when the mutex is released. What it points to lives until
+  /// then. Takes no memory, so that the end of a lease is always reported.
   struct news {
     renewable* about = nullptr;
     std::optional<event_kind> what{};
@@ -142,7 +147,7 @@ class keeper {
     const failure* failed = nullptr;
     std::string_view lost{};
     std::chrono::nanoseconds margin{};
-    bool outlasted = false;  ///< the store may keep what is lost, because a renewal came back late
+    bool outlasted = false;  ///< the store may keep the lost lock, because a renewal returned late
   };
 
   void reschedule(renewable& h) noexcept;
@@ -163,11 +168,11 @@ class keeper {
   void end_renewal(End end);
   template <class End>
   void end_renewal(renewable& h, End end);
-  /// False if some are to be tried again later.
+  /// Returns false if some are to be retried later.
   bool release_abandoned(std::unique_lock<std::mutex>& lock) noexcept;
-  /// The release is over. Requests that wait behind it are sent as long as they may have a caller.
+  /// The release is done or has become needless. Sends the command owed after it from now on.
   static void owes_now(abandoned& one, boot_time now) noexcept;
-  /// Of those the rest: what is to be tried again.
+  /// Leaves in `todo` the ones to be retried.
   void try_to_release(abandonments& todo);
   void remember(std::string_view name, const store::permits_command& what,
                 std::optional<store::permits_command> if_absent,
@@ -199,7 +204,7 @@ class keeper::begun_renewal {
   }
   begun_renewal(const begun_renewal&) = delete;
   begun_renewal& operator=(const begun_renewal&) = delete;
-  /// By what is called next.
+  /// The next call on the result ends the renewal.
   keeper& ends() noexcept {
     ended_ = true;
     return keeper_;

@@ -8,7 +8,7 @@ namespace holdfast::engine {
 using namespace std::chrono_literals;
 
 namespace {
-/// Of the margin: a part that is the same for every lease, and a share of the lease.
+/// The margin consists of a part that is the same for every lease, and of a share of the lease.
 constexpr auto least_margin = 2ms;
 constexpr int margin_share = 100;
 }  // namespace
@@ -28,7 +28,7 @@ std::chrono::milliseconds lease_timer::lasting(std::chrono::nanoseconds sure,
 
 lease_timer::lease_timer(const terms& t, boot_time now, boot_time valid_until) noexcept
     : terms_(t), valid_until_(capped(valid_until)) {
-  // A grant that has to be claimed runs out soon: its first renewal comes soon as well.
+  // A grant that has to be claimed ends soon, so its first renewal is soon as well.
   renew_at_ = t.renew ? now + std::min(t.lease, valid_until - now) / 3 : forever;
 }
 
@@ -77,7 +77,8 @@ bool lease_timer::renewed(boot_time now, boot_time sent, std::chrono::nanosecond
 bool lease_timer::failed(boot_time now) noexcept {
   in_flight_ = false;
   if (state_ == lease_state::lost) return false;
-  // Soon, and sooner if little is left: a grant that has to be claimed ends in less than a second.
+  // Retries soon, and sooner if little is left: a grant that has to be claimed ends in less than a
+  // second.
   const auto pause = std::min(terms_.lease / 30, (valid_until_ - now) / 4);
   if (terms_.renew) renew_at_ = now + std::max<std::chrono::nanoseconds>(pause, 10ms);
   const bool was_held = state_ == lease_state::held;

@@ -8,14 +8,14 @@
 
 namespace holdfast::engine {
 
-/// When a lease is renewed, suspected and lost. Pure: the time comes in.
+/// Decides when a lease is renewed, suspect and lost. Pure: the caller passes the time.
 ///
 ///     sent            + lease/3           + lease/3 + lease/6           sent + lease − margin
 ///      │  held           │ renew             │ not back yet: suspect       │ lost, whatever
 ///      ▼                 ▼                   ▼                             ▼ the renewal does
 ///
-/// The lease counts from before the request was sent (userver, redsync), less a margin for clocks
-/// that run at different speeds. A failed renewal is tried again after lease/30.
+/// The lease counts from before the request was sent (as in userver and redsync), less a margin for
+/// clocks that run at different speeds. A failed renewal is retried after lease/30.
 class lease_timer {
  public:
   enum class step { none, renew, suspect, lost };
@@ -27,32 +27,33 @@ class lease_timer {
     bool is_claim = false;
   };
 
-  /// Held until `valid_until` (of sure_until()), as known at `now`.
+  /// Held until `valid_until` (as returned by sure_until()), as known at `now`.
   lease_timer(const terms& t, boot_time now, boot_time valid_until) noexcept;
 
-  /// Until when a lease may be relied on that was asked for at `sent`, and lasts so long at the
-  /// store: the one place where that is computed.
+  /// The time until which a lease may be relied on that was requested at `sent`, and lasts `lasts`
+  /// at the store. No other place computes it.
   static boot_time sure_until(boot_time sent, std::chrono::nanoseconds lasts) noexcept {
     return sent + lasts - margin(lasts);
   }
 
-  /// The shortest lease that is sure for that long, the inverse of sure_until(): of those that are
-  /// possible, which are multiples of `step`.
+  /// The shortest possible lease (a multiple of `step`) that may be relied on for `sure`: the
+  /// inverse of sure_until().
   static std::chrono::milliseconds lasting(std::chrono::nanoseconds sure,
                                            std::chrono::milliseconds step) noexcept;
 
-  /// What is due at `now`, once: after `renew` the answer has to come by renewed(), failed(),
-  /// gone().
+  /// Returns what is due at `now`, each step once. After `renew` the caller has to report the
+  /// answer by renewed(), failed() or gone().
   step due(boot_time now) noexcept;
-  /// When to ask again.
+  /// When to call due() again.
   boot_time next() const noexcept;
 
-  /// A renewal that is not the timer's own idea; false if one is on its way already.
+  /// Begins a renewal at another's request. Returns false if one is under way.
   bool begin(boot_time now) noexcept;
 
-  /// True if it was suspect. After the end it changes nothing: what is lost stays lost.
+  /// Returns true if the lease was suspect. After its end it changes nothing: a lost lease stays
+  /// lost.
   bool renewed(boot_time now, boot_time sent, std::chrono::nanoseconds lease) noexcept;
-  /// True if it was not suspect before.
+  /// Returns true if the lease was not suspect before.
   bool failed(boot_time now) noexcept;
   void gone() noexcept {
     in_flight_ = false;
@@ -60,8 +61,8 @@ class lease_timer {
   }
   void end_renewal() noexcept { in_flight_ = false; }
 
-  /// A renewal for `lease` is on its way: no more than that is sure until it has come back. Returns
-  /// what was sure before, for restore() if it was not carried out.
+  /// A renewal for `lease` is under way: until its answer arrives, the lease is relied on for no
+  /// longer than that. Returns the previous time, for restore() if the renewal was not carried out.
   boot_time shorten(boot_time sent, std::chrono::nanoseconds lease) noexcept {
     return std::exchange(valid_until_, std::min(valid_until_, sure_until(sent, lease)));
   }
@@ -70,17 +71,18 @@ class lease_timer {
   }
 
   lease_state state() const noexcept { return state_; }
-  /// Also where due() has not found that out yet.
+  /// Whether the lease has ended, even if due() has not noticed it yet.
   bool is_over(boot_time now) const noexcept {
     return state_ == lease_state::lost || now >= valid_until_;
   }
   boot_time valid_until() const noexcept { return valid_until_; }
-  /// No renewal makes it longer than it is; each still asks whether it is held.
+  /// Whether the lease ends by max_hold: renewals do not lengthen it, but still check that it is
+  /// held.
   bool at_max_hold() const noexcept {
     return valid_until_ != forever && valid_until_ == terms_.max_hold_until;
   }
   bool in_flight() const noexcept { return in_flight_; }
-  /// It was handed over for a moment, and has not been renewed since.
+  /// Whether it was handed over for a short time, and has not been renewed since.
   bool is_claim() const noexcept { return terms_.is_claim; }
 
  private:

@@ -23,7 +23,8 @@ namespace {
 
 using entries = std::vector<own_hold>;
 
-// Static objects may lock after this thread's own objects are gone: null again then.
+// Null before the first entry, and again at the thread's end: static objects may lock after this
+// thread's own objects are gone.
 thread_local entries* mine = nullptr;
 thread_local bool gone = false;
 
@@ -36,7 +37,7 @@ struct list {
   entries all;
 };
 
-// What the parent of a fork() has is not the child's.
+// A forked child does not have the parent's holds.
 void clear_in_children() {
   static const int once = pthread_atfork(nullptr, nullptr, [] {
     if (mine != nullptr) mine->clear();
@@ -51,7 +52,7 @@ entries* to_note_in() {
   return &here.all;
 }
 
-// The latest: a thread may be one of several readers twice.
+// The latest entry: a thread may be one of several readers twice.
 own_hold* latest_of(const owned& h) noexcept {
   if (mine == nullptr) return nullptr;
   const auto found = std::find_if(mine->rbegin(), mine->rend(),
@@ -65,8 +66,8 @@ std::optional<std::source_location> current_call_site() noexcept {
   return call_site == nullptr ? std::nullopt : std::optional(*call_site);
 }
 
-// Whose it is now, another thread's or nobody's, may end it meanwhile: only what outlives its
-// session is asked.
+// Another thread, or none, may have the hold by now, and may end it meanwhile. So this only reads
+// what outlives the session.
 bool own_hold::is_over() const {
   const auto h = what.lock();
   return !h || h->fence() != fence || h->has_ended();

@@ -11,48 +11,48 @@
 
 namespace holdfast::engine {
 
-/// What a thread may have, of any session and at any time.
+/// A hold that a thread may have, of any session and at any time.
 class owned {
  public:
-  /// Each turn has its own.
+  /// Each turn has its own fence.
   virtual std::uint64_t fence() const noexcept = 0;
-  /// Given back, or known to be lost.
+  /// Whether it was released, or is known to be lost.
   virtual bool has_ended() const noexcept = 0;
 
  protected:
   ~owned() = default;
 };
 
-/// What the calling thread has, for the debug options of a session. A lease may go to another
-/// thread unseen, so what was acquired as one is the thread's only to the best of our knowledge; a
-/// std-style hold is its own by contract. Another thread may give it back at any moment: all that
-/// is asked later is kept here.
+/// A hold of the calling thread, for the debug options of a session. A lease may move to another
+/// thread unnoticed, so a lease belongs to the thread that acquired it only as far as is known; a
+/// std-style hold belongs to its thread by contract. Another thread may release the hold at any
+/// moment, so everything that is asked later is stored here.
 struct own_hold {
-  std::string url{};  ///< of the store
+  std::string url{};  ///< the store's URL
   std::string name{};
   store::owner_id owner{};
   bool in_std_style = false;
-  bool ends_by_itself = false;                     ///< nobody renews it, or not for ever
-  std::optional<std::source_location> taken_at{};  ///< if the program said
+  bool ends_by_itself = false;                     ///< not renewed, or not for ever
+  std::optional<std::source_location> taken_at{};  ///< if the program said so
   std::weak_ptr<const owned> what{};
-  std::uint64_t fence = 0;  ///< each turn at a local queue has its own
+  std::uint64_t fence = 0;  ///< each turn in a local queue has its own
 
-  /// Lost, or given back. By any thread.
+  /// Whether it was lost, or released by any thread.
   bool is_over() const;
 };
 
-/// This thread acquired it, and has it: once for each lease of a shared hold.
-/// What was noted before, and turns out to be held in std style, is noted as such.
+/// Notes that this thread has acquired the hold: once for each lease of a shared hold. A hold that
+/// was noted before, and turns out to be held in std style, is marked so.
 void note_own(const std::shared_ptr<const owned>& what, own_hold it);
-/// It gives a lease of that back.
+/// Notes that this thread has released a lease of the hold.
 void forget_own(const owned& what) noexcept;
 
-/// What was neither lost nor given back. Of what another thread gave back only that is seen which
-/// ended the hold or its turn: not a lease beside others on a shared hold, or of one that lingers.
-/// The visitor must not note, forget or lock anything.
+/// Visits the holds of this thread that were neither lost nor released. A release by another thread
+/// is only noticed if it ended the hold or its turn: not if other leases share the hold, nor if the
+/// hold lingers. The visitor must not note, forget or lock anything.
 void each_own_hold(const std::function<void(const own_hold&)>& visit);
 
-/// Where this thread is, if it said so (called_from).
+/// The call site of this thread, if it set one (called_from).
 std::optional<std::source_location> current_call_site() noexcept;
 
 }  // namespace holdfast::engine

@@ -7,10 +7,10 @@ namespace holdfast::engine {
 
 class local_queue;
 
-/// Looks after the locks that the process keeps while no thread uses them (lock_options::linger).
+/// Watches the locks that the process keeps while no thread uses them (lock_options::linger).
 class idle_locks {
  public:
-  /// The time of an idle lock at the local queue may be over at `when`.
+  /// The linger time of an idle lock in this local queue may end at `when`.
   virtual void look_at(const std::shared_ptr<local_queue>& at, boot_time when) = 0;
 
  protected:

@@ -8,10 +8,11 @@ namespace holdfast::engine {
 
 namespace {
 
-// So long the first waiter waits awake for its turn: less than falling asleep again costs.
+// For so many spins the first waiter stays awake for its turn, which costs less than falling asleep
+// again.
 constexpr int spins = 200;
 
-/// A waiter that has less time left than this asks for itself.
+/// A waiter that has less time left asks the store itself.
 constexpr std::chrono::seconds taken_along_with{1};
 
 void relax() noexcept {
@@ -72,7 +73,7 @@ local_queue::entry local_queue::enter(contender& who, boot_time deadline, std::s
     const bool chosen = who.in_local_queue_ == contender::in_local_queue::chosen;
     clock_.wait_until(lock, who.changed_, chosen ? forever : deadline);
   }
-  lock.unlock();  // before on_stop goes: it may have to wait for a callback that wants the mutex
+  lock.unlock();  // before on_stop is destroyed, which may wait for a callback that needs the mutex
   if (left_behind) left_behind->give_back();
   return entry_of(who.in_local_queue_, stop.stop_requested());
 }
@@ -104,7 +105,7 @@ bool local_queue::still_waits(std::unique_lock<std::mutex>& lock, contender& who
   return who.in_local_queue_ == contender::in_local_queue::chosen;
 }
 
-// True if something may have changed.
+// Returns true if something may have changed.
 bool local_queue::own_turn(std::unique_lock<std::mutex>& lock, contender& who) {
   if (line_.front() != &who) return false;
   if (idle_ && idle_->fits(who.config_)) {
@@ -113,7 +114,7 @@ bool local_queue::own_turn(std::unique_lock<std::mutex>& lock, contender& who) {
   }
   if (first_ != summons::called) return false;
   first_ = summons::insists;
-  if (who.waker_ != nullptr) return true;  // its thread has others to see to
+  if (who.waker_ != nullptr) return true;  // its thread has other operations to run
   lock.unlock();
   for (int i = 0; i < spins && who.in_local_queue_ == contender::in_local_queue::waiting; ++i)
     relax();
@@ -121,7 +122,8 @@ bool local_queue::own_turn(std::unique_lock<std::mutex>& lock, contender& who) {
   return true;
 }
 
-// What was idle for it is for the next waiter; for nobody if there is none: the caller ends it.
+// Removes the waiter. If a hold was idle for it, the next waiter is called. If there is none, or
+// the hold does not fit it, the hold is returned, and the caller ends it.
 std::shared_ptr<transferable> local_queue::step_out(contender& who) {
   who.in_local_queue_ = contender::in_local_queue::gone;
   if (line_.front() != &who) {
@@ -182,9 +184,9 @@ bool local_queue::pass_on(std::shared_ptr<transferable>& done) {
   return true;
 }
 
-// Turns that follow each other closely set no timer: idle_lock_timer looks twice in the time, and
-// what had no turn for half of it since a look has been idle for that long at least. Without memory
-// for that nothing lingers.
+// Sets a timer for the idle hold. Turns in quick succession set no further timer: idle_lock_timer
+// checks twice in the linger time, and a hold without a turn for half of that time since a check
+// has been idle for at least that long. Without memory for the timer nothing lingers.
 bool local_queue::have_it_looked_after() noexcept try {
   const auto now = clock_.now();
   idle_turn_ = idle_->fence();
@@ -242,8 +244,8 @@ void local_queue::leave() {
 contender* local_queue::take_next() {
   const std::lock_guard guard{mutex_};
   if (line_.empty()) return nullptr;
-  // It must not wait for longer than its deadline allows, and the one that asks for it must not be
-  // cut short.
+  // The waiter must not wait beyond its deadline, and the thread that asks for it must not have its
+  // call cut short.
   const boot_time at_least = saturated_add(clock_.now(), taken_along_with);
   if (line_.front()->deadline_ < at_least) return nullptr;
   contender& next = next_in_line();

@@ -18,52 +18,54 @@ namespace holdfast::engine {
 
 struct lock_config;
 
-/// Something held that may go from thread to thread of the process, as the local queue sees it.
+/// A hold that may pass from thread to thread of the process; the local queue's view of it.
 class transferable {
  public:
-  /// What `wanted` asks for is what this is.
+  /// Whether it is the hold that `wanted` describes.
   virtual bool fits(const lock_config& wanted) const noexcept = 0;
-  /// False if it should go back to the store: the turn of another session, or in doubt.
+  /// False if it should return to the store: another session's turn has come, or the hold is in
+  /// doubt.
   virtual bool stays_in_process(boot_time now) const noexcept = 0;
-  /// False if it should go back to the store when no thread of the process wants it.
+  /// False if it should return to the store when no thread of the process wants it.
   virtual bool lingers(boot_time now) const noexcept = 0;
   virtual std::chrono::nanoseconds linger() const noexcept = 0;
-  /// Has a thread look at it then.
+  /// Arranges for a thread to check it at `at`.
   virtual void linger_until(boot_time at) const = 0;
   virtual std::uint64_t fence() const noexcept = 0;
   virtual const store::owner_id& owner() const noexcept = 0;
-  /// Said with the release only, and never before.
+  /// Sent with the release only, and never earlier.
   virtual const store::owner_id& secret() const noexcept = 0;
-  /// To the store: it is idle, and nobody wants it.
+  /// Releases it at the store: it is idle, and no waiter wants it.
   virtual void give_back() noexcept = 0;
-  /// The end of one that was lost before the next thread had it.
+  /// Ends a hold that was lost before the next thread had it.
   virtual void forget() noexcept = 0;
 
  protected:
   ~transferable() = default;
 };
 
-/// A waiter, as the local queue sees it.
+/// A waiter; the local queue's view of it.
 class contender {
  public:
-  /// Without a waker it is a thread's, which sleeps.
+  /// Without a waker it belongs to a sleeping thread.
   contender(const lock_config& wants, waker* w) : config_(wants), waker_(w) {}
   contender(const contender&) = delete;
   contender& operator=(const contender&) = delete;
 
-  /// Asks for it from another thread while it stands at the local queue, and in the same step gives
-  /// back what `leaving` is. What it is told next is the answer to that. True if `leaving` held it.
-  /// Whatever happens: this one waits for the end of it.
+  /// Called by another thread while this contender is in the local queue: requests the lock for it,
+  /// and releases `leaving` in the same step. The contender's next answer is the answer to that
+  /// request. Returns whether `leaving` held the lock. The contender waits until the call has
+  /// ended, whatever happens.
   virtual result<bool> ask_instead_of(const transferable& leaving) noexcept = 0;
 
-  /// What the thread before left to this one, after local queue::entry::passed.
+  /// The hold that the previous thread passed on, after local_queue::entry::passed.
   std::shared_ptr<transferable> take_passed() noexcept { return std::move(passed_); }
 
   enum class in_local_queue { waiting, chosen, first, asked, passed, gone };
 
  protected:
   virtual ~contender() = default;
-  /// Until when it waits there.
+  /// Until when it waits in the local queue.
   boot_time local_queue_deadline() const noexcept { return deadline_; }
 
   const lock_config& config_;
@@ -81,14 +83,14 @@ class contender {
   std::shared_ptr<transferable> passed_;
 };
 
-/// The queue of one process for one name: one of its threads represents it at the store, the
-/// others wait here, in order. What the store granted to the process goes from thread to thread
-/// without the store, for as long as its terms allow (transferable::stays_in_process). After that,
-/// a release takes the next one along: giving the lock back and queueing for the next of this
-/// process are one step at the store. Thread-safe.
+/// The queue of one process for one name. One of its threads represents the process at the store;
+/// the others wait here, in order. A grant to the process passes from thread to thread without the
+/// store, as long as its terms allow (transferable::stays_in_process). After that, a release also
+/// requests the lock for the next waiter of this process: the store releases and queues in one
+/// step. Thread-safe.
 ///
-/// A thread that sleeps takes long to wake up. Meanwhile those that run may pass it, but only
-/// lock_config::max_bypass times: then, or as soon as it is awake, it is served next.
+/// A sleeping thread takes long to wake up. Meanwhile running threads may bypass it, but only
+/// lock_config::max_bypass times. After that, or as soon as it is awake, it is served next.
 ///
 ///     a thread is done, no waiter       │ back to the store; with linger: idle, until a thread
 ///                                       │ comes, its time is over, or another process wants it
@@ -102,66 +104,69 @@ class local_queue {
  public:
   explicit local_queue(clock& on) : clock_(on) {}
 
-  /// Where a thread stands that wants in.
+  /// The result of an attempt to enter.
   enum class entry {
-    first,   ///< it represents the process now: ask the store
-    asked,   ///< it does, and the one before has asked the store for it: see the contender
-    passed,  ///< it has what the process holds: see the contender
+    first,  ///< this thread represents the process now: ask the store
+    /// The same, and the previous representative has asked the store already: see the contender.
+    asked,
+    passed,  ///< this thread has the process's hold: see the contender
     overloaded,
     timed_out,
     cancelled,
     waiting,  ///< queued: only from join() and look()
-    chosen,   ///< queued, and about to have what the process holds: wait for it also after the
-              ///< deadline; only from look()
+    /// Queued, and about to get the process's hold: wait for it even after the deadline; only from
+    /// look().
+    chosen,
   };
   entry enter(contender& who, boot_time deadline, std::stop_token stop);
 
-  /// The same without sleeping, for a waiter that its waker rouses: joins the queue, and looks
-  /// again when roused, at the deadline and when asked to stop.
+  /// The same without sleeping, for a contender with a waker. join() enters the queue. look() is
+  /// called when the waker was called, at the deadline, and when asked to stop.
   entry join(contender& who, boot_time deadline);
   entry look(contender& who, boot_time deadline, const std::stop_token& stop);
 
-  /// What the process holds and no thread uses, for one that has just come. Null if there is
-  /// nothing, or it is the turn of the first waiter.
+  /// Returns the idle hold of the process, for a thread that has just arrived. Null if there is
+  /// none, or if the first waiter's turn has come.
   std::shared_ptr<transferable> take_idle(const lock_config& wanted);
 
-  /// A thread is done with it. False if it has to go back to the store; else it is not its any
-  /// more, and by the time this returns another thread may have ended hold and local queue.
+  /// Called when a thread has finished with `done`. Returns false if the hold has to return to the
+  /// store. Otherwise it no longer belongs to the caller: when this returns, another thread may
+  /// have ended the hold and the local queue.
   bool pass_on(std::shared_ptr<transferable>& done);
 
-  /// What was kept idle for longer than it lingers, to be given back; or when to look again.
+  /// A hold that was idle for longer than it lingers, to be released; or the time to check again.
   struct lapsed {
     std::shared_ptr<transferable> over;
     boot_time again_at = forever;
   };
   lapsed lapse();
-  /// Another session wants what this owner holds: gives it out if it is idle, and else sees to
-  /// it that it does not linger.
+  /// Another session wants the lock that this owner holds: returns the hold if it is idle;
+  /// otherwise makes sure that it will not linger.
   std::shared_ptr<transferable> wanted(const store::owner_id& held);
-  /// A hold may linger here for as long as it may be wanted: by a lock object that lingers.
+  /// Registers a lock object that lingers: a hold may linger here while such objects exist.
   void expect_one();
-  /// The last lock object is gone, or one of several. Returns the idle hold to release, if it was
-  /// the last.
+  /// Unregisters such a lock object. If it was the last one, returns the idle hold, to be released.
   std::shared_ptr<transferable> expect_one_less();
 
-  /// The representative goes. The next waiter becomes it, and asks for itself.
+  /// The representative leaves. The next waiter takes its place, and asks the store itself.
   void leave();
 
-  /// The waiter that the representative can ask for; null if nobody is queued. Until hand_to() that
-  /// waiter waits, whatever its deadline.
+  /// Chooses the waiter for which the representative can ask; null if none is queued. Until
+  /// hand_to() that waiter waits, whatever its deadline.
   contender* take_next();
   void hand_to(contender& next);
 
-  /// One that joined, and has not looked since it was roused, goes without having been in. False if
-  /// it may not yet: it was taken along, and is roused when that is over.
+  /// Removes a contender that has joined, and has not called look() since it was woken, without
+  /// entering. Returns false if it cannot leave yet: another thread is asking for it, and will wake
+  /// it when that is over.
   bool give_up(contender& who) noexcept;
 
-  /// How many are queued.
+  /// The number of queued waiters.
   std::size_t waiting();
 
  private:
-  /// What was done to wake the first waiter. While waiters are there, an idle hold has always
-  /// called one of them.
+  /// What was done to wake the first waiter. While there are waiters, an idle hold implies that one
+  /// of them was called.
   enum class summons { none, called, insists };
 
   bool still_waits(std::unique_lock<std::mutex>& lock, contender& who, boot_time deadline,
@@ -181,13 +186,14 @@ class local_queue {
   summons first_ = summons::none;
   unsigned bypassed_ = 0;
   unsigned expected_ = 0;
-  bool looked_after_ = false;    ///< idle_lock_timer comes by
-  boot_time idle_ends_{};        ///< … and gives it back then if it had no turn since
-  std::uint64_t idle_turn_ = 0;  ///< whose end it saw when it last came by
-  store::owner_id wanted_{};     ///< the hold for which another session waits
+  bool looked_after_ = false;    ///< idle_lock_timer will check it
+  boot_time idle_ends_{};        ///< when the timer releases it, if it had no turn until then
+  std::uint64_t idle_turn_ = 0;  ///< the fence of the last turn at the timer's last check
+  store::owner_id wanted_{};     ///< the hold that another session waits for
 };
 
-/// The representative's turn at a local queue (or at none), which it ends whatever happens.
+/// The representative's turn in a local queue (if any). The destructor ends the turn, unless it was
+/// handed over or kept.
 class local_turn {
  public:
   explicit local_turn(local_queue* at) noexcept : local_queue_(at) {}

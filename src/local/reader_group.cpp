@@ -6,7 +6,7 @@
 
 namespace holdfast::engine {
 
-// What limits a single hold is not for others.
+// A limit of one hold must not affect other readers.
 bool reader_group::shares(const lock_config& s) noexcept {
   return s.renew && s.max_hold == std::chrono::milliseconds::max();
 }
@@ -22,8 +22,8 @@ reader_group::writer::~writer() {
   at_.writers_.erase(number_);
 }
 
-// If the first reader to wake asked, it would get a place at the store behind writers that came
-// later than other readers, as often as one gives up.
+// The first reader in the queue asks, not the first to wake: otherwise its queue entry at the store
+// could be behind writers that arrived after other readers, each time a reader gives up.
 void reader_group::end_turn() noexcept {
   asking_ = !visitors_.empty();
   if (!asking_) return;
@@ -59,7 +59,7 @@ reader_group::visit::way reader_group::visit::look(const lock_config& s, bool pa
   return way::waits;
 }
 
-// What it has been given nobody else touches.
+// Once `joined_` is set, only this reader touches it.
 bool reader_group::visit::is_in() noexcept {
   if (number_ == 0) return false;
   {
@@ -82,7 +82,7 @@ void reader_group::visit::share(const std::shared_ptr<hold>& won) {
 }
 
 void reader_group::visit::leave() noexcept {
-  if (number_ == 0) return;  // it never came: in a forked child the mutex may be the parent's
+  if (number_ == 0) return;  // never arrived; in a forked child the mutex may be the parent's
   {
     const std::lock_guard guard{at_->mutex_};
     at_->visitors_.erase(number_);
@@ -91,8 +91,9 @@ void reader_group::visit::leave() noexcept {
   if (joined_) hold::leave_unseen(std::move(joined_));
 }
 
-// If each had to join when it woke, a writer that was announced meanwhile would come before it, and
-// that again and again. The writers of this process that came before a reader go before it.
+// Admits the waiting readers at once. If each had to join when it woke, a writer announced
+// meanwhile would go first, again and again. Writers of this process that arrived before a reader
+// still precede it.
 void reader_group::let_in(const std::shared_ptr<hold>& won) noexcept {
   const auto last = writers_.empty() ? visitors_.end() : visitors_.lower_bound(*writers_.begin());
   for (auto v = visitors_.begin(); v != last;) {
@@ -105,8 +106,8 @@ void reader_group::let_in(const std::shared_ptr<hold>& won) noexcept {
   }
 }
 
-// A process may have several holds of one name, and the store announces a writer to each of them,
-// in any order.
+// A process may have several holds of one name, and the store announces a waiting writer to each of
+// them, in any order.
 void reader_group::wanted(std::uint64_t fence) {
   const std::lock_guard guard{mutex_};
   wanted_ = std::max(wanted_, fence);

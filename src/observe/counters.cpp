@@ -4,8 +4,8 @@ namespace holdfast::observe {
 
 namespace {
 
-/// One bit a part: which of them a thread has for itself. Acquired and released, so that what one
-/// thread has counted there is seen by the next.
+/// One bit for each part that is used by a single thread. Acquire and release make the counts of
+/// one thread visible to the part's next thread.
 std::atomic<unsigned> taken{0};
 
 unsigned take_part() noexcept {
@@ -21,7 +21,7 @@ unsigned take_part() noexcept {
   return shared_part;
 }
 
-/// What counts after the end of its thread's variables shares.
+/// A thread that counts after the destruction of its thread-local variables uses the shared part.
 struct own_part {
   own_part() noexcept : index(take_part()) {}
   own_part(const own_part&) = delete;

@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <span>
 
-/// What metrics are counted in: no mutex, and no line of the processor's cache that two busy
-/// threads share.
+/// The counters of the metrics: without a mutex, and without a cache line that two busy threads
+/// share.
 namespace holdfast::observe {
 
 using namespace std::chrono_literals;
@@ -22,7 +22,7 @@ inline constexpr std::array<nanoseconds, 18> hold_bounds{1ms,   2500us, 5ms,   1
                                                          10s,   30s,    60s,   300s, 900s,   3600s};
 inline constexpr std::array<nanoseconds, 14> operation_bounds{
     100us, 250us, 500us, 1ms, 2500us, 5ms, 10ms, 25ms, 50ms, 100ms, 250ms, 500ms, 1s, 5s};
-/// What was left of a lease when it was renewed: two thirds of 30 s, if all is well.
+/// What was left of a lease when it was renewed: normally two thirds of 30 s.
 inline constexpr std::array<nanoseconds, 13> margin_bounds{
     50ms, 100ms, 250ms, 500ms, 1s, 2500ms, 5s, 7500ms, 10s, 15s, 20s, 30s, 60s};
 
@@ -30,7 +30,7 @@ inline void add(std::atomic<std::uint64_t>& to, std::uint64_t n = 1) noexcept {
   to.fetch_add(n, std::memory_order_relaxed);
 }
 
-/// The same for the only thread that adds to it: a third of the time.
+/// The same, if only one thread adds to the counter: takes a third of the time.
 inline void add_alone(std::atomic<std::uint64_t>& to, std::uint64_t n) noexcept {
   to.store(to.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
 }
@@ -47,7 +47,7 @@ class histogram {
     observe::add(counts_[bucket_of(d)]);
     observe::add(sum_, static_cast<std::uint64_t>(d.count()));
   }
-  /// The same for the only thread that adds at all.
+  /// The same, if only one thread adds to the histogram.
   void add_alone(nanoseconds d) noexcept {
     d = std::max(d, nanoseconds::zero());
     observe::add_alone(counts_[bucket_of(d)], 1);
@@ -68,8 +68,8 @@ class histogram {
   std::atomic<std::uint64_t> sum_{0};
 };
 
-/// How many parts a busy counter has. Of the threads that count, the first ones have a part each
-/// for themselves, until they end; the others share the last one.
+/// The number of parts of a busy counter. Of the counting threads, the first ones have a part each
+/// for themselves, until they end; the others share the last part.
 inline constexpr unsigned parts = 8;
 inline constexpr unsigned shared_part = parts - 1;
 inline constexpr unsigned no_part = parts;
@@ -79,7 +79,7 @@ inline unsigned part_of_this_thread() noexcept {
   return part_here != no_part ? part_here : find_part();
 }
 
-/// The same for many threads that add all the time.
+/// A histogram for many threads that add all the time.
 template <const auto& bounds>
 class busy_histogram {
  public:
@@ -100,7 +100,7 @@ class busy_histogram {
   std::array<part, parts> parts_{};
 };
 
-/// What a histogram of either kind has counted by now.
+/// The present counts of a histogram of either kind.
 template <class Histogram>
 struct reading {
   explicit reading(const Histogram& h) { h.add_to(counts, sum); }

@@ -38,7 +38,7 @@ std::string time_of_day() {
 }
 
 std::string in_seconds(std::chrono::nanoseconds d) {
-  std::array<char, 64> text{};  // not with snprintf, which writes a comma in some languages
+  std::array<char, 64> text{};  // not with snprintf, which writes a comma in some locales
   const auto end = std::to_chars(text.data(), text.data() + text.size(), seconds(d).count(),
                                  std::chars_format::fixed, 6);
   return {text.data(), end.ptr};
@@ -52,8 +52,8 @@ bool needs_quotes(std::string_view text) noexcept {
   });
 }
 
-/// In quotes, with escapes that JSON knows. What is no UTF-8 is escaped byte by byte, as if each
-/// were a character.
+/// In quotes, with JSON's escapes. In a text that is not UTF-8 each byte is escaped as a character
+/// of its own.
 std::string quoted(std::string_view text) {
   const bool utf8 = base::is_utf8(text);
   std::string out = "\"";
@@ -78,7 +78,7 @@ std::string quoted(std::string_view text) {
   return out + '"';
 }
 
-/// Builds a line of either form.
+/// Builds a line in either form.
 class line_maker {
  public:
   explicit line_maker(log_form form) : json_(form == log_form::json) {}
@@ -106,7 +106,7 @@ class line_maker {
 };
 
 void add_fence(line_maker& to, std::uint64_t fence) {
-  // A number of JSON is a double for many readers, which a fence does not fit into.
+  // Many JSON readers store a number as a double, which cannot represent a fence.
   if (fence != 0) to.text("fence", std::to_string(fence));
 }
 
@@ -128,12 +128,13 @@ std::string line_of(const event& e, log_form form, std::uint64_t dropped) {
   return std::move(to).finish();
 }
 
-/// So many at once, and so many a second.
+/// Limits the rate: `burst` at once, and `per_second` afterwards.
 class allowance {
  public:
   allowance(double burst, boot_time now) : left_(burst), at_(now) {}
 
-  /// How many were refused since the last one that was not; nothing for one that is refused.
+  /// Returns how many were refused since the last one that was allowed; nothing if this one is
+  /// refused.
   std::optional<std::uint64_t> take(const event_log_options& o, boot_time now) {
     left_ = std::min<double>(o.burst, left_ + seconds(now - at_).count() * o.per_second);
     at_ = now;
@@ -176,7 +177,7 @@ struct event_log::state {
   }
   boot_time now() const { return (options.clock ? *options.clock : real_clock()).now(); }
 
-  /// False if there is nothing to write, or another thread will write it.
+  /// Returns false if there is nothing to write, or if another thread will write it.
   bool put(const event& what) {
     const std::lock_guard guard{mutex};
     const boot_time when = now();
@@ -187,7 +188,7 @@ struct event_log::state {
     return !std::exchange(writing, true);
   }
 
-  /// What is written next; nothing from when another thread may write.
+  /// The next line to write. If there is none, other threads may write from now on.
   std::list<line> next() noexcept {
     const std::lock_guard guard{mutex};
     std::list<line> one;
@@ -207,8 +208,8 @@ event_log::event_log(event_log_options options)
     : state_(std::make_unique<state>(std::move(options))) {}
 event_log::~event_log() = default;
 
-// One thread at a time writes, without the mutex: what it calls may cause an event of its own, and
-// the one that is writing writes that as well.
+// One thread at a time writes, without the mutex: the function that it calls may cause another
+// event, and the writing thread writes that as well.
 void event_log::on_event(const event& what) {
   auto& s = *state_;
   if (is_routine(what.kind) && !s.options.routine) return;

@@ -8,7 +8,7 @@ namespace {
 
 constexpr lock_key for_the_rest{"other", "other", "other"};
 
-// The stores of a program are few, and so are its kinds of locks.
+// A program has few stores and few kinds of locks, so their lengths are enough.
 std::size_t hash_of(const lock_key& k) noexcept {
   constexpr std::hash<std::string_view> hash;
   return hash(k.group) + 31 * k.kind.size() + 131 * k.store.size();
@@ -16,7 +16,8 @@ std::size_t hash_of(const lock_key& k) noexcept {
 
 }  // namespace
 
-// That of the key, or the empty one where it belongs: there are four times as many as series.
+// The slot of the key, or the empty slot where it belongs. There are four times as many slots as
+// series.
 std::atomic<lock_series*>& lock_table::slot_of(const lock_key& k) const noexcept {
   std::size_t i = hash_of(k) % slots;
   while (true) {
@@ -31,7 +32,7 @@ std::uint64_t lock_table::next_id() noexcept {
   return last.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
-// A thread mostly comes for what it came for the last time.
+// Checks the last result first: a thread mostly asks for the same series again.
 lock_series* lock_table::find(const lock_key& k) const noexcept {
   static thread_local std::uint64_t of_table = 0;
   static thread_local lock_series* last = nullptr;

@@ -15,7 +15,7 @@
 
 namespace holdfast::observe {
 
-/// As ==, without a call for short texts: they are compared for each event.
+/// Like ==, but without a call for short texts, because they are compared for each event.
 inline bool same_text(std::string_view a, std::string_view b) noexcept {
   if (a.size() != b.size()) return false;
   const auto alike = [&](auto word, std::size_t at) {
@@ -29,7 +29,7 @@ inline bool same_text(std::string_view a, std::string_view b) noexcept {
   return alike(std::uint64_t{}, 0) && alike(std::uint64_t{}, a.size() - 8);
 }
 
-/// What the series of a lock are told apart by.
+/// The labels that identify a series.
 struct lock_key {
   std::string_view store;
   std::string_view kind;
@@ -39,7 +39,7 @@ struct lock_key {
   }
 };
 
-/// What is counted about the locks of one key.
+/// The counters of the locks of one key.
 struct lock_series {
   explicit lock_series(const lock_key& k) : store(k.store), kind(k.kind), group(k.group) {}
   lock_key key() const noexcept { return {store, kind, group}; }
@@ -53,15 +53,15 @@ struct lock_series {
   std::array<std::atomic<std::uint64_t>, losses::causes.size()> lost_because{};
 };
 
-/// The series of all keys. To look up one that is there takes no mutex: a series never moves and
-/// never goes, so that their number has to be bounded, and is.
+/// The series of all keys. A look-up takes no mutex: a series never moves and is never removed, so
+/// their number has to be limited.
 class lock_table {
  public:
   lock_table() : id_(next_id()), slots_(std::make_unique<std::atomic<lock_series*>[]>(slots)) {}
 
   /// Null if there is none, or no room for another one.
   lock_series* find(const lock_key& k) const noexcept;
-  /// Made if need be; where there is no room, that of the key "other" of all.
+  /// Creates the series if necessary. If there is no room, returns the series of the key "other".
   lock_series& at(const lock_key& k);
   /// In the order of their first events.
   std::vector<const lock_series*> all() const;
@@ -73,7 +73,8 @@ class lock_table {
   static std::uint64_t next_id() noexcept;
   std::atomic<lock_series*>& slot_of(const lock_key& k) const noexcept;
 
-  const std::uint64_t id_;  ///< of all tables that ever were: what a thread remembers is of one
+  /// Unique among all tables ever made: a thread's cached series belongs to one of them.
+  const std::uint64_t id_;
   const std::unique_ptr<std::atomic<lock_series*>[]> slots_;
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<lock_series>> all_;

@@ -17,14 +17,14 @@ using observe::lock_series;
 using observe::reading;
 using observe::store_series;
 
-// For each event: find_first_of() would search the two for each letter.
+// Used for each event: find_first_of() would compare each letter with a set.
 std::string_view group_in(std::string_view name) noexcept {
   std::size_t length = 0;
   while (length < name.size() && name[length] != ':' && name[length] != '/') ++length;
   return name.substr(0, length);
 }
 
-/// One column of results, and what is counted there.
+/// Visits the results of an acquisition with their histograms.
 template <class Visit>
 void for_each_result(const lock_series& s, Visit visit) {
   visit("acquired", s.acquired);
@@ -52,13 +52,14 @@ columns with(columns c, std::string_view key, std::string_view value) {
   return c;
 }
 
-// A lease is counted out when the store does not confirm it, too: nobody has it any more.
+// A lease whose release the store did not confirm has ended, too: nobody holds it any more.
 std::uint64_t ended(const lock_series& s) {
   return reading(s.released).total() + reading(s.not_released).total() + s.leases_lost;
 }
 
-// Those that have ended are counted first: what begins and ends meanwhile may make it too many, and
-// never too few. The least of a few tries, and the last one if nothing has ended meanwhile.
+// Counts the ended leases first: a lease that begins and ends meanwhile may make the result too
+// great, but never too small. Returns the least of a few tries; stops early if nothing has ended
+// meanwhile.
 double held(const lock_series& s) {
   std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
   for (int tries = 0; tries < 4; ++tries) {
@@ -84,7 +85,8 @@ void write_acquired(metrics_text& to, const locks& all) {
   for (const auto* s : all) {
     for_each_result(*s, [&](std::string_view how, const auto& counted) {
       const reading now(counted);
-      if (now.total() == 0 && how != "acquired") return;  // a family of zeros for each result
+      // Avoids a family of zeros for each result.
+      if (now.total() == 0 && how != "acquired") return;
       to.histogram(with(columns_of(*s), "result", how), observe::wait_bounds, now.counts, now.sum);
     });
   }
@@ -104,7 +106,7 @@ void write_held(metrics_text& to, const locks& all) {
   }
   to.family("holdfast_lost", metric_type::counter, "Locks that were lost while they were held.");
   for (const auto* s : all) {
-    for (std::size_t i = 0; i < losses::causes.size(); ++i) {  // from zero on, as the rare events
+    for (std::size_t i = 0; i < losses::causes.size(); ++i) {  // from zero on, like the rare events
       to.sample(with(columns_of(*s), "cause", losses::causes[i]),
                 static_cast<double>(s->lost_because[i]));
     }
@@ -132,7 +134,7 @@ void write_renewals(metrics_text& to, const stores& all) {
   to.family("holdfast_events", metric_type::counter, "Other events, by their kind.");
   for (const auto& s : all) {
     const std::lock_guard guard{s->mutex};
-    for (const auto kind : rare) {  // from zero on: an alert sees the first one
+    for (const auto kind : rare) {  // from zero on: an alert notices the first one
       const auto n = s->events.find(kind);
       to.sample({{"store", s->store}, {"event", to_string(kind)}},
                 n == s->events.end() ? 0 : static_cast<double>(n->second));
@@ -171,7 +173,7 @@ struct metrics::state {
         always(options.always.begin(), options.always.end()),
         full(options.max_groups == 0) {}
 
-  // A group beyond the limit is counted among the others, from its first event on.
+  // A group beyond the limit is counted as "other", from its first event on.
   std::string_view group_of(std::string_view name) {
     if (!always.empty() && always.contains(name)) return name;
     return options.group ? options.group(name) : group_in(name);
@@ -185,13 +187,13 @@ struct metrics::state {
     return first(key);
   }
 
-  // The store's own series begin at zero, too: an alert sees the first event that it counts.
+  // Creates the store's series as well, which then begin at zero: an alert notices the first event.
   lock_series& first(const lock_key& key) {
     (void)stores.at(key.store);
     return locks.at(key);
   }
 
-  // When they are full nobody changes them any more, and nobody needs the mutex to read them.
+  // A full set never changes again, so it is read without the mutex.
   bool admits(std::string_view group) {
     if (always.contains(group)) return true;
     if (full.load(std::memory_order_acquire)) return groups.contains(group);
@@ -211,7 +213,7 @@ struct metrics::state {
   }
 
   void lost(const event& e) {
-    if (e.leases == 0) return;  // it lingered, and nobody held it
+    if (e.leases == 0) return;  // it lingered, and no thread held it
     auto& s = at(e);
     s.lost.add(e.held);
     observe::add(s.leases_lost, e.leases);

@@ -16,7 +16,7 @@ std::string_view suffix_of(metric_type type) noexcept {
   return type == metric_type::info ? "_info" : "";
 }
 
-// What is no UTF-8 would make Prometheus refuse the whole text.
+// A text that is not UTF-8 would make Prometheus refuse the whole page.
 void append_escaped(std::string& to, std::string_view text, bool quotes) {
   const bool utf8 = base::is_utf8(text);
   for (const char c : text) {
@@ -62,7 +62,7 @@ void metrics_text::family(std::string_view name, metric_type type, std::string_v
   type_ = type;
   const bool open = format_ == metrics_format::openmetrics;
   const std::string shown = open ? name_ : name_ + std::string(suffix_of(type));
-  const bool known = open || type != metric_type::info;  // the older text has no such type
+  const bool known = open || type != metric_type::info;  // the older format has no such type
   text_ += "# TYPE " + shown + ' ';
   text_ += known ? type_names[static_cast<std::size_t>(type)] : "gauge";
   text_ += '\n';

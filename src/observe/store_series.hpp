@@ -15,7 +15,7 @@
 
 namespace holdfast::observe {
 
-/// What a session asks a store for.
+/// The operations of a session at a store.
 enum class operation : std::uint8_t {
   acquire,
   renew,
@@ -32,14 +32,14 @@ enum class operation : std::uint8_t {
 };
 inline constexpr std::size_t operations = 12;
 std::string_view to_string(operation op) noexcept;
-/// As it is written in a program: "unavailable".
+/// The code's name in a program: "unavailable".
 std::string_view word_of(errc code) noexcept;
 
-/// What is counted about one store.
+/// The counters of one store.
 struct store_series {
   explicit store_series(std::string_view url) : store(url) {}
 
-  // Without memory for a first one it is not counted: the answer matters more.
+  // If there is no memory for a new entry, the failure is not counted: the answer matters more.
   void failed(operation op, errc why) noexcept try {
     const std::lock_guard guard{mutex};
     ++errors[{op, why}];
@@ -58,12 +58,12 @@ struct store_series {
   histogram<margin_bounds> margin;
   std::array<busy_histogram<operation_bounds>, operations> took;
 
-  mutable std::mutex mutex;  // of what is seldom
+  mutable std::mutex mutex;  // guards the rare counters
   std::map<std::pair<operation, errc>, std::uint64_t> errors;
   std::map<event_kind, std::uint64_t> events;
 };
 
-/// Those of all stores; the first few, and one for the rest.
+/// The series of all stores; of the first few, and one for the rest.
 class store_table {
  public:
   std::shared_ptr<store_series> at(std::string_view url);

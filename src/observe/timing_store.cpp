@@ -41,7 +41,7 @@ class timing_store final : public store::forwarding_store {
     return timed(operation::batch, [&] { return forwarding_store::acquire_together(all); });
   }
 
-  // One time for all of them, and the failures of each.
+  // One time for the whole batch, and the failures of each command.
   std::vector<result<permits_reply>> execute_batch(
       std::span<const store::named_command> batch) override {
     const bool one = batch.size() == 1;
@@ -82,7 +82,7 @@ class timing_store final : public store::forwarding_store {
   void note(operation op, const Reply& reply) {
     if (!reply) to_->failed(op, reply.error().code);
   }
-  // It may come when this store has gone.
+  // The reply may arrive after this object was destroyed.
   listener ending(operation op, listener then) {
     return [to = to_, op, began = std::chrono::steady_clock::now(),
             then = std::move(then)](result<permits_reply> reply) {

@@ -7,7 +7,7 @@
 
 namespace holdfast::observe {
 
-/// A store before another that says how long each operation took, and how it failed.
+/// Decorates a store: measures the time of each operation, and counts failures.
 std::unique_ptr<store::session_store> timing(std::unique_ptr<store::session_store> inner,
                                              std::shared_ptr<store_series> to);
 

@@ -14,12 +14,13 @@ using store::rate_outcome;
 namespace {
 
 constexpr std::string_view operation = "admission";
-/// A waiter for tokens asks again no sooner.
+/// The shortest pause between two requests of a waiter for tokens.
 constexpr std::chrono::microseconds shortest_look = 1ms;
 
 using answer = result<std::optional<wait_hint>>;
 
-/// Both, as one request. Tokens that it took and nobody heard of go back.
+/// Permit and tokens, as one request. Tokens that were taken, but not passed to the caller, are
+/// refunded.
 class entry final : public engine::request {
  public:
   entry(const engine::wanted& permits, const engine::lock_config& limiter,
@@ -60,8 +61,8 @@ class entry final : public engine::request {
   }
   const store::owner_id& owner() const noexcept { return owner_; }
 
-  /// Of what it took, the tokens. A store counts one refund of an id, so the next try takes its own
-  /// under another.
+  /// Refunds the tokens that were taken. A store counts one refund for each id, so the next try
+  /// takes its tokens under another id.
   void give_back_tokens() noexcept {
     if (!std::exchange(took_, false)) return;
     found.rate.taken = false;
@@ -69,7 +70,7 @@ class entry final : public engine::request {
     given_back_ = true;
   }
 
-  /// It may be in the queue of the permits, or have come from there.
+  /// Whether it may be in the queue for the permits, or have been granted from there.
   bool waited() const noexcept { return waited_; }
 
   admitted given(std::shared_ptr<engine::session_impl> session, const engine::waits& waited) {
@@ -78,7 +79,7 @@ class entry final : public engine::request {
     return std::move(found);
   }
 
-  /// What it was that it waited for.
+  /// The result so far, with the reason for waiting.
   admitted found{{}, refused_by::permits, {}};
 
  private:
@@ -126,7 +127,7 @@ class entry final : public engine::request {
   bool waited_ = false;
 };
 
-/// The same without a thread. To be refused is a decision, not a failure.
+/// The asynchronous form. A refusal is a decision, not a failure.
 class pending_entry final : public engine::telling_wait<engine::pending_wait, admitted> {
  public:
   pending_entry(engine::async_request o, std::unique_ptr<entry> e,
@@ -181,7 +182,7 @@ struct admission::state {
     }
   }
 
-  // A wait that only ran out is a decision, not a failure.
+  // A wait that only ran out of time is a decision, not a failure.
   admitted refused(entry& e, const engine::time_frame& time, failure why) const {
     auto& session = *permits.session;
     e.give_back_tokens();

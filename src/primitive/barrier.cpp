@@ -19,11 +19,11 @@ using store::permits_verb;
 
 namespace {
 
-/// How long one that has dropped is remembered without use.
+/// How long a participant that has dropped out is remembered without use.
 constexpr std::chrono::microseconds dropped_for = 24h;
 
-/// How long a barrier that goes waits for its participants to leave, at a store that says nothing
-/// of its time-outs, or has short ones.
+/// How long the destructor of a barrier waits for the release of its participants, if the store
+/// reports no time-outs, or has shorter ones.
 constexpr std::chrono::milliseconds leaves_for = 1s;
 
 void check_count(const subject& of, std::uint32_t count) {
@@ -38,7 +38,8 @@ failure broken() {
           "taken away by an operator; the next arrival begins anew, with the whole count"};
 }
 
-// Its phase may have ended as well: nobody heard of it, and its place has ended since.
+// The phase may have been completed as well: no answer came, and the participant's queue entry has
+// ended since.
 failure not_known_any_more() {
   return {
       errc::lost,
@@ -69,24 +70,25 @@ failure mismatch(const store::permits_reply& reply, std::uint32_t count) {
 
 /// A participant between two arrivals.
 struct participation {
-  std::shared_ptr<engine::hold> kept{};  ///< its lease; none: it comes for the first time
-  store::owner_id next{};  ///< its next arrival, if that was tried and may have been carried out
-  boot_time next_until{};  ///< … and until when the store knows it, if it was
-  bool completed = false;  ///< … and it has only to call the others
-  bool phase_over = true;  ///< false: it has arrived, and nobody waited for the others
+  std::shared_ptr<engine::hold> kept{};  ///< its lease; null before its first arrival
+  store::owner_id next{};  ///< its next arrival, if that was sent and may have been carried out
+  boot_time next_until{};  ///< until when the store knows that arrival, if it was carried out
+  bool completed = false;  ///< the phase is completed, and it only has to notify the others
+  bool phase_over = true;  ///< false: it has arrived, and has not waited for the others
   primitive::thread_number of = primitive::no_thread;  ///< the thread that arrived for it
 };
 
-/// One is in a list of its own while it takes part: to rest again takes no memory.
+/// While a participant takes part, it is in a list of its own, so that returning it to the list of
+/// resting participants takes no memory.
 using participations = std::list<participation>;
 
-/// A first arrival that may have been carried out, though its thread was not answered. The keeper
-/// gives it back, but perhaps it has not yet when the thread arrives again.
+/// A first arrival that may have been carried out, though its thread got no answer. The keeper
+/// releases it, but perhaps not before the thread arrives again.
 struct unanswered {
   primitive::thread_number of;
   store::owner_id arrival;
 };
-constexpr std::size_t most_unanswered = 64;  ///< the keeper gives back those before, too
+constexpr std::size_t most_unanswered = 64;  ///< the keeper releases older ones, too
 
 }  // namespace
 
@@ -106,7 +108,7 @@ struct barrier::state {
     check_count(of, n);
   }
 
-  // What cannot be told now is told later, or ends with the lease.
+  // A release that fails now is sent later by the keeper, or the lease ends.
   ~state() {
     if (resting.empty() || of.session->forked()) return;
     auto& keeper = of.session->keeper();
@@ -114,7 +116,7 @@ struct barrier::state {
     try {
       leave();
     } catch (...) {
-      // No memory.
+      // No memory: the keeper releases them.
     }
     for (const auto& p : resting) {
       keeper.abandon(of.config->name, p.kept->owner(), of.config->lease);
@@ -122,7 +124,8 @@ struct barrier::state {
     }
   }
 
-  /// Of those that have been told nobody rests any more. Waits for the store as long as a try does.
+  /// Releases all participants; those whose release the store has confirmed leave the list. Waits
+  /// for the store as long as a try does.
   void leave() {
     const std::chrono::milliseconds a_try(of.session->can().try_takes_ms);
     const engine::call_limit until{saturated_add(of.session->now(), std::max(a_try, leaves_for))};
@@ -139,9 +142,10 @@ struct barrier::state {
     });
   }
 
-  /// This thread's own, if its last arrival was not answered, or nobody waited for it: with another
-  /// one the thread would count twice in that phase. Else one whose phase is over, or a new one:
-  /// that of another thread has arrived already.
+  /// Returns this thread's own participant, if its last arrival got no answer, or if the thread has
+  /// not waited for it: with another participant the thread would count twice in that phase.
+  /// Otherwise returns a participant whose phase is over, or a new one: the participants of other
+  /// threads have arrived already.
   participations take() {
     const auto me = primitive::this_thread_number();
     const auto has_arrived = [](const participation& p) { return !p.phase_over || p.next; };
@@ -159,9 +163,9 @@ struct barrier::state {
     }
     return one;
   }
-  /// Where there is no room for a new one: its thread may have ended. Not one whose last arrival
-  /// was not answered while its place was there: its place is over, and who it was is to hear of
-  /// that.
+  /// Takes a participant of another thread, if there is no room for a new one: that thread may have
+  /// ended. Does not take one whose last arrival got no answer while the store knew it: its queue
+  /// entry has ended, and its own thread has to report that.
   std::optional<participation> take_of_another() {
     const boot_time now = of.session->now();
     const std::lock_guard guard{mutex};
@@ -178,7 +182,7 @@ struct barrier::state {
     const std::lock_guard guard{mutex};
     resting.splice(resting.end(), p);
   }
-  /// Of this thread; none if it has been answered.
+  /// Returns this thread's arrival that got no answer; empty if there is none.
   store::owner_id take_unanswered() {
     if (of.session->forked()) return {};
     const std::lock_guard guard{mutex};
@@ -196,7 +200,7 @@ struct barrier::state {
     if (in_doubt.size() == most_unanswered) in_doubt.pop_front();
     in_doubt.push_back(u);
   } catch (...) {
-    // No memory: the keeper gives it back all the same.
+    // No memory: the keeper releases it all the same.
   }
   void complete() const noexcept {
     const engine::call_limit users{engine::call_limit::none::at_all};
@@ -204,7 +208,8 @@ struct barrier::state {
   }
 };
 
-/// One participant in one phase: arrives, calls the others if it was the last, and waits for them.
+/// One participant in one phase: arrives, notifies the others if it was the last, and waits for
+/// them.
 struct barrier::round final : engine::request {
   enum class until { arrived, released };
   enum class comes_again { yes, no };
@@ -229,7 +234,7 @@ struct barrier::round final : engine::request {
     try {
       if (!who_.phase_over) begin_with_the_last_phase();
       if (!next_) give_back_the_unanswered();
-    } catch (...) {  // no memory: what has arrived stays the barrier's
+    } catch (...) {  // no memory: a participant that has arrived stays the barrier's
       if (who_.kept) of_->put(one_);
       throw;
     }
@@ -256,7 +261,7 @@ struct barrier::round final : engine::request {
     return gives_back() ? next_->owner : command_.owner;
   }
   void wait_for(until what) noexcept { until_ = what; }
-  /// Whether its phase broke, and that was told.
+  /// Whether its phase broke, and that was reported.
   bool over() const noexcept { return over_; }
   bool released() const noexcept { return released_; }
 
@@ -264,12 +269,12 @@ struct barrier::round final : engine::request {
     if (released_ || forgotten()) return std::nullopt;
     tried_ = true;
     if (replaces_what_it_has()) session().keeper().remove(*who_.kept);
-    was_in_doubt_ = std::exchange(in_doubt_, true);  // until it is answered
+    was_in_doubt_ = std::exchange(in_doubt_, true);  // until the answer arrives
     if (!was_in_doubt_) {
       known_until_ = engine::lease_timer::sure_until(session().now(),
                                                      std::chrono::microseconds(command_.lease_us));
     }
-    // The keeper renews its lease. If that does not get through, the question does.
+    // The keeper renews the lease. If the renewals do not get through, this request renews it.
     if (command_.verb == permits_verb::renew) command_.wait = is_kept();
     return store::named_command{of_->of.config->name, command_};
   }
@@ -295,7 +300,7 @@ struct barrier::round final : engine::request {
       case permits_outcome::queued:
         keep(sent);
         return on_arrived(*reply);
-      case permits_outcome::done:  // the last of those that do not come again
+      case permits_outcome::done:  // the last participant, and none of them comes again
         return end(), settled();
       case permits_outcome::absent:
         return end(), was_in_doubt && !arrived_ ? not_known_any_more() : broken();
@@ -317,8 +322,9 @@ struct barrier::round final : engine::request {
   }
   bool only_asks() const noexcept { return command_.verb == permits_verb::renew && command_.wait; }
 
-  // The lease of its last arrival goes with this one. Nobody renews it from when that may be
-  // carried out: that the store does not know it any more is no loss.
+  // The lease of the last arrival ends with this one. It is not renewed from the moment at which
+  // that may be carried out: the store's answer that it does not know it any more would not mean a
+  // loss.
   bool replaces_what_it_has() const noexcept {
     return who_.kept && command_.replaces && who_.kept->owner() == command_.replaces;
   }
@@ -336,8 +342,8 @@ struct barrier::round final : engine::request {
     return f;
   }
 
-  // An arrival that was not answered is asked for again while the store knows it, if it was carried
-  // out: after that it would count once more, in a phase that its participant is not in.
+  // An arrival without an answer is repeated while the store knows it, if it was carried out. After
+  // that it would count once more, in a phase that its participant is not in.
   bool arrives() const noexcept { return command_.verb == permits_verb::acquire; }
   bool forgotten() const noexcept {
     return in_doubt_ && arrives() && session().now() > known_until_;
@@ -356,7 +362,7 @@ struct barrier::round final : engine::request {
     session().keeper().abandon(of_->of.config->name, command_.owner, of_->of.config->lease);
     of_->put_unanswered({thread_, command_.owner});
   }
-  // A repeat may have been carried out late: what it counts is given back.
+  // A repetition may have been carried out late; the keeper releases what it counted.
   answer given_up() {
     auto unknown = not_known_any_more();
     abandon();
@@ -364,7 +370,8 @@ struct barrier::round final : engine::request {
     return unknown;
   }
 
-  // Nothing has been changed: this arrival is free for the other participant.
+  // Takes another participant's place. Nothing has been changed at the store, so the owner id of
+  // this arrival is unused.
   bool stand_in() {
     if (who_.kept) return false;
     auto other = of_->take_of_another();
@@ -377,7 +384,7 @@ struct barrier::round final : engine::request {
     return true;
   }
 
-  // Nobody waited for it: it is waited for first, as it stands.
+  // The participant has not waited for its last phase: waits for that one first.
   void begin_with_the_last_phase() {
     next_ = std::make_unique<store::permits_command>(command_);
     command_.verb = permits_verb::renew;
@@ -387,8 +394,8 @@ struct barrier::round final : engine::request {
     arrived_ = true;
   }
 
-  // Else a thread that arrives again would count twice, also as the participant that it comes back
-  // as. As a new arrival: a release that is on its way may come late.
+  // Otherwise a thread that arrives again would count twice, also as another participant. The new
+  // arrival gets its own owner id, because a release under way may come late.
   void give_back_the_unanswered() {
     if (session().forked()) return;
     const auto arrival = of_->take_unanswered();
@@ -404,8 +411,9 @@ struct barrier::round final : engine::request {
     return soon();
   }
 
-  // The lease of a participant begins with each arrival; the one before has gone with it. And anew
-  // where its own renewals do not get through, and the store says all the same that it is there.
+  // The lease of a participant begins with each arrival; the one before has ended with it. It also
+  // begins anew if its own renewals did not get through, but the store reports that the participant
+  // is still there.
   void keep(boot_time sent) {
     const bool kept = arrived_ && who_.kept && who_.kept->owner() == command_.owner;
     if (kept && who_.kept->state() == lease_state::held) return;
@@ -427,7 +435,7 @@ struct barrier::round final : engine::request {
     keeper.add(who_.kept);
   }
 
-  // At once, also at the last: they wait for it.
+  // Notifies the others at once, even if this was the last try: they wait for it.
   answer call_the_others() {
     of_->complete();
     command_.replaces = std::exchange(command_.owner, session().new_owner());
@@ -465,13 +473,13 @@ struct barrier::round final : engine::request {
   participations one_;
   participation& who_;
   store::permits_command command_;
-  std::unique_ptr<store::permits_command> next_;  ///< what comes after this one
+  std::unique_ptr<store::permits_command> next_;  ///< the command that follows the present one
   const primitive::thread_number thread_ = primitive::this_thread_number();
   until until_ = until::released;
   bool tried_ = false;
-  bool in_doubt_ = false;      ///< whether an arrival that was not answered was carried out
-  bool was_in_doubt_ = false;  ///< before what was asked last
-  boot_time known_until_{};    ///< … until when the store knows it, if it was
+  bool in_doubt_ = false;  ///< it is unknown whether an arrival without an answer was carried out
+  bool was_in_doubt_ = false;  ///< the value before the last request
+  boot_time known_until_{};    ///< until when the store knows the arrival, if it was carried out
   bool arrived_ = false;
   bool released_ = false;
   bool over_ = false;
@@ -479,7 +487,7 @@ struct barrier::round final : engine::request {
 
 namespace {
 
-/// Throws what went wrong, but for time that has run out.
+/// Throws any failure but time-outs.
 bool carry_out(const subject& of, barrier::round& r, barrier::round::until what, wait_time wait,
                std::stop_token stop) {
   auto& session = *of.session;
@@ -500,7 +508,7 @@ pending<T> carry_out_later(engine::async_request o, std::unique_ptr<barrier::rou
 
 status nothing_more(const std::unique_ptr<barrier::round>&) { return done{}; }
 
-/// A round that stays its owner's.
+/// A round that still belongs to its owner.
 class borrowed final : public engine::request {
  public:
   borrowed(std::shared_ptr<const void> owner, barrier::round& of)

@@ -14,8 +14,9 @@
 
 namespace holdfast::primitive {
 
-/// The std forms belong to threads: the thread that locked may unlock, and nobody else's hold is
-/// touched. In a child of fork() only what its thread has without a mutex is still there.
+/// The std forms belong to threads: only the thread that locked can unlock, and it never releases
+/// another thread's hold. In a child of fork() only the hold that a thread has without a mutex
+/// still exists.
 template <class Lease>
 class by_thread {
   struct entry {
@@ -25,7 +26,7 @@ class by_thread {
   using entries = std::list<entry>;
 
  public:
-  /// For a lease that is to come: to put it there takes no memory.
+  /// Memory for a lease to come, so that storing the lease takes none.
   class place {
    public:
     place() : one_(1) {}
@@ -42,7 +43,7 @@ class by_thread {
     if (!put_first(held)) put_in(std::move(at), std::move(held));
   }
 
-  /// This thread's latest, out of the list; empty if it has none.
+  /// Removes and returns this thread's latest lease; empty if it has none.
   Lease take() noexcept {
     if (has_list()) {
       const std::lock_guard guard{mutex_};
@@ -61,8 +62,8 @@ class by_thread {
 
   bool mine() const noexcept { return find() != nullptr; }
 
-  /// This thread's latest; null if it has none. It stays where it is: only this thread can take it
-  /// away.
+  /// This thread's latest lease; null if it has none. The lease stays where it is: only this thread
+  /// can remove it.
   Lease* find() const noexcept {
     if (has_list()) {
       const std::lock_guard guard{mutex_};
@@ -71,7 +72,7 @@ class by_thread {
     return has_first() ? &first_ : nullptr;
   }
 
-  /// What `use` says of this thread's, or of an empty one.
+  /// Calls `use` with this thread's lease, or with an empty one.
   template <class Use>
   auto with_mine(Use use) const {
     const Lease* const mine = find();
@@ -80,7 +81,7 @@ class by_thread {
   }
 
  private:
-  /// If nobody else has that one.
+  /// Uses the first entry, if it is free.
   bool put_first(Lease& held) noexcept {
     thread_number nobody = no_thread;
     if (more_.load(std::memory_order_relaxed) > 0 ||
@@ -111,7 +112,7 @@ class by_thread {
   }
 
   const engine::maker maker_;
-  // A mutex has one, and gets along without the list.
+  // A mutex has one holder, which uses this entry and needs no list.
   std::atomic<thread_number> first_thread_{no_thread};
   mutable Lease first_;
   std::atomic<std::size_t> more_{0};
@@ -119,8 +120,9 @@ class by_thread {
   mutable entries entries_;
 };
 
-/// lock() in the std style, with what `acquire` gives. A thread does not wait for what it holds
-/// itself: that throws errc::deadlock if it has no limit. False if there was none in time.
+/// lock() in the std style; `acquire` returns the lease. A thread does not wait for a lock that it
+/// holds itself: without a time limit that throws errc::deadlock. Returns false if the lock was not
+/// acquired in time.
 template <class Holds, class Of, class Acquire>
 bool lock_for_thread(Holds& holds, const Of& of, wait_time wait, const char* if_held,
                      Acquire acquire) {

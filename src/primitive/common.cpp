@@ -29,7 +29,8 @@ status check_supported(bool supported, std::string_view what, const engine::sess
                                         "; docs/matrix.md lists the stores that have one"};
 }
 
-/// Threads of one process that want a fair_mutex, a semaphore … are queued at the store.
+/// Rejects options of the local queue for the other kinds (fair_mutex, semaphore, …), whose threads
+/// queue at the store.
 status check_local_queue_options(const lock_options& o, store::kind of) {
   const lock_options unset;
   const char* const set = o.linger != unset.linger             ? "linger"
@@ -44,12 +45,12 @@ status check_local_queue_options(const lock_options& o, store::kind of) {
                         "only mutex and recursive_mutex queue the threads of a process locally");
 }
 
-/// What is not known is written as "-". Others may write what they like, and as much.
+/// An unknown word is written as "-". Other programs may write words of any content and length.
 std::string known(std::string_view word) {
   return word == "-" ? std::string{} : base::shortened(word, base::max_reason_bytes);
 }
 
-// A time that this machine's clock cannot show is not known either.
+// A time that this machine's clock cannot represent is shown as unknown.
 std::chrono::system_clock::time_point shown_time(std::int64_t wall_at) noexcept {
   using std::chrono::system_clock, std::chrono::microseconds;
   constexpr auto last = std::chrono::duration_cast<microseconds>(system_clock::duration::max());
@@ -118,7 +119,7 @@ subject::subject(const holdfast::session& s, std::string_view what, const std::s
   require(set_lease(*made, given ? options.lease : c.options().lease, c.can()));
   require(check_linger(options.linger));
   require(check_supported(c.can().*needs, what, c));
-  // A holder that keeps it idle would not hear that it is wanted.
+  // Without these notifications a holder that keeps the lock idle would not hear that it is wanted.
   const bool told = c.can().notifications && c.can().tells_holders;
   const bool lingers_untold = options.linger > options.linger.zero() && !told;
   require(check_supported(!lingers_untold, "notifications to a holder, which linger needs", c));

@@ -10,16 +10,16 @@
 #include "primitive/by_thread.hpp"
 #include "wait/async_forms.hpp"
 
-/// What the primitives have in common: checked options, and the holds of threads in the std style.
+/// The primitives' common parts: checked options, and the holds of threads in the std style.
 namespace holdfast::primitive {
 
-/// What people call an acquisition by: 8 of the 32 digits that name it.
+/// The id by which people name an acquisition: 8 of its 32 digits.
 std::string short_id_of(const store::owner_id& owner);
 
-/// A holder's or waiter's note ("host pid program reason") and times, as people see them.
+/// A holder's or waiter's note ("host pid program reason") and times, in a form for people.
 participant describe(const store::owner_id& owner, std::uint32_t weight, std::string_view note,
                      std::int64_t since_wall_at, std::int64_t expires_at, std::int64_t now_at);
-/// The same of a store::holder or a store::waiter.
+/// The same for a store::holder or a store::waiter.
 template <class Member>
 participant describe(const Member& m, std::int64_t now_at) {
   return describe(m.owner, m.weight, m.note, m.since_wall_at, m.expires_at, now_at);
@@ -35,24 +35,25 @@ struct subject {
           const lock_options& options, store::kind kind, std::uint32_t capacity,
           bool store::capabilities::* needs, bool through_local_queue = false);
   subject(const subject&) = delete;
-  /// What it let linger goes back to the store.
+  /// Releases at the store what this object let linger.
   ~subject();
 
-  /// Before any mutex of this process is locked: one that another thread held when this process was
-  /// forked stays locked. Throws errc::forked.
+  /// To be called before a mutex of this process is locked: in a forked child, a mutex that another
+  /// thread held stays locked. Throws errc::forked.
   void require_usable() const;
-  /// Nothing if it could not be had in time or was cancelled; else throws what went wrong.
+  /// Returns nothing if the wait ran out of time or was cancelled; throws any other failure.
   std::optional<lease> acquire(const engine::acquire_params& c, wait_time wait,
                                std::stop_token stop) const;
-  /// Throws also if cancelled.
+  /// Throws also if the wait was cancelled.
   lease take(const engine::acquire_params& c, wait_time wait, std::stop_token stop) const;
 
-  /// The same about what another object acquired for it.
+  /// The same for a result that another function has acquired.
   std::optional<lease> in_time(result<lease> got) const;
   lease taken(result<lease> got) const;
-  /// False if it ran out of time or was asked to stop; throws any other failure.
+  /// Returns false if the wait ran out of time or was asked to stop; throws any other failure.
   bool settled(status ended) const;
-  /// One command, in one round trip, and what its reply means. Throws what went wrong.
+  /// Sends one command, in one round trip, and returns the meaning of its reply. Throws any
+  /// failure.
   template <class Meaning>
   auto ask(const store::permits_command& c, const Meaning& meaning) const {
     auto reply = session->permits(config->name, c);
@@ -67,34 +68,34 @@ struct subject {
     return pending<T>(std::make_shared<engine::pending_reply<T>>(session, config, operation, c,
                                                                  std::move(means)));
   }
-  /// What async_acquire() and the like begin with.
+  /// Makes the request that async_acquire() and the like start with.
   engine::async_request request(wait_limit limit, std::stop_token stop) const;
 
   [[noreturn]] void fail(failure f) const;
   void report_misuse(std::string_view detail) const noexcept;
 };
 
-/// Sets the lease if the store can keep it, and shortens it to max_hold: then the store frees the
-/// lock, too.
+/// Sets the lease if the store supports its length; and shortens it to max_hold, so that the store
+/// frees the lock by then, too.
 status set_lease(engine::lock_config& of, std::chrono::milliseconds lease,
                  const store::capabilities& can);
 
-/// The name is something else.
+/// The failure for a name that is in use as another kind.
 failure in_use_as(store::kind other, std::string_view then = "choose another name");
 
-/// For an option that is set, and would have no effect.
+/// The failure for an option that is set, and would have no effect.
 failure without_effect(std::string_view option, std::string_view why);
 
-/// unlock() by a thread that does not hold it: tells the observer. In a child of fork(), which
-/// holds nothing, it is no misuse.
+/// Reports to the observer an unlock() by a thread that does not hold the lock. In a child of
+/// fork(), which holds nothing, that is no misuse.
 void report_misuse(engine::session_impl& session, std::string_view name, std::string_view lock_kind,
                    std::string_view detail) noexcept;
 
-/// What the threads hold of one lock in the std style.
+/// The std-style holds of threads on one lock.
 class thread_holds : public by_thread<lease> {
  public:
   using by_thread::put;
-  /// As it was acquired.
+  /// Stores the lease with the fence of its acquisition.
   void put(lease held);
   std::uint64_t fence() const noexcept;
   std::stop_token lost() const;

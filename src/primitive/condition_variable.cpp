@@ -17,7 +17,8 @@ store::permits_command notification(const engine::lock_config& of, std::uint32_t
   return {.verb = permits_verb::notify, .kind = of.kind, .capacity = of.capacity, .weight = most};
 }
 
-/// What the store cannot be told now is told it later: the waiter that is meant sleeps until then.
+/// Wakes another waiter. If the store does not confirm it, the keeper sends it later: that waiter
+/// sleeps until then.
 void wake_another(engine::session_impl& session, const engine::lock_config& of) {
   const auto one = notification(of, 1);
   bool told = false;
@@ -30,7 +31,7 @@ void wake_another(engine::session_impl& session, const engine::lock_config& of) 
   if (!told) session.keeper().send_again(of.name, one);
 }
 
-/// A queue entry, from before the mutex is given up until one is woken.
+/// A queue entry: from before the mutex is released until the waiter is woken.
 class turn final : public engine::request {
  public:
   turn(engine::session_impl& session, std::shared_ptr<const engine::lock_config> what)
@@ -46,8 +47,8 @@ class turn final : public engine::request {
   }
   const store::owner_id& owner() const noexcept { return command_.owner; }
 
-  /// First it is queued, and in_line() says whether that is all; from then on it asks whether
-  /// it was woken.
+  /// The first command queues the waiter, and in_line() says whether that settles the request.
+  /// Later commands ask whether the waiter was woken.
   std::optional<store::named_command> command(bool) override {
     return store::named_command{config_->name, command_};
   }
@@ -61,9 +62,10 @@ class turn final : public engine::request {
     return std::optional<engine::wait_hint>{engine::hint_of(session_, *reply)};
   }
 
-  /// Waits until it is queued, the first time, and then until it is woken. In vain it leaves.
-  // The end of it is that of the waiting only: the mutex has to be taken again, and a waiter that
-  // was woken for nothing wakes another, however long that lasts.
+  /// Waits until the waiter is queued, the first time; then until it is woken. If the wait fails,
+  /// it leaves the queue.
+  // The time limit applies to the waiting only. However long it takes, the mutex has to be acquired
+  // again, and a waiter that was woken needlessly has to wake another.
   status waits(engine::dispatcher::registration& slot, boot_time until, std::stop_token stop) try {
     const auto frame = engine::time_frame::until(session_.now(), until);
     status settled = [&] {
@@ -71,8 +73,8 @@ class turn final : public engine::request {
       return engine::wait_until_settled(session_, slot, *this, call, std::move(stop));
     }();
     if (settled || !was_asked()) return settled;
-    // Nobody has answered that it is queued: the mutex is still held, and is not kept for an
-    // answer.
+    // It is unknown whether the waiter is queued. The mutex is still held, and must not be kept
+    // until the store answers.
     if (command_.verb == permits_verb::acquire)
       abandon();
     else
@@ -83,12 +85,12 @@ class turn final : public engine::request {
     throw;
   }
 
-  // A place that stays behind ends by itself in seconds.
+  // A queue entry that stays behind expires within seconds.
   void leave() {
     const auto reply = session_.permits(config_->name, leaving());
     if (!reply) return abandon();
     const bool owes = owed().has_value();
-    // A call that was left would come behind that, and queue it again.
+    // An abandoned call could be carried out later, and queue the waiter again.
     if (session_.callers().call_for(command_.owner)) abandon();
     if (owes && reply->outcome == permits_outcome::absent) pass_on();
   }
@@ -96,13 +98,13 @@ class turn final : public engine::request {
     session_.keeper().abandon(config_->name, command_.owner, engine::queue_lease, owed());
   }
   void pass_on() const { wake_another(session_, *config_); }
-  /// Where there may be no memory for it.
+  /// The same when there may be no memory for it.
   void leave_or_abandon() noexcept try { leave(); } catch (...) {
     abandon();
   }
-  /// A waiter that was woken, and does not go on, wakes another: the store has forgotten the one.
-  /// An entry that is not there when it is left may have been woken by an answer that was lost. One
-  /// wake-up too many is allowed.
+  /// The command that wakes another waiter, if this one was woken and does not go on: the store has
+  /// removed its entry. If the entry is absent when the waiter leaves, an answer that was lost may
+  /// have woken it. One wake-up too many is allowed.
   std::optional<store::permits_command> owed() noexcept {
     const bool stood = command_.verb == permits_verb::renew && !mutex_;
     if (!stood || std::exchange(passed_on_, true)) return std::nullopt;
@@ -122,12 +124,13 @@ class turn final : public engine::request {
         "give the condition_variable a name of its own, other than that of its mutex");
   }
 
-  /// From now on it is queued, and the mutex is given up with that lease.
+  /// Sets the lease of the mutex, which is released when the waiter is queued.
   void gives_up(lease mutex) { mutex_ = std::move(mutex); }
   const lease& gives_up() const noexcept { return mutex_; }
 
  private:
-  // Without a thread it does not stop here, and has to give up the mutex by itself.
+  // Called when the waiter is queued. Returns true if that settles the request. The asynchronous
+  // form does not settle here: it has the lease of the mutex, and releases it now.
   bool in_line() {
     if (!mutex_) return true;
     mutex_ = {};
@@ -141,9 +144,10 @@ class turn final : public engine::request {
   bool passed_on_ = false;
 };
 
-/// A waiter that was woken, while it takes the mutex.
+/// The wake-up of a waiter that is acquiring the mutex.
 struct wake_up {
-  // Not kept if it is the mutex's too, which lasts until that wait has ended.
+  // The condition's session is not owned if it is the mutex's as well, which exists until that wait
+  // has ended.
   wake_up(std::shared_ptr<engine::session_impl> condition, const engine::session_impl* mutexes,
           std::shared_ptr<const engine::lock_config> of)
       : config(std::move(of)) {
@@ -157,10 +161,10 @@ struct wake_up {
   std::shared_ptr<const engine::lock_config> config;
 };
 
-/// Tells what came of it when it has the mutex again.
+/// Calls the receiver when the mutex is held again.
 class relock final : public detail::receiver<lease> {
  public:
-  /// Without a wake-up its time was over.
+  /// Without `by` the wait ran out of time.
   static void begin(engine::async_request o, std::optional<wake_up> by,
                     detail::receiver<woken>& to) {
     auto again = std::unique_ptr<relock>(new relock(std::move(by), to));
@@ -183,8 +187,8 @@ class relock final : public detail::receiver<lease> {
 
  private:
   relock(std::optional<wake_up> by, detail::receiver<woken>& to) : by_(std::move(by)), to_(to) {}
-  // By another thread, so that the waiter need not wait for that. Without memory the one that is
-  // behind finds out when its wait ends.
+  // Wakes another waiter on another thread, so that this waiter need not wait for that. Without
+  // memory the other waiter finds out when its wait ends.
   void pass_on() const noexcept try {
     if (!by_) return;
     const auto call = [by = *by_]() noexcept {
@@ -202,7 +206,7 @@ class relock final : public detail::receiver<lease> {
   detail::receiver<woken>& to_;
 };
 
-/// The wait without a thread: is queued, gives the mutex up, is woken, and takes it again.
+/// The asynchronous wait: is queued, releases the mutex, is woken, and acquires the mutex again.
 class pending_turn final : public engine::telling_wait<engine::pending_wait, woken> {
  public:
   pending_turn(engine::async_request o, lease mutex)
@@ -235,12 +239,12 @@ class pending_turn final : public engine::telling_wait<engine::pending_wait, wok
   void let_go() override { turn_.gives_up({}); }
   void fail(failure f) override {
     turn_.gives_up({});
-    // Also where the store never said that it is queued: its time is over all the same.
+    // Also if the store never confirmed that the waiter is queued: its time is over.
     if (engine::is_in_vain(f.code)) return lock_again(nullptr);
     tell(std::move(f));
   }
 
-  // With the condition's session if it was woken.
+  // `woken_by`: the condition's session if the waiter was woken, else null.
   void lock_again(std::shared_ptr<engine::session_impl> woken_by) {
     const engine::call_limit unlimited{engine::call_limit::none::at_all};
     auto session = mutex_session_.lock();
@@ -261,13 +265,13 @@ class pending_turn final : public engine::telling_wait<engine::pending_wait, wok
   }
 
   const std::stop_token stop_;
-  // What waits does not keep a session.
+  // A pending wait does not keep a session alive.
   const std::weak_ptr<engine::session_impl> mutex_session_;
   const std::shared_ptr<const engine::lock_config> mutex_;
   turn turn_;
 };
 
-/// What a wait returns that has the mutex.
+/// The result of a wait that holds the mutex again.
 std::cv_status ended(const subject& of, status woken) {
   if (woken) return std::cv_status::no_timeout;
   const errc why = woken.error().code;

@@ -14,15 +14,15 @@
 
 namespace holdfast::primitive {
 
-/// A store that is in a quorum twice would vote twice. Sessions and run ids tell; the latter are
-/// asked for with the first acquisition, and of nodes that did not answer with later ones.
-/// Thread-safe.
+/// Detects a store that is in a quorum twice, and would vote twice. It compares the sessions and
+/// the run ids of the stores. The run ids are requested with the first acquisition; with later ones
+/// from the nodes that did not answer. Thread-safe.
 class distinct_nodes {
  public:
   explicit distinct_nodes(std::shared_ptr<const engine::quorum> of)
       : quorum_(std::move(of)), known_(std::make_shared<known>(quorum_->nodes.size())) {}
 
-  /// The same session twice. No round trip.
+  /// Checks that no session occurs twice. No round trip.
   status check_sessions() const {
     const auto& nodes = quorum_->nodes;
     for (std::size_t i = 0; i < nodes.size(); ++i) {
@@ -33,9 +33,10 @@ class distinct_nodes {
     return done{};
   }
 
-  /// Asks those that are not known. Each node has to be heard once before the verdict: from the
-  /// first acquisition on that is waited for as long as a node has for an answer, and not longer
-  /// than the deadline; until then. `heard` is called, from any thread, when it is so far.
+  /// Requests the missing ids. The verdict needs one answer from each node. The first acquisition
+  /// sets the time by which they have to answer (a node's usual time limit); later acquisitions
+  /// wait no longer than that, and no acquisition waits beyond its own deadline. Returns that time.
+  /// `heard` is called, from any thread, when all have answered.
   boot_time ask(boot_time deadline, std::function<void()> heard) {
     std::unique_lock lock{known_->mutex};
     const boot_time now = quorum_->now();
@@ -77,7 +78,7 @@ class distinct_nodes {
  private:
   struct known {
     explicit known(std::size_t n) : ids(n), asking(n), heard(n), to_be_heard(n) {}
-    /// Without an id it is asked again by a later acquisition.
+    /// A node without an id is asked again by a later acquisition.
     void answered(std::size_t i, std::string id) noexcept {
       std::unique_lock lock{mutex};
       ids[i] = std::move(id);
@@ -94,9 +95,9 @@ class distinct_nodes {
     std::condition_variable changed;
     std::vector<std::string> ids;
     std::vector<bool> asking;
-    std::vector<bool> heard;  ///< once at least, be it that it failed
+    std::vector<bool> heard;  ///< answered at least once, even if with a failure
     std::size_t to_be_heard;
-    std::vector<std::function<void()>> to_be_told;  ///< … when that is nobody
+    std::vector<std::function<void()>> to_be_told;  ///< called when all have answered
   };
 
   void ask(std::size_t i, bool first_time) {
@@ -109,7 +110,7 @@ class distinct_nodes {
     }
     try {
       begin(node, i);
-    } catch (...) {  // no memory: nobody will answer
+    } catch (...) {  // no memory: no answer will come
       known_->answered(i, {});
       throw;
     }
@@ -136,7 +137,7 @@ class distinct_nodes {
   const std::shared_ptr<const engine::quorum> quorum_;
   const std::shared_ptr<known> known_;
   bool asked_before_ = false;
-  boot_time heard_by_{};  ///< no acquisition waits for the others any longer
+  boot_time heard_by_{};  ///< no acquisition waits for the nodes beyond that
 };
 
 }  // namespace holdfast::primitive

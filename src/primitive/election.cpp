@@ -25,7 +25,7 @@ std::optional<leader> leader_of(const store::permits_reply& reply) {
   return described(h.fence, h.note, h.since_wall_at);
 }
 
-// The first one after that term, and whether others may have led between them.
+// The first leader after that term, and whether other leaders may have been between the two.
 std::optional<leader> first_after(std::uint64_t term, const store::permits_reply& reply) {
   const auto& all = reply.found.history;
   const auto known = [](const store::led& l) { return engine::public_fence(l.fence); };
@@ -46,7 +46,7 @@ result<std::optional<leader>> leader_now(const store::permits_reply& reply) {
   return primitive::in_use_as(reply.found.kind);
 }
 
-/// The leader, present or former, that comes after the one that was given last.
+/// The present or former leader that follows the one returned last.
 class look_for_next final : public engine::request {
  public:
   look_for_next(const std::string& name, std::optional<std::uint64_t>& after)
@@ -70,7 +70,7 @@ class look_for_next final : public engine::request {
   std::optional<leader> found;
 
  private:
-  // A leader before the first look is not asked for.
+  // Leaders before the first request are not reported.
   static std::uint64_t last_of(const store::permits_reply& reply) {
     const auto& all = reply.found.history;
     return all.empty() ? 0 : engine::public_fence(all.back().fence);
@@ -82,7 +82,7 @@ class look_for_next final : public engine::request {
 
 }  // namespace
 
-/// Of the stream, which may outlive the election.
+/// The state of a stream, which may outlive the election.
 struct leaders::state {
   subject of;
 };

@@ -11,7 +11,8 @@ namespace holdfast::guard {
 
 namespace {
 
-// Longer is greater; of one length, the later in order of digits.
+// Compares decimal numbers without leading zeros: the longer one is greater; of equal length, the
+// one later in digit order.
 constexpr std::string_view set_script = R"(
 local last = redis.call('HGET', KEYS[1], 'fence') or '0'
 local mine = ARGV[1]

@@ -13,10 +13,10 @@ using store::countdown_verb;
 namespace {
 
 constexpr std::uint32_t max_count = 1'000'000;
-/// What an arrival may be late, beyond the time for which the session keeps trying.
+/// The time that an arrival may be under way, beyond the time for which the session keeps trying.
 constexpr std::chrono::microseconds on_its_way = 60s;
 
-// An arrival that nobody heard of is sent again for so long.
+// The time for which an arrival without an answer is repeated.
 std::chrono::milliseconds tries_for(const engine::session_impl& session) {
   return std::min<std::chrono::milliseconds>(session.options().store_timeout, max_lease);
 }
@@ -43,7 +43,7 @@ bool is_mismatch(const store::countdown_reply& reply) {
          reply.outcome == countdown_outcome::capacity_mismatch;
 }
 
-/// One command of one latch, repeated as it is if its reply is lost.
+/// One command of one latch, repeated unchanged if its reply is lost.
 class countdown_request final : public engine::request {
  public:
   countdown_request(engine::session_impl& session, const std::string& name,
@@ -66,8 +66,8 @@ class countdown_request final : public engine::request {
     return std::optional<engine::wait_hint>{{std::chrono::microseconds(reply.retry_after_us), {}}};
   }
 
-  /// Of a wait that was called off. A queue entry that stays behind ends by itself in seconds:
-  /// nobody waits for a store that hangs.
+  /// Ends a wait that was cancelled. The caller does not wait for a store that hangs: a queue entry
+  /// that stays behind expires within seconds.
   void leave(const failure& why) {
     if (why.code != errc::cancelled || command_.verb != countdown_verb::wait) return;
     const engine::call_limit until{saturated_add(session_.now(), engine::last_answer_within)};
@@ -79,7 +79,8 @@ class countdown_request final : public engine::request {
   store::countdown_reply reply;
 
  private:
-  // A process that slept must not send it again when the store has forgotten it.
+  // Limits the time for repetitions: a process that was suspended must not repeat the arrival when
+  // the store has forgotten it.
   failure note_unknown(failure f, boot_time sent) {
     if (f.outcome_unknown && repeat_until_ == forever) {
       repeat_until_ = saturated_add(sent, tries_for(session_) + on_its_way / 2);
@@ -99,7 +100,7 @@ class countdown_request final : public engine::request {
   boot_time repeat_until_ = forever;
 };
 
-/// What came of taking n away.
+/// The result of a count_down(n).
 status counted(std::uint32_t n, const store::countdown_reply& reply) {
   if (reply.outcome != countdown_outcome::too_many) return done{};
   return failure{errc::invalid_argument, "count_down(" + std::to_string(n) + ") of a latch with " +
@@ -115,7 +116,7 @@ void check_count(const subject& of, std::uint32_t count) {
 }
 
 void check_keep(const subject& of, std::chrono::seconds keep) {
-  // In seconds: in milliseconds the longest are none.
+  // Compares in seconds: the longest durations overflow in milliseconds.
   if (keep >= 1s && keep <= std::chrono::floor<std::chrono::seconds>(max_lease)) return;
   of.fail({errc::invalid_argument,
            "a latch is kept for 1 s to 31 days, not " + std::to_string(keep.count()) + " s"});
@@ -140,7 +141,7 @@ struct latch::state {
             .note = of.config->note};
   }
 
-  /// The reply, or nothing if it was not settled in time. Throws what went wrong.
+  /// Returns the reply, or nothing if none came in time. Throws any failure.
   std::optional<store::countdown_reply> run(const store::countdown_command& c, wait_time wait,
                                             std::stop_token stop) const {
     auto& session = *of.session;
@@ -152,7 +153,7 @@ struct latch::state {
     return std::move(q.reply);
   }
 
-  /// How many arrivals are missing, or nothing if no answer came in time.
+  /// Returns how many arrivals are missing, or nothing if no answer came in time.
   std::optional<std::uint32_t> left(wait_time wait) const {
     const auto reply = run(command(countdown_verb::inspect), wait, {});
     if (!reply) return std::nullopt;

@@ -34,7 +34,7 @@ std::chrono::nanoseconds lease::remaining() const noexcept {
   return hold_ ? hold_->remaining() : std::chrono::nanoseconds{};
 }
 void lease::check() const { deref(hold_).check(); }
-// Here and below: a callback on the loss may release, which empties this lease.
+// Here and below: a callback for the loss may release the lease, which empties this object.
 void lease::extend() {
   const auto kept = hold_;
   deref(kept).extend_or_throw(std::chrono::milliseconds::zero());

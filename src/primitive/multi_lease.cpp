@@ -10,11 +10,11 @@ namespace holdfast {
 
 using primitive::deref;
 
-/// The first member that is lost stops it.
+/// The stop source of all members: the first lost member stops it.
 struct multi_lease::state_of_all {
   struct pass_on {
     std::stop_source to;
-    // A callback may release, which ends this callback and all that it is part of.
+    // A callback may release the lease, which destroys this callback and its owner.
     void operator()() const {
       const std::stop_source kept = to;
       kept.request_stop();
@@ -87,7 +87,8 @@ void multi_lease::check() const {
 
 namespace {
 
-/// The holds, and what they belong to: a callback on a loss may release, which empties the lease.
+/// The holds and their sessions, kept alive: a callback for a loss may release the lease, which
+/// empties it.
 struct kept_members {
   explicit kept_members(std::span<const lease> members) {
     holds.reserve(members.size());
@@ -112,7 +113,8 @@ void check_length(const lease& first, std::chrono::milliseconds length) {
   }
 }
 
-// With a member that is lost the whole is lost, and no other one is extended for it.
+// Fails if a member is lost: then the whole lease is lost, and the other members must not be
+// extended.
 pending<done> async_look(std::span<const lease> members) {
   const auto kept = std::make_shared<kept_members>(members);
   return engine::async_do(kept->sessions.front(), [kept]() -> status {
@@ -160,7 +162,7 @@ pending<done> async_extend(const multi_lease& held, std::chrono::milliseconds le
 }
 
 namespace {
-// What the first one says that did not go well, but that one was lost before anything else.
+// Returns the first failure; but a lost member takes precedence over other failures.
 std::error_code release_each(std::span<lease> members) noexcept {
   std::error_code first;
   for (lease& one : members) {
@@ -171,8 +173,8 @@ std::error_code release_each(std::span<lease> members) noexcept {
 }
 }  // namespace
 
-// To take a callback off waits until it has returned. One that ran in the parent when it forked
-// never returns in the child, so the child takes none off.
+// Removing a callback waits until it has returned. A callback that ran in the parent at the fork
+// never returns in the child, so the child removes none.
 std::error_code multi_lease::release() noexcept {
   auto all = std::move(state_);
   if (!all) return {};
@@ -184,7 +186,7 @@ std::error_code multi_lease::release() noexcept {
   std::vector<std::shared_ptr<engine::hold>> holds;
   try {
     holds.reserve(all->members.size());
-  } catch (...) {  // no memory: one after the other
+  } catch (...) {  // no memory: releases one after the other
     return release_each(all->members);
   }
   for (lease& one : all->members) holds.push_back(std::move(one.hold_));

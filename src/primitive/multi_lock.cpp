@@ -69,8 +69,8 @@ std::vector<lease> put_in_order(std::vector<lease> taken, std::span<const std::s
 }  // namespace
 
 struct multi_lock::state {
-  std::vector<wanted> all;            ///< in the order in which they are taken
-  std::vector<std::size_t> given_as;  ///< … and what number that was among the members
+  std::vector<wanted> all;            ///< in the order of acquisition
+  std::vector<std::size_t> given_as;  ///< the index of each among the given members
   primitive::by_thread<multi_lease> holds;
 
   explicit state(std::vector<multi_member>&& members) {
@@ -143,7 +143,7 @@ bool multi_lock::lock_within(wait_time wait, lease_time lease, std::stop_token s
 }
 
 void multi_lock::unlock() noexcept {
-  const multi_lease held = state_->holds.take();  // its end is the release
+  const multi_lease held = state_->holds.take();  // its destructor releases
   if (held) return;
   const wanted& first = state_->all.front();
   primitive::report_misuse(*first.session, first.what->name, {},

@@ -12,7 +12,7 @@ struct multi_member::state {
 
 namespace primitive {
 
-/// The configuration without a local queue, for locks that do not go through one.
+/// The configuration without a local queue, for locks that bypass it.
 inline std::shared_ptr<const engine::lock_config> without_local_queue(
     const engine::lock_config& s) {
   auto made = std::make_shared<engine::lock_config>(s);

@@ -12,7 +12,7 @@ namespace {
   throw_failure(hold.of().first().located(std::move(f), operation, hold.of().name));
 }
 
-// Before a mutex is locked that a thread of the parent may have held at a fork().
+// To be called before a mutex is locked, which a thread of the parent may have held at a fork().
 void require_usable(const engine::quorum_hold& hold, std::string_view operation) {
   if (auto can = hold.of().first().usable(); !can) fail(hold, std::move(can.error()), operation);
 }
@@ -31,7 +31,7 @@ quorum_lease& quorum_lease::operator=(quorum_lease&& other) noexcept {
 }
 
 std::uint64_t quorum_lease::fence() const noexcept { return hold_ ? hold_->fence() : 0; }
-// A callback on the loss may release, which empties this lease.
+// A callback for the loss may release the lease, which empties this object.
 std::stop_token quorum_lease::lost() const {
   const auto kept = hold_;
   return kept ? kept->lost() : std::stop_token{};
@@ -69,7 +69,7 @@ std::error_code quorum_lease::release() noexcept {
 
 namespace {
 
-/// Woken with each answer, as what acquires it.
+/// The asynchronous release, woken by each answer, like the asynchronous acquisition.
 class pending_release final : public engine::telling_shortly<done> {
  public:
   pending_release(std::shared_ptr<engine::session_impl> first, quorum_lease held,
@@ -106,7 +106,7 @@ class pending_release final : public engine::telling_shortly<done> {
     return {.over = true};
   }
 
-  quorum_lease held_;  ///< releases it, if this never begins
+  quorum_lease held_;  ///< releases the lease, if this never begins
   const std::shared_ptr<engine::quorum_hold> hold_;
   bool begun_ = false;
   std::optional<engine::quorum_hold::awaited> awaited_;

@@ -16,16 +16,17 @@ using store::rate_verb;
 namespace {
 
 constexpr microseconds longest_ahead = max_lease;
-/// A waiter for tokens looks at the clock no more often.
+/// The shortest pause after which a waiter for tokens checks the clock again.
 constexpr microseconds shortest_look{200};
-/// Of so many keys the process keeps tokens before it looks for those whose time is over.
+/// From this number of keys on, the process removes expired pools when it adds another.
 constexpr std::size_t many_pools = 1024;
 
 microseconds ahead_of(wait_time wait) {
   return std::min<microseconds>(std::chrono::floor<microseconds>(wait), longest_ahead);
 }
 
-/// One command, repeated as it is if its reply is lost. What it took and nobody heard of goes back.
+/// One command, repeated unchanged if its reply is lost. Tokens that were taken, but not passed to
+/// the caller, are refunded.
 class rate_request final : public engine::request {
  public:
   rate_request(engine::session_impl& session, const std::string& name, const store::rate_command& c)
@@ -52,7 +53,7 @@ class rate_request final : public engine::request {
     store::keep_due(choices_, reply);
     session_.refund(name_, command_);
   }
-  /// The caller has what was taken.
+  /// The caller has the tokens.
   void heard_of() noexcept { took_ = false; }
 
   store::rate_reply reply;
@@ -130,13 +131,13 @@ result<rate_decision> primitive::decision(const rate_limiter::state::request& r,
 
 namespace {
 
-/// When a wait for tokens ends: they are slept for up to the last moment, because their time counts
-/// from the store's answer.
+/// The time frame of a wait for tokens. The wait may last until its limit, a little beyond the
+/// deadline, because the tokens' time counts from the store's answer.
 engine::time_frame time_of(const engine::session_impl& session, wait_time wait) {
   return engine::time_frame(session.now(), wait).to_the_last();
 }
 
-/// Takes ahead, and is settled when the tokens are there.
+/// Takes tokens ahead, and is settled when they are available.
 class reservation final : public engine::request {
  public:
   reservation(engine::session_impl& session, const std::string& name,
@@ -160,7 +161,7 @@ class reservation final : public engine::request {
       auto d = decision(request_, *reply, static_cast<std::uint64_t>(command_.tokens));
       if (!d) return std::move(d.error());
       made_ = std::move(*d);
-      // From now on, not from when it was sent: the store's answer was not earlier.
+      // Counts from now, not from when the request was sent: the store's answer was not earlier.
       ready_ = session_.now() + (made_->taken ? made_->wait : microseconds::zero());
     }
     const auto left = std::chrono::ceil<microseconds>(ready_ - session_.now());
@@ -173,7 +174,7 @@ class reservation final : public engine::request {
     took_ = false;
     return std::move(*made_);
   }
-  /// What there is to say of a wait that ended before the tokens were there. They go back.
+  /// The result of a wait that ended before the tokens were available. They are refunded.
   rate_decision refused() {
     if (!made_) return {};
     give_back();
@@ -200,7 +201,7 @@ class reservation final : public engine::request {
   boot_time ready_{};
 };
 
-/// The same without a thread. That its time was over is a decision, not a failure.
+/// The asynchronous form. Running out of time is a decision, not a failure.
 class pending_take final : public engine::telling_wait<engine::pending_wait, rate_decision> {
  public:
   pending_take(engine::async_request o, rate_limiter::state::request r, std::uint64_t n,
@@ -284,7 +285,8 @@ rate_decision rate_limiter::state::take(const request& r, std::uint64_t n) {
   return decide(r, rate_verb::take, n, {}, one_try);
 }
 
-// Threads that find the pool empty at the same time fill it each: counted, so nothing is wrong.
+// If several threads find the pool empty at the same time, each fills it: all tokens are counted,
+// so the rate is kept.
 rate_decision rate_limiter::state::take_locally(const request& r, std::uint64_t n) {
   std::string id = std::to_string(r.rules->version());
   for (const auto& b : r.buckets) (id += ' ') += b;
@@ -302,7 +304,7 @@ rate_decision rate_limiter::state::take_locally(const request& r, std::uint64_t 
     auto last = many;
     const std::lock_guard guard{mutex};
     drop_old_pools(now);
-    auto& p = pools[id];  // nothing takes memory from here on
+    auto& p = pools[id];  // takes no memory from here on
     if (p.until <= now) p.left = 0;
     p.left += options.local_tokens - n;
     p.until = now + options.local_time;

@@ -13,13 +13,13 @@ namespace holdfast {
 
 namespace primitive {
 
-/// Tokens of one key that the process has and the store has counted.
+/// Tokens of one key that the process has taken ahead; the store has counted them.
 struct token_pool {
   std::uint64_t left = 0;
   boot_time until{};
-  rate_decision last{};  ///< what the store said then
+  rate_decision last{};  ///< the store's decision for them
 
-  /// The same, of n of them.
+  /// That decision, for n of them.
   rate_decision decision(std::uint64_t n) const {
     rate_decision d = last;
     d.tokens = n;
@@ -41,7 +41,7 @@ struct rate_limiter::state {
     return rules;
   }
 
-  /// What is asked of the store: everything that the command points to stays here.
+  /// The data of a request to the store; the command points into it.
   struct request {
     std::shared_ptr<const primitive::rate_rules> rules;
     std::vector<std::string> buckets;
@@ -52,18 +52,18 @@ struct rate_limiter::state {
       return {verb, owner, static_cast<std::int64_t>(n), ahead.count(), rules->version(), choices};
     }
   };
-  /// For n tokens, which can be had; else throws.
+  /// A request for n tokens; throws if the rules can never give that many at once.
   request about(const rate_key& key, std::uint64_t n) const;
-  /// To give it back.
+  /// A request that refunds the tokens of `taken`.
   request about_taken(const rate_key& key, const rate_decision& taken) const;
-  /// What `how` begins without a thread. In a child of fork() the rules are the parent's, and it
-  /// begins something that is told so.
+  /// Starts `how`. In a child of fork() the rules are the parent's: starts an operation that fails
+  /// with errc::forked.
   template <class Begin>
   auto begin(Begin how) const {
     using value = typename std::invoke_result_t<Begin>::value_type;
     return of.session->forked() ? engine::async_do<value>(of.session, {}) : how();
   }
-  /// Keeps what was taken for later calls. If it throws, the tokens go back.
+  /// Keeps the tokens taken for later calls. If it throws, they are refunded.
   using kept = std::function<void(const rate_decision&)>;
   rate_decision decide(const request& r, store::rate_verb verb, std::uint64_t n,
                        std::chrono::microseconds ahead, wait_time wait,
@@ -76,7 +76,7 @@ struct rate_limiter::state {
 
 namespace primitive {
 
-/// What the store's answer says about a request for n tokens.
+/// Translates the store's answer to a request for n tokens.
 result<rate_decision> decision(const rate_limiter::state::request& r,
                                const store::rate_reply& reply, std::uint64_t n);
 

@@ -23,7 +23,7 @@ std::string describe(const rate_rule& r) {
          std::to_string(r.per.count()) + " us, burst " + std::to_string(r.burst);
 }
 
-// The greatest common factor goes: 600 a minute are 1 each 100,000 us.
+// Divides by the greatest common factor: 600 a minute are 1 each 100,000 us.
 result<bucket_rule> count_greedy(const rate_rule& r) {
   const auto per = static_cast<std::uint64_t>(r.per.count());
   const std::uint64_t common = std::gcd(r.tokens, per);
@@ -72,7 +72,7 @@ status check_value(const rate_part& p) {
                 std::to_string(max_value) + " bytes");
 }
 
-// Values stand between colons.
+// Escapes a value, because colons separate values.
 void append_escaped(std::string& to, std::string_view word) {
   for (const char c : word) {
     if (c == ':')
@@ -161,7 +161,7 @@ std::vector<store::bucket_choice> rate_rules::choices(
   return all;
 }
 
-// What append_escaped() has put between colons.
+// Splits and unescapes what append_escaped() has written between colons.
 std::vector<std::string> rate_rules::parts_of(std::string_view bucket) {
   std::vector<std::string> parts(1);
   while (!bucket.empty()) {

@@ -7,10 +7,11 @@
 #include <string>
 #include <vector>
 
-/// Rules as people write them, as the kernel counts them; and the buckets that a key is about.
+/// Converts rules as people write them into the kernel's units, and determines the buckets of a
+/// key.
 namespace holdfast::primitive {
 
-/// Checked rules. Immutable: those in use are replaced as a whole.
+/// Checked rules. Immutable: a change replaces the whole object.
 class rate_rules {
  public:
   static result<std::shared_ptr<const rate_rules>> check(std::vector<rate_rule> rules,
@@ -19,14 +20,14 @@ class rate_rules {
   std::uint32_t version() const noexcept { return version_; }
   std::size_t size() const noexcept { return rules_.size(); }
   const std::string& name_of(std::size_t i) const noexcept { return rules_[i].name; }
-  /// More than this can never be had at once.
+  /// No request can ever get more than this at once.
   std::uint64_t smallest_burst() const noexcept { return smallest_burst_; }
 
-  /// Which bucket of each rule the key is about.
+  /// The bucket of each rule for this key.
   result<std::vector<std::string>> buckets_of(const rate_key& key) const;
-  /// Back from such a bucket: the name of its rule, and the values of the key.
+  /// The reverse: the name of the bucket's rule, and the values of the key.
   static std::vector<std::string> parts_of(std::string_view bucket);
-  /// The same with the rules, for a command: points into `buckets`.
+  /// The buckets with their rules, for a command; points into `buckets`.
   std::vector<store::bucket_choice> choices(const std::vector<std::string>& buckets) const;
 
  private:

@@ -47,7 +47,7 @@ bool recursive_mutex::lock_within(wait_time wait, std::stop_token stop) {
     if (level > std::numeric_limits<std::int32_t>::max()) {
       state_->of.fail({errc::overloaded, "locked too many times by one thread"});
     }
-    // Work that goes deeper under a lock that is gone would be work without one.
+    // Nested work under a lost lock would be unprotected.
     state_->holds.check(state_->of);
     state_->set(level + 1);
     return true;
@@ -58,7 +58,7 @@ bool recursive_mutex::lock_within(wait_time wait, std::stop_token stop) {
   try {
     state_->set(1);
   } catch (...) {
-    (void)state_->holds.take();  // a hold without a level could never be given back
+    (void)state_->holds.take();  // a hold without a level could never be released
     throw;
   }
   return true;
@@ -68,7 +68,7 @@ void recursive_mutex::unlock() noexcept {
   const std::uint32_t level = state_->level();
   if (level == 0) return state_->of.report_misuse("unlock() by a thread that does not hold it");
   state_->set(level - 1);
-  if (level == 1) (void)state_->holds.take();  // its end is the release
+  if (level == 1) (void)state_->holds.take();  // its destructor releases
 }
 
 std::uint32_t recursive_mutex::level() const noexcept { return state_->level(); }

@@ -16,8 +16,8 @@ namespace {
 
 constexpr std::string_view operation = votes_of_redlock::operation;
 
-/// Among nodes of another program's layout nothing has a fence. One that has, among those, would
-/// have to teach them.
+/// With another program's layout (dialect=redlock) nodes have no fences. A node with fences among
+/// those without would have to teach them its fence, which they cannot store.
 void check_fences(const votes_of_redlock& of) {
   const auto& nodes = of.nodes->nodes;
   const auto fenced = [](const auto& node) { return node->session()->can().fences; };
@@ -98,7 +98,7 @@ bool redlock::lock_within(wait_time wait, lease_time lease, std::stop_token stop
 }
 
 void redlock::unlock() noexcept {
-  const quorum_lease held = state_->holds.take();  // its end is the release
+  const quorum_lease held = state_->holds.take();  // its destructor releases
   if (held) return;
   const auto& nodes = *state_->of->nodes;
   primitive::report_misuse(nodes.first(), nodes.name, {},
@@ -127,7 +127,7 @@ clock& clock_of(const redlock& m) noexcept { return m.state_->of->nodes->first()
 
 namespace {
 
-/// Woken with each answer. Its runner is none that a node holds up.
+/// Woken by each answer. Uses a runner that no node can hold up.
 class pending_redlock final : public engine::telling_wait<engine::pending_wait, quorum_lease> {
  public:
   using make_lease = quorum_lease (*)(redlock_wait::hold_ptr);
@@ -156,11 +156,11 @@ class pending_redlock final : public engine::telling_wait<engine::pending_wait, 
     if (waits_) waits_->abandon();
   }
   failure observed(failure f) override {
-    if (waits_) return f;  // it has been told
+    if (waits_) return f;  // it has been reported
     return of_->gave_up(time_, std::move(f));
   }
 
-  // It asks no store itself.
+  // Unused: it asks no store itself.
   engine::request& asked() override { return nothing_; }
   void won(std::shared_ptr<engine::session_impl>) override {}
   std::optional<store::named_command> leaving(const failure&) override { return std::nullopt; }

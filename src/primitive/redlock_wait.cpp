@@ -23,7 +23,7 @@ std::chrono::nanoseconds random_part(std::chrono::nanoseconds of) {
   return std::chrono::nanoseconds(engine::jitter(static_cast<std::uint64_t>(of.count())));
 }
 
-/// The last time so that there is time for it.
+/// When to vote again; the last vote is early enough to end before the deadline.
 boot_time next_vote(boot_time now, std::chrono::nanoseconds pause, std::chrono::nanoseconds took,
                     boot_time deadline) {
   if (deadline - now > pause) return now + pause;
@@ -117,7 +117,7 @@ redlock_wait::ended redlock_wait::vote() {
   return go_on(false);
 }
 
-// A round that is over is taken as it is, also by one that is asked to stop: it may have won.
+// A finished round is evaluated even if a stop was requested: it may have won.
 redlock_wait::ended redlock_wait::go_on(bool stopped) {
   while (awaited_) {
     if (awaited_->is_over(of_->nodes->now())) {
@@ -185,14 +185,14 @@ failure redlock_wait::unavailable() const {
 
 boot_time redlock_wait::until() const { return awaited_ ? awaited_->until : until_; }
 
-// What is broken off is waited for until its own end, which is near.
+// A round that is broken off is waited for until its own end, which is near.
 void redlock_wait::wait(engine::sleeper& me, const std::stop_token& stop) const {
   if (awaited_) return awaited_->wait(broken_off_ ? std::stop_token{} : stop);
   if (stage_ == stage::asks_who_they_are) return of_->distinct->wait(until_, stop);
   me.sleep(until_);
 }
 
-// What is awaited has not been given back, or not been heard of.
+// An awaited round may still acquire the lock: whatever it acquires is released.
 void redlock_wait::abandon() noexcept {
   awaited_.reset();
   if (const auto hold = std::move(hold_)) hold->let_go();

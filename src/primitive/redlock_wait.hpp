@@ -16,7 +16,7 @@
 
 namespace holdfast::primitive {
 
-/// What a redlock consists of. What waits for it keeps it, and with it the sessions of all nodes.
+/// The parts of a redlock. A wait for it keeps them alive, and with them the sessions of all nodes.
 struct votes_of_redlock {
   static constexpr std::string_view operation = "redlock";
 
@@ -29,23 +29,24 @@ struct votes_of_redlock {
   std::vector<vote> last;  ///< of the latest attempt
 
   [[noreturn]] void fail(failure f) const;
-  /// As of a subject.
+  /// As for a subject.
   void require_usable() const;
-  /// Everything started that a lease needs.
+  /// Starts everything that a lease needs.
   status make_ready() const;
-  /// How long a node is waited for.
+  /// How long to wait for a node.
   std::chrono::nanoseconds patience(wait_time wait) const;
-  /// Tells the observer.
+  /// Reports the failed wait to the observer.
   failure gave_up(const engine::time_frame& asked, failure why) const;
   void note(std::vector<vote> votes);
 };
 
-/// How long to pause before the next vote. Votes that were split are sorted out soon, by chance;
-/// a client that has a majority is not to be disturbed often.
+/// The pause before the next vote. A split vote is repeated soon, after a random pause; a client
+/// that has a majority is disturbed less and less often.
 class pauses_between_votes {
  public:
   explicit pauses_between_votes(std::chrono::nanoseconds patience) : patience_(patience) {}
-  /// A vote that took longer than a node is waited for was held up here: that says nothing of them.
+  /// `took`: how long the vote lasted. A vote that lasted longer than the time for a node was held
+  /// up in this process, and does not lengthen the pause beyond that.
   std::chrono::nanoseconds after(const std::vector<vote>& votes, std::chrono::nanoseconds took);
 
  private:
@@ -54,26 +55,28 @@ class pauses_between_votes {
   unsigned refusals_ = 0;
 };
 
-/// acquire() of a redlock, step by step: asks who the nodes are, votes, pauses, and votes again. A
-/// thread that waits between them and an operation that does not take the same steps. If it goes
-/// before it has ended, what it may have is given back.
+/// acquire() of a redlock, step by step: identifies the nodes, votes, pauses, and votes again. A
+/// waiting thread and an asynchronous operation use the same steps. If it is destroyed before it
+/// has ended, whatever it may hold is released.
 class redlock_wait {
  public:
   using hold_ptr = std::shared_ptr<engine::quorum_hold>;
 
-  /// Without `lease` it is renewed. With `news`, nobody will wait(): it is called when there is
-  /// something to step() on.
+  /// Without `lease` the lock is renewed. With `news`, wait() is not called; instead, `news` is
+  /// called when there is something to step() on.
   redlock_wait(std::shared_ptr<votes_of_redlock> of, std::optional<std::chrono::milliseconds> lease,
                const engine::time_frame& asked, engine::quorum_round::news news = {});
   ~redlock_wait() { abandon(); }
   redlock_wait(const redlock_wait&) = delete;
   redlock_wait& operator=(const redlock_wait&) = delete;
 
-  /// How it ended; nothing if it goes on. The observer has been told.
+  /// Takes the next step. Returns how the wait ended; nothing if it goes on. The observer has been
+  /// notified by then.
   std::optional<result<hold_ptr>> step(bool stopped);
-  /// The next step is due then, or when there is news.
+  /// When the next step is due, unless there is news earlier.
   boot_time until() const;
-  /// For a thread: until the next step is due, `stop` is requested, or, in a pause, it is woken.
+  /// For a thread: waits until the next step is due, `stop` is requested, or, in a pause, `me` is
+  /// woken.
   void wait(engine::sleeper& me, const std::stop_token& stop) const;
   void abandon() noexcept;
 
@@ -99,7 +102,7 @@ class redlock_wait {
 
   stage stage_ = stage::begins;
   boot_time until_ = forever;
-  boot_time give_up_ = forever;  ///< if too few of them still answer then
+  boot_time give_up_ = forever;  ///< when to give up if too few nodes still answer
   boot_time vote_began_{};
   hold_ptr hold_;
   std::optional<engine::quorum_hold::awaited> awaited_;

@@ -25,7 +25,8 @@ subject make_subject(const session& s, std::string_view what, const std::string&
   return subject(s, what, name, options, store::kind::semaphore, capacity, needs);
 }
 
-// No session keeps a hold for such a permit: a program that knows its id extends or releases it.
+// Rejects options that need a hold: no session keeps one for such a permit, and any program that
+// knows its id extends or releases it.
 void check_ends_by_itself(const subject& of, const lock_options& o) {
   const lock_options unset;
   const char* const set = o.lease != unset.lease         ? "lease"
@@ -39,7 +40,7 @@ void check_ends_by_itself(const subject& of, const lock_options& o) {
       set, "each call says how long its permit lasts, and nobody renews it"));
 }
 
-// Each may be a slot of its own: all are looked at to find a free one.
+// Each permit may be a slot of its own, and a search for a free one reads all slots.
 void check_slots(const subject& of) {
   const auto& can = of.session->can();
   if (can.semaphore || of.config->capacity <= can.max_slots) return;
@@ -75,7 +76,7 @@ store::permits_command look_at(const engine::lock_config& what) {
   return {.kind = what.kind, .capacity = what.capacity};
 }
 
-// What a reply means: how many are free, or whether it was carried out.
+// The meaning of a reply: how many permits are free, or whether the command was carried out.
 auto free_of(const subject& of) {
   return [what = of.config](const auto& reply) { return free_permits(*what, reply); };
 }

@@ -85,7 +85,7 @@ std::uint64_t session::store_operations() const noexcept { return impl_->operati
 
 namespace {
 
-// What they do on whichever thread.
+// Work that the synchronous and the asynchronous functions share.
 
 result<std::vector<std::string>> names_like(engine::session_impl& session,
                                             std::string_view pattern) {
@@ -169,9 +169,9 @@ result<std::size_t> evict_all(engine::session_impl& session, const std::string& 
   const auto found = session.permits(full, {});
   if (!found) return session.located(found.error(), "force_release", full);
   std::vector<store::owner_id> owners;
-  // A waiter at a barrier takes part as well: it is broken as a whole.
+  // A barrier's waiters take part as well, so the whole barrier is broken.
   if (found->found.kind == store::kind::barrier && short_id.empty()) owners.emplace_back();
-  // A part of a short id could be that of several.
+  // A short id has to match completely: a prefix could match several holders.
   for (const auto& h : found->found.holders) {
     if (short_id.empty() || short_id == primitive::short_id_of(h.owner)) owners.push_back(h.owner);
   }

@@ -15,7 +15,7 @@ using primitive::subject;
 using primitive::thread_holds;
 
 namespace {
-// A writer takes all there is; a reader one.
+// A writer takes all permits; a reader takes one.
 constexpr std::uint32_t all = base::max_permits;
 }  // namespace
 
@@ -35,7 +35,8 @@ struct shared_mutex::state {
   thread_holds& mine() { return writers.mine() ? writers : readers; }
 
   bool readers_pass() const noexcept { return prefers == preference::reader; }
-  // Readers who share a hold would not hear of a writer elsewhere, and go on joining it.
+  // Readers that share a hold would not hear of a writer elsewhere without notifications, and would
+  // go on joining the hold.
   bool readers_share() const noexcept {
     return readers_pass() || (of.session->can().notifications && of.session->can().tells_holders);
   }
@@ -111,7 +112,7 @@ pending<lease> async_acquire_shared(shared_mutex& lock, wait_limit limit, std::s
 }
 
 void shared_mutex::unlock() noexcept {
-  const lease held = state_->writers.take();  // its end is the release
+  const lease held = state_->writers.take();  // its destructor releases
   if (!held) state_->of.report_misuse("unlock() by a thread that does not hold it");
 }
 
@@ -129,7 +130,8 @@ const std::shared_ptr<engine::hold>& shared_mutex::state::behind(const lease& he
 }
 
 namespace {
-// The debug options know a turn by its fence. Without memory they do not know it any more.
+// The debug options identify a turn by its fence, so they need the new one. Without memory they
+// forget the turn.
 void note_new_fence(const lease& held, void (*note)(const lease&)) noexcept try {
   const auto hold = engine::hold::shared_behind(held);
   if (hold && hold->traced() && hold->session()) note(held);
@@ -144,7 +146,7 @@ bool shared_mutex::state::upgrade(const lease& held) {
   return *changed;
 }
 
-// Here and below: a callback on the loss may release the lease, and let the lock object go.
+// Here and below: a callback for the loss may release the lease, and destroy the lock object.
 void shared_mutex::downgrade(lease& held) {
   const auto kept = state_;
   auto changed = engine::resizing(*kept->of.session, kept->behind(held), 1).run();
@@ -160,8 +162,8 @@ bool shared_mutex::try_upgrade(lease& held) {
 
 namespace {
 
-/// Changes the weight of what a lease holds, without a thread: bool says whether there was room for
-/// more.
+/// Changes the weight of a held lease, without a thread. With T = bool, the result says whether
+/// there was room for more.
 template <class T>
 class pending_resize final : public engine::telling_wait<engine::pending_wait, T> {
  public:
@@ -208,7 +210,7 @@ pending<bool> async_upgrade(shared_mutex& lock, const lease& held) {
   return pending<bool>(std::make_shared<pending_resize<bool>>(s.of, s.behind(held), s.group));
 }
 
-// Without memory to put it there, the lease would end that has just been changed.
+// Memory is reserved first: without a place for it, the lease that was just changed would end.
 void shared_mutex::downgrade() {
   const auto kept = state_;
   lease& mine = kept->writers.require(kept->of);

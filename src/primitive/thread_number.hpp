@@ -5,8 +5,8 @@
 
 namespace holdfast::primitive {
 
-/// Names a thread. A std::thread::id is given to a later thread when its own has ended, and that
-/// one would unlock what a dead thread holds; a number is given once.
+/// Identifies a thread. A std::thread::id is reused for a later thread after its own has ended, and
+/// that thread could unlock what the dead thread holds; a number is never reused.
 using thread_number = std::uint64_t;
 inline constexpr thread_number no_thread = 0;
 

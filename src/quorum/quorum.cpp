@@ -65,7 +65,7 @@ void quorum_node::answered(const result<store::permits_reply>& reply, boot_time 
   if (reply->wall_at > 0) wall_ahead_ = reply->wall_at - micros(sent);
 }
 
-// A little more: so that the request is there before that time is.
+// Adds a little, so that the request arrives before that time.
 std::int64_t quorum_node::wall_at(boot_time now) const {
   constexpr std::int64_t on_its_way = 500;
   const std::lock_guard guard{mutex_};

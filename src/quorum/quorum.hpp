@@ -15,7 +15,7 @@
 
 namespace holdfast::engine {
 
-/// One of the stores of a redlock, and what is known of how it does. Thread-safe.
+/// One of the stores of a redlock, and the state of its answers. Thread-safe.
 class quorum_node {
  public:
   quorum_node(std::shared_ptr<session_impl> session, std::shared_ptr<const lock_config> what)
@@ -24,24 +24,25 @@ class quorum_node {
   const std::shared_ptr<session_impl>& session() const noexcept { return session_; }
   const std::shared_ptr<const lock_config>& what() const noexcept { return what_; }
 
-  /// The circuit breaker: whether it is worth a request now. False after a failure, for ever
-  /// longer, up to 5 s; and while it has not answered an earlier request in time.
+  /// The circuit breaker: whether a request is worthwhile now. False after a failure, for a time
+  /// that grows up to 5 s; and while the node owes an answer to an earlier request beyond the time
+  /// limit.
   bool worth_asking(boot_time now, std::chrono::nanoseconds patience) const;
-  /// Whether it has owed an answer for so long.
+  /// Whether it has owed an answer for that long.
   bool hangs(boot_time now, std::chrono::nanoseconds patience) const;
   void asked(boot_time now);
-  /// Takes the answers that are there.
+  /// Reads the answers that have arrived.
   void catch_up() const;
-  /// What goes by the session's runner and what is posted do not keep an order: as long as
-  /// something of ours is with the runner, what comes behind it has to go there too. And what went
-  /// wrong, such as a script that is gone, can be mended only by the waiter for the answer: after a
-  /// failure nothing is posted.
+  /// Commands by the session's runner and posted commands have no order among each other. So while
+  /// the runner has a command of ours, later ones have to use it, too. After a failure nothing is
+  /// posted: only a thread that waits for the answer can repair some causes, such as a missing
+  /// script.
   void given_to_runner();
   bool may_post() const;
   void answered_by_runner();
   void answered(const result<store::permits_reply>& reply, boot_time sent, boot_time now);
 
-  /// What its clock says now, or a little more; zero if that is not known.
+  /// The node's present clock time, or a little more; zero if it is not known.
   std::int64_t wall_at(boot_time now) const;
 
  private:
@@ -53,20 +54,20 @@ class quorum_node {
   boot_time waiting_since_{};
   unsigned failures_ = 0;
   boot_time ask_again_at_{};
-  std::int64_t wall_ahead_ = 0;  ///< of our own clock
+  std::int64_t wall_ahead_ = 0;  ///< how much its clock is ahead of this machine's
 };
 
-/// How long a vote may take: so long each request, and no longer than until then in all.
+/// The time limits of a vote: for each request, and for the whole vote.
 struct vote_time {
   std::chrono::nanoseconds each{};
   boot_time deadline = forever;
-  boot_time began{};  ///< the wait that this vote is part of
+  boot_time began{};  ///< when the wait that contains this vote began
   boot_time until(boot_time now) const noexcept {
     return std::min(saturated_add(now, each), deadline);
   }
 };
 
-/// All of them.
+/// All nodes of a redlock.
 struct quorum {
   std::string name;
   std::vector<std::shared_ptr<quorum_node>> nodes;
@@ -78,10 +79,10 @@ struct quorum {
   boot_time now() const noexcept { return first().now(); }
 };
 
-/// One request to all nodes, or some, at the same time. Where the store can, it is posted, and
-/// the waiter reads the answers of all nodes by itself; else it goes by the runner of the session.
-/// `each` gets each answer, from any thread; the caller may wait until it has heard enough, or be
-/// told when there is more to hear. Thread-safe.
+/// One request to all nodes, or some, at the same time. If the store can, the request is posted,
+/// and the waiting thread reads the answers of all nodes itself; otherwise it is sent by the
+/// session's runner. `each` receives each answer, on any thread. The caller may wait until it has
+/// heard enough, or be notified of each further answer. Thread-safe.
 class quorum_round : public std::enable_shared_from_this<quorum_round> {
  public:
   struct answer {
@@ -92,10 +93,11 @@ class quorum_round : public std::enable_shared_from_this<quorum_round> {
   };
   using answers = std::vector<answer>;
   using listener = std::function<void(std::size_t node, const answer& what)>;
-  /// After each answer, from any thread, with no mutex held.
+  /// Called after each answer, on any thread, with no mutex held.
   using news = std::function<void()>;
 
-  /// With `news`, nobody will wait(), and read what was posted: all goes by the runners.
+  /// With `news`, wait() is not called, so no thread would read posted answers: all requests use
+  /// the runners.
   quorum_round(std::shared_ptr<const quorum> of, listener each, news after_each = {})
       : quorum_(std::move(of)),
         answers_(quorum_->nodes.size()),
@@ -105,16 +107,16 @@ class quorum_round : public std::enable_shared_from_this<quorum_round> {
 
   enum class asked {
     plainly,
-    of_trusted,  ///< a grant of one that was started a moment ago is no vote
+    of_trusted,  ///< a grant of a recently started node is not a vote
   };
-  /// `keeps` is kept for as long as the request is on its way.
+  /// `keeps` is kept alive while the request is under way.
   void ask(std::size_t node, const store::permits_command& c, std::shared_ptr<const void> keeps,
            asked how = asked::plainly);
   using condition = std::function<bool(const answers&)>;
-  /// Until `enough` says so, all have answered, it is that late, or `stop` is requested. For the
-  /// thread that asks.
+  /// Waits until `enough` returns true, all nodes have answered, `until` has passed, or `stop` is
+  /// requested. To be called by the thread that asks.
   void wait(boot_time until, const condition& enough, const std::stop_token& stop);
-  /// Whether there is nothing to wait for.
+  /// Whether there is nothing left to wait for.
   bool settled(const condition& enough);
   answers so_far();
 
@@ -122,12 +124,13 @@ class quorum_round : public std::enable_shared_from_this<quorum_round> {
   /// A request that was posted.
   struct posting {
     bool under_way = false;
-    std::optional<failure> broke{};  ///< to be asked again, by the runner
+    std::optional<failure> broke{};  ///< the failure; the runner has to ask again
     store::permits_command command{};
     std::shared_ptr<const void> keeps{};
   };
   class bell;
-  /// Also where there is no memory for the answers.
+  /// Unregisters the waiting thread at the end of wait(), even if there was no memory for the
+  /// answers.
   struct leaves_its_bell {
     quorum_round& of;
     std::unique_lock<std::mutex>& lock;
@@ -135,7 +138,7 @@ class quorum_round : public std::enable_shared_from_this<quorum_round> {
   };
 
   bool post(std::size_t node, const store::permits_command& c, std::shared_ptr<const void> keeps);
-  /// Without memory to ask it, that is its answer.
+  /// If there is no memory to ask the node, the failure counts as its answer.
   void ask_runner(std::size_t node, const store::permits_command& c,
                   std::shared_ptr<const void> keeps, bool trusted_only) noexcept;
   void begin_asking(std::size_t node, const store::permits_command& c,
@@ -155,7 +158,7 @@ class quorum_round : public std::enable_shared_from_this<quorum_round> {
   answers answers_;
   std::vector<posting> posted_;
   std::size_t outstanding_ = 0;
-  bell* waiter_ = nullptr;  ///< waits, and reads what was posted
+  bell* waiter_ = nullptr;  ///< the waiting thread, which reads posted answers
   const listener each_;
   const news news_;
 };

@@ -33,7 +33,7 @@ quorum_hold::quorum_hold(std::shared_ptr<const quorum> of, std::chrono::millisec
       owes_(quorum_->nodes.size()),
       to_ask_(quorum_->nodes.size()) {}
 
-// ---- to get it
+// ---- to acquire it
 
 store::permits_command quorum_hold::grant_command(const quorum_node& at,
                                                   std::uint64_t at_least) const {
@@ -43,7 +43,7 @@ store::permits_command quorum_hold::grant_command(const quorum_node& at,
   return c;
 }
 
-// Those that fail are left alone for a while, as long as a majority is there without them.
+// Failing nodes are left alone for a while, as long as a majority remains without them.
 std::vector<std::size_t> quorum_hold::worth_asking() const {
   std::vector<std::size_t> all, some;
   all.reserve(quorum_->nodes.size());
@@ -102,7 +102,7 @@ void quorum_hold::ask_for_grant(std::size_t i) {
   ballot_.grants->ask(i, grant_command(node, ballot_.proposal), node.what(), asked::of_trusted);
 }
 
-// Each is told what time the fastest clock shows: then all grant the same fence, and a second round
+// Tells each node the time of the fastest clock: then all grant the same fence, and a second round
 // is seldom needed.
 std::optional<quorum_hold::awaited> quorum_hold::ask_for_grants() {
   const auto to = worth_asking();
@@ -118,7 +118,7 @@ std::optional<quorum_hold::awaited> quorum_hold::ask_for_grants() {
                  &quorum_hold::on_first_grants};
 }
 
-// If it is for those that were left alone to decide, they may be well again.
+// If the nodes left alone are needed for a decision, asks them: they may have recovered.
 std::optional<quorum_hold::awaited> quorum_hold::on_first_grants(answers&& votes) {
   const std::size_t majority = quorum_->majority();
   const auto granted = count(votes, holdfast::vote::granted);
@@ -145,8 +145,8 @@ bool quorum_hold::enough_know_fence(const answers& all) const {
   return static_cast<std::size_t>(those) >= quorum_->majority();
 }
 
-// A later majority shares a node with this one: if each of this one knows the greatest fence, the
-// later one's is greater, whatever the clocks of the nodes are.
+// A later majority shares a node with this one. So if every node of this majority knows the
+// greatest fence, a later majority's fence is greater, whatever the clocks of the nodes are.
 std::optional<quorum_hold::awaited> quorum_hold::on_grants(answers&& votes) {
   if (count(votes, holdfast::vote::granted) < quorum_->majority()) return fail(votes);
   for (const auto& a : votes) {
@@ -203,15 +203,16 @@ void quorum_hold::note(const answers& votes) {
   for (std::size_t i = 0; i < votes.size(); ++i) votes_[i] = votes[i].said;
 }
 
-// One that was not waited for, because the others had decided or the time was up, is not away: not
-// before its time to answer is over, however short the caller's is.
+// Whether a node was not waited for, because the others had decided or the time was up. Such a node
+// does not count as away until its full time limit has passed, however short the caller's limit is.
 bool quorum_hold::had_no_time(const answers& votes, std::size_t node) const {
   const boot_time now = quorum_->now();
   return votes[node].said == holdfast::vote::silent && now - ballot_.began < quorum_->patience &&
          !quorum_->nodes[node]->hangs(now, quorum_->patience);
 }
 
-// Waits for the nodes that answered: the next request must not find what is left of this one.
+// Releases, and waits for the nodes that answered: the next request must not find remains of this
+// one.
 std::optional<quorum_hold::awaited> quorum_hold::fail(const answers& votes) {
   note(votes);
   std::vector<bool> answered;
@@ -219,7 +220,8 @@ std::optional<quorum_hold::awaited> quorum_hold::fail(const answers& votes) {
   std::size_t others = 0, there = 0;
   for (std::size_t i = 0; i < votes.size(); ++i) {
     const auto said = votes[i].said;
-    // One node's is a vote like others, unless without those that say so there is no majority.
+    // A single node's mismatch is a vote like others, unless there is no majority without the nodes
+    // that report it.
     if (is_mismatch(votes[i]) && votes.size() - ++others < quorum_->majority())
       hopeless_ = mismatch_of(votes[i].reply, *quorum_->nodes.front()->what());
     if (first_failure_.empty()) first_failure_ = votes[i].why.what;
@@ -233,7 +235,8 @@ std::optional<quorum_hold::awaited> quorum_hold::fail(const answers& votes) {
 
 std::optional<failure> quorum_hold::hopeless() const { return hopeless_; }
 
-// Also where no answer came: it goes behind the request, and if it fails the keeper tries again.
+// Also sent to nodes without an answer: the release follows the request, and if it fails the keeper
+// retries.
 std::optional<quorum_hold::awaited> quorum_hold::give_back(
     std::vector<bool> wait_for, std::optional<awaited> (quorum_hold::*then)(answers&&)) {
   const auto round =
@@ -267,7 +270,7 @@ void quorum_hold::keep(std::shared_ptr<quorum_renewer> by) {
   renewer_->add(weak_from_this());
 }
 
-// A round that some have not answered in time has failed: the nodes that answered are asked anew.
+// A round without enough answers in time has failed: the nodes that answered are asked again.
 boot_time quorum_hold::look_after() {
   std::unique_lock lock{mutex_};
   if (released_) return forever;
@@ -276,7 +279,7 @@ boot_time quorum_hold::look_after() {
   const bool over = timer_->state() == lease_state::lost;
   const bool in_vain = !over && (step == lease_timer::step::suspect || now >= round_until_);
   if (over || in_vain) {
-    ++round_;  // what still comes of the last one is too late
+    ++round_;  // later answers of the last round do not count
     round_until_ = forever;
   }
   if (in_vain) (void)timer_->failed(now);
@@ -291,14 +294,14 @@ boot_time quorum_hold::look_after() {
   if (step == lease_timer::step::suspect) tell(event_kind::suspect);
   if (step == lease_timer::step::lost) {
     tell_lost();
-    // Renewals that come late, or that too few granted, would keep it at their nodes.
+    // Late renewals, or renewals by too few nodes, would keep it at those nodes.
     if (renew_) abandon();
   }
   lock.lock();
   return released_ ? forever : std::min(timer_->next(), round_until_);
 }
 
-// Once, by the thread that finds it out first.
+// Reports the loss once, by the thread that finds it first.
 void quorum_hold::tell_lost() {
   {
     const std::lock_guard guard{mutex_};
@@ -310,13 +313,14 @@ void quorum_hold::tell_lost() {
 
 namespace {
 
-/// Each answer is told by itself.
+/// A `news` callback without effect: each answer is handled by itself.
 void nobody_waits() {}
 
 }  // namespace
 
-/// The votes that come while one asks, on its own thread: of nodes that cannot be asked at all.
-/// They are counted when all have been asked, because the observer that is told of it may release.
+/// The votes that arrive while the nodes are being asked, on the asking thread: from nodes that
+/// cannot be asked at all. They are counted when all nodes have been asked, because the observer of
+/// an event may release the lock.
 class quorum_hold::early_votes {
  public:
   explicit early_votes(std::size_t nodes) { all_.reserve(nodes); }
@@ -336,7 +340,7 @@ class quorum_hold::early_votes {
 
  private:
   const std::thread::id asks_ = std::this_thread::get_id();
-  bool asking_ = false;  // only that thread looks at it
+  bool asking_ = false;  // only used by that thread
   std::vector<std::pair<std::size_t, holdfast::vote>> all_;
 };
 
@@ -346,8 +350,8 @@ struct quorum_hold::renewal {
   std::shared_ptr<quorum_round> round;
 };
 
-// An acquire, not a renewal: on a node that forgot it, it is had again, with the fence. Also of
-// those that failed a moment ago: the lease runs.
+// Sends an acquire, not a renewal: a node that forgot the lock grants it again, with the fence.
+// Also asks nodes that failed a moment ago, because the lease is running.
 void quorum_hold::renew() {
   renewal_.reset();
   std::unique_lock lock{mutex_};
@@ -370,8 +374,8 @@ void quorum_hold::renew() {
   ask_for_renewal();
 }
 
-// One that has not answered the renewal before is asked when it has: while it hangs, they would
-// pile up, and then it would be asked for all of them before it is asked to give back.
+// A node that has not answered the previous renewal is asked when it has. While it hangs, requests
+// would pile up, and the release would come after all of them.
 void quorum_hold::ask_for_renewal() {
   if (!renewal_) return;
   std::unique_lock asking{asking_};
@@ -388,7 +392,7 @@ void quorum_hold::ask_for_renewal() {
   }
 }
 
-// From now on it owes an answer.
+// If true, the node owes an answer from now on.
 bool quorum_hold::may_ask(std::size_t node) {
   const std::lock_guard guard{mutex_};
   if (released_ || renewal_->number != round_ || !to_ask_[node] || owes_[node]) return false;
@@ -426,7 +430,7 @@ void quorum_hold::on_renewal(std::uint64_t round, std::size_t node, holdfast::vo
   renewer_->wake();
 }
 
-// ---- to give it back
+// ---- to release it
 
 std::error_code quorum_hold::release() noexcept {
   if (const auto over = end()) return *over;
@@ -471,7 +475,7 @@ std::optional<quorum_hold::awaited> quorum_hold::on_released(answers&& said) {
   return std::nullopt;
 }
 
-// It may have been told how that went before there was no memory.
+// The result may have been reported before the memory ran out.
 std::error_code quorum_hold::give_back_in_vain() noexcept {
   if (std::exchange(told_end_, true)) return released_as_;
   give_back_later();
@@ -489,7 +493,7 @@ void quorum_hold::let_go() noexcept {
   }
 }
 
-// Where there was no memory for it: behind what has been asked, as long as that takes.
+// Releases without the memory to wait for it: after all requests under way, however long they take.
 void quorum_hold::give_back_later() noexcept {
   try {
     ballot_.time = {};
@@ -500,7 +504,7 @@ void quorum_hold::give_back_later() noexcept {
   abandon();
 }
 
-// The keepers do it, behind what is under way.
+// Makes the keepers release it, after the requests under way.
 void quorum_hold::abandon() noexcept {
   const std::lock_guard guard{asking_};
   for (std::size_t i = 0; i < asked_.size(); ++i) {

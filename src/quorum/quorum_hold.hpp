@@ -14,12 +14,12 @@ namespace holdfast::engine {
 
 class quorum_renewer;
 
-/// What a majority granted, or is asked for. The nodes are asked by their sessions' runners and the
-/// time is watched by the renewer, so that no node which hangs holds up anything. Thread-safe.
+/// A lock that a majority granted, or is asked for. The sessions' runners ask the nodes, and the
+/// renewer watches the time, so no unresponsive node holds up anything. Thread-safe.
 class quorum_hold : public std::enable_shared_from_this<quorum_hold> {
  public:
   using answers = quorum_round::answers;
-  /// A round that was asked, what of it has to be known, and what follows from that.
+  /// A round that was asked, the answers that it needs, and the function to be called with them.
   struct awaited {
     std::shared_ptr<quorum_round> round;
     boot_time until = forever;
@@ -32,34 +32,34 @@ class quorum_hold : public std::enable_shared_from_this<quorum_hold> {
 
   quorum_hold(std::shared_ptr<const quorum> of, std::chrono::milliseconds lease, bool renew);
 
-  /// One vote, in rounds, each of which a thread waits for, or an operation that is told of `news`.
-  /// It is over when nothing is awaited any more. One that was not won was given back wherever it
-  /// may be; so it is if one of these throws.
+  /// One vote, in rounds. A thread waits for each round, or an operation is notified by `news`. The
+  /// vote is over when nothing is awaited any more. If it was not won, or if one of these functions
+  /// throws, the lock is released wherever it may be held.
   std::optional<awaited> begin_vote(const vote_time& time, quorum_round::news after_each = {});
   std::optional<awaited> go_on(const awaited& after);
-  /// The caller does not want it any more, and waits no longer than until then.
+  /// The caller gives up, and waits no longer than `until`.
   std::optional<awaited> break_off(const awaited& meanwhile, boot_time until);
   bool won() const noexcept { return timer_.has_value(); }
-  /// Gives it back, without waiting for that.
+  /// Releases it, without waiting for that.
   void let_go() noexcept;
-  /// Whether so few nodes answered that nobody could have had it.
+  /// Whether so few nodes answered that no client could have won the vote.
   bool too_few_answered() const noexcept { return too_few_answered_; }
-  /// What the first node said that failed; empty if none did.
+  /// The message of the first node that failed; empty if none did.
   const std::string& first_failure() const noexcept { return first_failure_; }
-  /// What went wrong for good, if that is why.
+  /// The permanent failure, if that is why the vote was not won.
   std::optional<failure> hopeless() const;
 
-  /// From now on it is renewed, and its loss told.
+  /// From now on it is renewed, and its loss is reported.
   void keep(std::shared_ptr<quorum_renewer> by);
   std::error_code release() noexcept;
-  /// The same in two parts. The first says all if nothing is to be given back; released_as() says
-  /// how the second went, when nothing is awaited any more.
+  /// release() in two parts. end() returns the result if nothing has to be released; otherwise
+  /// released_as() returns it when nothing is awaited any more.
   std::optional<std::error_code> end() noexcept;
   std::optional<awaited> begin_giving_back(quorum_round::news after_each = {});
   std::error_code released_as() const noexcept { return released_as_; }
   std::error_code give_back_in_vain() noexcept;
 
-  /// False if nobody renews it, and it ends by itself.
+  /// False if it is not renewed, and ends by itself.
   bool renews() const noexcept { return renew_; }
   std::uint64_t fence() const noexcept { return public_fence(fence_); }
   lease_state state() const;
@@ -68,12 +68,12 @@ class quorum_hold : public std::enable_shared_from_this<quorum_hold> {
   std::vector<holdfast::vote> votes() const;
   const quorum& of() const noexcept { return *quorum_; }
 
-  /// For the renewer: does what is due, and says when to come again.
+  /// For the renewer: does what is due, and returns when to call again.
   boot_time look_after();
 
  private:
   using answer = quorum_round::answer;
-  /// Of the vote, or the release, that is under way.
+  /// The state of a vote or a release that is under way.
   struct ballot {
     vote_time time{};
     quorum_round::news news{};
@@ -119,8 +119,8 @@ class quorum_hold : public std::enable_shared_from_this<quorum_hold> {
   const bool renew_;
   const store::owner_id owner_;
   std::uint64_t fence_ = 0;
-  boot_time began_{};  ///< of the wait, and …
-  boot_time since_{};  ///< … its end
+  boot_time began_{};  ///< when the wait began
+  boot_time since_{};  ///< when the wait ended
   std::optional<failure> hopeless_;
   bool too_few_answered_ = false;
   std::string first_failure_;
@@ -131,39 +131,39 @@ class quorum_hold : public std::enable_shared_from_this<quorum_hold> {
   std::shared_ptr<quorum_renewer> renewer_;
   std::stop_source lost_;
 
-  /// Taken before mutex_, by the thread that asks: no renewal may come behind the release.
+  /// Locked before mutex_, by the thread that asks: no renewal may be sent after the release.
   std::mutex asking_;
   std::vector<bool> asked_;
 
   class early_votes;
   struct renewal;
-  std::shared_ptr<renewal> renewal_;  ///< the present round; of the thread that looks after it
+  std::shared_ptr<renewal> renewal_;  ///< the present round; for the thread that calls look_after()
 
   mutable std::mutex mutex_;
   std::optional<lease_timer> timer_;
   bool released_ = false;
   bool told_lost_ = false;
   std::vector<holdfast::vote> votes_;
-  std::vector<bool> owes_;    ///< … the answer to a renewal
-  std::vector<bool> to_ask_;  ///< not asked yet in this round
-  bool ask_more_ = false;     ///< one of those has answered
+  std::vector<bool> owes_;    ///< nodes that owe the answer to a renewal
+  std::vector<bool> to_ask_;  ///< nodes not asked yet in this round
+  bool ask_more_ = false;     ///< one of the nodes to ask has answered an earlier renewal
   std::uint64_t round_ = 0;
   boot_time round_sent_{};
-  boot_time round_until_ = forever;  ///< while it is not decided: then it has failed
+  boot_time round_until_ = forever;  ///< while the round is not decided: when it counts as failed
   std::size_t yes_ = 0, no_ = 0;
 };
 
-/// Looks after the holds of one redlock: one thread, started with the first, that never waits for a
-/// store. Thread-safe.
+/// Watches the holds of one redlock: one thread, started with the first hold, that never waits for
+/// a store. Thread-safe.
 class quorum_renewer {
  public:
-  /// In a forked child it is left alone: its thread is the parent's.
+  /// In a forked child the renewer is not destroyed, because its thread is the parent's.
   static std::shared_ptr<quorum_renewer> make(std::shared_ptr<session_impl> of);
   explicit quorum_renewer(holdfast::clock& on);
   ~quorum_renewer();
   status start() noexcept;
   void add(std::weak_ptr<quorum_hold> h);
-  /// Something has changed: look again.
+  /// Something has changed: makes the thread check all holds.
   void wake();
 
  private:

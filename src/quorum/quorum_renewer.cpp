@@ -6,7 +6,8 @@
 
 namespace holdfast::engine {
 
-/// What its thread works on: it may outlive the renewer, if that ends on it.
+/// The data of its thread, which may outlive the renewer if the renewer is destroyed on that
+/// thread.
 struct quorum_renewer::shared {
   explicit shared(holdfast::clock& on) : clock(on) {}
   holdfast::clock& clock;
@@ -57,14 +58,14 @@ void quorum_renewer::wake() {
   shared_->changed.notify_all();
 }
 
-// What it looks after may end with what is done here, and the renewer with it.
+// A hold may be destroyed during look_after(), and the renewer with it.
 void quorum_renewer::run(const std::shared_ptr<shared>& s) {
   std::unique_lock lock{s->mutex};
   while (!s->stopping) {
     s->news = false;
     std::erase_if(s->holds, [](const auto& h) { return h.expired(); });
     boot_time next = forever;
-    // Others may be added meanwhile, and no place is taken by another: it needs no copy, and so no
+    // Holds may be added meanwhile, but no index changes, so no copy is needed, which would take
     // memory.
     for (std::size_t i = 0; i < s->holds.size() && !s->stopping; ++i) {
       auto hold = s->holds[i].lock();

@@ -13,7 +13,8 @@ using store::permits_outcome;
 
 namespace {
 
-// What the node says about itself: one that forgot a hold must not help another to have it.
+// Whether a node is trusted, by its own answer: a node that forgot a hold must not help another
+// client to acquire the lock.
 result<bool> is_trusted(session_impl& session, std::chrono::nanoseconds trust_after) {
   const auto since = session.remembers_for();
   if (!since) return since.error();
@@ -29,7 +30,7 @@ vote vote_of(const result<store::permits_reply>& reply, bool trusted) {
   return yes ? vote::granted : vote::refused;
 }
 
-// Another thread reads there now: it may stop before our answer is in.
+// The pause if another thread reads that node's answers now, which may stop before ours arrives.
 constexpr auto retry_after = 1ms;
 constexpr auto longest_poll = 100ms;
 
@@ -41,7 +42,7 @@ int poll_time(boot_time now, boot_time until, bool some_are_read_by_others) {
 
 }  // namespace
 
-/// Wakes the waiter in poll() for answers that others read.
+/// Wakes the waiter from poll() for answers that other threads have read.
 class quorum_round::bell {
  public:
   int fd() const noexcept { return wake_.fd(); }
@@ -95,7 +96,8 @@ bool quorum_round::post(std::size_t node, const store::permits_command& c,
   try {
     if (to.session()->post(to.what()->name, c, then)) return true;
   } catch (...) {
-    // It may have been written all the same. Then its answer comes too late, if it is not here.
+    // The request may have been sent all the same. Then its answer, if it is not here yet, is
+    // ignored.
     if (!give_up()) return true;
     throw;
   }
@@ -134,12 +136,12 @@ void quorum_round::begin_asking(std::size_t node, const store::permits_command& 
       std::move(trusted));
 }
 
-// A connection that was closed while nobody used it is no vote: the waiter asks again. Nobody else
-// may: what it asks could come behind a release.
+// A connection that was closed while idle is not a vote: the waiter asks again. No other thread
+// may, because its request could be sent after a release.
 void quorum_round::on_posted(std::size_t node, result<store::permits_reply> reply, boot_time sent) {
   session_impl::observe();
   std::unique_lock lock{mutex_};
-  if (!std::exchange(posted_[node].under_way, false)) return;  // it has been answered for
+  if (!std::exchange(posted_[node].under_way, false)) return;  // it has been answered
   if (!reply && waiter_ != nullptr) {
     posted_[node].broke = std::move(reply.error());
     waiter_->ring();
@@ -234,12 +236,12 @@ void quorum_round::read_answers(std::unique_lock<std::mutex>& lock, bell& by, bo
   bool others_read = false;
   for (const std::size_t i : nodes) {
     from.push_back(quorum_->nodes[i]->session()->answers());
-    all.push_back({from.back().descriptor, POLLIN, 0});  // below 0 it is passed over
+    all.push_back({from.back().descriptor, POLLIN, 0});  // poll() ignores descriptors below 0
     others_read = others_read || from.back().descriptor < 0;
   }
   (void)::poll(all.data(), all.size(), poll_time(quorum_->now(), until, others_read));
   if (all.front().revents != 0) by.clear();
-  // Also where there is no descriptor: it may have broken while the request was written.
+  // Also reads without a descriptor: the connection may have broken while the request was sent.
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     if (all[i + 1].revents != 0 || all[i + 1].fd < 0) quorum_->nodes[nodes[i]]->catch_up();
   }

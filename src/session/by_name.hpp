@@ -8,7 +8,7 @@
 
 namespace holdfast::engine {
 
-/// One object for each name, which lives while it is used. Thread-safe.
+/// One object for each name, which exists while it is used. Thread-safe.
 template <class Thing>
 class by_name {
  public:
@@ -25,7 +25,7 @@ class by_name {
     return found;
   }
 
-  /// Null if nobody uses it.
+  /// Null if the object is not in use.
   std::shared_ptr<Thing> find(const std::string& name) {
     const std::lock_guard guard{mutex_};
     const auto entry = things_.find(name);

@@ -9,8 +9,8 @@ namespace holdfast {
 
 namespace {
 thread_local boot_time thread_limit = forever;
-/// Until when this operation waits for what it asked when its limit was near, or over; none yet if
-/// it is zero.
+/// The time until which the present operation waits for requests that it sent when its limit was
+/// near or over; zero before the first such request.
 thread_local boot_time late_until{};
 thread_local bool call_was_left = false;
 constexpr std::chrono::milliseconds answer_at_least{20};
@@ -24,7 +24,7 @@ detail::call_limit::call_limit(boot_time until) noexcept
 detail::call_limit::call_limit(none) noexcept : before_(thread_limit), late_before_(late_until) {
   thread_limit = forever;
 }
-// What an inner one has used up of the moment is not there again for the outer one.
+// The extra time that an inner limit has used is not available again to the outer one.
 detail::call_limit::~call_limit() {
   if (before_ == forever || thread_limit == forever) late_until = late_before_;
   thread_limit = before_;
@@ -43,7 +43,7 @@ using namespace std::chrono_literals;
 
 namespace {
 thread_local const callers* works_for = nullptr;
-/// An idle thread ends after it.
+/// An idle thread ends after this time.
 constexpr auto idle_for = 10s;
 }  // namespace
 
@@ -86,7 +86,7 @@ void callers::left(const store::owner_id& owner) noexcept try {
   const std::lock_guard guard{mutex_};
   owners_.insert(owner);
 } catch (...) {
-  return;  // no memory: what it gets stays until its lease ends
+  return;  // no memory: whatever it acquires stays until its lease ends
 }
 
 void callers::ended(const store::owner_id& owner) noexcept {

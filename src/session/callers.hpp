@@ -20,29 +20,30 @@ using detail::last_answer_within;
 using detail::time_frame;
 using detail::timed_call;
 
-/// Threads that make calls whose caller may leave before they end: nobody can interrupt a driver
-/// that waits for a server which hangs. As many as there are such calls at a time; idle ones end
-/// after a while. Thread-safe.
+/// Threads that make calls whose caller may leave before they end, because a driver that waits for
+/// an unresponsive server cannot be interrupted. There are as many threads as such calls at a time;
+/// idle threads end after a while. Thread-safe.
 class callers {
  public:
   callers() = default;
-  /// Waits for the calls that are under way.
+  /// Waits for the calls under way.
   ~callers() { close(); }
   callers(const callers&) = delete;
   callers& operator=(const callers&) = delete;
 
-  /// Has a thread make the call, which must not throw. errc::unavailable if there is none to be
-  /// had. `owner`, if any, is the one on whose behalf it is.
+  /// Makes a thread carry out the call, which must not throw. Fails with errc::unavailable if the
+  /// system provides no thread. `owner`, if any, is the owner on whose behalf the call is made.
   status start(const store::owner_id& owner, std::function<void()> call) noexcept;
-  /// Whether a call on behalf of that owner is under way: what gives back what it may get has to
-  /// come after it.
+  /// Whether a call on behalf of that owner is under way. A release of what the call may acquire
+  /// has to follow it.
   bool call_for(const store::owner_id& owner) const;
-  /// A call of another thread, which reports when the call is left, and when it has ended.
+  /// For calls of another thread, which reports when it abandons the call, and when the call has
+  /// ended.
   void left(const store::owner_id& owner) noexcept;
   void ended(const store::owner_id& owner) noexcept;
-  /// For as long as it exists, a call on behalf of that owner is under way. Throws std::bad_alloc.
+  /// While it exists, a call on behalf of that owner counts as under way. Throws std::bad_alloc.
   class under_way;
-  /// Whether the calling thread is one of them.
+  /// Whether the calling thread is one of these threads.
   bool on_own_thread() const noexcept;
 
   void close() noexcept;
@@ -63,7 +64,7 @@ class callers {
   std::size_t idle_ = 0;
   bool closing_ = false;
   std::list<std::thread> threads_;
-  std::list<std::thread> over_;  ///< to be joined
+  std::list<std::thread> over_;  ///< ended threads, to be joined
 };
 
 class callers::under_way {

@@ -90,8 +90,8 @@ std::optional<store::notification> dispatcher::registration::wait(boot_time unti
   return first;
 }
 
-// What has come is read also if there is news already: else a thread that is always busy never
-// learns of it.
+// Reads the inbox even if there are notifications already: otherwise a thread that is always busy
+// would never read it.
 std::vector<store::notification> dispatcher::registration::collect(boot_time until) {
   constexpr std::size_t at_once = 64;
   std::unique_lock lock{room_.mutex_};
@@ -126,7 +126,7 @@ void dispatcher::registration::wake() {
   room_.rouse(*this);
 }
 
-// True if there was something.
+// Returns true if there was a notification.
 bool dispatcher::read_one(std::unique_lock<std::mutex>& lock, registration& reader,
                           boot_time until) {
   reader_ = &reader;
@@ -164,12 +164,13 @@ void dispatcher::deliver(store::notification&& n) noexcept {
   if (for_many_ != nullptr) put(*for_many_, std::move(n));
 }
 
-// One that is dropped, or may come late, is a gap, as if the store had lost it.
+// A notification that is dropped, or may be delivered late, counts as a gap, as if the store had
+// lost it.
 void dispatcher::put(registration& to, store::notification&& n) noexcept {
   try {
     to.got_.push_back(std::move(n));
   } catch (...) {
-    ++dropped_;  // it may be taken behind one that came after it: so none of them is a proof
+    ++dropped_;  // it may be taken after a later notification, so none of them proves anything
     n.secret = {};
     to.spare_ = std::move(n);
   }
@@ -184,7 +185,7 @@ void dispatcher::rouse(registration& s) {
   }
 }
 
-// If there is a waiter, one of them has to read.
+// If there is a waiter, one of them has to read the inbox.
 void dispatcher::promote() {
   if (reader_ != nullptr) return;
   for (registration* s = registrations_; s != nullptr; s = s->next_) {

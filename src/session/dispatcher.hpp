@@ -12,41 +12,40 @@
 namespace holdfast::engine {
 
 /// Where the threads of a session wait for notifications. There is one inbox, and no thread of its
-/// own: one of the waiters reads it and hands each notification to its addressee. So a waiter
-/// that is alone is woken by the store directly, without a second thread in between. Thread-safe.
+/// own: one of the waiters reads it and hands each notification to its addressee. So the store
+/// wakes a single waiter directly, without a second thread in between. Thread-safe.
 class dispatcher {
  public:
   dispatcher(store::inbox& inbox, clock& on);
   ~dispatcher();
 
-  /// One waiting thread, from before it asks the store until it is done.
+  /// A waiting thread, from before its first request to the store until it has finished.
   class registration {
    public:
     registration(dispatcher& room, const store::owner_id& owner);
-    /// For what the store wants of the session: the *wanted* notifications, whichever hold they are
-    /// about.
+    /// Receives what the store wants of the session: the *wanted* notifications, for all holds.
     explicit registration(dispatcher& room) : registration(room, store::owner_id{}) {}
-    /// For many owners: gets what is for none of the other registrations, while it listens. One of
-    /// them at a time.
+    /// Receives for many owners: while it listens, it gets the notifications that are for none of
+    /// the other registrations. Only one such registration may listen at a time.
     enum class for_many { owners };
     registration(dispatcher& room, for_many);
     ~registration();
     registration(const registration&) = delete;
     registration& operator=(const registration&) = delete;
 
-    /// Returns a notification for this registration, or nothing at `until` or after wake(). A
-    /// departed peer that this registration watches counts as a wake().
+    /// Returns a notification for this registration; nothing at `until`, or after wake(). The death
+    /// of a peer that this registration watches counts as a wake().
     std::optional<store::notification> wait(boot_time until);
 
     void listen(bool on);
-    /// wait() for a registration for many: all that is there already, else what comes first until
-    /// then.
+    /// wait() for a registration for many: returns all notifications that have arrived; if none,
+    /// waits for the first one until `until`.
     std::vector<store::notification> collect(boot_time until);
 
-    /// Ends this wait() or the next one. From any thread.
+    /// Ends this wait() or the next one. May be called from any thread.
     void wake();
 
-    /// Be woken when one of these sessions dies; replaces the earlier list.
+    /// Wakes this registration when one of these sessions dies; replaces the earlier list.
     void watch(std::vector<std::string> peers);
 
    private:
@@ -56,7 +55,8 @@ class dispatcher {
     store::owner_id owner_;
     std::condition_variable changed_;
     std::vector<store::notification> got_;
-    std::optional<store::notification> spare_;  ///< for one that there was no memory for in got_
+    /// A notification for which there was no memory in got_.
+    std::optional<store::notification> spare_;
     std::vector<std::string> watched_;
     bool woken_ = false;
     bool waiting_ = false;
@@ -64,14 +64,14 @@ class dispatcher {
     registration* previous_ = nullptr;
   };
 
-  /// As inbox::gaps; what there was no memory for is one as well.
+  /// As inbox::gaps; a notification for which there was no memory counts as a gap as well.
   std::optional<std::uint64_t> gaps() const noexcept {
     const auto gaps = inbox_.gaps();
     return gaps ? std::optional(*gaps + dropped_.load(std::memory_order_relaxed)) : std::nullopt;
   }
 
-  /// A waiter watches other peers now: `from` becomes `to`, or stays as it is if that throws. Their
-  /// deaths are news for the registration for many.
+  /// Watches other peers: `from` becomes `to`, or stays as it is if this throws. The registration
+  /// for many receives the peers' deaths.
   void rewatch(std::vector<std::string>& from, std::vector<std::string> to);
 
  private:

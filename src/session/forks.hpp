@@ -5,21 +5,22 @@
 
 namespace holdfast::engine {
 
-/// Which process made an object. Of a mutex that a thread of the parent held at a fork(), the child
-/// has a copy that nobody unlocks: so it has to ask here before it locks one.
+/// Tells in which process an object was made. If a thread of the parent held a mutex at a fork(),
+/// the child has a copy that no thread unlocks: so the child has to check here before it locks a
+/// mutex.
 class maker {
  public:
   maker() noexcept;
-  /// True in a child of the process that made it. Cheaper than getpid().
+  /// True in a child of the process that made the object. Cheaper than getpid().
   bool forked() const noexcept { return forks.load(std::memory_order_relaxed) != made_after_; }
 
  private:
-  static std::atomic<unsigned> forks;  ///< from the first process to this one
+  static std::atomic<unsigned> forks;  ///< the number of forks from the first process to this one
   unsigned made_after_;
 };
 
-/// What a child is told of its parent's leases. The callbacks of the parent's threads are not
-/// called in it, and no mutex is locked.
+/// The token that a child gets for its parent's leases: stop is requested. It neither calls the
+/// callbacks of the parent's threads nor locks a mutex.
 inline std::stop_token lost_in_a_child() {
   std::stop_source lost;
   lost.request_stop();

@@ -2,8 +2,8 @@
 
 namespace holdfast::engine {
 
-/// Whether the calling thread has left a call to the store at its call_limit, since it last said
-/// that it has not.
+/// Whether the calling thread has abandoned a store call at its call_limit, since it last set this
+/// to false.
 bool& left_a_call() noexcept;
 
 }  // namespace holdfast::engine

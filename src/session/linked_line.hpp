@@ -6,8 +6,8 @@
 
 namespace holdfast::engine {
 
-/// A queue through a link that its members have themselves: to join it takes no memory, so that a
-/// thread which must not fail can use it. A member is in it at most once.
+/// A queue linked through a member of its elements: pushing takes no memory, so a thread that must
+/// not fail can use it. An element is in the queue at most once.
 template <class Member, std::shared_ptr<Member> Member::* link>
 class linked_line {
  public:
@@ -31,7 +31,7 @@ class linked_line {
     ++size_;
   }
 
-  /// Null if there is none.
+  /// Null if the queue is empty.
   std::shared_ptr<Member> pop() noexcept {
     auto first = std::move(first_);
     if (!first) return nullptr;
@@ -41,7 +41,7 @@ class linked_line {
     return first;
   }
 
-  /// Out of its place in the line; null if it is not there.
+  /// Removes this element from anywhere in the queue; null if it is not in it.
   std::shared_ptr<Member> take(const Member& m) noexcept {
     Member* before = nullptr;
     std::shared_ptr<Member>* at = &first_;
@@ -57,7 +57,7 @@ class linked_line {
     return taken;
   }
 
-  /// One after the other: a long line must not end each within the one before.
+  /// Iterative: destroying a long list recursively would overflow the stack.
   void clear() noexcept {
     while (pop()) {
     }

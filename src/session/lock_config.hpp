@@ -12,19 +12,19 @@ namespace holdfast::engine {
 
 class local_queue;
 
-/// What is asked for, the same for every acquisition by one primitive.
+/// The description of a lock, the same for every acquisition by one primitive.
 struct lock_config {
-  std::string name;  ///< full
+  std::string name;  ///< with the prefix
   store::kind kind = store::kind::mutex;
   std::uint32_t capacity = 1;
   std::chrono::milliseconds lease{};
   bool renew = true;
   std::chrono::milliseconds max_hold = std::chrono::milliseconds::max();
   std::string note;
-  bool outlives_session = false;          ///< nobody renews, and the hold may outlive the session
+  bool outlives_session = false;          ///< not renewed, and may outlive the session
   bool in_order = false;                  ///< a fair_mutex
-  std::chrono::nanoseconds local_time{};  ///< so long a grant may stay in the process
-  std::chrono::nanoseconds linger{};      ///< … and so long though nobody uses it
+  std::chrono::nanoseconds local_time{};  ///< how long a grant may stay in the process
+  std::chrono::nanoseconds linger{};      ///< how long it may stay while no thread uses it
   unsigned max_bypass = 0;
   std::size_t max_waiters = 0;
   bool unconfirmed_release = false;
@@ -33,39 +33,39 @@ struct lock_config {
       local_queue;  ///< null: every contender queues at the store itself
 };
 
-/// One of its acquisitions.
+/// The parameters of one acquisition.
 struct acquire_params {
   std::uint32_t weight = 1;
   std::int32_t priority = 0;
   bool notify_when_wanted = false;
 };
 
-/// A grant of the store, with the time it is good for already turned into this process's clock.
+/// A grant of the store, with its validity converted to this machine's clock.
 struct grant {
   store::owner_id owner{};
   std::uint64_t fence = 0;
   boot_time valid_until{};
-  store::owner_id secret{};  ///< what the owner id was made from, if it was
-  bool one_turn = false;     ///< the process does not hand it over by itself
-  bool is_claim = false;     ///< it was handed over for a moment, and has to be renewed
+  store::owner_id secret{};  ///< the secret that the owner id was made from, if any
+  bool one_turn = false;     ///< the process must not pass it from thread to thread
+  bool is_claim = false;     ///< handed over for a short time, and has to be renewed
 };
 
-/// A waiter's entry in a queue lasts so long without a sign of life.
+/// A waiter's queue entry lasts this long without a sign of life.
 inline constexpr std::chrono::microseconds queue_lease = std::chrono::seconds(4);
 
-/// What gives it back, or its entry in the queue.
+/// The command that releases the lock, or removes the queue entry.
 inline store::permits_command release_command(const store::owner_id& owner) noexcept {
   return {.verb = store::permits_verb::release, .owner = owner};
 }
 
-/// When a thread began to wait, and when it left the local queue, if it was in one.
+/// When a thread began to wait, and when it left the local queue, if any.
 struct waits {
   boot_time began{};
   boot_time past_local_queue{};
 };
 
-/// The local low bits of a public fence are for hand-overs inside the process, which the store does
-/// not see: 12 bits under a number that grows with the microseconds.
+/// The low bits of a public fence count the hand-overs inside the process, which the store does not
+/// see: 12 bits below a number that grows with the microseconds.
 inline constexpr unsigned local_fence_bits = 12;
 inline constexpr std::uint64_t last_local_fence = (1u << local_fence_bits) - 1;
 inline std::uint64_t public_fence(std::uint64_t stored) noexcept {

@@ -5,8 +5,9 @@
 
 namespace holdfast::engine {
 
-/// In a handler of what starting a thread threw: why there is none "to renew leases with". If there
-/// was no memory for it, or is none for that text, it says that. Nothing has been begun.
+/// To be called in the handler of an exception from starting a thread: explains why there is none,
+/// as in "no thread to renew leases with". If memory was lacking for the thread, or is lacking for
+/// that text, says so. Nothing has been begun.
 failure no_thread(std::string_view purpose) noexcept;
 
 }  // namespace holdfast::engine

@@ -7,9 +7,9 @@
 
 namespace holdfast::engine {
 
-/// Since when a session's store answers nothing. If waiters are queued in
-/// this process, they ask one after the other, and the time for which each keeps trying
-/// (session_options::store_timeout) is the same for all of them.
+/// Since when a session's store has not answered. Waiters that are queued in this process ask one
+/// after the other, and the time for which they keep trying (session_options::store_timeout) is the
+/// same for all of them.
 class outage {
  public:
   void answered() noexcept {
@@ -17,8 +17,9 @@ class outage {
     const std::lock_guard guard{mutex_};
     since_.store(forever, std::memory_order_relaxed);
   }
-  /// Of a request that was sent then. If nobody asked for a while before it, nobody knows that it
-  /// was away.
+  /// A request that was sent at `sent` has failed; returns since when the store is away. If no
+  /// request was made for a while before it, the earlier outage does not count: the store may have
+  /// been back.
   boot_time failed(boot_time sent, boot_time now) noexcept {
     const std::lock_guard guard{mutex_};
     const boot_time known = since_.load(std::memory_order_relaxed);

@@ -14,7 +14,8 @@ thread_local std::uint64_t jitter_state = 0;
 }  // namespace
 
 void owner_ids::refill() {
-  // Up to 256 bytes getrandom() neither fails halfway nor is interrupted: 64 words are two calls.
+  // For up to 256 bytes getrandom() neither fails halfway nor is interrupted: 64 words are two
+  // calls.
   static_assert(sizeof(random_) == 512);
   for (std::size_t half = 0; half < 2; ++half) {
     while (getrandom(random_.data() + half * 32, 256, 0) != 256) {
@@ -39,7 +40,7 @@ std::uint64_t jitter(std::uint64_t below) noexcept {
   if (below == 0) return 0;
   auto& state = jitter_state;
   if (state == 0) (void)!getrandom(&state, sizeof state, GRND_NONBLOCK);
-  // xorshift64: good enough to keep waiters from looking all at once.
+  // xorshift64: good enough to keep waiters from polling all at once.
   state |= 1;
   state ^= state << 13;
   state ^= state >> 7;

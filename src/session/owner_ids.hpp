@@ -23,7 +23,8 @@ class owner_ids {
 
 /// A number from 0 up to (not including) `below`, for jitter only.
 std::uint64_t jitter(std::uint64_t below) noexcept;
-/// In the child of a fork(), which would otherwise draw the same numbers as its siblings.
+/// To be called in the child of a fork(), which would otherwise draw the same numbers as its
+/// siblings.
 void forget_jitter() noexcept;
 /// A random time from three quarters of `d` up to `d`, so that waiters do not poll all at once.
 std::chrono::nanoseconds jittered(std::chrono::nanoseconds d) noexcept;

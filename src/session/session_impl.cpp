@@ -33,7 +33,7 @@ std::shared_ptr<session_impl> session_impl::make(std::unique_ptr<store::session_
       try {
         std::thread([c] { delete c; }).detach();
       } catch (...) {
-        return;  // no thread to be had: better to leave it than to end the program
+        return;  // no thread available: leaking the session is better than ending the program
       }
     }
   };
@@ -42,17 +42,17 @@ std::shared_ptr<session_impl> session_impl::make(std::unique_ptr<store::session_
 
 session_impl::~session_impl() {
   if (!forked()) {
-    // Their operations need the keeper, and the keeper's news the runner.
+    // The runners' operations need the keeper, and the keeper's events need the runner.
     runner_of_several_->close();
     runner_->close();
     deadlock_watch_.reset();
     idle_lock_timer_.reset();
     keeper_->stop();
-    callers().close();  // what they get is given back behind them
+    callers().close();  // the keeper releases afterwards whatever these calls acquire
     try {
-      settle();  // answers that are still to come are told to the keeper
+      settle();  // pending answers are passed to the keeper
     } catch (...) {
-      // No memory for them: what they are about ends with its lease.
+      // No memory for the answers: what they are about ends with its lease.
     }
     return;
   }

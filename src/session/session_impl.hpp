@@ -15,17 +15,17 @@
 
 namespace holdfast::engine {
 
-/// What a session is made of: what speaks to the store, and the parts around it that have threads
-/// or are found by name. The parts do not know it.
+/// A session: the client of its store, and the parts around it that have threads or are found by
+/// name. The parts do not know the session.
 class session_impl final : public store_client {
  public:
-  /// The last one to let go may be one of the session's own threads (a callback that drops what it
-  /// was told about): then another thread takes it apart.
+  /// The last reference may be dropped by one of the session's own threads (a callback that drops
+  /// the object it was called about): then another thread destroys the session.
   static std::shared_ptr<session_impl> make(std::unique_ptr<store::session_store> store,
                                             session_options options);
 
   session_impl(std::unique_ptr<store::session_store> store, session_options options);
-  /// In a forked child it leaves everything alone: threads are the parent's.
+  /// In a forked child it leaves everything alone, because the threads are the parent's.
   ~session_impl();
 
   engine::keeper& keeper() noexcept { return *keeper_; }
@@ -36,7 +36,8 @@ class session_impl final : public store_client {
   by_name<reader_group>& reader_groups() noexcept { return reader_groups_; }
   by_name<shared_queue_lease>& shared_queue_leases() noexcept { return shared_queue_leases_; }
   engine::runner& runner() noexcept { return *runner_; }
-  /// For what waits for several stores: not to be held up by one of them, be it this session's.
+  /// For operations that wait for several stores, so that no single store holds them up, not even
+  /// this session's.
   engine::runner& runner_of_several() noexcept { return *runner_of_several_; }
   const hold_services& for_holds() const noexcept { return for_holds_; }
 
@@ -47,7 +48,7 @@ class session_impl final : public store_client {
   by_name<local_queue> local_queues_;
   by_name<reader_group> reader_groups_;
   by_name<shared_queue_lease> shared_queue_leases_;
-  // Last: their threads use everything above.
+  // Last, because their threads use everything above.
   std::unique_ptr<engine::runner> runner_;
   std::unique_ptr<engine::runner> runner_of_several_;
   std::unique_ptr<engine::keeper> keeper_;

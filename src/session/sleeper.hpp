@@ -8,7 +8,7 @@
 
 namespace holdfast::engine {
 
-/// A thread that sleeps until a time, or until it is woken because there may be news.
+/// A thread that sleeps until a time, or until it is woken.
 class sleeper final : public waker {
  public:
   explicit sleeper(clock& on) : clock_(on) {}

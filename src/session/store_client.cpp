@@ -34,12 +34,12 @@ std::string describe_process() {
   return one_word(host) + ' ' + std::to_string(getpid()) + ' ' + program_name();
 }
 
-/// A wait that lasts so long yet is longer than any call of a driver.
+/// A wait that still has this much time is longer than any call of a driver.
 constexpr std::chrono::seconds longest_call{60};
-/// Tokens come back with time as well: so often it is tried to give them back before.
+/// The number of attempts to refund tokens, which also come back with time.
 constexpr int refunds_tried = 3;
 
-/// Words that are the caller's, which may leave.
+/// Copies of the caller's strings, because the caller may leave.
 struct kept_words {
   std::string name, peer, note;
 
@@ -81,7 +81,7 @@ struct kept_take {
   }
   kept_take(const kept_take&) = delete;
   kept_take& operator=(const kept_take&) = delete;
-  /// To give back what came of it.
+  /// The command that refunds what the take got.
   const store::rate_command& granted(const store::rate_reply& by) {
     store::keep_due(buckets, by);
     return command;
@@ -102,7 +102,7 @@ bool is_answer(const std::vector<result<Reply>>& replies) {
   return std::any_of(replies.begin(), replies.end(), [](const auto& r) { return bool(r); });
 }
 
-/// An answer like that one, where there was no memory for the call.
+/// A failed answer of the same type, if there was no memory for the call.
 template <class T>
 result<T> for_want_of_memory(result<T>) {
   return without_memory(true);
@@ -113,7 +113,7 @@ std::vector<result<T>> for_want_of_memory(std::vector<result<T>> all) {
   return all;
 }
 
-/// What the store said, seen by this thread: any answer ends an outage.
+/// Takes an answer of the store, as seen by this thread: any answer ends an outage.
 template <class Reply>
 Reply heard(outage& of, Reply reply) {
   store_client::observe();
@@ -153,9 +153,9 @@ status store_client::begin(std::size_t commands) {
   return done{};
 }
 
-// A driver that waits for a server which hangs cannot be called back, so another thread waits for
-// it. Where all is in this process nothing hangs; and on a clock of their own tests wait for
-// events.
+// Whether the caller may have to leave a call. A driver that waits for an unresponsive server
+// cannot be interrupted, so another thread makes the call. A store inside this process never hangs;
+// and with a clock of their own, tests wait for events.
 bool store_client::may_be_left() const noexcept {
   const boot_time limit = call_limit::present();
   return limit != forever && can().several_processes && clock_ == &real_clock() &&
@@ -215,7 +215,7 @@ result<store::permits_reply> store_client::permits(std::string_view name,
 
 void store_client::permits_later(std::string_view name, const store::permits_command& c,
                                  std::function<void(result<store::permits_reply>)> then) {
-  // A store may wait for the answer, or to get rid of the request, for longer than the caller may.
+  // A store may wait for the answer, or to send the request, for longer than the caller may.
   if (may_be_left()) return then(permits(name, c));
   if (auto can = begin(); !can) return then(std::move(can.error()));
   if (store_->permits_later(name, c, std::move(then))) answers_to_come_();
@@ -229,7 +229,7 @@ bool store_client::post(std::string_view name, const store::permits_command& c,
   publish();
   if (!posting_->post(name, c, then)) return false;
   operations_.fetch_add(1, std::memory_order_relaxed);
-  answers_to_come_();  // if nobody else reads it
+  answers_to_come_();  // in case no other thread reads the answer
   return true;
 }
 
@@ -265,7 +265,7 @@ result<store::rate_reply> store_client::rate(std::string_view name, const store:
   return heard(outage_, std::move(reply));
 }
 
-// The store remembers it for a minute: so the last one may be half of that on its way.
+// The store remembers a refund for a minute: so the last attempt may be under way for half of that.
 boot_time refund_repeated_until(const failure& f, boot_time sent) noexcept {
   return f.outcome_unknown ? saturated_add(sent, std::chrono::seconds(30)) : forever;
 }
@@ -281,7 +281,7 @@ void store_client::give_back_tokens(std::string_view name, store::rate_command t
   }
 }
 
-// In a child they are the parent's.
+// In a forked child the tokens are the parent's.
 void store_client::refund(std::string_view name, store::rate_command take) noexcept try {
   if (forked()) return;
   take.verb = store::rate_verb::refund;
@@ -299,12 +299,12 @@ void store_client::refund(std::string_view name, store::rate_command take) noexc
     try {
       give_back_tokens(of, kept->command, until);
     } catch (...) {
-      return;  // no memory: they come back with time
+      return;  // no memory: the tokens come back with time
     }
   };
   (void)callers_->start(take.owner, again);
 } catch (...) {
-  return;  // the same
+  return;  // no memory: the same
 }
 
 result<std::vector<std::string>> store_client::names() {
@@ -408,7 +408,7 @@ void store_client::tell(event& what) noexcept try {
   what.store = url();
   options_.observer->on_event(what);
 } catch (...) {
-  return;  // an observer that throws must not disturb what it watches
+  return;  // an observer that throws must not disturb the operation that it watches
 }
 
 failure store_client::located(failure f, std::string_view operation, std::string_view name) const {

@@ -18,14 +18,14 @@
 
 namespace holdfast::engine {
 
-/// Until when a refund that failed so may be sent again: a store remembers it for a minute, and
-/// would count it again later.
+/// Until when a refund that failed with `f` may be sent again: a store remembers a refund for a
+/// minute, and would count it a second time later.
 boot_time refund_repeated_until(const failure& f, boot_time sent) noexcept;
 
-/// What a session says to its store, and what both ends need to know of it. Everything that goes
-/// to the store goes through here: counted, refused in a forked child, and waited for no longer
-/// than the present call_limit says. What is left so is errc::unavailable, and may still be carried
-/// out. Thread-safe.
+/// The session's interface to its store, and the data that its users share. Every request to the
+/// store goes through here. It is counted, refused in a forked child, and waited for no longer than
+/// the present call_limit. A request that is abandoned at the limit returns errc::unavailable, and
+/// may still be carried out. Thread-safe.
 class store_client {
  public:
   store_client(std::unique_ptr<store::session_store> store, session_options options);
@@ -34,41 +34,46 @@ class store_client {
   store_client(const store_client&) = delete;
   store_client& operator=(const store_client&) = delete;
 
-  /// Before it is used: `tell` is called each time something is sent whose answer nobody waits for.
+  /// To be called before the client is used. `tell` is called each time a request is sent whose
+  /// answer no thread waits for.
   void on_answers_to_come(std::function<void()> tell) { answers_to_come_ = std::move(tell); }
 
   result<store::permits_reply> permits(std::string_view name, const store::permits_command& c);
-  /// As session_store::permits_later. `then` may use this session: it lasts until all have come.
+  /// As session_store::permits_later. `then` may use this session, which exists until all answers
+  /// have arrived.
   void permits_later(std::string_view name, const store::permits_command& c,
                      std::function<void(result<store::permits_reply>)> then);
   void settle();
-  /// As posting_store::post, where the store is one and the time is the real one; else false.
+  /// As posting_store::post, if the store implements that and the clock is the real one; otherwise
+  /// returns false.
   bool post(std::string_view name, const store::permits_command& c,
             store::posting_store::listener& then);
   store::posting_store::source answers();
   void collect();
   result<store::countdown_reply> countdown(std::string_view name,
                                            const store::countdown_command& c);
-  /// Tokens that come when nobody waits for them any more go back.
+  /// Tokens that arrive after the caller has left are refunded.
   result<store::rate_reply> rate(std::string_view name, const store::rate_command& c);
-  /// Gives back what that take got. Waits for the store for a moment only, and then goes on behind.
+  /// Refunds the tokens of that take. Waits briefly for the store, and then goes on in the
+  /// background.
   void refund(std::string_view name, store::rate_command take) noexcept;
   result<std::vector<std::string>> names();
   result<store::bucket_list> buckets(std::string_view name);
-  /// Many of them in as few round trips as the store can.
+  /// Carries out many commands in as few round trips as the store can.
   std::vector<result<store::permits_reply>> permits(std::span<const store::named_command> batch);
   std::vector<result<store::permits_reply>> execute_batch(
       std::span<const store::named_command> batch);
   result<std::vector<store::permits_reply>> acquire_together(
       std::span<const store::named_command> all);
-  /// Its permit is the keeper's to give back if it comes when nobody waits for it any more; its
-  /// tokens go back.
+  /// If the answer arrives after the caller has left, the keeper has to release its permit; its
+  /// tokens are refunded.
   result<store::admission> admit(const store::named_command& permits, std::string_view limiter,
                                  const store::rate_command& take);
   result<store::identity> identify();
-  /// What two sessions have in common whose names are the same locks, whatever URLs they were
-  /// opened by. Empty if the store does not say; nothing if it is away. A round trip each time: a
-  /// server that is started anew says something else.
+  /// Identifies the store's data: two sessions with the same value use the same locks for the same
+  /// names, whatever URLs they were opened by. Empty if the store does not identify itself; nothing
+  /// if it is away. Takes a round trip each time, because a restarted server may report another
+  /// value.
   std::optional<std::string> place();
   result<store::facts> facts();
   result<std::optional<std::chrono::microseconds>> remembers_for();
@@ -83,7 +88,8 @@ class store_client {
   engine::dispatcher& dispatcher() noexcept { return *dispatcher_; }
   engine::callers& callers() noexcept { return *callers_; }
   engine::outage& outage() noexcept { return outage_; }
-  /// In a child none: what asks is refused, and a thread of the parent may have the ids' mutex.
+  /// Empty in a forked child: its requests are refused, and a thread of the parent may hold the
+  /// mutex of the ids.
   store::owner_id new_owner() { return forked() ? store::owner_id{} : ids_.next(); }
   std::uint64_t operations() const noexcept { return operations_.load(std::memory_order_relaxed); }
 
@@ -93,31 +99,31 @@ class store_client {
     return options_.name_prefix + std::string(name);
   }
 
-  /// What a thread of this process did before a command that it sent happens before what another
-  /// one does after an answer or notification that it had later, whatever session each uses. The
-  /// store orders them; these say so in terms of the memory model, as std::mutex promises.
+  /// Order the threads of this process in terms of the C++ memory model, as std::mutex does. What a
+  /// thread did before a command that it sent happens before what another thread does after a later
+  /// answer or notification, whatever session each uses. The store orders the requests themselves.
   static void publish() noexcept;
   static void observe() noexcept;
 
-  /// To the observer; what it throws stays there.
+  /// Calls the observer; exceptions of the observer are dropped.
   void tell(event& what) noexcept;
   void tell(event&& what) noexcept { tell(what); }
 
   /// True in a child of the process that made this session.
   bool forked() const noexcept { return maker_.forked(); }
-  /// Whether the calling thread has no time left to ask anything.
+  /// Whether the calling thread has no time left for a request.
   bool out_of_time() const noexcept { return may_be_left() && now() >= call_limit::present(); }
-  /// errc::forked in a child, else nothing.
+  /// errc::forked in a child, else success.
   status usable() const;
-  /// Completes a failure with where it happened, for throw_failure.
+  /// Completes a failure with its location, for throw_failure.
   failure located(failure f, std::string_view operation, std::string_view name) const;
 
  private:
-  /// Before so many commands go to the store.
+  /// To be called before that many commands are sent to the store.
   status begin(std::size_t commands = 1);
   bool may_be_left() const noexcept;
-  /// The answer, or `left` if there was none at the limit: then the call goes on by itself, and
-  /// `undo` is called with what came of it.
+  /// Returns the answer, or `left` if there was none at the limit. In that case the call goes on by
+  /// itself, and `undo` is called with its result.
   template <class Call, class Undo>
   std::invoke_result_t<Call> in_time(const store::owner_id& owner, const Call& call,
                                      std::invoke_result_t<Call> left, const Undo& undo);
@@ -135,10 +141,10 @@ class store_client {
   owner_ids ids_;
   std::atomic<std::uint64_t> operations_{0};
   std::unique_ptr<store::session_store> store_;
-  store::posting_store* posting_;  ///< the same, if it is one
+  store::posting_store* posting_;  ///< store_ as a posting_store, null if it is none
   std::unique_ptr<engine::dispatcher> dispatcher_;
   std::function<void()> answers_to_come_;
-  // Last: its threads use everything above.
+  // Last, because its threads use everything above.
   engine::outage outage_;
   std::unique_ptr<engine::callers> callers_;
 };

@@ -10,11 +10,11 @@
 
 namespace holdfast::engine {
 
-/// A thread that is started with the first use of what it is for. Thread-safe.
+/// A thread that is started on its first use. Thread-safe.
 class worker {
  public:
-  /// Has it run, unless it does. errc::unavailable if the system gives no thread "to renew leases
-  /// with".
+  /// Starts the thread, unless it runs already. Fails with errc::unavailable if the system provides
+  /// no thread; `purpose` is, for example, "to renew leases with".
   template <class Run>
   status start(std::string_view purpose, Run run) noexcept try {
     if (started_.load(std::memory_order_acquire)) return done{};
@@ -28,7 +28,7 @@ class worker {
   }
 
   bool is_this_thread() const noexcept { return thread_.get_id() == std::this_thread::get_id(); }
-  /// Waits for its end. It must have been asked to end before.
+  /// Waits for the thread's end. The thread must have been asked to end before.
   void join() {
     if (thread_.joinable()) thread_.join();
   }

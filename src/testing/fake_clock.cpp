@@ -7,11 +7,11 @@ namespace holdfast::testing {
 
 struct fake_clock::state {
   std::atomic<boot_time> now{boot_time(std::chrono::hours(1))};
-  std::mutex calling;  // before the other one
+  std::mutex calling;  // locked before the other one
   std::mutex mutex;
   std::condition_variable left;
   std::map<int, std::function<void()>> wakers;
-  /// In a list that needs no memory, as waiting on the machine's own clock needs none.
+  /// Linked without memory, because waiting on the machine's own clock needs none.
   struct sleeper {
     std::mutex* mutex;
     std::condition_variable* cv;
@@ -39,8 +39,9 @@ fake_clock::~fake_clock() = default;
 
 boot_time fake_clock::now() const noexcept { return state_->now.load(); }
 
-// A wait that is over is notified under its own mutex, so that no thread misses it between looking
-// at the time and going to sleep. The other waits go on: to wake them would hide a lost wake-up.
+// A wait that is over is notified under its own mutex, so that no thread misses the notification
+// between checking the time and going to sleep. The other waits are not woken, because that would
+// hide a lost wake-up.
 void fake_clock::advance(std::chrono::nanoseconds by) {
   for (boot_time then = now(); !state_->now.compare_exchange_weak(then, saturated_add(then, by));) {
   }
@@ -64,7 +65,7 @@ void fake_clock::advance(std::chrono::nanoseconds by) {
       s->cv->notify_all();
       s->mutex->unlock();
     }
-    // Its mutex is held: a waiter is on its way in or out. Let it.
+    // Its mutex is held by a thread that is entering or leaving its wait: lets that thread go on.
     if (again) state_->left.wait_for(lock, std::chrono::milliseconds(1));
   }
 }
@@ -73,7 +74,8 @@ boot_time fake_clock::next_wake() const noexcept {
   const std::lock_guard guard{state_->mutex};
   boot_time first = forever;
   for (const auto* s = state_->sleepers; s != nullptr; s = s->next)
-    if (s->until > now()) first = std::min(first, s->until);  // else it is on its way out
+    // Otherwise the sleeper is leaving its wait.
+    if (s->until > now()) first = std::min(first, s->until);
   return first;
 }
 
@@ -100,7 +102,7 @@ int fake_clock::on_advance(std::function<void()> wake) {
   return state_->last_id;
 }
 
-// After it the waker is not called any more, and is not being called.
+// When this returns, the waker is not called any more, and no call of it is under way.
 void fake_clock::forget(int id) noexcept {
   const std::lock_guard calls{state_->calling};
   const std::lock_guard guard{state_->mutex};

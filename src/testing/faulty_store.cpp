@@ -69,15 +69,16 @@ class faulty_store final : public store::forwarding_store {
 
   result<store::countdown_reply> countdown(std::string_view name,
                                            const store::countdown_command& c) override {
-    // The plan knows the verbs of permits; what changes nothing there changes nothing here.
+    // The plan knows the verbs of permits only: an inspection stays one, and the others are planned
+    // like an acquire.
     const auto verb = c.verb == store::countdown_verb::inspect ? store::permits_verb::inspect
                                                                : store::permits_verb::acquire;
     const auto call = [&] { return inner().countdown(name, c); };
     return with_fault(choose(name, verb), call, [&](auto first) { return (void)call(), first; });
   }
 
-  // A take is counted as often as it is carried out, and nothing here sends it twice by itself:
-  // only refunds may be doubled unnoticed.
+  // Each execution of a take counts, and no client sends a take twice by itself: so only the other
+  // verbs are repeated.
   result<store::rate_reply> rate(std::string_view name, const store::rate_command& c) override {
     const auto call = [&] { return inner().rate(name, c); };
     return with_fault(choose(name, verb_of(c)), call, [&](auto first) {
@@ -106,7 +107,7 @@ class faulty_store final : public store::forwarding_store {
     return with_fault(worst(faults), call, [&](auto) { return call(); });
   }
 
-  // Not twice: it takes tokens.
+  // Not repeated, because it takes tokens.
   result<store::admission> admit(const store::named_command& asks, std::string_view limiter,
                                  const store::rate_command& take) override {
     const std::array faults{choose(asks.name, asks.command.verb), choose(limiter, verb_of(take))};
@@ -161,13 +162,13 @@ class faulty_store final : public store::forwarding_store {
     }
     return fault::none;
   }
-  // A notification that is doubled wakes two.
+  // A notification that is repeated wakes two waiters.
   static bool repeatable(const store::permits_command& c) {
     return c.verb != store::permits_verb::notify;
   }
 
-  // The first answer to what can be done once only; to an acquire the second: it tells where that
-  // one ended up.
+  // Returns the reply that the client would see. For an acquire that is the second one, which tells
+  // the state after both; for other commands, which take effect once, the first one.
   static result<store::permits_reply> latest(const store::permits_command& c,
                                              result<store::permits_reply> first,
                                              result<store::permits_reply> second) {
@@ -208,7 +209,8 @@ class faulty_store final : public store::forwarding_store {
     };
   }
 
-  // Those that get there, as one batch; those that get there twice, as another.
+  // Carries out the commands that are delivered as one batch, and those that are delivered twice as
+  // another one.
   permits_replies carry_out(std::span<const store::named_command> batch,
                             std::span<const fault> faults) {
     std::vector<store::named_command> once, twice;

@@ -14,12 +14,12 @@ using store::permits_verb;
 
 namespace {
 
-/// The first few waiters poll by themselves. The others poll as seldom as this, because a
+/// The first few waiters of a queue poll by themselves. The others poll this seldom, only because a
 /// notification may be lost.
 constexpr std::uint32_t first_few = 3;
 constexpr std::chrono::nanoseconds look_oneself = 30s;
 
-// Whether a notification that the hold is wanted concerns this process.
+// Whether this process needs the notification that another waiter wants the lock.
 bool listens(const lock_config& s, const acquire_params& c) noexcept {
   return s.linger > s.linger.zero() || c.notify_when_wanted;
 }
@@ -62,12 +62,14 @@ store::permits_command acquire_command(const session_impl& session, const lock_c
 }
 
 store::permits_command acquisition::acquire_command(bool wait) noexcept {
-  gaps_ = session_.dispatcher().gaps();  // before it asks: what is missed later is news
+  // Read before the request: a gap after that may have hidden a notification.
+  gaps_ = session_.dispatcher().gaps();
   behind_ = {};
   return engine::acquire_command(session_, config_, params_, grant_.owner, wait);
 }
 
-// Another thread may have asked for it. For the last try that is of no use if it has to wait.
+// Returns nothing if another thread's request for this acquisition was answered already. At the
+// last try, an answer that says "wait" is of no use, so the command is sent all the same.
 std::optional<store::named_command> acquisition::command(bool last) {
   const bool settled = answer_ && *answer_ && !**answer_;
   if (settled || (answer_ && !last)) return std::nullopt;
@@ -104,7 +106,8 @@ boot_time acquisition::put_off(boot_time now) {
   return shared_lease_->put_off(joined_, now);
 }
 
-// Far from the front it is told when it is its turn, or that it may have missed that.
+// A waiter far from the front leaves polling to others: it is notified when its turn comes, or when
+// that notification may have been lost.
 void acquisition::keep_queue_lease(const store::permits_reply& queued, boot_time sent) {
   look_by_ = boot_time{};
   if (!session_.can().shared_queue_leases || !session_.can().notifications || !gaps_) return;
@@ -118,8 +121,9 @@ void acquisition::keep_queue_lease(const store::permits_reply& queued, boot_time
   if (queued.position > first_few) look_by_ = sent + jittered(look_oneself);
 }
 
-// What a notification is judged by. Others of the same store may pass secrets on where this session
-// has to ask: for the replicas, say.
+// Remembers what a later notification is checked against. A session that cannot rely on secrets
+// ignores them: other sessions of the same store may pass secrets on where this one has to ask the
+// store (for the replicas' acknowledgement, say).
 void acquisition::stand_behind(const store::permits_reply& queued, boot_time sent) {
   behind_ = session_.can().secret_proves ? queued.behind : store::owner_id{};
   asked_at_ = sent;
@@ -131,10 +135,11 @@ void acquisition::notified_before() {
   behind_ = {};
 }
 
-// The secret of the holder before it at the store. Nobody knows it before that one releases; the
-// store passes it on to the next without a priority; and that is this one, for as long as its own
-// queue entry is sure to be there. The first notification with it is the true one, if none was
-// missed: others can read it only where it was sent to. So a second one says nothing (ADR 97).
+// Whether `n` proves that the owner ahead in the store's queue has released the lock. Its secret is
+// unknown to all others until it releases. The store passes the secret on to the next waiter
+// without a priority, which is this one as long as its own queue entry certainly exists. The first
+// notification with the secret is genuine if none was missed, because others can read the secret
+// only where it was sent. A second notification therefore proves nothing (ADR 97).
 bool acquisition::proves(const store::notification& n) {
   if (n.what != store::notification_kind::granted || !n.secret || !behind_) return false;
   if (sealed(n.secret) != behind_) return false;
@@ -143,13 +148,13 @@ bool acquisition::proves(const store::notification& n) {
   return here && session_.dispatcher().gaps() == gaps_;
 }
 
-// What nobody renews has to be claimed at once, by asking again.
+// A lease without renewal cannot rely on a notification: the waiter asks the store again at once.
 bool acquisition::notified(const store::notification& n) {
   look_by_ = boot_time{};
   if (!proves(n) || config_.outlives_session || !config_.renew) return false;
   if (!is_granted(n.fence, asked_at_, between(store_now_at_, n.expires_at))) return false;
-  // Two times of the store, between which its clock may have been set forward: but the grant is no
-  // older than the notification, and was made for so long at most.
+  // The difference of two times of the store, whose clock may have been set forward in between. But
+  // the grant is no older than the notification, and lasted for the claim at most.
   const auto claim = std::min<std::chrono::microseconds>(
       std::chrono::microseconds(session_.can().claim_us), config_.lease);
   grant_.valid_until = std::min(grant_.valid_until, lease_timer::sure_until(session_.now(), claim));
@@ -159,7 +164,8 @@ bool acquisition::notified(const store::notification& n) {
   return true;
 }
 
-// So long after it asked, by the store's time. False if it is over by now.
+// Records the grant: it lasts that long after the request was sent, by the store's time. Returns
+// false if it has ended already.
 bool acquisition::is_granted(std::uint64_t fence, boot_time sent, std::chrono::microseconds lasts) {
   grant_.fence = fence;
   grant_.valid_until = lease_timer::sure_until(sent, lasts);
@@ -175,7 +181,8 @@ result<std::optional<wait_hint>> acquisition::learn(result<store::permits_reply>
   }
   switch (reply->outcome) {
     case permits_outcome::granted: {
-      // From far behind, and nobody told it: the queue was lost, and with it the others' entries.
+      // A grant far from the front, without a notification: the store lost the queue, and with it
+      // the entries of the session's other waiters.
       if (look_by_ != boot_time{}) shared_lease_->lost();
       grant_.one_turn = reply->one_turn;
       if (!is_granted(reply->fence, sent, lease_of(*reply))) {
@@ -200,7 +207,8 @@ result<std::optional<wait_hint>> acquisition::learn(result<store::permits_reply>
 
 wait_hint hint_of(const session_impl& session, store::permits_reply& reply) {
   wait_hint hint{std::chrono::microseconds(reply.retry_after_us), {}};
-  // Elsewhere all say that they are the first, or look often.
+  // Without a fair queue and notifications every waiter is reported as the first, or all poll
+  // often.
   hint.alone = reply.position == 1 && session.can().fair && session.can().notifications;
   if (reply.position == 1 && session.can().sees_death) hint.watch = std::move(reply.blockers);
   return hint;
@@ -224,8 +232,8 @@ failure mismatch_of(const store::permits_reply& reply, const lock_config& s) {
               ": choose another name, or the same kind and capacity everywhere"};
 }
 
-// After a definite no to the last try nothing is there. Else it may have been granted, or may be in
-// the queue.
+// After a definite refusal of the last try nothing is left. Otherwise the store may have granted
+// the request, or may keep a queue entry.
 bool leaves_nothing(const failure& why) noexcept {
   if (why.outcome_unknown) return false;
   return is_in_vain(why.code) || why.code == errc::kind_mismatch ||
@@ -273,7 +281,7 @@ failure kept_out(local_queue::entry why, const lock_config& s, bool is_try) {
 
 namespace {
 
-// At the store, by the waiter that represents the process.
+// Waits at the store on behalf of the process.
 result<grant> win(session_impl& session, const lock_config& s, acquisition& a,
                   dispatcher::registration& slot, const timed_call& call, std::stop_token stop) {
   const status settled = wait_until_settled(session, slot, a, call, std::move(stop));
@@ -286,15 +294,16 @@ result<grant> win(session_impl& session, const lock_config& s, acquisition& a,
   return settled.error();
 }
 
-// Through the local queue: either it gives what the process holds already, or its turn at the
-// store.
+// Goes through the local queue, which hands over the lock that the process holds already, or gives
+// this thread its turn at the store.
 result<lease> acquire_in_turn(const std::shared_ptr<session_impl>& session,
                               const std::shared_ptr<const lock_config>& s, const acquire_params& c,
                               const timed_call& call, std::stop_token stop) {
   waits w{call.began(), call.began()};
   const boot_time deadline = call.deadline();
   acquisition a(*session, *s, c);
-  // Before the local queue: a holder that takes us along may have us granted before we are awake.
+  // Before the local queue: when a holder of this process acquires on this thread's behalf, the
+  // grant may arrive before this thread is awake.
   dispatcher::registration slot(session->dispatcher(), a.owner());
   if (s->local_queue) {
     auto in = s->local_queue->enter(a, deadline, stop);
@@ -311,7 +320,7 @@ result<lease> acquire_in_turn(const std::shared_ptr<session_impl>& session,
     const auto won = win(*session, *s, a, slot, call, std::move(stop));
     if (!won) return won.error();
     lease mine = begin_lease(session, s, c, *won, w);
-    turn.keep();  // until the hold is given back
+    turn.keep();  // until the hold is released
     return mine;
   });
 }

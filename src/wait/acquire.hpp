@@ -13,17 +13,18 @@
 
 namespace holdfast::engine {
 
-/// What follows from an answer: the first waiter watches those in its way, and polls when the
-/// lease of one of them ends.
+/// Translates a store's answer into a hint for the wait: the first waiter watches the holders in
+/// its way, and polls when the lease of one of them ends.
 wait_hint hint_of(const session_impl& session, store::permits_reply& reply);
 
-/// What asks the store for it, and what is wrong if it is in use as something else.
+/// The command that asks the store for permits, and the failure for a name that is in use with
+/// another kind or capacity.
 store::permits_command acquire_command(const session_impl& session, const lock_config& s,
                                        const acquire_params& how, const store::owner_id& owner,
                                        bool wait) noexcept;
 failure mismatch_of(const store::permits_reply& reply, const lock_config& s);
 
-/// What a grant, asked for at `sent`, is good for here.
+/// The grant in `reply`, with its validity by this machine's clock; the request was sent at `sent`.
 grant granted_to(const store::owner_id& owner, const store::permits_reply& reply, boot_time sent);
 
 /// One attempt to get permits.
@@ -40,12 +41,13 @@ class acquisition final : public request, public contender {
   result<std::optional<wait_hint>> learn(result<store::permits_reply> reply,
                                          boot_time sent) override;
 
-  /// The answer is what the next ask() returns.
+  /// The answer is kept, and the next ask() returns it.
   result<bool> ask_instead_of(const transferable& leaving) noexcept override;
 
   const grant& granted() const noexcept { return grant_; }
   const store::owner_id& owner() const noexcept { return grant_.owner; }
-  /// A request that another thread made for it may be carried out after all its own.
+  /// Whether a request that another thread made for this acquisition was abandoned unanswered: the
+  /// store may carry it out after all later requests.
   bool left_behind() const noexcept { return left_behind_; }
 
  private:
@@ -61,35 +63,36 @@ class acquisition final : public request, public contender {
   std::optional<result<std::optional<wait_hint>>> answer_;
   bool left_behind_ = false;
   std::shared_ptr<shared_queue_lease> shared_lease_;
-  unsigned losses_ = 0;                ///< … known of it
-  boot_time joined_{};                 ///< when it asked for the queue entry that it has
-  boot_time look_by_{};                ///< even if others poll
-  std::optional<std::uint64_t> gaps_;  ///< before it last asked
-  store::owner_id behind_{};  ///< the one before it at the store, until a notification has said it
-  boot_time asked_at_{};      ///< when it last asked, if that was answered …
-  std::int64_t store_now_at_ = 0;  ///< … and the store's time of the answer
+  unsigned losses_ = 0;  ///< the losses of `shared_lease_` that this waiter knows of
+  boot_time joined_{};   ///< when the request that created the present queue entry was sent
+  boot_time look_by_{};  ///< until then the poll may be left to other waiters of the session
+  std::optional<std::uint64_t> gaps_;  ///< the dispatcher's gaps before the last request
+  /// Owner ahead in the store's queue, until a notification has proved its release.
+  store::owner_id behind_{};
+  boot_time asked_at_{};           ///< when the last request that was answered was sent
+  std::int64_t store_now_at_ = 0;  ///< the store's time in that answer
 };
 
-/// What was granted, as a lease.
+/// Makes a lease of a grant.
 lease begin_lease(std::shared_ptr<session_impl> session, std::shared_ptr<const lock_config> s,
                   const acquire_params& c, const grant& g, const waits& w);
 
-// ---- what both forms of an acquisition do at its end
+// ---- the end of an acquisition, for the synchronous and the asynchronous form
 
-/// Whether the session can be used, with everything started that a lease needs.
+/// Whether the session is usable; starts the threads that a lease needs.
 status ready(session_impl& session, const lock_config& s, const acquire_params& c);
 failure kept_out(local_queue::entry why, const lock_config& s, bool is_try);
-/// Whether a wait that ended so has left nothing at the store.
+/// Whether a wait that failed with `why` has certainly left nothing at the store.
 bool leaves_nothing(const failure& why) noexcept;
-/// Whether the store did not answer, or was not asked in time: then the keeper gives back what may
-/// be there, and the caller does not wait for that as well.
+/// Whether the store did not answer, or was not asked in time. The keeper then releases whatever
+/// may be at the store, so that the caller does not wait for that as well.
 bool left_to_keeper(const failure& why) noexcept;
-/// After a wait that failed: nothing stays at the store, neither a queue entry nor what was won too
-/// late.
+/// Cleans up after a wait that failed: neither a queue entry nor a grant that came too late stays
+/// at the store.
 void leave_nothing_behind(session_impl& session, const lock_config& s, const store::owner_id& owner,
                           const failure& why);
-/// Does it, and if it throws, for lack of memory: the store may have granted it, and the keeper
-/// gives it back.
+/// Calls `acquire`. If it throws (for lack of memory), the store may have granted the request, so
+/// the keeper releases it.
 template <class Acquire>
 auto or_abandon(session_impl& session, const lock_config& s, const store::owner_id& owner,
                 Acquire acquire) {
@@ -100,11 +103,11 @@ auto or_abandon(session_impl& session, const lock_config& s, const store::owner_
     throw;
   }
 }
-/// Tells the observer: of a call that does not wait, that the lock was busy.
+/// Reports the failed wait to the observer, as `busy` if the call was a try.
 failure gave_up(session_impl& session, const lock_config& s, const time_frame& time, failure f);
 
-/// Gets permits: through the local queue if the lock_config has one, then at the store. Whatever it
-/// fails with, nothing stays behind: what was won too late is released.
+/// Acquires permits: through the local queue if the lock_config has one, then at the store. A
+/// failed call leaves nothing behind; a grant that came too late is released.
 result<lease> acquire(const std::shared_ptr<session_impl>& session,
                       const std::shared_ptr<const lock_config>& s, const acquire_params& c,
                       const timed_call& call, std::stop_token stop);
@@ -114,8 +117,8 @@ inline result<lease> acquire(const std::shared_ptr<session_impl>& session,
   return acquire(session, s, c, timed_call(session->now(), wait), std::move(stop));
 }
 
-/// The same without a lease object: nobody renews it, and any process that knows the owner id may
-/// release it.
+/// The same without a lease object: the permit is not renewed, and any process that knows the owner
+/// id may release it.
 result<grant> acquire_permit(session_impl& session, const lock_config& s, wait_time wait,
                              std::stop_token stop);
 

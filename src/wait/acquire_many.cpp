@@ -12,10 +12,11 @@ namespace {
 
 constexpr std::string_view operation_name = "multi_lock";
 
-/// All that is wanted, as one request: asks each session for its names together, from the first to
-/// the last, up to the first that is not free. A repeated request renews what it has already; so
-/// at the end all of it was granted, or renewed, a moment ago. Each session asks as an owner of its
-/// own: if two of them turn out to use one store, a name that both ask for is counted twice there.
+/// The acquisition of all locks as one request. Each session asks for its names together, and the
+/// sessions ask one after the other, up to the first name that is not free. A repeated request
+/// renews the names it holds already, so when the request succeeds all of them were granted or
+/// renewed a moment ago. Each session asks as an owner of its own: if two sessions turn out to use
+/// one store, a name that both ask for is counted twice there.
 class joint_acquisition final : public request {
  public:
   explicit joint_acquisition(std::span<const wanted> all)
@@ -36,13 +37,13 @@ class joint_acquisition final : public request {
 
   /// The name that is not free.
   const wanted& in_the_way() const noexcept { return all_[stopped_at_]; }
-  /// From now on it is that session's notifications that are waited for.
+  /// From now on the wait listens to the notifications of this name's session.
   void wait_there() noexcept { waits_at_ = all_[stopped_at_].session.get(); }
   bool moved_on() const noexcept { return waits_at_ != all_[stopped_at_].session.get(); }
   bool complete() const noexcept { return complete_; }
-  /// A name was lost while a later one was waited for. To keep the later ones and wait for this
-  /// one would be to wait against the order in which all take them: all is given back, and asked
-  /// for anew. By another owner, because a release may arrive late.
+  /// Whether a name was lost while the request waited for a later one. Keeping the later names and
+  /// waiting for the lost one would break the order in which all programs acquire. So everything is
+  /// released and requested anew, as a new owner, because a release may arrive late.
   bool lost_one() const noexcept { return lost_one_; }
   void begin_anew() {
     leave_nothing_behind(failure{errc::lost, "a name was lost while another was waited for"});
@@ -55,7 +56,7 @@ class joint_acquisition final : public request {
   const store::owner_id& owner() const noexcept { return owners_[stopped_at_]; }
   const grant& granted(std::size_t i) const noexcept { return grants_[i]; }
 
-  /// Gives back everything that it may have, by the same way as it was asked for.
+  /// Releases everything that may be held, together for each session, as it was requested.
   void leave_nothing_behind(const failure& why) {
     if (!std::exchange(in_doubt_, false)) return;
     const call_limit until{saturated_add(all_.front().session->now(), last_answer_within)};
@@ -75,7 +76,7 @@ class joint_acquisition final : public request {
     }
   }
 
-  /// The same where there is no memory for it: the keepers do it.
+  /// The same when there is no memory for it: the keepers release.
   void abandon_all() noexcept {
     in_doubt_ = false;
     for (std::size_t i = 0; i < asked_; ++i) abandon(i);
@@ -87,7 +88,7 @@ class joint_acquisition final : public request {
     w.session->keeper().abandon(w.what->name, owners_[i], w.what->lease);
   }
 
-  // Those of one session are one owner, because its requests are one call.
+  // The names of one session share an owner, because they are requested in one call.
   void draw_owners() {
     for (std::size_t from = 0; from < all_.size(); from = end_of_session(from)) {
       const auto owner = all_[from].session->new_owner();
@@ -96,9 +97,9 @@ class joint_acquisition final : public request {
     }
   }
 
-  // Only a name that is there twice makes it ask the stores for their ids, each once. All answers
-  // are of one moment, because a server that is started anew says something else: if a store is
-  // away, the next request asks all of them again.
+  // Asks the stores for their ids, each once, and only if a name occurs twice. The answers have to
+  // be of one moment, because a restarted server may report another id: if a store is away, the
+  // next request asks all of them again.
   status check_stores() {
     if (stores_checked_) return done{};
     std::map<session_impl*, std::string> places;
@@ -144,7 +145,7 @@ class joint_acquisition final : public request {
     auto replies = session.acquire_together(batch);
     stopped_at_ = from;
     refused_ = false;
-    // All but a definite no to the first request may leave something.
+    // Only a definite refusal of the very first request leaves nothing behind.
     in_doubt_ = was_in_doubt || !last || !replies || from > 0;
     if (!replies) return replies.error();
     for (auto& reply : *replies) {
@@ -169,13 +170,14 @@ class joint_acquisition final : public request {
       return mismatch_of(reply, *w.what);
     }
     lost_one_ = stopped_at_ < has_up_to_;
-    if ((moved_on() || lost_one_) && !last) return std::optional<wait_hint>{};  // to wait there
+    // Wait at that session instead.
+    if ((moved_on() || lost_one_) && !last) return std::optional<wait_hint>{};
     auto hint = hint_of(*w.session, reply);
     hint.retry_after = std::min<std::chrono::microseconds>(hint.retry_after, w.what->lease / 3);
     return std::optional<wait_hint>{std::move(hint)};
   }
 
-  // The first may have ended while the last was asked for.
+  // The first lease may have ended while the last name was requested.
   result<std::optional<wait_hint>> check_still_held() {
     for (std::size_t i = 0; i < all_.size(); ++i) {
       if (grants_[i].valid_until > all_[i].session->now()) continue;
@@ -197,15 +199,16 @@ class joint_acquisition final : public request {
   const session_impl* waits_at_ = nullptr;
   std::size_t stopped_at_ = 0;
   std::size_t asked_ = 0;
-  std::size_t has_up_to_ = 0;  ///< so many were granted, at some time
+  /// The number of names from the front that were granted at some time.
+  std::size_t has_up_to_ = 0;
   bool in_doubt_ = false;
-  bool refused_ = false;  ///< the last request, so that nothing behind is asked for
+  bool refused_ = false;  ///< by the last request, so that no later name was requested
   bool complete_ = false;
   bool lost_one_ = false;
-  bool stores_checked_ = false;  ///< no two of them are one, as far as their ids tell
+  bool stores_checked_ = false;  ///< no two sessions use one store, as far as the stores' ids show
 };
 
-// Waits where it was stopped, until all is there.
+// Waits for each name that is not free in turn, until all are granted.
 status win_all(joint_acquisition& q, const timed_call& call, const std::stop_token& stop) {
   while (true) {
     const auto session = q.in_the_way().session;
@@ -216,7 +219,7 @@ status win_all(joint_acquisition& q, const timed_call& call, const std::stop_tok
   }
 }
 
-// Those of one session do not own it: `session` does.
+// The members of one session hold a non-owning pointer to it; `session` owns it.
 const std::shared_ptr<session_impl>& that_owns(const wanted& w,
                                                const std::shared_ptr<session_impl>& session) {
   return w.session == session ? session : w.session;
@@ -233,9 +236,11 @@ std::vector<lease> begin_leases(std::span<const wanted> all, const joint_acquisi
   return leases;
 }
 
-/// What is asked for without a thread, by the runner of one session after the other.
+/// A joint acquisition without a thread, carried out by the runners of its sessions one after the
+/// other.
 struct joint {
-  // What waits does not keep its session. Those of others it has to.
+  // A pending wait does not keep its session alive, if all members are of one session. Otherwise it
+  // has to.
   explicit joint(std::vector<wanted> w) : all(std::move(w)), q(all) {
     const auto* const first = all.front().session.get();
     for (const auto& one : all) {
@@ -247,7 +252,7 @@ struct joint {
   joint_acquisition q;
 };
 
-/// Waits where it was stopped, and then goes on where it is stopped next.
+/// Waits for the name that is not free; a new pending_joint waits for the next one.
 class pending_joint final : public telling_wait<pending_wait, std::vector<lease>> {
  public:
   pending_joint(async_request o, std::shared_ptr<joint> what)
@@ -288,7 +293,7 @@ class pending_joint final : public telling_wait<pending_wait, std::vector<lease>
     const wanted& w = what_->q.in_the_way();
     return gave_up(*w.session, *w.what, time_, std::move(f));
   }
-  // Also where this session never began: those before have given something.
+  // Also called if the wait at this session never began: earlier sessions may have granted names.
   void fail(failure f) override {
     what_->q.leave_nothing_behind(f);
     const wanted& w = what_->q.in_the_way();
@@ -297,7 +302,8 @@ class pending_joint final : public telling_wait<pending_wait, std::vector<lease>
 
   const std::stop_token stop_;
   const std::shared_ptr<joint> what_;
-  const store::owner_id owner_;  ///< the runner's key: what is asked for may begin anew
+  /// The runner's key, constant while the request may begin anew with other owners.
+  const store::owner_id owner_;
 };
 
 }  // namespace

@@ -13,26 +13,27 @@
 
 namespace holdfast::engine {
 
-/// One of several that are wanted together.
+/// One of several locks that are acquired together.
 struct wanted {
   std::shared_ptr<session_impl> session;
   std::shared_ptr<const lock_config> what;
   acquire_params how{};
 };
 
-/// What all programs agree on of a store's URL, to take names in one order everywhere: not the
-/// user they log in as, nor the order in which they name its servers.
+/// The part of a store's URL by which all programs sort names into one order: without the user's
+/// credentials, and with the servers sorted.
 std::string store_in_order(std::string_view url);
 
-/// Of two that are one name of one store, whatever URLs that was opened by.
+/// The failure for two members that are one name of one store, whatever URLs opened the store.
 inline constexpr std::string_view member_twice = "a member twice would wait for itself";
 
-/// Gets all of them, in the order in which they are given, or none: then nothing stays behind. The
-/// failure says where it happened.
+/// Acquires all locks in the given order, or none; after a failure nothing stays behind. The
+/// failure says which name was in the way.
 result<std::vector<lease>> acquire_all(std::span<const wanted> all, wait_time wait,
                                        std::stop_token stop);
 
-/// The same without a thread. If they are all on one session, it does not keep that.
+/// The same without a thread. If all locks belong to one session, the operation does not keep that
+/// session alive.
 pending<std::vector<lease>> async_acquire_all(std::vector<wanted> all, wait_limit limit,
                                               std::stop_token stop);
 

@@ -9,18 +9,19 @@
 
 namespace holdfast::engine {
 
-/// One command to one store, by the session's runner: nobody waits for the store, and what the
-/// session asks in the same moment goes with it. In the order in which they are begun; and what
-/// the keeper has to release for the same owner is released when nothing of it is under way.
+/// One command to one store, sent by the session's runner: no thread waits for the store, and the
+/// command shares a round trip with the session's other commands of the same moment. Commands are
+/// sent in the order of their start. A release by the keeper for the same owner is sent when no
+/// command of that owner is under way.
 class asked_once final : public short_operation {
  public:
   using answered = std::function<void(result<store::permits_reply>, boot_time sent, bool trusted)>;
-  /// Whether the store that granted it can be trusted. Asked on the runner's thread, and after the
-  /// grant: the store may have been started anew until then. A failure is then the answer.
+  /// Whether a store that granted can be trusted. Called on the runner's thread, after the grant,
+  /// because the store may have restarted until then. A failure replaces the answer.
   using doubt = std::function<result<bool>()>;
 
-  /// `command` may point into `keeps`. `then` is called once, on the thread of the runner; on the
-  /// caller's if there is none to be had.
+  /// `command` may point into `keeps`. `then` is called once: on the runner's thread, or on the
+  /// caller's thread if the runner has none.
   static void start(std::shared_ptr<session_impl> session, std::string name,
                     store::permits_command command, std::shared_ptr<const void> keeps,
                     answered then, doubt trusted = {}) {
@@ -56,7 +57,7 @@ class asked_once final : public short_operation {
   void tell_no_memory() noexcept override try {
     if (then_) (void)tell(without_memory(true), boot_time{}, true);
   } catch (...) {
-    return;  // no answer is waited for longer than the vote lasts
+    return;  // the requester waits for an answer only as long as the vote lasts
   }
   next tell(result<store::permits_reply> how, boot_time sent, bool trusted) {
     under_way_.reset();
@@ -69,7 +70,7 @@ class asked_once final : public short_operation {
   const std::shared_ptr<const void> keeps_;
   answered then_;
   const doubt trusted_;
-  /// What the keeper gives back comes behind it.
+  /// Makes the keeper's release for this owner wait until the command has ended.
   std::optional<callers::under_way> under_way_;
 };
 

@@ -8,11 +8,12 @@
 
 #include "wait/pending_wait.hpp"
 
-/// What most operations are without a thread, each a line or two: a command and what its reply
-/// means, a request that is asked until it is settled, work of a moment, another one's result.
+/// The asynchronous forms of most operations, each used in a line or two: a command with the
+/// meaning of its reply, a request that is repeated until it is settled, a short piece of work, and
+/// a conversion of another operation's result.
 namespace holdfast::engine {
 
-/// Work of a moment, done on the session's thread.
+/// A short piece of work, done on the thread of the session's runner.
 template <class T>
 class pending_work final : public telling_shortly<T> {
  public:
@@ -33,11 +34,11 @@ pending<T> async_do(std::shared_ptr<session_impl> session,
   return pending<T>(std::make_shared<pending_work<T>>(std::move(session), std::move(work)));
 }
 
-/// What the reply to a command means.
+/// Translates the reply to a command into the operation's result.
 template <class T>
 using meaning = std::function<result<T>(store::permits_reply&)>;
 
-/// One command, once, in one round trip with those of others.
+/// One command, sent once, in one round trip with other operations' commands.
 template <class T>
 class pending_reply final : public telling_shortly<T> {
  public:
@@ -65,8 +66,8 @@ class pending_reply final : public telling_shortly<T> {
   const meaning<T> meaning_;
 };
 
-/// A request that leaves nothing behind, whatever comes of it; or what its give_back() gives back,
-/// or its leave() sees to.
+/// A request that leaves nothing at the store when it fails. If it may leave something, its
+/// give_back() releases that, or its leave() sees to it.
 template <class T, class Request>
 class pending_request final : public telling_wait<pending_wait, T> {
  public:
@@ -97,7 +98,7 @@ class pending_request final : public telling_wait<pending_wait, T> {
       try {
         if (request_) request_->give_back();
       } catch (...) {
-        return;  // it ends by itself
+        return;  // what remains at the store expires
       }
     }
   }
@@ -108,8 +109,8 @@ class pending_request final : public telling_wait<pending_wait, T> {
   const outcome outcome_;
 };
 
-/// Asks until it is settled. `outcome` is given the request then, and says what came of it; what
-/// the request needs stays as long as that.
+/// Repeats the request until it is settled, and then passes it to `outcome`, which makes the
+/// result. Whatever `outcome` captures lives as long as the operation.
 template <class T, class Request>
 pending<T> async_ask(async_request o, const store::owner_id& owner, std::unique_ptr<Request> q,
                      typename pending_request<T, Request>::outcome f) {
@@ -117,7 +118,7 @@ pending<T> async_ask(async_request o, const store::owner_id& owner, std::unique_
                                                                   std::move(f)));
 }
 
-/// Another operation, with something made of its value.
+/// Another operation, whose value is converted by `make`.
 template <class From, class To, class F>
 class pending_made final : public detail::operation<To>,
                            public detail::receiver<From>,
@@ -153,7 +154,7 @@ pending<To> async_then(pending<From> from, F make) {
   return pending<To>(std::make_shared<pending_made<From, To, F>>(std::move(from), std::move(make)));
 }
 
-/// One operation after the other, up to the first that fails. There is at least one.
+/// Operations one after the other, up to the first that fails. At least one is required.
 class pending_in_turn final : public detail::operation<done>,
                               public detail::receiver<done>,
                               public std::enable_shared_from_this<pending_in_turn> {

@@ -27,8 +27,8 @@ void idle_lock_timer::look_at(const std::shared_ptr<local_queue>& at, boot_time 
   notifications_.wake();
 }
 
-// Settled when the session ends: a wait that is stopped says so in words, and there may be no
-// memory for them.
+// The wait is settled when the session ends. Stopping it instead would make a failure with a text,
+// and there may be no memory for that.
 result<std::optional<wait_hint>> idle_lock_timer::ask(bool) {
   if (ending_) return std::optional<wait_hint>();
   return std::optional<wait_hint>{{.at = look_at_due()}};
@@ -39,11 +39,11 @@ bool idle_lock_timer::notified(const store::notification& n) {
   return false;
 }
 
-// The next time to look.
+// Releases the locks that are due, and returns the next time to look.
 boot_time idle_lock_timer::look_at_due() {
   std::unique_lock lock{mutex_};
   while (!due_.empty() && due_.begin()->first <= session_.now()) {
-    auto entry = due_.extract(due_.begin());  // goes back as it is: that takes no memory
+    auto entry = due_.extract(due_.begin());  // reinserted as it is, which takes no memory
     const auto at = entry.mapped().lock();
     if (!at) continue;
     lock.unlock();

@@ -12,16 +12,17 @@
 
 namespace holdfast::engine {
 
-/// Gives back what is idle when its time is over, and passes it on at once when the store says that
-/// a waiter wants it: a wait that is settled when the session ends. One thread for a session,
-/// started with the first lock that lingers or shares. Thread-safe.
+/// Releases idle locks when their linger time has passed, and immediately when the store reports
+/// that a waiter wants them. One thread for each session, started with the first lock that lingers
+/// or is shared. The thread runs a wait that is settled when the session ends. Thread-safe.
 class idle_lock_timer final : public idle_locks, private request {
  public:
-  /// `wanted`: another session wants what this process has.
+  /// `wanted` is called when another session wants a lock of this process.
   idle_lock_timer(store_client& session, std::function<void(const store::notification&)> wanted);
   ~idle_lock_timer() override;
 
-  /// Before anything is taken that may linger. errc::unavailable if the system gives no thread.
+  /// Has to be called before a lock that may linger is acquired. Fails with errc::unavailable if
+  /// the system provides no thread.
   status start() noexcept;
   bool on_own_thread() const noexcept { return thread_.is_this_thread(); }
 

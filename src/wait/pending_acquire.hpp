@@ -5,7 +5,7 @@
 
 namespace holdfast::engine {
 
-/// acquire(), step by step.
+/// acquire(), as an operation of the runner.
 class pending_acquire : public pending_wait {
  public:
   pending_acquire(async_request o, const acquire_params& c);
@@ -13,7 +13,7 @@ class pending_acquire : public pending_wait {
   const store::owner_id& owner() const noexcept final { return acquisition_.owner(); }
 
  protected:
-  /// What the process holds already.
+  /// Called with a lease of the lock that the process holds already.
   virtual void won(lease mine) = 0;
   using pending_wait::won;
 
@@ -38,7 +38,7 @@ class pending_acquire : public pending_wait {
   bool in_line_ = false;
 };
 
-/// … of which a lease is to come.
+/// An acquisition whose result is a lease.
 class pending_lease : public telling_wait<pending_acquire, lease> {
  public:
   using telling_wait::telling_wait;

@@ -15,7 +15,8 @@ pending_wait::pending_wait(async_request o, engine::runner* by)
       stop_(std::move(o.stop)),
       closing_(its_runner().closing()) {}
 
-// The session is kept until its runner has this operation, which it makes to give up when it goes.
+// Keeps the session until its runner knows this operation. When the session ends, the runner makes
+// the operation give up.
 void pending_wait::begin(std::stop_token stop) {
   const auto session = std::move(keeps_session_);
   receivers_stop_ = std::move(stop);
@@ -30,7 +31,8 @@ void pending_wait::begin(std::stop_token stop) {
   }
   if (can && ends_by_ != forever) can = its_runner().end_by(ends_by_, shared_from_this());
   if (!can) return fail(session->located(std::move(can.error()), operation_, config_->name));
-  // Nobody may be there to take the first step: the runner's thread may be stuck in the store.
+  // Set up here, and not in the first step, which may come late: the runner's thread may be stuck
+  // in the store.
   wake_after([this] {
     if (stop_.stop_possible()) on_stop_.emplace(stop_, rouse{this});
     if (receivers_stop_.stop_possible()) on_receivers_stop_.emplace(receivers_stop_, rouse{this});
@@ -87,7 +89,7 @@ operation::next pending_wait::answer(result<store::permits_reply> reply, boot_ti
   return end(std::move(*leaving_));
 }
 
-// A try that had no answer in its time found nobody in its way.
+// If a try got no answer in time, no holder was found in its way: the failure is not "busy".
 operation::next pending_wait::settle(std::optional<status> ended) {
   if (ended && *ended) return succeed();
   if (ended) {
@@ -103,7 +105,8 @@ operation::next pending_wait::settle(std::optional<status> ended) {
   return retry_after(until_);
 }
 
-// A grant may come before it is known here that another thread has asked for us.
+// Before the steps exist, only remembers the notification: a grant may arrive before this thread
+// knows that another thread has requested the lock for it.
 operation::next pending_wait::take(const store::notification& n) {
   if (leaving_) return {};
   if (steps_) {
@@ -135,7 +138,8 @@ operation::next pending_wait::give_up(failure f) {
   const auto goodbye = asked().was_asked() ? leaving(f) : std::nullopt;
   if (!goodbye) return end(std::move(f));
   leaving_ = std::make_unique<failure>(std::move(f));
-  // That of stop_soon() may be over, where another thread had asked for it meanwhile.
+  // The limit set by stop_soon() may have passed while another thread was asking on behalf of this
+  // operation.
   if (stop().stop_requested()) {
     (void)its_runner().end_by(saturated_add(session_.now(), last_answer_within),
                               shared_from_this());
@@ -173,7 +177,7 @@ operation::next pending_wait::over() {
   return {.over = true};
 }
 
-// Nothing more is asked.
+// Sends nothing more to the store.
 operation::next pending_wait::overdue() {
   if (leaving_) {
     left_unanswered();
@@ -187,7 +191,7 @@ operation::next pending_wait::overdue() {
 }
 
 bool pending_wait::is_try() const noexcept {
-  return time_.is_try() && limit_ == forever;  // and not the rest of a longer call
+  return time_.is_try() && limit_ == forever;  // not a try that is the rest of a longer call
 }
 
 failure pending_wait::in_vain() {
@@ -196,7 +200,8 @@ failure pending_wait::in_vain() {
   return why;
 }
 
-// It is being ended then, unless a thread that does that is stuck in the store.
+// Wakes the operation so that it ends, and sets a limit in case the runner's thread is stuck in the
+// store.
 void pending_wait::stop_soon() noexcept {
   wake();
   if (const auto self = weak_from_this().lock()) {

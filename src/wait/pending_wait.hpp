@@ -10,22 +10,22 @@
 
 namespace holdfast::engine {
 
-/// A wait without a thread, before it is begun.
+/// The parameters of an asynchronous wait that has not begun yet.
 struct async_request {
-  std::shared_ptr<session_impl> session;  ///< let go of when it is begun
+  std::shared_ptr<session_impl> session;  ///< released when the operation has begun
   std::shared_ptr<const lock_config> what;
   std::string_view operation;  ///< "mutex", for messages
   time_frame time;
   std::stop_token stop{};
 };
 
-/// One wait without a thread: the steps of wait_steps, with requests that go out together with
-/// those of others, and every way to end. Subclasses say what is asked, and who is told. If the
-/// store hangs, it ends soon after the deadline all the same: what it has asked is left, and what
-/// comes of that is given back.
+/// One asynchronous wait: the steps of wait_steps, whose requests go out together with those of
+/// other operations, and every way to end. A subclass defines the request and the receiver. If the
+/// store hangs, the wait ends soon after its deadline all the same: the unanswered request is
+/// abandoned, and whatever it acquires is released.
 class pending_wait : public operation {
  public:
-  /// `by`, if it is not by the runner that asks the session's store.
+  /// `by`: the runner to use, if not the session's.
   explicit pending_wait(async_request o, engine::runner* by = nullptr);
 
   next step() final;
@@ -41,34 +41,35 @@ class pending_wait : public operation {
 
   virtual request& asked() = 0;
   virtual acquire_params asks_for() const { return {}; }
-  /// What comes before the store.
+  /// What precedes the request to the store.
   virtual next come_in() { return at_store(); }
   virtual void won(std::shared_ptr<session_impl> session) = 0;
-  /// What is to be sent so that nothing stays behind, if anything.
+  /// The command to send so that nothing stays at the store, if any.
   virtual std::optional<store::named_command> leaving(const failure& why) = 0;
   void abandon() noexcept;
-  /// That for permits: their release, or nothing if the keeper has to send it, behind a call that
-  /// was left.
+  /// That command for permits: their release. Returns nothing if the keeper has to send it, after a
+  /// call that was abandoned.
   std::optional<store::named_command> release_of(const failure& why);
-  /// … and what, if anything, if the store did not know it any more.
+  /// The command to send if the store did not know the released owner any more, if any.
   virtual std::optional<store::permits_command> owed() noexcept { return {}; }
   virtual void fail(failure f) = 0;
-  /// As many as a driver may send one after the other.
+  /// The number of commands of one try that a driver may send one after the other.
   virtual std::uint32_t commands_of_a_try() const { return 1; }
-  /// Where it is broken: false as long as another thread works for it, and will wake it.
+  /// Prepares the end after a lack of memory. Returns false while another thread works for this
+  /// operation; that thread will wake it.
   virtual bool come_out() noexcept { return true; }
-  /// Without memory or time for it here, what `leaving` says is the keeper's.
+  /// Passes the clean-up to the keeper, if this operation has no memory or no time for it.
   virtual void leave_to_keeper() noexcept {}
-  /// Tells the observer, where the synchronous form does.
+  /// Reports the failure to the observer, if the synchronous form does.
   virtual failure observed(failure f) { return f; }
-  /// Before the receiver is called.
+  /// Frees what the operation holds in this process. Called before the receiver is.
   virtual void let_go() {}
 
   next at_store();
   next retry_after(boot_time until);
   next over();
   next end(failure f);
-  /// The one that asked to stop, if any did; else one that did not.
+  /// The stop token on which a stop was requested, if any; otherwise one without a request.
   const std::stop_token& stop() const noexcept;
   failure stopped() const;
   std::string_view tried() const noexcept { return operation_; }
@@ -104,18 +105,20 @@ class pending_wait : public operation {
   on_stop on_stop_;
   on_stop on_receivers_stop_;
   boot_time until_ = forever;
-  boot_time limit_ = forever;    ///< no answer is waited for any longer
-  boot_time ends_by_ = forever;  ///< the same of a try, which has no limit of its own
+  boot_time limit_ = forever;  ///< time limit for any single answer
+  /// The time by which a try ends; like `limit_`, but also set if the call has no limit.
+  boot_time ends_by_ = forever;
 
-  std::unique_ptr<wait_steps> steps_;  // of few: most stand at a local queue
+  // Allocated late, because most operations wait in a local queue.
+  std::unique_ptr<wait_steps> steps_;
   bool told_early_ = false;
   bool begun_ = false;
   bool unanswered_ = false;
   std::unique_ptr<failure> leaving_;
-  std::optional<store::permits_command> owed_{};  ///< … and what was sent behind that
+  std::optional<store::permits_command> owed_{};  ///< the command that was sent after the release
 };
 
-/// Something short that is done on the runner's thread.
+/// A short operation, done on the runner's thread.
 class short_operation : public operation {
  public:
   explicit short_operation(std::shared_ptr<session_impl> session)
@@ -127,7 +130,7 @@ class short_operation : public operation {
   const store::owner_id& owner() const noexcept final { return id_; }
 
  protected:
-  /// Whether a thread will do it.
+  /// Queues the operation. Fails if no thread will run it.
   status begin();
   const std::shared_ptr<session_impl> session_;
 
@@ -135,7 +138,7 @@ class short_operation : public operation {
   const store::owner_id id_;
 };
 
-/// An operation that tells a receiver how it ended.
+/// An operation that passes its result to a receiver.
 template <class Base, class T>
 class telling : public Base, public detail::operation<T> {
  public:

@@ -40,7 +40,7 @@ class pending_reader final : public pending_lease {
     return at_store();
   }
 
-  // The others come in before any receiver runs, which may take long.
+  // Lets the other readers join before any receiver runs, which may take long.
   void won(std::shared_ptr<session_impl> session) override {
     lease mine = begin_lease(std::move(session));
     visit_.share(hold::shared_behind(mine));

@@ -5,8 +5,8 @@
 
 namespace holdfast::engine {
 
-/// A reader's lease: it shares the hold of its process, and the first asks for all.
-/// `passes_writers`: it joins also if a writer waits.
+/// Acquires a reader's lease. The readers of a process share one hold, which the first of them
+/// requests from the store. With `passes_writers`, a reader joins the hold even if a writer waits.
 result<lease> read(const std::shared_ptr<session_impl>& session,
                    const std::shared_ptr<const lock_config>& s, const acquire_params& c,
                    const std::shared_ptr<reader_group>& at, bool passes_writers, wait_time wait,
@@ -14,7 +14,7 @@ result<lease> read(const std::shared_ptr<session_impl>& session,
 /// The same without a thread.
 pending<lease> async_read(async_request o, const acquire_params& c,
                           std::shared_ptr<reader_group> at, bool passes_writers);
-/// Nobody joins the readers of this process while it waits.
+/// Acquires for a writer. While it waits, no reader joins the readers of this process.
 pending<lease> async_write(async_request o, const acquire_params& c,
                            std::shared_ptr<reader_group> at);
 

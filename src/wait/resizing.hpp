@@ -5,18 +5,19 @@
 
 namespace holdfast::engine {
 
-/// Asks for another weight of what is held, again and again as long as nobody knows whether the
-/// store has changed it: a writer that became a reader there, and does not know, would go on
-/// writing while others read. A callback on the loss may release the lease: the hold is kept until
-/// the end.
+/// Changes the weight of a held lease. The request is repeated as long as the store's decision is
+/// unknown: a writer that the store has made a reader, without knowing it, would go on writing
+/// while others read. A callback for the loss may release the lease, so the hold is kept until the
+/// end.
 class resizing final : public request {
  public:
-  /// To more only if nobody of `beside` has it as well.
+  /// Increases the weight only if no reader of `beside` shares the hold.
   resizing(session_impl& session, std::shared_ptr<hold> held, std::uint32_t weight,
            std::shared_ptr<reader_group> beside = nullptr)
       : session_(session), hold_(std::move(held)), weight_(weight), beside_(std::move(beside)) {}
 
-  /// By a thread, which waits for the answer. False if there is no room.
+  /// The synchronous form: the calling thread waits for the answer. Returns false if there is no
+  /// room.
   result<bool> run() {
     const timed_call call(session_.now(), no_limit);
     try {
@@ -27,12 +28,14 @@ class resizing final : public request {
     }
   }
 
-  /// Without memory to find out. What may have become weaker is not to be relied on.
+  /// Called without the memory to find out the decision: a hold that may have become weaker is
+  /// given up.
   void give_up() noexcept {
     if (unknown_) (void)hold_->give_up_stronger_than(weight_);
   }
 
-  /// What came of it. What may have become weaker is not to be relied on.
+  /// Translates the end of the wait into the result. A hold that may have become weaker is given
+  /// up.
   result<bool> end(status settled) {
     if (refused_) return std::move(*refused_);
     if (settled) return room_;
@@ -52,12 +55,12 @@ class resizing final : public request {
     auto c = hold_->to_resize(weight_);
     if (!c) why_not_ = std::move(c.error());
     if (!c || is_shared()) return std::nullopt;
-    was_unknown_ = std::exchange(unknown_, true);  // until it is answered
+    was_unknown_ = std::exchange(unknown_, true);  // until the answer arrives
     return store::named_command{hold_->name(), *c};
   }
   result<std::optional<wait_hint>> ask(bool) override {
     if (why_not_) return std::move(*why_not_);
-    return std::optional<wait_hint>{};  // others read with it: there is no room
+    return std::optional<wait_hint>{};  // other readers share the hold: there is no room
   }
   result<std::optional<wait_hint>> learn(result<store::permits_reply> reply, boot_time) override {
     unknown_ = was_unknown_;
@@ -85,9 +88,9 @@ class resizing final : public request {
   const std::shared_ptr<reader_group> beside_;
   std::optional<failure> why_not_;
   bool unknown_ = false;
-  bool was_unknown_ = false;  ///< before what was asked last
+  bool was_unknown_ = false;  ///< the value of `unknown_` before the last request
   bool room_ = false;
-  std::optional<failure> refused_;  ///< for sure: nothing was changed
+  std::optional<failure> refused_;  ///< set if the store refused definitely: nothing was changed
 };
 
 }  // namespace holdfast::engine

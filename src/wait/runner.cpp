@@ -9,9 +9,9 @@
 namespace holdfast::engine {
 
 namespace {
-// So many steps, and then it looks for notifications; so many questions in one round trip.
+// The number of steps in a row, before the leader sends their requests and looks for notifications.
 constexpr std::size_t steps_in_a_row = 256;
-/// A leader that is not stuck has seen to what is overdue after that.
+/// The time in which a leader that is not stuck handles an overdue operation.
 constexpr std::chrono::milliseconds a_moment{2};
 }  // namespace
 
@@ -19,7 +19,8 @@ void operation::wake() noexcept {
   if (!queued_.exchange(true)) runner_.push(shared_from_this());
 }
 
-/// Where a thread lets go of the mutex for what may take long: another one may lead from then on.
+/// Unlocks the mutex for a call that may take long; another thread may take over the lead
+/// meanwhile.
 class runner::away {
  public:
   away(runner& from, held& lock) noexcept : from_(from), lock_(lock) {
@@ -88,7 +89,8 @@ status runner::end_by(boot_time when, const std::shared_ptr<operation>& e) noexc
   return without_memory(false);
 }
 
-// In a forked child nobody would take it, and a thread that is not there may hold the mutex.
+// Does nothing in a forked child: it has no thread to take the operation, and a thread that exists
+// only in the parent may hold the mutex.
 void runner::push(std::shared_ptr<operation> e) noexcept {
   if (session_.forked()) return;
   const std::lock_guard guard{mutex_};
@@ -108,7 +110,8 @@ void runner::rouse_leader() noexcept {
   if (slot_) slot_->wake();
 }
 
-// One that comes back from the store to find another one leading stands by, unless one does.
+// A thread that returns from the store and finds another one leading becomes the standby, unless
+// there is one.
 void runner::run() noexcept {
   const auto me = std::this_thread::get_id();
   held lock{mutex_};
@@ -131,8 +134,8 @@ bool runner::overdue() const noexcept {
   return !limits_.empty() && limits_.begin()->first <= session_.now();
 }
 
-// The leading thread learns what is overdue. If it does not move, it is stuck: where it is, and
-// what it is about, is in the operations, so another thread can go on.
+// Wakes the leading thread to handle what is overdue. A leader that makes no step meanwhile is
+// stuck. Its state is in the operations, so another thread can take over.
 void runner::stand_by(held& lock) noexcept {
   if (!overdue()) {
     const boot_time next = limits_.empty() ? forever : limits_.begin()->first;
@@ -149,7 +152,7 @@ void runner::stand_by(held& lock) noexcept {
   watched_ = add_thread().ok();
 }
 
-// ---- the one that leads
+// ---- the leading thread
 
 void runner::lead(held& lock) noexcept {
   if (!sleep_while_idle(lock)) {
@@ -165,9 +168,10 @@ void runner::lead(held& lock) noexcept {
   ask_all(lock);
 }
 
-// Without operations others read the inbox: their notifications would take a detour through this
-// thread, and those for nobody would pile up. False when there will be no more operations; those
-// that are left are woken to find out.
+// While there are no operations, the runner does not read the inbox: other threads' notifications
+// would take a detour through this thread, and notifications without a recipient would pile up.
+// Returns false when there will be no more operations. On closing it wakes the remaining
+// operations, so that they end.
 bool runner::sleep_while_idle(held& lock) noexcept {
   if (operations_.empty()) {
     listen(false);
@@ -255,8 +259,9 @@ void runner::take_due() noexcept {
   }
 }
 
-// A step may cost a round trip, so many in a row take longer than an overdue operation may wait;
-// and nobody takes over from a leader that goes on.
+// Returns early if an operation is overdue. A step may cost a round trip, so many steps in a row
+// take longer than an overdue operation may wait; and the standby does not take over from a leader
+// that makes progress.
 void runner::work(held& lock) noexcept {
   for (std::size_t i = 0; i < steps_in_a_row && leads(); ++i) {
     if (i > 0 && overdue()) return;
@@ -274,7 +279,8 @@ void runner::work(held& lock) noexcept {
   }
 }
 
-// What was asked is this thread's until it is answered, even if another one leads by then.
+// The requests sent stay with this thread until they are answered, even if another thread leads by
+// then.
 void runner::ask_all(held& lock) noexcept {
   if (asking_.empty() || !leads()) return;
   batch mine;
@@ -311,7 +317,7 @@ void runner::take_questions(std::list<question>& of_this_batch) noexcept {
   }
 }
 
-// What one owner asks is carried out in that order, also where a thread is stuck with the first.
+// Requests of one owner are carried out in order, even if a thread is stuck with the first of them.
 bool runner::has_to_wait(const question& q) const noexcept {
   const auto same = [&](const question& other) {
     return other.what.command.owner == q.what.command.owner;
@@ -332,7 +338,8 @@ void runner::answered(batch& mine) noexcept {
   if (!leads()) rouse_leader();
 }
 
-// Without memory for it nobody knows what was carried out, as after a reply that was lost.
+// Without the memory to send the requests their outcome is reported as unknown, as if the replies
+// were lost.
 std::vector<result<store::permits_reply>> runner::ask(const std::list<question>& all) noexcept try {
   std::vector<store::named_command> questions;
   questions.reserve(all.size());
@@ -344,7 +351,7 @@ std::vector<result<store::permits_reply>> runner::ask(const std::list<question>&
 
 // ---- a step
 
-// A new one is known by its owner before it asks: a grant may come at once.
+// Registers a new operation under its owner before it asks: the grant may arrive immediately.
 template <class Step>
 void runner::take_step(held& lock, std::shared_ptr<operation> e, Step step) noexcept {
   bool over = false;
@@ -382,7 +389,7 @@ void runner::go_on(operation& e, const operation::next& next) {
   }
 }
 
-// What came while it was busy, or was waiting for an answer.
+// Handles what arrived while the operation was busy, or was waiting for an answer.
 void runner::catch_up(held& lock, std::shared_ptr<operation> e) noexcept {
   if (std::exchange(e->late_, false)) {
     leave_question(*e);
@@ -394,7 +401,8 @@ void runner::catch_up(held& lock, std::shared_ptr<operation> e) noexcept {
   take_step(lock, std::move(e), [](operation& o) { return o.take({}); });
 }
 
-// Nobody waits for the answer any more. What it brings is given back behind it.
+// Abandons the operation's pending request. The keeper releases whatever it acquires, after the
+// call.
 void runner::leave_question(operation& e) noexcept {
   const question* const asked = std::exchange(e.asked_, nullptr);
   if (asked == nullptr) return;

@@ -28,8 +28,8 @@ namespace holdfast::engine {
 class runner;
 class store_client;
 
-/// Something that waits without a thread: a state machine whose steps the runner's threads take,
-/// one at a time.
+/// A wait without a thread of its own: a state machine whose steps are taken by the runner's
+/// threads, one at a time.
 class operation : public waker, public std::enable_shared_from_this<operation> {
  public:
   explicit operation(engine::runner& on) : runner_(on) {}
@@ -37,37 +37,40 @@ class operation : public waker, public std::enable_shared_from_this<operation> {
   operation(const operation&) = delete;
   operation& operator=(const operation&) = delete;
 
-  /// What is to be done next.
+  /// What the runner does next with the operation.
   struct next {
-    bool over = false;                          ///< its receiver has been told
-    boot_time until = forever;                  ///< step() at the latest then
-    std::optional<store::named_command> ask{};  ///< send this, and then answer()
+    bool over = false;                          ///< its receiver has been called
+    boot_time until = forever;                  ///< call step() then, at the latest
+    std::optional<store::named_command> ask{};  ///< send this, then call answer()
   };
 
   virtual next step() = 0;
   virtual next answer(result<store::permits_reply> reply, boot_time sent) = 0;
-  /// A notification for its owner.
+  /// Takes a notification for its owner.
   virtual next take(const store::notification& n) = 0;
   virtual const store::owner_id& owner() const noexcept = 0;
-  /// Peers whose death would be news.
+  /// The peers whose death the operation wants to be notified of.
   virtual std::vector<std::string> watched() const { return {}; }
-  /// The time of runner::end_by() is over. What it asked, if anything, is not answered any more.
+  /// Called when the time of runner::end_by() has passed. A pending answer is not delivered any
+  /// more.
   virtual next overdue() { return {}; }
-  /// Its steps wait for the store no longer than that.
+  /// The time limit of the store calls made in its steps.
   virtual boot_time calls_until() const noexcept { return forever; }
-  /// There was no memory for the last step, or for what it wanted next: its receiver is told so, if
-  /// it was not told yet, and nothing stays behind. False if it cannot end yet: it will be woken.
+  /// Called when there was no memory for the last step, or for what that step wanted next: reports
+  /// that to the receiver, unless the receiver was called already, and leaves nothing at the store.
+  /// Returns false if the operation cannot end yet; it will be woken.
   virtual bool broken() noexcept {
     tell_no_memory();
     return true;
   }
 
-  /// step() is due. From any thread, as often as one likes.
+  /// Makes step() due. May be called from any thread, any number of times.
   void wake() noexcept final;
 
  protected:
   engine::runner& its_runner() const noexcept { return runner_; }
-  /// The first wake(), after `first`, during which no step is taken, whatever wakes it.
+  /// Calls `first`, then wakes the operation for the first time. No step is taken during `first`,
+  /// even if the operation is woken meanwhile.
   template <class First>
   void wake_after(First first);
   virtual void tell_no_memory() noexcept = 0;
@@ -83,56 +86,56 @@ class operation : public waker, public std::enable_shared_from_this<operation> {
 
   engine::runner& runner_;
   std::atomic<bool> queued_{false};
-  std::vector<std::string> watching_;  // of the thread that takes a step
+  std::vector<std::string> watching_;  // only for the thread that takes a step
   // Guarded by the runner's mutex.
   enum class stage : std::uint8_t { fresh, pushed, known, over } stage_ = stage::fresh;
-  bool busy_ = false;    ///< a thread takes a step
-  bool missed_ = false;  ///< a notification came, …
-  bool woken_ = false;   ///< … step() was due, …
-  bool late_ = false;    ///< … its time was over before it could be seen to
+  bool busy_ = false;    ///< a thread is taking a step
+  bool missed_ = false;  ///< a notification came meanwhile
+  bool woken_ = false;   ///< step() became due meanwhile
+  bool late_ = false;    ///< its time limit passed meanwhile
   const question* asked_ = nullptr;
   boot_time due_ = forever;
   std::shared_ptr<operation> next_woken_;
   std::optional<limits::iterator> limit_;
 };
 
-/// Carries everything of a session that waits without a thread. One of its threads leads: it asks
-/// the store, in batches, for those whose time has come, hands them their notifications, and calls
-/// what is to be called at the end. It may be stuck in the store then. So a second thread, started
-/// with the first operation that has a deadline, watches the time, and leads in its place if a
-/// deadline passes meanwhile. Both are threads of the callers, started with the first operation.
-/// Thread-safe.
+/// Carries out all operations of a session that wait without a thread. One of its threads leads: it
+/// sends the requests that are due to the store in batches, delivers notifications to the
+/// operations, and calls the receivers at the end. The leading thread may get stuck in one of these
+/// calls. Therefore a second thread, started with the first operation that has a deadline, watches
+/// the time, and takes over the lead if a deadline passes meanwhile. Both threads belong to the
+/// session's callers, and are started on demand. Thread-safe.
 class runner {
  public:
   enum class hears {
     notifications,
-    nothing,  ///< its operations ask other runners, so no store ever holds them up
+    nothing,  ///< its operations use other runners to ask, so no store ever blocks its threads
   };
   explicit runner(store_client& session, hears what = hears::notifications)
       : session_(session), hears_(what) {}
   ~runner() { close(); }
 
-  /// An operation does not keep its session: when that goes, those that are left are made to give
-  /// up. Returns when they have.
+  /// Makes the remaining operations give up, and returns when they have. Called when the session
+  /// ends: operations do not keep their session alive.
   void close() noexcept;
 
-  /// errc::unavailable if the system gives no thread.
+  /// Fails with errc::unavailable if the system provides no thread.
   status start() noexcept;
 
-  /// The operation is overdue() then, or when it was to be before, if it has not ended.
-  /// errc::unavailable if the system gives no thread.
+  /// Calls overdue() on the operation at `when`, or earlier if an earlier limit was set, unless it
+  /// has ended. Fails with errc::unavailable if the system provides no thread.
   status end_by(boot_time when, const std::shared_ptr<operation>& e) noexcept;
 
   void push(std::shared_ptr<operation> e) noexcept;
 
-  /// Stops when the session goes.
+  /// A stop is requested on this token when the session ends.
   std::stop_token closing() const noexcept { return closing_.get_token(); }
 
  private:
   using held = std::unique_lock<std::mutex>;
   using question = operation::question;
   class away;
-  /// What a thread has sent, and waits for.
+  /// The requests that a thread has sent, and whose answers it waits for.
   struct batch {
     std::list<question> asked{};
     batch* other = nullptr;
@@ -171,28 +174,30 @@ class runner {
   const hears hears_;
   std::stop_source closing_;
   std::mutex mutex_;
-  std::unique_ptr<dispatcher::registration> slot_;  ///< none if it hears nothing
+  /// Null if this runner receives no notifications.
+  std::unique_ptr<dispatcher::registration> slot_;
   // The threads.
   unsigned threads_ = 0;
   std::condition_variable ended_;
   bool over_ = false;
   std::thread::id leader_;
-  std::condition_variable idle_;  ///< the leader's
-  bool away_ = false;             ///< … which is in a step or in the store, …
-  std::uint64_t steps_ = 0;       ///< … for that time
+  std::condition_variable idle_;  ///< the leader sleeps on this
+  bool away_ = false;             ///< the leader is in a step or in a store call
+  std::uint64_t steps_ = 0;       ///< number of times that the leader has been away
   bool told_to_close_ = false;
   std::thread::id standby_;
-  bool watched_ = false;  ///< there is a standby, or it is being started
+  bool watched_ = false;  ///< a standby thread exists, or is being started
   operation::limits limits_;
   std::condition_variable limits_changed_;
   store::wake_time wake_time_;
   // The work.
   linked_line<operation, &operation::next_woken_> woken_;
-  std::vector<store::notification> news_;  ///< the last one is the first
+  std::vector<store::notification> news_;  ///< in reverse order
   std::multimap<store::owner_id, std::shared_ptr<operation>> operations_;
   std::set<std::pair<boot_time, operation*>> times_;
   std::list<question> asking_;
-  std::list<question> behind_;  ///< to be asked when what is under way for the same owner has ended
+  /// Requests that wait until an earlier one of the same owner has ended.
+  std::list<question> behind_;
   batch* under_way_ = nullptr;
 };
 

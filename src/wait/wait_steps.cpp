@@ -16,7 +16,7 @@ constexpr std::chrono::nanoseconds first_pause = 5ms;
 constexpr std::chrono::nanoseconds longest_pause = 1s;
 constexpr std::chrono::nanoseconds longest_sleep = 24h;
 
-/// What the store says against a request that it has understood.
+/// Whether the failure is the store's decision on a request that it understood.
 bool is_an_answer(const failure& f) {
   return f.code == errc::kind_mismatch || f.code == errc::capacity_mismatch || f.code == errc::lost;
 }
@@ -30,8 +30,9 @@ failure waited_in_vain(bool is_try, std::string_view what) {
   return {errc::timed_out, std::string(what) + " at the deadline"};
 }
 
-// Before a second is over it may only be slow, and not to have it in time is no failure. This
-// process may have stood still meanwhile, so that it is later than the deadline says.
+// Within a second the store may only be slow, and a late answer is no failure of the store.
+// `waited` ends at the time limit at the latest, because the process itself may have been suspended
+// until later.
 failure unanswered(std::chrono::nanoseconds waited, bool answered_before) {
   constexpr auto is_away = 1s;
   const bool slow = answered_before || waited < is_away;
@@ -64,7 +65,7 @@ bool wait_steps::at_deadline() const noexcept {
   return deadline_ != forever && session_.now() >= deadline_;
 }
 
-// The waiters of the session that look anyway look for it.
+// Leaves the poll to other waiters of the session, if they poll anyway.
 bool wait_steps::left_to_others() {
   const boot_time now = session_.now();
   const boot_time until = last_ ? now : request_.put_off(now);
@@ -97,8 +98,8 @@ std::optional<status> wait_steps::answered(result<store::permits_reply> reply, b
   return judge(request_.learn(std::move(reply), sent), sent);
 }
 
-// Only the first waiter polls, and it asks when the lease in its way ends: counted from
-// the request, as the next one will be as long on its way.
+// Only the first waiter polls, when the lease in its way ends. That time is counted from when the
+// request was sent, because the next request will take as long to arrive.
 std::optional<status> wait_steps::judge(result<std::optional<wait_hint>> answer, boot_time sent) {
   if (!answer) return judge_failure(std::move(answer.error()), sent);
   unknown_ = false;
@@ -113,10 +114,10 @@ std::optional<status> wait_steps::judge(result<std::optional<wait_hint>> answer,
     until_ = std::min(deadline_, *(*answer)->at);
     return std::nullopt;
   }
-  // A foreign record may say any number: longer than that nobody sleeps without a look.
+  // A record of another program may contain any number, so the pause is bounded.
   const auto pause = std::min(saturated_nanoseconds((*answer)->retry_after), longest_sleep);
   const boot_time now = session_.now();
-  // Never at once: a store whose answer takes longer than the pause has enough to do.
+  // Never immediately: a store that takes longer to answer than the pause is busy enough.
   const auto least = std::min(pause / 4, (now - sent) / 2);
   until_ =
       (*answer)->alone ? std::max(saturated_add(sent, pause), now + least) : now + jittered(pause);
@@ -125,7 +126,8 @@ std::optional<status> wait_steps::judge(result<std::optional<wait_hint>> answer,
 }
 
 std::optional<status> wait_steps::judge_failure(failure f, boot_time sent) {
-  // A store's code for others that were faster each time. Here it would say that the lock is held.
+  // A driver reports `busy` if other clients were faster each time. Here `busy` would say that the
+  // lock is held.
   if (f.code == errc::busy) f.code = errc::unavailable;
   const bool hopeless = !went_unanswered(f);
   if (!is_an_answer(f)) unknown_ = f.outcome_unknown = f.outcome_unknown || unknown_;
@@ -140,10 +142,12 @@ std::optional<status> wait_steps::judge_failure(failure f, boot_time sent) {
   return std::nullopt;
 }
 
-// Counted from the call, or from when another of the session found the store away: a waiter queued
-// behind that one in this process has waited for the same.
-// One that is let wait after it was granted in vain may be granted in vain next: it gives up as if
-// the store had been away since, unless that is long ago.
+// The time to give up counts from the call, or from when another waiter of the session found the
+// store away: a waiter queued behind that one in this process has waited for the same store.
+//
+// After a grant that could not be made sure of, an answer "wait" may be followed by another such
+// grant. Such a wait gives up as if the store had been away since the first of them, unless the
+// last one is long ago.
 boot_time wait_steps::gives_up_at(const failure& f, boot_time sent, boot_time now) {
   const auto patience = saturated_nanoseconds(session_.options().store_timeout);
   const bool away = f.code == errc::unavailable && !f.ack_missing;
@@ -155,8 +159,9 @@ boot_time wait_steps::gives_up_at(const failure& f, boot_time sent, boot_time no
   return std::min(give_up_, saturated_add(in_vain_since_, patience));
 }
 
-// Nobody else has it where the store last said that it granted in vain, and why: to make sure of a
-// grant may take longer than the last answer is waited for.
+// If the store last reported a grant that it could not make sure of, no other holder is in the way,
+// and the reason is known: making sure of a grant may take longer than the last answer is waited
+// for.
 failure wait_steps::left_at_deadline(boot_time began) {
   if (!in_vain_) return unanswered(std::min(session_.now(), limit_) - began, answered_);
   failure f = std::move(*in_vain_);

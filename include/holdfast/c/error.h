@@ -56,7 +56,7 @@ const char* holdfast_version(void);
 /// A code in words; "unknown error" for other numbers.
 const char* holdfast_words(int code);
 
-/// Closes a handle of any type. What it refers to ends when the last call that uses it has
+/// Closes a handle of any type. The object behind it ends when the last call that uses it has
 /// returned. A lease is released, and failures are not reported (one round trip). A session ends
 /// when its last lock and lease are closed, too: then calls with a queue that still wait for it end
 /// with HOLDFAST_CANCELLED. The end of a session, of a barrier that has participants and of a lock

@@ -65,7 +65,7 @@ int holdfast_queue_next_decision(holdfast_queue* queue, int64_t timeout_ns, hold
 int holdfast_limiter_reserve(holdfast_limiter* limiter, uint64_t n, int64_t longest_wait_us,
                              const holdfast_part* key, uint32_t parts, holdfast_decision* decision,
                              holdfast_error* why);
-/// Says what one try would answer, and takes nothing. One round trip.
+/// What one try would return; takes nothing. One round trip.
 int holdfast_limiter_peek(holdfast_limiter* limiter, uint64_t n, const holdfast_part* key,
                           uint32_t parts, holdfast_decision* decision, holdfast_error* why);
 /// Gives back all tokens that this decision took and nobody used, under the same key. Requests that

@@ -50,7 +50,7 @@ int holdfast_shared_mutex(holdfast_session* session, const char* name, int prefe
 int holdfast_semaphore(holdfast_session* session, const char* name, uint32_t capacity,
                        const holdfast_lock_options* options, holdfast_lock** lock,
                        holdfast_error* why);
-/// How many permits nobody holds at this moment. One round trip.
+/// The number of free permits at this moment. One round trip.
 int holdfast_semaphore_available(holdfast_lock* semaphore, uint32_t* permits, holdfast_error* why);
 
 typedef struct holdfast_election_options {
@@ -80,9 +80,9 @@ int holdfast_election_leader(holdfast_lock* election, holdfast_leader* leader, h
 typedef struct holdfast_leaders holdfast_leaders;
 int holdfast_election_observe(holdfast_lock* election, holdfast_leaders** leaders,
                               holdfast_error* why);
-/// The next leader after the one that was returned last. With a queue, the event says the term
-/// (event.number), and holdfast_leaders_found() the rest; to close the handle ends the wait with
-/// HOLDFAST_CANCELLED. Polls about twice a second, one round trip each.
+/// The next leader after the one that was returned last. With a queue, the event contains the term
+/// (event.number), and holdfast_leaders_found() returns the rest; closing the handle ends the wait
+/// with HOLDFAST_CANCELLED. Polls about twice a second, one round trip each.
 int holdfast_leaders_next(holdfast_leaders* leaders, const holdfast_wait* how,
                           holdfast_leader* leader, holdfast_error* why);
 /// The leader that holdfast_leaders_next() found last, with or without a queue. The term is 0 if it
@@ -103,7 +103,7 @@ typedef struct holdfast_redlock_options {
   uint32_t unused;
   int64_t lease_ms;         ///< 0: that of the first session
   int64_t node_timeout_ms;  ///< how long a node may take to answer. 0: 200
-  int64_t trust_after_ms;   ///< no vote for so long after a node's start. 0: off
+  int64_t trust_after_ms;   ///< no vote for this long after a node's start. 0: off
   const char* reason;       ///< for people. NULL: none
 } holdfast_redlock_options;
 /// A lock on a majority of independent stores. A wait with a queue goes on until it ends, also when

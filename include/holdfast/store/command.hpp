@@ -27,7 +27,7 @@ inline constexpr std::uint64_t fence_of_others = std::uint64_t{1} << 63;
 // ---- permits: mutex, shared mutex, semaphore, election, barrier, condition_variable
 enum class permits_verb : std::uint8_t {
   acquire,  ///< get `weight` permits, or queue if `wait`; by the holder: renew
-  renew,    ///< lengthen the lease (or a waiter's place); never gets what is not held
+  renew,    ///< lengthen the lease (or a waiter's queue entry); never gets what is not held
   release,  ///< leave: as holder or as waiter; harmless to repeat
   resize,   ///< change the weight of what is held: down always, up only if there is room
   evict,    ///< remove `owner`, or everyone if none is named: an operator's force-unlock
@@ -150,7 +150,7 @@ struct countdown_command {
   owner_id owner{};                 ///< of one arrival or one wait: repeating it counts once
   std::uint32_t count = 0;          ///< what the latch starts from
   std::uint32_t drop = 0;           ///< arrive: by how much
-  std::int64_t queue_lease_us = 0;  ///< wait: how long the place lasts unless renewed; 0: take none
+  std::int64_t queue_lease_us = 0;  ///< wait: how long its queue entry lasts; 0: no entry
   std::int64_t keep_us = 0;         ///< how long the record outlives its last use
   std::int64_t repeats_us = 0;      ///< arrive: how long after the first time it may be repeated
   std::string_view peer{};
@@ -183,7 +183,7 @@ enum class countdown_outcome : std::uint8_t {
 
 struct countdown_reply {
   countdown_outcome outcome = countdown_outcome::done;
-  std::uint32_t remaining = 0;  ///< after too_many of a name that nobody uses: the command's count
+  std::uint32_t remaining = 0;  ///< after too_many of an unused name: the command's count
   std::int64_t now_at = 0;
   std::int64_t retry_after_us = 0;
   std::vector<notification> tell{};

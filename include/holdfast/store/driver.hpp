@@ -10,8 +10,9 @@ namespace holdfast {
 class observer;
 }
 
-/// What open(url) needs of a store, and what a driver that is loaded exports. docs/drivers.md is
-/// the page: where drivers are looked for, and which of them are refused.
+/// The interface between open(url) and the driver of a store, and the function that a loadable
+/// driver exports. docs/drivers.md says where drivers are searched for, and which of them are
+/// refused.
 namespace holdfast::store {
 
 /// One call of open(). The references last as long as the call; the clock outlives the store.
@@ -25,9 +26,9 @@ struct opening {
 struct driver {
   /// `redis`: part of the file's name, and of the package's.
   std::string_view name;
-  /// Connects, or fails as the store's page says. A failure has in `store` what url() would say, as
-  /// far as the URL could be read. Thread-safe. Must throw nothing except what
-  /// starting a thread throws.
+  /// Connects, or fails as the store's page says. A failure's `store` is what url() would return,
+  /// as far as the URL could be read. Thread-safe. Must throw nothing except what starting a thread
+  /// throws.
   result<std::unique_ptr<session_store>> (*open)(const opening& how);
 };
 
@@ -38,6 +39,6 @@ inline constexpr char driver_function[] = "holdfast_store_driver_1";
 
 }  // namespace holdfast::store
 
-/// Only a driver's file has it, not the library: it returns that file's driver.
+/// Not in the library, but in each driver's file: returns that file's driver.
 extern "C" [[gnu::visibility("default")]] const holdfast::store::driver*
 holdfast_store_driver_1() noexcept;

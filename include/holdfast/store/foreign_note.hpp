@@ -7,8 +7,8 @@
 
 namespace holdfast::store {
 
-/// The note of a participant that is another program's: "host pid program reason" with nothing in
-/// the first three places, and with what the store shows of it as the reason.
+/// The note of another program's participant: "host pid program reason", with nothing in the first
+/// three places, and with the store's description of it as the reason.
 inline std::string foreign_note(std::string_view what) {
   return std::string("- 0 - ").append(what);
 }

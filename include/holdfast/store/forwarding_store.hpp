@@ -74,7 +74,7 @@ class forwarding_store : public session_store, public posting_store {
 
  private:
   const std::unique_ptr<session_store> inner_;
-  posting_store* const posting_;  ///< the same, if it is one
+  posting_store* const posting_;  ///< inner_, null if it is none
 };
 
 /// The same, but a call for several commands is split into single calls of this store's own

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <holdfast/clock.hpp>
 
-/// Commands, replies and records say times as numbers of microseconds.
+/// Conversion of times to the microseconds of commands, replies and records.
 namespace holdfast::store {
 
 constexpr std::int64_t micros(std::chrono::nanoseconds d) noexcept {

@@ -24,10 +24,10 @@ class posting_store {
   /// Readable when there may be answers; negative while another thread is reading them.
   struct source {
     int descriptor = -1;
-    std::shared_ptr<const void> keeps{};  ///< the descriptor is not another's as long as it lives
+    std::shared_ptr<const void> keeps{};  ///< the descriptor is not reused as long as this lives
   };
   virtual source answers() = 0;
-  /// Takes the answers that are there. Does not wait.
+  /// Reads the answers that have arrived. Does not wait.
   virtual void collect() = 0;
 
  protected:

@@ -137,7 +137,7 @@ inline bucket_state describe(const bucket& b, std::int64_t wait_us, std::int64_t
   return {rule.capacity / rule.unit, left / rule.unit, wait_us, wait_for(b, rule.capacity, now_at)};
 }
 
-/// What a store keeps of a name's buckets, as it was written: some may be full by now.
+/// A name's buckets as they are stored: some may be full by now.
 struct bucket_list {
   std::int64_t now_at = 0;
   std::vector<bucket> buckets{};

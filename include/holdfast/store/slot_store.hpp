@@ -14,7 +14,7 @@
 
 namespace holdfast::store {
 
-/// A place of a name that one owner can occupy. A mutex is part 0 of its name. The permits of a
+/// A part of a name that one owner can hold. A mutex is part 0 of its name. The permits of a
 /// semaphore are the parts from 0 on, or, with capabilities::semaphore, all together part 0.
 struct slot {
   std::string_view name;
@@ -25,7 +25,7 @@ struct slot {
 
 /// The content of a slot.
 struct slot_entry {
-  owner_id owner{};  ///< none: the entry of a program other than holdfast
+  owner_id owner{};  ///< empty: the entry of a program other than holdfast
   store::kind kind = kind::mutex;
   std::uint32_t capacity = 1;
   std::uint64_t fence = 0;  ///< 0: not known
@@ -35,7 +35,7 @@ struct slot_entry {
   bool alone = true;                 ///< of a shared_mutex: a writer, not a reader
   std::uint32_t weight = 1;          ///< permits of a semaphore; 0: this is no holder
   bool outlives_session = false;     ///< as permits_command::outlives_session
-  std::int64_t queue_lease_us = 0;   ///< in order: how long its place in the queue lasts; 0: a try
+  std::int64_t queue_lease_us = 0;   ///< in order: how long its queue entry lasts; 0: a try
   std::vector<slot_entry> beside{};  ///< in an answer of look(): the other owners in it
   /// In an answer of look(), if the store counts free permits and may not know the other holders.
   std::optional<std::int64_t> free{};
@@ -110,8 +110,8 @@ class slot_store {
     return replies;
   }
 
-  /// The names of all slots in use, sorted, each once; as session_store::names says of those that
-  /// cannot be read. Costs a scan.
+  /// The names of all slots in use, sorted, each once, including those that cannot be read, as in
+  /// session_store::names. Costs a scan.
   virtual result<std::vector<std::string>> names() = 0;
 
   /// Only of stores with capabilities::latch: as session_store::countdown, but it records no

@@ -42,9 +42,9 @@ class state_store {
   virtual const capabilities& can() const noexcept = 0;
   virtual const std::string& url() const noexcept = 0;
 
-  /// Reads the record of `name`, applies the transition, writes what it returns: atomically, for
-  /// all processes that use the store. Either everything happened or nothing, unless the failure
-  /// says outcome_unknown.
+  /// Reads the record of `name`, applies the transition, and writes its result: atomically, for all
+  /// processes that use the store. Either everything happened or nothing, unless the failure has
+  /// outcome_unknown.
   virtual status transact(std::string_view name, transition& change) = 0;
 
   /// Several of them; a store that can puts them into one transaction. The default does not.
@@ -55,7 +55,7 @@ class state_store {
   virtual std::vector<status> transact(std::span<const step> steps);
 
   /// Several names, all different, in one transaction. After each step `judge` gets its number and
-  /// decides how to continue. The default is errc::unsupported, and changes nothing.
+  /// decides how to continue. The default returns errc::unsupported, and changes nothing.
   enum class verdict { go_on, keep, undo };
   using judge = std::function<verdict(std::size_t step)>;
   virtual status transact_together(std::span<const step> steps, const judge& after);
@@ -73,9 +73,10 @@ class state_store {
     std::string record;
   };
   virtual result<std::vector<entry>> entries() = 0;
-  /// A part of the entries, for a scan in small steps: at most `most` of those after the name
+  /// A part of the entries, for a scan in small steps: at most `most` entries after the name
   /// `behind`, in the order of the names; none at the end. A store that has no order ignores the
-  /// name, and returns others each time. The default returns all entries. Costs a round trip.
+  /// name, and returns other entries each time. The default returns all entries. Costs a round
+  /// trip.
   virtual result<std::vector<entry>> walk(std::string_view behind, std::size_t most);
   /// The store's time, to judge the records of entries() and walk().
   virtual result<moment> time() = 0;

@@ -51,16 +51,17 @@ class session_store {
   /// to come. The default waits for the answer.
   virtual bool permits_later(std::string_view name, const permits_command& command,
                              std::function<void(result<permits_reply>)> then);
-  /// Returns when each answer to permits_later() so far has come, or failed.
+  /// Returns when each answer to permits_later() so far has arrived, or failed.
   virtual void settle() {}
 
   /// Carries out one command about token buckets. A take that is repeated is counted again, a
-  /// refund is not. The default says errc::unsupported, as capabilities::rate_limiter = false does.
+  /// refund is not. The default returns errc::unsupported, as capabilities::rate_limiter = false
+  /// requires.
   virtual result<rate_reply> rate(std::string_view name, const rate_command& command);
 
   /// The stored buckets of a name; none if the name is in use as another kind. One round trip where
   /// a name is one record; on Redis a scan of the keys, and one round trip for each page of them.
-  /// The default says errc::unsupported.
+  /// The default returns errc::unsupported.
   virtual result<bucket_list> buckets(std::string_view name);
 
   /// Many commands together, such as the renewals of many names; answers in the same order. The
@@ -68,26 +69,27 @@ class session_store {
   virtual std::vector<result<permits_reply>> execute_batch(std::span<const named_command> batch);
 
   /// Acquisitions of different names, in this order. Stops at the first refusal; its reply is the
-  /// last element. If that acquisition does not wait, none of those before it is held. One step and
-  /// one round trip where the store can; the default asks one by one, and takes back.
+  /// last element. If that acquisition does not wait, those before it are not held either. One step
+  /// and one round trip where the store can; the default asks one by one, and releases.
   virtual result<std::vector<permits_reply>> acquire_together(std::span<const named_command> all);
 
   /// An acquisition, and a take from the buckets of another name: either both are granted, or
   /// nothing is held and nothing taken. A request that may wait is queued if there are no permits.
   /// If a queued request finds no tokens, it leaves the queue. One step and one round trip where
-  /// the store can; the default asks for the permits, then for the tokens, and gives back.
+  /// the store can; the default asks for the permits, then for the tokens, and releases.
   virtual result<admission> admit(const named_command& permits, std::string_view limiter,
                                   const rate_command& take);
 
-  /// The key that stands for that owner, which holds the name. No round trip. The default says
+  /// The key that represents that owner, which holds the name. No round trip. The default returns
   /// errc::unsupported.
   virtual result<standing> standing_of(std::string_view name, const owner_id& owner);
 
   /// The default returns the URL only.
   virtual result<store::identity> identify();
 
-  /// Version, settings and state of the servers, as far as they bear on locks and this user may ask
-  /// for them: holdfast doctor judges them. A round trip or two a server. The default knows none.
+  /// Version, settings and state of the servers, as far as they matter for locks and this user may
+  /// ask for them: holdfast doctor judges them. One or two round trips for each server. The default
+  /// returns none.
   virtual result<store::facts> facts() { return store::facts{}; }
 
   /// For how long the store is known to have kept its grants: since the last restart, failover or
@@ -96,7 +98,7 @@ class session_store {
   virtual result<std::optional<std::chrono::microseconds>> remembers_for();
 
   /// All names in use. A record that cannot be read (damaged, newer, foreign) is in use: its name
-  /// is among them, and only a request for that name says why. No single entry makes this fail.
+  /// is included, and only a request for that name reports why. No single entry makes this fail.
   /// Costs a scan.
   virtual result<std::vector<std::string>> names() = 0;
 

@@ -18,7 +18,7 @@ class wake_time {
     return true;
   }
 
-  /// How long to sleep now, if `next` is what is due first.
+  /// Until when to sleep now; `next` is the first due time.
   boot_time sleep_until(boot_time next, boot_time now) noexcept {
     if (until_ <= now) until_ = forever;
     return until_ = std::min(until_, next);
