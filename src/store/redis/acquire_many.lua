@@ -7,7 +7,7 @@
 --   ARGV  how many names; for each name the number of its arguments, and the ARGV of permits.lua; the ARGV of
 --         rate.lua; at the end, for all, until when the command may be carried out, as in permits.lua
 --
--- Answers with the answers of both scripts, in this order; the last one may be the one that was not granted.
+-- Returns the answers of both scripts, in this order; the last one may be the one that was not granted.
 
 local function permits(KEYS, ARGV)
 @permits.lua@

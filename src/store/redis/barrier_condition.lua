@@ -71,9 +71,9 @@ function r.barrier_condition()
     r.held, r.used, r.waiters, r.dirty = nil, 0, 0, true
   end
 
-  -- When all participants of the barrier have arrived, all go on; or the last to arrive alone, if it asks for that.
-  -- If some have left before that one calls the others, the phase is over all the same. Participants that dropped out
-  -- stay arrived.
+  -- When all participants of the barrier have arrived, all go on. If the last to arrive asks for that, it goes on
+  -- alone first, and calls the others later. If some have left by then, the phase is over all the same. Participants
+  -- that dropped out stay arrived.
   function r.open_if_all_came()
     if r.waiters < r.capacity and not r.completed then return end
     local alone = verb == 'acquire' and match(flags, 'l')

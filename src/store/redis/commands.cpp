@@ -58,7 +58,8 @@ bool is_plain_lock(const permits_command& c) {
          c.weight == 1 && !c.outlives_session && !c.replaces && c.fence_at_least == 0;
 }
 
-/// permits.lua computes the end of a short grant's key in milliseconds.
+/// True if mutex.lua can turn the time into milliseconds, which it does by removing the last three
+/// digits.
 bool in_milliseconds(std::int64_t us) { return us >= 1'000 && us % 1'000 == 0; }
 
 /// EVALSHA with the keys of a name and the arguments. The time, if any, is an additional key, so

@@ -10,7 +10,7 @@ namespace holdfast::store::redis {
 namespace {
 
 constexpr std::size_t longest_key = 4'096;
-constexpr std::size_t longest_owners = 33 * 10'000;  // the most waiters of a session at a barrier
+constexpr std::size_t longest_owners = 33 * 10'000;  // 10'000 owners of a session at a barrier
 
 }  // namespace
 

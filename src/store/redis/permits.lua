@@ -329,7 +329,7 @@ function r.hand_over()
       local own = o == r.asks
       local lasts = own and w.lease or math.min(w.lease, @claim_us@)
       r.grant(w, lasts, own and r.detached and '-' or w.peer)
-      -- With priorities, another waiter may have been told that it is next after the released holder, although it is
+      -- With priorities, another waiter may know from its reply that it is behind the released holder, although it is
       -- served later.
       local secret = w.priority == '0' and r.passed
       if not own then r.tell(secret and 'passed' or 'granted', o, w.peer, r.fence, r.now + lasts, secret) end

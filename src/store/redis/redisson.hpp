@@ -32,8 +32,8 @@ std::string redisson_id(const owner_id& id);
 bool parse_redisson_owner(std::string_view text, owner_id& id) noexcept;
 bool writes(std::string_view redisson_owner) noexcept;
 
-/// The key of what is shared, and the key where holdfast marks which commands are too late for it:
-/// late.lua.
+/// The key of the shared object, and the key where holdfast marks which commands are too late for
+/// it: late.lua.
 struct marked_key {
   std::string_view key;
   std::string_view mark;

@@ -4,9 +4,9 @@
 --   KEYS[1]  the lock    KEYS[2]  of a fenced lock: the token of the last acquisition
 --   ARGV     verb owner milliseconds channel "until …"
 --
--- Answers {state, owner or what is there, milliseconds left}. State: 0 done, 1 taken, 2 empty, 3 not of this layout.
--- When done, the second value is the token of a fenced lock. After a release, the third value is the number of
--- subscribers that received the announcement.
+-- Answers {state, owner or a description of the key, milliseconds left}. State: 0 done, 1 taken, 2 empty, 3 not of
+-- this layout. When done, the second value is the token of a fenced lock. After a release, the third value is the
+-- number of subscribers that received the announcement.
 
 local verb, owner, ms, channel = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 

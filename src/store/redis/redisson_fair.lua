@@ -1,9 +1,9 @@
 -- The fair lock of Redisson (Java): the hash of redisson.lua, a list of waiters, and a sorted set of the times when
--- each waiter is given up. The last waiter's time is later than that of the waiter before it by a fixed patience. A
--- waiter that leaves brings the times of all waiters behind it forward by as much, but not to before its own time.
--- Only the first in the list may take a free lock; a release notifies it on a channel of its own. An additional
--- sorted set of holdfast's says until when holdfast's waiters are known to live. So the next holdfast program that
--- comes by removes a dead waiter, without waiting for those minutes to pass.
+-- each waiter is given up. The last waiter's time is later than that of the waiter before it by a fixed patience.
+-- When a waiter leaves, the times of all waiters behind it become earlier by as much, but not earlier than the time of the
+-- waiter that leaves. Only the first in the list may take a free lock; a release notifies it on a channel of its own.
+-- An additional sorted set of holdfast's tells until when holdfast's waiters are known to live. So the next holdfast
+-- program that comes by removes a dead waiter, without waiting for those minutes to pass.
 --
 --   KEYS[1]  the lock    KEYS[2]  the list    KEYS[3]  when each waiter is given up    KEYS[4]  holdfast's waiters
 --   ARGV     verb owner milliseconds channel, milliseconds that a queue entry lasts (0: does not wait); "until …"

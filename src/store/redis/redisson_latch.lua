@@ -6,8 +6,8 @@
 --   KEYS[4], KEYS[5]  the keys that exist only beside a semaphore: redisson_permits.lua
 --   ARGV     verb count drop channel, milliseconds to keep the latch, milliseconds to remember the arrival; "until …"
 --
--- Answers {state, how many are left or what is there, count}. State: 0 closed, 1 open, 2 more than is left, 3 not of
--- this layout, 4 another count, 5 not used yet.
+-- Answers {state, how many are left or a description of the key, count}. State: 0 closed, 1 open, 2 more than is
+-- left, 3 not of this layout, 4 another count, 5 not used yet.
 
 local verb, count, drop, channel = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
 local keep, remember = tonumber(ARGV[5]), ARGV[6]

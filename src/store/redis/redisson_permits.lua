@@ -11,9 +11,10 @@
 --   ARGV     verb owner, the same in 16 bytes, weight capacity milliseconds channel, "1" for a permit that expires;
 --            "until …"
 --
--- Answers {state, what is there, milliseconds until some may be free}. State: 0 done, 1 too few are free, 2 that
--- owner has none, 3 not of this layout, 4 another capacity (in place of what is there). look returns {1, how many are
--- free, 0} and for each known holder: its id, permits, milliseconds left, the capacity. Times are the server's.
+-- Answers {state, a description of the key, milliseconds until some may be free}. State: 0 done, 1 too few are free,
+-- 2 that owner has none, 3 not of this layout, 4 another capacity (in place of the description). look returns {1, how
+-- many are free, 0} and for each known holder: its id, permits, milliseconds left, the capacity. Times are the
+-- server's.
 
 local verb, owner, id = ARGV[1], ARGV[2], ARGV[3]
 local weight, capacity, ms, channel, expires = tonumber(ARGV[4]), ARGV[5], tonumber(ARGV[6]), ARGV[7], ARGV[8] == '1'

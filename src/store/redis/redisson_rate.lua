@@ -7,9 +7,9 @@
 --   ARGV     verb, 16 bytes of the owner, how many, rate, interval, milliseconds ahead, the time when the refunded
 --            request was to go through or "", "until …"
 --
--- Answers {state, what is there or how many are free, milliseconds until there are so many, … until all are free,
--- when they go through}. State: 0 taken or done, 1 refused, 3 not of this layout, 4 another rate (in place of what is
--- there). Times are the server's, in milliseconds.
+-- Answers {state, a description of the key or how many are free, milliseconds until there are so many, … until all
+-- are free, when they go through}. State: 0 taken or done, 1 refused, 3 not of this layout, 4 another rate (in place
+-- of the description). Times are the server's, in milliseconds.
 
 local verb, id, count = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local rate, interval, ahead, due = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7]

@@ -7,8 +7,8 @@
 --   KEYS[2]  the prefix of the keys of entries, in front of their owner
 --   ARGV     verb owner milliseconds channel, 1 for exclusive, "until …"
 --
--- Answers {state, an owner or what is there, milliseconds left, the other owners…}. State: 0 done, 1 taken, 2 empty
--- (resize: the owner has not entered), 3 not of this layout.
+-- Answers {state, an owner or a description of the key, milliseconds left, the other owners…}. State: 0 done, 1
+-- taken, 2 empty (resize: the owner has not entered), 3 not of this layout.
 
 local verb, owner, ms, channel, alone = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5] == '1'
 local writer = owner .. ':write'

@@ -54,7 +54,8 @@ std::vector<rewrite> to_write(std::span<const locked_row> all) {
 /// A commit without an answer.
 struct row_store::unanswered {
   bool ever = false;  ///< in this call
-  /// What the last one wrote, in the order of the steps; empty once the steps were decided again.
+  /// The records of the last one, in the order of the steps; empty once the steps were decided
+  /// again.
   std::vector<std::optional<std::string>> wrote{};
 
   void sent(std::span<const locked_row> all) {

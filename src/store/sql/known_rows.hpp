@@ -9,8 +9,8 @@
 
 namespace holdfast::store::sql {
 
-/// What this session knows of the rows that it wrote last, and of the server's clock: enough to
-/// guess the present rows. A guess decides nothing, because the server compares it. Thread-safe.
+/// The rows that this session wrote last, and the server's clock: enough to guess the present rows.
+/// A guess decides nothing, because the server compares it. Thread-safe.
 class known_rows {
  public:
   /// The row of a name and the server's time, if both can be guessed.

@@ -11,7 +11,7 @@ namespace holdfast::store::sql {
 
 namespace {
 
-/// How often, and at which interval, a connection is told to end a wait.
+/// How often, and at which interval, a wait is interrupted.
 constexpr int most_interrupts = 100;
 constexpr std::chrono::milliseconds interrupt_again{5};
 

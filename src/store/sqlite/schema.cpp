@@ -16,8 +16,8 @@ namespace {
 constexpr std::int64_t application_id = 0x68664C4B;
 constexpr std::int64_t format_version = 1;
 
-// One row a name; `record` is the text of the kernel's record family. The row of an unused name
-// stays for a while, so that the next lock changes only one page.
+// One row a name; `record` is the text of family/record_codec.cpp. The row of an unused name stays
+// for a while, so that the next lock changes only one page.
 constexpr const char* tables = R"sql(
 CREATE TABLE holdfast_locks(name TEXT NOT NULL PRIMARY KEY, record TEXT NOT NULL) STRICT;
 CREATE TABLE holdfast_meta(key TEXT NOT NULL PRIMARY KEY, value ANY NOT NULL) STRICT;
