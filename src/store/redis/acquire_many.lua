@@ -1,13 +1,15 @@
--- Several acquisitions as one step. The build puts permits.lua in below as a function, which is called for one name
--- after the other, up to the first that is not granted. If that one does not wait, all names before it are released.
--- If all are granted, the command may also take tokens, by rate.lua in the same way; if there are not enough tokens,
--- all names are released.
+-- Several acquisitions as one step. The build puts permits.lua in below as a function, which is
+-- called for one name after the other, up to the first that is not granted. If that one does not
+-- wait, all names before it are released. If all are granted, the command may also take tokens, by
+-- rate.lua in the same way; if there are not enough tokens, all names are released.
 --
 --   KEYS  five of each name, as in permits.lua; those of rate.lua, if the command takes tokens
---   ARGV  how many names; for each name the number of its arguments, and the ARGV of permits.lua; the ARGV of
---         rate.lua; at the end, for all, until when the command may be carried out, as in permits.lua
+--   ARGV  how many names; for each name the number of its arguments, and the ARGV of permits.lua;
+--         the ARGV of rate.lua; at the end, for all, until when the command may be carried out, as
+--         in permits.lua
 --
--- Returns the answers of both scripts, in this order; the last one may be the one that was not granted.
+-- Returns the answers of both scripts, in this order; the last one may be the one that was not
+-- granted.
 
 local function permits(KEYS, ARGV)
 @permits.lua@

@@ -1,5 +1,6 @@
--- A part of permits.lua and countdown.lua: takes "after T" off the head of a record. The record keeps T whatever
--- becomes of the name: a command whose `until` is not later than T is refused, unless it only releases.
+-- A part of permits.lua and countdown.lua: takes "after T" off the head of a record. The record
+-- keeps T whatever becomes of the name: a command whose `until` is not later than T is refused,
+-- unless it only releases.
 local known, rest = match(text or '', '^hf1 after (%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d) (.*)$')
 if known then text = 'hf1 ' .. rest end
 if known and (fixed or known < clock) then known = nil end

@@ -1,8 +1,9 @@
--- A part of permits.lua: the functions for barriers and condition variables, which cost the other kinds nothing.
+-- A part of permits.lua: the functions for barriers and condition variables, which cost the other
+-- kinds nothing.
 
 function r.barrier_condition()
-  -- Returns the waiters at a barrier, in order, without those whose data was evicted. Here and below in batches of
-  -- 500, because of the limits of Lua's stack.
+  -- Returns the waiters at a barrier, in order, without those whose data was evicted. Here and
+  -- below in batches of 500, because of the limits of Lua's stack.
   function r.read_queue()
     local heads, all = r.waiters > 0 and call('ZRANGE', KEYS[3], 0, -1) or {}, {}
     for first = 1, #heads, 500 do
@@ -15,8 +16,8 @@ function r.barrier_condition()
     return all
   end
 
-  -- Notifies many waiters of a barrier, each session with one message. It has the owners of all addressees, and
-  -- neither fence nor end, since a notified waiter asks for them.
+  -- Notifies many waiters of a barrier, each session with one message. It has the owners of all
+  -- addressees, and neither fence nor end, since a notified waiter asks for them.
   function r.tell_all(what, all)
     local peers, of = {}, {}
     for _, w in ipairs(all) do
@@ -34,7 +35,8 @@ function r.barrier_condition()
     end
   end
 
-  -- Lets waiters of a barrier go on: does what r.forget_waiter and r.grant do, with few commands for all waiters.
+  -- Lets waiters of a barrier go on: does what r.forget_waiter and r.grant do, with few commands
+  -- for all waiters.
   function r.let_go_on(all, lingers)
     local latest = 0
     for first = 1, #all, 500 do
@@ -71,9 +73,9 @@ function r.barrier_condition()
     r.held, r.used, r.waiters, r.dirty = nil, 0, 0, true
   end
 
-  -- When all participants of the barrier have arrived, all go on. If the last to arrive asks for that, it goes on
-  -- alone first, and calls the others later. If some have left by then, the phase is over all the same. Participants
-  -- that dropped out stay arrived.
+  -- When all participants of the barrier have arrived, all go on. If the last to arrive asks for
+  -- that, it goes on alone first, and calls the others later. If some have left by then, the phase
+  -- is over all the same. Participants that dropped out stay arrived.
   function r.open_if_all_came()
     if r.waiters < r.capacity and not r.completed then return end
     local alone = verb == 'acquire' and match(flags, 'l')
@@ -102,8 +104,8 @@ function r.barrier_condition()
     if r.used == 0 then r.scatter() end
   end
 
-  -- Wakes the first waiters of a condition variable. Each has a moment to confirm that it is awake; otherwise it is
-  -- the next waiter's turn.
+  -- Wakes the first waiters of a condition variable. Each has a moment to confirm that it is awake;
+  -- otherwise it is the next waiter's turn.
   function r.wake(count)
     local woken, at_least = 0, r.at_least
     r.at_least = 0  -- a wake-up is not a grant of a quorum

@@ -1,19 +1,20 @@
--- A count that goes down to zero, and its waiters. The twin of src/kernel/countdown.cpp: the same numbered steps in
--- the same order; tests/store/redis/twin_test.cpp checks that they are equal.
+-- A count that goes down to zero, and its waiters. The twin of src/kernel/countdown.cpp: the same
+-- numbered steps in the same order; tests/store/redis/twin_test.cpp checks that they are equal.
 --
---   KEYS[1] record    "hf1 latch count remaining expires_at waiters next_seq", or "hf1 after T latch …": permits.lua
+--   KEYS[1] record    "hf1 latch count remaining expires_at waiters next_seq", or "hf1 after T
+--                     latch …": permits.lua
 --   KEYS[2] data      hash, owner -> "since peer note" of a waiter
 --   KEYS[3] waiting   sorted set of owners in order of arrival
---   KEYS[4] places    sorted set of waiting owners by the time when their queue entry expires; and '' by 0, as in
---                     permits.lua
+--   KEYS[4] places    sorted set of waiting owners by the time when their queue entry expires; and
+--                     '' by 0, as in permits.lua
 --   KEYS[5] leases    of a lock that had the name: in_use.lua
---   arrivals          sorted set of the owners that arrived, by the time when the arrival is forgotten; it outlives
---                     the latch, so no lock has that key
+--   arrivals          sorted set of the owners that arrived, by the time when the arrival is
+--                     forgotten; it outlives the latch, so no lock has that key
 --
 --   KEYS[6] the time, in tests only
 --
--- ARGV: verb owner count drop place keep peer note repeats, and except in tests "until" or "until after", as in
--- permits.lua
+-- ARGV: verb owner count drop place keep peer note repeats, and except in tests "until" or "until
+-- after", as in permits.lua
 
 local call, match, format, sub = redis.call, string.match, string.format, string.sub
 
@@ -153,7 +154,8 @@ end
 
 function commands.arrive()
   if call('ZSCORE', arrivals, owner) then
-    -- A write, because the WAIT of Redis 7.2 and later waits for replicas only if its connection has written.
+    -- A write, because the WAIT of Redis 7.2 and later waits for replicas only if its connection
+    -- has written.
     keep_arrivals()
     reply[1] = state()
     return

@@ -1,5 +1,5 @@
--- A part of permits.lua and countdown.lua: another kind has the name, and from now on its record has the time
--- `after`.
+-- A part of permits.lua and countdown.lua: another kind has the name, and from now on its record
+-- has the time `after`.
 if says_more then
   -- A script that has written may go on writing even if the memory is full.
   call('ZREM', KEYS[5], '')

@@ -1,5 +1,5 @@
--- A part of countdown.lua and rate.lua: finds out whether the name still has a holder or a waiter of a lock. A record
--- with many entries outlives them by up to a minute: permits.lua.
+-- A part of countdown.lua and rate.lua: finds out whether the name still has a holder or a waiter
+-- of a lock. A record with many entries outlives them by up to a minute: permits.lua.
 local used, waiters, seq, places_end, holder =
     string.match(text, '^hf1 %l[%l_]* %d+ %d+ (%d+) (%d+) (%d+) %d+ (%d+) ?(.*)$')
 local in_use = not used  -- an unreadable record is left alone

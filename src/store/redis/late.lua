@@ -1,16 +1,17 @@
--- A part of the scripts of the dialects. Shortens text that another program has written: no value of a lock is
--- longer, and no client should receive all of it.
+-- A part of the scripts of the dialects. Shortens text that another program has written: no value
+-- of a lock is longer, and no client should receive all of it.
 local function shown(text) return string.sub(text, 1, 128) end
 
 -- The server's time, in microseconds.
 local time = redis.call('TIME')
 local now_us = time[1] * 1000000 + time[2]
 
--- Refuses a command that was delayed on its way for longer than any client waits for it: the lock may have been
--- released since, and nobody would release it again. The last argument is "until", the last time on the server's
--- clock when the command may be carried out, or "until after": from now on every command whose `until` is not later
--- than `after` is too late. The last key, which no script lists, remembers `after` for as long as such a command may
--- arrive. If a script has no such key, the last key is the same as the first.
+-- Refuses a command that was delayed on its way for longer than any client waits for it: the lock
+-- may have been released since, and nobody would release it again. The last argument is "until",
+-- the last time on the server's clock when the command may be carried out, or "until after": from
+-- now on every command whose `until` is not later than `after` is too late. The last key, which no
+-- script lists, remembers `after` for as long as such a command may arrive. If a script has no such
+-- key, the last key is the same as the first.
 do
   local mark, stamp = KEYS[#KEYS], ARGV[#ARGV]
   KEYS[#KEYS] = nil

@@ -1,13 +1,15 @@
--- The fast path of permits.lua, which includes this file. It serves the most frequent commands for a mutex at a
--- fraction of the cost of the general path. It takes the same steps, but here each call, each string, each function,
--- and each number that becomes text counts. So times stay text (16 digits until the year 2286), and the script
--- defines no functions. Every unusual state goes to the general path: a fence ahead of the clock, an expired lease or
--- queue entry, an owner that repeats its request.
+-- The fast path of permits.lua, which includes this file. It serves the most frequent commands for
+-- a mutex at a fraction of the cost of the general path. It takes the same steps, but here each
+-- call, each string, each function, and each number that becomes text counts. So times stay text
+-- (16 digits until the year 2286), and the script defines no functions. Every unusual state goes to
+-- the general path: a fence ahead of the clock, an expired lease or queue entry, an owner that
+-- repeats its request.
 --
--- The server itself expires a lock without waiters: its key lives as long as the lease. A single waiter is part of
--- the record, so a hand-over is one GET, one SET, and one PUBLISH.
+-- The server itself expires a lock without waiters: its key lives as long as the lease. A single
+-- waiter is part of the record, so a hand-over is one GET, one SET, and one PUBLISH.
 
--- The new record and its time to live in ms; the reply; the notifications and the session that gets them.
+-- The new record and its time to live in ms; the reply; the notifications and the session that gets
+-- them.
 local record, answer, lasts, news, to
 local goes_on = verb == 'release'  -- needs no more memory, so it works even on a full server
 
@@ -133,8 +135,8 @@ end
 if record and fixed then
   call('SET', record_key, record)
 elseif record and redis.pcall('SET', record_key, record, 'PX', lasts).err then
-  -- Even on a server whose memory is full, a release, a hand-over, and a repeated request of a waiter succeed: Redis
-  -- lets a script that has written go on writing.
+  -- Even on a server whose memory is full, a release, a hand-over, and a repeated request of a
+  -- waiter succeed: Redis lets a script that has written go on writing.
   if goes_on then call('DEL', record_key) end
   call('SET', record_key, record, 'PX', lasts)  -- or returns its error
 end

@@ -1,42 +1,47 @@
--- Decides who acquires a lock. The twin of src/kernel/permits.cpp: the same numbered steps in the same order, next to
--- the data and on the server's clock. tests/store/redis/twin_test.cpp replays random histories through both and
--- demands equal answers; every change here needs the same change there.
+-- Decides who acquires a lock. The twin of src/kernel/permits.cpp: the same numbered steps in the
+-- same order, next to the data and on the server's clock. tests/store/redis/twin_test.cpp replays
+-- random histories through both and demands equal answers; every change here needs the same change
+-- there.
 --
--- A server that evicts keys one by one may drop any of these keys alone. Before a command adds something to a key, it
--- checks that the key is still there: it has seen another owner's data in it. If the key is gone, the script rebuilds
--- all of it, with a time to live.
+-- A server that evicts keys one by one may drop any of these keys alone. Before a command adds
+-- something to a key, it checks that the key is still there: it has seen another owner's data in
+-- it. If the key is gone, the script rebuilds all of it, with a time to live.
 --
--- Only the data layout differs. The kernel walks over lists; a server with ten thousand waiters must not. So the
--- record is a line of text, and the single holder of a name with capacity 1 is part of it (a free mutex costs one GET
--- and one SET). Everything that can have many entries is looked up by key:
+-- Only the data layout differs. The kernel walks over lists; a server with ten thousand waiters
+-- must not. So the record is a line of text, and the single holder of a name with capacity 1 is
+-- part of it (a free mutex costs one GET and one SET). Everything that can have many entries is
+-- looked up by key:
 --
 --   KEYS[1] record  "hf1 kind capacity last_fence used waiters next_seq kept_until places_end[ holder]"
 --                   places_end: no queue entry expires before this time
 --                   waiters: 0 means none, any other number is approximate
---                   holder: "owner fence from lease since lingers peer note", if the capacity is 1; the last three of
---                   the numbers before it are 0 while the queue is empty. If a mutex has one waiter and next_seq is
---                   0, then instead "size holder owner data": the waiter is part of the record, and the holder has
---                   `size` characters
---   KEYS[2] data    hash, owner -> "w weight priority seq lease since lingers peer note" of a waiter, "h weight fence
---                   since lingers peer note" of a holder, if the capacity is more than 1
+--                   holder: "owner fence from lease since lingers peer note", if the capacity is 1;
+--                   the last three of the numbers before it are 0 while the queue is empty. If a
+--                   mutex has one waiter and next_seq is 0, then instead "size holder owner data":
+--                   the waiter is part of the record, and the holder has `size` characters
+--   KEYS[2] data    hash, owner -> "w weight priority seq lease since lingers peer note" of a
+--                   waiter, "h weight fence since lingers peer note" of a holder, if the capacity
+--                   is more than 1
 --   KEYS[3] queue   sorted set of seq .. owner by -priority: the order of service
---   KEYS[4] places  sorted set of the sessions (peers) that have waiters, by the time when all their queue entries
---                   expire; an owner without a session has its own id as the member. The member '' has score 0: it
---                   tells a ZADD, without a further command, whether the key is new
---   KEYS[5] leases  sorted set of holding owners by the end of their lease, capacity more than 1; of an election: the
---                   last leaders, "fence since note" by fence
+--   KEYS[4] places  sorted set of the sessions (peers) that have waiters, by the time when all
+--                   their queue entries expire; an owner without a session has its own id as the
+--                   member. The member '' has score 0: it tells a ZADD, without a further command,
+--                   whether the key is new
+--   KEYS[5] leases  sorted set of holding owners by the end of their lease, capacity more than 1;
+--                   of an election: the last leaders, "fence since note" by fence
 --   KEYS[6] the time, in tests only
 --
--- ARGV: verb owner | lease queue_lease flags | kind capacity weight | peer note priority replaces fence_at_least. A
--- verb that needs no argument after a | is sent without those arguments. The secret of a released holder follows at
--- the end: the script passes it to the next owner, right behind that holder, and no record contains it. The most
--- frequent command has a form of its own: "lock" acquires a mutex, with ARGV: lock owner lease "lingers peer note"
--- "flags place priority".
--- Except in tests one more argument follows: "until", or "until after". The script refuses a command that arrives
--- later than `until`: its sender has given up, and the command may have been overtaken by the release. A caller sends
--- "after" if it has reason to believe that earlier commands are still on their way. Then the record begins "hf1 after
--- <after> kind …", and until that time the script refuses every command whose `until` is not later than `after`.
--- Times are microseconds, which a double holds exactly until the year 2255.
+-- ARGV: verb owner | lease queue_lease flags | kind capacity weight | peer note priority replaces
+-- fence_at_least. A verb that needs no argument after a | is sent without those arguments. The
+-- secret of a released holder follows at the end: the script passes it to the next owner, right
+-- behind that holder, and no record contains it. The most frequent command has a form of its own:
+-- "lock" acquires a mutex, with ARGV: lock owner lease "lingers peer note" "flags place priority".
+-- Except in tests one more argument follows: "until", or "until after". The script refuses a
+-- command that arrives later than `until`: its sender has given up, and the command may have been
+-- overtaken by the release. A caller sends "after" if it has reason to believe that earlier
+-- commands are still on their way. Then the record begins "hf1 after <after> kind …", and until
+-- that time the script refuses every command whose `until` is not later than `after`. Times are
+-- microseconds, which a double holds exactly until the year 2255.
 
 local call, match, format, sub = redis.call, string.match, string.format, string.sub
 
@@ -54,8 +59,8 @@ local text = call('GET', record_key)
 
 local lets_go = verb == 'release' or verb == 'inspect'
 local due, after
--- What the fast path has read of the queue: its last member, the data of the owner and of that member, and whether
--- the key of the places is gone.
+-- What the fast path has read of the queue: its last member, the data of the owner and of that
+-- member, and whether the key of the places is gone.
 local last, found, no_places
 if not fixed then
   local stamp = ARGV[#ARGV]
@@ -70,10 +75,10 @@ end
 if not after then
 @mutex.lua@
 end
--- ---- the general path -----------------------------------------------------------------------------
--- Lua creates each function again whenever the script runs, and each variable of the script that a function uses
--- costs time. So the functions and the state that they share are fields of one table, and code with a single caller
--- is not a function.
+-- ---- the general path ----------------------------------------------------------------------------
+-- Lua creates each function again whenever the script runs, and each variable of the script that a
+-- function uses costs time. So the functions and the state that they share are fields of one table,
+-- and code with a single caller is not a function.
 
 local r = {
   kind = 'mutex', capacity = 0, fence = 0, used = 0, waiters = 0, seq = 0, kept = 0, places_end = 0,
@@ -84,8 +89,8 @@ local r = {
   reply = {DONE, 0, 0, tonumber(clock), 0, 0, 0},
 }
 
--- Keys outlive their content, but never by much: keys with many entries live a minute longer, so that not every step
--- has to extend them.
+-- Keys outlive their content, but never by much: keys with many entries live a minute longer, so
+-- that not every step has to extend them.
 function r.keep_until(at)
   if at <= r.kept and not r.created then return end
   local many = r.waiters > 0 or r.capacity > 1
@@ -95,7 +100,8 @@ function r.keep_until(at)
   for i = 2, 5 do call('PEXPIRE', KEYS[i], format('%.0f', (r.kept - r.now) / 1000 + 1)) end
 end
 
--- Removes the queue that a lost record may have left: it must not come back to life with the next record.
+-- Removes the queue that a lost record may have left: it must not come back to life with the next
+-- record.
 function r.before_first()
   r.created = true
   if r.absent_before then
@@ -104,8 +110,9 @@ function r.before_first()
   end
 end
 
--- A server that evicts one of the keys leaves a wrong count of holders or waiters, which nothing can correct any
--- more. So the script drops all of them: the holders learn it at their next renewal, and the waiters ask again.
+-- A server that evicts one of the keys leaves a wrong count of holders or waiters, which nothing
+-- can correct any more. So the script drops all of them: the holders learn it at their next
+-- renewal, and the waiters ask again.
 function r.forget_all()
   call('DEL', KEYS[2], KEYS[3], KEYS[4], KEYS[5])
   r.used, r.waiters, r.dirty = 0, 0, true
@@ -123,8 +130,9 @@ function r.forget_waiters()
   r.keep_until(0)
 end
 
--- For when the places were evicted. A waiter that still asks must not lose its turn, and a waiter that has stopped
--- asking must not stay. So each waiter gets a new place, which lasts long enough for it to ask again.
+-- For when the places were evicted. A waiter that still asks must not lose its turn, and a waiter
+-- that has stopped asking must not stay. So each waiter gets a new place, which lasts long enough
+-- for it to ask again.
 function r.place_all()
   local waiters, first, last_of_all = 0, nil, 0
   for _, member in ipairs(call('ZRANGE', KEYS[3], 0, -1)) do
@@ -191,8 +199,8 @@ function r.read_waiter(o, data)
           lease = tonumber(lease), since = since, lingers = lingers, peer = peer, note = note}
 end
 
--- For the caller's own owner. If the last member of the queue has no data, one of the keys was evicted, and no waiter
--- can be trusted any more.
+-- For the caller's own owner. If the last member of the queue has no data, one of the keys was
+-- evicted, and no waiter can be trusted any more.
 function r.waiter_in_queue(o)
   if r.waiters == 0 then return nil end
   if not found then
@@ -204,8 +212,8 @@ function r.waiter_in_queue(o)
   return r.read_waiter(o, found[1] or '')
 end
 
--- An older holdfast may have added a waiter to an evicted queue without checking. The waiters that were there before
--- ask again.
+-- An older holdfast may have added a waiter to an evicted queue without checking. The waiters that
+-- were there before ask again.
 function r.rank_of(member)
   return call('ZRANK', KEYS[3], member) or r.forget_waiters() or 0
 end
@@ -239,8 +247,8 @@ end
 
 function r.place_of(o, peer) return peer ~= '-' and peer or o end
 
--- A waiter that asks is alive, and so are all waiters of its session for the name. `known`: the session already has a
--- place, so a new place means that the places were evicted.
+-- A waiter that asks is alive, and so are all waiters of its session for the name. `known`: the
+-- session already has a place, so a new place means that the places were evicted.
 function r.put_place(o, peer, expires, known)
   local new = call('ZADD', KEYS[4], format('%.0f', expires), r.place_of(o, peer), 0, '')
   if new > (known and 0 or 1) and not r.created then
@@ -307,8 +315,9 @@ function r.tell_lingering()
   end
 end
 
--- Step 6. Serves the head of the queue as long as it fits. The caller is waiting for its grant and gets the whole
--- lease; the other owners have to claim theirs. If waiters remain, the new holders are notified of that.
+-- Step 6. Serves the head of the queue as long as it fits. The caller is waiting for its grant and
+-- gets the whole lease; the other owners have to claim theirs. If waiters remain, the new holders
+-- are notified of that.
 function r.hand_over()
   local served = false
   while r.waiters > 0 and not r.held do
@@ -329,8 +338,8 @@ function r.hand_over()
       local own = o == r.asks
       local lasts = own and w.lease or math.min(w.lease, @claim_us@)
       r.grant(w, lasts, own and r.detached and '-' or w.peer)
-      -- With priorities, another waiter may know from its reply that it is behind the released holder, although it is
-      -- served later.
+      -- With priorities, another waiter may know from its reply that it is behind the released
+      -- holder, although it is served later.
       local secret = w.priority == '0' and r.passed
       if not own then r.tell(secret and 'passed' or 'granted', o, w.peer, r.fence, r.now + lasts, secret) end
       served = true
@@ -342,7 +351,8 @@ end
 
 -- ---- the answers --------------------------------------------------------------------------------
 
--- The first waiter polls when the lease that blocks it ends; the others are notified when it is their turn.
+-- The first waiter polls when the lease that blocks it ends; the others are notified when it is
+-- their turn.
 function r.describe_wait(position)
   local wait = math.min(@retry_after_us@, @retry_step_us@ * position)
   if position == 1 then
@@ -400,7 +410,8 @@ r.detached, r.asks = match(flags, 'd') ~= nil, (verb == 'acquire' or verb == 're
 r.at_least = tonumber(ARGV[13]) or 0
 
 @after.lua@
--- No record of holdfast is that long, and no client should receive data that another program stored there.
+-- No record of holdfast is that long, and no client should receive data that another program stored
+-- there.
 if text and #text > 65536 then return redis.error_reply('HOLDFAST_CORRUPT the record is damaged') end
 r.after, r.dirty = after or known, says_more  -- a command with an earlier `until` is too late
 
@@ -562,14 +573,14 @@ if leaving ~= '' then
   reply[7] = (held or r.drop_waiter(leaving)) and 1 or 0
 end
 
--- 5., 6. The command itself, and the hand-over that may follow from it. A server whose memory is full lets a script
--- go on writing if it has written before, even if only by a ZREM of nothing. This also applies to an owner that
--- already holds the lock or is queued: its command needs no more memory, and an owner that was granted the lock
--- learns it by asking.
+-- 5., 6. The command itself, and the hand-over that may follow from it. A server whose memory is
+-- full lets a script go on writing if it has written before, even if only by a ZREM of nothing.
+-- This also applies to an owner that already holds the lock or is queued: its command needs no more
+-- memory, and an owner that was granted the lock learns it by asking.
 local mine = verb ~= 'evict' and r.holder_of(owner)
 
--- At a barrier, a participant that arrives again names its arrival in the previous round. If that arrival is no
--- longer known, the barrier was broken.
+-- At a barrier, a participant that arrives again names its arrival in the previous round. If that
+-- arrival is no longer known, the barrier was broken.
 local refused = false
 if barrier and verb == 'acquire' then
   if r.detached then peer = '-' end
@@ -672,8 +683,8 @@ elseif verb == 'acquire' or verb == 'renew' then
   end
 
 elseif verb == 'resize' then
-  -- Succeeds only if there is room at once: two readers that both wait for the other to leave would wait for ever. An
-  -- owner whose weight grows gets a new fence.
+  -- Succeeds only if there is room at once: two readers that both wait for the other to leave would
+  -- wait for ever. An owner whose weight grows gets a new fence.
   if not mine then
     reply[1] = ABSENT
   elseif r.used - mine.weight + weight > r.capacity then

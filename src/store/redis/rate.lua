@@ -1,14 +1,18 @@
--- Decides whether a request may go through now, by several token buckets together. The twin of src/kernel/rate.cpp:
--- the same numbered steps in the same order; tests/store/redis/twin_test.cpp checks that they are equal. Uses no
--- functions and no text, which cost more here than the arithmetic.
+-- Decides whether a request may go through now, by several token buckets together. The twin of
+-- src/kernel/rate.cpp: the same numbered steps in the same order; tests/store/redis/twin_test.cpp
+-- checks that they are equal. Uses no functions and no text, which cost more here than the
+-- arithmetic.
 --
---   KEYS[1] refunds  sorted set of the refunds of the last minute, by the time when they are forgotten
---   KEYS[2] record   "hf1 rate_limiter 1 until": the name is in use until then; or "hf1 after T rate_limiter …"
---   KEYS[3…] buckets "<ddddddd" version used at unit gain step capacity, each removed when it is full; "<dddddddd"
---            has one more field, reserved_until
+--   KEYS[1] refunds  sorted set of the refunds of the last minute, by the time when they are
+--                    forgotten
+--   KEYS[2] record   "hf1 rate_limiter 1 until": the name is in use until then; or "hf1 after T
+--                    rate_limiter …"
+--   KEYS[3…] buckets "<ddddddd" version used at unit gain step capacity, each removed when
+--                    it is full; "<dddddddd" has one more field, reserved_until
 --
--- ARGV: verb tokens ahead version | "<dddd" unit gain step capacity for each bucket, or "<ddddd" with due_at | owner
--- | time (tests only). All numbers are whole and none is greater than 2^53: a double holds them.
+-- ARGV: verb tokens ahead version | "<dddd" unit gain step capacity for each bucket, or "<ddddd"
+-- with due_at | owner | time (tests only). All numbers are whole and none is greater than 2^53: a
+-- double holds them.
 
 local call, floor, sub, read, write = redis.call, math.floor, string.sub, struct.unpack, struct.pack
 
@@ -150,8 +154,8 @@ for i = 1, count do
     back = 0
     if b[12] <= at then b[12] = 0 end
   elseif gives then
-    -- Refunds all tokens but those that come back between the time of the request and the last time that was promised
-    -- to other requests.
+    -- Refunds all tokens but those that come back between the time of the request and the last time
+    -- that was promised to other requests.
     local units, last, due = b[4], at, b[13]
     if used > capacity then last = at + floor((used - capacity + gain - 1) / gain) * step end
     if b[12] > last then last = b[12] end
@@ -177,8 +181,8 @@ for i = 1, count do
 end
 if not changed then return reply end
 
--- 5. Full buckets need not be kept. Writes the record first, which says that the name is in use: for a while longer
--- than necessary, so that not every decision has to write it.
+-- 5. Full buckets need not be kept. Writes the record first, which says that the name is in use:
+-- for a while longer than necessary, so that not every decision has to write it.
 if longest > 0 and now + longest > known_until then
   local text = string.format('rate_limiter 1 %.0f', now + longest + SLACK)
   local lasts = longest + SLACK

@@ -1,12 +1,12 @@
--- The reentrant lock of Redisson (Java): a hash, owner → how often it has entered, with a time to live. A release is
--- announced on the lock's channel. The fenced lock also counts its acquisitions.
+-- The reentrant lock of Redisson (Java): a hash, owner → how often it has entered, with a time to
+-- live. A release is announced on the lock's channel. The fenced lock also counts its acquisitions.
 --
 --   KEYS[1]  the lock    KEYS[2]  of a fenced lock: the token of the last acquisition
 --   ARGV     verb owner milliseconds channel "until …"
 --
--- Answers {state, owner or a description of the key, milliseconds left}. State: 0 done, 1 taken, 2 empty, 3 not of
--- this layout. When done, the second value is the token of a fenced lock. After a release, the third value is the
--- number of subscribers that received the announcement.
+-- Answers {state, owner or a description of the key, milliseconds left}. State: 0 done, 1 taken, 2
+-- empty, 3 not of this layout. When done, the second value is the token of a fenced lock. After a
+-- release, the third value is the number of subscribers that received the announcement.
 
 local verb, owner, ms, channel = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 

@@ -1,12 +1,16 @@
--- The fair lock of Redisson (Java): the hash of redisson.lua, a list of waiters, and a sorted set of the times when
--- each waiter is given up. The last waiter's time is later than that of the waiter before it by a fixed patience.
--- When a waiter leaves, the times of all waiters behind it become earlier by as much, but not earlier than the time of the
--- waiter that leaves. Only the first in the list may take a free lock; a release notifies it on a channel of its own.
--- An additional sorted set of holdfast's tells until when holdfast's waiters are known to live. So the next holdfast
--- program that comes by removes a dead waiter, without waiting for those minutes to pass.
+-- The fair lock of Redisson (Java): the hash of redisson.lua, a list of waiters, and a sorted set
+-- of the times when each waiter is given up. The last waiter's time is later than that of the
+-- waiter before it by a fixed patience. When a waiter leaves, the times of all waiters behind it
+-- become earlier by as much, but not earlier than the time of the waiter that leaves. Only the
+-- first in the list may take a free lock; a release notifies it on a channel of its own. An
+-- additional sorted set of holdfast's tells until when holdfast's waiters are known to live. So the
+-- next holdfast program that comes by removes a dead waiter, without waiting for those minutes to
+-- pass.
 --
---   KEYS[1]  the lock    KEYS[2]  the list    KEYS[3]  when each waiter is given up    KEYS[4]  holdfast's waiters
---   ARGV     verb owner milliseconds channel, milliseconds that a queue entry lasts (0: does not wait); "until …"
+--   KEYS[1]  the lock                        KEYS[2]  the list
+--   KEYS[3]  when each waiter is given up    KEYS[4]  holdfast's waiters
+--   ARGV     verb owner milliseconds channel, milliseconds that a queue entry lasts (0: does not
+--            wait); "until …"
 --
 -- Answers as redisson.lua does. Times are the server's, in milliseconds.
 
@@ -21,8 +25,8 @@ for i, wanted in ipairs({'list', 'zset', 'zset'}) do
 end
 local now = math.floor(now_us / 1000)
 
--- After a long wait all times are near their ends, and only the renewals extend them: taking off the whole patience
--- would end them.
+-- After a long wait all times are near their ends, and only the renewals extend them: taking off
+-- the whole patience would end them.
 local function leave(who)
   local had = tonumber(redis.call('ZSCORE', KEYS[3], who) or 0)
   local behind = false
@@ -55,8 +59,8 @@ end
 local latest = verb == 'add' and redis.call('ZRANGE', KEYS[3], -1, -1, 'WITHSCORES')[2]
 if latest and tonumber(latest) > 1000000000000000 then return {3, 'a queue with a time that is ' .. latest, 0} end
 
--- 2. Dead waiters: holdfast's by the mark that they no longer renew, the others, at the head of the list, by their
--- times.
+-- 2. Dead waiters: holdfast's by the mark that they no longer renew, the others, at the head of the
+-- list, by their times.
 for _, who in ipairs(redis.call('ZRANGEBYSCORE', KEYS[4], '-inf', now)) do
   if who ~= owner then leave(who) end
 end

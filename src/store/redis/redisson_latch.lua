@@ -1,18 +1,20 @@
--- The latch of Redisson (Java): a number that counts down to zero and is then removed. A latch that was never made is
--- absent as well. So a key of holdfast's beside it remembers that it was made, and its initial count, for as long as
--- the latch is kept. Another key remembers each arrival for a while, so that a repeated arrival counts once.
+-- The latch of Redisson (Java): a number that counts down to zero and is then removed. A latch that
+-- was never made is absent as well. So a key of holdfast's beside it remembers that it was made,
+-- and its initial count, for as long as the latch is kept. Another key remembers each arrival for a
+-- while, so that a repeated arrival counts once.
 --
 --   KEYS[1]  the latch    KEYS[2]  that it was made, and with which count    KEYS[3]  this arrival
 --   KEYS[4], KEYS[5]  the keys that exist only beside a semaphore: redisson_permits.lua
---   ARGV     verb count drop channel, milliseconds to keep the latch, milliseconds to remember the arrival; "until …"
+--   ARGV     verb count drop channel, milliseconds to keep the latch, milliseconds to remember the
+--            arrival; "until …"
 --
--- Answers {state, how many are left or a description of the key, count}. State: 0 closed, 1 open, 2 more than is
--- left, 3 not of this layout, 4 another count, 5 not used yet.
+-- Answers {state, how many are left or a description of the key, count}. State: 0 closed, 1 open, 2
+-- more than is left, 3 not of this layout, 4 another count, 5 not used yet.
 
 local verb, count, drop, channel = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
 local keep, remember = tonumber(ARGV[5]), ARGV[6]
--- Removing a latch names no owner: a late command would remove the next latch. So it is not let through as a late
--- release is.
+-- Removing a latch names no owner: a late command would remove the next latch. So it is not let
+-- through as a late release is.
 if verb == 'remove' then verb = 'end' end
 
 @late.lua@
@@ -54,7 +56,8 @@ if verb == 'arrive' then
   if drop == 0 or drop > (left or (made and 0) or count) then return {2, left or (made and 0) or count, count} end
 end
 
--- 4. The first user makes the latch. A latch that another program made ends when it reaches zero, not at a time.
+-- 4. The first user makes the latch. A latch that another program made ends when it reaches zero,
+-- not at a time.
 if not made and not left then
   left = count
   redis.call('SET', KEYS[1], count, 'PX', keep)

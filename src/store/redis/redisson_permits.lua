@@ -1,20 +1,21 @@
--- Both semaphores of Redisson (Java): a number of free permits. A release publishes on the channel how many are free.
--- RSemaphore has nothing else. RPermitExpirableSemaphore has a sorted set of the permits in use, by their ids, with
--- the time when each ends. Beside an RSemaphore, two keys of holdfast's remember how many permits each of its holders
--- has, and until when. So the permits of a dead holdfast holder come back, and a repeated step counts once. These
--- keys last for a year longer: nothing else records those permits, which are missing until a holdfast program comes
--- by.
+-- Both semaphores of Redisson (Java): a number of free permits. A release publishes on the channel
+-- how many are free. RSemaphore has nothing else. RPermitExpirableSemaphore has a sorted set of the
+-- permits in use, by their ids, with the time when each ends. Beside an RSemaphore, two keys of
+-- holdfast's remember how many permits each of its holders has, and until when. So the permits of a
+-- dead holdfast holder come back, and a repeated step counts once. These keys last for a year
+-- longer: nothing else records those permits, which are missing until a holdfast program comes by.
 --
 --   KEYS[1]  how many are free             KEYS[2]  RPermitExpirableSemaphore: the permits in use
---   KEYS[3]  ends of holdfast's holders    KEYS[4]  their permits; "held": the sum; "capacity": as they give it
+--   KEYS[3]  ends of holdfast's holders
+--   KEYS[4]  their permits; "held": the sum; "capacity": as they give it
 --   KEYS[5]  the mark of a latch
---   ARGV     verb owner, the same in 16 bytes, weight capacity milliseconds channel, "1" for a permit that expires;
---            "until …"
+--   ARGV     verb owner, the same in 16 bytes, weight capacity milliseconds channel, "1" for a
+--            permit that expires; "until …"
 --
--- Answers {state, a description of the key, milliseconds until some may be free}. State: 0 done, 1 too few are free,
--- 2 that owner has none, 3 not of this layout, 4 another capacity (in place of the description). look returns {1, how
--- many are free, 0} and for each known holder: its id, permits, milliseconds left, the capacity. Times are the
--- server's.
+-- Answers {state, a description of the key, milliseconds until some may be free}. State: 0 done, 1
+-- too few are free, 2 that owner has none, 3 not of this layout, 4 another capacity (in place of
+-- the description). look returns {1, how many are free, 0} and for each known holder: its id,
+-- permits, milliseconds left, the capacity. Times are the server's.
 
 local verb, owner, id = ARGV[1], ARGV[2], ARGV[3]
 local weight, capacity, ms, channel, expires = tonumber(ARGV[4]), ARGV[5], tonumber(ARGV[6]), ARGV[7], ARGV[8] == '1'
@@ -38,8 +39,8 @@ end
 if redis.call('EXISTS', KEYS[5]) == 1 then return {3, 'a latch', 0} end
 local now = math.floor(now_us / 1000)
 
--- Reads what holdfast's holders have, before anything is written. If another program removed the number, all of that
--- is void.
+-- Reads what holdfast's holders have, before anything is written. If another program removed the
+-- number, all of that is void.
 local has, held, all_have, ended_of_ours = {}, 0, false, {}
 if free then
   local strange = nil
@@ -124,7 +125,8 @@ if ours or permit then
 end
 if verb == 'extend' then return {2, '', 0} end
 
--- 4. Checks the kind and the size. Nothing records what the holders of an RSemaphore have that are not holdfast's.
+-- 4. Checks the kind and the size. Nothing records what the holders of an RSemaphore have that are
+-- not holdfast's.
 local in_use = redis.call('ZCARD', KEYS[2])
 if expires and held > 0 then return {3, 'an RSemaphore', 0} end
 if not expires and in_use > 0 then return {3, 'an RPermitExpirableSemaphore', 0} end

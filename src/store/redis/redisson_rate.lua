@@ -1,15 +1,17 @@
--- The rate limiter of Redisson (Java). A hash says how many permits may pass in how many milliseconds. A sorted set
--- has each request that was let through, with its time. A number says how many permits are available if none of those
--- requests ends. A waiting request counts at the time when it may go through: earlier requests of others find that
--- many permits fewer.
+-- The rate limiter of Redisson (Java). A hash says how many permits may pass in how many
+-- milliseconds. A sorted set has each request that was let through, with its time. A number says
+-- how many permits are available if none of those requests ends. A waiting request counts at the
+-- time when it may go through: earlier requests of others find that many permits fewer.
 --
---   KEYS[1]  the rule    KEYS[2]  the number    KEYS[3]  the requests    KEYS[4]  this refund was counted
---   ARGV     verb, 16 bytes of the owner, how many, rate, interval, milliseconds ahead, the time when the refunded
---            request was to go through or "", "until …"
+--   KEYS[1]  the rule        KEYS[2]  the number
+--   KEYS[3]  the requests    KEYS[4]  this refund was counted
+--   ARGV     verb, 16 bytes of the owner, how many, rate, interval, milliseconds ahead, the time
+--            when the refunded request was to go through or "", "until …"
 --
--- Answers {state, a description of the key or how many are free, milliseconds until there are so many, … until all
--- are free, when they go through}. State: 0 taken or done, 1 refused, 3 not of this layout, 4 another rate (in place
--- of the description). Times are the server's, in milliseconds.
+-- Answers {state, a description of the key or how many are free, milliseconds until there are so
+-- many, … until all are free, when they go through}. State: 0 taken or done, 1 refused, 3 not of
+-- this layout, 4 another rate (in place of the description). Times are the server's, in
+-- milliseconds.
 
 local verb, id, count = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local rate, interval, ahead, due = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7]
@@ -47,8 +49,8 @@ end
 local latest = redis.call('ZRANGE', KEYS[3], -1, -1, 'WITHSCORES')[2]
 if latest and tonumber(latest) > at_no_time then strange = 'a limiter beside a request of the time ' .. latest end
 
--- 2. Requests that ended longer than the interval ago are free again. The script counts the number again if it cannot
--- be right.
+-- 2. Requests that ended longer than the interval ago are free again. The script counts the number
+-- again if it cannot be right.
 local number = redis.call('GET', KEYS[2])
 if number and not whole(number) then return {3, 'a limiter beside the number ' .. shown(number), 0, 0, 0} end
 local free = number and whole(number) or rate
@@ -75,8 +77,8 @@ local function when(wanted)
   return math.max(at, now)
 end
 
--- 3. Reads everything that it counts with before it writes anything; for a refund, which changes the requests, those
--- too.
+-- 3. Reads everything that it counts with before it writes anything; for a refund, which changes
+-- the requests, those too.
 local refunds = verb == 'refund' and kind ~= 'none' and redis.call('EXISTS', KEYS[4]) == 0
 for _, request in ipairs(refunds and redis.call('ZRANGE', KEYS[3], 0, -1) or {}) do permits_of(request) end
 local at = when(count)
@@ -90,8 +92,8 @@ if verb ~= 'inspect' and #ended > 0 then
   redis.call('SET', KEYS[2], free)
 end
 
--- 4. Refunds the requests of the given time, or the oldest. Permits that have come back by themselves are in no
--- request any more.
+-- 4. Refunds the requests of the given time, or the oldest. Permits that have come back by
+-- themselves are in no request any more.
 local function less(request, ends, by)
   redis.call('ZREM', KEYS[3], request)
   local permits, name = permits_of(request), string.sub(request, 2, 1 + string.byte(request))

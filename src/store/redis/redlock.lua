@@ -1,10 +1,11 @@
--- A plain key that holds its owner's token: the layout of redis-py, node-redlock, redsync, and many others. Others
--- send SET NX PX; a script does the same here, because SET cannot be told until when it may be carried out.
+-- A plain key that holds its owner's token: the layout of redis-py, node-redlock, redsync, and many
+-- others. Others send SET NX PX; a script does the same here, because SET cannot be told until when
+-- it may be carried out.
 --
 --   KEYS[1]  the lock            ARGV: verb token milliseconds "until …"
 --
--- Answers {state, value, milliseconds left, the server's time in microseconds}. State: 0 done, 1 taken, 2 empty, 3
--- not of this layout (the value says what it is).
+-- Answers {state, value, milliseconds left, the server's time in microseconds}. State: 0 done, 1
+-- taken, 2 empty, 3 not of this layout (the value says what it is).
 
 local verb, token, ms = ARGV[1], ARGV[2], ARGV[3]
 
