@@ -648,7 +648,7 @@ elseif verb == 'acquire' and not mine then
     end
     if reply[6] == 1 and not served then r.tell_lingering() end
     if not wait then
-      r.drop_waiter(owner)  -- the waiters behind it may fit now that it has given up
+      r.drop_waiter(owner)  -- those waiters behind it may fit now that it has given up
       r.hand_over()
     end
   end
