@@ -48,7 +48,7 @@ capabilities promises(const redis_options& o) {
           "RPermitExpirableSemaphore, RCountDownLatch and RRateLimiter";
       break;
     default:
-      c.learns_fences = true;  // of nodes that have none: see redlock
+      c.learns_fences = true;  // for nodes without fences: see redlock
       c.refusal = "dialect=redlock has exclusive locks only";
   }
   return c;

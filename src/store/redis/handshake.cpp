@@ -119,7 +119,7 @@ void hide_login(const redis_options& o, resp_value& answer) {
 }
 
 failure without_login(const redis_options& o, failure f) {
-  if (anonymous(o) || f.outcome_unknown) return f;  // of the network, in our own words
+  if (anonymous(o) || f.outcome_unknown) return f;  // a network failure, in our own words
   f.what = "the server's answer to the login is not one of Redis; is it a Redis server? " +
            std::string(not_repeated);
   return f;

@@ -50,8 +50,8 @@ status link::open() {
     lock l{mutex_};
     if (auto ok = ensure_connected(l, boot_clock::now() + options_.connect_timeout); !ok) return ok;
   }
-  // No other thread uses the link yet, and the check may call the user's warn().
-  auto looked = check_server(*connection_, options_);
+  auto looked =
+      check_server(*connection_, options_);  // no other thread is here, and it may warn a user
   // The answer to the check may still arrive: it must not be taken for the answer to a later
   // request.
   if (!looked) renew_connection(looked.error());

@@ -12,7 +12,8 @@ namespace holdfast::store::sql {
 struct session_lock_options {
   std::string url{};
   capabilities can{};
-  std::size_t connections = 4;  ///< one for free locks, and one for each waiter
+  std::size_t connections =
+      4;  ///< one connection for all free locks, and one connection for each waiter
   /// How long a hold counts after the server was last heard: much shorter than the silence after
   /// which the server ends a connection.
   std::chrono::nanoseconds sure_for{std::chrono::seconds(10)};
