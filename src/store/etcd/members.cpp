@@ -49,8 +49,7 @@ grpc::ChannelArguments arguments_of(const etcd_options& o) {
   a.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 10'000);
   a.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 5'000);
   a.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // one session, one connection
-  a.SetMaxReceiveMessageSize(-1);                   // for a long queue, or the names of a large
-                                                    // fleet
+  a.SetMaxReceiveMessageSize(-1);                   // for a long queue, or a large fleet's names
   if (!o.server_name.empty()) a.SetSslTargetNameOverride(o.server_name);
   return a;
 }

@@ -52,8 +52,7 @@ class watches::stream final : public grpc::ClientBidiReactor<message, message>,
     member_ = members.now_with();
     token_ = token;
     if (!token.empty()) context_.AddMetadata("token", token);
-    context_.AddMetadata("hasleader", "true");  // the stream ends when the member has lost its
-                                                // leader
+    context_.AddMetadata("hasleader", "true");  // ends the stream when the member loses its leader
     members.stub(member_).PrepareBidiStreamingCall(&context_, method::watch, {}, this);
     AddHold();
     StartRead(&heard_);

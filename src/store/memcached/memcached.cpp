@@ -255,8 +255,7 @@ class memcached_store final : public slot_store {
       reply = std::move(*r);
       return done{};
     };
-    const auto ok = at.on->talk(known ? known->link : 0, std::cref(converse));  // std::cref
-                                                                                // allocates nothing
+    const auto ok = at.on->talk(known ? known->link : 0, std::cref(converse));  // does not allocate
     if (!ok) return ok.error();
     return reply;
   }

@@ -58,8 +58,7 @@ std::shared_ptr<space> space_called(const std::string& name, clock& on) {
   std::erase_if(spaces, [](const auto& entry) { return entry.second.expired(); });
   std::shared_ptr<space> found = name.empty() ? nullptr : spaces[name].lock();
   if (!found) {
-    found = std::shared_ptr<space>(new space);  // not make_shared: a weak pointer must not keep its
-                                                // memory
+    found = std::shared_ptr<space>(new space);  // a weak pointer would keep make_shared's memory
     found->made_at = on.now();
     if (!name.empty()) spaces[name] = found;
   }

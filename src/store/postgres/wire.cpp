@@ -82,8 +82,7 @@ result<bool> wire::connect() {
     if (opening_ == PGRES_POLLING_FAILED) break;
   }
   if (PQstatus(connection_) != CONNECTION_OK) return connection_says(connection_, "connecting");
-  PQsetNoticeReceiver(connection_, [](void*, const PGresult*) {}, nullptr);  // by default it prints
-                                                                             // them
+  PQsetNoticeReceiver(connection_, [](void*, const PGresult*) {}, nullptr);  // not printed
   PQsetnonblocking(connection_, 1);
   PQenterPipelineMode(connection_);
   return true;

@@ -346,8 +346,7 @@ status cluster::adopt(const resp_value& slots, const address& from) {
   if (!map) return std::move(map.error());
   if (map->nodes().empty())
     return failure{errc::unavailable, "the cluster has given no slots to its nodes yet"};
-  std::vector<std::shared_ptr<node>> gone;  // destroyed without the mutex: posted commands call
-                                            // their listeners then
+  std::vector<std::shared_ptr<node>> gone;  // destroyed without the mutex: calls listeners
   const std::lock_guard guard{mutex_};
   map_ = std::move(*map);
   answered_last_ = from;

@@ -81,8 +81,7 @@ struct row_store::unanswered {
 
 status row_store::transact_together(std::span<const state_store::step> steps,
                                     const state_store::judge& after) {
-  auto how = try_together(steps, after);  // this also gives the connection back, which the sweep
-                                          // may need
+  auto how = try_together(steps, after);  // gives the connection back for the sweep
   if (how) sweep_if_many();
   return how;
 }

@@ -199,8 +199,7 @@ result<std::string> locate(std::string_view path, bool allow_network) {
 std::string shown_url(const std::string& path) {
   namespace fs = std::filesystem;
   std::error_code wrong;
-  fs::path whole = fs::absolute(path, wrong);  // resolve links first: a textual .. may lead
-                                               // elsewhere
+  fs::path whole = fs::absolute(path, wrong);  // a textual .. behind a link is wrong
   if (wrong) whole = path;
   const fs::path real = fs::weakly_canonical(whole, wrong);
   std::string url = "sqlite:";
