@@ -12,8 +12,8 @@ namespace {
 
 constexpr std::string_view ours = "hf1.";
 
-/// Ours are shorter by far. A longer one was not written by holdfast; and the store's time is added
-/// to it.
+/// The leases of holdfast are far shorter. A longer one is not holdfast's; and the store adds its
+/// time to it, which must not overflow.
 constexpr std::int64_t longest_lease_us = std::int64_t{1} << 60;
 
 constexpr std::array<std::pair<char, kind>, 5> letters{{{'m', kind::mutex},
@@ -34,7 +34,8 @@ int hex_value(char c) {
 
 }  // namespace
 
-// A place is entered, then it is seen whose turn it is, and a try leaves if it is not its own.
+// A try creates its entry, reads the queue, and removes the entry if it is not its turn: three
+// commands.
 capabilities promises(std::chrono::milliseconds command_timeout) noexcept {
   return {.preferences = false,
           .expiring = false,

@@ -6,8 +6,8 @@ namespace holdfast::store::etcd {
 
 using message = google::protobuf::MessageLite;
 
-/// What holdfast calls of etcd. The server takes a stream of keep-alives; one of one message is
-/// what a plain call looks like.
+/// The methods of etcd that holdfast calls. The server expects a stream of keep-alives; a stream of
+/// one message looks like a plain call.
 namespace method {
 inline constexpr const char* range = "/etcdserverpb.KV/Range";
 inline constexpr const char* txn = "/etcdserverpb.KV/Txn";

@@ -11,7 +11,7 @@ namespace holdfast::store::etcd {
 
 class members;
 
-/// Calls to whichever member of the cluster answers. Thread-safe.
+/// Calls to a member of the cluster that answers. Thread-safe.
 class channel {
  public:
   explicit channel(const etcd_options& o);
@@ -19,12 +19,12 @@ class channel {
   channel(const channel&) = delete;
   channel& operator=(const channel&) = delete;
 
-  /// gRPC does not work in a child of a process that used it: errc::forked there.
+  /// gRPC does not work in a child of a process that used it: fails with errc::forked there.
   static status usable_here();
 
-  /// Sends a request that is safe to repeat, to the next member if one does not answer, within
-  /// command_timeout. True: it may have been carried out before. errc::lost: there is no such
-  /// lease.
+  /// Sends a request that is safe to repeat; if a member does not answer, to the next one, within
+  /// command_timeout. Returns true if the request may have been carried out before. Fails with
+  /// errc::lost if the lease does not exist.
   result<bool> call(const char* method, const message& request, message& answer);
   /// The same within another time.
   result<bool> call(const char* method, const message& request, message& answer,

@@ -19,10 +19,10 @@ namespace {
 
 using link = std::shared_ptr<session_lease>;
 
-/// An etcd takes no more steps in one transaction, if it is not told otherwise.
+/// An etcd with default settings accepts no more steps in one transaction.
 constexpr std::size_t max_steps = 100;
 
-/// As it was written: in that revision, with that lease.
+/// A record as it was written: in that revision, with that lease.
 struct held_record {
   std::int64_t version = 0;
   std::int64_t lease = 0;
@@ -42,7 +42,7 @@ std::string_view text_in(const wire::ResponseOp& r) {
   return found.kvs().empty() ? std::string_view() : std::string_view(found.kvs(0).value());
 }
 
-/// Others of the session may settle something between any two requests.
+/// Other threads of the session may settle a queue between any two requests.
 constexpr int max_attempts = 100;
 
 std::uint64_t number_of(std::int64_t lease) { return static_cast<std::uint64_t>(lease); }
@@ -53,13 +53,14 @@ contender_data contender_data_at(const wire::KeyValue& kv) {
   return p;
 }
 
-// 0 if it is not there.
+// 0 if the key does not exist.
 std::int64_t version_in(const wire::ResponseOp& r) {
   const auto& found = r.response_range();
   return found.kvs().empty() ? 0 : found.kvs(0).mod_revision();
 }
 
-/// What a transaction that ends with the line says of the place `key`: no fence if it is not there.
+/// Reads the entry `key` from the answer to a transaction that ends with the queue. Without the
+/// key, the fence is 0.
 contender_store::entered entered_at(const std::string& key, const std::string& prefix,
                                     const wire::TxnResponse& done) {
   const auto& all = done.responses().rbegin()->response_range();
@@ -109,7 +110,7 @@ class etcd_store final : public contender_store {
   result<versioned> record(std::string_view name, bool waits, alarm on_change) override;
   result<std::optional<revision>> replace(std::string_view name, std::string_view text,
                                           revision version, std::int64_t keep_us) override;
-  /// etcd has no clock that can be asked for: a record ends with a lease of its own.
+  /// etcd has no clock that can be queried: a record ends with a lease of its own.
   result<moment> time() override { return moment{1, 1, false}; }
   result<store::facts> facts() override;
   result<std::vector<used_name>> names() override;
@@ -126,7 +127,7 @@ class etcd_store final : public contender_store {
   }
   result<wire::TxnResponse> transact(const wire::TxnRequest& t, bool* repeated = nullptr);
   result<wire::RangeResponse> ask(const wire::RangeRequest& r);
-  /// A key of that session, in no name.
+  /// A key of that session, outside all names.
   std::string mark_of(const session_lease& mine) const;
   wire::Compare nothing_settled_since(const session_lease& mine) const {
     return as_of_version(mark_of(mine), mine.settled_at());
@@ -160,10 +161,10 @@ class etcd_store final : public contender_store {
   watches watches_;
   contender_text::renewed<session_lease> session_;
   std::mutex mutex_;
-  /// Leases that a record may have got, or may still get: revoked once it has been written since,
-  /// so that a request that is still on its way comes to nothing.
+  /// Leases that a record may have got, or may still get. They are revoked after the next write to
+  /// the record, so that a request that is still on its way fails.
   leases doubtful_;
-  /// Leases of records that may have been removed. No request gives them to a record.
+  /// Leases of records that may have been removed. No request attaches them to a record.
   leases removed_;
 };
 
@@ -180,7 +181,7 @@ status etcd_store::open() {
     return failure{errc::unsupported, "the server is etcd " + server.version() +
                                           "; 3.4 is the first that this store can use"};
   }
-  // Whether this user may: the server gives leases to every user.
+  // Checks the user's rights: the server grants leases to every user.
   auto look = all_below(options_.base + "/");
   look.set_limit(1);
   if (const auto may = ask(look); !may) return may.error();
@@ -192,7 +193,7 @@ status etcd_store::open() {
   return done{};
 }
 
-// Of the member that answers.
+// The facts of the member that answers.
 result<store::facts> etcd_store::facts() {
   wire::StatusResponse said;
   if (auto up = to_.call(method::status, wire::StatusRequest(), said); !up) {
@@ -216,16 +217,16 @@ result<wire::TxnResponse> etcd_store::transact(const wire::TxnRequest& t, bool* 
   return answer;
 }
 
-// A majority is asked, too: what is read is never older than the question.
+// The read also asks a majority, so the data is never older than the request.
 result<wire::RangeResponse> etcd_store::ask(const wire::RangeRequest& r) {
   wire::RangeResponse answer;
   if (auto ok = to_.call(method::range, r, answer); !ok) return std::move(ok.error());
   return answer;
 }
 
-// ---- places
+// ---- entries
 
-// No name is escaped like that.
+// escape() never returns a part like that.
 std::string etcd_store::mark_of(const session_lease& mine) const {
   char id[24];
   std::snprintf(id, sizeof id, "%llx", static_cast<unsigned long long>(mine.id()));
@@ -245,7 +246,7 @@ result<contender_store::entered> etcd_store::enter(std::string_view name, const 
   }
 }
 
-// The owner is in the key, so that a repetition of what was done already finds it there.
+// The owner is in the key, so a repeated request finds the entry that the first one made.
 result<contender_store::entered> etcd_store::enter_with(session_lease& mine, std::string_view name,
                                                         const contender& who,
                                                         const contender_data& says,
@@ -290,15 +291,15 @@ result<std::vector<contender>> etcd_store::contenders(std::string_view name, as_
   if (when == as_of::settled) {
     auto sure = settle(*present(), prefix);
     if (sure || sure.error().code != errc::lost) return sure;
-    // With its lease: nothing can be put in with that any more.
+    // The session's lease has ended: no request can create an entry with it any more.
   }
   const auto all = ask(keys_below(prefix));
   if (!all) return watches_.forget(watch), all.error();
   return line_of(*all, prefix);
 }
 
-// Entering and leaving compare the revision of this key: a request that is still on its way,
-// because it was sent again over another member, comes to nothing from now on.
+// Entering and leaving compare the revision of this key. So a request that is still on its way,
+// because it was sent again over another member, fails from now on.
 result<std::vector<contender>> etcd_store::settle(session_lease& mine, const std::string& prefix) {
   wire::TxnRequest t;
   *t.add_success() = put(mark_of(mine), {}, mine.id());
@@ -328,7 +329,8 @@ result<bool> etcd_store::leave(std::string_view name, std::span<const std::strin
       continue;
     }
     if (!repeated) return any;
-    // What is still on its way must not remove a contender that enters under the same key.
+    // A request that is still on its way must not remove a contender that enters under the same
+    // key.
     const auto sure = settle(*mine, prefix);
     if (sure || sure.error().code == errc::lost) return any;
     return failure{sure.error().code, sure.error().what, true};
@@ -429,7 +431,8 @@ void etcd_store::revoke(std::int64_t lease) {
   (void)to_.call(method::revoke, request, answer);
 }
 
-// For how many seconds it lives from now on: for ever without a lease, or if nobody answers.
+// Returns how many seconds the lease lives from now on: for ever without a lease, or without an
+// answer.
 std::int64_t etcd_store::keep(std::int64_t lease) {
   constexpr auto for_ever = std::numeric_limits<std::int64_t>::max();
   if (lease == 0) return for_ever;
@@ -444,7 +447,7 @@ void etcd_store::doubt(leases& those, const std::string& key, std::int64_t lease
   those.emplace(key, lease);
 }
 
-// Of that key, but the one that its record has.
+// Revokes the leases of that key, except the one that its record has.
 void etcd_store::revoke_all(leases& those, const std::string& key, std::int64_t has) {
   std::vector<std::int64_t> over;
   {
@@ -458,7 +461,7 @@ void etcd_store::revoke_all(leases& those, const std::string& key, std::int64_t 
   }
 }
 
-// A revision of etcd is never given twice, so it says of which record it is.
+// A revision of etcd is never used twice, so it identifies the record.
 result<std::optional<contender_store::revision>> etcd_store::replace(std::string_view name,
                                                                      std::string_view text,
                                                                      revision was,
@@ -469,7 +472,7 @@ result<std::optional<contender_store::revision>> etcd_store::replace(std::string
   return version < 0 ? make_record(key, text, keep_us) : change_record(key, text, version, keep_us);
 }
 
-// A lease that the record does not have is revoked: what was asked twice comes to nothing then.
+// A lease that the record does not have is revoked: then a repeated request fails.
 result<etcd_store::version_now> etcd_store::make_record(const std::string& key,
                                                         std::string_view text,
                                                         std::int64_t keep_us) {
@@ -507,8 +510,8 @@ result<etcd_store::version_now> etcd_store::change_record(const std::string& key
   return version_now(keep_longer(key, text, now, keep_us));
 }
 
-// The record changes over to a longer lease, unless another session has changed it meanwhile. Its
-// new version.
+// Moves the record to a longer lease, unless another session has changed the record meanwhile.
+// Returns its new version.
 std::int64_t etcd_store::keep_longer(const std::string& key, std::string_view text,
                                      const held_record& now, std::int64_t keep_us) {
   const auto longer = lease_for(keep_us);
@@ -526,13 +529,14 @@ std::int64_t etcd_store::keep_longer(const std::string& key, std::string_view te
   if (done->succeeded()) return revoke(now.lease), done->header().revision();
   const bool changed_before = lease_in(done->responses(0)) == *longer;
   revoke(changed_before ? now.lease : *longer);
-  // What others have written since is not our version.
+  // A later write by another session is not this session's version.
   return changed_before && text_in(done->responses(0)) == text ? version_in(done->responses(0))
                                                                : now.version;
 }
 
-// With its lease, which would live on for as long as the record was to be kept. It is read before:
-// if the request is sent again, the first one may have removed the record unheard.
+// Also revokes the record's lease, which would live on for as long as the record was to be kept.
+// Reads the lease before: if the request is sent again, the first one may have removed the record
+// without an answer.
 result<etcd_store::version_now> etcd_store::remove_record(const std::string& key,
                                                           std::int64_t version) {
   const auto before = ask(one(key));

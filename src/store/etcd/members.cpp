@@ -34,13 +34,13 @@ std::shared_ptr<grpc::ChannelCredentials> credentials_of(const etcd_options& o) 
   return grpc::SslCredentials(ssl);
 }
 
-// What gRPC calls a back-off is also how long a connection may take to be made: a machine that is
-// busy, or far away and with TLS, takes more than a tenth of a second.
+// The back-off in gRPC also limits the time to make a connection: a machine that is busy, or far
+// away with TLS, takes more than a tenth of a second.
 int time_to_connect_ms(const etcd_options& o) {
   return static_cast<int>(std::clamp(o.command_timeout / 4, 100ms, 1'000ms).count());
 }
 
-// A member that came back is found soon, and one that is silent is noticed by pings.
+// A member that has come back is found soon, and pings detect a silent one.
 grpc::ChannelArguments arguments_of(const etcd_options& o) {
   grpc::ChannelArguments a;
   a.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
@@ -49,12 +49,12 @@ grpc::ChannelArguments arguments_of(const etcd_options& o) {
   a.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 10'000);
   a.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 5'000);
   a.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // one session, one connection
-  a.SetMaxReceiveMessageSize(-1);                   // a long queue, or the names of a large fleet
+  a.SetMaxReceiveMessageSize(-1);                   // for a long queue, or a large fleet's names
   if (!o.server_name.empty()) a.SetSslTargetNameOverride(o.server_name);
   return a;
 }
 
-// Its log is of the whole program, and the library prints nothing.
+// gRPC's log belongs to the whole program, and this library prints nothing.
 void be_silent() {
   if (std::getenv("GRPC_VERBOSITY") == nullptr) {
     gpr_set_log_verbosity(static_cast<gpr_log_severity>(GPR_LOG_SEVERITY_ERROR + 1));
@@ -65,10 +65,10 @@ bool says(const grpc::Status& s, const char* what) {
   return s.error_message().find(what) != std::string::npos;
 }
 
-/// How long gRPC may look for an answer before the clock is asked again: it may be one that jumps.
+/// How long gRPC may wait for an answer before the clock is read again: a test's clock may jump.
 constexpr auto look_at_clock = std::chrono::nanoseconds(100ms);
-/// When the time is over, an answer may be there all the same, if this process stood still: so long
-/// gRPC may take to find it.
+/// When the time is over, the answer may have arrived all the same, if this process was stopped:
+/// gRPC gets this long to find it.
 constexpr auto last_look = std::chrono::nanoseconds(20ms);
 
 gpr_timespec from_now(std::chrono::nanoseconds d) {
@@ -81,8 +81,9 @@ struct pending {
   grpc::CompletionQueue queue;
   grpc::Status status;
 
-  // What was asked and answered is the caller's: this returns when gRPC has let go of it. One that
-  // was asked in time is looked for once more, also if this process stood still before it waited.
+  // The request and the answer belong to the caller, so this returns only when gRPC no longer uses
+  // them. For a request sent in time, looks for the answer once more after the deadline, even if
+  // this process was stopped before the wait.
   grpc::Status wait(clock& on, boot_time asked, boot_time until) {
     void* tag = nullptr;
     bool ok = false;
@@ -105,9 +106,9 @@ struct pending {
 
 namespace {
 
-// gRPC's threads for callbacks end with the last channel and begin with the next one, and that they
-// end twice if the two meet (1.51). One channel that goes nowhere, and is never given back, keeps
-// them. It has no credentials, so that each call on it fails at once.
+// gRPC's threads for callbacks end with the last channel and start with the next one; if the two
+// coincide, they end twice (1.51). One channel that leads nowhere, and is never destroyed, keeps
+// the threads. It has no credentials, so each call on it fails at once.
 void keep_threads() {
   static auto* const nowhere = new generic_stub(grpc::CreateChannel("nowhere", nullptr));
   static auto* const request = new wire::StatusRequest();
@@ -134,7 +135,7 @@ void members::go_on_from(std::size_t member) noexcept {
   (void)current_.compare_exchange_strong(member, (member + 1) % stubs_.size());
 }
 
-// What comes in the first half of that time may have been on its way when the member fell silent.
+// An answer in the first half of that time may have been on its way when the member fell silent.
 void members::leave_silent(std::size_t member, boot_time asked, boot_time until) noexcept {
   go_on_from(member);
   const boot_time since = asked + (until - asked) / 2;

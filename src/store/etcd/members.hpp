@@ -15,29 +15,31 @@
 #include "store/etcd/calls.hpp"
 #include "store/etcd/options.hpp"
 
-/// gRPC itself: slow to compile, so that only members.cpp, channel.cpp and watches.cpp include
+/// gRPC itself, which is slow to compile: only members.cpp, channel.cpp and watches.cpp include
 /// this.
 namespace holdfast::store::etcd {
 
 using generic_stub = grpc::TemplatedGenericStub<message, message>;
 
-/// The members of the cluster, one of which is talked to as long as it answers. Thread-safe.
+/// The members of the cluster; the session talks to one of them as long as it answers. Thread-safe.
 class members {
  public:
   explicit members(const etcd_options& o);
 
   std::size_t now_with() const noexcept { return current_.load() % stubs_.size(); }
   generic_stub& stub(std::size_t member) { return stubs_[member]; }
-  /// It did not answer: the next one.
+  /// That member did not answer: moves on to the next one.
   void go_on_from(std::size_t member) noexcept;
-  /// It did not answer what was asked, until then: the next one. A stream to it may be as silent;
-  /// its owner gives it up if nothing has come over it in the second half of that time.
+  /// That member did not answer a request of `asked` until `until`: moves on to the next one. A
+  /// stream to the member may be silent as well; its owner gives the stream up if nothing has
+  /// arrived over it in the second half of that time.
   void leave_silent(std::size_t member, boot_time asked, boot_time until) noexcept;
-  /// Set before the first call. Called only if there is another member.
+  /// Sets the callback for silent members, before the first call. It is called only if there is
+  /// another member.
   void on_silence(std::function<void(std::size_t member, boot_time since)> told) {
     is_silent_ = std::move(told);
   }
-  /// Empty without a user. Asks for one if there is none.
+  /// Empty without a user. Requests a token if there is none.
   result<std::string> token(boot_time until);
   void forget_token(const std::string& which);
 
@@ -55,13 +57,13 @@ class members {
   std::string token_;
 };
 
-/// The member is away, or does not see a leader: another may do better.
+/// True if the member is away, or does not see a leader: another member may do better.
 bool is_away(const grpc::Status& s);
-/// It has said nothing in the time that there was.
+/// True if the member has not answered in time.
 bool was_silent(const grpc::Status& s);
-/// The token has to be asked for again.
+/// True if a new token has to be requested.
 bool is_stale_token(const grpc::Status& s);
-/// What a code means, and what to do about it.
+/// The failure for a status code, with advice.
 failure explain(const grpc::Status& s, const etcd_options& o);
 
 }  // namespace holdfast::store::etcd

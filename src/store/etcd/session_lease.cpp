@@ -11,7 +11,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// What was not answered is asked again so soon.
+/// An unanswered request is repeated after this time.
 constexpr auto ask_again = std::chrono::nanoseconds(500ms);
 
 std::int64_t whole_seconds(std::chrono::milliseconds d) {
@@ -70,7 +70,7 @@ boot_time session_lease::safe_until() const noexcept {
   return proven_ + ttl_ * 3 / 4;
 }
 
-// True if it was answered.
+// Returns true if the request was answered.
 bool session_lease::keep_alive() {
   auto& on = *to_.options().clock;
   wire::LeaseKeepAliveRequest request;
@@ -99,7 +99,7 @@ void session_lease::keep() {
     try {
       answered = keep_alive();
     } catch (...) {
-      answered = false;  // no memory: asked again soon
+      answered = false;  // no memory: repeated soon
     }
     next = on.now() + (answered ? ttl_ / 8 : std::min(ttl_ / 8, ask_again));
     lock.lock();

@@ -10,33 +10,34 @@
 
 namespace holdfast::store::etcd {
 
-/// The etcd lease that everything of a session hangs on, kept alive by a thread. The servers delete
-/// its keys when they have heard nothing for its TTL.
+/// The etcd lease of all keys of a session, kept alive by a thread. The servers delete the keys
+/// when they have received nothing for the lease's TTL.
 ///
-/// A server that takes itself for the leader answers a keep-alive, and one that was asleep does so
-/// for a moment after it woke. What is believed is therefore a keep-alive, and after it something
-/// that a majority had to agree to, both in the same term: then it was the leader that answered.
+/// A server that takes itself for the leader answers a keep-alive; a server that was stopped does
+/// so for a moment after it has resumed. So a keep-alive counts only together with a later request
+/// that needed a majority, both in the same term: then the leader has answered the keep-alive.
 /// Thread-safe.
 class session_lease {
  public:
-  /// `on_end`: called once by a thread of ours, when the servers have ended it.
+  /// `on_end` is called once, by a thread of this library, when the servers have ended the lease.
   static result<std::shared_ptr<session_lease>> grant(channel& to, std::function<void()> on_end);
-  /// Gives it back, and with it all its keys, if the servers can be told.
+  /// Revokes the lease, and with it all its keys, if the servers can be reached.
   ~session_lease();
   session_lease(const session_lease&) = delete;
   session_lease& operator=(const session_lease&) = delete;
 
   std::int64_t id() const noexcept { return id_; }
   bool over() const noexcept { return over_; }
-  /// The servers say that they do not know it any more.
+  /// To be called when the servers no longer know the lease.
   void end();
 
-  /// A majority agreed, in that term, to what was asked then.
+  /// A majority agreed, in that term, to a request sent at `asked`.
   void agreed(std::uint64_t term, boot_time asked) noexcept;
-  /// The servers can not end it before. Goes three quarters of the TTL beyond a keep-alive.
+  /// The servers cannot end the lease before this time: three quarters of the TTL after a
+  /// keep-alive.
   boot_time safe_until() const noexcept;
   /// The revision of the session's mark, which etcd.cpp compares; 0: there is none. Only the latest
-  /// counts, and a session that has ended has none.
+  /// revision counts, and a session that has ended has none.
   std::int64_t settled_at() const noexcept { return settled_at_; }
   void settled_at(std::int64_t revision) noexcept {
     auto known = settled_at_.load();
@@ -44,7 +45,7 @@ class session_lease {
            !settled_at_.compare_exchange_weak(known, revision)) {
     }
   }
-  /// How far an agreement moves that, at the least.
+  /// How far an agreement extends safe_until(), at least.
   std::chrono::nanoseconds safe_span() const noexcept { return ttl_ * 3 / 4 - ttl_ / 8; }
 
  private:

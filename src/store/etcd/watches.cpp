@@ -25,34 +25,34 @@ struct watches::hub {
   };
   std::map<std::int64_t, watched> alarms;
   std::int64_t last_id = 0;
-  std::shared_ptr<stream> now;  ///< null: none is open
-  int open = 0;                 ///< streams that gRPC has not let go of
-  std::string refused_token;    ///< to be replaced before the next one opens
+  std::shared_ptr<stream> now;  ///< null: no stream is open
+  int open = 0;                 ///< streams that gRPC still uses
+  std::string refused_token;    ///< to be replaced before the next stream opens
   bool closing = false;
 
-  /// Takes it out, and calls it, if that was not done before.
+  /// Removes the alarm and calls it, unless that was done before.
   void call(std::int64_t id);
   void call_all();
-  /// Those that are watched over that stream.
+  /// Calls the alarms of the watches on that stream.
   void call_all_of(const stream* ended);
-  /// A stream to that member is given up, unless the member has said something over it since then.
+  /// Gives up a stream to that member, unless something has arrived over it since then.
   void leave(std::size_t member, boot_time since) noexcept;
 };
 
-/// One stream, from its opening to its end. Keeps itself alive until gRPC is done with it.
+/// One stream, from its opening to its end. Keeps itself alive until gRPC no longer uses it.
 class watches::stream final : public grpc::ClientBidiReactor<message, message>,
                               public std::enable_shared_from_this<stream> {
  public:
   explicit stream(std::shared_ptr<hub> of) : of_(std::move(of)) {}
 
-  // The hold is for requests from other threads than gRPC's, until the stream breaks.
+  // The hold allows requests from other threads than gRPC's, until the stream breaks.
   void open(const std::string& token) {
     self_ = shared_from_this();
     auto& members = of_->to.inner();
     member_ = members.now_with();
     token_ = token;
     if (!token.empty()) context_.AddMetadata("token", token);
-    context_.AddMetadata("hasleader", "true");  // ends when the member has lost its leader
+    context_.AddMetadata("hasleader", "true");  // ends the stream when the member loses its leader
     members.stub(member_).PrepareBidiStreamingCall(&context_, method::watch, {}, this);
     AddHold();
     StartRead(&heard_);
@@ -70,18 +70,19 @@ class watches::stream final : public grpc::ClientBidiReactor<message, message>,
     request.mutable_cancel_request()->set_watch_id(id);
     say(std::move(request));
   } catch (...) {
-    return;  // no memory: said again when the server tells of it
+    return;  // no memory: cancelled when the watch reports its next event
   }
   void cancel() { context_.TryCancel(); }
   const std::string& token() const noexcept { return token_; }
-  /// With the hub's mutex locked. The server checks the stream's token at each watch: another
-  /// stream gets another token.
+  /// With the hub's mutex locked. The server checks the stream's token at each watch: only another
+  /// stream has another token.
   void end_with_its_token() {
     if (broken_ || token_.empty()) return;
     refused_ = true;
     give_up();
   }
-  /// With the hub's mutex locked. What it watches is told when gRPC has let go of it.
+  /// With the hub's mutex locked. The alarms of its watches are called when gRPC no longer uses the
+  /// stream.
   void give_up() {
     if (broken_) return;
     broken_ = true;
@@ -117,10 +118,11 @@ class watches::stream final : public grpc::ClientBidiReactor<message, message>,
       end_with_its_token();
     }
     if (heard_.created()) begun(heard_.watch_id());
-    // One that is cancelled by the server was refused, or asks for what was compacted away.
+    // A watch that the server cancels was refused, or its revision was compacted away.
     const bool over = heard_.canceled() || heard_.compact_revision() != 0;
     if (over || heard_.events_size() > 0) of_->call(heard_.watch_id());
-    // Once is enough; and it may have been called for another reason before it had begun.
+    // One event is enough; and the alarm may have been called for another reason before the watch
+    // began.
     if (!over && (heard_.created() || heard_.events_size() > 0)) {
       const std::lock_guard guard{of_->mutex};
       if (!of_->alarms.contains(heard_.watch_id())) enough(heard_.watch_id());
@@ -188,16 +190,16 @@ void watches::hub::call_all_of(const stream* ended) {
   for (const auto& call : calls) call();
 }
 
-// A slow member is no silent one: all that wait would ask it again at once.
+// A slow member is not a silent one: otherwise all waiters would ask it again at once.
 void watches::hub::leave(std::size_t member, boot_time since) noexcept {
   const std::lock_guard guard{mutex};
-  const auto open_now = now;  // give_up() lets go of it
+  const auto open_now = now;  // give_up() resets it
   if (!open_now || open_now->member() != member) return;
   if (!open_now->has_heard_since(since)) open_now->give_up();
 }
 
-// gRPC itself looks after fifteen seconds whether a member that says nothing is there: what it
-// watches would not be told, and each new watch would wait for it in vain.
+// gRPC itself checks a silent member after fifteen seconds: until then its watches would report
+// nothing, and each new watch would wait for it in vain.
 watches::watches(channel& to) : hub_(std::make_shared<hub>(to)) {
   to.inner().on_silence([to_tell = std::weak_ptr<hub>(hub_)](std::size_t member, boot_time since) {
     if (const auto h = to_tell.lock()) h->leave(member, since);
@@ -222,8 +224,8 @@ std::int64_t watches::add(const std::string& key, const std::string& end, alarm 
   const auto token = hub_->to.inner().token(until);
   lock.lock();
   if (hub_->closing) return 0;
-  // Some versions of etcd do not say that a token is not known any more, and watch nothing. A read
-  // and a write are told.
+  // Some versions of etcd do not report an unknown token on a stream, and watch nothing. A read or
+  // a write reports it.
   if (hub_->now && token && hub_->now->token() != *token) hub_->now->end_with_its_token();
   const auto id = ++hub_->last_id;
   if (!hub_->now) {

@@ -28,12 +28,12 @@ constexpr std::string_view no_space = "free some space on the server's disk";
 constexpr std::string_view short_of_resources =
     "the server is short of memory or threads; look at its log";
 
-/// The storage engine failed, with a number of the operating system's.
+/// The storage engine failed, with an error number of the operating system.
 constexpr unsigned engine_failed = 1030;
-/// … or did so at the end of a transaction.
+/// … or failed at the end of a transaction.
 constexpr unsigned commit_failed = 1180;
 
-// The first that fits counts.
+// The first match counts.
 constexpr std::array meanings{
     meaning{1213, 1213, errc::busy, "another session was faster"},
     meaning{1020, 1020, errc::busy, "another session was faster"},
@@ -72,7 +72,7 @@ constexpr std::array meanings{
         "many connections from this host have failed: find out why, then run flush hosts, or raise "
         "max_connect_errors"},
     meaning{1153, 1153, errc::unavailable, "raise max_allowed_packet"},
-    // Nobody knows what became of it: a new connection looks.
+    // The outcome is unknown: a new connection finds it out.
     meaning{commit_failed, commit_failed, errc::unavailable,
             "the commit failed; look at the server's log"},
     meaning{1690, 1690, errc::timed_out, "the request came after its caller had given up"},
@@ -94,11 +94,11 @@ constexpr std::array meanings{
     meaning{1158, 1161, errc::unavailable, "the connection to the server is broken"},
 };
 
-/// The server ended the statement, or the commit, and undid it. (One that it ends while it waits
-/// for a replica's acknowledgement has been carried out, and is answered as such.)
+/// The server ended the statement, or the commit, and undid it. (A commit that it ends while
+/// waiting for a replica's acknowledgement has been carried out, and is reported as such.)
 constexpr std::array undone{1205U, 1969U, 1317U};
 
-/// It has the numbers from 2000 on for what it finds itself.
+/// The client library uses the numbers from 2000 on for its own errors.
 bool found_by_library(unsigned number) noexcept { return number >= 2000 && number < 3000; }
 
 const meaning* meaning_of(unsigned number) noexcept {
@@ -134,8 +134,9 @@ failure takes_no_writes(std::string_view said) {
           "the server says that " + std::string(said) + ": " + std::string(only_read)};
 }
 
-// What was refused for lack of rights, or as the tables are others, was not begun. What belongs to
-// a transaction is undone with the connection, which is not used again.
+// A statement that was refused for lack of rights, or because of unexpected tables, was never
+// begun. Earlier statements of a transaction are undone with the connection, which is not used
+// again.
 bool proves_that_nothing_was_done(unsigned number) noexcept {
   const meaning* const known = meaning_of(number);
   return std::find(undone.begin(), undone.end(), number) != undone.end() ||
@@ -143,7 +144,7 @@ bool proves_that_nothing_was_done(unsigned number) noexcept {
           (known->code == errc::not_permitted || known->code == errc::foreign_data));
 }
 
-// A new connection may lead to the server that is primary now.
+// A new connection may lead to the present primary.
 bool ends_connection(unsigned number) noexcept {
   const meaning* const known = meaning_of(number);
   return (known != nullptr && known->code == errc::read_only) || found_by_library(number) ||

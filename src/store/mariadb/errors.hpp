@@ -5,19 +5,20 @@
 
 namespace holdfast::store::mariadb {
 
-/// What a call failed with. errc::busy: another session was faster, try again.
+/// The failure of a call. errc::busy: another session was faster, try again.
 failure server_says(unsigned number, std::string_view said);
 
-/// Nothing came for as long as is waited.
+/// The failure when no answer came in time.
 failure no_answer();
 
-/// The same of a server that says it without being asked to write.
+/// The failure of a server that reports read_only without a write.
 failure takes_no_writes(std::string_view said);
 
-/// The server has undone what it was asked, or will when the connection ends: the outcome is known.
+/// True if the server has undone the request, or will when the connection ends: the outcome is
+/// known.
 bool proves_that_nothing_was_done(unsigned number) noexcept;
 
-/// After it the connection must not be used.
+/// True if the connection must not be used after this error.
 bool ends_connection(unsigned number) noexcept;
 
 }  // namespace holdfast::store::mariadb

@@ -12,13 +12,13 @@ namespace holdfast::store::mariadb {
 
 namespace {
 
-// Null for one that nobody reads, so that it does not leave the server.
+// Null for a record that is too long, so that it does not leave the server.
 std::string bounded(const std::string& record) {
   return "case when octet_length(" + record + ") <= " + std::to_string(sql::longest_read) +
          " then " + record + " end";
 }
 
-// A row that its transaction has just made has no record yet.
+// A row that its own transaction has just created has no record yet.
 std::string record_of(std::optional<std::string>& cell) {
   return !cell || *cell == "null" ? std::string() : std::move(*cell);
 }
@@ -64,10 +64,10 @@ void set_up(MYSQL* c, const mariadb_options& o, unsigned connect) {
   if (o.tls == tls::verify) mysql_optionsv(c, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, &on);
 }
 
-// Whatever the server or the user is configured to. A wait for a lock on a row, or on the table
-// (for `lock tables`, a backup), ends at the server: a statement that is only given up here may
-// still be carried out. And a program that is stopped in the middle of a transaction must not keep
-// everybody else waiting (MySQL knows no such limit).
+// Overrides the configuration of the server and the user. A wait for a lock on a row, or on the
+// table (`lock tables`, a backup), ends at the server: a statement that is only given up here may
+// still be carried out. And a program that is stopped in the middle of a transaction must not block
+// all others (MySQL has no such limit).
 std::string session_settings(const std::string& patience) {
   return "set session transaction isolation level read committed; "
          "set session autocommit = 1, session innodb_lock_wait_timeout = " +
@@ -78,7 +78,7 @@ std::string session_settings(const std::string& patience) {
          " */; show status like 'wsrep_cluster_size'";
 }
 
-// Its nodes judge leases each by its own clock, and GET_LOCK is each node's own.
+// Each node of a Galera cluster judges leases by its own clock, and has its own GET_LOCK.
 status refuse_galera(const std::vector<link::answer>& settings) {
   const auto& rows = settings.back().rows;
   if (rows.empty() || number(rows[0].at(1)) == 0) return done{};
@@ -88,12 +88,13 @@ status refuse_galera(const std::vector<link::answer>& settings) {
                  "Name a server outside such a cluster"};
 }
 
-/// Another transaction goes on in its place: the server has undone all of it.
+/// The server has rolled back the whole transaction, in favour of another one.
 constexpr unsigned deadlock = 1213;
 /// "BIGINT value is out of range".
 constexpr unsigned out_of_range = 1690;
 
-// Nothing behind a failure is carried out, the commit neither: the greatest number and 1 is none.
+// Nothing behind a failed statement is carried out, not even the commit: the greatest number plus 1
+// overflows.
 std::string fail_if(const std::string& condition) {
   return "select 9223372036854775807 + (" + condition + "); ";
 }
@@ -122,7 +123,7 @@ result<std::unique_ptr<link>> link::open(const mariadb_options& o, const tables&
   made->calls_.emplace(c);
   base::set_keepalive(made->fd(), sql::keepalive_of(o));
   const my_bool off =
-      0;  // an option file may say "reconnect": the locks of mode=session would be lost unseen
+      0;  // an option file may set "reconnect": the locks of mode=session would be lost unnoticed
   mysql_optionsv(c, MYSQL_OPT_RECONNECT, &off);
   const auto set = made->ask(session_settings(std::to_string(made->patience_)),
                              std::min(deadline, made->in_time()));
@@ -142,7 +143,7 @@ failure link::failed(unsigned number, std::string_view said) {
   const bool late = calls_ && calls_->late();
   broken_ = broken_ || late || ends_connection(number);
   did_nothing_ = !late && proves_that_nothing_was_done(number);
-  // To the client library it is a connection that is lost.
+  // The client library reports it as a lost connection.
   return late ? no_answer() : server_says(number, said);
 }
 
@@ -162,7 +163,7 @@ std::int64_t link::seconds_of(const mariadb_options& o) noexcept {
   return std::max<std::int64_t>(1, sql::patience_of(o).count() / 1000);
 }
 
-// A second at least. The whole if the request has just begun.
+// A second at least. The whole patience if the request has just begun.
 std::int64_t link::patience_until(boot_time deadline) const noexcept {
   const std::chrono::nanoseconds left = deadline - boot_clock::now();
   if (left > command_timeout_ / 16 * 15) return patience_;
@@ -170,7 +171,7 @@ std::int64_t link::patience_until(boot_time deadline) const noexcept {
   return std::clamp<std::int64_t>(part, 1, patience_);
 }
 
-// The server gives up a wait for a lock before the request gives up the answer.
+// The server gives up waiting for a lock before the request gives up waiting for the answer.
 result<std::vector<link::answer>> link::ask_for_locks(const std::string& text, boot_time deadline) {
   const auto patience = patience_until(deadline);
   if (patience == waits_for_) return ask(text, deadline);
@@ -321,7 +322,7 @@ result<std::vector<sql::replaced>> link::replace(std::span<const sql::replacemen
     const bool there = (*got)[several ? i + 2 : i].affected == 1;
     outcomes.push_back({there, all[i].there ? all[i].version + 1 : all[i].version, 0});
   }
-  // Many a session guesses once only.
+  // Many sessions guess only once.
   if (guess && !prepared_ && guesses_ < 2) {
     ++guesses_;
     if (guesses_ == 2) prepared_ = prepared_update::make(connection_, *calls_, tables_);
@@ -330,7 +331,8 @@ result<std::vector<sql::replaced>> link::replace(std::span<const sql::replacemen
   return outcomes;
 }
 
-// The floor first, as in a sweep that raises it: so they never wait for each other, and it stays.
+// Locks the floor first, as a sweep does that raises it: so they never wait for each other, and the
+// floor stays.
 std::string link::beginning() const {
   return "start transaction;select 1 from " + tables_.meta + " lock in share mode";
 }
@@ -375,7 +377,7 @@ status link::unlock(std::span<const sql::rewrite> all, std::int64_t until_at, bo
   }
   const auto got = ask(text + (all.empty() ? "rollback" : "commit"), deadline);
   if (!got) {
-    // If there is no time left to ask, it came late.
+    // If no time is left to ask, the request came late.
     const bool on_purpose = mysql_errno(connection_) == out_of_range;
     auto writes = on_purpose ? must_take_writes(deadline) : done{};
     return !writes && writes.error().code == errc::read_only ? writes : status(got.error());
@@ -384,7 +386,7 @@ status link::unlock(std::span<const sql::rewrite> all, std::int64_t until_at, bo
   return done{};
 }
 
-// Another server may be primary now: a new connection may lead there.
+// Another server may be primary now, and a new connection may lead there.
 failure link::leave() {
   broken_ = true;
   return takes_no_writes("it is read_only");
@@ -441,7 +443,7 @@ result<std::vector<state_store::entry>> link::entries_that(const std::string& ar
   return all;
 }
 
-// All columns: there may be none of that name.
+// Selects all columns: the table may have no such column.
 result<store::facts> link::facts(boot_time deadline) {
   auto got = ask(
       "show global variables where variable_name in ('version', 'innodb_flush_log_at_trx_commit', "

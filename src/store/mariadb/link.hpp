@@ -16,13 +16,13 @@ inline std::int64_t number(const std::optional<std::string>& cell) noexcept {
   return cell ? base::number_at_start<std::int64_t>(*cell, 0) : 0;
 }
 
-/// The rows over one connection. Statements that go together are one text, which is one round trip;
-/// values are hexadecimal, so that no setting of the server can read anything else into them.
+/// The row operations over one connection. Statements that belong together are one text, which is
+/// one round trip. Values are hexadecimal, so that no setting of the server can misread them.
 class link final : public sql::row_link {
  public:
-  /// Connects to the server, and to no database yet. The client library counts in seconds: of what
-  /// is left until the deadline it gets the whole ones, or one. If they were too few,
-  /// errc::timed_out.
+  /// Connects to the server, without selecting a database. The client library counts in seconds: it
+  /// gets the whole seconds that are left until the deadline, or one. Fails with errc::timed_out if
+  /// they were too few.
   static result<std::unique_ptr<link>> open(const mariadb_options& options, const tables& t,
                                             boot_time deadline = forever);
   ~link() override;
@@ -46,25 +46,26 @@ class link final : public sql::row_link {
   result<store::facts> facts(boot_time) override;
 
   using cells = std::vector<std::optional<std::string>>;
-  /// What one statement of a text gave.
+  /// The result of one statement of a text.
   struct answer {
     std::uint64_t affected = 0;
     std::vector<cells> rows{};
   };
-  /// Carries out statements, separated by semicolons. A failure of one ends it there.
+  /// Runs statements separated by semicolons. The first failure ends the text.
   result<std::vector<answer>> ask(const std::string& text, boot_time deadline);
   result<std::vector<answer>> ask(const std::string& text) { return ask(text, in_time()); }
-  /// The same of one statement in two halves, as it may take long: nothing else is asked between.
+  /// The same for one statement in two halves, as it may take long: nothing else is sent in
+  /// between.
   status begin(const std::string& text);
-  bool answered() noexcept;  ///< or broken. Without waiting
+  bool answered() noexcept;  ///< or broken; does not wait
   result<std::vector<answer>> end();
 
-  /// Breaks the connection if the server only reads (takes_writes).
+  /// Breaks the connection if the server is read-only (takes_writes).
   status must_take_writes(boot_time deadline);
   status must_take_writes() { return must_take_writes(in_time()); }
 
   int fd() const noexcept { return static_cast<int>(mysql_get_socket(connection_)); }
-  /// The server's number of this connection, as the handshake said.
+  /// The server's number for this connection, from the handshake.
   std::int64_t id() const noexcept {
     return static_cast<std::int64_t>(mysql_thread_id(connection_));
   }
@@ -87,19 +88,19 @@ class link final : public sql::row_link {
   std::string text_of(const sql::replacement& r) const;
   std::string beginning() const;
   result<sql::row> row_of(const answer& a);
-  bool is_undone() noexcept;  ///< the transaction whose statement failed last
+  bool is_undone() noexcept;  ///< the transaction of the last failed statement
   failure leave();
 
   MYSQL* const connection_;
   const tables& tables_;
   const std::chrono::nanoseconds command_timeout_;
-  const std::int64_t patience_;         ///< so many seconds the server waits for a lock …
-  std::int64_t waits_for_ = patience_;  ///< … and now; 0: nobody knows
+  const std::int64_t patience_;         ///< how many seconds the server waits for a lock …
+  std::int64_t waits_for_ = patience_;  ///< … and at present; 0: unknown
   std::optional<timed_calls> calls_;    ///< once it is connected
   bool broken_ = false;
-  bool did_nothing_ = false;  ///< as what failed last said
+  bool did_nothing_ = false;  ///< according to the last failure
   bool in_transaction_ = false;
-  bool only_reads_ = false;  ///< as the rows said that were read last
+  bool only_reads_ = false;  ///< according to the rows read last
   int guesses_ = 0;          ///< at most 2
   std::unique_ptr<prepared_update> prepared_;
 };

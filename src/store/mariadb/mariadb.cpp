@@ -51,7 +51,7 @@ class mariadb_store final : public sql::over_rows {
       .try_takes_ms = static_cast<std::uint32_t>(options_.command_timeout.count())};
   const tables tables_;
   sql::row_store rows_;
-  queue_inbox inbox_;  // nothing ever comes: a waiter is interrupted, or polls
+  queue_inbox inbox_;  // always empty: a waiter is interrupted, or polls
 };
 
 }  // namespace

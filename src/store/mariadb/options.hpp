@@ -10,12 +10,12 @@
 
 namespace holdfast::store::mariadb {
 
-/// What of TLS is asked for: what the option files say; that it is used; that the certificate is
-/// also trusted and the host's.
+/// The required TLS: as the option files have it; required; required with a certificate that is
+/// trusted and belongs to the host.
 enum class tls : std::uint8_t { as_configured, require, verify };
 
-/// Where the server is. What is empty comes from the option files (my.cnf, [client] and [holdfast])
-/// and MYSQL_PWD.
+/// The address of the server. Empty fields come from the option files (my.cnf, [client] and
+/// [holdfast]) and MYSQL_PWD.
 struct mariadb_options : sql::link_options {
   std::string host{};
   unsigned port = 0;
@@ -29,7 +29,7 @@ struct mariadb_options : sql::link_options {
   std::string ssl_cert{};
   std::string ssl_key{};
   std::string url{};
-  holdfast::clock* clock = nullptr;  ///< judges how long receive() waits; null: the machine's
+  holdfast::clock* clock = nullptr;  ///< for receive(); null: the machine's
 };
 
 /// `mariadb://user:password@host:port/database?option=value`; without a host, the socket.

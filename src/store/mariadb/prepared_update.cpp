@@ -10,7 +10,7 @@ namespace holdfast::store::mariadb {
 
 namespace {
 
-// The client only reads it.
+// The client library only reads it.
 MYSQL_BIND bytes(std::string_view value) {
   MYSQL_BIND b{};
   b.buffer_type = MYSQL_TYPE_BLOB;

@@ -13,16 +13,18 @@ namespace holdfast::store::mariadb {
 
 struct tables;
 
-/// What is asked of a row most: to replace it as guessed. The server reads the statement once.
+/// The most frequent change of a row: a guessed replacement. The server parses the statement once.
 class prepared_update {
  public:
-  /// One round trip. Nothing where the server does not (max_prepared_stmt_count): then it is text.
+  /// Costs one round trip. Returns null if the server refuses (max_prepared_stmt_count): then the
+  /// statement is sent as text.
   static std::unique_ptr<prepared_update> make(MYSQL* c, timed_calls& calls, const tables& t);
 
-  /// How many rows were replaced; nothing after a failure, of which the others tell. One round
-  /// trip.
+  /// Returns how many rows were replaced; nothing after a failure, which the other functions
+  /// describe. Costs one round trip.
   std::optional<std::uint64_t> run(const sql::replacement& r, timed_calls& calls);
-  /// The server knows it no more (1243, 1615): nothing was carried out, and it has to be text.
+  /// The server no longer knows the statement (1243, 1615): nothing was carried out, and the
+  /// statement has to be sent as text.
   bool forgotten() const noexcept { return error() == 1243 || error() == 1615; }
   unsigned error() const noexcept { return mysql_stmt_errno(statement_.get()); }
   std::string_view said() const noexcept { return mysql_stmt_error(statement_.get()); }

@@ -16,8 +16,8 @@ std::string in_database(std::string text, const tables& t) {
   return text;
 }
 
-// Bytes, so that no collation makes one of two names. Each statement may be run again, because this
-// server cannot undo them.
+// Names are bytes, so that no collation treats two names as the same. Each statement may be run
+// again, because this server cannot roll it back.
 constexpr const char* make_records = R"sql(create table if not exists @.holdfast_records (
   name varbinary(255) primary key,
   version bigint not null,
@@ -35,10 +35,10 @@ constexpr const char* fill_meta =
     "insert into @.holdfast_meta (format, fence_floor, the_only_row) values (1, 0, 1) "
     "on duplicate key update format = format";
 
-// For people. Ids are cut to what tells them apart, since a program that knows a whole one can
-// release the lock; the fence is the number that lease::fence() gives. A note is host, pid, program
-// and reason. A latch has a number where others have their holders, and to this server the first
-// element of a number is the number.
+// For people. Ids are shortened to a distinguishing part, because a program that knows a whole id
+// can release the lock. The fence is the number that lease::fence() returns. A note is host, pid,
+// program and reason. A latch has a number in the place of the holders, and this server takes the
+// first element of a number to be the number itself.
 constexpr const char* make_locks_view = R"sql(create or replace view @.holdfast_locks as
 select convert(name using utf8mb4) as name, json_value(record, '$[1]') as kind,
   case json_value(record, '$[1]') when 'latch' then null
@@ -119,7 +119,7 @@ failure somebody_elses(const tables& t) {
           t.meta + " was not made by holdfast; give locks a database of their own"};
 }
 
-/// Empty if the row is not there (yet).
+/// Empty if the row is missing (or not there yet).
 result<std::string> format_of(link& over, const tables& t) {
   const auto got = over.ask("select m.format, r.name, r.version, r.record from " + t.meta +
                             " m left join " + t.records + " r on false");
@@ -160,7 +160,8 @@ status set_up_tables(link& over, const tables& t) {
     if (auto made = make(over, t); !made) return made;
   }
   auto format = format_of(over, t);
-  if (format && format->empty()) {  // another process makes them now, or ended in the middle of it
+  // Another process is creating the tables now, or ended in the middle of that.
+  if (format && format->empty()) {
     if (auto made = make(over, t); !made) return made;
     format = format_of(over, t);
   }

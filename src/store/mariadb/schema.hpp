@@ -4,11 +4,11 @@
 
 namespace holdfast::store::mariadb {
 
-/// Looks whether the tables are there and ours, and makes them if they are not there. What a user
-/// without the right to make them has to ask for stands in the error.
+/// Checks that the tables exist and are holdfast's, and creates missing ones. The failure of a user
+/// without the right to create them includes the script to ask for.
 status set_up_tables(link& over, const tables& t);
 
-/// For a person with the rights to run it, in one line.
+/// The script that creates the tables, in one line, for a person with the rights to run it.
 std::string script(const tables& t);
 
 }  // namespace holdfast::store::mariadb

@@ -6,7 +6,7 @@
 
 namespace holdfast::store::mariadb {
 
-/// Of the tables.
+/// The format of the tables.
 inline constexpr std::int64_t format_version = 1;
 
 /// The names of the tables, in their database.
@@ -16,31 +16,30 @@ struct tables {
   std::string records;
   std::string meta;
 };
-/// `Quoted`, so that any name is only a name.
+/// The identifier in backquotes, so that any name is only a name.
 std::string quoted(std::string_view identifier);
 
-/// x'…', bytes that no setting of the server can read anything else into.
+/// x'…', bytes that no setting of the server can misread.
 std::string hex(std::string_view bytes);
 
 /// The server's clock at the beginning of a statement: microseconds since 1970.
 inline constexpr const char* server_clock =
     "timestampdiff(microsecond, '1970-01-01', utc_timestamp(6))";
 
-/// Whether the server is not read_only. Who may write nevertheless (READ ONLY ADMIN) would go on to
-/// grant at a former primary. Versions differ: one writes a number, another a word.
+/// Whether the server is not read_only. A user who may write nevertheless (READ ONLY ADMIN) would
+/// go on granting at a former primary. Versions differ: some return a number, others a word.
 inline constexpr const char* takes_writes = "cast(@@global.read_only as char) in ('0', 'OFF')";
 
-/// " and …": not after that time of the server; nothing if none is given.
+/// " and …": not after that time of the server; empty without a time.
 std::string not_after(std::string_view until);
 
-/// " where …": that row, of that version, at a server that takes writes, in time (not_after). With
-/// `now`, what time it is assumed to be, only if that is about right: two guesses that count differ
-/// by at most 2 ms, the part of a lease's margin (lease_timer.hpp) that is not for the rates of
-/// clocks.
+/// " where …": that row with that version, at a server that takes writes, in time (not_after). With
+/// `now`, the assumed time, only if that is about right: two guesses that both succeed differ by at
+/// most 2 ms, the part of a lease's margin (lease_timer.hpp) that is not for the rates of clocks.
 std::string where(std::string_view name, std::string_view version, std::string_view now,
                   std::string_view until);
 
-/// Replaces it.
+/// The statement that replaces the row.
 std::string update_of(const tables& t, std::string_view record, std::string_view name,
                       std::string_view version, std::string_view now, std::string_view until);
 

@@ -10,14 +10,14 @@
 
 namespace holdfast::store::mariadb {
 
-// With TLS the library reads as the socket is set to.
+// With TLS, the library blocks or not as its socket does.
 timed_calls::timed_calls(MYSQL* over) : over_(over) {
   if (mysql_optionsv(over, MYSQL_OPT_NONBLOCK, nullptr) != 0) throw std::bad_alloc();
   const int socket = static_cast<int>(mysql_get_socket(over));
   (void)::fcntl(socket, F_SETFL, ::fcntl(socket, F_GETFL) | O_NONBLOCK);
 }
 
-// With TLS the library takes no notice of a time that is up, but of a connection that ended.
+// With TLS the library ignores a time-out, but not the end of the connection.
 int timed_calls::wait(int wanted) noexcept {
   const int socket = static_cast<int>(mysql_get_socket(over_));
   const int events = ((wanted & MYSQL_WAIT_READ) != 0 ? POLLIN : 0) |

@@ -8,23 +8,24 @@
 namespace holdfast::store::mariadb {
 
 /// Calls of the client library that end at a deadline. The library's own limits are whole seconds,
-/// and begin anew with each piece of an answer: with them, a request of several statements lasts a
-/// multiple of its time at a slow server. So the library is not let wait: it says for what it would
-/// wait. (To connect, it waits itself: there it has one limit for all.)
+/// and restart with each piece of an answer: with them, a request of several statements could take
+/// a multiple of its time at a slow server. So the library never waits itself: it returns what it
+/// would wait for. (It does wait itself when connecting, where one limit covers everything.)
 class timed_calls {
  public:
-  /// Over a connection that is there.
+  /// `over` must be connected.
   explicit timed_calls(MYSQL* over);
 
-  /// The next calls end then.
+  /// Sets the deadline for the next calls.
   void end_at(boot_time deadline) noexcept {
     deadline_ = deadline;
     late_ = false;
   }
-  /// The deadline ended one. The connection is broken.
+  /// A call ended by the deadline. The connection is broken.
   bool late() const noexcept { return late_; }
 
-  /// What the call gives. `start` begins it, and `go_on` continues it; both say for what it waits.
+  /// Returns the result of the call. `start` begins it, and `go_on` continues it; both return what
+  /// they wait for.
   template <class Outcome, class Of, class... Given>
   Outcome operator()(int (*start)(Outcome*, Of*, Given...), int (*go_on)(Outcome*, Of*, int),
                      Of* of, std::type_identity_t<Given>... given) noexcept {

@@ -14,8 +14,8 @@ namespace holdfast {
 namespace {
 
 constexpr unsigned waited_too_long = 1205;
-/// No such database, column or table, no SQL, a number out of range: the table and the condition
-/// are the program's, and what is wrong with them says nothing of ours.
+/// No such database, column or table, invalid SQL, a number out of range: the table and the
+/// condition belong to the calling program, and an error in them is not holdfast's.
 constexpr std::array of_the_program{1049U, 1054U, 1064U, 1146U, 1690U};
 
 [[noreturn]] void fail(std::string_view table, failure f) {
@@ -29,11 +29,11 @@ bool in_transaction(const MYSQL* c) noexcept {
   return (c->server_status & SERVER_STATUS_IN_TRANS) != 0;
 }
 
-// The answer of a statement that failed does not say whether the transaction is still there.
+// The answer to a failed statement does not show whether the transaction still exists.
 bool rolled_back(MYSQL* c) noexcept { return mysql_query(c, "do 0") == 0 && !in_transaction(c); }
 
-// The server says 1205 both to a session that will not wait, and to one that waited too long.
-// Whether it has undone the whole transaction depends on the reason and on its settings.
+// The server returns 1205 both to a session that will not wait, and to one that waited too long.
+// Whether it has rolled back the whole transaction depends on the reason and on its settings.
 failure lock_failure(MYSQL* c, when_locked how) {
   const unsigned number = mysql_errno(c);
   failure f = store::mariadb::server_says(number, mysql_error(c));

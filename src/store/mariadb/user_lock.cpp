@@ -10,14 +10,15 @@ using sql::lock_mode;
 using moment_at = std::optional<std::int64_t>;
 using cell = std::optional<std::string>;
 
-/// When it is evaluated: utc_timestamp() is when the statement began, which may have waited for
-/// long.
+/// The time of evaluation: utc_timestamp() is the time when the statement began, which may have
+/// waited for long.
 constexpr const char* clock_now = "timestampdiff(microsecond, '1970-01-01', sysdate(6))";
-/// As it is, since takes_writes costs the server as much as half of such a statement.
+/// Unconverted, because takes_writes costs the server half as much as such a statement.
 constexpr const char* read_only = "@@global.read_only";
 constexpr int a_year = 31'536'000;
-/// Two servers differ in the first three, two lives of one in when they began: the server counts
-/// its uptime from then to when the statement began, which is unix_timestamp(), too.
+/// Two servers differ in the first three values, two lives of one server in its start time: the
+/// server counts its uptime from then to the beginning of the statement, and unix_timestamp() is
+/// that beginning, too.
 constexpr const char* life =
     "select concat_ws(' ', @@hostname, @@port, @@server_id, unix_timestamp() - (select "
     "variable_value from information_schema.global_status where variable_name = 'uptime'))";
@@ -43,7 +44,7 @@ result<std::unique_ptr<sql::lock_link>> user_lock_link::open(const mariadb_optio
   return std::unique_ptr<sql::lock_link>(std::move(mine));
 }
 
-// What the user has set must not end a wait, or a connection that holds something.
+// The user's settings must not end a wait, or a connection that holds a lock.
 status user_lock_link::set_up(const mariadb_options& o) {
   const auto silence = std::to_string(o.silence.count() / 1000);
   const auto got =
@@ -57,7 +58,7 @@ status user_lock_link::set_up(const mariadb_options& o) {
         "the connection next: name the server itself, or use mode=lease"};
   }
   const auto only_reads = got->back().rows[0].at(1);
-  // MySQL has another one, for reads, and no such table.
+  // MySQL has a similar setting, for reads only, and no such table.
   const auto begun = link_->ask(std::string("set session max_statement_time = 0; ") + life);
   if (begun && !begun->back().rows.empty()) life_ = begun->back().rows[0][0].value_or("");
   return leave_if_it_only_reads(only_reads);
@@ -121,7 +122,7 @@ status user_lock_link::ping() {
   return leave_if_it_only_reads(got->front().rows.at(0).at(0));
 }
 
-// The statement shows the waiters: the server lists locks only with a plug-in.
+// Finds the waiters by their statement: the server lists locks only with a plug-in.
 result<std::vector<sql::lock_user>> user_lock_link::users(std::string_view name) {
   const auto got = link_->ask(
       "select p.id, p.id = u.holder, p.host from information_schema.processlist p, (select "

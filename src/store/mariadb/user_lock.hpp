@@ -5,12 +5,12 @@
 
 namespace holdfast::store::mariadb {
 
-/// GET_LOCK over one connection, by the SHA-256 of `database.name`: 64 digits, as many as a name of
-/// the server's may have, and the same for nobody else.
+/// GET_LOCK over one connection, by the SHA-256 of `database.name`: 64 digits, the maximum length
+/// of a lock name, and a collision with another name is practically impossible.
 class user_lock_link final : public sql::lock_link {
  public:
-  /// Connects. errc::unsupported behind a proxy. The server ends the connection when it was silent
-  /// for so long.
+  /// Connects. Fails with errc::unsupported behind a proxy. The server ends the connection after
+  /// that long a silence.
   static result<std::unique_ptr<sql::lock_link>> open(const mariadb_options& options,
                                                       const tables& t);
 
@@ -33,8 +33,8 @@ class user_lock_link final : public sql::lock_link {
   user_lock_link(std::unique_ptr<link> l, const std::string& database)
       : link_(std::move(l)), scope_(database + ".") {}
   status set_up(const mariadb_options& o);
-  /// Breaks the connection if its server takes no writes, as that cell says: it was primary once,
-  /// and another one grants now.
+  /// Breaks the connection if that cell shows that the server takes no writes: it was primary once,
+  /// and another server grants locks now.
   status leave_if_it_only_reads(const std::optional<std::string>& only_reads);
   std::string key(std::string_view name) const;
   std::string locking(std::string_view name, int seconds) const;

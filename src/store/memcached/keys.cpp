@@ -8,7 +8,7 @@ namespace holdfast::store::memcached {
 
 namespace {
 
-/// So many bytes are left for a suffix.
+/// The number of bytes reserved for a suffix.
 constexpr std::size_t suffix_bytes = 12;
 
 bool stays(char c) { return static_cast<unsigned char>(c) > ' ' && c != 0x7F && c != '%'; }
@@ -27,7 +27,7 @@ bool is_number(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == text.npos;
 }
 
-// FNV-1a, and a last stir, because the top bits of it alone are what the comparison sees.
+// FNV-1a with a final mix, because the comparison depends mostly on the top bits.
 std::uint64_t weight_of(std::string_view name, const address& server) {
   std::uint64_t hash = 0xcbf29ce484222325U;
   const auto add = [&](std::string_view bytes) {

@@ -7,26 +7,28 @@
 
 #include "store/memcached/options.hpp"
 
-/// How names become keys. A key of memcached has 250 bytes at most, none of them a space or a
-/// control character: those of a name are written as %XX, as is the % itself, so that nothing in a
-/// name can end a command and begin another.
+/// How names become keys. A memcached key has at most 250 bytes, without spaces and control
+/// characters: in a name they are written as %XX, and so is the % itself, so that no name can end a
+/// command and begin another.
 namespace holdfast::store::memcached {
 
 inline constexpr std::size_t max_key_bytes = 250;
 
-/// `holdfast:orders`, or with a suffix `holdfast:orders%s3` (a permit's slot), `holdfast:orders%n`
-/// (the counter of fences). errc::invalid_name if it gets too long.
+/// `holdfast:orders`, or with a suffix `holdfast:orders%s3` (the slot of a permit),
+/// `holdfast:orders%n` (the counter of fences). Fails with errc::invalid_name if the key gets too
+/// long.
 result<std::string> lock_key(std::string_view prefix, std::string_view name, std::uint32_t part);
 std::string counter_key(const std::string& lock_of_part_0);
 
-/// Back from a lock's key; nothing if it is none under that prefix, or one that no name makes.
+/// The name in a lock's key; nothing if the key is not a lock's under that prefix, or not one that
+/// a name can produce.
 std::optional<std::string> name_of_key(std::string_view prefix, std::string_view key);
 
-/// %XX taken out: how a server's list of keys writes them.
+/// Decodes %XX, which a server's list of keys contains.
 std::string unescape(std::string_view text);
 
-/// Which server has a name: the same for all programs that name the same servers, in any order; one
-/// server more or less moves only the names that have to move.
+/// The index of the server that has a name: the same for all programs that list the same servers,
+/// in any order. Adding or removing a server moves only the names that have to move.
 std::size_t server_of(std::string_view name, const std::vector<address>& servers);
 
 }  // namespace holdfast::store::memcached

@@ -6,9 +6,9 @@
 
 namespace holdfast::store::memcached {
 
-/// What this session knows of an item that it has written. The unique number of an item counts from
-/// one again when the server is started anew, and may then be that of another lock: it is
-/// good only over the connection that it came by, which ends with that life of the server.
+/// An item that this session has written. The unique numbers of items restart from one when the
+/// server restarts, and may then belong to another lock. So a number is valid only over the
+/// connection that returned it, which ends with that life of the server.
 struct known_lock {
   std::uint64_t link = 0;
   std::int64_t cas = 0;

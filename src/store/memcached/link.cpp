@@ -27,7 +27,7 @@ namespace {
 constexpr std::size_t max_idle = 16;
 constexpr std::size_t max_line = 64 * 1024;
 constexpr std::size_t max_value = 1024 * 1024;
-/// No server can be told to take more (-I).
+/// The greatest item size that a server can be configured to accept (-I).
 constexpr std::int64_t largest_item = 1024LL * 1024 * 1024;
 
 std::uint64_t next_id() {
@@ -35,7 +35,7 @@ std::uint64_t next_id() {
   return ++last;
 }
 
-// From now on a call that waits is one system call, and ends with EAGAIN after that time.
+// Afterwards a call that waits is a single system call, and ends with EAGAIN after that time.
 void block_for(int fd, std::chrono::milliseconds d) {
   ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) & ~O_NONBLOCK);
   const timeval limit{d.count() / 1'000, d.count() % 1'000 * 1'000};
@@ -47,13 +47,13 @@ struct freed {
   void operator()(addrinfo* a) const { ::freeaddrinfo(a); }
 };
 
-// False also if `ends` says so.
+// Returns false also if `ends` is ready.
 bool is_ready(int fd, short events, int ends, boot_time deadline) {
   pollfd both[] = {{fd, events, 0}, {ends, POLLIN, 0}};
   return base::wait_until_ready(both, deadline) && both[0].revents != 0;
 }
 
-// 0, or what went wrong.
+// Returns 0 or an errno value.
 int connect_to(const addrinfo& a, boot_time deadline, int ends, int& fd) {
   fd = ::socket(a.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0) return errno;
@@ -135,7 +135,7 @@ result<std::unique_ptr<link>> link::connect(const address& to, const memcached_o
   return made;
 }
 
-// A server that is none of memcached, or too old for the meta commands, must not be used as one.
+// A server that is not memcached, or too old for the meta commands, must not be used as one.
 status link::greet() {
   auto hello = ask("mn\r\n", 1);
   if (!hello) return std::move(hello.error());
@@ -194,10 +194,10 @@ failure link::hung(std::string_view why) {
   return broken(why);
 }
 
-// Whose answer was taken for whose is not known: nothing that is asked later may get this one.
+// It is unknown which answer belongs to which request: no later request may get this one.
 failure link::out_of_step() { return broken("said more than it was asked"); }
 
-// The kernel's time begins anew with each piece that is taken, and with each signal.
+// The kernel's time limit restarts with each portion sent, and with each signal.
 status link::send(std::string_view bytes, boot_time deadline) {
   for (bool first = true; !bytes.empty(); first = false) {
     if (!first && boot_clock::now() >= deadline) return hung("takes too little in command_timeout");
@@ -213,8 +213,8 @@ status link::send(std::string_view bytes, boot_time deadline) {
   return done{};
 }
 
-// The deadline is for a server that answers byte by byte. When it is over, the answer may be there
-// all the same, if this process stood still: it is looked for once in each command.
+// The deadline is for a server that answers byte by byte. When it is over, the answer may have
+// arrived all the same, if this process was stopped: looks for it once more in each command.
 status link::receive(boot_time deadline) {
   if (ends_ >= 0 && !is_ready(fd_, POLLIN, ends_, deadline))
     return hung("did not answer in command_timeout");
@@ -263,7 +263,7 @@ result<meta_reply> link::reply(boot_time deadline) {
   const auto size = base::number_at_start<std::int64_t>(r.flags, -1);
   if (size < 0 || size > largest_item) return broken("sent no value");
   if (size > static_cast<std::int64_t>(max_value)) {
-    works_ = false;  // what follows is not read
+    works_ = false;  // the rest is not read
     return failure{errc::kind_mismatch, "the key holds " + std::to_string(size) +
                                             " bytes, which holdfast did not write: choose another "
                                             "name or ?prefix="};
@@ -301,7 +301,7 @@ status link::list(std::string_view command, const std::function<void(std::string
     auto text = line(deadline);
     if (!text) return std::move(text.error());
     if (*text == "END") return at_ == heard_.size() ? status(done{}) : out_of_step();
-    if (text->starts_with("BUSY") && boot_clock::now() < deadline) {  // with another one's list
+    if (text->starts_with("BUSY") && boot_clock::now() < deadline) {  // with another client's list
       pollfd quiet{fd_, POLLIN, 0};
       (void)::poll(&quiet, 1, 5);
       if (auto ok = send(command, deadline); !ok) return ok;
@@ -327,12 +327,12 @@ bool server::is_silent() noexcept {
   const std::lock_guard guard{mutex_};
   if (!silent_ || asking_) return silent_;
   try {
-    if (asks_.joinable()) asks_.join();  // it has nothing more to do
+    if (asks_.joinable()) asks_.join();  // the thread has nothing more to do
     if (!ends_) ends_.emplace();
     asks_ = std::thread([this] { ask_again(); });
     asking_ = true;
   } catch (...) {
-    return false;  // no thread: its own part waits for it, as the first time
+    return false;  // no thread: the caller waits for the server, as the first time
   }
   return true;
 }
@@ -342,7 +342,7 @@ void server::ask_again() noexcept {
   try {
     if (auto greeted = link::connect(to_, options_, ends_->fd())) made = std::move(*greeted);
   } catch (...) {
-    made = nullptr;  // no memory: as if it had not answered
+    made = nullptr;  // no memory: as if the server had not answered
   }
   const std::lock_guard guard{mutex_};
   if (made) silent_ = false;
@@ -367,7 +367,7 @@ void server::give_back(std::unique_ptr<link> used) {
 
 status server::talk(std::uint64_t preferred, const conversation& what) {
   auto used = take(preferred);
-  bool sent = false;  // and nobody knows what became of it
+  bool sent = false;  // and the outcome is unknown
   if (used) {
     auto ok = what(*used);
     const bool hangs = used->hangs(), ended = !used->works() && !hangs;
@@ -375,13 +375,13 @@ status server::talk(std::uint64_t preferred, const conversation& what) {
     if (ok) return ok;
     {
       const std::lock_guard guard{mutex_};
-      if (ended || hangs) idle_.clear();  // what became of this one has become of those as well
+      if (ended || hangs) idle_.clear();  // the other connections have the same problem
     }
     if (!ended) return ok;
     sent = ok.error().outcome_unknown;
   }
   auto made = link::connect(to_, options_);
-  if (!made) made.error().outcome_unknown = false;  // a greeting asks for nothing
+  if (!made) made.error().outcome_unknown = false;  // a greeting changes nothing
   auto ok = made ? what(**made) : status(std::move(made.error()));
   if (made) give_back(std::move(*made));
   if (!ok) ok.error().outcome_unknown = ok.error().outcome_unknown || sent;

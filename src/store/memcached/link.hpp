@@ -18,17 +18,17 @@ namespace holdfast::store::memcached {
 /// One answer to a meta command: `VA 5 t30 c17` and a value.
 struct meta_reply {
   std::string code;   ///< HD, VA, EN, NS, EX, NF; or the whole line of an error
-  std::string flags;  ///< what stands behind it
+  std::string flags;  ///< the text behind the code
   std::string value;
   /// The number behind a flag, as in c17.
   std::optional<std::int64_t> number(char flag) const;
   bool is(std::string_view c) const noexcept { return code == c; }
 };
 
-/// What the server's error means for the caller.
+/// The failure for an error from the server.
 failure server_says(const meta_reply& error, const address& server);
 
-/// From one start of a server to its end. Its seconds are whole ones.
+/// The time from the start of a server to its end. The server's seconds are whole ones.
 struct server_life {
   std::int64_t pid = 0;
   std::int64_t began_s = 0;
@@ -37,28 +37,28 @@ struct server_life {
   }
 };
 
-/// A connection that was greeted: the server knows the meta commands, and has said what time it is.
-/// One thread at a time.
+/// A greeted connection: the server knows the meta commands, and has returned its time. For one
+/// thread at a time.
 class link {
  public:
-  /// As soon as `ends` can be read, nothing is waited for any more: now, and by what is asked
-  /// later.
+  /// When `ends` becomes readable, this connection stops waiting: now, and in later requests.
   static result<std::unique_ptr<link>> connect(const address& to, const memcached_options& o,
                                                int ends = -1);
   ~link();
   link(const link&) = delete;
 
-  /// Sends commands and waits for as many answers. Any failure leaves the connection unusable.
+  /// Sends commands and waits for as many answers. After a failure the connection is unusable.
   result<std::vector<meta_reply>> ask(std::string_view commands, std::size_t replies);
-  /// Sends a command and takes its answer line by line, up to END.
+  /// Sends a command and passes its answer on line by line, up to END.
   status list(std::string_view command, const std::function<void(std::string_view)>& line);
 
-  /// Of all connections of this process, for ever: what is known of one server's life ends with it.
+  /// Unique among all connections of this process, for ever: knowledge about one life of a server
+  /// ends with its connection.
   std::uint64_t id() const noexcept { return id_; }
   bool works() const noexcept { return works_; }
-  /// It does not work because an answer did not come in time.
+  /// It is unusable because an answer did not come in time.
   bool hangs() const noexcept { return hangs_; }
-  /// Microseconds since 1970 on the server's clock, which has whole seconds.
+  /// Microseconds since 1970 on the server's clock, which counts whole seconds.
   std::int64_t wall_at() const noexcept;
   const server_life& life() const noexcept { return life_; }
 
@@ -80,7 +80,7 @@ class link {
   const int ends_;
   bool works_ = true;
   bool hangs_ = false;
-  bool late_ = false;  ///< the answer to this command was looked for when its time was over
+  bool late_ = false;  ///< the last look after the deadline of this command was taken
   std::string heard_;
   std::size_t at_ = 0;
   std::int64_t wall_at_greeting_ = 0;
@@ -88,29 +88,32 @@ class link {
   boot_time greeted_at_{};
 };
 
-/// The connections to one server: each thread borrows one for a conversation, so that a server that
-/// hangs costs each the time-out and not the sum of them. Thread-safe.
+/// The connections to one server. Each thread borrows one for a conversation, so that a server that
+/// does not answer costs each thread one time-out and not the sum of all. Thread-safe.
 class server {
  public:
   server(address to, const memcached_options& o) : to_(std::move(to)), options_(o) {}
-  /// Ends what ask_again() began. Only for a look-up of the server's name it waits.
+  /// Ends the thread of ask_again(). Waits only for a lookup of the server's name.
   ~server();
   server(const server&) = delete;
   server& operator=(const server&) = delete;
 
   using conversation = std::function<status(link&)>;
-  /// Has it over the connection with that id if it is idle, or any. If the server has ended it
-  /// meanwhile, has it once more over a new one: it must be one that may be repeated.
+  /// Runs a conversation over the connection with that id if it is idle, or over any other. If the
+  /// server has closed the connection meanwhile, runs it once more over a new one: the conversation
+  /// must be safe to repeat.
   status talk(std::uint64_t preferred, const conversation& what);
 
   const address& where() const noexcept { return to_; }
 
-  /// It has answered nothing for so long that others should not wait for it. A thread asks it.
+  /// To be called when the server has not answered for so long that other requests should not wait
+  /// for it. A thread then asks it.
   void fell_silent() noexcept {
     silent_ = true;
     (void)is_silent();
   }
-  /// Whether it is silent since; then a thread asks it once more, if none does.
+  /// Whether it is still silent; if so, starts a thread that asks the server again, unless one is
+  /// running.
   bool is_silent() noexcept;
 
  private:
@@ -124,7 +127,7 @@ class server {
   std::vector<std::unique_ptr<link>> idle_;
   std::atomic<bool> silent_{false};
   bool asking_ = false;
-  std::optional<base::wake_fd> ends_;  ///< that, from the first time on
+  std::optional<base::wake_fd> ends_;  ///< ends that thread; created when first needed
   std::thread asks_;
 };
 

@@ -16,40 +16,41 @@ namespace holdfast::store::memcached {
 
 namespace {
 
-/// A counter of fences that nobody used for so long is forgotten: time has gone on more than that.
+/// An unused counter of fences is forgotten after this time: the clock, from which it restarts, has
+/// advanced more than the counter.
 constexpr std::string_view counter_lasts_s = "86400";
-/// So many commands go together: a server that has more to say than the network holds takes no
-/// others, and nobody would listen while more are sent.
+/// How many commands are sent together: a server whose answers do not fit into the network buffers
+/// accepts no more commands, and nobody would read the answers while more commands are sent.
 constexpr std::size_t at_once = 500;
-/// Longer times to live are read as a date.
+/// memcached takes a longer time to live for a date.
 constexpr std::uint32_t longest_ttl_s = 30 * 24 * 3600;
 
 capabilities promises(const memcached_options& o) {
   capabilities c;
   c.try_takes_ms = static_cast<std::uint32_t>(o.command_timeout.count());
   c.fair = c.shared = c.semaphore = c.latch = c.preferences = c.expiring = false;
-  c.fences = false;  // a server that evicts the counter, or starts again, may start it lower
+  c.fences = false;  // a server that evicts the counter, or restarts, may start it lower
   c.notifications = false;
   c.lists_waiters = false;
-  c.survives_failover = false;  // what a server held is gone with it
+  c.survives_failover = false;  // all locks of a server are lost with it
   c.max_name_bytes = 205;
   c.lease_step_ms = 1'000;
-  c.max_lease_s = longest_ttl_s - 2;  // what it is kept for longer, see spare_s
+  c.max_lease_s = longest_ttl_s - 2;  // without spare_s, by which an item is kept longer
   c.refusal =
       "memcached can only add and delete keys, and has no queue: it offers mutex, recursive_mutex "
       "and counting_semaphore";
   return c;
 }
 
-// A time to live ends with a tick of the server's clock. A tick is a second, and one that comes
-// late counts for two: so much more is never less than what was asked for.
+// A time to live ends with a tick of the server's clock. A tick is a second, and a late tick counts
+// for two: with this addition it is never shorter than requested.
 constexpr std::int64_t spare_s = 2;
 
 std::string ttl_of(std::int64_t lease_us) { return std::to_string(lease_us / 1'000'000 + spare_s); }
 
-/// Writes an item if there is none, or if it is still the one with that number; and looks what is
-/// there then. Not by `ms`: a server without room answers that by dropping what is there, also a
-/// lock of others, and `add` and `cas` leave it alone (ADR 133).
+/// Writes an item if there is none, or if it still has that number, and then reads the item. Does
+/// not use `ms`: a server without room would react to it by dropping the existing item, even
+/// another owner's lock, which `add` and `cas` leave alone (ADR 133).
 std::string write_command(const std::string& key, const std::string& value, std::int64_t lease_us,
                           std::optional<std::int64_t> instead_of) {
   std::string text;
@@ -79,8 +80,8 @@ class memcached_store final : public slot_store {
     for (const auto& a : options_.servers) servers_.emplace_back(a, options_);
   }
 
-  // What is wrong with a server is told now. One that is away may be back when it is needed, and
-  // until then the names at the others can be had.
+  // A misconfigured server is reported now. An unreachable server may be back when it is needed,
+  // and until then the names on the other servers can be locked.
   status open() {
     std::optional<failure> away;
     bool one_answers = false;
@@ -108,8 +109,8 @@ class memcached_store final : public slot_store {
                 [&](link& l, const spot& at, bool) { return extend_over(l, at, who, lease); });
   }
 
-  // All servers at the same time: several that are silent cost the locks at the others one
-  // time-out, and not one each.
+  // Renews on all servers at the same time: several silent servers cost the locks on the others one
+  // time-out, not one each.
   std::vector<result<slot_reply>> extend(std::span<const extension> all) override {
     std::map<server*, std::vector<std::size_t>> at;
     for (std::size_t i = 0; i < all.size(); ++i) at[&server_with(all[i].where.name)].push_back(i);
@@ -123,8 +124,8 @@ class memcached_store final : public slot_store {
 
   result<slot_reply> remove(const slot& where, const owner_id& owner) override {
     auto reply = over(where, owner, [&](link& l, const spot& at, bool again) {
-      // A release that is repeated because the first answer was lost has succeeded, if it is still
-      // the server that it was.
+      // A repeated release has succeeded if the first answer was lost, provided that the server has
+      // not restarted.
       const auto known = known_.find(where.name, owner);
       const bool first_may_count = again && known && known->life.is(l.life());
       auto r = remove_over(l, at, owner);
@@ -157,7 +158,7 @@ class memcached_store final : public slot_store {
     return found;
   }
 
-  // A list without the names of a server that is away would say that they are free.
+  // Fails if a server is unreachable: a list without its names would suggest that they are free.
   result<std::vector<std::string>> names() override {
     std::vector<std::string> found;
     for (auto& s : servers_) {
@@ -181,7 +182,7 @@ class memcached_store final : public slot_store {
     return there.talk(0, [&](link& l) -> status {
       const auto replies = l.ask(bytes, at.size());
       if (!replies) return replies.error();
-      found.resize(before);  // of a conversation that is had twice, only the second counts
+      found.resize(before);  // if the conversation is repeated, only the second run counts
       for (std::size_t i = 0; i < at.size(); ++i) {
         auto entry = entry_in((*replies)[i], at[i].name, there);
         if (!entry) return std::move(entry.error());
@@ -191,10 +192,10 @@ class memcached_store final : public slot_store {
     });
   }
 
-  // `evictions` is a number among the first, and a setting among the second.
+  // `evictions` is a number in the first answer, and a setting in the second.
   static status add_facts(server& s, store::facts& found) {
     const std::string at = to_string(s.where());
-    store::facts its;  // of a conversation that is had twice, only the second counts
+    store::facts its;  // if the conversation is repeated, only the second run counts
     const auto ok = s.talk(0, [&](link& l) -> status {
       its.clear();
       const auto take = [&](std::string_view line, std::string_view key, const char* name) {
@@ -216,9 +217,9 @@ class memcached_store final : public slot_store {
     return ok;
   }
 
-  // A server that does not answer is not asked for the others of its names: its part would last
-  // for all of their time-outs. Nor is it waited for the next time: the locks at the others would
-  // be renewed late again.
+  // A server that does not answer is not asked for its remaining names: that would take the sum of
+  // all their time-outs. Nor is it waited for at the next renewal: the locks on the other servers
+  // would be renewed late again.
   void extend_at(server& on, std::span<const std::size_t> which, std::span<const extension> all,
                  std::span<result<slot_reply>> replies) {
     const auto patience = std::min(options_.command_timeout, options_.connect_timeout) / 2;
@@ -237,7 +238,7 @@ class memcached_store final : public slot_store {
     }
   }
 
-  // One conversation about a slot.
+  // Runs one conversation about a slot.
   template <class Talk>
   result<slot_reply> over(const slot& where, const owner_id& owner, Talk talk) {
     auto first = lock_key(options_.prefix, where.name, 0);
@@ -254,13 +255,13 @@ class memcached_store final : public slot_store {
       reply = std::move(*r);
       return done{};
     };
-    const auto ok = at.on->talk(known ? known->link : 0, std::cref(converse));  // takes no memory
+    const auto ok = at.on->talk(known ? known->link : 0, std::cref(converse));  // does not allocate
     if (!ok) return ok.error();
     return reply;
   }
 
-  // The fence is counted when the lock is ours already: one that is counted before could be
-  // overtaken. If it is not ours, a number is left out.
+  // The fence is counted after the lock was acquired: a fence counted before could be overtaken. If
+  // the lock was not acquired, a number is skipped.
   result<slot_reply> add_over(link& l, const spot& at, slot_entry who, std::int64_t lease) {
     who.since_wall_at = l.wall_at();
     auto commands = write_command(at.key, write_value(who), lease, std::nullopt);
@@ -293,7 +294,7 @@ class memcached_store final : public slot_store {
     return fence.error();
   }
 
-  // The server has carried out the one command, and failed with the next.
+  // The server has carried out one command, and failed with the next.
   static failure and_unknown_if(bool done, failure f) {
     f.outcome_unknown = f.outcome_unknown || done;
     return f;
@@ -306,7 +307,7 @@ class memcached_store final : public slot_store {
     return {slot_outcome::done, fence, {}};
   }
 
-  // The whole record is written anew, and a renewal says neither since when nor what for.
+  // Writes the whole record again, because a renewal has neither the start time nor the note.
   result<slot_reply> extend_over(link& l, const spot& at, slot_entry who, std::int64_t lease) {
     const auto known = known_.find(at.name, who.owner);
     who.since_wall_at = l.wall_at();
@@ -323,7 +324,7 @@ class memcached_store final : public slot_store {
                       [&](std::int64_t cas) { return write_over(l, at, who, lease, cas); });
   }
 
-  // Only if nobody has written it since.
+  // Writes only if no other client has written since.
   result<slot_reply> write_over(link& l, const spot& at, const slot_entry& who, std::int64_t lease,
                                 std::int64_t cas) {
     const auto replies = l.ask(write_command(at.key, write_value(who), lease, cas), 2);
@@ -348,8 +349,8 @@ class memcached_store final : public slot_store {
     return while_ours(l, at, owner, [&](std::int64_t cas) { return remove_exactly(l, at, cas); });
   }
 
-  // Another request of the same owner, over another connection, may come between what is read and
-  // what is done: it is read again then.
+  // Another request of the same owner, over another connection, may come between the read and the
+  // action: then reads again.
   template <class Act>
   result<slot_reply> while_ours(link& l, const spot& at, const owner_id& owner, Act act) {
     while (true) {
@@ -396,7 +397,7 @@ class memcached_store final : public slot_store {
     auto entry = read_value(r.value);
     if (!entry) return foreign(name, r.value);
     const std::int64_t left_s = r.number('t').value_or(-1);  // -1: it never ends
-    constexpr std::int64_t most_s = 1'000'000'000'000;       // a server may say anything
+    constexpr std::int64_t most_s = 1'000'000'000'000;       // a server may return any number
     if (left_s >= 0)
       entry->left_us = std::max<std::int64_t>((std::min(left_s, most_s) - spare_s) * 1'000'000, 1);
     return entry;
@@ -435,8 +436,8 @@ class memcached_store final : public slot_store {
         auto text = unescape(line.substr(key.size(), line.find(' ') - key.size()));
         if (name_of_key(options_.prefix, text)) keys.push_back(std::move(text));
       };
-      // Not `all`: its walk over the lists of recent use leaves out items that are just touched or
-      // moved. This one waits for each bucket of the hash table.
+      // Not `all`: its walk over the LRU lists omits items that are just being touched or moved.
+      // `hash` waits for each bucket of the hash table.
       auto ok = l.list("lru_crawler metadump hash\r\n", take);
       std::sort(keys.begin(), keys.end());
       keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
@@ -448,7 +449,7 @@ class memcached_store final : public slot_store {
     });
   }
 
-  // The list shows also what has just ended.
+  // The list also includes items that have just expired.
   status add_living(link& l, std::span<const std::string> keys, std::vector<std::string>& found) {
     std::string bytes;
     for (const auto& key : keys) bytes += "mg " + key + " t\r\n";

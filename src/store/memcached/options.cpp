@@ -38,7 +38,7 @@ result<memcached_options> read_options(const base::store_url& u) {
   if (!servers) return refused(servers.error().what + "; write memcached://h1,h2:11211");
   memcached_options o;
   o.servers = std::move(*servers);
-  // The order in which they are written is nobody's business.
+  // The order in the URL does not matter.
   std::sort(o.servers.begin(), o.servers.end());
   if (std::adjacent_find(o.servers.begin(), o.servers.end()) != o.servers.end()) {
     return refused("names the same server twice");

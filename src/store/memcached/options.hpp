@@ -18,10 +18,10 @@ struct memcached_options {
   std::chrono::milliseconds connect_timeout{2'000};
   std::chrono::milliseconds command_timeout{2'000};
   std::string url{};
-  holdfast::clock* clock = nullptr;  ///< judges how long receive() waits; null: the machine's
+  holdfast::clock* clock = nullptr;  ///< for receive(); null: the machine's
 };
 
-/// `memcached://h1:11211,h2?option=value`. Port 11211 where none is given.
+/// Reads `memcached://h1:11211,h2?option=value`. The default port is 11211.
 result<memcached_options> read_options(const base::store_url& u);
 
 }  // namespace holdfast::store::memcached

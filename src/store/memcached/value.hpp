@@ -7,12 +7,12 @@
 
 namespace holdfast::store::memcached {
 
-/// What a lock's key holds, for people to read as well: `hf1 <owner> <kind> <capacity> <fence>
+/// The value of a lock's key, which people can read as well: `hf1 <owner> <kind> <capacity> <fence>
 /// <since> <note>`. The fence is 0 until the first renewal, which knows it.
 std::string write_value(const slot_entry& e);
-/// Nothing if it is something else.
+/// Nothing if the text is anything else.
 std::optional<slot_entry> read_value(std::string_view text);
-/// The number behind `hf`, of what holdfast wrote in any version.
+/// The number behind `hf` in a value that any version of holdfast wrote.
 std::optional<unsigned> version_of(std::string_view text);
 
 }  // namespace holdfast::store::memcached

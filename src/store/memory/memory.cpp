@@ -19,7 +19,7 @@ std::uint64_t next_number() {
   return ++last;
 }
 
-/// What the sessions of one name share.
+/// The state that sessions of the same name share.
 struct space {
   std::mutex mutex;
   std::unordered_map<std::string, std::string> records;
@@ -27,8 +27,8 @@ struct space {
   std::size_t walked_to = 0;
   std::int64_t sessions = 0;
   const std::uint64_t number = next_number();
-  // The wall clock when the space was made; from then on only the session's clock counts, so that
-  // fences grow whatever is done to the machine's time.
+  // The wall clock when the space was created. After that only the session's clock counts, so that
+  // fences grow even if the machine's time is changed.
   const std::chrono::microseconds wall_at_start =
       std::chrono::duration_cast<std::chrono::microseconds>(
           std::chrono::system_clock::now().time_since_epoch());
@@ -40,8 +40,8 @@ struct registry {
   std::unordered_map<std::string, std::weak_ptr<space>> spaces;
 };
 
-// The child of a fork() starts with an empty one: what the parent holds is not its own, and a mutex
-// may have been locked by a thread that the child does not have.
+// The child of a fork() starts with an empty registry: the parent's holds are not the child's, and
+// a mutex may have been locked by a thread that the child does not have.
 registry& current_registry() {
   static registry* current = nullptr;
   static const int once = [] {
@@ -58,7 +58,7 @@ std::shared_ptr<space> space_called(const std::string& name, clock& on) {
   std::erase_if(spaces, [](const auto& entry) { return entry.second.expired(); });
   std::shared_ptr<space> found = name.empty() ? nullptr : spaces[name].lock();
   if (!found) {
-    found = std::shared_ptr<space>(new space);  // not kept in memory by the weak pointer to it
+    found = std::shared_ptr<space>(new space);  // a weak pointer would keep make_shared's memory
     found->made_at = on.now();
     if (!name.empty()) spaces[name] = found;
   }
@@ -69,7 +69,7 @@ class memory_store final : public state_store {
  public:
   memory_store(const std::string& name, clock& on)
       : clock_(on), space_(space_called(name, on)), url_("memory:" + name) {
-    capabilities_.sees_death = true;  // of a session: the process is our own
+    capabilities_.sees_death = true;  // of a session: all sessions are in this process
     capabilities_.several_processes = false;
     const std::lock_guard guard{space_->mutex};
     inbox_ = std::make_shared<queue_inbox>("m" + std::to_string(++space_->sessions), on);
@@ -131,7 +131,7 @@ class memory_store final : public state_store {
     return some;
   }
 
-  // Not by its name: each that has none is a store of its own.
+  // Not identified by its name: each space without a name is a store of its own.
   result<store::identity> identify() override {
     return store::identity{std::to_string(space_->number), {}};
   }

@@ -6,10 +6,10 @@
 #include <string>
 
 /// Records in this process's memory: for tests, and for programs that may move to a real store
-/// later. Sessions that open the same name share them; an empty name is a space of its own.
+/// later. Sessions that open the same name share the records; an empty name opens a separate space.
 namespace holdfast::store::memory {
 
-/// `on` judges the leases; it must outlive the store.
+/// `on` is the clock of the leases; it must outlive the store.
 std::unique_ptr<state_store> open_memory(const std::string& name, clock& on);
 
 }  // namespace holdfast::store::memory

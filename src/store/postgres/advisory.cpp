@@ -14,7 +14,7 @@ using moment_at = std::optional<std::int64_t>;
 
 std::string call(const std::string& function) { return "pg_catalog." + function + "($1::bigint)"; }
 
-/// Of a standby, too.
+/// True for a standby, too.
 constexpr const char* only_reads = "pg_catalog.current_setting('transaction_read_only')";
 
 std::string moment_if(const std::string& had) {
@@ -31,8 +31,9 @@ struct texts {
   const std::string raise = "select case when " + call("pg_try_advisory_lock") +
                             " then case when " + call("pg_advisory_unlock_shared") + " then " +
                             server_clock + " end end, " + only_reads;
-  // The server gives the holder of all of it the first half at once, before all waiters. (It
-  // refuses a mere try while a writer waits.) Others wait until the second half is done.
+  // The server grants the first half at once to the holder of the exclusive lock, ahead of all
+  // waiters. (It refuses a mere try while a writer waits.) Others wait until the second half is
+  // done.
   const std::string lower = "select case when " + call("pg_advisory_lock_shared") +
                             " is not null then case when " + call("pg_advisory_unlock") + " then " +
                             server_clock + " end end, " + only_reads;
@@ -60,7 +61,7 @@ std::string one_word(std::string text) {
   return text;
 }
 
-/// Nothing where the server has no such setting.
+/// Does nothing if the server has no such setting.
 constexpr const char* set_one =
     "select pg_catalog.set_config(name, $2, false) from pg_catalog.pg_settings where name = $1";
 
@@ -81,7 +82,7 @@ result<std::unique_ptr<sql::lock_link>> advisory_link::open(const postgres_optio
   return std::unique_ptr<sql::lock_link>(std::move(link));
 }
 
-// A user may have set any of them to something that would end a wait, or a connection that is held.
+// A user may have set any of them to a value that would end a wait, or a connection with a lock.
 status advisory_link::set_up(const postgres_options& o, boot_time whole_by) {
   const std::string silence = std::to_string(o.silence.count());
   const auto said = wire_->ask({{sql_of().ping},
@@ -100,7 +101,7 @@ status advisory_link::leave_if_it_only_reads(const answer& a, int column) {
   return takes_no_writes("transaction_read_only is on");
 }
 
-// The hash costs this process less than a microsecond, and the server ten.
+// The hash costs this process less than a microsecond, but the server ten.
 std::string advisory_link::key(std::string_view name) const {
   const auto hash = base::sha256(scope_ + std::string(name));
   return std::to_string(static_cast<std::int64_t>(std::uint64_t{hash[0]} << 32 | hash[1]));

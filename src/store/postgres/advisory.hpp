@@ -5,17 +5,17 @@
 
 namespace holdfast::store::postgres {
 
-/// The key of the name in $1 (`schema.name`), as the server computes it for others.
+/// The key of the name in $1 (`schema.name`), as the server computes it.
 inline constexpr const char* advisory_key =
     "('x' || pg_catalog.substr(pg_catalog.encode(pg_catalog.sha256(pg_catalog.convert_to($1, "
     "'UTF8')), 'hex'), 1, 16))::bit(64)::bigint";
 
 /// PostgreSQL's advisory locks over one connection. Their keys have 64 bits: the first of the
-/// SHA-256 of `schema.name`. Two names with one key exclude each other, which is never unsafe.
+/// SHA-256 of `schema.name`. Two names with the same key exclude each other, which is never unsafe.
 class advisory_link final : public sql::lock_link {
  public:
-  /// Connects. errc::unsupported behind a pooler. The server ends the connection when it was silent
-  /// for so long, and waits for locks without a limit of its own.
+  /// Connects. Fails with errc::unsupported behind a pooler. The server ends the connection after
+  /// that long a silence, and waits for locks without a limit of its own.
   static result<std::unique_ptr<sql::lock_link>> open(const postgres_options& options);
 
   bool usable() const noexcept override { return wire_ && wire_->alive(); }
@@ -44,8 +44,8 @@ class advisory_link final : public sql::lock_link {
   std::string key(std::string_view name) const;
   result<std::optional<std::int64_t>> moment(const std::string& sql, std::string_view name);
 
-  /// Breaks the connection if its server takes no writes, as that column says: it was primary once,
-  /// and another one grants now.
+  /// Breaks the connection if that column shows that the server takes no writes: it was primary
+  /// once, and another server grants locks now.
   status leave_if_it_only_reads(const answer& a, int column);
 
   std::unique_ptr<wire> wire_;

@@ -10,14 +10,14 @@ namespace holdfast::store::postgres {
 namespace {
 
 struct meaning {
-  std::string_view state;  // as it begins
+  std::string_view state;  // a prefix
   errc code;
   std::string_view advice;
 };
 
 constexpr const char* read_only_state = "25006";
 
-// The first that fits counts. Appendix A of PostgreSQL's manual has the list.
+// The first match counts. Appendix A of PostgreSQL's manual has the list.
 constexpr std::array meanings{
     meaning{"40001", errc::busy, "another session was faster"},
     meaning{"40P01", errc::busy, "another session was faster"},
@@ -68,7 +68,7 @@ std::string one_line(std::string_view text) {
   std::string line(text.substr(0, 300));
   while (!line.empty() && line.back() == '\n') line.pop_back();
   std::replace(line.begin(), line.end(), '\n', ' ');
-  std::erase(line, '\t');  // libpq indents what is behind a line's end
+  std::erase(line, '\t');  // libpq indents the lines after the first
   return line;
 }
 
@@ -87,7 +87,7 @@ std::string_view field(const PGresult* answer, int which) noexcept {
   return text == nullptr ? std::string_view() : text;
 }
 
-// libpq keeps the server's words and not its code while it connects.
+// While connecting, libpq keeps the server's message but not its code.
 std::string_view state_in(std::string_view said) noexcept {
   for (const auto& [words, state] : {std::pair{"too many clients", "53300"},
                                      {"too many connections", "53300"},
@@ -145,7 +145,7 @@ failure connection_says(const PGconn* connection, std::string_view tried) {
   return f;
 }
 
-// Of several hosts another one may be primary soon, or this one.
+// With several hosts, another host, or this one, may soon be primary.
 failure only_reads_here(const PGconn* connection, std::string why) {
   if (!names_several_hosts(connection)) return {errc::read_only, std::move(why)};
   return {errc::unavailable, "none of the hosts takes writes now: " + why};
@@ -153,9 +153,9 @@ failure only_reads_here(const PGconn* connection, std::string why) {
 
 failure takes_no_writes(std::string_view said) { return judge(read_only_state, said); }
 
-// An error of the server ends the transaction that it comes in: it was not committed, or could not
-// be. What ends a connection may come when it was; and poolers use these codes for what they know
-// nothing of. 40003 says itself that nobody knows.
+// An error from the server ends its transaction, which was not committed, or could not be. Errors
+// that end a connection may also come after a commit; and poolers use these codes when they do not
+// know the outcome. 40003 itself means that the outcome is unknown.
 bool proves_that_nothing_was_done(const PGresult* answer) noexcept {
   if (field(answer, PG_DIAG_SEVERITY_NONLOCALIZED) != "ERROR") return false;
   const auto state = sqlstate_of(answer);
@@ -165,7 +165,7 @@ bool proves_that_nothing_was_done(const PGresult* answer) noexcept {
   return !state.empty();
 }
 
-// After a refusal to write, a new connection may lead to the server that is primary now.
+// After a refused write, a new connection may lead to the present primary.
 bool ends_connection(std::string_view sqlstate) noexcept {
   for (const std::string_view end :
        {"57P", "25P0", read_only_state, "08", "26000", "42P05", "0A000", "XX"}) {

@@ -7,22 +7,23 @@
 
 namespace holdfast::store::postgres {
 
-/// What a statement failed with. errc::busy: another session was faster, try again.
+/// The failure of a statement. errc::busy: another session was faster, try again.
 failure server_says(const PGresult* answer);
 
-/// What a connection that is no more says.
+/// The failure of a broken connection.
 failure connection_says(const PGconn* connection, std::string_view tried);
 
-/// A server that only reads was found where one that takes writes was looked for. It is
-/// errc::unavailable if the connection's list names several hosts: one of them is promoted soon.
+/// The failure when a read-only server was found where a writable one is needed. It is
+/// errc::unavailable if the connection's list names several hosts, because one of them may be
+/// promoted soon.
 failure only_reads_here(const PGconn* connection, std::string why);
-/// A setting of a server says that it takes no writes.
+/// The failure when a setting of the server shows that it takes no writes.
 failure takes_no_writes(std::string_view said);
 
-/// The server says that it has undone what it was asked, and that the outcome is known.
+/// True if the server's answer proves that the statement was undone, so that the outcome is known.
 bool proves_that_nothing_was_done(const PGresult* answer) noexcept;
 
-/// The state is one after which the connection must not be used: the server ends it.
+/// True if the connection must not be used after this state: the server ends it.
 bool ends_connection(std::string_view sqlstate) noexcept;
 std::string_view sqlstate_of(const PGresult* answer) noexcept;
 

@@ -18,7 +18,7 @@ failure table_is_not_ours(const answer& a) {
   return {errc::foreign_data, "holdfast_meta is not as holdfast made it: it has one row"};
 }
 
-// A row that its transaction has just made has no record yet.
+// A row that its own transaction has just created has no record yet.
 std::string record_of(std::string_view text) {
   return text == "null" ? std::string() : std::string(text);
 }
@@ -34,13 +34,13 @@ result<sql::row> row_of(const answer& a) {
                   .too_long = there && a.is_null(0, 1)};
 }
 
-// Null for one that nobody reads, so that it does not leave the server.
+// Null for a record that is too long, so that it does not leave the server.
 std::string bounded(const std::string& record) {
   return "case when pg_catalog.octet_length(" + record +
          "::text) <= " + std::to_string(sql::longest_read) + " then " + record + " end";
 }
 
-// A literal array of text: quotes and backslashes are escaped, nothing else has a meaning in it.
+// A literal array of text: quotes and backslashes are escaped, and no other character is special.
 std::string array_of(std::span<const std::string> names) {
   std::string text = "{";
   for (const auto& name : names) {
@@ -62,15 +62,15 @@ statements::statements(const std::string& schema) {
   const std::string clock = server_clock;
   const std::string as_read =
       "select r.version, " + bounded("r.record") + ", " + clock + ", m.fence_floor, m.format ";
-  // Two guesses that count differ by at most 2 ms: the part of a lease's margin (lease_timer.hpp)
-  // that is not for the rates of clocks.
+  // Two guesses that both succeed differ by at most 2 ms: the part of a lease's margin
+  // (lease_timer.hpp) that is not for the rates of clocks.
   const std::string not_late = " and ($4::bigint is null or " + clock + " <= $4)";
   const std::string in_time =
       " and ($3::bigint is null or " + clock + " - $3 between -500 and 1500)" + not_late;
 
   read = as_read + "from " + meta + " m left join " + records + " r on r.name = $1";
-  // The floor and its row's lock: a sweep raises it in the transaction that removes a row, so that
-  // what was decided before is refused here.
+  // Reads the floor and locks its row: a sweep raises the floor in the transaction that removes a
+  // row, so a change decided before the sweep is refused here.
   keep_floor = "select 1 from " + meta + " for share";
   insert = "insert into " + records + " select $1::text, $2::bigint, $3::json from " + meta +
            " m where m.fence_floor <= $2::bigint" + not_late +
@@ -78,15 +78,15 @@ statements::statements(const std::string& schema) {
   update = "update " + records + " set record = $5, version = version + 1 where name = $1 and " +
            "version = $2" + in_time;
   update_telling_time = update + " returning " + clock;
-  // What is asked most. The clock is read once, and no case is left open for others.
+  // The most frequent statement. It reads the clock once, and has no alternatives for other cases.
   update_guessed = "update " + records + " set record = $4, version = version + 1 where name = $1" +
                    " and version = $2 and pg_catalog.abs(" + rough_clock +
                    " - $3::float8 - 500) < 1000";
   remove = "delete from " + records + " where name = $1 and version = $2" + in_time;
 
-  // A prepared statement keeps its plan. One that was made while the table had a page or two would
-  // read the whole table from then on, until the server has looked at it again; the index costs no
-  // more there, and does not grow dear.
+  // A prepared statement keeps its plan. A plan made while the table had a page or two would read
+  // the whole table from then on, until the server analyses the table again. The index costs no
+  // more then, and stays cheap when the table grows.
   set_session =
       "select pg_catalog.set_config('lock_timeout', $1, false), "
       "pg_catalog.set_config('random_page_cost', '0', false)";
@@ -95,13 +95,13 @@ statements::statements(const std::string& schema) {
   limits =
       "select pg_catalog.set_config('lock_timeout', $1, true), "
       "pg_catalog.set_config('idle_in_transaction_session_timeout', $1, true)";
-  // Locks the row that is there already, and writes nothing to it.
+  // Locks an existing row, without writing to it.
   make = "insert into " + records + " as r select $1::text, greatest(" + clock +
          ", m.fence_floor), 'null' from " + meta +
          " m on conflict (name) do update set version = r.version where false";
   read_locked =
       as_read + "from " + meta + " m, " + records + " r where r.name = $1 for update of r";
-  // Nothing behind a failure is carried out, the commit neither.
+  // Nothing behind a failed statement is carried out, not even the commit.
   fail_if_late = "select 1 / (" + clock + " <= $1::bigint)::int";
   put_locked = "update " + records + " set record = $2, version = version + 1 where name = $1";
   remove_locked = "delete from " + records + " where name = $1";
@@ -109,8 +109,8 @@ statements::statements(const std::string& schema) {
   rollback = "rollback";
 
   take_floor = "select 1 from " + meta + " for no key update";
-  // A row that is locked is in use. To wait for it, with others locked, would be a ring with a
-  // transaction that has it and waits for one of those.
+  // A locked row is in use. Waiting for it with other rows locked could form a cycle with a
+  // transaction that holds it and waits for one of those.
   sweep = "with gone as (delete from " + records + " where name = any (array(select name from " +
           records +
           " where name = any ($1) and record->>2 = '0' and record->>3 ~ '^[0-9]{1,18}$' and "
@@ -139,7 +139,7 @@ result<std::unique_ptr<sql::row_link>> link::over(std::unique_ptr<wire> w, const
   return std::unique_ptr<sql::row_link>(std::move(made));
 }
 
-// The whole if the request has just begun.
+// The whole patience if the request has just begun.
 std::chrono::milliseconds link::patience_until(boot_time deadline) const noexcept {
   const auto left = std::chrono::floor<std::chrono::milliseconds>(deadline - boot_clock::now());
   const auto part = left / 4 * 3;
@@ -183,7 +183,8 @@ result<std::vector<sql::replaced>> link::replace(std::span<const sql::replacemen
   if (wire_->pooled() || patience < patience_) {
     texts.push_back({sql_.limit, {as_text(patience.count())}});
   }
-  // The floor before any row, as in a sweep that raises it: so they never wait for each other.
+  // Locks the floor before any row, as a sweep does that raises it, so they never wait for each
+  // other.
   const bool makes = std::any_of(all.begin(), all.end(), [](const auto& r) { return !r.there; });
   if (makes && all.size() > 1) texts.push_back({sql_.keep_floor});
   for (const auto& r : all) texts.push_back(replacing(r));
@@ -203,7 +204,7 @@ result<std::vector<sql::replaced>> link::replace(std::span<const sql::replacemen
 }
 
 // The time-outs are for this transaction only: a program that is stopped in the middle of it must
-// not keep everybody else waiting.
+// not block all others.
 result<std::vector<sql::row>> link::lock(std::span<const std::string_view> names,
                                          boot_time deadline) {
   std::vector<statement> texts{{sql_.begin},
@@ -239,8 +240,8 @@ status link::unlock(std::span<const sql::rewrite> all, std::int64_t until_at, bo
   return got ? status(done{}) : status(undone(got.error(), deadline));
 }
 
-// What another session was faster than is asked again, over this connection: it is in a transaction
-// that failed.
+// A request that lost to another session is repeated over this connection, which is in a failed
+// transaction: rolls that back.
 failure link::undone(failure why, boot_time deadline) {
   if (why.code == errc::busy && wire_->alive()) (void)wire_->ask({{sql_.rollback}}, deadline);
   return why;

@@ -5,7 +5,7 @@
 
 namespace holdfast::store::postgres {
 
-/// The statements, for the schema that the tables are in. They live as long as the store.
+/// The texts of the statements, for the schema of the tables. They live as long as the store.
 struct statements {
   explicit statements(const std::string& schema);
   std::string read;
@@ -15,12 +15,12 @@ struct statements {
   std::string take_floor, sweep, entries, entries_behind, tell, id;
 };
 
-/// The rows over one connection.
+/// The row operations over one connection.
 class link final : public sql::row_link {
  public:
-  /// The server waits for a lock on a row for `patience` at most, and less if a request has less
-  /// time left: a client that gives up by itself leaves a statement behind that may still be
-  /// carried out. One round trip; behind a pooler the limit is set with each statement.
+  /// The server waits for a row lock for at most `patience`, and less if a request has less time
+  /// left: a client that stops waiting by itself leaves a statement behind that may still be
+  /// carried out. Costs one round trip; behind a pooler the limit is set with each statement.
   static result<std::unique_ptr<row_link>> over(std::unique_ptr<wire> w, const statements& texts,
                                                 std::chrono::milliseconds patience,
                                                 boot_time deadline = forever);
@@ -43,7 +43,7 @@ class link final : public sql::row_link {
   result<std::string> id_of_tables(boot_time deadline) override;
   result<store::facts> facts(boot_time deadline) override;
 
-  /// Publishes a line to those that listen there.
+  /// Publishes a line to the listeners of the channel.
   status tell(std::string_view channel, std::string_view line, boot_time deadline);
 
  private:

@@ -15,9 +15,9 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// A connection that is silent for so long is asked whether it lives.
+/// After so long a silence, the connection is pinged.
 constexpr std::chrono::nanoseconds silence = 5s;
-/// The end of an answer comes with its beginning; a waiter has its own deadline.
+/// The end of an answer arrives with its beginning; a waiter has its own deadline.
 constexpr auto rest_of_an_answer = 50ms;
 
 }  // namespace
@@ -42,7 +42,7 @@ status listener::open() {
   return listening;
 }
 
-// Behind a pooler a LISTEN would stay with a server that others are given next.
+// Behind a pooler a LISTEN would stay with a server connection that other clients get next.
 status listener::subscribe(boot_time deadline) {
   auto made = postgres::connect(server(), deadline);
   if (!made) return std::move(made.error());
@@ -80,7 +80,7 @@ std::optional<notification> listener::receive(boot_time until) {
   return first;
 }
 
-// One step: in between, a waiter checks its deadline, and whether it was interrupted.
+// Takes one step: in between, a waiter checks its deadline, and whether it was interrupted.
 void listener::go_on_connecting(boot_time until) {
   using state = subscribing::state;
   const auto now = boot_clock::now();
@@ -97,7 +97,7 @@ void listener::go_on_connecting(boot_time until) {
     case state::listens:
       subscribed(in_progress_->take());
       in_progress_.reset();
-      return take_notifications();  // that came with the answer
+      return take_notifications();  // those that came with the answer
     case state::pooled:
       listens_ = false;
       return in_progress_.reset();
@@ -106,7 +106,7 @@ void listener::go_on_connecting(boot_time until) {
   }
 }
 
-// Until something comes over the connection, if there is one, or it is interrupted.
+// Waits until something arrives over the connection, if there is one, or until interrupted.
 void listener::wait(boot_time until) {
   std::chrono::nanoseconds longest = clock_.sleep_for(until);
   if (wire_) longest = std::min(longest, silent_until() - boot_clock::now());
@@ -120,7 +120,8 @@ void listener::wait_for(int fd, short events, std::chrono::nanoseconds at_most) 
   (void)::ppoll(both, 2, &timeout, nullptr);
 }
 
-// What came behind the answer to a ping lies in libpq, and its socket has nothing any more.
+// Notifications that came behind the answer to a ping are buffered in libpq, while its socket is
+// empty.
 void listener::take_what_came() {
   if (!wire_) return;
   bool alive = wire_->read();
@@ -143,8 +144,8 @@ void listener::take_notifications() {
   }
 }
 
-// The answer of a live server takes no longer than a round trip, and notifications wait in line
-// with it.
+// The answer of a live server takes no longer than a round trip, and notifications are queued with
+// it.
 void listener::keep_alive() {
   const auto now = boot_clock::now();
   if (!wire_ || now < silent_until()) return;
@@ -157,7 +158,7 @@ void listener::follow(std::int64_t server) noexcept {
   if (followed_.exchange(server) != server && listens_) interrupt();
 }
 
-// Perhaps its address still leads to the old one: then it looks again later.
+// If the address still leads to the old server, it tries again later.
 void listener::leave_another_server() {
   const auto now = boot_clock::now();
   if (!wire_ || wire_->server() == followed_ || now < next_leaving_at_) return;
@@ -176,7 +177,7 @@ void listener::disconnect() {
   pause_.begin(std::exchange(of_use_, false), boot_clock::now());
 }
 
-// ---- a connection on its way
+// ---- a connection in the making
 
 subscribing::state subscribing::step() {
   if (!made_) {

@@ -11,13 +11,14 @@
 
 namespace holdfast::store::postgres {
 
-/// A connection on its way to one that listens, without waiting.
+/// A subscription in the making: connects and sends LISTEN, without waiting.
 class subscribing {
  public:
   subscribing(const address& to, const std::string& listen, boot_time until)
       : opening_(to, until), listen_(listen), ends_(until) {}
 
-  /// What it does next: as long as this is `going`, once its socket has these events, or at next().
+  /// Takes the next step. While the result is `going`, call it again when the socket has these
+  /// events, or at next().
   enum class state { going, listens, pooled, failed };
   state step();
   int fd() const noexcept { return made_ ? made_->fd() : opening_.fd(); }
@@ -30,28 +31,28 @@ class subscribing {
   state ask_to_listen();
 
   opening opening_;
-  std::unique_ptr<wire> made_;  ///< and asked to listen
+  std::unique_ptr<wire> made_;  ///< connected, LISTEN sent
   const std::string& listen_;
   const boot_time ends_;
 };
 
-/// LISTEN on a channel of this session's own, over a connection of its own: the thread that waits
-/// reads it itself, so a grant costs no thread switch.
+/// LISTEN on this session's own channel, over a connection of its own. The waiting thread reads the
+/// connection itself, so a grant costs no thread switch.
 ///
-/// Where nobody may listen (a pooler) it has no connection, and waiters look again by themselves.
-/// When the connection breaks it is made again, after pauses that grow, while a thread waits: step
-/// by step, each no longer than the caller's deadline, and the next caller goes on where the last
-/// one stopped. What was published meanwhile is lost, and gaps() says so. It is made again as well
-/// if commands reach another server: notifications are sent there now.
+/// Without the possibility to listen (behind a pooler) there is no connection, and waiters poll.
+/// When the connection breaks, waiting threads reconnect, after pauses that grow: step by step,
+/// each no longer than the caller's deadline, and the next caller goes on where the last one
+/// stopped. Notifications published meanwhile are lost, which gaps() shows. It also reconnects if
+/// the commands reach another server, because notifications are published there now.
 class listener final : public inbox {
  public:
   explicit listener(const postgres_options& options);
 
-  /// Connects, if one may listen there; it is no error if that shows to be a pooler.
+  /// Connects, if listening is allowed. Finding a pooler is no failure.
   status open();
   bool listens() const noexcept { return listens_; }
 
-  /// Where commands go now (wire::server()). Thread-safe.
+  /// Tells which server the commands reach now (wire::server()). Thread-safe.
   void follow(std::int64_t server) noexcept;
 
   const std::string& peer() const noexcept override { return peer_; }
@@ -84,13 +85,13 @@ class listener final : public inbox {
   std::atomic<std::int64_t> followed_{0};
   std::unique_ptr<wire> wire_;
   std::optional<subscribing> in_progress_;
-  bool asked_ = false;  ///< whether it lives, at heard_at_
+  bool asked_ = false;  ///< a ping was sent, at heard_at_
   std::atomic<std::uint64_t> gaps_{0};
   std::deque<notification> notifications_;
   boot_time heard_at_{};
   boot_time next_leaving_at_{};
   base::reconnect_pause pause_;
-  bool of_use_ = false;  ///< something came over this connection
+  bool of_use_ = false;  ///< this connection has received something
 };
 
 /// The channel of a session.

@@ -10,7 +10,7 @@ namespace holdfast::store::postgres {
 
 namespace {
 
-/// What libpq takes where nothing is named.
+/// The value that libpq uses if none is given.
 std::string usual(std::string_view name) {
   const std::unique_ptr<PQconninfoOption, void (*)(PQconninfoOption*)> all(PQconndefaults(),
                                                                            &PQconninfoFree);
@@ -39,14 +39,14 @@ std::string turned(const std::string& list, std::size_t first) {
   return all;
 }
 
-/// One, which is libpq's matter, if a service is named: its file may say what the URL does not, and
-/// libpq prefers it to what is usual.
+/// The number of hosts. One, and libpq's business, if a service is named: its file may contain
+/// parameters that are not in the URL, and libpq prefers them to the defaults.
 std::size_t hosts_in(const address& a) {
   if (!value_of("service", a).empty()) return 1;
   return base::between_commas(list_of_hosts(a)).size();
 }
 
-/// The lists that belong together: each host has its address, and its port.
+/// Rotates the lists that belong together: each host has its address and its port.
 address beginning_with(std::size_t first, address a) {
   for (const char* const name : {"host", "hostaddr", "port"}) {
     std::string list = turned(list_of(name, a), first);
@@ -55,7 +55,7 @@ address beginning_with(std::size_t first, address a) {
   return a;
 }
 
-/// Which of the hosts it is. The first one, if that cannot be told.
+/// The index of the connection's host; 0 if that cannot be determined.
 std::size_t place_of(const wire& w, const address& a) {
   const std::string names = list_of_hosts(a), ports = list_of("port", a);
   const auto host = base::between_commas(names), port = base::between_commas(ports);
@@ -79,8 +79,8 @@ void opening::begin() {
   made_ = wire::begin_open(first == 0 ? to_ : beginning_with(first, to_));
 }
 
-// One that answered last, and is refused now, may have become a standby: libpq has looked no
-// further than that, so the next attempt begins with the first of the list.
+// The host that answered last may refuse now because it has become a standby. libpq has not looked
+// further than that host, so the next attempt begins with the first host of the list.
 result<bool> opening::step(boot_time whole_by) {
   const auto open = made_->go_on_opening(whole_by);
   if (!open) {

@@ -14,7 +14,7 @@ using option = base::option<postgres_options>;
 
 constexpr const char* usual_port = "5432";
 constexpr const char* usual_schema = "public";
-constexpr std::size_t longest_schema = 63;  // NAMEDATALEN - 1: the server would cut it
+constexpr std::size_t longest_schema = 63;  // NAMEDATALEN - 1: the server would truncate it
 
 void add(address& a, std::string_view name, std::string_view value) {
   if (!value.empty()) a.parameters.emplace_back(name, value);
@@ -56,7 +56,7 @@ std::vector<option> known_options() {
   std::vector<option> all(common.begin(), common.end());
   all.push_back({"schema", set_schema});
   all.push_back({"listen", set_listen});
-  // libpq's own.
+  // libpq's own options.
   for (const char* const name :
        {"host", "hostaddr", "port", "dbname", "user", "service", "sslmode", "sslsni", "gssencmode",
         "channel_binding", "krbsrvname", "target_session_attrs", "application_name"}) {
@@ -108,7 +108,7 @@ void keep_alive(address& a, const base::keepalive& k) {
   add(a, "tcp_user_timeout", std::to_string(k.unacknowledged.count()));
 }
 
-// As libpq takes them: one port is that of all hosts.
+// As libpq takes them: a single port is the port of all hosts.
 std::string with_ports(const std::string& hosts, const std::string& ports) {
   const auto each = base::between_commas(ports.empty() ? std::string_view(usual_port) : ports);
   std::string shown;
@@ -124,7 +124,7 @@ std::string with_ports(const std::string& hosts, const std::string& ports) {
   return shown;
 }
 
-/// Where the session is, whichever part of the URL says it.
+/// The address of the session, whichever part of the URL contains it.
 std::string shown_place(base::store_url u, const postgres_options& o) {
   const auto& there = o.server;
   std::string host, port;
@@ -151,7 +151,7 @@ bool names_socket(const base::store_url& u) {
   return host != nullptr && (host->starts_with('/') || host->starts_with('@'));
 }
 
-// libpq would take the last one, and ignore what a person reads first.
+// libpq would take the last value, and ignore the one that a person reads first.
 status says_each_thing_once(const base::store_url& u, const address& in_place) {
   const auto servers = u.servers(0);
   const bool says_port = servers && std::any_of(servers->begin(), servers->end(),
@@ -161,7 +161,7 @@ status says_each_thing_once(const base::store_url& u, const address& in_place) {
   for (const auto& [name, what] : both) {
     const bool usual = name == std::string_view("port") && !says_port;
     std::string said = usual ? "" : value_of(name, in_place);
-    // Where a URL has to have a host, a socket's folder is written beside this one.
+    // A URL that requires a host may have this one beside the folder of a socket.
     if (said == "localhost" && names_socket(u)) said.clear();
     if (auto ok = base::said_alike(u, what, said, name); !ok) return ok;
   }

@@ -16,32 +16,32 @@
 
 namespace holdfast::store::postgres {
 
-/// Where a server is, in libpq's own words; what is not named comes from libpq's own places (PG…
-/// variables, the service file, .pgpass).
+/// The address of a server, in libpq's own parameters. A missing parameter comes from libpq's other
+/// sources (PG… variables, the service file, .pgpass).
 struct address {
   std::vector<std::pair<std::string, std::string>> parameters{};
-  /// Which of several hosts; shared by all copies.
+  /// The index among several hosts; shared by all copies.
   std::shared_ptr<std::atomic<std::size_t>> answered_last =
       std::make_shared<std::atomic<std::size_t>>(0);
 };
 
-/// Of several values libpq takes the last. Empty: it is not named.
+/// The value of a parameter; libpq takes the last of several. Empty if it is missing.
 std::string value_of(std::string_view name, const address& a);
 
 struct postgres_options : sql::link_options {
   address server{};
-  /// Where to listen for notifications, if not at the server (which is a pooler, say).
+  /// Where to listen for notifications, if not at `server` (which may be a pooler).
   address listen{};
-  /// `auto`: where a connection of our own is seen; `never`: waiters look again by themselves.
+  /// `auto`: where the connection leads to the server itself; `never`: waiters poll.
   bool may_listen = true;
   std::string schema = "public";
-  std::string url{};                 ///< for messages: no password in it
-  holdfast::clock* clock = nullptr;  ///< judges how long receive() waits; null: the machine's
+  std::string url{};                 ///< for messages, without the password
+  holdfast::clock* clock = nullptr;  ///< for receive(); null: the machine's
 };
 
-/// `postgres://user:password@host:port,host:port/database`; each part may be left out.
+/// Reads `postgres://user:password@host:port,host:port/database`; each part is optional.
 result<address> read_address(const base::store_url& u);
-/// The same with the options. Those of libpq (sslmode, passfile, …) are handed to it.
+/// The same with the options. libpq's own options (sslmode, passfile, …) are passed on to it.
 result<postgres_options> read_options(const base::store_url& u);
 
 }  // namespace holdfast::store::postgres

@@ -42,7 +42,7 @@ class postgres_store final : public sql::over_rows {
   const std::string& url() const noexcept override { return options_.url; }
   store::inbox& inbox() noexcept override { return inbox_; }
 
-  // A notification that could not be sent costs its reader a second.
+  // A notification that could not be sent delays its addressee by a second.
   bool tell(const notification& to) override {
     std::string line = sql::encode(to);
     if (line.empty()) return true;
@@ -72,7 +72,7 @@ class postgres_store final : public sql::over_rows {
   const statements statements_;
   capabilities can_;
   listener inbox_;
-  sql::row_store rows_;  // connects once more when it ends, and tells the inbox where
+  sql::row_store rows_;  // connects once more in its destructor, and tells the inbox the server
 };
 
 }  // namespace

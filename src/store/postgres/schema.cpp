@@ -6,7 +6,8 @@ namespace holdfast::store::postgres {
 
 namespace {
 
-// 'holdfast' in bytes: those who make the tables at the same moment do it one after the other.
+// 'holdfast' in bytes: sessions that create the tables at the same moment do it one after the
+// other.
 constexpr const char* one_at_a_time =
     "select pg_catalog.pg_advisory_xact_lock(7525352680829580148)";
 
@@ -20,8 +21,8 @@ std::string in_schema(std::string text, const std::string& schema) {
   return text;
 }
 
-// `json` keeps the text as it was written. Half of a page is left free, so that the next version of
-// a row lies beside the last one and no index is touched.
+// `json` keeps the text unchanged. Half of a page is left free, so that the next version of a row
+// is on the same page as the last one and no index changes.
 constexpr const char* make_records = R"sql(create table @.holdfast_records (
   name text collate "C" primary key,
   version bigint not null,
@@ -37,8 +38,8 @@ constexpr const char* make_meta = R"sql(create table @.holdfast_meta (
 
 constexpr const char* fill_meta = "insert into @.holdfast_meta values (1, 0)";
 
-// For people. Ids are cut to what tells them apart, since a program that knows a whole one can
-// release the lock; the fence is the number that lease::fence() gives.
+// For people. Ids are shortened to a distinguishing part, because a program that knows a whole id
+// can release the lock. The fence is the number that lease::fence() returns.
 constexpr const char* make_locks_view = R"sql(create view @.holdfast_locks as
 select name, record->>1 as kind, left(h->>0, 8) as holder, split_part(h->>6, ' ', 1) as host,
   split_part(h->>6, ' ', 2) as pid, split_part(h->>6, ' ', 3) as program,
@@ -68,7 +69,8 @@ struct facts {
   bool tables = false;
 };
 
-// From the catalogue itself: to_regclass() would remember what was not there before we waited.
+// Reads the catalogue itself: to_regclass() would remember that the table was missing before the
+// wait.
 result<facts> look(wire& w, const std::string& schema, boot_time deadline) {
   constexpr const char* sql =
       "select exists (select from pg_catalog.pg_namespace where nspname = $1), "
@@ -118,7 +120,7 @@ failure somebody_elses(const std::string& schema) {
                                   "their own (?schema=)"};
 }
 
-// With the columns that the statements rely on; what was altered shows here.
+// Selects the columns on which the statements rely, so that an altered table is detected here.
 status check(wire& w, const std::string& schema, boot_time deadline) {
   const std::string sql = in_schema(
       "select m.format, r.name, r.version, r.record from @.holdfast_meta m left join "

@@ -7,7 +7,7 @@
 
 namespace holdfast::store::postgres {
 
-/// "Quoted", so that any name is only a name.
+/// The identifier in quotes, so that any name is only a name.
 std::string quoted(std::string_view identifier);
 
 /// The server's clock, as every statement reads it: microseconds since 1970.
@@ -21,11 +21,11 @@ inline constexpr const char* rough_clock =
 
 inline constexpr std::int64_t format_version = 1;
 
-/// Looks whether the tables are there and ours, and makes them if they are not there. What a user
-/// without the right to make them has to ask for stands in the error.
+/// Checks that the tables exist and are holdfast's, and creates missing ones. The failure of a user
+/// without the right to create them includes the script to ask for.
 status set_up_tables(wire& w, const std::string& schema, boot_time deadline);
 
-/// For a person with the rights to run it, in one line.
+/// The script that creates the tables, in one line, for a person with the rights to run it.
 std::string script(const std::string& schema);
 
 }  // namespace holdfast::store::postgres

@@ -36,7 +36,7 @@ void require_transaction(const PGconn* c, const attempt& tried) {
                       : "no transaction is open on this connection: begin one first"});
 }
 
-// The table and the condition are the program's: what is wrong with them says nothing of ours.
+// The table and the condition belong to the calling program: an error in them is not holdfast's.
 bool is_of_the_program(std::string_view state) noexcept {
   return state.starts_with("22") || (state.starts_with("42") && state != "42501");
 }
@@ -48,7 +48,7 @@ failure as_the_program_s(const PGresult* answer) {
                                       "): check the table and the condition"};
 }
 
-// The server says 55P03 both to a session that will not wait, and to one that waited too long.
+// The server returns 55P03 both to a session that will not wait, and to one that waited too long.
 failure as_lock_failure(const PGresult* answer, when_locked how) {
   const auto state = sqlstate_of(answer);
   if (is_of_the_program(state)) return as_the_program_s(answer);

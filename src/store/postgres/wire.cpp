@@ -31,7 +31,7 @@ PGconn* start(const address& to) {
   return PQconnectStartParams(names.data(), values.data(), 0);
 }
 
-// The same name means the same text to everybody who shares a server's connection by mistake.
+// The same name always means the same text, even if clients share a server connection by mistake.
 std::string name_of(std::string_view sql) {
   return "holdfast_" + std::to_string(std::hash<std::string_view>{}(sql));
 }
@@ -74,7 +74,7 @@ result<bool> wire::go_on_opening(boot_time whole_by) {
   return true;
 }
 
-// libpq is to be called when its socket is ready, and not before.
+// libpq must be called only when its socket is ready.
 result<bool> wire::connect() {
   while (PQstatus(connection_) != CONNECTION_BAD && opening_ != PGRES_POLLING_OK) {
     if (!wait_until_ready(fd(), wants(), boot_time::min())) return false;
@@ -82,7 +82,7 @@ result<bool> wire::connect() {
     if (opening_ == PGRES_POLLING_FAILED) break;
   }
   if (PQstatus(connection_) != CONNECTION_OK) return connection_says(connection_, "connecting");
-  PQsetNoticeReceiver(connection_, [](void*, const PGresult*) {}, nullptr);  // else it prints them
+  PQsetNoticeReceiver(connection_, [](void*, const PGresult*) {}, nullptr);  // not printed
   PQsetnonblocking(connection_, 1);
   PQenterPipelineMode(connection_);
   return true;
@@ -105,7 +105,7 @@ status wire::look_at(const answer& a) {
 
 // ---- asking
 
-// libpq goes on with a connection whose answers were no longer waited for.
+// Checks alive() first: libpq would go on using a connection with unread answers.
 result<std::vector<answer>> wire::ask(std::span<const statement> all, boot_time deadline) {
   did_nothing_ = false;
   if (!alive()) return broken();
@@ -165,8 +165,8 @@ bool wire::send_prepared(const statement& s, expected& to_come) {
                              values.data(), nullptr, nullptr, 0) == 1;
 }
 
-// Each command has one result and then a null; the end is the sync's. After the first failure the
-// rest is said to be aborted.
+// Each command has one result and then a null; the sync has the last result. After the first
+// failure the remaining results are reported as aborted.
 result<std::vector<answer>> wire::receive(const expected& to_come, boot_time deadline) {
   std::vector<answer> answers;
   std::optional<failure> wrong;

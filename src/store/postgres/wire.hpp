@@ -21,7 +21,7 @@ struct answer_deleter {
   void operator()(PGresult* r) const noexcept { PQclear(r); }
 };
 
-/// What the server answered to one statement.
+/// The server's answer to one statement.
 class answer {
  public:
   explicit answer(PGresult* r) : result_(r) {}
@@ -31,16 +31,16 @@ class answer {
   std::string_view text(int r, int c) const noexcept {
     return {PQgetvalue(get(), r, c), static_cast<std::size_t>(PQgetlength(get(), r, c))};
   }
-  /// How many rows the statement changed.
+  /// The number of rows that the statement changed.
   std::int64_t changed() const noexcept;
-  /// 0 for what is no number, NULL among it.
+  /// 0 for text that is not a number, and for NULL.
   std::int64_t number(int r, int c) const noexcept;
 
  private:
   std::unique_ptr<PGresult, answer_deleter> result_;
 };
 
-/// A statement with its parameters ($1, $2, …); an empty one is NULL. The text is not copied.
+/// A statement with its parameters ($1, $2, …); an empty parameter is NULL. The text is not copied.
 struct statement {
   statement(const char* text, std::vector<std::optional<std::string>> values = {})
       : sql(text), parameters(std::move(values)) {}
@@ -51,60 +51,60 @@ struct statement {
   std::vector<std::optional<std::string>> parameters;
 };
 
-/// One connection to a server, always in pipeline mode: what is asked together is one round trip
-/// and, unless it says otherwise, one transaction. For one thread at a time.
+/// One connection to a server, always in pipeline mode: statements sent together cost one round
+/// trip and, unless noted otherwise, are one transaction. For one thread at a time.
 ///
-/// Statements are prepared on it as they come, unless a pooler is in between: behind it each
-/// transaction may get another server. A pooler shows itself by a process id that is not the
-/// server's.
+/// Statements are prepared when they are first used, unless there is a pooler in between: behind a
+/// pooler each transaction may reach another server. A pooler is detected by a process id that is
+/// not the server's.
 class wire {
  public:
-  /// Connects and looks at the server (opening.hpp), in steps that do not wait (but to look up a
-  /// host's name, which is libpq's): each one once the socket, which may be another one then, has
-  /// the events that are wanted.
+  /// Begins to connect, and to check the server (opening.hpp), in steps that do not wait (except
+  /// for libpq's lookup of a host's name). Each step is to be taken when the socket, which may have
+  /// changed, has the wanted events.
   static std::unique_ptr<wire> begin_open(const address& to);
-  /// True: it is open. An answer that has begun to come
-  /// is waited for until then.
+  /// Returns true when the connection is open. Waits until `whole_by` for the rest of an answer
+  /// that has begun to arrive.
   result<bool> go_on_opening(boot_time whole_by);
   short wants() const noexcept;
   ~wire() { PQfinish(connection_); }
   wire(const wire&) = delete;
 
-  /// The answers, one a statement. A failure of one is a failure of all.
+  /// Returns the answers, one a statement. If one statement fails, all of them have failed.
   result<std::vector<answer>> ask(std::span<const statement> all, boot_time deadline);
   result<std::vector<answer>> ask(std::initializer_list<statement> all, boot_time deadline) {
     return ask(std::span(all.begin(), all.size()), deadline);
   }
 
-  /// As ask() in two halves, for a statement that may take long: nothing else is asked between.
+  /// ask() in two halves, for a statement that may take long: nothing else is sent in between.
   status begin(const statement& s, boot_time deadline);
-  bool answered() noexcept;  ///< or broken. Without waiting
+  bool answered() noexcept;  ///< or broken; does not wait
   result<std::vector<answer>> end(boot_time deadline);
 
-  /// It works, and no transaction is open.
+  /// The connection works, and no transaction is open.
   bool usable() const noexcept;
-  /// What was asked last failed, and the server's answer says that all of it was undone.
+  /// The last request failed, and the server's answer proves that all of it was undone.
   bool did_nothing() const noexcept { return did_nothing_; }
-  /// It works, as far as is known.
+  /// The connection works, as far as is known.
   bool alive() const noexcept { return !broken_ && PQstatus(connection_) == CONNECTION_OK; }
   bool pooled() const noexcept { return pooled_; }
-  /// Tells servers apart: at which microsecond of a minute it was started.
+  /// Distinguishes servers: the microsecond of the minute at which the server was started.
   std::int64_t server() const noexcept { return server_; }
   int fd() const noexcept { return PQsocket(connection_); }
-  std::string_view host() const noexcept { return PQhost(connection_); }  ///< as it was named
+  std::string_view host() const noexcept { return PQhost(connection_); }  ///< as in the parameters
   std::string_view port() const noexcept { return PQport(connection_); }
   int backend() const noexcept { return PQbackendPID(connection_); }  ///< the server's process
 
-  /// Reads what is there, without waiting. False: the connection broke.
+  /// Reads the available bytes, without waiting. False: the connection broke.
   bool read() noexcept { return PQconsumeInput(connection_) == 1; }
-  /// What was published on the channels that this connection listens to.
+  /// The next message published on the channels that this connection listens to.
   std::optional<std::string> next_notification();
 
  private:
   explicit wire(PGconn* c) : connection_(c) {}
   result<bool> connect();
   status look_at(const answer& said);
-  /// What will be answered: to a statement, or (the text is named) that it is prepared.
+  /// The expected answers: null for a statement's, its text for the answer to preparing it.
   using expected = std::vector<const char*>;
   bool send(const statement& s, expected& to_come);
   bool send_prepared(const statement& s, expected& to_come);
@@ -120,7 +120,7 @@ class wire {
   bool broken_ = false;
   bool did_nothing_ = false;
   std::int64_t server_ = 0;
-  std::set<std::string, std::less<>> prepared_;  ///< by their texts
+  std::set<std::string, std::less<>> prepared_;  ///< by text
   expected begun_;
 };
 

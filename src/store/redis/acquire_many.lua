@@ -1,13 +1,15 @@
--- Several acquisitions as one step: permits.lua, put in below as a function when the library is built, is called
--- for one name after the other, up to the first that is not granted. If that one does not wait, nothing is held of
--- those before it. If all are granted, tokens may be asked for too: rate.lua, in the same way; and if there are none,
--- nothing is held at all.
+-- Several acquisitions as one step. The build puts permits.lua in below as a function, which is
+-- called for one name after the other, up to the first that is not granted. If that one does not
+-- wait, all names before it are released. If all are granted, the command may also take tokens, by
+-- rate.lua in the same way; if there are not enough tokens, all names are released.
 --
---   KEYS  five of each name, as permits.lua has them; those of rate.lua, if tokens are asked for
---   ARGV  how many names; for each how many words follow, and the ARGV of permits.lua; the ARGV of rate.lua; at last,
---         for all, until when it may be carried out, as permits.lua has it
+--   KEYS  five of each name, as in permits.lua; those of rate.lua, if the command takes tokens
+--   ARGV  how many names; for each name the number of its arguments, and the ARGV of permits.lua;
+--         the ARGV of rate.lua; at the end, for all, until when the command may be carried out, as
+--         in permits.lua
 --
--- Answers with the answers of both, in this order; the last one may be the one that was not granted.
+-- Returns the answers of both scripts, in this order; the last one may be the one that was not
+-- granted.
 
 local function permits(KEYS, ARGV)
 @permits.lua@
@@ -35,7 +37,7 @@ for i = 1, names do
   keys[i], owners[i] = {unpack(KEYS, 5 * i - 4, 5 * i)}, words[2]
   local answer = permits(keys[i], words)
   answers[i] = answer
-  local outcome = type(answer) == 'table' and answer[1] or GRANTED  -- in short: "fence now"
+  local outcome = type(answer) == 'table' and answer[1] or GRANTED  -- the short form: "fence now"
   if type(answer) == 'table' and answer.err then outcome, answers = nil, answer end
   if outcome ~= GRANTED then
     if outcome ~= QUEUED then give_back(i - 1) end

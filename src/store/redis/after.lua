@@ -1,12 +1,13 @@
--- A part of permits.lua and countdown.lua: takes "after T" off the head of a record. What is known there goes on being said,
--- whatever becomes of the name: what was to be carried out until then is too late, unless it only lets go.
+-- A part of permits.lua and countdown.lua: takes "after T" off the head of a record. The record
+-- keeps T whatever becomes of the name: a command whose `until` is not later than T is refused,
+-- unless it only releases.
 local known, rest = match(text or '', '^hf1 after (%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d) (.*)$')
 if known then text = 'hf1 ' .. rest end
 if known and (fixed or known < clock) then known = nil end
 if known then
-  -- Nobody waits for years.
+  -- No client waits for years.
   if known - clock > 100000000000000 then return redis.error_reply('HOLDFAST_CORRUPT the record is damaged') end
   if due <= known and not lets_go then return redis.error_reply('HOLDFAST_LATE ' .. clock .. ' ' .. known) end
   if after and after <= known then after = nil end
 end
-local says_more = after and verb ~= 'inspect'  -- who only looks writes nothing
+local says_more = after and verb ~= 'inspect'  -- inspect writes nothing

@@ -1,8 +1,9 @@
--- A part of permits.lua: functions for barriers and condition_variables, which the other kinds need not pay for.
+-- A part of permits.lua: the functions for barriers and condition variables, which cost the other
+-- kinds nothing.
 
 function r.barrier_condition()
-  -- The waiters at a barrier, in order, without those whose data was evicted. Here and below so many at a time: Lua's stack
-  -- is not for more.
+  -- Returns the waiters at a barrier, in order, without those whose data was evicted. Here and
+  -- below in batches of 500, because of the limits of Lua's stack.
   function r.read_queue()
     local heads, all = r.waiters > 0 and call('ZRANGE', KEYS[3], 0, -1) or {}, {}
     for first = 1, #heads, 500 do
@@ -15,8 +16,8 @@ function r.barrier_condition()
     return all
   end
 
-  -- Many of a barrier, each session with one message: it has all owners that it is for, and neither fence nor end, since
-  -- a notified waiter asks.
+  -- Notifies many waiters of a barrier, each session with one message. It has the owners of all
+  -- addressees, and neither fence nor end, since a notified waiter asks for them.
   function r.tell_all(what, all)
     local peers, of = {}, {}
     for _, w in ipairs(all) do
@@ -34,7 +35,8 @@ function r.barrier_condition()
     end
   end
 
-  -- Waiters of a barrier that go on: what r.forget_waiter and r.grant do, in a few commands for all.
+  -- Lets waiters of a barrier go on: does what r.forget_waiter and r.grant do, with few commands
+  -- for all waiters.
   function r.let_go_on(all, lingers)
     local latest = 0
     for first = 1, #all, 500 do
@@ -55,11 +57,12 @@ function r.barrier_condition()
       call('ZADD', KEYS[5], unpack(ends))
     end
     if r.waiters == 0 then call('DEL', KEYS[4]) end
-    r.dirty, r.created = true, true  -- the leases: when the last one left them there was no such key any more
+    -- Creates the leases: their key was gone when the last member was removed.
+    r.dirty, r.created = true, true
     r.keep_until(latest)
   end
 
-  -- A barrier: one is missing, so nobody goes on, and everybody learns of it.
+  -- A participant of the barrier is missing: nobody goes on, and all waiters are notified.
   function r.scatter()
     local there = {}
     for _, w in ipairs(r.read_queue()) do
@@ -70,8 +73,9 @@ function r.barrier_condition()
     r.held, r.used, r.waiters, r.dirty = nil, 0, 0, true
   end
 
-  -- A barrier: when all have come, all go on; the last to come first, if it asks for that. If some have left before it
-  -- calls the others, the phase is over all the same. Those who will not come again stay arrived.
+  -- When all participants of the barrier have arrived, all go on. If the last to arrive asks for
+  -- that, it goes on alone first, and calls the others later. If some have left by then, the phase
+  -- is over all the same. Participants that dropped out stay arrived.
   function r.open_if_all_came()
     if r.waiters < r.capacity and not r.completed then return end
     local alone = verb == 'acquire' and match(flags, 'l')
@@ -84,7 +88,8 @@ function r.barrier_condition()
         go[#go + 1] = w
         if not own then others[#others + 1] = w end
       elseif w.peer == '-' then
-        r.put_place(w.owner, '-', now + @dropped_lasts_us@)  -- who dropped out is remembered while the barrier is in use
+        -- A participant that dropped out is remembered while the barrier is in use.
+        r.put_place(w.owner, '-', now + @dropped_lasts_us@)
       end
     end
     if go[1] and r.capacity > 1 then
@@ -99,16 +104,16 @@ function r.barrier_condition()
     if r.used == 0 then r.scatter() end
   end
 
-  -- A condition_variable: the first in line are woken. They have a moment to say that they are awake; else
-  -- it is the turn of those behind them.
+  -- Wakes the first waiters of a condition variable. Each has a moment to confirm that it is awake;
+  -- otherwise it is the next waiter's turn.
   function r.wake(count)
     local woken, at_least = 0, r.at_least
-    r.at_least = 0  -- to be woken is no grant of a quorum
+    r.at_least = 0  -- a wake-up is not a grant of a quorum
     while woken < count and r.waiters > 0 do
       local head = call('ZPOPMIN', KEYS[3])[1]
       local w = head and r.waiter_of(sub(head, 15))
       if head then r.forget_waiter(sub(head, 15), w) else r.forget_waiters() end
-      if w then  -- else its data was evicted: it asks again
+      if w then  -- otherwise the waiter's data was evicted: the waiter asks again
         r.grant(w, @claim_us@, w.peer)
         r.tell('granted', w.owner, w.peer, r.fence, now + @claim_us@)
         woken = woken + 1
@@ -118,7 +123,7 @@ function r.barrier_condition()
     return woken
   end
 
-  -- A barrier that only those are left at who will not come again.
+  -- Removes a barrier at which only participants are left that dropped out.
   function r.forget_dropped()
     if r.used > 0 or r.waiters == 0 then return end
     for _, head in ipairs(call('ZRANGE', KEYS[3], 0, -1)) do

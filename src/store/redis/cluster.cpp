@@ -14,10 +14,10 @@ using namespace std::chrono_literals;
 namespace {
 
 constexpr std::string_view asking = "*1\r\n$6\r\nASKING\r\n";
-/// The map is not asked for more often: many find out at once that it is old.
+/// The map is not requested more often: many threads notice at the same time that it is outdated.
 constexpr auto refresh_at_most_every = 50ms;
 constexpr std::size_t longest_chase = 5;
-/// A replica that was taken out is told by nobody, as no name moves.
+/// Nothing reports a replica that was removed, as no slot moves.
 constexpr auto look_around_every = 1min;
 
 failure on_the_way(const address& from, std::string_view said) {
@@ -50,7 +50,8 @@ status cluster::open() {
   return last;
 }
 
-// Each has a version and a configuration of its own. One that is away may be replaced.
+// Each node has a version and a configuration of its own. A node that is away may be replaced
+// later.
 status cluster::check_the_others(const address& checked) {
   std::unique_lock lock{mutex_};
   const auto primaries = map_.primaries();
@@ -80,7 +81,7 @@ std::vector<result<reply>> cluster::ask(std::span<const request> all) {
   return answers;
 }
 
-// A request that gets MOVED or the like is repeated, and sent on then.
+// A posted request that gets MOVED or the like fails; its repetition is sent to the right node.
 bool cluster::try_post(const request& r, link::listener& then) {
   const auto to = owner(slot_of(r));
   if (!to) return false;
@@ -106,8 +107,8 @@ void cluster::settle() {
   for (const auto& n : all) n->settle();
 }
 
-// Round after round, until all have their answer. A part that is left without one keeps its
-// failure.
+// Goes on round by round until each request has its answer. A request that ends without one keeps
+// its failure.
 void cluster::run(routed_parts todo, bool patient) {
   const boot_time deadline = boot_clock::now() + options_.command_timeout;
   std::chrono::nanoseconds wait = 1ms;
@@ -115,7 +116,7 @@ void cluster::run(routed_parts todo, bool patient) {
     for (auto& e : todo) {
       if (!e.to) e.to = owner(e.slot);
     }
-    // In the order in which they were asked: a release stays behind the renewal.
+    // In the order of the requests: a release stays behind the renewal.
     std::stable_sort(todo.begin(), todo.end(),
                      [](const routed_part& a, const routed_part& b) { return a.to < b.to; });
     if (rounds == 1 && todo.front().to) look_around(*todo.front().to);
@@ -145,14 +146,14 @@ cluster::round cluster::send_first(std::span<routed_part> todo) {
   if (silent.empty()) return send_to_each(todo);
   round r;
   base::all_at_once(2, [&](std::size_t i) {
-    if (i == 1) return (void)refresh(silent);  // behind it, if there is no thread
+    if (i == 1) return (void)refresh(silent);  // if no thread can be started, this runs afterwards
     r = send_to_each(todo);
   });
   return r;
 }
 
-// Part of a batch, and asked for again soon: to wait for this node as well could cost the leases at
-// the others.
+// The requests are part of a batch that is soon repeated: waiting for this node as well could cost
+// the leases at the other nodes.
 void cluster::leave_unasked(std::span<routed_part> together) {
   const failure why{errc::unavailable, to_string(address_of(*together.front().to)) +
                                            " did not answer another request just now"};
@@ -162,8 +163,8 @@ void cluster::leave_unasked(std::span<routed_part> together) {
   }
 }
 
-// All nodes at the same time: several that are silent cost the others one time-out, and not one
-// each; and soon after that none.
+// Sends to all nodes at the same time: several silent nodes delay the others by one time-out, not
+// by one each; for a while after that by none.
 cluster::round cluster::send_to_each(std::span<routed_part> todo) {
   if (todo.front().to == todo.back().to) {
     round only;
@@ -193,7 +194,7 @@ cluster::round cluster::send_to_each(std::span<routed_part> todo) {
   return all;
 }
 
-// What goes to one node, in one write.
+// Sends all requests for one node in one write.
 void cluster::send(std::span<routed_part> together, round& r) {
   const auto to = together.front().to;
   if (!to) {
@@ -233,7 +234,7 @@ void cluster::send(std::span<routed_part> together, round& r) {
   }
 }
 
-// A node that was asked before may have carried it out, although another one is asked now.
+// Another node that was asked before may have carried the request out.
 void cluster::judge(routed_part& e, reply got, round& r) {
   e.repeated = e.repeated || got.repeated;
   const std::string& text = got.value.text;
@@ -259,7 +260,7 @@ void cluster::judge(routed_part& e, reply got, round& r) {
   r.again.push_back(e);
 }
 
-// The caller of a part decides when it goes again to the node that did not answer.
+// Drops the requests whose only node did not answer: their callers decide when to ask it again.
 void cluster::keep_what_has_hope(round& r) {
   const auto is_dead = [&](const std::shared_ptr<node>& n) {
     return n && std::find(r.dead.begin(), r.dead.end(), n.get()) != r.dead.end();
@@ -298,7 +299,7 @@ std::shared_ptr<node> cluster::owner(slot_number slot) {
   return node_at(copy);
 }
 
-// The nodes that may know the map: those that are known to answer first, and silent ones last.
+// The nodes that may know the map: first the one that answered last, silent ones at the end.
 std::vector<address> cluster::candidates() const {
   const std::lock_guard guard{mutex_};
   std::vector<address> all{answered_last_};
@@ -345,7 +346,7 @@ status cluster::adopt(const resp_value& slots, const address& from) {
   if (!map) return std::move(map.error());
   if (map->nodes().empty())
     return failure{errc::unavailable, "the cluster has given no slots to its nodes yet"};
-  std::vector<std::shared_ptr<node>> gone;  // let go of without the mutex: what is posted is told
+  std::vector<std::shared_ptr<node>> gone;  // destroyed without the mutex: calls listeners
   const std::lock_guard guard{mutex_};
   map_ = std::move(*map);
   answered_last_ = from;
@@ -360,8 +361,8 @@ status cluster::adopt(const resp_value& slots, const address& from) {
   return done{};
 }
 
-// Nobody waits for the answer: it is taken by the first that asks something later, unless another
-// map was adopted meanwhile, which may be newer.
+// No thread waits for the answer: a later request takes it, unless another map was adopted
+// meanwhile, which may be newer.
 void cluster::look_around(node& at) {
   std::unique_lock news{news_->mutex};
   const auto came = std::exchange(news_->answer, {});
@@ -408,8 +409,9 @@ status cluster::for_each(const std::function<void()>& begin,
   }
 }
 
-// PUBLISH reaches all nodes of a cluster, so it is enough to listen to one for all that is not
-// heard where it comes from; if it goes away, or is taken out of the cluster, to another.
+// PUBLISH reaches all nodes of a cluster. So one node is enough for all messages that have no
+// subscriber at their own node. If that node goes away, or is removed from the cluster, the session
+// subscribes at another one.
 redis_options cluster::for_notifications() {
   redis_options o = options_;
   o.locate = [this](boot_time, int) -> result<address> { return next_for_notifications(); };
@@ -422,7 +424,7 @@ redis_options cluster::for_notifications() {
 
 address cluster::next_for_notifications() {
   const std::lock_guard guard{mutex_};
-  const auto& all = map_.nodes();  // without a map nobody could open it
+  const auto& all = map_.nodes();  // a session without a map could not have been opened
   return all[notifications_from_++ % all.size()];
 }
 

@@ -7,10 +7,10 @@
 
 namespace holdfast::store::redis {
 
-/// A cluster: a link to each node that is needed, and a map of the slots that one of them told.
-/// What the map has wrong the nodes correct: MOVED changes it, ASK is followed once, TRYAGAIN and
-/// CLUSTERDOWN are asked again until command_timeout; after a node that does not answer another one
-/// is asked for the map.
+/// A cluster: a link to each node that is needed, and a map of the slots, which one of the nodes
+/// returned. The nodes correct an outdated map: MOVED changes it, ASK is followed once, and
+/// TRYAGAIN and CLUSTERDOWN are retried until command_timeout. After a node that does not answer,
+/// another node is asked for the map.
 class cluster final : public servers {
  public:
   explicit cluster(const redis_options& options);
@@ -36,19 +36,19 @@ class cluster final : public servers {
     bool repeated = false;  ///< it may have been carried out already
   };
   using routed_parts = std::vector<routed_part>;
-  /// What a round of them was good for.
+  /// The outcome of one round of requests.
   struct round {
     routed_parts again;
-    bool later = false;             ///< something has to happen first
-    std::vector<const node*> dead;  ///< those that did not answer
-    bool stale = false;             ///< the map is
+    bool later = false;             ///< a retry needs a pause first
+    std::vector<const node*> dead;  ///< the nodes that did not answer
+    bool stale = false;             ///< the map is outdated
   };
-  /// What came of a question for the map that nobody waits for.
+  /// The answer to a map request that no thread waits for.
   struct map_news {
     std::mutex mutex;
     std::optional<resp_value> answer;
     address from{};
-    std::uint64_t after = 0;  ///< so many maps had been adopted when it was asked
+    std::uint64_t after = 0;  ///< the number of maps adopted before the request
   };
 
   void run(routed_parts todo, bool patient);
@@ -79,12 +79,12 @@ class cluster final : public servers {
   std::map<address, std::shared_ptr<node>> nodes_;
   std::size_t notifications_from_;
   address answered_last_;
-  boot_time look_at_{};  ///< when the map is asked for although nothing says that it is old
+  boot_time look_at_{};  ///< when to ask for the map although nothing shows that it is outdated
   std::uint64_t adopted_ = 0;
   const std::shared_ptr<map_news> news_ = std::make_shared<map_news>();
 
   std::mutex refreshing_;
-  boot_time refreshed_at_{};  ///< by the one who has refreshing_
+  boot_time refreshed_at_{};  ///< under refreshing_
 };
 
 }  // namespace holdfast::store::redis

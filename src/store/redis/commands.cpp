@@ -34,12 +34,12 @@ class digits {
   std::size_t size_;
 };
 
-/// An owner as text: empty for nobody where `or_empty`.
+/// An owner as text; with `or_empty`, no owner is the empty text.
 std::string text_of(const owner_id& id, bool or_empty = false) {
   return or_empty && !id ? std::string() : to_string(id);
 }
 
-// The scripts separate by spaces, and need something there.
+// The scripts separate words by spaces, so an empty word needs a stand-in.
 std::string_view word_or_dash(std::string_view text) {
   return text.empty() ? std::string_view("-") : text;
 }
@@ -52,17 +52,18 @@ std::string flags_of(const permits_command& c) {
   return flags;
 }
 
-/// What permits.lua has a shorter form for.
+/// True if permits.lua has its short form "lock" for the command.
 bool is_plain_lock(const permits_command& c) {
   return c.verb == permits_verb::acquire && c.kind == kind::mutex && c.capacity == 1 &&
          c.weight == 1 && !c.outlives_session && !c.replaces && c.fence_at_least == 0;
 }
 
-/// The script counts in milliseconds where the server does.
+/// True if mutex.lua can turn the time into milliseconds, which it does by removing the last three
+/// digits.
 bool in_milliseconds(std::int64_t us) { return us >= 1'000 && us % 1'000 == 0; }
 
-/// EVALSHA, with the keys of a name and the arguments. The time comes as one more key: so that it
-/// does not depend on how many arguments there are.
+/// EVALSHA with the keys of a name and the arguments. The time, if any, is an additional key, so
+/// its position does not depend on the number of arguments.
 class call {
  public:
   call(const script_frame& frame, const script& what, std::string_view name)
@@ -74,7 +75,7 @@ class call {
     if (frame.time) add(time_);
   }
   void add(std::string_view word) { words_[size_++] = word; }
-  /// Where a test says what time it is nothing can be late.
+  /// A command with a test's own time is not stamped: it cannot be late.
   void append(std::string& to, bool stamped) const {
     append_command(to, std::span(words_).first(size_), stamped ? 1 : 0);
   }
@@ -86,7 +87,7 @@ class call {
   std::size_t size_ = 0;
 };
 
-/// Calls `say` with what permits.lua is to have as ARGV; the words last as long as that.
+/// Calls `say` with the ARGV for permits.lua. The words are valid only during that call.
 template <class Say>
 void with_words(const permits_command& c, Say say) {
   const auto owner = text_of(c.owner), leaving = text_of(c.replaces, true),
@@ -121,8 +122,8 @@ void append_double(std::string& bytes, std::int64_t n) {
   for (unsigned shift = 0; shift < 64; shift += 8) bytes += static_cast<char>(bits >> shift);
 }
 
-/// A rule as rate.lua reads and compares it: four doubles, the least byte first. A fifth is the
-/// time of what is given back.
+/// A rule as rate.lua reads and compares it: four doubles, least significant byte first. A fifth
+/// double is the time of the refunded request.
 std::string bytes_of(const bucket_choice& choice, rate_verb verb) {
   const bucket_rule& r = choice.rule;
   std::string bytes;
@@ -132,7 +133,7 @@ std::string bytes_of(const bucket_choice& choice, rate_verb verb) {
   return bytes;
 }
 
-/// What rate.lua is to have as KEYS and ARGV.
+/// The KEYS and ARGV for rate.lua.
 class rate_words {
  public:
   rate_words(const script_frame& frame, const rate_question& asked)
@@ -149,7 +150,7 @@ class rate_words {
       keys_.push_back(made_.emplace_back(bucket_key(names_[0], b.id)));
     arguments_ = {rate_verbs[static_cast<std::size_t>(c.verb)], tokens_, ahead_, version_};
     for (const auto& b : c.buckets) arguments_.push_back(made_.emplace_back(bytes_of(b, c.verb)));
-    // A take says no more: the shorter command is the cheaper one.
+    // A take sends no owner: a shorter command costs less.
     if (c.verb == rate_verb::refund || frame.time) arguments_.push_back(owner_);
     if (frame.time) arguments_.push_back(time_);
   }
@@ -162,13 +163,13 @@ class rate_words {
   const name_keys names_;
   const digits tokens_, ahead_, version_, time_;
   const std::string owner_;
-  std::vector<std::string> made_;  // what the words point to
+  std::vector<std::string> made_;  // the words point into it
   std::vector<std::string_view> keys_, arguments_;
 };
 
 // ---- reading
 
-/// A cursor over the items of an array; what is missing or of another type makes it bad.
+/// A cursor over the items of an array. A missing item, or one of another type, makes it bad.
 class items {
  public:
   explicit items(const resp_value& array) : list_(array.items) {}
@@ -183,7 +184,8 @@ class items {
     if (v->type == resp_type::integer) {
       number = static_cast<Number>(v->integer);
     } else {
-      // One that is too great is none of ours; it is shown as nothing, and hides no other.
+      // A number that is too great was not written by holdfast. It is shown as nothing, and must
+      // not hide the other items.
       const char* const end = v->text.data() + v->text.size();
       good_ = good_ && std::from_chars(v->text.data(), end, number).ptr == end && !v->text.empty();
     }
@@ -251,7 +253,7 @@ void read_waiting(items& in, waiter& w) {
 
 constexpr int done_in_short = static_cast<int>(permits_outcome::done);
 
-/// "fence now": for the lease that was asked for.
+/// Reads "fence now", the short form of a grant of the requested lease.
 result<permits_reply> read_short_grant(std::string_view text, std::int64_t lease_us) {
   permits_reply r;
   r.outcome = permits_outcome::granted;
@@ -334,7 +336,7 @@ std::optional<std::int64_t> server_time_in(const resp_value& answer) noexcept {
     std::int64_t now = 0;
     return base::parse_number(fence_and_now, now) ? std::optional(now) : std::nullopt;
   }
-  // permits.lua says it in the fourth place of seven or more, all of them numbers.
+  // permits.lua returns it in the fourth of at least seven items, which are all numbers.
   const auto& all = answer.items;
   if (all.size() < 7 || !std::all_of(all.begin(), all.begin() + 7, [](const resp_value& v) {
         return v.type == resp_type::integer;
@@ -446,8 +448,9 @@ result<rate_reply> read_rate(const resp_value& answer, std::size_t buckets) {
 
 namespace {
 
-/// As rate.lua writes it: version used at unit gain step capacity, and perhaps reserved_until,
-/// whole numbers as doubles, the least byte first. False if it is damaged.
+/// Reads a bucket as rate.lua writes it: version used at unit gain step capacity, and optionally
+/// reserved_until; whole numbers as doubles, least significant byte first. Returns false if it is
+/// damaged.
 bool parse_bucket(std::string_view text, bucket& b) {
   constexpr std::size_t least_count = 7;
   std::array<std::int64_t, least_count + 1> numbers{};

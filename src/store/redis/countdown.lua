@@ -1,16 +1,20 @@
--- A count that goes down to zero, and those who wait for that. The twin of src/kernel/countdown.cpp:
--- the same numbered steps in the same order; tests/store/redis/twin_test.cpp holds them equal.
+-- A count that goes down to zero, and its waiters. The twin of src/kernel/countdown.cpp: the same
+-- numbered steps in the same order; tests/store/redis/twin_test.cpp checks that they are equal.
 --
---   KEYS[1] record    "hf1 latch count remaining expires_at waiters next_seq", perhaps "hf1 after T latch …": permits.lua
+--   KEYS[1] record    "hf1 latch count remaining expires_at waiters next_seq", or "hf1 after T
+--                     latch …": permits.lua
 --   KEYS[2] data      hash, owner -> "since peer note" of a waiter
 --   KEYS[3] waiting   sorted set of owners in order of arrival
---   KEYS[4] places    sorted set of waiting owners by the end of their place; and '' by 0, as permits.lua has it
+--   KEYS[4] places    sorted set of waiting owners by the time when their queue entry expires; and
+--                     '' by 0, as in permits.lua
 --   KEYS[5] leases    of a lock that had the name: in_use.lua
---   arrivals          sorted set of those who arrived, by when that is forgotten; it outlives the latch, so no lock has that key
+--   arrivals          sorted set of the owners that arrived, by the time when the arrival is
+--                     forgotten; it outlives the latch, so no lock has that key
 --
 --   KEYS[6] the time, in tests only
 --
--- ARGV: verb owner count drop place keep peer note repeats, and except in tests "until" or "until after", as permits.lua has it
+-- ARGV: verb owner count drop place keep peer note repeats, and except in tests "until" or "until
+-- after", as in permits.lua
 
 local call, match, format, sub = redis.call, string.match, string.format, string.sub
 
@@ -36,7 +40,7 @@ local now = tonumber(clock)
 local text = call('GET', record_key)
 @after.lua@
 local mark = after or known
-local idle = 'mutex 0 0 0 0 0 0 0'  -- what is left of a name that nobody uses
+local idle = 'mutex 0 0 0 0 0 0 0'  -- what remains of an unused name
 
 local count, remaining, expires, waiters, seq = 0, 0, 0, 0, 0
 local dirty = says_more
@@ -45,14 +49,14 @@ local told  -- tests only: the notifications, in order
 
 -- ---- the record ---------------------------------------------------------------------------------
 
--- Returns what else uses the name, or what is wrong with the record.
+-- Returns the other kind that uses the name, or a description of the damage.
 local function load()
   if not text then return nil end
   local c, r, e, w, s = match(text, '^hf1 latch (%d+) (%d+) (%d+) (%d+) (%d+)$')
   if c then
     count, remaining, expires = tonumber(c), tonumber(r), tonumber(e)
     waiters, seq = tonumber(w), tonumber(s)
-    -- Until the year 2286 no number is greater.
+    -- No valid number is greater until the year 2286.
     if math.max(count, remaining, expires, waiters, seq) <= 9999999999999999 then return nil end
     return nil, 'HOLDFAST_CORRUPT the record is damaged'
   end
@@ -78,7 +82,7 @@ local function put(what, lasts)
   if not fixed then call('PEXPIRE', record_key, format('%.0f', lasts / 1000 + 1)) end
 end
 
--- The arrivals stay: one that is repeated after the end has counted, and makes no other latch.
+-- The arrivals stay: an arrival repeated after the end has been counted, and makes no new latch.
 local function clear()
   call('DEL', record_key, data, waiting, places)
   if mark then put(idle, 0) end
@@ -101,7 +105,7 @@ local function drop_waiter(o)
   dirty = true
 end
 
--- Step 1. A look at a name that is no latch writes nothing.
+-- Step 1. inspect of a name that is not a latch writes nothing.
 local function expire()
   if count == 0 and verb == 'inspect' then return end
   local until_now = format('%.0f', now)
@@ -114,7 +118,7 @@ end
 
 local function use()
   if count == 0 then
-    call('DEL', data, waiting, places)  -- what a lost record may have left
+    call('DEL', data, waiting, places)  -- a lost record may have left these
     count, remaining = asked, asked
   end
   expires = math.max(expires, now + keep)
@@ -141,7 +145,7 @@ end
 
 local commands = {}
 
--- As long as the last of them is remembered.
+-- The key lives until the last arrival in it is forgotten.
 local function keep_arrivals()
   if fixed then return end
   local last = tonumber(call('ZRANGE', arrivals, -1, -1, 'WITHSCORES')[2])
@@ -150,7 +154,8 @@ end
 
 function commands.arrive()
   if call('ZSCORE', arrivals, owner) then
-    -- A write: the WAIT of Redis 7.2 and later waits for replicas only if its connection has written.
+    -- A write, because the WAIT of Redis 7.2 and later waits for replicas only if its connection
+    -- has written.
     keep_arrivals()
     reply[1] = state()
     return
@@ -177,7 +182,7 @@ function commands.wait()
   local ends = format('%.0f', now + place)
   local new, is_there = call('ZADD', places, ends, owner, 0, ''), call('ZSCORE', waiting, owner)
   if waiters > 0 and new > (is_there and 0 or 1) then
-    -- The places were evicted: without one, who asks no more would never end.
+    -- The places were evicted: a waiter that has none and stops asking would stay for ever.
     for _, o in ipairs(call('ZRANGE', waiting, 0, -1)) do call('ZADD', places, ends, o) end
   end
   if is_there then return end
@@ -222,9 +227,9 @@ if other then
   reply[1], reply[5] = KIND_MISMATCH, other
   return reply
 end
--- 1. What has run out is gone.
+-- 1. An expired latch is removed, and so are expired queue entries.
 expire()
--- 2. Everyone who uses a latch names the same count.
+-- 2. All users of a latch name the same count.
 if uses and count ~= 0 and count ~= asked then
   reply[1], reply[5] = CAPACITY_MISMATCH, count
   save()

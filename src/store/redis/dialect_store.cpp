@@ -18,11 +18,12 @@ namespace holdfast::store::redis {
 
 namespace {
 
-/// As many may read as shared_mutex lets.
+/// As many readers as shared_mutex allows.
 constexpr std::uint32_t everybody = 1U << 30;
 
-/// What else may be there, and the capacity that such a query names. A number that no session of
-/// ours uses may be a latch as well: only a query for a semaphore takes it for one.
+/// The other kinds that may be there, and the capacity that such a query names. A number that no
+/// holdfast session uses may also be a latch: only a query for a semaphore takes it for a
+/// semaphore.
 constexpr std::array<std::pair<kind, std::uint32_t>, 3> other_looks{
     {{kind::mutex, 0}, {kind::shared_mutex, everybody}, {kind::semaphore, 0}}};
 
@@ -32,7 +33,7 @@ capabilities promises(const redis_options& o) {
   c.fair = c.shared = c.semaphore = c.unit_permits = c.latch = false;
   c.preferences = c.expiring = c.fences = c.lists_waiters = c.survives_failover = false;
   c.notifications = o.dialect == dialect::redisson;
-  c.tells_holders = false;  // programs of others wait, and say nothing
+  c.tells_holders = false;  // other programs wait, and do not announce it
   c.beside_others = true;
   switch (o.dialect) {
     case dialect::setnx:
@@ -47,13 +48,14 @@ capabilities promises(const redis_options& o) {
           "RPermitExpirableSemaphore, RCountDownLatch and RRateLimiter";
       break;
     default:
-      c.learns_fences = true;  // of nodes that have none: see redlock
+      c.learns_fences = true;  // for nodes without fences: see redlock
       c.refusal = "dialect=redlock has exclusive locks only";
   }
   return c;
 }
 
-/// redis-py and npm's redlock write 32 hexadecimal digits as well, and nothing more.
+/// Tells holdfast's tokens from those of redis-py and npm's redlock, which are 32 hexadecimal
+/// digits without a suffix.
 constexpr std::string_view our_mark = ":holdfast";
 std::string redlock_token(const owner_id& owner) { return to_string(owner).append(our_mark); }
 
@@ -111,7 +113,7 @@ class dialect_store final : public slot_store {
       written_.forget(where.name, owner);
     }
     if (!reply) return reply;
-    // In a cluster ours may listen at another node, which is not counted.
+    // In a cluster, holdfast's own subscription may be at another node, which is not counted.
     const bool ours = reply->others_listen > 0 && options_.topology != topology::cluster &&
                       told_->listens(redisson_channel(where.kind, key_of(where.name)));
     if (ours) --reply->others_listen;
@@ -172,7 +174,7 @@ class dialect_store final : public slot_store {
     return options_.dialect_prefix + std::string(name);
   }
 
-  // Where nothing can be beside a key there is no mark: then that is the key itself.
+  // A dialect's key that no other key can accompany has no mark: the key itself is passed instead.
   std::string mark_of(const std::string& key) const {
     const bool in_a_cluster = options_.topology == topology::cluster;
     auto mark = late_mark(options_.dialect_prefix, key, in_a_cluster);
@@ -180,8 +182,8 @@ class dialect_store final : public slot_store {
     return apart ? std::string(key) : std::move(mark);
   }
 
-  // What lies beside a key is named by it, in braces unless there is one: as Redis reads that, the
-  // two may be at different nodes.
+  // The names of the keys beside a key contain that key, in braces unless it has some. By Redis'
+  // own rule for braces, the two may be at different nodes.
   status on_one_node(const slot& where, std::string_view key) const {
     const bool several = options_.dialect == dialect::redisson &&
                          (where.kind != kind::mutex || where.in_order || options_.redisson_fenced);
@@ -192,8 +194,8 @@ class dialect_store final : public slot_store {
                    "otherwise the other keys that Redisson uses for it are on another node"};
   }
 
-  // A look does not know what is there. A latch, and what is no lock, says so itself when it is
-  // looked at as a latch.
+  // A query does not know the kind in advance. Queried as a latch, the key reports that it is a
+  // latch, or no lock at all.
   result<slot_reply> look(slot at) {
     slot_entry any{.capacity = at.kind == kind::semaphore ? 1U : 0U};
     auto reply = change(at, "look", any, 0);
@@ -208,7 +210,7 @@ class dialect_store final : public slot_store {
     return slot_reply{slot_outcome::empty, 0, {}};
   }
 
-  // A server that was asked twice may have done it the first time.
+  // A server that got the command twice may have written the first time.
   template <class Answer>
   static bool nothing_was_written(const Answer& a) {
     if (!a) return !a.error().outcome_unknown;
@@ -216,7 +218,7 @@ class dialect_store final : public slot_store {
     return a->value.items.size() == 3 && a->value.items[0].integer != 0;
   }
 
-  // One call of the dialect's script.
+  // Calls the dialect's script once.
   result<slot_reply> change(const slot& where, std::string_view verb, const slot_entry& who,
                             std::int64_t lease_us) {
     if (where.kind == kind::shared_mutex && lease_us > longest_reader_lease_us) return too_long();
@@ -224,9 +226,10 @@ class dialect_store final : public slot_store {
     const auto key = key_of(where.name);
     if (auto ok = on_one_node(where, key); !ok) return std::move(ok.error());
     const boot_time sent = clock_.now();
-    // No time is proposed for a grant: another's may be of the same second.
+    // A grant proposes no time: another owner may have written the same second.
     const bool renews = is_of_times() && verb == "extend";
-    // Nor is a release repeated: the lock that is there by then may be another's of that second.
+    // A release is not repeated, either: by then the lock may belong to another owner of the same
+    // second.
     const bool once = is_of_times() && verb == "remove";
     const std::string next = renews ? written_.propose(where.name, owner, lease_us) : "";
     const auto answer = servers_->ask({.name = key,
@@ -237,7 +240,7 @@ class dialect_store final : public slot_store {
     if (!answer) return answer.error();
     const auto& items = answer->value.items;
     if (items.size() < 3) return strange_answer("a script");
-    // A release that is repeated because the first answer was lost has succeeded.
+    // A repeated release has succeeded if the first answer was lost.
     const bool released = answer->repeated && verb == "remove" && is_out(where, items[0].integer);
     const std::int64_t state = released ? 0 : items[0].integer;
     // A release has no lease, and writes nothing.
@@ -250,7 +253,7 @@ class dialect_store final : public slot_store {
     return read(where, who, state, items);
   }
 
-  // Beside other readers as well.
+  // True if the owner has left, even if other readers remain.
   static bool is_out(const slot& where, std::int64_t state) {
     return state == 2 || (state == 1 && where.kind == kind::shared_mutex);
   }
@@ -279,7 +282,7 @@ class dialect_store final : public slot_store {
     return bytes;
   }
 
-  /// The time in a value is all that says whose it is.
+  /// True if only the time in a value shows which owner it belongs to.
   bool is_of_times() const noexcept { return options_.dialect == dialect::setnx; }
   std::int64_t unit_us() const { return options_.setnx_milliseconds ? 1'000 : 1'000'000; }
 
@@ -324,7 +327,7 @@ class dialect_store final : public slot_store {
     }
   }
 
-  // Of an RFencedLock: the script answers with nothing else.
+  // The token of an RFencedLock; only its script answers with one.
   std::uint64_t fence_in(const std::string& token) const {
     if (!options_.redisson_fenced) return 0;
     const auto number = base::number_at_start<std::uint64_t>(token, 0);
@@ -353,7 +356,7 @@ class dialect_store final : public slot_store {
             "end of every reader to that: set lock_options::lease"};
   }
 
-  // None if it is one that we cannot have written.
+  // Returns no owner if holdfast cannot have written the text.
   owner_id owner_in(const std::string& text) const {
     owner_id id;
     if (options_.dialect == dialect::redisson && parse_redisson_owner(text, id)) return id;
@@ -370,7 +373,7 @@ class dialect_store final : public slot_store {
   queue_inbox untold_;
   std::unique_ptr<unlock_inbox> told_;
   clock& clock_;
-  setnx_values written_;  ///< of the dialect setnx
+  setnx_values written_;  ///< for the dialect setnx
 };
 
 }  // namespace

@@ -73,7 +73,7 @@ failure server_says(std::string_view error) {
        {std::string_view("HOLDFAST_"), std::string_view("OOM "), std::string_view("WRONGTYPE "),
         std::string_view("READONLY "), std::string_view("MISCONF "),
         std::string_view("NOREPLICAS "), std::string_view("MASTERDOWN ")}) {
-    // Raised inside a script, an error may come wrapped in another one.
+    // An error raised inside a script may be wrapped in another one.
     if (const auto at = error.find(marker); at != error.npos && at > 0)
       return server_says(error.substr(at));
   }
@@ -87,7 +87,7 @@ failure server_says(std::string_view error) {
     return make(errc::not_permitted, error,
                 "docs/stores/redis.md lists the rights that holdfast needs");
   }
-  // It can be ended only as long as it has written nothing.
+  // A script can be killed only before its first write.
   if (error.find("Script killed by user") != error.npos)
     return make(errc::unavailable, error,
                 "an operator or another client ended the script; try again");
@@ -101,8 +101,8 @@ failure strange_answer(std::string_view what) {
           " is not one that holdfast knows; is there something other than Redis at this address?"};
 }
 
-// With replica-serve-stale-data no, a replica answers MASTERDOWN while it does not reach its
-// primary, or copies its data.
+// With replica-serve-stale-data no, a replica answers MASTERDOWN while it cannot reach its primary
+// or is copying the primary's data.
 bool ends_connection(std::string_view error) noexcept {
   return error.starts_with("READONLY") || error.starts_with("MASTERDOWN") ||
          error.starts_with("NOAUTH") || error.find("-READONLY") != error.npos ||

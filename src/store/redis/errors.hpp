@@ -5,13 +5,13 @@
 
 namespace holdfast::store::redis {
 
-/// What the server's error means for the caller, by its first word.
+/// Translates the server's error to a failure for the caller, by its first word.
 failure server_says(std::string_view error);
 
-/// The answer is none that this command can have.
+/// The failure for an answer that this command cannot have.
 failure strange_answer(std::string_view what);
 
-/// After it the connection is of no use: another address, another role or another login is needed.
+/// True if the connection is useless after this error: another address, role, or login is needed.
 bool ends_connection(std::string_view error) noexcept;
 
 }  // namespace holdfast::store::redis

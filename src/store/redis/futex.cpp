@@ -21,7 +21,7 @@ std::uint32_t wake_flag::wait() noexcept {
 void wake_flag::set(std::uint32_t bits) noexcept {
   void* const address = &state_;
   if ((state_.fetch_or(bits, std::memory_order_release) & asleep) == 0) return;
-  // Only the address is used from here on: nothing is read through it.
+  // From here on only the address is used: the object is not read.
   ::syscall(SYS_futex, address, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
 }
 

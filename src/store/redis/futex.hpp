@@ -5,16 +5,16 @@
 
 namespace holdfast::store::redis {
 
-/// What one thread waits for: bits that others set. Waking costs a system call only if that thread
-/// sleeps already, and needs no mutex: it may be done after the lock is let go, in one batch.
+/// One thread waits here for bits that others set. Waking costs a system call only if that thread
+/// sleeps already, and needs no mutex: it may be done in a batch after the mutex is released.
 class wake_flag {
  public:
   /// Waits until bits are set, and returns them.
   std::uint32_t wait() noexcept;
-  /// The waiter may be gone, and this object with it, as soon as this is called. `bits` below 1
-  /// << 31.
+  /// The waiting thread, and this object with it, may be gone as soon as the bits are set. `bits`
+  /// below 1 << 31.
   void set(std::uint32_t bits) noexcept;
-  /// By the waiting thread.
+  /// Called by the waiting thread.
   void clear(std::uint32_t bits) noexcept {
     state_.fetch_and(~(bits | asleep), std::memory_order_relaxed);
   }

@@ -69,7 +69,7 @@ std::string preparation(const redis_options& o, purpose what_for, std::size_t& c
     }
     append_command(bytes, {"TIME"}), ++count;
   }
-  // Also who listens: where nothing is published any more there is nothing to hear.
+  // Also for the notifications: a server that is no longer the primary publishes nothing.
   if (o.topology == topology::sentinel) append_command(bytes, {"ROLE"}), ++count;
   return bytes;
 }
@@ -96,9 +96,9 @@ status all_fine(const redis_options& o, const result<std::vector<resp_value>>& r
   return done{};
 }
 
-// Servers, and what only looks like one, repeat what they do not understand: as it was said, with
-// other quotes, or cut off. So of an answer to HELLO and AUTH nothing is shown but what everybody
-// knows.
+// Servers, and programs that only look like one, repeat text that they do not understand:
+// unchanged, with other quotes, or cut off. So of an answer to HELLO and AUTH only generally known
+// text is shown.
 constexpr std::string_view not_repeated = "(the rest is not shown: it may repeat the password)";
 
 void hide_login(const redis_options& o, resp_value& answer) {
@@ -119,13 +119,13 @@ void hide_login(const redis_options& o, resp_value& answer) {
 }
 
 failure without_login(const redis_options& o, failure f) {
-  if (anonymous(o) || f.outcome_unknown) return f;  // of the network, in our own words
+  if (anonymous(o) || f.outcome_unknown) return f;  // a network failure, in our own words
   f.what = "the server's answer to the login is not one of Redis; is it a Redis server? " +
            std::string(not_repeated);
   return f;
 }
 
-// Sentinels may be late, and a server that they have replaced may not know it yet.
+// Sentinels may be late, and a replaced primary may not know it yet.
 status still_primary(const redis_options& o, const result<std::vector<resp_value>>& replies) {
   if (o.topology != topology::sentinel || !replies) return done{};
   const auto& role = replies->back().items;
@@ -135,7 +135,7 @@ status still_primary(const redis_options& o, const result<std::vector<resp_value
                                         " by now; a failover is under way"};
 }
 
-/// `field:value` lines of INFO.
+/// The value of a `field:value` line of INFO.
 std::string_view field(std::string_view info, std::string_view name) {
   const std::string key = "\n" + std::string(name) + ":";
   const auto at = info.find(key);
@@ -144,7 +144,8 @@ std::string_view field(std::string_view info, std::string_view name) {
   return info.substr(0, info.find_first_of("\r\n"));
 }
 
-// A user without the right to ask is followed to no other server.
+// If the user has no right to INFO, the number is 0, and the connection for notifications does not
+// follow to another server.
 std::uint64_t process_in(const resp_value& info) {
   std::uint64_t number = 0;
   (void)base::parse_number(field(info.text, "run_id").substr(0, 16), number, 16);
@@ -183,7 +184,7 @@ status refuse_or_warn(std::string_view info, const redis_options& o) {
 result<std::vector<resp_value>> exchange(connection& c, std::string_view commands,
                                          std::size_t replies, const patience& p) {
   const auto lost = [&](const std::string& why) { return failure{errc::unavailable, why, true}; };
-  // Also if that failed: a server that closes the connection may have said why before.
+  // Even if that failed: a server that closes the connection may have sent the reason before.
   (void)write_all(*c.wire, commands, p);
   std::vector<resp_value> all;
   std::array<char, 16 * 1024> buffer;
@@ -264,7 +265,7 @@ status check_server(connection& c, const redis_options& o) {
   append_command(bytes, {"INFO"});
   const auto info = exchange(c, bytes, 1, {boot_clock::now() + o.connect_timeout});
   if (!info) return no_redis(o, info.error());
-  // A user without the right to ask gets no warning.
+  // A user without the right to INFO gets no warning.
   if (info->front().type != resp_type::bulk) return done{};
   return refuse_or_warn(info->front().text, o);
 }

@@ -1,8 +1,8 @@
--- A part of countdown.lua and rate.lua: whether anybody still holds the name as a lock, or waits for it. The record of what
--- many use outlives them by up to a minute: permits.lua.
+-- A part of countdown.lua and rate.lua: finds out whether the name still has a holder or a waiter
+-- of a lock. A record with many entries outlives them by up to a minute: permits.lua.
 local used, waiters, seq, places_end, holder =
     string.match(text, '^hf1 %l[%l_]* %d+ %d+ (%d+) (%d+) (%d+) %d+ (%d+) ?(.*)$')
-local in_use = not used  -- what cannot be read is left
+local in_use = not used  -- an unreadable record is left alone
 if capacity == '1' and used == '1' then
   local alone = waiters == '1' and seq == '0'
   local from, lasts = string.match(holder, (alone and '^%d+ ' or '^') .. '%x+ %d+ (%d+) (%d+) ')

@@ -6,10 +6,9 @@
 
 namespace holdfast::store::redis {
 
-/// The keys of one name, all under one hash tag: `holdfast:{name}` and four with a suffix. In the
-/// name
-/// `}` and `%` are written %7D and %25: an early or an empty tag would scatter the keys of a
-/// cluster.
+/// The keys of one name, all under one hash tag: `holdfast:{name}` and four keys with a suffix. `}`
+/// and `%` in the name are written %7D and %25: a tag that ends early or is empty would scatter the
+/// keys over the slots of a cluster.
 class name_keys {
  public:
   name_keys(std::string_view prefix, std::string_view name);
@@ -20,22 +19,21 @@ class name_keys {
   std::array<std::string, count> keys_;
 };
 
-/// The key of one bucket of a rate limiter, beside `record`: ended by what no record's key ends
-/// with.
+/// The key of one bucket of a rate limiter, beside `record`. It ends with a character that no
+/// record's key ends with.
 std::string bucket_key(std::string_view record, std::string_view id);
 
-/// What the keys of all buckets of a name begin with, and what of such a key is the bucket's id.
+/// The prefix of the keys of all buckets of a name, and the bucket id in such a key.
 std::string bucket_prefix(std::string_view prefix, std::string_view name);
 std::string id_of_bucket(std::string_view key, std::string_view begins);
 
-/// For the MATCH of a SCAN: as text, not as a pattern.
+/// Escapes text for the MATCH of a SCAN: matches it literally, not as a pattern.
 std::string escaped_for_match(std::string_view text);
 
-/// What stands between the braces: of all that is in a key, this alone chooses the slot in a
-/// cluster.
+/// The text between the braces: the only part of a key that decides its slot in a cluster.
 std::string hash_tag(std::string_view name);
 
-/// Back from the first of them; empty if it is none.
+/// The name in the first key of name_keys; empty for any other key.
 std::string name_of_key(std::string_view key);
 
 }  // namespace holdfast::store::redis

@@ -13,13 +13,13 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// Of a pause this much is worth waiting for.
+/// A request waits for the end of a pause up to this long.
 constexpr auto short_pause = 100ms;
-/// So long a thread that nobody else waits beside stays awake for its reply.
+/// How long a thread stays awake for its reply while no other thread waits.
 constexpr auto longest_awake = 50us;
-/// So much may be unanswered that nobody waits for.
+/// The most posted commands that may be unanswered.
 constexpr std::size_t most_posted = 1'000;
-/// So many commands find room in the socket, whether or not the server reads.
+/// So many commands fit into the socket buffer, whether or not the server reads.
 constexpr std::size_t most_at_once = 32;
 
 failure timed_out(const redis_options& o) {
@@ -51,8 +51,9 @@ status link::open() {
     if (auto ok = ensure_connected(l, boot_clock::now() + options_.connect_timeout); !ok) return ok;
   }
   auto looked =
-      check_server(*connection_, options_);  // nobody else is here, and it may warn a user
-  // Its answer may come yet: nobody may take it for that to a question of its own.
+      check_server(*connection_, options_);  // no other thread is here, and it may warn a user
+  // The answer to the check may still arrive: it must not be taken for the answer to a later
+  // request.
   if (!looked) renew_connection(looked.error());
   return looked;
 }
@@ -76,7 +77,7 @@ result<link::answer> link::ask(std::span<const message> all, boot_time deadline)
       boot_clock::now() >= deadline) {
     return first;
   }
-  // The connection broke under way: a server that closed an idle one, or was restarted.
+  // The connection broke before the answer: the server closed an idle connection, or was restarted.
   auto second = ask_once(all, deadline);
   if (second)
     second->repeated = true;
@@ -93,8 +94,8 @@ result<link::answer> link::ask_once(std::span<const message> all, boot_time dead
   lock l{mutex_};
   const bool was_connected = connection_ != nullptr;
   if (auto ok = ensure_connected(l, deadline); !ok) return std::move(ok.error());
-  // What is sent too late is given up at once, and the connection with it: nobody would ever have
-  // one.
+  // A request sent after its deadline would fail at once, and close the connection with it: no
+  // request would ever get a connection.
   if (!was_connected && boot_clock::now() >= deadline)
     return failure{errc::unavailable,
                    "connecting took longer than this command may take: the next one finds the "
@@ -107,10 +108,10 @@ result<link::answer> link::ask_once(std::span<const message> all, boot_time dead
   return answer{std::move(mine.replies), false, mine.over_connection};
 }
 
-// ---- until when the server may carry it out
+// ---- until when the server may carry out a command
 
-// From the time that it had when it answered, which was earlier: so what it has now is no less, and
-// a server that was told to finish by then has finished when we give up.
+// Computed from the server's time at its answer, which is in the past: so the server's clock shows
+// no less now, and a server with that limit has finished before the caller gives up.
 void link::saw_time(std::int64_t now_at, std::uint64_t over) noexcept {
   const auto here = micros(boot_clock::now());
   const std::lock_guard guard{mutex_};
@@ -145,7 +146,7 @@ void link::put_in_flight(std::span<const message> all, ticket& t) {
   }
 }
 
-// ---- what nobody waits for
+// ---- posted commands, for which no thread waits
 
 bool link::post(const message& command, listener& then) {
   {
@@ -182,7 +183,7 @@ std::shared_ptr<const connection> link::to_read() {
   return leading_ ? nullptr : connection_;
 }
 
-// A thread that comes meanwhile waits for a moment, and then reads on.
+// Another thread that comes meanwhile waits for a moment, and then goes on reading.
 void link::collect() {
   ticket* finished = nullptr;
   lock l{mutex_};
@@ -206,7 +207,7 @@ void link::collect() {
   tell_posted();
 }
 
-// Replies come in order: when this one is here, all before it are.
+// Replies come in order: when the reply to this PING is here, so are all earlier ones.
 void link::settle() {
   std::unique_lock l{mutex_};
   const bool waiting = !posted_.empty();
@@ -221,7 +222,8 @@ void link::lay_by(ticket& posted) noexcept {
   something_to_tell_.store(true, std::memory_order_relaxed);
 }
 
-// Not by the thread that reads while it does: a listener may have something to ask here.
+// The thread that reads calls this only when it has finished reading: a listener may send a request
+// over this link.
 void link::tell_posted() noexcept {
   if (!something_to_tell_.load(std::memory_order_relaxed)) return;
   std::list<ticket> over;
@@ -236,7 +238,8 @@ void link::tell_posted() noexcept {
       else
         t.then(answer{std::move(t.replies), false, t.over_connection});
     } catch (...) {
-      // It has no memory for the answer: as if that had been lost. The others have theirs.
+      // The listener has no memory for the answer, as if the answer had been lost. The other
+      // listeners get theirs.
     }
   }
 }
@@ -290,8 +293,8 @@ void link::connect_now(lock& l) {
 void link::pause_before_next(failure why) noexcept {
   pause_.begin(std::exchange(useful_, false), boot_clock::now());
   last_problem_ = std::move(why);
-  // A request that was not sent changed nothing. No memory counts as no answer, so that a wait asks
-  // again.
+  // A request that was not sent changed nothing. Lack of memory counts as a missing answer, so that
+  // a waiter asks again.
   last_problem_->outcome_unknown = last_problem_->code == errc::overloaded;
 }
 
@@ -299,7 +302,7 @@ void link::pause_before_next(failure why) noexcept {
 
 namespace {
 
-// A transport may need memory to say what went wrong.
+// A transport may need memory to describe the failure.
 io write_or_fail(transport& to, std::string_view bytes, std::chrono::milliseconds within) noexcept
     try {
   return write_all(to, bytes, {boot_clock::now() + within});
@@ -309,7 +312,7 @@ io write_or_fail(transport& to, std::string_view bytes, std::chrono::millisecond
 
 }  // namespace
 
-// One writes at a time. What others add meanwhile goes out with the next write of the same thread.
+// One thread writes at a time. It also writes what other threads add meanwhile.
 void link::flush(lock& l) noexcept {
   flushing_ = true;
   std::string bytes;
@@ -339,7 +342,7 @@ void link::wait_for(lock& l, ticket& mine) noexcept {
   lead(l, mine);
 }
 
-// Reads for all until the own replies are there, then lets the next thread go on.
+// Reads for all threads until its own replies are there, then lets the next thread read.
 void link::lead(lock& l, ticket& mine) noexcept {
   leading_ = true;
   std::vector<resp_value> replies;
@@ -347,7 +350,8 @@ void link::lead(lock& l, ticket& mine) noexcept {
   failure problem{};
   while (!mine.over) {
     const auto from = connection_;
-    // Its answer may be there all the same, if this process stood still: it is looked for once.
+    // The answer may have arrived although the deadline is over, if this process was stopped: reads
+    // once more without waiting.
     const bool overdue = is_overdue();
     bool alive = false;
     if (from) {
@@ -381,8 +385,8 @@ void link::pass_lead_on() noexcept {
   if (next != nullptr) next->wake.set(lead_on);
 }
 
-// A server nearby answers sooner than a thread falls asleep and wakes up again. Where it does not,
-// this is tried ever more rarely.
+// A nearby server answers sooner than a thread falls asleep and wakes up again. If the server is
+// slower, the thread stays awake less and less often.
 io_result link::read_awake(transport& from, std::span<char> into) {
   if (not_before_ > 0) return --not_before_, io_result{io::again};
   const auto until = boot_clock::now() + longest_awake;
@@ -401,8 +405,8 @@ link::ticket* link::next_to_lead() const noexcept {
   return next == in_flight_.end() ? nullptr : *next;
 }
 
-// Everything that is there, waiting for it if nothing is. False if no more will come, or if there
-// is no memory for it.
+// Reads all available bytes, and waits for some if there are none. Returns false if no more bytes
+// will arrive, or if memory is lacking.
 bool link::read_some(connection& c, reading how, std::vector<resp_value>& replies,
                      failure& problem) noexcept try {
   return read_now(c, how, replies, problem);
@@ -433,7 +437,7 @@ bool link::read_now(connection& c, reading how, std::vector<resp_value>& replies
   }
 }
 
-// The tickets have room for what they wait for.
+// Does not allocate: the tickets have room for their replies.
 void link::hand_out(std::vector<resp_value>& replies, ticket*& finished) noexcept {
   for (auto& r : replies) {
     if (in_flight_.empty()) return break_off_as([] { return broken("an answer to no question"); });
@@ -466,13 +470,13 @@ void link::break_off_as(Why why) noexcept {
   try {
     f = why();
   } catch (...) {
-    // It has no memory for the words: then that is what is told.
+    // No memory for the message: the failure says that instead.
   }
   break_off(f);
 }
 
-// Settles with the mutex held: a ticket's thread may be the one that reads, which does not wait to
-// be woken before it goes away.
+// Wakes the threads with the mutex held: one of the tickets may belong to the thread that reads,
+// which goes away without waiting to be woken.
 void link::break_off(const failure& why) noexcept {
   if (connection_) {
     connection_->wire->shut_down();
@@ -492,7 +496,7 @@ void link::break_off(const failure& why) noexcept {
   in_flight_.clear();
 }
 
-// One that is woken may be gone at once.
+// A woken thread may destroy its ticket at once.
 void link::wake_all(ticket*& finished, const ticket* but) noexcept {
   while (finished != nullptr) {
     ticket* const t = std::exchange(finished, finished->next_woken);

@@ -1,16 +1,20 @@
--- The short ways of permits.lua, which has this inside: what a mutex is asked most, at a fraction of what the long way
--- costs. The same steps, but each call, word, function, and number that becomes text counts. So times stay the text
--- that they are (16 digits until the year 2286), and no functions are made. What does not look as expected takes the
--- long way: a fence ahead of the clock, a lease or a place that has run out, an owner that asks twice.
+-- The fast path of permits.lua, which includes this file. It serves the most frequent commands for
+-- a mutex at a fraction of the cost of the general path. It takes the same steps, but here each
+-- call, each string, each function, and each number that becomes text counts. So times stay text
+-- (16 digits until the year 2286), and the script defines no functions. Every unusual state goes to
+-- the general path: a fence ahead of the clock, an expired lease or queue entry, an owner that
+-- repeats its request.
 --
--- The server itself ends a lock that nobody waits for: the key lasts as long as the lease. A single waiter is part of the
--- record, so that a hand-over is one GET, one SET, and one PUBLISH.
+-- The server itself expires a lock without waiters: its key lives as long as the lease. A single
+-- waiter is part of the record, so a hand-over is one GET, one SET, and one PUBLISH.
 
-local record, answer, lasts, news, to  -- what becomes of the record, and for how many ms; who is told what
-local goes_on = verb == 'release'  -- takes no more memory: also a full server does it
+-- The new record and its time to live in ms; the reply; the notifications and the session that gets
+-- them.
+local record, answer, lasts, news, to
+local goes_on = verb == 'release'  -- needs no more memory, so it works even on a full server
 
 if verb == 'lock' then
-  -- Nobody has it.
+  -- The mutex is free.
   if not text or #text == 38 and sub(text, 1, 12) == 'hf1 mutex 0 ' and sub(text, 13, 28) < clock then
     record = 'hf1 mutex 1 ' .. clock .. ' 1 0 0 0 0 ' .. owner .. ' ' .. clock .. ' ' .. clock .. ' ' .. lease .. ' ' ..
              clock .. ' ' .. ARGV[4]
@@ -18,18 +22,18 @@ if verb == 'lock' then
   end
 elseif verb == 'release' and text and sub(text, 29, 72) == ' 1 0 0 0 0 ' .. owner .. ' ' and
        sub(text, 1, 12) == 'hf1 mutex 1 ' then
-  -- Nobody waits.
+  -- The queue is empty.
   local fence = sub(text, 13, 28)
   if fence > clock then
-    -- The clock was set back: what remains of the name has to remain for longer.
+    -- The clock was set back: the rest of the name must be kept for longer.
   elseif fixed and match(text, '^%d+ (%d+)', 73) + match(text, '^%d+ %d+ (%d+)', 73) <= tonumber(fixed) then
-    -- Time that only a test knows has ended it.
+    -- The lease has ended by the tests' own clock.
   else
     record, answer, lasts = 'hf1 mutex 0 ' .. fence .. ' 0 0 0 0 0', DONE, '1001'
   end
 end
 
--- Somebody has it, and perhaps others wait.
+-- The mutex is held, and waiters may be queued.
 if not answer and text and sub(text, 1, 12) == 'hf1 mutex 1 ' and sub(text, 13, 28) < clock then
   local now, head, size = clock + 0, sub(text, 1, 28), nil
   local waiters, seq, kept, places_end, at = match(text, '^ 1 (%d+) (%d+) (%d+) (%d+) ()', 29)
@@ -44,7 +48,7 @@ if not answer and text and sub(text, 1, 12) == 'hf1 mutex 1 ' and sub(text, 13, 
   local ends = holder and from + its or 0
 
   if ends <= now or ends > 9999999999999999 or #fence > 16 then
-    -- Something has run out, or is damaged.
+    -- A lease or queue entry has expired, or the record is damaged.
 
   elseif verb == 'lock' and owner ~= holder then
     local flags, place, priority = match(ARGV[5], '^(%a*) (%d+) (.*)$')
@@ -55,7 +59,7 @@ if not answer and text and sub(text, 1, 12) == 'hf1 mutex 1 ' and sub(text, 13, 
       record = head .. ' 1 1 0 0 ' .. format('%.0f', stays) .. ' ' .. #held .. ' ' .. held .. ' ' .. owner .. ' w 1 ' ..
                priority .. ' 0 ' .. lease .. ' ' .. clock .. ' ' .. ARGV[4]
       lasts = math.max(stays, ends) - now
-    elseif alone and waits and sub(text, at + size + 1, at + size + 32) == owner then  -- it asks again
+    elseif alone and waits and sub(text, at + size + 1, at + size + 32) == owner then  -- repeated request
       record, position, fresh, goes_on = head .. ' 1 1 0 0 ' .. format('%.0f', stays) .. sub(text, 54), 1, 0, true
       before = match(text, '^w 1 0 ', at + size + 34) and holder
       lasts = math.max(stays, ends) - now
@@ -78,7 +82,7 @@ if not answer and text and sub(text, 1, 12) == 'hf1 mutex 1 ' and sub(text, 13, 
         if stays < places_end + 0 then places_end = format('%.0f', stays) end
         record = head .. ' 1 ' .. waiters + 1 .. ' ' .. seq + 1 .. ' ' .. kept .. ' ' .. places_end .. ' ' .. sub(text, at)
         lasts = kept - now
-      elseif placed then  -- the long way asks again, also of a full server
+      elseif placed then  -- the general path retries it, also when the server is full
         if type(placed) == 'table' and not match(placed.err, 'OOM') then return placed end
         no_places = placed == 2
       end
@@ -100,7 +104,7 @@ if not answer and text and sub(text, 1, 12) == 'hf1 mutex 1 ' and sub(text, 13, 
       data = call('HGET', KEYS[2], first)
     end
     local priority, its, who, lingers, peer = match(data or '', '^w 1 (%S+) %d+ (%d+) %d+ (([01]) (%S+) .*)$')
-    if its then  -- else its data was evicted: it asks again
+    if its then  -- otherwise the waiter's data was evicted: the waiter asks again
       its = math.min(its, @claim_us@)
       local holds = ' ' .. first .. ' ' .. clock .. ' ' .. clock .. ' ' .. its .. ' ' .. clock .. ' ' .. who
       local told = first .. ' ' .. clock .. ' ' .. format('%.0f', now + its)
@@ -131,9 +135,10 @@ end
 if record and fixed then
   call('SET', record_key, record)
 elseif record and redis.pcall('SET', record_key, record, 'PX', lasts).err then
-  -- A server whose memory is full still lets go, hands over, and keeps a place: what has written may write on.
+  -- Even on a server whose memory is full, a release, a hand-over, and a repeated request of a
+  -- waiter succeed: Redis lets a script that has written go on writing.
   if goes_on then call('DEL', record_key) end
-  call('SET', record_key, record, 'PX', lasts)  -- or its error
+  call('SET', record_key, record, 'PX', lasts)  -- or returns its error
 end
 if answer == DONE and fixed then answer = {DONE, 0, 0, tonumber(fixed), 0, 0, 0} end
 local list = fixed and news and {}

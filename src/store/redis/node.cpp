@@ -13,13 +13,14 @@ namespace holdfast::store::redis {
 namespace {
 
 constexpr std::string_view too_late = "HOLDFAST_LATE ";
-/// The server's clock was set, or another session has raised what has to be passed: once is enough
-/// to know it. More often only if it happens again meanwhile, or this thread gets no processor.
+/// The server's clock was set, or another session has raised the time that commands have to be
+/// after: one more attempt is usually enough to learn it. More are needed only if it happens again
+/// meanwhile, or if this thread gets no processor time.
 constexpr int most_attempts = 4;
 
 bool has_no_script(const resp_value& r) { return r.is_error() && r.text.starts_with("NOSCRIPT"); }
 
-// Neither was carried out.
+// In both cases the server did not carry out the command.
 bool was_refused(const resp_value& r) {
   return has_no_script(r) || (r.is_error() && r.text.starts_with(too_late));
 }
@@ -28,7 +29,7 @@ bool any_refused(std::span<const resp_value> replies) {
   return std::any_of(replies.begin(), replies.end(), was_refused);
 }
 
-/// The replies to each of them.
+/// The replies to each message.
 std::vector<std::span<resp_value>> by_message(std::span<const message> all,
                                               std::vector<resp_value>& replies) {
   std::vector<std::span<resp_value>> of;
@@ -43,7 +44,7 @@ std::vector<std::span<resp_value>> by_message(std::span<const message> all,
 
 }  // namespace
 
-// "HOLDFAST_LATE now after", or an answer of permits.lua.
+// Reads "HOLDFAST_LATE now after", or an answer of permits.lua.
 void node::learn(const resp_value& reply, std::uint64_t over) noexcept {
   if (const auto now = server_time_in(reply)) link_.saw_time(*now, over);
   if (!reply.is_error() || !reply.text.starts_with(too_late)) return;
@@ -54,7 +55,7 @@ void node::learn(const resp_value& reply, std::uint64_t over) noexcept {
   if (base::take_number(said, after)) link_.saw_after(after);
 }
 
-// What others have written looks like anything: only what a script says is a time.
+// Data of other programs may look like a time: only scripts' replies are trusted.
 void node::learn(std::span<const message> all, const answer& got) noexcept {
   std::size_t end = 0;
   for (const auto& m : all) {
@@ -63,9 +64,9 @@ void node::learn(std::span<const message> all, const answer& got) noexcept {
   }
 }
 
-// A server that was restarted, or whose scripts were flushed, is told them again; and what came too
-// late by its clock is told what time it is. Only what was refused, and what belongs behind it: the
-// others have been carried out.
+// Loads the scripts again into a server that was restarted, or whose scripts were flushed. Commands
+// that came too late by the server's clock get a new time limit. Repeats only the refused messages,
+// and the closing one behind them: all others have been carried out.
 result<node::answer> node::ask_refused_again(std::span<const message> all, answer first,
                                              boot_time deadline) {
   const auto parts = by_message(all, first.replies);
@@ -98,7 +99,7 @@ result<node::answer> node::ask_refused_again(std::span<const message> all, answe
   return first;
 }
 
-// One that refuses at once is not silent: nobody waits for it.
+// A server that refuses at once is not silent: no request waits for it.
 void node::note_silence(bool answered, boot_time deadline) noexcept {
   if (answered) {
     if (is_silent()) silent_until_ = 0;
@@ -135,8 +136,9 @@ result<node::answer> node::ask(std::span<const message> all, bool durable) {
 
 // ---- replicas
 
-// WAIT holds up its connection. So one is under way at a time, for all who came while the last one
-// was: replicas that are away cost everybody ack_timeout, not each behind the other.
+// WAIT blocks its connection. So one WAIT runs at a time, for all requests that came during the
+// last one: missing replicas delay all of them together by ack_timeout, not each one after the
+// other.
 result<node::answer> node::ask_replicas_too(std::span<const message> all) {
   part mine{all};
   std::unique_lock lock{mutex_};
@@ -156,7 +158,7 @@ result<node::answer> node::ask_replicas_too(std::span<const message> all) {
   return std::move(mine.outcome);
 }
 
-// Those that wait for it are told in any case.
+// Each waiting thread gets an outcome in any case.
 void node::send_together(const std::vector<part*>& parts) noexcept try {
   auto shared = settle_together(parts);
   for (part* p : parts) {
@@ -169,7 +171,7 @@ void node::send_together(const std::vector<part*>& parts) noexcept try {
   for (part* p : parts) p->outcome = without_memory(true);
 }
 
-// The replies of all parts, the last one first.
+// Returns the replies of all parts, in reverse order.
 result<node::answer> node::settle_together(const std::vector<part*>& parts) {
   const auto wanted = static_cast<std::int64_t>(options_.replicas_wanted());
   std::string wait;
@@ -187,7 +189,7 @@ result<node::answer> node::settle_together(const std::vector<part*>& parts) {
     return f;
   }
   said.replicas = {said.replies.back().integer, wanted};  // 0 if it is an error
-  // They may follow another by now, which the sentinels know.
+  // The replicas may follow another primary by now, which the sentinels know.
   if (options_.locate && !said.replicas.enough()) {
     link_.renew_connection({errc::unavailable,
                             "too few replicas follow the server; another may be "

@@ -9,8 +9,8 @@
 
 namespace holdfast::store::redis {
 
-/// One server: the connection to it, its scripts, and the word of its replicas where that is asked
-/// for. Thread-safe.
+/// One server: the connection to it, its scripts, and the acknowledgement of its replicas where a
+/// request asks for it. Thread-safe.
 class node {
  public:
   explicit node(redis_options options)
@@ -24,33 +24,33 @@ class node {
 
   using answer = link::answer;
 
-  /// Sends all, and waits for their replies; and, where `durable` and the URL says so, until the
-  /// replicas have what they wrote, or ack_timeout is over. What the server has refused because it
-  /// does not know the script, or because it came too late, is asked again.
+  /// Sends all messages and waits for their replies. With `durable`, and if the URL demands it,
+  /// also waits until the replicas have the writes, or ack_timeout is over. Sends a message again
+  /// if the server refused it because it does not know the script, or because it came too late.
   result<answer> ask(std::span<const message> all, bool durable);
-  /// One, or several that belong together, which only look.
+  /// Sends one command, or several that belong together; read-only.
   result<answer> ask(std::string_view commands, std::size_t replies = 1) {
     const message one{commands, replies};
     return ask({&one, 1}, false);
   }
 
-  /// As link::post and link::settle. Whatever is wrong with the answer is for `then` to find out.
+  /// As link::post and link::settle. `then` must examine the answer for errors.
   bool post(const message& command, link::listener& then) { return link_.post(command, then); }
-  /// What the reply of a script tells of the server's time, and over which connection it came: for
-  /// requests that were posted.
+  /// Learns the server's time from a script's reply, and from the number of the connection that
+  /// brought it: for posted requests.
   void learn(const resp_value& reply, std::uint64_t over) noexcept;
   void settle() { link_.settle(); }
 
-  /// It let a request wait in vain, and has answered nothing since.
+  /// A request to it has timed out, and it has answered nothing since.
   bool is_silent() const noexcept { return silent_until_ != 0; }
-  /// And that was just now: what others depend on should not wait for it again.
+  /// And that was just now: requests on which others depend should not wait for it again.
   bool fell_silent_just_now() const noexcept {
     return clock_.now().time_since_epoch().count() < silent_until_;
   }
   link& connection() noexcept { return link_; }
 
  private:
-  /// Commands of one thread, which go together with those of others.
+  /// The commands of one thread, which are sent together with those of other threads.
   struct part {
     std::span<const message> all;
     result<answer> outcome = answer{};

@@ -10,14 +10,14 @@ namespace holdfast::store::redis {
 namespace {
 
 constexpr std::size_t longest_key = 4'096;
-constexpr std::size_t longest_owners = 33 * 10'000;  // a barrier's, of one session
+constexpr std::size_t longest_owners = 33 * 10'000;  // 10'000 owners of a session at a barrier
 
 }  // namespace
 
 std::vector<notification> parse_notifications(std::string_view text) {
   notification n;
   const auto what = base::take_word(text);
-  const bool passed = what == "passed";  // granted, with a secret
+  const bool passed = what == "passed";  // a grant with a secret
   auto owners = base::take_word(text);
   if ((!passed && !parse_notification_kind(what, n.what)) ||
       n.what == notification_kind::departed || !base::take_number(text, n.fence) ||

@@ -27,7 +27,7 @@ std::string describe_place(const redis_options& o, std::string_view scheme) {
   return text + "/" + std::to_string(o.database);
 }
 
-// What a path has no room for, or what differs from what everybody has.
+// The options that a path cannot contain, and those that differ from the defaults.
 std::string describe_options(const redis_options& o) {
   const bool in_path = o.unix_path.empty() || o.database == 0;
   redis_options usual;
@@ -123,14 +123,14 @@ topology topology_of(std::string_view scheme) {
   return scheme.ends_with("+cluster") ? topology::cluster : topology::single;
 }
 
-// The number of a database, or nothing.
+// The number of a database, or an empty text.
 status take_database(std::string_view text, redis_options& to) {
   if (text.empty() || read_database(to, text)) return done{};
   return base::invalid(
       "what is behind the / is not the number of a database; write redis://host:6379/0");
 }
 
-// After the hosts: the name of the primary, and perhaps the number of a database.
+// After the hosts: the name of the primary, and optionally the number of a database.
 status take_primary(std::string_view path, redis_options& to) {
   const auto slash = std::min(path.find('/'), path.size());
   to.primary_name = path.substr(0, slash);
@@ -171,7 +171,8 @@ bool names_database(const base::store_url& u, topology t) {
   return t == topology::sentinel ? inner.find('/') != inner.npos : !inner.empty();
 }
 
-// What a session sees is no count: on the small side of a split it would be content with too few.
+// The number of replicas that a session sees does not count: on the small side of a network split
+// it would be too small.
 status check_acknowledgement(const redis_options& o) {
   if (o.ack == acknowledgement::any) return done{};
   if (o.dialect != dialect::none) {
@@ -193,7 +194,7 @@ status check_acknowledgement(const redis_options& o) {
       "that are away; or give a number, as in ack=1");
 }
 
-/// An option, and whether what it belongs to is there.
+/// An option that is valid only together with another one.
 struct belonging {
   std::string_view option;
   bool (*has_its_place)(const redis_options& o, const base::store_url& u);
@@ -235,7 +236,7 @@ constexpr std::array<belonging, 11> belongings{
      {"sentinel_password_env", has_sentinels, for_sentinels},
      {"sentinel_password_file", has_sentinels, for_sentinels}}};
 
-// The default value is refused as well: an option that is written is expected to count.
+// Refuses the default value as well: an option that is written is expected to have an effect.
 status check_belongings(const redis_options& o, const base::store_url& u) {
   for (const auto& one : belongings) {
     if (u.option(one.option) != nullptr && !one.has_its_place(o, u))
@@ -245,7 +246,7 @@ status check_belongings(const redis_options& o, const base::store_url& u) {
 }
 
 status check(const redis_options& o) {
-  // It may be a password that lacks its colon: it is not repeated.
+  // The user may be a password whose colon was left out: the message does not repeat it.
   if (!o.user.empty() && o.password.empty() && !o.empty_password) {
     return base::invalid(
         "there is a user and no password; write redis://user:password@host, redis://:password@host "

@@ -1,39 +1,47 @@
--- Who gets it? The twin of src/kernel/permits.cpp: the same numbered steps in the same order, next to
--- the data and on the server's clock. tests/store/redis/twin_test.cpp replays random histories
--- through both and demands equal answers; a change here is a change there.
+-- Decides who acquires a lock. The twin of src/kernel/permits.cpp: the same numbered steps in the
+-- same order, next to the data and on the server's clock. tests/store/redis/twin_test.cpp replays
+-- random histories through both and demands equal answers; every change here needs the same change
+-- there.
 --
--- A server that evicts keys one by one may drop any of these alone. Whoever adds something to a key knows that it was there,
--- because it has seen another one's in it; else it is made anew as a whole, with a time to live.
+-- A server that evicts keys one by one may drop any of these keys alone. Before a command adds
+-- something to a key, it checks that the key is still there: it has seen another owner's data in
+-- it. If the key is gone, the script rebuilds all of it, with a time to live.
 --
--- What differs is only where things lie. The kernel walks over lists; a server with ten thousand
--- waiters must not. So the record is a line of text, the one holder of a name with capacity 1 is part
--- of it (a free mutex costs one GET and one SET), and everything that can be many is looked up:
+-- Only the data layout differs. The kernel walks over lists; a server with ten thousand waiters
+-- must not. So the record is a line of text, and the single holder of a name with capacity 1 is
+-- part of it (a free mutex costs one GET and one SET). Everything that can have many entries is
+-- looked up by key:
 --
 --   KEYS[1] record  "hf1 kind capacity last_fence used waiters next_seq kept_until places_end[ holder]"
---                   places_end: no place ends before; waiters: none if 0, else about so many
---                   holder: "owner fence from lease since lingers peer note", if the capacity is 1; the
---                   last three of the numbers before it are 0 then, while nobody waits; if one waits for a
---                   mutex, and next_seq is 0, instead "size holder owner data": that one is here, and the
---                   holder has so many characters
---   KEYS[2] data    hash, owner -> "w weight priority seq lease since lingers peer note" of a waiter,
---                   "h weight fence since lingers peer note" of a holder, if the capacity is more than 1
+--                   places_end: no queue entry expires before this time
+--                   waiters: 0 means none, any other number is approximate
+--                   holder: "owner fence from lease since lingers peer note", if the capacity is 1;
+--                   the last three of the numbers before it are 0 while the queue is empty. If a
+--                   mutex has one waiter and next_seq is 0, then instead "size holder owner data":
+--                   the waiter is part of the record, and the holder has `size` characters
+--   KEYS[2] data    hash, owner -> "w weight priority seq lease since lingers peer note" of a
+--                   waiter, "h weight fence since lingers peer note" of a holder, if the capacity
+--                   is more than 1
 --   KEYS[3] queue   sorted set of seq .. owner by -priority: the order of service
---   KEYS[4] places  sorted set of the sessions (peers) that wait, by the end of all their places; an owner
---                   without a session stands there by its own id; and '' by 0, so that whoever adds a place
---                   learns without a further command whether the key is new
+--   KEYS[4] places  sorted set of the sessions (peers) that have waiters, by the time when all
+--                   their queue entries expire; an owner without a session has its own id as the
+--                   member. The member '' has score 0: it tells a ZADD, without a further command,
+--                   whether the key is new
 --   KEYS[5] leases  sorted set of holding owners by the end of their lease, capacity more than 1;
---                   of an election: of the last who led, "fence since note" by fence
+--                   of an election: the last leaders, "fence since note" by fence
 --   KEYS[6] the time, in tests only
 --
--- ARGV: verb owner | lease queue_lease flags | kind capacity weight | peer note priority replaces fence_at_least;
--- a verb that needs nothing of what stands after a | is sent without it. The secret of a holder that is released follows
--- at the end: it is passed on to the next owner right behind it, and is in no record. The most frequent command has a form of its
--- own: "lock" is to acquire a mutex, with ARGV: lock owner lease "lingers peer note" "flags place priority".
--- Except in tests one more follows: "until", or "until after". A command that comes later than `until` is refused: who
--- sent it has given up, and it may have been on its way behind the release. "after" is said by a caller that has reason to believe
--- that earlier commands are on their way still: then the record begins "hf1 after <after> kind …", and until that time
--- whatever was to be carried out until `after` or earlier is too late.
--- Times are microseconds, which a double holds exactly until the year 2255.
+-- ARGV: verb owner | lease queue_lease flags | kind capacity weight | peer note priority replaces
+-- fence_at_least. A verb that needs no argument after a | is sent without those arguments. The
+-- secret of a released holder follows at the end: the script passes it to the next owner, right
+-- behind that holder, and no record contains it. The most frequent command has a form of its own:
+-- "lock" acquires a mutex, with ARGV: lock owner lease "lingers peer note" "flags place priority".
+-- Except in tests one more argument follows: "until", or "until after". The script refuses a
+-- command that arrives later than `until`: its sender has given up, and the command may have been
+-- overtaken by the release. A caller sends "after" if it has reason to believe that earlier
+-- commands are still on their way. Then the record begins "hf1 after <after> kind …", and until
+-- that time the script refuses every command whose `until` is not later than `after`. Times are
+-- microseconds, which a double holds exactly until the year 2255.
 
 local call, match, format, sub = redis.call, string.match, string.format, string.sub
 
@@ -51,7 +59,9 @@ local text = call('GET', record_key)
 
 local lets_go = verb == 'release' or verb == 'inspect'
 local due, after
-local last, found, no_places  -- what the short way has seen of the queue: its last, their data, that the places are gone
+-- What the fast path has read of the queue: its last member, the data of the owner and of that
+-- member, and whether the key of the places is gone.
+local last, found, no_places
 if not fixed then
   local stamp = ARGV[#ARGV]
   ARGV[#ARGV] = nil
@@ -65,22 +75,22 @@ end
 if not after then
 @mutex.lua@
 end
--- ---- the long way ---------------------------------------------------------------------------------
--- Lua makes each function anew whenever the script runs, and pays for each variable of the script that a
--- function uses. So the state that functions share, and they themselves, are the fields of one table, and
--- what is done in one place is no function.
+-- ---- the general path ----------------------------------------------------------------------------
+-- Lua creates each function again whenever the script runs, and each variable of the script that a
+-- function uses costs time. So the functions and the state that they share are fields of one table,
+-- and code with a single caller is not a function.
 
 local r = {
   kind = 'mutex', capacity = 0, fence = 0, used = 0, waiters = 0, seq = 0, kept = 0, places_end = 0,
-  held = nil,  -- the one holder, if the capacity is 1
+  held = nil,  -- the only holder, if the capacity is 1
   dirty = false, created = false, absent_before = true,
   now = tonumber(clock),
   told = fixed and {},  -- tests only: the notifications, in order
   reply = {DONE, 0, 0, tonumber(clock), 0, 0, 0},
 }
 
--- Keys outlive what is in them, and never by much: those that hold many live a minute longer, so that not
--- every step prolongs them.
+-- Keys outlive their content, but never by much: keys with many entries live a minute longer, so
+-- that not every step has to extend them.
 function r.keep_until(at)
   if at <= r.kept and not r.created then return end
   local many = r.waiters > 0 or r.capacity > 1
@@ -90,7 +100,8 @@ function r.keep_until(at)
   for i = 2, 5 do call('PEXPIRE', KEYS[i], format('%.0f', (r.kept - r.now) / 1000 + 1)) end
 end
 
--- What a lost record left of its queue must not come back to life with the next one.
+-- Removes the queue that a lost record may have left: it must not come back to life with the next
+-- record.
 function r.before_first()
   r.created = true
   if r.absent_before then
@@ -99,14 +110,15 @@ function r.before_first()
   end
 end
 
--- A server that evicts one of the keys leaves a count of holders or waiters that nobody can bring down any more. So all of
--- them are lost: the holders are told at their next renewal, and the waiters ask again.
+-- A server that evicts one of the keys leaves a wrong count of holders or waiters, which nothing
+-- can correct any more. So the script drops all of them: the holders learn it at their next
+-- renewal, and the waiters ask again.
 function r.forget_all()
   call('DEL', KEYS[2], KEYS[3], KEYS[4], KEYS[5])
   r.used, r.waiters, r.dirty = 0, 0, true
 end
 
--- The same of the waiters alone. The data of holders is with theirs, and stays.
+-- The same for the waiters alone. The same key holds the data of holders, which must stay.
 function r.forget_waiters()
   local held = {}
   for _, o in ipairs(r.capacity > 1 and r.used > 0 and call('ZRANGE', KEYS[5], 0, -1) or {}) do
@@ -118,15 +130,16 @@ function r.forget_waiters()
   r.keep_until(0)
 end
 
--- Where the places were evicted. Who still asks must not lose its turn, and who does not must not stay: each gets a place,
--- for long enough to ask again.
+-- For when the places were evicted. A waiter that still asks must not lose its turn, and a waiter
+-- that has stopped asking must not stay. So each waiter gets a new place, which lasts long enough
+-- for it to ask again.
 function r.place_all()
   local waiters, first, last_of_all = 0, nil, 0
   for _, member in ipairs(call('ZRANGE', KEYS[3], 0, -1)) do
     local w = r.waiter_of(sub(member, 15))
     if w then
       local at = r.place_of(w.owner, w.peer)
-      -- Never for a shorter time than before: an older program, too, may have made the key without ''.
+      -- Never shortens a place: an older holdfast may have created the key without ''.
       local ends = math.max(r.now + math.max(w.lease, 4 * @retry_after_us@), tonumber(call('ZSCORE', KEYS[4], at) or 0))
       call('ZADD', KEYS[4], format('%.0f', ends), at, 0, '')
       waiters, first, last_of_all = waiters + 1, math.min(first or ends, ends), math.max(last_of_all, ends)
@@ -186,7 +199,8 @@ function r.read_waiter(o, data)
           lease = tonumber(lease), since = since, lingers = lingers, peer = peer, note = note}
 end
 
--- For the caller. Where the last one in the queue has no data, one of the keys was evicted, and nobody is known there.
+-- For the caller's own owner. If the last member of the queue has no data, one of the keys was
+-- evicted, and no waiter can be trusted any more.
 function r.waiter_in_queue(o)
   if r.waiters == 0 then return nil end
   if not found then
@@ -198,7 +212,8 @@ function r.waiter_in_queue(o)
   return r.read_waiter(o, found[1] or '')
 end
 
--- An older program may have put somebody into a queue that was evicted, without looking. Whoever was there before asks anew.
+-- An older holdfast may have added a waiter to an evicted queue without checking. The waiters that
+-- were there before ask again.
 function r.rank_of(member)
   return call('ZRANK', KEYS[3], member) or r.forget_waiters() or 0
 end
@@ -207,7 +222,7 @@ function r.waiter_of(o)
   return r.waiters > 0 and r.read_waiter(o, call('HGET', KEYS[2], o) or '') or nil
 end
 
--- Its place is its session's, and may still be that of others.
+-- The place belongs to the waiter's session, which may have other waiters.
 function r.forget_waiter(o, w)
   r.dirty = true
   r.waiters = r.waiters - 1
@@ -225,15 +240,15 @@ function r.drop_waiter(o)
     call('ZREM', KEYS[3], w.member)
     r.forget_waiter(o, w)
   elseif r.waiters > 0 then
-    call('ZREM', KEYS[4], o)  -- its data was evicted
+    call('ZREM', KEYS[4], o)  -- the waiter's data was evicted
   end
   return w ~= nil
 end
 
 function r.place_of(o, peer) return peer ~= '-' and peer or o end
 
--- A waiter that asks is alive: so are all waiters of its session for the name. `known`: its session has a place, so a new one
--- means that the places were evicted.
+-- A waiter that asks is alive, and so are all waiters of its session for the name. `known`: the
+-- session already has a place, so a new place means that the places were evicted.
 function r.put_place(o, peer, expires, known)
   local new = call('ZADD', KEYS[4], format('%.0f', expires), r.place_of(o, peer), 0, '')
   if new > (known and 0 or 1) and not r.created then
@@ -258,7 +273,7 @@ function r.enqueue(w, place_ends)
   return member
 end
 
--- Also when the record was lost: time has gone on since the fences that were in it.
+-- Increases also when the record was lost: the clock is ahead of the fences in the lost record.
 function r.next_fence(at_least)
   r.fence = math.max(r.fence + 1, r.now, at_least or 0)
   r.dirty = true
@@ -268,13 +283,15 @@ end
 function r.grant(w, lasts, peer)
   if r.capacity > 1 and r.used == 0 then
     if r.waiters == 0 then r.before_first() end
-    r.created = true  -- the leases: when the last one left them there was no such key any more
+    -- Creates the leases: their key was gone when the last member was removed.
+    r.created = true
   end
   r.used = r.used + w.weight
   r.put_holder({owner = w.owner, weight = w.weight, fence = r.next_fence(w.owner == r.asks and r.at_least),
                 expires = r.now + lasts, since = format('%.0f', r.now), lingers = w.lingers, peer = peer,
                 note = w.note})
-  if r.kind == 'election' then  -- so that an observer misses no leader, however short its term
+  -- So that an observer misses no leader, however short its term.
+  if r.kind == 'election' then
     call('ZADD', KEYS[5], format('%.0f', r.fence), format('%.0f %.0f %s', r.fence, r.now, w.note))
     for _, old in ipairs(call('ZRANGE', KEYS[5], 0, -17)) do call('ZREM', KEYS[5], old) end
   end
@@ -286,7 +303,7 @@ function r.tell(what, o, to, fence, expires, secret)
 @publish.lua@
 end
 
--- Whoever keeps it idle gives it up.
+-- Asks the sessions that keep the lock idle to release it.
 function r.tell_lingering()
   local held = r.held
   if held and held.lingers == '1' then r.tell('wanted', held.owner, held.peer, held.fence, held.expires) end
@@ -298,13 +315,13 @@ function r.tell_lingering()
   end
 end
 
--- Step 6. Serves the head of the queue for as long as it fits. The caller is there to receive its
--- grant, and gets the whole lease; the others have to claim theirs. If some still wait, those served are
--- told so.
+-- Step 6. Serves the head of the queue as long as it fits. The caller is waiting for its grant and
+-- gets the whole lease; the other owners have to claim theirs. If waiters remain, the new holders
+-- are notified of that.
 function r.hand_over()
   local served = false
   while r.waiters > 0 and not r.held do
-    -- With capacity 1 nobody holds it now, and the head fits.
+    -- With capacity 1 the lock is free now, so the head fits.
     local head = (r.capacity == 1 and call('ZPOPMIN', KEYS[3]) or call('ZRANGE', KEYS[3], 0, 0))[1]
     if not head then
       r.forget_waiters()  -- the queue was evicted
@@ -317,12 +334,12 @@ function r.hand_over()
       call('ZREM', KEYS[3], head)
     end
     r.forget_waiter(o, w)
-    if w then  -- else its data was evicted: it asks again
+    if w then  -- otherwise the waiter's data was evicted: the waiter asks again
       local own = o == r.asks
       local lasts = own and w.lease or math.min(w.lease, @claim_us@)
       r.grant(w, lasts, own and r.detached and '-' or w.peer)
-      -- Another one may have been told that it stands behind whoever left, and come later all the same: where
-      -- priorities count.
+      -- With priorities, another waiter may know from its reply that it is behind the released
+      -- holder, although it is served later.
       local secret = w.priority == '0' and r.passed
       if not own then r.tell(secret and 'passed' or 'granted', o, w.peer, r.fence, r.now + lasts, secret) end
       served = true
@@ -334,7 +351,8 @@ end
 
 -- ---- the answers --------------------------------------------------------------------------------
 
--- The first in line looks when the lease in its way ends; the others are told when it is their turn.
+-- The first waiter polls when the lease that blocks it ends; the others are notified when it is
+-- their turn.
 function r.describe_wait(position)
   local wait = math.min(@retry_after_us@, @retry_step_us@ * position)
   if position == 1 then
@@ -359,7 +377,7 @@ function r.save()
                   held.lingers, held.peer, held.note)
     if r.waiters == 0 then r.seq, r.kept, r.places_end, until_at = 0, 0, 0, held.expires end
   end
-  -- What remains of an idle name, and for how long: its last fence.
+  -- An idle name leaves only its last fence; this computes how long.
   local lasts = in_use and math.max(until_at, r.fence) - r.now or 1000000 + math.max(0, r.fence - r.now)
   if r.after then lasts = math.max(lasts, r.after - r.now) end
   local record = format('hf1 %s%s %.0f %.0f %.0f %.0f %.0f %.0f %.0f%s', r.after and 'after ' .. r.after .. ' ' or '',
@@ -368,13 +386,13 @@ function r.save()
   if KEYS[6] then
     call('SET', KEYS[1], record)
   elseif redis.pcall('SET', KEYS[1], record, 'PX', format('%.0f', lasts / 1000 + 1)).err then
-    if in_use then call('SET', KEYS[1], record) end  -- for its error
-    call('DEL', KEYS[1])  -- a server whose memory is full still lets go
+    if in_use then call('SET', KEYS[1], record) end  -- to return its error
+    call('DEL', KEYS[1])  -- a release works even on a server whose memory is full
     if r.after then call('SET', KEYS[1], record, 'PX', format('%.0f', lasts / 1000 + 1)) end
   end
 end
 
--- ---- what is asked, and the record --------------------------------------------------------------
+-- ---- the request, and the record ----------------------------------------------------------------
 
 local now, reply = r.now, r.reply
 local place, flags = tonumber(ARGV[4]), ARGV[5] or ''
@@ -392,16 +410,18 @@ r.detached, r.asks = match(flags, 'd') ~= nil, (verb == 'acquire' or verb == 're
 r.at_least = tonumber(ARGV[13]) or 0
 
 @after.lua@
--- Nothing of ours is so long; and nobody is to be sent what somebody else has put there.
+-- No record of holdfast is that long, and no client should receive data that another program stored
+-- there.
 if text and #text > 65536 then return redis.error_reply('HOLDFAST_CORRUPT the record is damaged') end
-r.after, r.dirty = after or known, says_more  -- what was to be carried out until then is too late
+r.after, r.dirty = after or known, says_more  -- a command with an earlier `until` is too late
 
 local first
 if text then
   local kind, capacity, fence, used, waiters, seq, kept, places_end, holder =
       match(text, '^hf1 (%l[%l_]*) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) ?(.*)$')
   local other = kind or match(text, '^hf1 (%l[%l_]*) ')
-  if other == 'latch' or other == 'rate_limiter' then  -- something that nobody holds has the name
+  -- The name belongs to a kind that has no holders.
+  if other == 'latch' or other == 'rate_limiter' then
 @head.lua@
     reply[1] = (verb == 'acquire' or verb == 'inspect' or verb == 'notify') and KIND_MISMATCH or ABSENT
     reply[8], reply[9] = other, 0
@@ -413,13 +433,13 @@ if text then
   end
   r.kind, r.capacity, r.fence, r.used = kind, tonumber(capacity), tonumber(fence), tonumber(used)
   r.waiters, r.seq, r.kept, r.places_end = tonumber(waiters), tonumber(seq), tonumber(kept), tonumber(places_end)
-  -- Until the year 2286 no number is greater.
+  -- No valid number is greater until the year 2286.
   if math.max(r.capacity, r.fence, r.used, r.waiters, r.seq, r.kept, r.places_end) > 9999999999999999 then
     return redis.error_reply('HOLDFAST_CORRUPT the record is damaged')
   end
   r.absent_before = r.capacity == 0 or r.capacity == 1 and r.waiters == 0
   if r.capacity == 1 and r.used > 0 then
-    if r.waiters == 1 and r.seq == 0 then  -- in the record, as the short way does it
+    if r.waiters == 1 and r.seq == 0 then  -- in the record, where the fast path puts it
       local size, at = match(holder, '^(%d+) ()')
       if not size then return redis.error_reply('HOLDFAST_CORRUPT the record is damaged') end
       first = r.read_waiter(sub(holder, at + size + 1, at + size + 32), sub(holder, at + size + 34))
@@ -443,7 +463,7 @@ end
 local barrier, condition = r.kind == 'barrier', r.kind == 'condition_variable'
 if barrier or condition or asked_kind == 'barrier' or asked_kind == 'condition_variable' then r.barrier_condition() end
 
--- 1. What has run out is gone, for every command.
+-- 1. Expired leases and queue entries are dropped, for every command.
 local held, gone = r.held, 0
 if first and r.places_end <= now then
   first, r.dirty = nil, true
@@ -480,7 +500,7 @@ if r.waiters > 0 and r.places_end <= now then
   end
   local ends = call('ZRANGE', KEYS[4], 0, 1, 'WITHSCORES')
   r.places_end, r.dirty = tonumber(ends[ends[1] == '' and 4 or 2]), true
-  if not r.places_end and r.waiters > 0 then r.forget_waiters() end  -- evicted, and nobody has asked since
+  if not r.places_end and r.waiters > 0 then r.forget_waiters() end  -- evicted, and no waiter has asked since
   r.places_end = r.places_end or now
 end
 if no_places and r.waiters > 0 then r.place_all() end
@@ -488,7 +508,7 @@ if no_places and r.waiters > 0 then r.place_all() end
 if barrier and gone > 0 then r.scatter() end
 if condition then r.wake(gone) end
 
--- 2. A look changes nothing else.
+-- 2. inspect changes nothing else.
 if verb == 'inspect' then
   local holders, queue = {}, {}
   local function add(h, expires)
@@ -524,7 +544,7 @@ if verb == 'inspect' then
   return reply
 end
 
--- 3. A name is one thing at a time; one that nobody uses may become another.
+-- 3. A name has one kind at a time; an unused name may change its kind.
 if verb == 'acquire' or verb == 'notify' then
   if r.used == 0 and r.waiters == 0 then
     if r.kind == 'election' and asked_kind ~= 'election' then call('DEL', KEYS[5]) end
@@ -538,13 +558,14 @@ if verb == 'acquire' or verb == 'notify' then
   end
   barrier, condition = r.kind == 'barrier', r.kind == 'condition_variable'
 end
-r.proves = r.kind == 'mutex' or r.kind == 'election'  -- a release lets the next one know that it was the one before
+-- On a release, the secret proves to the next owner that the released holder was the one before it.
+r.proves = r.kind == 'mutex' or r.kind == 'election'
 if barrier or condition then
   r.hand_over = barrier and r.open_if_all_came or function() end
   r.tell_lingering = function() end
 end
 
--- 4. One leaves so that another of the same session can come: one step, not two.
+-- 4. One owner leaves and another of the same session comes, in one step.
 if leaving ~= '' then
   local held = r.drop_holder(leaving)
   r.passed = held and r.proves and ARGV[14]
@@ -552,13 +573,14 @@ if leaving ~= '' then
   reply[7] = (held or r.drop_waiter(leaving)) and 1 or 0
 end
 
--- 5., 6. The command itself, and the hand-over that may follow from it. A server whose memory is full lets a
--- script write on that has written, if only by a ZREM of nothing. So may an owner that has it already, or is queued:
--- it takes no more memory, and an owner that was handed the lock learns it by asking.
+-- 5., 6. The command itself, and the hand-over that may follow from it. A server whose memory is
+-- full lets a script go on writing if it has written before, even if only by a ZREM of nothing.
+-- This also applies to an owner that already holds the lock or is queued: its command needs no more
+-- memory, and an owner that was granted the lock learns it by asking.
 local mine = verb ~= 'evict' and r.holder_of(owner)
 
--- At a barrier. A participant that arrives again names its arrival in the round before: if that one is not
--- known any more, the barrier was broken.
+-- At a barrier, a participant that arrives again names its arrival in the previous round. If that
+-- arrival is no longer known, the barrier was broken.
 local refused = false
 if barrier and verb == 'acquire' then
   if r.detached then peer = '-' end
@@ -572,7 +594,7 @@ if refused then
   reply[1] = refused
 
 elseif condition and mine and (verb == 'acquire' or verb == 'renew') then
-  -- to be woken is to be gone from it
+  -- A woken waiter leaves the condition variable.
   r.report_holding(mine)
   r.drop_holder(owner)
 
@@ -590,7 +612,7 @@ elseif verb == 'release' then
 
 elseif verb == 'acquire' and not mine and r.waiters == 0 and r.used + weight <= r.capacity and not barrier and
        not condition then
-  -- into the queue and at once out of it
+  -- enters the queue and leaves it at once
   r.grant({owner = owner, weight = weight, lingers = lingers, note = note}, lease, r.detached and '-' or peer)
   r.report_holding(r.holder_of(owner))
 
@@ -602,7 +624,8 @@ elseif verb == 'acquire' and not mine and r.waiters == 0 and not wait then
 elseif verb == 'acquire' and not mine then
   local waiting = r.waiter_in_queue(owner)
   local member = waiting and waiting.member
-  local behind = r.waiters > 0 and not waiting and r.last.priority + 0 >= priority + 0 and r.last  -- behind all others, then
+  -- Then the new waiter is behind all others.
+  local behind = r.waiters > 0 and not waiting and r.last.priority + 0 >= priority + 0 and r.last
   if waiting then
     call('ZREM', KEYS[5], '')
     r.put_place(owner, waiting.peer, now + place, true)
@@ -614,18 +637,18 @@ elseif verb == 'acquire' and not mine then
   mine = r.holder_of(owner)
   if mine then
     r.report_holding(mine)
-  elseif not barrier or r.waiters > 0 then  -- else all have come, and none will come again
+  elseif not barrier or r.waiters > 0 then  -- otherwise all have arrived, and none of them will come again
     r.describe_wait(behind and r.waiters or r.rank_of(member) + 1)
     reply[1] = wait and QUEUED or BUSY
     if not waiting and wait then reply[7] = reply[7] + 2 end
-    -- Whose secret will tell it, if it is released, that its turn has come.
+    -- The owner whose secret, once released, tells this waiter that its turn has come.
     if wait and r.proves and (waiting and waiting.priority or priority) == '0' then
       local before = reply[6] > 1 and (behind and behind.member or call('ZRANGE', KEYS[3], reply[6] - 2, reply[6] - 2)[1])
       reply[8] = before and sub(before, 15) or r.held and r.held.owner
     end
     if reply[6] == 1 and not served then r.tell_lingering() end
     if not wait then
-      r.drop_waiter(owner)  -- those behind may fit now that it has given up
+      r.drop_waiter(owner)  -- those waiters behind it may fit now that it has given up
       r.hand_over()
     end
   end
@@ -637,12 +660,12 @@ elseif verb == 'acquire' or verb == 'renew' then
     local least = 0
     if verb == 'acquire' then
       call('ZREM', KEYS[5], '')
-      -- An earlier attempt may arrive late, when the lease has been extended.
+      -- An earlier attempt may arrive late, after the lease was extended.
       if not barrier then least = mine.expires or tonumber(call('ZSCORE', KEYS[5], owner)) end
     end
     mine.expires = math.max(now + lease, least)
     if verb == 'acquire' and r.detached and not barrier then mine.peer = '-' end
-    -- One of several stores of a quorum learns what another one has granted.
+    -- One of the stores of a quorum learns the fence that another store has granted.
     if r.at_least > mine.fence and not barrier then
       mine.fence, r.fence = r.at_least, math.max(r.fence, r.at_least)
     end
@@ -660,8 +683,8 @@ elseif verb == 'acquire' or verb == 'renew' then
   end
 
 elseif verb == 'resize' then
-  -- Up only if there is room at once: two readers that both wait for the other to leave would wait for
-  -- ever. Whoever becomes stronger gets a new fence.
+  -- Succeeds only if there is room at once: two readers that both wait for the other to leave would
+  -- wait for ever. An owner whose weight grows gets a new fence.
   if not mine then
     reply[1] = ABSENT
   elseif r.used - mine.weight + weight > r.capacity then
@@ -691,7 +714,7 @@ elseif verb == 'evict' then
   r.hand_over()
 end
 
--- 7. Nothing is left behind but the fence, and that only until the clock has gone past it for sure.
+-- 7. Only the fence remains, and that only until the clock has certainly passed it.
 if r.used == 0 and r.waiters == 0 and r.capacity ~= 0 then
   r.capacity, r.seq, r.kept, r.places_end, r.dirty = 0, 0, 0, 0, true
 end

@@ -1,2 +1,3 @@
--- A part of permits.lua and countdown.lua: says something to a session, whose channel reaches it at whatever server it is.
+-- A part of permits.lua and countdown.lua: sends a message to a session. Its channel reaches the
+-- session at any server.
 call('PUBLISH', match(KEYS[1], '^(.-):{') .. ':inbox:' .. to, said)

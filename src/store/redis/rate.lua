@@ -1,14 +1,18 @@
--- May it go through now? Token buckets, several decided on together. The twin of
+-- Decides whether a request may go through now, by several token buckets together. The twin of
 -- src/kernel/rate.cpp: the same numbered steps in the same order; tests/store/redis/twin_test.cpp
--- holds them equal. Without functions and texts, which cost more here than the arithmetic.
+-- checks that they are equal. Uses no functions and no text, which cost more here than the
+-- arithmetic.
 --
---   KEYS[1] refunds  sorted set of those of the last minute, by when they are forgotten
---   KEYS[2] record   "hf1 rate_limiter 1 until": the name is in use until then; perhaps "hf1 after T rate_limiter …"
---   KEYS[3…] buckets "<ddddddd" version used at unit gain step capacity, each gone when it is full;
---            one more, "<dddddddd", is reserved_until
+--   KEYS[1] refunds  sorted set of the refunds of the last minute, by the time when they are
+--                    forgotten
+--   KEYS[2] record   "hf1 rate_limiter 1 until": the name is in use until then; or "hf1 after T
+--                    rate_limiter …"
+--   KEYS[3…] buckets "<ddddddd" version used at unit gain step capacity, each removed when
+--                    it is full; "<dddddddd" has one more field, reserved_until
 --
--- ARGV: verb tokens ahead version | "<dddd" unit gain step capacity for each bucket, and perhaps
--- "<ddddd" with due_at | owner | time (tests only). All numbers are whole and none is greater than 2^53: a double holds them.
+-- ARGV: verb tokens ahead version | "<dddd" unit gain step capacity for each bucket, or "<ddddd"
+-- with due_at | owner | time (tests only). All numbers are whole and none is greater than 2^53: a
+-- double holds them.
 
 local call, floor, sub, read, write = redis.call, math.floor, string.sub, struct.unpack, struct.pack
 
@@ -30,11 +34,11 @@ end
 
 local texts = call('MGET', unpack(KEYS, 2))
 local record = texts[1]
-local known_until, mark = 0, nil  -- of permits.lua: what is too late there, which goes on being said
+local known_until, mark = 0, nil  -- the `after` of permits.lua, which the new record keeps
 if record then
   local after, rest = string.match(record, '^hf1 after (%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d) (.*)$')
   if after then
-    -- Nobody waits for years.
+    -- No client waits for years.
     if after - now > 100000000000000 then return redis.error_reply('HOLDFAST_CORRUPT the record is damaged') end
     record = 'hf1 ' .. rest
     if tonumber(after) > now then mark = after end
@@ -66,7 +70,7 @@ for i = 1, count do
   local rule, due, text = ARGV[i + 4], now, texts[i + 1]
   if #rule == 40 then rule, due = sub(rule, 1, 32), read('<d', rule, 33) end
   local v, used, at, back, till, unit, gain, step, capacity = version, 0, now, 0, 0
-  -- 1. What has come back is there again.
+  -- 1. Adds the tokens that have come back since.
   if text then
     if #text == 56 then
       v, used, at, unit, gain, step, capacity = read('<ddddddd', text)
@@ -75,7 +79,7 @@ for i = 1, count do
     else
       return redis.error_reply('HOLDFAST_CORRUPT a bucket is damaged')
     end
-    -- Whole numbers, none of which is infinite, or no number.
+    -- All fields are whole numbers, neither infinite nor NaN.
     for j, n in ipairs({v, used, at, till, unit, gain, step, capacity}) do
       if not (n >= (j > 4 and 1 or 0) and n <= 2 * MOST_UNITS and n == floor(n)) then
         return redis.error_reply('HOLDFAST_CORRUPT a bucket is damaged')
@@ -92,14 +96,14 @@ for i = 1, count do
       v, used, at, till, unit = version, 0, now, 0, nil
     end
   end
-  -- 2. The greatest version of a rule is in force.
+  -- 2. The greatest version of a rule applies.
   if not unit then
     unit, gain, step, capacity = read('<dddd', rule)
   elseif v == version then
     if sub(text, 25, 56) ~= rule then return {CAPACITY_MISMATCH, now, wait, i - 1} end
   elseif v > version then
     rule = sub(text, 25, 56)
-  else  -- what was used stays used, in whole tokens
+  else  -- used tokens stay used, in whole tokens
     local last = at
     if used > capacity then last = at + floor((used - capacity + gain - 1) / gain) * step end
     if till > last then last = till end
@@ -110,7 +114,7 @@ for i = 1, count do
     if most < whole then till = last + floor((capacity + gain - 1) / gain) * step end
     v, used, at, back, went_over = version, (whole < most and whole or most) * unit, now, 0, true
   end
-  -- 3. What can never be had is not waited for.
+  -- 3. A request for more tokens than the bucket can hold is refused at once.
   local limit = floor(capacity / unit)
   if takes and tokens > limit then return {TOO_MANY, now, wait, i - 1} end
   local units = (tokens < limit and tokens or limit) * unit
@@ -124,7 +128,7 @@ for i = 1, count do
   buckets[i] = {v, used, at, units, mine, unit, gain, step, capacity, rule, back, till, due}
 end
 
--- 4. All give, or none.
+-- 4. All buckets give their tokens, or none does.
 local reply = {DONE, now, wait, 0}
 local changed, granted, gives = false, false, false
 if takes then
@@ -150,7 +154,8 @@ for i = 1, count do
     back = 0
     if b[12] <= at then b[12] = 0 end
   elseif gives then
-    -- All but what comes back between their own time and the last that others were promised.
+    -- Refunds all tokens but those that come back between the time of the request and the last time
+    -- that was promised to other requests.
     local units, last, due = b[4], at, b[13]
     if used > capacity then last = at + floor((used - capacity + gain - 1) / gain) * step end
     if b[12] > last then last = b[12] end
@@ -176,8 +181,8 @@ for i = 1, count do
 end
 if not changed then return reply end
 
--- 5. What is full need not be kept. First the record, which says that the name is in use: for a while
--- longer, so that not each decision has to say so.
+-- 5. Full buckets need not be kept. Writes the record first, which says that the name is in use:
+-- for a while longer than necessary, so that not every decision has to write it.
 if longest > 0 and now + longest > known_until then
   local text = string.format('rate_limiter 1 %.0f', now + longest + SLACK)
   local lasts = longest + SLACK
@@ -190,7 +195,7 @@ if longest > 0 and now + longest > known_until then
   else
     written = call('SET', KEYS[2], text, where)
   end
-  if not written then  -- MGET does not see other types
+  if not written then  -- MGET returns nothing for other types
     return redis.error_reply('HOLDFAST_FOREIGN not written by holdfast')
   end
 end

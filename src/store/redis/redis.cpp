@@ -17,7 +17,8 @@ namespace holdfast::store::redis {
 
 namespace {
 
-/// Of one limiter's buckets: as many as a store keeps that has them in one record.
+/// The most buckets of one limiter that are listed: as many as the stores keep that have them in
+/// one record.
 constexpr std::size_t most_listed = 10'000;
 
 capabilities promises(const redis_options& o) {
@@ -32,7 +33,7 @@ capabilities promises(const redis_options& o) {
   c.rate_limiter = true;
   c.learns_fences = true;
   c.finds_deadlocks = true;
-  // Where replicas have a word in a grant, only an answer says what they said.
+  // If a grant needs replicas, only a reply tells whether enough of them acknowledged it.
   c.secret_proves = o.ack == acknowledgement::any;
   return c;
 }
@@ -42,8 +43,8 @@ bool changes_who_has_it(permits_verb verb) {
          verb == permits_verb::resize;
 }
 
-// "NOPERM this user has no permissions to run the 'getrange' command": not a key that it may not
-// read.
+// "NOPERM this user has no permissions to run the 'getrange' command". The error about a key that
+// the user may not read does not match.
 bool is_refused_command(const resp_value& answer) {
   return answer.is_error() && answer.text.starts_with("NOPERM") &&
          answer.text.find(" command") != std::string::npos;
@@ -58,9 +59,8 @@ failure too_few(const acknowledged& replicas, const redis_options& o, std::strin
   return f;
 }
 
-// A release that is repeated because the first answer was lost has succeeded. A holder that was
-// to be taken away may have left by itself. Where the second answer is an error, nobody knows what
-// the first one was.
+// A repeated release has succeeded if the first answer was lost. A holder to be evicted may have
+// left by itself. If the second answer is an error, nobody knows what the first one was.
 result<permits_reply> read_settled(const resp_value& value, bool repeated, permits_verb verb,
                                    std::int64_t lease_us) {
   auto got = read_permits(value, verb, lease_us);
@@ -83,7 +83,7 @@ class redis_store final : public session_store, public posting_store {
   status open() {
     if (auto ok = servers_->open(); !ok) return ok;
     auto listening = inbox_.open();
-    // Any node of a cluster will do; a waiter tries the next one.
+    // Any node of a cluster will do; a waiter tries another one.
     const bool others = options_.topology == topology::cluster;
     if (!listening && listening.error().code == errc::unavailable && others) return done{};
     return listening;
@@ -115,8 +115,8 @@ class redis_store final : public session_store, public posting_store {
 
   void settle() override { servers_->settle(); }
 
-  // Not where replicas have a word in it. Nor over TLS, where an answer may be here that the
-  // descriptor does not show.
+  // Not if a grant needs replicas. Nor over TLS: an answer may already be buffered there although
+  // poll() does not report the descriptor as readable.
   bool post(std::string_view name, const permits_command& c, listener& then) override {
     node* const to = servers_->only_one();
     if (to == nullptr || options_.tls || options_.ack != acknowledgement::any) return false;
@@ -155,7 +155,8 @@ class redis_store final : public session_store, public posting_store {
     return f;
   }
 
-  // A decision is not held up by replicas: what one that takes over has not heard of is had again.
+  // A rate decision does not wait for replicas: if a replica takes over that has not received it,
+  // its tokens can be taken again.
   result<rate_reply> rate(std::string_view name, const rate_command& c) override {
     std::string bytes;
     append_rate(bytes, frame(), name, c);
@@ -196,8 +197,8 @@ class redis_store final : public session_store, public posting_store {
     if (replies && replies->back().outcome == permits_outcome::queued)
       listen_for(all[replies->size() - 1].name, *answer);
     if (!replies || answer->replicas.enough()) return replies;
-    // A place in the queue is nothing that replicas have to know. Behind a name that was given back
-    // it would be a wait against the order of the names.
+    // Replicas need not know a queue entry. An entry behind a name that was released would be a
+    // wait against the order of the names.
     const bool granted = replies->front().outcome == permits_outcome::granted;
     if (!granted) return replies;
     for (const auto& one : all) give_back(one.name, one.command.owner);
@@ -267,8 +268,8 @@ class redis_store final : public session_store, public posting_store {
            });
   }
 
-  // A question that writes nothing (ADR 155) would be acknowledged at once: from Redis 7.2 on, WAIT
-  // waits for what its own connection wrote last.
+  // A renewal that only asks writes nothing (ADR 155), so it would be acknowledged at once: from
+  // Redis 7.2 on, WAIT waits for the last write of its own connection.
   permits_command written(permits_command c) const noexcept {
     if (options_.ack != acknowledgement::any && c.verb == permits_verb::renew) c.wait = false;
     return c;
@@ -280,7 +281,8 @@ class redis_store final : public session_store, public posting_store {
     return servers_->ask({name, bytes}).ok();
   }
 
-  // In a cluster what the name's node has to say comes from there, and need not go over the others.
+  // In a cluster, the name's node publishes the name's notifications first, so they need not pass
+  // through other nodes.
   void listen_for(std::string_view name, const reply& queued, const owner_id& owner = {},
                   std::uint64_t asked_at = 0) noexcept {
     if (!queued.from.host.empty()) inbox_.waits_for(name, owner, queued.from, asked_at);
@@ -296,16 +298,16 @@ class redis_store final : public session_store, public posting_store {
     if (!got) return got;
     if (got->outcome == permits_outcome::queued) listen_for(name, answer, c.owner, asked_at);
     got->repeated = answer.repeated;
-    if (answer.repeated && c.replaces) got->replaced = true;  // the first time, as a release
+    if (answer.repeated && c.replaces) got->replaced = true;  // by the first attempt
     if (got->outcome == permits_outcome::granted && !answer.replicas.enough()) {
       return not_durable(name, answer.replicas, c, std::move(*got));
     }
     return got;
   }
 
-  // The primary has granted, and too few replicas know of it. An owner that replaced another asks
-  // again by itself: the other has left, and that must not look as if it failed. So does the last
-  // one at a barrier, because the others are told that it has come.
+  // The primary has granted, but too few replicas know of it. An owner that replaced another asks
+  // again by itself: the other owner has left, and that must not look as if it failed. The last
+  // participant at a barrier asks again, too, because the others are notified that it has arrived.
   result<permits_reply> not_durable(std::string_view name, const acknowledged& replicas,
                                     const permits_command& c, permits_reply got) {
     if (c.verb != permits_verb::acquire) {
@@ -342,7 +344,7 @@ class redis_store final : public session_store, public posting_store {
     return done{};
   }
 
-  // A scan may come by a key twice. A bucket that is gone when it is read was full.
+  // A scan may return a key twice. A bucket that is gone when it is read was full.
   static status add_buckets(node& n, std::string_view begins, const std::vector<resp_value>& keys,
                             bucket_list& found) {
     if (keys.empty()) return done{};
@@ -368,8 +370,8 @@ class redis_store final : public session_store, public posting_store {
   enum class usage { idle, sure, perhaps };
 
   // "hf1 kind capacity fence used waiters …", or "hf1 after TIME kind …". A record with capacity 0
-  // is only what remains of a name that is free. That of what many use, or wait for, outlives them.
-  // What cannot be read is in use.
+  // is only the rest of a free name. A record with many holders or waiters outlives them. An
+  // unreadable record counts as in use.
   static usage usage_of(std::string_view record) {
     std::array<std::string_view, 8> words{};
     for (auto& word : words) {
@@ -384,7 +386,7 @@ class redis_store final : public session_store, public posting_store {
     return capacity == "1" && waiters == "0" ? usage::sure : usage::perhaps;
   }
 
-  // A query of a latch says whether the name is in use as another kind.
+  // The inspect command of a latch reports whether the name is in use as another kind.
   status add_if_used(const std::vector<std::string>& names, std::vector<std::string>& found) {
     std::vector<std::string> bytes(names.size());
     std::vector<request> requests;
@@ -418,7 +420,7 @@ class redis_store final : public session_store, public posting_store {
     std::vector<std::string> perhaps;
     for (std::size_t i = 0; i < requests.size(); ++i) {
       if (!answers[i]) return answers[i].error();
-      // A name that this user may not read is told by itself, in its row.
+      // A single name that this user may not read is reported in its own row.
       if (is_refused_command(answers[i]->value)) return server_says(answers[i]->value.text);
       const std::string& record = answers[i]->value.text;
       const auto used = record.empty() ? usage::idle : usage_of(record);

@@ -19,7 +19,7 @@ std::string tagged(std::string_view key) {
   return has_tag(key) ? std::string(key) : "{" + std::string(key) + "}";
 }
 
-// 16 bytes; older clients write text. None if it is neither.
+// The id is 16 bytes, or text from older clients. Returns no owner for anything else.
 owner_id permit_id(std::string_view text) {
   owner_id id;
   if (text.size() != 16) return parse_owner_id(text, id) ? id : owner_id{};
@@ -43,14 +43,14 @@ std::string_view verb_of(countdown_verb v) {
     case countdown_verb::remove:
       return "remove";
     default:
-      return "inspect";  // nobody is in a list whom a leave would take out
+      return "inspect";  // there is no list of waiters, so `leave` has nothing to do
   }
 }
 
 }  // namespace
 
 std::string redisson_channel(kind what, std::string_view key) {
-  // A latch's does not heed a tag.
+  // The channel of a latch ignores a tag in the key.
   if (what == kind::latch) return "redisson_countdownlatch__channel__{" + std::string(key) + "}";
   const std::string_view before = what == kind::shared_mutex ? "redisson_rwlock:"
                                   : what == kind::semaphore  ? "redisson_sc:"

@@ -1,12 +1,12 @@
--- A hash of owner → how often it has entered, with a time to live: the reentrant lock of Redisson
--- (Java). Whoever gives it back says so on its channel. Its fenced lock counts all who ever got it.
+-- The reentrant lock of Redisson (Java): a hash, owner → how often it has entered, with a time to
+-- live. A release is announced on the lock's channel. The fenced lock also counts its acquisitions.
 --
---   KEYS[1]  the lock    KEYS[2]  of a fenced one: the token of the last who got it
+--   KEYS[1]  the lock    KEYS[2]  of a fenced lock: the token of the last acquisition
 --   ARGV     verb owner milliseconds channel "until …"
 --
--- Answers {state, owner or what is there, milliseconds left}: 0 done, 1 taken, 2 empty, 3 none of
--- this layout. Done: the token of a fenced one; and when it was given back, in place of the
--- milliseconds, how many heard that.
+-- Answers {state, owner or a description of the key, milliseconds left}. State: 0 done, 1 taken, 2
+-- empty, 3 not of this layout. When done, the second value is the token of a fenced lock. After a
+-- release, the third value is the number of subscribers that received the announcement.
 
 local verb, owner, ms, channel = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 
@@ -33,7 +33,8 @@ else
     if KEYS[2] then token = tostring(redis.call('INCR', KEYS[2])) end
     redis.call('HINCRBY', KEYS[1], owner, 1)
   elseif verb == 'add' and redis.call('PTTL', KEYS[1]) >= tonumber(ms) then
-    return {0, token, 0}  -- an earlier attempt, late, when the lease has been extended
+    -- An earlier attempt that arrives late, after the lease was extended.
+    return {0, token, 0}
   end
   redis.call('PEXPIRE', KEYS[1], ms)
   return {0, token, 0}

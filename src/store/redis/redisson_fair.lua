@@ -1,16 +1,21 @@
--- The fair lock of Redisson (Java): the hash of redisson.lua, a list of those who wait, and a sorted set of when each of them
--- is given up. The last waiter is given up so much later than the one before it; a waiter that leaves takes that off the time of
--- all behind it, but leaves each at least the time that it had itself. The first in the list, and nobody else, may take a lock
--- that is free; whoever lets go tells it so, on a channel of its own. Beside it a sorted set of ours says until when our waiters
--- are known to live: a dead one leaves as soon as a program of ours comes by, and not when those minutes are over.
+-- The fair lock of Redisson (Java): the hash of redisson.lua, a list of waiters, and a sorted set
+-- of the times when each waiter is given up. The last waiter's time is later than that of the
+-- waiter before it by a fixed patience. When a waiter leaves, the times of all waiters behind it
+-- become earlier by as much, but not earlier than the time of the waiter that leaves. Only the
+-- first in the list may take a free lock; a release notifies it on a channel of its own. An
+-- additional sorted set of holdfast's tells until when holdfast's waiters are known to live. So the
+-- next holdfast program that comes by removes a dead waiter, without waiting for those minutes to
+-- pass.
 --
---   KEYS[1]  the lock    KEYS[2]  the list    KEYS[3]  when each is given up    KEYS[4]  our waiters
---   ARGV     verb owner milliseconds channel, milliseconds that a place lasts (0: does not wait); "until …"
+--   KEYS[1]  the lock                        KEYS[2]  the list
+--   KEYS[3]  when each waiter is given up    KEYS[4]  holdfast's waiters
+--   ARGV     verb owner milliseconds channel, milliseconds that a queue entry lasts (0: does not
+--            wait); "until …"
 --
--- Answers as redisson.lua. A time is one of the server, in milliseconds.
+-- Answers as redisson.lua does. Times are the server's, in milliseconds.
 
 local verb, owner, ms, channel, place = ARGV[1], ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5])
-local patience = 300000  -- Redisson's own, unless it was configured
+local patience = 300000  -- Redisson's default; it may be configured otherwise
 
 @late.lua@
 @redisson_hash.lua@
@@ -20,7 +25,8 @@ for i, wanted in ipairs({'list', 'zset', 'zset'}) do
 end
 local now = math.floor(now_us / 1000)
 
--- After a long wait all are near their ends, which then only their renewals put off: the whole patience would end them.
+-- After a long wait all times are near their ends, and only the renewals extend them: taking off
+-- the whole patience would end them.
 local function leave(who)
   local had = tonumber(redis.call('ZSCORE', KEYS[3], who) or 0)
   local behind = false
@@ -40,7 +46,7 @@ end
 local mine = kind ~= 'none' and redis.call('HEXISTS', KEYS[1], owner) == 1
 if verb == 'extend' and not mine then return {2, '', 0} end
 if mine and verb ~= 'remove' then
-  -- An earlier attempt may arrive late, when the lease has been extended.
+  -- An earlier attempt may arrive late, after the lease was extended.
   if verb == 'extend' or redis.call('PTTL', KEYS[1]) < tonumber(ms) then redis.call('PEXPIRE', KEYS[1], ms) end
   return {0, '', 0}
 end
@@ -49,11 +55,12 @@ if mine then
   kind = 'none'
 end
 
--- What is given up at no time of this world would keep all behind it out.
+-- A waiter with an impossibly late time would block all waiters behind it.
 local latest = verb == 'add' and redis.call('ZRANGE', KEYS[3], -1, -1, 'WITHSCORES')[2]
 if latest and tonumber(latest) > 1000000000000000 then return {3, 'a queue with a time that is ' .. latest, 0} end
 
--- 2. Those who died: ours by the mark that they no longer renew, the others at the head of the list by its time.
+-- 2. Dead waiters: holdfast's by the mark that they no longer renew, the others, at the head of the
+-- list, by their times.
 for _, who in ipairs(redis.call('ZRANGEBYSCORE', KEYS[4], '-inf', now)) do
   if who ~= owner then leave(who) end
 end
@@ -67,7 +74,7 @@ while first and first ~= owner do
   first = redis.call('LINDEX', KEYS[2], 0)
 end
 
--- 3. It is free: for any caller if nobody waits, else for the first waiter.
+-- 3. The lock is free: for any caller if the list is empty, otherwise for the first waiter.
 if verb == 'add' and kind == 'none' and (not first or first == owner) then
   if first then leave(owner) end
   redis.call('HINCRBY', KEYS[1], owner, 1)
@@ -75,7 +82,7 @@ if verb == 'add' and kind == 'none' and (not first or first == owner) then
   return {0, '', 0}
 end
 
--- 4. A waiter is queued for as long as it is known to live.
+-- 4. A waiter stays queued for as long as it is known to live.
 if verb == 'add' and place > 0 then
   local given_up = redis.call('ZSCORE', KEYS[3], owner)
   if not given_up then
@@ -95,7 +102,7 @@ elseif verb == 'add' then
   first = redis.call('LINDEX', KEYS[2], 0)
 end
 
--- 5. The first is told that it may come.
+-- 5. The first waiter is notified that it may take the lock.
 local told = 0
 if kind == 'none' and first and first ~= owner then told = redis.call('PUBLISH', channel .. ':' .. first, '0') end
 if verb == 'remove' then return {mine and 0 or 2, '', told} end

@@ -1,4 +1,5 @@
--- A part of redisson.lua and redisson_fair.lua: what is there, if it is a lock of Redisson's, or nothing.
+-- A part of redisson.lua and redisson_fair.lua: checks that the key is a lock of Redisson's, or
+-- absent.
 local kind = redis.call('TYPE', KEYS[1]).ok
 if kind ~= 'none' then
   if kind ~= 'hash' then return {3, 'a ' .. kind, 0} end

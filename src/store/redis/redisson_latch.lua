@@ -1,22 +1,25 @@
--- The latch of Redisson (Java): a number, which goes down to zero and then is not there. As what nobody has made yet is not
--- there either, a key of ours beside it remembers that there was one, and from how many it counts, for as long as it is to
--- be kept; and one for each arrival, for a while, that the same arrival counts once.
+-- The latch of Redisson (Java): a number that counts down to zero and is then removed. A latch that
+-- was never made is absent as well. So a key of holdfast's beside it remembers that it was made,
+-- and its initial count, for as long as the latch is kept. Another key remembers each arrival for a
+-- while, so that a repeated arrival counts once.
 --
---   KEYS[1]  the latch    KEYS[2]  that it was made, and of how many    KEYS[3]  this arrival
---   KEYS[4], KEYS[5]  what there is only beside a semaphore: redisson_permits.lua
---   ARGV     verb count drop channel, milliseconds to keep the latch, and to remember the arrival; "until …"
+--   KEYS[1]  the latch    KEYS[2]  that it was made, and with which count    KEYS[3]  this arrival
+--   KEYS[4], KEYS[5]  the keys that exist only beside a semaphore: redisson_permits.lua
+--   ARGV     verb count drop channel, milliseconds to keep the latch, milliseconds to remember the
+--            arrival; "until …"
 --
--- Answers {state, how many are left or what is there, count}: 0 closed, 1 open, 2 more than is left, 3 none of this layout,
--- 4 another count, 5 nobody has used it.
+-- Answers {state, how many are left or a description of the key, count}. State: 0 closed, 1 open, 2
+-- more than is left, 3 not of this layout, 4 another count, 5 not used yet.
 
 local verb, count, drop, channel = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
 local keep, remember = tonumber(ARGV[5]), ARGV[6]
--- It names no owner: one that comes late would remove the next latch, so it is not let through as a release is.
+-- Removing a latch names no owner: a late command would remove the next latch. So it is not let
+-- through as a late release is.
 if verb == 'remove' then verb = 'end' end
 
 @late.lua@
 @whole.lua@
--- 1. What is there.
+-- 1. Checks the keys.
 local kind, left = redis.call('TYPE', KEYS[1]).ok, nil
 if kind ~= 'none' then
   if kind ~= 'string' then return {3, 'a ' .. kind, 0} end
@@ -44,16 +47,17 @@ if verb == 'end' then
   return {1, 0, 0}
 end
 
--- 2. Everyone names the same count.
+-- 2. All users name the same count.
 if counts_from ~= 0 and counts_from ~= count or left and left > count then return {4, left or 0, counts_from} end
 
--- 3. An arrival that is known has been counted.
+-- 3. A known arrival has been counted already.
 if verb == 'arrive' then
   if redis.call('EXISTS', KEYS[3]) == 1 then return state() end
   if drop == 0 or drop > (left or (made and 0) or count) then return {2, left or (made and 0) or count, count} end
 end
 
--- 4. Whoever uses it makes it. What another program made ends when it is counted down, and at no time.
+-- 4. The first user makes the latch. A latch that another program made ends when it reaches zero,
+-- not at a time.
 if not made and not left then
   left = count
   redis.call('SET', KEYS[1], count, 'PX', keep)

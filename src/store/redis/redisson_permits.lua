@@ -1,17 +1,21 @@
--- Both semaphores of Redisson (Java): a number, of the permits that are free. Whoever gives some back says on the channel how
--- many are free now. RSemaphore is nothing else. RPermitExpirableSemaphore has a sorted set of the permits that are in use,
--- by their ids, with the time when each ends. Beside an RSemaphore two keys of ours remember who of our holders has how many,
--- and until when: so what a dead one of ours had comes back, and a step that is repeated counts once. They last for a year
--- longer: nobody else knows of those permits, which are missing until a program of ours comes by.
+-- Both semaphores of Redisson (Java): a number of free permits. A release publishes on the channel
+-- how many are free. RSemaphore has nothing else. RPermitExpirableSemaphore has a sorted set of the
+-- permits in use, by their ids, with the time when each ends. Beside an RSemaphore, two keys of
+-- holdfast's remember how many permits each of its holders has, and until when. So the permits of a
+-- dead holdfast holder come back, and a repeated step counts once. These keys last for a year
+-- longer: nothing else records those permits, which are missing until a holdfast program comes by.
 --
---   KEYS[1]  how many are free          KEYS[2]  RPermitExpirableSemaphore: which are in use
---   KEYS[3]  our holders' ends          KEYS[4]  and their permits; "held": of all of them; "capacity": as they say
+--   KEYS[1]  how many are free             KEYS[2]  RPermitExpirableSemaphore: the permits in use
+--   KEYS[3]  ends of holdfast's holders
+--   KEYS[4]  their permits; "held": the sum; "capacity": as they give it
 --   KEYS[5]  the mark of a latch
---   ARGV     verb owner, the same in 16 bytes, weight capacity milliseconds channel, "1" for a permit that expires; "until …"
+--   ARGV     verb owner, the same in 16 bytes, weight capacity milliseconds channel, "1" for a
+--            permit that expires; "until …"
 --
--- Answers {state, what is there, milliseconds until some may be free}: 0 done, 1 too few are free, 2 that owner has none, 3
--- none of this layout, 4 another capacity (in place of what is there). To a look {1, how many are free, 0} and for each holder
--- that is known: its id, permits, milliseconds left, the capacity. Times are the server's.
+-- Answers {state, a description of the key, milliseconds until some may be free}. State: 0 done, 1
+-- too few are free, 2 that owner has none, 3 not of this layout, 4 another capacity (in place of
+-- the description). look returns {1, how many are free, 0} and for each known holder: its id,
+-- permits, milliseconds left, the capacity. Times are the server's.
 
 local verb, owner, id = ARGV[1], ARGV[2], ARGV[3]
 local weight, capacity, ms, channel, expires = tonumber(ARGV[4]), ARGV[5], tonumber(ARGV[6]), ARGV[7], ARGV[8] == '1'
@@ -20,7 +24,7 @@ local weight, capacity, ms, channel, expires = tonumber(ARGV[4]), ARGV[5], tonum
 @whole.lua@
 local year, at_no_time = 31536000000, 1000000000000000
 
--- 1. What is there.
+-- 1. Checks the keys.
 local kind, free = redis.call('TYPE', KEYS[1]).ok, nil
 if kind ~= 'none' then
   if kind ~= 'string' then return {3, 'a ' .. kind, 0} end
@@ -35,7 +39,8 @@ end
 if redis.call('EXISTS', KEYS[5]) == 1 then return {3, 'a latch', 0} end
 local now = math.floor(now_us / 1000)
 
--- What our holders have, before anything is written. Whoever removed the number made all of that void.
+-- Reads what holdfast's holders have, before anything is written. If another program removed the
+-- number, all of that is void.
 local has, held, all_have, ended_of_ours = {}, 0, false, {}
 if free then
   local strange = nil
@@ -81,12 +86,12 @@ local function are_free(count)
   return 0
 end
 
--- 2. What has ended comes back.
+-- 2. Expired permits come back.
 local ended = redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now)
 for _, who in ipairs(ended_of_ours) do ended = ended + give_back(who) end
 if free and ended > 0 then are_free(ended) end
 local ours = redis.call('ZSCORE', KEYS[3], owner)
-local permit = id  -- its id was text once
+local permit = id  -- older versions wrote its id as text
 if not redis.call('ZSCORE', KEYS[2], id) then permit = redis.call('ZSCORE', KEYS[2], owner) and owner end
 
 if verb == 'look' then
@@ -103,7 +108,7 @@ if verb == 'look' then
   return answer
 end
 
--- 3. The holder.
+-- 3. The caller holds permits.
 if verb == 'remove' then
   if not ours and not permit then return {2, '', 0} end
   if permit then redis.call('ZREM', KEYS[2], permit) end
@@ -111,7 +116,7 @@ if verb == 'remove' then
 end
 if ours or permit then
   local ends = now + ms
-  -- An earlier attempt may arrive late, when the lease has been extended.
+  -- An earlier attempt may arrive late, after the lease was extended.
   local known = verb == 'add' and (ours or redis.call('ZSCORE', KEYS[2], permit))
   if known then ends = math.max(ends, math.min(tonumber(known), at_no_time)) end
   redis.call('ZADD', ours and KEYS[3] or KEYS[2], ends, ours and owner or permit)
@@ -120,7 +125,8 @@ if ours or permit then
 end
 if verb == 'extend' then return {2, '', 0} end
 
--- 4. Whether it is this kind, and of this size. Of an RSemaphore nobody knows what the holders have who are not ours.
+-- 4. Checks the kind and the size. Nothing records what the holders of an RSemaphore have that are
+-- not holdfast's.
 local in_use = redis.call('ZCARD', KEYS[2])
 if expires and held > 0 then return {3, 'an RSemaphore', 0} end
 if not expires and in_use > 0 then return {3, 'an RPermitExpirableSemaphore', 0} end
@@ -133,7 +139,7 @@ local total, of = free + held + in_use, all_have or capacity
 if of ~= capacity then return {4, of, 0} end
 if total > tonumber(of) or expires and total < tonumber(of) then return {4, tostring(total), 0} end
 
--- 5. All of them, or none.
+-- 5. Takes all permits, or none.
 if free < weight then
   local next = redis.call('ZRANGE', KEYS[2], 0, 0, 'WITHSCORES')[2] or redis.call('ZRANGE', KEYS[3], 0, 0, 'WITHSCORES')[2]
   return {1, '', next and math.min(next - now, at_no_time) or 0}

@@ -18,7 +18,7 @@ std::string_view verb_of(rate_verb v) {
   return v == rate_verb::refund ? "refund" : "inspect";
 }
 
-/// As many as the bucket holds, in the time in which they come back; 0 if that is no whole number
+/// The time in which the whole capacity of the bucket comes back; 0 if that is not a whole number
 /// of milliseconds.
 std::int64_t interval_ms(const bucket_rule& r) {
   if (r.capacity % r.gain != 0) return 0;
@@ -81,7 +81,7 @@ result<rate_reply> read_limiter(std::string_view key, const rate_command& c,
   const bucket_state b{rule.capacity / rule.unit,
                        base::number_at_start<std::int64_t>(items[1].text, 0),
                        us_of(items[2].integer), us_of(items[3].integer)};
-  // By which a refund of the whole decision finds it: due_at.
+  // A refund of the whole decision finds the request by this time: due_at.
   rate_reply reply{
       .now_at = us_of(items[4].integer) - b.wait_us, .wait_us = b.wait_us, .buckets = {b}};
   if (c.verb == rate_verb::take)

@@ -7,13 +7,14 @@
 
 #include "store/redis/redisson.hpp"
 
-/// The rate limiter of Redisson (Java): so many permits in every interval, for all together.
+/// The rate limiter of Redisson (Java): a number of permits in every interval, shared by all
+/// clients.
 namespace holdfast::store::redis {
 
-/// A command to its script. A failure if Redisson's limiter cannot do what is asked for.
+/// A command to its script. Fails if Redisson's limiter cannot do what the command needs.
 result<std::string> redisson_call(const marked_key& at, const rate_command& c);
 
-/// What the script answered.
+/// Reads the script's answer.
 result<rate_reply> read_limiter(std::string_view key, const rate_command& c,
                                 const resp_value& answer);
 

@@ -1,14 +1,17 @@
--- The rate limiter of Redisson (Java): a hash says how many permits go through in how many milliseconds. A sorted set has each
--- request that was let through, with its time; a number, how many permits could be had if none of those ended. A request that
--- waits is counted at the time when it may go through: those of others that come before find that many fewer.
+-- The rate limiter of Redisson (Java). A hash says how many permits may pass in how many
+-- milliseconds. A sorted set has each request that was let through, with its time. A number says
+-- how many permits are available if none of those requests ends. A waiting request counts at the
+-- time when it may go through: earlier requests of others find that many permits fewer.
 --
---   KEYS[1]  what is allowed    KEYS[2]  the number    KEYS[3]  the requests    KEYS[4]  this refund was counted
---   ARGV     verb, 16 bytes of the owner, how many, rate, interval, milliseconds ahead, when what is given back was to go through,
---            or "", "until …"
+--   KEYS[1]  the rule        KEYS[2]  the number
+--   KEYS[3]  the requests    KEYS[4]  this refund was counted
+--   ARGV     verb, 16 bytes of the owner, how many, rate, interval, milliseconds ahead, the time
+--            when the refunded request was to go through or "", "until …"
 --
--- Answers {state, what is there or how many are free, milliseconds until there are so many, … until all are, when they go
--- through}: 0 taken or done, 1 refused, 3 none of this layout, 4 another rate (in place of what is there). Times are the
--- server's, in milliseconds.
+-- Answers {state, a description of the key or how many are free, milliseconds until there are so
+-- many, … until all are free, when they go through}. State: 0 taken or done, 1 refused, 3 not of
+-- this layout, 4 another rate (in place of the description). Times are the server's, in
+-- milliseconds.
 
 local verb, id, count = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local rate, interval, ahead, due = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7]
@@ -17,7 +20,7 @@ local rate, interval, ahead, due = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumbe
 @whole.lua@
 local at_no_time = 1000000000000000
 
--- 1. What is there. Whoever uses it first says what is allowed.
+-- 1. Checks the keys. The first user of the limiter sets the rate.
 local kind = redis.call('TYPE', KEYS[1]).ok
 if kind ~= 'none' and kind ~= 'hash' then return {3, 'a ' .. kind, 0, 0, 0} end
 for i, wanted in ipairs({'string', 'zset'}) do
@@ -46,7 +49,8 @@ end
 local latest = redis.call('ZRANGE', KEYS[3], -1, -1, 'WITHSCORES')[2]
 if latest and tonumber(latest) > at_no_time then strange = 'a limiter beside a request of the time ' .. latest end
 
--- 2. What ended longer than the interval ago is free again. The number is counted anew if it cannot be true.
+-- 2. Requests that ended longer than the interval ago are free again. The script counts the number
+-- again if it cannot be right.
 local number = redis.call('GET', KEYS[2])
 if number and not whole(number) then return {3, 'a limiter beside the number ' .. shown(number), 0, 0, 0} end
 local free = number and whole(number) or rate
@@ -59,7 +63,7 @@ if free > rate then
   end
 end
 
--- When there are so many: as those end that were let through.
+-- Returns the time when `wanted` permits are free, as earlier requests end.
 local function when(wanted)
   local have, at, from = free, now, 0
   while have < wanted do
@@ -73,7 +77,8 @@ local function when(wanted)
   return math.max(at, now)
 end
 
--- 3. All that is counted with has been read before anything is written: of a refund, which changes them, the requests, too.
+-- 3. Reads everything that it counts with before it writes anything; for a refund, which changes
+-- the requests, those too.
 local refunds = verb == 'refund' and kind ~= 'none' and redis.call('EXISTS', KEYS[4]) == 0
 for _, request in ipairs(refunds and redis.call('ZRANGE', KEYS[3], 0, -1) or {}) do permits_of(request) end
 local at = when(count)
@@ -87,7 +92,8 @@ if verb ~= 'inspect' and #ended > 0 then
   redis.call('SET', KEYS[2], free)
 end
 
--- 4. Back: what went through then, or the oldest. What has come back by itself is in no request any more.
+-- 4. Refunds the requests of the given time, or the oldest. Permits that have come back by
+-- themselves are in no request any more.
 local function less(request, ends, by)
   redis.call('ZREM', KEYS[3], request)
   local permits, name = permits_of(request), string.sub(request, 2, 1 + string.byte(request))
@@ -106,7 +112,7 @@ if refunds then
   at = when(count)
 end
 
--- 5. What goes through. One that is repeated has gone through, or will.
+-- 5. Takes permits. A repeated request has gone through already, or will.
 local before = verb == 'take' and redis.call('ZSCORE', KEYS[3], struct.pack('Bc0I', #id, id, count))
 if before then at = math.max(tonumber(before), now) end
 local taken = verb == 'take' and (before or at - now <= ahead)

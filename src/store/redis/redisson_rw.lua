@@ -1,13 +1,14 @@
--- The read-write lock of Redisson (Java): a hash of `mode`, `read` or `write`, and of owner → how often it has entered; a
--- writer's owner ends in `:write`. Each entry of a reader has a key of its own, which ends with that reader's lease; the
--- hash ends with the last of them. The last one to leave says so on its channel, `0` a reader and `1` a writer.
+-- The read-write lock of Redisson (Java): a hash of `mode`, `read` or `write`, and of owner → how
+-- often it has entered; a writer's owner ends in `:write`. Each entry of a reader has a key of its
+-- own, which ends with that reader's lease; the hash ends with the last of them. The last owner to
+-- leave announces it on the lock's channel, a reader by `0` and a writer by `1`.
 --
 --   KEYS[1]  the lock
---   KEYS[2]  what the keys of entries begin with, in front of their owner
---   ARGV     verb owner milliseconds channel, 1 if it wants to be alone, "until …"
+--   KEYS[2]  the prefix of the keys of entries, in front of their owner
+--   ARGV     verb owner milliseconds channel, 1 for exclusive, "until …"
 --
--- Answers {state, who is in or what is there, milliseconds left, who else is in…}: 0 done, 1 taken, 2 empty (resize: it is
--- not in), 3 none of this layout.
+-- Answers {state, an owner or a description of the key, milliseconds left, the other owners…}.
+-- State: 0 done, 1 taken, 2 empty (resize: the owner has not entered), 3 not of this layout.
 
 local verb, owner, ms, channel, alone = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5] == '1'
 local writer = owner .. ':write'
@@ -26,8 +27,9 @@ local function who_is_in()
   return all
 end
 
--- Of the readers beside this one: not above zero if those that are left behind are dead. No number: nobody can have entered
--- that often, and a script that looked for all those entries would hold up the server.
+-- Returns the longest time to live of the other readers' entries: not above zero if the remaining
+-- readers are dead. Returns nil for an impossible number of entries: a script that looked up so
+-- many entries would block the server.
 local function longest_left()
   local longest, entries = 0, 0
   local all = redis.call('HGETALL', KEYS[1])
@@ -95,7 +97,7 @@ elseif verb == 'resize' and not alone and mine == 'write' then
   free('1')
   read_for(ms)
 else
-  -- An earlier attempt may arrive late, when the lease has been extended.
+  -- An earlier attempt may arrive late, after the lease was extended.
   local own = mine == 'read' and entry(owner, 1) or KEYS[1]
   if verb == 'add' then ms = math.max(ms, math.min(redis.call('PTTL', own), 1000000000000000)) end
   if mine == 'read' then read_for(ms) else write_for(ms) end

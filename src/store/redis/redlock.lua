@@ -1,10 +1,11 @@
--- A plain key that holds its owner's token: what redis-py, node-redlock, redsync and many others
--- share. What others ask by SET NX PX is part of it: that could not be told until when it may be carried out.
+-- A plain key that holds its owner's token: the layout of redis-py, node-redlock, redsync, and many
+-- others. Others send SET NX PX; a script does the same here, because SET cannot be told until when
+-- it may be carried out.
 --
 --   KEYS[1]  the lock            ARGV: verb token milliseconds "until …"
 --
--- Answers {state, value, milliseconds left, the server's time in microseconds}: 0 done, 1 taken,
--- 2 empty, 3 none of this layout (the value says what it is).
+-- Answers {state, value, milliseconds left, the server's time in microseconds}. State: 0 done, 1
+-- taken, 2 empty, 3 not of this layout (the value says what it is).
 
 local verb, token, ms = ARGV[1], ARGV[2], ARGV[3]
 
@@ -17,14 +18,14 @@ if kind == 'none' then
 end
 if kind ~= 'string' then return {3, 'a ' .. kind, 0} end
 local value, left = redis.call('GET', KEYS[1]), redis.call('PTTL', KEYS[1])
--- A number for ever is the time of a setnx lock.
+-- A number without a time to live is the time of a setnx lock.
 if left < 0 and tonumber(value) then return {3, shown(value) .. ' without an end', 0} end
 if string.match(value, '^hf%d+ ') then return {3, 'a record of holdfast', 0} end
 if value ~= token or verb == 'look' then return {1, shown(value), left, now_us} end
 if verb == 'remove' then
   redis.call('DEL', KEYS[1])
 elseif verb == 'extend' or left < tonumber(ms) then
-  -- An earlier attempt may arrive late, when the lease has been extended.
+  -- An earlier attempt may arrive late, after the lease was extended.
   redis.call('PEXPIRE', KEYS[1], ms)
 end
 return {0, '', 0, now_us}

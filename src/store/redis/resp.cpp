@@ -9,7 +9,7 @@ namespace holdfast::store::redis {
 
 namespace {
 
-// Only the one way to write a number that servers use: no plus, no zero in front.
+// Accepts only the servers' own way to write a number: no plus, no leading zero.
 bool parse_integer(std::string_view text, std::int64_t& number) noexcept {
   if (!base::parse_number(text, number)) return false;
   return text == "0" || (text.front() != '0' && !text.starts_with("-0"));
@@ -30,7 +30,7 @@ resp_type aggregate(char mark) noexcept {
   }
 }
 
-// For messages: the beginning of what came, without what a terminal would obey.
+// For messages: the beginning of the bytes, without control characters that a terminal would obey.
 std::string excerpt(std::string_view bytes) {
   std::string shown;
   for (const char c : bytes.substr(0, 40)) shown += c >= ' ' && c < 0x7F ? c : '.';
@@ -71,8 +71,8 @@ resp_reader::progress resp_reader::next(resp_value& out) {
   return progress::broken;
 }
 
-// A value is complete: it goes into the aggregate around it, which may be complete with it. True
-// when nothing is around it. What is only said about a reply (an attribute) is dropped.
+// A value is complete: moves it into the enclosing aggregate, which may be complete as well then.
+// Returns true when there is no enclosing aggregate. Drops attributes, which only describe a reply.
 bool resp_reader::close_full(resp_value& v) {
   while (true) {
     if (v.type == resp_type::attribute) return false;
@@ -93,7 +93,7 @@ resp_reader::piece resp_reader::read_piece(resp_value& v) {
     return fail("this is not the Redis protocol: '" + excerpt(rest) + "'");
   }
   const auto end = rest.find("\r\n");
-  // The first of the two bytes that end a line may be all that has come of them.
+  // Only the first of the two bytes that end a line may have arrived.
   if (std::min(end, rest.size() - 1) > limits_.line_bytes) return fail("a line without an end");
   if (end == rest.npos) return piece::need_more;
   if (++items_ > limits_.items) return fail("a reply of too many items");
@@ -157,7 +157,7 @@ resp_reader::piece resp_reader::read_bulk(char mark, std::string_view line, std:
   if (rest.substr(size, 2) != "\r\n") return fail("a string that does not end where it should");
   v.type = mark == '!' ? resp_type::error : resp_type::bulk;
   v.text = rest.substr(0, size);
-  if (mark == '=') v.text.erase(0, 4);  // "txt:", the form of what follows
+  if (mark == '=') v.text.erase(0, 4);  // "txt:", the format of the text
   at_ += line_end + size + 2;
   return piece::whole;
 }
@@ -195,7 +195,7 @@ void append_command(std::string& to, std::span<const std::string_view> words, st
   }
 }
 
-// Seconds, and microseconds.
+// The answer has seconds and microseconds.
 std::optional<std::int64_t> read_server_time(const resp_value& answer) noexcept {
   if (answer.items.size() != 2) return std::nullopt;
   std::int64_t parts[2] = {0, 0};

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-/// The Redis serialization protocol, versions 2 and 3, without any I/O: bytes come in as the
-/// network delivers them, values come out when they are complete.
+/// The Redis serialization protocol, versions 2 and 3, without any I/O: it takes bytes in the
+/// pieces that the network delivers, and returns complete values.
 namespace holdfast::store::redis {
 
 enum class resp_type : std::uint8_t {
@@ -26,18 +26,19 @@ enum class resp_type : std::uint8_t {
   attribute,
 };
 
-/// One reply. Aggregates have `items` (a map: key, value, key, value …), the rest `text` or
+/// One reply. Aggregates have `items` (a map: key, value, key, value …), all other types `text` or
 /// `integer`.
 struct resp_value {
   resp_type type = resp_type::null;
-  std::int64_t integer = 0;  ///< also 0 or 1 of a boolean
+  std::int64_t integer = 0;  ///< for a boolean 0 or 1
   std::string text;
   std::vector<resp_value> items;
   bool is_error() const noexcept { return type == resp_type::error; }
   bool operator==(const resp_value&) const = default;
 };
 
-/// What a server may send at most. More is refused before anything is set aside for it.
+/// The greatest sizes that a server may send. Larger values are refused before memory is allocated
+/// for them.
 struct resp_limits {
   std::size_t line_bytes = 64 * 1024;
   std::size_t bulk_bytes = 64 * 1024 * 1024;
@@ -45,7 +46,8 @@ struct resp_limits {
   std::size_t depth = 16;
 };
 
-/// A state machine: put() bytes, then next() until it needs more. Broken once is broken for ever.
+/// A state machine: put() bytes, then call next() until it needs more. Once broken, it stays
+/// broken.
 class resp_reader {
  public:
   enum class progress { ready, need_more, broken };
@@ -54,9 +56,9 @@ class resp_reader {
 
   void put(std::string_view bytes);
   progress next(resp_value& out);
-  /// Why it is broken: what came instead of a reply.
+  /// Why it is broken: the bytes that came instead of a reply.
   const std::string& problem() const noexcept { return problem_; }
-  /// True between two replies, when nothing of the next one has come yet.
+  /// True between two replies, when no byte of the next one has arrived.
   bool at_rest() const noexcept { return open_.empty() && at_ == buffer_.size(); }
 
  private:
@@ -81,15 +83,15 @@ class resp_reader {
   std::string problem_;
 };
 
-/// Appends one command as the server wants it: an array of bulk strings. The caller appends so many
-/// more words.
+/// Appends one command in the server's format: an array of bulk strings. The caller appends `more`
+/// further words.
 void append_command(std::string& to, std::span<const std::string_view> words, std::size_t more = 0);
 inline void append_command(std::string& to, std::initializer_list<std::string_view> words,
                            std::size_t more = 0) {
   append_command(to, std::span(words.begin(), words.size()), more);
 }
 
-/// What TIME answers, in microseconds.
+/// Reads the answer to TIME, in microseconds.
 std::optional<std::int64_t> read_server_time(const resp_value& answer) noexcept;
 
 }  // namespace holdfast::store::redis

@@ -7,15 +7,15 @@
 
 namespace holdfast::store::redis {
 
-/// A file of this folder, put into the library when it is built, and its SHA-1, by which servers
+/// A script of this folder, which the build puts into the library, and its SHA-1, by which servers
 /// call it.
 struct script {
   std::string_view text;
   std::string_view sha;
 };
 
-/// Where a script publishes what is for one session: to its channel, for a listener anywhere; or,
-/// in a cluster, first at the node that has the slot of the name.
+/// Where a script publishes a notification for one session: to the session's channel, for a
+/// subscriber at any node; or, in a cluster, first at the node that serves the name's slot.
 enum class publication : std::uint8_t { to_all, to_the_slot };
 inline publication publication_in(topology t) noexcept {
   return t == topology::cluster ? publication::to_the_slot : publication::to_all;
@@ -34,7 +34,7 @@ script redisson_latch_script() noexcept;
 script redisson_rate_script() noexcept;
 script setnx_script() noexcept;
 
-/// What a server is told when a connection begins.
+/// The scripts to load when a connection begins.
 inline std::vector<script> scripts_of(dialect d, publication how = publication::to_all) {
   switch (d) {
     case dialect::redlock:

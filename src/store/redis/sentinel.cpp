@@ -30,7 +30,7 @@ class sentinels {
     asked_.database = 0;
   }
 
-  // The one that answered last is asked first. Those that do not answer share the time.
+  // Asks the sentinel first that answered last. Sentinels that do not answer share the time.
   result<address> locate(boot_time until, int wake_fd) {
     std::unique_lock lock{mutex_};
     auto order = seeds_;
@@ -46,7 +46,7 @@ class sentinels {
       if (found.error().code == errc::not_permitted) code = errc::not_permitted;
       if (found.error().code == errc::unsupported) ++no_sentinels;
     }
-    if (no_sentinels == order.size()) code = errc::unsupported;  // to wait does not mend it
+    if (no_sentinels == order.size()) code = errc::unsupported;  // waiting does not help
     if (code == errc::not_permitted)
       said += "; the sentinels' own login is sentinel_user and sentinel_password_env";
     return failure{code,

@@ -4,8 +4,8 @@
 
 namespace holdfast::store::redis {
 
-/// The options of a primary that sentinels know, with `locate` set: each connection begins with
-/// their word on where it is, so a failover is followed by connecting again.
+/// The options of a primary that sentinels know, with `locate` set: each connection starts by
+/// asking them for its address, so reconnecting follows a failover.
 redis_options found_by_sentinels(redis_options options);
 
 }  // namespace holdfast::store::redis

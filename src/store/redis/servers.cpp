@@ -11,7 +11,7 @@ namespace holdfast::store::redis {
 
 namespace {
 
-/// 30 days: a program that takes locks at longer intervals than that has none to remember.
+/// 30 days: a program that takes locks less often than that has none to remember.
 constexpr std::string_view mark_lasts_ms = "2592000000";
 
 std::string line_of(const std::string& info, std::string_view begins) {
@@ -36,7 +36,7 @@ void add_facts(store::facts& to, const std::string& server, const std::string& i
 
 }  // namespace
 
-// A user that may not ask is no failure: that it may not is one of the facts.
+// A user without the right to INFO is not a failure: the missing right is one of the facts.
 result<store::facts> servers::facts() {
   store::facts found;
   const auto anew = [&] { found = {}; };
@@ -60,7 +60,7 @@ result<store::facts> servers::facts() {
   return found;
 }
 
-// That a server was started anew, and has forgotten what it did not save, shows here only.
+// Only the run_id shows that a server was restarted and has lost what it did not save.
 result<store::identity> servers::identify() {
   store::identity found;
   const auto anew = [&] { found = {}; };
@@ -75,7 +75,7 @@ result<store::identity> servers::identify() {
     const auto& at = n.options();
     const std::string_view layout = at.dialect == dialect::none ? " ours " : " theirs ";
     found.part = std::to_string(at.database).append(layout) + at.key_prefix();
-    // The difference of two whole seconds: up to one more than it was.
+    // The difference of two whole seconds may be up to one second too long.
     const auto up = std::strtoll(line_of(info.text, "uptime_in_seconds:").c_str(), nullptr, 10) - 1;
     found.up_for = std::min(found.up_for.value_or(std::chrono::microseconds::max()),
                             std::chrono::microseconds(std::chrono::seconds(up)));
@@ -85,9 +85,9 @@ result<store::identity> servers::identify() {
   return found;
 }
 
-// A mark says since when this server process has kept it. After a flush, or a restart without the
-// data, there is none; after a failover it is another process's. A session that uses the server
-// for the first time cannot tell that from a flush.
+// A mark in the server has the time since when this server process has kept it. After a flush, or a
+// restart without the data, there is no mark; after a failover it names another process. A session
+// that uses the server for the first time cannot tell that from a flush.
 result<std::optional<std::chrono::microseconds>> servers::remembers_for() {
   using std::chrono::microseconds;
   if (only_one() == nullptr) {

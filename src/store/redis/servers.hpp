@@ -10,13 +10,13 @@ namespace holdfast::store::redis {
 
 /// One command about one name.
 struct request {
-  std::string_view name;      ///< says which server has it
+  std::string_view name;      ///< decides which server has it
   std::string_view commands;  ///< encoded; one reply
   bool durable = false;       ///< see node::ask
-  bool is_key = false;        ///< the name is the whole key: of a dialect
+  bool is_key = false;        ///< the name is a whole key, of a dialect
   bool stamped = true;        ///< see message
   bool once = false;          ///< see message
-  bool raw = false;           ///< an error is an answer like any other
+  bool raw = false;           ///< an error counts as an answer
   message as_message() const noexcept {
     return {.bytes = commands, .stamped = stamped, .once = once};
   }
@@ -29,35 +29,39 @@ struct reply {
   address from{};  ///< in a cluster: the node that has the name
 };
 
-/// What a server says against a command is a failure: of unknown outcome, if it may have carried
-/// out the same command before.
+/// Turns an error reply into a failure; of unknown outcome, if the server may have carried out the
+/// same command before.
 result<reply> judged(reply r, const request& of);
 
-/// The servers behind a URL, be it one or many: who has a name, and how to get there. Thread-safe.
+/// The servers behind a URL, one or many: which server has a name, and the connection to it.
+/// Thread-safe.
 class servers {
  public:
   virtual ~servers() = default;
   virtual status open() = 0;
   virtual result<reply> ask(const request& r) = 0;
-  /// As link::post, to where the name should be; if it cannot be posted now, it is asked: false.
+  /// As link::post, to the server that should have the name. Sends it as an ordinary request and
+  /// returns false if it cannot be posted now.
   bool post(const request& r, link::listener then);
-  /// Returns when what was posted so far has been answered, or has failed.
+  /// Returns when every request posted so far has been answered or has failed.
   virtual void settle() = 0;
-  /// Several, in the order of the answers; for renewals, which are tried again soon by themselves.
+  /// Sends several requests; the answers are in the same order. For renewals, which are soon
+  /// retried anyway.
   virtual std::vector<result<reply>> ask(std::span<const request> all) = 0;
-  /// Each that has names of its own, until one fails. `begin` comes before the first, and again
-  /// where they are looked at anew: what was found until then does not count.
+  /// Calls `look` for each server that has names of its own, until one fails. Calls `begin` before
+  /// the first server, and again whenever the iteration restarts: everything found until then is to
+  /// be discarded.
   virtual status for_each(const std::function<void()>& begin,
                           const std::function<status(node&)>& look) = 0;
-  /// The only server there is; null where there are several.
+  /// The only server; null if there are several.
   virtual node* only_one() noexcept { return nullptr; }
-  /// Who they are, and since when the one runs that was started last.
+  /// The identity of the servers, and the start time of the one that was started last.
   result<store::identity> identify();
-  /// Of each, what INFO says.
+  /// The INFO of each server.
   result<store::facts> facts();
   /// As session_store::remembers_for.
   result<std::optional<std::chrono::microseconds>> remembers_for();
-  /// How to get a connection for notifications.
+  /// The options for the connection that receives notifications.
   virtual redis_options for_notifications() = 0;
 
  private:

@@ -1,14 +1,18 @@
--- The oldest recipe: a key for ever, which holds the time when its owner's lease ends. An ended one
--- is taken over. The others judge by their own clocks; here it is the server's.
+-- The oldest recipe: a key without a time to live. Its value is the time when the owner's lease
+-- ends. An expired lock may be taken over. Other implementations compare that time with their own
+-- clocks; this script uses the server's clock.
 --
 --   KEYS[1]  the lock            ARGV: verb mine lease unit next
---   mine     what this owner may have written, with spaces between, or ""; the first of it is known
---            to have been; lease in microseconds; unit: how many of them the numbers in the values
---            count (a second or a millisecond); next: what to write, if it is about what the lease
---            needs: a client that hears no answer knows it then; "until …"
+--   mine     the values that this owner may have written, separated by spaces, or ""; the first of
+--            them is known to have been written
+--   lease    in microseconds
+--   unit     the unit of the numbers in the values, in microseconds (a second or a millisecond)
+--   next     the value to write if it is close to the value that the lease requires: so a client
+--            that gets no answer knows the value; then "until …"
 --
--- Answers {state, value, microseconds left, the server's time}: 0 done (the value is what was written, and what is
--- left is the time that it was), 1 taken, 2 empty, 3 none of this layout.
+-- Answers {state, value, microseconds left, the server's time}. State: 0 done (the value is the one
+-- written; instead of the microseconds left, the time of the write), 1 taken, 2 empty, 3 not of
+-- this layout.
 
 local verb, mine, lease, unit = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local next = tonumber(ARGV[5])
@@ -18,7 +22,7 @@ local kind = redis.call('TYPE', KEYS[1]).ok
 local value, ends
 if kind == 'string' then
   value = redis.call('GET', KEYS[1])
-  -- To tonumber "nan" and "inf" are numbers as well; and what ends after the year 2286 ends at no time.
+  -- tonumber accepts "nan" and "inf" as numbers, too. A time after the year 2286 counts as damaged.
   ends = #value <= 128 and string.match(value, '^%d+%.?%d*$') and tonumber(value) * unit
   if not ends or ends > 10000000000000000 or redis.call('PTTL', KEYS[1]) >= 0 then return {3, shown(value), 0} end
 elseif kind ~= 'none' then
@@ -27,7 +31,8 @@ end
 
 local alive = ends and ends >= now_us
 local ours = alive and string.find(' ' .. mine .. ' ', ' ' .. value .. ' ', 1, true)
--- When one of them has ended, another owner may have come in, and written the same.
+-- If one of these values has expired, another owner may have acquired the lock and written the same
+-- value.
 for one in string.gmatch(mine, '%S+') do ours = ours and tonumber(one) * unit >= now_us end
 if verb == 'look' then
   if alive then return {1, value, ends - now_us, now_us} end

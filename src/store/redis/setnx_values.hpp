@@ -8,20 +8,22 @@
 
 namespace holdfast::store::redis {
 
-/// What the owners of the dialect setnx wrote: the time in the value is all that says whose it is.
-/// A renewal writes a time that we have named before, so that a renewal that hears no answer
-/// knows what the value may be now: any of these is its own. Thread-safe.
+/// The values that the owners of the dialect setnx wrote: only the time in the value shows which
+/// owner it belongs to. A renewal proposes the time to write, so that it knows the possible values
+/// even if it gets no answer: each of them is the owner's own. Thread-safe.
 class setnx_values {
  public:
   setnx_values(clock& on, std::int64_t unit_us) : clock_(on), unit_us_(unit_us), known_(on) {}
 
-  /// What it may have written, with spaces between; first what it has. Empty if nothing is known.
+  /// The values that the owner may have written, separated by spaces; the confirmed value comes
+  /// first. Empty if nothing is known.
   std::string of(std::string_view name, const owner_id& owner) const {
     const auto hold = known_.find(name, owner);
     return hold ? in_words(*hold) : std::string{};
   }
 
-  /// The time that a renewal is to write; from now on one of those. Empty if none can be told.
+  /// The time that a renewal is to write, which counts as a possible value from now on. Empty if
+  /// nothing is known of the owner.
   std::string propose(std::string_view name, const owner_id& owner, std::int64_t lease_us) {
     auto hold = known_.find(name, owner);
     if (!hold) return {};
@@ -34,7 +36,7 @@ class setnx_values {
     return hold->values.back();
   }
 
-  /// The server has not written that, nor will it.
+  /// The server has not written that value, and will not.
   void withdraw(std::string_view name, const owner_id& owner, const std::string& value,
                 std::int64_t lease_us) {
     auto hold = known_.find(name, owner);
@@ -45,7 +47,7 @@ class setnx_values {
     known_.put(name, owner, *hold, lease_us);
   }
 
-  /// The server has written it, at `server_time`, after `sent`.
+  /// The server has written the value, at `server_time`, after `sent`.
   void wrote(std::string_view name, const owner_id& owner, std::string value,
              std::int64_t server_time, boot_time sent, std::int64_t lease_us) {
     known_.put(name, owner, {{std::move(value)}, server_time, sent}, lease_us);
@@ -53,15 +55,15 @@ class setnx_values {
   void forget(std::string_view name, const owner_id& owner) { known_.forget(name, owner); }
 
  private:
-  /// More renewals without an answer than fit into a lease.
+  /// More unanswered renewals than a lease has room for.
   static constexpr std::size_t at_most = 8;
-  /// One that is longer on its way has the server choose.
+  /// If a renewal is on its way for longer, the server chooses the time.
   static constexpr std::int64_t on_its_way_us = 100'000;
 
   struct written {
     std::vector<std::string> values;
-    std::int64_t server_time = 0;  ///< of the latest answer, in microseconds
-    boot_time at{};                ///< when that was asked for
+    std::int64_t server_time = 0;  ///< in the latest answer, in microseconds
+    boot_time at{};                ///< when that request was sent
   };
 
   static std::string in_words(const written& w) {

@@ -11,15 +11,15 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// It may soon be waited for again.
+/// The session may soon wait for the name again.
 constexpr auto kept_for = 60s;
 constexpr auto sweep_every = 10s;
-/// So many names at most; of the others the bus tells.
+/// The most names; messages for other names come over the bus.
 constexpr std::size_t most_names = 1'000;
-/// Those that gave up are among them. An owner that is not among them asks.
+/// Owners that gave up are still among them. An owner that is missing asks the server.
 constexpr std::size_t most_owners = 1'000;
 
-// The bus has no order, and another node may be faster than the one that has the name (ADR 97).
+// The bus does not keep the order, and another node may be faster than the name's node (ADR 97).
 notification unproven(notification n) {
   n.secret = {};
   return n;
@@ -48,7 +48,7 @@ void slot_inbox::waits_for(std::string_view name, const owner_id& owner, const a
     one.sure.insert(owner);
   }
 } catch (...) {
-  // No memory: it is not listened to.
+  // No memory: does not subscribe to the name.
 }
 
 void slot_inbox::before_wait() {
@@ -67,7 +67,7 @@ void slot_inbox::connected(subscriber& one) {
   const std::lock_guard guard{mutex_};
   changed_ = true;
   if (&one == &main()) {
-    unknown_ = false;  // another node, or the same after it was upgraded
+    unknown_ = false;  // another node, or the same one after an upgrade
     return;
   }
   for (auto& [name, c] : wanted_) {
@@ -75,8 +75,9 @@ void slot_inbox::connected(subscriber& one) {
   }
 }
 
-// {smessage, channel, text}; {ssubscribe or sunsubscribe, channel, count}, the last also unasked,
-// when the slot has moved: if the name is still waited for, the next answer says where.
+// {smessage, channel, text}; {ssubscribe or sunsubscribe, channel, count}. The latter also comes
+// unasked when the slot has moved: if the session still waits for the name, the next answer tells
+// the new node.
 void slot_inbox::take(subscriber& from, const resp_value& v) {
   if (options().topology != topology::cluster) return subscription::take(from, v);
   if (&from == &main()) {
@@ -102,8 +103,9 @@ slot_inbox::channels::iterator slot_inbox::find(const subscriber& from, std::str
   return at != wanted_.end() && at->second.at == from.at() ? at : wanted_.end();
 }
 
-// The same for what is not there any more. Else the servers are older than 7.0, or the user lacks a
-// right: it works without.
+// A redirection or a temporary error concerns only this node, or this slot. Any other error means
+// that the servers are older than 7.0, or that the user lacks a right: notifications work without
+// this channel, too.
 void slot_inbox::refused(subscriber& by, std::string_view error) {
   const std::lock_guard guard{mutex_};
   const auto moved = read_redirection(error, by.at());
@@ -152,7 +154,8 @@ void slot_inbox::leave_old(boot_time now) {
   });
 }
 
-// But for one that is just being made: to end that may take as long as to look up its host.
+// Keeps a subscriber that is just connecting: ending the attempt may take as long as the lookup of
+// its host.
 void slot_inbox::close_unused() {
   const auto is_used = [&](const subscriber& s) {
     return &s == &main() || s.is_connecting() ||

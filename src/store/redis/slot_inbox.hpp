@@ -9,22 +9,22 @@
 
 namespace holdfast::store::redis {
 
-/// In a cluster what is published to the session's channel goes over the bus to the node where the
-/// session listens, and may be late. So it also listens at the nodes that have the slots of the
-/// names it waits for, where the scripts publish first (publish_sharded.lua): one channel a name,
-/// for as long as it is waited for and somewhat longer.
+/// In a cluster, a message to the session's channel crosses the cluster bus to the node where the
+/// session subscribes, and may be late. So the session also subscribes at the nodes that serve the
+/// slots of the names it waits for, where the scripts publish first (publish_sharded.lua): one
+/// channel a name, for as long as the session waits for it and somewhat longer.
 ///
-/// This only makes notifications faster. What nobody hears at the name's node is published to the
-/// session's channel, so nothing has to be ready before anything else. When a slot moves, or a node
-/// goes away, the next answer of a node to a waiter says where to listen (ADR 130).
+/// This only makes notifications faster. A message that has no subscriber at the name's node is
+/// published to the session's channel, so nothing has to be ready in advance. When a slot moves, or
+/// a node goes away, the next answer of a node to a waiter tells where to subscribe (ADR 130).
 class slot_inbox final : public subscription {
  public:
   using subscription::subscription;
 
-  /// Grows when a node says that this session listens there to one more name. From any thread.
+  /// Grows when a node confirms the subscription to one more name. From any thread.
   std::uint64_t confirmed() const noexcept { return confirmed_.load(); }
-  /// The owner is queued for the name, as the node there has just answered. It was asked when
-  /// confirmed() was that. From any thread.
+  /// Notes that the owner is queued for the name, as the node there has just answered. `asked_at`
+  /// is the value of confirmed() when the node was asked. From any thread.
   void waits_for(std::string_view name, const owner_id& owner, const address& there,
                  std::uint64_t asked_at) noexcept;
 
@@ -32,9 +32,9 @@ class slot_inbox final : public subscription {
   struct channel {
     address at{};
     boot_time wanted_at{};
-    bool asked_for = false;       ///< over the connection to there
-    std::uint64_t confirmed = 0;  ///< the node has said that we listen; 0: it has not
-    /// They asked after that: whatever has their secret is heard here first (ADR 97).
+    bool asked_for = false;       ///< sent over the connection to that node
+    std::uint64_t confirmed = 0;  ///< confirmed() at the node's confirmation; 0: none
+    /// Owners that asked after that: a message with their secret arrives here first (ADR 97).
     std::set<owner_id> sure{};
   };
   using channels = std::map<std::string, channel, std::less<>>;
@@ -55,7 +55,7 @@ class slot_inbox final : public subscription {
   std::mutex mutex_;
   channels wanted_;  ///< by name
   bool changed_ = false;
-  bool unknown_ = false;  ///< the servers cannot do it, or the user may not
+  bool unknown_ = false;  ///< the servers do not support it, or the user has no right to it
   boot_time swept_at_{};
   std::atomic<std::uint64_t> confirmed_{0};
 };

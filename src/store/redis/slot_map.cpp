@@ -10,7 +10,7 @@ namespace holdfast::store::redis {
 
 namespace {
 
-// CRC16 of the XMODEM protocol, as the cluster specification says.
+// CRC16 of the XMODEM protocol, as the cluster specification demands.
 constexpr std::array<std::uint16_t, 256> crc_table() {
   std::array<std::uint16_t, 256> table{};
   for (unsigned i = 0; i < 256; ++i) {
@@ -30,7 +30,7 @@ std::uint16_t crc16(std::string_view bytes) noexcept {
   return static_cast<std::uint16_t>(crc);
 }
 
-// Servers that do not know how they are called say nothing, or a question mark.
+// Servers that do not know their own address return nothing, or a question mark.
 address address_or(std::string_view host, std::int64_t port, const address& asked) {
   const bool known = !host.empty() && host != "?";
   return {known ? std::string(host) : asked.host, static_cast<std::uint16_t>(port)};

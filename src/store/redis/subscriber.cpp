@@ -12,8 +12,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// A connection that is silent for so long is asked whether it lives; and given up after twice
-/// that.
+/// After so long a silence the connection is pinged; after twice that it is closed.
 constexpr auto silence = 5s;
 
 }  // namespace
@@ -33,7 +32,7 @@ status subscriber::open() {
   return done{};
 }
 
-// For any thread: what it learns is for the caller to take.
+// Any thread may call this: only the caller takes over the result.
 subscriber::made subscriber::connect(int wake_fd) const {
   auto greeted = greet(options_, purpose::notifications, wake_fd);
   if (!greeted || channel_.empty()) return greeted;
@@ -53,8 +52,8 @@ void subscriber::use(std::unique_ptr<connection> c) {
   ++gaps_;
 }
 
-// A waiter for a notification waits no longer than it wants to: the attempt goes on without it, and
-// the next waiter finds what came of it.
+// A waiter must not wait longer than it wants to: the attempt goes on without it, and the next
+// waiter takes the outcome.
 bool subscriber::reconnect() {
   if (!is_connecting()) {
     if (boot_clock::now() >= pause_.until()) begin_to_connect();
@@ -69,7 +68,7 @@ bool subscriber::reconnect() {
   connector_.join();
   (void)done_.clear();
   if (*outcome) return use(std::move(**outcome)), true;
-  ++gaps_;  // commands may go through meanwhile, and what they tell is lost
+  ++gaps_;  // commands may succeed meanwhile, and their messages are lost
   pause_before_next();
   return false;
 }
@@ -91,10 +90,10 @@ void subscriber::begin_to_connect() try {
     done_.set();
   });
 } catch (...) {
-  pause_before_next();  // no thread to be had now, or no memory
+  pause_before_next();  // no thread or no memory available now
 }
 
-// One over which something came was of use.
+// A connection that received something was of use.
 void subscriber::pause_before_next() {
   pause_.begin(std::exchange(useful_, false), boot_clock::now());
 }
@@ -125,7 +124,7 @@ void subscriber::read(const std::function<void(const resp_value&)>& take) {
     auto got = connection_->reader.next(v);
     for (; got == resp_reader::progress::ready; got = connection_->reader.next(v)) take(v);
     if (got == resp_reader::progress::broken) disconnect();
-  } catch (...) {  // no memory: the rest of what came would begin in the middle of a message
+  } catch (...) {  // no memory: the remaining bytes would begin in the middle of a message
     if (connection_) disconnect();
     throw;
   }
@@ -137,17 +136,18 @@ void subscriber::keep_alive() {
   if (silent_for >= 2 * silence && pinged_) return disconnect();
   if (silent_for < silence || pinged_) return;
   pinged_ = true;
-  heard_at_ = boot_clock::now() - silence;  // it may have been nobody's turn to listen
+  heard_at_ = boot_clock::now() - silence;  // no thread may have been reading since
   say("*1\r\n$4\r\nPING\r\n");
 }
 
 void subscriber::say(std::string_view bytes) {
-  if (!connection_) return;  // a write before this one broke it
+  if (!connection_) return;  // an earlier write broke it
   unsent_ += bytes;
   send_rest();
 }
 
-// A write takes what there is room for; with TLS 16 KiB at most, which are some hundred channels.
+// Writes as much as the socket has room for; with TLS at most 16 KiB, which is some hundred
+// channels.
 void subscriber::send_rest() {
   while (connection_ && !unsent_.empty()) {
     const auto r = connection_->wire->write(unsent_);

@@ -12,8 +12,8 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// An address that has led the commands to another server may still lead to the former one at
-/// times: it is tried again only after that.
+/// If an address has led the commands to another server, it may sometimes still lead to the former
+/// server. The notifications' connection is made again at most this often.
 constexpr auto may_lead_back = 5s;
 
 }  // namespace
@@ -37,7 +37,7 @@ std::optional<notification> subscription::receive(boot_time until) {
     follow_commands();
     before_wait();
     wait_for_data(until);
-    follow_commands();  // only where the commands go is a notification read before it is forged
+    follow_commands();  // only from the server that gets the commands is a notification genuine
     read_all();
   }
   notification first = std::move(notifications_.front());
@@ -46,27 +46,29 @@ std::optional<notification> subscription::receive(boot_time until) {
   return first;
 }
 
-// In a cluster they come from one node over another, which may be cut off from each other.
+// In a cluster, messages pass from one node to another, and the nodes may be cut off from each
+// other.
 std::optional<std::uint64_t> subscription::gaps() const noexcept {
   return options_.topology == topology::cluster ? std::nullopt : std::optional(main().gaps());
 }
 
-// Where nobody commands any more nothing is told.
+// A server that gets no commands any more publishes nothing.
 void subscription::follow_commands() {
   if (!main().is_connected()) return;
   if (options_.told_at && !options_.told_at(main().server().at)) return main().disconnect();
   if (!options_.commands_at) return;
   const whereabouts there = options_.commands_at(), here = main().server();
-  if (there.at.host.empty()) return;  // not connected yet
+  if (there.at.host.empty()) return;  // the command connection is not made yet
   if (there.at != here.at) return main().disconnect();
   const bool known = there.process != 0 && here.process != 0;
   if (!known || there.process == here.process) return;
-  // The newer connection went where the address leads; if it led back, it is tried again later.
+  // The newer connection went where the address leads now. If the address led back to the former
+  // server, it is tried again later.
   const bool newer = there.since > here.since;
   if (newer || boot_clock::now() >= here.since + may_lead_back) main().disconnect();
 }
 
-// Wakes up in time to look after each connection, too.
+// Wakes up in time to check each connection, too.
 void subscription::wait_for_data(boot_time until) {
   std::chrono::nanoseconds longest = clock_.sleep_for(until);
   polled_.assign(1, {interrupt_.fd(), POLLIN, 0});
@@ -96,7 +98,7 @@ void subscription::take(subscriber&, const resp_value& v) {
   for (auto& n : told(v, "message")) put(std::move(n));
 }
 
-// Anything else is an answer to PING or SUBSCRIBE.
+// Any other message is an answer to PING or SUBSCRIBE.
 std::vector<notification> told(const resp_value& v, std::string_view type) {
   if (v.items.size() != 3 || v.items[0].text != type) return {};
   return parse_notifications(v.items[2].text);

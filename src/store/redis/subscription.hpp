@@ -10,13 +10,12 @@
 
 namespace holdfast::store::redis {
 
-/// One channel a session, on a connection of its own: the thread that waits reads the socket
-/// itself, so a grant costs no thread switch, and a slow reader that the server throws out loses no
-/// command.
+/// One channel a session, on a connection of its own. The waiting thread reads the socket itself,
+/// so a grant costs no thread switch; and if the server drops a slow reader, no command is lost.
 ///
-/// What was published while the connection was away is lost: gaps() says so, and the waiters look
-/// for themselves within about a second. It follows the connection for commands to another server,
-/// be it that sentinels name another one, or that the address leads there.
+/// Messages published while the connection was broken are lost: gaps() shows that, and the waiters
+/// poll within about a second. This connection follows the command connection to another server,
+/// whether sentinels name another one or the address leads there.
 class subscription : public inbox {
  public:
   explicit subscription(const redis_options& options);
@@ -29,7 +28,7 @@ class subscription : public inbox {
   std::optional<std::uint64_t> gaps() const noexcept override;
 
  protected:
-  /// For who listens to something else: called by the thread that receives.
+  /// For classes that subscribe to other channels: called by the receiving thread.
   virtual void take(subscriber& from, const resp_value& v);
   virtual void before_wait() {}
   virtual void connected(subscriber& one) { (void)one; }
@@ -38,7 +37,7 @@ class subscription : public inbox {
   const redis_options& options() const noexcept { return options_; }
   const clock& time() const noexcept { return clock_; }
 
-  /// The first one is there always, and listens to the session's own channel.
+  /// The first one always exists, and subscribes to the session's own channel.
   std::vector<std::unique_ptr<subscriber>> all_;
 
  private:
@@ -51,13 +50,13 @@ class subscription : public inbox {
   const std::string peer_;
   const base::wake_fd interrupt_;
   std::deque<notification> notifications_;
-  std::vector<pollfd> polled_;  ///< interrupt_, and that of each
+  std::vector<pollfd> polled_;  ///< interrupt_, and each subscriber's descriptor
 };
 
-/// What a message of that type says: {type, channel, text}.
+/// The notifications in a message of that type: {type, channel, text}.
 std::vector<notification> told(const resp_value& v, std::string_view type);
 
-/// The channel of a session, and the beginning of all such names.
+/// The prefix of the names of all session channels.
 std::string channel_prefix(const redis_options& options);
 
 }  // namespace holdfast::store::redis

@@ -57,14 +57,14 @@ BIO* make_bio(int fd) {
     return m;
   }();
   BIO* const b = BIO_new(method);
-  // Their data is a pointer; ours fits into it.
+  // The BIO's data is a pointer; a descriptor fits into it.
   BIO_set_data(b, reinterpret_cast<void*>(static_cast<std::intptr_t>(fd)));
   BIO_set_init(b, 1);
   return b;
 }
 
-/// The library's object may not be used by two threads at once, so a mutex goes around each call,
-/// none of which blocks.
+/// OpenSSL's stream must not be used by two threads at once. So a mutex guards each call; none of
+/// the calls blocks.
 class tls_transport final : public transport {
  public:
   tls_transport(int fd, context c, stream s)
@@ -153,7 +153,7 @@ result<context> make_context(const redis_options& o) {
   return c;
 }
 
-// The certificate must be for this very host, be it a name or an address.
+// The certificate must be for this very host, whether it is a name or an address.
 bool expect_host(SSL* s, const std::string& host) {
   unsigned char address[16];
   const bool is_address = ::inet_pton(AF_INET, host.c_str(), address) == 1 ||

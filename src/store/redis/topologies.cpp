@@ -10,7 +10,7 @@ namespace holdfast::store::redis {
 
 namespace {
 
-/// Of the last connection for commands.
+/// The server of the last connection for commands.
 class last_seen {
  public:
   void put(const whereabouts& w) {
@@ -34,14 +34,15 @@ redis_options followed(redis_options o) {
   return o;
 }
 
-/// All names are on one server, wherever it may be.
+/// All names are on one server, whose address may change.
 class one_server final : public servers {
  public:
   explicit one_server(redis_options options) : node_(followed(std::move(options))) {}
 
   status open() override { return node_.open(); }
   node* only_one() noexcept override { return &node_; }
-  // Behind sentinels: where commands go, be it that they are wrong about the primary.
+  // Behind sentinels: goes where the commands go, even if the sentinels are wrong about the
+  // primary.
   redis_options for_notifications() override {
     redis_options o = node_.options();
     if (!o.locate) return o;

@@ -62,8 +62,8 @@ void set(int fd, int level, int option, int value) {
   ::setsockopt(fd, level, option, &value, sizeof value);
 }
 
-// A peer that is gone without a word is found within some ten seconds of silence, and sooner if
-// something was sent to it.
+// Detects a peer that vanished within some ten seconds of silence, and sooner if something was sent
+// to it.
 void tune(int fd, const redis_options& o) {
   set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
   base::set_keepalive(
@@ -85,19 +85,20 @@ failure too_slow(const redis_options& o) {
   return unreachable(o, "no answer within " + std::to_string(o.connect_timeout.count()) + " ms");
 }
 
-/// After a moment.
+/// Waits for at most 5 ms.
 bool is_woken(const patience& p) {
   pollfd wake{p.wake_fd, POLLIN, 0};
   return ::poll(&wake, 1, 5) > 0;
 }
 
-// The socket is non-blocking while it connects, and blocking for reads with a limit afterwards.
+// The socket is non-blocking while it connects; afterwards it is blocking, and reads have a time
+// limit.
 result<int> connect_to(const sockaddr* address, socklen_t size, int family, const redis_options& o,
                        const patience& p) {
   const int fd = ::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0) return unreachable(o, std::strerror(errno));
   int connected = ::connect(fd, address, size);
-  // The queue of a Unix socket is full, and nothing tells when it is not.
+  // The connection queue of a Unix socket is full, and nothing signals when it has room again.
   while (connected != 0 && errno == EAGAIN && boot_clock::now() < p.until && !is_woken(p)) {
     connected = ::connect(fd, address, size);
   }

@@ -18,7 +18,7 @@ struct io_result {
   std::size_t bytes = 0;
 };
 
-/// How long to wait for the network, and what else ends the wait: an eventfd, or -1.
+/// How long to wait for the network, and an eventfd that ends the wait as well, or -1.
 struct patience {
   boot_time until = forever;
   int wake_fd = -1;
@@ -28,30 +28,31 @@ struct patience {
 class transport {
  public:
   virtual ~transport() = default;
-  /// With `wait` it may block until something comes, but for a tenth of a second at most (`again`).
+  /// With `wait` it may block until bytes arrive, but for at most a tenth of a second (`again`).
   virtual io_result read(std::span<char> into, bool wait) = 0;
   /// Never blocks.
   virtual io_result write(std::string_view bytes) = 0;
-  /// True if bytes lie here that poll() does not see.
+  /// True if bytes are buffered here that poll() does not report.
   virtual bool pending() const { return false; }
   virtual int fd() const noexcept = 0;
-  /// Ends every read() and write() in progress, and those to come. From any thread.
+  /// Ends every current and future read() and write(). From any thread.
   virtual void shut_down() noexcept = 0;
-  /// What the last failure was.
+  /// Describes the last failure.
   virtual std::string problem() const = 0;
 };
 
-/// Connects, and shakes hands if it is TLS. errc::unavailable, or what is wrong with certificates.
+/// Connects, with the TLS handshake if the URL demands TLS. Fails with errc::unavailable, or with
+/// the problem of the certificates.
 result<std::unique_ptr<transport>> connect(const redis_options& options, const patience& p);
 
-/// Waits until `fd` is ready for `events` (as in poll). False if the time is up or this thread was
-/// woken.
+/// Waits until `fd` is ready for `events` (as in poll). Returns false if the time is up or the
+/// thread was woken.
 bool wait_ready(int fd, short events, const patience& p);
 
-/// Writes all, waiting as long as it may.
+/// Writes all bytes, waiting as long as `p` allows.
 io write_all(transport& to, std::string_view bytes, const patience& p);
 
-/// TLS over a connected socket, which it owns from now on, also when it fails.
+/// Starts TLS over a connected socket, which it owns from now on, even if it fails.
 result<std::unique_ptr<transport>> start_tls(int fd, const redis_options& options,
                                              const patience& p);
 

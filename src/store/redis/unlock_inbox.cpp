@@ -12,7 +12,7 @@ void unlock_inbox::wait_for(const std::string& channel, std::string_view name,
   interrupt();
 }
 
-// One that receives leaves the channel itself, before it sleeps again.
+// The receiving thread unsubscribes before it sleeps again.
 void unlock_inbox::done_waiting(const std::string& channel, const owner_id& owner) {
   std::unique_lock lock{mutex_};
   const auto at = wanted_.find(channel);
@@ -64,7 +64,8 @@ void unlock_inbox::before_wait() {
   if (!bytes.empty()) main().say(bytes);
 }
 
-// {message, channel, text}; {subscribe, channel, count}: what came before it was not heard.
+// {message, channel, text}; {subscribe, channel, count}: releases before the subscription were
+// missed.
 void unlock_inbox::take(subscriber&, const resp_value& v) {
   if (v.items.size() != 3 || (v.items[0].text != "message" && v.items[0].text != "subscribe")) {
     return;

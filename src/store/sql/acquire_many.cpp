@@ -5,18 +5,18 @@
 #include "store/sql/record_bound.hpp"
 #include "store/sql/row_store.hpp"
 
-// Several names in one transaction.
+// Acquires several names in one transaction.
 namespace holdfast::store::sql {
 
 namespace {
 
-/// Connections that broke, or transactions that others got in the way of.
+/// How many broken connections or thwarted transactions are tolerated.
 constexpr int failures_borne = 20;
 
 struct locked_row {
   const state_store::step* step = nullptr;
   row before{};
-  const std::string* next = nullptr;  ///< null: not asked, or nothing to change
+  const std::string* next = nullptr;  ///< null: not called, or no change
 
   bool changes() const { return next != nullptr && *next != before.record; }
 };
@@ -34,7 +34,8 @@ std::vector<std::string_view> in_order(std::span<const state_store::step> steps)
   return names;
 }
 
-// A row without a record was made for its lock only: it goes, or everybody would find it in use.
+// A row without a record was created for its lock only. It is removed: otherwise everybody would
+// find the name in use.
 std::vector<rewrite> to_write(std::span<const locked_row> all) {
   std::vector<rewrite> wanted;
   wanted.reserve(all.size());
@@ -50,10 +51,11 @@ std::vector<rewrite> to_write(std::span<const locked_row> all) {
 
 }  // namespace
 
-/// A commit whose answer was lost.
+/// A commit without an answer.
 struct row_store::unanswered {
   bool ever = false;  ///< in this call
-  /// What the last one wrote, in the order of the steps; none at all once it was decided again.
+  /// The records of the last one, in the order of the steps; empty once the steps were decided
+  /// again.
   std::vector<std::optional<std::string>> wrote{};
 
   void sent(std::span<const locked_row> all) {
@@ -61,7 +63,8 @@ struct row_store::unanswered {
     wrote.clear();
     for (const auto& r : all) wrote.push_back(r.changes() ? std::optional(*r.next) : std::nullopt);
   }
-  /// All of it is there: it was carried out. A part may be of others, who wrote the same.
+  /// True if all of it is in the rows: the commit was carried out. A part may come from other
+  /// sessions that wrote the same.
   bool was_done(std::span<const locked_row> all) const {
     for (std::size_t i = 0; i < wrote.size(); ++i) {
       if (wrote[i] && *wrote[i] != all[i].before.record) return false;
@@ -78,7 +81,7 @@ struct row_store::unanswered {
 
 status row_store::transact_together(std::span<const state_store::step> steps,
                                     const state_store::judge& after) {
-  auto how = try_together(steps, after);  // and the connection is given back: the sweep may need it
+  auto how = try_together(steps, after);  // gives the connection back for the sweep
   if (how) sweep_if_many();
   return how;
 }
@@ -108,8 +111,8 @@ status row_store::try_together(std::span<const state_store::step> steps,
   }
 }
 
-// Whose answer to the commit was lost looks for what it wrote. If that is not there any more, it
-// does it again: a step of one owner may be repeated.
+// If the answer to the commit was lost, looks for what the commit wrote. If that is not there any
+// more, the steps run again: a step of one owner may be repeated.
 status row_store::change_together(row_link& link, std::span<const state_store::step> steps,
                                   const state_store::judge& after, unanswered& commit,
                                   boot_time deadline) {

@@ -6,9 +6,10 @@
 
 namespace holdfast::store::sql {
 
-/// Whether a record says that nobody uses its name: the family's text with capacity 0, as in
-/// [1,"mutex",0,… An election's is never free: who led is remembered for observers. Nor is that of
-/// a latch or a limiter, which remembers what may be repeated: the family ends those.
+/// True if the record says that its name is unused: the text of family/record_codec.cpp with
+/// capacity 0, as in [1,"mutex",0,… The record of an election is never free: it keeps the past
+/// leaders for observers. Nor is that of a latch or a limiter, which remembers requests that may be
+/// repeated: the state family ends those.
 inline bool is_free(std::string_view record) noexcept {
   for (const std::string_view kind : {"election", "latch", "rate_limiter"}) {
     if (record.substr(std::min<std::size_t>(4, record.size())).starts_with(kind)) return false;
@@ -18,15 +19,16 @@ inline bool is_free(std::string_view record) noexcept {
                             record.substr(after_kind).starts_with("\",0,"));
 }
 
-/// A lock that nobody uses and nobody had: the family makes of it what it makes of no record.
+/// A lock that is unused and was never used: the state family treats it like a missing record.
 inline const std::string* of_nobody() {
   static const auto* const text = new std::string("[1,\"mutex\",0,0,[],[]]");
   return text;
 }
 
-/// What is stored if `next` is to be there instead of `before`. A row is not removed without the
-/// floor being raised above its version: else another one that was decided earlier could be made,
-/// and come to the versions that others have seen in this one. The sweep does both.
+/// The record to store when `next` replaces `before`. A row may be removed only together with
+/// raising the floor above its version. Otherwise a row that was decided earlier could be created
+/// afterwards, and reach the versions that other sessions have seen in this row. The sweep does
+/// both.
 inline const std::string* stored_instead(const std::string* next, std::string_view before) {
   const bool removes = next != nullptr && next->empty() && !before.empty();
   return removes ? of_nobody() : next;

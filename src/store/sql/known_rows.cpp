@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::size_t most_rows = 1'024;
 constexpr std::size_t longest_record = 4'096;
-// Two good clocks differ by less than a millisecond after so long.
+// Two good clocks differ by less than a millisecond after this time.
 constexpr auto clock_is_known_for = 10s;
 
 }  // namespace

@@ -12,9 +12,9 @@ namespace {
 
 constexpr std::chrono::nanoseconds shortest_pause = 5ms;
 constexpr std::chrono::nanoseconds longest_pause = 1s;
-/// A request waits for a pause that is over so soon; else it fails at once.
+/// A request waits for a pause that ends within this time; otherwise it fails at once.
 constexpr std::chrono::nanoseconds short_pause = 100ms;
-/// What failed by itself fails however long is waited for it.
+/// An attempt that failed by itself would fail however long it waits.
 constexpr auto never_enough = std::chrono::nanoseconds::max();
 
 }  // namespace
@@ -45,7 +45,7 @@ class link_pool::attempt {
       ++of_.worked_;
       return of_.away_.reset();
     }
-    if (of_.worked_ != worked_) return;  // the server came back while this one failed
+    if (of_.worked_ != worked_) return;  // the server came back while this attempt failed
     const std::chrono::nanoseconds lasted = now - began_;
     of_.away_ = made.error();
     of_.next_attempt_at_ = now + base::jittered(std::clamp(lasted, shortest_pause, longest_pause));
@@ -56,7 +56,7 @@ class link_pool::attempt {
   link_pool& of_;
   const bool alone_;
   const boot_time began_;
-  const std::uint64_t worked_;  ///< when it began
+  const std::uint64_t worked_;  ///< at the beginning of the attempt
 };
 
 /// A place in the queue, under the pool's mutex. A thread that leaves it wakes the next one, so no
@@ -94,7 +94,7 @@ result<link_pool::loan> link_pool::borrow(boot_time deadline) {
   return serve(lock, loan(*this, nullptr, false), deadline);
 }
 
-// Its room stays its own: else others would be served first, perhaps until its deadline.
+// Keeps its room: otherwise other threads would be served first, perhaps until its deadline.
 result<link_pool::loan> link_pool::replace(loan broken, boot_time deadline) {
   broken.fill(nullptr, false);
   std::unique_lock lock{mutex_};
@@ -102,13 +102,13 @@ result<link_pool::loan> link_pool::replace(loan broken, boot_time deadline) {
   return serve(lock, std::move(broken), deadline);
 }
 
-// What fails, or finds no memory, gives the room back. The server may have no room for another
-// connection, and be well: a refused request waits for one that is in use, and now and then tries
-// again, as other clients end, too.
+// A request that fails, or finds no memory, gives its room back. A server without room for another
+// connection may work well: a refused request waits for a connection that is in use, and sometimes
+// tries again, as connections of other clients end, too.
 result<link_pool::loan> link_pool::serve(std::unique_lock<std::mutex>& held, loan given,
                                          boot_time deadline) {
   loan room = std::move(given);
-  std::unique_lock lock = std::move(held);  // ends before the room, which takes it to go back
+  std::unique_lock lock = std::move(held);  // unlocked before `room` is destroyed, which locks it
   while (idle_.empty()) {
     auto made = connect_now(lock, deadline);
     if (made) {
@@ -116,7 +116,7 @@ result<link_pool::loan> link_pool::serve(std::unique_lock<std::mutex>& held, loa
       return room;
     }
     lock.lock();
-    // A connection may have come back while this one was refused.
+    // A connection may have been given back while this one was refused.
     const bool is_alone = idle_.empty() && in_use_ == connecting_ + without_link() + 1;
     auto turn =
         made.error().code != errc::unavailable || is_alone
@@ -138,8 +138,9 @@ result<std::unique_ptr<row_link>> link_pool::connect_now(std::unique_lock<std::m
   return made;
 }
 
-// For a connection that is idle, or to make one. Only the first in the line takes it. In a pause
-// that is too long for them, all fail, in whatever place, unless one may be given back.
+// Waits for an idle connection, or for the permission to make one. Only the first in the queue
+// takes it. During a pause that is too long for them, all fail, whatever their place, unless a
+// connection may be given back.
 status link_pool::wait_for_turn(std::unique_lock<std::mutex>& lock, boot_time deadline,
                                 bool has_room, std::optional<boot_time> again_at) {
   const boot_time tries_at = again_at.value_or(boot_time::min());
@@ -172,7 +173,7 @@ std::size_t link_pool::without_link() const noexcept {
       std::count_if(line_.begin(), line_.end(), [](const waiting& w) { return w.has_room; }));
 }
 
-// With nothing to take there is nothing to wake it for: who gives back wakes it.
+// Without a free connection or room there is no need to wake it: give_back() wakes it later.
 void link_pool::wake_first() noexcept {
   if (line_.empty()) return;
   waiting& first = line_.front();
@@ -200,7 +201,7 @@ void link_pool::give_back(std::unique_ptr<row_link> link) noexcept {
   wake_first();
 }
 
-// One by one, as that takes no memory. To end a connection may take a while.
+// Closes them one by one, which takes no memory. Closing a connection may take a while.
 void link_pool::drop_idle() {
   std::unique_lock lock{mutex_};
   for (auto left = idle_.size(); left > 0 && !idle_.empty(); --left) {

@@ -14,22 +14,23 @@
 
 namespace holdfast::store::sql {
 
-/// A few connections for all threads of a session: made when they are needed, kept while they work.
-/// First come, first served: a thread that comes when a connection is given back must not take it
-/// from one that has waited for it, perhaps to its deadline.
-/// After a server could not be reached, one thread at a time tries again, and the longer its
-/// attempt lasted, the longer the pause after it: connections that nobody waits for any more would
-/// queue at a server that is slow to accept them, and those that come later would wait behind them.
-/// Who has far more time than an attempt that ended with its request does not wait for that pause.
+/// A few connections for all threads of a session: made when needed, kept while they work. First
+/// come, first served: when a connection is given back, a new request must not take it from a
+/// thread that has waited for it, perhaps to its deadline.
+/// After the server could not be reached, one thread at a time tries to connect. The longer its
+/// attempt lasted, the longer is the pause after it: otherwise connections whose requests have
+/// given up would queue at a server that is slow to accept them, and later ones would wait behind
+/// them. A request that has far more time than the one that ended the last attempt does not wait
+/// for that pause.
 /// Thread-safe.
 class link_pool {
  public:
-  /// Fails with errc::timed_out if it ended before the deadline, because there was no more time.
+  /// Fails with errc::timed_out if it ended before the deadline because there was no more time.
   using connect = std::function<result<std::unique_ptr<row_link>>(boot_time deadline)>;
 
   link_pool(connect make, std::size_t most, clock& on = real_clock())
       : make_(std::move(make)), most_(most), clock_(on) {
-    idle_.reserve(most + 1);  // and the one that is added: to give back takes no memory
+    idle_.reserve(most + 1);  // room for one added link as well: giving back allocates nothing
   }
 
   /// A connection for the life of this object. It goes back into the pool if it still works.
@@ -56,7 +57,7 @@ class link_pool {
     }
     row_link& operator*() const noexcept { return *link_; }
     row_link* operator->() const noexcept { return link_.get(); }
-    /// It has been used before: the server may have ended it meanwhile.
+    /// True if it has been used before: the server may have closed it meanwhile.
     bool used() const noexcept { return used_; }
 
    private:
@@ -65,17 +66,18 @@ class link_pool {
     bool used_;
   };
 
-  /// Waits for a connection until the deadline, if as many as may be are in use. In a pause that is
-  /// not over in a moment it fails with what the last attempt failed with.
+  /// Waits for a connection until the deadline, if the maximum is in use. During a long pause it
+  /// fails with the failure of the last attempt.
   result<loan> borrow(boot_time deadline);
 
-  /// Another connection in place of one that broke, before all that wait for their first one.
+  /// Another connection in place of a broken one, ahead of all threads that wait for their first
+  /// one.
   result<loan> replace(loan broken, boot_time deadline);
 
-  /// One that was made elsewhere.
+  /// Adds a connection that was made elsewhere.
   void add(std::unique_ptr<row_link> link);
 
-  /// Closes those that nobody uses: one of them turned out to be dead, so all may be.
+  /// Closes the idle connections: one of them turned out to be dead, so all of them may be.
   void drop_idle();
 
  private:
@@ -84,17 +86,17 @@ class link_pool {
   /// A thread that waits for a connection.
   struct waiting {
     std::condition_variable called{};
-    bool has_room = false;   ///< counts among those that are in use
+    bool has_room = false;   ///< counts as in use
     bool has_tried = false;  ///< the server refused it another connection
   };
-  /// What has tried in vain tries again at `again_at`.
+  /// A thread whose connection was refused tries again at `again_at`.
   status wait_for_turn(std::unique_lock<std::mutex>& lock, boot_time deadline, bool has_room,
                        std::optional<boot_time> again_at = {});
   result<std::unique_ptr<row_link>> connect_now(std::unique_lock<std::mutex>& lock,
                                                 boot_time deadline);
   result<loan> serve(std::unique_lock<std::mutex>& held, loan given, boot_time deadline);
   failure not_served(bool full) const;
-  /// How many of those in use wait in the line, for one in place of one that broke or was refused.
+  /// How many of those in use are queued without a connection, because theirs broke or was refused.
   std::size_t without_link() const noexcept;
   void wake_first() noexcept;
   void give_back(std::unique_ptr<row_link> link) noexcept;
@@ -103,15 +105,15 @@ class link_pool {
   const std::size_t most_;
   clock& clock_;
   std::mutex mutex_;
-  /// Those that have room stand before the others; of them, those that may try to connect at once
-  /// stand before those that were refused.
+  /// Threads that have room are ahead of the others; among them, those that may connect at once are
+  /// ahead of those that were refused.
   std::list<waiting> line_;
   std::vector<std::unique_ptr<row_link>> idle_;
   std::size_t in_use_ = 0;
-  std::size_t connecting_ = 0;         ///< of them, that are being made
+  std::size_t connecting_ = 0;         ///< of those in use, being made
   std::optional<failure> away_;        ///< the server could not be reached …
   boot_time next_attempt_at_{};        ///< … and is tried again then, …
-  std::chrono::nanoseconds enough_{};  ///< … or by a caller that has so much time
+  std::chrono::nanoseconds enough_{};  ///< … or earlier by a caller with so much time
   bool trying_ = false;
   std::uint64_t worked_ = 0;  ///< attempts that reached the server
 };

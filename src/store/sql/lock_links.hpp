@@ -4,8 +4,8 @@
 
 namespace holdfast::store::sql {
 
-/// The connections of a session that holds a server's own locks: one, home, that takes what is free
-/// for all threads, and others, each for one waiter. For one thread at a time.
+/// The connections of a session that holds a server's own locks: one, home, takes free locks for
+/// all threads; each of the others is for one waiter. For one thread at a time.
 class lock_links {
  public:
   lock_links(std::unique_ptr<lock_link> first, connect_lock_link connect, std::size_t most,
@@ -13,14 +13,14 @@ class lock_links {
       : connect_(std::move(connect)), most_(most), clock_(on), home_(std::move(first)) {}
 
   lock_link& home() const noexcept { return *home_; }
-  /// Another one in its place, which has broken.
+  /// Replaces a broken home connection.
   status replace_home();
 
-  /// While waiters have so many. Null: there are as many as may be, or the server takes no more, or
-  /// took no more less than a second ago: all waiters ask, and each time the others wait for the
-  /// answer.
+  /// A connection for a waiter, when waiters have `taken` already. Null if the maximum is reached,
+  /// or if the server accepts no more, or accepted no more less than a second ago: all waiters ask,
+  /// and the other threads wait for each answer.
   std::unique_ptr<lock_link> take_spare(std::size_t taken);
-  /// For the next one, if it still works.
+  /// Keeps it for the next waiter, if it still works.
   void give_back(std::unique_ptr<lock_link> one);
   void forget_what_broke();
 

@@ -10,7 +10,7 @@ using base::take_word;
 namespace {
 
 constexpr std::string_view version = "hf1";
-// A write of up to PIPE_BUF (4096) bytes is never mixed with another.
+// Writes of up to PIPE_BUF (4096) bytes are never mixed with each other.
 constexpr std::size_t longest_name = 3'000;
 
 bool can_be_sent(std::string_view name) noexcept {
@@ -18,7 +18,7 @@ bool can_be_sent(std::string_view name) noexcept {
          name.find_first_of(std::string_view{"\n\0", 2}) == std::string_view::npos;
 }
 
-// A grant that comes with a secret has a word of its own.
+// A grant with a secret has a word of its own.
 constexpr std::string_view passed = "passed";
 
 bool take_kind(std::string_view word, notification_kind& into) noexcept {

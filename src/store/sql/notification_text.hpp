@@ -10,11 +10,12 @@ namespace holdfast::store::sql {
 /// A notification on its way between processes, one line:
 ///     hf1 granted OWNER FENCE EXPIRES_AT NAME   (or wanted, opened)
 ///     hf1 passed OWNER FENCE EXPIRES_AT SECRET NAME   (granted, with a secret)
-/// Empty for one that cannot be sent so (a name with a line break, or longer than a pipe takes
-/// whole): nobody gets it, and the waiter looks again by itself.
+/// Empty if the notification cannot be sent in this form (a name with a line break, or too long for
+/// an atomic write to a pipe): no session gets it, and the waiter polls by itself.
 std::string encode(const notification& n);
 
-/// The line without its end; nothing if it is not exactly what encode() makes. `peer` stays empty.
+/// Reads the line without its end; nothing if it is not exactly in the form of encode(). `peer`
+/// stays empty.
 std::optional<notification> decode(std::string_view line);
 
 }  // namespace holdfast::store::sql

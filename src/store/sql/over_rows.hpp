@@ -4,7 +4,7 @@
 
 namespace holdfast::store::sql {
 
-/// What every store does alike whose records are rows.
+/// The common part of all stores whose records are rows.
 class over_rows : public state_store {
  public:
   status transact(std::string_view name, transition& change) final {

@@ -5,9 +5,9 @@
 #include <string>
 #include <string_view>
 
-/// How long a record of a database may be. Ours have some megabytes at most, and none that is
-/// longer is written. A longer one was not written by holdfast, and is not read: it would cost each
-/// reader many times its size.
+/// The maximum length of a record in a database. Records of holdfast have some megabytes at most,
+/// and no longer one is ever written. A longer record is not holdfast's, and is not read: it would
+/// cost each reader many times its size.
 namespace holdfast::store::sql {
 
 inline constexpr std::size_t longest_read = 16U << 20;  ///< bytes
@@ -23,7 +23,7 @@ inline failure grown_too_long(std::string_view name) {
                                 " would be longer than 16 MiB: too many hold it or wait for it"};
 }
 
-/// What a list of names has in its place: a record that nobody can read.
+/// Stands for such a record in a list of names: a record that cannot be decoded.
 inline constexpr const char* unread_record = "\"longer than any record of holdfast\"";
 
 }  // namespace holdfast::store::sql

@@ -11,12 +11,12 @@ namespace {
 
 constexpr std::size_t free_rows_kept = 256;
 constexpr std::chrono::milliseconds patience_at_closing{200};
-/// So many bytes of records go to the server at once: MariaDB takes 16 MiB, and a record is twice
-/// as long on its way.
+/// How many bytes of records go to the server at once: MariaDB takes 16 MiB, and a record doubles
+/// its length on its way.
 constexpr std::size_t most_at_once = 4U << 20;
-/// A connection that breaks is replaced so often before the caller is told.
+/// How many broken connections are replaced before the request fails.
 constexpr int broken_connections_borne = 2;
-/// A transaction that others got in the way of is made again so often.
+/// How often a transaction is repeated that others have thwarted.
 constexpr int defeats_borne = 20;
 
 }  // namespace
@@ -26,31 +26,31 @@ failure row_store::told_after(failure why, const std::optional<failure>& first) 
   return why;
 }
 
-// To a caller `busy` is a lock that is held.
+// For a caller, `busy` would mean that the lock is held.
 failure row_store::not_busy(failure why) {
   if (why.code == errc::busy) why.code = errc::unavailable;
   return why;
 }
 
-// The transaction was undone, or there was no time for it.
+// The transaction was rolled back, or there was no time for it.
 failure row_store::took_too_long() {
   return {errc::unavailable,
           "the request took longer than command_timeout: raise it, send less at once, or find out "
           "why the server or this machine is slow"};
 }
 
-/// One step on its way.
+/// A step in progress.
 struct row_store::change {
   state_store::step step;
   row before{};
-  const std::string* next = nullptr;  ///< what is to be there instead
+  const std::string* next = nullptr;  ///< the new record
   bool guessed = false;
-  bool sent = false;         ///< a replacement went out, and nobody has said what became of it
+  bool sent = false;         ///< a replacement was sent, and its outcome is unknown
   bool sent_before = false;  ///< … over a connection that broke, perhaps to another server
   bool over = false;
   status outcome = done{};
 
-  /// True if there is something to write.
+  /// Returns true if there is something to write.
   bool decide(bool guess) {
     guessed = guess;
     next = stored_instead(
@@ -62,7 +62,7 @@ struct row_store::change {
     end(grown_too_long(step.name));
     return false;
   }
-  /// What was sent before the connection broke is what is there: it was done.
+  /// True if the row now has what was sent before the connection broke: the change was carried out.
   bool was_done(const row& now) const {
     return sent && (now.there ? now.record == *next : next == of_nobody());
   }
@@ -85,8 +85,8 @@ struct row_store::change {
 
 // ---- several steps
 
-// In the order of their names, so that two batches never wait for each other. What is about one
-// name goes one after the other.
+// Goes in the order of the names, so that two batches never wait for each other. Steps for the same
+// name run one after the other.
 std::vector<status> row_store::transact(std::span<const state_store::step> steps) {
   std::vector<change> all(steps.size());
   changes todo;
@@ -128,7 +128,7 @@ void row_store::run(changes open) {
     const bool again = in_time && ((undone && ++defeats <= defeats_borne) ||
                                    (broke && ++broken <= broken_connections_borne));
     if (again && undone && (*link)->usable()) continue;
-    if (broke) pool_.drop_idle();  // the last that has the time for it, too: others come
+    if (broke) pool_.drop_idle();  // even if no time is left: for later requests
     if (again) {
       if (!first) first = settled.error();
       for (change* c : open) c->sent_before = c->sent_before || c->sent;
@@ -137,9 +137,9 @@ void row_store::run(changes open) {
     }
     for (change* c : open) {
       auto f = late ? took_too_long() : not_busy(settled.error());
-      // What went over a connection that broke may have been carried out before others wrote. Or it
-      // may still come to its server, or wait there, while this one, which may lag behind that one,
-      // refuses it.
+      // A change sent over a broken connection may have been carried out before other sessions
+      // wrote. Or it may still reach its server, or wait there, while the present server, which may
+      // lag behind, refuses it.
       f.outcome_unknown = c->sent || c->sent_before;
       c->end(std::move(f));
     }
@@ -163,8 +163,8 @@ status row_store::settle(row_link& link, changes& open, boot_time deadline) {
 
 // ---- three ways to change a row
 
-// What was sent over a connection that broke must be looked for first. Before that query it is not
-// known either that there is nothing to do.
+// A change that was sent over a broken connection must be looked up first. Until that query it is
+// also unknown whether there is anything left to do.
 status row_store::replace_guessed(row_link& link, const changes& open, boot_time deadline) {
   if (!link.keeps_its_server()) return done{};
   changes some;
@@ -206,7 +206,7 @@ void row_store::found(change& one, row now) {
   one.end(done{});
 }
 
-// Whatever their number: a server that is sent too much refuses all of it.
+// Sends them in portions: a server refuses a request that is too long as a whole.
 status row_store::replace(row_link& link, std::span<change* const> all, boot_time deadline,
                           const server_time& read) {
   while (!all.empty()) {
@@ -303,8 +303,8 @@ void row_store::sweep_if_many() {
   sweep(timeout_);
 }
 
-// With the row goes its last fence; the greatest of them stays, as a floor for all names. What
-// cannot be removed costs a little room.
+// Each removed row loses its last fence; the greatest of them remains as a floor for all names.
+// Rows that cannot be removed only cost a little space.
 void row_store::sweep(std::chrono::milliseconds patience) {
   std::set<std::string, std::less<>> some;
   {
@@ -320,7 +320,7 @@ row_store::~row_store() {
   try {
     if (!free_.empty()) sweep(patience_at_closing);
   } catch (const std::bad_alloc&) {
-    // No memory: they stay for the sweep of another.
+    // No memory: the rows stay for another session's sweep.
   }
 }
 

@@ -8,8 +8,8 @@
 
 namespace holdfast::store::sql {
 
-/// Changes records over a pool of connections. A change costs one round trip where this session
-/// wrote the row last, else two (read, replace); two more where another session gets in between.
+/// Changes records over a pool of connections. A change costs one round trip if this session wrote
+/// the row last, otherwise two (read, replace), and two more if another session gets in between.
 /// Thread-safe.
 class row_store {
  public:
@@ -19,21 +19,21 @@ class row_store {
         timeout_(timeout) {}
   ~row_store();
 
-  /// A connection that is there already.
+  /// Adds an existing connection.
   void use(std::unique_ptr<row_link> link) { pool_.add(std::move(link)); }
 
-  /// Together they cost what one costs.
+  /// Several steps together cost as many round trips as one.
   std::vector<status> transact(std::span<const state_store::step> steps);
-  /// In one transaction, with the locks of all rows, taken in the order of the names: two round
-  /// trips. A transaction that others get in the way of is made again.
+  /// Changes all rows in one transaction, with the locks of all rows, taken in the order of the
+  /// names: two round trips. Repeats a transaction that others have thwarted.
   status transact_together(std::span<const state_store::step> steps,
                            const state_store::judge& after);
   result<std::vector<state_store::entry>> entries();
   result<std::vector<state_store::entry>> walk(std::string_view behind, std::size_t most);
   result<moment> time();
 
-  /// Something else over one of the connections; tried again over another one if an idle one turns
-  /// out to be dead.
+  /// Runs another operation over one of the connections; repeats it over another connection if an
+  /// idle one turns out to be dead.
   template <class Act>
   auto with_link(Act act) {
     return with_link(act, boot_clock::now() + timeout_);
@@ -46,12 +46,13 @@ class row_store {
 
   template <class Act>
   auto with_link(Act act, boot_time deadline);
-  /// Whether another connection may do better: this one broke. One that was just made leads where
-  /// others would lead, too.
+  /// Whether another connection may do better: this one broke. A connection that was just made
+  /// leads to the same server as a new one would.
   static bool may_do_better(const link_pool::loan& link, const failure& why) noexcept {
     return !link->usable() && (link.used() || why.code != errc::read_only);
   }
-  /// What was known of the server's rows may not be so where a new connection leads.
+  /// Makes a connection, and forgets the known rows: it may lead to a server where they are
+  /// different.
   result<std::unique_ptr<row_link>> anew(const link_pool::connect& make, boot_time deadline) {
     auto made = make(deadline);
     known_.forget();
@@ -59,7 +60,8 @@ class row_store {
   }
   static failure took_too_long();
   static failure not_busy(failure why);
-  /// No connection in place of one that broke: what broke it is told, too.
+  /// The failure when a broken connection could not be replaced: it includes what broke the first
+  /// one.
   static failure told_after(failure why, const std::optional<failure>& first);
   void run(changes open);
   status settle(row_link& link, changes& open, boot_time deadline);

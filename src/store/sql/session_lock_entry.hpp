@@ -19,12 +19,12 @@ struct session_lock_entry {
   std::uint32_t capacity = 1;
   std::uint32_t weight = 1;
   bool held = false;
-  std::unique_ptr<lock_link> own;  ///< null: on the connection of all, or (waiting) on none
+  std::unique_ptr<lock_link> own;  ///< null: uses the home connection, or (waiting) none
   std::uint64_t fence = 0;
   std::int64_t lease_us = 0;
-  boot_time ends{};  ///< when it is given up, if nobody asks again
-  /// Its connection lived then, and from then on the server counts its silence: before the request
-  /// was sent that was answered last, or when the wait was not over yet.
+  boot_time ends{};  ///< when it is given up, unless renewed
+  /// When its connection was last known to live; the server counts the silence from then on. That
+  /// is before the last answered request was sent, or when an unfinished wait began.
   boot_time heard{};
   std::string peer{};
   std::string note{};

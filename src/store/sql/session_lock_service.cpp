@@ -12,11 +12,12 @@ namespace holdfast::store::sql {
 
 namespace {
 
-/// The pause between two polls: of a waiter that is not queued at the server; and of one that is,
+/// The pause between two polls: of a waiter that is not queued at the server; and of a queued one,
 /// in case a notification is lost.
 constexpr std::int64_t without_place_us = 50'000;
 constexpr std::int64_t with_place_us = 1'000'000;
-/// What part of the time that a hold counts may have gone by before the server is asked once more.
+/// The server is asked again when this fraction (1/8) of the time has passed for which a hold
+/// counts.
 constexpr int heard_of_lately = 8;
 
 permits_reply reply_with(permits_outcome outcome) { return {.outcome = outcome}; }
@@ -30,7 +31,7 @@ result<permits_reply> session_lock_service::permits(std::string_view name,
   return told(carry_out(name, c));
 }
 
-// After each command.
+// Completes the reply; called after each command.
 result<permits_reply> session_lock_service::told(result<permits_reply> reply) {
   table_.forget_what_broke();
   if (reply && reply->now_at == 0) reply->now_at = micros(clock_.now());
@@ -65,7 +66,7 @@ result<permits_reply> session_lock_service::carry_out(std::string_view name,
   return failure{errc::internal, "no such command"};
 }
 
-// What another session holds ends with its connection only.
+// The hold of another session ends only with its connection.
 result<permits_reply> session_lock_service::evict(std::string_view name, const owner_id& owner) {
   auto* const mine = table_.find(name, owner);
   if (mine == nullptr) {
@@ -108,8 +109,8 @@ permits_reply session_lock_service::confirm(std::string_view name, const permits
   return holds(*mine, c.lease_us);
 }
 
-// The server counts the silence of the connection, and not when this process looked: it may have
-// been stopped in between.
+// Counts from the time when the server began to count the connection's silence, not from now: this
+// process may have been stopped in between.
 permits_reply session_lock_service::holds(session_lock_entry& s, std::int64_t lease_us) {
   const auto now = clock_.now();
   const auto sure_us = std::chrono::duration_cast<std::chrono::microseconds>(sure_for_).count();
@@ -152,8 +153,8 @@ result<permits_reply> session_lock_service::acquire(std::string_view name,
   return reply;
 }
 
-// What was granted, or confirmed, long ago is the server's to have taken back since. Null: it is
-// gone.
+// The server may have taken back a lock that was granted, or confirmed, long ago. Returns null if
+// it is gone.
 session_lock_entry* session_lock_service::still_there(session_lock_entry* mine) {
   if (!mine->held || clock_.now() - mine->heard < sure_for_ / heard_of_lately) return mine;
   const std::string name = mine->name;
@@ -215,7 +216,7 @@ result<permits_reply> session_lock_service::resize(std::string_view name,
   auto* const mine = table_.find(name, c.owner);
   if (mine == nullptr || !mine->held) return reply_with(permits_outcome::absent);
   const auto changed = table_.change(*mine, c.weight);
-  // What failed has closed the connection.
+  // A failed change has closed the connection.
   if (!changed) return reply_with(permits_outcome::absent);
   if (!*changed) return reply_with(permits_outcome::busy);
   return holds(*mine, c.lease_us);
@@ -231,8 +232,8 @@ result<permits_reply> session_lock_service::inspect(std::string_view name) {
 
 // ---- for the threads that watch
 
-// The thread that reads the inbox must not wait for a server. The waiter that is told asks, and its
-// own call checks whether the grant still stands.
+// The thread that reads the inbox must not wait for a server. The notified waiter asks, and its own
+// call checks whether the grant is still valid.
 std::optional<notification> session_lock_service::next_grant() {
   for (auto s = table_.all().begin(); s != table_.all().end(); ++s) {
     if (!s->waits_at_server()) continue;
@@ -253,7 +254,8 @@ std::vector<int> session_lock_service::waiting_at() {
   return all;
 }
 
-// Gives up holds that nobody renews, and waiters that ask no more: the server would keep them.
+// Gives up holds that are not renewed, and waiters that have stopped polling: the server would keep
+// them.
 boot_time session_lock_service::give_up_late() {
   while (true) {
     const auto first = std::min_element(

@@ -12,8 +12,8 @@
 
 namespace holdfast::store::sql {
 
-/// What a command does to holders and waiters, over a server's own locks. For one thread at a time:
-/// session_locks sees to that, and watches.
+/// Applies commands to holders and waiters, over a server's own locks. For one thread at a time:
+/// session_locks ensures that, and watches the waiters.
 class session_lock_service {
  public:
   /// A hold counts for `sure_for` after the server was last heard.
@@ -21,21 +21,21 @@ class session_lock_service {
       : table_(std::move(links), on), sure_for_(sure_for), clock_(on) {}
 
   result<permits_reply> permits(std::string_view name, const permits_command& c);
-  /// One round trip for each connection that holds something.
+  /// Costs one round trip for each connection that holds something.
   std::vector<result<permits_reply>> execute_batch(std::span<const named_command> batch);
   std::vector<std::string> names();
 
-  /// A waiter that the server has granted its lock. The grant may have ended since: the waiter's
-  /// next request finds out. No round trip.
+  /// The notification for a waiter whose lock the server has granted. The grant may have ended
+  /// since: the waiter's next request finds that out. No round trip.
   std::optional<notification> next_grant();
-  /// The sockets of those that wait at the server.
+  /// The sockets of the waiters that the server has queued.
   std::vector<int> waiting_at();
-  /// Whether a wait began since this was asked last.
+  /// Whether a wait has begun since the last call.
   bool began_to_wait() noexcept { return std::exchange(began_to_wait_, false); }
 
-  /// Gives up the entries that nobody renews, and says when to call this again.
+  /// Gives up the entries that are not renewed, and returns when to call this again.
   boot_time give_up_late();
-  /// Not after the first entry that would be given up.
+  /// At most the time when the first entry is to be given up.
   boot_time first_end() const noexcept { return first_end_; }
 
  private:

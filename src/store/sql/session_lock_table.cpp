@@ -11,7 +11,7 @@ namespace holdfast::store::sql {
 
 namespace {
 
-/// How often, and how soon, a connection is told to end a wait.
+/// How often, and at which interval, a wait is interrupted.
 constexpr int most_interrupts = 100;
 constexpr std::chrono::milliseconds interrupt_again{5};
 
@@ -24,7 +24,7 @@ result<lock_link*> session_lock_table::home() {
   return &links_.home();
 }
 
-// With its connection the server takes what it held.
+// The server has released what a broken connection held.
 void session_lock_table::forget_what_broke() {
   const bool home_works = links_.home().usable();
   std::erase_if(all_, [&](const session_lock_entry& s) {
@@ -39,8 +39,8 @@ std::unique_ptr<lock_link> session_lock_table::take_spare() {
   return links_.take_spare(static_cast<std::size_t>(taken));
 }
 
-// A connection that holds a lock gets it again even if others wait for it: the second request goes
-// over another connection, and behind the waiters.
+// The server would grant a lock again to a connection that holds it, even if others wait. So a
+// second request in this session goes over another connection, and is queued behind the waiters.
 bool session_lock_table::home_is_free_for(const session_lock_entry& wants) const {
   return std::none_of(all_.begin(), all_.end(), [&](const session_lock_entry& s) {
     return s.held && !s.own && s.name == wants.name && s.owner != wants.owner;
@@ -49,7 +49,7 @@ bool session_lock_table::home_is_free_for(const session_lock_entry& wants) const
 
 // ---- taking
 
-// What failed may have been had all the same.
+// A failed attempt may have acquired the lock all the same, so it is unlocked.
 result<bool> session_lock_table::try_now(session_lock_entry& s) {
   if (auto ok = home(); !ok) return std::move(ok.error());
   if (!home_is_free_for(s)) s.own = take_spare();
@@ -76,8 +76,8 @@ void session_lock_table::begin_wait(session_lock_entry& s) {
   if (s.own && !s.own->begin(s.name, s.mode())) s.own.reset();
 }
 
-// That nothing has come yet says nothing of the server: a grant may be on its way for as long as
-// the wait lasts. So what was heard last is that it began.
+// A wait without an answer proves nothing about the server: a grant may be on its way for as long
+// as the wait lasts. So the last sign of life is the beginning of the wait.
 void session_lock_table::hear_of(session_lock_entry& s) {
   if (!s.own->over()) return;
   const auto at = s.own->end();
@@ -86,10 +86,10 @@ void session_lock_table::hear_of(session_lock_entry& s) {
     s.fence = static_cast<std::uint64_t>(**at);
     return;
   }
-  s.own.reset();  // may have got it all the same
+  s.own.reset();  // closes the connection, which may have acquired the lock all the same
 }
 
-// What the server answers with an error it has answered.
+// An error from the server is an answer, too.
 void session_lock_table::ask_after(session_lock_entry& s) {
   const auto now = clock_.now();
   lock_link& over = link_of(s);
@@ -97,7 +97,7 @@ void session_lock_table::ask_after(session_lock_entry& s) {
   if (over.usable()) s.heard = now;
 }
 
-// Of what failed on its way between two modes nobody knows how much was done.
+// A change of mode that failed on its way is in an unknown state, so the connection is closed.
 result<bool> session_lock_table::change(session_lock_entry& s, std::uint32_t weight) {
   session_lock_entry wanted;
   wanted.capacity = s.capacity;
@@ -118,8 +118,9 @@ result<bool> session_lock_table::change(session_lock_entry& s, std::uint32_t wei
 
 // ---- giving up
 
-// A connection that is told to end its wait before it has begun it does not notice: so it is told
-// again. One that answers nothing is dropped: everybody else of the session waits for this.
+// A connection does not notice an interrupt that comes before its wait has begun, so the interrupt
+// is repeated. A connection that does not answer is dropped: all other threads of the session wait
+// for this one.
 void session_lock_table::end_wait(lock_link& of) {
   for (int i = 0; i < most_interrupts && of.usable() && !of.over(); ++i) {
     if (!interrupt(of) || !of.usable()) break;
@@ -130,8 +131,8 @@ void session_lock_table::end_wait(lock_link& of) {
   (void)of.end();
 }
 
-// The number that one had in an earlier life of the server is a stranger's now. Some servers do not
-// say which life it is.
+// A connection's number from an earlier life of the server belongs to a stranger now. Some servers
+// do not report in which life they are.
 status session_lock_table::interrupt(lock_link& one) {
   return over_home([&](lock_link& home) -> status {
     const auto& life = home.life_of_server();
@@ -141,8 +142,8 @@ status session_lock_table::interrupt(lock_link& one) {
   });
 }
 
-// What ended a wait may come late, and end the unlock instead: so it is tried twice. If there is no
-// memory to say so, the end of the connection says it.
+// An interrupt of a wait may come late, and end the unlock instead: so the unlock is tried twice.
+// Without memory for the failure, dropping the connection releases the lock.
 result<bool> session_lock_table::unlock(const session_lock_entry& s) {
   lock_link& on = link_of(s);
   if (!on.usable()) {
@@ -160,8 +161,8 @@ result<bool> session_lock_table::unlock(const session_lock_entry& s) {
   }
 }
 
-// A wait that was ended may have got the lock in that moment, also where the server says that it
-// was ended.
+// An interrupted wait may have acquired the lock at that moment, even if the server reports the
+// interruption.
 result<bool> session_lock_table::give_up(session_lock_entry& s) {
   session_lock_entry gone = std::move(s);
   std::erase_if(all_, [&](const session_lock_entry& one) { return &one == &s; });

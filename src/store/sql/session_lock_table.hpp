@@ -5,8 +5,8 @@
 
 namespace holdfast::store::sql {
 
-/// The holders and waiters of a session, and the connection of each: takes, waits and gives up at
-/// the server. For one thread at a time.
+/// The holders and waiters of a session, and the connection of each: acquires, waits and gives up
+/// at the server. For one thread at a time.
 class session_lock_table {
  public:
   session_lock_table(lock_links links, clock& on) : links_(std::move(links)), clock_(on) {}
@@ -19,16 +19,17 @@ class session_lock_table {
     }
     return nullptr;
   }
-  /// A list of one: what is had at the server already must need no memory any more.
+  /// Takes a list of one entry: after the server has granted a lock, no memory may be needed any
+  /// more.
   session_lock_entry& add(session_lock_entries one) noexcept {
     all_.splice(all_.end(), one);
     return all_.back();
   }
   lock_link& link_of(const session_lock_entry& s) const { return s.own ? *s.own : links_.home(); }
 
-  /// Something over the connection of all, which is made again if it broke. The server ends
-  /// connections that were not used for long, and that shows only now: then it is done once more,
-  /// over a new one.
+  /// Runs an operation over the home connection, and reconnects if that broke. The server closes
+  /// connections that were idle for long, which shows only now: then the operation runs once more,
+  /// over a new connection.
   template <class Act>
   auto over_home(Act act) {
     using outcome = decltype(act(std::declval<lock_link&>()));
@@ -40,21 +41,22 @@ class session_lock_table {
     }
   }
 
-  /// Takes it, if it is free. The entry need not be one of all().
+  /// Acquires the lock, if it is free. The entry need not be in all().
   result<bool> try_now(session_lock_entry& s);
   /// Waits at the server, if there is a connection for it.
   void begin_wait(session_lock_entry& s);
-  /// If its wait is over: it holds, or has no place any more.
+  /// If the entry's wait is over: the entry holds the lock now, or has lost its queue entry.
   void hear_of(session_lock_entry& s);
-  /// Asks whether its connection lives: it has been heard of now, or holds nothing any more
-  /// (forget_what_broke). One round trip.
+  /// Checks whether the entry's connection lives: updates `heard`, or the entry holds nothing any
+  /// more (forget_what_broke). One round trip.
   void ask_after(session_lock_entry& s);
-  /// To what another weight needs. False: others are in.
+  /// Changes to the mode that another weight needs. False: there are other holders.
   result<bool> change(session_lock_entry& s, std::uint32_t weight);
-  /// True if it held or waited. Where the server cannot be got to free it, the connection is
-  /// closed, and what else it held is lost: nothing stays locked that nobody holds.
+  /// True if the entry held or waited. If the server cannot release the lock, the connection is
+  /// closed, and its other locks are lost: no lock stays taken without a holder.
   result<bool> give_up(session_lock_entry& s);
-  /// With its connection the server takes what it held. To be called after each command.
+  /// Drops the entries of broken connections: the server has released their locks. To be called
+  /// after each command.
   void forget_what_broke();
 
  private:

@@ -40,7 +40,7 @@ class session_locks final : public session_store, private inbox {
   result<std::vector<std::string>> names() override;
 
  private:
-  /// The service, for one call, which may be in the server for long.
+  /// Access to the service for one call, which may wait for the server for long.
   class in_service {
    public:
     explicit in_service(session_locks& of) : of_(of) { of_.mutex_.lock(); }
@@ -74,7 +74,7 @@ class session_locks final : public session_store, private inbox {
   store::wake_time wake_time_;  ///< of the thread that tidies
   const base::wake_fd wake_;
   std::atomic<bool> interrupted_{false};
-  std::atomic<bool> found_it_busy_{false};  ///< the receiver, which looks again when it is called
+  std::atomic<bool> found_it_busy_{false};  ///< the receiver did, and polls again when woken
   std::thread thread_;
 };
 
@@ -107,7 +107,7 @@ result<countdown_reply> session_locks::countdown(std::string_view, const countdo
   return failure{errc::unsupported, "mode=session has no latches; use mode=lease"};
 }
 
-// The server knows hashes: these are the names of this session.
+// The server knows only hashes of names: returns the names of this session.
 result<std::vector<std::string>> session_locks::names() {
   const in_service now{*this};
   return service_.names();
@@ -115,7 +115,7 @@ result<std::vector<std::string>> session_locks::names() {
 
 // ---- the threads that watch
 
-// Only a new waiter, and an entry that ends before all others, are news to them.
+// The threads must know only of a new waiter, and of an entry that ends before all others.
 void session_locks::tell_threads() noexcept {
   if (service_.began_to_wait()) wake_.set();
   if (wake_time_.comes_before(service_.first_end())) changed_.notify_one();
@@ -143,8 +143,8 @@ std::optional<notification> session_locks::receive(boot_time until) {
   return std::nullopt;
 }
 
-// The thread that has the mutex may wait for a server that hangs, and the receiver waits no longer
-// than its caller allows.
+// The thread that has the mutex may wait for a server that does not answer, but the receiver must
+// not wait longer than its caller allows.
 std::optional<notification> session_locks::look_for_grants(std::vector<pollfd>& still_waiting) {
   found_it_busy_ = true;
   const std::unique_lock lock{mutex_, std::try_to_lock};
@@ -164,7 +164,7 @@ void session_locks::tidy() {
     try {
       until = wake_time_.sleep_until(service_.give_up_late(), clock_.now());
     } catch (...) {
-      // No memory for it: looked for again soon.
+      // No memory: tries again soon.
     }
     if (found_it_busy_) {
       lock.unlock();

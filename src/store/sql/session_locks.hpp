@@ -13,24 +13,24 @@ struct session_lock_options {
   std::string url{};
   capabilities can{};
   std::size_t connections =
-      4;  ///< one for what is free, and one for each that has to be waited for
-  /// So long a hold counts after the server was last heard: much shorter than the silence after
+      4;  ///< one connection for all free locks, and one connection for each waiter
+  /// How long a hold counts after the server was last heard: much shorter than the silence after
   /// which the server ends a connection.
   std::chrono::nanoseconds sure_for{std::chrono::seconds(10)};
   holdfast::clock* clock = nullptr;  ///< null: the machine's
 };
 
-/// What the modes of a server's own locks can do: `mode=session` of PostgreSQL and MariaDB.
+/// Session mode over a server's own locks: `mode=session` of PostgreSQL and MariaDB.
 ///
 /// One connection takes free locks, for all threads. The server queues a waiter over a connection
 /// of its own, which then holds the lock; a waiter without a connection polls. A hold ends with its
-/// connection, and is then `absent`. All functions may be called from any thread, one at a time is
-/// carried out.
+/// connection, and is then `absent`. All functions may be called from any thread; they run one at a
+/// time.
 std::unique_ptr<session_store> over_session_locks(std::unique_ptr<lock_link> first,
                                                   connect_lock_link connect,
                                                   session_lock_options options);
 
-/// The capabilities that this leaves to a server: exclusive locks, and shared ones if it has them.
+/// The capabilities of this mode: exclusive locks, and shared locks if the server has them.
 capabilities session_capabilities(bool shared, const link_options& o) noexcept;
 
 }  // namespace holdfast::store::sql

@@ -10,17 +10,17 @@ namespace holdfast::store::sql {
 
 namespace {
 
-// As the engine writes it of a session of our own: host, process, program, reason. The server does
-// not know the process.
+// In the format of the engine's note for a holdfast session: host, process, program, reason. The
+// server does not know the process.
 std::string note_of(const lock_user& u) {
   return (u.host.empty() ? "-" : u.host) + " 0 " + (u.program.empty() ? "-" : u.program) +
          " connection " + std::to_string(u.connection);
 }
 
-// Nobody knows the owner id of another session's: its connection's number stands for it.
+// The owner id of another session's lock is unknown: the number of its connection replaces it.
 owner_id id_of(const lock_user& u) { return {static_cast<std::uint64_t>(u.connection) << 32, 1}; }
 
-// The server knows which locks are shared; of others it does not say of what kind they are.
+// The server knows which locks are shared, but not the kind of another session's lock.
 void find_kind(permits_record& found, std::string_view name, session_lock_table& mine,
                std::span<const lock_user> users) {
   const bool shared =

@@ -7,7 +7,7 @@
 
 namespace holdfast::store::sql {
 
-/// What people are shown of a name: the holders and waiters of this session, and those of others as
+/// The view of a name for people: the holders and waiters of this session, and those of others as
 /// far as the server knows them (its `users`).
 permits_reply view_of(std::string_view name, session_lock_table& mine,
                       std::span<const lock_user> users);

@@ -4,9 +4,9 @@
 
 namespace holdfast::store::sql {
 
-/// For as long as a question is asked and its answer read. If that ends by an exception (there is
-/// no memory), the connection is broken: an answer that was left would be taken for the next one,
-/// and nobody knows what was granted.
+/// Lives while a request is sent and its answer read. If that ends by an exception (no memory), the
+/// connection counts as broken: an answer left over would be taken for the next one, and it is
+/// unknown what was granted.
 class whole_or_broken {
  public:
   explicit whole_or_broken(bool& broken) noexcept : broken_(broken) {}

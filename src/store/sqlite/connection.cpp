@@ -35,7 +35,7 @@ status connection::open_to_read(const std::string& file, bool at_rest) {
   return done{};
 }
 
-// Through SQLite's own file: another descriptor of it, when closed, would take away the locks of
+// Uses SQLite's own file object: closing another descriptor of the file would release the locks of
 // this process's other connections.
 bool connection::keep_log() noexcept {
   sqlite3_file* file = nullptr;
@@ -73,9 +73,9 @@ result<statement> connection::prepare(const char* sql, std::string_view tried) {
   return statement{made};
 }
 
-// File locks belong to a process: closing here leaves the parent's alone. What must not happen is
-// the checkpoint that a last connection does, and that the memory goes on claiming locks which
-// this process never had: the next connection to the file would believe it.
+// File locks belong to a process, so closing here does not affect the parent's. Two things must not
+// happen: the checkpoint of a last connection, and memory that still records locks which this
+// process never had, because the next connection to the file would believe them.
 void connection::abandon() noexcept {
   if (db_ == nullptr) return;
   sqlite3_db_config(db_, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);

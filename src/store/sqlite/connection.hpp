@@ -23,31 +23,31 @@ class connection {
   connection& operator=(const connection&) = delete;
   ~connection() { close(); }
 
-  /// Makes the file if it is not there.
+  /// Creates the file if it does not exist.
   status open(const std::string& file);
-  /// `at_rest`: nobody has it open, and this user may not make the files beside it.
+  /// `at_rest`: no process has the file open, and this user may not create the files beside it.
   status open_to_read(const std::string& file, bool at_rest);
-  /// Of a file that was opened at rest: until this is closed, a log that is made meanwhile stays.
-  /// The last connection of others takes it away only when it has the file for itself. False if one
-  /// does so now.
+  /// For a file that was opened at rest: keeps a log that is created meanwhile until this
+  /// connection is closed. The last of the other connections removes the log only when it has the
+  /// file for itself. Returns false if another connection is removing the log now.
   bool keep_log() noexcept;
   sqlite3* get() const noexcept { return db_; }
 
   status execute(const char* sql, std::string_view tried);
-  /// The first column of the first row; nothing is 0.
+  /// Returns the first column of the first row; 0 without a row.
   result<std::int64_t> ask(const char* sql, std::string_view tried);
   result<std::string> ask_text(const char* sql, std::string_view tried);
   result<statement> prepare(const char* sql, std::string_view tried);
 
   void close() noexcept;
-  /// In a child process: gives the parent's connection back without touching the file.
+  /// In a child process: closes the parent's connection without touching the file.
   void abandon() noexcept;
 
  private:
   sqlite3* db_ = nullptr;
 };
 
-/// A transaction that writes: rolled back unless commit() succeeded.
+/// A write transaction: rolled back unless commit() succeeded.
 class writing {
  public:
   explicit writing(connection& on) noexcept : on_(on) {}
@@ -61,7 +61,8 @@ class writing {
   connection& on_;
 };
 
-/// Steps to the end and resets; for statements whose rows nobody wants. A SQLite result code.
+/// Steps to the end and resets; for statements whose rows are not needed. Returns a SQLite result
+/// code.
 int run(sqlite3_stmt* s) noexcept;
 void bind_text(sqlite3_stmt* s, int at, std::string_view text) noexcept;
 std::string_view text_column(sqlite3_stmt* s, int column) noexcept;

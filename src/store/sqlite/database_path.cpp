@@ -38,8 +38,8 @@ struct network_file_system {
   const char* name;
 };
 
-// Those whose users may sit on several machines. SQLite's WAL needs memory shared by all of them,
-// and boot clocks and pids of different machines cannot be compared.
+// File systems that several machines may share. SQLite's WAL needs memory shared by all processes,
+// and the boot clocks and pids of different machines cannot be compared.
 constexpr std::array network_file_systems{
     network_file_system{NFS_SUPER_MAGIC, "NFS"},
     network_file_system{SMB_SUPER_MAGIC, "SMB"},
@@ -94,7 +94,7 @@ result<std::string> resolve_directory(const std::string& path) {
   return found;
 }
 
-// A link to the file is followed, so that everyone agrees on the folder beside it.
+// Follows a link to the file, so that all programs agree on the folder beside it.
 result<std::string> resolve_file(std::string path) {
   if (auto ok = check_not_planted(path); !ok) return std::move(ok.error());
   struct stat found{};
@@ -120,13 +120,15 @@ std::string join(std::string directory, std::string_view name) {
   return directory.append(name);
 }
 
-// Reading a directory's entries goes with reading a file, entering it with either.
+// The right to read a file includes reading the directory's entries; the right to read or write it
+// includes entering the directory.
 constexpr mode_t folder_mode(mode_t file) noexcept {
   return (file & 0666) | ((file & 0444) >> 2) | ((file & 0222) >> 1);
 }
 
-/// The user that made the folder beside the database had the right to write to the folder of both.
-/// If all of those may write to the database anyway, it does not matter who it was.
+/// The user who created the folder beside the database had the right to write to the parent folder.
+/// If everybody with that right may write to the database anyway, it does not matter which user it
+/// was.
 bool only_users_could_make_it(const std::string& database, const struct stat& file) noexcept {
   struct stat home{};
   if (::stat(directory_of(database).c_str(), &home) != 0) return false;
@@ -153,8 +155,8 @@ bool may_be_planted(const struct stat& found, const struct stat& folder, uid_t m
   return anybody_may && found.st_uid != me && found.st_uid != 0 && found.st_uid != folder.st_uid;
 }
 
-// In a sticky folder (/tmp) every user may have put there what we are about to open: a database in
-// which that user holds our locks, or the link to a file of ours.
+// In a sticky folder (/tmp) any user may have created the file that is about to be opened: a
+// database with forged locks, or a link to a file of this user.
 status check_not_planted(const std::string& path) {
   struct stat folder{};
   if (::stat(directory_of(path).c_str(), &folder) != 0) return done{};
@@ -197,7 +199,7 @@ result<std::string> locate(std::string_view path, bool allow_network) {
 std::string shown_url(const std::string& path) {
   namespace fs = std::filesystem;
   std::error_code wrong;
-  fs::path whole = fs::absolute(path, wrong);  // a link's .. is not where it leads to as text
+  fs::path whole = fs::absolute(path, wrong);  // a textual .. behind a link is wrong
   if (wrong) whole = path;
   const fs::path real = fs::weakly_canonical(whole, wrong);
   std::string url = "sqlite:";
@@ -237,8 +239,8 @@ result<sidecar> sidecar::open(const std::string& database) {
   return made;
 }
 
-// Also what was made earlier follows, once the rights of the database have been changed. A folder
-// that passes its group on goes on to do so.
+// Files that were created earlier get the new rights, too, after the rights of the database have
+// been changed. A folder that passes its group on keeps doing so.
 bool sidecar::share(int file, mode_t mode) const noexcept {
   struct stat found{};
   if (::fstat(file, &found) != 0) return false;

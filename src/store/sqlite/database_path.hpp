@@ -11,19 +11,19 @@
 
 namespace holdfast::store::sqlite {
 
-/// Checks where the database is to be, before anything is made: its canonical path, so that
-/// programs that reach it by different links agree on what lies beside it.
+/// Checks the path of the database before anything is created. Returns the canonical path, so that
+/// programs that reach the file by different links agree on the files beside it.
 result<std::string> locate(std::string_view path, bool allow_network);
 
-/// What people see of the database at `path`: one URL, whatever the folder from which it was named,
-/// and the links on the way. Also of one that is not there.
+/// The URL that people see for the database at `path`: the same one from whatever folder and by
+/// whatever links the path was given. The file need not exist.
 std::string shown_url(const std::string& path);
 
-/// Fails for a database, a file beside it, or a link of another user in a folder like /tmp, where
-/// every user may put one: its owner could forge every lock in it. Root and the owner of the folder
-/// are trusted.
+/// Fails for a database, a file beside it, or a link that belongs to another user, in a folder like
+/// /tmp where every user may create files: the owner could forge every lock in it. Root and the
+/// owner of the folder are trusted.
 status check_not_planted(const std::string& path);
-/// What it decides about one file or link, as this user.
+/// The decision about one file or link, for this user.
 bool may_be_planted(const struct stat& found, const struct stat& folder, uid_t me) noexcept;
 
 /// "." for a bare name.
@@ -32,20 +32,20 @@ std::string directory_of(const std::string& path);
 /// The name of a kind of file system (statfs f_type) that several machines may share, or null.
 const char* network_file_system_name(unsigned long magic) noexcept;
 
-/// The folder PATH-holdfast: where the writer queue and the inboxes are. A user who may write to
-/// the database may write here; nobody else.
+/// The folder PATH-holdfast: it has the writer queue and the inboxes. A user who may write to the
+/// database may write here; no other user may.
 class sidecar {
  public:
   static std::string path_of(const std::string& database) { return database + "-holdfast"; }
-  /// Makes it if need be. The database file is there already.
+  /// Creates the folder if necessary. The database file exists already.
   static result<sidecar> open(const std::string& database);
 
   int folder() const noexcept { return folder_.get(); }
   const std::string& path() const noexcept { return path_; }
   /// For files that all users of the database read and write.
   mode_t file_mode() const noexcept { return file_mode_; }
-  /// Gives a file made here those rights, the group of the database and, if root made it, its
-  /// owner.
+  /// Gives a file that was created here those rights, the group of the database and, if root
+  /// created it, the database's owner.
   bool share(int file, mode_t mode) const noexcept;
 
  private:

@@ -67,7 +67,7 @@ verdict judge(int code, int error_number) noexcept {
     case SQLITE_PERM:
     case SQLITE_AUTH:
       return {errc::not_permitted, "grant this user the right to write to the file"};
-    case SQLITE_NOMEM:  // counts as not answered: who waits asks again
+    case SQLITE_NOMEM:  // counts as a missing answer: a waiter asks again
       return {errc::overloaded, "free some memory", true};
     case SQLITE_ERROR:
     case SQLITE_CONSTRAINT:
@@ -84,7 +84,7 @@ std::string system_said(int error_number) {
                            : " (" + std::generic_category().message(error_number) + ")";
 }
 
-// What a call on the write-ahead log failed with; the connection has forgotten it by now.
+// The errno of the failed call on the write-ahead log; the connection no longer knows it.
 int log_error_number(sqlite3* db) noexcept {
   sqlite3_file* log = nullptr;
   int error_number = 0;

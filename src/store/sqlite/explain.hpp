@@ -8,14 +8,14 @@
 
 namespace holdfast::store::sqlite {
 
-/// The failure for a SQLite result code: what was tried, what SQLite and the system said, what to
-/// do next. `db` may be null.
+/// The failure for a SQLite result code: what was tried, what SQLite and the system reported, and
+/// what to do next. `db` may be null.
 failure explain(sqlite3* db, int code, std::string_view tried);
 
 /// The same for a system call that left `error_number` in errno.
 failure explain_errno(int error_number, std::string_view tried);
 
-/// For every call in a child process.
+/// The failure of every call in a child process.
 failure explain_forked();
 
 }  // namespace holdfast::store::sqlite

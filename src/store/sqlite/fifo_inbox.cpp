@@ -121,9 +121,9 @@ void fifo_inbox::read_pipe() {
   take_lines();
 }
 
-// Every user that may write to the database may write here, so nothing is believed: what is not a
-// notification is dropped, and a notification is a hint that makes the engine look, or a grant it
-// verifies by its owner.
+// Every user who may write to the database may write here, so no line is trusted. Lines that are
+// not notifications are dropped. A notification is only a hint that makes the engine poll, or a
+// grant that the engine verifies by its owner.
 void fifo_inbox::take_lines() {
   std::size_t from = 0;
   for (auto end = partial_.find('\n'); end != std::string::npos; end = partial_.find('\n', from)) {
@@ -194,8 +194,8 @@ file_descriptor fifo_inbox::open_pipe_of(const std::string& who) const noexcept 
   return file_descriptor{::openat(beside_.folder(), who.c_str(), how)};
 }
 
-// A session takes its pipe away when it closes. If ours is missing too, the folder was
-// emptied, and nothing is certain.
+// A session removes its pipe when it closes. If this session's own pipe is missing, too, the folder
+// was emptied, and nothing is certain.
 bool fifo_inbox::is_certainly_closed(int error_number) const noexcept {
   struct stat ours{};
   return error_number == ENXIO ||

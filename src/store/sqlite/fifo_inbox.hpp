@@ -18,9 +18,9 @@
 
 namespace holdfast::store::sqlite {
 
-/// Notices of one session, in a named pipe beside the database. A pipe takes 64 KiB of
-/// notifications (a datagram socket ten), has no limit of 108 bytes for its path, and tells the
-/// sender for certain that nobody reads it any more.
+/// The notifications of one session, in a named pipe beside the database. A pipe holds 64 KiB of
+/// notifications (a datagram socket ten), has no limit of 108 bytes for its path, and reports to
+/// the sender for certain when no process reads it any more.
 class fifo_inbox final : public inbox {
  public:
   /// `beside`, `owner` and `time` must outlive it.
@@ -34,13 +34,14 @@ class fifo_inbox final : public inbox {
   void watch(std::string_view who) override;
   void unwatch(std::string_view who) noexcept override;
 
-  /// Puts the notification into the inbox of `to.peer`. False only if certainly nobody reads it.
+  /// Puts the notification into the inbox of `to.peer`. Returns false only if certainly no process
+  /// reads that inbox.
   bool send(const notification& to);
 
-  /// Whether that session's process has certainly ended.
+  /// True if that session's process has certainly ended.
   bool departed(std::string_view who) { return watched_->departed(who); }
 
-  /// In a child process: lets go of what would keep the parent's pipe alive.
+  /// In a child process: closes the descriptors that would keep the parent's pipe alive.
   void abandon() noexcept;
 
  private:
@@ -69,16 +70,16 @@ class fifo_inbox final : public inbox {
   std::optional<watchlist> watched_;
   std::atomic<bool> interrupted_{false};
 
-  // Pipes of others, kept open: a session that was notified once is soon notified again.
+  // Pipes of other sessions, kept open: a session is often notified again soon.
   std::mutex sending_;
   std::unordered_map<std::string, file_descriptor> pipes_;
 
-  // Only the thread in receive().
+  // Used only by the thread in receive().
   std::string partial_;
   std::deque<notification> arrived_;
 };
 
-/// Removes the inboxes of processes that died without doing so themselves.
+/// Removes the inboxes of processes that died without removing them.
 void remove_inboxes_of_the_dead(const sidecar& beside, const peer& self) noexcept;
 
 }  // namespace holdfast::store::sqlite

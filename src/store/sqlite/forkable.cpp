@@ -7,7 +7,8 @@
 
 namespace holdfast::store::sqlite {
 
-/// All of this process, inherited ones too: those are never taken out, so they stay reachable.
+/// All objects of this process, including inherited ones: those are never removed, so they stay
+/// reachable.
 struct fork_registry {
   std::mutex mutex;
   forkable* first = nullptr;
@@ -25,7 +26,7 @@ struct fork_registry {
     for (forkable* each = first; each != nullptr; each = each->next_) call(*each);
   }
 
-  // Those of a grandparent have no user left, so nobody is inside their mutex.
+  // The objects of a grandparent process have no user left, so no thread holds their mutex.
   static void before() noexcept {
     get().mutex.lock();
     get().for_each([](forkable& each) { each.mutex_.lock(); });

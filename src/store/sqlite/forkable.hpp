@@ -4,12 +4,13 @@
 
 namespace holdfast::store::sqlite {
 
-/// Something that fork() must not catch in the middle of its work, and that a child process must
-/// let go of. fork() waits for the mutex, so nothing under it is ever half done in a child.
+/// An object that fork() must not interrupt in the middle of its work, and that a child process
+/// must abandon. fork() waits for the mutex, so no work under the mutex is ever half done in a
+/// child.
 ///
-/// Why it matters: SQLite remembers inside the process which file locks it has, and a child does
-/// not have them. A child that opened the same file beside the parent's connection would hold no
-/// lock at all, and the parent's close would delete the log under it.
+/// The reason: SQLite remembers inside the process which file locks it has, and a child does not
+/// inherit them. A child that opened the same file beside the parent's connection would hold no
+/// lock at all, and closing the parent's connection would delete the log that the child uses.
 class forkable {
  public:
   forkable();
@@ -17,16 +18,16 @@ class forkable {
   forkable(const forkable&) = delete;
   forkable& operator=(const forkable&) = delete;
 
-  /// True in a child process. One load.
+  /// True in a child process. Costs one load.
   bool forked() const noexcept;
   std::mutex& mutex() noexcept { return mutex_; }
 
-  /// In a child: closes what would mislead it, and leaves the rest to leak. Called once.
+  /// In a child: closes what would mislead it, and leaks the rest. Called once.
   virtual void abandon() noexcept = 0;
 
  protected:
-  /// For the destructor of a derived class, under the mutex, once all is closed: a child of a fork
-  /// that happens from now on has nothing to let go of.
+  /// Called by the destructor of a derived class, under the mutex, once everything is closed: a
+  /// child of a later fork has nothing to abandon.
   void retire() noexcept { abandoned_ = true; }
 
  private:
@@ -37,7 +38,7 @@ class forkable {
   forkable* next_ = nullptr;
 };
 
-/// Before a child opens anything of its own.
+/// To be called before a child opens anything of its own.
 void abandon_what_was_inherited() noexcept;
 
 }  // namespace holdfast::store::sqlite

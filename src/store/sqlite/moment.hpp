@@ -12,7 +12,7 @@ inline std::int64_t read_clock_us(clockid_t which) noexcept {
   return std::int64_t{t.tv_sec} * 1'000'000 + t.tv_nsec / 1'000;
 }
 
-/// Store time: the clocks of the machine, the same for all its processes.
+/// Store time: the clocks of the machine, which are the same for all its processes.
 inline moment read_moment() noexcept {
   return {read_clock_us(CLOCK_BOOTTIME), read_clock_us(CLOCK_REALTIME)};
 }

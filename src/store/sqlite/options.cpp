@@ -6,14 +6,14 @@ namespace {
 
 using own = sqlite_options;
 
-// How long it may be is said when the file is opened.
+// The limit is checked when the file is opened.
 status set_busy_timeout(sqlite_options& to, std::string_view name, const std::string& value) {
   auto time = base::parse_duration(value);
   if (!time) return base::invalid(std::string(name) + ": " + time.error().what);
   return to.busy_timeout = *time, done{};
 }
 
-// Words that are none of the known are refused when the file is opened.
+// Unknown words are refused when the file is opened.
 constexpr base::option<sqlite_options> known_options[]{
     {"synchronous",
      [](own& to, std::string_view, const std::string& value) -> status {

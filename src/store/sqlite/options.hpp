@@ -8,25 +8,25 @@
 
 namespace holdfast::store::sqlite {
 
-/// Words as in the URL; others are errc::invalid_argument.
+/// Words have the spelling of the URL; unknown words are errc::invalid_argument.
 struct sqlite_options {
   std::string path{};
   std::string url{};  ///< for messages; empty: made from the path
-  /// How hard a commit tries to survive a power cut (a crash of the process loses nothing in any):
-  /// `off`, which may damage the file; `normal`, which may undo the last commits, all of processes
-  /// that the power cut ended; `full`, which waits for the disk each time.
+  /// How hard a commit tries to survive a power cut (a crash of the process never loses anything):
+  /// `off`, which may damage the file; `normal`, which may lose the last commits, all of them of
+  /// processes that the power cut ended; `full`, which waits for the disk each time.
   std::string synchronous = "normal";
-  /// Whose members share the file: a name or a number. Empty: it keeps the rights that it has.
+  /// The group whose members share the file: a name or a number. Empty: the file keeps its rights.
   std::string group{};
-  /// `write`, or `read` what others hold without the right to write.
+  /// `write`, or `read`: inspect locks without the right to write.
   std::string access = "write";
-  /// `refuse` a network file system, or `allow` one that this machine alone uses.
+  /// Whether to `refuse` a network file system, or to `allow` one that only this machine uses.
   std::string network = "refuse";
-  /// The longest wait for the transactions of others on the file, in all. At most an hour.
+  /// The longest total wait for transactions of other processes on the file. At most an hour.
   std::chrono::milliseconds busy_timeout{5'000};
-  /// How often to look whether the file is still at its path. Zero: before every operation.
+  /// How often to check that the file is still at its path. Zero: before every operation.
   std::chrono::microseconds look_at_path_every{10'000};
-  /// For the waits in inbox().receive(), nothing else; null: real_clock(). Must outlive the store.
+  /// Used only for the waits in inbox().receive(); null: real_clock(). Must outlive the store.
   holdfast::clock* clock = nullptr;
 };
 

@@ -17,7 +17,8 @@ namespace {
 
 using small_text = std::array<char, 1024>;
 
-// The beginning of a file of /proc; empty if it cannot be read. No allocation: used while waiting.
+// Reads the beginning of a file of /proc; empty if it cannot be read. Allocates nothing: it is used
+// during waits.
 std::string_view read_small(const char* path, small_text& into) noexcept {
   const file_descriptor file{::open(path, O_RDONLY | O_CLOEXEC)};
   if (!file) return {};
@@ -32,7 +33,7 @@ struct process_status {
   std::uint64_t started = 0;
 };
 
-// The n-th of the words separated by one space, from 0.
+// Returns the n-th of the words separated by single spaces, counted from 0.
 std::string_view word(std::string_view text, int n) noexcept {
   for (; n > 0; --n) {
     const auto space = text.find(' ');
@@ -42,7 +43,7 @@ std::string_view word(std::string_view text, int n) noexcept {
   return text.substr(0, text.find_first_of(" \n"));
 }
 
-// proc(5): the fields after the program's name, which may hold spaces and parentheses itself.
+// proc(5): the fields behind the program's name, which may contain spaces and parentheses itself.
 process_status parse_status(std::string_view text) noexcept {
   const auto name_end = text.rfind(") ");
   if (name_end == std::string_view::npos) return {};
@@ -62,13 +63,13 @@ process_status status_of(std::int32_t pid) noexcept {
   return parse_status(read_small(path.data(), buffer));
 }
 
-// A thread group whose first thread has ended is a zombie too, while others of it still run.
+// A process whose first thread has ended is a zombie, too, while other threads of it still run.
 bool is_gone(const process_status& s) noexcept {
   return (s.state == 'Z' || s.state == 'X') && s.threads <= 1;
 }
 
-// /proc may be that of another pid namespace (unshare --pid without a new mount): then the numbers
-// in it are not ours.
+// /proc may belong to another pid namespace (unshare --pid without a new mount): then its pids are
+// not ours.
 bool proc_is_ours() noexcept {
   std::array<char, 32> target{};
   const ssize_t n = ::readlink("/proc/self", target.data(), target.size());
@@ -83,7 +84,8 @@ std::uint64_t pid_space() noexcept {
   return found.st_ino;
 }
 
-// Lines such as "boottime            0         0": seconds and nanoseconds off the machine's clock.
+// Lines such as "boottime            0         0": the offset from the machine's clock in seconds
+// and nanoseconds.
 bool clock_is_shifted() noexcept {
   small_text buffer;
   std::string_view text = read_small("/proc/self/timens_offsets", buffer);
@@ -172,14 +174,14 @@ bool departed(const peer& who, const peer& self) noexcept {
   if (!pids_comparable(who, self) || who.same_process(self)) return false;
   if (no_such_process(who.pid)) return true;
   const process_status found = status_of(who.pid);
-  // One that does not know when it began has written nothing to compare with.
+  // A peer without a start time gives nothing to compare with.
   return found.known && who.started != 0 && (found.started != who.started || is_gone(found));
 }
 
 file_descriptor watch_process(const peer& who, const peer& self) noexcept {
   if (!pids_comparable(who, self)) return {};
   file_descriptor process{static_cast<int>(::syscall(SYS_pidfd_open, who.pid, 0))};
-  // Only after opening is it certain which process of that number the descriptor stands for.
+  // Only after the descriptor is open does the check show which process of that pid it refers to.
   if (process && departed(who, self)) process.reset();
   return process;
 }

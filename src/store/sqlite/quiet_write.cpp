@@ -8,8 +8,9 @@
 namespace holdfast::store::sqlite {
 namespace {
 
-// Writing to a pipe whose reader just died raises SIGPIPE, which by default ends this process. The
-// program's own setting of that signal is none of our business: it is held back for this thread.
+// Writing to a pipe whose reader just died raises SIGPIPE, which by default ends this process. This
+// class does not change the program's own handling of that signal: it blocks the signal for this
+// thread only.
 class sigpipe_shield {
  public:
   sigpipe_shield() noexcept {

@@ -27,10 +27,12 @@ bool has_log(const std::string& file) noexcept {
   return ::lstat((file + "-wal").c_str(), &found) == 0;
 }
 
-/// In memory, where the records of an earlier boot can be struck out as on the first opening.
+/// A copy in memory, where the holders and waiters of an earlier boot can be removed as at the
+/// first opening.
 class snapshot {
  public:
-  /// `patience`: for others that have the file for themselves, or open and close it.
+  /// `patience`: how long to wait for other processes that have the file for themselves, or open
+  /// and close it.
   status read(const std::string& file, std::chrono::milliseconds patience) {
     if (auto made = copy_.open(":memory:"); !made) return made;
     const auto until = std::chrono::steady_clock::now() + patience;
@@ -48,9 +50,9 @@ class snapshot {
   connection& db() noexcept { return copy_; }
 
  private:
-  // Without the log nobody has the file open, and SQLite could not make one here: a file at rest is
-  // read without a lock. While the log is kept it is not removed. Not steady: a process has opened
-  // the file meanwhile, and may have written, which the log shows.
+  // If there is no log, no process has the file open, and SQLite could not create a log here: the
+  // file at rest is read without a lock. keep_log() keeps a log from being removed meanwhile. Not
+  // steady: a process has opened the file meanwhile, and may have written to it, as its log shows.
   status take(const std::string& file, bool& steady) {
     connection keeper, with_log;
     if (auto opened = keeper.open_to_read(file, true); !opened) return opened;

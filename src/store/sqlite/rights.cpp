@@ -25,7 +25,7 @@ bool exists(const std::string& path) noexcept {
   return ::lstat(path.c_str(), &found) == 0;
 }
 
-/// What this user may not do, collected for one message.
+/// Collects the rights that this user lacks, for one message.
 class missing {
  public:
   void need_folder(const std::string& path) {
@@ -109,9 +109,9 @@ status give_to_group(const std::string& file, const std::string& group) {
   const auto id = group_id(group);
   if (!id) return failure{errc::invalid_argument, "there is no group '" + group + "'"};
   if (auto ok = check_passes_on(directory_of(file), group, *id); !ok) return ok;
-  // Made without a descriptor: to close one would drop SQLite's locks of another session here.
-  // (One that only names the file does not.) A user who may write to the folder may put a link
-  // there, to a file that is none of theirs.
+  // Creates the file without a descriptor: closing one would release the SQLite locks of another
+  // session of this process. (A descriptor that only names the file, O_PATH, does not.) A user who
+  // may write to the folder may put a link there, to somebody else's file.
   if (::mknod(file.c_str(), S_IFREG | shared, 0) != 0 && errno != EEXIST) {
     return explain_errno(errno, "making " + file);
   }

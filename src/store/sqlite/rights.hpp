@@ -3,17 +3,17 @@
 #include <holdfast/result.hpp>
 #include <string>
 
-/// The rights to the database: several users of one file need the same rights to all that lies
-/// beside it.
+/// The rights to the database: several users of one file need the same rights to all files beside
+/// it.
 namespace holdfast::store::sqlite {
 
-/// Fails if this user may not read and write the database, its folder, and what lies beside it. One
-/// message names all that is missing. What does not exist yet is not missing.
+/// Fails if this user may not read and write the database, its folder, and the files beside it. One
+/// message lists all missing rights. A file that does not exist yet counts as accessible.
 status check_rights(const std::string& file);
 
-/// Makes the file for the members of a group (a name or a number), with the mode 660, or gives one
-/// that is there already to them. The folder has to pass its group on (chmod g+ws), because SQLite
-/// makes the files beside the database anew each time.
+/// Creates the file for the members of a group (a name or a number), with the mode 660, or gives an
+/// existing file to them. The folder has to pass its group on (chmod g+ws), because SQLite creates
+/// the files beside the database again each time.
 status give_to_group(const std::string& file, const std::string& group);
 
 }  // namespace holdfast::store::sqlite

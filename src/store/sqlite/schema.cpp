@@ -16,8 +16,8 @@ namespace {
 constexpr std::int64_t application_id = 0x68664C4B;
 constexpr std::int64_t format_version = 1;
 
-// One row a name; `record` is the family's text. The row of a name that nobody uses stays for a
-// while, so that the next lock changes one page.
+// One row a name; `record` is the text of family/record_codec.cpp. The row of an unused name stays
+// for a while, so that the next lock changes only one page.
 constexpr const char* tables = R"sql(
 CREATE TABLE holdfast_locks(name TEXT NOT NULL PRIMARY KEY, record TEXT NOT NULL) STRICT;
 CREATE TABLE holdfast_meta(key TEXT NOT NULL PRIMARY KEY, value ANY NOT NULL) STRICT;
@@ -26,8 +26,8 @@ INSERT INTO holdfast_meta VALUES
   ('boot_id', ''), ('wall_minus_boot_us', 0), ('fence_floor', 0);
 )sql";
 
-// For people. Plain functions only, so that any sqlite3 shell can read them; ids are cut to what
-// tells them apart, since a program that knows a whole one can release the lock.
+// For people. Uses plain functions only, so that any sqlite3 shell can read the views. Ids are
+// shortened to a distinguishing part, because a program that knows a whole id can release the lock.
 constexpr const char* views = R"sql(
 CREATE VIEW holdfast_participants AS
 WITH clock(now_us) AS (
@@ -71,11 +71,11 @@ FROM holdfast_locks
 WHERE CASE WHEN json_valid(record) THEN json_extract(record, '$[1]') END = 'latch';
 )sql";
 
-// After a boot: names lose their holders and waiters and keep their last fence; latches keep their
+// After a boot: names lose their holders and waiters and keep their last fence. Latches keep their
 // count and, by the wall clock, the time they have left (at most 31 days, in case that clock is
-// off); limiters keep what was used, and the tokens that came back meanwhile (a damaged one is left
-// as it is). ?1 is the shift from the old boot's time to the new one's, ?2 the new one's now; what
-// is longer than ?3 is not ours.
+// wrong). Limiters keep what was used, and get the tokens that came back meanwhile (a damaged
+// limiter stays unchanged). ?1 is the shift from the old boot's time to the new one's, ?2 the new
+// boot's now. A record longer than ?3 is not holdfast's.
 constexpr const char* strike_out_the_dead = R"sql(
 UPDATE holdfast_locks SET record = CASE json_extract(record, '$[1]')
   WHEN 'latch' THEN json_set(record,
@@ -105,7 +105,7 @@ struct marks {
   std::int64_t tables = 0;
 };
 
-// In one snapshot: the file may be in the making.
+// In one snapshot: another process may be creating the file.
 result<marks> read_marks(connection& db, const std::string& tried) {
   if (auto begun = db.execute("BEGIN", tried); !begun) return begun.error();
   const auto application = db.ask("PRAGMA application_id", tried);
@@ -180,13 +180,14 @@ status begin_boot(connection& db, const boot_note& before, const boot_note& now)
   });
 }
 
-// The label of a view may be off by so much before it is worth a write at opening.
+// The offset for the views may be wrong by up to a second: correcting less is not worth a write at
+// opening.
 bool is_current(const boot_note& written, const boot_note& now) noexcept {
   return written.boot_id == now.boot_id &&
          std::abs(written.wall_minus_boot_us - now.wall_minus_boot_us) < 1'000'000;
 }
 
-// Without a record if it is not there any more; nothing if it cannot be read.
+// Returns an entry without a record if the row no longer exists; nothing if it cannot be read.
 std::optional<state_store::entry> read_entry(sqlite3_stmt* how, std::string_view name) {
   bind_text(how, 1, name);
   state_store::entry one{std::string{name}, {}};
@@ -198,7 +199,8 @@ std::optional<state_store::entry> read_entry(sqlite3_stmt* how, std::string_view
   return read ? std::optional(std::move(one)) : std::nullopt;
 }
 
-// One at a time: a record that is too long to be read ends its statement, and hides no other name.
+// Reads one record at a time: a record that is too long to read ends its own statement, and hides
+// no other name.
 result<std::vector<state_store::entry>> read_entries(connection& db, sqlite3_stmt* listing,
                                                      const std::string& tried) {
   const auto reading = db.prepare("SELECT record FROM holdfast_locks WHERE name = ?1", tried);
@@ -276,8 +278,8 @@ result<ownership> whose(connection& db, const std::string& file) {
 
 status make_tables(connection& db, const std::string& file) {
   const std::string tried = "making the tables of " + file;
-  // 2 KiB: two lines of a log are cheaper than four for the short records that are the rule, and
-  // a dozen waiters still fit. Only a file without content takes it.
+  // 2 KiB instead of 4: a commit writes half as much to the log. The usual records are short, and a
+  // dozen waiters still fit. Only a file without content accepts the page size.
   if (auto sized = db.execute("PRAGMA page_size = 2048; PRAGMA journal_mode = WAL", tried);
       !sized) {
     return sized;
@@ -298,7 +300,7 @@ status settle_in(connection& db, const std::string& boot_id) {
   if (is_current(*seen, now)) return done{};
   writing transaction{db};
   if (auto begun = transaction.begin(setting_up); !begun) return begun;
-  const auto before = read_boot_note(db);  // again, now that nobody else can change it
+  const auto before = read_boot_note(db);  // read again, now that no other process can change it
   if (!before) return before.error();
   if (auto begun = begin_boot(db, *before, now); !begun) return begun;
   return transaction.commit(setting_up);

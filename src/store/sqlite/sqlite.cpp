@@ -15,12 +15,12 @@ namespace {
 constexpr std::chrono::hours longest_busy_timeout{1};
 constexpr int oldest_sqlite = 3'037'000;  // STRICT tables
 
-/// Keeps a child process out of what belongs to its parent; the rest is lock_file's.
+/// Keeps a child process away from its parent's objects; lock_file does the rest.
 class sqlite_store final : public state_store {
  public:
   explicit sqlite_store(std::unique_ptr<lock_file> file) : file_(std::move(file)) {}
 
-  // In a child process nothing of the parent's is taken down; it stays where fork() put it.
+  // A child process destroys nothing of the parent's: it leaves the object as fork() copied it.
   ~sqlite_store() override {
     if (file_->forked()) (void)file_.release();
   }

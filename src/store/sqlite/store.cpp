@@ -14,10 +14,10 @@
 namespace holdfast::store::sqlite {
 namespace {
 
-// One statement is one transaction: SQLite takes the lock of writers, finds the row, asks the
-// transition (holdfast_decide), and writes the row if there is something to write. Measured, that
-// is as fast as a bare BEGIN IMMEDIATE, UPDATE, COMMIT, and nobody ever acts on an old record.
-// Only a record that has no fence needs the floor of all names.
+// One statement is one transaction: SQLite takes the writer lock, finds the row, calls the
+// transition (holdfast_decide), and writes the row if the transition changed it. Measured, that is
+// as fast as a bare BEGIN IMMEDIATE, UPDATE, COMMIT, and no transition ever sees an outdated
+// record. Only a record that has no fence needs the floor of all names.
 constexpr const char* update_sql =
     "UPDATE holdfast_locks SET record = holdfast_next() WHERE name = ?1 AND "
     "holdfast_decide(record, "
@@ -31,18 +31,19 @@ constexpr std::size_t free_rows_kept = 256;
 constexpr int races_lost_in_a_row = 16;
 constexpr std::chrono::milliseconds patience_at_closing{100};
 
-/// A page is a multiple of it.
+/// A page size is a multiple of this.
 constexpr std::int64_t block = 512;
 
-/// None: it is not there.
+/// Returns nothing if the file does not exist.
 std::optional<std::int64_t> size_of(const std::string& file) {
   struct stat found{};
   if (::stat(file.c_str(), &found) != 0) return std::nullopt;
   return found.st_size;
 }
 
-// Its sessions would go on by what is in memory and in the log, and new ones find nothing. One that
-// was deleted is made anew: SQLite leaves the log of another file alone.
+// The sessions of a truncated file would go on with the data in memory and in the log, while new
+// sessions find nothing. A deleted file is created again: SQLite does not use the log of another
+// file.
 status check_whole(const std::string& file) {
   const auto found = size_of(file);
   if (!found || (*found > 0 && *found % block == 0)) return done{};
@@ -53,7 +54,7 @@ status check_whole(const std::string& file) {
                      "it, and remove it with its -wal and -shm"};
 }
 
-// One that has no log yet is being made, or is not ours.
+// A file that has no log yet is just being created, or is not holdfast's.
 status check_not_truncated(const std::string& file) {
   return size_of(file + "-wal").value_or(0) > 0 ? check_whole(file) : done{};
 }
@@ -97,12 +98,12 @@ status lock_file::open_connection() {
   if (auto may = check_rights(file_); !may) return may;
   if (auto whole = check_not_truncated(file_); !whole) return whole;
   if (auto opened = db_.open(file_); !opened) return opened;
-  // Half of the patience is for the writer queue.
+  // The other half of busy_timeout is for the writer queue.
   sqlite3_busy_timeout(db_.get(), static_cast<int>(options_.busy_timeout.count() / 2));
   return db_.execute(("PRAGMA synchronous = " + options_.synchronous).c_str(), "opening " + file_);
 }
 
-// Nothing is made beside a file of another program.
+// Creates nothing beside a file of another program.
 status lock_file::open_beside() {
   if (auto trusted = check_not_planted(file_); !trusted) return trusted;
   if (const auto owner = whose(db_, file_); !owner) return owner.error();
@@ -135,7 +136,7 @@ status lock_file::set_up_tables() {
 }
 
 status lock_file::add_functions() {
-  // Not to be called from a trigger or a view that another program put into the file.
+  // A trigger or a view that another program put into the file must not call these functions.
   constexpr int how = SQLITE_UTF8 | SQLITE_DIRECTONLY;
   struct function {
     const char* name;
@@ -210,7 +211,7 @@ status lock_file::transact(std::string_view name, transition& change) {
   return outcome;
 }
 
-// A file that was deleted or replaced is still ours to write to, and nobody else's.
+// This session could still write to a deleted or replaced file, but no other session would see it.
 status lock_file::check_still_there() {
   const std::int64_t now = read_clock_us(CLOCK_BOOTTIME);
   if (now - looked_at_path_ < options_.look_at_path_every.count()) return done{};
@@ -242,7 +243,7 @@ status lock_file::step(std::string_view name, transition& change) {
     bool settled = current_.row_seen;
     if (!settled) {
       if (auto tried = try_step(insert_.get(), name, change); !tried) return tried;
-      // No change: another session put the row there between the two statements.
+      // No change means that another session inserted the row between the two statements.
       settled = current_.next == nullptr || sqlite3_changes(db_.get()) == 1;
     }
     if (!settled) continue;
@@ -286,7 +287,7 @@ void lock_file::decide(sqlite3_context* context, int, sqlite3_value** values) no
   sqlite3_result_int(context, now.next != nullptr);
 }
 
-// The transition keeps the text until its next call, which is after this statement.
+// The transition keeps the text until its next call, which comes after this statement.
 void lock_file::next_record(sqlite3_context* context, int, sqlite3_value**) noexcept {
   const std::string& text = *self_of(context).current_.next;
   sqlite3_result_text64(context, text.data(), text.size(), SQLITE_STATIC, SQLITE_UTF8);
@@ -296,7 +297,7 @@ failure lock_file::failed(int code, std::string_view tried) {
   return explain(db_.get(), code, std::string{tried} + " in " + file_);
 }
 
-// ---- several, and all
+// ---- several steps, and all entries
 
 std::vector<status> lock_file::transact(std::span<const state_store::step> steps) {
   const std::lock_guard lock{mutex()};
@@ -333,8 +334,8 @@ status lock_file::step_together(std::span<const state_store::step> steps,
   return transaction.commit("writing to " + file_);
 }
 
-// One transaction: if it fails, none of them happened. A record that is too long fails its own step
-// only.
+// One transaction: if it fails, none of the steps has happened. A record that is too long fails
+// only its own step.
 std::vector<status> lock_file::step_all(std::span<const state_store::step> steps) {
   std::vector<status> outcomes;
   outcomes.reserve(steps.size());
@@ -351,7 +352,7 @@ std::vector<status> lock_file::step_all(std::span<const state_store::step> steps
 result<std::vector<state_store::entry>> lock_file::entries() {
   const std::lock_guard lock{mutex()};
   if (auto there = check_still_there(); !there) return there.error();
-  // Left behind by a process that was killed.
+  // These rows were left by a process that was killed.
   return entries_of(db_, file_, [this](std::string_view name) { note_free(name); });
 }
 
@@ -361,7 +362,7 @@ result<std::vector<state_store::entry>> lock_file::walk(std::string_view behind,
   return entries_behind(db_, file_, behind, most);
 }
 
-// ---- rows that nobody needs
+// ---- unused rows
 
 void lock_file::note_free(std::string_view name) {
   if (name == last_free_) return;
@@ -377,13 +378,13 @@ void lock_file::sweep() noexcept {
   try {
     (void)remove_free();
   } catch (const std::bad_alloc&) {
-    last_free_.clear();  // what could not be removed costs a little room
+    last_free_.clear();  // rows that could not be removed cost only a little space
   }
   last_free_.clear();
   free_.clear();
 }
 
-// With the row goes its last fence; the greatest of them stays, as a floor for all names.
+// Each removed row loses its last fence; the greatest of them remains as a floor for all names.
 status lock_file::remove_free() {
   constexpr const char* tried = "removing names that nobody uses";
   writing transaction{db_};

@@ -32,19 +32,19 @@ class lock_file final : public forkable {
                            const state_store::judge& after);
   result<std::vector<state_store::entry>> entries();
   result<std::vector<state_store::entry>> walk(std::string_view behind, std::size_t most);
-  /// Which file it is, whatever it was called: not by something in it, which a copy would have too.
+  /// Identifies the file, whatever its path: not by its content, which a copy would have, too.
   result<store::identity> identify() const;
   fifo_inbox& inbox() noexcept { return *inbox_; }
   void abandon() noexcept override;
 
  private:
-  /// What the SQL functions need to know of the step in progress.
+  /// What the SQL functions need to know about the step in progress.
   struct step_in_progress {
     transition* change = nullptr;
     bool row_seen = false;
-    const std::string* next = nullptr;  ///< what to write; null: nothing
-    bool stays_free = false;            ///< nothing to write, and nobody uses the name
-    bool too_long = false;              ///< the record, which is nothing to other names
+    const std::string* next = nullptr;  ///< the record to write; null: none
+    bool stays_free = false;            ///< nothing to write, and the name is unused
+    bool too_long = false;              ///< this record; other names are not affected
     std::exception_ptr thrown;
   };
 

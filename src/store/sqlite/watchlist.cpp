@@ -35,8 +35,8 @@ bool watchlist::departed(std::string_view who) {
   const std::lock_guard lock{mutex_};
   const auto at = find_or_add(who);
   watched& entry = at->second;
-  // Without a descriptor of its process (there may be none left, or none allowed) nothing will tell
-  // that it ends.
+  // Without a descriptor of the process (the limit may be reached, or the right missing) nothing
+  // reports its end, so it is checked here.
   if (!entry.process && !entry.ended) entry.ended = has_departed(who);
   const bool gone = entry.ended || (entry.process && readable_now(entry.process.get()));
   if (entry.times == 0 && !entry.process) entries_.erase(at);
@@ -72,8 +72,8 @@ void watchlist::start_looking(watched& entry, const std::string& who) {
   if (::epoll_ctl(poll_, EPOLL_CTL_ADD, entry.process.get(), &event) != 0) stop_looking(entry);
 }
 
-// Taken out by hand: a child process may hold a copy of the descriptor, and then closing ours
-// alone would leave it in the poll for ever.
+// Removes the descriptor from the poll explicitly: a child process may hold a copy of it, and then
+// closing ours alone would leave it in the poll for ever.
 void watchlist::stop_looking(watched& entry) noexcept {
   if (!entry.process) return;
   ::epoll_ctl(poll_, EPOLL_CTL_DEL, entry.process.get(), nullptr);

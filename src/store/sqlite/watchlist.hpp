@@ -13,9 +13,9 @@
 
 namespace holdfast::store::sqlite {
 
-/// The processes that a session wants to see end, each with a descriptor in the inbox's poll. They
-/// are kept for a while after the last one stopped watching: a process that was in the way is soon
-/// in the way again, and looking at a descriptor costs a twentieth of reading /proc. Thread-safe.
+/// The processes whose end a session wants to see, each with a descriptor in the inbox's poll. An
+/// entry stays for a while after the last watcher has gone: a process that blocked a waiter soon
+/// does so again, and polling a descriptor costs a twentieth of reading /proc. Thread-safe.
 class watchlist {
  public:
   static constexpr std::uint64_t first_key = 2;  ///< smaller ones are the inbox's own
@@ -23,21 +23,22 @@ class watchlist {
   /// `poll` must stay open as long as this lives.
   watchlist(const peer& self, int poll) : self_(self), poll_(poll) {}
 
-  /// True if it has ended already: then next_ended() has it.
+  /// True if the process has ended already: then next_ended() returns it.
   bool watch(std::string_view who);
   void unwatch(std::string_view who) noexcept;
   bool departed(std::string_view who);
 
-  /// The poll says so.
+  /// Called when the poll reports the end of a process.
   void note_end(std::uint64_t key);
-  /// One that ended and is still watched; each end is given once for every watch() that was told.
+  /// A process that has ended and is still watched; each end is returned once for every watch()
+  /// call.
   std::optional<std::string> next_ended();
 
  private:
   struct watched {
     int times = 0;
     std::uint64_t key = 0;
-    file_descriptor process;  ///< none if the end cannot be seen, or was
+    file_descriptor process;  ///< none if the end cannot be watched, or has been seen
     bool ended = false;
   };
   using entries = std::map<std::string, watched, std::less<>>;

@@ -25,7 +25,7 @@ namespace {
 constexpr std::array<char, 16> written_by_us{"holdfast door 1"};
 constexpr std::size_t file_size = 4096;
 
-// Only programs that lay out a mutex alike may share one; others queue at a door of their own.
+// Only programs with the same mutex layout may share a mutex; others use a queue of their own.
 std::string file_name() {
 #if defined(__GLIBC__)
   const std::string library = "glibc";
@@ -59,8 +59,9 @@ timespec monotonic_after(std::chrono::nanoseconds wait) noexcept {
   return {now.tv_sec + whole.count(), (at - whole).count()};
 }
 
-// Made under a name of its own and linked when whole: nobody ever sees half a door. The blocks are
-// allocated now, because a full disk met through a mapping ends the process.
+// The file is created under a name of its own and linked when it is complete, so no process ever
+// sees half a queue. The blocks are allocated now, because a full disk met through a mapping would
+// end the process.
 template <class Shared>
 int make(const sidecar& beside, const std::string& name, const std::string& draft) {
   ::unlinkat(beside.folder(), draft.c_str(), 0);
@@ -134,7 +135,7 @@ writer_queue::turn writer_queue::enter(std::chrono::nanoseconds at_most) noexcep
     const timespec until = monotonic_after(at_most);
     error = ::pthread_mutex_clocklock(&mapped_->door, CLOCK_MONOTONIC, &until);
   }
-  // Nothing behind the door can be half done: SQLite rolls back what a dead process left.
+  // The mutex guards nothing that can be half done: SQLite rolls back what a dead process left.
   if (error == EOWNERDEAD) error = ::pthread_mutex_consistent(&mapped_->door);
   return turn{error == 0 ? &mapped_->door : nullptr};
 }

@@ -10,20 +10,20 @@
 
 namespace holdfast::store::sqlite {
 
-/// SQLite makes writers wait by sleeping 1 to 100 ms and looking again. This queue before the door
-/// wakes the next one at once: a robust mutex in a small file that all processes map.
+/// SQLite makes writers wait by sleeping 1 to 100 ms between attempts. This queue in front of
+/// SQLite wakes the next writer at once: a robust mutex in a small file that all processes map.
 ///
-/// It only decides which writer tries first. The lock that counts is SQLite's own, so a writer
-/// queue that is lost, damaged or given up after a time-out costs time and nothing else.
+/// The queue only decides which writer tries first. The effective lock is SQLite's own, so a writer
+/// queue that is lost, damaged, or given up after a time-out costs time and nothing else.
 class writer_queue {
  public:
-  /// `draft` is a file name that nobody else uses, for making the file.
+  /// `draft` is an otherwise unused file name, for creating the file.
   static result<writer_queue> open(const sidecar& beside, const std::string& draft);
   writer_queue(writer_queue&& other) noexcept;
   writer_queue& operator=(writer_queue&& other) noexcept;
   ~writer_queue();
 
-  /// The turn of one thread: from enter() to the end of its life.
+  /// The turn of one thread: from enter() until its destruction.
   class turn {
    public:
     turn(const turn&) = delete;
@@ -37,7 +37,8 @@ class writer_queue {
     pthread_mutex_t* held_;
   };
 
-  /// Waits for its turn, at most so long. A process that died inside has left.
+  /// Waits for the thread's turn, at most that long. If a process died during its turn, the turn
+  /// ends.
   turn enter(std::chrono::nanoseconds at_most) noexcept;
 
  private:

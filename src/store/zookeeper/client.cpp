@@ -25,9 +25,9 @@ owned take(const void* data) {
   return owned(static_cast<requests::token*>(const_cast<void*>(data)));
 }
 
-/// One that looks at the clock later than it was to has stood still, and the client's threads with
-/// it. They take now what has come meanwhile: so long that may take them, and no longer than it was
-/// late.
+/// A thread that reads the clock later than planned was stopped, and the client's threads with it.
+/// They now process the answers that have arrived meanwhile: they get as long as the delay was, but
+/// at most this.
 constexpr std::chrono::nanoseconds longest_last_look = std::chrono::milliseconds(100);
 
 template <class Condition>
@@ -46,7 +46,7 @@ std::unique_ptr<requests::token> requests::expect(std::size_t i) {
 }
 
 void requests::sent(owned t, int rc) noexcept {
-  if (rc == ZOK) return (void)t.release();  // the completion's, which may have taken it by now
+  if (rc == ZOK) return (void)t.release();  // the completion owns it, and may have taken it by now
   answer a;
   a.rc = rc;
   t->of->put(t->index, std::move(a));
@@ -70,7 +70,7 @@ std::vector<answer> requests::wait(clock& on, boot_time until) {
   return answers_;
 }
 
-// Without memory for what was said: as a request that could not even be made.
+// Without memory for the answer, the request counts as one that could not even be made.
 template <class Fill>
 void requests::answered(int rc, const struct Stat* stat, const void* data, Fill fill) noexcept {
   const auto t = take(data);
@@ -149,8 +149,9 @@ bool is_host_unknown(int error) { return error == ENOENT || error == EINVAL || e
 }  // namespace
 
 result<std::shared_ptr<connection>> connection::open(const zookeeper_options& o) {
-  // Its log is of the whole program, and so is the C library's lock on the time zone that it takes
-  // for every line: a child that was forked at that moment would wait for it for ever.
+  // Disables the client's log. It belongs to the whole program, and so does the C library's time
+  // zone lock, which the client takes for every line: a child forked at that moment would wait for
+  // the lock for ever.
   zoo_set_debug_level(ZooLogLevel{});
   if (auto ok = has_two_threads(); !ok) return std::move(ok.error());
   std::shared_ptr<connection> c(new connection(o));
@@ -165,8 +166,8 @@ result<std::shared_ptr<connection>> connection::open(const zookeeper_options& o)
                        ? "the servers' names are not known: " + o.hosts
                        : "cannot be reached: " + std::string(std::strerror(error))};
   }
-  // Else its thread looks the names up before each request: a name server that is away would hold
-  // up all that the session asks, although its connection is well.
+  // Otherwise the client's thread looks up the names before each request: an unreachable name
+  // server would block all requests of the session, although its connection works.
   (void)zoo_set_servers_resolution_delay(c->handle_, -1);
   if (!o.user.empty()) {
     const std::string who = o.user + ":" + o.password;
@@ -182,7 +183,7 @@ result<std::shared_ptr<connection>> connection::open(const zookeeper_options& o)
   return c;
 }
 
-// Ends the session, so that its places are free at once.
+// Ends the session, so that its entries are removed at once.
 connection::~connection() {
   std::unique_lock lock{mutex_};
   ending_ = true;
@@ -191,11 +192,11 @@ connection::~connection() {
   lock.unlock();
   if (speaks_.joinable()) speaks_.join();
   close();
-  time_->end();  // the client's thread may still have answers to tell, and nobody the clock
+  time_->end();  // the client's thread may still report answers, when the clock is gone
 }
 
-// By one of the client's threads, the one that tells of answers: then this takes all that the
-// client still has to tell when it returns. Closed by another thread, it would tell nothing more.
+// Preferably called by the client's thread that reports answers: then the client reports all
+// remaining answers before this returns. Closed by another thread, it would report no more.
 void connection::close() {
   std::unique_lock lock{in_use_};
   zhandle_t* const client = std::exchange(handle_, nullptr);
@@ -238,14 +239,14 @@ void connection::changed(int state, zhandle_t* to_close) {
   lock.unlock();
   call_all();
   if (!mine) return;
-  zoo_set_context(to_close, nullptr);  // what is still to be told is not for this one
+  zoo_set_context(to_close, nullptr);  // later events are not for this object
   close();
   lock.lock();
   closing_ = false;
   changed_.notify_all();
 }
 
-// As long as the session lasts. Before it is connected the client says nothing anyway.
+// Runs as long as the session lasts. Before it is connected the client sends nothing anyway.
 void connection::speak() {
   auto& on = *options_.clock;
   std::weak_ptr<requests> unanswered;
@@ -264,8 +265,8 @@ void connection::speak() {
   }
 }
 
-// The member answers it by itself. While one has no answer no other is asked: without memory it is
-// as if one had none.
+// The member answers this request by itself. While one such request has no answer, no other is
+// sent. Lack of memory counts as a missing answer.
 void connection::speak_once(std::weak_ptr<requests>& unanswered) try {
   const boot_time now = options_.clock->now();
   if (!unanswered.expired()) return (void)time_->sent(now);
@@ -326,8 +327,8 @@ std::string connection::id() const {
   return text;
 }
 
-// No two watches of the program have the same number: that of an ended session means nothing to the
-// next one.
+// The numbers of watches are unique in the program: the number from an ended session means nothing
+// to the next session.
 void* connection::watch(alarm call) {
   static std::atomic<std::uintptr_t> last{0};
   const std::uintptr_t id = ++last;
@@ -341,7 +342,7 @@ void connection::unwatch(void* context) {
   alarms_.erase(reinterpret_cast<std::uintptr_t>(context));
 }
 
-// Changes of the session come to every watch, too: changed() sees to them.
+// Session events reach every watch, too: changed() handles them.
 void connection::on_watch(zhandle_t* handle, int type, int, const char*, void* context) {
   if (type == ZOO_SESSION_EVENT) return;
   auto* const self = static_cast<connection*>(const_cast<void*>(zoo_get_context(handle)));
@@ -385,7 +386,7 @@ failure explain(int rc, const zookeeper_options& o, bool writes) {
               "the server is older than ZooKeeper 3.5, which is the first with "
               "containers (" +
                   said + ")"};
-    case ZMARSHALLINGERROR:  // counts as not answered, also where it only reads
+    case ZMARSHALLINGERROR:  // counts as a missing answer, even for a read
       return {errc::overloaded, "this process has no memory for it (" + said + ")", true};
     case ZNOTREADONLY:
       return {errc::unavailable, "the server is cut off from the majority (" + said + ")"};

@@ -21,41 +21,43 @@
 
 namespace holdfast::store::zookeeper {
 
-/// The server looked at it, whatever came of it: the leader, if it was a request for the leader.
+/// The server processed the request, whatever the result; the leader did, if the request was for
+/// the leader.
 bool leader_answered(int rc);
 
-/// What the server answered to one request.
+/// The server's answer to one request.
 struct answer {
   int rc = ZOPERATIONTIMEOUT;
-  std::string text;                ///< data, or the path that was made
+  std::string text;                ///< data, or the path of the new node
   std::vector<std::string> names;  ///< children
   struct Stat stat{};
 };
 
-/// Requests that are on their way together. The client's threads put the answers in and go on at
-/// once; an answer that comes after wait() gave up goes nowhere.
+/// Requests that are sent together. The client's threads store the answers without waiting; an
+/// answer that arrives after wait() has given up is dropped.
 class requests : public std::enable_shared_from_this<requests> {
  public:
   explicit requests(std::size_t count) : answers_(count), missing_(count) {}
 
-  /// What a completion has to be given, for the i-th: its own from when it was sent.
+  /// The context of the i-th completion, which owns it once the request was sent.
   struct token {
     std::shared_ptr<requests> of;
     std::size_t index;
   };
   std::unique_ptr<token> expect(std::size_t i);
-  /// The result says whether it was.
+  /// To be called with the result of sending.
   static void sent(std::unique_ptr<token> t, int rc) noexcept;
-  /// Room for the results of a multi request, and for the path that it made.
+  /// Space for the results of a multi request, and for the path that it created.
   static constexpr std::size_t max_steps = 4;
   zoo_op_result_t* results() { return results_; }
   std::span<char> path_made() { return path_made_; }
 
   std::vector<answer> wait(clock& on, boot_time until);
-  /// They are sent at that time, and each answer is noted there; before the first is sent.
+  /// Sets the time when the requests are sent, and where each answer is noted; to be called before
+  /// the first one is sent.
   void note_answers(std::shared_ptr<session_time> in, boot_time sent);
 
-  // Of the client's threads, which are C and know no exceptions.
+  // Called by the client's threads, which are C and know no exceptions.
   static void on_void(int rc, const void* data) noexcept;
   static void on_stat(int rc, const struct Stat* stat, const void* data) noexcept;
   static void on_data(int rc, const char* value, int size, const struct Stat* s,
@@ -80,8 +82,9 @@ class requests : public std::enable_shared_from_this<requests> {
   boot_time sent_{};
 };
 
-/// One session with the ensemble. The client has threads of its own, which reconnect and keep the
-/// session; what is called on them must not wait. A thread of ours asks something if nobody does.
+/// One session with the ensemble. The client has its own threads, which reconnect and keep the
+/// session; callbacks on them must not wait. A thread of this class sends a request if no other
+/// thread does.
 class connection {
  public:
   using alarm = std::function<void()>;
@@ -91,33 +94,34 @@ class connection {
   connection(const connection&) = delete;
   connection& operator=(const connection&) = delete;
 
-  /// Null from the end of the session on: then the client is closed, because its thread looks a
-  /// thousand times a second whether it is to end. As long as the lock lives, it stays as it is.
+  /// The handle is null after the end of the session: the client is closed then, because its thread
+  /// checks a thousand times a second whether it is to end. The handle does not change while this
+  /// lock exists.
   std::shared_lock<std::shared_mutex> keep() const { return std::shared_lock(in_use_); }
   zhandle_t* handle() const noexcept { return handle_; }
 
-  /// Blocks until it is connected for the first time.
+  /// Blocks until the first connection is made.
   status wait_connected(boot_time until);
-  /// The server has ended the session, or refused the user: it will not work again.
+  /// The server has ended the session, or refused the user: the session will not work again.
   bool over() const;
   bool refused() const;
 
-  /// These requests go out now. Returns what to tell proved().
+  /// Notes that these requests are sent now. Returns the argument for proved().
   boot_time asks(requests& all, boot_time now);
-  /// The leader has answered what counts from then.
+  /// The leader has answered a request that counts from that time.
   void proved(boot_time counts_from) noexcept { time_->proved(counts_from); }
   boot_time safe_until() const noexcept { return time_->safe_until(); }
-  /// The number by which the servers know it; 0 before it is connected.
+  /// The session's number at the servers; 0 before it is connected.
   std::uint64_t session() const noexcept;
   std::chrono::nanoseconds safe_span() const noexcept { return time_->safe_span(); }
   std::string id() const;
 
-  /// Requests had no answer in command_timeout. If nothing at all has come from the member since,
-  /// the client is made to go on with another one: by itself it would when the holds have been
-  /// lost.
+  /// To be called when requests had no answer in command_timeout. If nothing at all has arrived
+  /// from the member since, makes the client go on with another member: by itself it would only do
+  /// so when the holds have been lost.
   void leave_if_silent() noexcept;
 
-  /// For a request that sets a watch: what to give as its context. Called once, when the node has
+  /// Returns the context for a request that sets a watch. `call` is called once, when the node has
   /// changed or the session is over.
   void* watch(alarm call);
   void unwatch(void* context);
@@ -154,7 +158,7 @@ class connection {
   std::thread speaks_;
 };
 
-/// What a result code means, and what to do about it. `writes`: it may have been carried out.
+/// The failure for a result code, with advice. `writes`: the request may have been carried out.
 failure explain(int rc, const zookeeper_options& o, bool writes);
 
 }  // namespace holdfast::store::zookeeper

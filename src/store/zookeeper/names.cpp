@@ -18,21 +18,22 @@ constexpr std::size_t digits = 10;
 
 bool needs_escape(unsigned char c) { return c < 0x20 || c == 0x7F || c == '/' || c == '%'; }
 
-// U+0080 to U+009F, and what Java's strings hold as surrogates, private use or specials.
+// U+0080 to U+009F, and the characters that are surrogates, private use or specials in Java's
+// strings.
 bool is_refused(std::string_view sequence) {
   const auto first = static_cast<unsigned char>(sequence[0]);
   const auto second = sequence.size() > 1 ? static_cast<unsigned char>(sequence[1]) : 0;
   return (first == 0xC2 && second < 0xA0) || first >= 0xEE;
 }
 
-/// A character: its first byte, and those that go on with it.
+/// A character: its first byte, and the continuation bytes.
 std::string_view first_character(std::string_view text) {
   std::size_t size = 1;
   while (size < text.size() && (static_cast<unsigned char>(text[size]) & 0xC0) == 0x80) ++size;
   return text.substr(0, size);
 }
 
-/// A node's name, taken apart.
+/// The parsed name of a node.
 struct parsed {
   contender who;
   std::int32_t number = 0;
@@ -113,8 +114,7 @@ std::vector<contender> in_order(const std::vector<std::string>& children) {
       found.push_back(std::move(*p));
     }
   }
-  // The server counts on from 2^31 - 1 at -2^31: what lies less than half the circle ahead is
-  // later.
+  // The server counts from 2^31 - 1 on at -2^31: a number less than half the circle ahead is later.
   const auto origin = found.empty() ? 0U : static_cast<std::uint32_t>(found.front().number);
   const auto ahead = [&](const parsed& p) {
     return static_cast<std::int32_t>(static_cast<std::uint32_t>(p.number) - origin);

@@ -5,29 +5,28 @@
 #include <string_view>
 #include <vector>
 
-/// How names, contenders and what they say stand in the tree. A name is a node below the base path,
-/// its contenders are ephemeral sequential nodes below it:
+/// The layout of names, contenders and their data in the tree. A name is a node below the base
+/// path, its contenders are ephemeral sequential nodes below it:
 ///
 ///     /locks/order%2F1000/hf1.m.1.1.0123456789abcdef0123456789abcdef__lock__0000000042
-///                             │ │ │ └ owner id                      └ who it excludes, and order
-///                             │ │ └ weight
-///                             │ └ capacity
-///                             └ kind: m, s, p (permits), l (who waits at a latch)
+///                             │ │ │ └ owner id                      └ which others it excludes,
+///                             and order │ │ └ weight │ └ capacity └ kind: m, s, p (permits), l (a
+///                             waiter at a latch), e (election)
 ///
-/// `__lock__` and `__rlock__` are what kazoo's Lock, WriteLock and ReadLock look for.
+/// kazoo's Lock, WriteLock and ReadLock look for `__lock__` and `__rlock__`.
 namespace holdfast::store::zookeeper {
 
-/// A name as one part of a path: `%XX` for what ZooKeeper does not take there.
+/// A name as one part of a path: `%XX` for characters that ZooKeeper refuses there.
 std::string escape(std::string_view name);
 /// The name of a contender's node, without the number that the server appends.
 std::string node_prefix(const contender& who);
 
-/// The contenders among the children of a name, in order of arrival, whatever was counted past
-/// 2^31 − 1; `record` first, if it is there. Nodes that are nobody's are left out.
+/// The contenders among the children of a name, in order of arrival, even if the counter has passed
+/// 2^31 − 1; `record` first, if it exists. Omits nodes that are not contenders.
 std::vector<contender> in_order(const std::vector<std::string>& children);
 
 inline constexpr std::string_view record_node = "record";
-/// Below it is the number of the record's life (records.cpp).
+/// The node above the number of the record's life (records.cpp).
 inline constexpr std::string_view life_node = "life";
 
 }  // namespace holdfast::store::zookeeper

@@ -5,8 +5,8 @@ namespace holdfast::store::zookeeper {
 
 namespace {
 
-// A session's requests are carried out in their order, so a list that was asked for together with
-// the place has it. One that did not come is asked for again.
+// A session's requests are carried out in order, so a list requested together with the new entry
+// contains it. A list that did not arrive is requested again.
 contender_store::entered entered_at(const std::string& path, const struct Stat& stat, bool replaced,
                                     const answer& line) {
   contender_store::entered in;
@@ -58,7 +58,7 @@ result<contender_store::entered> zookeeper_store::enter(std::string_view name, c
   return failure{errc::unavailable, "the node of the name was removed each time it was made"};
 }
 
-// One step for both; if those that leave are gone already, nothing was done.
+// Both in one step. If the leaving entries are gone already, nothing was done.
 result<contender_store::entered> zookeeper_store::enter_in_place_of(
     std::string_view name, const std::string& prefix, const std::string& data,
     std::span<const std::string> leaving) {
@@ -90,9 +90,9 @@ result<contender_store::entered> zookeeper_store::enter_in_place_of(
   return entered_at(a.text, stat->front().stat, true, made->back());
 }
 
-// What a session asks for is carried out in the order in which it asks, also when it goes on with
-// another server: the leader refuses what still comes through the one before. So the latest is
-// settled as well.
+// A session's requests are carried out in the order in which they were sent, even after a change of
+// the server: the leader refuses requests that still come through the previous server. So the
+// latest list is also a settled one.
 result<std::vector<contender>> zookeeper_store::contenders(std::string_view name, as_of when,
                                                            alarm on_arrival) {
   const std::string path = path_of(name);
@@ -108,7 +108,7 @@ result<std::vector<contender>> zookeeper_store::contenders(std::string_view name
       });
   if (!answers) return answers.error();
   const answer& a = answers->back();
-  if (a.rc != ZOK && watch != nullptr) present()->unwatch(watch);  // there is none
+  if (a.rc != ZOK && watch != nullptr) present()->unwatch(watch);  // no watch was set
   if (latest && !leader_answered(answers->front().rc)) return wrong(answers->front().rc);
   if (a.rc == ZNONODE) return std::vector<contender>{};
   if (a.rc != ZOK) return wrong(a.rc);
@@ -181,8 +181,8 @@ result<bool> zookeeper_store::write(std::string_view name, const std::string& no
   return wrong(rc, true);
 }
 
-// The member that we are connected to may have lost the others: what it knows of our places is
-// worth something after the leader has answered through it.
+// The connected member may have lost contact with the others: its view of the entries counts only
+// after the leader has answered through it.
 std::vector<result<bool>> zookeeper_store::confirm(std::span<const node_of> nodes) {
   const auto answers =
       ask(nodes.size() + 1, true, [&](std::size_t i, connection& c, requests&, auto* token) {

@@ -60,7 +60,7 @@ result<zookeeper_options> read_options(const base::store_url& u) {
   zookeeper_options o;
   std::string shown;
   for (const auto& h : *hosts) {
-    // The client takes what stands before the last colon for the host, brackets and all.
+    // The client takes everything before the last colon for the host, including brackets.
     o.hosts += (o.hosts.empty() ? "" : ",") + h.host + ":" + std::to_string(h.port);
     shown += (shown.empty() ? "" : ",") + to_string(h);
   }

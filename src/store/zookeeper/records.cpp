@@ -5,14 +5,14 @@
 #include "base/words.hpp"
 #include "store/zookeeper/zookeeper_store.hpp"
 
-/// The record of a name, which is written version by version. The versions of a node begin anew
-/// with each node, so a second one says which life of the record it is:
+/// The record of a name, which is written version by version. The versions of a node restart with
+/// each new node, so a second node identifies the life of the record:
 ///
 ///     /locks/NAME/record
-///     /locks/NAME/life/5f0c2b9d1e8a7346     a number that no other life has
+///     /locks/NAME/life/5f0c2b9d1e8a7346     a number that is unique to this life
 ///
-/// One step makes all three, and one step removes them. Builds that know of no lives make and
-/// remove the record alone.
+/// One step creates all three, and one step removes them. Older builds, which do not know lives,
+/// create and remove the record alone.
 namespace holdfast::store::zookeeper {
 
 namespace {
@@ -30,7 +30,7 @@ std::uint64_t life_in(const std::vector<std::string>& names) {
 }
 
 /// The steps of one request, which are carried out together or not at all. The paths and the text
-/// are the caller's until it is sent.
+/// belong to the caller until the request is sent.
 class steps {
  public:
   explicit steps(const ACL_vector* acl) : acl_(acl) {}
@@ -59,8 +59,8 @@ class steps {
 
 }  // namespace
 
-// The life is read before the record: if it is still there when the record is written, it was that
-// of the record that was read.
+// Reads the life before the record: if the life is still the same when the record is written, it
+// belongs to the record that was read.
 result<contender_store::versioned> zookeeper_store::record(std::string_view name, bool,
                                                            alarm on_change) {
   const std::string path = path_of(name, record_node);
@@ -70,7 +70,7 @@ result<contender_store::versioned> zookeeper_store::record(std::string_view name
   const auto answers = ask(count, true, [&](std::size_t i, connection& c, requests&, auto* token) {
     if (i == 0) return ask_all(c, token);
     if (i == 1) return ask_line(c, lives, token);
-    // Watched first, then read: what is written in between is told.
+    // Watches before it reads: so a change in between is reported.
     if (i == count - 1) return zoo_aget(c.handle(), path.c_str(), 0, &requests::on_data, token);
     watch = c.watch(std::move(on_change));
     return zoo_awexists(c.handle(), path.c_str(), &connection::on_watch, watch, &requests::on_stat,
@@ -93,7 +93,7 @@ result<std::optional<contender_store::revision>> zookeeper_store::replace(std::s
                                                                           std::string_view text,
                                                                           revision was,
                                                                           std::int64_t) {
-  const auto version = static_cast<std::int32_t>(was.number);  // as it was told by record()
+  const auto version = static_cast<std::int32_t>(was.number);  // as record() returned it
   const std::string path = path_of(name, record_node);
   const std::string lives = path_of(name, life_node);
   const std::string former = lives + "/" + name_of(was.life);
@@ -105,7 +105,8 @@ result<std::optional<contender_store::revision>> zookeeper_store::replace(std::s
     if (goes_on) {
       all.check(former);
     } else {
-      // That there is none is seen by making it. One without a record is what an older build left.
+      // Creating the node detects that there is none. A life without a record was left by an older
+      // build.
       was.life == 0 ? all.make(lives) : all.remove(former);
       text.empty() ? all.remove(lives) : all.make(latter);
     }

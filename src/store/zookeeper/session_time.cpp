@@ -8,23 +8,23 @@ namespace {
 
 using span = session_time::span;
 
-/// The member that we talk to tells the leader twice a tick which sessions it heard, and the
-/// shortest session that a server allows by itself has two ticks.
+/// The connected member tells the leader twice a tick which sessions it has heard, and the shortest
+/// session that a server allows by default has two ticks.
 constexpr span told_within(span session) { return session / 4; }
 
-/// The silence before that for which a request still counts from when it was sent.
+/// The longest silence before a request after which it still counts from its sending.
 constexpr span quiet_for(span session) { return session / 3; }
 
-/// What is asked so often has been answered, and the leader told of it, before it would be needed,
-/// if the answer takes no longer than an eighth of the session.
+/// Requests at this interval have been answered, and reported to the leader, before that is needed,
+/// if an answer takes no longer than an eighth of the session.
 constexpr span speaks_each(span session) { return session / 6; }
 
-/// What was heard so soon after what was heard before is not noted.
+/// An answer that arrives within this time after the previous one is not noted.
 constexpr span noted_each(span session) { return session / 32; }
 
 }  // namespace
 
-// The leader hears of the session itself when it begins, and that is later.
+// The leader learns of the session itself when it begins, and that is later.
 session_time::session_time(const clock& on, span session)
     : clock_(&on), session_(session), last_said_(on.now()), known_(last_said_) {}
 
@@ -58,7 +58,7 @@ void session_time::proved(boot_time counts_from) noexcept {
   proven_ = std::max(proven_, counts_from);
 }
 
-// What is left of a session, 1 - 1/3 - 1/4 of it, and a little less.
+// The rest of a session, 1 - 1/3 - 1/4 of it, and a little less.
 span session_time::safe_span() const noexcept {
   const std::lock_guard guard{mutex_};
   return session_ * 2 / 5;

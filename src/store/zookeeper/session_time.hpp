@@ -8,40 +8,41 @@
 
 namespace holdfast::store::zookeeper {
 
-/// Until when the servers surely keep a session. They count from what they heard of the client
-/// last, as far as the leader was told of it. What counts as heard is what we asked ourselves, and
-/// was answered: the client's own pings come late, and nobody tells us, when the process stands
-/// still, or while a request or a ping has no answer. So something is asked often enough, for
-/// nothing else. Thread-safe.
+/// The time until which the servers certainly keep a session. They count from the last message of
+/// the client, as far as the leader was told of it. Only answered requests of holdfast count here:
+/// the client's own pings are late, without any report, when the process is stopped, or while a
+/// request or a ping has no answer. So a request is sent often enough just for this purpose.
+/// Thread-safe.
 class session_time {
  public:
   using span = std::chrono::nanoseconds;
 
-  /// Before the session is opened.
+  /// To be created before the session is opened.
   session_time(const clock& on, span session);
 
-  /// How long a session is, as the servers say.
+  /// Sets the length of the session as the servers have agreed.
   void agreed(span session) noexcept;
 
-  /// Something is sent now. Returns from when the session may be counted if the leader answers.
+  /// Notes a request sent now. Returns the time from which the session counts if the leader
+  /// answers.
   boot_time sent(boot_time now) noexcept;
-  /// A server has answered what was sent then.
+  /// A server has answered the request sent at that time.
   void answered(boot_time sent) noexcept;
-  /// The leader has answered what counts from then.
+  /// The leader has answered a request that counts from that time.
   void proved(boot_time counts_from) noexcept;
 
   boot_time safe_until() const noexcept;
   span safe_span() const noexcept;
-  /// When something has to be sent, if nothing is before.
+  /// When a request has to be sent at the latest.
   boot_time speaks_at() const noexcept;
 
-  /// Answers that come now count for nothing: the clock may be gone.
+  /// Later answers count for nothing: the clock may be gone.
   void end() noexcept;
 
  private:
   struct word {
     boot_time said;
-    boot_time known_at;  ///< to the leader
+    boot_time known_at;  ///< when the leader knows it
   };
   static constexpr std::size_t most_pending = 16;
 
@@ -49,9 +50,9 @@ class session_time {
   const clock* clock_;
   span session_;
   boot_time last_said_;
-  boot_time known_;  ///< the leader has been told of what was said then
+  boot_time known_;  ///< the leader knows of the requests sent until then
   boot_time proven_{};
-  std::array<word, most_pending> pending_{};  ///< a ring, in their order
+  std::array<word, most_pending> pending_{};  ///< a ring, in order of sending
   std::size_t first_ = 0;
   std::size_t end_ = 0;
 };

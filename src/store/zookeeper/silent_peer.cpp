@@ -27,8 +27,9 @@ bool is_socket(int fd) noexcept {
   return is_socket(fd, what);
 }
 
-/// A second descriptor of a socket: the number may mean something else at any moment. If it means a
-/// file by now, it stays open, because to close it would end this process's locks on that file.
+/// A duplicate of a socket's descriptor: the number may mean something else at any moment. If the
+/// duplicate turns out to be a file, it stays open, because closing it would release this process's
+/// locks on that file.
 class same_socket {
  public:
   explicit same_socket(int fd) : fd_(is_socket(fd) ? ::fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1) {}
@@ -49,7 +50,8 @@ class same_socket {
            size == peer.size && std::memcmp(&there, &peer.bytes, size) == 0;
   }
 
-  // One that is idle was answered after it had asked.
+  // Data was sent after the last data arrived. On an idle connection, the last request was
+  // answered.
   bool waits_in_vain(std::chrono::milliseconds silent_for) const noexcept {
     tcp_info info{};
     socklen_t size = sizeof info;
@@ -85,7 +87,7 @@ std::vector<ino_t> sockets_of_others() noexcept try {
   std::sort(all.begin(), all.end());
   return all;
 } catch (...) {
-  return {};  // no memory, or no /proc: then none is shut down, or one of a parent, too
+  return {};  // no memory, or no /proc: then no socket is shut down, or one of a parent, too
 }
 
 int shut_down_silent(const peer_address& peer, std::chrono::milliseconds silent_for,
@@ -98,7 +100,7 @@ int shut_down_silent(const peer_address& peer, std::chrono::milliseconds silent_
   }
   return count;
 } catch (...) {
-  return 0;  // no memory, or no /proc: the client itself leaves the peer, later
+  return 0;  // no memory, or no /proc: the client itself leaves the peer later
 }
 
 }  // namespace holdfast::store::zookeeper

@@ -9,20 +9,20 @@
 
 namespace holdfast::store::zookeeper {
 
-/// Whom a connection leads to; of size 0: nobody.
+/// The peer of a connection; size 0: none.
 struct peer_address {
   sockaddr_storage bytes{};
   socklen_t size = 0;
 };
 
-/// The numbers of the sockets that this process has now, in order. They are not those of a client
-/// that is made later: in a child of fork() they are those of its parent.
+/// The inode numbers of the sockets that this process has now, sorted. They do not belong to a
+/// client that is created later: in a child of fork() they are its parent's.
 std::vector<ino_t> sockets_of_others() noexcept;
 
 /// Shuts down (ADR 160) the TCP connections of this process to that peer over which something was
-/// sent, and nothing has come for so long, except those of `others`. A thread that reads from one
-/// learns at once that it is over. Returns how many. ZooKeeper's client keeps its descriptor to
-/// itself, so the kernel is asked for all.
+/// sent and nothing has arrived for `silent_for`, except those in `others`. A thread that reads
+/// from such a connection notices the end at once. Returns their number. ZooKeeper's client does
+/// not reveal its descriptor, so the kernel is asked for all descriptors.
 int shut_down_silent(const peer_address& peer, std::chrono::milliseconds silent_for,
                      std::span<const ino_t> others) noexcept;
 

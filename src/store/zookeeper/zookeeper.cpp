@@ -13,9 +13,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// The server's clock is read anew so often.
+/// The server's clock is read again after this time.
 constexpr auto time_is_known_for = 60s;
-/// Its name is none that escape() makes.
+/// escape() never returns a name like this.
 constexpr const char* clock_node = "%clock-";
 
 }  // namespace
@@ -62,7 +62,7 @@ status zookeeper_store::make_base() {
   for (auto slash = options_.base.find('/', 1);; slash = options_.base.find('/', slash + 1)) {
     auto made = make(options_.base.substr(0, slash), ZOO_PERSISTENT);
     const bool whole = slash == std::string::npos;
-    // Of those above it, some may be there that we must not touch.
+    // Some of the nodes above it may exist although this user must not touch them.
     if (!made && (whole || made.error().code != errc::not_permitted)) {
       if (made.error().code == errc::not_permitted) {
         made.error().what = "the base path " + options_.base +
@@ -74,7 +74,7 @@ status zookeeper_store::make_base() {
   }
 }
 
-// The client knows these two: the rest of its server's state is told to administrators only.
+// The client knows only these two: the server reports the rest of its state to administrators only.
 result<store::facts> zookeeper_store::facts() {
   auto to = current();
   if (!to) return std::move(to.error());
@@ -95,7 +95,7 @@ void zookeeper_store::know_time(boot_time at, std::int64_t wall_ms) {
   wall_at_ = wall_ms * 1'000;
 }
 
-// The server tells its time with what it writes.
+// The server returns its time with a write.
 result<moment> zookeeper_store::time() {
   const boot_time now = options_.clock->now();
   {
@@ -105,7 +105,7 @@ result<moment> zookeeper_store::time() {
       return moment{wall, wall, false};
     }
   }
-  // One name for a session: what an answer that was lost left there is found again, and goes.
+  // One name for a session: a node left by a lost answer is found again and removed.
   const std::string path = options_.base + "/" + clock_node + present()->id();
   for (int i = 0; i < max_attempts; ++i) {
     const auto told = ask(2, true, [&](std::size_t r, connection& c, requests&, auto* token) {
@@ -152,7 +152,8 @@ result<std::vector<contender_store::used_name>> zookeeper_store::names() {
   std::vector<used_name> used;
   for (std::size_t i = 0; i < found.size(); ++i) {
     const answer& a = (*lines)[i];
-    // What we may not look into, or cannot ask for: a request for that name reports why.
+    // A name that this user may not read, or cannot ask for: a request for that name reports the
+    // reason.
     const bool hidden = a.rc == ZNOAUTH || a.rc == ZBADARGUMENTS;
     if (a.rc != ZOK && a.rc != ZNONODE && !hidden) return wrong(a.rc);
     const auto line = in_order(a.names);

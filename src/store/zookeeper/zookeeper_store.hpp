@@ -13,13 +13,13 @@
 #include "store/zookeeper/client.hpp"
 #include "store/zookeeper/names.hpp"
 
-/// The store itself, for the files that it is written in: zookeeper.cpp (the session, time and
-/// names), nodes.cpp (the queue of a name) and records.cpp (its record).
+/// The store itself, shared by its source files: zookeeper.cpp (the session, time and names),
+/// nodes.cpp (the queue of a name) and records.cpp (its record).
 namespace holdfast::store::zookeeper {
 
 using link = std::shared_ptr<connection>;
 
-/// A container that is empty may go at any moment, between two requests.
+/// An empty container may be removed at any moment, between two requests.
 inline constexpr int max_attempts = 5;
 
 /// Thread-safe.
@@ -62,7 +62,7 @@ class zookeeper_store final : public contender_store {
 
  private:
   link present() const { return session_.present(); }
-  /// Never on a thread of the client: it looks the servers' names up.
+  /// Must not be called on a thread of the client, because it looks up the servers' names.
   result<link> current();
   const ACL_vector* acl() const {
     return options_.private_acl ? &ZOO_CREATOR_ALL_ACL : &ZOO_OPEN_ACL_UNSAFE;
@@ -72,8 +72,8 @@ class zookeeper_store final : public contender_store {
     return path_of(name) + "/" + std::string(node);
   }
 
-  /// A change of nothing: a majority has to agree to it, and the member that we talk to has seen
-  /// all that was agreed to before. zoo_async promises less: a leader answers it by itself.
+  /// A write without effect: a majority has to agree to it, and afterwards the connected member has
+  /// seen everything that was agreed before. zoo_async promises less: a leader answers it alone.
   template <class Token>
   int ask_all(connection& c, Token* token) {
     const std::string nobody = options_.base + "/%nobody";
