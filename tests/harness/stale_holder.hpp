@@ -7,13 +7,16 @@
 namespace harness {
 
 struct verdicts {
-  bool successor = false;  ///< the write of the one who got the lock after the pause
-  bool stale = false;      ///< the write of the one who was stopped, and goes on as if it held it
+  bool successor = false;  ///< whether the write of the process that got the lock after the pause
+                           ///< was accepted
+  bool stale = false;      ///< the same of the write of the stopped process, which continues as if
+                           ///< it held the lock
 };
 
-/// A child takes a lock of that store with a short lease, is stopped (SIGSTOP) until somebody else
-/// has it and has written, goes on, and writes. `write` is called in both processes, each with its
-/// own fence; it makes its own connection. For a process that has no threads yet.
+/// A child acquires a lock of that store with a short lease, is stopped (SIGSTOP) until another
+/// process has the lock and has written, continues, and writes. `write` is called in both
+/// processes, each with its own fence; it makes its own connection. For a process that has no
+/// threads yet.
 verdicts write_after_a_pause(const std::string& url,
                              const std::function<bool(std::uint64_t fence)>& write);
 
