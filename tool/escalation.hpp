@@ -8,14 +8,14 @@
 
 namespace holdfast::tool {
 
-/// When a child is told to go (TERM) and when it is killed. Pure: the time comes in.
+/// When a child gets TERM and when it is killed. Pure: the time is an argument.
 ///
 ///     last renewal            TERM                    KILL      the lease ends
 ///          │  renewals fail …   │◀──── kill_after ────▶│◀─slack─▶│
 ///
-///     runs ──max_run is over──────────────▶ told to go ──kill_after──▶ killed
-///     runs ──lease ends in kill_after──────▶ told to go ──lease ends──▶ killed
-///     runs ──another one holds the lock────▶ told to go ──kill_after──▶ killed
+///     runs ──max_run is over──────────────▶ gets TERM ───kill_after──▶ killed
+///     runs ──lease ends in kill_after──────▶ gets TERM ───lease ends──▶ killed
+///     runs ──another one holds the lock────▶ gets TERM ───kill_after──▶ killed
 class escalation {
  public:
   enum class step { none, terminate, kill };

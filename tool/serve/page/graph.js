@@ -38,7 +38,7 @@ function columnsOf(said) {
     return (depth[p] = deepest + 1);
   };
   said.processes.forEach((_, p) => visit(p, new Set()));
-  const least = Math.min(...depth); // if all processes are in rings, none of the others is left
+  const least = Math.min(...depth); // if all processes are in rings, the first column would be empty
   return depth.map((d) => d - least);
 }
 
