@@ -10,22 +10,22 @@
 
 #include "harness/program.hpp"
 
-/// Real other programs and holdfast want the same lock. Whoever is in holds a lock of the kernel on
-/// a file, too: that shows whether it is alone, and nobody keeps it who died. Of permits there are
-/// as many files.
+/// Real other programs and holdfast want the same lock. A holder also locks a file in the kernel:
+/// that shows whether it is alone, and the kernel releases the lock of a dead process. For permits
+/// there are as many files.
 namespace interop_test {
 
 enum class shared_as : std::uint8_t { mutex, fair_mutex, shared_mutex, semaphore, expiring };
 
-/// Of which so many are in at the same time.
+/// The number of permits.
 inline constexpr unsigned permits_of_the_arena = 3;
 
-/// What is shared with whom.
+/// The shared lock, and its other program.
 struct party {
   std::string title;
   std::string script;                 ///< in peers/
   std::vector<std::string> urls;      ///< several: a redlock
-  std::string ports;                  ///< the same servers, as the script has them
+  std::string ports;                  ///< the same servers, in the script's form
   shared_as what = shared_as::mutex;  ///< a read-write lock: reads and writes in turns
 };
 
@@ -37,7 +37,7 @@ struct tally {
   int violations = 0;
 };
 
-/// Pauses of those who work here, which end at once when the work does.
+/// Pauses of the workers here, which end at once when the work does.
 class shift {
  public:
   bool over_after(std::chrono::milliseconds d) {
@@ -56,8 +56,8 @@ class shift {
   bool over_ = false;
 };
 
-/// One lock, two programs of theirs, and two threads of ours with a session each.
-/// For the main thread.
+/// One lock, two processes of the other program, and two threads of ours with a session each. For
+/// the main thread.
 class arena {
  public:
   arena(party who, const std::string& folder);
@@ -65,10 +65,10 @@ class arena {
   arena(const arena&) = delete;
 
   void begin();
-  /// One more comes, gets it, and is killed.
+  /// Starts one more process, which acquires the lock and is killed.
   void kill_one_of_theirs() const;
   void kill_one_of_ours() const;
-  /// Of each of the four.
+  /// The results of each of the four.
   std::vector<tally> end();
 
   const std::string& title() const { return who_.title; }
