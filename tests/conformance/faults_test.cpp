@@ -119,7 +119,7 @@ TEST_P(faults, a_store_that_is_away_is_told_apart_from_one_where_it_is_held) {
   script_.all(fault::drop_request);
   EXPECT_EQ(reason_of([&] { (void)lock->acquire(); }), errc::unavailable);
   EXPECT_EQ(reason_of([&] { (void)lock->try_acquire(); }), errc::unavailable);
-  // Long enough that a fast answer is impossible, even if this machine is slow.
+  // The limit is long enough that the store counts as away and not as slow, even on a slow machine.
   EXPECT_EQ(reason_of([&] { (void)lock->try_acquire_for(1s); }), errc::unavailable);
   script_.all(fault::none);
   EXPECT_TRUE(lock->acquire());
