@@ -41,9 +41,7 @@ struct surroundings {
 [[noreturn]] void become(char* const* argv, char* const* environment, bool own_group,
                          const surroundings& s) noexcept {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != s.parent)
-    ::_exit(exit_code::own_failure);  // the parent died before the line
-                                      // above
+  if (::getppid() != s.parent) ::_exit(exit_code::own_failure);  // the parent died before prctl
   if (own_group) ::setpgid(0, 0);
   s.watchman.watch(own_group ? -::getpid() : ::getpid());
   s.signals.restore();

@@ -84,8 +84,7 @@ class board {
     std::atomic<std::uint64_t> retries;
     std::atomic<std::chrono::steady_clock::rep> last_finish;
   };
-  shared_array<std::atomic<std::uint8_t>> claims_;  ///< 0: open; done; otherwise the worker's
-                                                    ///< number
+  shared_array<std::atomic<std::uint8_t>> claims_;  ///< 0: open; done; or the worker
   shared_array<std::atomic<std::uint32_t>> wait_us_;
   shared_array<desk> desks_;
   shared_array<counts> counts_;

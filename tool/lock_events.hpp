@@ -37,8 +37,7 @@ class leases_seen {
   bool is_overdue(const participant& p) const;
 
  private:
-  std::vector<participant> longest_;  ///< each holder as it was when its remaining lease was
-                                      ///< longest
+  std::vector<participant> longest_;  ///< each holder when it had the most lease left
 };
 
 /// `since_last` is the time between the two polls. A holder that is gone has lost its lock if its

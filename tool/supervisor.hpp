@@ -23,8 +23,7 @@ struct ending {
   bool lost = false;                  ///< the lock was lost while the child ran
   bool killed = false;                ///< we sent KILL
   bool asked_to_stop = false;         ///< a signal asked us to end
-  std::chrono::nanoseconds paused{};  ///< the longest single time that we were due to run and did
-                                      ///< not
+  std::chrono::nanoseconds paused{};  ///< the longest single pause of this process
   std::size_t left_behind = 0;  ///< processes that outlive the child; counted for details only
 };
 

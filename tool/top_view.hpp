@@ -17,8 +17,7 @@ namespace holdfast::tool {
 struct top_request {
   enum class what { nothing, quit, suspend, unlock } kind = what::nothing;
   std::string name{};                 ///< unlock
-  std::vector<std::string> owners{};  ///< unlock: the holders that the person has seen, and no
-                                      ///< others
+  std::vector<std::string> owners{};  ///< unlock: only the holders that were shown
 };
 
 /// The table of `top`: what it shows of a store, and how keys change that. Independent of the

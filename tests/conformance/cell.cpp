@@ -244,7 +244,7 @@ row lingering_row(row r) {
   return r;
 }
 
-// Where the answer comes with the request, only this lock's own rules can differ.
+// Where the answer comes with the request, the other primitives cannot behave differently.
 row unconfirmed_row(row r) {
   std::vector<std::string> which{"mutex", "recursive_mutex"};
   if (r.name == "redis") which.insert(which.end(), {"fair_mutex", "shared_mutex", "semaphore"});

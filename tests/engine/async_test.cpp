@@ -452,8 +452,7 @@ TEST(async_end, a_wait_that_has_just_begun_when_the_session_goes_is_told) {
 
 TEST(async_end, what_has_not_begun_keeps_its_session) {
   auto other = holdfast::open("memory:async-end");
-  const lease held = mutex{other, "m"}.acquire();  // otherwise the lock could be acquired before
-                                                   // the session ends
+  const lease held = mutex{other, "m"}.acquire();  // otherwise it could be acquired too early
   std::optional<holdfast::pending<lease>> later;
   {
     auto session = holdfast::open("memory:async-end");

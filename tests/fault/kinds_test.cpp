@@ -64,8 +64,7 @@ TEST(kinds, a_killed_writer_lets_all_readers_in) {
   scene s;
   child writer("sharer", {s.g.url, "writes"});
   EXPECT_EQ(writer.expect_line(), "in");
-  std::vector<std::thread> readers;  // each with a session: within one session they would ask
-                                     // together
+  std::vector<std::thread> readers;  // a session each: one would ask for all
   for (std::size_t i = 0; i < 3; ++i) {
     readers.emplace_back([&] {
       EXPECT_TRUE((holdfast::shared_mutex{holdfast::open(s.g.url), "rw"}.acquire_shared()));

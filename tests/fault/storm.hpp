@@ -36,8 +36,7 @@ struct scorecard {
   std::uint64_t sections = 0;  ///< check() passed at the beginning and at the end
   std::uint64_t faults = 0;
   std::uint64_t believed_overlaps = 0;  ///< of such sections
-  std::uint64_t fenced_overlaps = 0;    ///< a write that was accepted although another worker came
-                                        ///< in between
+  std::uint64_t fenced_overlaps = 0;    ///< writes accepted although another worker came in
   std::uint64_t same_fences = 0;        ///< with the same fence
   std::uint64_t lost_updates = 0;
   std::uint64_t shrunken_fences = 0;

@@ -23,8 +23,7 @@ struct hold_event {
 struct history_rules {
   std::uint32_t capacity = 1;  ///< an exclusive hold has this weight
   bool readers_share = false;  ///< holds that do not exclude each other may have the same fence
-  bool fair = false;  ///< a waiter that was seen in the queue before another one asked is served
-                      ///< first
+  bool fair = false;           ///< a waiter seen in the queue before another asked is served first
 };
 
 /// Every rule that the history breaks, in words; empty if there is none.

@@ -23,8 +23,7 @@ constexpr auto limit = 150ms;
 struct limited_call {
   const char* what;
   std::function<bool(const session&)> succeeds;
-  bool alone = true;           ///< false: the call succeeds only if another thread does something,
-                               ///< too
+  bool alone = true;           ///< false: the call needs another thread to succeed
   bool needs_replicas = true;  ///< where replicas acknowledge grants
 };
 

@@ -90,9 +90,7 @@ std::vector<hold_event> resource::history() const {
   const auto& events = page_->events;
   std::vector<hold_event> finished;
   for (std::size_t i = 0; i < std::min<std::size_t>(page_->written.load(), max_events); ++i) {
-    if (events[i].end != 0)
-      finished.push_back(events[i]);  // 0: the worker died before it recorded
-                                      // the end
+    if (events[i].end != 0) finished.push_back(events[i]);  // 0: it died before recording this
   }
   return finished;
 }

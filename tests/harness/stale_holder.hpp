@@ -7,10 +7,8 @@
 namespace harness {
 
 struct verdicts {
-  bool successor = false;  ///< whether the write of the process that got the lock after the pause
-                           ///< was accepted
-  bool stale = false;      ///< the same of the write of the stopped process, which continues as if
-                           ///< it held the lock
+  bool successor = false;  ///< the new holder's write was accepted
+  bool stale = false;      ///< the stopped process's write was accepted
 };
 
 /// A child acquires a lock of that store with a short lease, is stopped (SIGSTOP) until another

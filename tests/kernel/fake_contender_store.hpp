@@ -25,12 +25,11 @@ class fake_contender_store final : public holdfast::store::contender_store {
   bool lose_reply = false;       ///< the next enter() is carried out, and its reply is lost
   bool lose_replaced = false;    ///< the same of the next replace()
   bool repeat_requests = false;  ///< each enter() is sent twice, and one copy is still on its way
-  std::atomic<int> fail_leaves{0};   ///< this many are not carried out
-  bool delay_leave = false;          ///< the next one has no answer, and is still on its way
-  std::atomic<int> fail_reads{0};    ///< this many reads of one entry are not answered
-  std::atomic<int> fail_lists{0};    ///< this many queries of the queue are not answered
-  std::atomic<int> cannot_watch{0};  ///< this many queries of the queue: it triggers the alarm at
-                                     ///< once, as after a change
+  std::atomic<int> fail_leaves{0};       ///< this many are not carried out
+  bool delay_leave = false;              ///< the next one has no answer, and is still on its way
+  std::atomic<int> fail_reads{0};        ///< this many reads of one entry are not answered
+  std::atomic<int> fail_lists{0};        ///< this many queries of the queue are not answered
+  std::atomic<int> cannot_watch{0};      ///< this many queue queries: the alarm comes at once
   std::atomic<int> cannot_watch_one{0};  ///< the same for this many entries and records
   std::atomic<int> calls_late{0};  ///< this many are not answered, and the test calls `late_alarm`
   alarm late_alarm{};
@@ -42,8 +41,7 @@ class fake_contender_store final : public holdfast::store::contender_store {
   std::function<void()> on_leave{};          ///< after the next one, before its answer
   std::function<void()> on_listed{};         ///< after the next list, before its answer
   std::function<void()> on_replace{};        ///< before a record is replaced
-  std::function<void()> on_lost{};           ///< called when nobody waits for the lost answer any
-                                             ///< more
+  std::function<void()> on_lost{};           ///< called when the lost answer was given up
   std::atomic<int> entered_count{0};
   std::atomic<int> listed{0};
   std::atomic<int> left{0};

@@ -277,9 +277,7 @@ TEST_P(redlock_faults, a_vote_that_was_held_up_here_makes_the_pause_after_it_no_
   a.ways[2]->hang(verb::acquire);
   auto got = std::async(std::launch::async, [&] { return do_.acquire(a.lock); });
   for (const auto& way : a.ways) way->await(verb::acquire, 1);
-  for (const std::size_t i : {0U, 1U})
-    a.settle(i);  // otherwise they would be away after the hour,
-                  // too
+  for (const std::size_t i : {0U, 1U}) a.settle(i);  // or they would be away, too
   EXPECT_EQ(w_.holders(0), 1U);
   w_.clock->advance(1h);
   a.ways[2]->let_go();

@@ -26,9 +26,7 @@ class several : public testing::TestWithParam<bool> {
  protected:
   static holdfast::session open(const char* store) {
     holdfast::session_options o;
-    if (GetParam())
-      o.decorate = holdfast::testing::faulty({});  // acquires one name after the
-                                                   // other
+    if (GetParam()) o.decorate = holdfast::testing::faulty({});  // one name after the other
     return holdfast::open("memory:several-" + std::string(store), std::move(o));
   }
   static bool is_free(mutex& m) { return bool(m.try_acquire()); }

@@ -125,7 +125,8 @@ void read_on(random_source& r, plan& p) {
   });
 }
 
-// Threads pass on a lease that ends by itself; each holds it for about as long as the lease allows.
+// Threads hand over a hold with a time limit (max_hold); each keeps it for about as long as the
+// limit allows.
 void hold_in_turns(random_source& r, plan& p) {
   make_calm(p);
   p.names = {{lock_kind::mutex}};
@@ -145,7 +146,7 @@ void hold_in_turns(random_source& r, plan& p) {
   });
 }
 
-// Threads pass on a lease that the previous holder has just begun to extend.
+// Threads hand over a hold whose lease the previous holder has just begun to extend.
 void extend_at_the_end(random_source& r, plan& p) {
   make_calm(p);
   p.names = {{lock_kind::mutex}};
@@ -298,7 +299,7 @@ void take_and_leave(random_source& r, plan& p) {
 }
 
 // Waiters that are woken, and asked to stop before they have the mutex. No later waiter comes to
-// find what the last of them leaves behind.
+// find the wake-up that the last of them leaves behind.
 void wake_leaving_waiters(random_source& r, plan& p) {
   make_calm(p);
   p.machine.slow_permille = 0;
@@ -328,7 +329,7 @@ void wake_leaving_waiters(random_source& r, plan& p) {
 }
 
 // Waiters that are woken when the server is about to freeze, and leave before it continues. The
-// lock they leave belongs to the next waiter, which waits for long.
+// wake-up that they leave belongs to the next waiter, which waits for long.
 void wake_before_it_stands_still(random_source& r, plan& p) {
   make_calm(p);
   p.machine.slow_permille = 0;

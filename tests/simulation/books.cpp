@@ -137,8 +137,7 @@ void rate_book::judge_window(const std::string& name, nanos from, nanos to) cons
            (one.before == 0 || (!grown_ && one.from - one.before > void_until_));
   };
   std::uint64_t all = 0;
-  std::uint64_t begun_before = 0;  // of a reservation taken by intervals: perhaps all but the last
-                                   // token
+  std::uint64_t begun_before = 0;  // of an interval reservation: all but one token, perhaps
   std::uint64_t reserved = 0;
   nanos first_reserved = from;
   for (const auto& one : taken_) {

@@ -73,8 +73,7 @@ class barrier_book {
   judge& judge_;
   std::uint32_t count_;
   std::map<std::string, std::uint64_t> begun_;
-  std::map<std::string, std::uint64_t> dropped_;  ///< the number of its arrival with which it
-                                                  ///< dropped out
+  std::map<std::string, std::uint64_t> dropped_;  ///< the arrival that dropped out
   std::map<std::string, std::uint64_t> went_on_;
   std::set<std::string> out_;
   std::vector<nanos> confirmed_;

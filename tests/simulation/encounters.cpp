@@ -77,8 +77,8 @@ void wait_in_turn_for_long(random_source& r, plan& p) {
   }
 }
 
-// Threads that hand over to the next thread of their process when they release, beside waiters of
-// other processes; answers are lost.
+// Threads whose release also requests the lock for the next thread of their process, beside waiters
+// of other processes; answers are lost.
 void hand_over_without_an_answer(random_source& r, plan& p) {
   set_up(p, 2 + r.below(2), r.between(6, 12) * second);
   p.names = {{lock_kind::mutex}};

@@ -277,11 +277,9 @@ void judge::check_room(const hold& mine) {
 }
 
 void judge::check_fence(const hold& mine) {
-  if (excused(mine)) return;      // handed over, from a hold that the store has forgotten
-  if (mine.g.fence == 0) return;  // it has no fence
-  if (mine.ended <= mine.first)
-    return;  // handed over, from a hold that was taken away: nobody
-             // relies on it
+  if (excused(mine)) return;             // handed over, from a hold that the store has forgotten
+  if (mine.g.fence == 0) return;         // it has no fence
+  if (mine.ended <= mine.first) return;  // handed over after it was taken away
   auto& before = past_[mine.g.name];
   const bool whole = mine.g.weight == mine.g.capacity;
   const bool many = mine.g.capacity >= 1U << 30;

@@ -56,8 +56,7 @@ struct pg_conn final : simulation::descriptor {
   /// Requests sent and not yet synced: a list of statements, empty for a request that only
   /// prepares.
   std::vector<sql_text> unsent{};
-  std::deque<std::vector<bool>> expected{};  ///< of each round trip: whether each result is a
-                                             ///< statement's
+  std::deque<std::vector<bool>> expected{};  ///< of each round trip: which are statements
   std::vector<bool> expects{};
   std::deque<std::unique_ptr<pg_result>> results{};  ///< null: the end
   std::deque<std::string> notes{};

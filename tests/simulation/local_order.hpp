@@ -10,9 +10,9 @@
 namespace simulation {
 
 /// The order in which the threads of one process get a lock that they hand over to each other. The
-/// first waiter is passed at most lock_options::max_bypass times; a waiter further back is passed
-/// by nobody before the first waiter is. The rule counts grants, so late threads do not matter. It
-/// counts only certain cases: a thread is known to wait as soon as it sleeps.
+/// first waiter is passed at most lock_options::max_bypass times, and the waiters behind it never.
+/// The rule counts grants, so late threads do not matter. It counts only certain cases: a thread is
+/// known to wait as soon as it sleeps.
 class local_order {
  public:
   explicit local_order(judge& to) noexcept : judge_(to) {}
@@ -34,8 +34,7 @@ class local_order {
   struct waiter {
     request is;
     std::uint64_t number;
-    std::vector<std::uint64_t> behind{};  ///< the waiters that were certainly queued when this one
-                                          ///< asked
+    std::vector<std::uint64_t> behind{};  ///< certainly queued when this one asked
     std::uint64_t first = 0;              ///< the waiter that was the first of all
     unsigned bypassed = 0;
   };

@@ -308,8 +308,8 @@ struct lock_actor : actor {
                       name);
   }
 
-  // The release requests the stop if nothing did before; or another thread that has found the loss
-  // is about to request it.
+  // The release reports the loss if nothing did before; or another thread that has found the loss
+  // is about to report it.
   void judge_telling(std::uint64_t fence) const {
     if (fence == 0 || s.back == step::end::destroy) return;
     of.here.at(

@@ -13,11 +13,9 @@ namespace simulation {
 
 /// A thread at a barrier that breaks, between two of its steps.
 struct participant {
-  std::optional<holdfast::barrier::arrival> standing{};  ///< its arrival, which it can wait for
-                                                         ///< again
+  std::optional<holdfast::barrier::arrival> standing{};  ///< its arrival, for another wait
   nanos asked = 0;
-  bool dropped = false;         ///< its arrival counts although nobody waits for it: only with a
-                                ///< limit
+  bool dropped = false;         ///< its arrival has no waiter any more: only with a limit
   nanos unheard_since = never;  ///< an arrival of this thread may be unanswered since then
 };
 

@@ -87,8 +87,7 @@ class phase_book {
     bool waits = false;
     bool for_good = false;
     bool alone = false;    ///< the last participant to arrive, which has to notify the others
-    bool unnamed = false;  ///< the record does not name its process: perhaps the participant has
-                           ///< dropped out
+    bool unnamed = false;  ///< no process in the record: perhaps it has dropped out
   };
   struct told {
     std::deque<nanos> openings;  ///< of each of its participants, until one of them learns of it
@@ -96,8 +95,7 @@ class phase_book {
     std::uint64_t broken = 0;    ///< participants of phases that broke
     std::uint64_t waited = 0;    ///< the number of those that were waiting
     std::uint64_t told_so = 0;
-    std::uint64_t unknown = 0;  ///< the number that were told that nobody knows the result of their
-                                ///< arrival
+    std::uint64_t unknown = 0;  ///< participants told that their result is unknown
     std::uint64_t standing = 0;
     std::uint64_t taken_up = 0;   ///< arrivals whose result a later one may learn
     std::set<std::string> at_it;  ///< threads that have arrived, and do not know the result

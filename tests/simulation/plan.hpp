@@ -93,14 +93,11 @@ struct name_plan {
   std::uint32_t burst = 0;
   nanos per = 0;
   std::size_t store = 0;
-  bool at_once = false;     ///< a limiter's tokens come back all at once; a barrier has a
-                            ///< completion function
-  std::uint32_t keys = 0;   ///< a limiter's: the number of keys, each with its own bucket beside
-                            ///< the common one
+  bool at_once = false;     ///< limiter: tokens come back together; barrier: completion function
+  std::uint32_t keys = 0;   ///< a limiter's: keys, each with a bucket beside the common one
   std::uint32_t local = 0;  ///< a limiter's: the number of tokens that a process takes ahead
   bool grows = false;       ///< a limiter's: its rules become more generous while it is used
-  unsigned prefers = 0;     ///< precedence at a shared_mutex: 1 readers, 2 writers; at an election:
-                         ///< its candidates' priorities
+  unsigned prefers = 0;     ///< shared_mutex: 1 readers first, 2 writers; election: by priority
 };
 
 /// One acquisition, what the thread does while it holds the lock, and how it releases it.
@@ -131,10 +128,8 @@ struct step {
   inside what = inside::nothing;
   end back = end::release;
   unsigned deed = 0;       ///< one of 8 numbers that choose the operation on a name of its kind
-  unsigned more = 0;       ///< the number of further operations while the lock is held, chosen at
-                           ///< that time
-  bool forces = false;     ///< before it asks, it takes the lock away from a holder, as an operator
-                           ///< does
+  unsigned more = 0;       ///< further operations under the lock, chosen at that time
+  bool forces = false;     ///< first takes the lock away from a holder, as an operator does
   bool looks = false;      ///< while it holds the lock, it queries the lock's holders
   bool otherwise = false;  ///< with a lock object of its process that has other terms
   nanos soon = 0;          ///< `what` is done after this time; zero: after half of `hold`
@@ -176,8 +171,7 @@ struct fault_plan {
     read_only,  ///< of rows: as a standby, or with default_transaction_read_only
     lose_key,
     step,           ///< the server's clock is set, by `length`: only fences are judged
-    clock_forward,  ///< of rows: the same forward, and everything else is judged once the old
-                    ///< leases have ended
+    clock_forward,  ///< rows: the same forward; judged fully once old leases have ended
     clock_back
   };
   kind what = kind::pause;

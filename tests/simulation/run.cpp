@@ -62,7 +62,8 @@ scene::scene(const plan& p, bool traced)
   };
   add("simulated:", p.store, p.drift_per_mille);
   // The process asks after each third of the hold's time, and one request may take its time, too.
-  // The server limits a client's silence by its own clock, even if the server was frozen itself.
+  // After a silence the process gets no such time: it knows how long the server tolerates silence,
+  // even if the process itself was suspended.
   stores.front()->on_end_of_a_holder = [this](std::int64_t granted_at, bool was_silent) {
     const nanos later = was_silent ? 0 : 2 * second + second / 2;
     rules.connection_ended(granted_at, here.now() + later, was_silent);

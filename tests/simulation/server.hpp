@@ -31,8 +31,7 @@ struct network_traits {
   unsigned slow_reply = 0;
   unsigned slow_notification = 0;
   unsigned break_listener = 0;  ///< rows: before a notification arrives over it
-  unsigned fail_done = 0;       ///< sessions: a try that succeeded is answered as if it had been
-                                ///< cancelled
+  unsigned fail_done = 0;       ///< sessions: a successful try is answered as cancelled
   unsigned fail_changed = 0;    ///< the same for a change of the mode
   nanos slowest_late = 3 * second;
   /// A message that was on its way when a connection broke arrives nevertheless.
@@ -66,8 +65,7 @@ struct exchange {
   std::uint64_t sequence = 0;
   bool over = false;        ///< the client has its answer, or has given up
   bool never_late = false;  ///< not carried out once it is over
-  bool asks = true;         ///< for something that stays if nobody takes it; not for a renewal or a
-                            ///< release
+  bool asks = true;         ///< requests a lock or the like: no renewal, no release
   bool takes_time = false;  ///< at the server, which replies when it is done
   bool lose_reply = false;
   bool lost = false;  ///< the request or its answer

@@ -433,8 +433,7 @@ TEST(books, find_nothing_where_all_is_well) {
               election_book b(j);
               b.leads(1, 0);
               b.leads(2, second);
-              b.seen("n", 0, 0, 2, false, true);  // the first may have led before the observer
-                                                  // began
+              b.seen("n", 0, 0, 2, false, true);  // the first may have led earlier
               phase_book phases(j, "n", 2, true);
               phases.completes();
             }),

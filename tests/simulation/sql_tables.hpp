@@ -41,8 +41,7 @@ struct sql_transaction {
   int number = 0;  ///< of the connection
   std::vector<std::pair<std::string, sql_row*>> held{};
   std::vector<sql_row*> written{};
-  std::vector<std::pair<std::string, std::string>> tells{};  ///< channels and lines, sent at the
-                                                             ///< commit
+  std::vector<std::pair<std::string, std::string>> tells{};  ///< (channel, line)
   sql_row* waits_for = nullptr;
   std::optional<std::uint64_t> snapshot{};  ///< of the statement that waits
 };

@@ -88,8 +88,7 @@ struct sql_statement {
   std::vector<std::pair<sql_column, sql_expression>> assignments{};
   std::vector<sql_expression> returning{};
   bool conflict_locks = false;                    ///< locks the row that exists already
-  std::shared_ptr<const sql_statement> source{};  ///< of an insert; or the statement before it
-                                                  ///< (with …)
+  std::shared_ptr<const sql_statement> source{};  ///< of an insert; or of `with …`
 };
 
 using sql_statements = std::vector<std::shared_ptr<const sql_statement>>;

@@ -117,8 +117,8 @@ void take_several_permits_together(random_source& r, plan& p) {
   }
 }
 
-// A cache forgets a lock that a thread has held for long. The thread releases the lock, and hands
-// over to the next thread of its process.
+// A cache forgets a lock that a thread has held for long. The thread's release also requests the
+// lock for the next thread of its process.
 void hand_over_what_was_forgotten(random_source& r, plan& p) {
   set_up(p, 1 + r.below(2), r.between(20, 30) * second);
   p.names = {{lock_kind::mutex}};

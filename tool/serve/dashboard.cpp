@@ -52,8 +52,7 @@ bool same_secret(std::string_view a, std::string_view b) {
 }
 
 std::string event(std::string_view name, const std::string& json_line) {
-  return "event: " + std::string(name) + "\ndata: " + json_line + "\n";  // the line ends with a
-                                                                         // newline
+  return "event: " + std::string(name) + "\ndata: " + json_line + "\n";  // json_line ends the line
 }
 
 http_answer file_answer(const page_file& f) {

@@ -96,16 +96,14 @@ class scanner {
   /// A name that was listed, and not queried yet.
   struct fresh_name {
     std::string name;
-    std::chrono::system_clock::time_point absent_at;  ///< the time of the list before, which lacked
-                                                      ///< it
+    std::chrono::system_clock::time_point absent_at;  ///< when a list last lacked it
   };
   std::deque<fresh_name> fresh_;
   std::size_t owed_ = 0;             ///< of fresh_: those that were there when the round began
   std::vector<std::string> queued_;  ///< names with waiters
   std::vector<std::string> wanted_;  ///< names that viewers have opened, sorted
   std::size_t next_wanted_ = 0;
-  std::chrono::nanoseconds lead_{};  ///< the query time of the wanted names, less that of the
-                                     ///< others
+  std::chrono::nanoseconds lead_{};  ///< query time of wanted names less the others'
   std::size_t next_name_ = 0;
   std::size_t next_queued_ = 0;
   bool queued_turn_ = false;

@@ -18,13 +18,10 @@ struct store_health {
   std::chrono::nanoseconds round_trip{};                ///< of the last command; 0: unknown
   std::uint64_t commands = 0;
   std::uint64_t errors = 0;
-  double allowed_share = 0;          ///< the greatest part of the time that the scanner may spend
-                                     ///< on queries
-  double used_share = 0;             ///< its share during the last minute
-  std::chrono::nanoseconds round{};  ///< the duration of the last round over every name; 0: not
-                                     ///< done
-  std::chrono::nanoseconds round_asked{};  ///< the part of that time that queries took, without the
-                                           ///< pauses
+  double allowed_share = 0;                ///< the most of the time that queries may take
+  double used_share = 0;                   ///< the scanner's share during the last minute
+  std::chrono::nanoseconds round{};        ///< the last round over every name; 0: not done
+  std::chrono::nanoseconds round_asked{};  ///< the part of it that queries took, without pauses
 
   /// Why nothing newer is known; empty while the store answers.
   std::string trouble() const { return reachable ? std::string{} : error; }

@@ -263,8 +263,7 @@ TEST(redis_opening, stores_that_differ_in_a_part_of_the_url_are_told_apart) {
 TEST(redis_opening, too_many_clients_is_unavailable_and_says_what_to_raise) {
   const harness::redis_server server({"--maxclients", "3"});
   auto first = holdfast::open(server.url());
-  for (int i = 0; i < 1000; ++i) {  // the server may have closed the connection before anything was
-                                    // sent
+  for (int i = 0; i < 1000; ++i) {  // it may close the connection before anything is sent
     const auto o = opening(server.url());
     ASSERT_EQ(o.reason, errc::unavailable) << o.text;
     ASSERT_TRUE(contains(o.text, "maxclients")) << o.text;

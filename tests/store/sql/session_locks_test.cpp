@@ -39,14 +39,11 @@ struct lock_server {
   int answers_spoilt = 0;     ///< this many locks are granted, and the answer is an error
   bool changes_fail = false;  ///< half-way
   int waits_refused = 0;
-  int tries_delayed = 0;  ///< this many are still on their way when no caller waits for their
-                          ///< answer
+  int tries_delayed = 0;  ///< this many arrive after their caller gave up
   std::vector<std::pair<std::string, std::int64_t>> on_their_way{};
-  std::set<std::int64_t> closed{};   ///< the locks of these connections are free as soon as the
-                                     ///< server sees the end
+  std::set<std::int64_t> closed{};   ///< their locks are free once the end is seen
   bool full = false;                 ///< accepts no more connections
-  std::set<std::int64_t> ended{};    ///< these connections have ended, which shows only when they
-                                     ///< are used
+  std::set<std::int64_t> ended{};    ///< ended, which shows only when they are used
   std::set<std::int64_t> silent{};   ///< no answer comes over these connections any more
   std::set<std::int64_t> stopped{};  ///< the waits of these connections are cancelled
   std::string life = "the first";
