@@ -179,7 +179,8 @@ void phase_book::is_lost(const owner& who, const place& at, nanos now) {
   if (at.waits) ++told.waited;
 }
 
-// A phase that broke may have been complete; one that all left for good is not seen to end.
+// A broken phase may have been complete; the end of a phase that all participants left for good is
+// not seen.
 void phase_book::completes() {
   if (++completed_ <= ended_ + broke_ + 1 || forgot_ || for_good_) return;
   violated("a barrier's completion function runs once a phase",
