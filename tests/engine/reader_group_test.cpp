@@ -284,8 +284,8 @@ TEST(reader_group, a_reader_that_was_let_in_and_never_comes_is_counted_in_and_ou
   }
 }
 
-/// Blocks the watched thread at its n-th call for the time from now on, until something has
-/// happened.
+/// Calls a function on the thread that called interrupt_after(), when that thread asks for the time
+/// for the n-th time from then on.
 class interrupting_clock final : public harness::forwarding_clock {
  public:
   explicit interrupting_clock(std::shared_ptr<holdfast::testing::fake_clock> on)
@@ -295,7 +295,7 @@ class interrupting_clock final : public harness::forwarding_clock {
     by_ = std::move(by);
     thread_ = std::this_thread::get_id();
   }
-  /// Whether the thread was blocked.
+  /// Whether the function was called; it is not called any more.
   bool end() {
     thread_ = std::thread::id{};
     return left_ < 0;

@@ -106,7 +106,7 @@ TEST(renewal, that_comes_behind_the_arrival_in_place_of_what_it_renews_tells_no_
   EXPECT_EQ(s.seen->count(event_kind::lost), 0U);
 }
 
-/// Delays the renewals of some names.
+/// Blocks the renewals of some names.
 class barriers {
  public:
   void open(const std::string& name) {

@@ -58,7 +58,7 @@ class recorder final : public holdfast::observer {
   unsigned leases_lost_ = 0;
 };
 
-/// Decides what happens to commands, and can delay them.
+/// Decides what happens to commands, and can block them.
 class script {
  public:
   using verb = holdfast::store::permits_verb;

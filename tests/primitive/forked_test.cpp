@@ -113,7 +113,8 @@ class standing_clock final : public harness::forwarding_clock {
   mutable std::atomic<bool> stands_{false};
 };
 
-/// Skips where a sanitizer has the functions that count mutexes: there no thread stops.
+/// The tests return at once where a sanitizer has the functions that count mutexes: there no thread
+/// stops.
 struct a_child_of_a_busy_parent : testing::Test {
   std::shared_ptr<standing_clock> clock = std::make_shared<standing_clock>();
   holdfast::session s = holdfast::open("memory:", {.clock = clock});

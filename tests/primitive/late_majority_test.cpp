@@ -74,7 +74,7 @@ TEST_F(late_majorities, a_renewed_lease_ends_before_a_majority_ends_it) {
   expect_to_end_before_a_majority_ends_it(held);
 }
 
-/// Delays answers, and then releases them and delays all requests.
+/// Holds back answers, and later lets them pass and holds back all requests.
 class letters {
  public:
   enum class kept : std::uint8_t { nothing, answers, questions };
