@@ -1,4 +1,4 @@
-// Only where gRPC was found when this was built.
+// Only if gRPC was found at build time.
 #ifdef HOLDFAST_BENCH_ETCD
 #include <etcd/etcd.pb.h>
 #include <grpcpp/grpcpp.h>
@@ -13,7 +13,7 @@
 #include "bench/subject.hpp"
 
 // The recipe of etcd's own Mutex, as people write it over gRPC: one transaction puts a key with a
-// lease and reads who is before it, one watch on that one, one delete. Nothing else: no lost
+// lease and reads the keys before it, one watch on the one before, one delete. It handles no lost
 // replies, no lease that ends, no deadline.
 namespace bench {
 namespace {

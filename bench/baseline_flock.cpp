@@ -10,7 +10,7 @@
 namespace bench {
 namespace {
 
-/// A file descriptor of its own, so that threads of a process exclude each other too.
+/// A file descriptor of its own, so that threads of a process exclude each other, too.
 class flock_grip final : public handle {
  public:
   explicit flock_grip(const std::filesystem::path& file)

@@ -1,4 +1,4 @@
-// Only where Connector/C was found when this was built.
+// Only if Connector/C was found at build time.
 #ifdef HOLDFAST_BENCH_MARIADB
 #include <chrono>
 #include <random>
@@ -7,8 +7,8 @@
 #include "bench/mariadb_connection.hpp"
 #include "bench/subject.hpp"
 
-// As baseline_postgres.cpp, in this server's words: it has no `on conflict … where`, so to take the
-// row is an insert whose update keeps what has not expired.
+// As baseline_postgres.cpp, in this server's dialect: it has no `on conflict … where`, so the row
+// is taken by an insert whose update keeps a value that has not expired.
 namespace bench {
 namespace {
 
@@ -36,7 +36,7 @@ class row_grip final : public handle {
   std::string give_;
 };
 
-/// The server's own lock, as a program would use it that has no need for more.
+/// The server's own lock, for a program that needs no more.
 class user_lock_grip final : public handle {
  public:
   user_lock_grip(const std::string& url, unsigned lock) : db_{url} {

@@ -10,8 +10,8 @@
 
 #include "bench/subject.hpp"
 
-// What people write by hand over a socket: add the key if nobody has, ask again every millisecond,
-// and remove exactly what was added. No fence, no renewal, no time-out.
+// The lock that people write by hand over a socket: add the key if it does not exist, retry every
+// millisecond, and remove exactly the added value. No fence, no renewal, no time-out.
 namespace bench {
 namespace {
 

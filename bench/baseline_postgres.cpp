@@ -1,4 +1,4 @@
-// Only where libpq was found when this was built.
+// Only if libpq was found at build time.
 #ifdef HOLDFAST_BENCH_POSTGRES
 #include <libpq-fe.h>
 #include <poll.h>
@@ -11,10 +11,10 @@
 
 #include "bench/subject.hpp"
 
-// What people write by hand: a unique row with a holder and an expiry, one statement to take it if
-// it is free or has expired, one to give it back; the loop that asks again every millisecond, or,
-// as the least that a hand-over can cost, LISTEN. The statements are prepared, as a careful hand
-// would.
+// The lock that people write by hand: a unique row with a holder and an expiry, one statement to
+// take it if it is free or has expired, one to release it; and a loop that retries every
+// millisecond, or LISTEN, as the least that a hand-over can cost. The statements are prepared, as a
+// careful author would.
 namespace bench {
 namespace {
 
@@ -120,7 +120,7 @@ class listening_grip final : public handle {
   std::string holder_;
 };
 
-/// The server's own lock, as a program would use it that has no need for more.
+/// The server's own lock, for a program that needs no more.
 class advisory_grip final : public handle {
  public:
   advisory_grip(const std::string& url, unsigned lock) : db_{url}, key_{std::to_string(lock)} {

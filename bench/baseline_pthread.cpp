@@ -43,7 +43,7 @@ class mapped_mutexes {
   padded_mutex* all_ = nullptr;
 };
 
-/// Robust: what protects against a holder that dies is part of the price.
+/// Robust: the price includes the protection against a holder that dies.
 class pthread_grip final : public handle {
  public:
   explicit pthread_grip(pthread_mutex_t& m) : mutex_{m} {}

@@ -1,4 +1,4 @@
-// Only where another client of Redis was found when this was built.
+// Only if another client of Redis was found at build time.
 #ifdef HOLDFAST_BENCH_REDIS
 #include <chrono>
 #include <memory>
@@ -9,8 +9,8 @@
 #include "bench/hiredis.hpp"
 #include "bench/subject.hpp"
 
-// What people write by hand over hiredis: the loop that asks again every millisecond, and, as the
-// least that a hand-over can cost, a release that publishes to those who listen.
+// The lock that people write by hand over hiredis: a loop that retries every millisecond; and, as
+// the least that a hand-over can cost, a release that publishes to listeners.
 namespace bench {
 namespace {
 

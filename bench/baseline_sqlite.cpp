@@ -33,7 +33,7 @@ class connection {
 
   void begin() { step(begin_it, "BEGIN IMMEDIATE"); }
   void commit() { step(commit_it, "COMMIT"); }
-  /// Whether the row was as expected, and is now as wanted.
+  /// Whether the row had the expected value, and has the wanted one now.
   bool change(unsigned lock, std::int64_t expected, std::int64_t wanted) {
     sqlite3_stmt* const s =
         ready(change_it, "UPDATE lock SET holder = ?3 WHERE id = ?1 AND holder = ?2");
@@ -43,7 +43,7 @@ class connection {
     step(s);
     return sqlite3_changes(db_) == 1;
   }
-  /// Another value than before: SQLite writes nothing for a row that stays the same.
+  /// Another value than before: SQLite writes nothing for an unchanged row.
   void touch(unsigned lock) {
     sqlite3_stmt* const s = ready(touch_it, "UPDATE lock SET holder = holder + 1 WHERE id = ?1");
     sqlite3_bind_int64(s, 1, lock);
@@ -81,7 +81,7 @@ void make_table(const std::filesystem::path& file) {
   }
 }
 
-// ---- a lock row: one transaction takes it, another gives it back
+// ---- a lock row: one transaction takes it, another releases it
 
 std::filesystem::path row_file(const place& at) { return at.folder / "lock-rows.db"; }
 

@@ -10,7 +10,7 @@ struct alignas(64) padded_mutex {
   std::mutex mutex;
 };
 
-/// What a lock between threads costs that nobody else can see.
+/// The cost of a lock between threads of one process.
 class std_locks final : public subject {
  public:
   std::unique_ptr<handle> grip(unsigned lock) override {

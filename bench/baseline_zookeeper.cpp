@@ -1,4 +1,4 @@
-// Only where ZooKeeper's client was found when this was built.
+// Only if ZooKeeper's client was found at build time.
 #ifdef HOLDFAST_BENCH_ZOOKEEPER
 #include <zookeeper/zookeeper.h>
 
@@ -11,8 +11,8 @@
 #include "bench/subject.hpp"
 
 // The recipe of ZooKeeper's documentation, as people write it over the C client: an ephemeral
-// sequential node, the children, a watch on the one before. Nothing else: no lost replies, no
-// session that ends, no deadline.
+// sequential node, the children, a watch on the one before. It handles no lost replies, no session
+// that ends, no deadline.
 namespace bench {
 namespace {
 
@@ -24,7 +24,7 @@ void demand(int rc, const char* what) {
   if (rc != ZOK) throw std::runtime_error{std::string{what} + ": " + zerror(rc)};
 }
 
-/// Something that happens once, on the client's thread.
+/// An event that happens once, on the client's thread.
 class bell {
  public:
   void ring() {

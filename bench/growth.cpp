@@ -37,7 +37,7 @@ constexpr std::size_t samples = 500;
 constexpr std::size_t hand_overs = 100;
 constexpr std::size_t most_sessions = 1'000;
 constexpr std::size_t most_waiters = 10'000;
-/// Elsewhere than on Redis a whole record is decoded, and written anew, for each of them.
+/// On stores other than Redis a whole record is decoded, and written again, for each waiter.
 constexpr std::size_t most_waiters_in_a_record = 1'000;
 
 outcome outcome_of(std::vector<std::int64_t> took) {
@@ -63,7 +63,7 @@ outcome timed(F operation) {
   return outcome_of(std::move(took));
 }
 
-/// Everything that is measured goes out as a row of a median, with the memory of each.
+/// Each measurement goes out as a row of a median, with the memory of each element.
 class series {
  public:
   series(std::string_view name, const std::function<void(const row&)>& say)
@@ -86,7 +86,7 @@ class series {
   const std::int64_t memory_;
 };
 
-/// So many leases, taken and given back by several threads, each of which keeps its part.
+/// This many leases, acquired and released by several threads, each of which keeps its part.
 class crowd {
  public:
   crowd(holdfast::session& s, std::string prefix, holdfast::lock_options how)
@@ -130,7 +130,7 @@ class crowd {
   std::array<std::vector<holdfast::lease>, parts> held_;
 };
 
-// Nobody renews them: this is about names.
+// Nobody renews them: only the number of names matters here.
 void grow_names(const std::string& url, std::size_t most, const series& to) {
   auto there = holdfast::open(url);
   auto here = holdfast::open(url);
@@ -159,7 +159,7 @@ void grow_leases(const std::string& url, std::size_t most, const series& to) {
   }
 }
 
-/// So many wait; the first ones get it one after the other; the others give up.
+/// This many wait; the first ones acquire it one after the other; the others give up.
 outcome pass_on(holdfast::session& s, std::size_t waiters) {
   holdfast::fair_mutex lock{s, "bench:queue"};
   auto first = lock.acquire();

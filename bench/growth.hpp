@@ -8,9 +8,9 @@
 
 namespace bench {
 
-/// What an operation costs while there is ever more of something: names in use, leases held and
-/// renewed, waiters for one name, sessions. One row for each number, at most `most`; said as soon
-/// as it is measured.
+/// The cost of an operation while a number grows: names in use, leases held and renewed, waiters
+/// for one name, sessions. One row for each number, at most `most`; `say` gets each row as soon as
+/// it is measured.
 void measure_growth(const std::string& url, std::size_t most,
                     const std::function<void(const row&)>& say);
 

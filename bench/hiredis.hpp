@@ -29,7 +29,7 @@ class hiredis {
   redis_reply ask(const char* format, Words... words) {
     return checked(redis_reply{static_cast<redisReply*>(redisCommand(context_, format, words...))});
   }
-  /// On its way, and nothing more: its reply is next().
+  /// Only sends the command: next() reads its reply.
   template <class... Words>
   void send(const char* format, Words... words) {
     redisAppendCommand(context_, format, words...);
@@ -37,7 +37,7 @@ class hiredis {
       if (redisBufferWrite(context_, &all) != REDIS_OK) throw std::runtime_error{context_->errstr};
     }
   }
-  /// What the server has used so far.
+  /// The server's processor time so far.
   double server_cpu_seconds() {
     const auto reply = ask("INFO cpu");
     const std::string all(reply->str, reply->len);

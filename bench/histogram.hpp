@@ -9,8 +9,8 @@
 
 namespace bench {
 
-/// Durations in buckets of at most 1.6 % of their value. Plain data: right when all of it is zero,
-/// so it can lie in memory that processes share. One writer; readers when it is done.
+/// Durations in buckets of at most 1.6 % of their value. Plain data: all zero is a valid state, so
+/// it can be in memory that processes share. One writer; readers when it is done.
 class histogram {
  public:
   void add(std::chrono::nanoseconds d) {

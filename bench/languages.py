@@ -167,7 +167,7 @@ def best_of(subjects, rounds):
 
 def measure(bench, store, rounds):
     """The rate of each subject, by name."""
-    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # of the clients is asked, not of the disk
+    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # measures the clients, not the disk
     with tempfile.TemporaryDirectory(dir=memory) as folder, {"redis": redis, "zookeeper": zookeeper}[store](folder) as where:
         return best_of(bench.subjects(store, where), rounds)
 

@@ -2,8 +2,8 @@
 
 namespace bench {
 
-/// The process that take-over kills: `--leader URL NAME FD`. Leads, says so to the file descriptor
-/// with the time before it asked, and does nothing more.
+/// The process that take-over kills: `--leader URL NAME FD`. It leads, writes the time before its
+/// request to the file descriptor, and does nothing more.
 int leader_main(char** argv);
 
 }  // namespace bench

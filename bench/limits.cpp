@@ -1,6 +1,6 @@
 #include "bench/limits.hpp"
 
-// Only where another client of Redis was found when this was built.
+// Only if another client of Redis was found at build time.
 #ifdef HOLDFAST_BENCH_REDIS
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// One bucket as it is written by hand everywhere: fractions, the server's clock, one key.
+// One bucket as people write it by hand: fractions, the server's clock, one key.
 constexpr const char* bucket_by_hand = R"(
 local t = redis.call('TIME')
 local now = t[1] + t[2] / 1000000
@@ -31,7 +31,7 @@ redis.call('PEXPIRE', KEYS[1], math.ceil(burst / rate * 1000))
 return taken and 1 or 0
 )";
 
-/// Something that decides; `decisions` of it are measured.
+/// A limiter under test; `decisions` of it are measured.
 struct contender {
   const char* workload;
   std::string_view subject;

@@ -8,7 +8,7 @@
 
 namespace bench {
 
-/// Decisions of a rate limiter on Redis beside a script with one bucket as it is written by hand,
+/// Decisions of a rate limiter on Redis beside a script with one bucket as people write it by hand,
 /// in turns: medians of the rounds, and ratios as in measure().
 std::vector<row> measure_limits(const std::string& url, std::chrono::milliseconds length,
                                 unsigned rounds);

@@ -31,8 +31,8 @@ struct bad_usage : std::runtime_error {
   using runtime_error::runtime_error;
 };
 
-/// A folder beside the store's file, so that the floors' files lie on the same disk; gone at the
-/// end.
+/// A folder beside the store's file, so that the baselines' files are on the same disk; removed at
+/// the end.
 class work_folder {
  public:
   explicit work_folder(const std::string& url) {
@@ -213,7 +213,7 @@ int bench_main(int argc, char** argv) {
 }
 
 int say(int code, std::string_view message) {
-  constexpr std::string_view library = "holdfast: ";  // how its messages begin
+  constexpr std::string_view library = "holdfast: ";  // the beginning of its messages
   if (message.starts_with(library)) message.remove_prefix(library.size());
   std::fprintf(stderr, "holdfast-bench: %s\n", std::string{message}.c_str());
   return code;

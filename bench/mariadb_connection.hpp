@@ -31,8 +31,8 @@ class mariadb_connection {
   ~mariadb_connection() { mysql_close(connection_); }
   mariadb_connection(const mariadb_connection&) = delete;
 
-  /// How many rows it changed; an insert that became an update counts two. A statement that was the
-  /// victim of a deadlock did nothing, and is sent again.
+  /// The number of changed rows; an insert that became an update counts two. A statement that was
+  /// the victim of a deadlock did nothing, and is sent again.
   std::uint64_t run(const std::string& sql) {
     while (mysql_real_query(connection_, sql.data(), sql.size()) != 0) {
       if (mysql_errno(connection_) != ER_LOCK_DEADLOCK) fail();
@@ -40,7 +40,7 @@ class mariadb_connection {
     return mysql_affected_rows(connection_);
   }
 
-  /// A question whose answer is read and not looked at.
+  /// A query whose answer is read and ignored.
   void ask(const std::string& sql) {
     run(sql);
     mysql_free_result(mysql_store_result(connection_));

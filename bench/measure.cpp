@@ -117,8 +117,8 @@ std::string_view name_of(compared by) {
   return {};
 }
 
-// Beside a server: what one writes by hand, and for a hand-over the least that it can cost there.
-// Where there are two, the later one is nearer.
+// Whether it is the baseline beside a server: the lock that people write by hand, and for a
+// hand-over the least that it can cost there. If there are two, the later one is closer.
 bool is_server_baseline(const workload& w, std::string_view baseline) {
   const bool hand_over = w.host_baseline == "flock" && w.by == compared::p50_us;
   constexpr std::string_view least[] = {"push", "listen_notify", "postgres_advisory", "mariadb_row",

@@ -19,13 +19,13 @@ struct plan {
   unsigned rounds = 1;
 };
 
-/// What one subject came to in one workload: medians over the rounds.
+/// The result of one subject in one workload: medians over the rounds.
 struct row {
   std::string_view workload, subject;
   outcome median;
   unsigned rounds = 0;
   bool counts_operations = false;
-  std::string_view baseline;  ///< holdfast only: the baseline that is meant for this workload
+  std::string_view baseline;  ///< holdfast only: the baseline that belongs to this workload
   double ratio = -1;          ///< to that baseline
   std::string_view ratio_of;
   std::vector<std::pair<std::string_view, double>> ratios;  ///< to every baseline
@@ -33,14 +33,14 @@ struct row {
   double cpu_ratio = -1;   ///< limits: store_cpu_us to the baseline's
 };
 
-/// All subjects of one workload, in turns: one round of each, then the next round of each, so that
-/// what else the machine does hits them alike. Ratios are taken round by round; then their median.
-/// Throws if a subject lets two in at a time.
+/// Runs all subjects of one workload in turns: one round of each, then the next round of each, so
+/// that other work of the machine affects them alike. Ratios are taken round by round; the result
+/// is their median. Throws if a subject lets two in at a time.
 std::vector<row> measure(const plan& p, const workload& w);
 
 /// A row of the medians of rounds, still without ratios.
 row row_of(std::string_view workload, std::string_view subject, const std::vector<outcome>& rounds);
-/// Ours to the baseline's, round by round; the median. Below 0 if there is none.
+/// Our number relative to the baseline's, round by round; the median. Below 0 if there is none.
 double ratio_of(const std::vector<outcome>& ours, const std::vector<outcome>& baseline,
                 double outcome::* number);
 

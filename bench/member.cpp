@@ -39,7 +39,7 @@ void sit_down(shared_state& a, unsigned number, subject& s, const workload& w) {
   try {
     w.sit(a, number, s);
   } catch (const std::exception& e) {
-    // Nothing sensible is left to be measured.
+    // Nothing useful can be measured any more.
     std::fprintf(stderr, "holdfast-bench: %s, %s: %s\n", a.workload, a.subject, e.what());
     _exit(1);
   }

@@ -46,7 +46,7 @@ std::string as_json(const row& r) {
          "\n";
 }
 
-/// Three figures that matter, without an exponent.
+/// Three significant digits, without an exponent.
 std::string short_number(double n) {
   if (n < 0) return "-";
   if (n >= 100) return fmt::format("{:.0f}", n);

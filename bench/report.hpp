@@ -8,7 +8,7 @@ namespace bench {
 
 enum class form { table, markdown, json };
 
-/// What stands above the rows; empty for JSON.
+/// The text above the rows; empty for JSON.
 std::string heading(form f);
 /// One line, with its end.
 std::string line(form f, const row& r);

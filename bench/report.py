@@ -68,7 +68,8 @@ def growth_table(rows):
         yield f"| {name} | " + " | ".join(cells.get(count, "–") for count in counts) + " |"
 
 
-# What the README shows of the results: the workload, and the alternatives as store and subject.
+# The part of the results that the README shows: the workload, and the alternatives as store and
+# subject.
 README = {"W1": "lock + unlock, free name", "W1-linger": "the same with [`linger`](docs/mutex.md#options)",
           "W2": "16 threads, a free name each", "W3": "8 threads, one name", "W4": "4 processes × 4 threads, one name",
           "W6": "200 waiters of four processes"}
@@ -76,7 +77,7 @@ BESIDE = (("sqlite", "sqlite"), ("sqlite", "flock"), ("redis", "loop"))
 
 
 def readme_table(results):
-    yield ""  # what reads the pages for the site wants an empty line before a table
+    yield ""  # the site's reader of the pages needs an empty line before a table
     yield (
         "| acquisitions a second (2 × means twice as many) "
         "| holdfast on SQLite ÷ lock row by hand | holdfast on SQLite ÷ `flock(2)` | holdfast on Redis ÷ `SET NX` by hand |"

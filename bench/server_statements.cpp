@@ -16,7 +16,7 @@ namespace bench {
 namespace {
 
 #ifdef HOLDFAST_BENCH_POSTGRES
-// What a backend has done is counted a second later, and ten where it has become idle.
+// A backend's work is counted a second later, and ten seconds later if the backend has become idle.
 std::int64_t postgres_transactions(const std::string& url) {
   const std::unique_ptr<PGconn, decltype([](PGconn* c) { PQfinish(c); })> db{
       PQconnectdb(url.substr(0, url.find('?')).c_str())};

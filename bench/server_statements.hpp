@@ -5,9 +5,9 @@
 
 namespace bench {
 
-/// What the store's server has carried out for its clients since it began, by its own count:
-/// transactions on PostgreSQL, statements on MariaDB. 0 where nobody asks it. Throws if it does not
-/// say.
+/// The number of transactions on PostgreSQL, or statements on MariaDB, that the store's server has
+/// carried out for its clients since it began, by its own count. 0 for other stores. Throws if the
+/// server does not answer.
 std::int64_t server_statements(const std::string& url);
 
 }  // namespace bench

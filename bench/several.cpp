@@ -47,7 +47,7 @@ std::vector<holdfast::session> open_all(const std::vector<std::string>& urls) {
   return all;
 }
 
-/// From the moment when all begin until the first has it.
+/// From the moment when all begin until the first one has acquired it.
 double first_of(std::vector<std::unique_ptr<holdfast::redlock>>& all) {
   std::atomic<std::size_t> ready{0};
   std::atomic<bool> go{false};

@@ -27,16 +27,16 @@ class baton {
   std::atomic<std::uint32_t> value_;
 };
 
-/// What one thread needs and finds out.
+/// The state and the results of one thread.
 struct participant {
   std::atomic<std::int32_t> tid;
-  std::atomic<bool> trying;  ///< it is in lock(), or about to be
+  std::atomic<bool> trying;  ///< the thread is in lock(), or about to be
   std::uint64_t acquired;
   std::int64_t first_at, last_at;
-  histogram wait;  ///< how long the lock took to be had: from what, the workload says
+  histogram wait;  ///< the time until the lock was acquired; the workload defines its beginning
 };
 
-/// What one process has spent.
+/// The costs of one process.
 struct spent {
   std::uint64_t store_operations;
   std::int64_t cpu_ns;
@@ -48,25 +48,26 @@ struct spent {
 inline constexpr unsigned max_processes = 8;
 inline constexpr unsigned max_participants = 201;
 
-/// What the processes of one measurement share. Plain data: right when all of it is zero. How the
-/// members find out what to do, too: `workload`, `subject`, `folder` and `url` end with 0.
+/// The state that the processes of one measurement share. Plain data: all zero is a valid state.
+/// Members read their task here, too: `workload`, `subject`, `folder` and `url` are
+/// zero-terminated.
 struct shared_state {
   char workload[32], subject[32], folder[1024], url[1024];
   unsigned processes;
-  unsigned threads;  ///< in all; divided evenly, the first member takes what is left over
+  unsigned threads;  ///< in total; divided evenly, and the first member takes the rest
 
   baton go;
   std::atomic<bool> stop;
   baton held;     ///< 1: the holder of a queue workload has it
-  baton release;  ///< 1: it shall give it up
+  baton release;  ///< 1: the holder must release it
   baton all_had_it;
-  baton counted;  ///< 1: the last one of a queue may let go
+  baton counted;  ///< 1: the last one of a queue may release
   baton turn;     ///< hand-overs so far
   std::atomic<std::uint32_t> had_it;
   std::atomic<std::int64_t> released_at;
-  std::int64_t memory_bytes;   ///< of what is held
-  std::int64_t round_trip_ns;  ///< of a look at the store, median
-  std::int64_t least_ns;       ///< what it takes without a store
+  std::int64_t memory_bytes;   ///< of the held leases
+  std::int64_t round_trip_ns;  ///< of a query of the store, median
+  std::int64_t least_ns;       ///< the time without a store
   std::atomic<std::int64_t> last_at;
   std::uint64_t
       inside[16];  ///< acquisitions of each lock, counted without atomics: the proof that it locks
@@ -76,10 +77,10 @@ struct shared_state {
   participant participants[max_participants];
 };
 
-/// The shared state in a file, mapped by everyone who takes part.
+/// The shared state in a file, mapped by every process that takes part.
 class shared_state_mapping {
  public:
-  /// Makes the file if it is not there.
+  /// Creates the file if it does not exist.
   explicit shared_state_mapping(std::filesystem::path file);
   ~shared_state_mapping();
   shared_state_mapping(const shared_state_mapping&) = delete;

@@ -18,15 +18,15 @@ struct place {
   std::filesystem::path
       folder;       ///< for the files of the baselines; beside the store's file if it has one
   std::string url;  ///< holdfast's store
-  /// How holdfast's locks are taken: "" as they come, "linger", "fifo" (max_bypass = 0),
+  /// The options of holdfast's locks: "" for the defaults, "linger", "fifo" (max_bypass = 0),
   /// "unconfirmed" (unconfirmed_release), "election" (of a leader, in place of a mutex).
   std::string_view variant{};
 };
 
-/// So many locks there are at most; they are numbered from 0.
+/// The greatest number of locks, which are numbered from 0.
 inline constexpr unsigned max_locks = 16;
 
-/// One thread's grip on one lock.
+/// One thread's handle of one lock.
 class handle {
  public:
   virtual ~handle() = default;
@@ -34,7 +34,7 @@ class handle {
   virtual void unlock() = 0;
 };
 
-/// The grip on anything that the standard calls BasicLockable.
+/// The handle of anything that the standard calls BasicLockable.
 template <class Lock>
 class grip_of final : public handle {
  public:
@@ -58,7 +58,7 @@ class subject {
   virtual holdfast::session* session() { return nullptr; }
 };
 
-/// Of grips that are made from the store's URL and a number.
+/// A subject whose handles are made from the store's URL and a number.
 template <class Grip>
 class locks final : public subject {
  public:
@@ -75,7 +75,8 @@ std::unique_ptr<subject> open_locks(const place& at) {
   return std::make_unique<locks<Grip>>(at);
 }
 
-/// The processor time that the store's server has spent since it began, if it can be asked; else 0.
+/// The processor time that the store's server has spent since it began, if the server reports it;
+/// otherwise 0.
 std::int64_t store_cpu_ns(std::string_view url);
 
 /// holdfast, or a baseline: what people would use in its place. A new baseline (a Redis loop, say)
@@ -87,7 +88,7 @@ struct subject_kind {
   bool (*fits)(std::string_view url);
   /// Whether it works between processes.
   bool (*across_processes)(const place&);
-  /// Once, before any process opens it.
+  /// Called once, before any process opens it.
   void (*prepare)(const place&);
   std::unique_ptr<subject> (*open)(const place&);
 };
@@ -100,10 +101,10 @@ const subject_kind* find_subject(std::string_view name);
 /// Why this store has no such locks of ours; empty if it has.
 std::string refusal_of(const place&);
 
-/// The scheme of a URL: what stands before the colon.
+/// The scheme of a URL: the part before the colon.
 std::string_view scheme_of(std::string_view url);
 
-/// Answers that several kinds share.
+/// Functions that several kinds share.
 inline bool on_one_host(std::string_view url) {
   return scheme_of(url) == "sqlite" || scheme_of(url) == "memory";
 }

@@ -66,7 +66,7 @@ std::unique_ptr<subject> open_holdfast(const place& at) {
   return std::make_unique<holdfast_locks<Mutex>>(at);
 }
 
-/// What is measured of it on other stores than these would be the store.
+/// On other stores than these, the measurement would be one of the store.
 bool counts_there(std::string_view url) {
   return scheme_of(url) == "memory" || scheme_of(url).starts_with("redis");
 }
@@ -99,7 +99,7 @@ const subject_kind holdfast_subject{
     .open = open_holdfast<holdfast::mutex>,
 };
 
-// Without the local queue: each thread stands in the queue at the store.
+// Without the local queue: each thread has an entry in the store's queue.
 const subject_kind fair_mutex_baseline{
     .name = "fair_mutex",
     .counts_operations = true,
@@ -109,7 +109,7 @@ const subject_kind fair_mutex_baseline{
     .open = open_holdfast<holdfast::fair_mutex>,
 };
 
-// What metrics cost: the same locks, with an observer that counts.
+// The cost of metrics: the same locks, with an observer that counts.
 const subject_kind metrics_baseline{
     .name = "metrics",
     .counts_operations = true,

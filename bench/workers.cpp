@@ -48,7 +48,7 @@ workers::member::~member() {
     kill(pid, SIGKILL);
     waitpid(pid, nullptr, 0);
   }
-  if (to >= 0) close(to);  // a thread ends when it hears that nobody commands any more
+  if (to >= 0) close(to);  // a thread ends when the commanding end is closed
   if (thread.joinable()) thread.join();
   if (from >= 0) close(from);
 }
@@ -112,7 +112,7 @@ void workers::expect_from(const member& m, char answer) const {
 void workers::check_alive() const {
   for (const auto& m : members_) {
     pollfd one{m.from, POLLIN, 0};
-    if (poll(&one, 1, 0) != 0) member_died();  // nothing was asked: it can only be the end
+    if (poll(&one, 1, 0) != 0) member_died();  // nothing was requested: it can only be the end
   }
 }
 

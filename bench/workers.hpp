@@ -14,9 +14,9 @@
 namespace bench {
 
 /// The processes that take part in one measurement, as the conductor sees them. A member opens the
-/// subject, starts its threads, says that it is ready, and then obeys: count what was spent so far,
-/// join the threads. Every wait ends when a member dies or nothing happens for too long, with an
-/// exception that says so.
+/// subject, starts its threads, reports that it is ready, and then obeys commands: count the costs
+/// so far, join the threads. Every wait ends with an exception when a member dies or nothing
+/// happens for too long.
 class workers {
  public:
   /// Starts the members, as processes (this program again) or, if there is one and it need not be a
@@ -25,13 +25,13 @@ class workers {
   workers(const workers&) = delete;
   workers& operator=(const workers&) = delete;
 
-  /// All members write what they have spent to `before` (or `after`).
+  /// All members write their costs to `before` (or `after`).
   void count(bool after) const;
-  /// Waits for the value while looking after the members.
+  /// Waits for the value while watching the members.
   void await(const baton& b, std::uint32_t value) const;
   /// Returns when all threads but those before `first` are in lock() and asleep.
   void await_waiters(unsigned first) const;
-  /// Lets the time go by while looking after the members.
+  /// Waits for that time while watching the members.
   void let_pass(std::chrono::milliseconds length) const;
   /// The members' threads end, then the members.
   void join() const;
@@ -39,7 +39,7 @@ class workers {
  private:
   struct member {
     member() = default;
-    ~member();  ///< ends it, whatever it does
+    ~member();  ///< ends the member, whatever it does
     member(const member&) = delete;
     member& operator=(const member&) = delete;
     pid_t pid = 0;

@@ -6,9 +6,9 @@
 
 #include "bench/workload.hpp"
 
-// 64 participants in 8 processes: from the call of the last one to arrive until the last one goes
-// on. The others have arrived before, and sleep. In the same run the same with nothing but a number
-// in shared memory that they wait for: what waking up so many costs on this machine.
+// 64 participants in 8 processes: from the call of the last one to arrive until the last one
+// continues. The others have arrived before, and sleep. In the same run, the same with only a
+// number in shared memory that they wait for: the cost of waking up so many on this machine.
 namespace bench {
 namespace {
 
@@ -20,7 +20,7 @@ void raise(std::atomic<std::int64_t>& greatest, std::int64_t value) {
   }
 }
 
-/// Notes when it came through; `turn` counts the phases that all have come through.
+/// Records when it came through; `turn` counts the phases that all have come through.
 void through(shared_state& a, std::uint32_t phase) {
   raise(a.last_at, now_ns());
   if (++a.had_it == a.threads * phase) a.turn.set(phase);

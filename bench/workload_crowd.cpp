@@ -5,19 +5,20 @@
 
 #include "bench/workload.hpp"
 
-// What only holdfast does: many who wait for one name, and many leases that are held. One thread
-// begins them all; none of them has one of its own.
+// Workloads that only holdfast supports: many waiters for one name, and many held leases. One
+// thread begins them all; none of them has a thread of its own.
 namespace bench {
 namespace {
 
 using namespace std::chrono_literals;
 
-// A record of SQL is written anew for each of them: ten thousand in line would measure the disk.
+// A record of SQL is written again for each of them: ten thousand queued waiters would measure the
+// disk.
 bool is_redis(std::string_view url) {
   return scheme_of(url).starts_with("redis") && url.find("dialect=") == url.npos;
 }
 
-/// One name, and so many in line for it: the time from the first release until all had it, one
+/// One name with this many waiters: the time from the first release until all have acquired it, one
 /// after the other.
 template <unsigned Waiters>
 void pass_through_line(shared_state& a, unsigned, subject& s) {

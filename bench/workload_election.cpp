@@ -16,8 +16,9 @@
 #include "bench/leader.hpp"
 #include "bench/workload.hpp"
 
-// How soon another leads. resign: W5 with an election in place of the mutex. take-over: the leader
-// is killed; measured from the end of its lease, or where the store sees deaths, from its death.
+// How soon another process leads. resign: W5 with an election in place of the mutex. take-over: the
+// leader is killed; measured from the end of its lease, or where the store sees deaths, from its
+// death.
 namespace bench {
 namespace {
 
@@ -72,14 +73,14 @@ class victim {
   std::int64_t asked_at_ = 0;
 };
 
-/// Whatever fails, the thread that waits for it to end must not wait for ever.
+/// Whatever fails, the thread that waits for the victim's end must not wait for ever.
 struct dies_before_join {
   victim& leads;
   ~dies_before_join() { leads.die(); }
 };
 
-/// False if the leader has renewed its lease before it died, or lost it: then nobody knows when it
-/// ends, or has ended.
+/// False if the leader renewed its lease before it died, or lost it: then nobody knows when the
+/// lease ends, or has ended.
 bool succeed(shared_state& a, const holdfast::session& s) {
   auto elected = office_of(s);
   victim leads{a.url};
@@ -128,7 +129,7 @@ outcome sum_up(const shared_state& a) {
 int leader_main(char** argv) {
   const auto session = holdfast::open(argv[2]);
   holdfast::election elected{session, argv[3], {.lease = lease_length}};
-  (void)elected.campaign();  // what is done once only
+  (void)elected.campaign();  // for the costs that come only once
   const std::int64_t asked_at = now_ns();
   const auto mine = elected.campaign();
   const int fd = std::stoi(argv[4]);

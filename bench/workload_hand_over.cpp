@@ -3,14 +3,14 @@
 
 #include "bench/workload.hpp"
 
-// W5: two processes give one lock to each other. Measured is the time from the holder's call of
+// W5: two processes hand one lock to each other. The measured time is from the holder's call of
 // unlock() to the return of the waiter's lock(). In W5 the holder waited for something else before,
 // so its processor is as cold as the waiter's; in W5-busy it computed.
 namespace bench {
 namespace {
 
-/// Until the other one is in lock() and its thread sleeps: seen three times, so that it is not just
-/// on its way there.
+/// Waits until the other one is in lock() and its thread sleeps: seen three times, so that it is
+/// not just on its way there.
 void await_other(const participant& other) {
   for (int seen = 0; seen < 3;) {
     seen = other.trying && is_asleep(other.tid) ? seen + 1 : 0;
@@ -18,8 +18,8 @@ void await_other(const participant& other) {
   }
 }
 
-/// What the holder does under the lock, for a random length: a floor that polls is then caught
-/// at any moment of one.
+/// The holder's work under the lock, for a random time: so a polling baseline is caught at any
+/// moment of its interval.
 class some_work {
  public:
   some_work(unsigned seed, bool busy) : random_{seed}, busy_{busy} {}
@@ -35,7 +35,7 @@ class some_work {
   bool busy_;
 };
 
-/// The other is the holder, and gives it to me.
+/// The other one is the holder, and hands over to this one.
 void receive(shared_state& a, participant& me, handle& grip, std::uint32_t hand_over) {
   me.trying = true;
   grip.lock();
@@ -47,7 +47,8 @@ void receive(shared_state& a, participant& me, handle& grip, std::uint32_t hand_
   a.turn.set(hand_over + 1);
 }
 
-/// Returns whether this was the last time. That is told only when the other is in lock() for it.
+/// Returns whether this was the last time. That is reported only when the other one is in lock()
+/// for it.
 bool give(shared_state& a, const participant& other, handle& grip, some_work& work) {
   await_other(other);
   work();
@@ -66,7 +67,8 @@ void pass_to_and_fro(shared_state& a, unsigned number, subject& s, bool busy) {
   a.go.wait_for(1);
   if (number == 0) grip->lock(), a.held.set(1);
   a.held.wait_for(1);
-  // The one who gave waits for the other to have it before it asks again, or it would win at once.
+  // The giver waits until the other one has the lock before it asks again; otherwise it would
+  // acquire it at once.
   for (std::uint32_t hand_over = 0; a.release.value() == 0; ++hand_over) {
     if (hand_over % 2 != number) {
       receive(a, me, *grip, hand_over);

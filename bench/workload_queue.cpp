@@ -2,8 +2,8 @@
 
 #include "bench/workload.hpp"
 
-// W6: many wait for one holder; measured from its release until all have had it. Seat 0 is the
-// holder. idle: what they cost while nothing happens.
+// W6: many wait for one holder; measured from its release until all have acquired it. Participant 0
+// is the holder. idle: their cost while nothing happens.
 namespace bench {
 namespace {
 

@@ -24,12 +24,12 @@ void lock_and_unlock(shared_state& a, unsigned number, subject& s, unsigned lock
   a.go.wait_for(1);
   me.first_at = now_ns();
   while (!a.stop) {
-    // Not each time: looking at the clock costs more than a free std::mutex.
+    // Not each time: reading the clock costs more than a free std::mutex.
     const bool timed = me.acquired % timed_of == 0;
     const auto asked = timed ? clock::now() : clock::time_point{};
     grip->lock();
     if (timed) me.wait.add(clock::now() - asked);
-    // Read before the work and written after it, so that a second one inside is not overlooked.
+    // Read before the work and written after it, so that a second thread inside is noticed.
     const auto inside = a.inside[lock];
     work_for(work);
     a.inside[lock] = inside + 1;

@@ -7,8 +7,8 @@
 #include "bench/workload.hpp"
 
 // A thousand wait for one name while its holder keeps it: 250 in each of four processes, none with
-// a thread of its own. What do they cost the server? With `mutex` the threads of a process stand at
-// its local queue, and one of them in line at the store; with `fair_mutex` all thousand do.
+// a thread of its own. Measures their cost at the server. With `mutex` the waiters of a process are
+// in its local queue, and one of them is queued at the store; with `fair_mutex` all thousand are.
 namespace bench {
 namespace {
 
@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 constexpr unsigned processes = 4, waiters_each = 250;
 constexpr const char* name = "bench:waiters";
 
-/// Waits that were begun, and have to end before the lock may go.
+/// Waits that were begun, and must end before the lock is destroyed.
 class crowd {
  public:
   template <class Mutex>
@@ -44,7 +44,7 @@ class crowd {
   unsigned ended_ = 0;
 };
 
-/// The first process has the lock, too, and sees when all are in line.
+/// The first process holds the lock, too, and sees when all are queued.
 template <class Mutex>
 void wait_in_line(shared_state& a, unsigned number, subject& s, unsigned in_line) {
   Mutex lock{*s.session(), name};
@@ -62,7 +62,7 @@ void wait_in_line(shared_state& a, unsigned number, subject& s, unsigned in_line
   if (number == 0) a.participants[0].acquired = a.inside[0] = processes * waiters_each;
 }
 
-// The holder's own process has its waiters at the local queue.
+// The holder's own process has its waiters in the local queue.
 void wait_in_local_queues(shared_state& a, unsigned number, subject& s) {
   wait_in_line<holdfast::mutex>(a, number, s, processes - 1);
 }
@@ -70,7 +70,7 @@ void wait_at_store(shared_state& a, unsigned number, subject& s) {
   wait_in_line<holdfast::fair_mutex>(a, number, s, processes * waiters_each);
 }
 
-// What they did to get in line is not meant. PostgreSQL counts it up to ten seconds later, where a
+// The cost of entering the queue is excluded. PostgreSQL counts it up to ten seconds later, where a
 // connection is idle then.
 void let_wait(const workers& all, shared_state& a, std::chrono::milliseconds) {
   all.await(a.turn, 1);
@@ -92,7 +92,7 @@ outcome sum_up(const shared_state& a) {
   return o;
 }
 
-// Slot stores have no line, and nobody there could be seen to wait.
+// Slot stores have no queue, and do not show waiters.
 bool shows_waiters(std::string_view url) {
   return !on_one_host(url) && scheme_of(url) != "memcached" && url.find("dialect=") == url.npos;
 }

@@ -55,12 +55,12 @@ attempt try_as(lock_mode mode, const session& s, const take_options& t, wait_tim
   return std::nullopt;
 }
 
-/// The lock was asked for already: nobody waits for long to hear who holds it.
+/// The lock was requested already: the user should not wait long to learn who holds it.
 constexpr std::chrono::seconds a_moment{1};
 
 bool is_exclusive(lock_mode m) { return m == lock_mode::plain || m == lock_mode::write; }
 
-/// The mode for an exclusive lock that suits the kind in use; the same one if there is none.
+/// The exclusive mode of the kind in use; the same mode if there is none.
 lock_mode suiting(const session& s, const take_options& t, lock_mode before) {
   const std::string kind = s.show(t.lock.name).kind;
   if (kind == "mutex") return lock_mode::plain;
@@ -78,7 +78,7 @@ lock_mode suiting(const session& s, const take_options& t, lock_mode before) {
   throw error(e);
 }
 
-/// The kind in use may change between the question and the answer, but not for ever.
+/// The kind in use may change between the query and the request, but not for ever.
 constexpr int most_changes_of_kind = 16;
 
 attempt acquire_suiting(const session& s, const take_options& t, boot_time deadline,
@@ -102,7 +102,7 @@ std::string_view variable(const char* name) {
   return value ? value : "";
 }
 
-/// Does the run around us hold what we would wait for?
+/// Whether the surrounding run holds the lock that this one would wait for.
 bool waits_for_itself(const opened_store& at, const take_options& t) {
   if (t.wait != no_limit || t.lock.mode == lock_mode::permit) return false;
   // The owner is an id of that run's own: no other store shows it.
@@ -137,7 +137,7 @@ busy_news tell_busy(const session& s, const take_options& t, const log& to, boot
   const detail::call_limit in_time{until};
   try {
     news.text += held_by(s.show(t.lock.name), std::chrono::system_clock::now());
-  } catch (const error&) {  // that the lock is busy is true all the same
+  } catch (const error&) {  // that the lock is busy is true nevertheless
     news.hangs = boot_clock::now() >= until;
   }
   return news;

@@ -37,11 +37,11 @@ struct surroundings {
   int report;
 };
 
-/// After fork in a process with threads: system calls only, nothing that takes a lock.
+/// After fork in a process with threads: only system calls, and nothing that takes a lock.
 [[noreturn]] void become(char* const* argv, char* const* environment, bool own_group,
                          const surroundings& s) noexcept {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != s.parent) ::_exit(exit_code::own_failure);  // it died before the line above
+  if (::getppid() != s.parent) ::_exit(exit_code::own_failure);  // the parent died before prctl
   if (own_group) ::setpgid(0, 0);
   s.watchman.watch(own_group ? -::getpid() : ::getpid());
   s.signals.restore();
@@ -64,7 +64,7 @@ started_child start_child(const child_plan& plan, const signal_inbox& signals, d
   if (pid == 0)
     become(argv.data(), environment.data(), plan.own_group,
            {signals, watchman, parent, report.write.get()});
-  // Both sides do it, so that nobody signals the group before it exists.
+  // Both processes do it, so that nobody signals the group before it exists.
   if (plan.own_group) ::setpgid(pid, pid);
   report.write.reset();
   started_child child{pid, 0};

@@ -27,7 +27,7 @@ words names_of(const CLI::App& app) {
   return names;
 }
 
-/// What others of these commands know, and flock(1).
+/// Hints at options that other commands, or flock(1), have.
 std::string hint_for(const std::string& command, const std::string& option, const words& known) {
   const bool at_once = option == "-n" || option == "--nonblock" || option == "--nb";
   if (at_once && command == "holdfast elect") return "; -w 0 is one try";
@@ -39,7 +39,7 @@ const command_help& about(const CLI::App& app) {
   return help_of(name.substr(name.find(' ') + 1));
 }
 
-/// What to do about a word for which there is no place.
+/// The remedy for a word for which there is no place.
 std::string fix_of(const CLI::App& app, const std::string& word) {
   const std::string usage(about(app).usage), command = app.get_name();
   if (runs_a_command(about(app))) {
@@ -51,7 +51,7 @@ std::string fix_of(const CLI::App& app, const std::string& word) {
   return command + " --help shows how it is written";
 }
 
-/// `typed`: behind its -- nothing is an option.
+/// `typed`: after its -- nothing is an option.
 [[noreturn]] void refuse_extra(const CLI::App& app, words extra, const words& typed) {
   if (extra.size() > 1 && extra.front() == "--") extra.erase(extra.begin());
   const auto dashes = std::find(typed.begin(), typed.end(), "--");
@@ -69,7 +69,7 @@ std::string fix_of(const CLI::App& app, const std::string& word) {
   refuse("'" + word + "' is one word too many; " + fix_of(app, word));
 }
 
-/// CLI11 says "--wait: 1 required DURATION missing".
+/// Rewrites CLI11's "--wait: 1 required DURATION missing".
 std::string without_its_value(const std::string& said, const std::string& command) {
   constexpr std::string_view before = ": 1 required ", behind = " missing";
   const auto from = said.find(before), to = said.rfind(behind);
@@ -123,7 +123,7 @@ std::size_t places_of(const CLI::App& app) {
                     [](const CLI::Option* o) { return o->get_positional() && o->get_required(); }));
 }
 
-/// Whether a word is missing that has to be there, and -c gives the command, if nothing else does.
+/// Whether a required word is missing, and whether -c gives the command if nothing else does.
 struct gap {
   bool open = false;
   bool has_command = false;
@@ -135,19 +135,20 @@ gap gap_in(grammar& g, const words& before_dashes) {
   } catch (const CLI::RequiredError&) {
     const auto* const shell = g.app().get_option_no_throw("--command");
     return {true, shell != nullptr && shell->count() > 0};
-  } catch (const CLI::Error&) {  // told when it is parsed for good
+  } catch (const CLI::Error&) {  // reported by the final parse
   }
   return {};
 }
 
-/// What comes before the command to run, and the command; nothing if there is no -- before one.
+/// The words before the command to run, and the command; no command if there is no -- before it.
 struct parts {
   words before;
   std::optional<words> command;
 };
 
-// Only the first --: the command may have its own. If the name is not before it, this -- ends the
-// options, as it does for the other commands: the name comes next, and the command behind one more.
+// Splits at the first -- only: the command may have its own. If the name does not come before it,
+// this -- ends the options, as it does for the other commands: the name comes next, and another --
+// precedes the command.
 parts parts_of(const std::string& name, const words& all) {
   const auto dashes = std::find(all.begin(), all.end(), "--");
   if (!runs_a_command(help_of(name)) || dashes == all.end()) return {all, std::nullopt};

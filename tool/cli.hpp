@@ -9,13 +9,13 @@
 
 namespace holdfast::tool {
 
-/// What parse() found: something to do, or a text to print (help) and nothing else to do.
+/// The result of parse(): a command, or a text to print (help).
 struct parsed {
   std::optional<tool::command> command;
   std::string help;
 };
 
-/// From the arguments after the program's name. Throws failure_exit (64) with one line.
+/// Parses the arguments after the program's name. Throws failure_exit (64) with one line.
 parsed parse(std::span<const std::string> arguments);
 
 /// The options of a command as people write them, for suggestions and for the tests.

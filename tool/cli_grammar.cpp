@@ -34,7 +34,7 @@ std::string one_of(std::span<const std::string_view> known) {
   return all;
 }
 
-/// CLI11's layout with our usage line: it knows nothing of what stands behind the dashes.
+/// CLI11's layout with our usage line: CLI11 does not know the words after the --.
 class help_layout : public CLI::Formatter {
  public:
   explicit help_layout(std::string_view usage) : usage_(usage) { column_width(32); }
@@ -46,7 +46,7 @@ class help_layout : public CLI::Formatter {
   std::string usage_;
 };
 
-/// What every command knows.
+/// The options that every command has.
 class common_grammar : public grammar {
  protected:
   explicit common_grammar(const command_help& about) {
@@ -81,7 +81,7 @@ class common_grammar : public grammar {
   bool verbose_ = false, json_ = false;
 };
 
-/// The words that choose a lock: run, hold and try have them.
+/// The options that choose a lock, for run, hold and try.
 class lock_words {
  public:
   void add_to(CLI::App& app) {
@@ -145,7 +145,7 @@ class take_words {
   bool nonblock_ = false, fair_ = false;
 };
 
-/// The words about the command that runs meanwhile: run and elect have them.
+/// The options about the command to run, for run and elect.
 class child_words {
  public:
   void add_to(CLI::App& app) {
@@ -169,7 +169,7 @@ class child_words {
         ->type_name("PATH");
   }
 
-  /// Everything but how the lock is taken.
+  /// All options but how the lock is acquired.
   run_options convert(const std::string& name, const std::optional<words>& after_dashes) const {
     run_options r;
     r.typed = name.substr(0, name.find(' '));
@@ -187,7 +187,7 @@ class child_words {
     return r;
   }
 
-  /// The program's name only: arguments may hold what others must not read.
+  /// Only the program's name: arguments may contain secrets.
   std::string default_reason(const words& line) const {
     const std::string& path = line.front();
     const std::string base = path.substr(path.rfind('/') + 1);
@@ -208,7 +208,7 @@ class child_words {
       status_file_;
 };
 
-// Nothing may be on stdout, which belongs to the child: JSON is the form of the messages.
+// stdout belongs to the child, so JSON is the format of the messages.
 tool::command with_child(common_options common, run_options r) {
   tool::command c{std::move(common), {}};
   if (c.common.json) c.common.format = log_format::json;
@@ -335,7 +335,7 @@ class try_grammar : public common_grammar {
   word busy_code_;
 };
 
-/// The words that choose names: list and top have them.
+/// The options that choose names, for list and top.
 class names_words {
  public:
   void add_to(CLI::App& app) {
@@ -370,7 +370,7 @@ class list_grammar : public common_grammar {
   bool wide_ = false;
 };
 
-/// No store is asked more often.
+/// The shortest interval between two queries of a store.
 constexpr std::chrono::milliseconds least_interval{10};
 
 std::chrono::nanoseconds interval_or(const word& text, std::chrono::nanoseconds fallback,
@@ -525,7 +525,7 @@ class limit_grammar : public common_grammar {
     app_.add_option("--rate", rates_, "TOKENS/TIME[:BURST]; several: all of them must allow it")
         ->required()
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-        ->allow_extra_args(false)  // the next word, and a --, are not its own
+        ->allow_extra_args(false)  // the next word, and a --, do not belong to the option
         ->type_name("RATE");
     app_.add_option("--key", limit_.key, "each text has its own buckets: an address, a user, a job")
         ->type_name("TEXT");
@@ -562,7 +562,7 @@ class limit_grammar : public common_grammar {
   word tokens_, wait_, version_, busy_code_;
 };
 
-/// What latch and barrier have in common.
+/// The common part of latch and barrier.
 class meet_grammar : public common_grammar {
  public:
   meet_grammar(const command_help& about, std::uint32_t most) : common_grammar(about), most_(most) {

@@ -26,13 +26,13 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
-constexpr std::size_t longest_reason = 200;  // bytes, as the library has it
+constexpr std::size_t longest_reason = 200;  // bytes, as in the library
 
 [[noreturn]] void refuse(const given& g, const std::string& why) {
   throw failure_exit(exit_code::usage, std::string(g.option) + ": " + why);
 }
 
-/// Which of the words it is; that of the fallback if none was given.
+/// The index of the given word in `known`; `fallback` if none was given.
 std::size_t choice_or(const given& g, std::size_t fallback,
                       std::span<const std::string_view> known) {
   if (!g.text) return fallback;

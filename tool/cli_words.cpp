@@ -9,7 +9,7 @@ namespace holdfast::tool {
 
 namespace {
 
-/// "auto|always|never": its words; none if there is no such choice.
+/// The words of a type such as "auto|always|never"; none if there is no such choice.
 words choices_of(const std::string& type) {
   if (type.find('|') == type.npos) return {};
   words all;

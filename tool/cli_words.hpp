@@ -5,22 +5,22 @@
 
 #include "tool/help.hpp"
 
-/// The grammar of the command line as data: what the manual and the completions are made of.
+/// The grammar of the command line as data, from which the manual and the completions are made.
 namespace holdfast::tool {
 
 struct option_words {
   std::vector<std::string> names;  ///< as people write them, short ones first
-  std::string type;                ///< of its value; empty: it takes none
+  std::string type;                ///< the type of its value; empty: it takes none
   std::string text;
-  std::vector<std::string> choices;  ///< all that it can be; empty: more than can be listed
+  std::vector<std::string> choices;  ///< all possible values; empty: too many to list
 };
 
 /// A word without a dash, at a place of its own.
 struct place_words {
-  std::string name;  ///< LOCK
+  std::string name;  ///< such as LOCK
   std::string text;
   bool required = false;
-  bool is_name = false;  ///< of a lock, or of something else that the store knows by name
+  bool is_name = false;  ///< the name of a lock, or of another object in the store
   std::vector<std::string> choices;
 };
 
@@ -30,7 +30,7 @@ struct command_words {
   std::vector<place_words> places;
 };
 
-/// Of every command but demo, in the order of the overview.
+/// All commands but demo, in the order of the overview.
 std::vector<command_words> whole_grammar();
 
 /// Whether a value of that type is a file of the user's.

@@ -8,8 +8,8 @@
 
 namespace holdfast::tool {
 
-/// Each does what its command says and returns the exit code. They throw holdfast::error and
-/// failure_exit; run() does not, because it also writes down how it went.
+/// The commands. Each returns the exit code, and throws holdfast::error and failure_exit; run()
+/// throws neither, because it also writes down the outcome.
 int run(const common_options& common, const run_options& o, log& to);
 int hold(const common_options& common, const hold_options& o, log& to);
 int try_lock(const common_options& common, const try_options& o, log& to);
@@ -29,14 +29,15 @@ int doctor(const common_options& common, const doctor_options& o, log& to);
 int scrape(const common_options& common, const scrape_options& o, log& to);
 int version(const common_options& common, const version_options& o, log& to);
 
-/// The command's exit code, or that of what it throws, which is then written to the log.
+/// Returns the command's exit code. If the command throws, writes the error to the log and returns
+/// the error's code.
 int reported(log& to, const std::function<int()>& command);
 
-/// Ends the program without giving anything back: there is nothing left to give, and a store that
-/// is away would keep us waiting for its answer.
+/// Ends the program without a release: there is nothing left to release, and the answer of a store
+/// that is away would take long.
 [[noreturn]] void leave_at_once(int code) noexcept;
 
-/// To stdout. Throws failure_exit if it can not be written.
+/// Prints to stdout. Throws failure_exit if stdout cannot be written.
 void print(std::string_view text);
 
 }  // namespace holdfast::tool

@@ -88,15 +88,15 @@ int completion(const common_options& common, const completion_options& o, log& t
     return exit_code::ok;
   }
   give_up_in_time();
-  // A press of the Tab key must not make a file: one that is not there has no names.
+  // The Tab key must not create a file: a file that does not exist has no names.
   if (lacks_database(common)) return exit_code::ok;
   try {
     const opened_store s = open_to_read(common, to);
     print(names_that_begin_with(s.session, o.word, o.for_bash));
   } catch (const std::exception&) {
-    return exit_code::ok;  // no names: a message would land in the middle of a line
+    return exit_code::ok;  // no names: a message would appear in the middle of a line
   }
-  // A store that is away must not keep the shell at the farewell.
+  // Closing the session on a store that is away must not delay the shell.
   leave_at_once(exit_code::ok);
 }
 

@@ -10,7 +10,7 @@ namespace holdfast::tool {
 
 namespace {
 
-/// What has no grammar here, and is a command all the same.
+/// Commands without a grammar here.
 constexpr std::string_view other_commands[]{"demo", "help"};
 
 std::string joined_words(std::span<const std::string> all, std::string_view between) {
@@ -153,7 +153,7 @@ _holdfast() {
 complete -F _holdfast holdfast
 )shell";
 
-/// What is at a place, as a word of the script: `names`, `a|b`, or - for anything else.
+/// The possible words at a place, as a word of the script: `names`, `a|b`, or - for anything else.
 std::string bash_place(const place_words& p) {
   if (p.is_name) return "names";
   return p.choices.empty() ? "-" : choice_text(p.choices);
@@ -221,14 +221,14 @@ _holdfast() {
   known=(
 )shell";
 
-/// A word of zsh that means just the text.
+/// The text quoted as one word of zsh.
 std::string single_quoted(std::string_view text) {
   std::string out = "'";
   for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return out + "'";
 }
 
-/// In a specification of _arguments these characters mean something.
+/// Escapes the characters that are special in a specification of _arguments.
 std::string zsh_text(std::string_view text) {
   std::string out;
   for (const char c : text) {

@@ -30,13 +30,14 @@ void ignore_everything() noexcept {
   ::sigprocmask(SIG_SETMASK, &all, nullptr);
 }
 
-/// A reader of our stdout waits until the last process has closed it: not for this one.
+/// A reader of our stdout waits until the last process has closed it; this process must not be the
+/// last.
 void keep_only(int fd) noexcept {
   if (fd > 0) ::close_range(0, static_cast<unsigned>(fd) - 1, 0);
   ::close_range(static_cast<unsigned>(fd) + 1, ~0U, 0);
 }
 
-/// Most programs begin without a child, and need not look at every process of the machine.
+/// Most programs begin without a child, and need not scan all processes of the machine.
 std::vector<process_id> there_already() {
   siginfo_t ignored{};
   const bool childless = ::waitid(P_ALL, 0, &ignored, WEXITED | WNOHANG | WNOWAIT) != 0;
@@ -68,7 +69,7 @@ void dead_man::watch(pid_t target) noexcept { shared_->target = target; }
 void dead_man::kill_at(boot_time at) noexcept {
   const std::int64_t ns = at.time_since_epoch().count();
   const std::int64_t before = shared_->kill_at.exchange(ns);
-  // A later time it finds by itself when the earlier one has come.
+  // The dead man finds a later time by itself when the earlier one has come.
   if (ns < before) write_all(pipe_.write.get(), "!");
 }
 
@@ -81,7 +82,8 @@ std::vector<process_id> dead_man::started_by_us() const {
 void dead_man::serve(page& shared, int pipe, pid_t tool, std::vector<process_id> others) noexcept {
   others.push_back(identified(::getpid()));
   ignore_everything();
-  ::setpgid(0, 0);  // ^C and the child's group are none of its business
+  // C and signals to the child's group must not reach it
+  ::setpgid(0, 0);
   ::prctl(PR_SET_NAME, "holdfast-guard");
   keep_only(pipe);
   const alarm_clock alarm;
@@ -98,13 +100,13 @@ void dead_man::serve(page& shared, int pipe, pid_t tool, std::vector<process_id>
   ::_exit(0);
 }
 
-// The target is no stranger. While the tool lives, it reaps the child only after it has taken the
-// target back. When the tool is gone, the number of the group is free only if the whole group is,
-// and the kernel gives a number again when it has given all others.
+// The target cannot be another process that reuses the number. While the tool lives, it reaps the
+// child only after it has withdrawn the target. When the tool is gone, the group's number is free
+// only if the whole group is gone, and the kernel reuses a number only after all others.
 void dead_man::strike(page& shared, pid_t tool, const std::vector<process_id>& others) noexcept {
   const pid_t target = shared.target;
   if (target == 0) return;
-  shared.struck = true;  // before: a thread that sees the child dead must see why
+  shared.struck = true;  // before the kill: a thread that sees the child dead must see why
   ::kill(target, SIGKILL);
   for (const auto& p : descendants_of(tool, others)) ::kill(p.pid, SIGKILL);
 }

@@ -13,30 +13,31 @@
 namespace holdfast::tool {
 
 /// A dead man's handle. PR_SET_PDEATHSIG kills the child when we die, but only the child itself:
-/// what a shell had started goes on, beside the next holder. And nobody kills it when we are not
-/// dead but stopped. So a small process of ours waits beside us; when we are gone, or a lease
-/// ends that we should have acted on, it kills the child's whole group.
+/// processes that a shell had started would continue, beside the next holder. And nobody kills the
+/// child when we are stopped instead of dead. So a small process of ours waits beside us. When we
+/// are gone, or a lease ends on which we should have acted, it kills the child's whole group.
 ///
-/// It shares nothing with us but a page and a pipe, and takes no signal but KILL. At a terminal the
-/// child has no group of its own: then what it started is found as long as we are there to be its
-/// ancestor, so that it covers our being stopped, and after our death only the child itself.
+/// It shares only a page and a pipe with us, and takes no signal but KILL. At a terminal the child
+/// has no group of its own. The dead man then finds the child's processes as long as we are alive
+/// as their ancestor. So it covers our being stopped, and after our death only the child itself.
 class dead_man {
  public:
   /// Forks: call it while there is no session, and no thread but one that writes messages. Throws
-  /// std::system_error.
-  /// What is below this process now, its commands did not start: that is left alone.
+  /// std::system_error. The commands did not start the processes that are below this process now:
+  /// they are left alone.
   dead_man();
   dead_man(const dead_man&) = delete;
   dead_man& operator=(const dead_man&) = delete;
-  /// Nothing is killed; the process ends.
+  /// Kills nothing; the process ends.
   ~dead_man();
 
-  /// `target` as for kill(2): a process, or a negated group. Also from a forked child: one store.
+  /// `target` as for kill(2): a process, or a negated group. May be called in a forked child: one
+  /// store.
   void watch(pid_t target) noexcept;
-  /// From now on it kills at this time, unless told a later one before.
+  /// The dead man kills at this time, unless a later time is set before.
   void kill_at(boot_time at) noexcept;
-  /// Call it when nothing of the target is to be killed any more, and before the child is reaped:
-  /// then its number, and that of its group, may belong to another process.
+  /// Call it when nothing of the target must be killed any more, and before the child is reaped:
+  /// after that its number, and that of its group, may belong to another process.
   void stand_down() noexcept;
 
   /// Whether it had to kill in our place.
@@ -58,7 +59,7 @@ class dead_man {
   page* shared_;
   pipe_ends pipe_;
   pid_t pid_;
-  /// They were there before us, as in `sidecar & exec holdfast run …`; and the dead man.
+  /// The processes that existed before us, as in `sidecar & exec holdfast run …`; and the dead man.
   std::vector<process_id> others_;
 };
 

@@ -41,8 +41,8 @@ bool is_still_at(const unique_fd& open, const std::string& folder) {
          here.st_ino == there.st_ino && here.st_dev == there.st_dev;
 }
 
-// What cleans up has it locked for a moment, and would remove the files under us in that moment: or
-// the folder, before we have it locked.
+// A cleaner locks the folder for a moment, and would remove the files under us in that moment, or
+// the folder before we have locked it.
 unique_fd make_and_keep(const std::string& folder) {
   while (true) {
     make_private(folder);

@@ -55,7 +55,7 @@ constexpr const char* footer =
     "Exit code: 0 all right; 1 a product was sold wrongly; 64 usage; 66 a file is missing or bad;\n"
     "69 the store cannot be used.\n";
 
-/// A folder that goes away at the end.
+/// A temporary folder that is removed at the end.
 class work_folder {
  public:
   explicit work_folder(bool keep) : keep_{keep} {
@@ -80,7 +80,7 @@ class work_folder {
 struct settings {
   std::filesystem::path orders, stock;
   std::string store;  ///< empty: a file of the demo's own
-  std::string shop;   ///< empty: as well, one for each strategy
+  std::string shop;   ///< empty: the same, one for each strategy
   std::vector<strategy> how;
   sale_settings sale;
   std::chrono::microseconds pause{};
@@ -189,7 +189,7 @@ shop_place node_of(const settings& s, const work_folder& folder, const strategy_
   return {s.shop, prefix};
 }
 
-/// The tables of a shop on a server go away at the end.
+/// Removes the tables of a shop on a server at the end.
 class tables_of {
  public:
   tables_of(const shop_place& at, bool keep) : at_{at}, keep_{keep} {}
@@ -243,7 +243,7 @@ int flash_sale(const settings& s) {
 }
 
 int say(int code, std::string_view message) {
-  constexpr std::string_view library = "holdfast: ";  // how its messages begin
+  constexpr std::string_view library = "holdfast: ";  // the beginning of its messages
   if (message.starts_with(library)) message.remove_prefix(library.size());
   std::fprintf(stderr, "holdfast demo: %s\n", std::string{message}.c_str());
   return code;

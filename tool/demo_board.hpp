@@ -14,8 +14,8 @@
 
 namespace holdfast::tool::demo {
 
-/// Zeroed memory that this process and the children forked from it share. T must be right when all
-/// of it is zero, and hold no pointers: lock-free atomics and plain numbers.
+/// Zeroed memory that this process and the children forked from it share. An all-zero T must be
+/// valid, and T must hold no pointers: lock-free atomics and plain numbers.
 template <class T>
 class shared_array {
  public:
@@ -36,28 +36,28 @@ class shared_array {
   std::span<T> all_;
 };
 
-/// What a worker is doing; tells the parent, also about a worker that was killed.
+/// A worker's present activity; it informs the parent, also about a killed worker.
 enum class phase : std::uint8_t {
   idle,
   waiting,  ///< for the lock
-  buying,   ///< looking, paying, writing; with a lock: holding it
+  buying,   ///< looking, paying, writing; with a lock: while holding it
 };
 
 struct desk {
   std::atomic<phase> now;
-  char problem[512];  ///< why the worker gave up, ends with 0
+  char problem[512];  ///< why the worker gave up, zero-terminated
 };
 
-/// Which order is whose, and what came of it. An order is claimed in one step that names the
-/// worker, so that the replacement of a killed worker knows what was left undone.
+/// The worker of each order, and the outcome. An order is claimed in one step that names the
+/// worker, so that the replacement of a killed worker knows which order was left undone.
 class board {
  public:
   board(std::size_t orders, std::size_t workers)
       : claims_{orders}, wait_us_{orders}, desks_{workers}, counts_{1} {}
 
-  /// The next order nobody has, now this worker's; nothing if there is none left.
+  /// Claims the next open order for this worker; nothing if there is none left.
   std::optional<std::size_t> claim(std::size_t worker);
-  /// The order this worker has claimed and not finished, if any. Looks at all of them.
+  /// The order that this worker has claimed and not finished, if any. Scans all orders.
   std::optional<std::size_t> unfinished(std::size_t worker) const;
   void finish(std::size_t order, std::uint32_t wait_us);
   void retried() { ++counts_[0].retries; }
@@ -66,9 +66,9 @@ class board {
   void give_up(std::size_t worker, std::string_view problem);
 
   std::size_t orders() const { return claims_.size(); }
-  /// For a progress bar: may miss one for each worker that was killed.
+  /// For a progress bar: may miss one for each killed worker.
   std::uint32_t finished() const { return counts_[0].finished; }
-  /// Exact, and looks at all of them.
+  /// Exact; scans all orders.
   bool all_finished() const;
   std::chrono::steady_clock::time_point last_finish() const;
   std::uint64_t retries() const { return counts_[0].retries; }
@@ -79,12 +79,12 @@ class board {
   static std::uint8_t mark(std::size_t worker) { return static_cast<std::uint8_t>(worker + 1); }
 
   struct counts {
-    std::atomic<std::size_t> first_open;  ///< no order before this one is to be had
+    std::atomic<std::size_t> first_open;  ///< all orders before this one are claimed
     std::atomic<std::uint32_t> finished;
     std::atomic<std::uint64_t> retries;
     std::atomic<std::chrono::steady_clock::rep> last_finish;
   };
-  shared_array<std::atomic<std::uint8_t>> claims_;  ///< 0: open; done; else whose
+  shared_array<std::atomic<std::uint8_t>> claims_;  ///< 0: open; done; or the worker
   shared_array<std::atomic<std::uint32_t>> wait_us_;
   shared_array<desk> desks_;
   shared_array<counts> counts_;

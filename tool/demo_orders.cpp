@@ -22,10 +22,10 @@ constexpr std::int64_t max_units = 1'000'000;
 
 using row = std::vector<std::string_view>;
 
-/// A value as it may be printed: short, and nothing that moves the cursor.
+/// A value in printable form: short, and without cursor movements.
 std::string shown(std::string_view value) { return "'" + shortened(printable(value), 40) + "'"; }
 
-/// One file of comma-separated values; knows where it is, for messages.
+/// One file of comma-separated values; tracks its position for messages.
 class table {
  public:
   table(const std::filesystem::path& path, std::string_view header)

@@ -9,7 +9,7 @@ namespace holdfast::tool::demo {
 
 using namespace flash_sale;
 
-/// A file that cannot be read or does not make sense; says which, where and why.
+/// A file that cannot be read or makes no sense; the message says which, where and why.
 struct bad_file : std::runtime_error {
   using runtime_error::runtime_error;
 };

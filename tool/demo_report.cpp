@@ -13,7 +13,7 @@
 namespace holdfast::tool::demo {
 namespace {
 
-/// 20,000
+/// Formats a number as 20,000.
 std::string grouped(std::int64_t n) {
   std::string digits = std::to_string(n);
   for (auto at = static_cast<std::ptrdiff_t>(digits.size()) - 3; at > 0; at -= 3) {

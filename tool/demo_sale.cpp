@@ -20,7 +20,7 @@ using clock = std::chrono::steady_clock;
 
 constexpr auto redraw_every = 100ms;
 constexpr auto look_for_victims_every = 1ms;
-/// More deaths than that are no accident, and not done by hand.
+/// More deaths than that are neither an accident nor done by hand.
 constexpr std::size_t max_replacements = 200;
 
 bool was_killed(int status) {
@@ -120,11 +120,11 @@ class sale {
   std::chrono::nanoseconds took_{};
   std::size_t killed_ = 0;
   std::size_t killed_while_buying_ = 0;
-  /// Was killed, and its death has not been seen.
+  /// The killed worker whose death has not been seen yet.
   std::optional<std::size_t> victim_;
 };
 
-/// Opens the store and takes a lock, as a worker will.
+/// Opens the store and acquires a lock, as a worker will.
 void use_store(const std::string& url) {
   const session s = open(url, {.lease = demo_lease});
   if (!s.can().several_processes) {

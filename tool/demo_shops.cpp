@@ -33,7 +33,7 @@ server_shop on_server(const shop_place& at) {
 
 void check_shop_url(const std::string& url) {
   const auto kind = database_of(url);
-  // libpq would take such a one apart, and say one half of it in a message.
+  // libpq would split such a password, and show one half of it in a message.
   for (const auto secret : secrets_in(url)) {
     if (kind != database::postgres || secret.find_first_of("/?@") == secret.npos) continue;
     throw failure_exit(exit_code::usage,

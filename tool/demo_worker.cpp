@@ -18,7 +18,7 @@ using clock = std::chrono::steady_clock;
 
 using product_locks = std::vector<std::unique_ptr<holdfast::mutex>>;
 
-/// The holdfast side: a session of this process, and a mutex for each product.
+/// The holdfast part: a session of this process, and a mutex for each product.
 product_locks make_locks(const task& t, const catalogue& all) {
   product_locks locks;
   if (t.how != strategy::holdfast_mutex) return locks;
@@ -33,8 +33,9 @@ product_locks make_locks(const task& t, const catalogue& all) {
   return locks;
 }
 
-/// One worker. All strategies do the same work in the same order: look at the stock, pay, write
-/// what was seen less what was sold. They differ only in what keeps others away in between.
+/// One worker. All strategies do the same work in the same order: read the stock, pay, write the
+/// stock that was read less the sold units. They differ only in how they keep other workers away in
+/// between.
 class buyer {
  public:
   buyer(const task& t, const catalogue& all, board& b, std::size_t worker)
@@ -83,7 +84,7 @@ class buyer {
     return false;
   }
 
-  /// False if it was in vain.
+  /// False if the attempt failed.
   bool buy(const order& o, const condition& only_if, holdfast::mutex* held = nullptr) {
     start_buying();
     if (only_if.fence != 0 && !shop_->claim(o.product, only_if.fence)) return false;

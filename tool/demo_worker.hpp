@@ -31,22 +31,22 @@ constexpr const strategy_name& name_of(strategy s) {
   return strategies[static_cast<std::size_t>(s)];
 }
 
-/// What a worker has to know.
+/// The inputs of a worker.
 struct task {
   strategy how{};
   shop_place shop;
   std::string store;        ///< URL, for the holdfast mutex
-  std::string lock_prefix;  ///< a name space of this run's own on a store that others use too
+  std::string lock_prefix;  ///< a name space of this run's own, on a store that others use too
   std::chrono::microseconds pause{};
 };
 
-/// How long a lock outlives its holder on stores that cannot see a process die: so long the sale of
-/// one product stands still at most.
+/// How long a lock outlives its holder on stores that cannot see a process die: the sale of one
+/// product stops for that long at most.
 inline constexpr std::chrono::milliseconds demo_lease{3000};
 
-/// Buys until all orders are done. To be called in a process of its own: `ready` gets a byte when
-/// everything is open, and the work begins when `go` is closed. First does what an earlier worker
-/// of this number, which was killed, left undone. Returns the exit code; problems are on the board.
+/// Buys until all orders are done. Call it in a process of its own: `ready` gets a byte when
+/// everything is open, and the work begins when `go` is closed. First completes the order that a
+/// killed worker of this number left undone. Returns the exit code; problems are on the board.
 int work(const task& t, const catalogue& all, board& b, std::size_t worker, int ready, int go);
 
 }  // namespace holdfast::tool::demo

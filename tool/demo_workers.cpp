@@ -55,9 +55,10 @@ void workers::start(std::size_t worker) {
 
 void workers::be_worker(std::size_t worker, pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(0);  // it died before prctl()
+  if (getppid() != parent) _exit(0);  // the parent died before prctl()
   sigprocmask(SIG_SETMASK, &old_mask_, nullptr);
-  std::signal(SIGINT, SIG_IGN);  // ^C reaches the whole group: the parent decides
+  // C reaches the whole group: the parent decides
+  std::signal(SIGINT, SIG_IGN);
   signals_.reset();
   go_.write.reset();
   ready_.read.reset();
@@ -66,7 +67,7 @@ void workers::be_worker(std::size_t worker, pid_t parent) {
     const body work = std::move(work_);
     code = work(worker, ready_.write.get(), go_.read.get());
   }
-  _exit(code);  // nothing of the parent's is flushed or destroyed a second time
+  _exit(code);  // does not flush or destroy the parent's objects a second time
 }
 
 void workers::kill(std::size_t worker) const {
@@ -96,7 +97,7 @@ std::size_t workers::count_ready() {
   return n > 0 ? static_cast<std::size_t>(n) : 0;
 }
 
-/// Only our own: the program may have other children.
+/// Waits for our own children only: the program may have others.
 std::vector<workers::death> workers::reap() {
   std::vector<death> dead;
   for (std::size_t i = 0; i < pids_.size(); ++i) {

@@ -6,7 +6,7 @@
 /// Holders whose process has ended, where the store sees that (participant::died).
 namespace holdfast::tool {
 
-/// What the next program that asks will find: those that died do not hold, and do not wait.
+/// The view of the next program that asks: dead participants neither hold nor wait.
 name_info without_the_dead(name_info info);
 
 /// "the holder died; the next program that asks gets it", or how many of them; empty if all live.

@@ -24,7 +24,7 @@ namespace {
 
 using std::chrono::system_clock;
 
-/// What the library warns of while it opens the store.
+/// Collects the library's warnings while it opens the store.
 class warnings final : public observer {
  public:
   void on_event(const event& e) override {
@@ -32,7 +32,7 @@ class warnings final : public observer {
     const std::lock_guard guard{mutex_};
     found_.push_back({severity::warning, "store", std::string(e.detail), {}});
   }
-  /// Those that are not among `told`: what the facts say of eviction has its remedy.
+  /// The warnings that are not among `told`: the facts about eviction come with a remedy.
   findings take(const findings& told) {
     const bool eviction = std::any_of(told.begin(), told.end(),
                                       [](const finding& f) { return f.topic == "eviction"; });
@@ -52,7 +52,7 @@ bool is_alive(std::uint32_t pid) {
   return ::kill(static_cast<pid_t>(pid), 0) == 0 || errno != ESRCH;
 }
 
-/// One examination after the other: what one of them cannot do is a finding of its own.
+/// One examination after the other; if one cannot be done, that is a finding of its own.
 class examination {
  public:
   examination(const common_options& common, const doctor_options& o, log& to)
@@ -129,7 +129,7 @@ std::size_t count(const findings& all, severity level) {
       std::count_if(all.begin(), all.end(), [&](const finding& f) { return f.level == level; }));
 }
 
-/// The first problem decides: what comes after it may be its consequence.
+/// The first problem decides: later ones may be its consequence.
 int verdict(const findings& all) {
   for (const auto& f : all)
     if (f.level == severity::problem) return f.code;

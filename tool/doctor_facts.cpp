@@ -11,7 +11,7 @@ namespace holdfast::tool {
 
 namespace {
 
-/// What one server says, and the findings that come of it.
+/// Judges the facts of one server.
 class judge {
  public:
   judge(std::string_view url, const store::facts& all, std::string server, findings& to)
@@ -25,7 +25,7 @@ class judge {
   bool is(std::string_view name, std::string_view expected) const {
     return value(name) == expected;
   }
-  /// Known, and something else.
+  /// Whether the value is known and differs.
   bool is_not(std::string_view name, std::string_view expected) const {
     return !value(name).empty() && value(name) != expected;
   }
@@ -262,7 +262,7 @@ void judge_etcd(judge& j) {
 }
 
 struct speciality {
-  std::string_view scheme;  ///< how it begins
+  std::string_view scheme;  ///< the beginning of the URL
   void (*judge_server)(judge&);
 };
 

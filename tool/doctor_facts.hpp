@@ -8,8 +8,8 @@
 namespace holdfast::tool {
 
 /// What the settings of a store mean for locks: version, persistence, replicas, eviction. `url`
-/// (url_of_store) says which store it is, and what the session asks of it. A finding says if its
-/// scheme is not known here. Pure.
+/// (url_of_store) names the store, and the session's requirements. An unknown scheme is a finding.
+/// Pure.
 findings judge_facts(std::string_view url, const store::facts& all);
 
 }  // namespace holdfast::tool

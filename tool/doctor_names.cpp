@@ -13,7 +13,7 @@ namespace holdfast::tool {
 
 namespace {
 
-/// More would be a list, and list prints a better one.
+/// More would be a list, and `list` prints a better one.
 constexpr std::size_t most_of_a_kind = 10;
 
 std::string count(std::size_t n, const std::string& of) {
@@ -33,7 +33,7 @@ finding census(std::span<const listed_name> names) {
           {}};
 }
 
-/// Those of one kind: at most ten, and how many more there are.
+/// The findings of one kind: at most ten, and the number of the others.
 class limited {
  public:
   limited(findings& to, std::string topic, std::string more, severity level = severity::warning)
@@ -67,7 +67,7 @@ void judge_unreadable(std::span<const listed_name> names, findings& to) {
   all.finish();
 }
 
-/// To lead, to be notified, or for others to arrive: such a wait may well last for days.
+/// To lead, to be notified, or for others to arrive: such a wait may last for days.
 bool may_wait_for_long(std::string_view kind) {
   constexpr std::array<std::string_view, 4> kinds{"election", "condition_variable", "latch",
                                                   "barrier"};
@@ -91,12 +91,13 @@ void judge_waiters(std::span<const listed_name> names, const circumstances& c, f
   all.finish();
 }
 
-/// As this machine shows it. Where the store sees that itself, the next request passes it over.
+/// As far as this machine can tell. Where the store sees the death, the next request passes the
+/// participant over.
 bool has_died_unseen(const participant& p, const circumstances& c) {
   return !p.died && p.pid != 0 && p.host == c.host && !c.is_alive(p.pid);
 }
 
-// A container has the same host name now and then, and other processes.
+// A container sometimes has the same host name, and other processes.
 void judge_leftovers(std::span<const listed_name> names, const circumstances& c, findings& to) {
   limited all(to, "leftover", "holdfast list --held");
   for (const auto& n : names) {

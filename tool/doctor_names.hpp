@@ -10,7 +10,7 @@
 
 namespace holdfast::tool {
 
-/// What the names of a store are judged by.
+/// The facts by which the names of a store are judged.
 struct circumstances {
   std::chrono::system_clock::time_point now;
   std::chrono::nanoseconds stuck;                   ///< a wait as long as this is reported
@@ -18,7 +18,7 @@ struct circumstances {
   std::function<bool(std::uint32_t pid)> is_alive;  ///< whether this machine has that process
 };
 
-/// Stuck waiters, holders that have died, and entries that cannot be read. Pure but for is_alive.
+/// Finds stuck waiters, dead holders, and unreadable entries. Pure but for is_alive.
 findings judge_names(std::span<const listed_name> names, const circumstances& c);
 
 }  // namespace holdfast::tool

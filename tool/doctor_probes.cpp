@@ -29,7 +29,7 @@ constexpr auto clocks_differ = 5s;
 /// A waiter that is not notified polls after about a second.
 constexpr auto notified_within = 700ms;
 constexpr auto longest_hand_over = 10s;
-/// So short that a doctor who is killed leaves nothing behind for long.
+/// Short, so that a killed doctor leaves nothing behind for long.
 constexpr std::chrono::milliseconds lease_of_probes{5'000};
 
 std::string scratch_name() {
@@ -56,7 +56,7 @@ std::string remedy_for(const error& e) {
   }
 }
 
-// So long both clocks may have been read apart.
+// The two clocks may have been read up to this far apart.
 finding judge_clock(system_clock::time_point before, system_clock::time_point theirs,
                     system_clock::time_point after) {
   nanoseconds off{};

@@ -9,17 +9,17 @@
 
 namespace holdfast::tool {
 
-/// What doctor finds out by doing it, under a name that no other program uses; at its end nothing
-/// of it is left at the store.
+/// What doctor finds out by trying, under a name that no other program uses; at the end it leaves
+/// nothing at the store.
 class probes {
  public:
   /// `watch` is the session's decorator.
   probes(session s, stopwatch watch);
 
   findings round_trip();
-  /// Takes and releases what this store has: a failure says which right is missing.
+  /// Acquires and releases each kind that this store has: a failure shows which right is missing.
   findings rights();
-  /// The difference between this machine's clock and the store's, which ages are shown by.
+  /// The difference between this machine's clock and the store's, by which ages are shown.
   findings clock();
   /// Whether a waiter of another session is notified. `another` opens one.
   findings notifications(const std::function<session()>& another);
@@ -32,7 +32,7 @@ class probes {
   const std::string name_;
 };
 
-/// A failure of the library as a finding, with what to do.
+/// A failure of the library as a finding, with a remedy.
 finding problem_of(const std::string& topic, const error& e);
 
 }  // namespace holdfast::tool

@@ -19,7 +19,7 @@ struct unit {
 constexpr std::array<unit, 5> units{
     {{"ms", 1e6}, {"s", 1e9}, {"m", 60e9}, {"h", 3600e9}, {"d", 86400e9}}};
 
-// What people write by habit, and what they mean.
+// Units that people write by habit, and the proper ones.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 16> habits{{{"sec", "s"},
                                                                                 {"secs", "s"},
                                                                                 {"second", "s"},
@@ -37,7 +37,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 16> habits{{
                                                                                 {"day", "d"},
                                                                                 {"msec", "ms"}}};
 
-constexpr double longest = 9.2e18;  // just under what nanoseconds hold: 292 years
+constexpr double longest = 9.2e18;  // just under the range of nanoseconds: 292 years
 
 [[noreturn]] void refuse(std::string_view text, std::string_view hint) {
   throw std::invalid_argument("'" + std::string(text) + "' is not a duration; " +
@@ -103,7 +103,7 @@ nanoseconds parse_duration(std::string_view text) {
     const double number = parse_number(text, digits);
     const auto before = text.substr(0, text.size() - rest.size());
     const auto name = take_while(rest, in_unit);
-    // Only the whole may go without a unit: in 1m30 nobody knows what the 30 are.
+    // Only a whole duration may lack a unit: in 1m30 the unit of the 30 is unclear.
     if (name.empty() && digits.size() != text.size())
       refuse(text, "did you mean " + std::string(text) + "s?");
     const double size = name.empty() ? 1e9 : parse_unit(text, before, name, rest).nanoseconds;

@@ -42,7 +42,7 @@ boot_time escalation::next(const lease_view& lease) const noexcept {
   return std::min(loss_time(lease), terms_.max_run_at);
 }
 
-/// When the loss of the lock makes us act.
+/// When to act because of the loss of the lock.
 boot_time escalation::loss_time(const lease_view& lease) const noexcept {
   if (terms_.on_lost == on_lost::warn) return forever;
   if (lease.lost) return boot_time::min();
@@ -52,7 +52,7 @@ boot_time escalation::loss_time(const lease_view& lease) const noexcept {
 
 boot_time escalation::kill_time(const lease_view& lease) const noexcept {
   const boot_time patient = saturated_add(told_at_, terms_.kill_after);
-  // If another holder has it already, there is no end of a lease left to be early for.
+  // If another holder has the lock already, no lease end is left to be early for.
   if (lease.lost || terms_.on_lost == on_lost::warn) return patient;
   return std::min(patient, before(lease.ends, terms_.slack));
 }
@@ -73,7 +73,8 @@ nanoseconds default_kill_after(nanoseconds lease) noexcept {
 
 namespace {
 
-/// To what format_duration prints without loss: less than that would not be enough.
+/// Rounds up to a value that format_duration prints without loss: a smaller value would not be
+/// enough.
 nanoseconds rounded_up(nanoseconds d) {
   const nanoseconds unit = d < 1s    ? nanoseconds(1ms)
                            : d < 10s ? nanoseconds(100ms)
@@ -99,7 +100,7 @@ std::string impossible_times(const run_options& o, nanoseconds watchdog) {
   // Two renewals in a row may fail before we act: that takes two thirds of the lease.
   if (o.on_lost == on_lost::term && o.kill_after && *o.kill_after > lease / 3)
     return longest_kill_after(*o.kill_after, lease);
-  // It is renewed every third, and we see that at most a sixth later.
+  // The lease is renewed every third, and we notice that at most a sixth later.
   if (watchdog.count() > 0 && lease / 2 >= watchdog) {
     return "systemd's WatchdogSec is " + format_duration(watchdog) + ", but with --ttl " +
            format_duration(lease) + " a keep-alive comes only every " + format_duration(lease / 2) +

@@ -8,14 +8,14 @@
 
 namespace holdfast::tool {
 
-/// When a child is told to go (TERM) and when it is killed. Pure: the time comes in.
+/// When a child gets TERM and when it is killed. Pure: the time is an argument.
 ///
 ///     last renewal            TERM                    KILL      the lease ends
 ///          │  renewals fail …   │◀──── kill_after ────▶│◀─slack─▶│
 ///
-///     runs ──max_run is over──────────────▶ told to go ──kill_after──▶ killed
-///     runs ──lease ends in kill_after──────▶ told to go ──lease ends──▶ killed
-///     runs ──another one holds the lock────▶ told to go ──kill_after──▶ killed
+///     runs ──max_run is over──────────────▶ gets TERM ───kill_after──▶ killed
+///     runs ──lease ends in kill_after──────▶ gets TERM ───lease ends──▶ killed
+///     runs ──another one holds the lock────▶ gets TERM ───kill_after──▶ killed
 class escalation {
  public:
   enum class step { none, terminate, kill };
@@ -24,11 +24,11 @@ class escalation {
   struct terms {
     tool::on_lost on_lost = tool::on_lost::term;
     std::chrono::nanoseconds kill_after{};
-    std::chrono::nanoseconds slack{};  ///< before the end of the lease, for KILL to land
+    std::chrono::nanoseconds slack{};  ///< before the end of the lease, for KILL to take effect
     boot_time max_run_at = forever;
   };
 
-  /// What is known about the lease.
+  /// The known state of the lease.
   struct lease_view {
     boot_time ends = forever;
     bool lost = false;
@@ -36,11 +36,11 @@ class escalation {
 
   explicit escalation(const terms& t) noexcept : terms_(t) {}
 
-  /// What to do at `now`; each step is answered once.
+  /// The step due at `now`; each step is returned once.
   step due(boot_time now, const lease_view& lease) noexcept;
   /// When to ask again, if the lease is not renewed until then.
   boot_time next(const lease_view& lease) const noexcept;
-  /// When the watchdog should kill the child because we did not: between our own KILL and the end.
+  /// When the dead man should kill the child because we did not: between our own KILL and the end.
   boot_time backstop(const lease_view& lease) const noexcept;
 
   cause why() const noexcept { return why_; }
@@ -58,14 +58,14 @@ class escalation {
   bool killed_ = false;
 };
 
-/// KILL is sent so long before the end of the lease.
+/// How long before the end of the lease KILL is sent.
 std::chrono::nanoseconds slack_for(std::chrono::nanoseconds lease) noexcept;
 
-/// What --kill-after is when it is not given.
+/// The default of --kill-after.
 std::chrono::nanoseconds default_kill_after(std::chrono::nanoseconds lease) noexcept;
 
-/// Empty if these times can be kept, else what is wrong, with the nearest that can.
-/// `watchdog` is what systemd waits for a sign of life; zero if it does not.
+/// Empty if these times can be kept, otherwise the problem, with the nearest possible times.
+/// `watchdog` is systemd's time-out for a keep-alive; zero if there is none.
 std::string impossible_times(const run_options& o, std::chrono::nanoseconds watchdog);
 
 }  // namespace holdfast::tool

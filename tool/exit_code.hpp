@@ -2,7 +2,7 @@
 
 #include <holdfast/error.hpp>
 
-/// The numbers the program ends with. docs/cli.md has the table for people.
+/// The program's exit codes. docs/cli.md has the table for people.
 namespace holdfast::tool::exit_code {
 
 inline constexpr int ok = 0;
@@ -22,13 +22,13 @@ inline constexpr int not_found = 127;
 /// As a shell reports a process that died of a signal.
 constexpr int of_signal(int number) noexcept { return 128 + number; }
 
-/// What a failure of the library means to the caller of the program.
+/// The exit code for a failure of the library.
 int of(errc code) noexcept;
 
-/// What a status from waitpid(2) means.
+/// The exit code for a status from waitpid(2).
 int of_child(int wait_status) noexcept;
 
-/// What a failed exec means.
+/// The exit code for a failed exec.
 int of_exec(int error_number) noexcept;
 
 }  // namespace holdfast::tool::exit_code

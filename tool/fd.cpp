@@ -53,7 +53,7 @@ pipe_ends make_pipe() {
 
 void fill_standard_files() noexcept {
   for (int fd = 0; fd <= 2; ++fd)
-    // The lowest free number is the one that is missing.
+    // open() returns the lowest free number, which is the missing one.
     if (::fcntl(fd, F_GETFD) < 0) (void)!::open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
@@ -100,7 +100,7 @@ bell::bell() : fd_(checked(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd"))
 
 void bell::ring() const noexcept {
   const std::uint64_t one = 1;
-  // It can only fail when it is ringing already.
+  // The write can only fail when the bell is ringing already.
   (void)!::write(fd_.get(), &one, sizeof one);
 }
 
@@ -115,7 +115,7 @@ alarm_clock::alarm_clock()
 void alarm_clock::set(boot_time at) const noexcept {
   itimerspec when{};
   if (at != forever) {
-    // Zero would disarm it.
+    // Zero would disarm the timer.
     const std::int64_t ns = std::max<std::int64_t>(at.time_since_epoch().count(), 1);
     when.it_value.tv_sec = ns / 1'000'000'000;
     when.it_value.tv_nsec = ns % 1'000'000'000;

@@ -27,25 +27,26 @@ struct pipe_ends {
   unique_fd read;
   unique_fd write;
 };
-/// Both close on exec. Throws std::system_error.
+/// Both ends close on exec. Throws std::system_error.
 pipe_ends make_pipe();
 
-/// Where stdin, stdout or stderr are closed, /dev/null until exec: else a database or a pipe would
-/// get that number, and messages with it. It is open for reading only: who writes to a closed
-/// stdout must hear that nobody gets it.
+/// Opens /dev/null in place of a closed stdin, stdout or stderr, until exec. Otherwise a database
+/// or a pipe would get that number, and messages with it. It is open for reading only: a program
+/// that writes to a closed stdout must get an error.
 void fill_standard_files() noexcept;
 
-/// What is open now and not closed on exec, we were started with. Call it before anything is
-/// opened.
+/// Records the descriptors that are open and not closed on exec: we were started with them. Call it
+/// before anything is opened.
 void note_inherited_files();
-/// All others are closed on exec, also those of libraries (Linux 5.11; before that as their opener
-/// left it). Between fork and exec: system calls only.
+/// All others are closed on exec, also those of libraries (Linux 5.11; on older kernels they stay
+/// as their opener left them). Between fork and exec: system calls only.
 void close_others_on_exec() noexcept;
 
-/// False if not everything could be written; errno says why.
+/// False if not everything could be written; errno has the reason.
 bool write_all(int fd, std::string_view text) noexcept;
 
-/// How much of it could be written. Waits for the reader, also where the descriptor does not.
+/// Returns how much of it could be written. Waits for the reader, even if the descriptor is
+/// non-blocking.
 std::size_t write_out(int fd, std::string_view text) noexcept;
 
 /// Becomes readable when it is rung; stays so until it is silenced. Thread-safe.
@@ -60,7 +61,7 @@ class bell {
   unique_fd fd_;
 };
 
-/// Becomes readable at a point of CLOCK_BOOTTIME, which runs on while the machine is suspended.
+/// Becomes readable at a point of CLOCK_BOOTTIME, which continues while the machine is suspended.
 class alarm_clock {
  public:
   alarm_clock();

@@ -10,7 +10,7 @@ namespace holdfast::tool {
 
 /// How much a finding of doctor matters.
 enum class severity {
-  ok,       ///< looked at, and well
+  ok,       ///< checked, and well
   note,     ///< a person may want to know it
   warning,  ///< costs time, or may become a problem
   problem,  ///< locks do not work, or can be lost
@@ -24,9 +24,9 @@ constexpr std::string_view to_string(severity s) noexcept {
 struct finding {
   severity level = severity::ok;
   std::string topic;             ///< one or two words: "round trip"
-  std::string message;           ///< what is so
-  std::string remedy;            ///< what to do; empty where there is nothing to do
-  int code = exit_code::config;  ///< of a problem: what the program ends with
+  std::string message;           ///< the fact
+  std::string remedy;            ///< the remedy; empty where none is needed
+  int code = exit_code::config;  ///< of a problem: the program's exit code
 };
 using findings = std::vector<finding>;
 

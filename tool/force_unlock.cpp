@@ -20,7 +20,7 @@ namespace {
 
 using std::chrono::system_clock;
 
-/// On the terminal, whatever stdout is.
+/// Asks on the terminal, whatever stdout is.
 bool agreed(const name_info& info, const std::vector<participant>& from, log& to) {
   std::string question = printable(info.name) + " is held by ";
   for (const participant& p : from)

@@ -11,14 +11,14 @@ struct command_help {
   std::string_view name;
   std::string_view usage;
   std::string_view summary;
-  std::string_view json;    ///< what --json does here
+  std::string_view json;    ///< the effect of --json here
   std::string_view footer;  ///< examples, exit codes
 };
 
-/// Precondition: there is such a command.
+/// Precondition: the command exists.
 const command_help& help_of(std::string_view command) noexcept;
 
-/// In the order of the overview; demo, which has a grammar of its own, is not among them.
+/// In the order of the overview, without demo, which has a grammar of its own.
 std::span<const command_help> all_commands() noexcept;
 
 /// Whether it runs a command of the user's, which follows --.
@@ -30,7 +30,7 @@ constexpr bool runs_a_command(const command_help& c) noexcept {
 std::vector<std::string> manual_pages();
 std::string manual_page_of(const command_help& c);
 
-/// What `holdfast --help` prints.
+/// The output of `holdfast --help`.
 std::string overview();
 
 }  // namespace holdfast::tool

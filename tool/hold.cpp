@@ -22,29 +22,29 @@ namespace holdfast::tool {
 
 namespace {
 
-/// A shell gives /dev/null to what it starts with `&`: its end means nothing.
+/// A shell gives /dev/null to a command that it starts with `&`: its end means nothing.
 bool stdin_can_end() {
   struct stat s{};
   if (::fstat(STDIN_FILENO, &s) != 0) return false;
   return !(S_ISCHR(s.st_mode) && s.st_rdev == ::makedev(1, 3));
 }
 
-/// A terminal stops the jobs in its background that read from it: this one would lose the lock.
+/// A terminal stops background jobs that read from it: a stopped hold would lose the lock.
 bool may_read_stdin() {
   const pid_t foreground = ::tcgetpgrp(STDIN_FILENO);
   return foreground < 0 || foreground == ::getpgrp();
 }
 
-/// What comes in is not read for meaning; only its end counts.
+/// The bytes have no meaning; only the end of stdin counts.
 bool stdin_has_ended() {
   std::array<char, 4096> ignored{};
   const ssize_t n = ::read(STDIN_FILENO, ignored.data(), ignored.size());
-  // A terminal says so to a job that has just been put into its background.
+  // A terminal returns EIO to a job that has just been put into the background.
   if (n < 0 && errno == EIO && ::isatty(STDIN_FILENO) == 1) return false;
   return n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN);
 }
 
-/// No signal tells a job that it is in the foreground again.
+/// No signal reports that a job is in the foreground again.
 constexpr int foreground_check_ms = 1000;
 
 enum class end { asked, lost };

@@ -35,7 +35,7 @@ std::string_view kind_of(const lock_choice& c) {
   return "mutex";
 }
 
-/// Would the store give it at once? A reader behind a waiting writer would wait as well.
+/// Whether the store would grant it at once; a reader behind a waiting writer would wait, too.
 bool is_free(const name_info& info, const lock_choice& c) {
   if (info.holders.empty() && info.waiters.empty()) return true;
   const bool alone = c.mode == lock_mode::plain || c.mode == lock_mode::write;
@@ -43,7 +43,7 @@ bool is_free(const name_info& info, const lock_choice& c) {
   return info.waiters.empty() && info.remaining > 0;
 }
 
-/// What tells about a name that is no lock.
+/// The command that shows a name that is not a lock.
 std::string how_to_ask(const name_info& info) {
   const std::string name = printable(info.name);
   if (info.kind == "latch")
@@ -52,9 +52,9 @@ std::string how_to_ask(const name_info& info) {
   return "holdfast show " + name;
 }
 
-/// A question that does not fit what the name is in use as has no answer.
+/// Throws if the question does not fit the name's kind.
 void check_fits(const name_info& info, const lock_choice& c) {
-  const bool unasked = c.mode == lock_mode::plain;  // then any kind of lock will do
+  const bool unasked = c.mode == lock_mode::plain;  // then any kind of lock fits
   constexpr std::array<std::string_view, 4> no_locks{"latch", "rate_limiter", "barrier",
                                                      "condition_variable"};
   const bool no_lock = std::find(no_locks.begin(), no_locks.end(), info.kind) != no_locks.end();
@@ -75,7 +75,7 @@ void check_fits(const name_info& info, const lock_choice& c) {
                      used_as + " of " + permits + "; ask with --slots " + permits);
 }
 
-/// Whatever --store says: a file: URL may name such a store.
+/// Independent of --store: a file: URL may name such a store.
 bool is_one_file(const session& s) { return scheme_of(s.url()) == "sqlite"; }
 
 }  // namespace

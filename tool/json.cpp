@@ -12,11 +12,11 @@ using json = nlohmann::ordered_json;
 
 json document() { return {{"schema", 1}}; }
 
-/// What a store holds may not be UTF-8, and must not end us.
+/// Text from a store may not be UTF-8, and must not make us fail.
 std::string dumped(const json& j) { return j.dump(-1, ' ', false, json::error_handler_t::replace); }
 std::string line(const json& j) { return dumped(j) + '\n'; }
 
-/// What is not known is absent.
+/// Unknown values are absent.
 void add_text(json& j, const char* key, const std::string& value) {
   if (!value.empty()) j[key] = value;
 }
@@ -98,7 +98,7 @@ json capabilities_json(const store::capabilities& can) {
           {"fair", can.fair},
           {"shared", can.shared},
           {"semaphore", can.semaphore},
-          {"notices", can.notifications},  // the former name, for as long as the schema is 1
+          {"notices", can.notifications},  // the former name, kept while the schema is 1
           {"notifications", can.notifications},
           {"lists_waiters", can.lists_waiters},
           {"sees_death", can.sees_death},
@@ -157,7 +157,7 @@ std::string list_json(std::span<const listed_name> names, std::string_view store
   j["time"] = rfc3339(now);
   j["locks"] = json::array();
   std::string text = line(j);
-  // One by one: all of a hundred thousand names as objects would be hundreds of megabytes.
+  // One by one: a hundred thousand names as JSON objects would be hundreds of megabytes.
   std::string all;
   for (const auto& n : names) all += (all.empty() ? "" : ",") + lock_json(n, now);
   return text.insert(text.rfind(']'), all);

@@ -22,7 +22,7 @@
 
 /// The JSON that the program prints, one line each, ended by a newline. Schema 1: fields are added,
 /// never changed. Fences are strings: they do not fit into a double. Times are RFC 3339 and
-/// seconds. What is not known is absent.
+/// seconds. Unknown values are absent.
 namespace holdfast::tool {
 
 using wall_time = std::chrono::system_clock::time_point;
@@ -42,7 +42,7 @@ std::string hold_end_json(std::string_view event, const held_facts& f, wall_time
 std::string try_json(const name_info& info, bool free, wall_time now);
 /// One element of list_json's `locks`, without a newline.
 std::string lock_json(const listed_name& one, wall_time now);
-/// A text as JSON has it, with its quotes; what is not UTF-8 is replaced.
+/// A text as a JSON string, with its quotes; invalid UTF-8 is replaced.
 std::string json_text(std::string_view text);
 std::string list_json(std::span<const listed_name> names, std::string_view store, wall_time now);
 std::string show_json(const name_info& info, std::span<const rate_bucket> buckets,
@@ -54,14 +54,14 @@ std::string meet_json(std::string_view name, std::string_view store, std::string
                       std::uint32_t count, std::optional<std::uint32_t> remaining);
 std::string limit_json(std::string_view name, std::string_view store, std::string_view outcome,
                        const rate_decision& d);
-/// Without "leader" if the store did not say.
+/// Without "leader" if the store did not answer.
 std::string leader_json(std::string_view name, const result<std::optional<leader>>& found);
 std::string watch_json(std::string_view lock, std::string_view store, const lock_event& e,
                        wall_time now);
 std::string graph_json(const wait_graph& g, std::string_view store, wall_time now);
-/// serve listens. `token` may be empty.
+/// The line that `serve` prints when it listens. `token` may be empty.
 std::string serve_json(std::string_view url, std::string_view token);
-/// One round trip; without a time it failed, and `error` says how.
+/// One round trip; without a time it failed, and `error` is the reason.
 std::string ping_json(std::string_view store, std::size_t number,
                       std::optional<std::chrono::nanoseconds> took, std::string_view error);
 std::string ping_summary_json(std::string_view store, const ping_summary& s);

@@ -16,18 +16,18 @@ namespace holdfast::tool {
 
 namespace {
 
-/// More than any bucket needs that nobody takes from meanwhile.
+/// More than any bucket needs if nobody takes from it meanwhile.
 constexpr int most_refunds = 10'000;
 
-/// As many as the rule that holds the most: each bucket takes back what it holds at most.
+/// The burst of the largest rule: a bucket takes back at most what it holds.
 std::uint64_t largest_burst(const std::vector<rate_rule>& rules) {
   std::uint64_t most = 0;
   for (const auto& r : rules) most = std::max(most, r.burst != 0 ? r.burst : r.tokens);
   return most;
 }
 
-/// Until every bucket of the key is full: also of what is reserved, which nobody may use then. If
-/// it is stopped before, it says of nothing that it may be taken.
+/// Refunds until every bucket of the key is full, including reserved tokens, which nobody may use
+/// then. If it is stopped before, its answer allows no tokens.
 rate_decision reset(rate_limiter& l, const limit_options& o, const rate_key& key,
                     const std::stop_token& stop) {
   for (int i = 0; i < most_refunds; ++i) {
@@ -56,7 +56,7 @@ rate_decision decide(rate_limiter& l, const limit_options& o, boot_time deadline
   return l.peek(1, key);
 }
 
-/// The limiters of other programs have no versions: the library says what such a one lets through.
+/// The limiters of other programs have no versions: the library's message names the stored rates.
 void explain_other_rates(const limit_options& o, const error& e) {
   const bool has_versions =
       std::string_view(e.what()).find("the same version") != std::string::npos;

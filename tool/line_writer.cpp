@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::chrono::seconds patience_at_the_end{1};
 
-/// A signal is for those who wait for it: the default of most would end the program.
+/// Signals must reach the threads that wait for them: the default action of most would end the
+/// program.
 class signals_held_back {
  public:
   signals_held_back() {
@@ -76,7 +77,7 @@ void line_writer::write(std::string text, std::chrono::milliseconds patience) {
   d.changed.wait_for(guard, patience, idle);
 }
 
-/// Where there can be no thread there is no lock that a renewal would keep.
+/// Where no thread can be started, no renewal could keep a lock either.
 bool line_writer::has_thread_locked() {
   if (thread_.joinable()) return true;
   try {
@@ -89,7 +90,7 @@ bool line_writer::has_thread_locked() {
 }
 
 void line_writer::serve(desk& d) {
-  bool torn = false;  // the text that was written last has no end
+  bool torn = false;  // the last text was written incompletely
   std::unique_lock guard{d.mutex};
   for (;;) {
     d.changed.wait(guard, [&] { return d.over || d.at == desk::state::given; });

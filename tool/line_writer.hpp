@@ -7,21 +7,21 @@
 
 namespace holdfast::tool {
 
-/// Writes to a descriptor on a thread of its own. No other way waits for nobody whatever the
+/// Writes to a descriptor on a thread of its own. Only this never blocks the caller, whatever the
 /// descriptor is: a pipe of another user, a socket, a terminal after Ctrl-S, a file on a server
 /// that is away. Thread-safe.
 class line_writer {
  public:
-  /// The thread is started with the first text. It takes no signal.
+  /// The first text starts the thread, which takes no signals.
   explicit line_writer(int fd);
   line_writer(const line_writer&) = delete;
   line_writer& operator=(const line_writer&) = delete;
-  /// Gives what is being written a second. A reader that takes nothing keeps the thread, and nobody
-  /// else.
+  /// Gives the present write a second. A reader that takes nothing blocks only the thread.
   ~line_writer();
 
-  /// Waits `patience` for what is being written, and drops the text if that is not enough. Then
-  /// waits as long for the text itself; one that takes longer is written when its reader goes on.
+  /// Waits `patience` for the present write, and drops the text if that is not enough. Then waits
+  /// as long for the text itself; if that takes longer, the text is written when its reader
+  /// continues.
   void write(std::string text, std::chrono::milliseconds patience);
 
  private:
@@ -29,7 +29,7 @@ class line_writer {
   bool has_thread_locked();
   static void serve(desk& d);
 
-  const std::shared_ptr<desk> desk_;  ///< also the thread's: it may outlive this object
+  const std::shared_ptr<desk> desk_;  ///< shared with the thread, which may outlive this object
   std::thread thread_;
 };
 

@@ -53,7 +53,7 @@ int reading_code(std::span<const listed_name> names) {
 
 bool is_shown(const listed_name& n, const name_choice& which) {
   if (!n.error.empty()) return true;
-  if (n.info.kind.empty()) return false;  // given back since the names were read
+  if (n.info.kind.empty()) return false;  // released since the names were read
   return !(which.held && n.info.holders.empty()) && !(which.waiting && n.info.waiters.empty());
 }
 

@@ -6,18 +6,18 @@
 #include <string_view>
 #include <vector>
 
-/// What happened to a lock between two looks at it: what `holdfast watch` prints.
+/// The events of a lock between two polls: what `holdfast watch` prints.
 namespace holdfast::tool {
 
 enum class lock_event_kind {
   granted,   ///< a new holder
-  released,  ///< given back or taken away, or it is not known how the hold ended
-  handover,  ///< one holder went and one came: the lock was free for no look
-  lost,      ///< its lease ended: a holder that did not renew; or it died, and the store sees it
+  released,  ///< released or taken away, or it is unknown how the hold ended
+  handover,  ///< one holder went and one came: no poll saw the lock free
+  lost,      ///< its lease ended: the holder did not renew, or died and the store sees that
   joined,    ///< a new waiter
-  left,      ///< a waiter has left without the lock
-  holding,   ///< held it already at the first look
-  waiting,   ///< waited already at the first look
+  left,      ///< a waiter left without the lock
+  holding,   ///< held it already at the first poll
+  waiting,   ///< waited already at the first poll
 };
 
 /// As it is printed: "hand-over" for `handover`.
@@ -25,29 +25,29 @@ std::string_view to_string(lock_event_kind k) noexcept;
 
 struct lock_event {
   lock_event_kind kind{};
-  participant who{};     ///< that holds, held, waits, waited
+  participant who{};     ///< the holder or waiter, present or former
   participant before{};  ///< handover: the holder that went
 };
 
-/// What the looks so far say of the lengths of leases. A holder that renews its lease has more than
-/// half of it left at any time.
+/// The lengths of leases, as far as the polls show them. A holder that renews its lease has more
+/// than half of it left at any time.
 class leases_seen {
  public:
   void note(const std::vector<participant>& holders);
   bool is_overdue(const participant& p) const;
 
  private:
-  std::vector<participant> longest_;  ///< each holder as it was when it had the most left
+  std::vector<participant> longest_;  ///< each holder when it had the most lease left
 };
 
-/// `since_last` is the time between the two looks. A holder that is gone has lost its lock if it
-/// was late to renew at the look before, and its lease has ended since. First those that went, then
-/// those that came.
+/// `since_last` is the time between the two polls. A holder that is gone has lost its lock if its
+/// renewal was late at the poll before, and its lease has ended since. First the holders and
+/// waiters that went, then those that came.
 std::vector<lock_event> events_between(const name_info& before, const name_info& now,
                                        std::chrono::nanoseconds since_last,
                                        const leases_seen& leases);
 
-/// What the first look finds.
+/// The events of the first poll.
 std::vector<lock_event> events_at_start(const name_info& now);
 
 /// One line: `2024-05-01T12:30:00.250Z granted   web-3 pid 812 (deploy), fence 7`

@@ -13,11 +13,11 @@ namespace holdfast::tool {
 
 namespace {
 
-/// What was typed, or what a store holds, may be of any length.
+/// The user's input and a store's data may be of any length.
 constexpr std::size_t longest_message = 1000;
 
 /// Threads that renew a lease write here: a reader that takes nothing (a pager, a terminal after
-/// Ctrl-S, a service manager that is stopped) costs it lines, and not the lock.
+/// Ctrl-S, a stopped service manager) loses lines, and the lock is kept.
 constexpr std::chrono::milliseconds at_once{0}, patience{100}, patience_for_an_error{1000};
 
 bool environment_says(const char* name) {
@@ -96,7 +96,7 @@ std::string log::text_line(level l, std::string_view text) const {
 
 void log::progress(std::string_view line) {
   if (!draws_progress_) return;
-  // One column is left free: a line that fills the last one may wrap.
+  // One column stays free: a line that fills the last one may wrap.
   const std::string fitting = shortened(std::string(line), columns_of_terminal(fd_) - 1);
   const std::lock_guard guard{mutex_};
   writer_.write("\r" + fitting + "\x1b[K", at_once);

@@ -21,20 +21,20 @@ using fields = std::vector<field>;
 
 enum class level { detail, warning, error };
 
-/// Whether escape sequences may be written to `fd`: on a terminal unless NO_COLOR or TERM=dumb
-/// say no; --color and CLICOLOR_FORCE decide first.
+/// Whether escape sequences may be written to `fd`: on a terminal, unless NO_COLOR or TERM=dumb
+/// forbid it; --color and CLICOLOR_FORCE decide first.
 bool use_color(color_when when, int fd);
 
-/// Messages for people on stderr, or one JSON object a line for programs. Thread-safe.
-/// As text, details are written with -v only. A call waits for stderr for a tenth of a second, with
-/// an error for a second. A message that comes while an older one is still not taken is dropped.
+/// Messages for people on stderr, or one JSON object a line for programs. Thread-safe. As text,
+/// details are written with -v only. A call waits for stderr for a tenth of a second, with an error
+/// for a second. A message that comes while an older one is still being written is dropped.
 class log {
  public:
   log(const common_options& how, int fd);
 
-  /// At most a thousand columns of the text.
+  /// Writes at most a thousand columns of the text.
   void write(level l, std::string_view event, std::string_view text, const fields& more = {});
-  /// The one line that is drawn anew; on a terminal only.
+  /// The one line that is redrawn in place; on a terminal only.
   void progress(std::string_view line);
   void clear_progress();
 
@@ -43,7 +43,7 @@ class log {
   bool shows_details() const noexcept { return verbose_ || json(); }
 
  private:
-  /// What goes before a message.
+  /// The text that precedes a message.
   std::string clearing_locked();
   std::string text_line(level l, std::string_view text) const;
 

@@ -42,7 +42,7 @@ std::string loss_story::why(std::chrono::nanoseconds paused) const {
   const std::lock_guard guard{mutex_};
   if (paused > paused.zero()) {
     const std::string pause = "this process was paused for " + format_duration(paused);
-    // A short one, beside a store that was away.
+    // A short pause, beside a store that was away.
     if (!last_failure_.empty() && !detail_.empty())
       return detail_ + ": " + trouble() + "; and " + pause;
     return detail_.empty() ? pause + ", too long to renew the lease" : detail_ + ": " + pause;

@@ -10,18 +10,18 @@
 
 namespace holdfast::tool {
 
-/// Remembers of one lock what its session tells, to say why it was lost. Thread-safe.
+/// Collects the session's events about one lock, to explain its loss. Thread-safe.
 class loss_story final : public observer {
  public:
   void on_event(const event& e) override;
 
-  /// Waits until the library has told the loss. It does as soon as one of its threads runs; after
-  /// `patience` the story goes without it.
+  /// Waits until the library has reported the loss, which it does as soon as one of its threads
+  /// runs. After `patience` the story goes without it.
   void wait_for_loss(std::chrono::milliseconds patience);
 
   /// Half a sentence: "the store did not answer until the lease ended: no renewal succeeded since
-  /// 2026-01-31T02:00:12.432Z (9.5s), the last one failed: connection refused". `paused`: for so
-  /// long this process did not run when it was to.
+  /// 2026-01-31T02:00:12.432Z (9.5s), the last one failed: connection refused". `paused`: how long
+  /// this process was due to run and did not.
   std::string why(std::chrono::nanoseconds paused) const;
 
  private:

@@ -14,8 +14,8 @@ namespace holdfast::tool {
 
 namespace {
 
-/// As scdoc must get it to print just that. A line that begins with a hyphen would be an entry of a
-/// list.
+/// Escapes a text so that scdoc prints exactly it. A line that begins with a hyphen would be a list
+/// entry.
 std::string scdoc_text(std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -35,7 +35,7 @@ std::string page_heading(std::string_view page) {
   return std::string(page) + "(1) \"holdfast " HOLDFAST_VERSION "\" \"holdfast\"\n";
 }
 
-/// A summary as the NAME section has it: "runs a command".
+/// A summary in the form of the NAME section: "runs a command".
 std::string summary_of(const command_help& c) {
   std::string text(c.summary);
   text.front() = static_cast<char>(std::tolower(static_cast<unsigned char>(text.front())));
@@ -60,7 +60,7 @@ std::vector<std::string> footer_paragraphs(std::string_view footer) {
   return all;
 }
 
-/// What --help says below its options, by what it is about.
+/// The text of --help below its options, sorted by subject.
 struct footer_parts {
   std::string description, examples, exit_status;
   explicit footer_parts(std::string_view footer) {
@@ -138,7 +138,7 @@ constexpr std::string_view main_exit_status =
     "128+N\n\tSignal N ended it.\n\n"
     "The pages of the commands list further codes.\n";
 
-/// A command has a page of that name.
+/// A command's page has such a name.
 std::string hint_for(const std::string& page, const std::vector<std::string>& pages) {
   if (std::find(pages.begin(), pages.end(), "holdfast-" + page) != pages.end())
     return "; did you mean holdfast-" + page + "?";

@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-/// The manual, made of the grammar and its help, as source for scdoc(1).
+/// The manual, made from the grammar and its help, as source for scdoc(1).
 namespace holdfast::tool {
 
 /// Precondition: it is one of manual_pages().

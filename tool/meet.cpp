@@ -27,7 +27,7 @@ using action = meet_options::action;
 
 constexpr std::chrono::seconds a_moment{1};
 
-/// What came of it, as people and programs read it.
+/// The outcome, for people and programs.
 struct meeting_end {
   std::string_view outcome;
   bool good = true;
@@ -45,7 +45,7 @@ meeting_end at_barrier(const session& s, const meet_options& o, const detail::ti
   return {"arrived"};
 }
 
-/// Unknown if the store does not say so in a moment: the time is over.
+/// Unknown if the store does not answer in a moment: the time is over.
 std::optional<std::uint32_t> remaining_at(const latch& l, boot_time limit) {
   const boot_time until = std::min(saturated_add(boot_clock::now(), a_moment), limit);
   auto asked = async_remaining(l).future();
@@ -54,7 +54,7 @@ std::optional<std::uint32_t> remaining_at(const latch& l, boot_time limit) {
   return answer ? std::optional(*answer) : std::nullopt;
 }
 
-/// Nothing is known if the store does not say in time how many are left.
+/// Fails if the store does not report in time how many are left.
 meeting_end peek(const latch& l, boot_time limit) {
   {
     const detail::call_limit in_time{limit};
@@ -67,7 +67,7 @@ meeting_end peek(const latch& l, boot_time limit) {
   return {*left == 0 ? "open" : "closed", *left == 0, left};
 }
 
-/// The library knows what the store counts, and not how a command is written.
+/// The library knows the stored count, but not how the command is written: the message adds that.
 void count_down(latch& l, const meet_options& o) {
   try {
     l.count_down(o.down);
@@ -106,7 +106,7 @@ std::string for_people(const meet_options& o, const meeting_end& e) {
   return line + '\n';
 }
 
-/// A place in the queue of a latch ends by itself, and a peek has none.
+/// A latch's queue entry ends by itself, and a peek has none.
 bool has_to_say_farewell(action what) { return what != action::wait && what != action::peek; }
 
 /// One meeting, from the opened store to the exit code.
@@ -152,7 +152,7 @@ class meeting {
 int meet(const common_options& common, const meet_options& o, log& to) {
   meeting m{common, o, to};
   if (has_to_say_farewell(o.what)) return m.come_together();
-  // A store that hangs would keep us waiting for its last answer.
+  // Closing the session on a store that hangs would wait for its last answer.
   leave_at_once(reported(to, [&] { return m.come_together(); }));
 }
 

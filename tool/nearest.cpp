@@ -8,7 +8,8 @@ namespace holdfast::tool {
 
 namespace {
 
-/// Insertions, deletions, replacements and swaps of neighbours that make `a` into `b`.
+/// The number of insertions, deletions, replacements and swaps of neighbours that make `a` into
+/// `b`.
 std::size_t distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> before_last(b.size() + 1);
   std::vector<std::size_t> last(b.size() + 1);
@@ -37,7 +38,7 @@ std::string nearest(std::string_view word, std::span<const std::string> candidat
     const bool part =
         word.size() >= 2 && (c.starts_with(word) || c.ends_with('-' + std::string(word)));
     const std::size_t d = part ? 1 : distance(word, c);
-    // Half of it wrong is another word: -q is not -h.
+    // A word that differs in half of its letters is another word: -q is not -h.
     if (d >= best_distance || 2 * d >= c.size()) continue;
     best = &c;
     best_distance = d;

@@ -6,8 +6,8 @@
 
 namespace holdfast::tool {
 
-/// The candidate that `word` was most likely meant to be; empty if none is close.
-/// A candidate that begins with `word` counts as close.
+/// The candidate that `word` most likely stands for; empty if none is close. A candidate that
+/// begins with `word` counts as close.
 std::string nearest(std::string_view word, std::span<const std::string> candidates);
 
 /// "; did you mean X?", or nothing.

@@ -30,7 +30,7 @@ std::string reason_of(const event& e) {
   return e.code ? e.code.message() : "no answer so far";
 }
 
-/// What the library sees and the command should not hide.
+/// Logs the library's events that the command should not hide.
 class log_observer final : public observer {
  public:
   explicit log_observer(log& to) : log_(to) {}
@@ -55,7 +55,7 @@ class log_observer final : public observer {
       case event_kind::lock_order:
       case event_kind::deadlock:
         return log_.write(level::warning, std::string(to_string(e.kind)), name + ": " + why);
-      case event_kind::acquired:  // the command says these itself, with more to tell
+      case event_kind::acquired:  // the command reports these itself, with more details
       case event_kind::released:
       case event_kind::gave_up:
       case event_kind::busy:
@@ -75,7 +75,7 @@ session_options options_for(log& to) {
   return o;
 }
 
-/// A server that starts beside us (at boot, in containers) is away for a moment.
+/// A server that starts together with us (at boot, in containers) is away for a moment.
 session_options waiting_until(boot_time until, session_options o) {
   o.store_timeout = std::chrono::ceil<std::chrono::milliseconds>(
       std::max(until - boot_clock::now(), boot_clock::duration::zero()));
@@ -96,7 +96,7 @@ std::string to_be_read(const std::string& store_url) {
   return store_url + (has_others ? "&" : "") + "access=read";
 }
 
-/// The library makes no database that is only to be read, and says so if there is none.
+/// The library creates no database that is opened for reading, and reports if there is none.
 std::string without_making(const std::string& url) {
   const std::string of_store = url_of_store(url);
   return is_missing(of_store) ? to_be_read(of_store) : url;
@@ -124,7 +124,7 @@ opened_store open_from_environment(const char* url, boot_time until, const sessi
   try {
     return open_at(url, until, options, what);
   } catch (const error& e) {
-    // Nobody typed it: it is the configuration that is wrong.
+    // The URL was not typed: the configuration is wrong.
     if (e.reason() != errc::invalid_argument) throw;
     throw failure_exit(exit_code::config,
                        "$HOLDFAST_STORE: " + std::string(unsigned_message(e.what())));

@@ -12,25 +12,25 @@
 
 #include "tool/exit_code.hpp"
 
-/// What the command line says, checked and converted.
+/// The command line, checked and converted.
 namespace holdfast::tool {
 
 enum class color_when { automatic, always, never };
 enum class log_format { text, json };
 
 struct common_options {
-  std::string store;  ///< empty: $HOLDFAST_STORE, else the default
+  std::string store;  ///< empty: $HOLDFAST_STORE, otherwise the default
   bool json = false;
   bool verbose = false;
   log_format format = log_format::text;
   color_when color = color_when::automatic;
 };
 
-/// Which side of which kind of lock.
+/// The kind of lock, and its mode.
 enum class lock_mode {
   plain,   ///< holdfast::mutex
-  write,   ///< -x: the exclusive side of holdfast::shared_mutex
-  read,    ///< -s: its shared side
+  write,   ///< -x: the exclusive mode of holdfast::shared_mutex
+  read,    ///< -s: its shared mode
   permit,  ///< --slots: one permit of holdfast::semaphore
   leader,  ///< elect: holdfast::election
 };
@@ -41,7 +41,7 @@ struct lock_choice {
   std::uint32_t slots = 1;
 };
 
-/// How run and hold take a lock.
+/// How run and hold acquire a lock.
 struct take_options {
   lock_choice lock;
   bool fair = false;
@@ -52,11 +52,11 @@ struct take_options {
   std::int32_t priority = 0;  ///< elect only
 };
 
-/// What becomes of the child when the lock is lost.
+/// What happens to the child when the lock is lost.
 enum class on_lost {
-  term,  ///< TERM early enough that KILL lands before the lease ends
+  term,  ///< TERM early enough that KILL takes effect before the lease ends
   kill,  ///< KILL just before the lease ends
-  warn,  ///< a message; the child goes on
+  warn,  ///< a message; the child continues
 };
 
 struct run_options {
@@ -72,7 +72,7 @@ struct run_options {
   std::string fence_file;
   std::string status_file;
   bool again = false;  ///< elect: campaign again after a loss
-  std::string http;    ///< elect: where to answer who leads; empty: nowhere
+  std::string http;    ///< elect: the address that answers who leads; empty: none
 };
 
 struct hold_options {
@@ -84,7 +84,7 @@ struct try_options {
   int busy_code = exit_code::busy;
 };
 
-/// Which names list and top show, and in which order.
+/// The names that list and top show, and their order.
 struct name_choice {
   std::string pattern = "*";
   bool held = false;     ///< only names that are held
@@ -118,8 +118,8 @@ struct graph_options {
 
 struct completion_options {
   std::string what;       ///< one of completion_words
-  std::string word;       ///< names: what is typed so far
-  bool for_bash = false;  ///< … with bash's quotes; else as it is
+  std::string word;       ///< names: the beginning that is typed
+  bool for_bash = false;  ///< with bash's quotes; otherwise unquoted
 };
 
 struct manual_options {
@@ -141,12 +141,12 @@ struct limit_options {
   std::string name;
   std::vector<rate_rule> rules;
   std::vector<std::string> rates;  ///< the rules, as they were typed
-  std::string key;                 ///< what the rules count by; empty: one bucket for all
+  std::string key;                 ///< the key of the bucket; empty: one bucket for all
   std::uint32_t tokens = 1;
   wait_time wait = one_try;
   bool peek = false;
   bool refund = false;
-  bool reset = false;         ///< every bucket of the key is full again
+  bool reset = false;         ///< refill every bucket of the key
   std::uint32_t version = 0;  ///< of the rules: a greater one replaces them
   int busy_code = exit_code::busy;
 };
@@ -170,12 +170,12 @@ struct meet_options {
 };
 
 struct serve_options {
-  std::vector<std::string> stores;  ///< empty: the one of common_options
+  std::vector<std::string> stores;  ///< empty: the store of common_options
   std::string listen = "127.0.0.1:7440";
   std::vector<std::string> hosts;  ///< other names of this machine, for the requests' Host
   bool allow_unlock = false;
-  std::string token_file;  ///< where the token is that unlocks; empty: a new one
-  double share = 0.01;     ///< of the time, that questions to a store may take
+  std::string token_file;  ///< the file with the token for unlocking; empty: a new token
+  double share = 0.01;     ///< the part of the time that queries of a store may take
 };
 
 struct ping_options {
@@ -184,7 +184,7 @@ struct ping_options {
 };
 
 struct doctor_options {
-  /// A waiter that has waited for so long is stuck.
+  /// A waiter that has waited this long is stuck.
   std::chrono::nanoseconds stuck{std::chrono::minutes(5)};
 };
 

@@ -20,11 +20,12 @@ namespace holdfast::tool {
 
 namespace {
 
-/// Longer than a reader needs that only was busy, shorter than it matters to the lock.
+/// Longer than a busy reader needs, and too short to matter to the lock.
 constexpr int patience_ms = 2'000;
-constexpr int most_links = 40;  // as the kernel follows
+constexpr int most_links = 40;  // as many as the kernel follows
 
-/// No more than a pipe takes at once: a descriptor that blocks is asked first, and does not then.
+/// Writes no more than a pipe takes at once: poll() comes before each write to a blocking
+/// descriptor, so that it does not block.
 bool write_while_read(int fd, std::string_view text) {
   pollfd first{fd, POLLOUT, 0};
   (void)::poll(&first, 1, patience_ms);
@@ -41,9 +42,9 @@ bool write_while_read(int fd, std::string_view text) {
   return true;
 }
 
-// With O_NONBLOCK a FIFO that nobody reads is an error; else we would hold the lock and wait.
-// What is open already is written to as it is: what comes behind it there, from us or the command,
-// would otherwise be written over it.
+// With O_NONBLOCK a FIFO without a reader is an error; otherwise we would hold the lock and wait. A
+// file that is already open is written at its present position: otherwise later output, of ours or
+// of the command, would overwrite the text.
 std::string write_in_place(const output_place& at, std::string_view text) {
   const unique_fd file{at.open_as >= 0 ? ::fcntl(at.open_as, F_DUPFD_CLOEXEC, 0)
                                        : ::open(at.path.c_str(), O_WRONLY | O_APPEND | O_NONBLOCK |
@@ -66,7 +67,7 @@ bool is_in_proc(const std::filesystem::path& path) {
   return folder == "/proc" || folder.starts_with("/proc/");
 }
 
-/// As what this program has it open, if that is what the link there stands for: else -1.
+/// This program's descriptor that the link there stands for, otherwise -1.
 int descriptor_at(const std::filesystem::path& path) {
   std::error_code wrong;
   const auto folder = weakly_canonical(path.parent_path(), wrong).string();
@@ -84,7 +85,8 @@ bool is_special(const std::string& path) {
 
 std::string replace(const std::string& path, std::string_view text) {
   const std::string fresh = path + ".new-" + std::to_string(::getpid());
-  // One that was killed before the rename left it; in a container each program has the same number.
+  // A program that was killed before the rename left the file; in a container each program has the
+  // same number.
   ::unlink(fresh.c_str());
   int wrong = 0;
   {

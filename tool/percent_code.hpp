@@ -6,7 +6,7 @@
 
 namespace holdfast::tool {
 
-/// %XX taken out; nothing if it is not well formed.
+/// The text with %XX decoded; nothing if it is malformed.
 std::optional<std::string> percent_decoded(std::string_view text);
 
 }  // namespace holdfast::tool

@@ -19,7 +19,7 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-/// No program locks it: a name that nobody has is asked for as any other.
+/// No program locks this name; a query for a free name costs the same as any other.
 constexpr std::string_view asked_for = "holdfast-ping";
 
 std::string milliseconds_text(nanoseconds d) {

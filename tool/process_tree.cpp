@@ -18,7 +18,7 @@ struct process {
   pid_t parent = 0;
 };
 
-/// Fields of /proc/PID/stat behind the state.
+/// Fields of /proc/PID/stat after the state.
 constexpr int from_state_to_start = 19;
 
 std::optional<pid_t> as_pid(const std::string& text) {
@@ -28,7 +28,7 @@ std::optional<pid_t> as_pid(const std::string& text) {
   return pid;
 }
 
-/// "pid (name) state parent …"; a name may hold blanks and brackets.
+/// Parses "pid (name) state parent …"; a name may contain blanks and brackets.
 std::optional<process> read_process(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
   std::string line;

@@ -23,7 +23,7 @@ std::string waiting_line(const name_info& info, const ourselves& us,
 /// ` · held by web-3 pid 812 for 42s and 2 more`; empty if nobody holds it.
 std::string held_by(const name_info& info, std::chrono::system_clock::time_point now);
 
-/// `web-3 pid 812 for 42s`, as far as it is known; else `another program`
+/// `web-3 pid 812 for 42s`, as far as it is known; otherwise `another program`
 std::string holder_phrase(const participant& p, std::chrono::system_clock::time_point now);
 
 }  // namespace holdfast::tool

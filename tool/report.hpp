@@ -7,7 +7,7 @@
 
 namespace holdfast::tool {
 
-/// How a run went: what --status-file holds. The exit code alone may also be the child's.
+/// The outcome of a run, for --status-file. The exit code alone may also be the child's.
 struct run_report {
   std::string lock;
   std::string store;

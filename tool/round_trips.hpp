@@ -7,16 +7,16 @@
 
 namespace holdfast::tool {
 
-/// What ping has measured; without an answer the times are zero.
+/// The measurements of ping; without an answer the times are zero.
 struct ping_summary {
   std::size_t asked = 0;
   std::size_t answered = 0;
   std::chrono::nanoseconds least{}, median{}, mean{}, most{};
-  std::size_t median_of = 0;  ///< so many answers, the last ones
+  std::size_t median_of = 0;  ///< the number of answers, the last ones
 };
 
-/// The times of any number of round trips, in a bounded memory: least, mean and most are of all of
-/// them, the median is of the last ones.
+/// The times of any number of round trips, in bounded memory: least, mean and most cover all of
+/// them, the median covers the last ones.
 class round_trips {
  public:
   void add(std::chrono::nanoseconds took);

@@ -39,14 +39,14 @@ namespace {
 using std::chrono::nanoseconds;
 
 constexpr std::chrono::seconds longest_wait_for_the_story{1};
-/// How long the store is asked to take back a lease that is in doubt.
+/// How long to wait for the store to take back a suspect lease.
 constexpr std::chrono::seconds a_moment{2};
 /// Between two campaigns while the store is away.
 constexpr std::chrono::seconds shortest_rest{1};
 constexpr std::chrono::seconds longest_rest{10};
 
 /// A terminal stops a command that reads from it in a group of its own, and `fg` continues only our
-/// group. What stdin is does not matter: a command may open /dev/tty.
+/// group. stdin may be anything: a command may open /dev/tty.
 bool is_job_of_a_terminal() {
   if (::isatty(STDIN_FILENO) == 1) return true;
   const unique_fd terminal{::open("/dev/tty", O_RDONLY | O_NOCTTY | O_CLOEXEC)};
@@ -73,7 +73,7 @@ class job {
   bool lost() const noexcept { return report_.outcome == "lost"; }
   bool store_was_away() const noexcept { return store_was_away_; }
   bool was_asked_to_stop() const noexcept { return asked_to_stop_; }
-  /// The lock was lost: the store need not be asked any more, and may be away.
+  /// The lock was lost: no request to the store is needed any more, and the store may be away.
   bool nothing_to_give_back() const noexcept { return nothing_to_give_back_ || unclosed_; }
 
  private:
@@ -96,7 +96,7 @@ class job {
   int code_of(const ending& e);
   void say_lost();
   std::string why_lost(const ending& e) const;
-  /// True if the child ended before it was over.
+  /// True if the child ended before the minimum hold time was over.
   bool wait_out_min_hold();
   bool give_back();
   void give_back_in_a_moment();
@@ -191,7 +191,7 @@ void job::refuse_impossible_times() const {
   if (!why.empty()) throw failure_exit(exit_code::config, why);
 }
 
-/// False: it is not ours, and the report says why.
+/// False if the lock was not acquired; the report has the reason.
 bool job::take() {
   const boot_time began = boot_clock::now();
   const detail::time_frame frame{began, o_.take.wait};
@@ -199,7 +199,7 @@ bool job::take() {
   busy_news busy;
   int stopped_by = 0;
   {
-    // As it is now: later it belongs to this thread.
+    // A copy of the present report: later the original belongs to this thread.
     waiting room{signals_, log_, o_.take.lock.name,
                  [this, early = report_](int signal) { write_status(as_stopped(early, signal)); }};
     const opened_store s = open_store(common_, log_, deadline, story_);
@@ -231,8 +231,8 @@ bool job::take() {
   return false;
 }
 
-/// The lock may have been handed over by a notification: then less of the lease is sure than the
-/// command would have to end, until it has been renewed. False if it is not held: it was too late.
+/// A lock that a notification handed over has a shorter certain lease than the command would need
+/// to end, until it has been renewed. False if the lock is not held: the renewal came too late.
 /// Waits for the store until the limit; throws errc::unavailable then.
 bool job::claim(const std::stop_token& stop, boot_time limit) {
   if (held_.remaining() >= o_.take.ttl - o_.take.ttl / 3) return true;
@@ -298,7 +298,7 @@ int job::with_lock() {
   write_fence();
   systemd_.ready("holding " + name_ + fence_phrase());
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
-  // One that came in the moment of the acquisition ends the wait as well.
+  // A signal that arrived at the moment of the acquisition ends the run as well.
   while (const auto s = signals_.next())
     if (asks_to_stop(static_cast<int>(s->ssi_signo)))
       return stopped(static_cast<int>(s->ssi_signo));
@@ -329,10 +329,11 @@ int job::after_child(const ending& e) {
   systemd_.stopping();
   const lease_state now = held_.state();
   nothing_to_give_back_ = e.lost && now != lease_state::held;
-  // Until that lease ends the others would wait for nobody.
+  // Others would have to wait until that lease ends.
   if (nothing_to_give_back_ && now == lease_state::suspect) give_back_in_a_moment();
   if (nothing_to_give_back_) return code;
-  // If it turns out to be gone, it was gone while the child ran: nothing lay in between.
+  // If the release finds the lock gone, it was gone while the child ran: nothing happened in
+  // between.
   if (give_back() || waited || e.lost) return code;
   report_.lost = true;
   ending late = e;
@@ -370,7 +371,7 @@ int job::code_of(const ending& e) {
 }
 
 std::string job::why_lost(const ending& e) const {
-  // By the clock it may have ended a moment before the library tells it.
+  // By the clock the lease may have ended a moment before the library reports it.
   if (held_.state() == lease_state::lost) story_->wait_for_loss(longest_wait_for_the_story);
   return story_->why(e.paused);
 }
@@ -394,7 +395,7 @@ bool job::wait_out_min_hold() {
   return true;
 }
 
-/// False if it was not ours any more; the observer has said so.
+/// False if the lock was lost; the observer has reported that.
 bool job::give_back() {
   report_.held = boot_clock::now() - acquired_at_;
   const auto problem = held_.release();
@@ -480,7 +481,8 @@ void job::write_status(run_report report) const {
 
 int run(const common_options& common, const run_options& o, log& to) {
   if (!o.status_file.empty()) remove_output(o.status_file);
-  // Also between two campaigns: as process 1 of a container this program would not hear of it.
+  // Kept also between two campaigns: as process 1 of a container this program would not receive the
+  // signals otherwise.
   signal_inbox signals;
   bool has_led = false;
   nanoseconds rest{};
@@ -491,7 +493,8 @@ int run(const common_options& common, const run_options& o, log& to) {
     while (const auto s = signals.next())
       asked_to_stop = asked_to_stop || asks_to_stop(static_cast<int>(s->ssi_signo));
     has_led = has_led || j.lost();
-    // A first campaign that fails may be a wrong URL; later it is what the leadership was lost by.
+    // A first campaign that fails may have a wrong URL; a later failure is how the leadership was
+    // lost.
     const bool store_left = has_led && j.store_was_away();
     if (o.again && (j.lost() || store_left) && !asked_to_stop) {
       rest = store_left ? std::clamp<nanoseconds>(rest * 2, shortest_rest, longest_rest)

@@ -13,13 +13,13 @@ namespace {
 
 constexpr std::string_view of_nobody = "holdfast-ping";
 
-/// What was seen, and what the program ends with.
+/// The metrics, and the exit code.
 struct scraped {
   snapshot found;
   int code;
 };
 
-/// What is away, or refuses this user, is a state to be shown, too: an alert is made of it.
+/// A store that is away, or refuses this user, is a state to show, too: alerts depend on it.
 scraped look(const common_options& common, log& to) {
   const stopwatch watch;
   session_options options;

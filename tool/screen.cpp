@@ -16,22 +16,22 @@ namespace holdfast::tool {
 
 namespace {
 
-/// Alternate screen, no cursor, no line breaks of the terminal's own; and back.
+/// Alternate screen, no cursor, no automatic line breaks; and back.
 constexpr std::string_view take_over = "\x1b[?1049h\x1b[?25l\x1b[?7l";
 constexpr std::string_view give_back = "\x1b[0m\x1b[?7h\x1b[?25h\x1b[?1049l";
 
-// What a handler of a deadly signal needs, which knows no object.
+// The state for the handler of a deadly signal, which has no object.
 termios modes_before{};
 std::atomic<bool> taken{false};
 
-/// System calls only. What cannot be restored has no terminal any more.
+/// System calls only. If the restore fails, the terminal is gone.
 void restore_modes() noexcept {
   if (!taken.exchange(false)) return;
   (void)!::write(STDOUT_FILENO, give_back.data(), give_back.size());
   ::tcsetattr(STDIN_FILENO, TCSAFLUSH, &modes_before);
 }
 
-/// Its disposition is the default again (SA_RESETHAND): what killed us kills us.
+/// The disposition is the default again (SA_RESETHAND): the signal kills us.
 void on_deadly_signal(int signal) {
   restore_modes();
   ::raise(signal);
@@ -67,7 +67,7 @@ constexpr std::array<named_sequence, 16> sequences{{{"\x1b[A", key::code::up},
                                                     {"\x7f", key::code::backspace},
                                                     {"\b", key::code::backspace}}};
 
-/// How long the sequence is that begins with ESC: `ESC [ … letter`, `ESC O letter`, or ESC alone.
+/// The length of the sequence that begins with ESC: `ESC [ … letter`, `ESC O letter`, or ESC alone.
 std::size_t sequence_length(std::string_view bytes) {
   if (bytes.size() < 2) return 1;
   if (bytes[1] == 'O') return std::min<std::size_t>(3, bytes.size());
@@ -128,7 +128,7 @@ void screen::suspend() {
   ::sigaddset(&stop, SIGTSTP);
   sigset_t before;
   ::pthread_sigmask(SIG_UNBLOCK, &stop, &before);
-  ::raise(SIGTSTP);  // returns when a shell lets us go on
+  ::raise(SIGTSTP);  // returns when a shell continues us
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   take();
 }

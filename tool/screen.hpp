@@ -15,30 +15,31 @@ struct screen_size {
   std::size_t rows = 24;
 };
 
-/// A terminal that is drawn on as a whole, in its alternate screen: what was there before comes
-/// back when this is destroyed, when restore() is called, and when the program dies of a signal
-/// that is not KILL. One at a time.
+/// A terminal that is drawn as a whole, in its alternate screen. The former content comes back when
+/// this object is destroyed, when restore() is called, and when the program dies of a signal that
+/// is not KILL. One object at a time.
 class screen {
  public:
-  /// Of stdin and stdout. Throws std::system_error if they are no terminal.
+  /// Takes the terminal of stdin and stdout. Throws std::system_error if they are no terminal.
   screen();
   screen(const screen&) = delete;
   screen& operator=(const screen&) = delete;
   ~screen() { restore(); }
 
   static screen_size size() noexcept;
-  /// Lines from the top, which may have escape sequences of their own; the rest is blank. False if
-  /// the terminal is gone.
+  /// Draws lines from the top, which may have escape sequences of their own; the rest is blank.
+  /// False if the terminal is gone.
   bool draw(std::span<const std::string> lines) const;
-  /// As the shell had it. Once more: nothing.
+  /// Restores the shell's state. A second call does nothing.
   void restore() noexcept;
-  /// As a shell's `fg` may have left it: ours again.
+  /// Takes the terminal again, in whatever state a shell's `fg` left it.
   void take() const;
-  /// Gives the terminal back to the shell, stops this process, and takes it again when it goes on.
+  /// Gives the terminal back to the shell, stops this process, and takes it again when the process
+  /// continues.
   void suspend();
 };
 
-/// What a person typed.
+/// A key that a person typed.
 struct key {
   enum class code {
     text,
@@ -54,10 +55,10 @@ struct key {
     other
   };
   code what = code::other;
-  std::string text{};  ///< of `text`: one letter, in UTF-8; ^C and its like as they come
+  std::string text{};  ///< of `text`: one letter, in UTF-8; control characters such as ^C unchanged
 };
 
-/// Bytes of a terminal, as many as one read brought. A sequence that nobody knows is `other`.
+/// The keys in the bytes of one read. An unknown sequence is `other`.
 std::vector<key> keys_of(std::string_view bytes);
 
 }  // namespace holdfast::tool

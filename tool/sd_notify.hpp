@@ -6,8 +6,8 @@
 
 namespace holdfast::tool {
 
-/// Tells systemd how a Type=notify unit is doing: one datagram a message to $NOTIFY_SOCKET.
-/// Without that variable nothing happens. Failures are ignored: they must not end the work.
+/// Reports a Type=notify unit's state to systemd: one datagram a message to $NOTIFY_SOCKET. Without
+/// that variable nothing happens. Failures are ignored: they must not end the work.
 class notifier {
  public:
   /// Reads NOTIFY_SOCKET and WATCHDOG_USEC.
@@ -16,10 +16,10 @@ class notifier {
   void ready(std::string_view status) const;
   void status(std::string_view text) const;
   void stopping() const;
-  /// Only after a renewal that worked, so that a wedged one gets the unit restarted.
+  /// Call it only after a successful renewal, so that a hanging one gets the unit restarted.
   void alive() const;
 
-  /// How often alive() is awaited; zero if nobody waits.
+  /// systemd's time-out for alive(); zero if there is none.
   std::chrono::microseconds watchdog() const noexcept { return watchdog_; }
 
  private:

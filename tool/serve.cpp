@@ -44,8 +44,8 @@ std::string token_in(const std::string& path) {
   const auto refuse = [&](const std::string& why) {
     throw failure_exit(exit_code::config, "--token-file " + printable(path) + ": " + why);
   };
-  // What is judged is what is read: neither a link nor a pipe, and no other file that has come in
-  // its place meanwhile.
+  // The checks apply to the file that is read: neither a link nor a pipe, and no other file that
+  // has replaced it meanwhile.
   const unique_fd file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)};
   if (!file) {
     refuse(errno == ELOOP ? "is a symbolic link; name the file itself"
@@ -76,7 +76,7 @@ std::string token_of(const serve_options& o) {
   return o.token_file.empty() ? random_token() : token_in(o.token_file);
 }
 
-/// Bad configuration is said at once; a store that is away is shown as away.
+/// Wrong configuration is reported at once; a store that is away is shown as away.
 watched_store watch(const common_options& how, log& to) {
   std::optional<session> first;
   std::string label;
@@ -105,7 +105,7 @@ std::vector<watched_store> watch_all(const common_options& common, const serve_o
   for (const std::string& url : o.stores) {
     how.store = url;
     all.push_back(watch(how, to));
-    // One store by two URLs: a series must not be there twice.
+    // If two URLs name one store, their series need different labels.
     auto& label = all.back().label;
     const std::string of_both = label;
     for (int i = 2; !labels.insert(label).second; ++i) label = of_both + '#' + std::to_string(i);

@@ -9,10 +9,10 @@
 namespace holdfast::tool {
 
 /// While it lives, INT, TERM, HUP and QUIT end the program at once, whatever another thread waits
-/// for: for commands that only look, and hold nothing.
+/// for: for commands that only read, and hold nothing.
 class exit_on_signal {
  public:
-  /// `code`: what the program ends with; without one 128 + the signal's number.
+  /// `code`: the exit code; without one 128 + the signal's number.
   exit_on_signal(const signal_inbox& signals, std::optional<int> code);
   exit_on_signal(const exit_on_signal&) = delete;
   exit_on_signal& operator=(const exit_on_signal&) = delete;

@@ -38,7 +38,7 @@ std::string_view signal_name(int signal) noexcept {
 signal_inbox::signal_inbox()
     // With SIGCHLD ignored the kernel would reap the child itself, and its status with it.
     : chld_before_(set_action(SIGCHLD, SIG_DFL)),
-      // A reader of stderr that goes away must not take the lock with it.
+      // The end of stderr's reader must not end the program, and the lock with it.
       pipe_before_(set_action(SIGPIPE, SIG_IGN)) {
   sigset_t wanted;
   ::sigemptyset(&wanted);

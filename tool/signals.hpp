@@ -11,33 +11,34 @@
 
 namespace holdfast::tool {
 
-/// What run passes on to its child.
+/// The signals that run passes on to its child.
 inline constexpr std::array<int, 8> forwarded_signals{SIGINT,  SIGTERM, SIGHUP,   SIGQUIT,
                                                       SIGUSR1, SIGUSR2, SIGWINCH, SIGCONT};
-/// What ends a wait for a lock, and a hold.
+/// Whether the signal ends a wait for a lock, and a hold.
 bool asks_to_stop(int signal) noexcept;
 
 /// "TERM" for SIGTERM.
 std::string_view signal_name(int signal) noexcept;
 
-/// Turns signals into something to poll. Make it before any thread: they inherit the mask.
-/// A signal that was ignored when the program began (nohup, a shell's `&`) stays ignored.
+/// Turns signals into something to poll. Create it before any thread, because threads inherit the
+/// mask. A signal that was ignored when the program began (nohup, a shell's `&`) stays ignored.
 class signal_inbox {
  public:
   signal_inbox();
   signal_inbox(const signal_inbox&) = delete;
   signal_inbox& operator=(const signal_inbox&) = delete;
-  /// Puts everything back as it was: what has come and was not read arrives then.
+  /// Restores the former state: signals that were not read arrive then.
   ~signal_inbox() {
     if (!closed_) restore();
   }
-  /// Until the program ends nothing arrives any more: it ends with what came of it.
+  /// From now on no signal arrives until the program ends with its own result.
   void close() noexcept { closed_ = true; }
 
   int fd() const noexcept { return fd_.get(); }
-  /// The next one that has come, without waiting.
+  /// The next pending signal, without waiting.
   std::optional<signalfd_siginfo> next() const noexcept;
-  /// As the program found it. For a child between fork and exec: only system calls.
+  /// Restores the state at the program's start. For a child between fork and exec: only system
+  /// calls.
   void restore() const noexcept;
 
  private:

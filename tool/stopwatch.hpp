@@ -13,7 +13,7 @@ class stopwatch {
   stopwatch();
   /// For session_options::decorate.
   decltype(session_options::decorate) decorator() const;
-  /// Nothing if none has been answered since the last call.
+  /// Nothing if no command was answered since the last call.
   std::optional<std::chrono::nanoseconds> take() const;
 
  private:

@@ -19,7 +19,7 @@ using std::chrono::system_clock;
 constexpr std::size_t most_groups = 64;
 constexpr std::size_t most_elections = 64;
 
-/// What is known of the locks of one kind and group.
+/// The sums over the locks of one kind and group.
 struct totals {
   double names = 0;
   double held = 0;
@@ -47,10 +47,10 @@ void add(totals& to, const name_info& shown, system_clock::time_point now) {
   to.oldest_wait = std::max(to.oldest_wait, oldest(n.waiters, now));
 }
 
-/// Of a store that is away nothing is told that was so earlier.
+/// For a store that is away, earlier values are not shown.
 bool up(const snapshot& s) { return s.health.reachable; }
 
-/// What stands before the first ':' or '/', as holdfast::metrics groups by default.
+/// The part before the first ':' or '/', as holdfast::metrics groups by default.
 std::string group_of(const std::string& name) {
   return name.substr(0, std::min(name.find_first_of(":/"), name.size()));
 }
@@ -79,8 +79,8 @@ std::map<key, totals> summed(std::span<const snapshot> stores, system_clock::tim
       if (!n.error.empty()) continue;
       const std::string group = group_of(n.info.name);
       const std::string& label = shown.contains(group) ? group : "other";
-      // Nobody knows that it is still so: a name that is often taken for a moment would look as if
-      // it had been held since a look long ago.
+      // An old state may have changed: a name that is often held for a moment would look as if it
+      // had been held since a poll long ago.
       const bool just_now = n.looked_at == system_clock::time_point{};
       add(all[{s.store, n.info.kind, label}], n.info, just_now ? now : n.looked_at);
     }

@@ -9,7 +9,7 @@
 
 namespace holdfast::tool {
 
-/// Looks at all names of the store. Costs a scan, and one or two round trips a name. Throws
+/// Queries all names of the store. Costs a scan, and one or two round trips a name. Throws
 /// holdfast::error.
 snapshot look_at_store(const session& s);
 

@@ -16,7 +16,7 @@ namespace {
 constexpr std::string_view takes_url[]{"--store", "--shop"};
 constexpr std::size_t longest_quoted = 120;
 
-/// `--store=URL`: the URL.
+/// The URL in `--store=URL`.
 std::string_view value_of(std::string_view argument) {
   const auto equals = argument.find('=');
   const bool option = argument.starts_with("--") && equals != argument.npos;
@@ -29,14 +29,14 @@ bool is_url(std::string_view word, std::string_view before) {
   return named || word.find("://") != word.npos;
 }
 
-/// The option that the word belongs to: that of `--store=URL`, else the argument before it.
+/// The option that the word belongs to: that of `--store=URL`, otherwise the argument before it.
 std::string_view option_of(std::string_view argument, std::string_view before) {
   const auto word = value_of(argument);
   return word.size() == argument.size() ? before
                                         : argument.substr(0, argument.size() - word.size() - 1);
 }
 
-/// What means something in a URL is written with its code, and so is what may not be seen.
+/// Encodes characters that are special in a URL or not printable.
 std::string as_part_of_url(const std::string& path) {
   constexpr std::string_view digits = "0123456789ABCDEF";
   std::string out;
@@ -51,8 +51,8 @@ std::string as_part_of_url(const std::string& path) {
   return out;
 }
 
-/// With every link followed, also if it is not there. What is behind a link is not where its `..`
-/// leads to as text.
+/// Follows every link, even if the file does not exist. Behind a link, `..` is not the textual
+/// parent.
 std::string real_path(const std::string& path) {
   namespace fs = std::filesystem;
   std::error_code wrong;
@@ -73,7 +73,7 @@ std::string scheme_of(std::string_view url) {
 std::optional<std::string> database_of(std::string_view url) {
   const std::string scheme = scheme_of(url);
   if (scheme != "sqlite" || scheme.size() == url.size()) return std::nullopt;
-  if (url.ends_with(' ')) return std::nullopt;  // the library says what is wrong with it
+  if (url.ends_with(' ')) return std::nullopt;  // the library reports what is wrong with it
   const auto rest = url.substr(scheme.size() + 1);
   auto path = percent_decoded(rest.substr(0, rest.find('?')));
   if (path && path->starts_with("///")) path->erase(0, 2);

@@ -7,15 +7,15 @@
 
 namespace holdfast::tool {
 
-/// What others may read, in whatever folder they work: the URL without its secrets
+/// A URL that others may read, in whatever folder they work: without its secrets
 /// (holdfast::without_secrets), a file by its full path. A database has one URL, but for its
 /// options, whatever links lead to it.
 std::string url_for_others(std::string_view url);
 
-/// What people see of the store: the same, of the URL in a `file:`.
+/// The store's URL for people: the same, of the URL in a `file:`.
 std::string url_for_people(std::string_view url);
 
-/// The file of an SQLite store; nothing of other stores, and of what open() refuses.
+/// The file of an SQLite store; nothing for other stores, and for URLs that open() refuses.
 std::optional<std::string> database_of(std::string_view url);
 
 /// The part before the colon, in lower case: "redis+unix".
@@ -25,7 +25,7 @@ std::string scheme_of(std::string_view url);
 /// /proc/PID/cmdline show them. Call it when the arguments have been copied.
 void blank_secrets(std::span<char* const> arguments);
 
-/// Words of the command line in a message: no secrets of URLs, and not too long.
+/// A word of the command line for a message: without secrets of URLs, and not too long.
 std::string quotable(std::string_view word);
 
 }  // namespace holdfast::tool

@@ -20,7 +20,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// A machine with much to do is late by less.
+/// A busy machine is late by less.
 constexpr std::chrono::nanoseconds shortest_pause = 500ms;
 
 std::chrono::nanoseconds grace_of(const run_options& o) {
@@ -62,7 +62,7 @@ ending supervisor::watch(pid_t child, bool own_group) {
   return ending_;
 }
 
-/// What the lease is like now; a later end than before means that it was renewed.
+/// Reads the present lease; a later end than before means that it was renewed.
 void supervisor::look() noexcept {
   const boot_time ends = boot_clock::now() + p_.held.remaining();
   const bool renewed = ends > lease_.ends + p_.options.take.ttl / 10;
@@ -84,8 +84,8 @@ void supervisor::act() {
   }
 }
 
-/// The child itself is only looked at. As long as nobody has reaped it, its number and that of its
-/// group are nobody else's, and the dead man may kill what is left of the group.
+/// The child itself is not reaped here. As long as nobody has reaped it, its number and that of its
+/// group are not reused, and the dead man may kill the rest of the group.
 void supervisor::reap() noexcept {
   siginfo_t ended{};
   // As a subreaper we get more than our own children; a container's first process gets all.
@@ -107,7 +107,7 @@ bool supervisor::finished() {
   if (!child_ended_) return false;
   if (!escalation_.told_to_go() && !is_being_killed()) return true;
   if (p_.dead_man.started_by_us().empty()) return true;
-  // What can not be killed (another user's, say) must not keep us for ever.
+  // A process that cannot be killed (another user's, say) must not delay us for ever.
   return is_being_killed() && !sweep();
 }
 
@@ -117,9 +117,9 @@ bool supervisor::is_being_killed() const noexcept {
 
 void supervisor::sleep() noexcept {
   const boot_time now = boot_clock::now();
-  // Renewals make no sound: look for them often enough to tell systemd and the dead man.
+  // No event reports renewals: poll often enough to inform systemd and the dead man.
   boot_time until = std::min(escalation_.next(lease_), now + p_.options.take.ttl / 6);
-  // The processes that were killed may be children of others, whose end is not reported to us.
+  // The killed processes may be children of others, whose end is not reported to us.
   if (is_being_killed() && child_ended_) until = now + 50ms;
   alarm_.set(until);
   std::array<pollfd, 3> wait{
@@ -136,8 +136,8 @@ void supervisor::pass_on_signals() {
     if (signal == SIGCHLD) continue;
     const bool hangs_up = signal == SIGHUP;  // or reloads, which ends nothing
     ending_.asked_to_stop |= asks_to_stop(signal) && !hangs_up;
-    // What was typed at the terminal has reached everyone in its foreground group; that it hangs up
-    // is told to the leader of its session only.
+    // A signal typed at the terminal has reached everyone in its foreground group; a hang-up
+    // reaches only the leader of its session.
     if (!own_group_ && s->ssi_code == SI_KERNEL && !hangs_up) continue;
     p_.log.write(level::detail, "forwarded",
                  name_ + ": passed " + std::string(signal_name(signal)) + " on",
@@ -165,7 +165,7 @@ void supervisor::terminate(escalation::cause why) {
 }
 
 void supervisor::kill() {
-  // One that has ended takes every signal, and is not reached.
+  // A process that has ended accepts every signal without effect.
   const bool reached = deliver(SIGKILL) && !child_ended_;
   const auto left = p_.held.remaining();
   say(level::error, "killed", "KILL to the command", sweep() || reached, left);
@@ -179,7 +179,7 @@ void supervisor::say(level l, std::string_view event, const std::string& what, b
                 {"lease_remaining_seconds", seconds_of(left)}});
 }
 
-/// False if there was nobody whom we may send it to.
+/// False if there was no process to which we may send it.
 bool supervisor::deliver(int signal) {
   if (own_group_) return ::kill(-child_, signal) == 0;
   // Its group is ours too, and our caller's.
@@ -195,7 +195,7 @@ bool supervisor::deliver_also_to_stopped(int signal) {
   return reached;
 }
 
-/// Also those that left the group. False if there is nobody it could be sent to.
+/// Kills also the processes that left the group. False if there is none to kill.
 bool supervisor::sweep() {
   bool reached = false;
   for (const auto& p : p_.dead_man.started_by_us()) reached |= ::kill(p.pid, SIGKILL) == 0;

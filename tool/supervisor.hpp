@@ -16,19 +16,19 @@
 
 namespace holdfast::tool {
 
-/// How it ended.
+/// How the child ended.
 struct ending {
   int wait_status = 0;
   escalation::cause why = escalation::cause::none;
   bool lost = false;                  ///< the lock was lost while the child ran
   bool killed = false;                ///< we sent KILL
-  bool asked_to_stop = false;         ///< a signal came that the caller wants us to end by
-  std::chrono::nanoseconds paused{};  ///< so long we did not run when we were to, at most at once
+  bool asked_to_stop = false;         ///< a signal asked us to end
+  std::chrono::nanoseconds paused{};  ///< the longest single pause of this process
   std::size_t left_behind = 0;  ///< processes that outlive the child; counted for details only
 };
 
-/// Watches one child while a lease lasts: passes signals on, and sees to it that nothing of the
-/// child's is left when the lease ends. One use. On the main thread.
+/// Watches one child while a lease lasts: passes signals on, and makes sure that nothing of the
+/// child is left when the lease ends. One use. On the main thread.
 class supervisor {
  public:
   struct parts {
@@ -41,10 +41,10 @@ class supervisor {
   };
   explicit supervisor(const parts& p);
 
-  /// Before the child is started: from now on the dead man knows when the lease ends.
+  /// Call it before the child is started: from now on the dead man knows when the lease ends.
   void arm() noexcept { look(); }
 
-  /// Returns when the child has ended, and, if it was told to go, everything it started as well.
+  /// Returns when the child has ended, and, if it was told to end, everything it started as well.
   ending watch(pid_t child, bool own_group);
 
  private:

@@ -11,7 +11,7 @@ class table {
   explicit table(std::vector<std::string> heading) { rows_.push_back(std::move(heading)); }
   /// Missing cells are empty.
   void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
-  /// `bold`: the heading stands out by an escape sequence.
+  /// `bold`: an escape sequence emphasises the heading.
   std::string text(bool bold) const;
 
  private:

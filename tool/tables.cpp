@@ -45,7 +45,7 @@ std::string lease_cell(const participant& p) {
   return p.expires_in ? format_duration(*p.expires_in) : "";
 }
 
-/// Why it is held or waited for; of a holder that died, that.
+/// Why the name is held or waited for; for a dead holder, its death.
 std::string reason_cell(const name_info& info) {
   if (std::string death = death_phrase(info); !death.empty()) return death;
   const auto& people = info.holders.empty() ? info.waiters : info.holders;

@@ -9,11 +9,11 @@
 
 #include "tool/listed_name.hpp"
 
-/// What try, list, show and top print for people.
+/// The output of try, list, show and top for people.
 namespace holdfast::tool {
 
 std::string try_text(const name_info& info, bool free, std::chrono::system_clock::time_point now);
-/// `wide`: nothing is cut. `bold`: headings stand out.
+/// `wide`: nothing is cut. `bold`: headings are emphasised.
 std::string list_text(std::span<const listed_name> names, std::chrono::system_clock::time_point now,
                       bool wide, bool bold);
 /// `one_file`: the store is a file, and has no failover.
@@ -27,7 +27,7 @@ std::string name_text(const name_info& info, std::chrono::system_clock::time_poi
 /// Name, kind, holder, held, lease, waiting, oldest wait, reason: nothing is cut.
 std::array<std::string, 8> top_cells(const listed_name& n,
                                      std::chrono::system_clock::time_point now);
-/// All that top shows, as a table that ends.
+/// The whole content of top, as a finite table.
 std::string top_text(std::span<const listed_name> names, std::chrono::system_clock::time_point now);
 
 }  // namespace holdfast::tool

@@ -11,7 +11,7 @@ namespace holdfast::tool {
 
 namespace {
 
-/// None where the store cannot take it from another program.
+/// 0 where the store cannot take the lock away from another program.
 std::size_t release(const session& s, const std::string& name, const std::string& owner = {}) try {
   return s.force_release(name, owner);
 } catch (const error& e) {
@@ -19,7 +19,7 @@ std::size_t release(const session& s, const std::string& name, const std::string
   return 0;
 }
 
-/// A holder of another program may have no id that the store could find it by.
+/// A holder of another program may have no id by which the store could find it.
 std::size_t still_held(const session& s, const std::string& name, const std::string& owner,
                        const std::vector<participant>& before) {
   const auto now = targets(s.show(name), owner);
@@ -30,8 +30,8 @@ std::size_t still_held(const session& s, const std::string& name, const std::str
   }));
 }
 
-/// By their ids. One without an id can be released only together with all others, so only as long
-/// as nobody else has come.
+/// Releases by id. A holder without an id can be released only together with all others, so only as
+/// long as no other holder has come.
 std::size_t release_only(const session& s, const std::string& name,
                          const std::vector<participant>& from) {
   std::set<std::string> ids;

@@ -7,20 +7,21 @@
 
 namespace holdfast::tool {
 
-/// The holders of a name that force-unlock is about: all, or the one with that short id.
+/// The holders that force-unlock concerns: all, or the one with that short id.
 std::vector<participant> targets(const name_info& info, const std::string& owner);
 
-/// Throws failure_exit if the name is of a kind that nobody holds: to say that it was free would
+/// Throws failure_exit if the name is of a kind that nobody holds: to report it as free would
 /// mislead.
 void refuse_without_holders(const name_info& info);
 
-/// What came of it: those who were removed, and those who still hold it though they were asked for.
+/// The outcome: the number of removed holders, and of those that still hold the lock although they
+/// were to be removed.
 struct taken_away {
   std::size_t removed = 0;
   std::size_t left = 0;
   bool changed_hands = false;  ///< nobody was removed, and others hold it by now
 };
-/// `from` is what targets() said.
+/// `from` is the result of targets().
 taken_away take_away(const session& s, const std::string& name, const std::string& owner,
                      const std::vector<participant>& from);
 /// Only from those holders: one that has come since keeps the lock.

@@ -37,8 +37,9 @@ code_point decode(std::string_view s) {
   return {value, n};
 }
 
-/// First and last of those that end a line, turn the text around, or cannot be seen: two names that
-/// differ in them alone would look the same. The page of serve writes them out, too (text.js).
+/// The first and last of each range of characters that end a line, reverse the text, or are
+/// invisible: two names that differ in them alone would look the same. The page of serve escapes
+/// them, too (text.js).
 constexpr std::array<std::pair<std::uint32_t, std::uint32_t>, 20> hidden{
     {{0x0, 0x1F},        {0x7F, 0x9F},       {0xAD, 0xAD},       {0x34F, 0x34F},
      {0x61C, 0x61C},     {0x115F, 0x1160},   {0x17B4, 0x17B5},   {0x180B, 0x180F},
@@ -57,8 +58,8 @@ std::string as_code(std::uint32_t c, const char* format) {
   return {out.data(), static_cast<std::size_t>(n)};
 }
 
-/// What the C library knows of letters that take two columns, or none, while this lives: whatever
-/// the locale of the environment is, names are UTF-8.
+/// Gives access to the C library's widths of letters (two columns, or none) while this object
+/// lives: names are UTF-8, whatever the environment's locale is.
 class wide_letters {
  public:
   wide_letters() : before_(utf8() ? ::uselocale(utf8()) : nullptr) {}

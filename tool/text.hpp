@@ -7,19 +7,20 @@
 
 namespace holdfast::tool {
 
-/// Made safe for a terminal: control characters, direction overrides and broken UTF-8 are escaped.
+/// Makes a text safe for a terminal: escapes control characters, direction overrides and broken
+/// UTF-8.
 std::string escaped(std::string_view text);
 
-/// For what came out of a shared store: escaped, and then the whole is put in quotes.
+/// For text from a shared store: if anything is escaped, the whole is put in quotes.
 std::string printable(std::string_view text);
 
-/// A message of the library without its signature, to be put behind our own.
+/// A message of the library without its signature, to be put after our own.
 std::string_view unsigned_message(std::string_view text);
 
 /// `2024-05-01T12:30:00.250Z`
 std::string rfc3339(std::chrono::system_clock::time_point t);
 
-/// False of the epoch, which stands for a time that nobody knows.
+/// False for the epoch, which stands for an unknown time.
 bool is_known(std::chrono::system_clock::time_point t) noexcept;
 
 /// 1st, 2nd, 3rd, 4th, 11th, 21st
@@ -30,8 +31,7 @@ double seconds_of(std::chrono::nanoseconds d);
 /// With all digits: for round trips.
 double exact_seconds(std::chrono::nanoseconds d);
 
-/// Columns that it takes on a terminal: two for a wide letter, none for a mark on the letter
-/// before.
+/// Its columns on a terminal: two for a wide letter, none for a mark on the letter before.
 std::size_t columns_of(std::string_view text);
 
 /// At most `columns` columns, the last one an ellipsis if something was cut.

@@ -33,13 +33,13 @@ using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 using std::chrono::system_clock;
 
-/// News of the store are drawn at most so often, and ages go on at least so often.
+/// The shortest time between two drawings of news, and the longest time without one, for the ages.
 constexpr milliseconds between_drawings{250};
 constexpr milliseconds longest_still{1000};
-/// The share of the time that goes into questions to the store.
+/// The part of the time that goes into queries of the store.
 constexpr double most_asked = 0.05;
 
-/// ^Z from elsewhere, as something to poll: else the shell would get a terminal in our mode.
+/// ^Z from elsewhere, as something to poll: otherwise the shell would get a terminal in our mode.
 class stop_inbox {
  public:
   stop_inbox() {
@@ -60,7 +60,7 @@ class stop_inbox {
   unique_fd fd_;
 };
 
-/// Only those that were seen by the person who said yes: not a holder that has come since.
+/// Only the holders that were shown to the person who said yes: not one that has come since.
 std::string unlock(const session* s, const top_request& asked) try {
   if (s == nullptr) return "the store is away: nothing was changed";
   std::size_t removed = 0;
@@ -89,7 +89,7 @@ class live_table {
              .interval = o.interval}),
         view_(s.url, o.which, color) {}
 
-  /// Returns the exit code. The terminal is as it was then.
+  /// Returns the exit code, after the terminal was restored.
   int run() {
     while (!over_) {
       scanner_.viewed();
@@ -108,7 +108,7 @@ class live_table {
     if (!note_.empty()) view_.say(std::exchange(note_, {}));
   }
 
-  /// Until there is something to draw.
+  /// Waits until there is something to draw.
   void await() {
     const boot_time drawn = boot_clock::now();
     while (!over_) {
@@ -167,7 +167,7 @@ class live_table {
   const stop_inbox& stops_;
   const bell news_;
   std::mutex mutex_;
-  std::string note_;  ///< what came of the last request, until it is shown
+  std::string note_;  ///< the result of the last request, until it is shown
   board board_;
   scanner scanner_;
   top_view view_;
@@ -208,7 +208,7 @@ int top(const common_options& common, const top_options& o, log& to) {
   const stop_inbox stops;
   const opened_store s = open_existing(common, to);
   live_table table{signals, stops, s, o, use_color(common.color, STDOUT_FILENO)};
-  // Without a farewell: a store that is away would keep us waiting for its last answer.
+  // Without closing the session: on a store that is away, that would wait for the last answer.
   leave_at_once(table.run());
 }
 

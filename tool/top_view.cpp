@@ -65,7 +65,7 @@ bool mentions_anywhere(const listed_name& n, std::string_view filter) {
   return any(n.info.holders) || any(n.info.waiters);
 }
 
-/// Columns of the terminal for each of the table's, and what is left for the first and the last.
+/// Columns of the terminal for each of the table's, and the rest for the first and the last.
 struct column_layout {
   std::size_t name = 0, kind = 13, holder = 0, held = 7, lease = 7, waiting = 7, oldest = 7,
               reason = 0;
@@ -87,7 +87,7 @@ std::string table_line(const column_layout& at, const std::array<std::string, 8>
   return line;
 }
 
-/// At most so many lines. If some are left out, the last one says how many, and then `more`.
+/// At most `room` lines. If some are left out, the last line has their number, and then `more`.
 std::vector<std::string> cut(std::vector<std::string> lines, std::size_t room,
                              std::string_view more) {
   if (lines.size() <= room) return lines;
@@ -306,8 +306,8 @@ std::string top_view::status_line() const {
   return line;
 }
 
-/// Where it is too long, it has the number of the holders, and less of the lock's name. How to
-/// answer it stands there always.
+/// Where the question is too long, it has the number of the holders, and less of the lock's name.
+/// How to answer it is always visible.
 std::string top_view::question(std::size_t columns) const {
   constexpr std::size_t shortest_name = 10;
   const std::string answer = "? Type yes: " + typed_ + "_";

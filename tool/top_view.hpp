@@ -13,23 +13,24 @@
 
 namespace holdfast::tool {
 
-/// What a key asks for that is not the view's own affair.
+/// A key's request that the view cannot carry out itself.
 struct top_request {
   enum class what { nothing, quit, suspend, unlock } kind = what::nothing;
   std::string name{};                 ///< unlock
-  std::vector<std::string> owners{};  ///< … those that the person has seen, and no others
+  std::vector<std::string> owners{};  ///< unlock: only the holders that were shown
 };
 
-/// The table of `top`: what it shows of a store, and how keys change that. Knows no terminal.
+/// The table of `top`: what it shows of a store, and how keys change that. Independent of the
+/// terminal.
 class top_view {
  public:
   top_view(std::string store, name_choice which, bool color)
       : store_(std::move(store)), which_(std::move(which)), color_(color) {}
 
-  /// What is known now. The selected name stays selected while it is there. While the view is
-  /// paused, nothing changes but the trouble.
+  /// Sets the present state. The selected name stays selected while it exists. While the view is
+  /// paused, only the store's trouble changes.
   void update(snapshot s);
-  /// What came of a request: shown until the next key.
+  /// The result of a request: shown until the next key.
   void say(std::string_view note);
   top_request on_key(const key& k, screen_size size);
   /// As many lines as the screen has rows, none wider.
@@ -66,13 +67,13 @@ class top_view {
   bool paused_ = false;
   bool reversed_ = false;
   std::string filter_;
-  std::string typed_;     ///< at a question
+  std::string typed_;     ///< the answer to a question so far
   std::string selected_;  ///< a name
   std::size_t selected_row_ = 0;
   std::size_t first_row_ = 0;
   std::string said_;
   std::optional<top_request> asked_;
-  std::string holders_;  ///< of the lock that is asked about
+  std::string holders_;  ///< of the lock in the question
 };
 
 }  // namespace holdfast::tool

@@ -7,7 +7,7 @@ namespace holdfast::tool {
 
 namespace {
 
-/// The library is asked, so that this can not differ from what open() does.
+/// Tries the library itself, so that the result cannot differ from open().
 bool is_built_in(const std::string& url) {
   try {
     open(url);
@@ -19,7 +19,7 @@ bool is_built_in(const std::string& url) {
 
 std::vector<std::string> stores() {
   std::vector<std::string> found{"memory"};
-  // None of these URLs is whole, so nobody is called.
+  // None of these URLs is complete, so no server is contacted.
   for (const std::string store :
        {"sqlite", "redis", "postgres", "mariadb", "zookeeper", "etcd", "memcached"})
     if (is_built_in(store + ":")) found.push_back(store);

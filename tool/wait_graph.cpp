@@ -16,7 +16,7 @@ namespace holdfast::tool {
 
 namespace {
 
-/// Pairs of a waiter and a holder; after them each waiter is shown with one holder.
+/// Pairs of a waiter and a holder; beyond them each waiter is shown with one holder.
 constexpr std::size_t shown_of_a_name = 1000;
 
 class graph_maker {
@@ -75,7 +75,7 @@ class graph_maker {
     return at->second;
   }
 
-  /// A ring with no member of those before.
+  /// Adds a ring without a member of the rings before.
   void note(const wait_ring& ring, std::vector<bool>& seen) {
     std::vector<std::size_t> members;
     for (const ring_step& step : ring) members.push_back(waits_[step.wait].process);
@@ -84,7 +84,7 @@ class graph_maker {
     if (!known) g_.rings.push_back(std::move(members));
   }
 
-  /// With so many holders as there is room for, one at least; and with those that are in a ring.
+  /// With as many holders as there is room for, at least one; and with those that are in a ring.
   void show(std::size_t wait, const std::set<ring_step>& in_rings, std::size_t& shown) {
     const wait_at_name& w = waits_[wait];
     const held_name& at = names_[w.name];
@@ -131,7 +131,7 @@ std::string left_out_label(const wait_graph& g) {
          std::to_string(shown_of_a_name) + " of each name are, and then one for each waiter";
 }
 
-/// What is between double quotes in DOT: a backslash and a quote must not mean anything there.
+/// A DOT text between double quotes: a backslash and a quote must not have a meaning there.
 std::string dot_quoted(const std::string& text) {
   std::string out = "\"";
   for (const char c : text) {

@@ -9,20 +9,20 @@
 #include <string>
 #include <vector>
 
-/// Who waits for whom, over processes: what `holdfast graph` shows.
+/// Which process waits for which: what `holdfast graph` shows.
 namespace holdfast::tool {
 
-/// A process, or a participant of which the store knows no process.
+/// A process, or a participant whose process the store does not know.
 struct graph_process {
   std::string host;
   std::uint32_t pid = 0;
   std::string program;
-  std::string id;  ///< of a participant without host and pid; else empty
+  std::string id;  ///< of a participant without host and pid; otherwise empty
 };
 
 struct graph_wait {
   std::size_t from = 0;  ///< index of the process that waits
-  std::size_t to = 0;    ///< … and of the one it waits for
+  std::size_t to = 0;    ///< index of the process it waits for
   std::string name;      ///< the lock; empty: `from` waits until `to`, its child, has ended
   std::chrono::system_clock::time_point since{};
   /// The wait cannot end before that hold does. False for one of several holders of permits.
@@ -43,12 +43,12 @@ struct wait_graph {
 /// The processes above one, the nearest first, where they are known.
 using pids_above = std::function<std::vector<std::uint32_t>(const graph_process&)>;
 
-/// Of what a store says about its names. It grows as waiters + holders: where many wait for many,
-/// most pairs are left out. `holdfast run` waits for the command that it has started:
-/// where a process below such a holder waits, that is a wait of the holder as well.
+/// Makes the graph from a store's names. Its size grows as waiters + holders: where many wait for
+/// many, most pairs are left out. `holdfast run` waits for the command that it has started: if a
+/// process below such a holder waits, the holder waits, too.
 wait_graph make_wait_graph(std::span<const name_info> names, const pids_above& above);
 
-/// By /proc, of processes on the host of this one.
+/// From /proc, for processes on this host.
 std::vector<std::uint32_t> pids_above_here(const graph_process& p);
 
 std::string graph_text(const wait_graph& g, std::chrono::system_clock::time_point now);

@@ -11,9 +11,9 @@ namespace {
 
 constexpr std::size_t none = std::numeric_limits<std::size_t>::max();
 
-/// The processes and the holds as one graph, and its groups whose members all reach one another.
-/// From a process it goes to the last hold that is in its way, from a hold to its process and to
-/// the hold before it: so a waiter reaches all of them by one edge.
+/// The processes and the holds as one graph, and its groups whose members all reach one another. A
+/// process has an edge to the last hold that is in its way; a hold has an edge to its process and
+/// to the hold before it. So a waiter reaches all of them by one edge.
 class grouping {
  public:
   grouping(std::size_t processes, std::span<const held_name> names,
@@ -87,7 +87,7 @@ class grouping {
   std::size_t count_ = 0;
 };
 
-/// Looks for the shortest way from a process back to itself, within its group.
+/// Finds the shortest way from a process back to itself, within its group.
 class way_back {
  public:
   way_back(std::size_t processes, std::span<const held_name> names,
@@ -99,14 +99,14 @@ class way_back {
   wait_ring of(std::size_t start) const {
     if (groups_.is_alone(start)) return {};
     std::map<std::size_t, step_here> came_by;  // process: how it was reached first
-    std::map<std::size_t, std::size_t> seen;   // name: so many holders
+    std::map<std::size_t, std::size_t> seen;   // name: the number of holders seen
     std::vector<std::size_t> reached{start};
     for (std::size_t at = 0; at < reached.size(); ++at) {
       const std::size_t from = reached[at];
       for (const std::size_t wait : by_process_[from]) {
         const held_name& name = names_[waits_[wait].name];
         const std::size_t in_the_way = name.in_the_way_of(waits_[wait].weight);
-        // The start's own waits do not count as seen: they leave the start itself out.
+        // The start's own waits do not count as seen: they omit the start itself.
         std::size_t own = 0;
         std::size_t& next = from == start ? own : seen[waits_[wait].name];
         for (; next < in_the_way; ++next) {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-/// Rings among processes that wait at names. What is kept grows as waiters + holders, not as their
+/// Rings among processes that wait at names. The memory grows as waiters + holders, not as their
 /// product: a waiter waits at a name, and the name has its holders once.
 namespace holdfast::tool {
 
@@ -17,14 +17,14 @@ struct name_holder {
   std::uint64_t weight = 1;
 };
 
-/// A name with its holders. The end of a process is like a name that this process holds.
+/// A name with its holders. The end of a process counts as a name that this process holds.
 struct held_name {
   std::string name;                    ///< empty: the end of the one holder
   std::uint64_t capacity = 0;          ///< 0: each holder has to go
   std::vector<name_holder> holders{};  ///< the heaviest first
 
-  /// So many of the first holders have to go before a waiter of that weight gets it. For one permit
-  /// of several that may be none: any other holder can free it.
+  /// The number of first holders that have to go before a waiter of that weight gets the name. For
+  /// one permit of several that may be none: any other holder can free it.
   std::size_t in_the_way_of(std::uint64_t weight) const;
 };
 

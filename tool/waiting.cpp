@@ -14,7 +14,7 @@ namespace holdfast::tool {
 
 namespace {
 
-constexpr int first_look_ms = 300;  // a lock that comes at once leaves no trace on the screen
+constexpr int first_look_ms = 300;  // a lock that is acquired at once leaves no trace on the screen
 constexpr int redraw_ms = 1000;
 constexpr const char* no_answer = "waiting: the store does not answer";
 
@@ -44,7 +44,7 @@ std::optional<session> waiting::current() const {
   return session_;
 }
 
-// It reads the signals, so it waits for neither the store nor the terminal.
+// This thread reads the signals, so it waits for neither the store nor the terminal.
 void waiting::serve() {
   int pause = log_.draws_progress() ? first_look_ms : -1;
   for (;;) {

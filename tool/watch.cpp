@@ -21,7 +21,7 @@ namespace {
 using std::chrono::nanoseconds;
 using std::chrono::system_clock;
 
-/// The share of the time that goes into questions to the store.
+/// The part of the time that goes into queries of the store.
 constexpr double most_asked = 0.05;
 
 /// A hand-over is a release and a grant in one.
@@ -30,7 +30,7 @@ bool is_what_until_names(lock_event_kind kind, const std::string& until) {
   return until == to_string(kind) || (both && (until == "granted" || until == "released"));
 }
 
-/// Looks at one lock again and again, and prints what is new.
+/// Polls one lock again and again, and prints the changes.
 class watcher {
  public:
   watcher(const common_options& common, const watch_options& o, log& to)
@@ -40,7 +40,7 @@ class watcher {
                  "; a change that is undone in between is not seen");
   }
 
-  /// True if what --until names has happened.
+  /// True if the event that --until names has happened.
   bool look() {
     const boot_time began = boot_clock::now();
     std::optional<name_info> info = ask();
@@ -65,7 +65,7 @@ class watcher {
   boot_time next_look() const noexcept { return again_; }
 
  private:
-  /// A store that is away is told once, and again when it is back.
+  /// A store that is away is reported once, and again when it is back.
   std::optional<name_info> ask() {
     try {
       auto info = opened_.session.show(o_.name);
@@ -96,7 +96,7 @@ class watcher {
 
 int watch(const common_options& common, const watch_options& o, log& to) {
   const signal_inbox signals;
-  // Without --until a signal is how it ends; with it, the answer did not come.
+  // Without --until a signal is the normal end; with it, the awaited event did not come.
   const auto stopped = o.until.empty() ? std::optional<int>{exit_code::ok} : std::nullopt;
   const exit_on_signal leaving{signals, stopped};
   const detail::time_frame frame{boot_clock::now(), o.wait};
@@ -104,7 +104,7 @@ int watch(const common_options& common, const watch_options& o, log& to) {
   watcher w{common, o, to};
   for (;;) {
     if (w.look()) return exit_code::ok;
-    // Without a farewell: a store that hangs would keep us waiting for its last answer.
+    // Without closing the session: on a store that hangs, that would wait for its last answer.
     if (boot_clock::now() >= frame.deadline())
       leave_at_once(o.until.empty() ? exit_code::ok : o.busy_code);
     std::this_thread::sleep_until(std::min(w.next_look(), frame.deadline()));

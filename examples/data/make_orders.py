@@ -12,11 +12,11 @@ import pathlib
 import random
 
 QUANTITIES, WEIGHTS = (1, 2, 3, 4, 5), (70, 18, 7, 3, 2)
-SCARCE = 0.4  # this part of the products, the popular ones, is over-demanded
+SCARCE = 0.4  # this part of the products, the popular ones, has more demand than stock
 
 
 def draw_orders(rng, count, names):
-    # Which product is how popular has nothing to do with its number.
+    # A product's popularity is independent of its number.
     ranked = rng.sample(names, len(names))
     popularity = list(itertools.accumulate(1 / rank for rank in range(1, len(names) + 1)))
     for number in range(1, count + 1):

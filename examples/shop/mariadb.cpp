@@ -1,6 +1,6 @@
 #include "examples/shop/server.hpp"
 
-// Only where Connector/C was found when this was built.
+// Only if Connector/C was found at build time.
 #ifdef HOLDFAST_TOOL_MARIADB
 #include <mysql.h>
 
@@ -10,7 +10,7 @@
 namespace flash_sale {
 namespace {
 
-/// What stands between `//` and the options: user:password@host:port/database.
+/// The parts between `//` and the options: user:password@host:port/database.
 struct address {
   std::string user, password, host, database;
   unsigned port = 0;
@@ -34,7 +34,7 @@ address address_of(std::string_view url) {
   const auto begin = url.find("//");
   url = begin == url.npos ? "" : url.substr(begin + 2);
   url = url.substr(0, url.find('?'));
-  if (const auto at = url.rfind('@'); at != url.npos) {  // a password may hold a /
+  if (const auto at = url.rfind('@'); at != url.npos) {  // a password may contain a /
     const auto who = url.substr(0, at);
     const auto colon = who.find(':');
     a.user = decoded(who.substr(0, colon));
@@ -95,7 +95,7 @@ class mariadb_connection final : public shop_connection {
   }
 
  private:
-  // In hexadecimal no setting of the server reads anything else into them.
+  // In hexadecimal no setting of the server changes the meaning.
   static std::string filled_in(std::string_view sql, const std::vector<std::string>& texts) {
     constexpr std::string_view digits = "0123456789abcdef";
     std::string text;

@@ -10,7 +10,7 @@ namespace flash_sale {
 struct product {
   std::string name;
   std::int64_t stock = 0;
-  std::int64_t demand = 0;  ///< what all orders together want
+  std::int64_t demand = 0;  ///< the demand of all orders together
   std::int64_t should_sell() const { return stock < demand ? stock : demand; }
 };
 
@@ -23,7 +23,7 @@ struct order {
 
 struct catalogue {
   std::vector<product> products;
-  std::vector<order> orders;  ///< in the order in which they came in
+  std::vector<order> orders;  ///< in the order of arrival
 };
 
 }  // namespace flash_sale

@@ -1,6 +1,6 @@
 #include "examples/shop/server.hpp"
 
-// Only where libpq was found when this was built.
+// Only if libpq was found at build time.
 #ifdef HOLDFAST_TOOL_POSTGRES
 #include <libpq-fe.h>
 

@@ -16,7 +16,7 @@ std::int64_t number(const std::string& digits) {
   return n;
 }
 
-// What both servers understand; numbers stand in the text, as only texts can do harm.
+// SQL that both servers understand; numbers are written in the text, as only texts can do harm.
 constexpr std::string_view sold_by_product =
     "with sold(id, units) as (select p.id, coalesce(sum(s.quantity), 0) from {0} p "
     "left join {1} s on s.product = p.id group by p.id) ";
@@ -57,7 +57,7 @@ void server_shop::remove() {
   for (const auto& table : {sale_, product_}) over_->ask("drop table if exists " + table);
 }
 
-// The row is locked by whoever has written it and whose commit is on its way.
+// The row is locked by a connection that has written it and whose commit is on its way.
 bool server_shop::claim(std::size_t product, std::uint64_t fence) {
   const auto mine = static_cast<std::int64_t>(fence);
   return over_
@@ -96,7 +96,7 @@ bool server_shop::write(const order& o, std::int64_t units, const seen& before,
       over_->insert_if_new(
           sale_, fmt::format("(?, ?, {}, {}, {}, {})", o.product, o.quantity, units, fence)),
       {o.id, o.customer});
-  if (inserted.changed == 0) return true;  // it was sold
+  if (inserted.changed == 0) return true;  // it was sold already
   std::string update = fmt::format(
       "update {} set lost_updates = lost_updates + case when version = {} then 0 else 1 end, "
       "stock = {}, version = version + 1, last_fence = {} where id = {}",

@@ -18,18 +18,18 @@ class shop_connection {
   };
   virtual ~shop_connection() = default;
 
-  /// One statement; each `?` stands for the next of the texts.
+  /// Sends one statement; each `?` is replaced with the next of the texts.
   virtual answer ask(std::string_view sql, const std::vector<std::string>& texts = {}) = 0;
 
-  /// "insert … values …" that leaves a row alone which is there.
+  /// An "insert … values …" that leaves an existing row alone.
   virtual std::string insert_if_new(const std::string& table, const std::string& values) const = 0;
-  /// What `create table` ends in, so that texts are compared byte by byte.
+  /// The end of `create table`, so that texts are compared byte by byte.
   virtual std::string_view table_options() const = 0;
 };
 
-/// The tables of one sale on a server, with real row locks. What a connection has not committed
-/// goes with it, a little after its process: so the sale of an order is written once, whoever
-/// tries again.
+/// The tables of one sale on a server, with real row locks. Uncommitted changes of a connection
+/// vanish with it, a little after its process: so the sale of an order is written once, whichever
+/// worker retries it.
 class server_shop final : public shop {
  public:
   server_shop(std::unique_ptr<shop_connection> over, const std::string& prefix);
@@ -55,7 +55,7 @@ class server_shop final : public shop {
   bool in_transaction_ = false;
 };
 
-/// Null where this program was built without the server's client library.
+/// Null if this program was built without the server's client library.
 std::unique_ptr<shop_connection> connect_postgres(const std::string& url);
 std::unique_ptr<shop_connection> connect_mariadb(const std::string& url);
 bool has_postgres() noexcept;

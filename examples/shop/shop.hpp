@@ -8,19 +8,19 @@
 
 namespace flash_sale {
 
-/// What a buyer saw when it looked at a product.
+/// The state of a product that a buyer saw.
 struct seen {
   std::int64_t stock = 0;
   std::int64_t version = 0;
 };
 
-/// What must be as it was seen for a sale to be written.
+/// The state that must be unchanged for a sale to be written.
 struct condition {
   bool same_version = false;  ///< the optimistic form: nobody wrote since
   std::uint64_t fence = 0;    ///< nobody claimed the product with a greater one; 0: no fence
 };
 
-/// What the tables say after a sale.
+/// The tables' figures after a sale.
 struct ledger {
   std::int64_t sold = 0;
   std::int64_t should_sell = 0;
@@ -35,16 +35,16 @@ class shop {
  public:
   virtual ~shop() = default;
 
-  /// Before looking, by who has a lock: no sale with a smaller fence is written from now on, and
-  /// what a predecessor that died has on its way is waited for. False if a greater one was here.
+  /// A lock's holder calls it before look(): no sale with a smaller fence is written from now on,
+  /// and it waits for a dead predecessor's pending commit. False if a greater fence was seen.
   virtual bool claim(std::size_t product, std::uint64_t fence) = 0;
-  /// In a transaction: so that nobody else writes the product until its end.
+  /// In a transaction, it keeps others from writing the product until the end.
   virtual seen look(std::size_t product) = 0;
-  /// Sells `units` to the order, and sets the stock to what was seen less the units, whatever it is
-  /// by now: one transaction. False, and nothing changed, if the condition does not hold.
+  /// Sells `units` to the order, and sets the stock to the seen value less the units, whatever it
+  /// is by now: one transaction. False, and nothing changed, if the condition does not hold.
   virtual bool sell(const order& o, std::int64_t units, const seen& before,
                     const condition& only_if) = 0;
-  /// Whether that order was sold something.
+  /// Whether that order has a sale.
   virtual bool has_sale(const order& o) = 0;
 
   /// A transaction around look() and sell().

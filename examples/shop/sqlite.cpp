@@ -22,7 +22,8 @@ constexpr const char* schema = R"(
     wanted INTEGER NOT NULL, quantity INTEGER NOT NULL, fence INTEGER NOT NULL)
     STRICT, WITHOUT ROWID;)";
 
-// ?1 product, ?2 the new stock, ?3 the version that was seen, ?4 must it be that one, ?5 fence
+// ?1 product, ?2 the new stock, ?3 the version that was seen, ?4 whether it must be that one, ?5
+// fence
 constexpr const char* write_sql = R"(
   UPDATE product SET stock = ?2, version = version + 1, last_fence = ?5,
     lost_updates = lost_updates + (version <> ?3)

@@ -10,9 +10,9 @@ struct sqlite3_stmt;
 
 namespace flash_sale {
 
-/// An SQLite file. Writes are made cheap (WAL, no sync), because the locks are what is compared.
-/// Who finds the database locked asks again after a moment of 50 to 250 µs: SQLite's own steps of
-/// up to 100 ms would make the row lock look bad.
+/// An SQLite file. Writes are cheap (WAL, no sync), because the locks are compared. A worker that
+/// finds the database locked retries after 50 to 250 µs: SQLite's own steps of up to 100 ms would
+/// make the row lock look bad.
 class sqlite_shop final : public shop {
  public:
   static void create(const std::filesystem::path& file, const catalogue& all);

@@ -16,7 +16,7 @@ using holdfast::rate_rule;
 using holdfast::refused_by;
 using holdfast::semaphore;
 
-/// So slow that nothing comes back while a test runs.
+/// So slow that nothing is refilled while a test runs.
 constexpr auto slowly = 24h;
 
 std::vector<rate_rule> rule(std::uint64_t tokens, std::chrono::microseconds per = slowly) {
@@ -137,7 +137,7 @@ TEST_P(admissions, many_at_once_are_never_more_than_the_permits_and_as_many_as_t
         for (int seen = most; now > seen && !most.compare_exchange_weak(seen, now);) {
         }
         ++came;
-        (void)twelve.peek();  // long enough for another to come in, if he could
+        (void)twelve.peek();  // long enough for another request to come in, if it could
         --inside;
         (void)in.permit.release();
       }

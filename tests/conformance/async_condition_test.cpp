@@ -8,7 +8,7 @@
 #include "harness/eventually.hpp"
 #include "harness/why.hpp"
 
-// Waiting for a condition, and with others at a barrier, without a thread.
+// Asynchronous waits for a condition, and with others at a barrier.
 namespace conformance {
 namespace {
 
@@ -21,7 +21,7 @@ using holdfast::woken;
 
 class async_conditions : public suite {
  protected:
-  /// What another process would have.
+  /// The objects of another process.
   struct party {
     holdfast::session session;
     holdfast::mutex lock{session, "lock"};

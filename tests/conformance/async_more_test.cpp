@@ -2,7 +2,7 @@
 
 #include "conformance/cell.hpp"
 
-// What is changed without a thread after it was acquired: modes of a shared_mutex, permits by id.
+// Asynchronous changes after an acquisition: modes of a shared_mutex, permits by id.
 namespace conformance {
 namespace {
 

@@ -5,7 +5,8 @@
 #include "harness/eventually.hpp"
 #include "harness/why.hpp"
 
-// What is asked once, or only looks, without a thread: it says what the synchronous form says.
+// Asynchronous requests that are sent once, or only read: their results equal those of the
+// synchronous forms.
 namespace conformance {
 namespace {
 
@@ -17,7 +18,7 @@ using holdfast::rate_limiter;
 using holdfast::refused_by;
 using holdfast::result;
 
-/// So slow that nothing comes back while a test runs.
+/// So slow that nothing is refilled while a test runs.
 constexpr auto slowly = 24h;
 
 class async_looks : public suite {};

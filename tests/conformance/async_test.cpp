@@ -19,7 +19,7 @@ using holdfast::pending;
 using holdfast::result;
 using holdfast::wait_limit;
 
-/// Whatever gives a lease to one at a time.
+/// Any primitive that grants one lease at a time.
 class async_exclusive {
  public:
   async_exclusive(std::string primitive, const holdfast::session& s, const std::string& name)
@@ -121,7 +121,7 @@ harness::detached_task add_in_turn(async_exclusive& lock, int times, int& sum,
   for (int i = 0; i < times; ++i) {
     auto held = co_await lock.acquire();
     EXPECT_TRUE(held);
-    ++sum;  // what the lock protects
+    ++sum;  // protected by the lock
     const auto released = co_await async_release(std::move(held).value());
     EXPECT_TRUE(released);
   }

@@ -5,7 +5,7 @@
 #include "conformance/cell.hpp"
 #include "conformance/exclusive.hpp"
 
-// Names, durations, reasons, kinds and URLs that cannot be, and some that look so and can. A clear
+// Invalid names, durations, reasons, kinds and URLs, and valid ones that look invalid. A clear
 // error before anything is changed, the same on every store.
 namespace conformance {
 namespace {
@@ -166,7 +166,7 @@ TEST_P(bad_input, its_errors_say_what_was_tried_on_which_name_and_store) {
   }
 }
 
-// What depends on the store and not on the primitive.
+// Rules that depend on the store and not on the primitive.
 class used_names : public suite {};
 INSTANTIATE_TEST_SUITE_P(stores, used_names, testing::ValuesIn(cells({"mutex"})), cell_name);
 

@@ -39,7 +39,7 @@ std::string fresh_sqlite_url(const harness::temp_dir& dir) {
 }
 #endif
 
-// On servers that serve many tests.
+// A name for servers that serve many tests.
 std::string fresh_name() {
   static std::atomic<int> number{0};
   return harness::conformance_prefix + std::to_string(std::random_device()()) + "-" +
@@ -48,7 +48,7 @@ std::string fresh_name() {
 
 #ifdef HOLDFAST_WITH_REDIS
 // Servers serve many tests, of other programs too; a prefix of its own makes each store a fresh
-// one. They may be slow: what a silent one means is for the store's own tests.
+// one. The servers may be slow: silent servers are a matter for the store's own tests.
 row redis_row(const std::string& servers, const std::string& options = {}) {
   return {.name = servers,
           .url =
@@ -59,7 +59,7 @@ row redis_row(const std::string& servers, const std::string& options = {}) {
           .every_rule = servers == "redis"};
 }
 
-// Whatever was done to them, and whoever died: nothing of it stays for ever.
+// Whatever a test did with the keys, and whoever died: none of them stays for ever.
 void expect_all_keys_to_end(const std::string& row, const std::string& url) {
   if (!row.starts_with("redis")) return;
   const auto options = url.find("?prefix=");
@@ -72,8 +72,8 @@ void expect_all_keys_to_end(const std::string& row, const std::string& url) {
 #endif
 
 #ifdef HOLDFAST_WITH_ZOOKEEPER
-// The session is long for the sake of the leases that are asked for here; short ones, and their
-// ends, are for the store's own tests.
+// The session is long because of the leases that the tests request; short leases, and their ends,
+// are a matter for the store's own tests.
 std::string fresh_zookeeper_url(const harness::temp_dir&) {
   return harness::store_of_least_rights(harness::url_of_servers("zookeeper"), fresh_name()) +
          "?session=3h&command_timeout=1m";
@@ -81,7 +81,7 @@ std::string fresh_zookeeper_url(const harness::temp_dir&) {
 #endif
 
 #ifdef HOLDFAST_WITH_ETCD
-// As long a session as ZooKeeper's, and a prefix of its own.
+// A session as long as ZooKeeper's, and a prefix of its own.
 std::string fresh_etcd_url(const harness::temp_dir&) {
   return harness::store_of_least_rights(harness::url_of_servers("etcd"), fresh_name()) +
          "?session=3h&command_timeout=1m";
@@ -118,8 +118,8 @@ row memcached_row() {
 #endif
 
 #ifdef HOLDFAST_WITH_POSTGRES
-// A schema that nobody else uses makes each store a fresh one; the user may do what
-// docs/stores/postgres.md says that it needs, and no more.
+// A schema that nobody else uses makes each store a fresh one; the user has the rights that
+// docs/stores/postgres.md lists, and no more.
 row postgres_row(const std::string& servers) {
   return {.name = servers,
           .url =
@@ -130,8 +130,9 @@ row postgres_row(const std::string& servers) {
           .give_back = harness::give_back_store};
 }
 
-// Through PgBouncer in transaction mode, where nobody may listen. What differs is how statements
-// go and come and how waiters find out: what is about locks, waiting, faults and loss.
+// Through PgBouncer in transaction mode, where nobody may listen. The differences are how
+// statements travel and how waiters find out, so the rules about locks, waiting, faults and loss
+// are run.
 row pooled_postgres_row() {
   row r = postgres_row("postgres_pooled");
   r.lacks = {"lingering_mutex"};
@@ -140,9 +141,9 @@ row pooled_postgres_row() {
   return r;
 }
 
-// Silent for so long that leases are as long as is asked for here; that a hold counts for less is
-// for the store's own tests. Never one that was used: who was killed has its locks there for a
-// moment.
+// The permitted silence is so long that leases are as long as requested; that a hold counts for
+// less is a matter for the store's own tests. Never a used store: the locks of a killed process
+// stay there for a moment.
 std::string fresh_advisory_url(const harness::temp_dir&) {
   return harness::store_of_least_rights(harness::url_of_servers("postgres"), fresh_name()) +
          "&mode=session&session=10800s&connections=20";
@@ -167,8 +168,7 @@ std::string fresh_user_lock_url(const harness::temp_dir&) {
 }
 #endif
 
-// They know no kinds, of the locks of others no more than the connection, and of the server
-// nothing.
+// Session locks know no kinds, of other holders only the connection, and of the server nothing.
 std::vector<std::string> rules_not_for_sessions() {
   return {
       "used_names.refuse_another_kind_by_its_name_and_change_nothing",
@@ -190,7 +190,7 @@ std::vector<std::string> rules_not_for_sessions() {
       "order_of_arrival.of_the_others_is_unchanged_when_some_give_up"};
 }
 
-// They keep nobody who has left, so that an observer learns of gaps only.
+// Contenders keep no record of owners that have left, so an observer learns only of gaps.
 std::vector<std::string> rules_not_for_contenders() {
   return {"forks_that_open.a_session_of_their_own_find_what_the_parent_holds",
           "elections.an_observer_misses_no_leader_between_two_looks",
@@ -198,7 +198,7 @@ std::vector<std::string> rules_not_for_contenders() {
           "elections.an_observer_that_was_away_for_too_many_is_told_of_the_gap"};
 }
 
-// What a server's own locks cannot do.
+// Primitives that a server's own locks do not support.
 std::vector<std::string> not_for_sessions(std::vector<std::string> more = {}) {
   for (const char* const p :
        {"lingering_mutex", "fair_mutex", "preferring_shared_mutex", "semaphore",
@@ -214,9 +214,9 @@ fault_plan invisible_faults() {
       {.seed = harness::seed(), .duplicate = 200, .drop_notification = 50});
 }
 
-/// A row with options for every lock, on the store of another one. Its rules are those of the
-/// other, but for those that take seconds and are about what does not know of the options: a ring
-/// of waits is made by processes whose locks have none, and renewal is the same for every lock.
+/// A row with options for every lock, on the store of another row. It has the other row's rules,
+/// except for slow ones to which the options do not matter: a ring of waits is made by processes
+/// whose locks have no options, and renewal is the same for every lock.
 row with(row r, const char* what, std::vector<std::string> primitives,
          std::function<void(holdfast::lock_options&)> locks_have) {
   r.name += what;
@@ -228,7 +228,7 @@ row with(row r, const char* what, std::vector<std::string> primitives,
   return r;
 }
 
-// Longer than any test: whoever gets it elsewhere has asked for it.
+// Longer than any test: a lock that another process gets was requested by it.
 row lingering_row(row r) {
   r = with(std::move(r), "_lingering", {"mutex", "recursive_mutex"},
            [](holdfast::lock_options& o) { o.linger = std::chrono::hours(1); });
@@ -244,7 +244,7 @@ row lingering_row(row r) {
   return r;
 }
 
-// Where the answer comes with the request nothing else can differ for the others.
+// Where the answer comes with the request, the other primitives cannot behave differently.
 row unconfirmed_row(row r) {
   std::vector<std::string> which{"mutex", "recursive_mutex"};
   if (r.name == "redis") which.insert(which.end(), {"fair_mutex", "shared_mutex", "semaphore"});
@@ -254,7 +254,7 @@ row unconfirmed_row(row r) {
   return r;
 }
 
-// Every turn is the store's to give.
+// Every turn is given by the store.
 row no_local_time_row(row r) {
   return with(std::move(r), "_no_local_time", {"mutex", "recursive_mutex"},
               [](holdfast::lock_options& o) { o.local_time = std::chrono::microseconds::zero(); });
@@ -269,7 +269,7 @@ bool runs(const row& r, const std::string& primitive) {
   return !contains(r.lacks, primitive) && (only.empty() || contains(only, primitive));
 }
 
-/// "waiting", of "stores/waiting".
+/// The "waiting" of "stores/waiting".
 std::vector<std::string> registered_suites() {
   std::vector<std::string> all;
   const auto& tests = *testing::UnitTest::GetInstance();
@@ -280,8 +280,8 @@ std::vector<std::string> registered_suites() {
   return all;
 }
 
-// Of the thousands of cells a process needs those that its filter can pick, "*/memory__*:…" or
-// "stores/waiting.is_cancelled/memory__mutex": to register the others takes longer than most tests,
+// Of the thousands of cells, a process needs those that its filter can match, "*/memory__*:…" or
+// "stores/waiting.is_cancelled/memory__mutex": registering the others takes longer than most tests,
 // above all under a sanitizer.
 bool may_be_picked(const std::string& cell) {
   static const std::vector<std::string> patterns = [] {
@@ -290,7 +290,7 @@ bool may_be_picked(const std::string& cell) {
     for (std::string one; std::getline(filter, one, ':');) {
       const auto slash = one.rfind('/');
       const auto last = one.substr(slash == one.npos ? 0 : slash + 1);
-      // "*/waiting.*" says nothing of cells.
+      // "*/waiting.*" does not restrict the cells.
       const bool of_cells = last.find("__") != last.npos && last.find('.') == last.npos;
       all.push_back(of_cells && one.find('-') == one.npos ? last : "*");
     }
@@ -301,7 +301,7 @@ bool may_be_picked(const std::string& cell) {
   });
 }
 
-/// Who has asked and was told to wait, of all the sessions that it is put before.
+/// Records the owners that were told to wait, for all sessions that share it.
 class counting_waiters final : public harness::passing_on {
  public:
   counting_waiters(std::unique_ptr<holdfast::store::session_store> inner,
@@ -314,8 +314,8 @@ class counting_waiters final : public harness::passing_on {
   const std::shared_ptr<who_waits> to_;
 };
 
-/// Of sessions whose test has no observer: whatever is told is told with no mutex held, so that the
-/// user may do what it wants.
+/// For sessions whose test has no observer: checks that every event is reported with no mutex held,
+/// so that the user's code may do anything.
 class told_under_no_mutex final : public holdfast::observer {
  public:
   void on_event(const holdfast::event& e) override {
@@ -374,7 +374,8 @@ std::vector<row> stores() {
       {.name = "memory_with_faults",
        .url = fresh_memory_url,
        .faults = invisible_faults,
-       // The last to drop out, repeated after all was over, arrives anew: docs/barrier.md.
+       // The last participant to drop out, repeated after all was over, arrives anew:
+       // docs/barrier.md.
        .without = {"barriers.when_all_have_dropped_out_the_name_is_free",
                    "barriers.a_drop_whose_answers_were_all_lost_*"},
        .every_rule = true,
@@ -429,8 +430,8 @@ std::vector<row> stores() {
   };
 }
 
-// The engine's part differs; what it stands on are the stores that answer at once, with a file
-// between processes, and with a network.
+// Only the engine's part differs; it runs on stores that answer at once, on a file between
+// processes, and on a network.
 void add_option_rows(std::vector<row>& all) {
   for (const char* const name : {"memory", "sqlite", "redis"}) {
     const auto at =
@@ -467,8 +468,8 @@ std::size_t fresh_store::waiting(const std::string& name) const {
   return waiting_ ? waiting_->count(name) : 0;
 }
 
-// Somebody listens, whatever the store: some have threads of their own, which tell of an end. Where
-// all rules are run, threads that lock in both orders are looked for.
+// Every session has an observer: some stores have threads of their own that report an end. Where
+// all rules are run, threads that lock in both orders are detected.
 session fresh_store::open(session_options options) const {
   if (!options.observer) {
     options.observer = std::make_shared<told_under_no_mutex>();
@@ -624,7 +625,7 @@ void suite::until_waiting(std::size_t n) const {
 }
 
 void suite::expect_no_waiters() const {
-  // Nobody waits for an answer to the last word of a wait that was called off.
+  // The last request of a cancelled wait is not waited for.
   if (here_.can().several_processes || GetParam().store.faults) return until_waiting(0);
   EXPECT_EQ(waiters(), 0U);
 }

@@ -67,7 +67,7 @@ TEST_P(guards, of_the_standard_work_with_all_lockables_together) {
   holdfast::fair_mutex b{here_, "b"};
   holdfast::recursive_mutex c{here_, "c"};
   holdfast::shared_mutex d{here_, "d"};
-  std::shared_mutex e;  // cell.cpp: no mutex is held when the observer is told
+  std::shared_mutex e;  // cell.cpp: no mutex is held when the observer is called
   {
     const std::scoped_lock all{a, b, c, d, e};
     EXPECT_EQ(here_.names(), (std::vector<std::string>{"a", "b", "c", "d"}));

@@ -20,7 +20,7 @@ class conditions : public suite {
  protected:
   using guard = std::unique_lock<holdfast::mutex>;
 
-  /// What another process would have.
+  /// The objects of another process.
   struct party {
     holdfast::session session;
     holdfast::mutex lock{session, "lock"};

@@ -22,7 +22,8 @@ holdfast::session_options finding() {
 
 std::string lock_name(std::size_t i, std::size_t n) { return "ring-" + std::to_string(i % n); }
 
-// URL NUMBER OF: locks its own, says so, waits for a word, locks the next, says how that went.
+// Arguments: URL NUMBER OF. Locks its own name, reports that, waits for a line, locks the next
+// name, reports the result.
 const harness::role ring_member{
     "ring_member", [](const std::vector<std::string>& args) {
       const auto i = std::stoul(args[1]), n = std::stoul(args[2]);
@@ -45,7 +46,7 @@ const harness::role ring_member{
       return 0;
     }};
 
-/// The rows whose store can; a test compares it with what they say.
+/// The rows whose store supports the search; a test compares it with their capabilities.
 bool can_find(const row& r) {
   static const std::set<std::string> able{"memory",        "memory_with_faults", "sqlite",
                                           "redis",         "redis_replicas",     "redis_sentinel",
@@ -55,7 +56,7 @@ bool can_find(const row& r) {
 
 std::vector<cell> of_processes() {
   auto all = shared_by_processes(cells({"mutex"}));
-  // How many nodes there are, and what they are called, is no news to a walk.
+  // The number of nodes and their names do not matter to a walk.
   std::erase_if(all, [](const cell& c) {
     return !can_find(c.store) || c.store.name == "redis_replicas" ||
            c.store.name == "redis_sentinel";
@@ -65,7 +66,7 @@ std::vector<cell> of_processes() {
 
 class deadlocks : public suite {
  protected:
-  /// Starts a ring; they begin to wait one after the other, so the last one is the youngest.
+  /// Starts a ring; its members begin to wait one after the other, so the last one is the youngest.
   void close_a_ring_of(std::size_t n) {
     std::vector<harness::child> ring;
     for (std::size_t i = 0; i < n; ++i) {

@@ -12,8 +12,8 @@
 #include "harness/process.hpp"
 #include "harness/shared_servers.hpp"
 
-// The dialects on the Redis topologies that are more than one server: what they promise is the same
-// there. Their layouts, on one server, are for tests/interop.
+// The dialects on the Redis topologies of more than one server: their promises are the same there.
+// tests/interop covers their layouts, on one server.
 namespace {
 
 using namespace std::chrono_literals;
@@ -40,7 +40,7 @@ class dialect_topologies : public testing::TestWithParam<std::string> {
   }
 
  private:
-  // The servers are everybody's.
+  // Other tests use the servers, too.
   const std::string prefix_ = "dialect-" + std::to_string(std::random_device()()) + "-";
 };
 
@@ -103,7 +103,7 @@ TEST_P(dialect_topologies, only_one_at_a_time_is_in) {
   });
 }
 
-// All keys of a name are where the name is.
+// All keys of a name are on the node of the name.
 TEST_P(dialect_topologies, redisson_s_read_write_lock_and_latch_are_there_too) {
   const auto ours = open("redisson"), others = open("redisson");
   for (const std::string letter : names) {
@@ -124,7 +124,7 @@ TEST_P(dialect_topologies, redisson_s_read_write_lock_and_latch_are_there_too) {
   }
 }
 
-/// What does not depend on the layout, also on one server.
+/// Rules that do not depend on the layout, also on one server.
 class dialect_servers : public dialect_topologies {};
 
 INSTANTIATE_TEST_SUITE_P(servers, dialect_servers,
@@ -132,7 +132,7 @@ INSTANTIATE_TEST_SUITE_P(servers, dialect_servers,
                                          "redis_cluster"),
                          [](const auto& p) { return p.param + "__dialects"; });
 
-// Nobody would tell its holder that it is wanted.
+// Nobody would notify its holder that the lock is wanted.
 TEST_P(dialect_servers, an_idle_lock_cannot_be_kept) {
   on_each_dialect([&](const std::string& dialect, const std::string& name) {
     const auto session = open(dialect);
@@ -159,7 +159,7 @@ TEST_P(dialect_topologies, what_is_taken_away_is_lost) {
   on_each_dialect([&](const std::string& dialect, const std::string& name) {
     const auto ours = open(dialect), others = open(dialect);
     holdfast::lease held = mutex(ours, name).acquire();
-    // A time names no owner, so it is nobody's to take away.
+    // A time names no owner, so nobody can take it away.
     if (dialect == "setnx") return;
     EXPECT_EQ(others.force_release(name), 1u);
     EXPECT_EQ(outcome_of([&] { held.extend(); }).reason, errc::lost);

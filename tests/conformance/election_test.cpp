@@ -81,7 +81,7 @@ TEST_P(elections, the_greatest_priority_comes_next_whatever_the_order_of_arrival
   until_waiting(2);
   std::thread other([&] { run(strong, 1); });
   until_waiting(3);
-  first.check();  // none of them deposes it
+  first.check();  // none of them deposes the leader
   lead.begin();
   first.resign();
   last.join();
@@ -154,7 +154,7 @@ TEST_P(elections, an_observer_that_was_away_for_too_many_is_told_of_the_gap) {
   EXPECT_FALSE(stream.next_for(1ms));
 }
 
-// On SQL a session that closes takes the rows with it that nobody uses.
+// On SQL a session that closes removes unused rows.
 TEST_P(elections, an_observer_misses_no_leader_whose_session_is_already_closed) {
   auto stream = rival_.observe();
   EXPECT_FALSE(stream.next_for(0ms)) << "nobody leads";

@@ -11,7 +11,7 @@
 
 namespace conformance {
 
-/// An observer that remembers what it was told.
+/// An observer that remembers its events.
 class events final : public holdfast::observer {
  public:
   struct one {
@@ -44,7 +44,7 @@ class events final : public holdfast::observer {
   std::vector<one> all_;
 };
 
-/// An observer that is itself broken.
+/// An observer that throws.
 class broken_observer final : public holdfast::observer {
  public:
   void on_event(const holdfast::event&) override { throw std::string("the observer is broken"); }

@@ -4,8 +4,8 @@
 #include "conformance/exclusive.hpp"
 #include "harness/eventually.hpp"
 
-// What everything must do that one holder has alone: mutex, fair_mutex, shared_mutex as a writer,
-// and a semaphore all of whose permits are taken at once. First what one after the other does.
+// Rules for everything that has one holder at a time: mutex, fair_mutex, shared_mutex as a writer,
+// and a semaphore all of whose permits are taken at once. First the rules about sequences of calls.
 namespace conformance {
 namespace {
 

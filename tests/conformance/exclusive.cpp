@@ -61,7 +61,8 @@ class lockable_of final : public lockable {
   Lock lock_;
 };
 
-// Longer than any test waits: who gets it was told so, and did not wait for the time to be over.
+// Longer than any test waits: an owner that gets the lock was notified, and did not wait until the
+// time was over.
 lock_options lingering(lock_options o) {
   o.linger = std::chrono::hours(1);
   return o;

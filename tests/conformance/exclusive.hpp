@@ -6,10 +6,10 @@
 #include <stop_token>
 #include <string>
 
-/// The primitives seen alike: as what one holder has alone, and as what the standard locks.
+/// The primitives under common interfaces: one holder at a time, and the standard's lockables.
 namespace conformance {
 
-/// Anything that gives a lease to one at a time.
+/// Anything that grants one lease at a time.
 class exclusive {
  public:
   virtual ~exclusive() = default;
@@ -44,7 +44,7 @@ std::unique_ptr<lockable> make_lockable(const std::string& primitive, holdfast::
                                         const std::string& name,
                                         const holdfast::lock_options& options = {});
 
-/// The reason that an error was thrown with; fails the test if nothing was thrown.
+/// The reason of the error that `action` throws; the test fails if there is none.
 holdfast::errc reason_of(const std::function<void()>& action);
 
 }  // namespace conformance

@@ -8,15 +8,16 @@
 #include "harness/seed.hpp"
 #include "harness/turns.hpp"
 
-// Order of arrival, where it is promised: who was seen in the queue before another asked is served
-// first, whatever thread and session they use.
+// Order of arrival, where it is promised: a waiter that was seen in the queue before another one
+// asked is served first, whatever threads and sessions they use.
 namespace conformance {
 namespace {
 
 using namespace std::chrono_literals;
 using holdfast::lease;
 
-// A grant whose notification was lost passes on, so order is promised where notifications arrive.
+// A grant whose notification was lost passes on, so the order is promised only where notifications
+// arrive.
 std::vector<cell> cells_that_keep_order() {
   auto all = cells({"fair_mutex", "semaphore", "shared_mutex"});
   std::erase_if(all, [](const cell& c) { return static_cast<bool>(c.store.faults); });

@@ -8,14 +8,14 @@
 
 namespace conformance {
 
-/// Faults that a test calls for one by one, while it runs. Copies mean the same script.
+/// Faults that a test requests one by one, while it runs. Copies share the script.
 class fault_script {
  public:
   using fault = holdfast::testing::fault;
   using verb = holdfast::store::permits_verb;
 
-  /// The next so many commands with that verb meet this fault. (A latch's count_down and wait are
-  /// `acquire` to it.)
+  /// The next `times` commands with that verb meet this fault. (A latch's count_down and wait count
+  /// as `acquire`.)
   void next(verb v, fault f, int times = 1) const {
     const std::lock_guard guard{state_->mutex};
     state_->coming[v] = {f, times};

@@ -6,8 +6,8 @@
 #include "conformance/fault_script.hpp"
 #include "harness/eventually.hpp"
 
-// Requests and replies that get lost, one at a time: what is repeated, what is given up, and that
-// nothing is ever held twice or by nobody.
+// Requests and replies that get lost, one at a time: what the library repeats, what it gives up,
+// and that nothing is ever held twice or by nobody.
 namespace conformance {
 namespace {
 
@@ -119,7 +119,7 @@ TEST_P(faults, a_store_that_is_away_is_told_apart_from_one_where_it_is_held) {
   script_.all(fault::drop_request);
   EXPECT_EQ(reason_of([&] { (void)lock->acquire(); }), errc::unavailable);
   EXPECT_EQ(reason_of([&] { (void)lock->try_acquire(); }), errc::unavailable);
-  // So long that it is away, and not slow, should this machine be so.
+  // The limit is long enough that the store counts as away and not as slow, even on a slow machine.
   EXPECT_EQ(reason_of([&] { (void)lock->try_acquire_for(1s); }), errc::unavailable);
   script_.all(fault::none);
   EXPECT_TRUE(lock->acquire());
@@ -166,7 +166,7 @@ TEST_P(faults, a_renewal_that_hangs_does_not_keep_the_loss_from_being_told) {
   const lease next = rival_->acquire();
   EXPECT_EQ(held.state(), lease_state::lost);
   harness::eventually("the loss is told", [&] { return held.lost().stop_requested(); });
-  // The session ends only after its hanging renewal: which came too late, and lengthened nothing.
+  // The session ends only after its hanging renewal, which came too late and extended nothing.
   EXPECT_EQ(held.release(), make_error_code(errc::lost));
   EXPECT_NO_THROW(next.check());
   const auto info = here_.show(name_);

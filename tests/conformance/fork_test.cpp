@@ -15,7 +15,7 @@ using holdfast::errc;
 using holdfast::lease;
 using holdfast::lease_state;
 
-/// Does `action` in a child process, and returns what it returned there.
+/// Runs `action` in a child process, and returns its result.
 int in_a_child(const std::function<int()>& action) {
   const pid_t pid = ::fork();
   if (pid == 0) {

@@ -6,7 +6,7 @@
 #include "conformance/cell.hpp"
 #include "harness/process.hpp"
 
-// Static objects of a program: they end after main(), and after whatever the library made later.
+// Static objects of a program: they end after main(), and after anything the library made later.
 namespace conformance {
 namespace {
 
@@ -16,8 +16,7 @@ std::optional<holdfast::session> global_session;
 std::optional<holdfast::mutex> global_lock;
 holdfast::lease global_lease;
 
-/// Ends the process where the store was not told of the release, as a request that makes no sense
-/// to it would have it.
+/// Ends the process if the store did not get the release, or refused it as a senseless request.
 class strict final : public holdfast::observer {
  public:
   void on_event(const holdfast::event& what) override {
@@ -25,7 +24,7 @@ class strict final : public holdfast::observer {
   }
 };
 
-// URL NAME
+// Arguments: URL NAME.
 const harness::role static_holder{"static-holder", [](const std::vector<std::string>& args) {
                                     holdfast::session_options o;
                                     o.observer = std::make_shared<strict>();

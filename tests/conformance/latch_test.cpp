@@ -144,7 +144,7 @@ TEST_P(latches, an_unused_one_is_forgotten) {
   EXPECT_TRUE(holdfast::mutex(here_, "brief").try_lock()) << "the name is free for anything";
 }
 
-// The one that nobody waits for was used later.
+// The latch without a waiter was used later.
 TEST_P(latches, a_latch_that_has_a_waiter_is_not_forgotten) {
   latch brief{here_, "brief", 2, {.keep = 3s}};
   latch waited_for{here_, name_, 2, {.keep = 3s}};

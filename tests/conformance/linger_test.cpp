@@ -3,8 +3,8 @@
 #include "conformance/cell.hpp"
 #include "harness/eventually.hpp"
 
-// An idle lock that stays with its process (lock_options::linger): on every store whoever else
-// wants it is given it, though nobody's time is over.
+// An idle lock that stays with its process (lock_options::linger): on every store another process
+// that wants it gets it, though no time has run out.
 namespace conformance {
 namespace {
 
@@ -65,7 +65,7 @@ TEST_P(lingering, threads_of_several_sessions_are_never_inside_together) {
   auto session = another();
   mutex rival{session, name_, for_an_hour()};
   holdfast::fair_mutex queues{session, name_};
-  long inside = 0;  // not atomic: the lock is all that protects it
+  long inside = 0;  // not atomic: only the lock protects it
   constexpr int rounds = 50;
   std::vector<std::thread> crew;
   for (mutex* m : {&lock_, &lock_, &rival, &rival, static_cast<mutex*>(&queues)}) {

@@ -74,7 +74,7 @@ TEST_P(losing, extending_what_was_lost_says_so_and_does_not_touch_the_new_holder
   lease old = ended();
   const lease next = rival_->acquire();
   const auto left = [&] { return here_.show(name_).holders.at(0).expires_in; };
-  const auto until = left();  // not known of a lock of mode=session
+  const auto until = left();  // unknown for a lock of mode=session
   EXPECT_EQ(reason_of([&] { old.extend(); }), errc::lost);
   EXPECT_EQ(reason_of([&] { old.extend(1h); }), errc::lost);
   ASSERT_EQ(left().has_value(), until.has_value());

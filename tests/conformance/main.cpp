@@ -14,7 +14,7 @@ const harness::role share_servers{"share-servers", [](const auto& args) {
                                     return 0;
                                   }};
 
-// After what the command line says: CTest lists and runs without them.
+// Added to the command line's filter; CTest's lists and runs have the same exclusions.
 void leave_out_what_a_row_does_not_run() {
   std::string& filter = testing::GTEST_FLAG(filter);
   for (const auto& pattern : conformance::left_out()) {

@@ -76,7 +76,7 @@ std::map<std::string, int> count_rules() {
   return rules;
 }
 
-/// Those whose locks have options, or the stores themselves.
+/// The rows whose locks have options, or the rows of the stores themselves.
 std::vector<row> columns(bool options) {
   std::vector<row> some = rows();
   std::erase_if(some, [&](const row& r) { return bool(r.locks_have) != options; });

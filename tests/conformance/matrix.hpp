@@ -6,14 +6,14 @@
 
 namespace conformance {
 
-/// docs/matrix.md: for each primitive and store how many rules this program runs there, made from
-/// the tests that are registered, and what each store promises, made from its capabilities.
+/// docs/matrix.md: the number of rules that this program runs for each primitive and store, made
+/// from the registered tests, and each store's promises, made from its capabilities.
 std::string matrix();
 
-/// How a store is called at the head of its column.
+/// The store's name at the head of its column.
 std::string title(std::string store);
 
-/// What stands in the cell of something that a store can do and that no test runs.
+/// The text of a cell whose store has the capability and for which no test runs.
 inline constexpr const char* not_run = "**not run**";
 
 }  // namespace conformance

@@ -84,7 +84,7 @@ std::vector<std::string> all_rules() {
   return found;
 }
 
-// A pattern that no rule has any more leaves out nothing: a rule was renamed, and not here.
+// A pattern that matches no rule any more excludes nothing: a rule was renamed, and not here.
 TEST(matrix, each_pattern_that_leaves_rules_out_matches_a_rule) {
   const auto rules = all_rules();
   std::vector<std::string> patterns;

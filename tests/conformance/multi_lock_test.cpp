@@ -7,7 +7,7 @@
 #include "harness/eventually.hpp"
 #include "harness/why.hpp"
 
-// All of several names or none, however a store takes them: in one step, or one after the other,
+// All of several names or none, however a store acquires them: in one step, or one after the other,
 // under one owner id.
 namespace conformance {
 namespace {
@@ -19,7 +19,7 @@ using holdfast::multi_lock;
 using holdfast::mutex;
 using holdfast::session;
 
-/// The members, and another session that knows each of them by itself.
+/// The members, and another session with a lock for each of them.
 class multi_locks : public suite {
  protected:
   static constexpr std::size_t count = 3;
@@ -31,10 +31,9 @@ class multi_locks : public suite {
     for (std::size_t i = 0; i < count; ++i) made[i] = std::make_unique<mutex>(s, names_[i]);
     return made;
   }
-  /// Whether the other session could have it. It gives it back.
+  /// Whether the other session can acquire it; it releases it again.
   bool is_free(std::size_t i) const { return static_cast<bool>(others_[i]->try_acquire()); }
-  /// A try that ends in time leaves a call that is under way, and what that took is given back
-  /// then.
+  /// A try that ends in time leaves a call under way; what that call acquires is released then.
   void soon_free(std::size_t i) const {
     harness::eventually(names_[i] + " is free", [&] { return is_free(i); });
   }
@@ -134,7 +133,7 @@ TEST_P(multi_locks, each_member_has_the_fence_of_its_own_name_and_it_grows) {
   auto last = all_.acquire().fences();
   ASSERT_EQ(last.size(), count);
   for (int round = 0; round < 3; ++round) {
-    // So that the names have not been taken equally often.
+    // So that the names have not been acquired equally often.
     for (int i = 0; i <= round; ++i) last[1] = others_[1]->acquire().fence();
     const multi_lease held = all_.acquire();
     expect_shown(held);
@@ -197,8 +196,8 @@ TEST_P(multi_locks,
   EXPECT_FALSE(all_.try_acquire());
 }
 
-// Else two would wait for each other: one keeps the second and waits for the first again, the other
-// has the first and waits for the second.
+// Otherwise two could wait for each other: one keeps the second name and waits for the first again,
+// the other has the first and waits for the second.
 TEST_P(multi_locks, a_waiter_that_loses_a_member_releases_all_and_begins_anew) {
   auto second = others_[1]->acquire();
   const auto takes_all = [](multi_lock& all) { return all.try_acquire_for(20s).has_value(); };
@@ -286,7 +285,7 @@ TEST_P(multi_locks, without_a_thread_it_waits_for_each_that_is_taken_and_gets_al
   expect_all_free();
 }
 
-/// Where a store has them all: a mutex, a shared_mutex, and the permits of a semaphore.
+/// The stores that have them all: a mutex, a shared_mutex, and the permits of a semaphore.
 std::vector<cell> cells_with_all_modes() {
   auto all = cells({"multi_lock"});
   std::erase_if(all, [](const cell& c) {
@@ -366,7 +365,7 @@ TEST_P(mixed_multi_locks, a_writer_of_all_comes_in_after_the_last_reader_of_all)
   EXPECT_NO_THROW(got.get().check());
 }
 
-// ---- both: two locks, of which some know one only
+// ---- both: two locks, of which some programs know only one
 
 class both_locks : public suite {
  protected:

@@ -4,7 +4,7 @@
 #include "conformance/exclusive.hpp"
 #include "harness/eventually.hpp"
 
-// What mutex and fair_mutex have beyond what all lockables have.
+// Rules of mutex and fair_mutex beyond those of all lockables.
 namespace conformance {
 namespace {
 

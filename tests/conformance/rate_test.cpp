@@ -13,7 +13,7 @@ using holdfast::rate_decision;
 using holdfast::rate_limiter;
 using holdfast::rate_rule;
 
-/// So slow that nothing comes back while a test runs.
+/// So slow that nothing is refilled while a test runs.
 constexpr auto slowly = 24h;
 
 class rates : public suite {
@@ -111,7 +111,7 @@ TEST_P(rates, keys_that_look_alike_are_not_the_same) {
   }
 }
 
-// The longest that is possible is read again; clients often choose the values.
+// The longest possible key is read again; clients often choose the values.
 TEST_P(rates, keys_that_are_too_long_together_are_refused_and_harm_no_other) {
   std::vector<std::string> parts;
   for (int i = 0; i < 16; ++i) parts.push_back("part" + std::to_string(i));

@@ -7,8 +7,8 @@
 #include "harness/eventually.hpp"
 #include "harness/why.hpp"
 
-// A majority of which the row's store is a node that decides: of two nodes both have to grant it.
-// The other one is in memory, and grants to whoever asks first.
+// A majority in which the row's store is a deciding node: of two nodes both have to grant the lock.
+// The other one is in memory, and grants the first request.
 namespace conformance {
 namespace {
 
@@ -20,26 +20,26 @@ using holdfast::redlock;
 
 class redlocks : public suite {
  protected:
-  /// What another process would have.
+  /// The redlock of another process.
   std::unique_ptr<redlock> another_one(std::chrono::milliseconds lease = {}) const {
     return std::make_unique<redlock>(std::vector{another(), holdfast::open(beside_url_)}, name_,
                                      patient(lease));
   }
-  /// No node is so slow that it has no vote.
+  /// The time-out for a node is so long that no node loses its vote by slowness.
   static holdfast::redlock_options patient(std::chrono::milliseconds lease = {}) {
     holdfast::redlock_options o;
     o.lease = lease;
     o.node_timeout = 10s;
     return o;
   }
-  /// Nobody has it at the row's store, or waits there.
+  /// Nobody holds or waits for it at the row's store.
   void expect_nothing_left() const {
     harness::eventually("nothing is left", [&] {
       const auto info = here_.show(name_);
       return info.holders.empty() && info.waiters.empty();
     });
   }
-  /// One vote. Where answers are lost, too few nodes may have one.
+  /// One vote. Where answers are lost, too few nodes may answer.
   static bool gets(redlock& lock) {
     try {
       return lock.try_acquire().has_value();
@@ -73,7 +73,7 @@ TEST_P(redlocks, one_is_held_against_others_and_given_back) {
 TEST_P(redlocks, no_two_are_inside_at_the_same_time) {
   constexpr int rounds = 5;
   std::atomic<int> inside{0};
-  int passed = 0;  // without an atomic: the lock is what orders it
+  int passed = 0;  // not atomic: only the lock orders it
   const auto work = [&] {
     const auto lock = another_one();
     for (int i = 0; i < rounds; ++i) {

@@ -52,7 +52,7 @@ TEST_P(permits, the_number_inside_is_at_times_one_two_and_three_and_never_four) 
           const std::lock_guard guard{mutex};
           seen.insert(++inside);
         }
-        // Nobody leaves before three are in: that they can be is what is shown here.
+        // Nobody leaves before three are in: the test shows that three can be.
         harness::eventually("three are inside", [&] {
           const std::lock_guard guard{mutex};
           return seen.contains(3);
@@ -82,7 +82,7 @@ TEST_P(permits, ten_of_a_hundred_at_once_and_ten_are_reached) {
         const std::lock_guard guard{mutex};
         most = std::max(most, ++inside);
       }
-      // Nobody leaves before ten are in: that they can be is what is shown here.
+      // Nobody leaves before ten are in: the test shows that ten can be.
       harness::eventually("ten are inside", [&] {
         const std::lock_guard guard{mutex};
         return most == 10;

@@ -1,5 +1,6 @@
-# The conformance suite with servers: all tests of one CTest run share them. They are started (and ended) as fixtures of
-# those that need them. Where not all rooms are built, one Redis server is enough.
+# The conformance suite with servers: all tests of one CTest run share them. They are started (and
+# ended) as fixtures of the tests that need them. If not all test folders are built, one Redis
+# server is enough.
 set(shared_servers "")
 if("redis" IN_LIST HOLDFAST_STORES)
   list(APPEND shared_servers redis redis_replicas redis_sentinel redis_cluster)
@@ -26,7 +27,8 @@ foreach(kind IN LISTS shared_servers)
     PROPERTIES LABELS conformance TIMEOUT 120)
 endforeach()
 
-# holdfast_rows(<name> <shards> <row>... [SERVERS <kind>] [WAITS]): the rules on some rows of the suite, those that were built.
+# holdfast_rows(<name> <shards> <row>... [SERVERS <kind>] [WAITS]): the rules on those of these rows
+# of the suite that were built.
 function(holdfast_rows name shards)
   cmake_parse_arguments(PARSE_ARGV 2 arg "WAITS" "SERVERS" "")
   list(TRANSFORM arg_UNPARSED_ARGUMENTS REPLACE "(.+)" "*/\\1__*")
@@ -41,7 +43,7 @@ function(holdfast_rows name shards)
   holdfast_shards(conformance.${name} test_conformance conformance COUNT ${shards} BOUND 300 FILTER "${filter}" COST 100 ${servers})
 endfunction()
 
-# Those that need no store at all.
+# The tests that need no store.
 holdfast_shards(conformance.without_store test_conformance conformance COUNT 1 BOUND 300 FILTER "-*/*__*:matrix.*")
 holdfast_rows(memory 3 memory WAITS)
 holdfast_rows(memory_with_faults 4 memory_with_faults WAITS)
@@ -65,7 +67,7 @@ foreach(kind IN LISTS shared_servers)
   holdfast_rows(${kind} ${shards} ${kind} ${kind}_session SERVERS ${kind})
 endforeach()
 if(HOLDFAST_TEST_ROOMS STREQUAL "all")
-  # The rules for which a few stores are enough, on all.
+  # The rules for which a few stores are enough, on all stores.
   holdfast_shards(conformance.every_rule test_conformance nightly COUNT 4 BOUND 300 FILTER "*/*__*" SERVERS all)
   foreach(shard RANGE 1 4)
     set_property(TEST conformance.every_rule.${shard}of4 APPEND PROPERTY ENVIRONMENT HOLDFAST_EVERY_RULE=1)

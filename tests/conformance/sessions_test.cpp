@@ -27,7 +27,7 @@ INSTANTIATE_TEST_SUITE_P(
     stores, sessions,
     testing::ValuesIn(cells({"mutex", "fair_mutex", "shared_mutex", "semaphore"})), cell_name);
 
-/// What a server of that kind says of itself at least, by the beginning of its URL.
+/// The facts that a server of that kind reports at least, by the beginning of its URL.
 std::string said_by(const std::string& url) {
   const std::vector<std::pair<std::string, std::string>> known{
       {"sqlite:", "sqlite_version"}, {"redis", "redis_version"}, {"postgres:", "server_version"},
@@ -128,7 +128,7 @@ TEST_P(sessions, a_session_ends_with_the_last_that_uses_it_and_leaves_nothing) {
 }
 
 TEST_P(sessions, many_names_are_held_at_once_by_one_session) {
-  // What so many cost lies in the session and the store, whatever kind of lock they are.
+  // The cost of that many lies in the session and the store, whatever the kind of lock.
   const int count = GetParam().store.names_at_once / (GetParam().primitive == "mutex" ? 1 : 5);
   std::vector<lease> held;
   for (int i = 0; i < count; ++i) held.push_back(make(here_, std::to_string(i))->acquire());

@@ -54,7 +54,7 @@ TEST_P(sharing, fifo_a_waiting_writer_holds_up_later_readers_and_comes_first) {
     wrote = true;
   });
   until_waiting(1);
-  // Those who share a hold hear of the writer by a notification.
+  // Readers that share a hold learn of the writer by a notification.
   harness::eventually("later readers wait", [&] { return !lock_.try_acquire_shared(); });
   std::thread late([&] {
     const lease held = lock_.acquire_shared();
@@ -159,8 +159,8 @@ TEST_P(sharing, the_only_reader_becomes_writer_with_a_greater_fence) {
   EXPECT_TRUE(lock_.try_upgrade(held)) << "it is one already";
 }
 
-// A reader that becomes the writer while others wait. Where the upgrade is refused because of them,
-// it stays a reader, and nobody is in beside a writer either.
+// A reader that becomes the writer while others wait. If the upgrade is refused because of them, it
+// stays a reader, and nobody is in beside a writer.
 class upgrading_among_waiters : public sharing {
  protected:
   std::jthread waiting_writer(std::stop_token until) {
@@ -178,7 +178,7 @@ class upgrading_among_waiters : public sharing {
     until_waiting(2);
     return waits;
   }
-  /// Whoever waits behind the writer does so until it lets go.
+  /// A waiter behind the writer waits until the writer releases.
   void expect_alone(const lease& held) {
     until_waiting(1);
     EXPECT_EQ(holders(), 1U);

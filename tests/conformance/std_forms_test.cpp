@@ -7,7 +7,7 @@
 #include "conformance/exclusive.hpp"
 #include "harness/eventually.hpp"
 
-// The standard's words: locks belong to threads, and work with the standard's guards.
+// The standard's interface: locks belong to threads, and work with the standard's guards.
 namespace conformance {
 namespace {
 

@@ -6,8 +6,8 @@
 #include "conformance/fault_script.hpp"
 #include "harness/eventually.hpp"
 
-// unlock() that does not wait for the store's answer (lock_options::unconfirmed_release): whoever
-// comes next, here or elsewhere, sees no difference.
+// unlock() that does not wait for the store's answer (lock_options::unconfirmed_release): the next
+// holder, here or elsewhere, sees no difference.
 namespace conformance {
 namespace {
 
@@ -37,7 +37,7 @@ TEST_P(unconfirmed, the_next_try_of_this_session_has_it_with_a_greater_fence) {
 
 TEST_P(unconfirmed, threads_of_several_sessions_are_never_inside_together_and_all_get_in) {
   const auto rival = make(another());
-  long inside = 0;  // not atomic: the lock is all that protects it
+  long inside = 0;  // not atomic: only the lock protects it
   std::uint64_t last = 0;
   constexpr int rounds = 50;
   std::vector<std::thread> crew;

@@ -7,7 +7,7 @@
 #include "harness/history.hpp"
 #include "harness/seed.hpp"
 
-// Crowds over stores that lose one command in ten, at random, in every way there is.
+// Crowds over stores that lose one command in ten, at random, in every possible way.
 namespace conformance {
 namespace {
 
@@ -30,7 +30,7 @@ class unreliable : public suite {
                                                           .drop_notification = 30}))});
   }
 
-  /// So many threads, on two sessions, that each hold something for a moment, again and again.
+  /// This many threads, on two sessions, each hold something for a moment, again and again.
   std::vector<harness::hold_event> crowd(
       const std::function<lease(std::uint32_t worker, holdfast::session s)>& acquire,
       const std::function<std::uint32_t(std::uint32_t worker)>& weight) const {
@@ -112,8 +112,8 @@ TEST_P(unreliable_sharing, a_store_may_be_and_still_readers_and_writers_never_mi
   expect_correct(history, all, true);
 }
 
-// What store and program say of a hold is the same after each change, and nothing stays of what was
-// carried out twice.
+// The store and the program agree about a hold after each change, and nothing stays of a request
+// that was carried out twice.
 TEST_P(unreliable_sharing, a_change_of_mode_whose_answer_was_lost_is_made_once_and_known) {
   const fault_script script;
   const auto s = another({.decorate = holdfast::testing::faulty(script.plan())});

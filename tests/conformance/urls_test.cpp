@@ -4,7 +4,7 @@
 
 #include "conformance/exclusive.hpp"
 
-// URLs that open() does not understand: what is wrong, and the nearest that it does.
+// URLs that open() does not understand: the problem, and the nearest valid form.
 namespace conformance {
 namespace {
 
@@ -66,7 +66,7 @@ TEST(urls, malformed_options_and_escapes_are_refused) {
   }
 }
 
-// What a person left out, or a script's variable that was not set.
+// A part that a person left out, or a script's variable that was not set.
 TEST(urls, an_empty_host_or_value_is_refused_by_what_is_missing) {
   const bad_url cases[] = {
 #ifdef HOLDFAST_WITH_SQLITE

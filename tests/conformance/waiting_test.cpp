@@ -6,7 +6,7 @@
 #include "harness/eventually.hpp"
 #include "harness/seed.hpp"
 
-// Waiting for something exclusive: being woken, giving up, and many at once.
+// Waiting for an exclusive lock: being woken, giving up, and many at once.
 namespace conformance {
 namespace {
 
@@ -90,8 +90,9 @@ TEST_P(waiting, cancelling_one_of_three_wakes_that_one_and_the_others_get_their_
   EXPECT_EQ(served, 2);
 }
 
-// From no time to as long as a slow store takes to hand over, the short ones as often as the long.
-// On the clock: a busy machine gives one who yields the processor back milliseconds later.
+// From zero to as long as a slow store takes to hand over, short times as often as long ones.
+// Measured by the clock: on a busy machine a thread that yields gets the processor back
+// milliseconds later.
 std::chrono::microseconds a_while(harness::random& random) {
   return std::chrono::microseconds(random.between(0, 1 << random.between(0, 11)));
 }
@@ -101,8 +102,8 @@ void spin_for(std::chrono::microseconds time) {
   }
 }
 
-// Either the waiter has it, or nobody: never neither of the two, and nothing stays behind. What the
-// store gives to one that has gone already is given back a moment later.
+// Either the waiter has the lock, or nobody: nothing else, and nothing stays behind. A lock that
+// the store grants to a waiter that has gone already is released a moment later.
 TEST_P(waiting, a_deadline_that_races_with_the_grant_leaves_no_unowned_hold) {
   harness::random random;
   for (int i = 0; i < 60; ++i) {
@@ -145,7 +146,8 @@ TEST_P(waiting, a_cancellation_that_races_with_the_grant_leaves_no_unowned_hold)
   }
 }
 
-// A shared counter without atomics: two inside at once lose increments, and TSan reports them.
+// A shared counter without atomics: two threads inside at once lose increments, and TSan reports
+// them.
 TEST_P(waiting, a_hundred_at_once_are_let_in_one_by_one) {
   constexpr int sessions = 4;
   constexpr int threads_each = 25;

@@ -7,7 +7,7 @@
 #include "session/session_impl.hpp"
 #include "stage.hpp"
 
-// Readers that wait without a thread share one hold with those that have one.
+// Asynchronous readers share one hold with readers that block a thread.
 namespace {
 
 using namespace engine_test;
@@ -36,7 +36,7 @@ bool is_ready(const held_future& f) { return f.wait_for(0s) == std::future_statu
 
 std::size_t holders(const holdfast::session& s) { return s.show("m").holders.size(); }
 
-/// Another process, as it were, that writes.
+/// Plays another process that writes.
 struct with_writer : stage {
   explicit with_writer(const std::string& url)
       : stage(url), other(holdfast::open(url, options())), theirs(other, "m") {}
@@ -133,7 +133,7 @@ struct probe final : holdfast::engine::waker {
   void wake() noexcept override {}
 };
 
-/// Until so many readers wait behind the one that asks for all: then one more is sent away.
+/// Waits until this many readers wait behind the one that asks for all: then one more is refused.
 void await_readers(const std::shared_ptr<reader_group>& at, const lease& like, unsigned n) {
   auto few = *hold::behind(like)->what();
   few.max_waiters = n;
@@ -144,7 +144,8 @@ void await_readers(const std::shared_ptr<reader_group>& at, const lease& like, u
   });
 }
 
-// The notice comes, and the first one has left, before any receiver or thread of the others runs.
+// The notification comes, and the first reader has left, before any receiver or thread of the
+// others runs.
 TEST(async_readers, that_waited_at_the_grant_are_in_though_a_writer_comes_before_they_wake) {
   with_writer s("memory:areaders8");
   shared_mutex m{s.session, "m"};

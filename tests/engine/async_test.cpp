@@ -27,7 +27,7 @@ held_future wait_for(mutex& m, holdfast::wait_limit limit = {}, std::stop_token 
   return async_acquire(m, limit, std::move(stop)).future();
 }
 
-/// The failure's code, or `internal` if it went well.
+/// The failure's code, or `internal` on success.
 template <class T>
 errc why(std::future<result<T>>& f) {
   const auto r = f.get();
@@ -117,8 +117,8 @@ TEST(async, a_wait_in_the_local_queue_ends_at_its_deadline) {
   EXPECT_EQ(in_line(s, m), 0U);
 }
 
-/// A clock that moves on by a second while a thread of the session has asked for the time, and has
-/// not heard it yet: the thread that asks as the n-th one since begin().
+/// A clock that advances by a second while a thread of the session has asked for the time, and has
+/// no answer yet: at the n-th call since begin().
 class slow_to_tell final : public harness::still_clock {
  public:
   explicit slow_to_tell(int n) : left_(n) {}
@@ -132,7 +132,8 @@ class slow_to_tell final : public harness::still_clock {
   }
 
   void begin() { begun_ = true; }
-  /// Once: at that moment, or when a thread sleeps until then, as no such moment is to come.
+  /// Advances once: at that call, or when a thread sleeps until `sleeps_until`, as no such call
+  /// comes then.
   void move_on(holdfast::boot_time sleeps_until) {
     harness::eventually("the moment", [&] { return asking_ || time.next_wake() == sleeps_until; });
     moved_ = true;
@@ -301,8 +302,9 @@ TEST(async, a_lost_notification_costs_a_second_at_most) {
   EXPECT_TRUE(waiting.get());
 }
 
-// Its thread has the lock, somebody of another process waits, and one of this process stands at the
-// local queue without a thread: it is taken along, and told when it is its turn.
+// A thread of the process has the lock, an owner of another process waits, and an asynchronous
+// request of this process is in the local queue: the release requests the lock for it, and it is
+// notified when its turn comes.
 TEST(async, a_waiter_that_is_taken_along_to_the_store_is_told_of_its_grant) {
   stage s("memory:async5");
   auto other = holdfast::open("memory:async5", s.options());
@@ -325,7 +327,7 @@ TEST(async, waiters_with_and_without_a_thread_take_turns) {
   auto session = holdfast::open("memory:");
   mutex m{session, "m"};
   constexpr int each = 2'000;
-  int counter = 0;  // not atomic: the lock is what protects it
+  int counter = 0;  // not atomic: only the lock protects it
   std::vector<std::thread> threads;
   for (int t = 0; t < 2; ++t) {
     threads.emplace_back([&] {
@@ -450,7 +452,7 @@ TEST(async_end, a_wait_that_has_just_begun_when_the_session_goes_is_told) {
 
 TEST(async_end, what_has_not_begun_keeps_its_session) {
   auto other = holdfast::open("memory:async-end");
-  const lease held = mutex{other, "m"}.acquire();  // or it could be won before the session ends
+  const lease held = mutex{other, "m"}.acquire();  // otherwise it could be acquired too early
   std::optional<holdfast::pending<lease>> later;
   {
     auto session = holdfast::open("memory:async-end");
@@ -470,7 +472,7 @@ TEST(async_end, a_lease_keeps_the_session_and_may_let_go_of_it_on_its_own_thread
       async_acquire(lock).start([m = std::move(m), &told](result<lease> mine) mutable {
         EXPECT_TRUE(mine);
         m.reset();
-        mine = holdfast::failure{};  // the last that kept the session
+        mine = holdfast::failure{};  // the last reference to the session
         told.set_value();
       });
     }
@@ -497,7 +499,7 @@ TEST(async_end, a_forked_child_cannot_begin_and_does_not_disturb_the_parent) {
   auto waiting = wait_for(m, {}, stop.get_token());
   const pid_t pid = ::fork();
   if (pid == 0) {
-    stop.request_stop();  // of one that only the parent has
+    stop.request_stop();  // of a wait that only the parent has
     auto mine = wait_for(m);
     ::_exit(why(mine) == errc::forked ? 0 : 1);
   }
@@ -558,7 +560,7 @@ TEST(async_together, a_callback_may_begin_the_next) {
   EXPECT_EQ(end.get_future().get(), 0);
 }
 
-// ---- what is held
+// ---- held leases
 
 TEST(async_lease, it_is_given_back_without_waiting_for_the_round_trip) {
   stage s;

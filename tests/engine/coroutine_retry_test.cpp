@@ -9,8 +9,8 @@
 #include "harness/detached_task.hpp"
 #include "harness/eventually.hpp"
 
-// A coroutine that asks again and again for what cannot begin goes on each time from where it is,
-// and not from a call in a call.
+// A coroutine that retries again and again what cannot begin continues each time at its own depth,
+// and not in a call within a call.
 namespace {
 
 using holdfast::errc;
@@ -58,7 +58,7 @@ TEST_F(what_cannot_begin, that_is_work_of_a_moment_is_asked_for_without_a_deeper
   expect_no_deeper([&] { return async_names(session); });
 }
 
-// The other way round: what has begun goes on where its result comes, as ever.
+// The converse: what has begun continues where its result arrives, as always.
 TEST_F(what_cannot_begin, is_no_reason_to_go_on_elsewhere_than_where_the_result_comes) {
   std::thread::id where;
   std::atomic<bool> over{false};

@@ -10,8 +10,8 @@
 #include "session/session_impl.hpp"
 #include "stage.hpp"
 
-// session_options::detect_deadlocks with threads, each a process as far as the store knows, on a
-// clock that stands still. What the walk sees is for deadlock_traffic_test.cpp.
+// session_options::detect_deadlocks with threads, each a process for the store, on a clock that
+// stands still. deadlock_traffic_test.cpp covers what the walk sees.
 namespace {
 
 using namespace engine_test;
@@ -29,7 +29,7 @@ struct scene {
     o.detect_deadlocks = true;
     return holdfast::open(url, o);
   }
-  /// The clock goes on until it is over.
+  /// Advances the clock until the wait is over.
   template <class T>
   T get(std::future<T> f) const {
     harness::eventually("the end of a wait", [&] {
@@ -57,7 +57,7 @@ struct scene {
   const std::shared_ptr<recorder> seen = std::make_shared<recorder>();
 };
 
-/// A store that does not show who waits.
+/// A store that does not show its waiters.
 class blind final : public harness::passing_on {
  public:
   using passing_on::passing_on;
@@ -67,7 +67,7 @@ class blind final : public harness::passing_on {
   const holdfast::store::capabilities can_{};
 };
 
-/// What the wait ended with: nothing if it got it.
+/// The error with which the wait ended: nothing if it acquired the lock.
 template <class Lock>
 errc locked(Lock& m) {
   try {
@@ -80,8 +80,9 @@ errc locked(Lock& m) {
   }
 }
 
-/// One thread has `a` (by a guard of that kind) and waits for `b`; then the other one, which has
-/// its `b_there`, does what closes the ring. What that said; the first one gets in.
+/// One thread holds `a` (by a guard of that kind) and waits for `b`; then the other one, which
+/// holds its `b_there`, closes the ring by `wants`. Returns the result of `wants`; the first thread
+/// acquires `b`.
 template <template <class> class Guard = std::lock_guard, class A, class Wants>
 auto close_a_ring(const scene& w, const session& any, A& a, mutex& b, mutex& b_there, Wants wants) {
   std::promise<void> ready;
@@ -132,7 +133,7 @@ TEST(deadlock, that_ends_a_wait_is_told_once_also_if_its_caller_asked_to_stop_ju
     }
   };
   const auto older = waits(a, b.name());
-  rounds(1);  // those that are seen first in one round may have one age
+  rounds(1);  // waits that are seen first in one round may have one age
   const auto younger = waits(b, a.name());
   rounds(10);
   EXPECT_EQ(w.seen->count(event_kind::deadlock), 1U);
@@ -228,7 +229,7 @@ TEST(deadlock, leases_belong_to_no_thread_and_so_to_no_ring) {
   std::promise<holdfast::lease> handed_on;
   std::promise<void> ready;
   auto giver = std::async(std::launch::async, [&] {
-    handed_on.set_value(a1.acquire());  // this thread got it, and will not give it back
+    handed_on.set_value(a1.acquire());  // this thread acquired it, and will not release it
     ready.get_future().wait();
     return locked(b1);
   });

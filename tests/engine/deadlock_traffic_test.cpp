@@ -8,10 +8,10 @@
 #include "session/session_impl.hpp"
 #include "stage.hpp"
 
-// Random traffic, and what the watches of three sessions make of it, without a thread: between any
-// two commands of a walk the others go on. Who really waits for whom is known here, so each verdict
-// can be judged at the moment it is given. Seeded bugs that were found by it: a ring believed the
-// first time it is seen; marks of waits that are over left standing and believed.
+// Random traffic, and what the watches of three sessions conclude from it, without threads: between
+// any two commands of a walk other sessions continue. The test knows who really waits for whom, so
+// each verdict can be judged at the moment it is given. It has found these seeded bugs: a ring
+// believed the first time it is seen; marks of finished waits left in place and believed.
 namespace {
 
 using namespace engine_test;
@@ -22,7 +22,7 @@ using holdfast::store::permits_command;
 using holdfast::store::permits_outcome;
 using holdfast::store::permits_verb;
 
-/// Lets others do something before each command.
+/// Lets others act before each command.
 class interrupted final : public harness::passing_on {
  public:
   interrupted(std::unique_ptr<session_store> inner, std::function<void()> others)
@@ -39,7 +39,7 @@ class interrupted final : public harness::passing_on {
 
 class traffic {
  public:
-  /// Careful ones do not wait where a ring would come of it: they let go of everything.
+  /// Careful actors do not wait where that would close a ring: they release everything.
   explicit traffic(bool careful) : careful_(careful) {
     static int number = 0;
     const auto url = "memory:traffic-" + std::to_string(++number);
@@ -54,7 +54,7 @@ class traffic {
     for (std::size_t i = 0; i < 6; ++i) actors_.emplace_back().session = i % sessions_.size();
   }
 
-  /// Sessions say good-bye at the store, where nobody acts any more.
+  /// Sessions close at the store, where nobody acts any more.
   ~traffic() {
     inside_ = true;
     for (actor& a : actors_) a.on_alarm.reset();
@@ -90,7 +90,7 @@ class traffic {
     owner_id asked{};
     std::shared_ptr<blocked> wait{};
     std::unique_ptr<callback> on_alarm{};
-    std::set<owner_id> ring{};  ///< the waits of the one that it is in
+    std::set<owner_id> ring{};  ///< the waits of the ring that it is in
     holdfast::boot_time ring_since{};
   };
 
@@ -129,7 +129,7 @@ class traffic {
     return nullptr;
   }
 
-  /// Whether who waits for that name would wait for `who`.
+  /// Whether a waiter for that name would wait for `who`.
   bool leads_to(std::string name, const actor& who) {
     for (std::size_t i = 0; i < actors_.size(); ++i) {
       const actor* const next = holder_of(name);
@@ -212,7 +212,7 @@ class traffic {
     for (actor& a : actors_) {
       auto ring = ring_of(a);
       if (ring.empty()) continue;
-      if (ring != a.ring) {  // who gets out of one may be in the next at once
+      if (ring != a.ring) {  // an actor that gets out of one ring may be in the next at once
         a.ring = std::move(ring);
         a.ring_since = clock_->now();
         ++rings_;
@@ -227,7 +227,7 @@ class traffic {
   const std::vector<std::string> names_{"a", "b", "c", "d", "e"};
   harness::random random_;
   holdfast::engine::owner_ids ids_;
-  std::list<holdfast::session> direct_;  // whose commands are in no one's way
+  std::list<holdfast::session> direct_;  // their commands are not interrupted
   std::vector<holdfast::session> sessions_;
   std::list<actor> actors_;
   bool inside_ = false;

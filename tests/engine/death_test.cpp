@@ -6,15 +6,15 @@
 #include "session/session_impl.hpp"
 #include "stage.hpp"
 
-// The death of a session in the way, told by a store that sees it. The clock stands still: nobody
-// finds out by looking again.
+// The death of a session in the way, reported by a store that sees it. The clock stands still, so
+// nobody finds out by a poll.
 namespace {
 
 using namespace engine_test;
 using holdfast::fair_mutex;
 using holdfast::store::notification;
 
-/// Remembers who is watched, and tells of a death when the test says so.
+/// Remembers the watched sessions, and reports a death when the test wants it.
 class registrar final : public holdfast::store::inbox {
  public:
   explicit registrar(holdfast::store::inbox& behind) : behind_(behind) {}
@@ -85,7 +85,7 @@ struct deaths : testing::Test {
     };
     session = std::make_unique<holdfast::session>(holdfast::open("memory:deaths", o));
   }
-  /// Another session holds it, which renews nothing.
+  /// Another session holds it, and renews nothing.
   void hold(const std::string& name) {
     holdfast::store::permits_command c;
     c.verb = holdfast::store::permits_verb::acquire;

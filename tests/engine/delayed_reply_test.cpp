@@ -41,7 +41,7 @@ struct delayed_reply : testing::Test {
   void until_held(const std::string& name) const {
     harness::eventually("granted at the store", [&] { return is_held(name); });
   }
-  /// What `call` gives, when the answer to it has come.
+  /// The result of `call`, when the answer to it has come.
   template <class Call>
   auto acquired(const std::string& name, Call call) {
     script->set(verb::acquire, fault::delay_reply);
@@ -50,7 +50,7 @@ struct delayed_reply : testing::Test {
     clock->advance(on_its_way);
     return got.get();
   }
-  /// What is told of an extension whose answer comes when the lease of "m" has ended.
+  /// The result of an extension whose answer comes when the lease of "m" has ended.
   errc extended_too_late(lease& held) {
     script->set(verb::renew, fault::delay_reply);
     auto got = async_extend(held, 1h).future();
@@ -160,7 +160,7 @@ TEST_F(delayed_reply, of_an_extension_that_outlasts_its_lease_gives_the_lock_bac
   expect_given_back(held);
 }
 
-/// Of its renewals the answers get lost, after they have been on their way.
+/// The answers to its renewals get lost, after they have been on their way.
 class losing_renewals final : public harness::passing_on {
  public:
   using passing_on::passing_on;

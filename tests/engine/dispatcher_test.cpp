@@ -12,7 +12,7 @@ using holdfast::store::notification;
 using holdfast::store::notification_kind;
 using holdfast::store::owner_id;
 
-/// Has what was put in, and does not wait for more.
+/// Delivers its notifications, and does not wait for more.
 class full_inbox final : public holdfast::store::inbox {
  public:
   const std::string& peer() const noexcept override { return peer_; }

@@ -8,7 +8,7 @@
 #include "session/session_impl.hpp"
 #include "stage.hpp"
 
-// An extension without a thread may come late: after the release, or while it is on its way.
+// An asynchronous extension may come late: after the release, or while the release is on its way.
 namespace {
 
 using namespace engine_test;
@@ -36,7 +36,7 @@ TEST(extension, that_comes_after_the_release_leaves_the_next_turn_alone) {
   std::thread waiter([&] { next = m.acquire(); });
   await_in_line(s, m, 1);
   EXPECT_FALSE(held.release());
-  waiter.join();  // it has it, without the store
+  waiter.join();  // it acquired the lock without the store
   s.script->let_go();
   EXPECT_EQ(late.get().error().code, errc::not_owner);
   EXPECT_GT(next.remaining(), 29s);
@@ -209,7 +209,7 @@ TEST(extension, of_several_may_be_followed_by_their_release_where_it_is_told) {
   EXPECT_TRUE(s.session.show("b").holders.empty());
 }
 
-// The store may keep it for an hour, of which nobody here knows.
+// The store may keep it for an hour, which nobody here knows.
 TEST(extension, whose_answer_was_lost_is_given_back_for_as_long_as_it_may_last) {
   stage s;
   fair_mutex m{s.session, "m"};

@@ -9,7 +9,7 @@
 
 #include "harness/temp_dir.hpp"
 
-// Files that a URL names: none of them keeps anybody waiting.
+// Files that a URL names: none of them blocks a caller.
 namespace {
 
 using namespace holdfast::base;

@@ -15,7 +15,7 @@ using holdfast::store::notification_kind;
 using holdfast::store::permits_command;
 using holdfast::store::permits_reply;
 
-/// An inbox in which somebody puts notifications that the store did not send.
+/// An inbox into which others put notifications that the store did not send.
 class forged_inbox final : public holdfast::store::inbox {
  public:
   explicit forged_inbox(holdfast::store::inbox& true_one) : true_one_(true_one) {}
@@ -69,8 +69,8 @@ class forgeable final : public harness::passing_on {
   forged_inbox inbox_;
 };
 
-/// A session over memory whose store does as it is told, and into whose inbox others put something.
-/// `proves`: as capabilities::secret_proves.
+/// A session over memory whose store does as the test wants, and into whose inbox others put
+/// notifications. `proves`: as capabilities::secret_proves.
 struct forgery {
   explicit forgery(bool proves = false) : session(holdfast::open("memory:", options(proves))) {}
   ~forgery() { script->let_go(); }

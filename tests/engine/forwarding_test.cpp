@@ -4,14 +4,14 @@
 #include <holdfast/testing.hpp>
 #include <set>
 
-// What stands before a store passes on all of it. (A house rule says when the port has grown.)
+// A layer before a store passes on all calls. (A house rule notices when the port has grown.)
 namespace {
 
 using namespace holdfast::store;
 using holdfast::result;
 using holdfast::testing::fault;
 
-/// Says what it was asked.
+/// Records its calls.
 class witness final : public session_store, public posting_store {
  public:
   explicit witness(std::multiset<std::string>& asked) : asked_(asked) {}
@@ -76,7 +76,7 @@ class witness final : public session_store, public posting_store {
   silent inbox_;
 };
 
-/// Asks everything once, and says how many answers came to what is answered later.
+/// Makes every call once, and returns the number of answers that came to posted calls.
 int ask_everything(session_store& s) {
   int later = 0;
   posting_store::listener then = [&](const auto&) { ++later; };

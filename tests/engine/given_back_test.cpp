@@ -5,8 +5,8 @@
 #include "harness/next_wake.hpp"
 #include "stage.hpp"
 
-// What the store has granted and nobody uses here goes back to it, though a first attempt failed.
-// The clock stands still, so that no lease ends by itself.
+// A grant that nobody uses here is released to the store, even if a first attempt failed. The clock
+// stands still, so no lease ends by itself.
 namespace {
 
 using namespace engine_test;
@@ -25,7 +25,7 @@ struct given_back : testing::Test {
 TEST_F(given_back, is_an_idle_lock_that_was_lost_here_and_not_at_the_store) {
   mutex m{s.session, "m", {.linger = 1h}};
   m.lock(), m.unlock();
-  s.script->set(verb::renew, fault::drop_reply);  // the store makes it longer
+  s.script->set(verb::renew, fault::drop_reply);  // the store extends it
   s.clock->advance(10s);
   s.seen->await(event_kind::suspect);
   s.clock->advance(19'900ms);
@@ -52,16 +52,16 @@ TEST_F(given_back, is_the_place_of_a_wait_without_a_thread_whose_goodbye_was_los
   stop.request_stop();
   EXPECT_EQ(waiting.get().error().code, holdfast::errc::cancelled);
   s.script->set(verb::release, fault::none);
-  int steps = 10;  // its place would end by itself after four seconds
+  int steps = 10;  // its queue entry would end by itself after four seconds
   harness::eventually("its place is free", [&] {
     if (steps-- > 0) harness::pass(*s.clock, 200ms);
     return s.session.show("m").waiters.empty();
   });
 }
 
-// A lost request is not to cost the others a lease.
+// A lost request must not cost the others a lease.
 TEST(given_back_at_the_end, is_what_one_last_try_could_not_tell) {
-  constexpr int lost = 3;  // the release, the keeper's try of it, and the first at the end
+  constexpr int lost = 3;  // the release, the keeper's attempt at it, and the first at the end
   const auto clock = std::make_shared<holdfast::testing::fake_clock>();
   const auto other = holdfast::open("memory:last-tries", {.clock = clock});
   const auto releases = std::make_shared<std::atomic<int>>(0);

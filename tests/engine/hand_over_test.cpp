@@ -7,8 +7,8 @@
 #include "session/sealed_id.hpp"
 #include "wait/acquire.hpp"
 
-// A waiter believes a notification that has the secret of the holder before it: nobody knew that
-// secret before the release. Others may read it then, and send it to whomever they like.
+// A waiter believes a notification with the secret of the holder before it, which nobody knew
+// before the release. Others may read the secret then, and send it to any session.
 namespace {
 
 using namespace engine_test;
@@ -29,7 +29,8 @@ TEST(sealed_id, is_the_first_half_of_the_sha_256) {
   EXPECT_EQ(sealed({~0ULL, ~0ULL}), (owner_id{0x5ac6a5945f165009, 0x11219129984ba8b3}));
 }
 
-// Of bytes that fill their last block, need another one for their length, and fill several.
+// Of texts that fill their last block, that need another block for their length, and that fill
+// several.
 TEST(sha256, is_that_of_fips_180) {
   using holdfast::base::sha256;
   const auto first = [](std::string_view bytes) { return sha256(bytes).front(); };
@@ -50,7 +51,7 @@ lock_config mutex_named(const std::string& name) {
   return s;
 }
 
-/// One who asks, and reads its own notifications.
+/// A contender that asks, and reads its own notifications.
 struct contender {
   contender(forgery& f, const lock_config& what, const acquire_params& how = {})
       : of(f),
@@ -67,9 +68,9 @@ struct contender {
         what ? asks.learn(session.permits(what->name, what->command), sent) : asks.ask(false);
     return answer && !*answer;
   }
-  /// The notification that is there.
+  /// The notification that has arrived.
   notification news() { return slot.wait(session.now() + 1s).value(); }
-  /// As hold does it. Nobody but the store knows the secret before.
+  /// As hold does it. Only the store knows the secret before.
   void release() const {
     permits_command c;
     c.verb = verb::release;
@@ -181,7 +182,7 @@ TEST_F(hand_over, of_an_earlier_turn_is_not_believed) {
   EXPECT_FALSE(third.asks.notified(overheard));
 }
 
-// Another one, with the same secret, may say what it likes.
+// A second notification with the same secret may have any content.
 TEST_F(hand_over, is_told_once) {
   ASSERT_TRUE(first_.holds());
   ASSERT_FALSE(second_.holds());
@@ -221,7 +222,7 @@ TEST_F(hand_over, is_not_believed_without_an_answer_to_the_last_question) {
   EXPECT_FALSE(second_.asks.notified(second_.news()));
 }
 
-// The name has gone to somebody else then, with the secret that this one waits for.
+// Another owner has the name then, with the secret that this waiter expects.
 TEST_F(hand_over, is_not_believed_when_the_place_may_have_run_out) {
   ASSERT_TRUE(first_.holds());
   ASSERT_FALSE(second_.holds());
@@ -305,7 +306,7 @@ TEST(hand_over_of_a_lock, costs_one_command_to_a_wait_without_a_thread) {
   EXPECT_EQ(mine.fence(), f.session.show("m").holders.at(0).fence);
 }
 
-// Released by the one that asks for another thread of the process, in the same step.
+// The release requests the lock for another thread of the process, in the same step.
 TEST(hand_over_of_a_lock, from_a_process_that_queues_again_costs_no_more) {
   forgery f{true};
   holdfast::mutex m{f.session, "m", {.local_time = 0us}};

@@ -9,23 +9,23 @@ namespace engine_test {
 
 using holdfast::store::permits_verb;
 
-/// Whether it hangs, and who knows.
+/// Whether the store hangs, and who waits in it.
 class switchboard {
  public:
   void hang() { set(true); }
-  /// Commands for permits go through, and all else hangs.
+  /// Commands for permits pass, and everything else hangs.
   void hang_but_for_permits() {
     permits_pass = true;
     set(true);
   }
   void let_go() { set(false); }
-  /// What asks for one owner instead of another goes through, and all else hangs.
+  /// Requests for one owner in place of another pass, and everything else hangs.
   void let_hand_overs_go() {
     const std::lock_guard guard{mutex_};
     hand_overs_pass_ = true;
     changed_.notify_all();
   }
-  /// Only what asks for one owner instead of another hangs.
+  /// Only requests for one owner in place of another hang.
   std::atomic<bool> only_hand_overs{false};
   /// Refuses acquisitions, at once.
   std::atomic<bool> refuses{false};
@@ -34,7 +34,7 @@ class switchboard {
   std::atomic<bool> grants_in_vain_once{false};
   /// Hangs from when somebody leaves a latch.
   std::atomic<bool> hangs_when_left{false};
-  /// So many takes of tokens and admissions have been carried out.
+  /// The number of takes of tokens and admissions that have been carried out.
   std::atomic<int> taken{0};
   void pass(bool hand_over = false) {
     std::unique_lock lock{mutex_};
@@ -67,7 +67,7 @@ class hanging final : public harness::passing_on {
   hanging(std::unique_ptr<session_store> inner, std::shared_ptr<switchboard> by)
       : passing_on(std::move(inner)), by_(std::move(by)), can_(inner_->can()) {
     can_.try_takes_ms = 100;
-    can_.several_processes = true;  // else the engine knows that nothing can hang
+    can_.several_processes = true;  // otherwise the engine knows that nothing can hang
   }
   const holdfast::store::capabilities& can() const noexcept override { return can_; }
   holdfast::result<holdfast::store::permits_reply> permits(

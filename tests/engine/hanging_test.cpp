@@ -6,7 +6,7 @@
 #include "hanging_store.hpp"
 #include "session/session_impl.hpp"
 
-// A store that hangs answers nothing until it is let go, which these tests do after the call has
+// A store that hangs gives no answer until it is released, which these tests do after the call has
 // ended: a call that waited for it would never end. The clock is the machine's own.
 namespace {
 
@@ -175,8 +175,8 @@ TEST_F(hanging_store, keeps_no_waiter_in_the_local_queue_beyond_its_deadline) {
   }
 }
 
-// The release of the holder asks for the waiter, and hangs; the waiter's own last try finds the
-// lock held, and only then the store carries out the other.
+// The release of the holder requests the lock for the waiter, and hangs; the waiter's own last try
+// finds the lock held, and only then the store carries out the first request.
 TEST_F(hanging_store, that_carries_out_a_hand_over_after_the_last_try_leaves_the_lock_free) {
   mutex m{session, "m", {.local_time = 0us}};
   lease held = m.acquire();
@@ -209,7 +209,7 @@ TEST_F(hanging_store, keeps_no_stopped_wait_with_a_second_call_after_the_call_th
   stop.request_stop();
   later.request_stop();
   EXPECT_EQ(second.get().error().code, errc::cancelled);
-  // The time is over by which the first should have ended, too. What gives back what it gets hangs.
+  // The time is over by which the first should have ended, too. The release of its grant hangs.
   store->let_hand_overs_go();
   EXPECT_EQ(waiting.get().error().code, errc::cancelled);
   await_free("m");

@@ -4,8 +4,8 @@
 
 #include "stage.hpp"
 
-// One thread of a session reads its inbox for all that wait. The clock stands still: nobody finds
-// out by looking again.
+// One thread of a session reads its inbox for all waiters. The clock stands still, so nobody finds
+// out by a poll.
 namespace {
 
 using namespace engine_test;

@@ -16,7 +16,7 @@ using holdfast::result;
 using holdfast::store::permits_command;
 using holdfast::store::permits_reply;
 
-/// While the store is away: who has asked it.
+/// While the store is away: the owners that have asked.
 struct absence {
   bool noted(const permits_command& c) {
     const std::lock_guard guard{mutex};
@@ -49,7 +49,8 @@ class away_at_times final : public harness::passing_on {
   const std::shared_ptr<absence> by_;
 };
 
-// One looks for those far behind, once a second. When it fails, the places of all may be lost.
+// One waiter polls once a second for those far behind. When the poll fails, the queue entries of
+// all may be lost.
 TEST(joint_loss, all_waiters_that_left_looks_to_others_ask_when_the_store_was_away) {
   constexpr std::size_t many = 40;
   const auto store = std::make_shared<absence>();

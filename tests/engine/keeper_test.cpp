@@ -58,7 +58,7 @@ TEST(keeper, a_process_that_did_not_run_until_the_lease_ended_is_told_that) {
   stage s;
   mutex m{s.session, "m"};
   const lease held = m.acquire();
-  s.clock->advance(31s);  // the thread that was to renew it after ten is woken now
+  s.clock->advance(31s);  // the thread that had to renew it after ten is woken now
   s.seen->await(event_kind::lost);
   EXPECT_EQ(s.seen->detail(event_kind::lost), "the lease ended before this process ran again");
 }
@@ -143,7 +143,7 @@ TEST(keeper, max_hold_ends_a_hold_that_is_renewed) {
     s.script->await(verb::renew, round);
     harness::eventually("renewed", [&] { return held.remaining() >= 20s; });
   }
-  // What is left is no longer than what the store was asked for, so the store frees it then, too.
+  // The rest is no longer than what was requested from the store, so the store frees it then, too.
   EXPECT_EQ(held.remaining(), 20s);
   EXPECT_LT(s.session.show("m").holders.at(0).expires_in, 20s + 300ms);
   held.extend(1h);
@@ -197,17 +197,17 @@ TEST(keeper, a_release_that_fails_is_repeated_until_the_store_is_back) {
   s.script->set(verb::release, fault::drop_request);
   EXPECT_EQ(held.release(), holdfast::errc::unavailable);
   EXPECT_EQ(s.seen->count(event_kind::release_failed), 1U);
-  s.script->await(verb::release, 2);  // the keeper's first try of it
+  s.script->await(verb::release, 2);  // the keeper's first attempt at it
   EXPECT_EQ(s.session.show("m").holders.size(), 1U);
   s.script->set(verb::release, fault::none);
-  // More than once: the keeper may just have failed, and look at the clock only after it was moved.
+  // More than once: the keeper may just have failed, and read the clock only after it was advanced.
   harness::eventually("released", [&] {
     harness::pass(*s.clock, 200ms);
     return s.session.show("m").holders.empty();
   });
 }
 
-// An entry in the queue lasts for four seconds, however short the lease is that it waits for.
+// A queue entry lasts for four seconds, however short the lease is that it waits for.
 TEST(keeper, an_entry_in_the_queue_is_given_up_also_when_a_short_lease_is_over) {
   stage s;
   holdfast::fair_mutex m{s.session, "m"};
@@ -442,7 +442,7 @@ TEST(fake_clock, never_goes_back_and_loses_no_step) {
   EXPECT_EQ(clock.now() - begin, 20s);
 }
 
-// Waking the others, too, would hide from a test that their wake-up is lost.
+// If it woke the others, too, a test would not notice that their wake-up is lost.
 TEST(fake_clock, wakes_the_threads_whose_time_has_come_and_no_others) {
   holdfast::testing::fake_clock clock;
   const auto begin = clock.now();

@@ -5,7 +5,7 @@
 #include "harness/passing_on.hpp"
 #include "stage.hpp"
 
-// What a session could not give back in time, it gives back at its end.
+// A release that a session could not send in time is sent at its end.
 namespace {
 
 using namespace engine_test;
@@ -22,9 +22,9 @@ TEST(last_release, that_was_lost_on_the_way_is_made_up_for_when_the_session_ends
     lease one = mutex(*session, "m").acquire(), two = mutex(*session, "n").acquire();
     s.script->set(verb::release, fault::drop_request);
     EXPECT_EQ(one.release(), holdfast::errc::unavailable);
-    s.script->await(verb::release, 2);  // the keeper's try of it
+    s.script->await(verb::release, 2);  // the keeper's attempt at it
     EXPECT_EQ(two.release(), holdfast::errc::unavailable);
-    s.script->await(verb::release, 5);  // … of both, and no other until time goes on
+    s.script->await(verb::release, 5);  // of both, and no other until the clock advances
     s.script->set(verb::release, fault::none);
   }
   EXPECT_TRUE(other.show("m").holders.empty());
@@ -48,7 +48,7 @@ TEST(last_release, to_a_store_that_is_away_is_tried_a_few_times_and_no_more) {
   EXPECT_EQ(other.show("m").holders.size(), 1U);
 }
 
-/// Releases by themselves fail while it is away; those of the keeper hang so long.
+/// Single releases fail while the store is away; those of the keeper hang that long.
 struct away_store {
   std::atomic<bool> away{true};
   std::atomic<std::size_t> largest{0};  ///< batch

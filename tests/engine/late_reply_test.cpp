@@ -6,8 +6,8 @@
 #include "slow_to_answer.hpp"
 #include "stage.hpp"
 
-// The time between the store's answer and its arrival here is not ours: a lease counts from before
-// its request was sent, and ends here before it ends at the store.
+// The time between the store's answer and its arrival here does not count for us: a lease counts
+// from before its request was sent, and ends here before it ends at the store.
 namespace {
 
 using namespace engine_test;
@@ -39,7 +39,7 @@ class late_replies : public testing::Test {
     late_->each = after;
   }
 
-  /// At most a second before, as there is nothing else than the margin.
+  /// At most a second before, as only the margin lies between.
   void expect_to_end_before_the_store_ends_it(std::chrono::nanoseconds here,
                                               const holdfast::session& session,
                                               const std::string& name) {
@@ -48,7 +48,7 @@ class late_replies : public testing::Test {
     EXPECT_GT(here, there - 1s) << name;
   }
 
-  /// What it says, while time goes on: before it asks again, a waiter pauses.
+  /// The result, while time passes: a waiter pauses before it asks again.
   template <class Acquire>
   auto after_a_pause(Acquire acquire) {
     auto got = std::async(std::launch::async, acquire);
@@ -80,7 +80,7 @@ TEST_F(late_replies, a_lease_acquired_without_a_thread_ends_before_the_store_end
   expect_to_end_before_the_store_ends_it(held.remaining(), session_, "m");
 }
 
-// Not so late that its place in the queue has ended.
+// Not so late that its queue entry has ended.
 TEST_F(late_replies, a_told_grant_ends_before_the_store_ends_it) {
   fair_mutex m{session_, "m"};
   lease first = m.acquire();
@@ -130,7 +130,7 @@ TEST_F(late_replies, an_admitted_permit_ends_before_the_store_ends_it) {
   expect_to_end_before_the_store_ends_it(in.permit.remaining(), session_, "slots");
 }
 
-// ---- a lease that ended before its answer was here is none: it is asked for again
+// ---- a lease that ended before its answer arrived is invalid: it is requested again
 
 TEST_F(late_replies, a_grant_that_comes_after_its_end_is_asked_for_again) {
   mutex m{session_, "m"};

@@ -30,7 +30,7 @@ void await_free(const holdfast::session& s, const char* name = "m") {
   harness::eventually("it goes back to the store", [&] { return !held_at_store(s, name); });
 }
 
-// When exactly what was used again goes back depends on when the other thread looked.
+// When exactly a lock that was used again is released depends on when the other thread polled.
 void await_free_as_time_passes(const stage& s) {
   harness::eventually("it goes back to the store", [&] {
     harness::pass(*s.clock, 50ms);
@@ -93,7 +93,7 @@ TEST(linger, a_time_that_is_no_whole_number_of_microseconds_away_is_not_rounded_
   s.clock->advance(333ns);
   other.lock(), other.unlock();
   s.clock->advance(50ms);
-  await_free(s.session, "other");  // looked at, and so was the first one
+  await_free(s.session, "other");  // checked, and so was the first one
   s.clock->advance(50ms - 333ns);
   await_free(s.session);
 }
@@ -164,7 +164,7 @@ TEST(linger, two_processes_that_both_let_it_linger_take_turns) {
   stage s("memory:linger2");
   auto other = holdfast::open("memory:linger2", s.options());
   mutex mine{s.session, "m", lingering(1h)}, theirs{other, "m", lingering(1h)};
-  int together = 0;  // not atomic: the lock is all that protects it
+  int together = 0;  // not atomic: only the lock protects it
   const auto work = [&together](mutex& m) {
     for (int i = 0; i < 200; ++i) {
       const std::lock_guard guard{m};
@@ -341,7 +341,7 @@ TEST(linger, a_store_that_is_away_when_it_goes_back_is_told_later) {
   s.clock->advance(100ms);
   s.seen->await(holdfast::event_kind::release_failed);
   s.script->set(verb::release, fault::none);
-  // More than once: the keeper may just have failed, and look at the clock only after it was moved.
+  // More than once: the keeper may just have failed, and read the clock only after it was advanced.
   harness::eventually("it goes back to the store", [&] {
     harness::pass(*s.clock, 200ms);
     return !held_at_store(s.session);

@@ -7,7 +7,7 @@
 #include "session/session_impl.hpp"
 #include "stage.hpp"
 
-// A waiter that is called to take what lies idle for it, and does not come.
+// A waiter that is called to take an idle lock, and does not come.
 namespace {
 
 using namespace engine_test;
@@ -31,7 +31,7 @@ TEST(local_queue, a_waiter_that_gives_up_when_it_is_called_has_the_next_one_call
   auto busy = async_acquire(other).future();
   s.script->await(verb::acquire, 2);  // the thread of the first is in the store
   stop.request_stop();
-  EXPECT_FALSE(held.release());  // idle, for the first, which has not looked yet
+  EXPECT_FALSE(held.release());  // idle, for the first waiter, which has not polled yet
   EXPECT_FALSE(got);
   s.script->let_go();
   EXPECT_EQ(first.get().error().code, holdfast::errc::cancelled);
@@ -39,8 +39,8 @@ TEST(local_queue, a_waiter_that_gives_up_when_it_is_called_has_the_next_one_call
   EXPECT_TRUE(busy.get());
 }
 
-/// One in line without a thread of its own, whose session's thread is kept in the store: it does
-/// not look when it is called.
+/// A queued asynchronous waiter whose session's thread is blocked in the store: it does not react
+/// when it is called.
 struct drowsy : testing::Test {
   void stand_in_line(mutex& m) {
     first.emplace(async_acquire(m).future());
@@ -66,7 +66,7 @@ struct drowsy : testing::Test {
   std::optional<std::future<holdfast::result<lease>>> first, busy;
 };
 
-// The quicker one gives it to the one that came too late, and to nobody else.
+// The quicker waiter hands over to the one that came too late, and to nobody else.
 TEST_F(drowsy, a_waiter_whose_idle_lock_was_taken_is_served_next) {
   mutex m{s.session, "m"};
   lease held = m.acquire();
@@ -97,7 +97,8 @@ TEST_F(drowsy, the_first_waiter_is_bypassed_max_bypass_times_and_no_more) {
 }
 
 struct next_in_process : testing::Test {
-  /// How often the store was asked for it when it has gone from one to the next of the process.
+  /// How often the store was asked for the lock when it has gone from one waiter to the next of the
+  /// process.
   std::size_t asked_when_passed_to(const holdfast::lock_options& wanted,
                                    std::chrono::milliseconds extended_to = 30s) {
     stage s;

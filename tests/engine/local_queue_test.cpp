@@ -14,7 +14,7 @@ using holdfast::mutex;
 using holdfast::testing::fault;
 using verb = holdfast::store::permits_verb;
 
-/// Threads that take the lock one after the other, in the order in which they came.
+/// Threads that acquire the lock one after the other, in the order in which they came.
 struct crowd {
   crowd(stage& on, std::vector<int>& to) : s(on), order(to) {}
   ~crowd() {
@@ -126,7 +126,8 @@ TEST(local_queue, the_fence_of_the_next_process_is_greater_than_the_last_local_o
   EXPECT_GT((mutex{other, "m"}.acquire().fence()), fences.back());
 }
 
-// More hand-overs than there are local fences between two of the store: it has to be asked in time.
+// More hand-overs than there are local fences between two of the store's: the store must be asked
+// in time.
 TEST(local_queue, local_fences_never_run_into_the_store_s_next) {
   stage s;
   mutex m{s.session, "m"};
@@ -259,7 +260,8 @@ TEST(local_queue, while_the_store_is_away_the_threads_of_a_process_still_take_tu
   EXPECT_EQ(order, (std::vector<int>{1, 2}));
 }
 
-// Nobody may be left who waits for what lies idle, and nothing idle for which nobody waits.
+// No waiter may be left while the lock is idle, and no lock may stay idle for a waiter that has
+// gone.
 TEST(local_queue, waiters_that_give_up_at_random_leave_nothing_idle) {
   auto session = holdfast::open("memory:");
   mutex m{session, "m", {.max_bypass = 3}};
@@ -330,8 +332,7 @@ TEST(local_queue, the_next_one_asks_for_itself_when_taking_it_along_failed) {
     lease mine = m.acquire();
     got = true;
   });
-  // Nothing shows from outside that a thread stands at the local queue: its wait begins with the
-  // entry.
+  // Nothing shows from outside that a thread is in the local queue: its wait begins with the entry.
   harness::eventually("in line", [&] {
     return s.session.impl()->local_queues().at("m", *s.clock)->waiting() == 1;
   });

@@ -7,7 +7,7 @@
 #include "session/session_impl.hpp"
 #include "stage.hpp"
 
-// session_options::lock_order. The pairs are the process's: each test has names of its own.
+// session_options::lock_order. The pairs belong to the process: each test has names of its own.
 namespace {
 
 using namespace engine_test;
@@ -15,7 +15,7 @@ using holdfast::called_from;
 using holdfast::event_kind;
 using holdfast::mutex;
 
-/// What is told, with its words.
+/// The events, with their texts.
 class listener final : public holdfast::observer {
  public:
   void on_event(const holdfast::event& e) override {
@@ -146,7 +146,7 @@ TEST(lock_order, what_goes_to_another_thread_in_the_local_queue_is_had_by_that_o
   harness::eventually("the next in line", [&] { return local_queue->waiting() == 1; });
   std::thread([l = std::move(held)] {}).join();
   has.get_future().wait();
-  b.lock(), b.unlock();  // this thread has nothing
+  b.lock(), b.unlock();  // this thread holds nothing
   done.set_value();
   next.join();
   nest(b, a);
@@ -224,7 +224,7 @@ TEST(lock_order, a_lingering_lock_has_no_holder) {
   EXPECT_TRUE(s.heard->told().empty());
 }
 
-/// Outlives what the library has for its thread: made before.
+/// Made before, so it outlives the library's data of its thread.
 struct at_end_of_thread {
   std::function<void()> act;
   ~at_end_of_thread() { act(); }

@@ -56,7 +56,7 @@ TEST(no_thread, for_the_lease_keeper_is_an_error_and_nothing_is_taken) {
 TEST(no_thread, for_what_has_a_deadline_is_no_obstacle_to_a_thread_that_waits) {
   stage s;
   mutex m{s.session, "m"};
-  EXPECT_TRUE(m.try_acquire());  // has the lease keeper
+  EXPECT_TRUE(m.try_acquire());  // starts the lease keeper
   const no_more_threads now;
   EXPECT_TRUE(m.try_acquire_for(1s));
 }

@@ -6,7 +6,7 @@
 #include "forgery.hpp"
 #include "harness/next_wake.hpp"
 
-// Anybody who may publish can send a notification, with what the record shows in it. It makes the
+// A client that may publish can send a notification with the contents of the record. It makes the
 // waiter ask, and proves nothing without the secret of the holder before (hand_over_test.cpp).
 namespace {
 
@@ -17,7 +17,7 @@ using holdfast::lease;
 using holdfast::testing::fault;
 using verb = holdfast::store::permits_verb;
 
-// While a waiter is busy, the next wake is that of a renewal, in 5 s. A place lasts for 4 s.
+// While a waiter is busy, the next wake is that of a renewal, in 5 s. A queue entry lasts for 4 s.
 constexpr std::chrono::seconds longest_step{2};
 
 TEST(notification, a_forged_grant_makes_the_waiter_ask_and_does_not_let_it_in) {
@@ -69,7 +69,7 @@ TEST(notification, of_a_grant_before_any_answer_gives_no_lease) {
   });
   f.await_waiters("m", 1);
   f.script->set(verb::acquire, fault::drop_request);
-  EXPECT_FALSE(held.release());  // the store grants, and says so
+  EXPECT_FALSE(held.release());  // the store grants, and notifies
   harness::eventually("the end of the wait", [&] {
     harness::to_next_wake(*f.clock, longest_step);
     return over.load();
@@ -153,7 +153,7 @@ TEST(notification, a_forged_grant_lets_no_participant_pass_a_barrier) {
   EXPECT_FALSE(passed);
 }
 
-// As often as somebody says so it asks; and waits on.
+// The waiter asks after each forged notification, and continues to wait.
 TEST(notification, a_forged_wake_up_wakes_no_waiter_at_a_condition) {
   forgery f;
   holdfast::mutex m{f.session, "m"};

@@ -7,7 +7,7 @@
 #include "harness/passing_on.hpp"
 #include "stage.hpp"
 
-// Waits without a thread whose deadline passes while their session's thread is at work for others.
+// Asynchronous waits whose deadline passes while their session's thread works for others.
 namespace {
 
 using namespace engine_test;

@@ -25,7 +25,7 @@ TEST(rate, a_waiter_goes_on_when_the_token_is_due_after_one_round_trip) {
   harness::eventually("it has reserved", [&] { return s.script->count(verb::acquire) == 2; });
   s.clock->advance(999ms);
   EXPECT_EQ(waiter.wait_for(0s), std::future_status::timeout);
-  // It counts from when it learnt of its wait, which may have been after this.
+  // The wait counts from when its length was known, which may have been after this.
   harness::eventually("its time has come", [&] {
     harness::pass(*s.clock, 1ms);
     return waiter.wait_for(0s) == std::future_status::ready;

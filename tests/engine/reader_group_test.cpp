@@ -21,7 +21,7 @@ using verb = holdfast::store::permits_verb;
 
 std::size_t holders(const holdfast::session& s) { return s.show("m").holders.size(); }
 
-/// A reader that looks only when it is told to: as late as a thread may be.
+/// A reader that polls only when the test wants it: as late as a thread may be.
 struct late_reader final : holdfast::engine::waker {
   using way = holdfast::engine::reader_group::visit::way;
   explicit late_reader(std::shared_ptr<holdfast::engine::reader_group> at)
@@ -36,11 +36,11 @@ struct late_reader final : holdfast::engine::waker {
   holdfast::engine::reader_group::visit visit;
 };
 
-/// Its readers come and look when the test says.
+/// Its readers come and poll when the test wants it.
 struct late_readers : stage {
   using way = late_reader::way;
   using group = holdfast::engine::reader_group;
-  /// The store has granted it to the one that asks for all.
+  /// The store has granted the lock to the reader that asks for all.
   void grant(late_reader& to) { to.visit.share(holdfast::engine::hold::shared_behind(granted)); }
   void is_wanted_elsewhere() { at->wanted(granted.fence()); }
 
@@ -257,7 +257,7 @@ TEST(reader_group, a_waiter_at_the_grant_keeps_it_though_all_others_leave) {
   EXPECT_EQ(s.script->count(verb::release), 1U) << "the last one gave it back";
 }
 
-/// What `holdfast_held` is computed from: nobody has it any more.
+/// The numbers from which `holdfast_held` is computed: nobody holds it any more.
 void expect_balanced(const recorder& seen) {
   using holdfast::event_kind;
   EXPECT_EQ(seen.count(event_kind::acquired),
@@ -284,7 +284,8 @@ TEST(reader_group, a_reader_that_was_let_in_and_never_comes_is_counted_in_and_ou
   }
 }
 
-/// Stops the thread that asks it for the time, the n-th time from now on, for something to happen.
+/// Calls a function on the thread that called interrupt_after(), when that thread asks for the time
+/// for the n-th time from then on.
 class interrupting_clock final : public harness::forwarding_clock {
  public:
   explicit interrupting_clock(std::shared_ptr<holdfast::testing::fake_clock> on)
@@ -294,7 +295,7 @@ class interrupting_clock final : public harness::forwarding_clock {
     by_ = std::move(by);
     thread_ = std::this_thread::get_id();
   }
-  /// Whether it has been.
+  /// Whether the function was called; it is not called any more.
   bool end() {
     thread_ = std::thread::id{};
     return left_ < 0;
@@ -372,7 +373,8 @@ TEST(reader_group, a_writer_of_its_process_is_passed_only_by_earlier_readers) {
   EXPECT_EQ(before.look(s.granted), late_reader::way::joined);
 }
 
-// Else it would get a place behind writers that came later, as often as others come first.
+// Otherwise it would be queued behind writers that came later, as often as other readers come
+// first.
 TEST(reader_group, the_longest_waiter_asks_when_the_first_gives_up) {
   late_readers s;
   late_reader first(s.at), third(s.at), later(s.at);

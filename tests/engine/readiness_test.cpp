@@ -9,7 +9,7 @@
 
 #include "harness/caught_signals.hpp"
 
-// Each driver that reads its own socket waits with it.
+// Each driver that reads its own socket uses it to wait.
 namespace {
 
 using namespace std::chrono_literals;

@@ -6,7 +6,7 @@
 
 #include "base/time_share.hpp"
 
-// When a connection that has gone may be made again.
+// When a broken connection may be made again.
 namespace {
 
 using namespace std::chrono_literals;

@@ -56,7 +56,7 @@ TEST(renewal, of_a_short_lease_comes_in_time_beside_a_long_one) {
   seen->await(event_kind::lost);  // its end is noticed at all
 }
 
-/// Does something between an arrival that takes the place of another and the answer to it.
+/// Acts between an arrival that replaces another one and the answer to it.
 class meanwhile final : public harness::passing_on {
  public:
   using deed = std::function<void()>;
@@ -89,7 +89,7 @@ TEST(renewal, that_comes_behind_the_arrival_in_place_of_what_it_renews_tells_no_
   holdfast::barrier alone{s.session, "b", 1};
   alone.arrive_and_wait();
   const lease beside = mutex(s.session, "n", {.lease = 33s}).acquire();
-  // Each renewal of a batch is settled before anything is told, and that before the next batch.
+  // Each renewal of a batch is settled before anything is reported, and that before the next batch.
   const auto renewed = [&] {
     harness::eventually("renewed", [&] { return beside.remaining() > 32s; });
   };
@@ -106,7 +106,7 @@ TEST(renewal, that_comes_behind_the_arrival_in_place_of_what_it_renews_tells_no_
   EXPECT_EQ(s.seen->count(event_kind::lost), 0U);
 }
 
-/// Holds up the renewals of some names.
+/// Blocks the renewals of some names.
 class barriers {
  public:
   void open(const std::string& name) {
@@ -130,7 +130,7 @@ class barriers {
   std::set<std::string> closed_{"a", "b"}, passing_;
 };
 
-/// However the test ends, its threads do.
+/// However the test ends, its threads end.
 struct opening {
   ~opening() { of.open("a"), of.open("b"); }
   barriers& of;
@@ -171,7 +171,7 @@ TEST(renewal, wakes_the_waiters_for_it_past_the_waiters_for_another) {
   harness::eventually("both of a", [&] { return extended == 2; });
 }
 
-/// A replica that took over, and lacks the last of what its primary did.
+/// A replica that took over, and lacks the last changes of its primary.
 class behind_by_a_grant final : public harness::passing_on {
  public:
   behind_by_a_grant(std::unique_ptr<session_store> inner, const std::atomic<bool>& now)

@@ -7,7 +7,7 @@
 #include "session/session_impl.hpp"
 #include "stage.hpp"
 
-// What is repeated because its reply was lost counts once, however long that takes.
+// A request that is repeated because its reply was lost counts once, however long that takes.
 namespace {
 
 using namespace engine_test;
@@ -17,7 +17,7 @@ using holdfast::failure;
 using holdfast::store::countdown_verb;
 using holdfast::store::rate_verb;
 
-/// It is as late as whoever waits wants it to be.
+/// A clock that advances as far as a waiting thread wants.
 class hasty_clock final : public holdfast::clock {
  public:
   void advance(std::chrono::nanoseconds by) { now_ += by.count(); }
@@ -38,7 +38,7 @@ class hasty_clock final : public holdfast::clock {
   std::atomic<std::int64_t> now_{std::chrono::nanoseconds(1h).count()};
 };
 
-/// Carries out the first few, slowly, and nobody hears of it.
+/// Carries out the first few requests, slowly, and loses the answers.
 class deaf final : public harness::passing_on {
  public:
   deaf(std::unique_ptr<session_store> inner, std::shared_ptr<hasty_clock> on, int times,
@@ -69,7 +69,7 @@ class deaf final : public harness::passing_on {
   const std::chrono::seconds each_;
 };
 
-/// Nobody hears of the first refund for so long that there is just time for another, which is on
+/// The answer to the first refund is lost so late that there is just time for another, which is on
 /// its way for half a minute.
 class deaf_and_far final : public harness::passing_on {
  public:
@@ -91,7 +91,7 @@ class deaf_and_far final : public harness::passing_on {
   int asked_ = 0;
 };
 
-/// Carries out the first, of which nobody hears, and is away from then on.
+/// Carries out the first request, loses the answer, and is away from then on.
 class then_away final : public harness::passing_on {
  public:
   using passing_on::passing_on;
@@ -109,7 +109,7 @@ class then_away final : public harness::passing_on {
 
 class repeats : public testing::Test {
  protected:
-  /// A store whose first replies are lost, and which takes so long each time.
+  /// A store whose first replies are lost, each after that time.
   holdfast::session open(std::chrono::milliseconds store_timeout, int lost,
                          std::chrono::seconds each) {
     holdfast::session_options o;

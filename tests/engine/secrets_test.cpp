@@ -7,7 +7,7 @@
 #include "harness/redis_server.hpp"
 #include "harness/seed.hpp"
 
-// What is secret in a URL is never shown, however it is written.
+// A secret in a URL is never shown, however it is written.
 namespace {
 
 using holdfast::without_secrets;
@@ -112,7 +112,7 @@ std::string percent(std::string_view text) {
   return all;
 }
 
-/// The pieces, with what a password may hold between them: as it is, or escaped.
+/// The pieces, with characters that a password may have between them: as they are, or escaped.
 std::string random_secret(harness::random& dice, std::string_view junk) {
   std::string secret;
   for (const std::string piece : pieces) {
@@ -137,7 +137,7 @@ constexpr std::array schemes{"redis",          "rediss",     "redis+sentinel", "
 constexpr std::array hosts{"h", "h:1", "h1,h2:2", "[::1]:7", "127.0.0.1", "h:x", "", ":"};
 constexpr std::array options{"password", "pasword", "pw", "secret", "auth", "listen"};
 constexpr std::array paths{"", "/", "/0", "/db", "/a/b", "/x/y/../z"};
-/// Each makes the URL one that is refused before anybody is called.
+/// Each makes a URL that is refused before a connection is made.
 constexpr std::array defects{"connect_timeout=never", "nosuch=1", "x", "=1", "prefix=%zz",
                              "command_timeout=-1"};
 

@@ -13,7 +13,7 @@ using holdfast::errc;
 using holdfast::lease;
 using holdfast::mutex;
 
-/// What the child of a fork() finds, as its exit code.
+/// The result of `work` in a child of fork(), as its exit code.
 int in_a_child(const std::function<int()>& work) {
   const pid_t child = fork();
   if (child == 0) _exit(work());

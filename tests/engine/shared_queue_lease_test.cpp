@@ -8,7 +8,7 @@
 #include "session/session_impl.hpp"
 #include "stage.hpp"
 
-// Many of one session who wait for a name keep their places by one look a second.
+// Many waiters of one session keep their queue entries by one poll a second.
 namespace {
 
 using namespace engine_test;
@@ -26,12 +26,12 @@ struct shared_queue_lease : testing::Test {
       stage_.await_waiters("m", i + 1);  // so that each knows how far behind it is
     }
   }
-  /// And somebody looks.
+  /// Waits for the poll, too.
   void pass_a_second() {
     const auto before = stage_.script->count(verb::acquire);
     stage_.clock->advance(1s);
     harness::eventually("a look", [&] {
-      harness::pass(*stage_.clock, 1ms);  // it may just have looked
+      harness::pass(*stage_.clock, 1ms);  // it may just have polled
       return stage_.script->count(verb::acquire) > before;
     });
   }
@@ -40,9 +40,9 @@ struct shared_queue_lease : testing::Test {
                        [](const auto& w) { return w.wait_for(0s) == std::future_status::ready; });
   }
 
-  /// As if none had looked for longer than a place lasts.
+  /// As if nobody had polled for longer than a queue entry lasts.
   bool all_gone() { return gone_behind(0); }
-  /// As if those behind the first `n` had lost their places.
+  /// As if those behind the first `n` had lost their queue entries.
   bool gone_behind(std::size_t n) {
     lost_at_ = stage_.clock->now();
     auto& store = *stage_.session.impl();
@@ -92,8 +92,8 @@ TEST_F(shared_queue_lease, a_waiter_far_behind_notices_a_lost_notification_too) 
   EXPECT_LT(stage_.clock->now() - before, 20s) << "it looks for itself after half a minute";
 }
 
-// One of sixteen looks a second, and only one of them has it: what one of them missed is news to
-// each.
+// One of sixteen polls once a second, and only one of them gets the answer: a lost notification is
+// news to each of them.
 TEST_F(shared_queue_lease, all_waiters_far_behind_look_after_a_lost_notification) {
   queue(20);
   stop_[0].request_stop();
@@ -118,7 +118,7 @@ TEST_F(shared_queue_lease, when_it_is_lost_all_come_again) {
   EXPECT_LT(stage_.clock->now() - lost_at_, 20s) << "they look for themselves after half a minute";
 }
 
-// Those before it have theirs, so that nobody tells it.
+// The waiters before it have their entries, so nobody notifies it.
 TEST_F(shared_queue_lease, a_waiter_that_alone_lost_its_place_finds_out) {
   queue(4);
   ASSERT_TRUE(gone_behind(3));
@@ -157,7 +157,7 @@ TEST_F(shared_queue_lease, an_untold_holder_from_far_behind_calls_the_others) {
                       [&] { return stage_.session.show("m").waiters.size() == 7; });
 }
 
-// What each of them says for the others.
+// What each poll tells the other waiters.
 TEST(shared_queue_lease_of_several, is_polled_for_by_the_earlier_waiters) {
   using holdfast::boot_time;
   holdfast::engine::shared_queue_lease all;
@@ -176,20 +176,20 @@ TEST(shared_queue_lease_of_several, is_polled_for_by_the_earlier_waiters) {
   EXPECT_EQ(all.put_off(began, began + 3s), began + 3500ms);
   EXPECT_EQ(all.put_off(later, began + 3500ms), began + 3500ms);
 
-  const boot_time last = began + 5s;  // and somebody polls when all the others have gone
+  const boot_time last = began + 5s;  // and one polls when all the others have gone
   all.seen(last, last);
   EXPECT_EQ(all.put_off(last, last), began + 5500ms);
   EXPECT_EQ(all.put_off(last, last + 500ms), last + 500ms);
   EXPECT_EQ(all.put_off(last, last + 600ms), last + 1500ms);
 }
 
-// A place that is new says nothing about those that were there before it.
+// A new queue entry says nothing about the entries that existed before it.
 TEST_F(shared_queue_lease, newcomers_do_not_keep_the_others_from_finding_out) {
   queue(12);
   stop_[0].request_stop();
   harness::eventually("eight wait", [&] { return stage_.session.show("m").waiters.size() == 8; });
   ASSERT_TRUE(all_gone());
-  stage_.clock->advance(1ms);  // the first newcomer comes after the last that was known
+  stage_.clock->advance(1ms);  // the first newcomer comes after the last known waiter
   std::vector<std::future<result<lease>>> newcomers;
   while (stage_.session.show("m").waiters.size() < 8 + newcomers.size()) {
     ASSERT_LT(stage_.clock->now() - lost_at_, 20s) << "half a minute, if newcomers look for them";

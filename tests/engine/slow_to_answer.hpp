@@ -22,7 +22,7 @@ struct delay {
   }
 };
 
-/// The store has carried out a command, and its answer takes its time.
+/// A store that carries out a command at once, and delays its answer.
 class slow_to_answer final : public harness::passing_on {
  public:
   slow_to_answer(std::unique_ptr<session_store> inner, std::shared_ptr<delay> d,

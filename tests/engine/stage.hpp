@@ -15,8 +15,8 @@
 #include "harness/held_mutexes.hpp"
 #include "harness/next_wake.hpp"
 
-/// A session over memory on a clock that stands still, whose store does as it is told, and which
-/// remembers what was said to the observer. Nothing here waits for time to pass.
+/// A session over memory on a clock that stands still, whose store does as the test wants, and
+/// which remembers its events. Nothing here waits for time to pass.
 namespace engine_test {
 
 using namespace std::chrono_literals;
@@ -58,7 +58,7 @@ class recorder final : public holdfast::observer {
   unsigned leases_lost_ = 0;
 };
 
-/// Decides what happens to commands, and can hold them up.
+/// Decides what happens to commands, and can block them.
 class script {
  public:
   using verb = holdfast::store::permits_verb;
@@ -117,11 +117,11 @@ struct stage {
     o.decorate = holdfast::testing::faulty(plan, clock);
     return o;
   }
-  /// Until so many wait for the name at the store.
+  /// Waits until this many waiters wait for the name at the store.
   void await_waiters(const std::string& name, std::size_t n) {
     harness::eventually("waiters", [&] { return session.show(name).waiters.size() >= n; });
   }
-  /// Until a thread waits on the clock that is to wake within that time.
+  /// Waits until a thread waits on the clock that must wake within that time.
   void await_wake_within(std::chrono::nanoseconds time) {
     harness::eventually("a wait", [&] { return clock->next_wake() <= clock->now() + time; });
   }

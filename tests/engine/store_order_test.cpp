@@ -2,7 +2,7 @@
 
 #include "wait/acquire_many.hpp"
 
-// Programs that log in differently take the names of several stores in the same order.
+// Programs that log in differently acquire the names of several stores in the same order.
 namespace {
 
 using holdfast::engine::store_in_order;

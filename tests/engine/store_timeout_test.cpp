@@ -27,7 +27,7 @@ struct store_timeout : testing::Test {
     o.decorate = holdfast::testing::faulty(plan, room);
     return holdfast::open("memory:timeout", o);
   }
-  /// What a thread waits for; nothing if it gave up. However the test ends, the thread does.
+  /// A thread's attempt; nothing if it gave up. However the test ends, the thread ends.
   struct patient {
     using attempt = std::function<std::optional<lease>(std::stop_token)>;
     patient(const attempt& of, bool seen_asleep)
@@ -53,7 +53,7 @@ struct store_timeout : testing::Test {
     std::stop_source stop;
     std::future<std::optional<lease>> got;
   };
-  /// So many seconds, in each of which it asks once.
+  /// Advances by this many seconds, in each of which the waiter asks once.
   void pass(int seconds) {
     for (; seconds > 0; --seconds) {
       harness::eventually("it sleeps", [&] { return room->asleep == 1; });
@@ -95,7 +95,7 @@ TEST_F(store_timeout, is_for_waiters_without_a_deadline) {
   EXPECT_TRUE(waiter.got.get());
 }
 
-// The first in line asks for all of them: those behind it have waited for the same.
+// The first waiter asks for all of them: those behind it have waited for the same.
 TEST_F(store_timeout, is_not_added_up_along_a_line_of_this_process) {
   holdfast::mutex free{session, "free"};
   for (const auto v : {verb::acquire, verb::release}) script->set(v, fault::drop_request);

@@ -50,7 +50,7 @@ TEST(threads_at_rest, are_not_so_while_one_computes) {
   over = true;
 }
 
-// Each turn the thread wakes up by the clock and computes for longer than a look at it takes.
+// Each turn the thread wakes up by the clock and computes for longer than a check of it takes.
 TEST(threads_at_rest, have_done_what_the_clock_woke_them_for) {
   holdfast::testing::fake_clock clock;
   std::atomic<int> done{0};

@@ -9,7 +9,7 @@
 #include "stage.hpp"
 
 // A release that nobody waits for (lock_options::unconfirmed_release), over a store whose answer to
-// it comes when the test says so.
+// it comes when the test wants it.
 namespace {
 
 using namespace engine_test;
@@ -22,7 +22,7 @@ using holdfast::store::permits_command;
 using holdfast::store::permits_reply;
 using verb = holdfast::store::permits_verb;
 
-/// What was carried out and not answered yet, and who asked for answers.
+/// Requests that were carried out and not answered yet, with their callbacks.
 class letterbox {
  public:
   using reply = result<permits_reply>;
@@ -30,7 +30,7 @@ class letterbox {
     const std::lock_guard guard{mutex_};
     letters_.push_back({std::move(answer), std::move(then)});
   }
-  /// With what the store said, or with `instead`.
+  /// Delivers the store's answers, or `instead`.
   void deliver(const std::optional<failure>& instead = {}) {
     std::vector<letter> all;
     std::unique_lock lock{mutex_};
@@ -42,7 +42,7 @@ class letterbox {
     const std::lock_guard guard{mutex_};
     return letters_.size();
   }
-  std::atomic<bool> loses = false;  ///< what is sent
+  std::atomic<bool> loses = false;  ///< loses requests
   std::atomic<std::size_t> asked{0};
 
  private:

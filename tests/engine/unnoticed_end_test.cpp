@@ -7,7 +7,7 @@
 #include "session/session_impl.hpp"
 #include "stage.hpp"
 
-// A lease that has ended, which no thread of the session has noticed yet: the one that would is
+// A lease that has ended, which no thread of the session has noticed yet: the thread that would is
 // busy with the observer.
 namespace {
 
@@ -17,7 +17,7 @@ using holdfast::lease;
 using holdfast::lease_state;
 using holdfast::mutex;
 
-/// Keeps the thread that tells it of the loss of "bait".
+/// Blocks the thread that reports the loss of "bait".
 class slow_listener final : public holdfast::observer {
  public:
   void on_event(const holdfast::event& e) override {

@@ -40,7 +40,7 @@ TEST(wait_loop, a_free_lock_costs_one_command_and_its_release_another) {
   EXPECT_EQ(s.session.store_operations() - before, 2U);
 }
 
-// However late it is when this process goes on, it has waited no longer than it was to.
+// However late this process continues, it has waited no longer than it had to.
 TEST(wait_loop, a_short_wait_that_was_not_answered_says_nothing_against_the_store) {
   stage s;
   auto& session = *s.session.impl();
@@ -90,13 +90,13 @@ TEST(wait_loop, a_wait_that_is_stopped_before_it_asks_costs_no_command) {
   EXPECT_FALSE(gate.wait_for(1min, stop));
   EXPECT_EQ(async_acquire(m, 1min, stop).future().get().error().code, errc::cancelled);
   EXPECT_EQ(s.session.store_operations() - before, 0U);
-  // The keeper gives back in order: what another one has before this is seen, too.
+  // The keeper releases in order: what another one releases before this is seen, too.
   s.session.impl()->keeper().abandon("another", {7, 7}, 1s);
   s.script->await(verb::release, 1);
   EXPECT_EQ(s.script->count(verb::release), 1U);
 }
 
-/// Its rows were others' at each of its attempts, once.
+/// Others changed its rows during each of its attempts, once.
 class outrun final : public harness::passing_on {
  public:
   using passing_on::passing_on;
@@ -119,7 +119,7 @@ TEST(wait_loop, a_store_whose_rows_others_changed_first_does_not_say_that_the_lo
   EXPECT_EQ(reason_of([&] { (void)m.try_acquire(); }), errc::unavailable);
 }
 
-/// Grants in vain, then lets wait, and so on.
+/// Grants in vain, then makes the request wait, and so on.
 class wavering final : public harness::passing_on {
  public:
   using passing_on::passing_on;
@@ -141,7 +141,7 @@ class wavering final : public harness::passing_on {
   std::atomic<int> asked_{0};
 };
 
-/// Says once, as what another program has damaged may, that the wait lasts for ever.
+/// Answers once, as with a record that another program has damaged, that the wait lasts for ever.
 class without_end final : public harness::passing_on {
  public:
   using passing_on::passing_on;
@@ -173,7 +173,7 @@ TEST(wait_loop, a_wait_that_is_said_to_last_for_ever_is_looked_at_again_and_not_
   waiter.join();
 }
 
-/// Somebody has edited its records by hand.
+/// A store whose records were edited by hand.
 class edited final : public harness::passing_on {
  public:
   using passing_on::passing_on;
@@ -217,7 +217,7 @@ TEST(wait_loop, a_store_that_grants_in_vain_is_not_well_because_it_lets_us_wait)
   waiter.join();
 }
 
-/// Grants in vain once, then lets wait for long, fails once more, and grants.
+/// Grants in vain once, then makes the request wait for long, fails once more, and grants.
 class once_in_vain final : public harness::passing_on {
  public:
   once_in_vain(std::unique_ptr<session_store> inner, bool twice)
@@ -416,7 +416,7 @@ TEST(wait_loop, without_a_deadline_it_gives_up_after_the_store_timeout) {
 TEST(wait_loop, a_dead_successor_costs_the_claim_time_and_not_its_lease) {
   stage s;
   fair_mutex m{s.session, "m"};
-  // The first in line never takes its grant: its notification is lost and its process asks no more.
+  // The first waiter never takes its grant: its notification is lost and its process asks no more.
   holdfast::store::permits_command mute;
   mute.verb = verb::acquire;
   mute.owner = {1, 2};

@@ -6,8 +6,8 @@
 
 namespace engine_test {
 
-/// A clock that stands still, and knows how many threads of the test sleep: to move it on when all
-/// have done what there was to do, and not before.
+/// A clock that stands still, and counts the sleeping threads of the test, so that it is advanced
+/// when all have done their work, and not before.
 class waiting_room final : public harness::still_clock {
  public:
   void wait_until(std::unique_lock<std::mutex>& lock, std::condition_variable& cv,
@@ -18,7 +18,7 @@ class waiting_room final : public harness::still_clock {
   }
   void advance(std::chrono::nanoseconds by) { time.advance(by); }
 
-  static inline thread_local bool of_test = false;  ///< each sets it for itself
+  static inline thread_local bool of_test = false;  ///< each thread sets it for itself
   std::atomic<int> asleep{0};
 };
 

@@ -6,8 +6,8 @@
 #include "session/session_impl.hpp"
 #include "wait/asked_once.hpp"
 
-// The deadline of a call is that of all its parts, and what any of them left at the store is given
-// back behind it. The clock is the machine's own.
+// The deadline of a call is that of all its parts, and whatever any of them left at the store is
+// released after it. The clock is the machine's own.
 namespace {
 
 using namespace engine_test;
@@ -21,7 +21,7 @@ using holdfast::rate_limiter;
 using holdfast::semaphore;
 
 struct whole_call : hanging_store {
-  /// What came of it, if it came while the store hung.
+  /// The result, if it came while the store hung.
   template <class T>
   T while_it_hangs(std::future<T> of, switchboard& hanging) {
     const bool came = of.wait_for(10s) == std::future_status::ready;
@@ -33,7 +33,8 @@ struct whole_call : hanging_store {
   T while_it_hangs(std::future<T> of) {
     return while_it_hangs(std::move(of), *store);
   }
-  /// When so many calls that hung have taken theirs: before that, nothing is missing yet.
+  /// Waits until this many hanging calls have taken their tokens: before that, nothing is missing
+  /// yet.
   void await_tokens(rate_limiter& limiter, std::uint64_t n, int after_takes = 0) {
     harness::eventually("the calls that hung take theirs",
                         [&] { return store->taken >= after_takes; });
@@ -51,7 +52,7 @@ TEST_F(whole_call, a_permit_that_an_admission_gets_too_late_is_given_back_behind
   const auto late = while_it_hangs(async_admit(door, 3, {}, 50ms).future());
   ASSERT_TRUE(late);
   EXPECT_FALSE(*late);
-  // The session's thread has left the call and done what there was to do when it asks for this.
+  // When the session's thread asks for this, it has left the call and done its other work.
   EXPECT_TRUE(async_acquire(other).future().get());
   store->let_go();
   await_tokens(limiter, 10);
@@ -108,7 +109,7 @@ TEST_F(whole_call, tokens_behind_a_call_that_hangs_are_not_taken_in_vain) {
   await_tokens(limiter, 10);
 }
 
-/// A mutex that gives what it gives when the time is over.
+/// A mutex that returns its lease when the time is over.
 struct at_the_last_moment {
   mutex& inner;
   std::optional<lease> try_acquire_for(std::chrono::nanoseconds timeout, std::stop_token stop) {
@@ -236,7 +237,7 @@ TEST_F(whole_call, the_next_leader_is_waited_for_in_time_behind_a_call_that_hang
   EXPECT_EQ(next.get().value().term, mine.term());
 }
 
-// It has to have the mutex again, which is at a store that answers.
+// The wait must acquire the mutex again, which is at a store that answers.
 TEST_F(whole_call, a_condition_is_waited_for_in_time_behind_a_call_that_hangs) {
   auto elsewhere = holdfast::open(url + "-other");
   mutex m{elsewhere, "m"}, other{session, "other"};
@@ -271,7 +272,7 @@ TEST_F(whole_call, however_many_calls_hang_the_next_deadline_is_kept) {
   for (auto& p : patient) EXPECT_TRUE(p.get());
 }
 
-// The one that a callback gives back on the session's thread.
+// The release that a callback makes on the session's thread.
 TEST_F(whole_call, a_callback_that_hangs_in_the_store_keeps_no_other_wait) {
   mutex first{session, "first"}, second{session, "second"};
   holdfast::barrier all{session, "b", 2};
@@ -291,7 +292,8 @@ TEST_F(whole_call, a_callback_that_hangs_in_the_store_keeps_no_other_wait) {
   EXPECT_TRUE(async_acquire(second).future().get());
 }
 
-// What of a batch was left is not told a second time, and the rest of it is.
+// A request of a batch that its caller has left is not completed a second time, and the rest of the
+// batch is completed.
 TEST_F(whole_call, in_a_batch_that_hangs_a_request_with_time_waits_on) {
   mutex a{session, "a"}, b{session, "b"}, c{session, "c"};
   store->hang();
@@ -345,7 +347,7 @@ class late_then_hanging final : public harness::passing_on {
     auto answer = inner_->acquire_together(all);
     harness::eventually("the time is over",
                         [&] { return boot_clock::now() >= answers_at_->load(); });
-    if (!hung_.exchange(true)) by_->hang();  // and not once more when it is let go
+    if (!hung_.exchange(true)) by_->hang();  // and not once more when it is released
     return answer;
   }
 

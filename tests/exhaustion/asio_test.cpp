@@ -8,7 +8,7 @@
 #include "exhaustion/failing_memory.hpp"
 
 // The n-th allocation of the session's threads fails, for n = 0, 1, 2, … until they need no more:
-// each time the handler is called, and what it is told is what a call in C is told.
+// each time the handler is called, with the same error as a call in C.
 namespace exhaustion {
 namespace {
 

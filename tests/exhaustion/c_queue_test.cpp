@@ -35,7 +35,8 @@ struct c_queue : testing::Test {
   int fd = -1;
 };
 
-// A program that looks at the event although the call failed would take a lease of nothing for one.
+// A program that reads the event although the call failed would take an empty lease for a valid
+// one.
 TEST_F(c_queue, an_event_whose_lease_finds_no_memory_is_not_shown_and_comes_again) {
   holdfast_wait how{};
   how.size = sizeof how;
@@ -67,7 +68,7 @@ TEST_F(c_queue, an_event_whose_lease_finds_no_memory_is_not_shown_and_comes_agai
   EXPECT_EQ(holdfast_release(event.lease, nullptr, nullptr), HOLDFAST_OK);
 }
 
-// Nobody would give back what such a take had taken: its caller has no decision.
+// Nobody would give such tokens back: the caller has no decision.
 TEST_F(c_queue, a_take_that_finds_no_memory_takes_nothing) {
   holdfast_rule rule{};
   rule.tokens = 100;
@@ -102,7 +103,7 @@ TEST_F(c_queue, a_take_that_finds_no_memory_takes_nothing) {
   EXPECT_EQ(holdfast_close(limiter, nullptr), HOLDFAST_OK);
 }
 
-// A wait for a condition begins all watches of its lease anew.
+// A wait for a condition restarts all watches of its lease.
 TEST_F(c_queue, a_watch_that_finds_no_memory_watches_nothing) {
   holdfast_lease* lease = nullptr;
   holdfast_condition* condition = nullptr;

@@ -2,7 +2,7 @@
 #include "harness/eventually.hpp"
 #include "kernel/contender_family_fixture.hpp"
 
-// The family over a line has a thread of its own, which gives up what is over.
+// The contender family has a thread of its own, which removes entries that are over.
 namespace exhaustion {
 namespace {
 

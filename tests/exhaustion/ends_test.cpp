@@ -7,7 +7,7 @@
 
 #include "exhaustion/forms.hpp"
 
-// What is held, and what is told of it, where there is no memory for the end or the change of it.
+// Holds and their events where there is no memory for the end or the change of a hold.
 namespace exhaustion {
 namespace {
 
@@ -32,7 +32,7 @@ struct scene {
     holdfast::session_options o;
     o.clock = clock;
     o.observer = told;
-    o.lock_order = true;  // what a thread has is noted, which takes memory
+    o.lock_order = true;  // the holds of a thread are recorded, which takes memory
     holdfast::testing::fault_plan plan;
     plan.choose = [this](auto, auto, auto v) {
       return v == verb::release ? releases.load() : fault::none;
@@ -47,7 +47,7 @@ struct scene {
   holdfast::session session = holdfast::open("memory:", options());
 };
 
-/// What `call` throws, if anything; and whether there was memory enough.
+/// The error of `call`, if any; and whether there was memory enough.
 template <class Call>
 std::pair<bool, bool> carried_out_with(long allocations, Call call) {
   const no_memory_after now(allocations, of::this_thread);
@@ -60,7 +60,7 @@ std::pair<bool, bool> carried_out_with(long allocations, Call call) {
   return {carried_out, !no_memory_after::failed()};
 }
 
-/// Held, or lost and told so; never given back unseen.
+/// Held, or lost and reported; never released silently.
 void expect_mine(const holdfast::shared_mutex& lock) {
   try {
     lock.check();
@@ -128,7 +128,7 @@ TEST(release_of_several, without_memory_says_what_became_of_them) {
   }
 }
 
-// The store is away, and then there is no memory for the words that say so.
+// The store is away, and then there is no memory for the error's text.
 struct release_of_a_majority : testing::Test {};
 
 TEST_F(release_of_a_majority, that_fails_is_told_once) {

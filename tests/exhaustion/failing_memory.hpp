@@ -1,15 +1,16 @@
 #pragma once
 
-/// Makes allocations of this process fail. This program has an operator new of its own for it.
+/// Makes allocations of this process fail. This program replaces operator new for that.
 namespace exhaustion {
 
-/// Whose allocations: those of the thread that says so, those of all others (the library's own
+/// Whose allocations fail: those of the calling thread, those of all others (the library's own
 /// threads), or everybody's.
 enum class of { this_thread, others, everybody };
 /// One fails, or all from that one on.
 enum class how { once, for_good };
 
-/// For as long as it lives, the allocation after `allocations` that succeed fails. One at a time.
+/// While this object lives, the allocation after `allocations` successful ones fails. One object at
+/// a time.
 class no_memory_after {
  public:
   no_memory_after(long allocations, of whose, how often = how::once);
@@ -21,7 +22,7 @@ class no_memory_after {
   static bool failed() noexcept;
 };
 
-/// Meanwhile this thread has memory: what a test does for itself.
+/// While this object lives, this thread has memory: for the test's own work.
 class enough_memory {
  public:
   enough_memory() noexcept;

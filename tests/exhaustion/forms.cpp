@@ -10,7 +10,7 @@ namespace {
 
 using holdfast::lease;
 
-/// Taken while there is memory.
+/// Acquires while there is memory.
 template <class Lock>
 lease held(Lock& lock) {
   const enough_memory here;
@@ -60,13 +60,13 @@ void world::expect_all_free() {
   EXPECT_TRUE(pair.try_acquire());
   EXPECT_TRUE(most.try_acquire());
   s.clock->advance(
-      2min);  // arrivals and refunds are forgotten: else each run would need more memory
+      2min);  // arrivals and refunds are forgotten: otherwise each run would need more memory
 }
 
 const std::vector<form>& blocking_forms() {
   static const auto* const all = new std::vector<form>{
       {"open", [](world&) { (void)holdfast::open("memory:exhausted"); }},
-      // With each thread that a session may have, one lock idle, one held, and one waited for.
+      // With every thread that a session may have, one lock idle, one held, and one waited for.
       {"end",
        [](world& w) {
          holdfast::session_options o;

@@ -11,12 +11,12 @@
 #include "engine/stage.hpp"
 #include "exhaustion/failing_memory.hpp"
 
-/// Everything that a session offers, each as one form that is tried with too little memory.
+/// All functions of a session, each as one form that is tried with too little memory.
 namespace exhaustion {
 
 using namespace std::chrono_literals;
 
-/// One session with one of each.
+/// One session with one of each primitive.
 struct world {
   explicit world(const std::string& url) : s(url) {}
 
@@ -38,16 +38,16 @@ struct world {
   // over before.
   holdfast::redlock most{{session}, "most", {.node_timeout = 1h}};
 
-  /// Waits for what it gives, with as much memory as this thread wants and the clock going on;
-  /// throws what went wrong.
+  /// Waits for the result, with as much memory as this thread wants and the clock advancing; throws
+  /// the error.
   template <class T>
   T result_of(holdfast::pending<T> begun);
-  /// … after `meanwhile`.
+  /// The same, after `meanwhile`.
   template <class T, class Meanwhile>
   T result_of(holdfast::pending<T> begun, Meanwhile meanwhile);
-  /// The clock goes on, but never by so much that a lease which nobody renews could end.
+  /// Advances the clock, but never by so much that a lease without renewal could end.
   void go_on();
-  /// Nothing is taken and nobody waits, or soon so; then everything can be had.
+  /// Nothing is held and nobody waits, or soon so; then everything can be acquired.
   void expect_all_free();
 
  private:

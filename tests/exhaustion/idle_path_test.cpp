@@ -10,7 +10,7 @@
 #include "harness/eventually.hpp"
 #include "session/session_impl.hpp"
 
-// What a process holds already goes from thread to thread without an allocation: none of these
+// A lock that a process holds goes from thread to thread without an allocation: none of these
 // threads has any memory left.
 namespace exhaustion {
 namespace {

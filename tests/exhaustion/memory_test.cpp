@@ -16,14 +16,15 @@
 #include "session/session_impl.hpp"
 
 // The n-th allocation fails, for n = 0, 1, 2, … until a form needs no more: of the calling thread,
-// and of the session's own. Each time the call throws std::bad_alloc or says what is wrong, the
-// program goes on, nothing stays taken, and the session works as before. The lane of the sanitizers
-// sees that nothing leaks.
+// and of the session's own threads. Each time the call throws std::bad_alloc or returns an error,
+// the program continues, nothing stays acquired, and the session works as before. The sanitizer
+// lane checks for leaks.
 namespace exhaustion {
 namespace {
 
-/// That is neither a defect nor the store's fault; but a node of a majority that there was no
-/// memory to ask is one that does not answer, and so is a store while this test's clock leaps.
+/// The error is neither a defect nor the store's fault. But a node of a majority that could not be
+/// asked for want of memory counts as one that does not answer, and so does a store while this
+/// test's clock leaps.
 void expect_it_blames_only_memory(const holdfast::error& e) {
   const enough_memory here;
   EXPECT_NE(e.reason(), holdfast::errc::internal) << e.what();
@@ -32,7 +33,7 @@ void expect_it_blames_only_memory(const holdfast::error& e) {
   EXPECT_NE(e.reason(), holdfast::errc::unavailable) << e.what();
 }
 
-/// With ever more memory, until there is enough. Says how often there was not.
+/// With ever more memory, until there is enough. Returns how often there was not.
 int with_ever_more_memory(world& w, const form& f, of whose) {
   for (int n = 0;; ++n) {
     SCOPED_TRACE(std::to_string(n) + " allocations");
@@ -76,9 +77,9 @@ std::string name_of(const testing::TestParamInfo<trial>& info) {
          store;
 }
 
-/// On each store, with too little for the caller and for the session's own threads. What leaves
-/// something at the store that it remembers for a minute needs more memory each time: only where
-/// the minute is the test's.
+/// On each store, with too little memory for the caller and for the session's own threads. Forms
+/// whose data a store remembers for a minute need more memory each time: they run only where the
+/// minute is by the test's clock.
 std::vector<trial> trials(const std::vector<form>& forms) {
   std::vector<trial> all;
   for (const form& f : forms) {
@@ -140,7 +141,7 @@ TEST_F(shortage, of_a_moment_costs_no_lease) {
   }
 }
 
-/// Takes tokens in one way, and says how many it has.
+/// Takes tokens in one way, and returns how many it has.
 using take_of = std::function<std::uint64_t(world&, holdfast::rate_limiter&)>;
 struct tokens : testing::TestWithParam<std::pair<const char*, take_of>> {
   world w{"memory:"};
@@ -200,7 +201,7 @@ INSTANTIATE_TEST_SUITE_P(
     }),
     [](const auto& of) { return of.param.first; });
 
-// The process takes twenty at once, and keeps those that are left for its next calls.
+// The process takes twenty at once, and keeps the rest for its next calls.
 TEST_F(shortage, of_a_moment_costs_no_tokens_that_the_process_keeps) {
   bool enough = false;
   for (int n = 0; !enough && !HasFailure(); ++n) {
@@ -326,7 +327,8 @@ TEST(shortage_at_the_beginning, of_a_wait_without_a_thread_is_known_to_have_done
   }
 }
 
-// Whichever gets it gives it back: a newcomer may take what is idle for the first in line.
+// Whichever waiter acquires it releases it: a newcomer may take a lock that is idle for the first
+// waiter.
 TEST_F(shortage, of_one_in_the_queue_of_the_process_stops_no_waiter_behind_it) {
   using future = std::future<holdfast::result<lease>>;
   const auto is_over = [](future& f) {
@@ -357,7 +359,7 @@ TEST_F(shortage, of_one_in_the_queue_of_the_process_stops_no_waiter_behind_it) {
 }
 
 // The store hangs with the requests of a redlock when there is no memory to release what they will
-// get. The keeper's release comes behind them, not before.
+// acquire. The keeper's release comes after them, not before.
 TEST_F(shortage, of_a_release_lets_nothing_be_had_after_it) {
   auto& keeper = session.impl()->keeper();
   (void)w.plain.acquire();  // it works from then on
@@ -390,7 +392,7 @@ TEST_F(shortage, of_a_release_lets_nothing_be_had_after_it) {
   }
 }
 
-// A node that there is no memory to ask has answered before all have been asked.
+// A node that could not be asked for want of memory has answered before all have been asked.
 TEST(shortage_of_a_majority, lets_the_observer_release_that_is_told_of_the_renewal) {
   struct releases final : holdfast::observer {
     std::mutex mutex;

@@ -10,8 +10,8 @@
 #include "harness/eventually.hpp"
 #include "harness/redis_server.hpp"
 
-// All threads of a session share one connection to Redis, on which each answer belongs to the
-// question that came first. One that there was no memory for must take nobody else's.
+// All threads of a session share one connection to Redis, on which answers come in the order of the
+// requests. A request that failed for want of memory must not take another one's answer.
 namespace exhaustion {
 namespace {
 
@@ -39,7 +39,7 @@ struct redis_connection : testing::Test {
     }
   }
 
-  /// Each answer says which question it is of.
+  /// Each answer shows to which request it belongs.
   void expect_all_is_well(const holdfast::lease& taken) {
     harness::eventually("it is given back", [&] { return session.show("free").holders.empty(); });
     EXPECT_NO_THROW(taken.check());
@@ -74,7 +74,7 @@ TEST_F(redis_connection, is_made_again_by_the_next_where_there_was_no_memory_for
   with_ever_more_memory(of::this_thread, false, true);
 }
 
-// The request of a wait with a deadline is made by another thread.
+// Another thread makes the request of a wait with a deadline.
 TEST_F(redis_connection, that_there_is_no_memory_for_ends_no_wait) {
   bool enough = false;
   for (int n = 0; !enough && !HasFailure(); ++n) {
@@ -86,10 +86,10 @@ TEST_F(redis_connection, that_there_is_no_memory_for_ends_no_wait) {
   }
 }
 
-// One asks the replicas for all that came meanwhile.
+// One thread asks the replicas for all requests that came meanwhile.
 TEST(redis_acknowledgements, that_there_is_no_memory_to_ask_for_keep_no_caller_waiting) {
   const harness::redis_server server;
-  // It ends a WAIT at its next tick only.
+  // The server ends a WAIT only at its next tick.
   ASSERT_EQ(server.ask({"CONFIG", "SET", "hz", "500"}), "OK");
   const auto session = holdfast::open(server.url("?ack=1&ack_timeout=1ms"), {.store_timeout = 0ms});
   holdfast::mutex m{session, "m"};

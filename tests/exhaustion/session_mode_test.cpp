@@ -11,9 +11,9 @@
 #include "harness/mariadb_server.hpp"
 #include "harness/postgres_server.hpp"
 
-// With mode=session all threads of a session take free locks over one connection, on which each
-// answer belongs to the question that came first. One that there was no memory for must be nobody
-// else's, and what it granted must not stay locked.
+// With mode=session all threads of a session acquire free locks over one connection, on which
+// answers come in the order of the requests. An answer whose request failed for want of memory must
+// go to nobody else, and its lock must not stay locked.
 namespace exhaustion {
 namespace {
 

@@ -9,16 +9,16 @@
 #include "harness/failing.hpp"
 #include "harness/failing_threads.hpp"
 
-// The n-th thread that a session wants to start is not to be had, for n = 0, 1, 2, … until a form
-// needs no more; or none from it on. Each time the call goes on without it or says what is missing,
-// nothing stays taken, and the session works as soon as there are threads again.
+// The n-th thread that a session wants to start cannot be started, for n = 0, 1, 2, … until a form
+// needs no more; or none from it on. Each time the call continues without it or reports the lack,
+// nothing stays acquired, and the session works as soon as threads can be started again.
 namespace exhaustion {
 namespace {
 
 using harness::no_thread_after;
 using how = no_thread_after::how;
 
-/// Starts what has a thread of its own, in the form's world.
+/// Forms that start a thread of their own, in the form's world.
 const std::vector<form>& forms_with_more_threads() {
   static const auto* const all = new std::vector<form>{
       {"lock_lingering",
@@ -40,7 +40,8 @@ const std::vector<form>& forms_with_more_threads() {
          const std::lock_guard first{a};
          const std::lock_guard second{b};
        }},
-      // The last to let go of a session is one of its own threads: it cannot wait for itself.
+      // The last reference to a session is released on one of its own threads, which cannot wait
+      // for itself.
       {"end_on_its_own_thread",
        [](world&) {
          auto ended = std::make_shared<std::promise<void>>();
@@ -70,8 +71,8 @@ std::string name_of(const testing::TestParamInfo<trial>& info) {
   return std::string(f.name) + (often == how::once ? "_without_one" : "_without_more");
 }
 
-/// Some forms end with another error as it is, and a node of a majority may answer too late: the
-/// clock goes on whether or not its thread has a turn.
+/// Some forms end with another error anyway, and a node of a majority may answer too late: the
+/// clock advances whether or not its thread has run.
 void expect_it_says_so(const holdfast::error& e) {
   if (e.reason() == holdfast::errc::timed_out || e.reason() == holdfast::errc::cancelled) return;
   if (harness::contains(e.what(), "(silent)")) return;

@@ -6,7 +6,7 @@
 #include "harness/failing.hpp"
 #include "harness/failing_threads.hpp"
 
-// ZooKeeper's client ends the program if it gets none of its two threads.
+// ZooKeeper's client ends the program if it cannot start one of its two threads.
 namespace exhaustion {
 namespace {
 

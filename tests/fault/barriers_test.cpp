@@ -25,7 +25,7 @@ std::error_code failure_of(Action action) {
   }
 }
 
-// URL COUNT LEASE_MS: arrives each time it hears something, and says how that ended.
+// Arguments: URL COUNT LEASE_MS. Arrives once for each line it gets, and reports how that ended.
 const harness::role takes_part{"takes_part", [](const std::vector<std::string>& args) {
                                  barrier mine{
                                      holdfast::open(args[0]),
@@ -39,7 +39,7 @@ const harness::role takes_part{"takes_part", [](const std::vector<std::string>& 
                                  return 0;
                                }};
 
-// URL: waits until it is woken.
+// Argument: URL. Waits until it is woken.
 const harness::role waits_for_news{"waits_for_news", [](const std::vector<std::string>& args) {
                                      const auto session = holdfast::open(args[0]);
                                      holdfast::mutex lock{session, "m"};
@@ -90,7 +90,7 @@ TEST(barriers, one_stopped_beyond_its_lease_breaks_it_and_learns_of_it) {
   EXPECT_EQ(other.expect_line(), "broken");
 }
 
-/// One that is first in line, before a thread of this process.
+/// A waiter that is first in the queue, before a thread of this process.
 struct line_of_two : ground {
   child first{"waits_for_news", {url}};
   holdfast::session session = holdfast::open(url);

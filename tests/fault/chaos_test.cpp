@@ -14,7 +14,7 @@ using harness::child;
 
 constexpr int workers = 8;
 
-/// Of each worker: the kills come while they are at it, and not long before the end.
+/// Of each worker: the kills come during their work, and not long before its end.
 constexpr long times = 1'500;
 
 struct outcome {
@@ -23,7 +23,7 @@ struct outcome {
   std::vector<std::string> violations;
 };
 
-/// Workers of one role, of whom some are killed at any moment, and replaced by others that do the
+/// Workers of one role, some of which are killed at any moment, and replaced by others that do the
 /// whole of their work again, until all have finished.
 outcome storm(const std::string& role, std::uint32_t capacity, int kills) {
   ground g;
@@ -38,7 +38,7 @@ outcome storm(const std::string& role, std::uint32_t capacity, int kills) {
   std::vector<child> crew;
   for (int i = 0; i < workers; ++i) crew.push_back(start(i, 0));
   while (result.kills < kills) {
-    // Somewhere in the work of all: the resource's own time says how far they are.
+    // Somewhere in the work of all: the resource's own time shows their progress.
     const auto until = at.count().entries + random.between<std::uint64_t>(50, 500);
     harness::eventually("progress", [&] {
       const bool over = std::all_of(crew.begin(), crew.end(), [](child& c) { return c.ended(); });

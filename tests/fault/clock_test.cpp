@@ -29,7 +29,7 @@ using namespace fault_test;
 using namespace std::chrono_literals;
 using harness::child;
 
-// URL: asks each time it hears something, and says what came of it.
+// Argument: URL. Sends a request for each line it gets, and reports the result.
 const harness::role asks{"asks", [](const std::vector<std::string>& args) {
                            const auto session = holdfast::open(args[0]);
                            for (harness::say("ready"); !harness::hear().empty();) {
@@ -43,7 +43,7 @@ const harness::role asks{"asks", [](const std::vector<std::string>& args) {
                            return 0;
                          }};
 
-/// Processes made in here have clocks of their own, which can be set.
+/// Processes started here have clocks of their own, which can be set.
 class clocks : public testing::Test {
  protected:
   clocks() {
@@ -56,7 +56,7 @@ class clocks : public testing::Test {
   }
 
   void set_wall(std::chrono::microseconds by) { (*shift_)[0] = by.count(); }
-  /// What a machine that slept does to all its processes.
+  /// The effect of a machine's sleep on all its processes.
   void suspend(std::chrono::microseconds length) { (*shift_)[1] = length.count(); }
 
   child holder(std::chrono::milliseconds lease) {
@@ -130,8 +130,8 @@ TEST_F(clocks, a_machine_that_slept_for_less_than_the_lease_goes_on) {
   EXPECT_EQ(first.expect_line(), "held");
 }
 
-/// A server, and the URL that leads to a port before it. A call may take a minute. (With SQL the
-/// client libraries ask the connection at the end of the time themselves.)
+/// A server, and the URL that leads to a port before it. A call may take a minute. (With SQL, the
+/// client libraries themselves check the connection when the time is over.)
 struct answering {
   std::string name;
   using use = std::function<void(int, const std::function<std::string(int)>&)>;
@@ -183,7 +183,7 @@ TEST_P(clocks_of_callers, an_answer_that_came_while_the_process_stood_still_is_o
     harness::eventually("it has asked", [&] { return network.count().up > before.up; });
     other.stop();
     suspend(2min);
-    // Also a server that is slow to answer says at once that it has heard (etcd: in 30 bytes).
+    // A server that is slow to answer also acknowledges a request at once (etcd: in 30 bytes).
     constexpr std::size_t answer = 60;
     harness::eventually("the answer has come", [&] { return network.count().held >= answer; });
     network.heal();

@@ -14,8 +14,8 @@ using harness::child;
 using holdfast::election;
 using holdfast::leadership;
 
-// URL LEASE_MS: leads, says its term, keeps leading until it hears something, then says what became
-// of it.
+// Arguments: URL LEASE_MS. Leads, reports its term, keeps leading until it gets a line, then
+// reports the state of its leadership.
 const harness::role leads{
     "leads", [](const std::vector<std::string>& args) {
       auto session = holdfast::open(args[0]);

@@ -18,7 +18,7 @@ std::optional<holdfast::session> global_session;
 std::optional<holdfast::mutex> global_lock;
 holdfast::lease global_lease;
 
-// URL HOW: holds a lock in static objects, and ends in some way.
+// Arguments: URL HOW. Holds a lock in static objects, and ends in the given way.
 const harness::role untidy{
     "untidy", [](const std::vector<std::string>& args) {
       const std::string& how = args[1];

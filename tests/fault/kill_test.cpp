@@ -131,7 +131,7 @@ TEST_P(killed_at, passes_the_lock_to_the_waiters) {
   if (as_waiter) held = m.acquire();
   child victim = start();
   if (as_waiter) {
-    EXPECT_EQ(victim.wait(), killed);  // perhaps with a place in the queue
+    EXPECT_EQ(victim.wait(), killed);  // perhaps with a queue entry
   } else {
     EXPECT_EQ(victim.expect_line(), "got it");
   }

@@ -12,7 +12,7 @@ using namespace fault_test;
 using namespace std::chrono_literals;
 using harness::child;
 
-// URL MODE: holds a shared_mutex for reading or writing until it is killed.
+// Arguments: URL MODE. Holds a shared_mutex for reading or writing until it is killed.
 const harness::role sharer{"sharer", [](const std::vector<std::string>& args) {
                              auto session = holdfast::open(args[0]);
                              holdfast::shared_mutex m{session, "rw", {{.lease = a_month}, {}}};
@@ -23,7 +23,7 @@ const harness::role sharer{"sharer", [](const std::vector<std::string>& args) {
                              return 0;
                            }};
 
-// URL: waits at a latch of two.
+// Argument: URL. Waits at a latch of two.
 const harness::role at_latch{"at_latch", [](const std::vector<std::string>& args) {
                                auto session = holdfast::open(args[0]);
                                holdfast::latch(session, "start", 2).wait();
@@ -31,7 +31,7 @@ const harness::role at_latch{"at_latch", [](const std::vector<std::string>& args
                                return 0;
                              }};
 
-// URL: takes a permit for an hour, says its id, and waits.
+// Argument: URL. Acquires a permit for an hour, reports its id, and waits.
 const harness::role giver{
     "giver", [](const std::vector<std::string>& args) {
       auto session = holdfast::open(args[0]);
@@ -64,7 +64,7 @@ TEST(kinds, a_killed_writer_lets_all_readers_in) {
   scene s;
   child writer("sharer", {s.g.url, "writes"});
   EXPECT_EQ(writer.expect_line(), "in");
-  std::vector<std::thread> readers;  // each a session: within one they would ask together
+  std::vector<std::thread> readers;  // a session each: one would ask for all
   for (std::size_t i = 0; i < 3; ++i) {
     readers.emplace_back([&] {
       EXPECT_TRUE((holdfast::shared_mutex{holdfast::open(s.g.url), "rw"}.acquire_shared()));

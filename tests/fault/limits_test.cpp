@@ -24,7 +24,7 @@ rate_limiter limiter(const holdfast::session& s) {
   return rate_limiter{s, "api", {{.tokens = burst, .per = 24h * 31}}};
 }
 
-// URL PAGE: takes tokens until there are none.
+// Arguments: URL PAGE. Takes tokens until there are none.
 const harness::role taker{"taker", [](const std::vector<std::string>& args) {
                             auto session = holdfast::open(args[0]);
                             harness::shared<tally> page(args[1]);
@@ -34,7 +34,7 @@ const harness::role taker{"taker", [](const std::vector<std::string>& args) {
                             return 0;
                           }};
 
-// URL: waits for what comes in a month.
+// Argument: URL. Waits for tokens that come in a month.
 const harness::role patient{"patient", [](const std::vector<std::string>& args) {
                               auto session = holdfast::open(args[0]);
                               (void)limiter(session).take(burst);
@@ -56,7 +56,7 @@ TEST(limits, takers_killed_at_any_moment_let_no_more_through_and_lose_a_token_ea
   child last("taker", {g.url, g.page});
   EXPECT_EQ(last.expect_line(), "none left");
   const std::uint64_t through = page->went_through;
-  // A month has a quarter of an hour for each token.
+  // Each token takes a quarter of an hour of a month.
   EXPECT_LE(through, burst + 1);
   EXPECT_GE(through + 2 * kills, burst);
   EXPECT_FALSE(limiter(session).peek(2));

@@ -4,7 +4,7 @@
 #include "harness/eventually.hpp"
 #include "harness/seed.hpp"
 
-// The file of the store under load, with processes killed in the middle of whatever they do to it.
+// The file of the store under load, with processes killed in the middle of any operation on it.
 namespace {
 
 using namespace fault_test;
@@ -13,7 +13,8 @@ using harness::resource;
 
 constexpr int names = 20;
 
-// URL PAGE SEED: locks and unlocks names of all kinds until it is killed; each round is a tick.
+// Arguments: URL PAGE SEED. Locks and unlocks names of all kinds until it is killed; each round is
+// a tick.
 const harness::role busy{"busy", [](const std::vector<std::string>& args) {
                            auto session = holdfast::open(args[0]);
                            resource at(args[1]);
@@ -61,7 +62,7 @@ TEST(load, a_store_whose_users_are_killed_at_any_moment_stays_sound_and_frees_wh
   auto session = holdfast::open(g.url);
   for (int i = 0; i < names; ++i) {
     const std::string name = std::to_string(i);
-    // Whatever the name was: all of it can be had, so nobody holds anything.
+    // Whatever the kind: the whole name can be acquired, so nobody holds anything.
     const auto all = i % 3 == 0   ? holdfast::mutex(session, name).try_acquire()
                      : i % 3 == 1 ? holdfast::shared_mutex(session, name).try_acquire()
                                   : holdfast::semaphore(session, name, 3).try_acquire(3);

@@ -13,7 +13,8 @@
 #include "harness/temp_dir.hpp"
 #include "session/session_impl.hpp"
 
-// A hundred thousand that wait for one name in one process: without a thread each, all served.
+// A hundred thousand requests that wait for one name in one process, without a thread each: all are
+// served.
 namespace {
 
 using holdfast::lease;
@@ -30,7 +31,7 @@ int threads_of_this_process() {
   return 0;
 }
 
-/// Not atomic: the lock is what protects the count.
+/// Not atomic: the lock protects the count.
 struct tally {
   int served = 0;
   std::uint64_t last_fence = 0;
@@ -88,7 +89,8 @@ TEST(many_pending, callbacks_are_served_on_a_store_between_processes) {
 
 TEST(many_pending, all_are_told_when_their_session_goes) {
   std::atomic<int> told{0};
-  // Held by a session that stays: a lease of their own would be given to them when it goes.
+  // Held by a session that stays: when a session closes, its leases would be granted to the
+  // waiters.
   const auto stays = holdfast::open("memory:many_pending");
   mutex theirs{stays, "m"};
   const lease held = theirs.acquire();

@@ -9,13 +9,13 @@
 
 namespace fault_test {
 
-/// Where a process dies: on its way into a command, or with the answer in its hands.
+/// The moment of a process's death: on its way into a command, or with the answer received.
 struct death {
   holdfast::store::permits_verb at;
   bool answered;
 };
 
-/// A store whose process is killed at a command of the verb chosen.
+/// A store whose process is killed at a command of the chosen verb.
 class mortal_store final : public harness::passing_on {
  public:
   mortal_store(std::unique_ptr<session_store> inner, death end)

@@ -10,7 +10,7 @@ using namespace fault_test;
 using harness::child;
 using harness::resource;
 
-// URL PAGE WORKER REASON: waits for its turn, uses the resource, says so.
+// Arguments: URL PAGE WORKER REASON. Waits for its turn, uses the resource, reports that.
 const harness::role in_line{"in_line", [](const std::vector<std::string>& args) {
                               auto session = holdfast::open(args[0]);
                               resource at(args[1]);
@@ -28,7 +28,7 @@ class queue : public testing::Test {
  protected:
   static constexpr std::uint32_t length = 5;
 
-  /// So many processes in line behind this one, in the order of their numbers.
+  /// Queues this many processes behind this one, in the order of their numbers.
   void line_up() {
     for (std::uint32_t i = 0; i < length; ++i) {
       line_.emplace_back("in_line", std::vector<std::string>{g_.url, g_.page, std::to_string(i)});

@@ -6,7 +6,7 @@
 #include "fault/roles.hpp"
 #include "harness/redis_server.hpp"
 
-// A client of a redlock that is stopped between the quorum and the use of what it won.
+// A client of a redlock that is stopped between the quorum and the use of the lock.
 namespace {
 
 using namespace fault_test;
@@ -19,8 +19,8 @@ std::vector<holdfast::session> open_nodes(const std::vector<std::string>& urls) 
   return nodes;
 }
 
-// PAGE URL…: wins the quorum, says its fence, is stopped, and then says what became of the lease,
-// and writes to the resource (PAGE) regardless.
+// Arguments: PAGE URL…. Wins the quorum, reports its fence, is stopped, and then reports the state
+// of the lease, and writes to the resource (PAGE) regardless.
 const harness::role quorum_client{
     "quorum_client", [](const std::vector<std::string>& args) {
       harness::resource at(args[0]);
@@ -76,7 +76,7 @@ TEST(quorum_stop, a_client_without_a_successor_sees_the_loss_all_the_same) {
   const auto fence = std::stoull(client.expect_line());
   client.stop();
   const auto nodes = open_nodes(s.urls);
-  // Until its lease has ended at each node, by the node's own time.
+  // Waits until its lease has ended at each node, by the node's own time.
   for (const auto& node : nodes) {
     EXPECT_TRUE(holdfast::mutex(node, "job").try_acquire_for(1min));
   }

@@ -12,7 +12,7 @@ using namespace fault_test;
 using harness::child;
 using harness::resource;
 
-// PAGE WORKER: uses the resource without any lock until it is killed.
+// Arguments: PAGE WORKER. Uses the resource without any lock until it is killed.
 const harness::role lawless{"lawless", [](const std::vector<std::string>& args) {
                               resource at(args[0]);
                               const auto number = static_cast<std::uint32_t>(std::stoul(args[1]));

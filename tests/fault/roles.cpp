@@ -22,8 +22,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// URL NAME LEASE_MS: takes the lock, says its fence, keeps it until it hears something, then says
-// what became of the lease, and writes to the resource (PAGE) regardless.
+// Arguments: URL NAME LEASE_MS PAGE. Acquires the lock, reports its fence, keeps the lock until it
+// gets a line, then reports the state of the lease, and writes to the resource (PAGE) regardless.
 const harness::role holder{"holder", [](const std::vector<std::string>& args) {
                              auto session = holdfast::open(args[0]);
                              harness::resource at(args[3]);
@@ -43,7 +43,7 @@ const harness::role holder{"holder", [](const std::vector<std::string>& args) {
                              return 0;
                            }};
 
-// URL NAME: takes two of three permits, says so, keeps them.
+// Arguments: URL NAME. Acquires two of three permits, reports that, keeps them.
 const harness::role permit_holder{"permit_holder", [](const std::vector<std::string>& args) {
                                     auto session = holdfast::open(args[0]);
                                     holdfast::semaphore s{session, args[1], 3, {.lease = a_month}};
@@ -53,7 +53,7 @@ const harness::role permit_holder{"permit_holder", [](const std::vector<std::str
                                     return 0;
                                   }};
 
-// URL NAME: locks and unlocks, and keeps what is idle then.
+// Arguments: URL NAME. Locks and unlocks, and keeps the lock idle then.
 const harness::role lingerer{"lingerer", [](const std::vector<std::string>& args) {
                                auto session = holdfast::open(args[0]);
                                holdfast::lock_options options;
@@ -66,7 +66,7 @@ const harness::role lingerer{"lingerer", [](const std::vector<std::string>& args
                                return 0;
                              }};
 
-// URL NAME: waits for the lock, says so, gives it back.
+// Arguments: URL NAME. Waits for the lock, reports that, releases it.
 const harness::role waiter{"waiter", [](const std::vector<std::string>& args) {
                              auto session = holdfast::open(args[0]);
                              holdfast::fair_mutex m{session, args[1], {.lease = a_month}};
@@ -75,7 +75,8 @@ const harness::role waiter{"waiter", [](const std::vector<std::string>& args) {
                              return 0;
                            }};
 
-// URL NAME VERB ANSWERED: takes the lock, renews it, gives it back, and is killed on the way.
+// Arguments: URL NAME VERB ANSWERED. Acquires the lock, renews it, releases it, and is killed on
+// the way.
 const harness::role mortal{
     "mortal", [](const std::vector<std::string>& args) {
       const death end{static_cast<holdfast::store::permits_verb>(std::stoi(args[2])),
@@ -95,7 +96,8 @@ const harness::role mortal{
       return 0;
     }};
 
-// URL PAGE WORKER TIMES SEED: takes the lock so often, in changing forms, and uses the resource.
+// Arguments: URL PAGE WORKER TIMES SEED. Acquires the lock this many times, in changing forms, and
+// uses the resource.
 const harness::role worker{"worker", [](const std::vector<std::string>& args) {
                              auto session = holdfast::open(args[0]);
                              harness::resource at(args[1]);
@@ -114,7 +116,7 @@ const harness::role worker{"worker", [](const std::vector<std::string>& args) {
                              return 0;
                            }};
 
-// URL PAGE WORKER TIMES SEED: readers and writers of one shared_mutex.
+// Arguments: URL PAGE WORKER TIMES SEED. Readers and writers of one shared_mutex.
 const harness::role reader_or_writer{
     "reader_or_writer", [](const std::vector<std::string>& args) {
       constexpr std::uint32_t all = 1U << 30;

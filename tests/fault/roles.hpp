@@ -7,8 +7,9 @@
 #include "harness/resource.hpp"
 #include "harness/temp_dir.hpp"
 
-/// Processes that are killed and stopped while they hold and wait. A lease here lasts a month where
-/// only the sight of a death can free the lock in time: then no test needs a clock to prove it.
+/// Processes that are killed and stopped while they hold and wait. Where only the observation of a
+/// death can free the lock in time, a lease lasts a month here: then no test needs a clock to prove
+/// it.
 namespace fault_test {
 
 inline constexpr std::chrono::milliseconds a_month = holdfast::max_lease;
@@ -20,8 +21,9 @@ struct ground {
   std::string page = dir.file("resource");
 
   void await_waiters(const holdfast::session& s, const std::string& name, std::size_t n) const;
-  /// Stops it outside a transaction: one that is stopped inside keeps the file from all others, as
-  /// docs/stores/sqlite.md says. Others see a change before the transaction has ended.
+  /// Stops the child outside a transaction: a child that is stopped inside one keeps the file from
+  /// all others, as docs/stores/sqlite.md says. Others see a change before the transaction has
+  /// ended.
   void stop(harness::child& one) const;
 };
 

@@ -24,7 +24,7 @@
 #include "harness/zookeeper_ensemble.hpp"
 #endif
 
-// A storm at each store. Half of the troubles, once; all of them, over and over, for so many
+// A storm at each store. Half of the troubles, once; or all of them, over and over, for
 // HOLDFAST_CHAOS_SECONDS (make chaos, docs/reliability.md).
 namespace {
 
@@ -72,13 +72,13 @@ void expect_sound(const storm_at& at) {
   EXPECT_TRUE(card.wrong.empty());
 }
 
-/// Four of six processes come by a good way, two by a bad one.
+/// Four of six processes use a good way, two a bad one.
 std::vector<std::string> ways(const std::string& good, const std::string& bad) {
   return {good, good, bad};
 }
 
 #ifdef HOLDFAST_WITH_SQLITE
-// The test of the test: processes that use different stores exclude each other by chance only.
+// The test of the test: processes that use different stores exclude each other only by chance.
 TEST(chaos_of_two_stores, is_seen_as_overlaps_and_by_the_fence) {
   harness::temp_dir dir;
   const auto card =
@@ -219,7 +219,7 @@ TEST(chaos_memcached, nothing_overlaps_and_no_waiter_is_stuck) {
 }
 #endif
 
-/// Servers that agree among themselves.
+/// Servers that form a quorum.
 troubles of_the_group(harness::server_group& servers) {
   const auto any = std::make_shared<int>(0);
   const auto leader = [&servers, any] { return *any = std::max(servers.leader(), 0); };

@@ -47,8 +47,8 @@ void raise_to(std::atomic<std::uint64_t>& most, std::uint64_t value) {
   }
 }
 
-/// What a lock protects: it remembers the greatest fence, and refuses smaller ones. In memory that
-/// processes share, which may be killed in the middle of it.
+/// A resource that a lock protects: it remembers the greatest fence, and refuses smaller ones. In
+/// memory shared by processes, which may be killed in the middle of an access.
 class site {
  public:
   void begin() {
@@ -72,9 +72,9 @@ class site {
   }
   struct written {
     bool let_in = false;
-    bool others_came = false;  ///< since the read, to write …
-    bool same_fence = false;   ///< … with the same fence
-    bool lost = false;         ///< what another wrote since is overwritten
+    bool others_came = false;  ///< since the read, to write
+    bool same_fence = false;   ///< with the same fence
+    bool lost = false;         ///< overwrites another process's write since then
   };
   written write(std::uint64_t fence, const seen& before) {
     const entry mine(guard_);
@@ -85,7 +85,7 @@ class site {
     return {true, others_came, others_came && fence == last_fence_, lost};
   }
 
-  /// Nobody has been here since.
+  /// When a worker was last here.
   std::int64_t used_at() const { return used_at_; }
   void touch() { used_at_ = now_ns(); }
 
@@ -98,7 +98,7 @@ class site {
     entry(const entry&) = delete;
     pthread_mutex_t& of;
   };
-  // Readers do not care which of them came first.
+  // The order of readers does not matter.
   bool admits(std::uint64_t fence, bool writes) {
     if (fence == 0) return true;  // the store has none
     if (fence < (writes ? greatest_ : greatest_of_writers_)) return false;
@@ -112,10 +112,10 @@ class site {
   std::uint64_t greatest_, greatest_of_writers_, number_, visits_, last_fence_;
 };
 
-/// Who is inside of what.
+/// What a worker is inside of.
 struct place {
   std::atomic<std::uint64_t> inside;  ///< pid << 32 | name << 1 | alone; 0: of nothing
-  std::atomic<std::int64_t> met_at;   ///< when another came in who should not have yet
+  std::atomic<std::int64_t> met_at;   ///< when another worker came in too early
 };
 
 struct board {
@@ -133,13 +133,14 @@ struct common_ground {
       believed.push_back(std::make_unique<harness::resource>(folder + "/" + name));
   }
   harness::shared<board> all;
-  /// In time of its own: the sections of those who were sure of it from beginning to end.
+  /// In time of its own: the sections of workers that were sure of their lock from beginning to
+  /// end.
   std::vector<std::unique_ptr<harness::resource>> believed;
 };
 
 // ---- one of the threads
 
-/// What a section is in.
+/// The locks around a section.
 struct part {
   at_name name = exclusive;
   std::uint64_t fence = 0;
@@ -183,7 +184,7 @@ class contestant {
     both_.emplace(std::vector<holdfast::multi_member>{*a_, *b_});
   }
 
-  /// Until it is over, and once more then.
+  /// Until the storm is over, and once more then.
   void work() {
     for (bool last = false; !last;) {
       last = ground_.all->over != 0;
@@ -193,7 +194,7 @@ class contestant {
   }
 
  private:
-  /// A store that is away is what all of this is about; whatever else there is ends the process.
+  /// A store that is away is the subject of this test; any other error ends the process.
   bool tried() try {
     asked_ = now_ns();
     return section();
@@ -302,7 +303,8 @@ class contestant {
     mine().inside = static_cast<std::uint64_t>(::getpid()) << 32 | says | (p.writes() ? 1 : 0);
   }
 
-  // What is told late is told after another came in, unless this process did not run.
+  // A loss is reported late if that happens after another worker came in, unless this process did
+  // not run.
   void is_told() {
     auto& b = *ground_.all;
     const auto met_at = mine().met_at.exchange(-1);
@@ -344,7 +346,7 @@ class contestant {
   std::int64_t asked_ = 0;
 };
 
-// URL FOLDER PROCESS SEED LEASE_MS
+// Arguments: URL FOLDER PROCESS SEED LEASE_MS.
 const harness::role contestants{
     "contestants", [](const std::vector<std::string>& args) {
       holdfast::session_options o;
@@ -368,7 +370,7 @@ const harness::role contestants{
       return 0;
     }};
 
-// ---- who makes the trouble
+// ---- the troublemaker
 
 std::chrono::seconds time_to_spend() {
   const char* const given = std::getenv("HOLDFAST_CHAOS_SECONDS");
@@ -422,7 +424,7 @@ class referee {
     all.resize((all.size() + 1) / 2);
     return all;
   }
-  /// Anything.
+  /// Any trouble.
   void make_any() {
     const int what = random_.between(0, 5);
     if (what == 0 || (what > 1 && at_.troubles.empty() && what % 2 == 0)) return kill_one();

@@ -6,7 +6,7 @@
 namespace harness {
 
 namespace {
-// Made in a millisecond; one of RSA takes a hundred.
+// OpenSSL makes such a key in a millisecond; an RSA key takes a hundred.
 const std::string new_key = "req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes ";
 }  // namespace
 

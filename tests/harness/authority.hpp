@@ -6,8 +6,9 @@
 
 namespace harness {
 
-/// An authority (ca.pem), a stranger, and what the first signed: for 127.0.0.1 (good), for another
-/// host (elsewhere), for a client, and one that has run out (yesterday): NAME.pem and NAME.key.
+/// An authority (ca.pem), a stranger, and the certificates that the authority signed: for 127.0.0.1
+/// (good), for another host (elsewhere), for a client, and an expired one (yesterday). The files
+/// are NAME.pem and NAME.key.
 class authority {
  public:
   authority();

@@ -10,8 +10,8 @@
 
 namespace harness {
 
-/// As long as it lives, the thread that made it catches a signal every millisecond, and no system
-/// call goes on by itself after one (no SA_RESTART). One at a time.
+/// While this object lives, the thread that made it catches a signal every millisecond, and no
+/// system call continues by itself after one (no SA_RESTART). One object at a time.
 class caught_signals {
  public:
   caught_signals() {

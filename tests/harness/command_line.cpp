@@ -28,7 +28,7 @@ void expect_nothing_invented(const command_line& tool, const std::string& name,
   EXPECT_EQ(in_words.code, 75) << in_words.err;
   EXPECT_TRUE(in_words.out.starts_with(name + " is busy · held by ")) << in_words.out;
   for (const std::string& text : {shown.out, tried.out, in_words.out, tool({"show", name}).out}) {
-    EXPECT_EQ(text.find("1970-"), text.npos) << text;  // and not in the number of a port
+    EXPECT_EQ(text.find("1970-"), text.npos) << text;  // and not in a port number
     if (!known.contains("pid")) EXPECT_EQ(text.find("pid"), text.npos) << text;
   }
 }

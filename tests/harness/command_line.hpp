@@ -11,11 +11,12 @@
 
 namespace harness {
 
-/// The program holdfast, with a store and without what a program around it would tell it.
+/// The program holdfast, with a store and without the environment that a surrounding program would
+/// set.
 class command_line {
  public:
   explicit command_line(const std::string& url = {}) { use(url); }
-  /// Empty: none.
+  /// Sets the store's URL; empty: none.
   void use(const std::string& url) {
     around_.environment[0] = url.empty() ? "HOLDFAST_STORE" : "HOLDFAST_STORE=" + url;
   }
@@ -38,13 +39,13 @@ class command_line {
                        {}};
 };
 
-/// The one holder of `name` is another program, or a session of which the store says little: the
-/// program shows nothing of it but an owner, a host, a program, a reason and what is `known`, as it
-/// is called in JSON.
+/// The one holder of `name` is another program, or a session about which the store records little:
+/// the program shows nothing of it but an owner, a host, a program, a reason and the JSON fields in
+/// `known`.
 void expect_nothing_invented(const command_line& tool, const std::string& name,
                              const std::set<std::string>& known = {});
 
-/// What `run` starts when a lock has been handed over goes on for as long as it likes.
+/// The command that `run` starts after a lock was handed over runs for as long as it likes.
 void expect_the_command_outlives_a_hand_over(const std::string& url);
 
 }  // namespace harness

@@ -29,7 +29,7 @@ void leaders_die_and_come_back(server_group& servers) {
   for (int round = 0; round < 3; ++round) {
     all.until_more(20);
     const int leader = servers.leader();
-    if (leader < 0) continue;  // there was an election just now
+    if (leader < 0) continue;  // an election has just begun
     servers.kill(leader);
     if (random.one_in(2)) all.until_more(20);
     servers.start(leader);
@@ -50,7 +50,7 @@ void the_majority_is_gone(server_group& servers) {
   const int other = (leader + 1) % servers.size();
   servers.kill(leader);
   servers.kill(other);
-  // Before a second is over it may only be slow, and not to have it in time is no failure.
+  // Before a second has passed, the server may only be slow, and a time-out is no failure.
   const auto e = thrown_by([&] { (void)two.try_acquire_for(2s); });
   EXPECT_EQ(e.reason(), errc::unavailable) << e.what();
   EXPECT_TRUE(e.retryable());
@@ -165,7 +165,7 @@ void fifty_are_cut_off_at_once(const server_group& servers, const std::string& b
   for (int i = 0; i < 50; ++i) sessions.push_back(holdfast::open(url));
   lease held = holdfast::mutex(sessions[0], "job").acquire();
   std::atomic<int> served{0};
-  int inside = 0;  // not atomic: the lock is all that protects it
+  int inside = 0;  // not atomic: only the lock protects it
   std::vector<std::thread> threads;
   for (auto& s : sessions) {
     threads.emplace_back([&] {
@@ -188,7 +188,8 @@ void late_requests_leave_nothing(const server_group& servers, const std::string&
   constexpr int count = 16;
   const auto name = [](int i) { return "job" + std::to_string(i); };
   auto here = holdfast::open(by + base + "?session=30s&command_timeout=1s", {.store_timeout = 0ms});
-  // It only looks: an answer that a loaded machine has late is no answer that was lost.
+  // This session only reads; its long time-out keeps a late answer on a loaded machine from
+  // counting as lost.
   auto there = holdfast::open(servers.url(base + "?session=30s&command_timeout=10s"));
   proxy.with([](relay& r) { r.stall(way::up); });
   std::vector<std::thread> threads;
@@ -211,7 +212,7 @@ void late_requests_leave_nothing(const server_group& servers, const std::string&
       return got.has_value();
     });
   }
-  // Whoever comes in later stands behind us.
+  // A late request is queued behind our entry.
   for (int look = 0; look < 10; ++look) {
     for (int i = 0; i < count; ++i) {
       eventually("nobody stays there", [&] { return there.show(name(i)).waiters.empty(); });

@@ -7,13 +7,13 @@
 
 namespace harness {
 
-/// Time that stands still, and counts how often threads were woken that wait on it.
+/// A clock that stands still, and counts how often threads that wait on it were woken.
 class counting_clock final : public still_clock {
  public:
   int wakes() const { return wakes_; }
-  /// Until so many threads wait that were told something before, or not.
+  /// Blocks until this many threads wait on the clock, including those that were notified before.
   void until_asleep(int threads) const {
-    int looks = 0;  // a thread that was told may still look asleep at the first
+    int looks = 0;  // a notified thread may still look asleep at the first check
     eventually("all sleep", [&] { return ++looks > 1 && asleep_ == threads; });
   }
 

@@ -21,7 +21,8 @@ std::string where(const lease& held) {
   return at.key + ' ' + std::to_string(at.created);
 }
 
-/// Takes the lock, says so; then, at each line, says whether it still has it, or where it stands.
+/// Acquires the lock and reports its fence; then, for each line, reports whether it still holds the
+/// lock, or where the hold is stored.
 const role holder{"lock-holder", [](const auto& args) {
                     auto session = holdfast::open(args.at(0));
                     holdfast::mutex lock{session, "job"};
@@ -89,12 +90,12 @@ void crowd::work(const std::string& url, std::uint32_t worker) {
       const auto held = lock.try_acquire_for(500ms);
       if (held) note(*held, worker);
     } catch (const holdfast::error&) {
-      // The store is away; it is not the crowd's to say for how long.
+      // The store is away; the crowd does not judge for how long.
     }
   }
 }
 
-// What counts is what is done while the lease says that it is held.
+// Only work done while the lease reports that it is held counts.
 void crowd::note(const lease& held, std::uint32_t worker) {
   const auto begin = ++ticks_;
   std::this_thread::yield();

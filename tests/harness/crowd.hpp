@@ -10,13 +10,13 @@
 
 #include "harness/history.hpp"
 
-/// What the tests of stores with real servers have in common.
+/// Common parts of the tests of stores with real servers.
 namespace harness {
 
-/// What is thrown; fails if nothing is.
+/// Returns the error that `action` throws; the test fails if there is none.
 holdfast::error thrown_by(const std::function<void()>& action);
 
-/// Threads of several sessions that take the lock "job" again and again, until told to stop.
+/// Threads of several sessions that acquire the lock "job" again and again, until they are stopped.
 class crowd {
  public:
   explicit crowd(const std::vector<std::string>& urls);
@@ -24,9 +24,9 @@ class crowd {
   crowd(const crowd&) = delete;
 
   std::size_t holds() const;
-  /// Blocks until it was held so many times more.
+  /// Blocks until the lock was held this many times more.
   void until_more(std::size_t by) const;
-  /// Stops, and says where two were inside, or a fence did not grow.
+  /// Stops the threads; returns where two were inside at once, or a fence did not grow.
   std::vector<std::string> violations();
 
  private:

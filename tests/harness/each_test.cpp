@@ -18,7 +18,7 @@ namespace harness {
 
 namespace {
 
-// Read by the handlers of signals; written between two tests.
+// Read by signal handlers; written between two tests.
 std::string over_the_bound_message, died_message;
 
 void say(const std::string& message) {
@@ -30,7 +30,8 @@ void over_the_bound(int) {
   ::abort();
 }
 
-// GoogleTest names a test when it ends: without this, one that dies is not named at all.
+// GoogleTest names a test when it ends: without this handler a test that crashes would not be
+// named.
 void died(int signal) {
   ::signal(signal, SIG_DFL);
   say(died_message);
@@ -40,7 +41,7 @@ void died(int signal) {
   ::raise(signal);
 }
 
-/// Where nobody else handles it: the sanitizers say more.
+/// Only where no other handler is set: the sanitizers' handlers report more.
 void name_the_test_that_dies_of(int signal) {
   struct sigaction before{};
   if (::sigaction(signal, nullptr, &before) == 0 && before.sa_handler == SIG_DFL)
@@ -62,7 +63,7 @@ std::string to_repeat(const testing::TestInfo& test) {
          " --gtest_filter=" + name_of(test);
 }
 
-// An alarm, not a thread: tests fork, and count their threads.
+// An alarm instead of a thread: tests fork, and count their threads.
 class each_test final : public testing::EmptyTestEventListener {
   void OnTestStart(const testing::TestInfo& test) override {
     ::alarm(0);
@@ -81,12 +82,12 @@ class each_test final : public testing::EmptyTestEventListener {
 }  // namespace
 
 void watch_each_test() {
-  seed();  // its own listener first
+  seed();  // its own listener comes first
   struct sigaction action{};
   action.sa_handler = over_the_bound;
   ::sigaction(SIGALRM, &action, nullptr);
   void* first = nullptr;
-  ::backtrace(&first, 1);  // loads what it needs: a handler must not
+  ::backtrace(&first, 1);  // loads what backtrace() needs, because a handler must not
   for (const int fatal : {SIGABRT, SIGSEGV, SIGBUS, SIGILL, SIGFPE})
     name_the_test_that_dies_of(fatal);
   testing::UnitTest::GetInstance()->listeners().Append(new each_test);

@@ -2,10 +2,9 @@
 
 namespace harness {
 
-/// What each test of a program gets, once GoogleTest is initialised: a bound in time, over which
-/// the program ends and says which rule it was in (HOLDFAST_TEST_BOUND, in seconds; 60 if it is not
-/// set, 0 for none), and, if it fails or the program dies in it, the command that repeats just
-/// this.
+/// Watches each test of a program, once GoogleTest is initialised. A time limit
+/// (HOLDFAST_TEST_BOUND, in seconds; 60 if unset, 0 for none) ends the program with the name of the
+/// test. If a test fails or crashes, prints the command that repeats just this test.
 void watch_each_test();
 
 }  // namespace harness

@@ -11,7 +11,7 @@ namespace harness {
 
 namespace {
 
-// Each agreement waits for the disks of a majority.
+// Each consensus decision waits for the disks of a majority.
 std::filesystem::path fastest_folder() {
   const std::filesystem::path memory = "/dev/shm";
   return std::filesystem::is_directory(memory) ? memory : std::filesystem::temp_directory_path();

@@ -7,16 +7,16 @@
 
 namespace harness {
 
-/// Etcd servers, with their data in memory. A machine without them (Debian: etcd-server,
-/// etcd-client) fails the test.
+/// Etcd servers, with their data in memory. On a machine without etcd (Debian: etcd-server,
+/// etcd-client) the test fails.
 class etcd_cluster final : public server_group {
  public:
-  /// `arguments` are for each of them, as in {"--auth-token", "simple"}.
+  /// `arguments` are added to each server's, such as {"--auth-token", "simple"}.
   explicit etcd_cluster(int servers = 3, std::vector<std::string> arguments = {});
 
-  /// What etcdctl prints, after it has read a line; throws if it fails.
+  /// Returns etcdctl's output after it has read a line; throws if it fails.
   std::string ctl(const std::string& words, const std::string& reads = {}) const;
-  /// The sum over all servers of what they count under that name (/metrics).
+  /// The sum of that counter (/metrics) over all servers.
   long counted(const std::string& name) const;
   int leader() const override;
   void until_whole() const override;

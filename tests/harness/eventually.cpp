@@ -10,7 +10,7 @@
 namespace harness {
 
 namespace {
-// A trial of seeded faults waits for much that will never come: tests/mutants says how long.
+// A trial of seeded faults waits for many events that never come: tests/mutants sets how long.
 std::chrono::seconds at_most(std::chrono::seconds limit) {
   static const char* const patience = std::getenv("HOLDFAST_PATIENCE");
   return patience == nullptr ? limit : std::min(limit, std::chrono::seconds(std::atol(patience)));
@@ -23,7 +23,7 @@ void eventually(const std::string& what, const std::function<bool()>& condition,
   const auto end = std::chrono::steady_clock::now() + at_most(limit);
   while (!condition()) {
     if (std::chrono::steady_clock::now() > end) {
-      ADD_FAILURE() << "it never came: " << what;  // seen also if a running thread ends the test
+      ADD_FAILURE() << "it never came: " << what;  // also seen if a running thread ends the test
       throw std::runtime_error("it never came: " + what);
     }
     ::poll(nullptr, 0, look_every_ms);

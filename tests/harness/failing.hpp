@@ -6,13 +6,13 @@
 
 namespace harness {
 
-/// What a call failed with: the reason, and the message that a person sees.
+/// The failure of a call: the reason, and the message that a person sees.
 struct failing {
   bool failed = false;
   holdfast::errc reason{};
   std::string text;
   bool retryable = false;
-  bool unknown = false;  ///< whether it was carried out
+  bool unknown = false;  ///< whether it is unknown if the call was carried out
 };
 
 template <class Call>
@@ -25,7 +25,7 @@ failing outcome_of(Call call) {
   return {};
 }
 
-/// What open() fails with at its first try: it does not wait for a server that is away.
+/// The failure of open() at its first attempt, without waiting for a server that is away.
 inline failing outcome_of_opening(const std::string& url) {
   holdfast::session_options once;
   once.store_timeout = std::chrono::milliseconds::zero();

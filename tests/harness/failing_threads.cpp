@@ -39,7 +39,8 @@ bool no_thread_after::failed() noexcept { return a_thread_failed; }
 
 }  // namespace harness
 
-// libstdc++ starts each std::thread here. The sanitizers know pthread_create(), which stays theirs.
+// libstdc++ starts each std::thread here. The sanitizers intercept pthread_create(), which stays
+// theirs.
 void std::thread::_M_start_thread(_State_ptr state, void (*depend)()) {
   if (harness::this_thread_fails()) {
     throw std::system_error(EAGAIN, std::generic_category());

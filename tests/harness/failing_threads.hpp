@@ -2,8 +2,9 @@
 
 namespace harness {
 
-/// For as long as it lives, no std::thread can be started after so many: that one only, or all from
-/// it on. The program that is linked with it has a start of threads of its own. One at a time.
+/// While this object lives, std::thread fails to start after `threads` starts: once, or from then
+/// on. A program that links this file has its own definition of the function that starts threads.
+/// One object at a time.
 class no_thread_after {
  public:
   enum class how { once, for_good };
@@ -12,7 +13,7 @@ class no_thread_after {
   no_thread_after(const no_thread_after&) = delete;
   no_thread_after& operator=(const no_thread_after&) = delete;
 
-  /// Whether any could not be started.
+  /// Whether any thread failed to start.
   static bool failed() noexcept;
 };
 

@@ -4,7 +4,7 @@ namespace harness {
 
 namespace {
 
-/// Takes one command off the front; false if it is not there as a whole.
+/// Takes one command off the front; false if it is incomplete.
 bool take_command(std::string& heard, fake_redis::words& command) {
   std::size_t at = 0;
   const auto number = [&](char mark, std::size_t& value) {

@@ -8,12 +8,14 @@
 
 namespace harness {
 
-/// Speaks just enough Redis to be opened, for what a real server cannot be brought to do on demand.
+/// A server that speaks just enough Redis to be opened, for behaviour that a real server does not
+/// show on demand.
 class fake_redis {
  public:
   using words = std::vector<std::string>;
-  /// The answer to one command, in the protocol's own form, as in "-ERR no\r\n"; empty for the
-  /// usual one: a greeting, the lines of INFO, "+OK"; or this, to end the connection.
+  /// Returns the answer to one command in the protocol's own form, such as "-ERR no\r\n". Empty
+  /// stands for the usual answer: a greeting, the lines of INFO, "+OK". `hang_up` ends the
+  /// connection.
   static constexpr const char* hang_up = "hang up";
   using answers = std::function<std::string(const words& command)>;
 

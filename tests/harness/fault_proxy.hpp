@@ -14,18 +14,18 @@ namespace harness {
 using holdfast::faultproxy::relay;
 using holdfast::faultproxy::way;
 
-/// A bad network on a free port of 127.0.0.1, on a thread of its own. A fault is there when the
-/// call that makes it returns.
+/// A bad network on a free port of 127.0.0.1, run by a thread of its own. A fault is active when
+/// the call that makes it returns.
 class fault_proxy {
  public:
-  /// To a port of this machine.
+  /// Forwards to a port of this machine.
   explicit fault_proxy(int to);
   ~fault_proxy();
   fault_proxy(const fault_proxy&) = delete;
 
   int port() const { return port_; }
 
-  /// Changes the faults, or asks; see relay.hpp.
+  /// Changes or reads the faults on the proxy's thread; see relay.hpp.
   template <class Act>
   auto with(Act act) {
     const auto job =
@@ -52,7 +52,7 @@ class fault_proxy {
   const int wake_fd_;
   std::mutex mutex_;
   std::vector<std::function<void()>> jobs_;
-  bool over_ = false;  ///< its own thread's
+  bool over_ = false;  ///< used by its own thread only
   std::thread thread_;
 };
 

@@ -14,11 +14,12 @@
 #include "paths.hpp"
 #include "tool/demo_shops.hpp"
 
-/// The flash sale of the demo, with the shop on a server. For rooms that link the program's parts.
+/// The flash sale of the demo, with the shop on a server. For test folders that link the program's
+/// parts.
 namespace harness {
 
-/// Few orders, of two each. With 30 there are of each of the two products, half of the orders find
-/// the shop sold out; with 60, none.
+/// Few orders, of two pieces each. With a stock of 30 of each of the two products, half of the
+/// orders find the shop sold out; with 60, none.
 inline nlohmann::json flash_sale(const std::string& shop, const std::string& store, int stock,
                                  std::vector<std::string> more) {
   const temp_dir folder;
@@ -38,7 +39,8 @@ inline nlohmann::json flash_sale(const std::string& shop, const std::string& sto
   return nlohmann::json::parse(o.out);
 }
 
-/// With each of the two ways that lock, a worker dies while it has the lock, and orders are left.
+/// With each of the two strategies that lock, a worker dies while it holds the lock, and orders are
+/// left.
 inline void expect_no_harm_by_kills(const std::string& shop, const std::string& store) {
   const auto all = flash_sale(
       shop, store, 60, {"--kill", "1", "--pause-us", "30000", "--strategy", "row-lock,holdfast"});
@@ -50,7 +52,7 @@ inline void expect_no_harm_by_kills(const std::string& shop, const std::string& 
   }
 }
 
-/// What the tables do, by themselves: over a database where "shop_" is free.
+/// Tests the tables by themselves, in a database where "shop_" is free.
 inline void expect_right_books(const std::string& url) {
   namespace demo = holdfast::tool::demo;
   const demo::shop_place at{url, "shop"};

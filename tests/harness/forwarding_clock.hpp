@@ -5,8 +5,8 @@
 
 namespace harness {
 
-/// Passes all on to another clock, which outlives it. To derive from: a test's clock overrides what
-/// the test is about.
+/// Forwards all calls to another clock, which outlives it. A base class: a test's clock overrides
+/// what the test is about.
 class forwarding_clock : public holdfast::clock {
  public:
   explicit forwarding_clock(holdfast::clock& to = holdfast::real_clock()) : to_(to) {}

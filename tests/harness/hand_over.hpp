@@ -24,7 +24,7 @@ class hand_over_line {
     await_waiters(2);
   }
 
-  /// Each is told, and asks nothing.
+  /// Each waiter is notified, and sends no command.
   void expect_one_command_each() {
     const auto of_b = b_.store_operations(), of_c = c_.store_operations();
     auto began = clock::now();
@@ -39,7 +39,8 @@ class hand_over_line {
     EXPECT_EQ(three.fence(), a_.show("m").holders.at(0).fence);
   }
 
-  /// `forge` sends the third what the second was told: it asks, and goes on waiting.
+  /// `forge` sends the third session the notification that the second one got: the third session
+  /// asks, and continues to wait.
   void expect_the_third_asks_after(const std::function<void()>& forge) {
     const auto asked = c_.store_operations();
     forge();
@@ -51,8 +52,8 @@ class hand_over_line {
  private:
   using clock = std::chrono::steady_clock;
 
-  // What is granted has to be claimed in half a second: one that is told late asks whether it still
-  // has it.
+  // A grant must be claimed within half a second: a session that is notified late asks whether it
+  // still has the grant.
   static void expect_it_asked_nothing(const holdfast::session& s, std::uint64_t before,
                                       clock::time_point began) {
     const bool late = clock::now() - began > std::chrono::milliseconds(200);
@@ -70,7 +71,7 @@ class hand_over_line {
   std::future<holdfast::result<holdfast::lease>> next, last;
 };
 
-/// One name that `at` holds, and for which a session waits that has had no answer yet: its requests
+/// One name that `at` holds, and for which another session waits without any answer: its requests
 /// are carried out, and the answers are lost.
 class deaf_waiter {
  public:
@@ -79,7 +80,7 @@ class deaf_waiter {
     eventually("its place", [&] { return at_.show("m").waiters.size() == 1; });
   }
   const holdfast::session& session() const { return deaf_; }
-  /// Whatever was sent to it meanwhile.
+  /// The waiter gets no lock, whatever was sent to it meanwhile.
   void expect_it_gets_nothing() {
     EXPECT_FALSE(got_.get().ok());
     EXPECT_NO_THROW(held_.check());

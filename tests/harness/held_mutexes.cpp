@@ -36,8 +36,8 @@ namespace {
 
 using operation = int (*)(pthread_mutex_t*);
 
-// The C library's own; what a condition variable does with the mutex in a wait does not pass here,
-// and leaves it held as before.
+// Finds the C library's own function. A condition variable's use of the mutex during a wait does
+// not pass here, so the mutex counts as held throughout.
 operation next(std::atomic<operation>& known, const char* name) noexcept {
   operation found = known.load(std::memory_order_relaxed);
   if (found == nullptr) {

@@ -2,9 +2,9 @@
 
 namespace harness {
 
-/// How many mutexes the calling thread holds. What a user wrote is called with none: whatever it
-/// does then, it waits for nobody. Always 0 where a sanitizer has these functions (TSan), which
-/// finds the same by itself when a callback calls back.
+/// The number of mutexes that the calling thread holds. User callbacks must be called with none:
+/// then nothing that they do waits for another thread. Always 0 where a sanitizer intercepts these
+/// functions (TSan), which finds a callback under a mutex by itself when the callback calls back.
 int held_mutexes() noexcept;
 
 /// False where it is always 0.

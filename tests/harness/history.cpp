@@ -69,7 +69,7 @@ void check_fences_are_unique(const history& events, const history_rules& rules, 
   }
 }
 
-// Holds that may be there together may be granted in one order and begin in another.
+// Holds that may overlap may be granted in one order and begin in another.
 void check_fences_grow(const history& events, std::uint32_t capacity, complaints& out) {
   std::map<std::uint32_t, std::uint64_t> greatest_ended;  // by weight
   sweep(

@@ -23,8 +23,8 @@ constexpr auto limit = 150ms;
 struct limited_call {
   const char* what;
   std::function<bool(const session&)> succeeds;
-  bool alone = true;           ///< false: only if somebody else does something, too
-  bool needs_replicas = true;  ///< where they acknowledge grants
+  bool alone = true;           ///< false: the call needs another thread to succeed
+  bool needs_replicas = true;  ///< where replicas acknowledge grants
 };
 
 holdfast::rate_limiter bucket(const session& s, const std::string& name) {
@@ -111,10 +111,10 @@ const std::vector<limited_call>& calls_with_a_limit() {
   return all;
 }
 
-/// The matrix says which stores have it.
+/// The store lacks this operation; the support matrix lists which stores have it.
 bool has_none(const holdfast::error& e) { return e.reason() == errc::unsupported; }
 
-// Not in time, or the store is away: whatever it is, the caller has it back.
+// The call timed out or the store is away: in either case it returned to its caller.
 void ends(const limited_call& call, const session& hung) {
   SCOPED_TRACE(call.what);
   try {
@@ -125,7 +125,7 @@ void ends(const limited_call& call, const session& hung) {
   }
 }
 
-// What was granted too late is given back.
+// A late grant was released.
 void has_left_nothing(const limited_call& call, const session& beside) {
   if (!call.alone) return;
   eventually(std::string(call.what) + " to succeed", [&] {
@@ -138,7 +138,7 @@ void has_left_nothing(const limited_call& call, const session& beside) {
   });
 }
 
-/// Arrived at a barrier before the store hangs, if the store has barriers.
+/// A participant that arrives at a barrier before the store hangs, if the store has barriers.
 class participant {
  public:
   explicit participant(const session& s) {
@@ -153,7 +153,7 @@ class participant {
   holdfast::barrier::arrival arrival_;
 };
 
-/// Reads before the store hangs, if the store has readers.
+/// A reader that locks before the store hangs, if the store has readers.
 class reader {
  public:
   explicit reader(const session& s) {
@@ -161,7 +161,7 @@ class reader {
     of_ = std::make_unique<holdfast::shared_mutex>(s, "upgraded");
     held_ = of_->try_acquire_shared_for(1min).value();
   }
-  // With mode=session the hold may go with its connection.
+  // With mode=session the hold may end with its connection.
   bool upgrades() try { return of_ && of_->try_upgrade(held_); } catch (const holdfast::error& e) {
     if (e.reason() != errc::lost) throw;
     return false;
@@ -172,7 +172,7 @@ class reader {
   holdfast::lease held_;
 };
 
-// Sessions do not ask at once whether the store is back.
+// A session does not check at once whether the store is back.
 bool can_be_taken(holdfast::mutex& m) {
   try {
     return m.try_acquire().has_value();
@@ -182,8 +182,8 @@ bool can_be_taken(holdfast::mutex& m) {
   }
 }
 
-/// Sleeps until it is notified when the store begins to hang, and a renewal of the same session is
-/// in the store when its time is over.
+/// A waiter that sleeps until it is notified when the store begins to hang, with a renewal of the
+/// same session in the store when its time is over.
 class early_waiter {
  public:
   explicit early_waiter(const session& s)
@@ -222,7 +222,7 @@ void calls_end_at_their_limit_while_it_hangs(const hang& how, const std::string&
                                              const std::string& direct) {
   const session beside = holdfast::open(direct), hung = holdfast::open(through);
   auto held = holdfast::mutex(beside, "held").acquire();
-  // Whatever a session makes ready at its first use is there.
+  // Prepares whatever a session sets up at its first use.
   {
     const auto used = holdfast::mutex(hung, "free").acquire();
   }
@@ -239,8 +239,8 @@ void calls_end_at_their_limit_while_it_hangs(const hang& how, const std::string&
 
 void tries_time_out_while_it_hangs(const hang& how, const std::string& through) {
   holdfast::session_options patient, hasty;
-  patient.store_timeout = 1h;   // which is for calls that wait
-  hasty.store_timeout = 500ms;  // and for those that ask again what became of them
+  patient.store_timeout = 1h;   // for calls that wait
+  hasty.store_timeout = 500ms;  // for calls that ask about their outcome
   const session hung = holdfast::open(through, patient),
                 asks_again = holdfast::open(through, hasty);
   holdfast::mutex free(hung, "free");

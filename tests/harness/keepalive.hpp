@@ -9,7 +9,7 @@
 
 namespace harness {
 
-/// When the kernel is to break that connection, once its peer is gone without a word.
+/// Checks when the kernel breaks that connection after its peer disappears without a word.
 inline void expect_keepalive(int fd, std::chrono::seconds idle, std::chrono::seconds interval,
                              std::chrono::milliseconds unacknowledged) {
   const auto set = [&](int level, int option) {

@@ -31,7 +31,7 @@ namespace {
 
 constexpr std::string_view user = "least";
 #ifdef HOLDFAST_WITH_ZOOKEEPER
-// As the servers keep it: the password is "pw", and its hash that of "least:pw".
+// The form in which the servers store it: the password is "pw", and the hash is that of "least:pw".
 constexpr const char* login_at_zookeeper = "least:+EAXeQ+qEbefzjyr1eYzmBZEOXM=";
 #endif
 
@@ -43,7 +43,7 @@ std::string replaced(std::string text, std::string_view what, std::string_view b
 }
 
 #ifdef HOLDFAST_WITH_POSTGRES
-// A process of the server for each connection: one is kept. It is never closed, as a forked child
+// The server runs a process for each connection, so one is kept. It is never closed: a forked child
 // that closed it would close its parent's.
 PGconn* connection_to(const std::string& url) {
   static auto& open = *new std::map<std::string, PGconn*>;
@@ -69,8 +69,8 @@ std::string in_postgres(const std::string& url, const std::string& schema) {
   (void)holdfast::open(url + "?listen=never&schema=" + schema);
   const std::string grants =
       replaced(rights_on_page("postgres"), " public ", " \"" + schema + "\" ");
-  // A pooler gives the connection to the next when the transaction ends, with all that lasts
-  // longer.
+  // A pooler gives the connection to the next client when the transaction ends, with all settings
+  // that last longer.
   ask_postgres(
       url, "begin; select pg_advisory_xact_lock(1); do 'begin create role " + std::string(user) +
                " login; exception when duplicate_object then null; end'; set local search_path "
@@ -138,7 +138,7 @@ struct {
 void empty_store(const lendable& l) {
   const auto statements = [&](const std::string& quote) {
     const std::string in = quote + l.store + quote + ".holdfast_";
-    // In the order of the library: a request of the test before may still be carried out.
+    // In the library's order: a request of the test before may still be carried out.
     return "update " + in + "meta set fence_floor = 0; delete from " + in + "records";
   };
 #ifdef HOLDFAST_WITH_POSTGRES
@@ -161,7 +161,7 @@ std::string rights_on_page(const std::string& page) {
   return all;
 }
 
-// grant PRIVILEGE, PRIVILEGE on OBJECT to app;
+// Parses statements such as grant PRIVILEGE, PRIVILEGE on OBJECT to app;
 std::vector<right> each_right_on_page(const std::string& page) {
   std::vector<right> all;
   std::istringstream statements(rights_on_page(page));
@@ -282,11 +282,12 @@ void use_everything(const std::string& url, const std::string& name) {
   holdfast::latch l{s, name + "-latch", 1};
   l.count_down();
   l.remove();
-  // What is left of that one are its arrivals; of one that somebody waited for, a free row.
+  // A latch leaves its arrivals behind; one that somebody waited for leaves a free row.
   holdfast::latch waited{s, name + "-waited", 1};
   (void)waited.wait_for(std::chrono::milliseconds(1));
   waited.remove();
-  // The second name is locked with the first, which is held, and nothing is to be left of it.
+  // The second name is locked together with the first, which is held, and must leave nothing
+  // behind.
   holdfast::mutex first{s, name + "-1"};
   const auto held = first.acquire();
   auto other = holdfast::open(url);

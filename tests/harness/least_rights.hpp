@@ -3,36 +3,38 @@
 #include <string>
 #include <vector>
 
-/// The users that docs/stores/*.md says are enough: they may do what that page grants to `app`, in
-/// its own words, and nothing else.
+/// The users that docs/stores/*.md call sufficient: they have exactly the rights that the page
+/// grants to `app`, in the page's own words.
 namespace harness {
 
-/// On a server whose `url` is an administrator's: makes a fresh store (a schema, a database, a base
-/// path) of that name, and gives the user of least rights what it needs there. That user's URL of
-/// the store. On etcd the user has its rights already: etcd_user_of_least_rights.
+/// On the server at `url`, an administrator's URL, makes a fresh store (a schema, a database, a
+/// base path) of that name, and gives the user of least rights the rights it needs there. Returns
+/// that user's URL of the store. On etcd the user has its rights already:
+/// etcd_user_of_least_rights.
 std::string store_of_least_rights(const std::string& url, const std::string& store);
 
-/// The same, but a store that was given back is emptied and lent again: to make one costs more than
-/// most tests do.
+/// The same, but a store that was given back is emptied and lent again: making one costs more than
+/// most tests.
 std::string lend_store_of_least_rights(const std::string& url, const std::string& store);
 
-/// Whoever has it open closes it before another is lent.
+/// Close all sessions on the store before another store is lent.
 void give_back_store(const std::string& lent);
 
-/// On ZooKeeper: a base path on which the user of least rights has those, as in "crd".
+/// On ZooKeeper: a base path on which the user of least rights has the rights `letters`, such as
+/// "crd".
 std::string zookeeper_base(const std::string& url, const std::string& path,
                            const std::string& letters);
 
-/// What docs/stores/etcd.md has etcdctl do: a role, and the user "app" that has it.
+/// The etcdctl commands of docs/stores/etcd.md: a role, and the user "app" that has it.
 std::vector<std::string> etcd_rights_on_page();
 
-/// What etcdctl is told, before anybody uses the servers: that user has the prefix.
+/// The etcdctl commands that give that user the prefix, run before anybody uses the servers.
 std::vector<std::string> etcd_user_of_least_rights(const std::string& prefix);
 
-/// The code of a page of docs/stores/ that stands right behind these words.
+/// The code block of a page of docs/stores/ that follows these words directly.
 std::string code_on_page(const std::string& page, const std::string& behind);
 
-/// One of them: "update", "holdfast_meta".
+/// One right, such as "update" on "holdfast_meta".
 struct right {
   std::string privilege, object;
 };
@@ -41,8 +43,8 @@ std::vector<right> each_right_on_page(const std::string& page);
 /// The statements of a page of docs/stores/ that give rights to `app`.
 std::string rights_on_page(const std::string& page);
 
-/// A lock, a latch, and what lists and shows them. A row that is there needs fewer rights, so each
-/// call has a name of its own. Throws what failed, a release too.
+/// Uses a lock, a latch, and the calls that list and show them. An existing row needs fewer rights,
+/// so each call has a name of its own. Throws the error of any call, also of a release.
 void use_everything(const std::string& url, const std::string& name);
 
 }  // namespace harness

@@ -25,14 +25,15 @@ bool says(const std::string& file, const std::string& words) {
 mariadb_server::mariadb_server(std::vector<std::string> options) : options_(std::move(options)) {
   give_to(dir_.path().string(), user);
   give_to(file("clock-shift"), user);
-  // A folder of its own for temporary tables: two that are installed at once take each other's.
+  // A folder of its own for temporary tables: two installations at the same time overwrite each
+  // other's.
   server_process::run({"mariadb-install-db", "--no-defaults", "--datadir=" + file("data"),
                        "--tmpdir=" + dir_.path().string(),
                        "--auth-root-authentication-method=normal", "--skip-test-db"},
                       user, file("log"));
   std::ofstream(file("init.sql")) << "create user if not exists admin@'%';\n"
                                      "grant all on *.* to admin@'%' with grant option;\n";
-  for (int attempt = 0; attempt < 5; ++attempt) {  // somebody else may take the port before
+  for (int attempt = 0; attempt < 5; ++attempt) {  // another process may take the port before
     port_ = free_port();
     try {
       start();

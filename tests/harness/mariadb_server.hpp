@@ -13,28 +13,28 @@
 namespace harness {
 
 /// A MariaDB of this test's own, on a free port and with fresh data, whose user admin may do
-/// everything without a password. A machine without mariadb-server fails the test.
+/// everything without a password. On a machine without mariadb-server the test fails.
 class mariadb_server {
  public:
-  /// More words of its command line.
+  /// `options` are added to its command line.
   explicit mariadb_server(std::vector<std::string> options = {});
   ~mariadb_server();
   mariadb_server(const mariadb_server&) = delete;
 
   int port() const { return port_; }
-  /// Of the server, to which the name of a database has to be added.
+  /// The server's URL, to which the name of a database must be added.
   std::string url() const { return url_of(port_); }
   static std::string url_of(int port) {
     return "mariadb://admin@127.0.0.1:" + std::to_string(port) + "/";
   }
 
   void start();
-  /// At once, as in a crash.
+  /// Kills the server at once, as in a crash.
   void kill() { process_.end(9); }
   void stop() const { process_.stop(); }
   void resume() const { process_.resume(); }
 
-  /// The wall clock of this server from now on, as far from the machine's.
+  /// From now on the server's wall clock differs from the machine's by this much.
   void shift_clock(std::chrono::microseconds by) { *clock_shift_ = by.count(); }
 
  private:

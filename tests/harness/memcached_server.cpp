@@ -18,7 +18,7 @@ constexpr const char* last_answer = "MN\r\n";
 memcached_server::memcached_server(std::vector<std::string> options)
     : options_(std::move(options)) {
   give_to(dir_.path().string(), user);
-  for (int attempt = 0; attempt < 5; ++attempt) {  // somebody else may take the port before
+  for (int attempt = 0; attempt < 5; ++attempt) {  // another process may take the port before
     port_ = free_port();
     try {
       start();
@@ -29,7 +29,7 @@ memcached_server::memcached_server(std::vector<std::string> options)
   }
 }
 
-// Its maintainer moves keys from list to list behind the back of who lists them: off.
+// The LRU maintainer is off: it moves keys between lists while a client lists them.
 void memcached_server::start() {
   std::vector<std::string> words{
       "memcached", "-p", std::to_string(port_), "-l", "127.0.0.1", "-U", "0", "-t",

@@ -8,10 +8,10 @@
 
 namespace harness {
 
-/// A memcached of this test's own, on a free port. A machine without it fails the test.
+/// A memcached of this test's own, on a free port. On a machine without memcached the test fails.
 class memcached_server {
  public:
-  /// More words of its command line.
+  /// `options` are added to its command line.
   explicit memcached_server(std::vector<std::string> options = {});
   memcached_server(const memcached_server&) = delete;
 
@@ -21,13 +21,14 @@ class memcached_server {
     return "memcached://" + host() + options;
   }
 
-  /// Some lines over a connection of its own; what comes back before the answer to another `mn`.
+  /// Sends some lines over a connection of its own; returns everything that arrives before the
+  /// answer to a further `mn`.
   std::string ask(const std::string& lines) const;
 
-  /// After kill(): the same port, and nothing of what was in it.
+  /// After kill(): starts it on the same port, without its former data.
   void start();
   void kill() { process_.end(9); }
-  /// Returns when it has stopped.
+  /// Returns when the server has stopped.
   void stop() const;
   void resume() const { process_.resume(); }
 

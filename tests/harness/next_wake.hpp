@@ -8,7 +8,7 @@
 
 namespace harness {
 
-/// Moves the clock on as soon as all threads sleep. So no time passes for one that has something to
+/// Advances the clock as soon as all threads sleep. So no time passes for a thread that has work to
 /// do, however slow the machine is.
 inline void pass(holdfast::testing::fake_clock& clock, std::chrono::nanoseconds time) {
   until_threads_rest();

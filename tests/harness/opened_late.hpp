@@ -26,7 +26,7 @@ class starts_what_is_waited_for final : public holdfast::observer {
   std::function<void()> start_;
 };
 
-/// A session on a store that is away when it is opened, and that `start` brings up.
+/// A session on a store that is away when it is opened, and that `start` starts.
 inline holdfast::session opened_before(std::function<void()> start, const std::string& url) {
   holdfast::session_options o;
   o.store_timeout = std::chrono::minutes(1);

@@ -10,7 +10,7 @@
 
 namespace harness {
 
-/// What one session was notified of: as somebody knows it who listens to its channel, too.
+/// The notifications of one session, as another listener on its channel would know them.
 class overheard : public std::enable_shared_from_this<overheard> {
  public:
   holdfast::session_options options() {

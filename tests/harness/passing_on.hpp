@@ -5,7 +5,7 @@
 
 namespace harness {
 
-/// A store before another, for tests that change one thing: they see each command by itself.
+/// A layer before a store, for tests that change one thing: it sees each command by itself.
 class passing_on : public holdfast::store::one_by_one {
  public:
   explicit passing_on(std::unique_ptr<session_store> inner)

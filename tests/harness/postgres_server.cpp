@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Debian keeps them apart by version; the newest counts.
+/// Debian keeps the versions apart; the newest is used.
 std::string postgres_program(const std::string& name) {
   std::vector<fs::path> found;
   const fs::path versions = "/usr/lib/postgresql";
@@ -77,7 +77,7 @@ postgres_server::postgres_server(const postgres_server& primary,
 
 postgres_server::~postgres_server() { kill(); }
 
-// Somebody else may take a port before the server does.
+// Another process may take a port before the server does.
 void postgres_server::start_on_a_free_port() {
   for (int attempt = 0; attempt < 5; ++attempt) {
     port_ = free_port();

@@ -13,19 +13,19 @@
 namespace harness {
 
 /// A PostgreSQL cluster of this test's own, on a free port and a socket in a fresh folder, that
-/// trusts everybody from this machine. A machine without postgresql fails the test.
+/// trusts every user of this machine. On a machine without postgresql the test fails.
 class postgres_server {
  public:
-  /// More lines of postgresql.conf.
+  /// `configuration` adds lines to postgresql.conf.
   explicit postgres_server(std::vector<std::string> configuration = {});
-  /// A standby that follows that one.
+  /// A standby that follows `primary`.
   postgres_server(const postgres_server& primary, std::vector<std::string> configuration);
   ~postgres_server();
   postgres_server(const postgres_server&) = delete;
 
   int port() const { return port_; }
   std::string file(const std::string& name) const { return dir_.file(name); }
-  /// As in "?schema=x".
+  /// `options` such as "?schema=x".
   std::string url(const std::string& options = {}) const { return url_of(port_, options); }
   static std::string url_of(int port, const std::string& options = {},
                             const std::string& user = "postgres") {
@@ -33,20 +33,20 @@ class postgres_server {
   }
 
   void start();
-  /// In order, once all clients are thrown out.
+  /// Shuts the server down in an orderly way, after it has disconnected all clients.
   void end() { process_.end(2); }
-  /// At once, as in a crash.
+  /// Kills the server at once, as in a crash.
   void kill() { process_.end(3); }
-  /// With everybody who serves a connection.
+  /// Stops the server with all processes that serve a connection.
   void stop() const { signal_all(19); }
   void resume() const { signal_all(18); }
   bool runs() { return process_.runs(); }
-  /// A line more in pg_hba.conf, before all others; and as a reload.
+  /// Adds a line to pg_hba.conf before all others; it takes effect at a reload.
   void let_in(const std::string& rule);
   void reload() const { process_.signal(1); }
   void configure(const std::string& line);
 
-  /// The wall clock of this server from now on, as far from the machine's.
+  /// From now on the server's wall clock differs from the machine's by this much.
   void shift_clock(std::chrono::microseconds by) { *clock_shift_ = by.count(); }
 
  private:
@@ -66,7 +66,7 @@ const std::string& postgres_user();
 /// A pgbouncer in transaction mode in front of a server.
 class pgbouncer {
  public:
-  /// `pool`: how many connections it makes to the server.
+  /// `pool`: the number of its connections to the server.
   explicit pgbouncer(const postgres_server& server, int pool = 2);
   int port() const { return port_; }
   std::string url(const std::string& options = {}) const {

@@ -52,7 +52,7 @@ pipe_ends make_pipe() {
   return {fds[0], fds[1]};
 }
 
-// Between fork and exec only calls that are safe there: other threads may hold any lock.
+// Between fork and exec only async-signal-safe calls: other threads may hold any lock.
 [[noreturn]] void become(char* const* argv, int in, int out) {
   ::dup2(in, STDIN_FILENO);
   ::dup2(out, STDOUT_FILENO);
@@ -189,7 +189,7 @@ void child::stop() {
 
 void child::resume() {
   send(SIGCONT);
-  wait_for_state(WCONTINUED);  // or it went on so fast that it has ended: wait() will say how
+  wait_for_state(WCONTINUED);  // or it continued so fast that it has ended: wait() returns how
 }
 
 int child::wait() {

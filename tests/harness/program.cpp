@@ -79,18 +79,20 @@ struct ends {
                          const ends& theirs) {
   // A test that is killed takes its programs along.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  // Also without a terminal of its own: that of whoever runs the tests would be its /dev/tty.
+  // Also without a terminal of its own: otherwise the terminal that runs the tests would be its
+  // /dev/tty.
   ::setsid();
   if (theirs.terminal) ::ioctl(theirs.in, TIOCSCTTY, 0);
   ::dup2(theirs.in, STDIN_FILENO);
   ::dup2(theirs.out, STDOUT_FILENO);
   ::dup2(theirs.err, STDERR_FILENO);
-  // A shell that starts the tests in its background, or nohup, has some of them ignored.
+  // A shell that runs the tests in the background, or nohup, has some of these signals ignored.
   for (const int s : {SIGHUP, SIGINT, SIGQUIT, SIGPIPE}) ::signal(s, SIG_DFL);
   for (const int s : around.ignored_signals) ::signal(s, SIG_IGN);
   if (!around.folder.empty() && ::chdir(around.folder.c_str()) != 0) ::_exit(126);
   if (around.unprivileged && ::geteuid() == 0) {
-    // Opened before, because nobody may not be able to enter the folder it is in.
+    // Opened before the change of user, because the user nobody may not have access to the file's
+    // folder.
     const int file = ::open(argv[0], O_PATH | O_CLOEXEC);
     constexpr unsigned nobody = 65534;
     if (::setgid(nobody) != 0 || ::setuid(nobody) != 0) ::_exit(126);
@@ -119,7 +121,7 @@ bool reader::more() {
     throw std::runtime_error("nothing for a minute; heard so far: " + heard_);
   std::array<char, 65536> buffer{};
   const ssize_t n = ::read(fd_, buffer.data(), buffer.size());
-  // The master of a terminal says EIO when the last one has closed it.
+  // A terminal's master returns EIO when the last user has closed the terminal.
   if (n <= 0) return false;
   heard_.append(buffer.data(), static_cast<std::size_t>(n));
   return true;
@@ -228,7 +230,7 @@ outcome run_to_end(const std::vector<std::string>& argv, const surroundings& aro
   if (!input.empty()) p.tell(input);
   p.close_stdin();
   outcome o;
-  // Both at once, so that neither pipe fills up unread.
+  // Reads both at once, so that neither pipe fills up.
   auto errors = std::async(std::launch::async, [&] { return p.err.rest(); });
   o.out = p.out.rest();
   o.err = errors.get();

@@ -6,11 +6,11 @@
 #include <string_view>
 #include <vector>
 
-/// Programs as a user starts them: with pipes or a terminal, waited for by what they say.
+/// Programs as a user starts them, with pipes or a terminal; tests wait for their output.
 namespace harness {
 
-/// The reading side of a pipe or a terminal. Throws when nothing comes for a minute: that is a test
-/// that hangs, never one that is slow.
+/// The reading side of a pipe or a terminal. Throws when nothing arrives for a minute: such a test
+/// hangs, it is not just slow.
 class reader {
  public:
   reader() = default;
@@ -20,9 +20,9 @@ class reader {
   ~reader();
 
   std::string line();
-  /// Everything until the last writer has closed it.
+  /// Reads until the last writer has closed its side.
   std::string rest();
-  /// Everything up to and with `text`.
+  /// Reads up to and including `text`.
   std::string until(std::string_view text);
 
  private:
@@ -37,8 +37,8 @@ struct surroundings {
   std::vector<std::string> environment;
   std::vector<int> ignored_signals;
   bool on_terminal = false;   ///< stdin, stdout, stderr are a terminal of its own
-  bool null_stdin = false;    ///< /dev/null, as cron gives it
-  bool unprivileged = false;  ///< as nobody, if we are root
+  bool null_stdin = false;    ///< /dev/null, as under cron
+  bool unprivileged = false;  ///< as the user nobody, if the test runs as root
   std::string folder;
 };
 
@@ -47,7 +47,7 @@ class program {
   program(const std::vector<std::string>& argv, const surroundings& around);
   program(const program&) = delete;
   program& operator=(const program&) = delete;
-  /// Kills what is left of it, and waits.
+  /// Kills the program if it still runs, and waits for its end.
   ~program();
 
   pid_t pid() const { return pid_; }
@@ -55,9 +55,9 @@ class program {
   void close_stdin();
   /// Sends a signal to the process itself.
   void signal(int number) const;
-  /// Returns when it is really stopped, or has ended.
+  /// Returns when the process is really stopped, or has ended.
   void stop() const;
-  /// The same for one that stops itself.
+  /// The same for a process that stops itself.
   void await_stop() const;
 
   reader out;  ///< on a terminal: everything that appears there
@@ -79,7 +79,7 @@ struct outcome {
   std::string err;
 };
 
-/// Runs it to its end with nothing, or `input`, on stdin.
+/// Runs the program to its end with `input`, or nothing, on stdin.
 outcome run_to_end(const std::vector<std::string>& argv, const surroundings& around,
                    std::string_view input = {});
 

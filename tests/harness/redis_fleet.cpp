@@ -10,7 +10,7 @@ namespace harness {
 
 namespace {
 
-/// A replica gets its first copy at once, and is missed at once.
+/// A replica gets its first copy at once, and its absence is noticed at once.
 std::vector<std::string> replicating(std::vector<std::string> more) {
   std::vector<std::string> words{"--repl-diskless-sync",       "yes",
                                  "--repl-diskless-sync-delay", "0",
@@ -19,8 +19,8 @@ std::vector<std::string> replicating(std::vector<std::string> more) {
   return words;
 }
 
-// In the line of the node that `who` finds, behind "connected": ranges of slots, and what is being
-// moved.
+// Searches the line of the node that `who` finds, after "connected": ranges of slots, and slots
+// being moved.
 bool has_slot(const std::string& cluster_nodes, const std::string& who, int slot) {
   auto me = cluster_nodes.find(who);
   if (me == cluster_nodes.npos) return false;
@@ -45,7 +45,7 @@ std::string demand(const redis_server& of, const std::vector<std::string>& words
 
 bool has(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }
 
-// "127.0.0.1:7000@17000" of each line of a node that is a primary.
+// The "127.0.0.1:7000@17000" of each line of a primary.
 std::vector<std::string> ports_of_primaries(const std::string& cluster_nodes) {
   std::vector<std::string> ports;
   std::istringstream lines(cluster_nodes);
@@ -90,7 +90,7 @@ redis_replicas::redis_replicas(int replicas) {
   until_connected();
 }
 
-// To the primary they are online a moment before they acknowledge anything.
+// The primary lists the replicas as online a moment before they acknowledge anything.
 void redis_replicas::until_connected() const {
   eventually("replicas that follow", [&] {
     const auto info = primary().ask({"INFO", "replication"});
@@ -228,7 +228,7 @@ void redis_cluster::begin_move(int slot, redis_server& from, redis_server& to) c
   demand(from, {"CLUSTER", "SETSLOT", number, "MIGRATING", id(to)});
 }
 
-// New keys come into being at the new place only; so the old one is empty in the end.
+// New keys are created at the new node only, so the old one is empty in the end.
 void redis_cluster::end_move(int slot, redis_server& from, redis_server& to) const {
   const auto number = std::to_string(slot);
   const auto port = std::to_string(to.port());
@@ -249,8 +249,8 @@ void redis_cluster::move(int slot, redis_server& to) const {
   redis_server& from = owner(slot);
   begin_move(slot, from, to);
   end_move(slot, from, to);
-  // Of the epoch too: the former owner knows the new one by command, and if it gets the slot back
-  // before it has heard of that one's greater epoch, all others refuse to believe it.
+  // Also waits for the epoch: the former owner knows the new one by command. If it gets the slot
+  // back before it has heard of the new owner's greater epoch, all others refuse to believe it.
   const auto epoch = [](const redis_server& n) {
     return n.field({"CLUSTER", "INFO"}, "cluster_current_epoch");
   };

@@ -6,7 +6,7 @@
 
 #include "harness/redis_server.hpp"
 
-/// Several redis-servers that belong together, each started for itself and ready when made.
+/// Several redis-servers that belong together, each a server of its own and ready when constructed.
 namespace harness {
 
 /// A primary with replicas that follow it.
@@ -15,7 +15,7 @@ class redis_replicas {
   explicit redis_replicas(int replicas = 2);
   redis_server& primary() const { return *servers_.front(); }
   std::string url(const std::string& options = {}) const { return primary().url(options); }
-  /// 0 is the first of them.
+  /// Index 0 is the first replica.
   redis_server& replica(std::size_t i) const { return *servers_.at(i + 1); }
   const std::vector<std::unique_ptr<redis_server>>& servers() const { return servers_; }
   void until_connected() const;
@@ -32,7 +32,7 @@ class redis_sentinels {
   std::string url(const std::string& options = {}) const;
   redis_replicas& servers() { return servers_; }
   redis_server& sentinel(std::size_t i) const { return *sentinels_.at(i); }
-  /// Whom the sentinels call the primary.
+  /// The server that the sentinels name as the primary.
   redis_server& primary() const;
   /// Kills the primary, and waits until all sentinels name another one.
   void fail_over();
@@ -43,26 +43,27 @@ class redis_sentinels {
   std::vector<std::unique_ptr<redis_server>> sentinels_;
 };
 
-/// Three primaries, each with a replica. A node that is silent for `patience_ms` is replaced. More
-/// arguments are those of each server.
+/// Three primaries, each with a replica. A node that is silent for `patience_ms` is replaced. Each
+/// server gets the further arguments.
 class redis_cluster {
  public:
   explicit redis_cluster(int patience_ms, const std::vector<std::string>& arguments = {});
   std::string url(const std::string& options = {}) const;
   const std::vector<std::unique_ptr<redis_server>>& nodes() const { return nodes_; }
   int slot_of(const std::string& key) const;
-  /// The running primary that has the slot now. Throws if there is none.
+  /// The running primary that owns the slot now. Throws if there is none.
   redis_server& owner(int slot) const;
   bool is_served(int slot) const;
-  /// Waits until all that run agree that all slots are served.
+  /// Waits until all running nodes agree that all slots are served.
   void until_well() const;
   /// Moves one slot with its keys, as redis-cli does it; the servers answer ASK and TRYAGAIN
   /// meanwhile.
   void move(int slot, redis_server& to) const;
-  /// The two steps of a move: all but the news of the new owner, and that news.
+  /// The two steps of a move: everything before the announcement of the new owner, and the
+  /// announcement.
   void begin_move(int slot, redis_server& from, redis_server& to) const;
   void end_move(int slot, redis_server& from, redis_server& to) const;
-  /// No other node knows it any more; it runs on, and does not know that.
+  /// Makes all other nodes forget this one; it continues to run, and does not know that.
   void take_out(redis_server& node) const;
 
  private:
@@ -72,8 +73,8 @@ class redis_cluster {
   std::vector<std::unique_ptr<redis_server>> nodes_;
 };
 
-/// The keys with that prefix that nothing would ever end, on all primaries behind the URL of one of
-/// these (without a user). There must be none at any time.
+/// The keys with that prefix and without an expiry, on all primaries behind the URL of one of these
+/// (without a user). There must be none at any time.
 std::string redis_keys_for_ever(const std::string& url, const std::string& prefix);
 
 }  // namespace harness

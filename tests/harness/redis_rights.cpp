@@ -23,8 +23,8 @@ std::vector<std::string> words_of(const std::string& text) {
 
 }  // namespace
 
-// Of a command: what stands behind the password, and goes on behind each backslash.
-// Of a table: | where | `rights` |
+// Of a command: the text after the password, continued after each backslash. Of a table: | where |
+// `rights` |
 std::vector<std::string> documented_redis_rights(const std::string& row, const std::string& on) {
   static const std::string command = "redis-cli ACL SETUSER app reset on '>SECRET' ";
   std::ifstream page(HOLDFAST_SOURCE_DIR "/docs/stores/" + on + ".md");

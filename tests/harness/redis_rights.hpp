@@ -5,16 +5,16 @@
 
 #include "harness/redis_server.hpp"
 
-/// The rights that docs/stores/redis.md lists: what the page says is what the tests run with.
+/// The rights that docs/stores/redis.md lists: the tests run with exactly the rights of the page.
 namespace harness {
 
-/// "everywhere": of its command. A row of its table: "behind sentinels", "with ack", "in a
-/// cluster", "the sentinels". On the page "dialects": "redlock", "redisson", "setnx".
+/// `row`: "everywhere" for the page's command; or a row of its table: "behind sentinels", "with
+/// ack", "in a cluster", "the sentinels". On the page "dialects": "redlock", "redisson", "setnx".
 std::vector<std::string> documented_redis_rights(const std::string& row,
                                                  const std::string& on = "redis");
 
-/// A user "app" with the password "pw", and the rights of these rows. What the page says of the
-/// prefix `holdfast` is said of `prefix`.
+/// Creates a user "app" with the password "pw" and the rights of these rows. The page's prefix
+/// `holdfast` is replaced with `prefix`.
 void give_documented_rights(const redis_server& to, const std::vector<std::string>& rows,
                             const std::string& prefix = "holdfast");
 

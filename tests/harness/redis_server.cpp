@@ -31,7 +31,7 @@ namespace {
 /// A blocking connection to a socket; closed with the object.
 class stream {
  public:
-  /// To a socket's path, or to a port of this machine.
+  /// Connects to a socket's path, or to a port of this machine.
   explicit stream(const std::string& where) : fd_(-1) {
     if (where.starts_with('/')) {
       fd_ = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -52,7 +52,7 @@ class stream {
   stream(const stream&) = delete;
 
   bool ok() const { return ok_; }
-  // A part at a time, if this process is stopped meanwhile.
+  // send() returns after a part if this process is stopped meanwhile.
   void put(std::string_view bytes) {
     while (ok_ && !bytes.empty()) {
       const auto n = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
@@ -100,7 +100,7 @@ std::string read_reply(stream& in) {
   return all;
 }
 
-/// The texts of a reply, whatever is in them.
+/// Appends the texts of a reply, nested ones too.
 void read_items(stream& in, std::vector<std::string>& items) {
   const std::string line = in.line();
   const bool several = line.starts_with('*'), text = line.starts_with('$');
@@ -125,7 +125,7 @@ std::vector<char*> pointers(std::vector<std::string>& words) {
   return all;
 }
 
-/// Our environment, for a server whose clock can be set.
+/// The environment of this process, for a server whose clock can be set.
 std::vector<std::string> with_shifted_clock(const std::string& file) {
   std::vector<std::string> all{"LD_PRELOAD=" HOLDFAST_SHIFTED_CLOCK,
                                "HOLDFAST_CLOCK_SHIFT=" + file};
@@ -139,7 +139,7 @@ std::vector<std::string> with_shifted_clock(const std::string& file) {
 
 namespace {
 
-/// Of the commands by which tests write what they do not let end.
+/// Commands by which tests write keys without an expiry.
 bool writes_its_key(const std::string& command) {
   static const std::set<std::string> all{"SET",  "SETNX", "GETSET", "HSET",   "RPUSH",
                                          "ZADD", "INCR",  "INCRBY", "DECRBY", "DECR"};
@@ -161,7 +161,8 @@ bool is_free(int port) {
   return bound;
 }
 
-// Among the tests of this machine, until this process ends: a socket without a file has the name.
+// Reserves the port among the tests of this machine until this process ends, by an abstract socket
+// of that name.
 bool is_ours(int port) {
   const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_un address{};
@@ -175,8 +176,8 @@ bool is_ours(int port) {
 
 }  // namespace
 
-// Below those that the system gives to clients, also with the 10,000 that a Redis cluster adds:
-// else a server that a test kills and starts again may find its port taken by somebody's
+// Below the ports that the system gives to clients, also with the 10,000 that a Redis cluster adds:
+// otherwise a server that a test kills and restarts may find its port taken by a client's
 // connection.
 int free_port() {
   thread_local std::mt19937 dice{std::random_device{}()};
@@ -193,7 +194,7 @@ redis_server::redis_server(std::vector<std::string> arguments, const std::string
     config_ = dir_.file("redis.conf");
     std::ofstream(config_) << config;
   }
-  // Somebody else may take a port before the server does.
+  // Another process may take a port before the server does.
   for (int attempt = 0; attempt < 5 && pid_ < 0; ++attempt) {
     choose_ports(arguments);
     start_once();
@@ -213,7 +214,7 @@ redis_server::~redis_server() {
 
 namespace {
 
-/// In each key that a dialect needs and that no other program has.
+/// Part of each key that a dialect needs and that no other program has.
 constexpr std::string_view beside_others = ":holdfast";
 
 }  // namespace
@@ -332,7 +333,7 @@ std::string ask_redis(const std::string& where, const std::vector<std::string>& 
 
 namespace {
 
-/// A connection on which several things are asked.
+/// A connection for several requests.
 class asker {
  public:
   explicit asker(const std::string& where) : stream_(where) {}
@@ -353,7 +354,7 @@ bool is_error(const std::vector<std::string>& items) {
   return !items.empty() && items.front().starts_with("-");
 }
 
-/// Those of the database that was selected.
+/// The keys of the selected database.
 std::string keys_without_an_end(asker& of, const std::function<bool(const std::string&)>& counts) {
   std::string found, cursor = "0";
   do {
@@ -363,7 +364,7 @@ std::string keys_without_an_end(asker& of, const std::function<bool(const std::s
     for (std::size_t i = 1; i < page.size(); ++i) {
       if (!counts(page[i])) continue;
       const auto left = of.ask({"PTTL", page[i]}).front();
-      // Where its slot is now it is asked for, too.
+      // A key that has moved is checked at its new node, too.
       const bool elsewhere = left.starts_with("-MOVED") || left.starts_with("-ASK");
       if (left == "-1" || (left.starts_with("-") && left != "-2" && !elsewhere))
         found += page[i] + (left == "-1" ? " " : ": " + left + " ");

@@ -17,12 +17,12 @@
 
 namespace harness {
 
-/// A redis-server of this test's own: on a free port and on a socket in a fresh folder, saving
-/// nothing unless told to. A machine without redis-server fails the test.
+/// A redis-server of this test's own: on a free port and on a socket in a fresh folder, without
+/// persistence unless configured. On a machine without redis-server the test fails.
 class redis_server {
  public:
-  /// More lines of its configuration, as in {"--requirepass", "secret"}; the word "a free port"
-  /// stands for one. `file` is a configuration file, if it has to have one.
+  /// `arguments` are further lines of its configuration, such as {"--requirepass", "secret"}; the
+  /// word "a free port" is replaced with one. `file` is a configuration file, if it needs one.
   explicit redis_server(std::vector<std::string> arguments = {}, const std::string& file = {});
   ~redis_server();
   redis_server(const redis_server&) = delete;
@@ -30,41 +30,42 @@ class redis_server {
   int port() const { return port_; }
   std::string socket() const { return dir_.file("redis.sock"); }
   std::string file(const std::string& name) const { return dir_.file(name); }
-  /// redis+unix:// and redis:// URLs; `options` as in "?prefix=x".
+  /// redis+unix:// and redis:// URLs; `options` such as "?prefix=x".
   std::string url(const std::string& options = {}) const {
     return "redis+unix://" + socket() + options;
   }
   std::string tcp_url(const std::string& options = {}) const;
 
-  /// One command over a connection of its own; the reply as one line of text: "OK", "3", "a b c",
-  /// "-ERR …" for errors, "nil".
+  /// Sends one command over a connection of its own; returns the reply as one line of text: "OK",
+  /// "3", "a b c", "-ERR …" for errors, "nil".
   std::string ask(const std::vector<std::string>& words) const;
 
   /// The value of one line of INFO, or of another command's answer in that form.
   std::string field(const std::vector<std::string>& words, const std::string& name) const;
 
   bool runs() const { return pid_ >= 0; }
-  /// Keys of all its databases that nothing would ever end, or why it does not say. There must be
-  /// none at any time: when it goes away the server is asked. Left out: what the test itself has
-  /// written by a command to ask(), and may_stay().
+  /// The keys of all its databases without an expiry, or the error if the server does not answer.
+  /// There must be none at any time: the destructor checks that. Excluded are keys that the test
+  /// itself has written by a command to ask(), and may_stay().
   std::string keys_for_ever() const;
-  /// Keys like that, with asterisks, may stay for ever, and why. That is about the keys of other
-  /// programs: one of ours beside them (NAME:holdfast…) is meant only if the pattern says so.
+  /// Keys that match the pattern (with asterisks) may stay for ever, for that reason. This is for
+  /// the keys of other programs: a key of the library beside them (NAME:holdfast…) is covered only
+  /// if the pattern says so.
   void may_stay(const std::string& pattern, const std::string& reason) const;
-  /// It wants a password from now on.
+  /// The server requires a password from now on.
   void wants(const std::string& password) { password_ = password; }
 
   void kill();
   void stop();
   void resume();
-  /// After kill(): the same port and socket, and what was saved.
+  /// After kill(): starts it on the same port and socket, with the saved data.
   void start();
-  /// The same, not waiting until its data is read.
+  /// The same, without waiting until its data is loaded.
   void start_loading();
-  /// Ends it in order: what it holds is saved first.
+  /// Shuts the server down in an orderly way: it saves its data first.
   void save_and_end();
 
-  /// The wall clock of this server from now on, as far from the machine's.
+  /// From now on the server's wall clock differs from the machine's by this much.
   void shift_clock(std::chrono::microseconds by) { *clock_shift_ = by.count(); }
 
  private:
@@ -85,13 +86,14 @@ class redis_server {
   mutable std::map<std::string, std::string> may_stay_;  // pattern, reason
 };
 
-/// One command to the server that listens at a socket's path or a port, as redis_server::ask.
+/// Sends one command to the server at a socket's path or a port, as redis_server::ask.
 std::string ask_redis(const std::string& where, const std::vector<std::string>& words);
-/// Its keys that nothing would ever end and that `counts` says yes to; or why it does not say.
+/// Its keys without an expiry for which `counts` returns true, or the error if the server does not
+/// answer.
 std::string redis_keys_for_ever_at(const std::string& where, const std::string& password,
                                    const std::function<bool(const std::string&)>& counts);
 
-/// A port of 127.0.0.1 that nobody listens on.
+/// A port of 127.0.0.1 on which nobody listens.
 int free_port();
 
 }  // namespace harness

@@ -13,7 +13,7 @@ bool can_act(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
   std::string text;
   if (!std::getline(file, text)) return false;
-  // "pid (name, which may hold anything) state ppid pgrp session tty tpgid flags …"
+  // Parses "pid (name, which may contain anything) state ppid pgrp session tty tpgid flags …"
   std::istringstream rest(text.substr(text.rfind(')') + 1));
   std::string state;
   long long ppid = 0, pgrp = 0, session = 0, tty = 0, tpgid = 0;
@@ -23,8 +23,8 @@ bool can_act(pid_t pid) {
   return state != "Z" && state != "X" && (flags & exiting) == 0;
 }
 
-// A store may see a death, and hand the lock on, before this process hears of it: whoever finds
-// somebody inside looks whether that one is alive.
+// A store may see a death, and hand the lock on, before this process learns of it: so a process
+// that finds another one inside checks whether that one is alive.
 std::uint64_t resource::weight_of_others(std::uint32_t worker) const {
   std::uint64_t sum = 0;
   for (std::uint32_t i = 0; i < max_workers; ++i) {
@@ -90,7 +90,7 @@ std::vector<hold_event> resource::history() const {
   const auto& events = page_->events;
   std::vector<hold_event> finished;
   for (std::size_t i = 0; i < std::min<std::size_t>(page_->written.load(), max_events); ++i) {
-    if (events[i].end != 0) finished.push_back(events[i]);  // 0: it died while writing this down
+    if (events[i].end != 0) finished.push_back(events[i]);  // 0: it died before recording this
   }
   return finished;
 }

@@ -13,9 +13,9 @@
 
 namespace harness {
 
-/// What a lock is there to protect, made so that it shows when the lock does not: shared by
-/// processes, with a counter that loses increments if two are inside, a look at who else is inside,
-/// a guard that refuses stale fences, and a history in the order in which things happened here.
+/// A protected resource that shows when a lock fails. It is shared by processes. It has a counter
+/// that loses increments if two workers are inside, a check of who else is inside, a guard that
+/// refuses stale fences, and a history in the order of events at the resource.
 class resource {
  public:
   static constexpr std::size_t max_workers = 64;
@@ -23,13 +23,14 @@ class resource {
 
   explicit resource(const std::string& path) : page_(path) {}
 
-  /// The next tick of this resource's own time.
+  /// The next tick of the resource's own time.
   std::uint64_t tick() { return page_->ticks.fetch_add(1) + 1; }
   /// The latest tick.
   std::uint64_t now() const { return page_->ticks.load(); }
 
-  /// For one worker (0 to max_workers - 1) that has the lock: enters, works, leaves. `worker` is a
-  /// number that nobody else alive has. Weight: as in history.hpp, out of `capacity`.
+  /// A visit of one worker (0 to max_workers - 1) that holds the lock: it enters, works, leaves.
+  /// `worker` is a number that no other living worker has. The weight is as in history.hpp, out of
+  /// `capacity`.
   struct visit {
     std::uint32_t worker = 0;
     std::uint64_t fence = 0;
@@ -38,7 +39,7 @@ class resource {
     std::uint64_t asked = 0;
   };
   void enter(const visit& v);
-  /// An increment in two steps, with a chance for others in between. Between enter() and leave().
+  /// An increment in two steps, which others may interrupt. Call it between enter() and leave().
   void work();
   void leave(const visit& v);
   void use(const visit& v) {
@@ -47,21 +48,21 @@ class resource {
     leave(v);
   }
 
-  /// What a resource does with the fence: true and remembered if none greater was seen.
+  /// A resource's check of a fence: true, and the fence is remembered, if no greater one was seen.
   bool guarded_write(std::uint64_t fence);
-  /// A visit in this resource's time, that another than leave() judged.
+  /// Records a visit in this resource's time that was judged elsewhere than in leave().
   void record(const visit& v, std::uint64_t begin, std::uint64_t end);
 
   struct totals {
-    std::uint64_t entries = 0;       ///< how often someone entered
-    std::uint64_t works = 0;         ///< how often someone finished work()
-    std::uint64_t counted = 0;       ///< what the counter says about that
+    std::uint64_t entries = 0;       ///< how often a worker entered
+    std::uint64_t works = 0;         ///< how often a worker finished work()
+    std::uint64_t counted = 0;       ///< the value of the counter
     std::uint64_t overlaps = 0;      ///< entered while others were alive inside, above the capacity
     std::uint64_t fence_errors = 0;  ///< entered with a fence that is not greater than the last
     std::uint64_t refused = 0;       ///< guarded writes with a stale fence
   };
   totals count() const;
-  /// Finished visits. Those of workers that died inside are not among them.
+  /// Finished visits. Those of workers that died inside are missing.
   std::vector<hold_event> history() const;
 
  private:
@@ -83,7 +84,7 @@ class resource {
   shared<page> page_;
 };
 
-/// Whether that process can still do something: a zombie, or one in the middle of dying, can not.
+/// Whether that process can still act; a zombie or a dying process cannot.
 bool can_act(pid_t pid);
 
 }  // namespace harness

@@ -18,7 +18,7 @@ std::uint64_t choose_seed() {
 
 const std::uint64_t chosen = choose_seed();
 
-// Once a test, so that the log of a test that failed always has it.
+// Once a test, so that the log of a failed test always has it.
 class seed_printer final : public testing::EmptyTestEventListener {
   void OnTestPartResult(const testing::TestPartResult& result) override {
     if (result.failed()) std::cerr << "[  SEED    ] HOLDFAST_SEED=" << chosen << std::endl;

@@ -3,16 +3,16 @@
 #include <cstdint>
 #include <random>
 
-/// Randomness that can be had again: every seed is printed, and HOLDFAST_SEED overrides it.
+/// Reproducible randomness: every seed is printed, and HOLDFAST_SEED overrides it.
 namespace harness {
 
-/// The seed of this test program's run; printed the first time it is asked for in a test.
+/// The seed of this test program's run; printed when a test uses it for the first time.
 std::uint64_t seed();
 
 /// How many of `all` random histories this run plays: HOLDFAST_HISTORIES percent of them, or all.
 int histories(int all);
 
-/// A generator with the run's seed, and `stream` for those that need several.
+/// A generator with the run's seed; `stream` distinguishes several generators.
 class random {
  public:
   explicit random(std::uint64_t stream = 0) : random(seed(), stream) {}

@@ -31,7 +31,7 @@ void server_group::choose(int attempt) {
   prepare();
 }
 
-// Somebody else may take a port before the server does.
+// Another process may take a port before the server does.
 void server_group::begin(const std::string& package) {
   for (int attempt = 0; attempt < 5; ++attempt) {
     choose(attempt);

@@ -8,8 +8,8 @@
 
 namespace harness {
 
-/// Servers of this test's own that elect a leader among them: free ports, private data, as the user
-/// that we are.
+/// Servers of this test's own that elect a leader: free ports, private data, run as the test's
+/// user.
 class server_group {
  public:
   virtual ~server_group() = default;
@@ -17,19 +17,19 @@ class server_group {
 
   int size() const { return static_cast<int>(members_.size()); }
   int port(int server) const { return members_.at(static_cast<std::size_t>(server)).port; }
-  /// "127.0.0.1:1,127.0.0.1:2,127.0.0.1:3"
+  /// A list such as "127.0.0.1:1,127.0.0.1:2,127.0.0.1:3".
   std::string hosts() const;
   std::string url(const std::string& rest = "/locks?session=10s") const {
     return scheme_ + "://" + hosts() + rest;
   }
-  /// The same with one server only, which may be behind another port.
+  /// The same with one server only, perhaps through another port.
   std::string url_at(int port, const std::string& rest) const {
     return scheme_ + "://127.0.0.1:" + std::to_string(port) + rest;
   }
 
-  /// Which one leads; -1 if there is none at the moment.
+  /// The leader's number; -1 if there is none at the moment.
   virtual int leader() const = 0;
-  /// Blocks until there is a leader, and all servers that run follow.
+  /// Blocks until there is a leader, and all running servers follow it.
   virtual void until_whole() const = 0;
 
   void kill(int server) { process(server).end(9); }
@@ -43,18 +43,19 @@ class server_group {
     int port = 0;
     int peer_port = 0;
     int third_port = 0;
-    std::string data;  ///< a folder that is not there yet
+    std::string data;  ///< a folder that does not exist yet
   };
 
   server_group(std::string scheme, int servers, const std::string& folder);
-  /// For the constructor: starts all, and throws if that does not work (`package` is not there).
+  /// For the constructor: starts all servers, and throws if that fails (`package` is not
+  /// installed).
   void begin(const std::string& package);
   bool is_up(int server) const {
     return members_.at(static_cast<std::size_t>(server)).process.pid() > 0;
   }
   const std::vector<member>& members() const { return members_; }
 
-  /// Ports and data folders are chosen; whatever else they need goes there.
+  /// Ports and data folders are chosen; a subclass prepares everything else here.
   virtual void prepare() {}
   virtual std::vector<std::string> command(int server) const = 0;
 

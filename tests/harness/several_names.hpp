@@ -11,8 +11,8 @@
 
 namespace harness {
 
-/// Two of two sessions that share a name: the second one gets neither of its names.
-/// `meanwhile`: what is to be seen while both names are held.
+/// Two sessions lock two names each, of which one is common: the second session gets neither of its
+/// names. `meanwhile` runs while the first session holds both names.
 inline void take_all_or_none(
     const std::function<holdfast::session()>& open,
     const std::function<void()>& meanwhile = [] {}) {
@@ -29,8 +29,9 @@ inline void take_all_or_none(
   EXPECT_GT(both.acquire().fences().front(), fences.front());
 }
 
-/// Threads with a session each take two or three of four names, each in an order of its own: nobody
-/// has one that another has, nobody waits for ever, and at the end all are free.
+/// Threads with a session each lock two or three of four names, each in an order of its own: nobody
+/// holds a name that another thread holds, nobody waits for ever, and at the end all names are
+/// free.
 inline void take_overlapping_names(const std::function<holdfast::session()>& open) {
   static constexpr std::array names{"a", "b", "c", "d"};
   static constexpr int rounds = 8;

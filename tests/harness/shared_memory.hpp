@@ -7,7 +7,7 @@
 
 namespace harness {
 
-/// A file mapped into every process that opens it; made with zeros, and kept by those who have it.
+/// A file mapped into every process that opens it; created with zeros, and kept by its users.
 class shared_bytes {
  public:
   shared_bytes(const std::string& path, std::size_t size);
@@ -21,7 +21,7 @@ class shared_bytes {
   std::size_t size_;
 };
 
-/// One object of a type that may start as zeros, in shared memory.
+/// One object, of a type that may start as zeros, in shared memory.
 template <class T>
 class shared {
   static_assert(std::is_trivially_destructible_v<T> && std::is_standard_layout_v<T>);

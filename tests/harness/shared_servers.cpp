@@ -31,7 +31,7 @@ namespace {
 /// A busy machine must not look like a dead primary.
 constexpr int never_replaced_ms = 60'000;
 
-/// So many connections as several test programs need who hold a row's lock for a moment.
+/// Enough connections for several test programs that hold a row's lock for a moment each.
 struct pooled_postgres {
   postgres_server server;
   pgbouncer pooler{server, 20};
@@ -44,7 +44,8 @@ servers launch(Arguments... arguments) {
   return {all, all->url()};
 }
 
-// For the user "app", whom the conformance tests log in as. The default user may do everything.
+// Gives rights to the user "app", with which the conformance tests log in. The default user may do
+// everything.
 void give_rights(const redis_server& to, std::vector<std::string> more) {
   more.emplace_back("everywhere");
   give_documented_rights(to, more, conformance_prefix + std::string("*"));
@@ -55,14 +56,15 @@ int checked(int fd, const char* what) {
   return fd;
 }
 
-// Whoever reads our output would wait for it to end, and what ends ctest must not end us at once.
+// A program that reads our output would wait for us to end, and a signal that ends ctest must not
+// end us at once.
 void become_a_daemon() {
   ::setsid();
   const int nowhere = checked(::open("/dev/null", O_RDWR | O_CLOEXEC), "/dev/null");
   for (int fd = 0; fd < 3; ++fd) ::dup2(nowhere, fd);
 }
 
-/// Written under another name first: whoever sees it sees all of it.
+/// Written under another name first, so that readers see a complete file.
 int publish(const std::string& url, const std::string& file) {
   const std::string unfinished = file + ".new";
   std::ofstream(unfinished) << url << '\n';
@@ -72,7 +74,7 @@ int publish(const std::string& url, const std::string& file) {
   return watch;
 }
 
-// The child that has the servers. It says so by a byte, or ends without one.
+// The child that runs the servers. It reports success by a byte, or ends without one.
 [[noreturn]] void serve(const std::string& kind, const std::string& file, int caller, int ready) {
   {
     const auto mine = start_servers(kind);
@@ -117,7 +119,7 @@ servers start_servers(const std::string& kind) {
     return {all, all->url()};
   }
   if (kind == "etcd") {
-    // Each session logs in: by the cheapest hash that there is.
+    // Each session logs in, so the servers use the cheapest hash.
     const auto all = std::make_shared<etcd_cluster>(3, std::vector<std::string>{"--bcrypt-cost=4"});
     for (const auto& words : etcd_user_of_least_rights(conformance_prefix)) (void)all->ctl(words);
     return {all, "etcd://" + all->hosts()};

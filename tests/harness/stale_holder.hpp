@@ -7,13 +7,14 @@
 namespace harness {
 
 struct verdicts {
-  bool successor = false;  ///< the write of the one who got the lock after the pause
-  bool stale = false;      ///< the write of the one who was stopped, and goes on as if it held it
+  bool successor = false;  ///< the new holder's write was accepted
+  bool stale = false;      ///< the stopped process's write was accepted
 };
 
-/// A child takes a lock of that store with a short lease, is stopped (SIGSTOP) until somebody else
-/// has it and has written, goes on, and writes. `write` is called in both processes, each with its
-/// own fence; it makes its own connection. For a process that has no threads yet.
+/// A child acquires a lock of that store with a short lease, is stopped (SIGSTOP) until another
+/// process has the lock and has written, continues, and writes. `write` is called in both
+/// processes, each with its own fence; it makes its own connection. For a process that has no
+/// threads yet.
 verdicts write_after_a_pause(const std::string& url,
                              const std::function<bool(std::uint64_t fence)>& write);
 

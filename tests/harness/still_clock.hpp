@@ -6,7 +6,7 @@
 
 namespace harness {
 
-/// A clock that stands still until `time` is moved, to derive from.
+/// A clock that stands still until `time` is moved; a base class.
 class still_clock : public forwarding_clock {
  public:
   still_clock() : forwarding_clock(time) {}

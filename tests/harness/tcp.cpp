@@ -76,7 +76,7 @@ tcp_client::~tcp_client() { ::close(fd_); }
 void tcp_client::say(const std::string& bytes) const {
   for (std::size_t at = 0; at < bytes.size();) {
     const auto n = ::send(fd_, bytes.data() + at, bytes.size() - at, MSG_NOSIGNAL);
-    if (n < 0) return;  // the other side is gone: hear() tells
+    if (n < 0) return;  // the other side is gone: hear() reports that
     at += static_cast<std::size_t>(n);
   }
 }
@@ -88,7 +88,7 @@ std::string tcp_client::hear(std::size_t bytes) {
   std::array<char, 64 * 1024> buffer;
   while (all.size() < bytes) {
     const auto n = ::recv(fd_, buffer.data(), std::min(bytes - all.size(), buffer.size()), 0);
-    if (n < 0 && errno == EINTR) continue;  // this process was stopped, and goes on
+    if (n < 0 && errno == EINTR) continue;  // this process was stopped, and continues
     if (n < 0 && errno == EAGAIN) throw std::runtime_error("nothing came for so long");
     reset_ = reset_ || (n < 0 && errno == ECONNRESET);
     if (n <= 0) break;

@@ -9,11 +9,11 @@
 
 namespace harness {
 
-/// A server on a free port of 127.0.0.1 that says what a test wants it to.
+/// A server on a free port of 127.0.0.1 whose answers a test chooses.
 class fake_server {
  public:
-  /// Called whenever something came: takes from `heard` what it has understood, and returns what to
-  /// answer; nothing to hang up.
+  /// Called whenever bytes have arrived: removes from `heard` what it has understood, and returns
+  /// the answer; nothing to hang up.
   using talk = std::function<std::optional<std::string>(std::string& heard)>;
 
   explicit fake_server(talk answer);
@@ -44,11 +44,11 @@ class tcp_client {
 
   void say(const std::string& bytes) const;
   void say_no_more() const;
-  /// So many bytes, or fewer if the connection ended before.
+  /// Reads this many bytes, or fewer if the connection ended before.
   std::string hear(std::size_t bytes);
-  /// Everything until the end.
+  /// Reads everything until the end.
   std::string hear_all() { return hear(std::string::npos); }
-  /// It ended with RST.
+  /// Whether the connection ended with RST.
   bool was_reset() const { return reset_; }
 
  private:

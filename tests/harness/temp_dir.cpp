@@ -17,7 +17,7 @@ temp_dir::temp_dir(const std::filesystem::path& in) {
 }
 
 temp_dir::~temp_dir() {
-  // A server that ends may still write a file into a folder that was found empty.
+  // A server that is shutting down may still write a file into a folder that was found empty.
   std::error_code left;
   for (int again = 0; again < 1'000; ++again) {
     std::filesystem::remove_all(path_, left);

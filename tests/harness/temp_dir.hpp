@@ -5,10 +5,10 @@
 
 namespace harness {
 
-/// A fresh folder of this test's own; removed with everything in it.
+/// A fresh folder of this test's own; removed with its contents.
 class temp_dir {
  public:
-  /// In the machine's folder for such things, or in another one.
+  /// In the machine's folder for temporary files, or in another one.
   explicit temp_dir(const std::filesystem::path& in = std::filesystem::temp_directory_path());
   ~temp_dir();
   temp_dir(const temp_dir&) = delete;

@@ -4,8 +4,8 @@
 
 namespace harness {
 
-/// Threads one after the other, until one has the std::thread::id of one before: then `second` runs
-/// in it. Says so if the system never gives one again.
+/// Starts threads one after the other until one has the std::thread::id of the first, and runs
+/// `second` in it. The test fails if the system never reuses the id.
 void in_a_thread_of_the_same_id(const std::function<void()>& first,
                                 const std::function<void()>& second);
 

@@ -20,7 +20,7 @@ using turns = std::map<std::string, std::string>;
 std::optional<turns> while_all_sleep() {
   turns found;
   const std::string self = std::to_string(::gettid());
-  std::error_code gone;  // a thread that ends while it is looked at
+  std::error_code gone;  // a thread may end while it is read
   for (const auto& task : std::filesystem::directory_iterator("/proc/self/task", gone)) {
     const std::string id = task.path().filename();
     if (id == self) continue;

@@ -9,10 +9,9 @@
 
 namespace harness {
 
-/// In which order those who stand in line are served; each says so when its turn has come, before
-/// the next can be served. A waiter that is not there within the claim time when its turn comes
-/// stands last again: on a machine that is slow, or stands still, so many may be out of order as
-/// turns took that long.
+/// The order in which queued waiters are served; each waiter records its turn before the next can
+/// be served. A waiter that misses the claim time of its turn is queued last again. So on a slow or
+/// frozen machine as many waiters may be out of order as claim times have passed.
 class turns {
  public:
   /// `claim_us` is capabilities::claim_us of their store; nothing where no turn can be lost.
@@ -20,7 +19,7 @@ class turns {
     if (claim_us) claim_.emplace(*claim_us - *claim_us / 10);  // by another clock
   }
 
-  /// What all wait for is about to be given back.
+  /// The lock that all wait for is about to be released.
   void begin() { last_ = clock::now(); }
   void next(std::size_t who) {
     const auto now = clock::now();
@@ -29,7 +28,7 @@ class turns {
     order_.push_back(who);
   }
   const std::vector<std::size_t>& order() const { return order_; }
-  /// Those that were served after somebody who had come later.
+  /// The number of waiters that were served after a later one.
   std::size_t out_of_order() const {
     std::vector<std::size_t> ends;  // of the rising sequences of each length
     for (const auto who : order_) {
@@ -42,7 +41,7 @@ class turns {
     }
     return order_.size() - ends.size();
   }
-  /// Turns that may have been lost by lateness.
+  /// The number of turns that may have been lost by lateness.
   std::size_t too_late() const { return late_; }
 
  private:

@@ -11,8 +11,8 @@
 
 namespace harness {
 
-/// Where names have records: those that cannot be read hide no other name. `put` writes the record
-/// of a name.
+/// For stores where names have records: an unreadable record hides no other name. `put` writes the
+/// record of a name.
 inline void expect_unreadable_records_hide_no_name(
     holdfast::session& of,
     const std::function<void(const std::string& name, const std::string& record)>& put) {

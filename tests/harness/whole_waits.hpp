@@ -8,8 +8,9 @@
 
 namespace harness {
 
-/// The machine's time, on which a wait ends at its end: on the real clock a thread wakes up each
-/// second. So a waiter that is not notified in time sleeps until the end.
+/// The machine's time, without early wake-ups: on the real clock a waiting thread wakes each
+/// second, here only at the end of its wait. So a waiter that is not notified in time sleeps until
+/// the end.
 class whole_waits final : public holdfast::clock {
  public:
   holdfast::boot_time now() const noexcept override { return holdfast::boot_clock::now(); }
@@ -27,7 +28,7 @@ class whole_waits final : public holdfast::clock {
   int on_advance(std::function<void()>) override { return 0; }
   void forget(int) noexcept override {}
 
-  std::atomic<bool> asleep{false};  ///< somebody is, for longer than ten minutes
+  std::atomic<bool> asleep{false};  ///< a thread is, for longer than ten minutes
 };
 
 }  // namespace harness

@@ -7,10 +7,10 @@
 
 namespace harness {
 
-/// The least round trips that lock and unlock of a free name cost on the wire, of several pairs;
-/// the session goes through that network. What it costs once, to get to know the name and the
-/// server (a row, prepared statements), is over before. A loaded machine may cost a pair more: the
-/// time that is guessed of a server is wrong after an answer that came late.
+/// The least number of round trips, over several pairs, for lock and unlock of a free name on the
+/// wire; the session goes through that network. One-time costs for a new name or server (a row,
+/// prepared statements) come before. A loaded machine may cost a pair more: after a late answer,
+/// the estimate of the server's time is wrong.
 inline std::size_t round_trips_of_a_free_lock(fault_proxy& network,
                                               const holdfast::session& through) {
   constexpr int known_after = 5, pairs = 20;

@@ -7,8 +7,8 @@
 
 namespace harness {
 
-/// Holds SQLite's write lock on a file: nobody can change anything, or renew, while this lives.
-/// When it is there, no other process is inside a transaction that changes the file.
+/// Holds SQLite's write lock on a file: nobody can change anything, or renew, while this object
+/// lives. Once it is constructed, no other process is inside a transaction that changes the file.
 class write_blocker {
  public:
   explicit write_blocker(const std::string& file, const surroundings& around = {})

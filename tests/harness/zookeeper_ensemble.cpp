@@ -79,7 +79,7 @@ int zookeeper_ensemble::leader() const {
   return -1;
 }
 
-// A server (3.8.0) that is about to begin may take a word and never answer it.
+// A server (3.8.0) that is about to begin may accept a four-letter word and never answer it.
 void zookeeper_ensemble::until_whole() const {
   constexpr std::chrono::seconds asked_again_after{5};
   eventually("all ZooKeeper servers to serve", [&] {

@@ -7,16 +7,16 @@
 
 namespace harness {
 
-/// ZooKeeper servers: sessions from 200 ms to a day, empty containers gone within a second. A
-/// machine without them (Debian: zookeeper) fails the test.
+/// ZooKeeper servers: sessions from 200 ms to a day, empty containers removed within a second. On a
+/// machine without ZooKeeper (Debian: zookeeper) the test fails.
 class zookeeper_ensemble final : public server_group {
  public:
   explicit zookeeper_ensemble(int servers = 3);
 
-  /// What a server says to a four-letter word; empty if it does not answer.
+  /// A server's answer to a four-letter word; empty if there is none.
   std::string ask(int server, const std::string& word,
                   std::chrono::seconds patience = std::chrono::minutes(1)) const;
-  /// The number behind a key of `mntr`.
+  /// The number after a key of `mntr`.
   long counted(int server, const std::string& key) const;
   int leader() const override;
   void until_whole() const override;

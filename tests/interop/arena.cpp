@@ -18,7 +18,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// As in peers/party.py: longer than any machine keeps one waiting for the processor.
+/// As in peers/party.py: longer than any thread waits for the processor.
 constexpr auto working = 20s;
 constexpr auto dying = 2s;
 /// Between two turns: enough for the other tests of the machine.
@@ -49,7 +49,7 @@ class guard {
   std::size_t in_ = 0;
 };
 
-/// An expiring permit as something that is held.
+/// An expiring permit with the interface of a lock.
 class expiring_permits {
  public:
   expiring_permits(const holdfast::session& s, const std::string& name,
@@ -105,7 +105,7 @@ holdfast::lease take(holdfast::shared_mutex& lock, bool reads) {
   return reads ? lock.acquire_shared() : lock.acquire();
 }
 
-// Takes it and never gives it back.
+// Acquires it and never releases it.
 const harness::role holder{"interop-holder", [](const std::vector<std::string>& args) {
                              const auto what = static_cast<shared_as>(std::stoi(args.at(1)));
                              with_lock_on({args.begin() + 2, args.end()}, what, args.at(0), dying,

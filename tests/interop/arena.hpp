@@ -56,8 +56,8 @@ class shift {
   bool over_ = false;
 };
 
-/// One lock, two programs of theirs, and two threads of ours with a session each.
-/// For the main thread. The constructor starts the other party's programs and does not wait for
+/// One lock, two processes of the other program, and two threads of ours with a session each. For
+/// the main thread. The constructor starts the other party's programs and does not wait for
 /// them, so that the programs of many arenas start at the same time, while none works yet.
 class arena {
  public:
@@ -71,7 +71,7 @@ class arena {
   /// A third program of theirs takes the lock and is killed.
   void kill_one_of_theirs() const;
   void kill_one_of_ours() const;
-  /// Of each of the four.
+  /// The results of each of the four.
   std::vector<tally> end();
 
   const std::string& title() const { return who_.title; }

@@ -77,7 +77,7 @@ TEST_F(dialect_redlock, is_had_beside_another_program_s_lesser_half_which_stays)
   soon_has({"theirs", "nil", "nil"});
 }
 
-// A renewal makes what somebody has lengthened as short as the lease again.
+// A renewal shortens a lease again that somebody has extended.
 TEST_F(dialect_redlock, is_renewed_on_all_of_them) {
   holdfast::redlock job(open(), "job", {.lease = 6s, .node_timeout = 20s});
   const auto held = job.acquire();

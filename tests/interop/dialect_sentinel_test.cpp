@@ -7,7 +7,7 @@
 #include "harness/failing.hpp"
 #include "harness/redis_fleet.hpp"
 
-// What a failover does to a lock that is shared with another program, and to its waiters.
+// The effects of a failover on a lock that is shared with another program, and on its waiters.
 namespace interop_test {
 namespace {
 
@@ -17,7 +17,8 @@ using holdfast::errc;
 using holdfast::lease;
 using holdfast::mutex;
 
-/// A failover, on a machine on which sentinels are late so often that they stand by for 30 s.
+/// Longer than a failover, on a machine on which sentinels are late so often that they stand by for
+/// 30 s.
 const holdfast::lock_options outlasts_all{.lease = 10min};
 
 /// One lock that the replicas know of and one that they do not, both held, both waited for.
@@ -78,7 +79,7 @@ TEST(dialect_sentinels, a_lock_that_a_failover_lost_is_told_as_lost_and_no_waite
   harness::redis_sentinels fleet{500};
   held_and_waited_for redlock(fleet, "redlock"), redisson(fleet, "redisson");
   for (auto* d : {&redlock, &redisson}) d->take_what_the_replicas_know_of();
-  // The replicas are cut off, so what comes now is on the primary alone.
+  // The replicas are cut off, so further writes are on the primary alone.
   const auto nowhere = std::to_string(harness::free_port());
   for (std::size_t i = 0; i < 2; ++i) {
     fleet.servers().replica(i).ask({"REPLICAOF", "127.0.0.1", nowhere});

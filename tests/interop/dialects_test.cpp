@@ -95,7 +95,7 @@ TEST_F(dialects, redlock_that_was_taken_by_another_is_lost_and_left_to_it) {
   }
 }
 
-// A renewal makes what somebody has lengthened as short as the lease again.
+// A renewal shortens a lease again that somebody has extended.
 TEST_F(dialects, redlock_is_renewed_like_any_lease) {
   const auto session = open("redlock");
   const lease held = mutex(session, "orders", {.lease = 6s}).acquire();
@@ -112,7 +112,7 @@ TEST_F(dialects, a_name_is_spelled_as_it_is_behind_the_prefix_that_the_url_gives
   EXPECT_EQ(ask({"EXISTS", "mutex:a {b} %c"}), "1");
 }
 
-// ---- what is there already
+// ---- existing keys
 
 TEST_F(dialects, a_key_of_another_layout_is_named_and_left_as_it_is) {
   ask({"RPUSH", "list", "x"});
@@ -148,7 +148,7 @@ TEST_F(dialects, a_key_of_another_layout_is_named_and_left_as_it_is) {
   EXPECT_EQ(ask({"DEBUG", "DIGEST"}), all);
 }
 
-// Neither has anybody a use for it whole.
+// Nobody has a use for the whole of it either.
 TEST_F(dialects, a_value_longer_than_any_of_a_lock_is_not_sent_about) {
   const std::string page(3'000'000, 'x'), digits(3'000'000, '1');
   const auto used_as = [](auto use) {
@@ -239,11 +239,11 @@ TEST_F(dialects, options_that_do_not_fit_are_refused) {
   }
 }
 
-/// What a text means to Lua, or to nobody.
+/// Texts that Lua reads as numbers, and texts that nobody does.
 const std::vector<std::string> no_numbers{
     "nan", "-nan", "inf", "-inf", "abc", "1e300", "0x10", "-7.5", "99999999999999999999"};
 
-/// Something there that somebody has damaged, and a call that uses it. BAD stands for what is no
+/// Data that somebody has damaged, and a call that uses it. BAD stands for a text that is not a
 /// number.
 struct damaged {
   const char* what;
@@ -378,7 +378,7 @@ TEST_F(dialects, a_value_of_impossible_numbers_is_named_and_left_alone) {
   ask({"FLUSHALL"});
 }
 
-// A script that looked for all their entries would hold up the server, and could not be ended.
+// A script that looked for all their entries would block the server, and could not be ended.
 TEST_F(dialects, a_reader_beside_one_with_an_impossible_count_is_told_and_writes_nothing) {
   const auto session = open("redisson");
   for (const std::string times : {"nan", "inf", "abc", "1e300", "-1", "100001", "1000000000000"}) {
@@ -476,7 +476,7 @@ TEST_F(dialects, setnx_that_is_renewed_ends_little_later_than_its_lease) {
   EXPECT_LE(ends, server_time() + 13'000'000);
 }
 
-// The first of its two faults: who judges by a clock that is fast finds the lease ended.
+// The first of its two faults: a client with a fast clock finds the lease ended.
 TEST_F(dialects, setnx_lets_a_client_with_a_fast_clock_steal_a_lock_that_is_held) {
   const auto session = open("setnx");
   lease held = mutex(session, "orders", {.lease = 10s}).acquire();
@@ -488,8 +488,8 @@ TEST_F(dialects, setnx_lets_a_client_with_a_fast_clock_steal_a_lock_that_is_held
   EXPECT_EQ(outcome_of([&] { held.extend(); }).reason, errc::lost) << "which we notice, too late";
 }
 
-// The second: two find it ended; the one that comes second with GETSET does not get it, but its
-// time stands in the key, and the winner cannot give it back.
+// The second fault: two clients find it ended. The one that comes second with GETSET does not get
+// the lock, but its time is in the key, and the winner cannot release it.
 TEST_F(dialects, setnx_lets_a_loser_write_over_the_winner_s_time) {
   const auto session = open("setnx");
   ask({"SET", "orders", "1000"});
@@ -537,7 +537,7 @@ TEST_F(dialects, redisson_of_another_program_is_waited_for_on_its_channel) {
   EXPECT_EQ(ask({"EXISTS", "orders"}), "0");
 }
 
-// What Java's lockAndGetToken() counts.
+// The counter of Java's lockAndGetToken().
 TEST_F(dialects, redisson_s_token_of_a_fenced_lock_is_the_fence_as_it_is) {
   const auto session = open("redisson&redisson_lock=fenced");
   ask({"SET", "redisson_lock_token:{orders}", "41"});

@@ -50,7 +50,7 @@ class hot_lock {
     for (const auto& t : theirs_) t->tell("work\n");
     for (std::size_t i = 0; i < 4; ++i) workers_.emplace_back([this, i] { work(i / 2); });
   }
-  /// Of the other's two processes, then of holdfast's two sessions.
+  /// Of the other program's two processes, then of holdfast's two sessions.
   std::vector<int> end() {
     over_.end();
     std::vector<int> all;
@@ -88,9 +88,9 @@ int sum_of(std::span<const int> turns) {
   return all;
 }
 
-// All at the same time: their seconds cost those of one, and most of them are sleep. Who of two
-// pollers comes first in a second is chance, and there are few seconds: of those both together have
-// their share.
+// All run at the same time: together they take no longer than one, and most of that is sleep. Which
+// of two pollers comes first in a second is chance, and there are few seconds: so the share of both
+// together is checked.
 TEST(fair_shares, each_side_has_a_third_of_an_equal_share_at_least) {
   std::vector<std::unique_ptr<hot_lock>> locks;
   for (const char* dialect : {"redisson", "redlock", "setnx"})

@@ -13,13 +13,13 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Twelve seconds, longer than four leases of those that are killed; the nightly tests want more.
+/// Twelve seconds, longer than four leases of the killed processes; the nightly tests run longer.
 std::chrono::seconds altogether() {
   const char* const said = std::getenv("HOLDFAST_PEERS_SECONDS");
   return said == nullptr ? 12s : std::chrono::seconds(std::atol(said));
 }
 
-// All at the same time, each with a lock of its own: their seconds cost those of one.
+// All run at the same time, each with a lock of its own: together they take no longer than one.
 TEST(peers, only_one_is_in_and_all_go_on_after_one_was_killed) {
   ASSERT_TRUE(std::filesystem::exists(npm_packages()))
       << "no " << npm_packages() << ": scripts/install-deps.sh test";

@@ -11,8 +11,8 @@
 #include "harness/redis_server.hpp"
 #include "harness/tcp.hpp"
 
-// Redisson's fair lock, seen from the server; what its own steps do to it is written here as they
-// write it.
+// Redisson's fair lock, seen from the server; Redisson's own steps are written here as it writes
+// them.
 namespace interop_test {
 namespace {
 
@@ -44,7 +44,7 @@ class redisson_fair : public testing::Test {
     ask({"HSET", "fair", java, "1"});
     ask({"PEXPIRE", "fair", "1000000"});
   }
-  /// Given up so many milliseconds from now.
+  /// Given up after this many milliseconds.
   void java_waits(long long left_ms, const std::string& who = java) const {
     ask({"RPUSH", queue, who});
     ask({"ZADD", given_up, std::to_string(server_time() + left_ms), who});
@@ -180,7 +180,7 @@ TEST_F(redisson_fair, a_late_waiter_of_redisson_loses_its_place_and_a_timely_one
   EXPECT_EQ(ask({"EXISTS", queue, given_up}), "0");
 }
 
-// What a dead waiter of theirs costs is minutes, and not ours to change.
+// A dead waiter of theirs costs minutes, which we cannot change.
 TEST_F(redisson_fair,
        a_dead_waiter_of_ours_leaves_when_another_of_ours_comes_and_the_next_is_told) {
   const std::string dead = "00000000000000110000000000000004:1";

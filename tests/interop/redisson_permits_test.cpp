@@ -9,8 +9,8 @@
 #include "harness/redis_server.hpp"
 #include "harness/tcp.hpp"
 
-// Redisson's two semaphores, seen from the server; what its own steps do to them is written here as
-// they write it.
+// Redisson's two semaphores, seen from the server; Redisson's own steps are written here as it
+// writes them.
 namespace interop_test {
 namespace {
 
@@ -38,7 +38,7 @@ class redisson_permits : public testing::Test {
   void java_gives_back(const std::string& count = "1") const {
     ask({"PUBLISH", channel, ask({"INCRBY", "sem", count})});
   }
-  /// Of an RPermitExpirableSemaphore, so many milliseconds before its end.
+  /// Of an RPermitExpirableSemaphore, this many milliseconds before its end.
   void java_takes_permit(const std::string& id, long long left_ms) const {
     java_takes();
     ask({"ZADD", "{sem}:timeout", std::to_string(server_time() + left_ms), id});
@@ -116,8 +116,8 @@ TEST_F(redisson_permits, what_a_dead_holder_of_ours_had_comes_back_with_the_next
   EXPECT_EQ(number(), "0");
 }
 
-// Beside a semaphore that Java lets stay: as long as anybody can come for those permits, and not
-// for ever.
+// Beside a semaphore that Java keeps: as long as anybody can come for those permits, and not for
+// ever.
 TEST_F(redisson_permits, what_remembers_our_holders_outlives_the_last_of_them_by_a_year) {
   using namespace std::chrono;
   const auto lasts = [&](const std::string& what) {

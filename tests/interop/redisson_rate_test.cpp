@@ -8,8 +8,8 @@
 #include "harness/fault_proxy.hpp"
 #include "harness/redis_server.hpp"
 
-// Redisson's rate limiter, seen from the server; what its own steps do to it is written here as
-// they write it.
+// Redisson's rate limiter, seen from the server; Redisson's own steps are written here as it writes
+// them.
 namespace interop_test {
 namespace {
 
@@ -31,7 +31,7 @@ class redisson_rate : public testing::Test {
   void java_sets(const std::string& rate, const std::string& ms, const std::string& type = "0") {
     ask({"HSET", "api", "rate", rate, "interval", ms, "type", type, "keepAliveTime", "0"});
   }
-  /// By a clock that is the server's.
+  /// By the server's clock.
   bool java_takes(int count) const {
     return ask({"EVAL", R"(
       local rate, interval = redis.call('hget', KEYS[1], 'rate'), redis.call('hget', KEYS[1], 'interval')

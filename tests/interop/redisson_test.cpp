@@ -10,8 +10,8 @@
 #include "harness/redis_server.hpp"
 #include "harness/tcp.hpp"
 
-// Redisson's read-write lock and latch, seen from the server; what its own steps do to them is
-// written here as they write it.
+// Redisson's read-write lock and latch, seen from the server; Redisson's own steps are written here
+// as it writes them.
 namespace interop_test {
 namespace {
 
@@ -45,7 +45,7 @@ class redisson : public testing::Test {
     harness::eventually("somebody listens",
                         [&] { return ask({"PUBSUB", "NUMSUB", channel}) != channel + " 0"; });
   }
-  /// Its count_down.
+  /// Redisson's count_down.
   void java_counts_down(const std::string& key) const {
     if (ask({"DECR", key}) != "0") return;
     ask({"DEL", key});
@@ -59,9 +59,9 @@ class redisson : public testing::Test {
   shared_mutex rival_{other_, "rw"};
 };
 
-// ---- who listens
+// ---- listeners
 
-// Whoever releases counts the listeners, and leaves them time.
+// A release counts the listeners, and leaves them time.
 TEST_F(redisson, a_session_listens_while_it_waits_and_no_longer) {
   holdfast::mutex mine(session_, "orders"), theirs(other_, "orders");
   const std::string channel = "redisson_lock__channel:{orders}";
@@ -128,7 +128,7 @@ TEST_F(redisson, beside_a_java_reader_we_read_and_do_not_write_and_leave_it_what
   EXPECT_GT(std::stoi(ask({"PTTL", "rw"})), 900'000);
 }
 
-// Theirs ended long ago, for all that the hash is still there: it counts for as long as its entry.
+// Their lease ended long ago, although the hash still exists: it counts for as long as its entry.
 TEST_F(redisson, a_dead_reader_s_end_is_that_of_its_own_entry) {
   java_reads("1000000");
   auto held = lock_.acquire_shared();

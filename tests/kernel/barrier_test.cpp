@@ -27,7 +27,7 @@ class barrier_kernel : public permits {
   permits_reply arrive(std::uint64_t owner, std::uint64_t before = 0) {
     return apply(arrival(owner, before));
   }
-  /// With something to do before the others go on.
+  /// An arrival with a completion function.
   permits_reply arrive_to_complete(std::uint64_t owner, std::uint64_t before = 0) {
     auto c = arrival(owner, before);
     c.lingers = true;

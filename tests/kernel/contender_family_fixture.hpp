@@ -15,7 +15,7 @@
 
 namespace kernel_test {
 
-/// The family over a line in memory, on a clock that stands still.
+/// The family over a queue in memory, on a clock that stands still.
 class contender_family : public testing::Test {
  protected:
   using permits_command = holdfast::store::permits_command;
@@ -34,7 +34,7 @@ class contender_family : public testing::Test {
     c.queue_lease_us = 4 * second;
     return c;
   }
-  /// One of two.
+  /// One arrival of two.
   static holdfast::store::countdown_command arrival(holdfast::store::owner_id owner) {
     holdfast::store::countdown_command c;
     c.verb = holdfast::store::countdown_verb::arrive;
@@ -73,8 +73,8 @@ class contender_family : public testing::Test {
     return n && n->what == holdfast::store::notification_kind::granted &&
            n->owner == holdfast::store::owner_id{0, owner};
   }
-  /// By a store that calls at once after each look. The waiter looks at each call (`looks`), and
-  /// finds what it found before.
+  /// For a store that triggers the alarm at once after each query. The waiter queries at each alarm
+  /// (`looks`), and finds what it found before.
   void expect_ever_rarer_calls(std::uint64_t owner, const std::function<bool()>& looks) {
     int calls = 0;
     for (; calls < 100 && told(owner); ++calls) ASSERT_TRUE(looks());
@@ -92,7 +92,8 @@ class contender_family : public testing::Test {
     }
   }
 
-  /// Until the family's thread has looked at its jobs after that: it ends the hold of another name.
+  /// Waits until the family's thread has processed its jobs after that: it ends the hold of another
+  /// name.
   void go_on_for_600_ms() {
     auto is_soon_over = command(permits_verb::acquire, 2);
     is_soon_over.lease_us = second / 2;

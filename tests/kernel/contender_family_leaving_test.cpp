@@ -2,7 +2,7 @@
 #include "harness/whole_waits.hpp"
 #include "kernel/contender_family_fixture.hpp"
 
-// What a session leaves in line: nothing that it does not hold or wait for.
+// A session leaves nothing in the queue that it does not hold or wait for.
 namespace kernel_test {
 namespace {
 
@@ -71,7 +71,7 @@ TEST_F(contender_line, a_refused_upgrade_leaves_it_as_it_was) {
   EXPECT_EQ(port_.size("n"), 2U);
 }
 
-// Its lease ends, say, while the upgrade is on its way.
+// Its lease ends, for example, while the upgrade is on its way.
 class upgrade_of_what_is_given_up : public contender_line {
  protected:
   void SetUp() override {
@@ -132,7 +132,7 @@ class downgrade_of_what_was_upgraded : public contender_line {
   }
 };
 
-// Readers come in from then on, whatever becomes of the other half.
+// Readers may enter from then on, whatever happens to the other half.
 TEST_F(downgrade_of_what_was_upgraded, is_of_unknown_outcome_where_half_of_it_was_done) {
   port_.fail_reads = 1;
   const auto half = resize(1);
@@ -153,7 +153,7 @@ TEST_F(downgrade_of_what_was_upgraded, that_had_no_answer_never_takes_a_later_up
   EXPECT_EQ(port_.size("n"), 2U);
 }
 
-// A renewal that asks for the second place while the downgrade gives it up.
+// A renewal that asks for the second queue entry while the downgrade gives it up.
 TEST_F(downgrade_of_what_was_upgraded, that_meets_a_renewal_is_no_loss) {
   port_.before_confirm = [&] { EXPECT_EQ(resize(1)->outcome, granted); };
   EXPECT_EQ(renew(1).outcome, granted);
@@ -196,7 +196,7 @@ TEST_F(contender_line, an_eviction_of_one_leaves_the_others) {
   EXPECT_EQ(share(permits_verb::renew, 2, 1).outcome, granted);
 }
 
-// It knows its turn, and not whether its session still counts.
+// The waiter knows its turn, and not whether its session is still valid.
 TEST_F(contender_line, a_long_waiter_asks_whether_its_place_is_still_there) {
   port_.put("n", stranger(1));
   ASSERT_EQ(acquire(1).outcome, queued);
@@ -212,7 +212,7 @@ TEST_F(contender_line, a_long_waiter_asks_whether_its_place_is_still_there) {
   EXPECT_EQ(acquire(1).outcome, granted) << "and what it holds is renewed as ever";
 }
 
-// Its thread sleeps until the first place ends: of those that it knew when it fell asleep.
+// The family's thread sleeps until the first entry ends, of those that it knew when it fell asleep.
 TEST(contender_line_in_time, a_place_that_ends_sooner_than_all_others_is_given_up_in_time) {
   harness::whole_waits clock;
   auto made = std::make_unique<fake_contender_store>(clock);
@@ -243,7 +243,7 @@ TEST_F(contender_line, a_latch_made_while_a_contender_came_for_a_lock_is_taken_b
   EXPECT_EQ(family_->countdown("l", {})->found.count, 0U);
 }
 
-// It is written, and it is not known yet whether a lock was entered meanwhile.
+// The arrival is written, and it is not known yet whether a lock was entered meanwhile.
 TEST_F(contender_line, an_arrival_whose_last_look_fails_may_have_counted_and_counts_once) {
   port_.on_replace = [&] { port_.fail_lists = 1; };
   const auto first = family_->countdown("l", arrival(1));

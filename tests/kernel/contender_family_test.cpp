@@ -3,7 +3,7 @@
 #include "harness/counting_clock.hpp"
 #include "harness/eventually.hpp"
 
-// What the family does with a port, whatever the store: no server, and a clock that stands still.
+// The family's behaviour over a port, whatever the store: no server, and a clock that stands still.
 namespace kernel_test {
 namespace {
 
@@ -74,8 +74,8 @@ TEST_F(contender_family, a_place_whose_reply_was_lost_is_found_again) {
   EXPECT_EQ(port_.entered_count, 1);
 }
 
-// The place may still be there for a while, but nothing keeps it, and it is not judged by the
-// session that the store has now.
+// The entry may still be there for a while, but nothing keeps it, and the store's present session
+// does not count for it.
 TEST_F(contender_family, what_was_entered_by_a_session_that_has_ended_is_not_held_any_more) {
   ASSERT_EQ(acquire(1).outcome, granted);
   port_.session = 2;
@@ -149,7 +149,7 @@ TEST_F(contender_family, a_waiter_that_asks_no_more_is_given_up) {
   harness::eventually("its place is given up", [&] { return port_.size("n") == 1; });
 }
 
-// A release of what is over finds it given up, not about to be given up.
+// A release of a lock that is over finds it given up, not about to be given up.
 TEST_F(contender_family, what_was_held_too_long_is_free_when_its_release_returns) {
   EXPECT_EQ(acquire(1).outcome, granted);
   port_.fail_leaves = 1;
@@ -169,7 +169,7 @@ TEST_F(contender_family, a_release_says_that_what_was_held_too_long_could_not_be
   EXPECT_EQ(port_.size("n"), 0U);
 }
 
-// What could not be given up yet is given up before the owner enters anew, and not after.
+// An entry that could not be given up yet is given up before the owner enters again, and not after.
 TEST_F(contender_family, what_is_given_up_of_an_owner_is_never_what_it_has_entered_since) {
   port_.lose_reply = true;
   ASSERT_FALSE(family_->permits("n", command(permits_verb::acquire, 1)));
@@ -203,7 +203,7 @@ TEST_F(contender_family, what_is_given_up_of_a_latchs_waiter_is_never_what_it_ha
   EXPECT_EQ(port_.size("l"), 1U) << "it still waits";
 }
 
-// The program may stand still between the store's answer and its own next step.
+// The program may be suspended between the store's answer and its own next step.
 TEST_F(contender_family, a_hold_that_is_over_when_the_renewal_is_answered_is_not_renewed) {
   ASSERT_EQ(acquire(1).outcome, granted);
   port_.on_confirm = [&] {
@@ -213,7 +213,7 @@ TEST_F(contender_family, a_hold_that_is_over_when_the_renewal_is_answered_is_not
   EXPECT_EQ(renew(1).outcome, absent);
 }
 
-// One owner id may stand for several names: multi_lock.
+// One owner id may hold several names: multi_lock.
 TEST_F(contender_family, what_an_owner_has_of_one_name_says_nothing_of_another) {
   port_.put("taken", stranger(1));
   const auto ask = [&](const char* name, permits_verb verb) {
@@ -235,7 +235,7 @@ TEST_F(contender_family, what_an_owner_has_of_one_name_says_nothing_of_another) 
   EXPECT_EQ(port_.size("taken"), 1U);
 }
 
-// Sent once more over another server, and the first one is still on its way.
+// The request was repeated over another server, and the first copy is still on its way.
 TEST_F(contender_family, what_is_still_on_its_way_when_it_is_given_back_never_comes_in) {
   port_.repeat_requests = true;
   EXPECT_EQ(acquire(1).outcome, granted);
@@ -258,7 +258,7 @@ TEST_F(contender_family, an_attempt_of_which_nothing_is_known_never_comes_in_aft
   port_.repeat_requests = true;
   port_.lose_reply = true;
   ASSERT_FALSE(family_->permits("n", command(permits_verb::acquire, 1)));
-  port_.remove_all("n", {0, 1});  // the one that came in; it has gone again
+  port_.remove_all("n", {0, 1});  // the entry that came in; it has gone again
   EXPECT_EQ(release(1).outcome, absent);
   port_.deliver_late();
   EXPECT_EQ(port_.size("n"), 0U);
@@ -323,7 +323,7 @@ TEST_F(contender_family, what_was_held_too_long_is_given_up_and_another_has_it) 
   EXPECT_EQ(acquire(2).outcome, granted);
 }
 
-// A store keeps each watch until what it is about has changed.
+// A store keeps each watch until its subject has changed.
 TEST_F(contender_family, a_long_wait_for_a_latch_is_one_watch_and_a_use_all_the_same) {
   countdown_command c;
   c.verb = countdown_verb::wait;
@@ -411,7 +411,7 @@ TEST_F(contender_family, an_arrival_whose_latch_may_have_ended_is_not_counted_ag
   }
 }
 
-// It may have been written when the latch had a moment left only.
+// The arrival may have been written just before the latch ended.
 TEST_F(contender_family, an_arrival_at_a_latch_that_is_gone_since_is_not_counted_again) {
   (void)family_->countdown("l", arrival({1, 1})).value();
   port_.lose_replaced = true;
@@ -463,7 +463,7 @@ TEST_F(contender_family, an_arrival_that_may_have_been_forgotten_is_not_counted_
   }
 }
 
-// What the line says of a place that has gone before it could be read is not true any more.
+// The queue's state for an entry that has gone before it could be read is not true any more.
 TEST_F(contender_family, a_holder_behind_a_place_that_has_gone_is_shown_as_a_holder) {
   (void)acquire(1);
   (void)acquire(2);
@@ -490,7 +490,7 @@ TEST_F(contender_family, a_holder_that_could_not_look_for_waiters_looks_again) {
   EXPECT_EQ(port_.fail_lists, 0);
 }
 
-// As etcd when no server is there: the watch ends at once, and so does the question.
+// As etcd without a server: the watch ends at once, and so does the query.
 TEST_F(contender_family, a_holder_that_could_not_look_for_waiters_pauses_before_it_looks_again) {
   auto keeps = command(permits_verb::acquire, 1);
   keeps.lingers = true;
@@ -501,7 +501,7 @@ TEST_F(contender_family, a_holder_that_could_not_look_for_waiters_pauses_before_
   EXPECT_EQ(port_.listed, 1);
 }
 
-// As where something on the way lets questions through, and ends what lasts.
+// As with a network that lets queries through, and ends long-lived streams.
 TEST_F(contender_family, a_holder_whose_store_cannot_watch_for_waiters_looks_ever_more_rarely) {
   auto keeps = command(permits_verb::acquire, 1);
   keeps.lingers = true;
@@ -510,7 +510,7 @@ TEST_F(contender_family, a_holder_whose_store_cannot_watch_for_waiters_looks_eve
   ASSERT_EQ(family_->permits("n", keeps)->outcome, permits_outcome::granted);
   go_on_for_600_ms();
   EXPECT_LE(port_.listed, 4);
-  // It counts its pause from the end of a look, so no time may pass before it sleeps.
+  // The pause counts from the end of a query, so no time may pass before it sleeps.
   const auto await_pause = [&] {
     harness::eventually("it pauses", [&] { return clock_.next_wake() <= clock_.now() + 100ms; });
   };
@@ -530,7 +530,7 @@ TEST_F(contender_family, a_holder_whose_store_cannot_watch_for_waiters_looks_eve
   });
 }
 
-// The watch may end behind the failure.
+// The watch may end after the failure.
 TEST_F(contender_family, a_call_behind_the_failure_asks_for_no_look_before_the_pause_is_over) {
   auto keeps = command(permits_verb::acquire, 1);
   keeps.lingers = true;

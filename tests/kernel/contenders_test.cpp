@@ -78,7 +78,7 @@ class model {
     if (held > capacity_) ++found_.too_many;
   }
 
-  // Anyone may go next: a holder that is done, or a waiter that gives up.
+  // Any contender may leave next: a holder that is done, or a waiter that gives up.
   void leave_one(const line& now, const std::vector<mind>& minds) {
     judge(now, minds);
     for (std::size_t gone = 0; gone < now.size(); ++gone) {
@@ -105,7 +105,7 @@ const decider ours = [](const line& l, std::size_t me, std::uint32_t capacity) {
   return decide(l, me, capacity);
 };
 
-/// Calls with every line of these weights of up to six.
+/// Calls with every queue of these weights of up to six.
 void for_each_line(const std::vector<std::uint32_t>& weights,
                    const std::function<void(const line&)>& call) {
   std::function<void(std::vector<std::uint32_t>)> grow = [&](std::vector<std::uint32_t> so_far) {
@@ -194,7 +194,7 @@ TEST(contenders, a_reader_behind_a_waiting_writer_keeps_one_from_being_alone) {
   EXPECT_FALSE(alone(l, 0, 3, all)) << "if the writer gives up, it comes in";
 }
 
-/// Calls with what is left of a line after each departure of others than that one, and after all
+/// Calls with the rest of a queue after each departure of others than that contender, and after all
 /// that can follow it: the order in which they left does not matter any more.
 void for_each_future(const line& now, const store::owner_id& stays,
                      const std::function<void(const line&)>& call) {
@@ -207,8 +207,8 @@ void for_each_future(const line& now, const store::owner_id& stays,
   }
 }
 
-// Every line, every holder in it that takes a second place at its end, and every departure (and one
-// arrival) after that.
+// Every queue, every holder in it that takes a second entry at its end, and every departure (and
+// one arrival) after that.
 void expect_alone_for_good(std::uint32_t capacity, const std::vector<std::uint32_t>& weights) {
   int upgrades = 0;
   for_each_line(weights, [&](const line& before) {

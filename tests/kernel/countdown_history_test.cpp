@@ -7,7 +7,7 @@
 #include "harness/seed.hpp"
 #include "kernel/countdown.hpp"
 
-// Random histories of a latch, against a model that keeps nothing but sums.
+// Random histories of a latch, against a model that keeps only sums.
 namespace kernel_test {
 namespace {
 

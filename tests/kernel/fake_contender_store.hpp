@@ -9,8 +9,8 @@
 
 namespace kernel_test {
 
-/// A contender store in memory, with one session; others are put in line by the test. It does what
-/// a test tells it to, and counts what it was asked. Thread-safe as the port demands.
+/// A contender store in memory, with one session; the test queues the others. It does what a test
+/// wants, and counts its calls. Thread-safe as the port demands.
 class fake_contender_store final : public holdfast::store::contender_store {
  public:
   using contender = holdfast::store::contender;
@@ -21,38 +21,37 @@ class fake_contender_store final : public holdfast::store::contender_store {
   explicit fake_contender_store(holdfast::clock& on) : clock_(on) {}
 
   // ---- for the test
-  bool tells_line = false;     ///< enter() returns the queue
-  bool lose_reply = false;     ///< the next enter() is carried out, and its reply is lost
-  bool lose_replaced = false;  ///< the same of the next replace()
-  bool repeat_requests =
-      false;  ///< each enter() is sent twice, and one of them is still on its way
-  std::atomic<int> fail_leaves{0};   ///< so many are not carried out
-  bool delay_leave = false;          ///< the next one has no answer, and is still on its way
-  std::atomic<int> fail_reads{0};    ///< so many reads of one place are not answered
-  std::atomic<int> fail_lists{0};    ///< so many of the line
-  std::atomic<int> cannot_watch{0};  ///< so many lines: it calls at once, as for what has changed
-  std::atomic<int> cannot_watch_one{0};  ///< … so many places and records
-  std::atomic<int> calls_late{0};  ///< so many are not answered, and `late_alarm` is to be called
+  bool tells_line = false;       ///< enter() returns the queue
+  bool lose_reply = false;       ///< the next enter() is carried out, and its reply is lost
+  bool lose_replaced = false;    ///< the same of the next replace()
+  bool repeat_requests = false;  ///< each enter() is sent twice, and one copy is still on its way
+  std::atomic<int> fail_leaves{0};       ///< this many are not carried out
+  bool delay_leave = false;              ///< the next one has no answer, and is still on its way
+  std::atomic<int> fail_reads{0};        ///< this many reads of one entry are not answered
+  std::atomic<int> fail_lists{0};        ///< this many queries of the queue are not answered
+  std::atomic<int> cannot_watch{0};      ///< this many queue queries: the alarm comes at once
+  std::atomic<int> cannot_watch_one{0};  ///< the same for this many entries and records
+  std::atomic<int> calls_late{0};  ///< this many are not answered, and the test calls `late_alarm`
   alarm late_alarm{};
-  bool keeps_arrival_alarm = false;          ///< as `late_alarm`, of lines that it answers
-  std::atomic<int> fail_watched_records{0};  ///< so many that are to be watched are not answered
-  std::function<void()> on_enter{};          ///< before the next one comes in
-  std::function<void()> on_confirm{};        ///< while the store is asked
-  std::function<void()> before_confirm{};    ///< before the next is
-  std::function<void()> on_leave{};          ///< behind the next one, before its answer
-  std::function<void()> on_listed{};         ///< behind the next list, before its answer
+  bool keeps_arrival_alarm = false;          ///< as `late_alarm`, for queues that it answers
+  std::atomic<int> fail_watched_records{0};  ///< this many watched records are not answered
+  std::function<void()> on_enter{};          ///< before the next one is entered
+  std::function<void()> on_confirm{};        ///< while the store answers
+  std::function<void()> before_confirm{};    ///< before the next one
+  std::function<void()> on_leave{};          ///< after the next one, before its answer
+  std::function<void()> on_listed{};         ///< after the next list, before its answer
   std::function<void()> on_replace{};        ///< before a record is replaced
-  std::function<void()> on_lost{};           ///< until nobody waits for the lost answer any more
+  std::function<void()> on_lost{};           ///< called when the lost answer was given up
   std::atomic<int> entered_count{0};
   std::atomic<int> listed{0};
   std::atomic<int> left{0};
   std::atomic<int> record_reads{0};
-  std::atomic<int> record_waits{0};    ///< so often a waiter asked for a record …
-  std::atomic<int> record_watches{0};  ///< … and a change of it was to be told
+  std::atomic<int> record_waits{0};    ///< how often a waiter asked for a record
+  std::atomic<int> record_watches{0};  ///< how often a waiter also watched the record
   holdfast::store::moment now{1, 1, false};
   std::chrono::nanoseconds safe_for{std::chrono::hours{1}};
-  std::atomic<bool> unproven = false;  ///< the session was safe for so long, and now it is over
-  std::uint64_t session = 1;  ///< another one: what stands there already is of an ended session
+  std::atomic<bool> unproven = false;  ///< the session was valid for that long, and is over now
+  std::uint64_t session = 1;  ///< a new number: earlier entries belong to a session that has ended
 
   void put(const std::string& name, contender who) {
     const std::lock_guard guard{mutex_};
@@ -69,7 +68,7 @@ class fake_contender_store final : public holdfast::store::contender_store {
     }
     (void)take_out(name, nodes);
   }
-  /// As a client does that connects anew: something may have changed meanwhile.
+  /// As a client that connects again: something may have changed meanwhile.
   void end_watches(const std::string& name) {
     std::vector<alarm> calls;
     {
@@ -88,7 +87,7 @@ class fake_contender_store final : public holdfast::store::contender_store {
     }
     (void)take_out(name, {&node, 1});
   }
-  /// What is still on its way comes in, or leaves.
+  /// Carries out the requests that are still on their way.
   void deliver_late() {
     const std::lock_guard guard{mutex_};
     for (auto& [name, who, says] : std::exchange(late_, {})) add(name, std::move(who), says);
@@ -97,7 +96,7 @@ class fake_contender_store final : public holdfast::store::contender_store {
                     [&](const stand& at) { return is_same_place(at.who, gone.who); });
     }
   }
-  /// As if it had not been used for as long as it is kept.
+  /// As if the record had been unused for as long as it is kept.
   void end_record(const std::string& name) {
     const std::lock_guard guard{mutex_};
     records_.erase(name);
@@ -282,7 +281,7 @@ class fake_contender_store final : public holdfast::store::contender_store {
     }
     return nullptr;
   }
-  /// As etcd has it: an owner that enters anew does so under the same key.
+  /// As in etcd: an owner that enters again does so under the same key.
   static bool is_same_place(const contender& a, const contender& b) {
     return a.owner == b.owner && a.raises == b.raises;
   }

@@ -8,7 +8,7 @@
 
 namespace kernel_test {
 
-/// Slots in memory, on a clock that a test moves.
+/// Slots in memory, on a clock that a test advances.
 class fake_slot_store final : public holdfast::store::slot_store {
  public:
   using slot = holdfast::store::slot;
@@ -91,12 +91,12 @@ class fake_slot_store final : public holdfast::store::slot_store {
   holdfast::store::capabilities capabilities;
   std::vector<holdfast::store::kind> left_as;  ///< by holders, and by waiters
   int calls = 0;
-  std::size_t looked_at = 0;  ///< so many slots
+  std::size_t looked_at = 0;  ///< the number of slots that were read
   std::uint32_t others_listen = 0;
   std::uint64_t releases_heard = 0;
-  std::int64_t epoch_us = 0;  ///< of its wall clock, when the test's clock began; 0: does not say
+  std::int64_t epoch_us = 0;  ///< its wall clock when the test's clock began; 0: unknown
   bool drops_requests = false;
-  bool drops_answers = false;     ///< to what adds
+  bool drops_answers = false;     ///< to requests that add
   bool repeats_removals = false;  ///< the answer to the first attempt is lost each time
 
  private:

@@ -12,7 +12,7 @@
 namespace kernel_test {
 
 /// A state store whose time, dead sessions and failures a test sets. It remembers its
-/// notifications. A session lives unless the test says that it is dead.
+/// notifications. A session lives unless the test marks it dead.
 class fake_state_store final : public holdfast::store::state_store {
  public:
   const holdfast::store::capabilities& can() const noexcept override { return capabilities; }
@@ -70,11 +70,11 @@ class fake_state_store final : public holdfast::store::state_store {
   std::set<std::string> dead;
   std::vector<holdfast::store::notification> told;
   std::optional<holdfast::failure> fails;
-  std::optional<holdfast::failure> fails_alone;  ///< … where it is about one name
-  /// The answer to the first call was lost, and meanwhile this is there.
+  std::optional<holdfast::failure> fails_alone;  ///< the failure of a command about one name
+  /// The answer to the first call was lost, and meanwhile the store contains this.
   std::optional<std::string> stored_before;
-  /// A transaction over several names was carried out, its answer was lost, and then this happens
-  /// before it is made again.
+  /// A transaction over several names was carried out, its answer was lost, and then this is called
+  /// before it is repeated.
   std::function<void()> after_lost_commit;
   int writes = 0;
   bool together = true;  ///< it has transactions over several names

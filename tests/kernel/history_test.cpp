@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-// The checker that every other test relies on must see what is wrong, and nothing else.
+// The checker that every other test relies on must see every violation, and nothing else.
 namespace {
 
 using harness::hold_event;

@@ -4,7 +4,7 @@
 #include "kernel/rate.hpp"
 #include "permits_fixture.hpp"
 
-// Rules whose faults no test found when tests/mutants put them in.
+// Rules whose violation no test noticed when tests/mutants made it.
 namespace kernel_test {
 namespace {
 

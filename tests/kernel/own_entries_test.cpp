@@ -4,7 +4,7 @@
 
 #include <holdfast/testing.hpp>
 
-// What the thread of the contender family still has to do.
+// The remaining jobs of the contender family's thread.
 namespace kernel_test {
 namespace {
 
@@ -31,7 +31,7 @@ class own_entries_jobs : public testing::Test {
   own_entries entries_{clock_, watches_};
 };
 
-// A store may report arrivals and fail to read the queue: both ask for another look.
+// A store may report arrivals and fail to read the queue: both request another query.
 TEST_F(own_entries_jobs, look_for_arrivals_once_however_often_it_is_asked_for) {
   later(kind::see_arrivals, "a", one_);
   later(kind::see_arrivals, "a", one_, 1h);
@@ -45,7 +45,7 @@ TEST_F(own_entries_jobs, look_for_arrivals_once_however_often_it_is_asked_for) {
   EXPECT_EQ(next(), "none");
 }
 
-// It is freed then: a caller that takes it over first looks at what the thread is doing.
+// The job is removed then: a caller that takes it over first checks what the thread is doing.
 TEST_F(own_entries_jobs, may_be_asked_for_anew_when_the_thread_has_put_one_back) {
   later(kind::see_arrivals, "a", one_);
   entries_.later(entries_.next());

@@ -14,7 +14,7 @@ constexpr std::int64_t ms = 1'000;
 constexpr std::int64_t second = 1'000 * ms;
 constexpr std::int64_t wall_start = 1'700'000'000 * second;
 
-/// One record, a clock, and short words for the commands. Owners are small numbers.
+/// One record, a clock, and short names for the commands. Owners are small numbers.
 class permits : public testing::Test {
  protected:
   permits_reply apply(const permits_command& c) {

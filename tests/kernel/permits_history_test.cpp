@@ -24,7 +24,7 @@ TEST(permits_histories, every_rule_holds_at_every_step_of_random_histories) {
   }
 }
 
-// The test of the test: each of these kernels is wrong in one way, and the rules must notification.
+// The test of the test: each of these kernels is wrong in one way, and the rules must notice it.
 class seeded_bug : public testing::TestWithParam<kernel_test::bug> {};
 
 TEST_P(seeded_bug, is_caught_by_the_rules) {

@@ -1,6 +1,6 @@
 #include "kernel/permits_fixture.hpp"
 
-// Kinds and capacities, fences, shared locks, and what an operator and the family may do.
+// Kinds and capacities, fences, shared locks, and the commands of an operator and of the family.
 namespace kernel_test {
 namespace {
 

@@ -160,8 +160,8 @@ void permits_rules::check_grants(const situation& s) {
   expect(told == s.told(notification_kind::granted), s, "only new holders are notified of a grant");
 }
 
-// Others may read a secret as soon as it is sent, and send it to any waiter. So there must be no
-// other waiter to which a reply said that it is behind the holder of this secret.
+// Others may read a secret as soon as it is sent, and send it to any waiter. So no reply may have
+// told another waiter that it is behind the holder of this secret.
 void permits_rules::check_secrets(const situation& s) {
   for (const auto& n : s.reply.tell) {
     if (!n.secret) continue;

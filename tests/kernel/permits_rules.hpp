@@ -8,20 +8,20 @@
 #include <vector>
 
 /// The rules of the permits kernel, checked from outside at every step of a history: what may
-/// change, what must, and what the reply may say about it. It takes the kernel as a function, so
-/// that kernels with seeded bugs can be given to it.
+/// change, what must, and what the reply may report. The kernel is a function, so that kernels with
+/// seeded bugs can be tested.
 namespace kernel_test {
 
 using apply_function = std::function<holdfast::store::permits_reply(
     holdfast::store::permits_record&, const holdfast::store::permits_command&,
     const holdfast::store::moment&)>;
 
-/// What an owner of these histories keeps to itself until it releases.
+/// The secret that an owner of these histories keeps until it releases.
 inline holdfast::store::owner_id secret_of(const holdfast::store::owner_id& owner) {
   return {~owner.high, owner.low};
 }
 
-/// The kernel as it is.
+/// The unchanged kernel.
 apply_function real_kernel();
 
 class permits_rules {
@@ -62,7 +62,7 @@ class permits_rules {
   holdfast::store::permits_record record_;
   std::map<holdfast::store::owner_id, std::uint64_t> arrival_;  // when each waiter was queued
   std::uint64_t arrivals_ = 0;
-  /// Which one a reply named to a waiter, while that one is there.
+  /// The owner that a reply named to a waiter as the one before it, while that owner is there.
   std::map<holdfast::store::owner_id, holdfast::store::owner_id> behind_;
   std::uint64_t greatest_fence_ = 0;
   std::vector<std::string> broken_;

@@ -1,6 +1,6 @@
 #include "kernel/permits_fixture.hpp"
 
-// The rules of time: leases, places, and grants that are not claimed yet.
+// The rules of time: leases, queue entries, and grants that are not claimed yet.
 namespace kernel_test {
 namespace {
 

@@ -68,7 +68,7 @@ void random_history::pass_time(const permits_record& record) {
       break;
   }
   now_.now_at += std::max<std::int64_t>(by, 0);
-  // The wall clock of the store's host may jump either way: it is no more than a floor for fences.
+  // The wall clock of the store's host may jump either way: it is only a floor for fences.
   now_.wall_at +=
       by + (random_.one_in(20) ? random_.between(-3'600 * one_second, 3'600 * one_second) : 0);
   // Fences survive a loss as long as the clock has not gone back since.
@@ -96,7 +96,7 @@ permits_command random_history::command(const permits_record& record) {
   c.wait = !random_.one_in(3);
   c.lease_us = random_.between<std::int64_t>(100'000, 30 * one_second);
   c.queue_lease_us = random_.between<std::int64_t>(1 * one_second, 4 * one_second);
-  c.peer = peers_[c.owner.low % peers_.size()];  // an owner is of one session
+  c.peer = peers_[c.owner.low % peers_.size()];  // an owner belongs to one session
   c.note = "note";
   c.lingers = random_.one_in(3);
   const int verb = random_.between(0, 19);
@@ -107,7 +107,7 @@ permits_command random_history::command(const permits_record& record) {
            : verb < 19 ? permits_verb::evict
                        : permits_verb::inspect;
   if (c.verb == permits_verb::evict && random_.one_in(2)) c.owner = {};
-  // Only what is held is resized or evicted: an owner id is of one acquisition.
+  // Only holds are resized or evicted: an owner id belongs to one acquisition.
   if ((c.verb == permits_verb::resize || c.verb == permits_verb::evict) && waits(record, c.owner)) {
     c.verb = permits_verb::renew;
   }
@@ -119,8 +119,8 @@ permits_command random_history::command(const permits_record& record) {
   if (random_.one_in(10) && !record.holders.empty()) c.replaces = record.holders.front().owner;
   if (c.replaces == c.owner) c.replaces = {};
   if (c.replaces) c.secret = secret_of(c.replaces);
-  if (c.capacity == 1 && random_.one_in(6)) {  // what a quorum is of
-    // Some other node's time: not so far ahead that a loss would take it back.
+  if (c.capacity == 1 && random_.one_in(6)) {  // as the locks of a quorum
+    // Another node's time: not so far ahead that a loss would take it back.
     c.fence_at_least =
         static_cast<std::uint64_t>(latest_wall_ + random_.between(-3L, one_second / 2));
   }

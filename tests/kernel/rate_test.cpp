@@ -176,7 +176,7 @@ TEST_F(rate, a_change_does_not_give_a_second_burst) {
       << "part of a token is none";
 }
 
-/// Of refunds that say when their tokens were due.
+/// Refunds that state when their tokens were due.
 class given_back : public rate {
  protected:
   struct taken {
@@ -215,8 +215,8 @@ TEST_F(given_back, a_reservation_that_was_the_last_goes_back_whole) {
 TEST_F(given_back, beside_a_reservation_that_was_made_later_it_lets_no_more_through) {
   rule_ = {second, 1, 1, 5 * second};
   take(5);
-  const auto first = reserve(5);  // goes through after 5 s
-  reserve(5);                     // after 10 s: it keeps that
+  const auto first = reserve(5);  // passes after 5 s
+  reserve(5);                     // after 10 s: it keeps that time
   give_up(first);
   EXPECT_EQ(wait_of(5), 15 * second) << "after 10 s, ten at once would be twice the burst";
 }
@@ -225,7 +225,7 @@ TEST_F(given_back, as_many_go_back_as_leave_the_later_ones_their_time) {
   rule_ = {second, 1, 1, 5 * second};
   take(5);
   const auto first = reserve(5);
-  reserve(1);  // goes through after 6 s
+  reserve(1);  // passes after 6 s
   give_up(first);
   EXPECT_EQ(wait_of(1), 3 * second) << "four of five";
   EXPECT_EQ(record_.buckets.at(0).reserved_until, now_ + 6 * second);
@@ -292,7 +292,7 @@ TEST_F(given_back, what_a_change_of_the_rules_no_longer_counts_does_not_come_bac
   EXPECT_EQ(apply(rate_verb::inspect, 1, {{"a", rule_}}, 0, 1).buckets[0].remaining, 0);
 }
 
-/// What goes through, by its due times, whatever is taken, reserved and given back.
+/// The tokens that pass, by their due times, whatever is taken, reserved and given back.
 class in_any_span : public testing::TestWithParam<bucket_rule> {
  protected:
   struct taken {
@@ -300,8 +300,9 @@ class in_any_span : public testing::TestWithParam<bucket_rule> {
     std::vector<std::int64_t> due_at;
   };
 
-  // A step of a rule counts as it begins: so many may begin in a span. What a step brings beyond
-  // what was waited for stays in the bucket, and a refund may hand it on: less than a step.
+  // A step of a rule counts from its beginning, so this many may begin in a span. The part of a
+  // step beyond what a wait needed stays in the bucket, and a refund may pass it on: less than a
+  // step.
   static std::int64_t most_in(const bucket_rule& r, std::int64_t span) {
     const bool fine = r.step_us == 1;
     return r.capacity + r.gain * (span / r.step_us + (fine ? 0 : 1)) + (fine ? 0 : r.gain - 1);
@@ -375,7 +376,7 @@ INSTANTIATE_TEST_SUITE_P(rules, in_any_span,
                                          bucket_rule{1, 3, second, 7},
                                          bucket_rule{1, 2, second / 3, 5}));
 
-// The test that the whole is for: over a million takes, to the token.
+// The main test of the limiter: over a million takes, exact to the token.
 class exactness : public testing::TestWithParam<bucket_rule> {};
 
 TEST_P(exactness, over_a_million_takes_it_gives_what_has_come_and_never_more) {
@@ -385,7 +386,7 @@ TEST_P(exactness, over_a_million_takes_it_gives_what_has_come_and_never_more) {
   moment now{0, 0};
   const std::vector<bucket_choice> choice{{"a", rule}};
   std::int64_t given = 0;
-  // Asked about twice as often as tokens come, at moments that have nothing to do with them.
+  // Requested about twice as often as tokens come, at unrelated moments.
   const std::int64_t pause = std::max<std::int64_t>(rule.unit * rule.step_us / rule.gain, 1);
   const auto may_have_come = [&] {
     return rule.capacity / rule.unit + (now.now_at / rule.step_us * rule.gain) / rule.unit;

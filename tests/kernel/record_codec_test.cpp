@@ -14,7 +14,7 @@ using holdfast::family::decode;
 
 constexpr int records = 3'000;
 
-/// Records with everything in them that a name, a note or a clock can bring.
+/// Records with all contents that a name, a note or a clock can produce.
 class random_record {
  public:
   explicit random_record(harness::random& random) : random_(random) {}
@@ -74,10 +74,10 @@ class random_record {
             text()};
   }
   owner_id owner() { return {random_.bits(), random_.bits()}; }
-  // Each that is read: from -2^60 to 2^60.
+  // Any number that is read: from -2^60 to 2^60.
   std::int64_t number() { return static_cast<std::int64_t>(random_.bits()) >> 3; }
 
-  // Control characters, quotes, what looks like the format itself, and all bytes of UTF-8.
+  // Control characters, quotes, parts of the format itself, and all bytes of UTF-8.
   std::string text() {
     std::string s;
     for (int i = random_.between(0, 12); i > 0; --i) {
@@ -307,7 +307,7 @@ TEST(record_codec, a_note_longer_than_any_of_ours_is_corrupt) {
   EXPECT_EQ(reason(with_note(60'000'000)), errc::corrupt);
 }
 
-// Two times are added, and one is taken from another: that is a time too.
+// The sum and the difference of two times must be valid times, too.
 TEST(record_codec, a_number_that_no_sum_has_room_for_is_corrupt) {
   const std::string who = "\"00000000000000010000000000000001\",1,";
   const std::string places[][2] = {

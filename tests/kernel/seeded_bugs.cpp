@@ -100,7 +100,7 @@ permits_reply grants_for_the_whole_lease(permits_record& r, const permits_comman
   return reply;
 }
 
-// A counter that is kept nowhere but in the record starts again when that is lost.
+// A counter that is kept only in the record restarts when the record is lost.
 permits_reply counts_fences_from_one(permits_record& r, const permits_command& c,
                                      const moment& now) {
   return apply(r, c, {now.now_at, 1});
@@ -150,7 +150,8 @@ permits_reply ignores_priority(permits_record& r, const permits_command& c, cons
   return reply;
 }
 
-// The small one fits now, the large one at the head does not: unfair, and the large one starves.
+// The small request fits now, the large one at the head does not: unfair, and the large one
+// starves.
 permits_reply lets_small_ones_pass(permits_record& r, const permits_command& c, const moment& now) {
   auto head = r.queue;
   if (c.verb != permits_verb::acquire || find(r.queue, c.owner) != r.queue.end())

@@ -7,13 +7,13 @@
 
 #include "kernel/permits_rules.hpp"
 
-/// Kernels with one bug each, made by wrapping the real one: what an author could get wrong.
+/// Kernels with one bug each, made by wrapping the real one: mistakes that an author could make.
 namespace kernel_test {
 
 struct bug {
   std::string name;
   std::function<apply_function()> kernel;
-  std::string breaks;  ///< the beginning of the rule that notifications first; empty: any
+  std::string breaks;  ///< the beginning of the rule that notices it first; empty: any
 };
 
 std::vector<bug> permits_bugs();

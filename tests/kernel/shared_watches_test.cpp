@@ -6,7 +6,7 @@
 
 #include "kernel/contender_family_fixture.hpp"
 
-// A session watches each thing at the store once, and tells each waiter of its change.
+// A session watches each thing at the store once, and notifies each waiter of its change.
 namespace kernel_test {
 namespace {
 
@@ -66,7 +66,7 @@ TEST_F(shared_watch, does_not_tell_waiters_that_have_gone) {
   EXPECT_EQ(told, owners{7});
 }
 
-// What it read may be from before a change for which the watch came too late.
+// The read value may be from before a change that the watch came too late to see.
 TEST_F(shared_watch, has_waiters_look_again_that_joined_before_it_had_begun) {
   read(1, true, [&] { read(2); });
   EXPECT_EQ(told, owners{2});
@@ -95,7 +95,8 @@ TEST_F(shared_watch, does_not_tell_a_waiter_whose_read_failed) {
   EXPECT_EQ(told, owners{1});
 }
 
-// The read that began it ends when the next watch has been asked for: it says nothing of that one.
+// The read that began the watch ends when the next watch has been requested: it says nothing about
+// the next one.
 TEST_F(shared_watch, that_changes_before_its_read_ends_is_another_one) {
   const auto ask = [&](alarm call) {
     call();

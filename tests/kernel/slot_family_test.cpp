@@ -271,7 +271,7 @@ TEST_F(slot_family, the_last_slot_that_there_can_be_is_looked_at_in_few_looks) {
   EXPECT_EQ(port_.calls, 10) << "the holder of a mutex is in the first slot";
 }
 
-// Any program may have written what is read there.
+// Any program may have written the value.
 TEST_F(slot_family, a_holder_that_speaks_of_too_many_slots_is_not_believed) {
   slot_entry there;
   there.owner = {1, 7};

@@ -53,7 +53,7 @@ class state_family : public testing::Test {
     c.peer = "p1";
     return family_->countdown(name, c);
   }
-  /// One of two, at a latch that is kept for a second.
+  /// One arrival of two, at a latch that is kept for a second.
   static countdown_command arrival(holdfast::store::owner_id owner) {
     countdown_command c;
     c.verb = holdfast::store::countdown_verb::arrive;

@@ -81,7 +81,7 @@ TEST_F(state_family, a_waiter_without_notifications_keeps_its_turn_until_it_look
   acquire(2);
   acquire(3);
   release(1);
-  pass(2 * second);  // none looks less often than every second and a half
+  pass(2 * second);  // every waiter polls at least every second and a half
   EXPECT_EQ(acquire(3).outcome, queued);
   EXPECT_EQ(acquire(2).outcome, granted);
 }
@@ -287,7 +287,8 @@ TEST_F(state_family, commands_of_a_batch_about_one_name_are_one_write_and_answer
   EXPECT_EQ(told.size(), port_.told.size());
 }
 
-// What had run out when a command was refused, or at a query, may be written by the next command.
+// Entries that had expired when a command was refused, or at a query, may be written by the next
+// command.
 TEST_F(state_family, a_command_of_a_batch_that_changes_nothing_hides_no_notification) {
   const auto at_condition = [&](permits_verb verb, std::uint64_t owner) {
     auto c = command(verb, owner);

@@ -4,7 +4,7 @@
 
 #include "kernel/state_family_fixture.hpp"
 
-// Changes without a notification, outcomes that are undone, and what a record is kept for.
+// Changes without a notification, outcomes that are undone, and how long a record is kept.
 namespace kernel_test {
 namespace {
 
@@ -34,7 +34,7 @@ TEST_F(state_family, the_first_waiter_without_notifications_looks_when_the_lease
   EXPECT_GT(acquire(3).retry_after_us, 50'000) << "it is not its turn then";
 }
 
-// The hand-over came before: what is undone is the claim, not the turn.
+// The hand-over came before: the claim is undone, not the turn.
 TEST_F(state_family, a_turn_that_finds_no_tokens_is_the_next_one_s) {
   const std::vector<bucket_choice> bucket{{"b", {1, 1, 1'000 * second, 1}}};
   const rate_command take{rate_verb::take, {}, 1, 0, 0, bucket};
@@ -128,7 +128,7 @@ TEST_F(state_family, a_bucket_that_has_filled_up_again_is_not_kept) {
   EXPECT_EQ(port_.records["r"].size(), one);
 }
 
-/// Has no transaction over several names, and fails to give back some.
+/// Has no transaction over several names, and fails to release some of them.
 class reluctant final : public one_by_one {
  public:
   using one_by_one::one_by_one;

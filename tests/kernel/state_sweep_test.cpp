@@ -14,8 +14,8 @@ class state_sweep : public state_family {
  protected:
   static constexpr std::int64_t a_while = 60 * second;
 
-  /// A session looks at others when it has made 32 and gives something back: first anywhere, then
-  /// it goes on.
+  /// A session looks at other names when it has made 32 and releases: first at a random place, then
+  /// it continues from there.
   void make_names() {
     for (int i = 0; i < 512; ++i) {
       acquire(1, "made" + std::to_string(number_++));
@@ -30,7 +30,7 @@ class state_sweep : public state_family {
         .value();
   }
   bool there(const std::string& name) const { return port_.records.contains(name); }
-  /// Nothing of it but its last fence.
+  /// Only its last fence is left.
   bool is_free(const std::string& name) const {
     return port_.records.at(name).starts_with("[1,\"mutex\",0,");
   }
@@ -78,7 +78,7 @@ TEST_F(state_sweep, a_large_store_is_looked_through_little_by_little) {
   for (int i = 0; i < 10; ++i) EXPECT_FALSE(there("z" + std::to_string(i))) << i;
 }
 
-// A repetition must find what it repeats.
+// A repeated request must find the original.
 TEST_F(state_sweep, what_may_be_repeated_stays) {
   holdfast::store::rate_record refunded;
   refunded.refunds.push_back({{1, 2}, port_.now.now_at + 3'600 * second});
@@ -99,7 +99,7 @@ TEST_F(state_sweep, the_leaders_of_an_election_and_what_cannot_be_read_stay) {
   for (const auto& [name, record] : before) EXPECT_EQ(port_.records[name], record) << name;
 }
 
-// The lease of what was granted is running already.
+// The lease of the grant is running already.
 TEST_F(state_sweep, a_grant_does_not_sweep_other_names) {
   for (int i = 0; i < 512; ++i) acquire(1, "made" + std::to_string(i));
   EXPECT_EQ(port_.walks, 0);
@@ -115,7 +115,7 @@ TEST_F(state_sweep, a_grant_does_not_sweep_other_names) {
   EXPECT_LE(port_.walks, 17) << "for each 32 that it has made";
 }
 
-// No names but those that a multi_lock or an admission makes.
+// A session that makes names only by a multi_lock or an admission.
 TEST_F(state_sweep, a_batch_of_locks_sweeps_other_names_at_its_release) {
   for (int i = 0; i < 31; ++i) {
     (void)together({"a" + std::to_string(i), "b" + std::to_string(i)});

@@ -208,7 +208,7 @@ TEST_F(pollers, a_holder_that_was_seen_long_ago_is_forgotten) {
   EXPECT_EQ(ask(a_try + 701).away, at_once);
 }
 
-// Nobody is seen by a session that never lets go for long.
+// A session that never releases for long sees nobody.
 TEST_F(pollers, a_session_that_takes_it_again_and_again_finds_out_whether_others_come) {
   for (std::int64_t ms = a_try - 1'000; ms < a_try + 600; ms += 5) {
     EXPECT_EQ(ask(ms).away, at_once);

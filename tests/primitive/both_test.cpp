@@ -19,7 +19,7 @@ using holdfast::errc;
 using holdfast::lease;
 using holdfast::mutex;
 
-/// Two stores, and on each somebody who knows only that one.
+/// Two stores, and on each a program that knows only that one.
 class two_locks : public testing::Test {
  protected:
   static holdfast::session open(const char* store) {
@@ -115,11 +115,11 @@ TEST_F(two_locks, it_is_locked_as_the_standard_locks) {
   EXPECT_FALSE(new_is_free());
 }
 
-/// Two stores whose clocks stand still, with somebody on each who knows only that one.
+/// Two stores whose clocks stand still, and on each a program that knows only that one.
 class old_lock_lost : public testing::Test {
  protected:
-  // Somebody has the new lock. Then `take` has taken the old one, which is taken away and goes to a
-  // program of before; and then the new one is free.
+  // Another holder has the new lock. Then `take` has acquired the old one, which is taken away and
+  // given to an old program; and then the new one becomes free.
   template <class Take>
   void while_it_waits_for_the_new_one(Take take) {
     lease in_the_way = only_new_.acquire();
@@ -184,7 +184,7 @@ TEST_F(old_lock_lost, while_the_new_one_is_waited_for_begins_anew_without_a_thre
   });
 }
 
-/// A mutex that gives what it gives when `before` was done.
+/// A mutex that acquires only after `before` was called.
 struct behind {
   mutex& inner;
   std::function<void()> before;

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-// A call that does not wait and finds the lock held says so by an event of its own: a wait whose
-// time is over is another thing.
+// A call that does not wait and finds the lock held reports that by an event of its own: a wait
+// that timed out is something else.
 namespace {
 
 using namespace std::chrono_literals;
@@ -19,7 +19,7 @@ using holdfast::mutex;
 using holdfast::one_try;
 using holdfast::wait_limit;
 
-/// What was told, and of which kind of lock.
+/// The events, and the kinds of lock.
 class listener final : public holdfast::observer {
  public:
   void on_event(const holdfast::event& e) override {
@@ -38,7 +38,7 @@ class listener final : public holdfast::observer {
     return std::exchange(told_, {});
   }
 
-  /// Of the last event.
+  /// The text of the last event.
   std::string words() {
     const std::lock_guard guard{mutex_};
     return words_;
@@ -57,8 +57,8 @@ class busy : public testing::Test {
  protected:
   using attempt = std::function<void(holdfast::wait_time)>;
 
-  /// It is told of a try that it found it held, and of a short wait that its time was over: a try
-  /// has no deadline.
+  /// A try reports that it found the lock held, and a short wait that it timed out: a try has no
+  /// deadline.
   void expect_told_apart(const std::string& kind, const attempt& acquire) {
     seen_->take();
     acquire(one_try);

@@ -8,8 +8,8 @@
 
 #include "engine/stage.hpp"
 
-// Wherever users' code is called, it is called with no mutex of the library held: it may call back
-// into everything, give back, destroy and throw where the standard lets it.
+// Users' code is always called with no mutex of the library held: it may call back into everything,
+// release, destroy, and throw where the standard allows it.
 namespace {
 
 using namespace engine_test;
@@ -37,8 +37,8 @@ TEST(held_mutexes, are_counted_for_each_thread) {
   std::thread([] { EXPECT_EQ(harness::held_mutexes(), 0) << "another thread's"; }).join();
 }
 
-/// Calls everything that a session and its locks have, as far as it does not wait for long. What it
-/// throws is no matter: that it comes back is.
+/// Calls every function of a session and its locks that does not wait for long. Their errors do not
+/// matter: that they return does.
 struct everything {
   explicit everything(const holdfast::session& s) : session(s) {}
   holdfast::session session;
@@ -234,7 +234,7 @@ TEST_F(callbacks, of_a_loss_may_give_back_and_destroy_what_was_lost) {
   held.reset();
 }
 
-/// Calls back whatever happens, but not for what its own calls cause.
+/// Calls back at every event, but not at events that its own calls cause.
 class calling_back final : public holdfast::observer {
  public:
   void on_event(const holdfast::event& e) override {
@@ -322,7 +322,7 @@ TEST_F(callbacks, of_a_result_may_call_everything_and_begin_the_next) {
   expect([&] { return async_acquire(all.all); });
   expect([&] { return async_acquire(all.pair); });
   expect([&] { return async_acquire(all.most); });
-  // What was granted goes behind the callback; and who polls for it waits for a clock that stands.
+  // A release is sent behind the callback; and a poller waits on a clock that stands still.
   harness::eventually("it is free", [&] { return s.session.show("most").holders.empty(); });
   expect([&] { return async_release(all.most.acquire()); });
   expect([&] { return async_release(all.plain.acquire()); });

@@ -8,9 +8,9 @@
 
 #include "engine/stage.hpp"
 
-// What a program does where it is called with what it has got: it gives that back, lets go of the
-// lock object and of the last reference to the session, takes it again, or throws where it may.
-// Each on every primitive that calls.
+// What a program may do in a callback with its result: release it, destroy the lock object and the
+// last reference to the session, acquire again, or throw where it may. Each on every primitive with
+// callbacks.
 namespace {
 
 using namespace engine_test;
@@ -26,10 +26,11 @@ struct only {
   std::unique_ptr<Lock> lock;
 };
 
-/// What is called with a result, and what it may do.
+/// A callback for a result.
 struct deed {
   const char* name;
-  /// Told what to do with what came, by functions that do it: give back, let go, begin anew.
+  /// The callback's action. Its arguments release the result, destroy the lock object, and acquire
+  /// again.
   std::function<void(const std::function<void()>& give_back, const std::function<void()>& let_go,
                      const std::function<void()>& again)>
       act;
@@ -58,7 +59,8 @@ struct completions : testing::TestWithParam<deed> {
   stage s{"memory:completions"};
   std::atomic<int> told{0};
 
-  /// `begin` begins to take it. What came is kept here until the deed gives it back, or the end.
+  /// `begin` begins the acquisition. The result is kept here until the deed releases it, or until
+  /// the end.
   template <class Held, class Lock, class Begin>
   void run(only<Lock> of, Begin begin) {
     const auto mine = std::make_shared<only<Lock>>(std::move(of));

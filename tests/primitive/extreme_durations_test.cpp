@@ -10,8 +10,8 @@
 #include "primitive/common.hpp"
 #include "primitive/extremes.hpp"
 
-// Whatever duration an option is given: it is refused by name, or means what it says. The sanitizer
-// lane says besides whether anything overflowed.
+// Whatever duration an option gets: it is refused by name, or has the stated effect. The sanitizer
+// lane also reports overflows.
 namespace {
 
 using namespace engine_test;
@@ -53,7 +53,7 @@ TEST(extreme_durations, of_a_lock_are_used_or_refused) {
   expect(static_cast<microseconds*>(nullptr), [](auto& o, auto d) { o.linger = d; });
 }
 
-// From zero, which is the store's turn at once, to for ever.
+// From zero, which means the store's turn at once, to for ever.
 TEST(extreme_durations, for_ever_in_the_process_is_for_ever) {
   stage s;
   holdfast::lock_options o;
@@ -169,8 +169,8 @@ TEST(extreme_durations, of_a_wait_are_one_try_or_for_ever) {
   EXPECT_FALSE(holdfast::mutex(s.session, "m").try_acquire_for(std::chrono::hours::min()));
 }
 
-// Of a record that somebody else wrote: what no clock shows is not known, and what is over has
-// ended.
+// In a record that another program wrote: a time that no clock can show is unknown, and one in the
+// past has ended.
 TEST(extreme_durations, in_what_others_wrote_are_no_times_at_all) {
   using limits = std::numeric_limits<std::int64_t>;
   const auto of = [](std::int64_t since, std::int64_t expires_at) {

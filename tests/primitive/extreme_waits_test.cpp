@@ -7,8 +7,8 @@
 #include "engine/stage.hpp"
 #include "primitive/extremes.hpp"
 
-// Each call that takes a time, of each primitive: zero and less is one try, and what no clock
-// reaches is for ever. The sanitizer lane says besides whether anything overflowed.
+// Each call that takes a time, of each primitive: zero and less is one try, and a time that no
+// clock reaches is for ever. The sanitizer lane also reports overflows.
 namespace {
 
 using namespace engine_test;
@@ -18,7 +18,7 @@ using std::chrono::hours;
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
-/// What is free is had, however long one would wait.
+/// A free lock is acquired at once, whatever the time-out.
 template <class Try>
 void expect_had(Try try_for) {
   for (const auto d : extremes<hours>()) EXPECT_TRUE(try_for(d)) << d.count() << " h";
@@ -28,7 +28,7 @@ void expect_had(Try try_for) {
     EXPECT_TRUE(try_for(std::chrono::duration<double>(s))) << s << " s";
 }
 
-/// What somebody has is not waited for in no time: nobody moves this clock.
+/// A held lock is not waited for with a zero time-out: nobody advances this clock.
 template <class Try>
 void expect_not_had(Try try_for) {
   for (const auto d : {hours::min(), hours(-1), hours(0)}) EXPECT_FALSE(try_for(d)) << d.count();

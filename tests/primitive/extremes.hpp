@@ -5,7 +5,7 @@
 #include <holdfast/error.hpp>
 #include <vector>
 
-/// Durations that no clock reaches, and what must become of them.
+/// Durations that no clock reaches, and their required effects.
 namespace primitive_test {
 
 template <class Duration>
@@ -14,7 +14,7 @@ std::vector<Duration> extremes() {
           Duration(1),     Duration::max() - Duration(1), Duration::max()};
 }
 
-/// Nothing, if it worked.
+/// Nothing on success.
 template <class Use>
 holdfast::errc refusal(Use use) {
   try {

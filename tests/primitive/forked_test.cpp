@@ -16,14 +16,14 @@
 #include "harness/held_mutexes.hpp"
 #include "session/session_impl.hpp"
 
-// What a child of fork() is told before it touches anything that a thread of its parent may have
-// left locked, or counted.
+// The errors in a child of fork(), before the child touches anything that a thread of its parent
+// may have left locked, or counted.
 namespace {
 
 using namespace std::chrono_literals;
 using holdfast::errc;
 
-/// What it says in a child, which waits for nobody.
+/// The error of `action` in a child, which waits for nobody.
 errc in_a_child(const std::function<void()>& action) {
   const pid_t pid = ::fork();
   if (pid == 0) {
@@ -85,10 +85,10 @@ TEST(a_child, is_told_so_by_the_forms_without_a_thread) {
   EXPECT_FALSE(held.release());
 }
 
-/// Where a thread says so, it stands still as soon as it asks for the time with a mutex locked.
+/// A thread that opts in stops as soon as it asks for the time with a mutex locked.
 class standing_clock final : public harness::forwarding_clock {
  public:
-  /// This thread, from when `now` is set.
+  /// Opts this thread in; it may stop after stop_it().
   void may_stop_this_thread() { mine_ = true; }
   void stop_it() { armed_ = true; }
   void await_it() const {
@@ -113,7 +113,8 @@ class standing_clock final : public harness::forwarding_clock {
   mutable std::atomic<bool> stands_{false};
 };
 
-/// Nothing where a sanitizer has the functions that count mutexes: there no thread stands still.
+/// The tests return at once where a sanitizer has the functions that count mutexes: there no thread
+/// stops.
 struct a_child_of_a_busy_parent : testing::Test {
   std::shared_ptr<standing_clock> clock = std::make_shared<standing_clock>();
   holdfast::session s = holdfast::open("memory:", {.clock = clock});
@@ -176,8 +177,8 @@ TEST_F(a_child_of_a_busy_parent, looks_for_leaders_without_what_a_waiting_thread
   reads.join();
 }
 
-/// Of many children, each born while a thread of the parent does something over and over: some are
-/// born while it has a mutex locked.
+/// Many children, each forked while a thread of the parent repeats an action: some are forked while
+/// it has a mutex locked.
 void expect_of_each_child(errc reason, const std::function<void()>& action,
                           const std::function<void()>& meanwhile) {
   std::atomic<bool> over{false};
@@ -199,7 +200,7 @@ TEST(a_child, draws_no_id_while_a_thread_of_its_parent_draws_one) {
       [&] { (void)s.impl()->new_owner(); });
 }
 
-/// What this thread has after another one is kept in a list, which has a mutex.
+/// The reads of threads after the first one are kept in a list, which has a mutex.
 struct a_child_of_a_reader : testing::Test {
   holdfast::session s = holdfast::open("memory:");
   holdfast::shared_mutex rw{s, "rw"};

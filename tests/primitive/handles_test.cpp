@@ -10,7 +10,7 @@
 #include "lease/hold.hpp"
 #include "primitive/thread_number.hpp"
 
-// What the handles do while users' code runs in the middle of a call, and what threads own.
+// The handles while users' code runs in the middle of a call, and what threads own.
 namespace {
 
 using namespace engine_test;
@@ -30,8 +30,8 @@ errc reason_of(F f) {
   return errc{};
 }
 
-/// Gives the lease back when it is told of its loss, and sees whether what it stands for is still
-/// there then, for whoever tells.
+/// Releases the lease when its loss is reported, and checks that the hold still exists then, for
+/// the thread that reports.
 struct gives_back {
   explicit gives_back(lease& of)
       : held(of),
@@ -193,7 +193,7 @@ void expect_one_deadline_for_both(Begin begin) {
   holdfast::both pair{a, b};
   auto got = begin(pair);
   s.await_waiters("a", 1);
-  s.await_wake_within(6s);  // the wait; whoever renews sleeps for longer
+  s.await_wake_within(6s);  // the wait; the thread that renews sleeps for longer
   s.clock->advance(6s);
   first.reset();
   s.await_waiters("b", 1);

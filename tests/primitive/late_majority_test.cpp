@@ -9,8 +9,8 @@
 #include "engine/stage.hpp"
 #include "harness/next_wake.hpp"
 
-// What late_reply_test.cpp says of one store, of a majority: the lease counts from before the first
-// request. When it ends here, a majority of the nodes has not ended it, so nobody else gets one.
+// As late_reply_test.cpp, for a majority: the lease counts from before the first request. When it
+// ends here, a majority of the nodes has not ended it, so nobody else gets one.
 namespace {
 
 using namespace std::chrono_literals;
@@ -45,7 +45,7 @@ class late_majorities : public testing::Test {
   void expect_to_end_before_a_majority_ends_it(const holdfast::quorum_lease& held) const {
     std::ptrdiff_t longer{};
     holdfast::boot_time at;
-    do {  // once more if an answer came in between: it moves the clock
+    do {  // once more if an answer came in between: it advances the clock
       at = clock_->now();
       longer = keep_it_longer_than(held.remaining());
     } while (clock_->now() != at);
@@ -74,7 +74,7 @@ TEST_F(late_majorities, a_renewed_lease_ends_before_a_majority_ends_it) {
   expect_to_end_before_a_majority_ends_it(held);
 }
 
-/// Keeps answers back that were given, and then lets them go and keeps all questions back.
+/// Holds back answers, and later lets them pass and holds back all requests.
 class letters {
  public:
   enum class kept : std::uint8_t { nothing, answers, questions };
@@ -152,7 +152,7 @@ class late_letters : public testing::Test {
   redlock lock_{nodes_, "m", {.node_timeout = 20s}};
 };
 
-// The nodes have it from the first round on, and what they say comes in the second.
+// The nodes have the request from the first round on, and their answers come in the second.
 TEST_F(late_letters, answers_to_a_renewal_that_was_given_up_do_not_count_for_the_next) {
   const auto held = lock_.acquire();
   const at_the_end let_go{letters_.get()};
@@ -167,7 +167,7 @@ TEST_F(late_letters, answers_to_a_renewal_that_was_given_up_do_not_count_for_the
   });
   clock_->advance(1s);  // another round, in which they are not asked: they owe an answer
   letters_->keep(letters::kept::questions);
-  letters_->await(letters::kept::questions, 3);  // so what they had to say is heard
+  letters_->await(letters::kept::questions, 3);  // so their answers have been read
   for (const auto& node : nodes_)
     EXPECT_GT(node.show("m").holders.front().expires_in, held.remaining());
 }

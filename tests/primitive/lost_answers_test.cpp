@@ -10,7 +10,7 @@
 #include "harness/next_wake.hpp"
 #include "harness/thread_ids.hpp"
 
-// What a primitive makes of an answer that came late, or never, on a clock that stands still.
+// How a primitive handles an answer that came late, or never, on a clock that stands still.
 namespace {
 
 using namespace engine_test;
@@ -121,7 +121,7 @@ struct lost_answers : testing::Test {
     }
     return false;
   }
-  /// What is waited for without a deadline.
+  /// Runs calls that wait without a deadline, while time passes.
   void while_time_goes_on(const std::function<void()>& calls) const {
     auto over = std::async(std::launch::async, calls);
     harness::eventually("it is over", [&] {
@@ -147,8 +147,8 @@ TEST_F(lost_answers, to_an_arrival_leave_no_participant_at_the_barrier) {
   harness::eventually("nobody is there", [&] { return s.session.show("b").waiters.empty(); });
 }
 
-// As a connection does that is made again: the first attempt has ended its phase, and its place has
-// gone when the second one comes.
+// As after a reconnect: the first attempt has ended its phase, and its entry has gone when the
+// second one comes.
 class asks_again final : public harness::passing_on {
  public:
   asks_again(std::unique_ptr<session_store> inner,
@@ -184,7 +184,7 @@ TEST_F(lost_answers, to_an_arrival_that_the_store_asked_for_again_do_not_have_it
   harness::eventually("it is given back", [&] { return s.session.show("b").waiters.empty(); });
 }
 
-// Two of two would be there, and go on.
+// Two of two would be counted, and continue.
 TEST_F(lost_answers, to_an_arrival_do_not_have_it_count_twice_when_its_thread_repeats_it) {
   holdfast::barrier b{session, "b", 2, {.lease = 1h}};
   std::optional<holdfast::barrier::arrival> again;
@@ -244,8 +244,8 @@ TEST_F(lost_answers, to_a_next_arrival_do_not_have_its_thread_arrive_for_another
   EXPECT_EQ(s.session.show("b").waiters.size(), 1U);
 }
 
-// There is no room, and the place of another thread's participant is over: to arrive for that one
-// would be to hear what that thread is to hear.
+// There is no room, and the entry of another thread's participant is over: an arrival for that
+// participant would take the result that belongs to that thread.
 TEST_F(lost_answers, to_an_arrival_whose_place_is_over_are_that_threads_to_hear_of) {
   const auto reason_of = [](const std::function<void()>& call) {
     try {
@@ -299,7 +299,7 @@ TEST_F(lost_answers, after_the_completion_do_not_have_it_run_again) {
   EXPECT_EQ(completed, 1);
 }
 
-// One waiter that gives up, and behind it one that is to have its wake-up.
+// One waiter that gives up, and behind it one that must get its wake-up.
 class wake_up_that_was_lost : public lost_answers {
  protected:
   void SetUp() override {
@@ -311,8 +311,8 @@ class wake_up_that_was_lost : public lost_answers {
     s.clock->advance(20h);
     second.join();
   }
-  // From before it waits: it asks as soon as it is queued, and that answer may come as late as the
-  // notification.
+  // Call it before the wait: the waiter asks as soon as it is queued, and that answer may come as
+  // late as the notification.
   void hears_nothing() { s.script->set(verb::renew, fault::drop_reply); }
   void have_another_wait_behind_it() {
     s.await_waiters("c", 1);
@@ -340,7 +340,7 @@ class wake_up_that_was_lost : public lost_answers {
   std::atomic<bool> gave_up{false}, woken{false};
 };
 
-// It was woken, and cannot know it: its wake-up is the next one's.
+// It was woken, and cannot know it: the wake-up passes to the next one.
 TEST_F(wake_up_that_was_lost, is_the_next_ones) {
   holdfast::condition_variable here{session, "c"};
   holdfast::mutex m{session, "m"};

@@ -26,9 +26,9 @@ class multi_forms : public testing::Test {
   holdfast::mutex far_b_{far_.session, "b"};
   multi_lock both_{a_, b_};
 
-  // Ten seconds at a time, in which so many are renewed, and so many asked for by a waiter. The
-  // clock waits for the waiter too: an answer that is older than its lease would be worth nothing.
-  // A waiter that the clock outran sleeps a moment longer.
+  // Advances ten seconds at a time; in each step `renewed` renewals and a waiter's `asked_for`
+  // requests must come. The clock waits for the waiter, too: an answer that is older than its lease
+  // would be worthless. A waiter that the clock outran sleeps a moment longer.
   void pass(std::chrono::seconds time, std::size_t renewed, std::size_t asked_for = 0) {
     for (; time > 0s; time -= 10s) {
       const auto renewals = at_.script->count(verb::renew);
@@ -74,7 +74,7 @@ TEST_F(multi_forms, lock_is_renewed_until_the_caller_releases) {
 TEST_F(multi_forms, lock_lease_waits_without_limit_and_keeps_what_it_has_meanwhile) {
   auto taken = rival_.acquire();
   auto got = waiting_for_b([&] { return both_.acquire(1s); });
-  // Each look renews the first, which nobody else does, and asks for the second.
+  // Each poll renews the first lock, which nothing else does, and asks for the second.
   for (int i = 0; i < 20; ++i) {
     at_.await_wake_within(400ms);
     const auto asked = at_.script->count(verb::acquire);
@@ -155,7 +155,7 @@ TEST_F(multi_forms, try_lock_wait_lease_expires_without_renewal) {
 
 TEST_F(multi_forms, all_forms_tolerate_no_store_that_fails_and_give_everything_back) {
   multi_lock over_two{a_, far_b_};
-  far_.script->set(verb::acquire, fault::drop_reply);  // it has it, and does not say so
+  far_.script->set(verb::acquire, fault::drop_reply);  // it grants the lock, and the answer is lost
   for (const auto& form : std::vector<std::function<bool()>>{
            [&] { return over_two.try_lock(); }, [&] { return over_two.try_lock_for(0s, 1s); }}) {
     try {

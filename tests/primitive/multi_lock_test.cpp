@@ -8,7 +8,7 @@
 #include "harness/shared_servers.hpp"
 #include "harness/temp_dir.hpp"
 
-// multi_lock over each way in which a store takes several names: in one transaction (memory,
+// multi_lock over each way in which a store acquires several names: in one transaction (memory,
 // sqlite), in one script (redis), one by one (a store behind faults).
 namespace {
 
@@ -46,8 +46,8 @@ class multi_locks : public testing::TestWithParam<std::string> {
     return "memory:multi-" + id;
   }
   bool is_free(const std::string& name) { return here_.show(name).holders.empty(); }
-  /// A wait that is given up leaves the call that is under way, and what that took is given back
-  /// then (ADR 94).
+  /// A wait that is given up leaves a call under way; what that call acquires is released then (ADR
+  /// 94).
   void soon_unused(const std::string& name) {
     harness::eventually(name + " is unused", [&] {
       const auto info = here_.show(name);
@@ -228,7 +228,7 @@ TEST_P(multi_locks, members_of_two_stores_are_taken_and_given_back_as_one) {
   EXPECT_NO_THROW(got.get().check());
 }
 
-// Being refused by one store is no failure of it, however short the time for failures is.
+// A store that refuses has not failed, however short the time for failures is.
 TEST(multi_locks_of_three_stores, a_waiter_for_the_second_has_the_first_and_leaves_the_third) {
   const auto open = [](const std::string& number) {
     holdfast::session_options o;

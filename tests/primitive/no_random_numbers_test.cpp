@@ -10,7 +10,7 @@
 #include "harness/failing.hpp"
 #include "session/session_impl.hpp"
 
-// What happens where the kernel gives no random numbers, as under a filter of system calls.
+// The behaviour where the kernel gives no random numbers, as under a filter of system calls.
 namespace {
 thread_local bool kernel_refuses = false;
 }  // namespace
@@ -24,7 +24,7 @@ namespace {
 
 using namespace engine_test;
 
-// An id is drawn from a stock of some, so there may be none for each of the steps of a call.
+// Ids are drawn from a stock, so the stock may be empty at any step of a call.
 TEST(without_random_numbers, tokens_of_a_refused_admission_go_back_all_the_same) {
   constexpr int stock = 32;
   for (int drawn = 1; drawn <= stock; ++drawn) {

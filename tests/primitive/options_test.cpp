@@ -7,7 +7,7 @@
 
 #include "harness/failing.hpp"
 
-// What a lock is asked for, and could not do, is no secret.
+// The options of a lock, and unsupported ones, are not secret.
 namespace {
 
 using namespace std::chrono_literals;
@@ -63,7 +63,7 @@ TEST(lock_options, of_the_local_queue_are_refused_where_there_is_none) {
   }
 }
 
-// Each call says how long its permit lasts, and nobody renews it.
+// Each call sets how long its permit lasts, and nobody renews it.
 TEST(lock_options, of_a_renewed_hold_are_refused_for_permits_that_expire) {
   const session s = holdfast::open("memory:");
   const auto make = [&](const lock_options& o) { holdfast::expiring_semaphore(s, "e", 2, o); };
@@ -90,7 +90,7 @@ TEST(lock_options, of_the_local_queue_are_taken_where_there_is_one) {
   }
 }
 
-// Whoever reads the message has many locks, and several stores.
+// A reader of the message has many locks, and several stores.
 TEST(refused_options, are_told_with_the_name_and_the_store) {
   const session s = holdfast::open("memory:refused-options");
   holdfast::mutex a(s, "q"), b(s, "r", {.lease = 7s});

@@ -14,7 +14,7 @@
 #include "harness/passing_on.hpp"
 #include "harness/redis_server.hpp"
 
-// Questions that are posted: their answers are there when somebody reads them, and not before.
+// Posted requests: their answers arrive when somebody reads them, and not before.
 namespace {
 
 using namespace std::chrono_literals;
@@ -27,16 +27,16 @@ using verb = holdfast::store::permits_verb;
 /// Of all nodes of a test.
 struct counts {
   std::atomic<int> posted{0};
-  std::atomic<int> asked_for_grants{0};  ///< by somebody who waits
+  std::atomic<int> asked_for_grants{0};  ///< by a waiter
   std::atomic<bool> breaks{false};       ///< connections break while a request is written
-  std::atomic<bool> no_memory{false};    ///< is left when a request has been written
-  std::atomic<int> late{0};              ///< so often its answers are not there yet
-  std::function<void()> read;            ///< what has been answered
-  std::function<void()> meanwhile;       ///< while its own answers are not there yet
+  std::atomic<bool> no_memory{false};    ///< no memory is left when a request has been written
+  std::atomic<int> late{0};              ///< how often its answers have not arrived yet
+  std::function<void()> read;            ///< reads the answers
+  std::function<void()> meanwhile;       ///< while its own answers have not arrived yet
 };
 
-/// Answers what was posted when it is collected. As at a store whose connection broke, there is
-/// nothing to wait for; nobody else reads.
+/// Answers posted requests when their answers are collected. As at a store whose connection broke,
+/// there is nothing to wait for; nobody else reads.
 class posting_node final : public harness::passing_on {
  public:
   posting_node(std::unique_ptr<session_store> inner, std::shared_ptr<counts> c)
@@ -123,7 +123,7 @@ TEST(quorum_posting, a_connection_that_breaks_while_it_is_written_to_is_noticed)
   EXPECT_FALSE(held->release());
 }
 
-// The first two nodes are somebody else's, so the last one decides.
+// Another owner has the first two nodes, so the last one decides.
 TEST(quorum_posting, a_node_that_was_asked_without_memory_answers_for_no_other) {
   std::vector<std::shared_ptr<counts>> of_node;
   std::vector<holdfast::session> nodes;
@@ -136,7 +136,7 @@ TEST(quorum_posting, a_node_that_was_asked_without_memory_answers_for_no_other) 
   }
   of_node.front()->no_memory = true;
   of_node.back()->late = 20;
-  of_node.back()->meanwhile = of_node.front()->read;  // another that uses its connection
+  of_node.back()->meanwhile = of_node.front()->read;  // another request that uses its connection
   redlock lock(nodes, "job", {.node_timeout = 20s});
   auto held = lock.try_acquire();
   ASSERT_TRUE(held);

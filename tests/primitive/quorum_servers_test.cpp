@@ -15,7 +15,7 @@
 #include "harness/redis_server.hpp"
 #include "harness/temp_dir.hpp"
 
-// redlock over five Redis servers that die, stop, start anew and disagree about the time.
+// redlock over five Redis servers that die, stop, restart and disagree about the time.
 namespace {
 
 using namespace std::chrono_literals;
@@ -76,7 +76,7 @@ TEST_F(quorum_servers, a_server_that_was_started_a_moment_ago_has_no_vote) {
   EXPECT_EQ(held_at(nodes), 0u);
 }
 
-// Their uptime says nothing of it.
+// Their uptime does not show it.
 TEST_F(quorum_servers, a_server_that_was_flushed_or_has_taken_over_has_no_vote_for_a_while) {
   redlock lock(open(), "job", {.node_timeout = 20s, .trust_after = 1h});
   const auto untrusted = [&] {
@@ -89,7 +89,7 @@ TEST_F(quorum_servers, a_server_that_was_flushed_or_has_taken_over_has_no_vote_f
     return std::count(votes.begin(), votes.end(), vote::untrusted);
   };
   EXPECT_GE(untrusted(), 3) << "which may have been flushed before anybody knew them";
-  // Also those that were not waited for.
+  // Also the servers that were not waited for.
   harness::eventually("a mark at each", [&] {
     return std::all_of(servers_.begin(), servers_.end(),
                        [](const auto& s) { return s.ask({"GET", "holdfast:remembers"}) != "nil"; });
@@ -97,7 +97,7 @@ TEST_F(quorum_servers, a_server_that_was_flushed_or_has_taken_over_has_no_vote_f
   for (auto& s : servers_) s.shift_clock(2h);
   ASSERT_TRUE(lock.try_acquire());
   for (const std::size_t i : {0u, 1u}) servers_[i].ask({"FLUSHALL"});
-  // Another process, with what the former one had.
+  // Another process, with the former one's data.
   servers_[2].ask({"SET", "holdfast:remembers", "another 1"});
   // The release of the lease before is waited for at a majority only.
   harness::eventually("the vote of three is not counted", [&] { return untrusted() == 3; });
@@ -135,7 +135,7 @@ TEST_F(quorum_servers, fences_grow_across_majorities_whose_clocks_differ) {
   }
 }
 
-// What happened, in the order of one counter; the resource refuses smaller fences.
+// The events, in the order of one counter; the resource refuses smaller fences.
 TEST_F(quorum_servers, three_that_split_the_votes_settle_and_never_overlap) {
   std::atomic<std::uint64_t> tick{0};
   std::mutex mutex;

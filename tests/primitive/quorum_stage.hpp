@@ -14,14 +14,14 @@
 #include "harness/passing_on.hpp"
 
 /// N stores over memory on one clock that stands still, and clients that each have a way of their
-/// own to every store: it may be cut, or hang. A store can start anew, empty.
+/// own to every store: it may be cut, or hang. A store can restart empty.
 namespace quorum_test {
 
 using namespace std::chrono_literals;
 using fault = holdfast::testing::fault;
 using verb = holdfast::store::permits_verb;
 
-/// A store that has forgotten what was before its latest start.
+/// A store that has forgotten everything before its latest start.
 class forgetful final : public harness::passing_on {
  public:
   using starts = std::shared_ptr<std::atomic<int>>;
@@ -65,7 +65,7 @@ class world {
     return holdfast::open(urls_[node], o);
   }
   void restart_empty(std::size_t node) { ++*starts_[node]; }
-  /// How many nodes say that it is held.
+  /// The number of nodes that report it as held.
   std::size_t held_at() const {
     std::size_t n = 0;
     for (std::size_t i = 0; i < size(); ++i) n += holders(i);
@@ -86,7 +86,7 @@ class world {
   std::vector<holdfast::session> keeps_;
 };
 
-/// One who wants the lock, and its ways to the nodes.
+/// A client that wants the lock, and its ways to the nodes.
 struct client {
   explicit client(const world& w, holdfast::redlock_options o = {}) : lock(open(w), "job", o) {}
   ~client() {
@@ -110,7 +110,7 @@ struct client {
     }
   }
 
-  /// Returns when all that it asked, also what it did not wait for, has been carried out.
+  /// Returns when all requests, also those that were not waited for, have been carried out.
   void settle() {
     for (std::size_t i = 0; i < sessions.size(); ++i) settle(i);
   }
@@ -124,7 +124,7 @@ struct client {
   holdfast::redlock lock;
 };
 
-/// acquire() and release() in both of their forms, as the synchronous one has it.
+/// acquire() and release() in both of their forms, with the interface of the synchronous one.
 enum class form : std::uint8_t { by_a_thread, without_a_thread };
 
 class in_form {
@@ -164,7 +164,7 @@ inline const char* name_of(form f) {
   return f == form::by_a_thread ? "by_a_thread" : "without_a_thread";
 }
 
-/// The clock goes on until it is there.
+/// Advances the clock until the result is there.
 template <class Future>
 auto get(const world& w, Future& f) {
   harness::eventually("the end of it", [&] {

@@ -7,8 +7,8 @@
 #include "harness/why.hpp"
 #include "primitive/quorum_stage.hpp"
 
-// A majority without a thread: how a wait ends, where the result comes, and what it keeps. What is
-// true of a vote in either form is in redlock_test.cpp and redlock_faults_test.cpp.
+// An asynchronous majority: how a wait ends, where the result arrives, and what it keeps alive.
+// redlock_test.cpp and redlock_faults_test.cpp cover the rules for votes in either form.
 namespace {
 
 using namespace quorum_test;
@@ -21,7 +21,7 @@ using holdfast::vote;
 
 using lease_result = result<quorum_lease>;
 
-/// The clock stands still.
+/// The result while the clock stands still.
 template <class Future>
 auto in_no_time(Future& f) {
   harness::eventually("the end of it", [&] { return f.wait_for(0s) == std::future_status::ready; });
@@ -32,7 +32,7 @@ class async_redlocks : public testing::Test {
  protected:
   static constexpr std::size_t nodes = 3;
 
-  /// From now on it knows who the nodes are.
+  /// From now on it knows the nodes.
   static void meet(client& one) {
     EXPECT_FALSE(one.lock.acquire().release());
     one.settle();
@@ -49,7 +49,7 @@ class async_redlocks : public testing::Test {
   }
 
   world w_{nodes};
-  /// However slow the machine is, no node is silent that answers.
+  /// However slow the machine is, no answering node counts as silent.
   const holdfast::redlock_options patient_{.node_timeout = 30s};
   std::unique_ptr<client> mine_ = std::make_unique<client>(w_, patient_);
   client rival_{w_, patient_};
@@ -76,8 +76,8 @@ TEST_F(async_redlocks, a_limit_of_zero_is_one_vote) {
 
 TEST_F(async_redlocks, a_limit_ends_it_and_the_observer_is_told) {
   auto taken = rival_.lock.acquire();
-  // A node has a third of the limit for its answer: more than time goes on at once, so that a slow
-  // machine is not taken for nodes that do not answer.
+  // A node has a third of the limit for its answer: more than the clock advances at once, so that a
+  // slow machine does not look like nodes that do not answer.
   auto waiting = async_acquire(mine_->lock, 4s).future();
   await_votes(*mine_, 2);
   EXPECT_EQ(why(get(waiting)), errc::timed_out);
@@ -98,7 +98,7 @@ TEST_F(async_redlocks, many_that_wait_at_the_same_time_have_it_one_after_the_oth
       });
     });
   }
-  // By small steps: if the clock went on to each next wake, a vote on a slow machine would last
+  // By small steps: if the clock advanced to each next wake, a vote on a slow machine would last
   // seconds by it, and so would the pause after a split one.
   harness::eventually("all", [&] {
     harness::pass(*w_.clock, 5ms);
@@ -196,7 +196,7 @@ TEST_F(async_redlocks, a_wait_that_is_stopped_when_it_has_won_has_the_lock) {
   EXPECT_TRUE(in_no_time(waiting));
 }
 
-// ---- where the result comes
+// ---- where the result arrives
 
 TEST_F(async_redlocks, a_callback_may_give_it_back_at_once_in_either_form) {
   std::promise<std::error_code> first;
@@ -243,7 +243,7 @@ TEST_F(async_redlocks, a_callback_that_waits_delays_no_other_wait_of_a_session) 
   w_.until_free();
 }
 
-// The first node's session is the one on whose thread the result comes.
+// The first node's session is the one on whose thread the result arrives.
 TEST_F(async_redlocks, a_node_that_hangs_delays_no_result_whichever_it_is) {
   meet(*mine_);
   for (std::size_t hung = 0; hung < nodes; ++hung) {
@@ -260,7 +260,7 @@ TEST_F(async_redlocks, a_node_that_hangs_delays_no_result_whichever_it_is) {
   }
 }
 
-// ---- what it keeps
+// ---- what it keeps alive
 
 TEST_F(async_redlocks, the_lock_may_go_while_it_is_waited_for_and_the_sessions_stay) {
   auto taken = rival_.lock.acquire();
@@ -301,7 +301,7 @@ TEST_F(async_redlocks, a_wait_that_is_never_begun_does_nothing) {
   w_.until_free();
 }
 
-// ---- given back
+// ---- released
 
 TEST_F(async_redlocks, a_release_waits_for_a_majority_and_no_longer_than_a_node_may_take) {
   client one(w_);

@@ -9,7 +9,7 @@
 #include "harness/passing_on.hpp"
 #include "primitive/quorum_stage.hpp"
 
-// What goes wrong in the middle of a vote, a renewal or a release, on a clock that stands still.
+// Faults in the middle of a vote, a renewal or a release, on a clock that stands still.
 namespace {
 
 using namespace quorum_test;
@@ -31,7 +31,7 @@ errc reason_of(F f) {
   return errc{};
 }
 
-/// What a node is told to do otherwise.
+/// A node's special behaviour.
 struct odd_ways {
   std::atomic<bool> restarts_when_asked{false};
   std::atomic<bool> restarted{false};
@@ -106,7 +106,7 @@ class redlock_faults : public testing::TestWithParam<form> {
     w_.clock->advance(10s);
     for (std::size_t i = 0; i < nodes; ++i) a.ways[i]->await(verb::acquire, before[i] + 1);
   }
-  /// A lease lasts for 30 s. Threads that wake may move the clock while a busy one releases.
+  /// A lease lasts for 30 s. Threads that wake may advance the clock while a busy one releases.
   void comes_free_long_before_the_lease_ends() {
     const auto then = w_.clock->now();
     harness::eventually("free everywhere", [&] {
@@ -206,7 +206,7 @@ TEST_P(redlock_faults, a_renewal_that_stays_undecided_is_tried_until_the_lease_e
   w_.clock->advance(1s);
   w_.seen->await(event_kind::held_again);
   EXPECT_NO_THROW(held.check());
-  a.ways[2]->let_go();  // or the release waits for it, on a clock that stands still
+  a.ways[2]->let_go();  // otherwise the release waits for it, on a clock that stands still
 }
 
 TEST_P(redlock_faults, a_member_that_hangs_is_asked_for_one_renewal_at_a_time) {
@@ -251,7 +251,7 @@ TEST_P(redlock_faults, a_timed_try_ends_in_time_whatever_hangs_when) {
     return reason_of([&] { EXPECT_FALSE(do_.try_acquire_for(a.lock, 300ms)); });
   });
   for (const std::size_t i : {1U, 2U}) a.ways[i]->await(verb::acquire, asked[i - 1] + 1);
-  w_.clock->advance(250ms);  // the vote fails, and is given back
+  w_.clock->advance(250ms);  // the vote fails, and is released
   a.ways[0]->await(verb::release, so_far + 1);
   w_.clock->advance(50ms);
   EXPECT_EQ(get(got), errc::unavailable);
@@ -277,7 +277,7 @@ TEST_P(redlock_faults, a_vote_that_was_held_up_here_makes_the_pause_after_it_no_
   a.ways[2]->hang(verb::acquire);
   auto got = std::async(std::launch::async, [&] { return do_.acquire(a.lock); });
   for (const auto& way : a.ways) way->await(verb::acquire, 1);
-  for (const std::size_t i : {0U, 1U}) a.settle(i);  // else they would be away after the hour, too
+  for (const std::size_t i : {0U, 1U}) a.settle(i);  // or they would be away, too
   EXPECT_EQ(w_.holders(0), 1U);
   w_.clock->advance(1h);
   a.ways[2]->let_go();
@@ -351,7 +351,7 @@ TEST_P(redlock_faults, a_loss_is_told_once_whatever_finds_it_out) {
   EXPECT_EQ(w_.seen->count(event_kind::lost), 1u);
 }
 
-// Long before the lease that the renewals got. Whoever has lost it need not know that yet.
+// Long before the end of the renewed leases. The former holder need not know of the loss yet.
 TEST_P(redlock_faults, what_a_minority_renewed_is_free_when_the_loss_has_been_told) {
   client a(w_);
   const auto held = do_.acquire(a.lock);

@@ -17,7 +17,7 @@ using holdfast::lease_state;
 class redlock_forms : public testing::Test {
  protected:
   world w_{5};
-  /// However slow the machine is, no node is silent that answers.
+  /// However slow the machine is, no answering node counts as silent.
   const holdfast::redlock_options patient_{.node_timeout = 30s};
   client a_{w_, patient_}, rival_{w_, patient_};
 
@@ -100,7 +100,7 @@ TEST_F(redlock_forms, try_lock_is_renewed_until_the_caller_releases) {
 TEST_F(redlock_forms, try_lock_wait_votes_again_until_then) {
   expect_it_votes_again([&] { return a_.lock.try_lock_for(100s); });
   const auto taken = rival_.lock.try_acquire();
-  EXPECT_FALSE(taken);  // the thread that has it now is gone, and its hold is not
+  EXPECT_FALSE(taken);  // the thread that holds it is gone, and its hold is not
 }
 
 TEST_F(redlock_forms, try_lock_wait_gives_up_then) {

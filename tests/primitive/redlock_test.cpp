@@ -29,7 +29,7 @@ std::size_t count(const std::vector<vote>& votes, vote v) {
   return static_cast<std::size_t>(std::count(votes.begin(), votes.end(), v));
 }
 
-/// The clock goes on until it is over.
+/// Advances the clock until the call is over.
 template <class Future>
 auto get(Future& f, world& w) {
   harness::eventually("the end of it", [&] {
@@ -40,7 +40,7 @@ auto get(Future& f, world& w) {
   return f.get();
 }
 
-/// The clock stands still.
+/// The result while the clock stands still.
 template <class Future>
 auto in_no_time(Future& f) {
   harness::eventually("the end of it", [&] { return f.wait_for(0s) == std::future_status::ready; });
@@ -113,7 +113,8 @@ TEST_P(redlocks, every_minority_may_hang_and_what_comes_late_is_given_back) {
         if (!do_.try_acquire(a.lock)) throw holdfast::error({errc::busy, "not had"});
       });
     });
-    // Time would pass for those who answer, too, and a busy machine is slower than the clock here.
+    // Time would pass for the answering nodes, too, and a busy machine is slower than the clock
+    // here.
     if (may_be_away(hung)) {
       EXPECT_EQ(in_no_time(got), errc{}) << hung;
     } else {
@@ -176,7 +177,7 @@ TEST_P(redlocks, without_a_majority_it_is_suspect_and_lost_before_the_lease_ends
   EXPECT_EQ(w_.seen->detail(holdfast::event_kind::lost),
             "the lease ended before a majority had renewed it");
   EXPECT_TRUE(held.lost().stop_requested());
-  EXPECT_GE(w_.held_at(), majority());  // the nodes still think that it is held
+  EXPECT_GE(w_.held_at(), majority());  // the nodes still count it as held
   EXPECT_EQ(reason_of([&] { held.check(); }), errc::lost);
   EXPECT_EQ(do_.release(std::move(held)), errc::lost);
 }
@@ -193,7 +194,8 @@ TEST_P(redlocks, a_client_cut_off_from_a_minority_keeps_it_and_one_from_a_majori
   EXPECT_NO_THROW(held.check());
 }
 
-// Quorums that differ, nodes that forget (fewer than would matter): whoever is next has more.
+// Quorums that differ, nodes that forget (fewer than would matter): each next holder has a greater
+// fence.
 TEST_P(redlocks, fences_grow_whatever_majority_each_one_has) {
   client a(w_), b(w_);
   harness::random dice(7);

@@ -5,7 +5,7 @@
 #include "engine/stage.hpp"
 #include "harness/next_wake.hpp"
 
-// A change of what is held, whose answer does not come: afterwards both sides say the same.
+// A change of a hold whose answer does not come: afterwards both sides agree.
 namespace {
 
 using namespace engine_test;
@@ -32,7 +32,7 @@ struct resizing : testing::Test {
     });
     return f.get();
   }
-  /// Both forms, by a thread and without one.
+  /// Both forms, synchronous and asynchronous.
   using form = std::function<std::future<result<bool>>(lease&)>;
   template <class Call>
   static std::future<result<bool>> by_a_thread(Call call) {
@@ -178,7 +178,7 @@ TEST_F(resizing, a_thread_whose_downgrade_is_repeated_holds_it_as_a_reader) {
   EXPECT_TRUE(others_write());
 }
 
-// ---- a lease that is made shorter
+// ---- a lease that is shortened
 
 TEST_F(resizing, a_lease_that_may_be_shorter_at_the_store_is_relied_on_for_no_longer) {
   holdfast::mutex m{s.session, "m"};
@@ -207,7 +207,7 @@ TEST_F(resizing, a_lease_that_is_being_made_shorter_is_relied_on_for_no_longer_m
   auto extended = async_extend(held, 1s).future();
   harness::eventually("shorter at the store",
                       [&] { return elsewhere.show("m").holders.front().expires_in.value() <= 1s; });
-  // Else a later one, of the keeper, might wait when time stands still.
+  // Otherwise a later answer, for the keeper, could wait while the clock stands still.
   s.script->set(verb::renew, fault::none);
   EXPECT_LE(held.remaining(), 1s);
   s.clock->advance(50ms);  // as late as the answer is: with more the lease might end before it
@@ -229,7 +229,8 @@ TEST_F(resizing, a_release_whose_reply_is_lost_is_repeated_until_the_name_is_fre
   });
 }
 
-// It has a fence of its own from then on. Before, the debug options took it for nobody's.
+// The writer has a fence of its own from then on. Formerly the debug options took the fence for
+// nobody's.
 TEST(resizing_in_order, a_reader_that_became_a_writer_still_has_the_lock) {
   const auto seen = std::make_shared<recorder>();
   const auto s = holdfast::open("memory:", {.observer = seen, .lock_order = true});

@@ -10,7 +10,7 @@
 #include "harness/passing_on.hpp"
 #include "harness/why.hpp"
 
-// Several names without a thread: multi_lock and both.
+// Several names asynchronously: multi_lock and both.
 namespace {
 
 using namespace std::chrono_literals;
@@ -21,12 +21,12 @@ using holdfast::multi_lock;
 using holdfast::mutex;
 using holdfast::result;
 
-/// Two stores, and others on them.
+/// Two stores, with other sessions on them.
 class several : public testing::TestWithParam<bool> {
  protected:
   static holdfast::session open(const char* store) {
     holdfast::session_options o;
-    if (GetParam()) o.decorate = holdfast::testing::faulty({});  // takes one name after the other
+    if (GetParam()) o.decorate = holdfast::testing::faulty({});  // one name after the other
     return holdfast::open("memory:several-" + std::string(store), std::move(o));
   }
   static bool is_free(mutex& m) { return bool(m.try_acquire()); }
@@ -93,7 +93,7 @@ TEST_P(several, a_stopped_wait_gives_back_what_it_had) {
   EXPECT_TRUE(here_.show("b").waiters.empty());
 }
 
-/// Asks to stop when it was asked.
+/// Requests the stop when it is called.
 class stopping : public harness::passing_on {
  public:
   stopping(std::unique_ptr<session_store> inner, std::stop_source stop)
@@ -122,7 +122,7 @@ TEST_P(several, a_wait_that_is_stopped_on_its_way_to_another_session_gives_back_
   EXPECT_TRUE(elsewhere_.show("c").waiters.empty());
 }
 
-/// The names of those that were not had.
+/// The names that were not acquired.
 class in_vain final : public holdfast::observer {
  public:
   void on_event(const holdfast::event& e) override {

@@ -24,7 +24,7 @@ class by_another_url final : public harness::passing_on {
     bool tells_who_it_is = true;
     bool away = false;
     std::atomic<int> asked{0};
-    std::atomic<int> started{0};  ///< how often the server was started anew
+    std::atomic<int> started{0};  ///< how often the server was restarted
   };
   by_another_url(std::unique_ptr<session_store> inner, std::shared_ptr<answers> a,
                  std::string url = "memory:by-another-url")

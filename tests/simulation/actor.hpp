@@ -12,7 +12,8 @@
 
 namespace simulation {
 
-/// One thread at one step: what it wants, and what it is told.
+/// One thread at one step of its plan: what the thread asks for, and checks of what the library
+/// answers.
 struct actor {
   scene& of;
   process& p;
@@ -21,38 +22,38 @@ struct actor {
   std::string name;
   nanos asked = 0;
 
-  /// An error that nothing excuses is a finding.
+  /// Reports a violation unless the plan or its faults explain the error.
   void judge_error(holdfast::errc code, const std::string& what) const;
-  /// It was asked to stop, and did.
+  /// Checks that a wait that was asked to stop ended in time.
   void judge_stop() const;
-  /// An operator took it.
+  /// Whether an operator took the lock away.
   bool was_taken() const;
-  /// Stops when the step says; its thread is the process's.
+  /// A token that is triggered when the step says; a thread of the same process triggers it.
   std::stop_token stop() const { return stop_in(s.stop_after); }
   std::stop_token stop_in(nanos after) const;
-  /// For the rule that nobody waits in vain.
+  /// Registers or unregisters this thread as a waiter, for the rule that nobody waits in vain.
   void waits(bool so) const;
-  /// It has what others have waited for much longer.
+  /// Called with the lock acquired: checks that no other waiter has waited much longer.
   void judge_order() const;
-  /// How early it is served, where that is not by the order of arrival alone.
+  /// The waiter's precedence, where the order is not by arrival alone; 0 otherwise.
   int goes_first() const;
-  /// It got the lock although waiters with precedence have long waited for it.
+  /// Checks that no waiter with precedence over this thread has waited for long.
   void judge_preference() const;
-  /// Readers of its process share a hold, and nothing ends it.
+  /// Whether readers of this process share a hold that nothing ends.
   bool shares_holds() const;
-  /// For the rule that readers that wait together get it together.
+  /// Registers a reader for the rule that readers that wait together acquire together.
   void reads_with_others() const;
-  /// It reads beside others of its process.
+  /// Checks that a reader did not join other readers of its process while a writer has long waited.
   void judge_joining(std::uint64_t fence) const;
-  /// After a wait with a limit.
+  /// Checks the duration of a wait with a limit.
   void judge_wait(bool got, bool stoppable) const;
   int commands_of_a_try() const;
-  /// The longest time until a waiter goes on; never if that is not judged.
+  /// The longest time until a waiter continues; `never` if that is not judged.
   nanos soon() const noexcept {
     return of.punctual() && of.whole.tells() ? of.bound_of_waits() : never;
   }
 
-  // ---- by the forms that do not wait
+  // ---- helpers for the asynchronous forms
   bool without_waiting() const { return simulation::without_waiting(of.whole, s); }
   holdfast::wait_limit limit() const {
     return s.wait == never ? holdfast::wait_limit{} : holdfast::wait_limit(duration(s.wait));
@@ -63,7 +64,7 @@ struct actor {
     if (!how) throw holdfast::error(how.error());
     return std::move(*how);
   }
-  /// Nothing if it was not in time.
+  /// The value, or nothing if the wait timed out.
   template <class T>
   std::optional<T> in_time(holdfast::pending<T> what) const {
     auto how = std::move(what).future().get();
@@ -76,8 +77,8 @@ struct actor {
   }
 };
 
-/// For as long as it exists, the thread sends no more commands than the header says; asked where
-/// nothing goes wrong, of stores that answer an operation by one command.
+/// While this object exists, its thread may send at most as many commands as the header promises.
+/// The check covers only plans without faults and stores that answer an operation with one command.
 class cost {
  public:
   cost(const actor& who, const char* what, std::uint64_t most)

@@ -57,7 +57,7 @@ bool advisory_locks::try_now(int who, const std::string& key, bool shared) {
 bool advisory_locks::take_or_wait(int who, const std::string& key, bool shared) {
   if (try_now(who, key, shared)) return true;
   lock& l = all_[key];
-  // Before the first that has to wait for what this connection holds.
+  // Queued before the first waiter that has to wait for a lock this connection holds.
   const auto must_wait_for_it = [&](const waiting& w) {
     const auto mine = l.held.find(who);
     return mine != l.held.end() && ((mine->second.exclusive > 0 && conflict(w.shared, false)) ||

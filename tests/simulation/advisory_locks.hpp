@@ -6,17 +6,18 @@
 #include <string>
 #include <vector>
 
-/// PostgreSQL's advisory locks of sessions, as its lock manager gives them: by key and connection,
-/// each mode as often as it was asked for. What is queued keeps out what comes later and conflicts
-/// with it, even from a connection that holds the lock – unless that one would have to be waited
-/// for: it may wait, and passes the others then, but a mere try of it fails.
+/// PostgreSQL's advisory locks of sessions, as its lock manager grants them: by key and connection,
+/// each mode as often as it was requested. A queued request keeps out later requests that conflict
+/// with it, even those of a connection that holds the lock. Exception: if the queued request would
+/// have to wait for that connection, a later wait of the connection passes it; a mere try still
+/// fails.
 namespace simulation {
 
 class advisory_locks {
  public:
-  /// What the text of a statement asks for.
+  /// The operation that the text of a statement requests.
   enum class asks {
-    nothing,  ///< of these
+    nothing,  ///< none of these
     try_exclusive,
     try_shared,
     wait_exclusive,
@@ -32,18 +33,18 @@ class advisory_locks {
   };
   static asks of(const std::string& text);
 
-  /// False: others are in, or before it.
+  /// False if conflicting requests hold the lock or are queued before this one.
   bool try_now(int who, const std::string& key, bool shared);
-  /// False: it is queued.
+  /// False if the request was queued.
   bool take_or_wait(int who, const std::string& key, bool shared);
   bool holds(int who, const std::string& key, bool shared) const;
-  /// False: it did not hold it.
+  /// False if the connection did not hold the lock.
   bool give_back(int who, const std::string& key, bool shared);
   void stop_waiting(int who);
-  /// The connection has ended.
+  /// Releases all locks of a connection that has ended.
   void end(int who);
   void end_all() noexcept { all_.clear(); }
-  /// Those whose turn has come since the last call.
+  /// The connections that got a lock since the last call.
   std::vector<int> let_in();
 
   struct user {

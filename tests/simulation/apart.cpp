@@ -12,10 +12,10 @@ namespace simulation {
 
 namespace {
 
-// Seconds of the real time: a run takes a fraction of one.
+// Seconds of real time; a run takes a fraction of a second.
 constexpr unsigned endless = 20;
 
-// Shows where a run that does not end goes round.
+// Prints where a run that does not end loops.
 void show_stack(int) {
   void* calls[32];
   backtrace_symbols_fd(calls, backtrace(calls, 32), STDERR_FILENO);

@@ -4,7 +4,7 @@
 
 namespace simulation {
 
-// Nothing goes wrong, so that order and lengths can be judged exactly.
+// Removes all faults, so that order and durations can be judged exactly.
 void make_calm(plan& p) {
   p.faults.clear();
   const bool unordered = p.network.unordered;
@@ -66,8 +66,8 @@ void give_permits_and_tokens(random_source& r, plan& p) {
 
 namespace {
 
-// Threads of one process that pass a mutex on to each other for moments: some take it again and
-// again, some wait, and some give up just when it is their turn.
+// Threads of one process pass a mutex on to each other for moments: some take it again and again,
+// some wait, and some give up just when it is their turn.
 void pass_around(random_source& r, plan& p) {
   make_calm(p);
   p.names = {{r.one_in(4) ? lock_kind::recursive : lock_kind::mutex}};
@@ -99,7 +99,7 @@ void pass_around(random_source& r, plan& p) {
   });
 }
 
-// Readers of one process, of which there is always one, and writers elsewhere.
+// A process of which at least one thread always reads, and writers in other processes.
 void read_on(random_source& r, plan& p) {
   make_calm(p);
   p.names = {{lock_kind::shared}};
@@ -125,7 +125,8 @@ void read_on(random_source& r, plan& p) {
   });
 }
 
-// Threads that pass on what has an end, each for about as long as it may have it.
+// Threads hand over a hold with a time limit (max_hold); each keeps it for about as long as the
+// limit allows.
 void hold_in_turns(random_source& r, plan& p) {
   make_calm(p);
   p.names = {{lock_kind::mutex}};
@@ -145,7 +146,7 @@ void hold_in_turns(random_source& r, plan& p) {
   });
 }
 
-// Threads that pass on what the one before has just begun to extend.
+// Threads hand over a hold whose lease the previous holder has just begun to extend.
 void extend_at_the_end(random_source& r, plan& p) {
   make_calm(p);
   p.names = {{lock_kind::mutex}};
@@ -165,7 +166,7 @@ void extend_at_the_end(random_source& r, plan& p) {
   }
 }
 
-// One process that has several names dies, and several threads of another one wait for them.
+// A process that holds several names dies while several threads of another process wait for them.
 void die_while_others_watch(random_source& r, plan& p) {
   make_calm(p);
   p.store = store_kind::sees_death;
@@ -187,7 +188,7 @@ void die_while_others_watch(random_source& r, plan& p) {
   p.faults = {{.what = fault_plan::kind::kill, .at = r.between(200 * millisecond, second)}};
 }
 
-// Answers that come when the server has long ended the connection, and tries that seem to fail.
+// Answers that arrive long after the server has ended the connection, and tries that seem to fail.
 void answer_in_vain(random_source& r, plan& p) {
   if (r.one_in(2)) p.network.fail_done = static_cast<unsigned>(50 + r.below(250));
   if (r.one_in(2)) return;
@@ -202,8 +203,8 @@ void answer_in_vain(random_source& r, plan& p) {
   }
 }
 
-// Threads and callbacks of few processes at the same names of which one is free at any moment: who
-// reads the session's inbox changes all the time.
+// Threads and callbacks of a few processes wait for the same names, of which one is free at any
+// moment. The thread that reads the session's inbox changes all the time.
 void wait_in_all_ways(random_source& r, plan& p) {
   make_calm(p);
   p.names.clear();
@@ -230,7 +231,7 @@ void wait_in_all_ways(random_source& r, plan& p) {
   }
 }
 
-// Readers that become writers, and readers again while their lease is renewed, on slow ways.
+// Readers become writers, and readers again while their lease is renewed, over slow connections.
 void weaken_while_renewed(random_source& r, plan& p) {
   make_calm(p);
   p.names = {{lock_kind::shared}};
@@ -253,8 +254,8 @@ void weaken_while_renewed(random_source& r, plan& p) {
   }
 }
 
-// Places that their driver asks for once more, and that have been left again when the first request
-// arrives.
+// Queue entries that the driver requests a second time, and that have been left again when the
+// first request arrives.
 void enter_twice(random_source& r, plan& p) {
   make_calm(p);
   p.names = {{r.one_in(2) ? lock_kind::fair : lock_kind::mutex}};
@@ -273,8 +274,7 @@ void enter_twice(random_source& r, plan& p) {
   }
 }
 
-// Tokens for callers that leave before the answer comes, where next to nothing comes back by
-// itself.
+// Tokens for callers that leave before the answer comes, at a limiter that refills hardly at all.
 void take_and_leave(random_source& r, plan& p) {
   make_calm(p);
   p.names = {{.kind = lock_kind::limiter,
@@ -298,8 +298,8 @@ void take_and_leave(random_source& r, plan& p) {
   }
 }
 
-// Waiters that are woken, and asked to stop before they have the mutex. No waiter comes after the
-// last of them to find what they leave.
+// Waiters that are woken, and asked to stop before they have the mutex. No later waiter comes to
+// find the wake-up that the last of them leaves behind.
 void wake_leaving_waiters(random_source& r, plan& p) {
   make_calm(p);
   p.machine.slow_permille = 0;
@@ -328,8 +328,8 @@ void wake_leaving_waiters(random_source& r, plan& p) {
   }
 }
 
-// Waiters that are woken when the server is about to stand still, and leave before it goes on. What
-// they leave belongs to the next waiter, which waits for long.
+// Waiters that are woken when the server is about to freeze, and leave before it continues. The
+// wake-up that they leave belongs to the next waiter, which waits for long.
 void wake_before_it_stands_still(random_source& r, plan& p) {
   make_calm(p);
   p.machine.slow_permille = 0;
@@ -347,7 +347,7 @@ void wake_before_it_stands_still(random_source& r, plan& p) {
     if (r.one_in(3)) s.stop_after = r.between(moment, 300 * millisecond);
     return s;
   });
-  // Its session lasts for as long as it has something to tell.
+  // Keeps the session open until it has sent all its requests.
   add_threads(r, p.processes.front(), 1, [&] { return step{.think = 10 * second}; });
   auto& other = p.processes.back();
   add_threads(r, other, 1, [&] {
@@ -367,7 +367,7 @@ void wake_before_it_stands_still(random_source& r, plan& p) {
   }
 }
 
-// Several locks together whose release fails.
+// Several locks acquired together whose release fails.
 void give_back_many_in_vain(random_source& r, plan& p) {
   make_calm(p);
   p.names.assign(2 + r.below(2), name_plan{r.one_in(2) ? lock_kind::fair : lock_kind::mutex});
@@ -386,7 +386,7 @@ void give_back_many_in_vain(random_source& r, plan& p) {
   }
 }
 
-// Counts whose answer is lost when the server stops, and that cannot be repeated for long.
+// Counts whose answer is lost when the server stops, and that the client cannot repeat for long.
 void count_at_the_end(random_source& r, plan& p) {
   p.names = {{lock_kind::latch, static_cast<std::uint32_t>(40 + r.below(40))}};
   p.network = {};
@@ -411,7 +411,7 @@ void count_at_the_end(random_source& r, plan& p) {
   }
 }
 
-// A cache that begins anew: one that held something before gives it back, while others have it.
+// A cache that restarts empty: a former holder releases its lock while another one holds it.
 void give_back_to_another_life(random_source& r, plan& p) {
   make_calm(p);
   p.names = {{lock_kind::mutex}};
@@ -430,7 +430,7 @@ void give_back_to_another_life(random_source& r, plan& p) {
   }
 }
 
-// Many waiters far from the front, whose connection for notifications breaks.
+// Many waiters far back in the queue whose connection for notifications breaks.
 void stand_far_back(random_source& r, plan& p) {
   make_calm(p);
   p.names = {{lock_kind::fair}};
@@ -470,7 +470,8 @@ void give_back_twice(random_source& r, plan& p) {
   }
 }
 
-// Votes for which no thread waits, some or all of them, and that are called off at any moment.
+// Asynchronous votes, some or all of them without a waiting thread, that are cancelled at any
+// moment.
 void vote_without_threads(plan& p) {
   random_source r(random_source(p.seed + 47'000'000'000).next());
   if (p.names.front().kind != lock_kind::redlock || r.one_in(3)) return;
@@ -495,7 +496,7 @@ bool passes_on(const plan& p) {
 
 namespace {
 
-// The server is a standby for a while: another one may let others in meanwhile.
+// The server is a standby for a while; another server may grant locks meanwhile.
 void take_no_writes(random_source& r, plan& p) {
   const nanos lease = p.longest_lease();
   for (auto more = 1 + r.below(2); more > 0; --more) {

@@ -5,31 +5,31 @@
 
 #include "simulation/plan.hpp"
 
-/// What the functions that arrange plans have in common.
+/// Helpers shared by the functions that arrange plans.
 namespace simulation {
 
-/// Nothing goes wrong, so that order and lengths can be judged exactly.
+/// Removes all faults, so that order and durations can be judged exactly.
 void make_calm(plan& p);
-/// Nothing goes wrong, and no thread is late.
+/// Removes all faults, and no thread is late.
 void make_punctual(plan& p);
 
-/// From its beginning it does nothing by itself but renew, and has nothing to do yet.
+/// Resets the process: it only renews, from the start of the run, and has no steps yet.
 void make_plain(process_plan& one, nanos lease);
-/// So many of them; what they give back they wait for.
+/// Sets the number of processes and resets each; their releases wait for the answer.
 void set_processes(plan& p, std::size_t many, nanos lease);
-/// So many processes on a machine whose threads are never late, with leases of that length.
+/// The same, on a machine whose threads are never late, with leases of that length.
 void set_up(plan& p, std::size_t processes, nanos lease);
-/// One thread more, with these steps …
+/// Adds a thread with these steps.
 void give(process_plan& one, std::vector<step> steps);
-/// … or with none, so that the process remains.
+/// Adds a thread without requests, so that the process stays for that long.
 void remain(process_plan& one, nanos length);
 lock_kind some_mutex(random_source& r);
-/// Readers of a process share a hold, and others hear at once of what is free.
+/// Readers of a process share a hold, and the store notifies waiters at once.
 void tell_at_once(plan& p);
-/// The names: a semaphore, a limiter, and the admission by both. Many answers are slow.
+/// Sets the names: a semaphore, a limiter, and an admission by both. Many answers are slow.
 void give_permits_and_tokens(random_source& r, plan& p);
 
-/// So many threads of one process, each with so many steps.
+/// Adds this many threads to a process, each with this many steps.
 template <class F>
 void add_threads(random_source& r, process_plan& one, std::uint64_t threads, F make) {
   for (; threads > 0; --threads) {

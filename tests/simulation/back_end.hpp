@@ -12,38 +12,38 @@
 
 namespace simulation {
 
-/// What a server keeps, and how its clients ask for it.
+/// What a server stores, and how its clients access it.
 class back_end {
  public:
   virtual ~back_end() = default;
 
   /// A session of that process.
   virtual std::unique_ptr<holdfast::store::session_store> connect(process& of) = 0;
-  /// The names in use, as the server itself sees them.
+  /// The names in use, as the server sees them.
   virtual std::vector<std::string> names() = 0;
   virtual std::string describe(std::string_view name) = 0;
-  /// A holder or waiter of the name, and its process (0: unknown). To read them changes nothing.
+  /// A holder or waiter of the name, and its process (0: unknown). Reading them changes nothing.
   struct user {
     holdfast::store::owner_id owner;
     int process = 0;
     bool waits = false;
-    nanos lasts = never;  ///< by the server's clock, where it knows
+    nanos lasts = never;  ///< by the server's clock, where the server knows it
   };
   virtual std::vector<user> users(std::string_view name) = 0;
-  /// What a latch of that name has left; nothing if there is none, or nobody can see it there.
+  /// The remaining count of a latch; nothing if there is none or if it is not visible.
   virtual std::optional<std::uint32_t> left_at_latch(std::string_view) { return {}; }
-  /// The owners that wait there, and since when it says that they do; nobody, where that is not
-  /// seen.
+  /// The owners that wait for the latch, and since when the server records them as waiting; empty
+  /// where the server does not show them.
   virtual std::map<std::string, std::int64_t> wait_at_latch(std::string_view) { return {}; }
-  /// A restart without data. False if what it keeps outlives that.
+  /// A restart that loses the data. False if the data outlives a restart.
   virtual bool forget() = 0;
-  /// The server has stopped: what was in progress is undone.
+  /// The server has stopped: undoes what was in progress.
   virtual void stopped() {}
-  /// That process is no more.
+  /// That process has died.
   virtual void process_died(const process&) {}
-  /// What it keeps for ever, though nobody renews it.
+  /// Data that the server keeps for ever although nobody renews it.
   virtual std::string for_ever() { return {}; }
-  /// Drops something that it keeps, and says what.
+  /// Drops one of its records and returns a description of it.
   virtual std::string lose(std::uint64_t) { return "nothing"; }
 };
 

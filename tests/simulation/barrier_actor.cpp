@@ -15,9 +15,9 @@ struct participant_actor : actor {
   phase_book& phases;
   participant& me;
   barrier_deed how;
-  nanos since = asked;  ///< when it began to arrive
+  nanos since = asked;  ///< when its arrival began
 
-  // How soon it stops is not judged: the thread that asks it to stop may be late itself.
+  // The time until it stops is not judged: the thread that requests the stop may be late itself.
   bool may_be_late() const {
     return how == barrier_deed::wait_until_stopped || how == barrier_deed::async_stopped;
   }
@@ -47,7 +47,7 @@ struct participant_actor : actor {
     at_once ? arrive_and_wait() : arrive();
   }
 
-  // ---- a step at a time
+  // ---- separate steps
 
   void arrive() {
     me.asked = asked;
@@ -88,7 +88,7 @@ struct participant_actor : actor {
     goes_on();
   }
 
-  // An arrival of a phase that broke is good for nothing more.
+  // An arrival of a phase that broke cannot be used for anything else.
   void give_it_up() {
     bool gone_on = false;
     try {
@@ -101,7 +101,7 @@ struct participant_actor : actor {
     of.rules.violated("no participant passes a barrier that broke", who() + " waited once more");
   }
 
-  // ---- in one
+  // ---- one call
 
   void arrive_and_wait() {
     const nanos begins = of.here.now();
@@ -147,7 +147,7 @@ struct participant_actor : actor {
     of.log.add("has dropped out");
   }
 
-  // ---- what it is told
+  // ---- checks of the answers
 
   void in_time(nanos began, bool gone_on) const {
     if (may_be_late() && !of.whole.calm()) return waits(false);
@@ -166,11 +166,11 @@ struct participant_actor : actor {
   void in_vain() {
     of.log.add("waits no longer");
     me.unheard_since = std::min(me.unheard_since, asked);
-    if (me.dropped) phases.in_doubt(p.number);  // perhaps it was never there
+    if (me.dropped) phases.in_doubt(p.number);  // perhaps it had never joined
     phases.not_in_time(p.number, since, of.here.now(), of.disturbed(p), of.bound());
   }
 
-  // Whatever was not answered since then, nothing but lost answers went wrong.
+  // Applies where nothing but lost answers went wrong, whatever was not answered since then.
   void judge_how_soon() {
     using kind = fault_plan::kind;
     const auto& faults = of.whole.faults;
@@ -186,7 +186,7 @@ struct participant_actor : actor {
     me.unheard_since = never;
   }
 
-  // Where the store sees it, and nothing else goes wrong.
+  // Applies where the store sees deaths, and nothing else goes wrong.
   void learns_of_a_death() const {
     if (of.whole.seed < troubled_seeds || !of.whole.only_deaths()) return;
     const nanos took = of.here.now() - std::max({of.last_death, since, asked});

@@ -6,7 +6,7 @@
 
 namespace simulation {
 
-/// How a participant arrives and waits, where barriers break.
+/// How a participant arrives and waits at a barrier that may break.
 enum class barrier_deed {
   wait_for,
   wait_until_stopped,
@@ -21,7 +21,7 @@ enum class barrier_deed {
 barrier_deed how_to_meet(const process_plan& of, const step& s);
 std::string_view word_of(barrier_deed d) noexcept;
 
-/// Arrives again and again, also after it was told that a phase broke.
+/// Arrives again and again, also after a phase broke.
 void act_at_a_barrier(const actor& who, meeting& mine);
 
 }  // namespace simulation

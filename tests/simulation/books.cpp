@@ -49,7 +49,7 @@ void latch_book::seen_remaining(std::uint32_t left, std::uint32_t certain_before
   }
 }
 
-// Also where data was lost: that makes what is left only more.
+// Also holds where data was lost: lost data can only raise the remaining count.
 void latch_book::stands(std::uint32_t left) const {
   const std::string so = text(left) + " of " + text(count_) + " are left";
   if (left > count_ || count_ - left > perhaps_) {
@@ -126,17 +126,18 @@ std::uint64_t rate_book::comes_back_in(nanos length) const noexcept {
          1;
 }
 
-// Whatever is surely within a span is no more than the bucket had, and what came back meanwhile.
+// The tokens that were surely taken within a span are no more than the bucket had, plus those that
+// came back meanwhile.
 void rate_book::judge_window(const std::string& name, nanos from, nanos to) const {
   if (from <= void_until_) return;
-  // Changed rules may not count those that were reserved before, and a store that has forgotten all
-  // does not.
+  // After a change of the rules, tokens reserved before may not count; a store that forgot its data
+  // does not count them.
   const auto counts = [&](const span& one) {
     return one.from >= from && one.to <= to &&
            (one.before == 0 || (!grown_ && one.from - one.before > void_until_));
   };
   std::uint64_t all = 0;
-  std::uint64_t begun_before = 0;  // of a reservation by intervals: all but the last token, perhaps
+  std::uint64_t begun_before = 0;  // of an interval reservation: all but one token, perhaps
   std::uint64_t reserved = 0;
   nanos first_reserved = from;
   for (const auto& one : taken_) {
@@ -148,7 +149,7 @@ void rate_book::judge_window(const std::string& name, nanos from, nanos to) cons
     }
     if (rule_.at_once && one.before > 0) begun_before = std::max(begun_before, one.n - 1);
   }
-  // What is given back between a reservation and its time fills the bucket beside it.
+  // Tokens given back between a reservation and its time fill the bucket in addition.
   std::uint64_t beside = 0;
   for (const auto& back : refunds_) {
     if (back.to >= from) all -= std::min(all, back.n);
@@ -167,7 +168,7 @@ void rate_book::judge_window(const std::string& name, nanos from, nanos to) cons
       name + ": " + text(all) + " tokens in " + us(to - from) + " us, of " + text(most) + which);
 }
 
-// What was reserved goes through later: also the spans that end after this one.
+// Reserved tokens go through later, so the spans that end after this one are judged, too.
 void rate_book::took(std::string name, std::uint64_t n, nanos from, nanos to, nanos before) {
   taken_.push_back({n, from, to, before});
   if (taken_.size() > 300) taken_.pop_front();
@@ -182,10 +183,11 @@ void rate_book::took(std::string name, std::uint64_t n, nanos from, nanos to, na
 }
 
 void rate_book::judge_rest(const std::string& name, std::uint64_t left) const {
-  // What others leave of a reservation that is given up, judge_given_up() counts.
+  // Where a reservation was given up, judge_given_up() counts what the other reservations leave of
+  // it.
   const auto given_up = [](const auto& one) { return one.gone != never; };
   if (std::any_of(reserved_.begin(), reserved_.end(), given_up)) return;
-  // Of what is given back later, what came back in between is not counted again: parts of a token.
+  // A refund does not count again the refill of the time in between: up to parts of a token.
   if (left + had_ + 1 >= rule_.burst) return;
   judge_.violated("tokens that no caller received are free",
                   name + ": " + text(left) + " of " + text(rule_.burst) + " are left, and " +
@@ -197,7 +199,7 @@ int rate_book::reserved(std::uint64_t n, std::int64_t due, nanos now) {
   return static_cast<int>(reserved_.size()) - 1;
 }
 
-// In us of the time in which one token comes.
+// In microseconds of refill time.
 template <class Beside>
 std::int64_t rate_book::lost(const reservation& one, Beside beside) const {
   std::int64_t last = one.due;
@@ -241,7 +243,7 @@ int rate_book::refund_begins(std::uint64_t n, nanos asked) {
 
 bool rate_book::would_give(std::uint64_t n, nanos asked) const {
   const auto fills = [&](const span& one) { return one.to + full_after() > asked; };
-  if (std::any_of(taken_.begin(), taken_.end(), fills)) return false;  // also what was reserved
+  if (std::any_of(taken_.begin(), taken_.end(), fills)) return false;  // also one that was reserved
   return asking_ <= 1 && n <= least_burst_ && !grown_ && ahead_ == 0 &&
          asked - last_ >= full_after();
 }
@@ -253,7 +255,7 @@ void election_book::seen(const std::string& name, nanos began, std::uint64_t bef
                     name + ": " + text(term) + " after " + text(before));
   }
   if (after_gap || !calm) return;
-  // It has looked for the first time by then.
+  // The observer has polled for the first time by then.
   constexpr nanos first_look = 50 * millisecond;
   for (auto next = terms_.upper_bound(before); next != terms_.end() && next->first < term; ++next) {
     if (before == 0 && next->second < began + first_look) continue;
@@ -269,7 +271,8 @@ books::books(judge& to, const plan& of) {
     if (n.kind == lock_kind::latch) latches.emplace(i, latch_book(to, n));
     if (n.kind == lock_kind::barrier) {
       barriers.emplace(i, barrier_book(to, n));
-      // A database does not know what its rows mean to the programs that write them.
+      // A database does not know what its rows mean to the programs that write them, so it has no
+      // phases.
       if (of.store < store_kind::postgres) {
         phases.emplace(i, phase_book(to, "n" + std::to_string(i), n.capacity, n.at_once));
       }

@@ -17,21 +17,21 @@
 
 namespace simulation {
 
-/// What is known of a latch: how much was counted for certain, and how much perhaps.
+/// What is known of a latch: the count that is certain, and the count that is possible.
 class latch_book {
  public:
   latch_book(judge& to, const name_plan& of) : judge_(to), count_(of.capacity) {}
 
   void begins(std::uint32_t n) { perhaps_ += n; }
   void counted(std::uint32_t n, nanos now);
-  /// It was not carried out, for certain.
+  /// The count was certainly not carried out.
   void not_counted(std::uint32_t n) { perhaps_ -= n; }
-  /// It was refused: perhaps before it was tried.
+  /// The count was refused, perhaps before it was tried.
   void refused(std::uint32_t n, bool as_too_many);
   void seen_open(bool open, std::uint32_t certain_before) const;
   void seen_remaining(std::uint32_t left, std::uint32_t certain_before) const;
   void waited_in_vain(nanos since, nanos now, nanos bound) const;
-  /// What is left at the server.
+  /// Checks the remaining count at the server.
   void stands(std::uint32_t left) const;
   void forgot() { certain_ = 0, forgot_ = true; }
   std::uint32_t certain() const noexcept { return certain_; }
@@ -45,13 +45,13 @@ class latch_book {
   bool forgot_ = false;
 };
 
-/// What is known of a barrier: how often each participant has arrived and gone on.
+/// What is known of a barrier: how often each participant has arrived and continued.
 class barrier_book {
  public:
   barrier_book(judge& to, const name_plan& of) : judge_(to), count_(of.capacity) {}
 
   void begins(const std::string& who) { ++begun_[who]; }
-  /// So many arrivals that the store has confirmed.
+  /// The store has confirmed this number of arrivals.
   void arrived(nanos now);
   void drops(const std::string& who) { dropped_[who] = begun_[who]; }
   void completes(bool calm);
@@ -59,19 +59,21 @@ class barrier_book {
   void waited_in_vain(const std::string& who, nanos now, nanos bound) const;
   bool out(const std::string& who) const { return out_.contains(who); }
   void leaves(const std::string& who) { out_.insert(who); }
-  /// A process goes, and some of its participants had arrived: they do not count any more.
+  /// A process leaves after some of its participants had arrived; their arrivals do not count any
+  /// more.
   void takes_out() noexcept { taken_out_ = true; }
   bool dropped_any() const noexcept { return !dropped_.empty(); }
 
  private:
-  /// So many have arrived in that phase or have dropped out. A thread takes part in each phase, so
-  /// its n-th arrival is in the n-th one: no other arrival of it counts there.
+  /// The number of participants that have arrived in that phase or have dropped out. A thread takes
+  /// part in each phase, so its n-th arrival belongs to the n-th phase, and none of its other
+  /// arrivals counts there.
   std::uint64_t arrived_in(std::uint64_t phase) const;
 
   judge& judge_;
   std::uint32_t count_;
   std::map<std::string, std::uint64_t> begun_;
-  std::map<std::string, std::uint64_t> dropped_;  ///< with which of its arrivals
+  std::map<std::string, std::uint64_t> dropped_;  ///< the arrival that dropped out
   std::map<std::string, std::uint64_t> went_on_;
   std::set<std::string> out_;
   std::vector<nanos> confirmed_;
@@ -79,40 +81,40 @@ class barrier_book {
   std::uint64_t completed_ = 0;
 };
 
-/// Tokens that went through a limiter, each at some moment of a span.
+/// Tokens that passed a limiter, each at some moment of a span.
 class rate_book {
  public:
   rate_book(judge& to, const name_plan& of)
       : judge_(to), rule_(of), least_burst_(of.burst), ahead_(of.local == 0 ? 0 : used_within) {}
-  /// So long tokens may be used that were taken ahead.
+  /// How long tokens that were taken ahead may be used.
   static constexpr nanos used_within = 100 * millisecond;
 
-  /// At some moment from the one to the other; which may be to come, if they were reserved so long
-  /// before.
+  /// The tokens passed at some moment between `from` and `to`. The moment may lie in the future if
+  /// they were reserved at `before`.
   void took(std::string name, std::uint64_t n, nanos from, nanos to, nanos before = 0);
-  /// Of tokens that count as taken now: so many more may go through.
+  /// Tokens that count as taken now are given back: as many more may pass.
   int refund_begins(std::uint64_t n, nanos asked);
   void refund_ends(int which, nanos now) { refunds_[static_cast<std::size_t>(which)].to = now; }
-  /// A call begins that may take tokens: until it ends it is not known whether it did.
+  /// A call that may take tokens begins; until it ends, nobody knows whether it took them.
   void begins() { ++asking_; }
   void ends(nanos now) { --asking_, last_ = now; }
-  /// Whether it is surely full.
+  /// Whether the bucket is certainly full.
   bool would_give(std::uint64_t n, nanos asked) const;
-  /// So many were given to a caller; or given back.
+  /// A caller received this many tokens, or gave them back.
   void has(std::uint64_t n) noexcept { had_ += n; }
   void gave_back(std::uint64_t n) noexcept { had_ -= n; }
-  /// Nobody knows what became of some.
+  /// Some tokens' fate is unknown.
   void in_doubt() noexcept { sure_ = false; }
   bool sure() const noexcept { return sure_; }
-  /// At the end, when so many are left of the whole bucket.
+  /// Checks, at the end of a run, the number of tokens left of the whole bucket.
   void judge_rest(const std::string& name, std::uint64_t left) const;
-  /// Tokens reserved by a caller that has the answer. `due` is by the store's clock, in us. Returns
-  /// the number that the other two take.
+  /// Tokens reserved by a caller that has the answer. `due` is by the store's clock, in
+  /// microseconds. Returns the number that the next two functions take.
   int reserved(std::uint64_t n, std::int64_t due, nanos now);
   void gives_up(int which, nanos now) { reserved_[static_cast<std::size_t>(which)].given_up = now; }
   void gave_up(int which, nanos now) { reserved_[static_cast<std::size_t>(which)].gone = now; }
-  /// At the end: what was given up is there again, but for what those behind it need to keep their
-  /// time. Negative: so many are owed.
+  /// Checks, at the end of a run, that the reservations given up are free again, except for what
+  /// later reservations need to keep their time. A negative number is a debt.
   void judge_given_up(const std::string& name, std::int64_t left) const;
   /// A program uses rules that are twice as generous.
   void grows();
@@ -131,11 +133,11 @@ class rate_book {
     std::uint64_t n;
     std::int64_t due;
     nanos answered;
-    nanos given_up = never;  ///< is being
+    nanos given_up = never;  ///< being given up since then
     nanos gone = never;
   };
   std::uint64_t comes_back_in(nanos length) const noexcept;
-  /// What comes back until the last of those is due that are reserved beside this one.
+  /// The refill until the last reservation beside this one is due.
   template <class Beside>
   std::int64_t lost(const reservation& one, Beside beside) const;
   void judge_window(const std::string& name, nanos from, nanos to) const;
@@ -155,14 +157,14 @@ class rate_book {
   nanos void_until_ = -1;
 };
 
-/// Leaders, as their terms: each leads once, and an observer sees them without a gap.
+/// The leaders by their terms: each leads once, and an observer sees them without a gap.
 class election_book {
  public:
   explicit election_book(judge& to) : judge_(to) {}
 
-  /// The leader of that term asked for it then.
+  /// The leader of that term, and when it began to campaign.
   void leads(std::uint64_t term, nanos asked) { terms_.emplace(term, asked); }
-  /// By an observer that began then, after a term that it had seen `before`, if any.
+  /// An observer that began at `began` saw this term, after the term `before` if it had seen one.
   void seen(const std::string& name, nanos began, std::uint64_t before, std::uint64_t term,
             bool after_gap, bool calm) const;
 
@@ -171,7 +173,7 @@ class election_book {
   std::map<std::uint64_t, nanos> terms_;
 };
 
-/// What a condition variable's waiters wait for: tokens that are put under the mutex.
+/// What the waiters of a condition variable wait for: tokens that are added under the mutex.
 struct condition_book {
   int tokens = 0;
   int waiting = 0;
@@ -179,18 +181,18 @@ struct condition_book {
   nanos idle_since = 0;
 };
 
-/// All of a run, by the number of the name.
+/// All books of a run, by the number of the name.
 struct books {
   books(judge& to, const plan& of);
   void forgot(nanos until);
-  /// So long it takes at most until all limiters are full.
+  /// The longest time until all limiters are full.
   nanos full_after() const noexcept;
   bool has_permits(const std::string& name, nanos now);
-  /// Null where no server shows what each command made of a barrier.
+  /// Null where no server shows the effect of each command on a barrier.
   phase_book* phases_of(std::size_t name);
-  /// Out of that barrier.
+  /// Whether any participant dropped out of that barrier.
   bool any_dropped(std::size_t name) const;
-  /// A limiter's bucket of a key has a book of its own.
+  /// Each key of a limiter has a bucket, and so a book, of its own.
   static std::size_t number_of(std::size_t name, std::size_t key) { return 100 * (key + 1) + name; }
 
   std::map<std::size_t, latch_book> latches;

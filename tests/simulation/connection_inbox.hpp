@@ -10,7 +10,7 @@
 
 namespace simulation {
 
-/// What comes over a connection's way for notifications.
+/// The messages that arrive on a connection's channel for notifications.
 class connection_inbox final : public holdfast::store::inbox {
  public:
   connection_inbox(server& at, world& w, std::shared_ptr<connection> by)

@@ -17,7 +17,7 @@ using holdfast::store::contender;
 using holdfast::store::contender_data;
 using holdfast::store::contender_store;
 
-/// What the family of a process sees.
+/// The contender family's view of the store, in one process.
 class consensus_client final : public contender_store, private requester {
  public:
   consensus_client(server& of, consensus& all, std::shared_ptr<connection> by)
@@ -40,7 +40,7 @@ class consensus_client final : public contender_store, private requester {
     }
     keeps_session_.join();
     calls_alarms_.join();
-    // As a polite client does; if it does not arrive, the session ends by itself.
+    // A polite client says goodbye; if the message is lost, the session ends by itself.
     (void)ask<bool>("close the session", [&all = all_, number = session_]() -> result<bool> {
       all.end(number);
       return true;
@@ -114,7 +114,7 @@ class consensus_client final : public contender_store, private requester {
           if (then) all.at(name).on_arrival.push_back(then);
           return all.all_of(name);
         });
-    if (!reply && !settled) reply.error().outcome_unknown = false;  // a mere look
+    if (!reply && !settled) reply.error().outcome_unknown = false;  // a read only
     return reply;
   }
 
@@ -230,7 +230,8 @@ class consensus_client final : public contender_store, private requester {
   }
 
  private:
-  /// Carried out in this session, or in a new one if it has ended; its answer proves that it lives.
+  /// Carries the request out in this session, or in a new one if this one has ended. The answer
+  /// proves that the session lives.
   template <class Reply, class F>
   result<Reply> tell(std::string_view verb, std::string_view name, F carry_out) {
     const nanos sent = of_.world_.now();
@@ -245,7 +246,7 @@ class consensus_client final : public contender_store, private requester {
     return reply;
   }
 
-  /// What only looks has changed nothing, whatever became of it.
+  /// A read has changed nothing, even if its answer is lost.
   template <class Reply, class F>
   result<Reply> look(std::string_view verb, std::string_view name, F carry_out) {
     auto reply = tell<Reply>(verb, name, std::move(carry_out));
@@ -253,7 +254,7 @@ class consensus_client final : public contender_store, private requester {
     return reply;
   }
 
-  // An answer that was late may come behind that of a later session.
+  // A late answer may arrive after the answer of a later session.
   void learn(std::uint64_t number, nanos sent) {
     if (number < session_) return;
     if (number > session_) {
@@ -265,7 +266,8 @@ class consensus_client final : public contender_store, private requester {
     safe_until_ = std::max(safe_until_, safe);
   }
 
-  // The server rings; the alarm comes to this client's own thread, once, or after a gap.
+  // Wraps an alarm: the server triggers it, and it runs on this client's own thread, once, or after
+  // a gap.
   alarm remote(alarm then) {
     if (!then) return {};
     const auto number = ++last_alarm_;
@@ -334,7 +336,7 @@ std::uint64_t consensus::heard_of(std::uint64_t number) {
   end_sessions();
   while (!sessions_.contains(number)) {
     auto& next = next_[number];
-    // Several requests of one client may find out: they get the same new one.
+    // Several requests of one client may find that the session ended; all get the same new one.
     if (next == 0 || number == 0) sessions_[next = ++last_session_] = {};
     number = next;
   }
@@ -373,7 +375,7 @@ consensus::node* consensus::find(std::string_view name, const std::string& calle
   return nullptr;
 }
 
-// The same place, asked for before.
+// The node of an earlier request for the same place.
 const consensus::node* consensus::same(std::string_view name, const contender& who,
                                        std::uint64_t session) {
   for (const auto& n : at(name).nodes) {

@@ -11,8 +11,9 @@
 
 namespace simulation {
 
-/// What a consensus store (ZooKeeper, etcd) keeps: sessions that end when nothing is heard of them,
-/// lines of places that end with their session, and watches. Its clients run the real family.
+/// What a consensus store (ZooKeeper, etcd) keeps: sessions that end when their client is silent,
+/// queues of nodes that end with their session, and watches. Its clients run the real contender
+/// family.
 class consensus final : public back_end {
  public:
   explicit consensus(server& of) : of_(of) {}
@@ -45,7 +46,7 @@ class consensus final : public back_end {
     nanos ends;
   };
 
-  /// The session goes on, or another one begins: its number.
+  /// Extends the session, or begins a new one if it has ended; returns its number.
   std::uint64_t heard_of(std::uint64_t number);
   void end_sessions();
   void end(std::uint64_t number);
@@ -59,7 +60,7 @@ class consensus final : public back_end {
   server& of_;
   std::map<std::string, name_line, std::less<>> lines_;
   std::map<std::uint64_t, session> sessions_;
-  std::map<std::uint64_t, std::uint64_t> next_;  ///< the session that came after one that ended
+  std::map<std::uint64_t, std::uint64_t> next_;  ///< the session that followed one that ended
   std::uint64_t last_session_ = 0;
   std::int64_t revision_ = 0;
 };

@@ -57,7 +57,7 @@ std::string deed_of(const plan& p, const process_plan& of, const step& s) {
 }
 
 // A redlock votes again after a while, tokens come back with time, and a query does not wait: the
-// store notifies none of them.
+// store notifies none of these.
 bool is_told(const std::string& operation) {
   const bool by_id = operation.starts_with("expiring_semaphore") &&
                      operation.find(" acquire ") == std::string::npos;
@@ -70,9 +70,9 @@ bool possible(store_kind on, const std::string& operation, trouble t) {
       on == store_kind::untold || on == store_kind::slots || on >= store_kind::mariadb;
   if (t == trouble::slow_notification) return !silent && is_told(operation);
   if (t == trouble::data_lost) return on != store_kind::contenders;
-  if (on == store_kind::memcached && t == trouble::restart) return false;  // its data is lost
+  if (on == store_kind::memcached && t == trouble::restart) return false;  // it loses its data
   if (on == store_kind::memcached && (t == trouble::full || t == trouble::key_lost)) return true;
-  if (on == store_kind::advisory && t == trouble::restart) return false;  // its locks are lost
+  if (on == store_kind::advisory && t == trouble::restart) return false;  // it loses its locks
   if (t == trouble::read_only && on >= store_kind::postgres) return on < store_kind::memcached;
   if (t > trouble::evicted) {
     const bool of_a_lock = operation.find(" lease ") != std::string::npos ||

@@ -10,17 +10,18 @@
 
 namespace simulation {
 
-/// The operations of a run, each with the troubles that came while it was under way: one bit each.
+/// The operations of a run, each with the troubles that came while it was under way, one bit per
+/// trouble.
 using meetings_of_a_run = std::map<std::string, std::uint32_t>;
 
-/// What a step does, in a word each.
+/// The operations of a step, a word each.
 std::vector<std::string> operations_of(const plan& p, const process_plan& of, const step& s);
 
 /// Which operations have met which troubles on which kinds of stores.
 class coverage {
  public:
   void add(store_kind on, const meetings_of_a_run& met);
-  /// How many there are, and those that never met.
+  /// The number of pairs, and the pairs that never met.
   std::string text() const;
 
  private:

@@ -1,5 +1,5 @@
-// Waiting for descriptors in a simulated thread. As in threads.cpp this program's own definitions
-// come before those of the C library; outside of the simulation they pass the call on.
+// Waiting for descriptors in a simulated thread. As in threads.cpp, this program's own definitions
+// come before those of the C library; outside the simulation they pass the call on.
 #include "simulation/descriptors.hpp"
 
 #include <poll.h>
@@ -49,7 +49,7 @@ class event_counter final : public descriptor {
   std::vector<fiber*> readers_;
 };
 
-// Never destroyed: what a killed process had is in it.
+// Never destroyed: it contains what a killed process had.
 std::map<int, std::unique_ptr<descriptor>>& all_owned() {
   static auto& all = *new std::map<int, std::unique_ptr<descriptor>>;
   return all;
@@ -67,7 +67,7 @@ int look(pollfd* all, nfds_t count) {
   return some;
 }
 
-// What is closed meanwhile wakes nobody any more, and a number is given once.
+// A descriptor that is closed meanwhile wakes no thread any more; numbers are never reused.
 void block_at(pollfd* all, nfds_t count, nanos until) {
   fiber& me = *world::self();
   for (nfds_t i = 0; i < count; ++i) {
@@ -157,7 +157,7 @@ ssize_t read(int number, void* to, std::size_t size) {
   return sizeof n;
 }
 
-// The C library's own would not come by the two above.
+// The C library's own versions would bypass the two functions above.
 int eventfd_write(int number, eventfd_t n) {
   return write(number, &n, sizeof n) == sizeof n ? 0 : -1;
 }

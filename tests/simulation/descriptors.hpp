@@ -6,22 +6,23 @@ namespace simulation {
 
 struct fiber;
 
-/// What a simulated process may wait for with poll(), under a number of its own.
+/// An object that a simulated process may wait for with poll(), under a number of its own.
 class descriptor {
  public:
   virtual ~descriptor() = default;
-  /// Which of these events there are.
+  /// Returns those of the requested events that are present.
   virtual short ready(short events) const noexcept = 0;
-  /// Wakes it when something changes, until it leaves.
+  /// Registers the fiber: a change of the descriptor wakes it until it leaves.
   virtual void wait_here(fiber& who) = 0;
   virtual void leave_here(const fiber& who) noexcept = 0;
 };
 
-/// Gives it a number that no file of this program has.
+/// Gives the descriptor a number that no file of this program has.
 int open_descriptor(descriptor& d);
 void close_descriptor(int number) noexcept;
 
-/// The same, and it lives until close(): found again by its number, null if there is none such.
+/// The same for an owned descriptor, which lives until close(). find_descriptor() returns null for
+/// an unknown number.
 int open_descriptor(std::unique_ptr<descriptor> d);
 descriptor* find_descriptor(int number) noexcept;
 

@@ -30,7 +30,7 @@ dialled::~dialled() {
   way_->closed = true;
   auto& machine = *to_.machines_.at(way_->of);
   machine.disturbed_at = std::max(machine.disturbed_at, way_->disturbed_at);
-  // What was sent before comes before.
+  // Requests that were sent before arrive before.
   const nanos when = std::max(
       {of_.world_.now() + of_.way(), way_->last_arrival + 1, way_->away_until, machine.away_until});
   of_.world_.at(when, [&to = to_, n = number_] { to.leave(n); });
@@ -59,7 +59,7 @@ void dialled::begin(const std::shared_ptr<exchange>& e) {
   of_.send(way_, e);
 }
 
-// A request that finds its connection broken takes another one at once.
+// A request that finds its connection broken takes another connection at once.
 void dialled::found_broken() {
   auto& last = to_.found_broken_[world::self()];
   const bool at_once = last.number != 0 && now() <= last.at + millisecond;

@@ -6,7 +6,7 @@
 
 #include "simulation/server.hpp"
 
-/// Servers that the library's own drivers connect to, each connection by itself.
+/// Servers to which the library's own drivers connect, each over a connection of its own.
 namespace simulation {
 
 class dialled_server;
@@ -18,18 +18,19 @@ class dialled {
   virtual ~dialled();
   dialled(const dialled&) = delete;
 
-  /// Whether the server has answered that it is connected.
+  /// Whether the server has confirmed the connection.
   bool connected() const noexcept { return greeting_->over && !greeting_->failed; }
   bool refused() const noexcept { return greeting_->over && greeting_->failed; }
   bool broken() const noexcept { return way_->number != as_connected_; }
-  /// A thread wanted to send something over it, and it was broken already.
+  /// A thread tried to send something over the connection, which was already broken.
   void found_broken();
   int number() const noexcept { return number_; }
 
-  /// The fiber begins to wait for bytes, and ends its wait.
+  /// The fiber begins, and ends, its wait for bytes.
   void wait_here(fiber& who);
   void leave_here(const fiber& who) noexcept;
-  /// Until the exchange is over, or that time. False: nothing came of it.
+  /// Waits until the exchange is over, at most until that time. False: it failed or was not over in
+  /// time.
   bool wait_for(const exchange& e, nanos until);
   bool wait_until_connected(nanos until) { return wait_for(*greeting_, until); }
 
@@ -38,7 +39,7 @@ class dialled {
   void wake();
   bool traced() const noexcept;
   nanos now() const noexcept { return of_.world_.now(); }
-  /// When something was sent or arrived last.
+  /// The time of the last byte sent or received.
   nanos used_at() const noexcept { return used_at_; }
   const process& user() const noexcept { return *way_->of; }
 
@@ -55,26 +56,26 @@ class dialled {
   std::vector<fiber*> readers_;
 };
 
-/// The server's side of them.
+/// The server's end of such connections.
 class dialled_server : public back_end {
  protected:
   explicit dialled_server(server& of) : of_(of) {}
 
-  /// Whether a connection that was used last at that time was idle at the later one, whatever
-  /// thread of that process was late to put it aside.
+  /// Whether a connection last used at `used` was idle at `when`, even if the thread of that
+  /// process that had to set it aside was late.
   bool long_before(nanos used, nanos when, const process& by) const noexcept;
   void violated(const char* rule, std::string what) const;
-  /// Whether a request may take any connection that is idle.
+  /// Whether a request may take any idle connection.
   virtual bool has_a_pool() const noexcept { return true; }
 
-  /// Connects a client that was made over a new way.
+  /// Connects a new client over a new way.
   template <class Client>
   std::shared_ptr<Client> dial(process& of) {
     auto c = std::make_shared<Client>(*this, of_, new_way(of));
     connect(c);
     return c;
   }
-  /// Opens a driver in that process: it does not open where the server is away.
+  /// Opens a driver in that process, and repeats that while the server is away.
   template <class Open>
   auto open_until_it_works(process& of, Open open) {
     know(of);
@@ -86,9 +87,9 @@ class dialled_server : public back_end {
   static const std::shared_ptr<connection>& way_of(const dialled& c) noexcept { return c.way_; }
   static void wake(dialled& c) { c.wake(); }
 
-  /// It is connected …
+  /// A client has connected.
   virtual void greet(const std::shared_ptr<dialled>& c) = 0;
-  /// … and its client has gone.
+  /// A client has gone.
   virtual void leave(int number) = 0;
 
   server& of_;
@@ -105,8 +106,8 @@ class dialled_server : public back_end {
     int number = 0;
   };
 
-  std::map<const process*, std::shared_ptr<connection>> machines_;  ///< their ways here
-  /// The broken connection that a thread has found, if it has done nothing since.
+  std::map<const process*, std::shared_ptr<connection>> machines_;  ///< their ways to this server
+  /// The broken connection that each thread has found, if the thread has done nothing since.
   std::map<const fiber*, use> found_broken_;
   int connections_made_ = 0;
 };

@@ -10,7 +10,7 @@ using goes_wrong = fault_plan::kind;
 
 // ---- locks
 
-// Readers want to write, or writers to read, just after an operator took the lock from them; their
+// Readers want to write, or writers to read, just after an operator took the lock from them. Their
 // next renewal comes much later.
 void change_what_was_taken(random_source& r, plan& p) {
   set_up(p, 2, r.between(15, 40) * second);
@@ -28,7 +28,7 @@ void change_what_was_taken(random_source& r, plan& p) {
   }
 }
 
-// Nobody renews these leases: they are made shorter and longer, and answers are lost.
+// Nobody renews these leases: the holders shorten and extend them, and answers are lost.
 void extend_without_an_answer(random_source& r, plan& p) {
   set_up(p, 2, r.between(5, 20) * second);
   p.names.assign(1 + r.below(4), name_plan{some_mutex(r)});
@@ -46,7 +46,7 @@ void extend_without_an_answer(random_source& r, plan& p) {
   }
 }
 
-// Locks that are kept idle, and that another process asks for then.
+// Locks that a process keeps idle until another process asks for them.
 void ask_for_what_is_idle(random_source& r, plan& p) {
   set_up(p, 2 + r.below(2), r.between(second, 4 * second));
   tell_at_once(p);
@@ -61,7 +61,7 @@ void ask_for_what_is_idle(random_source& r, plan& p) {
   }
 }
 
-// They stand in the queue for much longer than a place there lasts that nobody asks for again.
+// Waiters are queued for much longer than a queue entry lasts without a poll.
 void wait_in_turn_for_long(random_source& r, plan& p) {
   set_up(p, 3 + r.below(3), r.between(second, 5 * second));
   if (p.store != store_kind::contenders) tell_at_once(p);
@@ -77,8 +77,8 @@ void wait_in_turn_for_long(random_source& r, plan& p) {
   }
 }
 
-// Threads that take the next one of their process along when they give back, beside others; answers
-// are lost.
+// Threads whose release also requests the lock for the next thread of their process, beside waiters
+// of other processes; answers are lost.
 void hand_over_without_an_answer(random_source& r, plan& p) {
   set_up(p, 2 + r.below(2), r.between(6, 12) * second);
   p.names = {{lock_kind::mutex}};
@@ -94,8 +94,8 @@ void hand_over_without_an_answer(random_source& r, plan& p) {
   }
 }
 
-// A store that is away again and again, each time for a moment only: together for much longer than
-// a session bears to be without it.
+// A store that is away again and again, each time for a moment only, but in total for much longer
+// than a session tolerates.
 void be_away_again_and_again(random_source& r, plan& p) {
   set_up(p, 2, r.between(6, 12) * second);
   p.names.assign(1 + r.below(3), name_plan{some_mutex(r)});
@@ -114,8 +114,8 @@ void be_away_again_and_again(random_source& r, plan& p) {
   }
 }
 
-// Tries that were done and are answered as if they had been cancelled, by processes that stay for
-// long; others want what they tried for.
+// Tries that succeed at the store and are answered as if they had been cancelled, in processes that
+// stay for long. Other processes want the same locks.
 void try_in_vain_and_stay(random_source& r, plan& p) {
   set_up(p, 2 + r.below(2), 6 * second);
   const bool shares = r.one_in(3);
@@ -143,7 +143,7 @@ void make_votes(random_source& r, plan& p) {
   p.names = {{lock_kind::redlock}};
 }
 
-// One of three nodes answers nothing for a while, or refuses at once.
+// One of three nodes gives no answer for a while, or refuses at once.
 void be_refused_by_one_node(random_source& r, plan& p) {
   set_up(p, 1 + r.below(2), r.between(second, 4 * second));
   make_votes(r, p);
@@ -164,7 +164,7 @@ void be_refused_by_one_node(random_source& r, plan& p) {
   }
 }
 
-// It is given back just when it is to be renewed, and nobody wants it for a while.
+// The lock is released just when its renewal is due, and nobody asks for it for a while.
 void give_back_while_it_is_renewed(random_source& r, plan& p) {
   set_up(p, 1 + r.below(2), r.between(6, 12) * second);
   make_votes(r, p);
@@ -184,8 +184,8 @@ void give_back_while_it_is_renewed(random_source& r, plan& p) {
 
 // ---- barriers
 
-// More of them than there are places, and nothing goes wrong: one that is refused comes again when
-// its lease would be over long since, if nobody renewed it.
+// More participants than the barrier has room for, and nothing goes wrong. A refused participant
+// comes again at a time when its lease would be over unless somebody renewed it.
 void find_no_room(random_source& r, plan& p) {
   set_up(p, 3 + r.below(2), r.between(300 * millisecond, second));
   const nanos lease = p.longest_lease();
@@ -205,7 +205,7 @@ void find_no_room(random_source& r, plan& p) {
 
 // ---- latches
 
-// Many wait for a latch, in several processes, when it opens.
+// Many threads, in several processes, wait for a latch when it opens.
 void open_for_many(random_source& r, plan& p) {
   set_up(p, 3 + r.below(3), r.between(second, 3 * second));
   p.names = {{lock_kind::latch, static_cast<std::uint32_t>(1 + r.below(3))}};

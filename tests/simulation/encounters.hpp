@@ -4,18 +4,19 @@
 
 namespace simulation {
 
-/// Seeds from here on, half of those of some themes, arrange encounters of two events: a change
+/// From this seed on, half of the seeds of some themes arrange encounters of two events: a change
 /// and a lock that was taken away, a release and a renewal, an outage and the next one.
 inline constexpr std::uint64_t encounter_seeds = std::uint64_t{1} << 42;
-/// Seeds from here on arrange what ends by itself, and outages that a lease bears, too.
+/// From this seed on, plans also arrange leases that end by themselves, and outages shorter than a
+/// lease.
 inline constexpr std::uint64_t bearing_seeds = std::uint64_t{1} << 43;
-/// Seeds from here on arrange turns within a process, too.
+/// From this seed on, plans also arrange turns within a process.
 inline constexpr std::uint64_t turn_seeds = std::uint64_t{1} << 44;
-/// Seeds from here on arrange what the terms of a lock are good for, too.
+/// From this seed on, plans also arrange the uses of a lock's terms.
 inline constexpr std::uint64_t term_seeds = std::uint64_t{1} << 45;
-/// What a search begins with: these plans have all that was thought of before, too.
+/// The first seed of a search; its plans include everything arranged for earlier seeds.
 inline constexpr std::uint64_t fresh_seeds = term_seeds;
-/// False if it has nothing of the kind for this plan.
+/// Each returns false if it has nothing of its kind for this plan.
 bool arrange_encounters(plan& p);
 bool arrange_endings_of_leases(plan& p);
 bool arrange_turns(plan& p);

@@ -24,12 +24,12 @@ struct outlives_session {
   };
 };
 
-/// What the deeds mean.
+/// The meanings of a deed's number.
 enum class then { drop, release_later, ask_again, keep_the_lock, extend, keep, co_await_it };
 
 then then_of(unsigned deed) { return static_cast<then>(deed % 7); }
 
-/// One that was asked for, and what is done when its end is told.
+/// One asynchronous request, and what happens when it completes.
 struct answer : actor {
   std::shared_ptr<begun> all;
   std::shared_ptr<locks> kept_lock;
@@ -67,7 +67,7 @@ struct answer : actor {
     return false;
   }
 
-  // What it is worth in the moment when it comes.
+  // Checks the lease at the moment when it arrives.
   void holds(const lease& held) const {
     const nanos then = of.here.now();
     if (held.state() != holdfast::lease_state::held) return;

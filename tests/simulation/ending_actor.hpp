@@ -9,7 +9,7 @@
 
 namespace simulation {
 
-/// What a process has begun without waiting for it. Its callbacks keep it.
+/// What a process has begun without waiting for it. Its callbacks keep it alive.
 struct begun {
   std::mutex mutex{};
   std::vector<holdfast::lease> kept{};
@@ -18,11 +18,10 @@ struct begun {
   int told = 0;
 };
 
-/// Asks for the lock of the step without waiting; what is done with it when it is had says the
-/// deed.
+/// Requests the step's lock asynchronously; the step's deed decides what happens with the lock.
 void act_without_waiting(const actor& who, const holdfast::session& s,
                          const std::shared_ptr<begun>& all);
-/// All is over: everything that was begun has been told how it ended.
+/// At the end of a process: checks that every request that was begun has completed.
 void judge_endings(scene& of, const process& p, const begun& all);
 
 }  // namespace simulation

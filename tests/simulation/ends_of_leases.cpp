@@ -8,8 +8,8 @@ namespace {
 
 using goes_wrong = fault_plan::kind;
 
-// The store is away for almost half of a lease, again and again. A renewal that fails is tried
-// again in time.
+// The store is away for almost half of a lease, again and again. A renewal that fails is retried in
+// time.
 void bear_outages(random_source& r, plan& p) {
   set_up(p, 1 + r.below(3), r.between(4, 10) * second);
   if (p.store > store_kind::scripts) p.store = store_kind::told;
@@ -29,8 +29,8 @@ void bear_outages(random_source& r, plan& p) {
   }
 }
 
-// Permits with leases of several lengths, which nobody renews or gives back: each that ends lets
-// the first waiter in, whichever holder came first.
+// Permits with leases of several lengths that nobody renews or releases. Each lease that ends
+// admits the first waiter, whichever holder came first.
 void let_permits_end(random_source& r, plan& p) {
   set_up(p, 3 + r.below(2), second);
   p.names = {{lock_kind::semaphore, static_cast<std::uint32_t>(2 + r.below(2))}};

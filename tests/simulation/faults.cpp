@@ -51,7 +51,7 @@ void scene::strike(const fault_plan& f) {
       rules.clock_stepped();
       disturbed_at = std::max(disturbed_at, until + f.length);
       return stores[f.store]->step_clock(f.length, until);
-    case kind::clock_forward:  // leases end before their holders are told
+    case kind::clock_forward:  // leases end before their holders notice
       rules.forgot(until + 2 * whole.longest_lease(), until + 2 * whole.longest_lease());
       notes.forgot(until + 2 * whole.longest_lease());
       return stores[f.store]->set_clock(f.length);
@@ -65,13 +65,13 @@ void scene::strike(const fault_plan& f) {
 }
 
 // Until its lease ends, a holder may rely on what was granted before. If its process keeps the lock
-// for its next thread, a thread that asks later may, too.
+// for its next thread, a thread that asks later may rely on it, too.
 void scene::data_lost(nanos until) {
   const nanos told_by = until + 2 * whole.longest_lease();
   const bool kept = std::any_of(whole.processes.begin(), whole.processes.end(),
                                 [](const auto& p) { return p.linger > 0; });
   rules.forgot(kept ? told_by : until, told_by);
-  // The counters may be gone, and the time that takes their place goes back.
+  // The counters may be gone, and the clock that replaces them goes back.
   const bool back = std::any_of(whole.faults.begin(), whole.faults.end(), [](const auto& f) {
     return f.what == fault_plan::kind::clock_back;
   });
@@ -79,8 +79,9 @@ void scene::data_lost(nanos until) {
   notes.forgot(told_by);
 }
 
-// A waiter that dies after its turn has come, and before it knows that, costs the next one the
-// claim time, as the guarantees say. Only a death before or after that is seen at once.
+// A waiter that dies after its turn has come, and before it knows of that, costs the next waiter
+// the claim time, as the guarantees say. The store sees at once only a death before or after that
+// moment.
 void scene::successor_dies(const process& p) {
   for (std::size_t i = 0; i < whole.names.size(); ++i) {
     const std::string name = name_of(i);
@@ -95,7 +96,7 @@ void scene::successor_dies(const process& p) {
   }
 }
 
-// With all others on its machine.
+// Suspends the process together with all others on its machine.
 void scene::suspend(const process& which, nanos until) {
   for (auto* const p : processes) {
     if (p->number % 2 != which.number % 2 || p->dead) continue;
@@ -120,7 +121,7 @@ nanos scene::disturbed(const process& p) const {
 }
 
 bool scene::keeps_all() const noexcept {
-  // Locks that end with their connection, where the holder may hear of it later.
+  // Locks that end with their connection, where the holder may learn of the loss later.
   if (whole.store == store_kind::advisory) return whole.calm();
   return std::all_of(whole.faults.begin(), whole.faults.end(), [](const auto& f) {
     using kind = fault_plan::kind;

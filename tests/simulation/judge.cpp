@@ -126,7 +126,8 @@ void judge::forgot(nanos until, nanos told_by) {
   for (auto& h : holds_) h.lost = true;
 }
 
-// The store may have granted it before; or one of its process, which had been, handed it on.
+// The store may have granted it before it lost its data, or a thread of the same process handed
+// such a grant over.
 bool judge::was_forgotten(const hold& h) const {
   if (h.g.asked <= lost_until_) return true;
   return std::any_of(holds_.begin(), holds_.end(), [&](const hold& o) {
@@ -174,21 +175,23 @@ void judge::must_be_told(const std::string& name, std::uint64_t fence, nanos tol
   }
 }
 
-// Also one that is on its way to its holder yet.
+// Includes a grant whose answer has not reached its holder yet.
 void judge::has_ended(hold& h) const {
   for (const auto& e : ends_) {
     if (h.ended != never || (!e.name.empty() && e.name != h.g.name)) continue;
     const bool the_same =
         h.g.fence != 0 && static_cast<std::int64_t>(h.g.fence / 4096) == e.granted_at;
-    // With another fence it may be the same one, raised or lowered meanwhile, one beside it, or one
-    // that the same call got when a first grant had ended.
+    // A hold with another fence may still be the same one: the lock was upgraded or downgraded
+    // meanwhile, it is a second hold beside it, or the same call got it after a first grant had
+    // ended.
     const bool perhaps = h.g.of->number == e.from && h.g.asked <= e.until;
     if (!the_same && !perhaps) continue;
     h.ended = e.at;
     h.ended_by = e.id;
     if (the_same) h.told_by = e.told_by, h.without_excuse = e.without_excuse;
   }
-  // Handed on in the process: only the fence of the one before was not shown to the operator.
+  // A hold that was handed over within the process: the operator saw only the fence of the hold
+  // before.
   for (const auto& o : holds_) {
     if (h.ended != never || o.ended == never || o.g.name != h.g.name || h.g.fence == 0) continue;
     if (o.g.fence / 4096 == h.g.fence / 4096) h.ended = o.ended, h.ended_by = o.ended_by;
@@ -248,7 +251,7 @@ nanos judge::shared_since(const std::string& name, std::uint64_t fence) const {
   return first;
 }
 
-// At the moment when each of those that overlap with it began: all that were held then.
+// Sums up what was held at each moment when a hold began that overlaps with this one.
 void judge::check_room(const hold& mine) {
   if (only_fences_) return;
   if (excused(mine)) return;
@@ -262,7 +265,7 @@ void judge::check_room(const hold& mine) {
     std::string who;
     for (const auto& h : holds_) {
       if (!counts(h) || h.first > one.first || std::min(h.last, h.ended) < one.first) continue;
-      // What was held before a change, and ended at this moment, is not held as well.
+      // The hold before a change, which ended at this moment, does not count as well.
       if (std::abs(h.id) == std::abs(one.id) && &h != &one) continue;
       together += h.g.weight;
       who += (who.empty() ? "" : "; ") + describe(h);
@@ -274,14 +277,14 @@ void judge::check_room(const hold& mine) {
 }
 
 void judge::check_fence(const hold& mine) {
-  if (excused(mine)) return;             // handed on, of what the store does not know any more
-  if (mine.g.fence == 0) return;         // it has none
-  if (mine.ended <= mine.first) return;  // handed on, of what was taken away: nobody relies on it
+  if (excused(mine)) return;             // handed over, from a hold that the store has forgotten
+  if (mine.g.fence == 0) return;         // it has no fence
+  if (mine.ended <= mine.first) return;  // handed over after it was taken away
   auto& before = past_[mine.g.name];
   const bool whole = mine.g.weight == mine.g.capacity;
   const bool many = mine.g.capacity >= 1U << 30;
-  // Its process had it before a store's clock jumped, and hands it on with the fences up to the
-  // store's next one, or to one more reader with the same.
+  // Its process held it before a store's clock jumped. It hands the lock over with the fences below
+  // the store's next one, or to one more reader with the same fence.
   const bool handed_on = mine.g.fence % 4096 != 0 || (many && !whole);
   if (only_fences_ && handed_on) return;
   const auto refuse = [&](const std::string& by, std::uint64_t fence) {
@@ -292,15 +295,15 @@ void judge::check_fence(const hold& mine) {
     if (h.g.name != mine.g.name || std::abs(h.id) == mine.id) continue;
     if (h.open || h.last >= mine.first || h.first <= fences_from_) continue;
     if (h.last >= mine.g.asked) {
-      // Two that fit beside each other may hear of their grants in any order, and contenders have
-      // their fences from when they came. Where a clock has jumped, the store may have given it to
-      // the next before the first one heard of it.
+      // Two holds that fit beside each other may learn of their grants in any order, and
+      // contenders' fences date from their arrival. Where a clock has jumped, the store may have
+      // granted the lock to the next holder before the first one learned of its own grant.
       const bool fits = h.g.weight + mine.g.weight <= mine.g.capacity;
       if (!fits && !only_fences_ && where_.empty() && h.g.fence > mine.g.fence)
         return refuse(h.who, h.g.fence);
       continue;
     }
-    // Readers do not care which of them came first: those of a session share one fence.
+    // The order of readers does not matter: those of a session share one fence.
     if (!whole && h.g.weight != h.g.capacity && many) continue;
     if (h.g.fence >= mine.g.fence) return refuse(h.who, h.g.fence);
   }
@@ -308,12 +311,14 @@ void judge::check_fence(const hold& mine) {
   if (before.part >= mine.g.fence && (whole || !many)) return refuse(before.part_by, before.part);
 }
 
-// A holder that excludes this one must know of its loss by now, unless its process did not run.
+// A holder that excludes this one must have noticed its loss by now, unless its process did not
+// run.
 void judge::check_told(const hold& mine) {
   if (excused(mine) || only_fences_ || mine.ended <= mine.first) return;
   for (const auto& h : holds_) {
     if (!h.open || h.id == mine.id || h.g.name != mine.g.name || h.g.of->dead) continue;
-    // A thread that was late between its look and this call had it before the other came.
+    // A thread that was late between its check and this call had the lock before the other holder
+    // came.
     if (h.first > mine.last || h.ended <= mine.first) continue;
     if (h.g.weight + mine.g.weight <= mine.g.capacity || excused(h)) continue;
     if (h.g.lost.stop_requested() || !h.g.lost.stop_possible()) continue;
@@ -338,7 +343,7 @@ void judge::is_awake(const process& of) {
   }
 }
 
-// What cannot overlap with anything any more.
+// Forgets the holds that cannot overlap with anything any more.
 void judge::forget_old() {
   nanos oldest = world_.now();
   for (const auto& h : holds_) {
@@ -346,7 +351,7 @@ void judge::forget_old() {
   }
   if (holds_.size() < 32) return;
   std::erase_if(holds_, [&](const hold& h) {
-    // An acquisition that is under way may have begun long ago: the last few are kept.
+    // An acquisition that is under way may have begun long ago, so the last few holds are kept.
     if (h.open || h.aside || h.last + 20 * second >= oldest) return false;
     if (h.first <= fences_from_) return true;
     auto& p = past_[h.g.name];

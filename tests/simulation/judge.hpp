@@ -14,21 +14,21 @@
 
 namespace simulation {
 
-/// Says whether what happened may happen. It sees the true time, and believes of a holder only what
-/// the holder could act on: that check() passed, at two moments, so that it held between them.
+/// Decides whether what happened may happen. The judge sees the true time, and relies only on what
+/// a holder could act on: check() passed at two moments, so the lock was held between them.
 class judge {
  public:
-  /// `where` begins what it says: the kind of store.
+  /// `where`, the kind of store, precedes each report.
   judge(world& w, trace& to, std::string where) : world_(w), trace_(to), where_(std::move(where)) {}
 
-  /// What broke a rule first; the run ends with it.
+  /// The rule that was broken first; the run ends with it.
   struct verdict {
     std::string rule;
     std::string what;
   };
   const std::optional<verdict>& found() const noexcept { return found_; }
   void violated(std::string rule, std::string what);
-  /// Rules that are known to be broken, while others are looked for: a part of their text each.
+  /// Rules known to be broken that a search skips: a part of each one's text.
   static std::vector<std::string>& ignored();
 
   struct grant {
@@ -38,73 +38,76 @@ class judge {
     std::uint32_t capacity = 1;
     std::uint64_t fence = 0;
     nanos asked = 0;       ///< when the acquisition began
-    std::stop_token lost;  ///< what the holder is told by
+    std::stop_token lost;  ///< notifies the holder of a loss
     bool outlives_process = false;
   };
-  /// check() passed for the first time; it was called then. A number for the others.
+  /// check() passed for the first time, and was called at `then`. Returns the number that the other
+  /// functions take.
   int granted(grant g, nanos then);
   /// check() passed once more.
   void still_held(int id, nanos then);
-  /// It is held in another way now, or the holder relies on less.
+  /// The lock is held in another mode now, or the holder relies on less.
   void changed(int id, std::uint32_t weight, std::uint64_t fence, nanos then);
-  /// The holder asks for less: it may have that already.
+  /// The holder asks for a weaker mode, which it may have already.
   void relies_on_less(int id, std::uint32_t weight, std::uint64_t fence) {
     if (hold* const mine = find(id)) changed(id, weight, fence, mine->last);
   }
-  /// From now on the holder does not rely on it.
+  /// From now on the holder does not rely on the lock.
   void given_up(int id);
-  /// The same for the time of a wait, …
+  /// The holder does not rely on the lock during a wait.
   void put_aside(int id);
-  /// … which has shown that it was held all the time.
+  /// The wait that put the lock aside has shown that it was held all the time.
   void kept(int id, nanos then);
 
-  /// The same, of all that this thread has.
+  /// Gives up everything that this thread holds.
   void given_up_by(const fiber* who);
 
   void died(const process& of);
-  /// Until then the store lost its data. A holder from before, or a thread to which it passed the
-  /// lock on, may find another holder beside it, and knows of that at `told_by`.
+  /// The store lost its data, up to `until`. A holder from before, or a thread to which such a
+  /// holder handed the lock over, may overlap with another holder, and learns of that by `told_by`.
   void forgot(nanos until, nanos told_by);
-  /// The server has ended the connection that has what it granted then, by its clock, and may give
-  /// it to others at once: the holder need not be told before `told_by`; and if
-  /// its process stands still then, not before it goes on, unless that is no excuse.
+  /// The server has ended the connection that holds what was granted at `granted_at` (by the
+  /// server's clock), and may grant it to others at once. The holder need not know of that before
+  /// `told_by`; if its process is suspended then, not before the process continues, unless
+  /// `without_excuse`.
   void connection_ended(std::int64_t granted_at, nanos told_by, bool without_excuse = false);
-  /// An operator begins to take what has this fence, or what that process has of the name. A number
-  /// for taken().
+  /// An operator begins to take away the hold with this fence, or what that process holds of the
+  /// name. Returns the number for taken().
   int taken_away(const std::string& name, int from, std::uint64_t fence);
-  /// The operator's call is over: it takes nothing any more.
+  /// The operator's call has ended: it takes nothing more away.
   void taken(int which);
-  /// … and found that it had gone before: its present holder was not to lose it.
+  /// The call ended and found that the hold had gone before: the present holder must not lose it.
   void took_nothing(int which);
-  /// It has been taken.
+  /// The lock was taken away; the holder must know by `told_by`.
   void must_be_told(const std::string& name, std::uint64_t fence, nanos told_by);
-  /// Whether an operator took anything of that name; or of any, if it is empty.
+  /// Whether an operator took anything of that name, or of any name if it is empty.
   bool was_taken(const std::string& name) const {
     return name.empty() ? !taken_.empty() : taken_.contains(name);
   }
-  /// A store whose fences need not grow once it has lost its counters.
+  /// The store's fences need not grow once it has lost its counters.
   void forgot_fences(nanos when) {
     past_.clear();
     fences_from_ = when;
   }
   /// A server's clock has jumped: only fences are promised now.
   void clock_stepped() noexcept { only_fences_ = true; }
-  /// It has run again for long enough to have noticed what it lost meanwhile.
+  /// The process has run again for long enough to have noticed its losses.
   void is_awake(const process& of);
 
-  /// For the rule that nobody waits in vain. Perhaps without those that were told of its end.
+  /// For the rule that nobody waits in vain. `without_lost` ignores holders that were notified of
+  /// their loss.
   bool has_a_holder(const std::string& name, bool without_lost = false) const;
-  /// Whether it is held, and by readers only.
+  /// Whether the lock is held, and by readers only.
   bool only_shared(const std::string& name) const;
-  /// When a holder was last seen to have it.
+  /// When a holder was last seen to hold it.
   nanos last_had(const std::string& name) const;
-  /// So much of it is held …
+  /// The weight that is held in total.
   std::uint64_t weight_of(const std::string& name) const;
-  /// … and a holder that has none of it any more was last seen to have it then.
+  /// When a holder that holds nothing of it any more was last seen to hold it.
   nanos last_gone(const std::string& name) const;
-  /// When somebody was granted it last.
+  /// When the lock was granted last.
   nanos last_granted(const std::string& name) const;
-  /// Since when readers have had what has this fence.
+  /// Since when readers have held the lock with this fence.
   nanos shared_since(const std::string& name, std::uint64_t fence) const;
   std::uint64_t grants() const noexcept { return grants_; }
 
@@ -117,10 +120,10 @@ class judge {
     bool open;
     std::string who;
     const fiber* by = nullptr;
-    nanos ended = never;  ///< with its connection; …
+    nanos ended = never;  ///< with its connection, or by an operator's call
     nanos told_by = never;
     bool without_excuse = false;
-    int ended_by = 0;    ///< the operator's call
+    int ended_by = 0;    ///< the operator's call, if any
     bool lost = false;   ///< the store may have forgotten it
     bool aside = false;  ///< may turn out to be held
   };
@@ -153,9 +156,9 @@ class judge {
     std::int64_t granted_at;
     nanos at;
     nanos told_by;
-    std::string name{};  ///< of this one only
-    int from = 0;        ///< … and all that this process had of it
-    nanos until = 0;     ///< … so long
+    std::string name{};  ///< only the hold with this name
+    int from = 0;        ///< or all that this process held of it
+    nanos until = 0;     ///< up to this time
     int id = 0;
     bool without_excuse = false;
   };

@@ -1,4 +1,4 @@
-// The functions of MariaDB's client library that its driver calls, over the simulated network. This
+// The functions of MariaDB's client library that the driver calls, over the simulated network. This
 // program's own definitions come before those of the library.
 #ifdef HOLDFAST_WITH_SQL
 #include <mysql.h>
@@ -52,12 +52,12 @@ struct simulated_mysql final : MYSQL, simulation::descriptor {
     said = std::move(why);
     return 1;
   }
-  // The server's word on the statement that is next in line.
+  // Reads the server's answer to the next statement.
   int seen() {
     const sql_answer& a = answers.at(now);
     return a.state.empty() ? 0 : failed(static_cast<unsigned>(std::stoul(a.state)), a.said);
   }
-  // What a call of the library does that is begun and gone on with: it says for what it waits.
+  // Begins an asynchronous call of the library; returns the events that the call waits for.
   int begin(int& outcome, std::vector<simulation::sql_text> texts) {
     answers.clear();
     now = 0;
@@ -70,7 +70,8 @@ struct simulated_mysql final : MYSQL, simulation::descriptor {
     asked = client->send(std::move(texts));
     return MYSQL_WAIT_READ;
   }
-  // The driver waits for an answer, for the end of the connection, or until it has no more time.
+  // Continues the call. The driver waits for an answer, for the end of the connection, or until its
+  // time-out.
   int go_on(int& outcome) {
     const auto e = std::exchange(asked, nullptr);
     if (!e->over || e->failed) {
@@ -111,7 +112,7 @@ void mysql_close(MYSQL* m) { delete &of(m); }
 unsigned mysql_errno(MYSQL* m) { return of(m).error; }
 const char* mysql_error(MYSQL* m) { return of(m).said.c_str(); }
 
-// The library's own type of `which` is one that C++ wants to promote.
+// The library's type of `which` is one that C++ promotes in variable arguments.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wvarargs"
 int mysql_optionsv(MYSQL* m, mysql_option which, ...) {
@@ -147,7 +148,7 @@ int mysql_real_query_start(int* outcome, MYSQL* m, const char* text, unsigned lo
 }
 int mysql_real_query_cont(int* outcome, MYSQL* m, int) { return of(m).go_on(*outcome); }
 
-// All answers have come.
+// Reports whether another answer follows; all answers have arrived.
 int mysql_next_result_start(int* outcome, MYSQL* m) {
   auto& c = of(m);
   const bool more = c.now + 1 < c.answers.size();

@@ -25,7 +25,7 @@ struct pg_result {
   ExecStatusType status = PGRES_COMMAND_OK;
   sql_answer of{};
   std::vector<std::vector<std::string>> cells{};
-  std::string changed{};  ///< how many rows
+  std::string changed{};  ///< the number of rows
 };
 
 struct pg_conn final : simulation::descriptor {
@@ -50,14 +50,15 @@ struct pg_conn final : simulation::descriptor {
 
   std::shared_ptr<sql_client> client;
   const int number;
-  bool begun = false;   ///< to connect, …
-  bool polled = false;  ///< … and that was seen to have worked
+  bool begun = false;   ///< has begun to connect
+  bool polled = false;  ///< the connection was seen to be established
   std::map<std::string, std::string> prepared{};
-  /// What was sent and not yet synced: statements, and for those that only prepare, none.
+  /// Requests sent and not yet synced: a list of statements, empty for a request that only
+  /// prepares.
   std::vector<sql_text> unsent{};
-  std::deque<std::vector<bool>> expected{};  ///< of each round trip: whether it is a statement
+  std::deque<std::vector<bool>> expected{};  ///< of each round trip: which are statements
   std::vector<bool> expects{};
-  std::deque<std::unique_ptr<pg_result>> results{};  ///< null: the end of a command's
+  std::deque<std::unique_ptr<pg_result>> results{};  ///< null: the end
   std::deque<std::string> notes{};
   bool in_transaction = false;
 };
@@ -83,7 +84,7 @@ std::unique_ptr<pg_result> result_of(sql_answer a) {
   return r;
 }
 
-// After the first failure nothing more is carried out.
+// After a command's first failure nothing more is carried out.
 void take_results(pg_conn& c, simulation::sql_exchange& e) {
   std::size_t next = 0;
   bool aborted = false;
@@ -153,7 +154,7 @@ PGTransactionStatusType PQtransactionStatus(const PGconn* c) {
 int PQsocket(const PGconn* c) { return c->number; }
 int PQbackendPID(const PGconn* c) { return c->client->number(); }
 char* PQerrorMessage(const PGconn*) { return const_cast<char*>("simulated: it is broken"); }
-PQconninfoOption* PQconninfo(PGconn*) { return nullptr; }  // one host
+PQconninfoOption* PQconninfo(PGconn*) { return nullptr; }  // this client has one host only
 PQconninfoOption* PQconndefaults() { return nullptr; }
 char* PQhost(const PGconn*) { return const_cast<char*>(""); }
 char* PQport(const PGconn*) { return const_cast<char*>(""); }
@@ -248,7 +249,7 @@ int PQgetisnull(const PGresult* r, int row, int column) {
              ? 1
              : 0;
 }
-// Of the one result whose types are looked at: format, name, version, record.
+// The types of the one result whose types the driver reads: format, name, version, record.
 Oid PQftype(const PGresult*, int column) {
   constexpr Oid types[] = {23, 25, 20, 114};
   return types[column];

@@ -21,14 +21,14 @@ bool local_order::is_behind(const waiter& one, const waiter& other) noexcept {
   return std::find(one.behind.begin(), one.behind.end(), other.number) != one.behind.end();
 }
 
-// All others came after it.
+// Whether all other waiters came after it.
 bool local_order::is_first(const waiter& one) const noexcept {
   return std::all_of(all_.begin(), all_.end(), [&](const waiter& other) {
     return other.number == one.number || !same_queue(other, one) || is_behind(other, one);
   });
 }
 
-// What it asked for it may have had for a while.
+// The thread may have had the lock for a while.
 void local_order::got(const fiber* who, nanos now) {
   const auto mine =
       std::find_if(all_.begin(), all_.end(), [&](const waiter& w) { return w.is.who == who; });
@@ -49,7 +49,7 @@ void local_order::ends(const fiber* who) {
 }
 
 namespace {
-// A thread that asked that long before is certainly in the queue.
+// A thread that asked so long ago is certainly queued.
 constexpr nanos surely = 300 * millisecond;
 }  // namespace
 

@@ -9,10 +9,10 @@
 
 namespace simulation {
 
-/// The order in which the threads of one process get what they pass on to each other: nobody comes
-/// before the first waiter more often than lock_options::max_bypass says, and nobody at all before
-/// the others. It counts, so it does not matter how late a thread is; and it counts only what is
-/// certain: that one waits is known as soon as its thread sleeps.
+/// The order in which the threads of one process get a lock that they hand over to each other. The
+/// first waiter is passed at most lock_options::max_bypass times, and the waiters behind it never.
+/// The rule counts grants, so late threads do not matter. It counts only certain cases: a thread is
+/// known to wait as soon as it sleeps.
 class local_order {
  public:
   explicit local_order(judge& to) noexcept : judge_(to) {}
@@ -22,11 +22,11 @@ class local_order {
     const process* of;
     std::string name;
     unsigned max_bypass;
-    nanos until;         ///< it may give up from then on
-    bool by_its_thread;  ///< else it is not known when it has joined the queue
+    nanos until;         ///< the waiter may give up from then on
+    bool by_its_thread;  ///< otherwise it is unknown when the request joined the queue
   };
   void asks(request r);
-  /// Before ends(); it is not told where order is not promised.
+  /// Call it before ends(). It is not called where no order is promised.
   void got(const fiber* who, nanos now);
   void ends(const fiber* who);
 
@@ -34,8 +34,8 @@ class local_order {
   struct waiter {
     request is;
     std::uint64_t number;
-    std::vector<std::uint64_t> behind{};  ///< which certainly waited when this one asked
-    std::uint64_t first = 0;              ///< … and was the first of all
+    std::vector<std::uint64_t> behind{};  ///< certainly queued when this one asked
+    std::uint64_t first = 0;              ///< the waiter that was the first of all
     unsigned bypassed = 0;
   };
   static bool is_behind(const waiter& one, const waiter& other) noexcept;
@@ -49,17 +49,17 @@ class local_order {
   std::uint64_t last_number_ = 0;
 };
 
-/// Readers of one process that wait together get what the first of them is granted, or something
-/// earlier, however late their threads wake: none of them goes behind a writer that came meanwhile.
+/// Readers of one process that wait together share the first reader's grant, or an earlier one,
+/// however late their threads wake: none of them is queued behind a writer that came meanwhile.
 class shared_grants {
  public:
   explicit shared_grants(judge& to) noexcept : judge_(to) {}
 
-  /// `behind`: a writer of its process is before it.
+  /// `behind`: a writer of its process is queued before it.
   void reads(const fiber* who, const process* of, const std::string& name, nanos now, bool behind);
-  /// It may be before those that have asked in this moment.
+  /// The writer may be queued before readers that asked at the same moment.
   void writes(const process* of, nanos now);
-  /// `for_all`: it had no time limit, so what it has it shares.
+  /// `for_all`: the request had no time limit, so others may share its grant.
   void got(const fiber* who, std::uint64_t fence, nanos now, bool for_all);
 
  private:
@@ -69,7 +69,7 @@ class shared_grants {
     std::string name;
     nanos asked;
     bool behind;
-    std::uint64_t latest;  ///< the fence that it must have, if not an earlier one
+    std::uint64_t latest;  ///< the highest fence that it may have
   };
   void told_of(const reader& got, std::uint64_t fence, nanos now);
 

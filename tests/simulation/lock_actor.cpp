@@ -16,25 +16,25 @@ using holdfast::lease;
 
 constexpr std::uint32_t all_readers = 1U << 30;
 
-// Shown with what its process holds.
+// The reason that is shown with what the process holds.
 std::string reason_of(const scene& of, const process_plan& does, bool otherwise) {
   return "of P" + std::to_string(&does - of.whole.processes.data() + 1) +
          (otherwise && of.whole.seed >= term_seeds ? ", on other terms" : "");
 }
 
-/// One thread at one step.
+/// One thread at one step with a lock.
 struct lock_actor : actor {
   std::vector<locks>& all;
   locks& at;
   int id = 0;
   nanos had_at = 0;
   bool extended = false;  ///< by its user, beyond its lease
-  bool extends = false;   ///< without waiting: perhaps it still does
+  bool extends = false;   ///< asynchronously; the extension may still be under way
   bool reads = at.shared && s.shared;
-  bool asks = false;  ///< and has no answer yet
+  bool asks = false;  ///< a request is under way
 
   void act() try {
-    if (s.forces && !at.counting) force();  // whose threads share what they have
+    if (s.forces && !at.counting) force();  // the threads of a counting lock share what they hold
     asked = of.here.now();
     of.log.add("asks for " + name + (s.shared ? " shared" : "") + (s.wait == 0 ? ", one try" : "") +
                (s.wait != 0 && s.wait != never
@@ -57,7 +57,7 @@ struct lock_actor : actor {
     judge_error(e.reason(), e.what());
   }
 
-  // A store that is away may be back before its time is over.
+  // A store that is away may be back before the wait's time is over.
   void judge_patience(errc why) const {
     const nanos took = of.here.now() - asked;
     const bool bears_all = s.wait == never && of.whole.store < store_kind::contenders;
@@ -84,7 +84,7 @@ struct lock_actor : actor {
     return {&p, name, weight(), capacity(), fence, asked, std::move(lost)};
   }
 
-  // Takes the lock from one of its holders.
+  // Takes the lock away from one of its holders.
   void force() {
     asked = of.here.now();
     const auto seen = at.session->show(name).holders;
@@ -98,7 +98,7 @@ struct lock_actor : actor {
     try {
       many = at.session->force_release(name, one.short_id);
     } catch (const holdfast::error&) {
-      if (!of.whole.calm()) throw;  // it may take it later
+      if (!of.whole.calm()) throw;  // the request may still take the lock away later
       of.rules.taken(which);
       throw;
     }
@@ -107,17 +107,18 @@ struct lock_actor : actor {
     if (many > 1) {
       of.rules.violated("an operator takes a lock only from the holder that the call names", name);
     }
-    // A row says what was taken from it, also if the first answer is lost.
+    // A row tells what was taken from it, even if the first answer was lost.
     const bool of_rows =
         of.whole.store == store_kind::postgres || of.whole.store == store_kind::mariadb;
     if (many == 0 && of_rows) of.rules.took_nothing(which);
     if (many == 0 || one.fence == 0 || !of.whole.calm()) return;
     const auto& its = of.whole.processes[static_cast<std::size_t>(from) - 1];
-    // It renews after a third of the lease, which may be extended to its double.
+    // The holder renews after a third of the lease, which may have been extended to twice its
+    // length.
     if (its.renew) of.rules.must_be_told(name, one.fence, of.here.now() + its.lease + second / 2);
   }
 
-  // ---- with a handle
+  // ---- locks with a lease object
 
   template <class Lock, class... Weight>
   std::optional<lease> take(Lock& l, Weight... w) {
@@ -158,7 +159,7 @@ struct lock_actor : actor {
     return l.try_acquire_for(duration(s.wait), s.weight, stop());
   }
 
-  // True if it is still held.
+  // True if the lease is still held.
   bool still(const lease& held) {
     const nanos then = of.here.now();
     const bool ok = held.state() == holdfast::lease_state::held ||
@@ -172,7 +173,7 @@ struct lock_actor : actor {
     return true;
   }
 
-  // When all is well again, what was under way fails, and what fails is tried again soon.
+  // When the trouble is over, requests under way fail, and the library retries them soon.
   void judge_doubt(holdfast::lease_state so, nanos then) const {
     if (so != holdfast::lease_state::suspect || !does.renew || extends || was_taken()) return;
     const nanos trouble = of.disturbed(p);
@@ -182,10 +183,10 @@ struct lock_actor : actor {
                           std::to_string((then - trouble) / millisecond) + " ms");
   }
 
-  // One that is being extended without waiting may be shorter there already.
+  // A lease whose asynchronous extension is under way may already be shorter at the store.
   void judge_keeping(std::size_t n, nanos until) const {
-    // A renewal, or an extension to less, that arrives late shortens what was extended meanwhile:
-    // the real stores refuse it.
+    // A renewal, or an extension to a shorter time, that arrives late would shorten a lease that
+    // was extended meanwhile; the real stores refuse it.
     const auto& net = of.whole.network;
     const auto changed = of.another_lease.find({p.number, scene::name_of(n)});
     const bool lately = changed != of.another_lease.end() &&
@@ -203,7 +204,7 @@ struct lock_actor : actor {
             ": " + store.describe(scene::name_of(n)));
   }
 
-  // Where no thread can be late in between.
+  // Called where no thread can be late in between.
   template <class Held>
   void check_what_was_given(const Held& held) const try {
     held.check();
@@ -216,7 +217,8 @@ struct lock_actor : actor {
     throw;
   }
 
-  // Threads of a process pass it on to each other, and nothing that takes it away is in the plan.
+  // The threads of a process hand the lock over to each other, and nothing in the plan takes it
+  // away.
   bool has_local_order() const {
     const auto kind = of.whole.names[s.name].kind;
     if (kind != lock_kind::mutex && kind != lock_kind::recursive) return false;
@@ -270,7 +272,7 @@ struct lock_actor : actor {
     if (lost && at.mutex) judge_telling(fence);
   }
 
-  // At the store it may last a little longer than its holder believes.
+  // The lock may last a little longer at the store than its holder believes.
   void cling(const lease& held) {
     if (held.state() != holdfast::lease_state::lost) return;
     of.here.sleep(does.lease / 50);
@@ -279,21 +281,23 @@ struct lock_actor : actor {
     of.here.sleep(s.clings);
   }
 
-  // Also one that is asked for only now.
+  // Also a token that is requested only now.
   void judge_token(const lease& held) const {
     if (held.state() != holdfast::lease_state::lost || held.lost().stop_requested()) return;
     of.rules.violated("the lost() token of a lost lease has requested a stop", name);
   }
 
-  // If an operation reports a loss, the lease does, too: other threads look at the lease.
+  // If an operation reports a loss, the lease reports it, too, because other threads check the
+  // lease.
   void judge_loss_of(const lease& held, errc why) const {
     if (why != errc::lost || held.state() == holdfast::lease_state::lost) return;
     of.rules.violated("a lease that an operation found lost is lost", name);
   }
 
-  // Of several, in a moment after the first is lost, while all are kept.
+  // Of several leases: within a moment after the first one is lost, while the thread keeps all.
   void judge_token(const holdfast::multi_lease& held, const std::vector<int>& ids) const {
-    // To look takes a mutex, where a thread of an older run was not interrupted.
+    // The check locks a mutex, at which runs from before `freezing_seeds` did not interrupt the
+    // thread.
     if (of.whole.seed < freezing_seeds || held.state() != holdfast::lease_state::lost) return;
     for (const int one : ids) of.rules.given_up(one);
     const nanos then = of.here.now();
@@ -304,7 +308,8 @@ struct lock_actor : actor {
                       name);
   }
 
-  // By its release, if by nobody before; or another thread, which has found it out, is about to.
+  // The release reports the loss if nothing did before; or another thread that has found the loss
+  // is about to report it.
   void judge_telling(std::uint64_t fence) const {
     if (fence == 0 || s.back == step::end::destroy) return;
     of.here.at(
@@ -315,7 +320,7 @@ struct lock_actor : actor {
         });
   }
 
-  // Nobody else has it meanwhile, and nothing ends it.
+  // Checks what the session reports of the lock: nobody else has it, and nothing ends it.
   template <class Held>
   void look(const Held& is_held) {
     const auto seen = at.session->show(name).holders;
@@ -335,7 +340,7 @@ struct lock_actor : actor {
     of.rules.violated("a name that is held is listed", name);
   }
 
-  // What this thread holds is not free.
+  // Checks that the permits this thread holds do not count as free.
   template <class Held>
   void look_at_what_is_left(const Held& is_held) {
     const auto left = at.semaphore->available();
@@ -346,8 +351,8 @@ struct lock_actor : actor {
                           " are said to be, beside " + std::to_string(s.weight));
   }
 
-  // Nothing makes it longer but what its user asks for: no extension of the user before, and no
-  // renewal beyond max_hold.
+  // Only what its user asks for extends a lease: neither an extension of the user before nor a
+  // renewal beyond max_hold does.
   void judge_what_is_left(nanos then, std::chrono::nanoseconds left) const {
     if (does.max_hold != never && then - had_at > does.max_hold) {
       ends_late(then - had_at, does.max_hold);
@@ -356,7 +361,7 @@ struct lock_actor : actor {
     if (its_own && left.count() > does.lease) ends_late(left.count(), does.lease);
   }
 
-  // What ends by a clock that was set back lasts longer, at the server as well.
+  // A lease that ends by a clock that was set back lasts longer, at the server as well.
   bool server_clock_jumps() const {
     using kind = fault_plan::kind;
     const auto& faults = of.whole.faults;
@@ -372,7 +377,7 @@ struct lock_actor : actor {
 
   bool punctual() const { return of.punctual() && of.whole.machine.preempt_permille == 0; }
 
-  // One that nobody renews lasts as long as was said; any other until it is renewed.
+  // A lease that nobody renews lasts as long as was requested; any other lasts until its renewal.
   void judge_length(std::chrono::nanoseconds left) const {
     if (!punctual() || !has_leases() || (at.shared && s.shared)) return;
     const nanos said = std::min(does.lease, does.max_hold);
@@ -381,7 +386,7 @@ struct lock_actor : actor {
     if (left.count() < least) ends_early(left.count(), said);
   }
 
-  // After `lasted`, where nobody took it.
+  // The lease ended after `lasted` although nobody took it away.
   void judge_end(nanos lasted) const {
     const bool in_time = of.whole.seed >= troubled_seeds && of.whole.renewals_come_in_time();
     if (in_time && !of.whole.calm() && has_leases() && !was_taken()) {
@@ -435,7 +440,7 @@ struct lock_actor : actor {
     judge_error(e.reason(), e.what());
   }
 
-  // Beside a lease that is that long the rest is short.
+  // Other times are short beside a lease of that length.
   nanos looks_within() const {
     return of.whole.seed >= provoking_seeds && does.lease > 12 * second ? second : never;
   }
@@ -455,7 +460,7 @@ struct lock_actor : actor {
     return std::max(second, does.lease / 2 / second * second);
   }
 
-  // Also so short that it ends before the former lease would be looked at.
+  // Sometimes so short that it ends before the next check of the former lease.
   nanos shorter() const {
     if (of.whole.seed < freezing_seeds || of.here.random().one_in(2)) return does.lease / 2;
     return std::min(does.lease, std::max(does.lease / 6, 150 * millisecond));
@@ -520,7 +525,7 @@ struct lock_actor : actor {
         at.shared->downgrade(held);
       }
     } catch (const holdfast::error&) {
-      holds_otherwise(held, all_readers);  // check() says nothing else
+      holds_otherwise(held, all_readers);  // check() reports the same
       if (of.here.random().one_in(2)) throw;
       of.log.add("goes on writing");
       return;
@@ -550,15 +555,15 @@ struct lock_actor : actor {
     }
   }
 
-  // What surely was not carried out has changed nothing.
+  // A request that was certainly not carried out has changed nothing.
   void shorten(lease& held) const {
     const nanos ends = of.here.now() + held.remaining().count();
     try {
       held.extend(in_ms(in_whole_seconds() ? half_of_the_seconds() : shorter()));
     } catch (const holdfast::error& e) {
       const nanos left = held.remaining().count();
-      // Until the answer came it may have ended: nobody knew yet that the store keeps it for
-      // longer.
+      // The lease may have ended before the answer came, as nobody knew yet that the store keeps it
+      // for longer.
       const bool for_sure = !e.outcome_unknown() && e.reason() == errc::unavailable &&
                             held.state() != holdfast::lease_state::lost;
       if (for_sure && !extends && !was_taken() && of.here.now() < ends &&
@@ -571,7 +576,7 @@ struct lock_actor : actor {
     }
   }
 
-  // It has not asked: it has waited for a renewal, which means nothing when the lease is over.
+  // The call sent no command: it waited for a renewal, which is pointless when the lease is over.
   void judge_waiting(nanos began, nanos lost) const {
     if (p.steady_since > began || p.paused_until > began || lost == never) return;
     const nanos late = of.here.now() - lost;
@@ -581,7 +586,7 @@ struct lock_actor : actor {
                           std::to_string(late / microsecond) + " us after the loss");
   }
 
-  // From the call on: others may come in before it returns.
+  // From the call on: others may acquire before it returns.
   void relies_on_less(std::uint64_t fence) { of.rules.relies_on_less(id, 1, fence); }
 
   void holds_otherwise(const lease& held, std::uint32_t weight) {
@@ -615,21 +620,22 @@ struct lock_actor : actor {
     if (e) judge_error(static_cast<errc>(e.value()), "release: " + e.message());
   }
 
-  // What the store had forgotten before, no attempt of this release has ended.
+  // A lock that the store had forgotten before was not released by any attempt of this release.
   void judge_success(nanos began) const {
     const auto& n = of.whole.names[s.name];
     const bool passed_on = (n.kind == lock_kind::mutex || n.kind == lock_kind::recursive) &&
                            (does.linger > 0 || does.local_time > 0);
     if (passed_on || does.unconfirmed || of.whole.store != store_kind::memcached) return;
     const nanos forgot = of.stores[n.store]->forgot_all_at();
-    // A server in a container that is back within a second or two looks like the one before.
+    // The client cannot tell a server in a container that is back within a second or two from the
+    // one before.
     if (had_at + 3 * second > forgot || began < forgot) return;
     of.rules.violated(
         "a holder that gives back a lock that the store has forgotten gets a report of the loss",
         name);
   }
 
-  // Where the store keeps what it has, the first attempt of a repeated release was carried out.
+  // Where the store keeps its data, the first attempt of a repeated release was carried out.
   void judge_loss() const {
     const bool keeps = of.whole.faults.empty() || of.whole.only_deaths();
     if (!has_leases() || !keeps || was_taken() || at.shared || extends) return;
@@ -722,7 +728,7 @@ struct lock_actor : actor {
     if (e) judge_error(static_cast<errc>(e.value()), "release: " + e.message());
   }
 
-  // ---- as the standard has it
+  // ---- the forms of the standard
 
   template <class Lock>
   bool lock(Lock& l) {
@@ -750,7 +756,8 @@ struct lock_actor : actor {
     return act_in_standard_style(*at.shared);
   }
 
-  // It tells its holders nothing: so only where nothing goes wrong is it known how long it is held.
+  // A counting lock does not notify its holders of a loss, so how long it is held is known only
+  // where nothing goes wrong.
   void act_with_counting() {
     auto& l = *at.counting;
     waits(true);

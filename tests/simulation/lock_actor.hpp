@@ -8,7 +8,7 @@
 
 namespace simulation {
 
-/// The locks of one process for one name: one of them.
+/// The locks of one process for one name; one of the pointers is set.
 struct locks {
   const holdfast::session* session = nullptr;
   std::unique_ptr<holdfast::mutex> mutex;
@@ -18,10 +18,10 @@ struct locks {
   std::unique_ptr<holdfast::counting_semaphore> counting;
 };
 
-/// `otherwise`: with terms that differ from those of the others of its process.
+/// `otherwise`: with terms that differ from those of the process's other locks.
 locks make_locks(const scene& of, const holdfast::session& s, std::size_t i,
                  const process_plan& does, bool otherwise = false);
-/// Takes the lock of the step, does something under it, and gives it back.
+/// Acquires the lock of the step, does something under it, and releases it.
 void act_on_locks(const actor& who, std::vector<locks>& all);
 
 }  // namespace simulation

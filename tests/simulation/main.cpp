@@ -15,8 +15,8 @@
 
 namespace {
 
-// Where things lie in memory decides nothing here, but a run that is to be the same bit for bit
-// should not depend on it.
+// Addresses in memory decide nothing here, but a run that must be the same bit for bit should not
+// depend on them.
 void lie_still(char** arguments) {
   const int now = personality(0xFFFFFFFF);
   if (now < 0 || (now & ADDR_NO_RANDOMIZE) != 0) return;
@@ -66,7 +66,7 @@ void leave_out(std::string_view what) {
   out.downgrade |= what == "downgrade";
 }
 
-// Only what this program knows; the rest is GoogleTest's.
+// Reads this program's own options; the others are GoogleTest's.
 options read(int count, char** arguments) {
   options o;
   std::vector<simulation::theme> about;

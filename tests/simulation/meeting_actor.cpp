@@ -35,8 +35,8 @@ struct latch_actor : actor {
     judge_wait(open, true);
     if (open) {
       book.waited_in_vain(asked, of.here.now(), soon());
-      // When all is well again a look or two are enough.
-      // An answer to a new connection that is lost is waited for before.
+      // Once the trouble is over, a poll or two are enough. Before that, the client waits for the
+      // answer to a new connection, which may be lost.
       const bool connects = of.whole.store == store_kind::postgres;
       if (of.whole.seed >= freezing_seeds && of.whole.tells())
         book.waited_in_vain(std::max(asked, of.disturbed(p)), of.here.now(),
@@ -81,7 +81,8 @@ struct barrier_actor : actor {
   meeting& all;
   barrier_book& book;
 
-  // After a timeout or an error it stays away: otherwise each later phase would be another one.
+  // After a time-out or an error the thread stays away: otherwise its later arrivals would belong
+  // to other phases.
   void act() {
     const auto me = name_of_thread(p);
     if (book.out(me)) return;
@@ -145,7 +146,7 @@ struct condition_actor : actor {
         take(lock);
       }
     } catch (...) {
-      of.rules.given_up(id);  // before it is unlocked
+      of.rules.given_up(id);  // before the mutex is unlocked
       throw;
     }
     of.rules.given_up(id);
@@ -154,7 +155,7 @@ struct condition_actor : actor {
   void holds() {
     const nanos then = of.here.now();
     mutex.check();
-    // A wait that could not be queued has never given it up.
+    // A wait that could not be queued never released the mutex.
     if (id != 0 && mutex.fence() == fence) return of.rules.kept(id, then);
     of.rules.given_up(id);
     fence = mutex.fence();
@@ -179,7 +180,7 @@ struct condition_actor : actor {
     of.log.add("has notified");
   }
 
-  // While it waits it is one of the waiters that must be woken.
+  // While it waits, the thread is a waiter that must be woken.
   void take(std::unique_lock<holdfast::mutex>& lock) {
     bool waits = false;
     const auto there_is_one = [&] {
@@ -204,7 +205,7 @@ struct condition_actor : actor {
   nanos looked = 0;
 };
 
-/// The same with a lease, and without a thread that waits.
+/// The same with a lease, and without a waiting thread.
 struct async_condition_actor : actor {
   holdfast::condition_variable& at;
   holdfast::mutex& mutex;
@@ -222,7 +223,7 @@ struct async_condition_actor : actor {
         take();
       }
     } catch (...) {
-      of.rules.given_up(id);  // before it is given back
+      of.rules.given_up(id);  // before the mutex is released
       throw;
     }
     of.rules.given_up(id);
@@ -256,7 +257,7 @@ struct async_condition_actor : actor {
     of.log.add(late ? "is told that its time is over" : "takes a token");
   }
 
-  // True if it was not in time: it has the mutex all the same.
+  // True if the wait timed out; it has the mutex all the same.
   bool wait_once(nanos at_most) {
     of.rules.given_up(id);
     asked = of.here.now();

@@ -13,13 +13,13 @@ namespace simulation {
 
 /// A thread at a barrier that breaks, between two of its steps.
 struct participant {
-  std::optional<holdfast::barrier::arrival> standing{};  ///< and can be waited for again
+  std::optional<holdfast::barrier::arrival> standing{};  ///< its arrival, for another wait
   nanos asked = 0;
-  bool dropped = false;         ///< an arrival stands that nobody waits for: only with a limit
-  nanos unheard_since = never;  ///< an arrival of this thread may not have been answered
+  bool dropped = false;         ///< its arrival has no waiter any more: only with a limit
+  nanos unheard_since = never;  ///< an arrival of this thread may be unanswered since then
 };
 
-/// What a process has of a name that is no lock: one of them.
+/// What a process has of one name that is not a lock; one of the pointers is set.
 struct meeting {
   std::unique_ptr<holdfast::latch> latch;
   std::unique_ptr<holdfast::barrier> barrier;
@@ -30,8 +30,8 @@ struct meeting {
   std::unique_ptr<holdfast::both<holdfast::mutex, holdfast::mutex>> both;
   std::unique_ptr<holdfast::redlock> redlock;
   std::unique_ptr<holdfast::expiring_semaphore> expiring;
-  std::optional<holdfast::session> session;  ///< … of it
-  /// Of a barrier: arrivals whose wait was given up.
+  std::optional<holdfast::session> session;  ///< the session of the latch, barrier or condition
+  /// Arrivals at the barrier whose wait was given up.
   std::vector<holdfast::barrier::arrival> arrivals;
   std::unique_ptr<holdfast::double_barrier> twice;
   std::map<std::string, participant> participants;
@@ -40,13 +40,13 @@ struct meeting {
 /// What a process has of all names.
 struct belongings {
   std::vector<locks> of_locks;
-  std::vector<locks> otherwise;  ///< as those, with other terms, where a step asks by them
+  std::vector<locks> otherwise;  ///< the same locks with other terms, for steps that ask with them
   std::vector<meeting> of_meetings;
 };
 
 meeting make_meeting(scene& of, const std::vector<holdfast::session>& sessions, std::size_t i,
                      const belongings& before, const process_plan& does);
-/// Does the deed of the step.
+/// Carries out the deed of the step.
 void act_at_meeting(const actor& who, belongings& all);
 
 }  // namespace simulation

@@ -47,7 +47,7 @@ std::string_view next_line(std::string_view& bytes) {
   return line;
 }
 
-// The first lines are enough for a person.
+// A person needs only the first lines.
 std::string label_of(std::string_view bytes) {
   std::string label(bytes.substr(0, bytes.find("\r\n")));
   const auto more = bytes.find("\r\nma ");
@@ -61,14 +61,14 @@ struct memcached_server::talk {
   int number = 0;
   std::shared_ptr<connection> way{};
   std::deque<std::shared_ptr<bytes_exchange>> queue{};
-  std::size_t done = 0;     ///< bytes of the first of them
-  std::uint64_t steps = 0;  ///< older alarms mean nothing
+  std::size_t done = 0;     ///< bytes of the first exchange that are processed
+  std::uint64_t steps = 0;  ///< the current step; alarms of older steps are ignored
   bool working = false;
   bool leaves = false;
   bool ended = false;
 };
 
-/// "ms key 5 T30 c": the words of a meta command.
+/// The words of a meta command, such as "ms key 5 T30 c".
 struct memcached_server::meta {
   std::string_view verb;
   std::string_view key;
@@ -95,7 +95,7 @@ memcached_client::memcached_client(dialled_server& to, server& of, std::shared_p
       to_(static_cast<memcached_server&>(to)),
       in_use_since_(now()) {}
 
-// The first pieces are those of a greeting: another connection may be well.
+// The first pieces belong to a greeting, which says nothing about other connections.
 memcached_client::~memcached_client() {
   constexpr std::uint64_t of_a_greeting = 3;
   const bool silent = !broken() && !sent_.empty() && !sent_.front()->over &&
@@ -201,7 +201,7 @@ std::vector<back_end::user> memcached_server::users(std::string_view name) {
   return all;
 }
 
-// Nothing outlives it, and its numbers begin anew.
+// No item outlives the server, and its numbers restart.
 void memcached_server::stopped() {
   for (const auto& [number, t] : std::map(talks_)) end(t);
   items_.clear();
@@ -253,7 +253,7 @@ void memcached_server::go_on_later(const std::shared_ptr<talk>& t, nanos after) 
   });
 }
 
-// One command after the other: others come in between.
+// Processes one command after the other; commands of other connections come in between.
 void memcached_server::go_on(const std::shared_ptr<talk>& t) {
   auto& random = of_.world_.random();
   t->working = true;
@@ -286,7 +286,7 @@ void memcached_server::do_next(const std::shared_ptr<talk>& t) {
   of_.reply(t->way, e);
 }
 
-// Some bytes of the reply may have come before.
+// Some bytes of the reply may have arrived before.
 void memcached_server::cut_off(const std::shared_ptr<talk>& t) {
   of_.trace_.add("server", "ends a connection in the middle of its work");
   of_.disturbed(*t->way);
@@ -303,9 +303,10 @@ void memcached_server::end(const std::shared_ptr<talk>& t) {
   talks_.erase(t->number);
 }
 
-// ---- what it keeps
+// ---- stored items
 
-// It counts whole seconds, now and then one too late: then the next counts for two.
+// The server's clock counts whole seconds, and sometimes counts one too late; the next count is two
+// then.
 std::int64_t memcached_server::tick() {
   const auto now = of_.time().wall_at + phase_;
   const auto second_now = now / micros;
@@ -363,7 +364,7 @@ std::string memcached_server::stats() {
          "\r\nSTAT time " + std::to_string(tick()) + "\r\nEND\r\n";
 }
 
-// "add key 0 30 5", "cas key 0 30 5 17", and the value.
+// Commands such as "add key 0 30 5" and "cas key 0 30 5 17", with the value.
 std::string memcached_server::write(meta& m, std::string_view line, std::string_view& bytes) {
   (void)next_word(line);
   const std::string ends = "T" + std::string(next_word(line));
@@ -382,7 +383,8 @@ std::string memcached_server::write(meta& m, std::string_view line, std::string_
   return "STORED\r\n";
 }
 
-// By a meta command: where it has no room, it drops what was there, which would be out of date.
+// A store by a meta command. Without room for it, the server drops the old item, which would be out
+// of date.
 std::string memcached_server::set(const meta& m, std::string value) {
   item* there = find(m.key);
   if (of_.refused(true)) {

@@ -9,14 +9,14 @@
 
 #include "simulation/dialled.hpp"
 
-/// A simulated memcached. What is sent to it are the driver's own bytes.
+/// A simulated memcached that receives the driver's own bytes.
 namespace simulation {
 
-/// What was sent in one piece.
+/// Bytes that were sent in one piece.
 struct bytes_exchange : exchange {
   std::string bytes{};
   std::string reply{};
-  std::string arrived{};  ///< of the reply, before the connection ended
+  std::string arrived{};  ///< the part of the reply that arrived before the connection ended
 };
 
 /// The client's end of a connection, under the driver's socket.
@@ -26,17 +26,17 @@ class memcached_client final : public dialled {
   ~memcached_client() override;
 
   void send(std::string bytes);
-  /// Whether there is something that nobody has taken.
+  /// Whether bytes have arrived that the driver has not read.
   bool has_input() const noexcept;
-  /// Takes what has come, up to so much.
+  /// Reads the bytes that have arrived, at most `most` of them.
   std::string take(std::size_t most);
 
  private:
   class memcached_server& to_;
   std::deque<std::shared_ptr<bytes_exchange>> sent_;
   std::string incoming_;
-  std::uint64_t pieces_ = 0;  ///< that were sent
-  nanos sent_at_ = 0;         ///< … the last
+  std::uint64_t pieces_ = 0;  ///< the number of pieces sent
+  nanos sent_at_ = 0;         ///< the time of the last one
   nanos in_use_since_;        ///< or earlier
 };
 
@@ -49,12 +49,12 @@ class memcached_server final : public dialled_server {
   std::vector<std::string> names() override;
   std::string describe(std::string_view name) override;
   std::vector<user> users(std::string_view name) override;
-  bool forget() override { return true; }  // as ever when it stops
+  bool forget() override { return true; }  // as whenever it stops
   void stopped() override;
   void process_died(const process& of) override;
   std::string lose(std::uint64_t which) override;
 
-  /// What the driver reaches under that host's name.
+  /// The server that the driver reaches under that host's name.
   static memcached_server* named(const std::string& host);
   std::shared_ptr<memcached_client> open(process& of) { return dial<memcached_client>(of); }
 
@@ -69,9 +69,9 @@ class memcached_server final : public dialled_server {
   struct meta;
 
   nanos command_timeout() const noexcept { return of_.is_.command_timeout; }
-  /// Something is sent over a connection that was used last at that time.
+  /// A request is sent over a connection that was last used at `before`.
   void is_used(const process& by, nanos before) const;
-  /// A connection that was in use since then, or longer, did not answer in time.
+  /// A connection in use since then, or longer, did not answer in time.
   void fell_silent(const process& to, nanos since) {
     silent_since_[&to] = {of_.world_.now(), since};
   }
@@ -104,10 +104,10 @@ class memcached_server final : public dialled_server {
   std::map<const process*, silence> silent_since_;
   std::uint64_t last_unique_ = 0;
   std::int64_t tick_ = 0;
-  std::int64_t late_ = 0;  ///< the tick that may be late, …
+  std::int64_t late_ = 0;  ///< the tick that may be late
   std::int64_t late_until_ = 0;
   std::int64_t began_ = 0;
-  std::int64_t phase_ = 0;  ///< its seconds begin then
+  std::int64_t phase_ = 0;  ///< the offset at which its seconds begin
   bool same_pid_ = false;   ///< as in a container
   std::uint64_t lives_ = 1;
 };

@@ -6,7 +6,7 @@ namespace simulation {
 
 namespace {
 
-// Readers of one process, of which some become writers while others come or read with them.
+// Readers of one process, some of which become writers while others come or read with them.
 void write_among_own_readers(random_source& r, plan& p) {
   make_calm(p);
   if (p.store == store_kind::contenders) p.store = store_kind::told;
@@ -28,14 +28,14 @@ void write_among_own_readers(random_source& r, plan& p) {
   }
 }
 
-// Writers, or readers that became writers, let readers in just when the server stops: they do not
-// hear whether it has done so before it goes, and for a while, or for so long that they give up,
-// they cannot ask again.
+// Writers, or readers that became writers, downgrade just when the server stops. They do not learn
+// whether the downgrade was carried out before, and for a while, or until they give up, they cannot
+// repeat it.
 void weaken_when_it_stops(random_source& r, plan& p) {
   make_punctual(p);
   const bool were_readers = r.one_in(2);
   const bool for_long = were_readers || r.one_in(4);
-  // Among contenders what the server does not hear of for long is lost.
+  // Contenders lose what the server does not hear of for long.
   if (for_long && p.store == store_kind::contenders) p.store = store_kind::told;
   const nanos change = for_long ? r.between(3, 6) * second : r.between(second, 2 * second);
   const nanos late = r.between(100 * millisecond, 500 * millisecond);
@@ -53,7 +53,7 @@ void weaken_when_it_stops(random_source& r, plan& p) {
     if (r.one_in(3)) s.how = step::style::callback;
     if (s.how == step::style::callback && !were_readers) s.more = static_cast<unsigned>(r.below(2));
     p.processes.front().threads.push_back({{s}});
-    // Readers elsewhere, which must not be there when it becomes a writer.
+    // Readers in another process, which must be gone when a reader becomes a writer.
     step reads{.think = second / 2, .name = i, .shared = true, .hold = second};
     auto& steps = p.processes.back().threads.emplace_back().steps;
     steps.assign(3, reads);
@@ -61,8 +61,8 @@ void weaken_when_it_stops(random_source& r, plan& p) {
   }
 }
 
-// Threads of one process in step with each other: one gives back just when the next one is asked
-// to stop. Behind that one another may wait, perhaps by a lock of other terms; or nobody.
+// Threads of one process in step with each other: one releases just when the next one is asked to
+// stop. Behind it another thread may wait, perhaps for a lock with other terms, or nobody.
 void stop_when_it_is_their_turn(random_source& r, plan& p) {
   make_calm(p);
   const bool has_next = !r.one_in(3);
@@ -74,7 +74,7 @@ void stop_when_it_is_their_turn(random_source& r, plan& p) {
   one.local_time = second;
   one.max_bypass = 250;
   const nanos turn = r.between(3 * millisecond, 15 * millisecond);
-  // A thread that comes later takes what no other can use.
+  // A thread that comes later takes what no other thread can use.
   const std::size_t rounds = otherwise ? 1 + r.below(2) : 4 + r.below(6);
   for (std::size_t i = 0; i < p.names.size(); ++i) {
     const step holds{.think = 2 * turn, .name = i, .hold = turn};
@@ -94,13 +94,13 @@ void stop_when_it_is_their_turn(random_source& r, plan& p) {
 
 // ---- several stores
 
-// Two mutexes, each on a store of its own, and both as one.
+// Two mutexes, each on a store of its own, and a lock that combines both.
 void make_two(plan& p) {
   p.others.resize(1);
   p.names = {{.store = 0}, {.store = 1}, {lock_kind::both}};
 }
 
-// Two locks as one, of which each takes its time: together they take too long.
+// Two locks combined into one: each takes time, and together they take too long.
 void wait_for_the_one_and_the_other(random_source& r, plan& p) {
   make_calm(p);
   make_two(p);
@@ -119,8 +119,8 @@ void wait_for_the_one_and_the_other(random_source& r, plan& p) {
   }
 }
 
-// Several locks at once, for much longer than their leases last by themselves, by processes that do
-// nothing else; perhaps one of the stores is out of reach for some.
+// Several locks held together for much longer than their leases last without renewal, by processes
+// that do nothing else. One of the stores may be out of reach for some processes.
 void hold_several_for_long(random_source& r, plan& p) {
   make_calm(p);
   p.machine.slow_permille = 0;
@@ -142,8 +142,8 @@ void hold_several_for_long(random_source& r, plan& p) {
                .store = r.one_in(4) ? 0U : 1U}};
 }
 
-// A process stands still while it has the first of several locks and waits for the next, for longer
-// than its lease; what it gives back then arrives late.
+// A process is suspended while it has the first of several locks and waits for the next, for longer
+// than its lease. Its release then arrives late.
 void lose_the_first_of_several(random_source& r, plan& p) {
   make_punctual(p);
   make_two(p);
@@ -180,8 +180,8 @@ void make_votes(random_source& r, plan& p) {
   p.names = {{lock_kind::redlock}};
 }
 
-// A node that has been away for a moment is not asked, and is back before it is given back what the
-// others gave. Then for long nobody asks.
+// A node that was away for a moment is left out of the vote, and is back before the other nodes'
+// grants are released. After that nobody asks for long.
 void be_back_while_it_is_held(random_source& r, plan& p) {
   make_punctual(p);
   make_votes(r, p);
@@ -200,7 +200,8 @@ void be_back_while_it_is_held(random_source& r, plan& p) {
                .store = r.below(3)}};
 }
 
-// Processes stand still until what a majority gave them has ended, and give it back at once.
+// Processes are suspended until a majority's grant has ended, and release it at once when they
+// continue.
 void wake_with_what_has_ended(random_source& r, plan& p) {
   make_punctual(p);
   make_votes(r, p);

@@ -6,7 +6,7 @@ namespace simulation {
 
 namespace {
 
-// Nothing goes wrong but what the arrangement adds, and no thread is late.
+// Nothing goes wrong but the events that the arrangement adds, and no thread is late.
 void begin_anew(plan& p, nanos lease) {
   make_punctual(p);
   p.network = {};
@@ -28,7 +28,7 @@ name_plan bucket_of(std::uint64_t tokens) {
           .per = 1000 * second};
 }
 
-// Next to nothing comes back: whatever goes through beyond the bucket was given out twice.
+// Hardly any token comes back: each token that passes beyond the bucket's size was given out twice.
 void take_ahead(random_source& r, plan& p) {
   begin_anew(p, second);
   p.names = {bucket_of(4 + r.below(16))};
@@ -45,7 +45,7 @@ void take_ahead(random_source& r, plan& p) {
   }
 }
 
-// What was given back, and its answer was lost, is taken by another before it is given back again.
+// A refund whose answer was lost: another caller takes the tokens before the refund is repeated.
 void refund_twice(random_source& r, plan& p) {
   begin_anew(p, second);
   const auto burst = 2 + r.below(3);
@@ -88,7 +88,8 @@ void give_up_what_comes_later(random_source& r, plan& p) {
   }
 }
 
-// Next to nothing comes back: what is given up behind others, or before them, and no more or less.
+// Hardly any token comes back: reservations behind or before others are given up, and exactly their
+// tokens must be free again.
 void give_up_before_others(random_source& r, plan& p) {
   begin_anew(p, second);
   p.names = {bucket_of(4 + r.below(16))};
@@ -111,7 +112,7 @@ void give_up_before_others(random_source& r, plan& p) {
   }
 }
 
-// The others come when the lease of one that has dropped out would be over long since.
+// The other participants come long after the lease of one that dropped out would be over.
 void come_long_after_a_participant_dropped(random_source& r, plan& p) {
   const nanos lease = r.between(300 * millisecond, second);
   begin_anew(p, lease);
@@ -132,7 +133,7 @@ void come_long_after_a_participant_dropped(random_source& r, plan& p) {
   }
 }
 
-// A process stands still for so long, with an arrival on its way, that the store has forgotten it.
+// A process is suspended for so long, with an arrival on its way, that the store forgets it.
 void sleep_on_an_arrival(random_source& r, plan& p) {
   begin_anew(p, second);
   p.names = {{lock_kind::latch, static_cast<std::uint32_t>(40 + r.below(40))}};
@@ -167,7 +168,7 @@ void ask_how_many_are_left(random_source& r, plan& p) {
   }
 }
 
-// A lease is made shorter, and the answer takes longer than what is left of it; others wait.
+// A lease is shortened, and the answer takes longer than the rest of the lease; others wait.
 void shorten_without_an_answer(random_source& r, plan& p) {
   begin_anew(p, r.between(second, 3 * second));
   const nanos lease = p.longest_lease();

@@ -6,7 +6,7 @@ namespace simulation {
 
 namespace {
 
-// That many processes, each with nothing to do yet.
+// This many processes, without steps yet.
 void make_processes(plan& p, std::size_t count, nanos lease) {
   make_calm(p);
   p.machine.slow_permille = 0;
@@ -19,8 +19,8 @@ void add_thread(process_plan& one, std::vector<step> steps) {
 
 // ---- memcached
 
-// A cache that begins anew, so that its numbers do, too: one that held something before renews it
-// when another one has it, and gives it back soon afterwards.
+// A cache that restarts, so that its numbers restart, too. A former holder renews its lock when
+// another one has it, and releases it soon afterwards.
 void renew_in_another_life(random_source& r, plan& p) {
   make_processes(p, 3 + r.below(2), 3 * second);
   p.names = {{lock_kind::mutex}};
@@ -37,8 +37,8 @@ void renew_in_another_life(random_source& r, plan& p) {
 
 // ---- locks of the server's connections
 
-// Processes that pass a lock on to each other, and stand still for longer than the server waits for
-// a word of them, perhaps while the answer that it is theirs is on its way.
+// Processes that hand a lock over to each other, and are suspended for longer than the server waits
+// for a sign of life, perhaps while the answer that grants the lock is on its way.
 void stand_still_before_the_answer(random_source& r, plan& p) {
   make_processes(p, 2, 6 * second);
   p.names = {{r.one_in(3) ? lock_kind::shared : lock_kind::mutex}};
@@ -58,8 +58,8 @@ void stand_still_before_the_answer(random_source& r, plan& p) {
                .process = r.below(p.processes.size())}};
 }
 
-// Holders that do not renew, and do not notice the end of their lease, for which others wait. Their
-// session has other things to do, so that the server hears of it.
+// Holders that do not renew, and do not notice the end of their lease, while others wait for the
+// lock. Their session has other requests to send, so that the server hears from it.
 void sleep_past_the_end(random_source& r, plan& p) {
   make_processes(p, 2 + r.below(2), 6 * second);
   p.names = {{lock_kind::mutex}, {lock_kind::mutex}};
@@ -77,7 +77,7 @@ void sleep_past_the_end(random_source& r, plan& p) {
 
 // ---- stores that see a death
 
-// One process passes a lock on in itself, while another one that stood in the queue has died.
+// One process hands a lock over internally while a queued waiter of another process has died.
 void pass_on_past_the_dead(random_source& r, plan& p) {
   make_processes(p, 3, 3 * second);
   p.store = store_kind::sees_death;
@@ -101,7 +101,7 @@ void pass_on_past_the_dead(random_source& r, plan& p) {
 
 // ---- rows
 
-// Answers that are lost with their connection, of rows that others change all the time.
+// Answers that are lost with their connection, about rows that others change all the time.
 void change_what_others_change(random_source& r, plan& p) {
   make_processes(p, 3 + r.below(3), 6 * second);
   p.names = {{lock_kind::fair}};
@@ -133,8 +133,8 @@ void share_connections(random_source& r, plan& p) {
   }
 }
 
-// Connections for notifications that break, and take their time until they are there again, while
-// waiters far back come to the front.
+// Connections for notifications break and take time to come back, while waiters far back come to
+// the front.
 void miss_what_comes_next(random_source& r, plan& p) {
   make_processes(p, 3, 3 * second);
   p.store = store_kind::postgres;
@@ -155,8 +155,8 @@ void miss_what_comes_next(random_source& r, plan& p) {
 
 // ---- Redis
 
-// Many wait far from the front when the queue is dropped, and have to enter it anew long before the
-// first of them has its turn.
+// Many waiters are far from the front when the queue is dropped. They have to enter it again long
+// before the first of them has its turn.
 void lose_the_queue(random_source& r, plan& p) {
   make_processes(p, 2 + r.below(2), r.between(second, 3 * second));
   p.names = {{lock_kind::fair}};
@@ -172,7 +172,8 @@ void lose_the_queue(random_source& r, plan& p) {
   p.faults = {{.what = fault_plan::kind::lose_key, .at = r.between(200 * millisecond, 2 * second)}};
 }
 
-// Tries of several, of which another one has one; leases are longer than all that is done.
+// Tries for several locks, of which another process holds one; leases are longer than the whole
+// run.
 void try_several(random_source& r, plan& p) {
   make_processes(p, 2 + r.below(2), r.between(15, 40) * second);
   p.names.assign(2 + r.below(2), name_plan{r.one_in(2) ? lock_kind::fair : lock_kind::mutex});
@@ -192,7 +193,7 @@ void try_several(random_source& r, plan& p) {
 
 // ---- slots
 
-// What is free again just when the next one has found it taken, and begins to listen.
+// A lock that is released just when the next process has found it taken and begins to listen.
 void free_it_at_once(random_source& r, plan& p) {
   make_processes(p, 2 + r.below(2), 3 * second);
   p.names = {{lock_kind::mutex}};
@@ -208,7 +209,7 @@ void free_it_at_once(random_source& r, plan& p) {
 // ---- contenders
 
 // A caller gives up, and is cut off just then: for longer than a request is repeated for a caller,
-// and for less than a session lasts. Its session must give up the rest later, although it has
+// and for less than a session lasts. Its session must leave the queue later, although it has
 // nothing else to do.
 void leave_in_vain(random_source& r, plan& p) {
   make_processes(p, 3, 3 * second);
@@ -227,7 +228,7 @@ void leave_in_vain(random_source& r, plan& p) {
   add_thread(p.processes[2], {{.hold = millisecond}});
 }
 
-// A writer that goes on as a reader, a writer behind it that gives up, and readers behind that one.
+// A writer that becomes a reader, a writer behind it that gives up, and readers behind that one.
 void read_beside_a_former_writer(random_source& r, plan& p) {
   make_processes(p, 3, 3 * second);
   p.names = {{lock_kind::shared}};
@@ -244,8 +245,8 @@ void read_beside_a_former_writer(random_source& r, plan& p) {
   }
 }
 
-// A latch whose waiters look while the server stands still, or answers are lost, and that opens
-// soon afterwards.
+// A latch whose waiters poll while the server is frozen or answers are lost, and that opens soon
+// afterwards.
 void open_after_a_failed_look(random_source& r, plan& p) {
   make_processes(p, 2 + r.below(2), 3 * second);
   p.names = {{lock_kind::latch, 1}};

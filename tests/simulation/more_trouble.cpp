@@ -14,12 +14,13 @@ void begin_with(plan& p, std::size_t processes, nanos lease) {
 
 void add(process_plan& one, std::vector<step> steps) { one.threads.push_back({std::move(steps)}); }
 
-// A session lasts for as long as it may have something to tell.
+// Keeps the session open for as long as it may have requests to send.
 void stay(process_plan& one, nanos length) { add(one, {{.think = length}}); }
 
 // ---- locks
 
-// A waiter behind a long lease dies at any time of it; others only try.
+// A waiter behind a long lease dies at some time during the lease; other processes only try the
+// lock.
 void die_behind_a_long_lease(random_source& r, plan& p) {
   begin_with(p, 4, second);
   p.names = {{r.one_in(3) ? lock_kind::fair : lock_kind::mutex}};
@@ -29,7 +30,7 @@ void die_behind_a_long_lease(random_source& r, plan& p) {
   add(holder, {{.hold = holder.lease * 9 / 10}});
   p.processes[1].begins = r.between(50 * millisecond, second);
   add(p.processes[1], {{}});
-  // When its place is over nobody has asked since, and the holder has not renewed it.
+  // Until its queue entry is over, nobody has asked, and the holder has not renewed the entry.
   const nanos dies = holder.renew ? holder.lease / 3 + r.between(300 * millisecond, second)
                                   : r.between(2 * second, holder.lease / 2);
   for (std::size_t i = 2; i < 4; ++i) {
@@ -40,7 +41,7 @@ void die_behind_a_long_lease(random_source& r, plan& p) {
   p.faults = {{.what = fault_plan::kind::kill, .at = dies, .process = 1}};
 }
 
-// Trouble while they begin to wait, and none for long before it is their turn.
+// Trouble while the waiters begin to wait, and none for long before their turn.
 void wait_on_after_trouble(random_source& r, plan& p) {
   begin_with(p, 2 + r.below(2), second);
   p.session_timeout = 6 * second;
@@ -64,8 +65,8 @@ void wait_on_after_trouble(random_source& r, plan& p) {
   }
 }
 
-// A name for each thread, and answers that are lost with their connection, while others of the
-// session's connections work.
+// A name for each thread, and answers that are lost with their connection while the session's other
+// connections work.
 void lose_one_of_many_connections(random_source& r, plan& p) {
   begin_with(p, 1, 6 * second);
   p.names.assign(4 + r.below(4), name_plan{lock_kind::fair});
@@ -81,13 +82,13 @@ void lose_one_of_many_connections(random_source& r, plan& p) {
   }
 }
 
-// Callbacks of one process at several names, of which another one has all when it dies.
+// Callbacks of one process wait for several names, all of which another process holds when it dies.
 void die_while_callbacks_wait(random_source& r, plan& p) {
   begin_with(p, 2 + r.below(2), 3 * second);
   p.store = store_kind::sees_death;
   p.names.assign(2 + r.below(4), name_plan{r.one_in(2) ? lock_kind::fair : lock_kind::mutex});
   const nanos dies = r.between(200 * millisecond, 600 * millisecond);
-  const bool meanwhile = r.one_in(2);  // … just when they ask
+  const bool meanwhile = r.one_in(2);  // at the moment when they ask
   for (std::size_t k = 0; k < p.processes.size(); ++k) {
     auto& one = p.processes[k];
     for (std::size_t i = 0; i < p.names.size(); ++i) {
@@ -101,8 +102,8 @@ void die_while_callbacks_wait(random_source& r, plan& p) {
   p.faults = {{.what = fault_plan::kind::kill, .at = dies}};
 }
 
-// Answers take up to two fifths of the lease, each time: in time for renewals that are sent in
-// time, also for the first, which is sent when a third of what the grant left has passed.
+// Each answer takes up to two fifths of the lease. That is in time for renewals that are sent in
+// time, also for the first one, which is sent after a third of what the grant left.
 void take_long_to_answer(random_source& r, plan& p) {
   begin_with(p, 1 + r.below(2), r.between(300 * millisecond, 480 * millisecond));
   const nanos lease = p.longest_lease();
@@ -115,7 +116,7 @@ void take_long_to_answer(random_source& r, plan& p) {
   }
 }
 
-// Connections that break for a moment just when a lock is handed on; leases are much longer than
+// Connections that break for a moment just when a lock is handed over; leases are much longer than
 // what a waiter is granted at first.
 void break_when_it_is_handed_on(random_source& r, plan& p) {
   begin_with(p, 2, r.between(30, 90) * second);
@@ -127,7 +128,7 @@ void break_when_it_is_handed_on(random_source& r, plan& p) {
     const step s{.hold = turn};
     add(one, std::vector<step>(6, s));
   }
-  // A third of what is granted at first has passed when it is renewed.
+  // The holder renews the first grant after a third of its length.
   const bool death = p.store == store_kind::sees_death;
   const bool untold = p.store == store_kind::untold || p.store == store_kind::mariadb;
   const nanos claim = death ? 2 * second : untold ? 2500 * millisecond : 500 * millisecond;
@@ -157,8 +158,8 @@ void keep_it_idle(random_source& r, plan& p) {
   if (p.processes.size() > 1) p.processes.back().threads.push_back({{{.think = 100 * second}}});
 }
 
-// The server stands still for longer than the leases last, and callers give up meanwhile; a call
-// lasts for as long as that.
+// The server is frozen for longer than the leases last, and callers give up meanwhile; a call may
+// last as long.
 void hang_for_longer_than_a_lease(random_source& r, plan& p) {
   const nanos lease = r.between(3, 6) * second;
   begin_with(p, 1 + r.below(2), lease);
@@ -175,8 +176,8 @@ void hang_for_longer_than_a_lease(random_source& r, plan& p) {
   }
 }
 
-// Waits that are given up just when they cannot be: their session is cut off for a while, and does
-// nothing else when that is over.
+// Waits that are given up just when the store is out of reach. Their session is cut off for a
+// while, and has nothing else to do afterwards.
 void give_up_while_cut_off(random_source& r, plan& p) {
   begin_with(p, 2, r.between(8, 20) * second);
   p.names = {{r.one_in(2) ? lock_kind::fair : lock_kind::mutex}};
@@ -200,8 +201,9 @@ void give_up_while_cut_off(random_source& r, plan& p) {
                .process = 1}};
 }
 
-// Threads and callbacks of a process that ask for each other when they give back, while another
-// process has the lock for moments only: it may be theirs before they know which thread has asked.
+// Threads and callbacks of a process that request the lock for each other when they release, while
+// another process holds it for moments only. The lock may be theirs before they know which thread
+// requested it.
 void ask_for_the_next(random_source& r, plan& p) {
   begin_with(p, 2, 3 * second);
   p.names = {{lock_kind::mutex}};
@@ -218,7 +220,7 @@ void ask_for_the_next(random_source& r, plan& p) {
   }
 }
 
-// Threads that were let in together wake late, when their lease is in doubt or over.
+// Threads that were admitted together wake late, when their lease is suspect or over.
 void wake_when_it_is_in_doubt(random_source& r, plan& p) {
   begin_with(p, 2, r.between(300 * millisecond, 600 * millisecond));
   if (p.store == store_kind::untold) p.store = store_kind::told;
@@ -247,7 +249,7 @@ void wake_when_it_is_in_doubt(random_source& r, plan& p) {
   }
 }
 
-// Holders that ask for more when their lease has just ended, and keep what is lost.
+// Holders that extend their lease just after it has ended, and keep the lost lock.
 void extend_what_has_ended(random_source& r, plan& p) {
   begin_with(p, 2, r.between(20, 40) * second);
   p.names = {{r.one_in(2) ? lock_kind::fair : lock_kind::mutex}};
@@ -261,8 +263,8 @@ void extend_what_has_ended(random_source& r, plan& p) {
   add(p.processes[1], {{.hold = millisecond}});
 }
 
-// Readers that become writers and readers again, where calls fail in the middle: threads go on
-// late, and find the connection gone. Others read beside them.
+// Readers that become writers and readers again, where calls fail half-way: threads continue late,
+// and find the connection gone. Others read beside them.
 void fail_half_way(random_source& r, plan& p) {
   begin_with(p, 2, 3 * second);
   p.names = {{lock_kind::shared}};
@@ -290,8 +292,8 @@ void fail_half_way(random_source& r, plan& p) {
 
 // ---- connections that hold locks
 
-// Changes of the mode that are done, and answered as if they had been cancelled. Their sessions
-// have other things to do, so that the server hears of them.
+// Changes of the mode that succeed, and are answered as if they had been cancelled. Their sessions
+// have other requests to send, so that the server hears from them.
 void change_the_mode_in_vain(random_source& r, plan& p) {
   begin_with(p, 2, 6 * second);
   p.names = {{lock_kind::shared}, {lock_kind::mutex}, {lock_kind::mutex}};
@@ -312,8 +314,8 @@ void change_the_mode_in_vain(random_source& r, plan& p) {
 
 // ---- memcached, and others
 
-// A lease is made shorter just when the connection ends, and the next one cannot be made for a
-// while; others wait for its end.
+// A lease is shortened just when the connection ends, and no new connection can be made for a
+// while; others wait for the lease's end.
 void shorten_while_cut_off(random_source& r, plan& p) {
   begin_with(p, 2, r.between(4, 8) * second);
   p.names = {{lock_kind::mutex}};
@@ -335,7 +337,7 @@ void shorten_while_cut_off(random_source& r, plan& p) {
 
 // ---- barriers
 
-// One arrives behind others, and dies; the last one comes much later.
+// A participant arrives behind others, and dies; the last one comes much later.
 void die_behind_others(random_source& r, plan& p) {
   begin_with(p, 3 + r.below(2), r.between(3, 8) * second);
   p.store = store_kind::sees_death;
@@ -356,7 +358,7 @@ void die_behind_others(random_source& r, plan& p) {
       {.what = fault_plan::kind::kill, .at = dies, .process = 1 + r.below(p.processes.size() - 2)}};
 }
 
-// Operators clear barriers at which some wait, and none has gone on yet.
+// Operators clear barriers at which some participants wait and none has continued yet.
 void clear_it_while_some_wait(random_source& r, plan& p) {
   const auto threads = static_cast<std::uint32_t>(2 + r.below(3));
   begin_with(p, threads, second);
@@ -372,8 +374,8 @@ void clear_it_while_some_wait(random_source& r, plan& p) {
   }
 }
 
-// The connection ends when the answer to an arrival is on its way, and the next one cannot be made
-// for so long that the call gives up; the thread arrives again at once.
+// The connection ends while the answer to an arrival is on its way, and no new one can be made
+// until the call gives up. The thread arrives again at once.
 void arrive_when_it_breaks(random_source& r, plan& p) {
   begin_with(p, 2, r.between(40, 60) * second);
   p.store = r.one_in(2) ? store_kind::told : store_kind::untold;
@@ -387,14 +389,14 @@ void arrive_when_it_breaks(random_source& r, plan& p) {
     again.think = millisecond;
     add(one, {meets, meets, again, again});
   }
-  // The first phase is over soon after `first`.
+  // The first phase ends soon after `first`.
   p.faults = {{.what = fault_plan::kind::cut,
                .at = 2 * first + r.between(0, 1500 * microsecond),
                .length = r.between(8, 14) * second}};
 }
 
-// Arrivals whose answer is lost, given up and begun again by the same thread, long before the store
-// would forget them.
+// Arrivals whose answer is lost: the thread gives up and arrives again long before the store would
+// forget the first arrival.
 void arrive_and_not_be_heard(random_source& r, plan& p) {
   if (r.one_in(2)) return arrive_when_it_breaks(r, p);
   begin_with(p, 2 + r.below(2), r.between(4, 10) * second);
@@ -415,7 +417,7 @@ void arrive_and_not_be_heard(random_source& r, plan& p) {
 }
 
 // Arrivals that cannot be sent: a process that is cut off for a moment comes again much later, and
-// what it had lasts until then.
+// its lease lasts until then.
 void arrive_while_cut_off(random_source& r, plan& p) {
   begin_with(p, 2, r.between(2, 4) * second);
   p.store = r.one_in(2) ? store_kind::told : store_kind::untold;
@@ -434,7 +436,7 @@ void arrive_while_cut_off(random_source& r, plan& p) {
     add(one, fails ? std::vector<step>{meets, cut, late} : std::vector<step>{meets, late});
     if (!fails) one.threads[0].steps[1].think = again + second;
   }
-  // The first phase is over a moment after `first`.
+  // The first phase ends a moment after `first`.
   p.faults = {{.what = fault_plan::kind::cut,
                .at = first + second - r.between(0, 30 * millisecond),
                .length = r.between(150, 400) * millisecond}};
@@ -442,7 +444,7 @@ void arrive_while_cut_off(random_source& r, plan& p) {
 
 // ---- several stores
 
-// Votes that are called off while too few nodes answer.
+// Votes that are cancelled while too few nodes answer.
 void stop_while_nodes_are_away(random_source& r, plan& p) {
   begin_with(p, 1 + r.below(2), 2 * second);
   static constexpr store_kind kinds[] = {store_kind::told, store_kind::untold};
@@ -472,8 +474,8 @@ void stop_while_nodes_are_away(random_source& r, plan& p) {
 
 // ---- condition variables
 
-// Waits that are given up while their first request is on a slow way, where others overtake it. One
-// of the same process waits on, and is woken when all has long been well.
+// Waits that are given up while their first request is slow, and later requests overtake it.
+// Another waiter of the process waits on, and is woken long after the trouble.
 void wait_beside_a_waiter_that_left(random_source& r, plan& p) {
   begin_with(p, 2, 300 * millisecond);
   p.store = store_kind::told;
@@ -528,7 +530,7 @@ void give_back_at_an_earlier_time(random_source& r, plan& p) {
   p.network.slowest_late = 0;
 }
 
-// Permits with tokens whose answer comes when the permit has ended.
+// Permits with tokens whose answer comes after the permit has ended.
 void admit_too_late(random_source& r, plan& p) {
   begin_with(p, 1 + r.below(3), 300 * millisecond);
   give_permits_and_tokens(r, p);
@@ -561,7 +563,7 @@ bool arrange_locks_anew(random_source& r, plan& p) {
       if (p.about == theme::locks) return die_while_callbacks_wait(r, p), true;
       return die_behind_a_long_lease(r, p), true;
     case 3:
-      // A change of a row is two requests at least.
+      // A change of a row takes two requests at least.
       if (p.about == theme::rows) return lose_one_of_many_connections(r, p), true;
       return take_long_to_answer(r, p), true;
     case 4:

@@ -16,8 +16,8 @@ struct nested_actor : actor {
   ring_book& rings;
   std::vector<std::size_t> order{};
 
-  // The names in the order in which they are taken; for some the same one, so that there is no
-  // ring.
+  // The names in the order in which they are acquired. Some plans have one order for all, so that
+  // there is no ring.
   void act() {
     const auto count = std::min<std::size_t>(s.weight, all.size());
     for (std::size_t i = 0; i < count; ++i) {

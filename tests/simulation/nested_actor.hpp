@@ -4,7 +4,7 @@
 
 namespace simulation {
 
-/// Takes several locks, one inside the other, and sometimes waits in a ring with others.
+/// Acquires several locks, one inside the other, and sometimes waits in a ring with others.
 void act_nested(const actor& who, std::vector<locks>& all);
 
 }  // namespace simulation

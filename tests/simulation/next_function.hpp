@@ -13,7 +13,7 @@ inline void* next_function(const char* name) {
 
 }  // namespace simulation
 
-/// The function of the C library that one of this program's own comes before.
+/// The C library's function that one of this program's own functions replaces.
 #define HOLDFAST_REAL(function)                                                        \
   [] {                                                                                 \
     static const auto known =                                                          \

@@ -3,14 +3,15 @@
 #include "simulation/arranging.hpp"
 #include "simulation/patience.hpp"
 
-// Long waits, long outages, and what a process does when it has stood still.
+// Long waits, long outages, and what a process does after it was suspended.
 namespace simulation {
 
 namespace {
 
 using goes_wrong = fault_plan::kind;
 
-// Waits of minutes bear a server that is away for most of one: soon after it is back, they go on.
+// Waits of minutes tolerate a server that is away for most of a minute; they go on soon after it is
+// back.
 void wait_through_a_long_outage(random_source& r, plan& p) {
   set_up(p, 2, second);
   p.names = {{some_mutex(r)}};
@@ -29,8 +30,8 @@ void wait_through_a_long_outage(random_source& r, plan& p) {
   p.faults = {{.what = goes_wrong::cut, .at = at, .length = length, .process = 1}};
 }
 
-// Several short outages during one long wait, further apart than a session bears to be without its
-// store.
+// Several short outages during one long wait, with more time between them than a session tolerates
+// without its store.
 void wait_through_several_outages(random_source& r, plan& p) {
   set_up(p, 2, r.between(6, 12) * second);
   p.names = {{some_mutex(r)}};
@@ -50,8 +51,8 @@ void wait_through_several_outages(random_source& r, plan& p) {
   }
 }
 
-// A process stands still for longer than its lease, while its lock is idle or on its way from one
-// of its threads to the next: what they do first when it goes on, they do with what is lost.
+// A process is suspended for longer than its lease, while its lock is idle or on its way from one
+// of its threads to the next. When the process continues, its first operations use a lost lock.
 void stand_still_with_an_idle_lock(random_source& r, plan& p) {
   set_up(p, 1 + r.below(2), r.between(300 * millisecond, second));
   if (p.store == store_kind::untold) p.store = store_kind::told;
@@ -79,7 +80,7 @@ void stand_still_with_an_idle_lock(random_source& r, plan& p) {
   }
 }
 
-// A lock that is idle several times, each time perhaps for longer than it is kept.
+// A lock that is idle several times, perhaps for longer than the process keeps it.
 void leave_it_idle_again(random_source& r, plan& p) {
   set_up(p, 1 + r.below(2), r.between(second, 10 * second));
   if (p.store == store_kind::untold) p.store = store_kind::told;
@@ -111,7 +112,8 @@ void extend_near_the_end(random_source& r, plan& p) {
   give(p.processes[1], {{.hold = millisecond}});
 }
 
-// Locks with long leases, given back when nothing can be sent, for one try or for several.
+// Locks with long leases that are released while nothing can be sent, for one attempt or for
+// several.
 void give_back_while_cut_off(random_source& r, plan& p) {
   set_up(p, 2, r.between(20, 40) * second);
   const bool several = r.one_in(3);
@@ -132,8 +134,8 @@ void give_back_while_cut_off(random_source& r, plan& p) {
                .length = r.between(100 * millisecond, 3 * second)}};
 }
 
-// Threads and callbacks that have asked by way of the one before them, and give up while another
-// process keeps the lock; later ones of their process want it, too.
+// Threads and callbacks whose request was sent by the thread before them give up while another
+// process keeps the lock; later threads of their process want it, too.
 void give_up_after_being_taken_along(random_source& r, plan& p) {
   set_up(p, 2, 3 * second);
   p.names = {{lock_kind::mutex}};
@@ -150,13 +152,13 @@ void give_up_after_being_taken_along(random_source& r, plan& p) {
     if (r.one_in(2)) later.how = step::style::callback;
     give(one, {s, later});
   }
-  // It is in between them at the store.
+  // The other process is queued between them at the store.
   auto& other = p.processes[1];
   other.begins = r.between(0, first);
   give(other, std::vector<step>(2, {.hold = r.between(2, 6) * second}));
 }
 
-// One of three nodes is away for long: the other two keep what a majority gave.
+// One of three nodes is away for long: the other two keep the majority's grant.
 void do_without_one_node(random_source& r, plan& p) {
   set_up(p, 1 + r.below(2), r.between(second, 4 * second));
   p.store = store_kind::told;
@@ -215,7 +217,8 @@ void arrange_patient_locks(random_source& r, plan& p) {
 
 }  // namespace
 
-// A call that is under way when it ends takes its time, too, and so does each before it is noticed.
+// A call that is under way when the outage ends takes time, too, and so does each call before the
+// client notices.
 bool has_only_short_outages(const plan& p) {
   plan rest = p;
   rest.faults.clear();
@@ -224,7 +227,7 @@ bool has_only_short_outages(const plan& p) {
   for (const auto& f : p.faults) {
     if (f.what != goes_wrong::cut && f.what != goes_wrong::freeze) return false;
     if (f.length + 2 * p.command_timeout > 5 * second || f.at < next) return false;
-    // What was cut off for so short a time is asked again within a second.
+    // A connection that was cut for so short a time is used again within a second.
     const bool short_one = f.what == goes_wrong::cut && f.length <= 700 * millisecond;
     next = f.at + f.length + (short_one ? 1100 * millisecond : 4 * second);
   }
@@ -251,7 +254,7 @@ bool bears_its_outages(const plan& p) {
   nanos next = 0;
   for (const auto& f : p.faults) {
     if (f.what != goes_wrong::freeze || f.length > shortest / 4 || f.at < next) return false;
-    // Those that begin together are one.
+    // Faults that begin together count as one.
     const bool last = &f == &p.faults.back() || (&f)[1].at != f.at;
     if (last) next = f.at + f.length + shortest;
   }

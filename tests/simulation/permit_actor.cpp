@@ -34,7 +34,7 @@ struct permit_actor : actor {
     give_back(*one);
   }
 
-  // Also shorter than what it was.
+  // Sometimes shorter than the lease was.
   std::chrono::milliseconds lasts() const {
     return in_ms(s.weight == 3 ? does.lease / 2 : does.lease);
   }
@@ -63,7 +63,7 @@ struct permit_actor : actor {
     }
     judge_wait(got.has_value(), true);
     if (!got) {
-      // A caller that gives up may get a permit at that moment, and gives it back.
+      // A caller that gives up may still get a permit at that moment; the library gives it back.
       book.asks_no_longer(of.here.now() + 3 * second);
       const bool alone = of.whole.names.size() == 1;
       if (s.wait == 0 && alone && of.whole.calm() && book.had_room(before, asked_before)) {
@@ -88,7 +88,8 @@ struct permit_actor : actor {
     if (s.back == step::end::release) give_back(mine);
   }
 
-  // A database's driver may ask twice; and what comes too late may bring back what had ended.
+  // A database's driver may send a request twice, and a late request may revive a permit that had
+  // ended.
   permit_book::excuses none(const permit_book::call& by) const {
     const bool well = of.undisturbed(p, by.asked);
     return {well || of.whole.store < store_kind::postgres, well};
@@ -128,7 +129,7 @@ struct permit_actor : actor {
     book.given_back(call, so, of.here.now(), none(call));
   }
 
-  // As by an operator, with a part of the id.
+  // As an operator does, with a part of the id.
   void force(permit_book::permit& one) {
     asked = of.here.now();
     of.log.add("takes the permit " + one.id.substr(0, 4) + " away");

@@ -4,9 +4,9 @@
 
 namespace simulation {
 
-/// What the step does with an expiring_semaphore, in a word.
+/// The step's operation on an expiring_semaphore, in a word.
 const char* word_of_permits(const step& s) noexcept;
-/// The deed of a step at an expiring_semaphore.
+/// Carries out the deed of the step at an expiring_semaphore.
 void act_by_permits(const actor& who, belongings& all);
 
 }  // namespace simulation

@@ -8,10 +8,10 @@ namespace simulation {
 
 namespace {
 
-// What semaphore.hpp says. Clocks run up to 5 of 1,000 differently.
+// The bounds of semaphore.hpp. Clocks differ by up to 5 in 1,000.
 nanos at_least(nanos lease) { return lease / 100 * 99 - 2 * millisecond; }
 nanos at_most_lasts(nanos lease) { return lease / 100 * 101 + 5 * millisecond; }
-/// A request that nobody waits for any more arrives within it.
+/// A request whose caller has left arrives within this time.
 constexpr nanos latest = 15 * second;
 
 std::string ms_of(nanos t) { return std::to_string(t / millisecond) + " ms"; }
@@ -61,10 +61,10 @@ permit_book::call permit_book::begins(permit& of, nanos now) {
   return c;
 }
 
-// Which may be to a shorter time.
+// The extension may be to a shorter time.
 permit_book::call permit_book::begins_to_extend(permit& of, nanos lease, nanos now) {
   const call c = begins(of, now);
-  if (of.surely_until <= now) judge_.given_up(of.hold);  // nobody has looked for a while
+  if (of.surely_until <= now) judge_.given_up(of.hold);  // nobody has checked it for a while
   of.surely_until = std::min(of.surely_until, now + at_least(lease));
   of.over_after = never;
   of.over = false;
@@ -80,7 +80,7 @@ permit_book::call permit_book::begins_to_give_back(permit& of, nanos now) {
   return c;
 }
 
-// Nobody else did anything with it meanwhile.
+// Whether no other call touched the permit meanwhile.
 bool permit_book::ends_alone(const call& by) noexcept {
   --by.of->under_way;
   return by.alone && by.of->calls == by.number && !by.of->in_doubt;

@@ -16,15 +16,15 @@ class permit_book {
  public:
   struct permit {
     std::string id;
-    int hold = 0;            ///< the judge's number; 0: it was never sure
-    nanos since = 0;         ///< when the caller had it
-    nanos surely_until = 0;  ///< it has not ended before …
-    nanos over_after = 0;    ///< … and has ended then; `never`: not known
-    nanos longest = 0;       ///< that it was to last
-    int under_way = 0;       ///< calls that may change it
-    int calls = 0;           ///< … that have begun
-    bool let_go = false;     ///< a thread has begun to give it back
-    bool in_doubt = false;   ///< nobody knows what became of a call: it may still do its work
+    int hold = 0;            ///< the judge's number; 0: it was never certain
+    nanos since = 0;         ///< when the caller received it
+    nanos surely_until = 0;  ///< it has not ended before this time
+    nanos over_after = 0;    ///< it has ended after this time; `never`: unknown
+    nanos longest = 0;       ///< the longest time that was requested
+    int under_way = 0;       ///< calls under way that may change it
+    int calls = 0;           ///< calls that have begun
+    bool let_go = false;     ///< a thread has begun to release it
+    bool in_doubt = false;   ///< a call's outcome is unknown: it may still be carried out
     bool over = false;
   };
 
@@ -33,24 +33,25 @@ class permit_book {
 
   const std::string& name() const noexcept { return name_; }
 
-  // ---- getting one
+  // ---- acquiring a permit
   void asks() { ++asking_, ++asked_; }
-  /// Nothing was got; until then it may be there all the same.
+  /// No permit was received, but one may have been granted until then.
   void asks_no_longer(nanos perhaps_until);
   /// Whether there was room for one more all the time: nobody has asked since `asked_before`.
   bool had_room(std::uint64_t at_most_before, int asked_before) const noexcept {
     return at_most_before < capacity_ && asked_ == asked_before;
   }
-  /// So many may be there.
+  /// The greatest number of permits that may exist.
   std::uint64_t at_most(nanos now);
   int asked() const noexcept { return asked_; }
-  /// The store gave it at `given` or later.
+  /// The store granted it at `given` or later.
   permit& got(judge::grant g, std::string id, nanos given, nanos lease, nanos now);
 
   // ---- by its id
-  /// One of those that may be there, or of those that are over; null if there is none.
+  //
+  // One of the permits that may exist, or of those that are over; null if there is none.
   permit* one_of_those(bool over, std::uint64_t which, nanos now);
-  /// A call about one, and what was known before.
+  /// A call about a permit, and what was known before it.
   struct call {
     permit* of = nullptr;
     nanos asked = 0;
@@ -61,21 +62,23 @@ class permit_book {
   };
   call begins_to_extend(permit& of, nanos lease, nanos now);
   call begins_to_give_back(permit& of, nanos now);
-  /// What it was told. `lasts`: nothing but a defect makes it end early; `ends`: …, last longer.
+  /// What excuses the call's answer. `lasts`: only a defect makes the permit end early; `ends`:
+  /// only a defect makes it last longer.
   struct excuses {
     bool lasts = true;
     bool ends = true;
   };
   void extended(const call& by, bool so, nanos lease, nanos now, excuses none);
   void given_back(const call& by, bool so, nanos now, excuses none);
-  /// It got an error.
+  /// The call failed.
   static void in_doubt(const call& by, nanos now);
   void seen_free(std::uint32_t n, nanos asked, nanos now) const;
 
-  // ---- what befalls them
-  /// What was known holds no longer, also of those that the store gives before then.
+  // ---- faults
+  //
+  // Earlier knowledge is void, also of permits that the store grants before then.
   void forgot(nanos until);
-  /// Up to now, for the judge.
+  /// Brings the judge's view up to now.
   void goes_on(nanos now);
   bool has_a_holder(nanos now);
 
@@ -88,7 +91,7 @@ class permit_book {
   judge& judge_;
   std::string name_;
   std::uint32_t capacity_;
-  std::deque<permit> all_;  ///< an address is good for ever
+  std::deque<permit> all_;  ///< a deque, so addresses stay valid
   int asking_ = 0;
   int asked_ = 0;
   std::deque<nanos> perhaps_;

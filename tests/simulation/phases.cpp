@@ -20,7 +20,7 @@ phase_book::places phase_book::read(const holdfast::store::permits_record& r,
   places all;
   for (const auto& h : r.holders) {
     all[h.owner] = {process_of(h.peer), false, false, h.lingers};
-    // Nobody notifies the last to come, so the record does not say whose it is.
+    // Nobody notifies the last participant to arrive, so the record does not name its process.
     const auto known = process_of_.find(h.owner);
     if (!h.peer.empty() || known == process_of_.end()) continue;
     all[h.owner].process = known->second;
@@ -52,8 +52,8 @@ void phase_book::stands(const holdfast::store::permits_record& at_the_server, na
   another_record_ = false;
 }
 
-// One whose arrival nobody has heard of arrives in the next phase, if its own broke meanwhile. But
-// its thread may be told of the break as well: perhaps it is a late request that arrives.
+// A participant whose arrival is unanswered arrives in the next phase if its own broke meanwhile.
+// But its thread may learn of the break as well: the arrival may be a late request.
 void phase_book::arrive_again(const places& next) {
   for (const auto& [who, at] : next) {
     const auto before = broken_.find(who);
@@ -69,7 +69,8 @@ void phase_book::arrive_again(const places& next) {
   }
 }
 
-// Of those that were there when a step began, a phase that ended and broke in it ended before.
+// If a phase ended and another broke in the same step, the participants that were there when the
+// step began belong to the one that ended.
 void phase_book::opens_and_breaks(const places& next, nanos now) {
   for (const auto& [who, process] : granted_) {
     const auto before = there_.find(who);
@@ -79,8 +80,8 @@ void phase_book::opens_and_breaks(const places& next, nanos now) {
     there_[who] = {process, false, false, false};
   }
   if (!opens(next, now)) return breaks(next, now);
-  // A phase may break before others come and end the next one in the same step. And leases may end
-  // of participants that had not heard yet that their phase had ended.
+  // A phase may break before others come and end the next one in the same step. The leases of
+  // participants may end, too, before they learned that their phase had ended.
   bool broke = false;
   for (const auto& [who, at] : there_) {
     if (at.for_good || left_.contains(who) || next.contains(who) || granted_.contains(who))
@@ -91,7 +92,7 @@ void phase_book::opens_and_breaks(const places& next, nanos now) {
   if (broke) ++broke_;
 }
 
-// In the record a holder is a participant that has gone on, and rests. True if a phase has ended.
+// In the record, a holder is a participant that has continued and rests. True if a phase has ended.
 bool phase_book::opens(const places& next, nanos now) {
   std::size_t gone_on = 0;
   std::map<int, std::size_t> of_each;
@@ -136,7 +137,7 @@ void phase_book::judge_opening(std::size_t gone_on, const places& next) const {
                " have arrived for good, of " + std::to_string(count_));
 }
 
-// A participant that is gone, and did not leave, is lost: the phase is broken for all.
+// A participant that is gone without leaving is lost: the phase is broken for all.
 void phase_book::breaks(const places& next, nanos now) {
   bool broken = false;
   bool whole = true;
@@ -155,7 +156,7 @@ void phase_book::breaks(const places& next, nanos now) {
   if (broken && !whole && !another_record_) {
     violated("a barrier breaks as a whole", "one participant was lost, and others stay");
   }
-  // The late request of a session that has ended: its place was lost in the step that made it.
+  // A late request of a session that has ended: its entry was lost in the step that made it.
   const bool came_and_went = std::any_of(next.begin(), next.end(), [&](const auto& one) {
     return !there_.contains(one.first) && of_[one.second.process].late;
   });
@@ -178,7 +179,8 @@ void phase_book::is_lost(const owner& who, const place& at, nanos now) {
   if (at.waits) ++told.waited;
 }
 
-// A phase that broke may have been complete; one that all left for good is not seen to end.
+// A broken phase may have been complete; the end of a phase that all participants left for good is
+// not seen.
 void phase_book::completes() {
   if (++completed_ <= ended_ + broke_ + 1 || forgot_ || for_good_) return;
   violated("a barrier's completion function runs once a phase",
@@ -240,7 +242,8 @@ void phase_book::told_unknown(int process) {
     if (at.process == process) given_up_.insert(who);
 }
 
-// An arrival of its own may have broken before its answer came: repeated, it is a new one.
+// A participant's own arrival may have broken before its answer came: repeated, it is a new
+// arrival.
 void phase_book::told_too_soon(int process) const {
   if (broke_ > 0 || forgot_) return;
   violated("the library asks again for an arrival that was not answered",

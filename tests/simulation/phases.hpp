@@ -12,8 +12,8 @@
 
 namespace simulation {
 
-/// A barrier's phases as the server had them, and what participants may be told of them. Threads
-/// that share an object stand for any of its participants, so a process is judged by numbers.
+/// A barrier's phases as the server saw them, and what participants may learn of them. Threads that
+/// share an object may act for any of its participants, so a process is judged by counts.
 class phase_book {
  public:
   using owner = holdfast::store::owner_id;
@@ -22,58 +22,63 @@ class phase_book {
       : judge_(to), name_(std::move(name)), count_(count), has_completion_(has_completion) {}
 
   // ---- at the server
-  /// It goes, or another takes its place: nothing breaks by that.
+  //
+  // The participant leaves, or another one takes its place: that breaks nothing.
   void leaves(const owner& who) { left_.insert(who); }
-  /// It arrives, perhaps once more: if its phase broke before it knew of it, in the next one.
+  /// The participant arrives, perhaps repeatedly. If its phase broke before it knew of that, it
+  /// arrives in the next phase.
   void arrives(const owner& who, int process) {
     arrived_.insert(who);
     process_of_[who] = process;
   }
-  /// It took its place in a phase in which the same command found a participant dead: no record
-  /// shows that it was there.
+  /// It arrived in a phase in which the same command found a participant dead: no record shows that
+  /// it was there.
   void arrives_where_it_breaks(int process) { ++of_[process].broken; }
-  /// Its answer said that it goes on. The record may not show that any more: the next query found
-  /// a participant dead.
+  /// The answer said that the participant continues. The record may not show that any more, if the
+  /// next query found a participant dead.
   void goes_on(const owner& who, int process) { granted_[who] = process; }
-  /// How the barrier stands after a command.
+  /// The state of the barrier after a command.
   void stands(const holdfast::store::permits_record& at_the_server, nanos now,
               const std::function<int(std::string_view)>& process_of);
-  /// A request of it was carried out that nobody waited for any more.
+  /// The server carried out a request of the process that no thread waited for any more.
   void late_request(int process) { of_[process].late = true; }
-  /// What the last to come has to do before the others go on.
+  /// The last participant to arrive runs the completion function before the others continue.
   void completes();
-  /// A participant has dropped out at some time.
+  /// Whether a participant has ever dropped out.
   bool any_dropped() const noexcept { return for_good_; }
-  /// An operator has taken out all: of those that waited, so many are still there.
+  /// An operator has cleared the barrier: of `waited` waiting participants, `still` are still
+  /// there.
   void cleared(std::size_t waited, std::size_t still) const;
-  /// Another record takes its place: what was may be again.
+  /// Another record replaces the barrier's: earlier states may come back.
   void forgot();
 
-  // ---- what participants are told
-  /// That thread arrives, or waits for its arrival once more.
+  // ---- what participants learn
+  //
+  // The thread arrives, or waits for its arrival again.
   void begins(int process, const std::string& thread) { of_[process].at_it.insert(thread); }
-  /// Its threads share a barrier, and each of them may be told what became of another one's
-  /// arrival.
+  /// The threads of the process share a barrier object, so a thread may learn the result of another
+  /// thread's arrival.
   void shares(int process) { of_[process].one_thread = false; }
-  /// It has been told what became of its arrival.
+  /// The thread has learned the result of its arrival.
   void knows(int process, const std::string& thread) { of_[process].at_it.erase(thread); }
-  /// … and where nothing is late, `soon` after its phase has ended, and it has begun to wait.
+  /// The thread continues. Where nothing is late, it must do so within `soon` after its phase has
+  /// ended and its wait has begun.
   void passes(int process, nanos asked, nanos now, nanos waits_since = 0, nanos soon = never);
   void told_broken(int process);
-  /// It was told that nobody knows whether its phase ended or broke.
+  /// The participant was told that nobody knows whether its phase ended or broke.
   void told_unknown(int process);
-  /// The same, while the store knows it still if it was carried out.
+  /// The same, at a time when the store must still know of the arrival if it was carried out.
   void told_too_soon(int process) const;
-  /// Nobody is away for so long that its lease ends.
+  /// No participant is away for so long that its lease ends.
   void never_breaks() noexcept { breaks_never_ = true; }
-  /// A process ends, and what it has there ends with it.
+  /// A process ends, and its entries end with it.
   void a_process_goes() noexcept { breaks_never_ = false; }
   void refused_as_full(int process, nanos asked);
-  /// An arrival that stands, and that nobody waits for; nothing went wrong since `calm_since`.
+  /// A wait that timed out; its arrival still counts. Nothing went wrong since `calm_since`.
   void not_in_time(int process, nanos asked, nanos now, nanos calm_since, nanos bound);
-  /// It got an error that leaves open what became of its arrival.
+  /// The arrival failed with an error that leaves its outcome open.
   void in_doubt(int process) { of_[process].exact = false, ++of_[process].taken_up; }
-  /// The process's session goes, in order.
+  /// The process's session closes in an orderly way.
   void ends(int process) const;
 
  private:
@@ -81,20 +86,20 @@ class phase_book {
     int process = 0;
     bool waits = false;
     bool for_good = false;
-    bool alone = false;    ///< the last to come, which has to call the others
-    bool unnamed = false;  ///< the record does not say whose it is: perhaps it has dropped out
+    bool alone = false;    ///< the last participant to arrive, which has to notify the others
+    bool unnamed = false;  ///< no process in the record: perhaps it has dropped out
   };
   struct told {
-    std::deque<nanos> openings;  ///< of each of its participants, until one is told
-    nanos broke_at = never;      ///< … and nobody has been told
+    std::deque<nanos> openings;  ///< of each of its participants, until one of them learns of it
+    nanos broke_at = never;      ///< no participant has learned of it yet
     std::uint64_t broken = 0;    ///< participants of phases that broke
-    std::uint64_t waited = 0;    ///< … of which so many were waiting
+    std::uint64_t waited = 0;    ///< the number of those that were waiting
     std::uint64_t told_so = 0;
-    std::uint64_t unknown = 0;  ///< … were told that nobody knows what became of theirs
+    std::uint64_t unknown = 0;  ///< participants told that their result is unknown
     std::uint64_t standing = 0;
-    std::uint64_t taken_up = 0;   ///< arrivals of which a later one may be told what became
-    std::set<std::string> at_it;  ///< threads that have arrived, and do not know what came of it
-    bool late = false;            ///< so a thread may have more than one place
+    std::uint64_t taken_up = 0;   ///< arrivals whose result a later one may learn
+    std::set<std::string> at_it;  ///< threads that have arrived, and do not know the result
+    bool late = false;            ///< so a thread may have more than one entry
     bool exact = true;
     bool one_thread = true;
   };
@@ -117,14 +122,14 @@ class phase_book {
   std::uint64_t completed_ = 0;
   std::uint64_t ended_ = 0;
   std::uint64_t broke_ = 0;
-  std::size_t went_early_ = 0;  ///< left a phase that was complete, before the others were called
+  std::size_t went_early_ = 0;  ///< left a complete phase before the others were notified
   places there_;
-  places broken_;  ///< those of phases that broke
+  places broken_;  ///< the entries of phases that broke
   std::map<owner, int> granted_;
   bool for_good_ = false;
   std::set<owner> left_, arrived_;
-  std::set<owner> given_up_;         ///< nobody is told any more what becomes of them
-  std::map<owner, int> process_of_;  ///< of each arrival
+  std::set<owner> given_up_;         ///< nobody learns the result of these arrivals any more
+  std::map<owner, int> process_of_;  ///< the process of each arrival
   std::map<int, told> of_;
   nanos full_until_ = -1;
   bool breaks_never_ = false;

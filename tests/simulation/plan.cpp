@@ -29,8 +29,8 @@ store_kind with_rows(random_source& r) {
 #endif
 }
 
-// Of four seeds one has in it what was thought of later; the plans of the others stay what they
-// were.
+// Every fourth seed includes features that were added later; the plans of the other seeds stay
+// unchanged.
 bool ventures(const plan& p) noexcept { return p.seed % 4 == 3; }
 
 step make_step(random_source& r, const plan& p, nanos lease) {
@@ -142,12 +142,12 @@ bool plan::renewals_come_in_time() const noexcept {
     return false;
   nanos shortest = never;
   for (const auto& one : processes) shortest = std::min(shortest, one.lease);
-  // What a waiter is granted at first lasts for half a second.
+  // A waiter's first grant lasts for half a second.
   const bool may_be_late =
       100 * network.slowest_late <= 39 * shortest && longest_lease() <= second / 2;
   const bool one_request = store < store_kind::contenders;
   if (network.slow_reply != 0) return faults.empty() && may_be_late && one_request;
-  // What is not renewed is tried again soon, so the rest of the lease is enough for that.
+  // A renewal that failed is retried soon, so the rest of the lease is enough for it.
   const bool bears_half = one_request && others.empty() && 20 * command_timeout <= shortest &&
                           has_a_name_for_each_thread();
   nanos last = -std::max(shortest, second);
@@ -207,7 +207,8 @@ left_out& plans_leave_out() {
 
 namespace {
 
-// Nothing is lost, but much is late: a lease counted from the answer lasts too long.
+// No message is lost, but many are late: a holder that counts its lease from the answer would hold
+// it too long.
 void make_answers_slow(random_source& r, plan& p) {
   p.network.lose_request = p.network.lose_reply = 0;
   p.network.slow_reply = static_cast<unsigned>(100 + r.below(400));
@@ -311,7 +312,7 @@ plan plan_of_locks(std::uint64_t seed) {
   return p;
 }
 
-// The same, as far as slots can have it.
+// The same, as far as slots support it.
 plan plan_of_slots(std::uint64_t seed, store_kind on) {
   plan p = plan_of_locks(seed);
   p.about = theme::slots;
@@ -341,7 +342,7 @@ plan plan_of_slots(std::uint64_t seed, store_kind on) {
   return p;
 }
 
-// Operations of names that are no locks have a time limit: the other participants may never come.
+// Operations on names that are not locks have a time limit: the other participants may never come.
 step make_deed(random_source& r, const plan& p, nanos lease, std::size_t name) {
   step s = make_step(r, p, lease);
   s.name = name;
@@ -419,8 +420,8 @@ plan plan_of_meetings(std::uint64_t seed) {
   return p;
 }
 
-// Two stores that are used as one, or three that vote.
-// For so long that all it has there ends.
+// Two stores that are combined, or three that vote. A process is cut off from all of them until its
+// leases have ended.
 void cut_from_all(random_source& r, plan& p, nanos lease) {
   fault_plan f{.what = fault_plan::kind::cut,
                .at = r.between(lease / 2, 4 * lease),
@@ -466,7 +467,7 @@ plan plan_of_stores(std::uint64_t seed) {
   return p;
 }
 
-// Sessions that go while something is pending, and callbacks that go on.
+// Sessions that close while operations are pending, and callbacks that continue.
 plan plan_of_endings(std::uint64_t seed) {
   random_source r(seed * 0x9E3779B97F4A7C15U + 7);
   plan p;
@@ -498,8 +499,8 @@ plan plan_of_endings(std::uint64_t seed) {
   return p;
 }
 
-// A barrier that breaks: its participants are away for too long, die, or an operator takes them
-// out. There are more threads than places, so that a phase may go on without those of the last.
+// A barrier that breaks: its participants are away for too long, die, or an operator removes them.
+// There are more threads than places, so a phase may end without the threads of the phase before.
 plan plan_of_barriers(std::uint64_t seed) {
   random_source r(seed * 0x9E3779B97F4A7C15U + 11);
   plan p;
@@ -547,7 +548,7 @@ plan plan_of_barriers(std::uint64_t seed) {
   return p;
 }
 
-// Latches, condition variables, elections and admission without threads. Barriers and limiters have
+// Asynchronous latches, condition variables, elections and admission. Barriers and limiters have
 // themes of their own.
 plan plan_of_async(std::uint64_t seed) {
   random_source r(random_source(seed + 13'000'000'000).next());
@@ -570,7 +571,8 @@ plan plan_of_async(std::uint64_t seed) {
   return p;
 }
 
-// Limiters: by key, with rules that change, with reservations and tokens that are taken ahead.
+// Limiters: by key, with rules that change, with reservations, and with tokens that are taken
+// ahead.
 plan plan_of_rates(std::uint64_t seed) {
   random_source r(random_source(seed + 17'000'000'000).next());
   const auto limited = [](const plan& p) {
@@ -591,8 +593,8 @@ plan plan_of_rates(std::uint64_t seed) {
   return p;
 }
 
-// Locks where more goes wrong: machines sleep, a proxy delivers after minutes, stores are full,
-// take no writes, drop a name, or have clocks that jump.
+// Locks with worse faults: machines sleep, a proxy delivers after minutes, stores are full, accept
+// no writes, drop a name, or have clocks that jump.
 plan plan_of_worse(std::uint64_t seed) {
   random_source r(random_source(seed + 19'000'000'000).next());
   plan p = plan_of_locks(r.next());
@@ -625,7 +627,7 @@ plan plan_of_worse(std::uint64_t seed) {
     f.process = r.below(p.processes.size());
     p.faults.push_back(f);
   }
-  // With the name, and a clock that was set back, the fences before are forgotten, too.
+  // A store that loses a name after its clock was set back forgets the earlier fences, too.
   const auto jumps = [](const fault_plan& f) { return f.what == fault_plan::kind::step; };
   if (std::any_of(p.faults.begin(), p.faults.end(), jumps)) {
     std::erase_if(p.faults, [](const fault_plan& f) {
@@ -635,7 +637,7 @@ plan plan_of_worse(std::uint64_t seed) {
   return p;
 }
 
-// The same as about locks and meetings, where the library's scripts run. Limiters are not in it.
+// The same plans as for locks and meetings, run with the library's scripts; limiters are excluded.
 plan plan_of_scripts(std::uint64_t seed) {
   plan p = seed % 2 == 0 ? plan_of_locks(seed) : plan_of_meetings(seed);
   const bool limits = std::any_of(p.names.begin(), p.names.end(),
@@ -646,8 +648,8 @@ plan plan_of_scripts(std::uint64_t seed) {
   return p;
 }
 
-// A session that comes for a moment: what it leaves free it sweeps away when it goes, and the names
-// begin anew.
+// A session that stays for a moment: when it leaves, it removes the records that it leaves free,
+// and the names begin anew.
 process_plan make_passer_by(random_source& r, const plan& p, nanos lease) {
   auto one = make_process(r, p, lease);
   one.begins = r.between(0, 4 * lease);
@@ -664,7 +666,8 @@ process_plan make_passer_by(random_source& r, const plan& p, nanos lease) {
   return one;
 }
 
-// Many sessions for a moment each: what one has read another one takes, gives back and sweeps.
+// Many short sessions: a record that one session has read is acquired, released and removed by
+// another.
 plan plan_of_a_crowd(std::uint64_t seed) {
   random_source r(seed * 0x9E3779B97F4A7C15U + 13);
   plan p;
@@ -695,7 +698,7 @@ plan plan_of_a_crowd(std::uint64_t seed) {
   return p;
 }
 
-// What befalls a database server only.
+// Faults that only a database server has.
 void make_faults_of_rows(random_source& r, plan& p) {
   using kind = fault_plan::kind;
   for (auto& f : p.faults) {
@@ -705,7 +708,7 @@ void make_faults_of_rows(random_source& r, plan& p) {
   }
 }
 
-// The same as of locks and meetings, where the drivers of PostgreSQL and MariaDB ask for rows.
+// The same plans as for locks and meetings, run with the drivers of PostgreSQL and MariaDB on rows.
 plan plan_of_rows(std::uint64_t seed) {
   plan p = seed % 3 == 0   ? plan_of_meetings(seed)
            : seed % 3 == 1 ? plan_of_locks(seed)
@@ -720,7 +723,7 @@ plan plan_of_rows(std::uint64_t seed) {
     p.processes.push_back(make_passer_by(r, p, lease));
   }
   for (auto& one : p.processes) {
-    if (p.store == store_kind::mariadb) one.linger = 0;  // nobody would tell a holder
+    if (p.store == store_kind::mariadb) one.linger = 0;  // nobody would notify a holder
   }
   make_faults_of_rows(r, p);
   return p;
@@ -750,7 +753,7 @@ plan plan_of_permits(std::uint64_t seed) {
         const auto name = r.below(p.names.size());
         t.steps.push_back(make_deed(r, p, lease, name));
         t.steps.back().forces =
-            false;  // it would take permits away, and the book of permits must know by whom
+            false;  // it would take permits away, and the book of permits must know whose call did
         if (p.names[name].kind == lock_kind::expiring && r.one_in(3)) t.steps.back().wait = never;
       }
     }
@@ -763,7 +766,7 @@ plan plan_of_permits(std::uint64_t seed) {
   return p;
 }
 
-// Threads that take locks one inside the other, often in different orders.
+// Threads that acquire locks one inside the other, often in different orders.
 plan plan_of_deadlocks(std::uint64_t seed) {
   random_source r(random_source(seed + 29'000'000'000).next());
   plan p;
@@ -778,7 +781,7 @@ plan plan_of_deadlocks(std::uint64_t seed) {
   }
   const bool calm = r.one_in(2);
   make_conditions(r, p, calm);
-  // A confirmation that nobody waits for any more arrives when the wait is long over.
+  // A confirmation that no thread waits for arrives when the wait is long over.
   if (!calm && r.one_in(4)) {
     p.network.slowest_late = 15 * second;
     p.network.slow_request = static_cast<unsigned>(50 + r.below(200));
@@ -791,7 +794,7 @@ plan plan_of_deadlocks(std::uint64_t seed) {
     auto one = make_process(r, p, lease);
     one.max_hold = never;
     one.renew = true;
-    if (p.store == store_kind::mariadb) one.linger = 0;  // nobody would tell a holder
+    if (p.store == store_kind::mariadb) one.linger = 0;  // nobody would notify a holder
     one.threads.resize(1 + r.below(2));
     for (auto& t : one.threads) {
       for (auto steps = 2 + r.below(4); steps > 0; --steps) {
@@ -799,8 +802,8 @@ plan plan_of_deadlocks(std::uint64_t seed) {
         s.weight = static_cast<std::uint32_t>(2 + r.below(2));
         s.deed = static_cast<unsigned>(r.below(8));
         if (s.wait == 0 && r.one_in(2)) s.wait = r.between(second, 4 * second);
-        // That a writer waits before a reader is not looked at: such a ring ends by its limits
-        // only.
+        // The deadlock search does not see that a reader waits behind a writer: such a ring ends by
+        // its time limits only.
         if (has_shared && s.wait == never) s.wait = r.between(second, 4 * second);
         t.steps.push_back(s);
       }
@@ -811,7 +814,7 @@ plan plan_of_deadlocks(std::uint64_t seed) {
   return p;
 }
 
-// The same where memcached's driver asks. Whatever ends the server ends all that it kept.
+// The same with memcached's own driver. Each end of the server loses all data.
 plan plan_of_items(std::uint64_t seed) {
   random_source r(random_source(seed + 31'000'000'000).next());
   plan p = plan_of_slots(r.next(), store_kind::memcached);
@@ -826,7 +829,7 @@ plan plan_of_items(std::uint64_t seed) {
   return p;
 }
 
-// The same where locks are those of the server's connections. Whatever ends it ends them all.
+// The same with locks of the server's connections. Each end of the server ends them all.
 plan plan_of_sessions(std::uint64_t seed) {
   plan p = plan_of_locks(random_source(seed + 37'000'000'000).next());
   p.seed = seed;
@@ -901,7 +904,7 @@ bool arrange_more(plan& p) {
   }
 }
 
-// What was thought of later leaves room for what was thought of before.
+// The arrangements that were added later leave some of the plans to the earlier ones.
 void arrange_something(plan& p) {
   using way = bool (*)(plan&);
   static constexpr way all[] = {arrange_encounters, arrange_patience, arrange_more_trouble,

@@ -8,10 +8,10 @@
 #include "simulation/server.hpp"
 #include "simulation/world.hpp"
 
-/// What is to happen in a run: made from a seed, and made smaller part by part after a failure.
+/// What happens in a run: made from a seed, and reduced part by part after a failure.
 namespace simulation {
 
-/// What a run is about. Each theme makes its own plans of a seed.
+/// The subject of a run. Each theme makes its own plan from a seed.
 enum class theme {
   locks,
   slots,
@@ -44,13 +44,13 @@ inline constexpr theme all_themes[] = {
 #endif
 };
 
-/// What a plan is made from, written as 17 (about locks) or slots:17.
+/// The origin of a plan, written as 17 (about locks) or slots:17.
 struct seed_of {
   std::uint64_t number = 0;
   theme about = theme::locks;
 };
 std::string to_string(const seed_of& s);
-/// Nothing for what is none.
+/// Nothing if the text is neither a seed nor a theme.
 std::optional<seed_of> parse_seed(std::string_view text);
 std::optional<theme> parse_theme(std::string_view text);
 std::string_view to_string(theme t) noexcept;
@@ -64,11 +64,11 @@ enum class lock_kind {
   counting,
   latch,
   barrier,
-  condition,  ///< goes with the mutex before it
+  condition,  ///< uses the mutex before it
   limiter,
   election,
-  admission,  ///< goes with the two before it: a semaphore and a limiter
-  both,       ///< the two mutexes before it as one
+  admission,  ///< uses the two names before it: a semaphore and a limiter
+  both,       ///< the two mutexes before it, combined
   redlock,    ///< on all stores
   expiring,   ///< shares the name of a semaphore before it
 };
@@ -93,15 +93,14 @@ struct name_plan {
   std::uint32_t burst = 0;
   nanos per = 0;
   std::size_t store = 0;
-  bool at_once = false;     ///< a limiter's tokens come back; a barrier has a completion function
-  std::uint32_t keys = 0;   ///< a limiter's: that each have a bucket, beside the one for all
-  std::uint32_t local = 0;  ///< … so many tokens are taken ahead for a process
-  bool grows = false;       ///< … its rules become more generous while it is used
-  unsigned prefers =
-      0;  ///< a shared_mutex: 1 readers, 2 writers; an election: its candidates' priorities
+  bool at_once = false;     ///< limiter: tokens come back together; barrier: completion function
+  std::uint32_t keys = 0;   ///< a limiter's: keys, each with a bucket beside the common one
+  std::uint32_t local = 0;  ///< a limiter's: the number of tokens that a process takes ahead
+  bool grows = false;       ///< a limiter's: its rules become more generous while it is used
+  unsigned prefers = 0;     ///< shared_mutex: 1 readers first, 2 writers; election: by priority
 };
 
-/// One acquisition, what is done under it, and how it is given back.
+/// One acquisition, what the thread does while it holds the lock, and how it releases it.
 struct step {
   enum class style { lease, standard, callback };
   enum class inside {
@@ -112,7 +111,7 @@ struct step {
     upgrade,
     downgrade,
     again,
-    shorten,  ///< not planned, but among the many things of `more`
+    shorten,  ///< never planned by itself; one of the operations of `more`
     extend_late_to
   };
   enum class end { release, destroy };
@@ -128,13 +127,13 @@ struct step {
   nanos hold = 0;
   inside what = inside::nothing;
   end back = end::release;
-  unsigned deed = 0;       ///< which of the things that a name of its kind is good for, of 8
-  unsigned more = 0;       ///< as many other things are done under it, chosen when it is time
-  bool forces = false;     ///< before it asks, it takes the lock from a holder, as an operator does
-  bool looks = false;      ///< while it holds the lock, it asks who holds it
-  bool otherwise = false;  ///< by a lock object of its process that has other terms
-  nanos soon = 0;          ///< `what` is done after so long; zero: after half of `hold`
-  nanos clings = 0;        ///< so long it keeps what it has lost
+  unsigned deed = 0;       ///< one of 8 numbers that choose the operation on a name of its kind
+  unsigned more = 0;       ///< further operations under the lock, chosen at that time
+  bool forces = false;     ///< first takes the lock away from a holder, as an operator does
+  bool looks = false;      ///< while it holds the lock, it queries the lock's holders
+  bool otherwise = false;  ///< with a lock object of its process that has other terms
+  nanos soon = 0;          ///< `what` is done after this time; zero: after half of `hold`
+  nanos clings = 0;        ///< how long it keeps a lost lock
 };
 
 struct thread_plan {
@@ -151,8 +150,8 @@ struct process_plan {
   bool renew = true;
   bool unconfirmed = false;
   int priority = 0;  ///< as a candidate
-  /// How it meets others at a barrier: by calls; by those that have a limit, without waiting; as a
-  /// double_barrier.
+  /// How the process uses a barrier: by blocking calls; by calls with a limit, without waiting; as
+  /// a double_barrier.
   enum class meets { by_calls, with_a_limit, twice };
   meets how = meets::by_calls;
   std::vector<thread_plan> threads;
@@ -171,22 +170,22 @@ struct fault_plan {
     full,
     read_only,  ///< of rows: as a standby, or with default_transaction_read_only
     lose_key,
-    step,           ///< the server's clock is set, by `length`: fences only are judged
-    clock_forward,  ///< rows: so it is, and all else is judged when old leases have ended
+    step,           ///< the server's clock is set, by `length`: only fences are judged
+    clock_forward,  ///< rows: the same forward; judged fully once old leases have ended
     clock_back
   };
   kind what = kind::pause;
   nanos at = 0;
   nanos length = 0;
   std::size_t process = 0;
-  std::size_t store = 0;  ///< what befalls a server, befalls this one; a cut cuts off from it
+  std::size_t store = 0;  ///< a fault of a server concerns this one; a cut separates from it
 };
 
 struct plan {
   std::uint64_t seed = 0;
   theme about = theme::locks;
   store_kind store = store_kind::told;
-  std::vector<store_kind> others;  ///< stores beside it
+  std::vector<store_kind> others;  ///< the stores beside it
   std::vector<name_plan> names;
   std::vector<process_plan> processes;
   std::vector<fault_plan> faults;
@@ -194,31 +193,31 @@ struct plan {
   network_traits network;
   int drift_per_mille = 0;
   bool wall_only_grows = false;
-  nanos clocks_apart = 0;  ///< each further store's clock is ahead by so much more
+  nanos clocks_apart = 0;  ///< each further store's clock is ahead by this much more
   nanos command_timeout = 2 * second;
   nanos session_timeout = 3 * second;  ///< of contenders
 
-  /// Nothing goes wrong: then nothing may be said to have gone wrong.
+  /// Nothing goes wrong, so no call may report that something did.
   bool calm() const noexcept;
   /// Processes die, the store sees that, and nothing else goes wrong.
   bool only_deaths() const noexcept;
   /// Connections break for moments that are short beside the leases, and nothing else goes wrong:
   /// no lease is lost.
   bool only_short_cuts() const noexcept;
-  /// Answers are late, or connections break for a moment now and then, and no more than a holder
-  /// that renews in time can bear.
+  /// Answers are late, or connections break for a moment now and then, and a holder that renews in
+  /// time tolerates all of it.
   bool renewals_come_in_time() const noexcept;
-  /// No thread is granted a lock that another one had, so each grant lasts for a whole lease; and
-  /// nobody changes a lease.
+  /// No thread is granted a lock that another thread held, so each grant lasts for a whole lease;
+  /// and nobody changes a lease.
   bool has_a_name_for_each_thread() const noexcept;
-  /// Messages are late at most, and no answer comes later than anybody waits for it.
+  /// Messages are at most late, and no answer comes after its time-out.
   bool answers_come_in_time() const noexcept;
   /// No hold ends by itself.
   bool renews() const noexcept;
   nanos longest_lease() const noexcept;
   /// No latch, no barrier, and so on.
   bool has_only_locks() const noexcept;
-  /// change(step, its process).
+  /// Calls change(step, process_plan) for each step.
   template <class F>
   void for_each_step(F change) {
     for (auto& one : processes) {
@@ -227,7 +226,7 @@ struct plan {
       }
     }
   }
-  /// The store notifies waiters at once.
+  /// Whether the store notifies waiters at once.
   bool tells() const noexcept {
     return others.empty() && store != store_kind::untold && store != store_kind::slots &&
            store != store_kind::told_slots && store != store_kind::mariadb &&
@@ -235,41 +234,45 @@ struct plan {
   }
 };
 
-/// The number of the name that it is about.
+/// The number of the name whose records it uses.
 std::size_t own_name(const plan& p, std::size_t name) noexcept;
-/// Whether it is done by the form that does not wait.
+/// Whether the step uses the asynchronous form.
 bool without_waiting(const plan& p, const step& s) noexcept;
 
 plan make_plan(const seed_of& s);
-/// Seeds from here on vary their plans in ways that were thought of later: the plans of those
-/// before stay what they were.
+/// Seeds from here on vary their plans in ways that were added later; the plans of earlier seeds
+/// stay unchanged.
 inline constexpr std::uint64_t newer_seeds = std::uint64_t{1} << 33;
-/// More threads at few names, long and very short holds, short time limits, requests out of order.
+/// More threads at few names, very long and very short holds, short time limits, requests out of
+/// order.
 void vary(plan& p);
-/// Seeds from here on also arrange in their plans what chance brings together too seldom.
+/// From this seed on, plans also arrange events that chance combines too seldom.
 inline constexpr std::uint64_t newest_seeds = std::uint64_t{1} << 34;
 void arrange(plan& p);
-/// And seeds from here on provoke what a wrong count of time, or a wrong order, would lead to.
+/// From this seed on, plans also provoke the effects of a wrong time or a wrong order.
 inline constexpr std::uint64_t latest_seeds = std::uint64_t{1} << 35;
 void provoke(plan& p);
-/// And from here on, what only a look at the store, or the absence of a lease's end, would show.
+/// From this seed on, plans also provoke defects that only a look at the store shows, or that show
+/// only where no lease ends.
 inline constexpr std::uint64_t provoking_seeds = std::uint64_t{1} << 37;
-/// False if it has nothing of the kind for this plan.
+/// False if it has nothing of its kind for this plan.
 bool provoke_more(plan& p);
-/// And from here on, what comes before a server that is about to stand still, and what chance alone
-/// never makes: more_locks.cpp and its neighbours.
+/// From this seed on, plans also arrange what happens just before a server freezes, and events that
+/// chance alone never makes: more_locks.cpp and its neighbours.
 inline constexpr std::uint64_t freezing_seeds = std::uint64_t{1} << 38;
-/// And from here on, reservations that are given up when others have reserved behind them.
+/// From this seed on, plans also give up reservations behind which others have reserved.
 inline constexpr std::uint64_t reserving_seeds = std::uint64_t{1} << 39;
-/// And from here on, half of them with what came too seldom for the faults that others had thought
-/// of. False if it has nothing of the kind for this plan.
+/// From this seed on, half of the plans arrange events that were too rare to find the faults that
+/// other people had devised. arrange_more_trouble() returns false if it has nothing of its kind for
+/// this plan.
 inline constexpr std::uint64_t troubled_seeds = std::uint64_t{1} << 40;
 bool arrange_more_trouble(plan& p);
-/// Of about a third of the plans. False if it has nothing of the kind for this plan.
+/// Each arranges about a third of the plans, and returns false if it has nothing of its kind for
+/// this plan.
 bool arrange_more_locks(random_source& r, plan& p);
 bool arrange_more_stores(random_source& r, plan& p);
 bool arrange_more_meetings(random_source& r, plan& p);
-/// What make_plan() leaves out, while a defect in it is known and others are looked for.
+/// What make_plan() omits while a defect in it is known and a search looks for others.
 struct left_out {
   bool several = false;
   bool extend_late = false;

@@ -157,7 +157,8 @@ std::vector<plan> smaller(const plan& p) {
   };
   for (std::size_t i = 0; i < p.processes.size(); ++i) {
     if (p.processes.size() < 2) break;
-    // Others keep their numbers, which faults name: it just does nothing.
+    // A process without threads stays, so that the others keep their numbers, which faults refer
+    // to.
     if (!p.processes[i].threads.empty()) add([&](plan& l) { l.processes[i].threads.clear(); });
   }
   for (std::size_t i = 0; i < p.processes.size(); ++i) {

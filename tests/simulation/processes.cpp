@@ -65,7 +65,7 @@ class listener final : public holdfast::observer {
     if (more != 0) of_.open_leases[{process_, std::string(e.name)}] += more;
   }
 
-  // Of an idle lock it is nobody's lease.
+  // The loss of an idle lock affects no lease.
   void loss(const holdfast::event& e) {
     const bool one_at_a_time = e.lock_kind == "mutex" || e.lock_kind == "recursive_mutex";
     if (!one_at_a_time || e.fence == 0 || e.leases == 0) return;
@@ -79,7 +79,7 @@ class listener final : public holdfast::observer {
   }
 
   void loss_of_an_idle_one(const holdfast::event& e) const {
-    // A release that nobody waits for finds it out later; so does a lock that ended with its
+    // A release that nobody waits for learns of the loss later; so does a lock that ended with its
     // connection while its release was under way.
     if (of_.whole.store == store_kind::advisory) return;
     const auto& does = of_.whole.processes[static_cast<std::size_t>(process_) - 1];
@@ -97,7 +97,7 @@ class listener final : public holdfast::observer {
   const int process_;
 };
 
-/// Looks at the books when the sessions that are declared behind it have gone.
+/// Checks the books when the sessions that are declared after it have closed.
 struct when_its_sessions_have_gone {
   scene& of;
   const process& p;
@@ -158,14 +158,14 @@ void scene::live(process& p, const process_plan& does) {
   }
   if (whole.about == theme::barriers) notes.phases.begin()->second.ends(p.number);
   for (std::size_t i = 0; i < all.of_meetings.size(); ++i) {
-    // What they arrived for does not end without them.
+    // The phases for which they arrived do not end without them.
     if (!all.of_meetings[i].arrivals.empty()) notes.barriers.at(i).takes_out();
   }
   all = {};
   log.add("closes its session");
 }
 
-// What goes on without a thread may keep its session for longer.
+// An operation that continues without a thread may keep its session open longer.
 void scene::judge_open_leases(const process& p, const process_plan& does) {
   const bool goes_on = std::any_of(does.threads.begin(), does.threads.end(), [](const auto& t) {
     return std::any_of(t.steps.begin(), t.steps.end(), [](const auto& s) {
@@ -185,7 +185,7 @@ void scene::judge_open_leases(const process& p, const process_plan& does) {
   }
 }
 
-// Begins all that it does, and goes before it has ended.
+// Begins all its operations, and closes before they have ended.
 void scene::end_early(process& p, const process_plan& does,
                       std::vector<holdfast::session> sessions) {
   const auto all = std::make_shared<begun>();

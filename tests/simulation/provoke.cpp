@@ -4,7 +4,7 @@
 
 namespace simulation {
 
-// Nothing goes wrong, and no thread is late.
+// Removes all faults, and no thread is late.
 void make_punctual(plan& p) {
   const bool unordered = p.network.unordered;
   p.faults.clear();
@@ -22,7 +22,8 @@ bool has(const plan& p, lock_kind kind) {
 }
 
 // Holders that use their lock to its end, for which others wait; answers come late. A holder that
-// counts from the answer, or trusts what is too old, holds it for longer than the store does.
+// counts from the answer, or trusts an answer that is too old, holds the lock for longer than the
+// store does.
 void hold_to_the_end(random_source& r, plan& p) {
   make_punctual(p);
   p.machine.preempt_permille = p.machine.spurious_permille = 0;
@@ -38,7 +39,7 @@ void hold_to_the_end(random_source& r, plan& p) {
   }
   p.for_each_step([&](step& s, const process_plan& one) {
     s.think = r.between(0, one.lease / 4);
-    // What was renewed, or extended, has to be used to its end, too.
+    // A renewed or extended lease must be used to its end, too.
     s.hold = r.between(one.lease / 2, one.lease * (one.renew ? 11 : 7) / 4);
     s.wait = s.stop_after = never;
     s.forces = false;
@@ -59,7 +60,7 @@ void hold_to_the_end(random_source& r, plan& p) {
   for (f.store = 0; f.store <= p.others.size(); ++f.store) p.faults.push_back(f);
 }
 
-// Holders ask whether they are shown.
+// Holders query whether they are shown.
 void look_at_them(random_source& r, plan& p) {
   make_punctual(p);
   p.for_each_step([&](step& s, const process_plan&) {
@@ -90,7 +91,7 @@ void prefer(random_source& r, plan& p) {
   });
 }
 
-// Leases that are long beside all that goes wrong: nobody is helped by the end of one.
+// Leases that are long beside all faults: the end of a lease helps nobody.
 void rely_on_no_end(random_source& r, plan& p) {
   make_punctual(p);
   const bool is_away_for_long = r.one_in(3);
@@ -128,8 +129,8 @@ void rely_on_no_end(random_source& r, plan& p) {
   }
 }
 
-// A holder has a lease that is long beside that of a queue entry. The waiter behind it dies, and
-// others only try.
+// A holder's lease is long beside that of a queue entry. The waiter behind it dies, and others only
+// try the lock.
 void die_in_line(random_source& r, plan& p) {
   make_punctual(p);
   p.names = {{r.one_in(2) ? lock_kind::fair : lock_kind::mutex}};
@@ -150,7 +151,7 @@ void die_in_line(random_source& r, plan& p) {
                .process = 1}};
 }
 
-// Requests that arrive when their sender has long asked once more, and had an answer.
+// Requests that arrive long after their sender has asked again and has an answer.
 void arrive_after_the_next(random_source& r, plan& p) {
   make_punctual(p);
   p.network.slow_request = static_cast<unsigned>(100 + r.below(300));
@@ -172,7 +173,7 @@ void arrive_after_the_next(random_source& r, plan& p) {
   });
 }
 
-// Takes locks from holders that renew them.
+// Operators take locks away from holders that renew them.
 void take_from_holders(random_source& r, plan& p) {
   make_punctual(p);
   for (auto& one : p.processes) {
@@ -189,7 +190,7 @@ void take_from_holders(random_source& r, plan& p) {
   });
 }
 
-// A full server drops one key after the other, or a name.
+// A full server drops one key after another, or a name.
 void evict_keys(random_source& r, plan& p) {
   make_punctual(p);
   const bool meets = p.about == theme::barriers;
@@ -228,7 +229,7 @@ void be_away_in_turns(random_source& r, plan& p) {
   }
 }
 
-// Answers that come about when what they grant ends.
+// Answers that arrive about when the lease that they grant ends.
 void answer_at_the_end(random_source& r, plan& p) {
   make_punctual(p);
   p.machine.preempt_permille = p.machine.spurious_permille = 0;
@@ -246,7 +247,7 @@ void answer_at_the_end(random_source& r, plan& p) {
   });
 }
 
-// Waits that are given up about when the one before gives back.
+// Waits that are given up about when the holder before releases.
 void give_up_in_time(random_source& r, plan& p) {
   make_punctual(p);
   const nanos moment = r.between(3 * millisecond, 50 * millisecond);
@@ -262,7 +263,7 @@ void give_up_in_time(random_source& r, plan& p) {
   });
 }
 
-// Sessions that go while several of their waits are behind one that stays.
+// Sessions that close while several of their waiters are queued behind a holder that stays.
 void go_while_many_wait(random_source& r, plan& p) {
   make_punctual(p);
   p.processes.resize(2, p.processes.front());
@@ -359,7 +360,7 @@ void provoke(plan& p) {
   if (known && has(p, lock_kind::election)) return prefer(r, p);
   if (!locks || !p.has_only_locks()) return;
   if (known && has(p, lock_kind::shared) && r.one_in(2)) return prefer(r, p);
-  // The server of items knows no list of its keys.
+  // memcached cannot list its keys.
   const bool looks = r.one_in(3) && p.about != theme::items;
   return looks ? look_at_them(r, p) : hold_to_the_end(r, p);
 }

@@ -12,7 +12,7 @@ using holdfast::errc;
 
 using books_of_one = std::vector<rate_book*>;
 
-/// An asking that may take something, for as long as it lasts.
+/// A request that may take tokens, for as long as it is under way.
 class asking {
  public:
   asking(const books_of_one& of, world& w) : of_(of), world_(w) {
@@ -54,8 +54,8 @@ bool all_arrives(const plan& p) {
          p.machine.stall_per_100k == 0 && 2 * p.network.slowest_late < p.command_timeout;
 }
 
-// A caller that leaves before the answer has nothing, and its tokens are given back; unless an
-// answer or the store's data is lost.
+// A caller that leaves before the answer has no tokens, and the library gives its tokens back,
+// unless an answer or the store's data is lost.
 bool leaves_nothing(const plan& p, errc why) {
   const bool left = why == errc::unavailable && all_arrives(p);
   return left || why == errc::timed_out || why == errc::cancelled;
@@ -108,7 +108,7 @@ struct limiter_actor : actor {
           n);
   }
 
-  // Those that are taken ahead are asked for, and if there are not so many, these.
+  // Tokens taken ahead are tried first, and if they do not suffice, the bucket.
   holdfast::rate_decision try_take(std::uint64_t n) const {
     const auto ahead = of.whole.names[s.name].local;
     if (without_waiting() && ahead == 0) {
@@ -128,7 +128,7 @@ struct limiter_actor : actor {
                       name + " refused " + std::to_string(n) + " tokens");
   }
 
-  // Each rule counts them when its own bucket has them; they go through when the slowest has.
+  // Each rule counts the tokens when its own bucket has them; they pass when the slowest has them.
   void took(const holdfast::rate_decision& d, nanos through) const {
     const auto after = [&](std::size_t rule) {
       return std::chrono::nanoseconds(d.rules[rule].wait).count();
@@ -149,7 +149,7 @@ struct limiter_actor : actor {
     for (std::size_t i = 0; i < books.size(); ++i) books[i]->refund_ends(which[i], now);
   }
 
-  // Only what it has. What is given back as it was taken has not gone through.
+  // Gives back only tokens that it has. Tokens given back as they were taken have not passed.
   void refund(std::uint64_t n) const {
     const auto decision = try_take(n);
     if (decision && s.hold / microsecond % 4 != 0) return give_back(decision);
@@ -181,7 +181,7 @@ struct limiter_actor : actor {
     for (auto* const b : books) b->gave_back(n);
   }
 
-  // They count when their time has come.
+  // Reserved tokens count when their time has come.
   void reserve(std::uint64_t n) const {
     const std::chrono::microseconds longest(s.wait / microsecond);
     of.log.add("reserves " + std::to_string(n) + " tokens");
@@ -194,11 +194,11 @@ struct limiter_actor : actor {
       of.rules.violated("reserved tokens come when they are due", name);
     }
     if (of.whole.seed >= reserving_seeds) return keep_or_give_up(decision, of.here.now() + later);
-    // What is given up at once goes through never.
+    // A reservation that is given up at once never passes.
     if (s.back == step::end::destroy) return give_back(decision);
     took(decision, of.here.now() + later);
   }
-  // Perhaps when others have reserved behind it.
+  // Perhaps after others have reserved behind it.
   void keep_or_give_up(const holdfast::rate_decision& d, nanos through) const {
     std::vector<int> which;
     for (std::size_t i = 0; i < books.size(); ++i) {
@@ -216,8 +216,8 @@ struct limiter_actor : actor {
     return at.reserve(n, longest, key);
   }
 
-  // For its process; another one that knows no others goes by the old rules where no bucket says
-  // more.
+  // Changes the rules for its process. A process that knows only the old rules uses them where no
+  // bucket shows the new ones.
   void change_rules() const {
     of.log.add("has more generous rules");
     const auto& whole = of.whole.names[s.name];
@@ -227,7 +227,7 @@ struct limiter_actor : actor {
     try {
       at.change_rules(rules_of(whole, 2), 1);
     } catch (const holdfast::error& e) {
-      if (e.reason() != errc::invalid_argument) throw;  // it has them already
+      if (e.reason() != errc::invalid_argument) throw;  // its process has the new rules already
     }
   }
 };
@@ -286,7 +286,7 @@ struct admission_actor : actor {
   }
 };
 
-// Next to nothing comes back by itself.
+// Hardly any token comes back by itself.
 bool counts_what_is_left(const plan& p, std::size_t which) {
   const auto& n = p.names[which];
   const bool by_itself = p.names.size() == 1 || (p.seed >= troubled_seeds && which == 1);
@@ -304,7 +304,7 @@ bool only_reserves(const plan& p) {
          });
 }
 
-// Negative: so many are owed.
+// A negative number is a debt.
 std::int64_t tokens_left(const holdfast::rate_state& now, const name_plan& of) {
   if (now.remaining > 0) return static_cast<std::int64_t>(now.remaining);
   const auto per = of.per / microsecond;

@@ -17,7 +17,7 @@ namespace {
 using value = redis_model::value;
 using holdfast::store::redis::resp_type;
 
-/// What a command that cannot be carried out is answered.
+/// The error answer to a command that cannot be carried out.
 struct refused : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -101,7 +101,7 @@ std::optional<std::string> field(lua_State* lua, const char* name) {
   return text;
 }
 
-// What is on top of the stack, as a server sends it.
+// Returns the top of the stack as a server sends it.
 value top(lua_State* lua) {
   switch (lua_type(lua, -1)) {
     case LUA_TNUMBER:
@@ -137,7 +137,7 @@ int error_reply(lua_State* lua) {
   return 1;
 }
 
-// Of the server's library of structures: doubles, the least byte first, as this machine has them.
+// Part of the server's `struct` library: doubles, the least byte first, as this machine has them.
 std::size_t doubles_of(lua_State* lua) {
   const std::string_view format = luaL_checkstring(lua, 1);
   const bool known = format.starts_with('<') && format.find_first_not_of('d', 1) == format.npos;
@@ -219,7 +219,8 @@ void redis_model::load(std::string_view sha, std::string_view text) {
   scripts_.emplace(std::string(sha), luaL_ref(lua_, LUA_REGISTRYINDEX));
 }
 
-// A full server lets a script that has written go on writing, and lets every client make room.
+// A full server lets a script that has written continue to write, and lets every client free
+// memory.
 std::string redis_model::why_not(const std::string& command) {
   static const std::set<std::string, std::less<>> make_room{"DEL",  "PEXPIRE", "HDEL",
                                                             "ZREM", "ZPOPMIN", "ZREMRANGEBYSCORE"};
@@ -231,7 +232,7 @@ std::string redis_model::why_not(const std::string& command) {
   return why;
 }
 
-// Every other time with all the others of its name.
+// Every other time together with all other keys of its name.
 std::string redis_model::lose(std::uint64_t which) {
   if (keys_.empty()) return "nothing";
   const auto alone = which % 2 == 0;
@@ -252,7 +253,7 @@ value redis_model::run(const std::vector<std::string>& all) try {
   return error(why.what());
 }
 
-// Nothing that has a destructor may be alive when Lua raises an error: it jumps.
+// No object with a destructor may be alive when Lua raises an error, because that jumps.
 int redis_model::answer_lua(lua_State* lua, bool raise) {
   {
     lua_getfield(lua, LUA_REGISTRYINDEX, self);
@@ -385,7 +386,7 @@ value redis_model::get(words w) {
   return text == nullptr ? value{} : bulk(*text);
 }
 
-// Of another type: as if it were not there.
+// A key of another type counts as missing.
 value redis_model::mget(words w) {
   std::vector<value> items;
   for (const auto& key : w) {

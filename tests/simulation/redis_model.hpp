@@ -19,19 +19,19 @@ struct lua_State;
 
 namespace simulation {
 
-/// As much of a Redis server as the scripts of the library use, with a real Lua: strings, hashes
-/// and sorted sets with times to live, TIME, PUBLISH and EVALSHA. What it does not know it answers
-/// with an error, which a script passes on.
+/// The part of a Redis server that the library's scripts use, with a real Lua: strings, hashes and
+/// sorted sets with times to live, TIME, PUBLISH and EVALSHA. Unknown commands get an error, which
+/// a script passes on.
 class redis_model {
  public:
   using value = holdfast::store::redis::resp_value;
-  /// How many heard it.
+  /// Returns the number of subscribers that got the message.
   using listener = std::function<int(const std::string& channel, const std::string& text)>;
   using clock = std::function<std::int64_t()>;
-  /// What a write is answered instead of being carried out, if anything.
+  /// Returns the error that answers a write, empty if the write is carried out.
   using refusal = std::function<std::string(bool needs_room)>;
 
-  /// `micros` since 1970.
+  /// `micros` returns microseconds since 1970.
   redis_model(clock micros, listener publish, refusal refuse);
   ~redis_model();
   redis_model(const redis_model&) = delete;
@@ -39,18 +39,18 @@ class redis_model {
   void load(std::string_view sha, std::string_view text);
   value run(const std::vector<std::string>& words);
 
-  /// The strings under the keys that begin so.
+  /// The strings under the keys with that prefix.
   std::vector<std::pair<std::string, std::string>> strings(std::string_view prefix);
 
-  /// The keys that never end.
+  /// The keys without an expiry.
   std::string for_ever() const;
 
-  /// A replica that knows what is there now, and nothing of what comes.
+  /// Makes a replica that knows the present data and receives nothing after it.
   void replicate() { replica_ = keys_; }
   void fail_over() { keys_ = replica_; }
   void flush() { keys_.clear(), replica_.clear(); }
   std::string lose(std::uint64_t which);
-  /// What the call comes back with, which changes nothing.
+  /// The result of the call, whose changes are undone.
   template <class F>
   auto as_if(F call) {
     const auto before = keys_;
@@ -80,7 +80,7 @@ class redis_model {
   std::string why_not(const std::string& command);
   entry* find(const std::string& key);
   template <class T>
-  T* find_as(const std::string& key);  ///< throws for another type
+  T* find_as(const std::string& key);  ///< throws if the key has another type
   template <class T>
   T& make(const std::string& key);
   void drop_if_empty(const std::string& key);
@@ -112,7 +112,7 @@ class redis_model {
   const clock micros_;
   const listener publish_;
   const refusal refuse_;
-  bool has_written_ = false;  ///< the script that runs
+  bool has_written_ = false;  ///< by the running script
   std::map<std::string, entry> keys_, replica_;
   std::map<std::string, int, std::less<>> scripts_;
   lua_State* const lua_;

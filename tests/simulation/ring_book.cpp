@@ -7,8 +7,8 @@ namespace simulation {
 
 namespace {
 
-/// A wait is older than another if it began by more before it: two that are marked within one round
-/// have any order.
+/// A wait counts as older than another only if it began earlier by more than this: two that are
+/// recorded within one poll have any order.
 constexpr nanos surely_older = 400 * millisecond;
 
 }  // namespace
@@ -45,7 +45,7 @@ void ring_book::told(bool calm) {
     return judge_.violated("a thread that gets a deadlock error was in a deadlock",
                            "P" + std::to_string(mine.of->number) + " at " + mine.name);
   }
-  // Else it may have been told of an earlier ring, long before its call came back.
+  // Otherwise it may have been told of an earlier ring, long before its call returned.
   if (!told_.insert(mine.ring).second && calm) {
     return judge_.violated("one thread of a deadlock gets the error", describe(mine.ring));
   }

@@ -61,8 +61,9 @@ scene::scene(const plan& p, bool traced)
                                               traits_of(p, kind, drift, ahead), p.network));
   };
   add("simulated:", p.store, p.drift_per_mille);
-  // It asks each third of the time that a hold counts, and one question may take its time, too. How
-  // long the server bears silence it knows, also if it stands still itself.
+  // The process asks after each third of the hold's time, and one request may take its time, too.
+  // After a silence the process gets no such time: it knows how long the server tolerates silence,
+  // even if the process itself was suspended.
   stores.front()->on_end_of_a_holder = [this](std::int64_t granted_at, bool was_silent) {
     const nanos later = was_silent ? 0 : 2 * second + second / 2;
     rules.connection_ended(granted_at, here.now() + later, was_silent);
@@ -151,7 +152,7 @@ outcome scene::play() {
 nanos scene::end_of_faults() const {
   nanos last = 9 * whole.longest_lease();
   for (const auto& f : whole.faults) last = std::max(last, f.at + f.length);
-  // A proxy delivers what nobody waits for any more.
+  // A proxy delivers messages that nobody waits for any more.
   const nanos late = whole.network.slowest_late;
   return last + second + (late > 10 * second ? late : 0);
 }
@@ -168,7 +169,7 @@ nanos scene::longest() const {
 
 bool scene::has_a_holder(const std::string& name) {
   const auto [first, last] = unjudged.equal_range(name);
-  // There what ends in the process ends at the server at once.
+  // At that store, a lock that ends in the process ends at the server at once.
   const bool at_once = whole.store == store_kind::advisory;
   return rules.has_a_holder(name, at_once) || notes.has_permits(name, here.now()) ||
          std::any_of(first, last, [](const auto& one) { return !one.second->dead; });
@@ -193,12 +194,12 @@ void scene::watch() {
     for (std::size_t i = 0; i < whole.names.size(); ++i) {
       const std::string name = name_of(i);
       const bool permits = whole.names[i].kind == lock_kind::semaphore;
-      nanos last = std::max({disturbed_at, unclaimed_until[name],  // between two looks, perhaps
+      nanos last = std::max({disturbed_at, unclaimed_until[name],  // perhaps between two checks
                              permits ? rules.last_gone(name) : rules.last_had(name)});
       bool wanted = false;
       for (const auto& [n, p] : waiting) wanted |= n == name;
       any |= wanted;
-      // A multi_lock keeps what it has while it waits for the rest.
+      // A multi_lock keeps the locks it has while it waits for the rest.
       bool kept = false;
       for (std::size_t k = 0; at_several > 0 && k < whole.names.size(); ++k) {
         kept |= has_a_holder(name_of(k));
@@ -210,9 +211,9 @@ void scene::watch() {
       for (const auto* const p : processes) {
         if (!p->dead) last = std::max(last, disturbed(*p));
       }
-      // What ends by itself, only the first to wait looks for: if it goes, the next one does so
-      // later.
-      constexpr nanos looks_within = second / 2;  // the second in line
+      // Only the first waiter watches for permits that end by themselves. If it leaves, the next
+      // one does so later.
+      constexpr nanos looks_within = second / 2;  // the second waiter's polls
       if (permits && !whole.renews())
         last = std::max(last, rules.last_granted(name) + looks_within);
       const bool ends = std::any_of(whole.names.begin(), whole.names.end(),
@@ -231,7 +232,7 @@ void scene::watch() {
     watch_readers();
     watch_conditions();
     watch_rings();
-    // To look costs a script.
+    // Each query runs a script, so the scripted store is queried less often.
     if (whole.store != store_kind::scripts || here.now() / (200 * millisecond) != looked_at) {
       looked_at = here.now() / (200 * millisecond);
       watch_users();
@@ -246,7 +247,7 @@ void scene::watch() {
   });
 }
 
-// It began long after the last trouble, and what that has left behind had been found by then.
+// The wait began long after the last trouble, when the effects of the trouble had been found.
 bool scene::all_is_well(nanos trouble, nanos since) const {
   const bool late = whole.network.slowest_late > 10 * second;
   return whole.seed >= troubled_seeds && !whole.calm() && !late &&
@@ -262,7 +263,7 @@ void scene::watch_latches() {
   }
 }
 
-// Each for as long as its call waits, however often that asks.
+// Each owner is listed while its call waits, however often the call polls.
 void scene::watch_those_at_a_latch(std::size_t i) {
   auto now = stores[whole.names[i].store]->wait_at_latch(name_of(i));
   auto& before = at_latch[i];
@@ -277,7 +278,7 @@ void scene::watch_those_at_a_latch(std::size_t i) {
   before = std::move(now);
 }
 
-// A reader has no reason to wait where only readers are, whatever they or others were before.
+// A reader has no reason to wait where there are only readers, whatever they or others were before.
 void scene::watch_readers() {
   if (!whole.calm() || whole.seed < freezing_seeds) return;
   for (std::size_t i = 0; i < whole.names.size(); ++i) {
@@ -296,7 +297,7 @@ void scene::watch_readers() {
   }
 }
 
-// What a session leaves behind when it dies has to end by itself.
+// The records that a session leaves behind when it dies must end by themselves.
 void scene::watch_what_stays() {
   for (const auto& s : stores) {
     const auto keys = s->for_ever();
@@ -304,8 +305,8 @@ void scene::watch_what_stays() {
   }
 }
 
-// If the condition is true, its waiter goes on as soon as the mutex is free. A notification is not
-// replaced if the store forgot it, or the waiter that got it died.
+// If the condition is true, its waiter continues as soon as the mutex is free. A notification is
+// not replaced if the store forgot it, or if the waiter that got it died.
 void scene::watch_conditions() {
   const bool forgets = std::any_of(whole.faults.begin(), whole.faults.end(), [](const auto& f) {
     using kind = fault_plan::kind;
@@ -320,8 +321,8 @@ void scene::watch_conditions() {
     if (!vain || has_a_holder(name_of(i - 1))) book.idle_since = here.now();
     const nanos most = all_is_well(last, book.idle_since) ? bound() : longest;
     if (here.now() - std::max(book.idle_since, last) <= most) continue;
-    // A request that arrived after its own release has a place, which lasts for as long as others
-    // of its session wait. Its turn costs those behind it the claim time.
+    // A request that arrived after its own release has a queue entry, which lasts for as long as
+    // other threads of its session wait. Its turn costs the waiters behind it the claim time.
     if (stores[whole.names[i].store]->has_user(name_of(i))) {
       book.idle_since = here.now();
       continue;
@@ -330,7 +331,7 @@ void scene::watch_conditions() {
   }
 }
 
-// A waiter in a ring looks eight times a second, and has to see the ring a few times.
+// A waiter in a ring polls eight times a second, and must see the ring a few times.
 void scene::watch_rings() {
   if (!notes.rings) return;
   nanos last = disturbed_at;
@@ -376,15 +377,14 @@ void scene::look_at_what_is_left(nanos quiet) {
     (void)here.run(end);
   }
   watch_what_stays();
-  // Permits that nobody has given back end by themselves.
+  // Permits that nobody has released end by themselves.
   if (!notes.permits.empty()) {
     const nanos end = here.now() + 2 * whole.longest_lease();
     here.at(end, [] {});
     (void)here.run(end);
   }
   judge_what_is_left_of_tokens(*this);
-  // A record that has run out is removed by the next request. After a refund a record stays for a
-  // minute.
+  // The next request removes an expired record. After a refund a record stays for a minute.
   if (!notes.rates.empty()) {
     const nanos full = here.now() + notes.full_after() + 100 * second;
     here.at(full, [] {});

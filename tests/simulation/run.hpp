@@ -20,12 +20,13 @@ struct outcome {
   std::string trace;
 };
 
-/// Does what the plan says; the same plan gives the same run.
+/// Runs the plan; the same plan gives the same run.
 outcome run(const plan& p, bool traced);
-/// Up to that time: what has happened and where each thread stands. A debugger is stopped there.
+/// Runs up to that time, and returns the events so far and the position of each thread. Stops an
+/// attached debugger there.
 std::string run_until(const plan& p, nanos when);
 
-/// In a process of its own, which may crash or hang.
+/// Runs the plan in a process of its own, which may crash or hang.
 outcome run_apart(const plan& p, bool traced);
 
 }  // namespace simulation

@@ -23,31 +23,31 @@ inline auto in_ms(nanos t) { return std::chrono::milliseconds(t / millisecond); 
 
 struct begun;
 
-/// What goes on in one run of a plan; shared by all that act in it.
+/// The state of one run of a plan, shared by all that act in it.
 struct scene {
   scene(const plan& p, bool traced);
   outcome play();
   std::string play_until(nanos when);
   void begin();
 
-  // ---- what goes wrong
+  // ---- faults
   void strike(const fault_plan& f);
   void suspend(const process& which, nanos until);
   void data_lost(nanos until);
   void successor_dies(const process& p);
   nanos disturbed(const process& p) const;
-  /// Nothing went wrong for so long that an error can only be untrue.
+  /// Nothing went wrong for so long that an error must be false.
   bool undisturbed(const process& p, nanos since) const;
 
-  // ---- what processes do
+  // ---- the processes' actions
   void live(process& p, const process_plan& does);
   void end_early(process& p, const process_plan& does, std::vector<holdfast::session> sessions);
-  /// The step is over; those are the troubles that the process had met before it.
+  /// The step is over; `before` are the troubles that the process had met before it.
   void note(const process& p, const process_plan& does, const step& s,
             const decltype(process::met)& before);
   static std::string name_of(std::size_t i) { return "n" + std::to_string(i); }
 
-  // ---- the end, and nobody waits in vain
+  // ---- the end, and the rule that nobody waits in vain
   nanos end_of_faults() const;
   nanos longest() const;
   void watch();
@@ -61,36 +61,36 @@ struct scene {
   void watch_those_at_a_latch(std::size_t name);
   void watch_what_stays();
   void watch_rings();
-  /// The longest time, where nothing goes wrong, until a waiter has what is free.
+  /// The longest time, where nothing goes wrong, until a waiter gets a free lock.
   nanos bound() const noexcept { return whole.tells() ? 2 * second : 5 * second; }
-  /// What it is told to keep, each store keeps for as long.
+  /// Each store keeps its data for as long as requested.
   bool keeps_all() const noexcept;
   bool all_is_given_back() const;
   /// Nothing goes wrong, and no thread is late.
   bool punctual() const noexcept {
     return whole.calm() && whole.machine.slow_permille == 0 && whole.machine.stall_per_100k == 0;
   }
-  /// The same where nothing goes wrong, if no thread is late either.
+  /// The same bound, which is tighter if no thread is late either.
   nanos bound_of_waits() const noexcept {
     if (whole.store == store_kind::told_slots && whole.renews() && punctual())
       return 500 * millisecond;
     return whole.tells() && punctual() ? 150 * millisecond : bound();
   }
   bool has_a_holder(const std::string& name);
-  /// Too little is free for a waiter. Beside held permits of a semaphore, enough others may be
-  /// free.
+  /// Whether too little is free for a waiter. Beside held permits of a semaphore, enough others may
+  /// be free.
   bool is_taken(std::size_t name);
   bool all_is_well(nanos trouble, nanos since) const;
-  /// A thread of that process begins to do something with those names, or has done it.
+  /// A thread of the process begins, or ends, the step's use of its names.
   void uses(const process& p, const step& s, bool so);
   void look_at_what_is_left(nanos quiet);
-  /// The process has ended all that it had in good order.
+  /// Checks that the process has ended all its leases in an orderly way.
   void judge_open_leases(const process& p, const process_plan& does);
   bool stays(const std::string& name) const;
   std::string blocked() const;
 
   nanos store_disturbed(const process& p) const;
-  /// As all stores see that name.
+  /// All stores' view of that name.
   std::string at_the_stores(const std::string& name) const;
 
   const plan& whole;
@@ -106,49 +106,50 @@ struct scene {
     const process* by;
     std::shared_ptr<begun> what;
   };
-  std::vector<left_behind> pending;  ///< begun by threads that do not wait
+  std::vector<left_behind> pending;  ///< begun by asynchronous steps
   std::multimap<std::string, const process*> waiting;
-  /// In the order in which they asked, each thread once.
+  /// A waiter; in the order of their requests, each thread once.
   struct in_line {
     const fiber* who;
     std::string name;
     nanos asked;
     bool shares;
-    int goes_first;  ///< before those with less
+    int goes_first;  ///< served before waiters with a lower number
     bool operator==(const in_line&) const = default;
   };
   std::vector<in_line> line;
-  /// Processes that may hold something that is not judged, because it tells its holders nothing.
+  /// Processes that may hold a lock that is not judged, because it does not notify its holders of a
+  /// loss.
   std::multimap<std::string, const process*> unjudged;
   std::map<std::string, nanos> idle_since;
-  /// Until then the store waits for one that has died to claim what it was granted.
+  /// Until when the store waits for a dead process to claim its grant.
   std::map<std::string, nanos> unclaimed_until;
-  std::map<std::string, nanos> reads_since;  ///< … that only readers have it and want it
-  /// Losses that observers were told of, of locks that one thread has at a time: process, name,
+  std::map<std::string, nanos> reads_since;  ///< since when only readers hold it and wait for it
+  /// Losses that observers were notified of, of locks with one holder at a time: process, name,
   /// fence.
   std::set<std::tuple<int, std::string, std::uint64_t>> told_lost;
-  /// The same of those that were given back in good order.
+  /// The same of those that were released in an orderly way.
   std::set<std::tuple<int, std::string, std::uint64_t>> given_back;
-  /// Leases of locks that observers were told the beginning of, and no end: process, name.
+  /// Leases whose begin was reported to observers, and whose end was not: process, name.
   std::map<std::pair<int, std::string>, long> open_leases;
-  /// When a user last made a lease another one, for all that share the hold: process, name.
+  /// When a user last changed a lease for all that share the hold: process, name.
   std::map<std::pair<int, std::string>, nanos> another_lease;
-  std::map<std::pair<std::size_t, int>, int> users;  ///< by name and process: threads
-  /// … since when that store has shown more.
+  std::map<std::pair<std::size_t, int>, int> users;  ///< number of threads, by name and process
+  /// since when that store has shown more entries than users
   std::map<std::tuple<std::size_t, int, std::size_t>, nanos> unaccounted_since;
-  /// … since when it shows fewer than wait there.
+  /// since when the store has shown fewer entries than waiters
   std::map<std::pair<std::size_t, int>, nanos> without_place_since;
-  /// Of each latch: who waited there at the last look, and since when.
+  /// Of each latch: the waiters of the last check, and since when they wait.
   std::map<std::size_t, std::map<std::string, std::int64_t>> at_latch;
-  /// … since when a process that waits for nothing watches others.
+  /// since when a process that waits for nothing watches others
   std::map<int, nanos> watches_since;
   nanos disturbed_at = -1000 * second;
   nanos looked_at = -1;
   nanos last_death = -1;
-  int at_several = 0;  ///< that are being acquired
+  int at_several = 0;  ///< the number of locks that are being acquired together
   meetings_of_a_run met;
   bool over = false;
-  bool loses = false;  ///< some lock is not renewed: then a loss is no trouble
+  bool loses = false;  ///< some lock is not renewed, so a loss is no sign of trouble
 };
 
 }  // namespace simulation

@@ -29,7 +29,7 @@ using holdfast::store::rate_command;
 
 constexpr std::string_view prefix = "holdfast";
 constexpr std::string_view inboxes = "holdfast:inbox:";
-/// Nothing that arrives is too late here: what the network does to requests is the simulator's.
+/// No request arrives too late here: delays of requests are the simulator's business.
 constexpr std::int64_t carried_out_within = 3'600'000'000;
 
 holdfast::store::capabilities promises(std::chrono::milliseconds command_timeout) {
@@ -99,7 +99,7 @@ class scripted_server final : public scripted {
     redis::append_together(bytes, frame(), std::span(&asks, 1), &tokens);
     return redis::read_admission(ask(bytes), asks, take.buckets.size());
   }
-  // A key outlives what is in it: then it shows no holder.
+  // A key outlives its contents: an idle one has no holder.
   result<std::vector<std::string>> names() override {
     std::vector<std::string> used;
     for (const auto& [key, record] : model_.strings(std::string(prefix) + ":{")) {
@@ -138,7 +138,7 @@ class scripted_server final : public scripted {
     return model_.lose(which);
   }
   std::string for_ever() const override { return model_.for_ever(); }
-  // The record stays as it was seen, until a request comes or something ends.
+  // The record stays as it was seen until a request comes or something in it ends.
   holdfast::store::permits_record look(std::string_view name) override {
     auto& seen = seen_[std::string(name)];
     const auto now = at_.time().wall_at;
@@ -164,7 +164,7 @@ class scripted_server final : public scripted {
 
   static redis::script_frame frame() noexcept { return {prefix}; }
 
-  // The last word is left to the connection: until when it may be carried out.
+  // The connection adds the last argument: the time until which the command may be carried out.
   redis::resp_value ask(std::string bytes) {
     const auto until = std::to_string(at_.time().wall_at + carried_out_within);
     bytes += "$" + std::to_string(until.size()) + "\r\n" + until + "\r\n";
@@ -186,7 +186,7 @@ class scripted_server final : public scripted {
     return answer;
   }
 
-  // As a server says it.
+  // In the server's words.
   std::string why_refused(bool needs_room) const {
     const auto why = at_.refuses(needs_room);
     if (!why) return {};

@@ -10,27 +10,27 @@
 
 namespace simulation {
 
-/// What a server that runs the library's own Redis scripts needs of the world.
+/// What a server that runs the library's own Redis scripts needs from the simulated world.
 struct scripts_at {
   std::function<holdfast::store::moment()> time;
   std::function<bool(const holdfast::store::notification&)> tell;
   std::function<bool()> replica_is_told;  ///< after a command
-  /// Why a write is refused now, if it is.
+  /// The error if a write is refused now.
   std::function<std::optional<holdfast::failure>(bool needs_room)> refuses;
-  /// So long its clients wait for an answer: it is what a driver says that a try takes.
+  /// How long its clients wait for an answer, which is the driver's time for one attempt.
   std::chrono::milliseconds command_timeout;
 };
 
-/// A server whose data is a model of Redis, and whose kernel the real scripts on a real Lua.
+/// A server whose data is a model of Redis, and whose kernel is the real scripts on a real Lua.
 class scripted : public holdfast::store::session_store {
  public:
-  /// A restart without data; or a replica takes over that knows less.
+  /// A restart without data, or a takeover by a replica that knows less.
   virtual void forget(bool all) = 0;
-  /// Drops what it has of one name, and says which.
+  /// Drops its data of one name, and returns which.
   virtual std::string lose(std::uint64_t which) = 0;
-  /// The keys that never end.
+  /// The keys without an expiry.
   virtual std::string for_ever() const = 0;
-  /// What it has of one name; as if nobody had asked.
+  /// Its data of one name, read without a trace.
   virtual holdfast::store::permits_record look(std::string_view name) = 0;
   virtual std::optional<std::uint32_t> left_at_latch(std::string_view name) = 0;
   virtual std::map<std::string, std::int64_t> wait_at_latch(std::string_view name) = 0;

@@ -58,7 +58,7 @@ plan shrink(plan p, const std::string& rule, double seconds) {
     went_on = false;
     for (plan& less : smaller(p)) {
       if (seconds_now() > until) return p;
-      // Another part of the plan means other random numbers: a few seeds for each.
+      // A changed plan draws other random numbers, so each smaller plan is tried with a few seeds.
       for (int i = 0; i < tries && !went_on; ++i) {
         const outcome o = run_apart(less, false);
         went_on = o.found && o.found->rule == rule;

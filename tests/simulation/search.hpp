@@ -10,7 +10,8 @@
 
 namespace simulation {
 
-/// Runs seeds one after the other, says what it did, and makes a failure small enough to read.
+/// Runs seeds one after the other, reports the results, and reduces a failing plan until it is
+/// small enough to read.
 struct searched {
   std::uint64_t runs = 0;
   std::uint64_t commands = 0;
@@ -23,8 +24,8 @@ struct searched {
   std::string text() const;
 };
 
-/// From `first` on, until so many seconds have passed, so many seeds have run, or so many have
-/// failed; `tell` is called for each failure.
+/// The search starts at `first` and ends after this many seconds, runs or failures; `tell` is
+/// called for each failure.
 struct search_limits {
   double seconds = 1e9;
   std::uint64_t runs = UINT64_MAX;
@@ -34,10 +35,10 @@ struct search_limits {
 searched search(std::uint64_t first, const search_limits& limits,
                 const std::function<void(const plan&, const outcome&)>& tell);
 
-/// A smaller plan that breaks the same rule.
+/// Returns a smaller plan that breaks the same rule.
 plan shrink(plan p, const std::string& rule, double seconds);
 
-/// The verdict, the plan and the trace, made smaller, for a person.
+/// The verdict, the plan and the trace, optionally reduced, for a person.
 std::string report(const plan& p, const outcome& o, bool make_smaller);
 
 }  // namespace simulation

@@ -25,7 +25,7 @@ using holdfast::store::notification;
 using holdfast::store::permits_command;
 using holdfast::store::permits_reply;
 
-/// What the family sees of the server: it runs there, so nothing fails.
+/// The state family's view of the server. The family runs at the server, so nothing fails.
 class server::records final : public holdfast::store::state_store {
  public:
   explicit records(server& of) : of_(of) {
@@ -98,7 +98,7 @@ class server::records final : public holdfast::store::state_store {
   no_inbox nobody_;
 };
 
-/// What the engine of a process sees.
+/// The view of the engine of a process.
 class client final : public holdfast::store::session_store, private requester {
  public:
   using requester::requester;
@@ -168,8 +168,9 @@ class client final : public holdfast::store::session_store, private requester {
         });
   }
 
-  // Redis refuses one that comes late (link.hpp), and elsewhere the client is in the middle of it:
-  // else it would give back, for want of tokens, what a later one of the same owner was granted.
+  // A late request has no effect: Redis refuses it (link.hpp), and elsewhere the client is in the
+  // middle of it. Otherwise, for want of tokens, it would release what a later request of the same
+  // owner was granted.
   result<holdfast::store::admission> admit(const named_command& permits, std::string_view limiter,
                                            const holdfast::store::rate_command& take) override {
     return ask<holdfast::store::admission>(
@@ -220,7 +221,7 @@ class client final : public holdfast::store::session_store, private requester {
   }
 
  private:
-  /// A command that outlives its caller.
+  /// A copy of a command, which outlives its caller.
   struct owned {
     std::string name;
     permits_command c;
@@ -240,7 +241,7 @@ class client final : public holdfast::store::session_store, private requester {
     return {std::string(name), c, std::string(c.peer), std::string(c.note)};
   }
 
-  /// A command about tokens that outlives its caller.
+  /// A copy of a command about tokens, which outlives its caller.
   struct tokens {
     explicit tokens(const holdfast::store::rate_command& of) : c(of) {
       for (const auto& b : of.buckets) {
@@ -278,7 +279,7 @@ class client final : public holdfast::store::session_store, private requester {
 
 namespace {
 
-/// The family's clock is that of the process.
+/// The family uses the clock of the process.
 class process_clock final : public holdfast::clock {
  public:
   boot_time now() const noexcept override { return holdfast::real_clock().now(); }
@@ -330,7 +331,7 @@ void requester::begin(const std::shared_ptr<exchange>& what) {
   of_.send(by_, what);
 }
 
-// Several threads may wait for an answer for which another one began to wait.
+// Several threads may wait for an answer that another thread began to wait for.
 void requester::await(exchange& what) {
   const nanos until = of_.world_.now() + of_.is_.command_timeout;
   while (!what.over) {
@@ -407,7 +408,7 @@ class server::state_back_end : public back_end {
 };
 
 #ifdef HOLDFAST_WITH_REDIS
-/// The scripts of the library, in place of the family.
+/// The library's scripts, in place of the family.
 class server::script_back_end final : public state_back_end {
  public:
   explicit script_back_end(server& of) : state_back_end(of) {
@@ -507,7 +508,7 @@ holdfast::store::moment server::time() const noexcept {
 
 nanos server::way() { return world_.random().between(net_.fastest, net_.slowest); }
 
-// What is slow for longer is not over because something else went wrong meanwhile.
+// Trouble that lasts longer does not end because something else went wrong meanwhile.
 void server::disturbed(connection& at, nanos takes) noexcept {
   at.disturbed_at = std::max(at.disturbed_at, world_.now() + takes);
 }
@@ -575,7 +576,7 @@ void server::arrive(const std::shared_ptr<connection>& by, const std::shared_ptr
     if (!what->over) fail(*by, "simulated: the server is away", down_until_);
     return;
   }
-  if (world_.now() < frozen_until_) {  // in order, when it goes on
+  if (world_.now() < frozen_until_) {  // in order, when the server continues
     world_.at(frozen_until_, [=, this] { arrive(by, what, lose_reply); });
     return;
   }
@@ -632,7 +633,7 @@ void server::answer(const std::shared_ptr<connection>& by, const std::shared_ptr
 // The connection is gone: the threads that wait on it get an error.
 void server::fail(connection& at, std::string why, nanos away_until) {
   ++at.number;
-  // The next connection is behind nothing.
+  // The next connection has no earlier messages to wait for.
   at.disturbed_at = at.last_arrival = at.last_reply = world_.now();
   at.away_until = std::max(at.away_until, away_until);
   for (const auto& what : std::exchange(at.open, {})) {
@@ -650,8 +651,8 @@ result<permits_reply> server::carry_out(const named_command& c) {
   return reply;
 }
 
-// Read with the kernel, as a command would: so dead participants are seen. The record need not
-// show yet what has run out.
+// Reads the record with the kernel, as a command would, so that dead participants are seen. The
+// record need not show yet what has expired.
 holdfast::store::permits_record server::barrier_of(std::string_view name) {
   if (is_.keeps == server_traits::what::scripts) {
     auto now = family_->permits(name, {});
@@ -912,7 +913,7 @@ void server::has_old_places(std::string_view name) {
   }
 }
 
-// One that asks for more under its lease is there twice.
+// A holder that asks for more under its lease appears twice.
 std::optional<nanos> server::counts_until(std::string_view name, int process) {
   std::optional<nanos> last;
   for (const auto& u : back_->users(name)) {

@@ -17,11 +17,11 @@
 #include "simulation/trace.hpp"
 #include "simulation/world.hpp"
 
-/// One store server, which carries out commands by the real family and kernels, and the network
+/// One store server, which carries out commands with the real family and kernels, and the network
 /// between it and its clients.
 namespace simulation {
 
-/// How a network treats what is sent through it. Parts of a thousand, for each message.
+/// How a network treats messages. Each value is per mille, for each message.
 struct network_traits {
   nanos fastest = 30 * microsecond;
   nanos slowest = 300 * microsecond;
@@ -30,53 +30,53 @@ struct network_traits {
   unsigned slow_request = 0;  ///< up to `slowest_late`
   unsigned slow_reply = 0;
   unsigned slow_notification = 0;
-  unsigned break_listener = 0;  ///< rows: before a notification comes over it
-  unsigned fail_done = 0;     ///< sessions: a try that was done is answered as if it was cancelled
-  unsigned fail_changed = 0;  ///< … and a change of the mode
+  unsigned break_listener = 0;  ///< rows: before a notification arrives over it
+  unsigned fail_done = 0;       ///< sessions: a successful try is answered as cancelled
+  unsigned fail_changed = 0;    ///< the same for a change of the mode
   nanos slowest_late = 3 * second;
-  /// What was on its way when a connection broke arrives all the same.
+  /// A message that was on its way when a connection broke arrives nevertheless.
   bool delivers_late = true;
-  /// Each request goes its own way, as to members of a cluster.
+  /// Each request takes its own way, as to members of a cluster.
   bool unordered = false;
 };
 
 struct server_traits {
   bool notifications = true;
   bool sees_death = false;
-  /// Records under the state family; as ZooKeeper and etcd: sessions, lines, watches; as memcached
-  /// or another program's layout: slots; as Redis: the library's scripts; as PostgreSQL and
-  /// MariaDB: rows, under the library's own drivers; memcached itself under its own; and
-  /// PostgreSQL's locks of sessions.
+  /// `records`: records under the state family. `lines`: sessions, queues and watches, as ZooKeeper
+  /// and etcd have them. `slots`: slots, as in memcached or another program's layout. `scripts`:
+  /// the library's Redis scripts. `postgres_rows`, `mariadb_rows`: rows, under the library's own
+  /// drivers. `items`: memcached under its own driver. `advisory`: PostgreSQL's session locks.
   enum class what { records, lines, slots, scripts, postgres_rows, mariadb_rows, items, advisory };
   what keeps = what::records;
-  nanos outlasts = 0;  ///< slots: what has ended goes so much later, at most
+  nanos outlasts = 0;  ///< slots: an expired slot disappears up to this much later
   nanos session_timeout = 3 * second;
-  bool repeats = false;  ///< lines: a place has its owner's name, so its driver asks once more
+  bool repeats = false;  ///< lines: an entry has its owner's name, so its driver repeats a request
   bool wall_only_grows = false;
-  int drift_per_mille = 0;  ///< its clock against the true time; the margin allows 10
-  nanos ahead = 0;          ///< … and so much before it
+  int drift_per_mille = 0;  ///< the rate of its clock against the true time; the margin allows 10
+  nanos ahead = 0;          ///< the lead of its clock over the true time
   nanos command_timeout = 2 * second;
 };
 
-/// What a client asked, on its way.
+/// A client's request and its answer, on their way.
 struct exchange {
   std::string label;
   std::function<void()> carry_out;  ///< at the server
   std::uint64_t sequence = 0;
   bool over = false;        ///< the client has its answer, or has given up
-  bool never_late = false;  ///< not carried out when it is over
-  bool asks = true;         ///< for something that stays if nobody takes it; no renewal, no release
-  bool takes_time = false;  ///< at the server, which replies when it has done it
+  bool never_late = false;  ///< not carried out once it is over
+  bool asks = true;         ///< requests a lock or the like: no renewal, no release
+  bool takes_time = false;  ///< at the server, which replies when it is done
   bool lose_reply = false;
-  bool lost = false;  ///< it, or its answer
+  bool lost = false;  ///< the request or its answer
   std::optional<holdfast::failure> failed;
   fiber* waiting = nullptr;
-  std::function<void()> tells;  ///< the thread that waits at its connection
+  std::function<void()> tells;  ///< notifies the thread that waits at its connection
   std::function<void()> then;   ///< of a request whose answer nobody waits for
 };
 
 /// One session's two ways to the server: one for requests and one for notifications. Shared with
-/// what is on its way.
+/// the messages on their way.
 struct connection {
   process* of = nullptr;
   std::string peer;
@@ -84,13 +84,13 @@ struct connection {
   std::uint64_t number = 0;  ///< of the present connection: older ones are broken
   std::uint64_t sent = 0;
   std::uint64_t carried_out = 0;  ///< the last request, or the one in progress
-  std::uint64_t void_before = 0;  ///< requests up to this one take no effect any more
-  nanos away_until = 0;           ///< cannot be remade before
-  nanos last_arrival = 0;         ///< in order …
-  nanos last_reply = 0;           ///< … both ways
+  std::uint64_t void_before = 0;  ///< requests up to this one have no effect any more
+  nanos away_until = 0;           ///< a new connection cannot be made before
+  nanos last_arrival = 0;         ///< keeps requests in order
+  nanos last_reply = 0;           ///< keeps replies in order
   nanos last_notification = 0;
   nanos disturbed_at = -1;
-  nanos late_at = -1;  ///< a request for something was carried out whose client had given up
+  nanos late_at = -1;  ///< when a request was carried out whose client had given up
   std::uint64_t notification_number = 0;
   bool notification_up = true;
   std::uint64_t gaps = 0;
@@ -98,10 +98,10 @@ struct connection {
   bool interrupted = false;
   fiber* reader = nullptr;
   std::vector<std::shared_ptr<exchange>> open;   ///< sent, and not over
-  std::vector<std::shared_ptr<exchange>> later;  ///< over, and `then` is still to be called
+  std::vector<std::shared_ptr<exchange>> later;  ///< over, and `then` has not been called yet
   std::map<std::string, int, std::less<>> watched;
   std::function<void()> on_gap;   ///< notifications may have been lost
-  std::function<void()> on_fail;  ///< it is broken
+  std::function<void()> on_fail;  ///< the connection is broken
 
   void wake_reader(world& w) const {
     if (reader != nullptr) w.wake(*reader);
@@ -121,18 +121,18 @@ class server {
   void freeze(nanos until);
   void cut(const process& of, nanos until);
   void process_died(const process& of);
-  /// That connection wants to hear when another process has gone, also if it has gone already.
+  /// Notifies that connection when another process has died, even if it has died already.
   void watch(const std::shared_ptr<connection>& by, std::string_view peer);
-  /// Whether a session of that process would still be told of a death.
+  /// Whether a session of that process would still be notified of a death.
   bool watches_others(const process& of) const noexcept;
   /// An operator takes the name away from its holders.
   void evict(std::string_view name);
-  /// Until then it has no room for more, or takes no writes at all.
+  /// Until then the server has no room for more, or accepts no writes at all.
   void refuse_writes(nanos until, bool full);
-  /// It drops something, as a cache does.
+  /// The server drops an entry, as a cache does.
   void lose_a_key(nanos until);
   void set_clock(nanos by);
-  /// The same, and what it disturbs is over then.
+  /// The same; its effects end at `until`.
   void step_clock(nanos by, nanos until);
   void end_of_faults() noexcept;
 
@@ -141,19 +141,20 @@ class server {
   std::uint64_t commands() const noexcept { return commands_; }
   /// When data was lost last.
   nanos forgot_at() const noexcept { return forgot_at_; }
-  /// When all of it was.
+  /// When all data was lost last.
   nanos forgot_all_at() const noexcept { return forgot_all_at_; }
   /// The last moment at which something went wrong with this store or on the way to it, as far as
   /// this process can tell.
   nanos disturbed_at(const process& of) const noexcept;
-  /// A thread of that process waits for an answer that does not come.
+  /// Whether a thread of that process waits for an answer that does not come.
   bool keeps_waiting(const process& of) const noexcept;
-  /// When it last carried out what asked for something, and nobody of that process waited for any
-  /// more; before all if never.
+  /// When the server last carried out a request that no thread of that process waited for any more;
+  /// a negative time if never.
   nanos late_at(const process& of) const noexcept;
-  /// When it last gave that owner what may outlive its session; before all if never.
+  /// When the server last granted that owner something that may outlive its session; a negative
+  /// time if never.
   nanos given_at(const holdfast::store::owner_id& to) const noexcept;
-  /// The names in use, as the server itself sees them.
+  /// The names in use, as the server sees them.
   std::vector<std::string> names();
   std::string describe(std::string_view name);
   /// What a latch of that name has left there, where that is known.
@@ -163,24 +164,24 @@ class server {
   std::map<std::string, std::int64_t> wait_at_latch(std::string_view name) {
     return back_->wait_at_latch(name);
   }
-  /// What it keeps for ever.
+  /// The data that the server keeps for ever.
   std::string for_ever() { return back_->for_ever(); }
-  /// It has just come back, perhaps with older data: a waiter there may be gone, and its queue
-  /// entry stays for as long as another thread of its session waits.
+  /// The server has just come back, perhaps with older data. A waiter in it may be gone, and its
+  /// queue entry stays for as long as another thread of its session waits.
   void has_old_places(std::string_view name);
-  /// How many hold it or wait for it, by process; without those of old places.
+  /// The number of holders and waiters, by process, without those of old entries.
   std::map<int, std::size_t> users(std::string_view name);
-  /// Somebody holds it there, or has just been granted it.
+  /// Whether the name is held, or has just been granted.
   bool has_user(std::string_view name);
-  /// Until when what that process has of the name counts, by the true time; nothing if it has
-  /// nothing there.
+  /// Until when, in true time, the process's hold of the name counts; nothing if it has none.
   std::optional<nanos> counts_until(std::string_view name, int process);
-  /// Called where the server ends a connection that holds what was granted then, perhaps because it
-  /// has heard nothing of it for too long.
+  /// Called when the server ends a connection that holds what was granted at that time;
+  /// `was_silent` if the reason is the client's silence.
   std::function<void(std::int64_t granted_at, bool was_silent)> on_end_of_a_holder{};
-  /// Called where a client does with its connections what it should not.
+  /// Called when a client uses its connections in a forbidden way.
   std::function<void(const char* rule, std::string what)> on_violation{};
-  /// It is shown what each command made of the barrier of that name. It must outlive the server.
+  /// `by` is shown the effect of each command on the barrier of that name. It must outlive the
+  /// server.
   void is_looked_at(std::string name, phase_book& by) { looked_at_[std::move(name)] = &by; }
 
  private:
@@ -209,7 +210,7 @@ class server {
   bool departed(std::string_view peer) const;
   int number_of(std::string_view peer) const;
   void all_meet(trouble t, nanos until);
-  /// Why it takes no such write now.
+  /// Why the server refuses such a write now.
   std::optional<holdfast::failure> refused(bool needs_room) const;
   holdfast::result<holdfast::store::permits_reply> carry_out(
       const holdfast::store::named_command& c);
@@ -224,7 +225,7 @@ class server {
   nanos way();
   void tell_departed(const std::shared_ptr<connection>& to, std::string_view peer);
   void disturbed(connection& at, nanos takes = 0) noexcept;
-  /// As a notification: delivered late, or not at all while the way is cut.
+  /// Sends a notification: delivered late, or not at all while the way is cut.
   void post(const std::shared_ptr<connection>& to, std::function<void()> arrives);
 
   world& world_;
@@ -251,10 +252,10 @@ class server {
   nanos disturbed_at_ = -1;
 };
 
-/// For families that run at the client: the clock of the process that runs.
+/// For families that run at the client: the clock of the running process.
 holdfast::clock& clock_of_processes();
 
-/// The client's end of a connection: asks, waits and gives up. Used by its fibers.
+/// The client's end of a connection: sends requests, waits and gives up. Used by its fibers.
 class requester {
  public:
   requester(server& of, std::shared_ptr<connection> by) : of_(of), by_(std::move(by)) {}

@@ -25,13 +25,13 @@ namespace {
 using namespace simulation;
 using namespace std::chrono_literals;
 
-// A trial of a seeded fault wants to know that it was found, and no more.
+// A trial of a seeded fault needs only the rule that was broken.
 std::string told(const plan& p, const outcome& o) {
   if (std::getenv("HOLDFAST_TEST_BOUND") != nullptr) return o.found ? o.found->rule : "";
   return o.found ? report(p, o, true) : std::string();
 }
 
-// What is known to be broken fails no test here: known.txt.
+// A rule in known.txt, which is known to be broken, fails no test here.
 class known_defects : public testing::Environment {
  public:
   void SetUp() override {
@@ -226,7 +226,8 @@ TEST(books, find_what_breaks_their_rules) {
             "a barrier's completion function runs once a phase");
 }
 
-// Takes it so often while another one of its process sleeps at the head of the queue.
+// Passes the lock this often to a thread while another one of its process sleeps at the head of the
+// queue.
 void pass(local_order& order, process& p, int times) {
   fiber first, other;
   order.asks({&first, &p, "n", 1, never, true});
@@ -263,7 +264,7 @@ TEST(local_order, says_nothing_of_a_waiter_that_may_be_behind_others) {
             std::nullopt);
 }
 
-/// Two readers wait together, and the second one gets that fence when the first one has had `7`.
+/// Two readers wait together; the first one gets fence 7, and the second one this fence.
 std::optional<std::string> rule_when_second_gets(std::uint64_t fence, nanos writer_at = never) {
   return rule_of([&](judge& j) {
     process p;
@@ -301,7 +302,7 @@ TEST(books, find_tokens_that_no_request_got) {
   EXPECT_EQ(rule_with(5), "tokens that no caller received are free");
 }
 
-// Five were taken at once, five are due in 5000 s, one behind them in 6000 s: four of five come
+// Five were taken at once, five are due in 5000 s, one behind them in 6000 s: four of the five come
 // back.
 TEST(books, find_a_reservation_that_is_given_up_and_comes_back_as_more_or_less_than_others_leave) {
   const name_plan five{.kind = lock_kind::limiter, .capacity = 1, .burst = 5, .per = 1000 * second};
@@ -323,7 +324,7 @@ TEST(books, find_a_reservation_that_is_given_up_and_comes_back_as_more_or_less_t
   EXPECT_EQ(rule_with(-6), broken) << "none came back";
 }
 
-// What is reserved, or given up, meanwhile may or may not be behind it.
+// A reservation that is made or given up meanwhile may or may not be behind it.
 TEST(books, do_not_judge_a_reservation_that_is_given_up_while_others_come_and_go) {
   const name_plan five{.kind = lock_kind::limiter, .capacity = 1, .burst = 5, .per = 1000 * second};
   for (const std::int64_t left : {-1, -2}) {
@@ -432,7 +433,7 @@ TEST(books, find_nothing_where_all_is_well) {
               election_book b(j);
               b.leads(1, 0);
               b.leads(2, second);
-              b.seen("n", 0, 0, 2, false, true);  // the first may have led before it began
+              b.seen("n", 0, 0, 2, false, true);  // the first may have led earlier
               phase_book phases(j, "n", 2, true);
               phases.completes();
             }),
@@ -487,8 +488,8 @@ void search_and_tell(std::uint64_t first, const search_limits& limits) {
   std::printf("from seed %llu: %s\n", static_cast<unsigned long long>(first), all.text().c_str());
 }
 
-// The same seeds each time, so that a red test is the change's fault and not the day's luck; fresh
-// ones for as long as the environment says.
+// The same seeds each time, so that a red test is caused by the change and not by luck; fresh seeds
+// for as long as the environment says.
 TEST_P(random_seeds, break_no_rule) {
   search_limits limits{.about = {GetParam()}};
   if (const char* const seconds = std::getenv("HOLDFAST_SIMULATION_SECONDS")) {

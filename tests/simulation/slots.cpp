@@ -14,7 +14,7 @@ using holdfast::store::slot_entry;
 using holdfast::store::slot_outcome;
 using holdfast::store::slot_reply;
 
-/// What the family of a process sees.
+/// The slot family's view, in one process.
 class slot_client final : public holdfast::store::slot_store, private requester {
  public:
   slot_client(server& of, slots& all, std::shared_ptr<connection> by)
@@ -117,7 +117,7 @@ slots::item* slots::find(const spot& at) {
   return nullptr;
 }
 
-// The times to live of a server that counts in ticks end late, never early.
+// On a server that counts in ticks, an expiry may come late, but never early.
 void slots::put(item& into, std::int64_t lease_us, std::int64_t least) {
   into.ends_at = std::max(least, of_.time().now_at + lease_us);
   into.gone_at = into.ends_at + of_.world_.random().between(0, of_.is_.outlasts) / microsecond;
@@ -184,7 +184,7 @@ std::vector<std::string> slots::names() {
   return all;
 }
 
-// Those that are to be there yet: it keeps what has ended for a moment.
+// Only the unexpired ones: the store keeps an expired slot for a moment.
 std::vector<back_end::user> slots::users(std::string_view name) {
   std::vector<user> all;
   for (const auto& [at, item] : items_) {

@@ -13,9 +13,9 @@
 
 namespace simulation {
 
-/// What a store of slots keeps: entries that are compared and set in one step, and go by themselves
-/// when their time is over. Its clients run the real family. Without notifications it is as
-/// memcached: leases of whole seconds, no fences.
+/// What a store of slots keeps: entries that are compared and set in one step, and expire by
+/// themselves. Its clients run the real family. Without notifications it behaves as memcached:
+/// leases of whole seconds, no fences.
 class slots final : public back_end {
  public:
   explicit slots(server& of) : of_(of) {}

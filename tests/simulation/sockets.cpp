@@ -1,5 +1,5 @@
-// The sockets of a simulated thread, as far as the memcached driver uses them. As in threads.cpp
-// this program's own definitions come before those of the C library; outside of the simulation they
+// The sockets of a simulated thread, as far as the memcached driver uses them. As in threads.cpp,
+// this program's own definitions come before those of the C library; outside the simulation they
 // pass the call on.
 #ifdef HOLDFAST_WITH_MEMCACHED
 #include <fcntl.h>
@@ -48,7 +48,7 @@ simulated_socket* socket_of(int number) {
   return dynamic_cast<simulated_socket*>(find_descriptor(number));
 }
 
-/// As the name of a host is found, and its address given back.
+/// The result of getaddrinfo(), which freeaddrinfo() receives back.
 struct named_address {
   addrinfo info{};
   sockaddr_in address{};
@@ -156,7 +156,7 @@ ssize_t recv(int number, void* to, std::size_t size, int flags) {
   if (!simulation::wait_for_input(*s, (flags & MSG_DONTWAIT) == 0)) return simulation::fail(EAGAIN);
   const auto some = s->to->take(size);
   std::memcpy(to, some.data(), some.size());
-  return static_cast<ssize_t>(some.size());  // 0: it has ended
+  return static_cast<ssize_t>(some.size());  // 0: the connection has ended
 }
 
 }  // extern "C"

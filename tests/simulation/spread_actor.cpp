@@ -9,7 +9,7 @@ namespace {
 
 using holdfast::errc;
 
-/// Whatever is held as one, of one name or two.
+/// A hold that spans stores, of one name or two.
 struct spread_actor : actor {
   std::vector<int> ids{};
 
@@ -30,7 +30,8 @@ struct spread_actor : actor {
     for (const int one : ids) of.rules.given_up(one);
     of.log.add("gives back " + name);
     if (s.back == step::end::destroy) return;
-    // To look takes a mutex, where a thread of an older run was not interrupted.
+    // The check locks a mutex, at which runs from before `freezing_seeds` did not interrupt the
+    // thread.
     const bool ended = of.whole.seed >= freezing_seeds && has_ended(held);
     const auto e = release(held);
     if (ended && e != errc::lost) {
@@ -39,7 +40,7 @@ struct spread_actor : actor {
     }
     if (e) judge_error(static_cast<errc>(e.value()), "release: " + e.message());
   }
-  // As its holder can see.
+  // As far as its holder can see.
   static bool has_ended(const holdfast::quorum_lease& held) {
     return held.state() == holdfast::lease_state::lost;
   }
@@ -73,7 +74,7 @@ struct spread_actor : actor {
         of.rules.granted({&p, scene::name_of(of_name), 1, 1, fence, asked, std::move(lost)}, then));
   }
 
-  // By its own thread, or without one.
+  // Synchronously or asynchronously.
   std::optional<holdfast::quorum_lease> take_votes(holdfast::redlock& l) {
     if (!without_waiting()) return take(l);
     return in_time(async_acquire(l, limit(), stop()));

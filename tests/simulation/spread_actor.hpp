@@ -4,7 +4,7 @@
 
 namespace simulation {
 
-/// The step at a name that is on several stores: a redlock, or two mutexes as one.
+/// Carries out the step at a name on several stores: a redlock, or two combined mutexes.
 void act_across_stores(const actor& who, belongings& all);
 
 }  // namespace simulation

@@ -13,7 +13,7 @@ namespace {
 using op = sql_expression::op;
 using verb = sql_statement::verb;
 
-/// What the columns are taken from.
+/// The source of the column values.
 struct sql_view {
   const std::string* name = nullptr;
   const sql_row::state* record = nullptr;
@@ -60,7 +60,7 @@ int compare(const sql_value& a, const sql_value& b) {
   return left < right ? -1 : left > right ? 1 : 0;
 }
 
-// {"one","two"}, with backslashes.
+// Parses an array such as {"one","two"}, with backslashes.
 std::vector<std::string> items_of(std::string_view array) {
   std::vector<std::string> all;
   bool inside = false;
@@ -230,7 +230,7 @@ class runner {
     return around_.call(e.word, of);
   }
 
-  // One value; of an aggregate, the greatest of all rows.
+  // One value; for an aggregate, the greatest of all rows.
   sql_value scalar(const sql_statement& s) {
     const auto& out = s.outputs.front();
     const bool greatest = out.is == op::call && out.word == "max";
@@ -289,9 +289,9 @@ class runner {
     if (s.left_join && !any) see(v);
   }
 
-  // Whether the row is there and wanted. If it is to be locked it is so afterwards, and seen as it
-  // is then: PostgreSQL looks at its snapshot first, and again when it has waited; InnoDB locks
-  // what is there now.
+  // Whether the row exists and matches. A row that must be locked is locked afterwards, and read as
+  // it is then: PostgreSQL checks its snapshot first, and again after it has waited; InnoDB locks
+  // the present version.
   bool admits(const std::string& name, sql_row& r, sql_lock how, sql_view& v,
               const sql_row::state*& seen, const sql_statement* s) {
     const auto wanted = [&](const sql_row::state& as) {
@@ -313,7 +313,7 @@ class runner {
     return false;
   }
 
-  // By the index if it names them, else all.
+  // The rows by the index if the statement names them, otherwise all rows.
   std::vector<std::string> candidates(const sql_statement& s, const sql_view& v) {
     std::vector<std::string> all;
     if (s.has_where && named_by(s.where, v, all)) return all;
@@ -338,7 +338,7 @@ class runner {
     return true;
   }
 
-  // ---- changes: all locks first, since a statement that has to wait is begun again
+  // ---- changes: all locks first, since a statement that has to wait restarts
 
   struct target {
     std::string name;
@@ -355,7 +355,7 @@ class runner {
     return r;
   }
 
-  // Locks and decides, and writes nothing yet.
+  // Locks and decides; writes nothing yet.
   sql_result prepare(const sql_statement& s) {
     std::vector<target> all;
     if (s.meta) {

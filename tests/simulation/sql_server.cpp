@@ -18,20 +18,20 @@ struct sql_backend {
   std::shared_ptr<connection> way{};
   sql_transaction transaction{};
   bool begun = false;   ///< by a statement that says so
-  bool failed = false;  ///< PostgreSQL: nothing but a rollback helps
+  bool failed = false;  ///< PostgreSQL: only a rollback helps
   bool working = false;
-  bool leaves = false;  ///< its client has gone: it ends when it has done what it does
+  bool leaves = false;  ///< its client has gone: it ends once its present work is done
   bool ended = false;
   std::deque<std::shared_ptr<sql_exchange>> queue{};
-  std::size_t text = 0;       ///< of the first exchange, …
-  std::size_t statement = 0;  ///< … and of that text
-  std::uint64_t steps = 0;    ///< older alarms mean nothing
+  std::size_t text = 0;       ///< index in the first exchange
+  std::size_t statement = 0;  ///< index in that text
+  std::uint64_t steps = 0;    ///< the current step; alarms of older steps are ignored
   std::int64_t statement_began = 0;
   nanos lock_timeout = 10 * second;
-  nanos lock_timeout_here = 0;  ///< of this transaction; 0: as ever
+  nanos lock_timeout_here = 0;  ///< of this transaction; 0: the default
   nanos idle_timeout = 0;
   std::vector<std::string> listens{};
-  nanos silence = 0;           ///< after so long the server ends the connection
+  nanos silence = 0;           ///< after this time the server ends the connection
   bool waits_in_line = false;  ///< for an advisory lock
   std::map<std::string, std::int64_t> granted_at{};
 };
@@ -187,7 +187,7 @@ std::optional<std::uint32_t> sql_server::left_at_latch(std::string_view name) {
 }
 
 bool sql_server::forget() {
-  if (keeps_locks()) return true;  // they end with their connections
+  if (keeps_locks()) return true;  // the locks end with their connections
   tables_.restore(of_.world_.random().one_in(2) ? replica_ : sql_tables::copy{});
   mirror();
   return true;
@@ -227,7 +227,7 @@ void sql_server::leave(int number) {
   b->leaves = true;
   if (!b->working) return end(b);
   if (!b->waits_in_line || b->silence == 0) return;
-  // It looks for its client now and then (client_connection_check_interval).
+  // The server checks now and then whether its client is there (client_connection_check_interval).
   world& w = of_.world_;
   w.at(w.now() + w.random().between(0, b->silence), [this, b] {
     if (!b->ended && b->waits_in_line) end(b);
@@ -269,14 +269,14 @@ void sql_server::go_on(const std::shared_ptr<sql_backend>& b) {
   });
 }
 
-// Its disk is, and a commit waits for it with all its locks.
+// The disk is slow, and a commit waits for it with all its locks.
 bool sql_server::is_slow(const sql_backend& b) {
   auto& random = of_.world_.random();
   const bool commits = is_last(b, *b.queue.front()) && !b.transaction.written.empty();
   return random.permille(of_.net_.slow_request * (commits ? 5 : 1));
 }
 
-// False: it waits.
+// False if the statement waits.
 bool sql_server::do_next(const std::shared_ptr<sql_backend>& b) {
   const auto e = b->queue.front();
   if (is_last(*b, *e)) return finish(b), true;
@@ -300,7 +300,7 @@ bool sql_server::do_next(const std::shared_ptr<sql_backend>& b) {
 
 // ---- locks of sessions
 
-// False: it waits.
+// False if the statement waits.
 bool sql_server::do_next_of_locks(const std::shared_ptr<sql_backend>& b, const sql_text& t,
                                   advisory_locks::asks what) {
   using asks = advisory_locks::asks;
@@ -393,7 +393,7 @@ sql_result sql_server::carry_out_at_locks(sql_backend& b, const sql_text& t,
   }
 }
 
-// Those whose turn has come are answered when they run again.
+// A connection whose lock request was granted is answered when it runs again.
 void sql_server::let_in() {
   for (const int number : locks_.let_in()) {
     const auto at = backends_.find(number);
@@ -408,7 +408,8 @@ void sql_server::let_in() {
   }
 }
 
-// A signal: it ends what the connection waits for when it comes, which may be something else.
+// A signal: it cancels what the connection waits for when the signal arrives, which may be another
+// statement.
 void sql_server::cancel_soon(int number) {
   world& w = of_.world_;
   w.at(w.now() + w.random().between(0, 200 * microsecond), [this, number] {
@@ -474,7 +475,7 @@ sql_result sql_server::run(sql_backend& b, const sql_statement& s,
         if (s.text.find("idle_transaction_timeout") != s.text.npos) b.idle_timeout = b.lock_timeout;
       }
       return r;
-    case verb::look:  // the tables are there
+    case verb::look:  // the tables exist
       r.has_rows = true;
       r.rows.push_back(
           {sql_value::of(std::string(is_postgres() ? "t" : "1")), sql_value::of(std::string("t"))});
@@ -518,7 +519,7 @@ sql_value sql_server::call(sql_backend& b, const std::string& function,
   if (function == "pg_is_in_recovery") {
     return sql_value::of(std::string(of_.world_.now() < of_.read_only_until_ ? "t" : "f"));
   }
-  // It is one server, however often it restarts.
+  // The restarted server counts as the same server, however often it restarts.
   if (function == "pg_postmaster_start_time" || function == "date_part") {
     return sql_value::of(std::int64_t{1});
   }
@@ -555,8 +556,8 @@ void sql_server::stop_waiting(sql_backend& b) {
   t.waits_for = nullptr;
 }
 
-// The rest of what was sent is not carried out. MariaDB undoes the whole transaction after a
-// deadlock, and the statement only after a time-out.
+// The rest of the batch is not carried out. After a deadlock MariaDB undoes the whole transaction,
+// after a time-out only the statement.
 void sql_server::refuse(sql_backend& b, const char* postgres, const char* mariadb,
                         std::string said) {
   stop_waiting(b);
@@ -571,7 +572,7 @@ void sql_server::refuse(sql_backend& b, const char* postgres, const char* mariad
 
 // ---- ends
 
-// Of what was sent together.
+// Ends a batch that was sent together.
 void sql_server::finish(const std::shared_ptr<sql_backend>& b) {
   const auto e = b->queue.front();
   b->queue.pop_front();
@@ -618,7 +619,7 @@ void sql_server::end(const std::shared_ptr<sql_backend>& b, bool was_silent) {
   let_in();
 }
 
-// In a moment: a loop over the connections that are notified is running now.
+// Done in a moment: a loop over the notified connections is running now.
 void sql_server::break_off(const std::shared_ptr<sql_backend>& b) {
   of_.disturbed(*b->way);
   of_.world_.at(of_.world_.now(), [this, b] {
@@ -646,7 +647,7 @@ void sql_server::tell(const std::string& channel, const std::string& line) {
   }
 }
 
-// For the judge, which looks at the server from outside.
+// Copies the rows for the judge, which sees the server from outside.
 void sql_server::mirror() {
   of_.records_.clear();
   const auto all = tables_.now();

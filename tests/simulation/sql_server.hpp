@@ -12,18 +12,18 @@
 #include "simulation/dialled.hpp"
 #include "simulation/sql_run.hpp"
 
-/// A simulated PostgreSQL or MariaDB: connections with transactions over two tables. What is sent
-/// to it are the drivers' own texts.
+/// A simulated PostgreSQL or MariaDB: connections with transactions over two tables. It receives
+/// the drivers' own texts.
 namespace simulation {
 
-/// What became of one statement.
+/// The result of one statement.
 struct sql_answer {
   std::string state{};  ///< PostgreSQL's SQLSTATE, or MariaDB's number; empty: no error
   std::string said{};
   sql_result result{};
 };
 
-/// Texts that go together, with their values.
+/// One statement text of a batch, with its values.
 struct sql_text {
   std::string text;
   std::vector<sql_value> values{};
@@ -32,7 +32,7 @@ struct sql_text {
 struct sql_exchange : exchange {
   std::vector<sql_text> texts{};
   std::vector<sql_answer> answers{};  ///< up to the first error
-  bool in_transaction = false;        ///< afterwards
+  bool in_transaction = false;        ///< after the batch
 };
 
 struct sql_backend;
@@ -43,13 +43,13 @@ class sql_client final : public dialled {
  public:
   sql_client(dialled_server& to, server& of, std::shared_ptr<connection> way);
 
-  /// One round trip.
+  /// Sends a batch: one round trip.
   std::shared_ptr<sql_exchange> send(std::vector<sql_text> texts);
-  /// Something came that nobody has taken.
+  /// Whether something has arrived that the driver has not read.
   bool has_input() const noexcept;
 
   std::deque<std::shared_ptr<sql_exchange>> sent;
-  std::deque<std::string> lines;  ///< that were published on its channels
+  std::deque<std::string> lines;  ///< published on its channels
 
  private:
   sql_server& to_;
@@ -69,7 +69,7 @@ class sql_server final : public dialled_server {
   void stopped() override;
   void process_died(const process& of) override;
 
-  /// What a driver reaches under that host's name.
+  /// The server that a driver reaches under that host's name.
   static sql_server& named(const std::string& host);
   std::shared_ptr<sql_client> open(process& of) { return dial<sql_client>(of); }
 
@@ -113,8 +113,8 @@ class sql_server final : public dialled_server {
   const sql_dialect dialect_;
   sql_tables tables_;
   advisory_locks locks_;
-  std::int64_t last_moment_ = 0;  ///< no two grants are in the same microsecond
-  sql_tables::copy replica_;      ///< that knows less, and may take over
+  std::int64_t last_moment_ = 0;  ///< no two grants have the same microsecond
+  sql_tables::copy replica_;      ///< knows less, and may take over
   std::map<int, std::shared_ptr<sql_backend>> backends_;
 };
 

@@ -6,7 +6,7 @@ namespace simulation {
 
 namespace {
 
-// No statement that waits needs an older one: a transaction is short.
+// No waiting statement needs an older state: a transaction is short.
 constexpr std::size_t states_kept = 64;
 
 bool holds(const sql_row& r, const sql_transaction& t) {

@@ -19,15 +19,15 @@ struct sql_transaction;
 
 struct sql_row {
   struct state {
-    std::uint64_t committed = 0;  ///< by which commit
+    std::uint64_t committed = 0;  ///< the number of the commit
     bool there = false;
-    std::int64_t number = 0;  ///< a record's version; the floor
+    std::int64_t number = 0;  ///< a record's version; the meta row's floor
     std::string record{};
   };
-  std::deque<state> history{{}};  ///< as it was committed, the last one last
+  std::deque<state> history{{}};  ///< the committed states, the last one last
   std::optional<state> pending{};
-  sql_transaction* writer = nullptr;     ///< of what is pending
-  sql_transaction* exclusive = nullptr;  ///< which may write
+  sql_transaction* writer = nullptr;     ///< of the pending state
+  sql_transaction* exclusive = nullptr;  ///< holds the exclusive lock
   std::vector<sql_transaction*> sharers{};
   std::deque<sql_transaction*> waiting{};
 
@@ -36,17 +36,17 @@ struct sql_row {
   }
 };
 
-/// Whatever a connection does at the server between two commits.
+/// The work of a connection at the server between two commits.
 struct sql_transaction {
   int number = 0;  ///< of the connection
   std::vector<std::pair<std::string, sql_row*>> held{};
   std::vector<sql_row*> written{};
-  std::vector<std::pair<std::string, std::string>> tells{};  ///< channels and lines, at the commit
+  std::vector<std::pair<std::string, std::string>> tells{};  ///< (channel, line)
   sql_row* waits_for = nullptr;
   std::optional<std::uint64_t> snapshot{};  ///< of the statement that waits
 };
 
-/// Thrown where a statement cannot go on before another transaction ends.
+/// Thrown where a statement cannot continue before another transaction ends.
 struct sql_must_wait {
   sql_row* row;
 };
@@ -70,23 +70,24 @@ class sql_tables {
 
   sql_row& record(const std::string& name) { return records[name]; }
 
-  /// Takes it, or throws.
+  /// Locks the row, or throws.
   void lock(sql_transaction& by, const std::string& name, sql_row& r, bool exclusively);
-  /// Gives it back before the end, if the transaction has written nothing there.
+  /// Unlocks the row before the end, if the transaction has written nothing there.
   void unlock(sql_transaction& by, sql_row& r);
-  /// Sharers go first. A transaction does not wait for itself.
+  /// Sharers come first. A transaction does not wait for itself.
   bool waits_in_a_ring(const sql_transaction& first) const;
 
   static void write(sql_transaction& by, sql_row& r, sql_row::state to);
-  /// What that transaction sees of a row; another one's changes only when they are committed.
+  /// That transaction's view of a row; it sees another one's changes only after their commit.
   static const sql_row::state& latest(const sql_transaction& by, const sql_row& r) noexcept;
   const sql_row::state& at_snapshot(const sql_transaction& by, const sql_row& r) const noexcept;
 
-  /// Ends it. Returns the transactions that waited for its rows and may go on, in their order.
+  /// Ends the transaction. Returns the transactions that waited for its rows and may continue, in
+  /// their order.
   std::vector<sql_transaction*> commit(sql_transaction& t);
   std::vector<sql_transaction*> roll_back(sql_transaction& t);
 
-  /// Everything as at that moment, and nobody has begun anything.
+  /// A copy of all committed data, without transactions.
   struct copy {
     std::map<std::string, sql_row::state> records;
     sql_row::state meta{.there = true};

@@ -36,7 +36,8 @@ std::string unhex(std::string_view digits) {
   return bytes;
 }
 
-// How each server writes its clock, and that it takes writes, is one word here.
+// Replaces each server's expressions for its clock, and for whether it accepts writes, with one
+// word.
 std::string with_words(std::string text) {
   using holdfast::store::mariadb::takes_writes;
   constexpr const char* clock = "clock()";
@@ -313,7 +314,7 @@ class parser {
     return s;
   }
 
-  // … any (array(select name …)): the rows that this select names, and has locked.
+  // Parses … any (array(select name …)): the rows that this select names, and has locked.
   void where_of_those(sql_statement& s) {
     const sql_statement named = select();
     must(")");
@@ -480,7 +481,7 @@ class parser {
     must(")");
     return e;
   }
-  // schema.function(…), alias.column, or one of them alone.
+  // Parses schema.function(…), alias.column, or one of them alone.
   sql_expression named() {
     std::string name = word();
     while (take(".")) name = word();

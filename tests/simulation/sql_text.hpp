@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-/// The SQL that the drivers of PostgreSQL and MariaDB send, as far as they send it: read from their
-/// own texts, so that a change of a text is a change of what the simulated server does.
+/// The SQL that the drivers of PostgreSQL and MariaDB send, parsed from their own texts, so that a
+/// changed text changes what the simulated server does. Covers only what the drivers send.
 namespace simulation {
 
 /// NULL, a whole number, or text.
@@ -23,13 +23,13 @@ struct sql_value {
   static sql_value of(bool yes) { return of(std::int64_t{yes}); }
   static sql_value of(std::string t) { return {kind::text, 0, std::move(t)}; }
   bool null() const noexcept { return is == kind::null; }
-  /// As a number, 0 for what is none.
+  /// The value as a number, 0 if it is none.
   std::int64_t as_number() const noexcept;
   std::string as_text() const { return is == kind::number ? std::to_string(number) : text; }
   bool is_true() const noexcept { return is == kind::number && number != 0; }
 };
 
-/// Of both tables: no two have the same name.
+/// Columns of both tables: no two have the same name.
 enum class sql_column { name, version, record, format, fence_floor, id, whole, fence };
 
 struct sql_statement;
@@ -76,28 +76,28 @@ struct sql_statement {
   std::string text{};  ///< its beginning, for a trace; a channel
   bool meta = false;
   bool records = false;
-  bool gone = false;       ///< what the statement before has removed
-  bool left_join = false;  ///< `where` says which record goes with the meta row
+  bool gone = false;       ///< the rows that the statement before has removed
+  bool left_join = false;  ///< `where` says which record belongs to the meta row
   sql_lock locks_meta = sql_lock::none;
   sql_lock locks_records = sql_lock::none;
-  bool skips_locked = false;  ///< of a remove: what others have locked stays
+  bool skips_locked = false;  ///< of a remove: rows that others have locked stay
   bool has_where = false;
   sql_expression where{};
   std::vector<sql_expression> outputs{};
-  std::optional<sql_expression> limit{};  ///< of a `set`: for how long it waits for locks
+  std::optional<sql_expression> limit{};  ///< of a `set`: the time-out for locks
   std::vector<std::pair<sql_column, sql_expression>> assignments{};
   std::vector<sql_expression> returning{};
-  bool conflict_locks = false;                    ///< the row that is there already
-  std::shared_ptr<const sql_statement> source{};  ///< of an insert; or what comes before (with …)
+  bool conflict_locks = false;                    ///< locks the row that exists already
+  std::shared_ptr<const sql_statement> source{};  ///< of an insert; or of `with …`
 };
 
 using sql_statements = std::vector<std::shared_ptr<const sql_statement>>;
 
-/// One statement or several, with semicolons between. Parameters are $1, $2, … or ?, ?, …
-/// Throws std::logic_error for what no driver sends.
+/// One statement or several, separated by semicolons. Parameters are $1, $2, … or ?, ?, … Throws
+/// std::logic_error for a text that no driver sends.
 const sql_statements& parse_sql(const std::string& text);
 
-/// Takes the values out of a text that has them written in it, and leaves ? in their place.
+/// Moves the values that are written in a text to `values`, and leaves ? in their place.
 std::string take_values(std::string_view text, std::vector<sql_value>& values);
 
 }  // namespace simulation

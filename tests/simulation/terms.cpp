@@ -3,15 +3,14 @@
 #include "simulation/arranging.hpp"
 #include "simulation/encounters.hpp"
 
-// What the terms of a lock are good for: that nobody renews it, that it has a reason of its own,
-// how many permits it takes.
+// Uses of a lock's terms: no renewal, a reason of its own, the number of permits.
 namespace simulation {
 
 namespace {
 
 using goes_wrong = fault_plan::kind;
 
-// Processes hand on to each other what nobody renews, and what lasts for much longer than a grant
+// Processes hand leases on to each other that nobody renews, and that last much longer than a grant
 // that waits for its owner.
 void hand_on_what_nobody_renews(random_source& r, plan& p) {
   set_up(p, 2 + r.below(3), r.between(2, 6) * second);
@@ -31,8 +30,8 @@ void hand_on_what_nobody_renews(random_source& r, plan& p) {
   }
 }
 
-// Readers and writers of one process wait for the writer of another; later readers come behind
-// them, some by a lock object of other terms.
+// Readers and writers of one process wait for the writer of another; later readers are queued
+// behind them, some with a lock object of other terms.
 void read_behind_an_own_writer(random_source& r, plan& p) {
   set_up(p, 2, r.between(4, 8) * second);
   tell_at_once(p);
@@ -62,7 +61,7 @@ void read_behind_an_own_writer(random_source& r, plan& p) {
   }
 }
 
-// Readers that share what their process loses.
+// Readers that share a hold which their process loses.
 void lose_what_several_share(random_source& r, plan& p) {
   set_up(p, 1 + r.below(2), r.between(500 * millisecond, 2 * second));
   tell_at_once(p);
@@ -82,7 +81,7 @@ void lose_what_several_share(random_source& r, plan& p) {
                .length = r.between(lease * 5 / 4, 3 * lease)}};
 }
 
-// Leases are made shorter while the store cannot be reached: some of these calls surely change
+// Leases are shortened while the store is out of reach: some of these calls certainly change
 // nothing.
 void shorten_while_it_is_away(random_source& r, plan& p) {
   set_up(p, 1 + r.below(2), r.between(8, 20) * second);
@@ -101,7 +100,7 @@ void shorten_while_it_is_away(random_source& r, plan& p) {
   p.faults = {{.what = kinds[r.below(3)], .at = at, .length = r.between(500, 2500) * millisecond}};
 }
 
-// Several permits at once, together with other locks, beside those that take permits alone.
+// Several permits at once, together with other locks, beside threads that acquire only permits.
 void take_several_permits_together(random_source& r, plan& p) {
   set_up(p, 2 + r.below(2), 3 * second);
   tell_at_once(p);
@@ -118,8 +117,8 @@ void take_several_permits_together(random_source& r, plan& p) {
   }
 }
 
-// A cache forgets what a thread has had for long. That one gives it back, and takes the next of its
-// process along.
+// A cache forgets a lock that a thread has held for long. The thread's release also requests the
+// lock for the next thread of its process.
 void hand_over_what_was_forgotten(random_source& r, plan& p) {
   set_up(p, 1 + r.below(2), r.between(20, 30) * second);
   p.names = {{lock_kind::mutex}};
@@ -144,7 +143,7 @@ void make_votes(plan& p) {
   p.names = {{lock_kind::redlock}};
 }
 
-// Two nodes of three stand still for a moment that a lease bears, now and then during a renewal.
+// Two nodes of three are frozen for a moment that a lease tolerates, sometimes during a renewal.
 void bear_moments_without_a_majority(random_source& r, plan& p) {
   set_up(p, 1 + r.below(2), r.between(4, 8) * second);
   make_votes(p);

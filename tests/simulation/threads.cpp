@@ -1,5 +1,5 @@
-// The system calls of a simulated thread. This program's own definitions come before those of the
-// C library, also for the C++ library: outside of the simulation they pass the call on.
+// The system calls of a simulated thread. This program's own definitions come before those of the C
+// library, also for the C++ library; outside the simulation they pass the call on.
 
 #include <dlfcn.h>
 #include <linux/futex.h>
@@ -28,7 +28,7 @@ using simulation::world;
 
 namespace {
 
-/// Fibers that wait, in order of arrival.
+/// Waiting fibers, in order of arrival.
 struct line {
   fiber* first;
   fiber* last;
@@ -54,8 +54,8 @@ struct line {
   }
 };
 
-/// In the room of a pthread_mutex_t. Free, it is what PTHREAD_MUTEX_INITIALIZER says, whose fifth
-/// word tells the kind and stays as it is.
+/// Stored in the space of a pthread_mutex_t. A free one equals PTHREAD_MUTEX_INITIALIZER, whose
+/// fifth word is the kind and never changes.
 struct simulated_mutex {
   fiber* owner;
   fiber* first;
@@ -129,13 +129,13 @@ int wait(simulated_condition& c, simulated_mutex& m, nanos until, world& w) {
   return woken ? 0 : ETIMEDOUT;
 }
 
-// The steady clock stands still while the machine is suspended.
+// The steady clock stops while the machine is suspended.
 nanos shown_at_the_beginning(const simulation::process& p, clockid_t on) {
   if (on == CLOCK_REALTIME) return 1'700'000'000 * simulation::second;
   return on == CLOCK_MONOTONIC ? p.boot - p.slept : p.boot;
 }
 
-// A time of that process's clock as the true time.
+// Converts a time of that process's clock to the true time.
 nanos true_time(const timespec& t, clockid_t on) {
   const nanos shown = t.tv_sec * simulation::second + t.tv_nsec;
   return shown - shown_at_the_beginning(*world::self()->of, on);
@@ -294,7 +294,7 @@ pid_t getpid() noexcept {
   return HOLDFAST_REAL(getpid)();
 }
 
-// The C++ library waits for atomics, stop callbacks and static objects by this.
+// The C++ library uses this call to wait for atomics, stop callbacks and static objects.
 long syscall(long number, ...) noexcept {
   va_list all;
   va_start(all, number);

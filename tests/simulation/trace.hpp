@@ -9,13 +9,14 @@
 
 namespace simulation {
 
-/// What happened, for a person: one line an event, one column a thread. Costs nothing while off.
+/// A record of the events for a person: one line an event, one column a thread. Costs nothing while
+/// off.
 class trace {
  public:
   explicit trace(const world& of, bool on) : world_(of), on_(on) {}
   bool on() const noexcept { return on_; }
 
-  /// By the thread that runs, or by nobody (a fault).
+  /// Adds an event of the running thread, or of the world (a fault).
   void add(std::string what);
   void add(std::string column, std::string what);
   std::string text(std::size_t last_lines) const;

@@ -29,8 +29,8 @@ void read_after_a_writer(random_source& r, plan& p) {
   }
 }
 
-// Answers are late, and some of those that wait behind a holder of their process have hardly any
-// time left when it gives back.
+// Answers are late, and some threads that wait behind a holder of their process have hardly any
+// time left when it releases.
 void wait_with_little_time(random_source& r, plan& p) {
   set_up(p, 1 + r.below(2), r.between(3, 6) * second);
   if (p.store > store_kind::scripts) p.store = store_kind::told;

@@ -6,7 +6,7 @@ namespace simulation {
 
 namespace {
 
-// Of what is used with that step; all, where threads take one inside the other.
+// Whether the step uses the name; every name, where threads nest locks.
 bool is_used(const plan& whole, const step& s, std::size_t name) {
   const auto kind = whole.names[s.name].kind;
   if (s.several || whole.about == theme::deadlocks) return true;
@@ -29,7 +29,7 @@ void scene::uses(const process& p, const step& s, bool so) {
 
 // Each waiter has a queue entry, also after the store has dropped some, and also far from the
 // front, where waiters do not poll for themselves. Threads that ask again keep the others from
-// polling for long, so this is judged only where no thread asks twice.
+// polling for long, so this rule is checked only where no thread asks twice.
 void scene::watch_places() {
   plan rest = whole;
   std::erase_if(rest.faults, [](const auto& f) { return f.what == fault_plan::kind::lose_key; });
@@ -62,7 +62,8 @@ void scene::watch_places() {
   }
 }
 
-// A process whose threads all rest waits for nothing, and needs no news of another one's death.
+// A process whose threads all rest waits for nothing, and needs no notification of another
+// process's death.
 void scene::watch_watches() {
   if (whole.about == theme::endings) return;
   for (const auto* const p : processes) {
@@ -83,8 +84,7 @@ void scene::watch_watches() {
   }
 }
 
-// No process has ended or stands still, and nothing arrives late: all that is given up is given
-// back.
+// No process has ended or is suspended, and nothing arrives late: every lock given up is released.
 bool scene::all_is_given_back() const {
   const bool late = std::any_of(processes.begin(), processes.end(), [&](const auto* p) {
     return p->dead || p->running == 0 ||
@@ -98,8 +98,9 @@ bool scene::all_is_given_back() const {
          });
 }
 
-// Whatever a store has of a session belongs to one of its threads: what is given back, and places
-// that are left, are gone when the thread is; a lease that is kept for the next one is for a while.
+// Every entry that a store has of a session belongs to one of its threads. A released lock and a
+// left queue entry are gone when the thread is; a lease that is kept for the next thread stays for
+// a while.
 void scene::watch_users() {
   if (whole.about == theme::endings || whole.about == theme::permits) return;
   const bool untidy = std::any_of(whole.faults.begin(), whole.faults.end(), [](const auto& f) {
@@ -128,8 +129,8 @@ void scene::watch_users(std::size_t i, std::size_t at_store) {
     const auto at = there.find(number);
     const auto many = at == there.end() ? 0 : static_cast<int>(at->second);
     const process* const p = k == 0 ? nullptr : processes[k - 1];
-    // What came when its thread had gone, nobody gives back; while another thread of the session
-    // waits, its place does not end either.
+    // Nobody releases a grant that came when its thread had gone; while another thread of the
+    // session waits, its queue entry does not end either.
     const bool late = p != nullptr && stores[at_store]->late_at(*p) >= 0;
     const bool gone = p != nullptr && (p->dead || p->running == 0);
     const int its = p == nullptr ? threads : users[{i, number}];
@@ -144,7 +145,7 @@ void scene::watch_users(std::size_t i, std::size_t at_store) {
         : whole.calm() ? bound_of_waits()
                        : 1500 * millisecond;
     for (const auto& does : whole.processes) longest = std::max(longest, does.linger + second / 2);
-    // A store that comes back with what it had before has it until it ends.
+    // A store that comes back with older data keeps that data until it expires.
     const nanos forgot = stores[at_store]->forgot_at() + 2 * whole.longest_lease();
     const nanos last = p == nullptr ? all_disturbed : std::max(forgot, disturbed(*p));
     const nanos since =

@@ -6,7 +6,7 @@ namespace simulation {
 
 namespace {
 
-// As many meet as the plan says.
+// The plan fixes the number of participants.
 bool counts_participants(const plan& p) {
   return std::any_of(p.names.begin(), p.names.end(), [](const auto& n) {
     return n.kind == lock_kind::latch || n.kind == lock_kind::barrier;
@@ -19,7 +19,8 @@ std::vector<step> all_steps(plan& p) {
   return all;
 }
 
-// Many threads of one process that want the same, most of them for a moment, and some not for long.
+// Many threads of one process want the same lock, most of them for a moment; some wait only
+// briefly.
 void crowd(random_source& r, plan& p) {
   const auto all = all_steps(p);
   if (all.empty()) return;
@@ -41,7 +42,7 @@ void crowd(random_source& r, plan& p) {
   }
 }
 
-// Each hold has an end, and nothing else makes it end.
+// Each hold has a time limit, and nothing else ends it.
 void hold_at_most(random_source& r, plan& p) {
   for (auto& one : p.processes) {
     if (r.one_in(3)) continue;

@@ -22,8 +22,8 @@ constexpr std::size_t guard_size = 4096;
 
 world* the_world = nullptr;
 
-/// The thread_local variables of this program, which each fiber has its own copy of. (Those of
-/// shared libraries stay common; of these, the exceptions in flight and errno matter.)
+/// This program's thread_local variables, of which each fiber has its own copy. (Those of shared
+/// libraries stay common; of these, the exceptions in flight and errno matter.)
 struct local_variables {
   std::byte* where = nullptr;
   std::size_t size = 0;
@@ -60,7 +60,7 @@ fiber* world::self() noexcept { return the_world == nullptr ? nullptr : the_worl
 
 world::world(std::uint64_t seed, const machine_traits& machine)
     : random_(seed), machine_(machine), main_locals_(locals().size) {
-  __libc_single_threaded = 0;  // else the C++ library wakes nobody up
+  __libc_single_threaded = 0;  // otherwise the C++ library wakes nobody up
 }
 
 world::~world() {
@@ -123,8 +123,8 @@ void world::schedule(fiber& f, nanos when) {
   std::push_heap(queue_.begin(), queue_.end());
 }
 
-// Mostly a few microseconds, and now and then as on a machine that has other things to do: from
-// when it was due.
+// The delay from when the thread was due: mostly a few microseconds, and now and then as long as on
+// a busy machine.
 nanos world::latency(process& p, nanos from) {
   if (machine_.stall_per_100k != 0 && random_.below(100'000) < machine_.stall_per_100k) {
     const nanos late = random_.between(5 * millisecond, 700 * millisecond);
@@ -236,7 +236,7 @@ std::vector<const fiber*> world::not_over() const {
   return all;
 }
 
-// What belongs to a thread is exchanged; called before and after a fiber runs.
+// Exchanges the data that belongs to a thread; called before and after a fiber runs.
 void world::swap_thread(fiber& f) {
   const auto& all = locals();
   std::memcpy(main_locals_.data(), all.where, all.size);

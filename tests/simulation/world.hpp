@@ -42,7 +42,7 @@ class random_source {
   std::uint64_t state_;
 };
 
-/// What can befall an operation while it is under way.
+/// A trouble that an operation may meet while it is under way.
 enum class trouble {
   lost_request,
   lost_reply,
@@ -65,15 +65,15 @@ enum class trouble {
 };
 inline constexpr std::size_t trouble_count = 18;
 
-/// The library looks at the boot clock once a second.
+/// The library checks the boot clock once a second.
 inline constexpr nanos notices_sleep_within = 1'300 * millisecond;
 
 /// One program on one machine.
 struct process {
   int number = 0;
-  nanos boot = 0;          ///< what its clock shows at the true time 0
+  nanos boot = 0;          ///< its clock at the true time 0
   nanos paused_until = 0;  ///< its threads do not run before
-  nanos slept = 0;         ///< with its machine: that is not on its steady clock
+  nanos slept = 0;         ///< with its machine: its steady clock does not count that time
   bool dead = false;
   /// Since when it has run without a pause, and without a thread that was late by more than that;
   /// after a sleep, since when its timers count it.
@@ -84,15 +84,15 @@ struct process {
   void meets(trouble t) noexcept { ++met[static_cast<std::size_t>(t)]; }
 };
 
-/// How the machines treat their threads.
+/// How the machines schedule their threads.
 struct machine_traits {
-  unsigned slow_permille = 0;     ///< a thread that should run waits up to 5 ms
-  unsigned stall_per_100k = 0;    ///< … up to 700 ms
+  unsigned slow_permille = 0;     ///< a thread that is due waits up to 5 ms
+  unsigned stall_per_100k = 0;    ///< a thread that is due waits up to 700 ms
   unsigned preempt_permille = 0;  ///< a thread is interrupted where it locks or unlocks a mutex
   unsigned spurious_permille = 0;
 };
 
-/// A simulated thread. Its address is its pthread_t; both are used again, as real ones are.
+/// A simulated thread. Its address is its pthread_t; both are reused, as real ones are.
 struct fiber {
   enum class state { ready, running, blocked, over };
 
@@ -100,21 +100,21 @@ struct fiber {
   std::string name;
   std::function<void()> work;
   state now = state::ready;
-  std::uint64_t generation = 0;  ///< grows with each wake: older time-outs mean nothing
+  std::uint64_t generation = 0;  ///< grows with each wake, so that older time-outs are ignored
   bool timed_out = false;
-  nanos slept_before = 0;  ///< its process, when the wait began
+  nanos slept_before = 0;  ///< the process's `slept` when the wait began
   bool outlives_session = false;
   fiber* joiner = nullptr;
   fiber* next_waiting = nullptr;  ///< for a mutex, condition variable or futex
   const void* waits_for = nullptr;
-  bool sleeps = false;  ///< at a condition variable, and is not woken yet
+  bool sleeps = false;  ///< at a condition variable, and not woken yet
 
   std::unique_ptr<std::byte[]> own_stack;
   std::byte* stack = nullptr;
   std::size_t stack_bytes = 0;
   std::jmp_buf at{};
   bool begun = false;
-  std::uint64_t commands = 0;  ///< that it has sent
+  std::uint64_t commands = 0;  ///< the number of commands that it has sent
   std::vector<std::byte> thread_locals;
   std::vector<std::pair<void (*)(void*), void*>> at_thread_exit;
   void* exceptions[2] = {};
@@ -131,9 +131,9 @@ class world {
   world(const world&) = delete;
   world& operator=(const world&) = delete;
 
-  /// The one that runs; null outside of run().
+  /// The running world; null outside of run().
   static world* running() noexcept;
-  /// The fiber that calls; null in an event, and outside of run().
+  /// The calling fiber; null in an event, and outside of run().
   static fiber* self() noexcept;
 
   nanos now() const noexcept { return now_; }
@@ -142,17 +142,18 @@ class world {
 
   process& add_process();
   fiber& start(process& of, std::string name, std::function<void()> work);
-  /// Calls it at that time, outside of all fibers: it must not wait.
+  /// Calls `event` at that time, outside of all fibers: it must not wait.
   void at(nanos when, std::function<void()> event);
 
-  /// Until nothing is left to do, or it is so late. True if all threads have ended.
+  /// Runs until nothing is left to do, at most until that time. True if all threads have ended.
   bool run(nanos until);
   /// Ends run() after the present step.
   void stop() noexcept { stopped_ = true; }
   bool stopped() const noexcept { return stopped_; }
 
   // ---- for fibers
-  /// Until wake(), or that time: then false. May be called with `until` in the past.
+  //
+  // Blocks until wake(), or until that time: then false. `until` may be in the past.
   bool block(nanos until, const void* for_what = nullptr);
   void wake(fiber& f);
   void sleep(nanos length) {
@@ -163,17 +164,18 @@ class world {
   void yield();
   void preempt_sometimes();
   bool wakes_without_reason() { return random_.permille(machine_.spurious_permille); }
-  /// From now on each fiber that stops notes where.
+  /// From now on each fiber that blocks records its stack.
   void keep_stacks() noexcept { keeps_stacks_ = true; }
-  /// Function by function, the innermost first.
+  /// The functions, the innermost first.
   static std::string stack_of(const fiber& f);
 
-  /// A clock was read: time goes on, so that nobody looks at it for ever.
+  /// Reading a clock advances the time, so that no thread polls it for ever.
   void tick() noexcept { now_ += 50; }
 
   // ---- faults
   void pause(process& p, nanos until);
-  /// Its machine sleeps: the boot clock goes on, and what its threads wait by stands still.
+  /// The machine of the process sleeps: the boot clock goes on, and the clock of its threads'
+  /// time-outs stops.
   void suspend(process& p, nanos until);
   void kill(process& p);
 

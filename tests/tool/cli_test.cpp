@@ -44,7 +44,7 @@ refusal refused(const words& w) {
   return {0, "accepted"};
 }
 
-/// Refused with 64, in one line, with the hint in it.
+/// Refused with 64, in one line that contains the hint.
 void expect_refused(const words& w, const std::string& hint) {
   const refusal r = refused(w);
   std::string line;

@@ -22,7 +22,7 @@ using nlohmann::json;
 
 class other_commands : public holdfast_tool {};
 
-/// What a Type=notify unit's manager hears.
+/// The manager's view of a Type=notify unit.
 class systemd {
  public:
   explicit systemd(std::string path) : path_(std::move(path)) {
@@ -410,7 +410,7 @@ TEST_F(other_commands, systemd_gets_no_sign_of_life_while_renewal_fails) {
   for (auto said = manager.hear_now(); !said.empty(); said = manager.hear_now()) before = said;
   wait_for(p, "killed");
   EXPECT_EQ(p.wait(), 79);
-  // And nothing before it. Unless this process was so late that it is over already.
+  // And nothing before it, unless this process was so late that the service is over already.
   EXPECT_EQ(before == "STOPPING=1" ? before : manager.hear_now(), "STOPPING=1");
 }
 

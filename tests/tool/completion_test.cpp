@@ -22,7 +22,7 @@ class shell_line;
 
 class completion : public holdfast_tool {
  protected:
-  /// A name in use, without a process that holds it.
+  /// Makes the name used, without a process that holds it.
   void use(const std::string& name) const {
     ASSERT_EQ(tool({"latch", "--down", "1", "--", name, "2"}).code, 0) << name;
   }
@@ -33,14 +33,14 @@ class completion : public holdfast_tool {
     EXPECT_EQ(r.err, "");
     return r.out;
   }
-  /// What bash and zsh do alike.
+  /// The common behaviour of bash and zsh.
   void completes_words(shell_line& shell) const;
 };
 
-/// A shell as people have it, with the script, where `holdfast` prints the words that it gets.
+/// A shell as people have it, with the script; `holdfast` prints the words that it gets.
 class shell_line {
  public:
-  /// `settings` is what the shell reads before the script.
+  /// `settings` are read by the shell before the script.
   shell_line(harness::surroundings around, const std::string& shell, const std::string& command,
              const std::string& settings)
       : screen_(without_history(std::move(around)), command, 120) {
@@ -51,7 +51,7 @@ class shell_line {
     screen_.shows("ready1");
   }
 
-  /// What the program gets when this is typed, then TAB, then `more` and ENTER: "<show><a b>"
+  /// The program's arguments when this is typed, then TAB, then `more` and ENTER: "<show><a b>"
   std::string after_tab(const std::string& typed, const std::string& more = "") {
     screen_.type("clear; echo at$((" + std::to_string(++line_) + "))\n");
     screen_.shows("at" + std::to_string(line_));
@@ -62,7 +62,7 @@ class shell_line {
     const auto from = all.rfind("\n<", end) + 1;
     return all.substr(from, end - from);
   }
-  /// What is offered where several words fit.
+  /// Checks the words that are offered where several fit.
   void offers(const std::string& typed, const words& all) {
     screen_.type("clear; echo at$((" + std::to_string(++line_) + "))\n");
     screen_.shows("at" + std::to_string(line_));
@@ -108,7 +108,7 @@ class zsh_line : public shell_line {
                    "unsetopt beep; autoload -Uz compinit; compinit -u -d " + dump) {}
 };
 
-/// What fish offers for a line, without the descriptions.
+/// fish's offers for a line, without the descriptions.
 class fish_line {
  public:
   explicit fish_line(harness::surroundings around) : around_(std::move(around)) {
@@ -288,7 +288,7 @@ TEST_F(completion, a_store_that_never_answers_does_not_keep_the_shell) {
   const harness::fake_server silent{[](std::string&) { return std::optional<std::string>(""); }};
   const std::string url = "redis://127.0.0.1:" + std::to_string(silent.port());
   around.environment.front() = "HOLDFAST_STORE=" + url + "?connect_timeout=60s";
-  // Half a second, or the minute that a session would wait: timeout(1) tells these apart.
+  // Half a second, or the minute that a session would wait: timeout(1) distinguishes these.
   words line{"timeout", "8", HOLDFAST_TOOL, "completion", "names"};
   EXPECT_EQ(run_to_end(line, around).code, 0);
 }

@@ -3,14 +3,14 @@
 #include "tool/died.hpp"
 #include "tool/fixture.hpp"
 
-// A holder that died is shown as what it is, where the store sees it.
+// A holder that died is shown as dead, where the store sees it.
 namespace tool_test {
 
 namespace {
 
 class dead_holder : public holdfast_tool {
  protected:
-  /// Held by nobody that lives, for half a minute by its lease.
+  /// Leaves the lock held by no living process, for half a minute by its lease.
   void die_with(const std::string& lock) const {
     holder h(*this, {lock});
     h.process.signal(SIGKILL);

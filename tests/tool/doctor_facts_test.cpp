@@ -9,7 +9,7 @@
 
 #include "tool/doctor_names.hpp"
 
-// What settings and names mean, without a server.
+// The meaning of settings and names, without a server.
 namespace holdfast::tool {
 
 using namespace std::chrono_literals;
@@ -32,7 +32,7 @@ findings about(const std::string& topic, const findings& all) {
   return some;
 }
 
-/// There is one of that topic, with that level; a person is told what to do about it.
+/// There is one finding of that topic, with that level and a remedy.
 void expect_one(const findings& all, const std::string& topic, severity level) {
   const auto found = about(topic, all);
   ASSERT_EQ(found.size(), 1U) << topic;

@@ -127,7 +127,7 @@ TEST_F(doctor, a_store_that_a_file_names_is_judged_as_the_store_itself) {
 
 TEST_F(doctor, what_the_library_warns_of_is_told_where_the_settings_cannot_be_judged) {
   const harness::redis_server server({"--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"});
-  // A pipe: who reads the URL again finds nothing.
+  // A pipe: a second read of the URL finds nothing.
   const auto said = tool({"doctor", "--json", "file:/dev/stdin"}, server.url() + '\n');
   const json all = json::parse(said.out);
   EXPECT_TRUE(any(of(all, "settings"), "note: ")) << all;

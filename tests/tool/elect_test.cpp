@@ -59,7 +59,7 @@ TEST_F(elect, a_leader_that_was_asked_to_stop_does_not_stand_again) {
   EXPECT_EQ(leads.wait(), 79);
 }
 
-// What the file names is away for a while: the URL is read again for each campaign.
+// The store that the file names is away for a while: the URL is read again for each campaign.
 TEST_F(elect, a_deposed_leader_stands_again_though_the_store_is_away_for_long) {
   const auto name_store = [&](const std::string& url) {
     std::ofstream(folder.file("fresh")) << url << '\n';
@@ -129,7 +129,7 @@ TEST_F(elect, it_does_not_answer_under_a_name_that_is_not_this_machine_s) {
     EXPECT_TRUE(answer.starts_with("HTTP/1.1 421 ")) << hosts << ": " << answer;
     EXPECT_EQ(answer.find("here"), answer.npos);
   }
-  harness::tcp_client hides(port);  // its name is behind what is read of it
+  harness::tcp_client hides(port);  // its name comes after the part that is read
   hides.say("GET /" + std::string(9000, 'x') + " HTTP/1.1\r\nHost: evil.example\r\n\r\n");
   EXPECT_EQ(hides.hear_all().find("200"), std::string::npos);
 }
@@ -138,7 +138,7 @@ TEST_F(elect, slow_clients_keep_no_other_client_waiting) {
   program leads(command({"elect", "e", "--http", ":0", "--json", "--", "cat"}), around);
   const int port = wait_for(leads, "http")["port"];
   harness::eventually("it leads", [&] { return !shown("e")["holders"].empty(); });
-  // More than the page has places for, and none of them ever asks.
+  // More connections than the page allows, and none of them ever sends a request.
   std::vector<std::unique_ptr<harness::tcp_client>> slow;
   for (int i = 0; i < 100; ++i) {
     slow.push_back(std::make_unique<harness::tcp_client>(port));

@@ -8,8 +8,8 @@
 #include "harness/tcp.hpp"
 #include "tool/fixture.hpp"
 
-// The programs that look at a store as a whole, on each kind of store, as the user whom the page of
-// the store gives the rights that are needed. Each test has servers of its own: at night.
+// The programs that read a whole store, on each kind of store, as the user with the rights that the
+// store's page lists. Each test has servers of its own, so it runs at night.
 namespace tool_test {
 
 namespace {
@@ -56,7 +56,7 @@ TEST_P(every_store, doctor_finds_no_problem_and_leaves_nothing) {
   const auto said = tool({"doctor", "--json"});
   const json all = json::parse(said.out);
   EXPECT_FALSE(all["findings"].empty()) << said.err;
-  // The servers of tests do not wait for the disk, and doctor says so.
+  // The servers of tests do not wait for the disk, and doctor reports that.
   for (const auto& f : all["findings"])
     EXPECT_TRUE(f["level"] != "problem" || f["topic"] == "persistence") << f;
   EXPECT_EQ(tool({"list"}).out.find("holdfast-doctor"), std::string::npos);

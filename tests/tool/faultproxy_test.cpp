@@ -7,7 +7,7 @@
 #include "paths.hpp"
 #include "tool/fixture.hpp"
 
-// holdfast-faultproxy as a user starts it. What it does to connections: tests/faultproxy.
+// holdfast-faultproxy as a user starts it. tests/faultproxy covers its effects on connections.
 namespace tool_test {
 
 namespace {
@@ -24,7 +24,7 @@ int port_in(const std::string& line) {
   return std::stoi(line.substr(colon + 1));
 }
 
-/// Sends back what it gets.
+/// Sends back everything it gets.
 class proxy_program : public testing::Test {
  protected:
   harness::fake_server server_{

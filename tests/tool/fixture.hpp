@@ -63,7 +63,7 @@ class holdfast_tool : public testing::Test {
     return all;
   }
 
-  /// Somebody else who holds it; returns when it is held.
+  /// Another process that holds it; the constructor returns when it is held.
   class holder {
    public:
     holder(const holdfast_tool& test, words options) : holder(test.around, std::move(options)) {}
@@ -88,7 +88,7 @@ class holdfast_tool : public testing::Test {
     return nlohmann::json::parse(tool({"show", "--json", lock}).out);
   }
 
-  /// Somebody waits for it, as the store shows it.
+  /// Waits until the store shows a waiter.
   void wait_for_waiter(const std::string& lock) const {
     harness::eventually("somebody waits for " + lock,
                         [&] { return !shown(lock)["waiters"].empty(); });

@@ -99,7 +99,8 @@ TEST_F(limits, a_reset_brings_back_what_others_have_reserved) {
   EXPECT_EQ(asked({"-t", "2"})["outcome"], "taken");
 }
 
-// What one rule holds does not come back in portions of what another holds: it would take 20,000.
+// The content of one rule does not come back in portions of another rule's content: that would take
+// 20,000.
 TEST_F(limits, a_reset_gives_each_bucket_back_at_once_what_it_holds) {
   const holdfast::rate_rule many{.tokens = 20'000, .per = std::chrono::hours(24)};
   holdfast::rate_limiter api(holdfast::open(store), "api", {many, many});

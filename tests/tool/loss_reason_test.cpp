@@ -9,7 +9,7 @@
 #include "tool/fixture.hpp"
 #include "tool/loss_story.hpp"
 
-// Exit 79 says why: on stderr, and in the status file.
+// Exit code 79 comes with a reason: on stderr, and in the status file.
 namespace tool_test {
 
 namespace {

@@ -144,7 +144,7 @@ TEST_F(run_loss, a_stopped_tool_does_not_keep_the_child_alive_beyond_the_lease) 
 }
 
 TEST_F(run_loss, a_stopped_tool_at_a_terminal_keeps_no_process_alive_either) {
-  // Here the child has no group of its own, and what it started has even left the session.
+  // Here the child has no group of its own, and its own child has even left the session.
   const std::string fifo = folder.file("fifo");
   ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
   around.on_terminal = true;

@@ -32,7 +32,7 @@ sigset_t set_of(std::initializer_list<int> signals) {
   return set;
 }
 
-/// Says the name of every signal that comes, and goes on USR2.
+/// Prints the name of every signal that arrives, and ends at USR2.
 int tell_signals(const std::vector<std::string>&) {
   const sigset_t all =
       set_of({SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH, SIGCONT});
@@ -45,7 +45,7 @@ int tell_signals(const std::vector<std::string>&) {
   return 0;
 }
 
-/// Ignores TERM and goes only when its stdin ends; says so then.
+/// Ignores TERM and ends only when its stdin ends; prints that then.
 int ignore_term(const std::vector<std::string>&) {
   ::signal(SIGTERM, SIG_IGN);
   harness::say("ready");
@@ -55,7 +55,7 @@ int ignore_term(const std::vector<std::string>&) {
   return 0;
 }
 
-/// Opens a FIFO, says there that it is up, and keeps it open until it is killed.
+/// Opens a FIFO, reports there that it is up, and keeps the FIFO open until it is killed.
 int keep_open(const std::vector<std::string>& arguments) {
   ::signal(SIGTERM, SIG_IGN);
   const int fifo = ::open(arguments.at(0).c_str(), O_WRONLY);
@@ -63,7 +63,8 @@ int keep_open(const std::vector<std::string>& arguments) {
   for (;;) ::pause();
 }
 
-/// Has one file from before and one from after, and lists on stdout what a child of it has.
+/// Has one file from before the note and one from after, and lists on stdout the files of its
+/// child.
 int open_two(const std::vector<std::string>&) {
   constexpr int before = 40, after = 50;
   ::dup2(STDERR_FILENO, before);
@@ -83,7 +84,7 @@ void fill(int fd) {
   ::fcntl(fd, F_SETFL, flags);
 }
 
-/// What takes no more, though somebody may read from it at any time.
+/// A descriptor that takes no more bytes, though somebody may read from it at any time.
 int full(const std::string& kind) {
   std::array<int, 2> ends{-1, -1};
   if (kind == "pipe" && ::pipe(ends.data()) == 0) fill(ends[1]);
@@ -94,7 +95,7 @@ int full(const std::string& kind) {
   return ends[1];
 }
 
-/// Becomes the command that is given, with a full stderr of that kind.
+/// Becomes the given command, with a full stderr of that kind.
 int with_full_stderr(const std::vector<std::string>& arguments) {
   if (::dup2(full(arguments.at(0)), STDERR_FILENO) < 0) return 1;
   std::vector<char*> argv;

@@ -23,7 +23,7 @@ bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-/// As fish says it: "-l wait" of --wait, "-s w" of -w.
+/// fish's form of an option: "-l wait" for --wait, "-s w" for -w.
 std::string fish_word(const std::string& option) {
   return option.starts_with("--") ? " -l " + option.substr(2) + ' '
                                   : " -s " + option.substr(1) + ' ';

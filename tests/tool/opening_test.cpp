@@ -9,7 +9,7 @@
 #include "tool/fixture.hpp"
 #include "tool/store_url.hpp"
 
-// How a command comes to its store: what it waits for, and what it says when it cannot.
+// How a command opens its store: what it waits for, and its messages when it cannot.
 namespace tool_test {
 
 namespace {
@@ -138,8 +138,8 @@ TEST_F(opening_a_store, a_missing_database_that_the_environment_names_is_told_th
   EXPECT_FALSE(std::filesystem::exists(folder.file("locks.db")));
 }
 
-// What `show` says on two hosts is compared to find out whether they use one store.
-// As where a link names the present release, and what all releases share is beside them.
+// People compare the output of `show` on two hosts to find out whether they use one store. Here a
+// link names the present release, and the data that all releases share is beside them.
 TEST_F(opening_a_store, a_database_behind_a_link_has_the_url_of_the_file_that_is_opened) {
   std::filesystem::create_directories(folder.file("releases/42"));
   std::filesystem::create_directory_symlink("releases/42", folder.file("current"));

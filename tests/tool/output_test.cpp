@@ -61,7 +61,7 @@ std::string read_some(int fd) {
   return bytes;
 }
 
-/// As on a full disk, while it lives.
+/// Acts as a full disk while it lives.
 class most_bytes_of_a_file {
  public:
   explicit most_bytes_of_a_file(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
@@ -186,7 +186,7 @@ TEST(human_output, lists_a_name_that_cannot_be_read_with_its_error) {
 
 namespace {
 
-/// As a lock of another program is shown: all that it tells is a word.
+/// A lock of another program, which shows nothing but a word.
 name_info foreign() {
   auto n = deploy();
   n.last_fence = 0;
@@ -350,7 +350,7 @@ TEST(store_url, of_a_file_is_good_in_every_folder) {
   EXPECT_EQ(url_for_others("memory:x"), "memory:x");
 }
 
-// The name of the file is taken out of the URL as open() takes it.
+// The name of the file is extracted from the URL as open() does it.
 TEST(store_url, of_a_file_is_the_url_that_open_reads) {
   const harness::temp_dir dir;
   const std::string folder = dir.path().string();

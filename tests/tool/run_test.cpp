@@ -120,7 +120,7 @@ TEST_F(run_command, says_78_for_a_name_in_use_as_something_else) {
 }
 
 TEST_F(run_command, says_125_when_it_cannot_write_the_fence) {
-  // A folder of that name is made after the check and before the lock is had.
+  // A folder of that name is created after the check and before the lock is acquired.
   std::filesystem::create_directory(folder.path() / "out");
   holder other(*this, {"l"});
   program p(command({"run", "l", "--fence-file", folder.file("out/fence"), "--", "true"}), around);
@@ -389,7 +389,7 @@ TEST_F(run_command, kills_a_child_that_ignores_the_end_of_max_run) {
 }
 
 TEST_F(run_command, leaves_no_grandchild_behind_after_max_run) {
-  // The shell goes at once; what it started has left its group and ignores TERM.
+  // The shell ends at once; its child has left the group and ignores TERM.
   const auto r = tool(run_sh("l", {"--max-run", "300ms", "--kill-after", "50ms"},
                              "trap '' TERM; setsid tail -f /dev/null & trap - TERM; wait"));
   EXPECT_EQ(r.code, 124);  // and stdout came to its end: nobody holds it open
@@ -457,8 +457,8 @@ TEST_F(run_command, writes_down_that_it_was_stopped_while_it_opened_the_store) {
 }
 
 TEST_F(run_command, gives_the_child_the_signals_and_files_that_it_had_itself) {
-  // 32 and 33 are glibc's own: where we were started with them ignored, as by some CI systems, a
-  // process with threads has them handled, and what it starts has them as usual.
+  // 32 and 33 are glibc's own: if we were started with them ignored, as by some CI systems, a
+  // process with threads has them handled, and its children have the defaults.
   const std::string script =
       "while read -r name mask; do case $name in Sig[BIC]*)"
       "  echo $name $((0x$mask & ~0x180000000)) ;; esac; done </proc/self/status;"
@@ -489,8 +489,8 @@ TEST_F(run_command, does_not_hand_systemds_socket_on) {
   EXPECT_EQ(tool({"run", "l", "--", "env"}).out.find("NOTIFY_SOCKET"), std::string::npos);
 }
 
-// A pager that is not scrolled, the journal, and what is neither a pipe nor a socket. A renewal,
-// and the start of the command, wait for no reader.
+// A pager that is not scrolled, the journal, and a device that is neither a pipe nor a socket. A
+// renewal, and the start of the command, wait for no reader.
 TEST_F(run_command, does_not_wait_for_the_reader_of_its_messages) {
   for (const std::string kind : {"pipe", "socket", "device"}) {
     const std::string started = folder.file(kind);

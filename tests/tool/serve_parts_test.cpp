@@ -76,7 +76,7 @@ listed_name not_in_use(const std::string& name) {
   return n;
 }
 
-/// A browser: the rows it has after the pieces that it took.
+/// A browser: its rows after the pieces that it took.
 struct browser {
   std::map<std::string, std::string> rows{};  ///< name: owner
   board::cursor at{};
@@ -147,7 +147,7 @@ TEST(serve_board, a_viewer_gets_each_change_once_and_is_owed_no_more_than_the_ro
   EXPECT_TRUE(b.put(held("a", "one", 1), noon));
   EXPECT_TRUE(early.take(b));
   EXPECT_FALSE(early.take(b));
-  // Much happens, and a viewer that was away sees only what came of it.
+  // Many changes come, and a viewer that was away sees only their result.
   for (std::uint64_t i = 2; i < 1000; ++i) b.put(held("a", "id" + std::to_string(i), i), noon);
   b.put(held("b", "two", 2000), noon);
   b.put(not_in_use("b"), noon);
@@ -245,7 +245,7 @@ TEST(serve_board, a_viewer_that_comes_after_many_ends_gets_all_rows_once) {
   EXPECT_EQ(v.rows, all);
 }
 
-// Whatever bytes a store holds: an event is one line of JSON, and the text comes back as text.
+// Whatever bytes a store contains: an event is one line of JSON, and the text comes back as text.
 TEST(serve_board, no_bytes_of_a_name_or_a_reason_leave_their_quotes) {
   std::mt19937_64 random(harness::seed());
   const std::vector<std::string> evil{"</script><img src=x onerror=alert(1)>",
@@ -386,7 +386,7 @@ class copied {
  public:
   using document = holdfast::tool::shared_answer::document;
   holdfast::boot_time now{1h};
-  nanoseconds takes{};  ///< so long it takes to make one
+  nanoseconds takes{};  ///< how long it takes to make one
   int made = 0;
   std::uint64_t version = 1;
   std::vector<std::string> told{};
@@ -396,7 +396,7 @@ class copied {
                    [this](const document& d) { told.push_back(*d.text); });
   }
   void tell() { of_.tell(); }
-  /// For so long there is a question each 5 ms, perhaps after a change.
+  /// For `length` there is a request each 5 ms, perhaps after a change.
   void crowd(nanoseconds length, bool changes) {
     const auto end = now + length;
     std::optional<holdfast::boot_time> due;
@@ -468,7 +468,7 @@ TEST(serve_shared_answer, that_is_too_old_for_a_viewer_is_made_anew) {
 
 namespace {
 
-/// What one server says to one request.
+/// A server's answer to one request.
 std::string ask(int port, const std::string& request) {
   const harness::tcp_client client(port);
   client.say(request);
@@ -481,7 +481,7 @@ void echo(const http_request& r, const http_reply& reply) {
   reply(std::move(a));
 }
 
-/// As much as anybody takes.
+/// An endless stream.
 class flood : public holdfast::tool::http_stream {
  public:
   explicit flood(std::atomic<int>& alive) : alive_(alive) { ++alive_; }
@@ -494,7 +494,7 @@ class flood : public holdfast::tool::http_stream {
       std::make_shared<const std::string>(std::string(1 << 16, 'x'));
 };
 
-/// Says nothing.
+/// Sends nothing.
 class silence : public holdfast::tool::http_stream {
  public:
   explicit silence(std::atomic<int>& alive) : alive_(alive) { ++alive_; }
@@ -542,7 +542,7 @@ TEST(serve_http, a_reader_that_takes_nothing_is_dropped) {
 
 namespace {
 
-/// A server of one large answer: more than the system keeps for a connection.
+/// A server of one large answer: more than the system buffers for a connection.
 class large_answer {
  public:
   explicit large_answer(std::chrono::milliseconds reader_patience,
@@ -562,7 +562,7 @@ class large_answer {
     client->say("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
     return client;
   }
-  /// So many answers have it that are on their way.
+  /// The number of answers on their way that share it.
   long shared_by() const { return all_.use_count() - 1; }
   static constexpr std::size_t size = std::size_t{16} << 20;
 
@@ -575,7 +575,7 @@ class large_answer {
 }  // namespace
 
 TEST(serve_http, a_slow_reader_gets_a_large_answer_whole) {
-  // On a machine that stands still now and then it is tried again with more patience.
+  // On a machine that freezes now and then, it is tried again with more patience.
   for (auto patience = 1000ms;; patience *= 2) {
     large_answer server(patience);
     const auto reader = server.reader();
@@ -589,7 +589,7 @@ TEST(serve_http, a_slow_reader_gets_a_large_answer_whole) {
       last = now;
     };
     const auto step = static_cast<std::size_t>(100'000 * 1000ms / patience);
-    // More time than a reader that takes nothing has, in steps that are far shorter.
+    // More time than a reader that takes nothing gets, in steps that are far shorter.
     for (auto next = began; next < began + patience * 3 / 2; next += 10ms) {
       harness::eventually("the time has come",
                           [&] { return std::chrono::steady_clock::now() >= next; });
@@ -669,7 +669,7 @@ TEST(serve_http, streams_are_counted_and_a_viewer_that_leaves_makes_room) {
 
 namespace {
 
-/// Answers as many as may wait when a test says so, and the others at once.
+/// Answers as many as may wait when a test wants it, and the others at once.
 class late_answers {
  public:
   explicit late_answers(std::size_t most)
@@ -694,7 +694,7 @@ class late_answers {
     const std::lock_guard guard{mutex_};
     return asked_.size();
   }
-  /// Of those that the client is still there for.
+  /// The requests whose client is still there.
   std::size_t wanted() const {
     const std::lock_guard guard{mutex_};
     return static_cast<std::size_t>(
@@ -797,7 +797,7 @@ TEST(serve_scanner, it_sleeps_without_viewers_and_is_fresh_when_one_comes) {
   looks.when_fresh([&](bool) { ++fresh; });
   harness::eventually("it has looked", [&] { return fresh == 1; });
   std::uint64_t asked = 0;
-  int quiet = 0;  // looks of ours, each longer than a pause of the scanner's
+  int quiet = 0;  // our checks, each longer than a pause of the scanner's
   harness::eventually("it asks nothing any more", [&] {
     const auto before = std::exchange(asked, s.store_operations());
     quiet = before == asked && asked != 0 ? quiet + 1 : 0;
@@ -955,7 +955,7 @@ TEST(serve_scanner, a_name_that_is_listed_and_not_looked_at_yet_is_not_taken_for
   const auto late = holdfast::mutex{s, "late"}.acquire();
   const auto taken_at = wall::now();
   harness::eventually("it is known", [&] {
-    b.want("opened", holdfast::boot_clock::now());  // it is looked at between the list and the name
+    b.want("opened", holdfast::boot_clock::now());  // it is queried between the list and the name
     const auto listed_at = b.listed_at();
     const bool known = b.find("late", wall::now()).has_value();
     EXPECT_TRUE(known || listed_at < taken_at);

@@ -22,7 +22,7 @@ namespace {
 
 using nlohmann::json;
 
-/// An answer, taken apart.
+/// A parsed answer.
 struct said {
   int status = 0;
   std::string head;
@@ -32,7 +32,7 @@ struct said {
 
 class serve : public holdfast_tool {
  protected:
-  /// The server, and what it said when it listened.
+  /// The server, and its output when it listened.
   class page {
    public:
     page(const serve& test, words options)
@@ -46,7 +46,8 @@ class serve : public holdfast_tool {
     said ask(const std::string& what, const std::string& headers = {},
              const std::string& body = {}) const {
       std::string all;
-      // It hangs up on one that says nothing for so long: this process may have stood still.
+      // The server hangs up on a client that sends nothing for that long: this process may have
+      // been suspended.
       constexpr auto patience = holdfast::tool::http_limits{}.request_patience;
       std::chrono::nanoseconds took{};
       do {
@@ -82,7 +83,7 @@ class serve : public holdfast_tool {
     explicit viewer(const page& of) : client_(of.port()) {
       client_.say("GET /api/events HTTP/1.1\r\nHost: localhost\r\n\r\n");
     }
-    /// Returns when that has come.
+    /// Returns when the text has arrived.
     void hear(const std::string& text) {
       while (heard_.find(text) == heard_.npos) {
         const std::string one = client_.hear(1);

@@ -16,7 +16,7 @@
 #include "tool/signals.hpp"
 #include "tool/tmux.hpp"
 
-// Signals to `holdfast run`, and the ends that nobody announces.
+// Signals to `holdfast run`, and unannounced ends.
 namespace tool_test {
 
 namespace {
@@ -42,8 +42,9 @@ struct system_call {
   std::array<std::string, 4> arguments;
 };
 
-// A stopped process: another thread writes to the log, and the main thread waits for that one, but
-// not without limit: so it waits for a thread that ends, and then it is too late for a signal.
+// In a stopped process: another thread writes to the log, and the main thread waits for it with a
+// limit. If the main thread waits without a limit, it waits for a thread that ends, and it is too
+// late for a signal.
 bool waits_for_its_log(pid_t pid) {
   const std::filesystem::path of = "/proc/" + std::to_string(pid);
   const system_call main(of);
@@ -53,7 +54,7 @@ bool waits_for_its_log(pid_t pid) {
                      [](auto& t) { return system_call(t.path()).number == SYS_write; });
 }
 
-// It says that, too, and waits for as long. Its own helper is "holdfast-guard".
+// The message about the command makes it wait as long. Its own helper is "holdfast-guard".
 bool has_started_a_command(pid_t pid) {
   std::ifstream children("/proc/" + std::to_string(pid) + "/task/" + std::to_string(pid) +
                          "/children");
@@ -65,7 +66,7 @@ bool has_started_a_command(pid_t pid) {
   return false;
 }
 
-/// It has come, and nobody has taken it.
+/// It has arrived, and nobody has taken it.
 bool is_pending(int signal, pid_t pid) {
   std::ifstream status("/proc/" + std::to_string(pid) + "/status");
   std::string word;
@@ -84,8 +85,8 @@ bool is_unreaped(pid_t pid) {
   return state == "Z";
 }
 
-/// A run whose command was told to go, and has. What the command had started ignores that, and has
-/// stdout open.
+/// A run whose command got TERM, and ended. The command's own child ignores TERM, and has stdout
+/// open.
 struct told_to_go {
   told_to_go(surroundings around, const words& times) : process(run(times), ignoring_term(around)) {
     left = std::stoi(process.out.line());
@@ -94,7 +95,7 @@ struct told_to_go {
     process.close_stdin();
     harness::eventually("the command has ended",
                         [&] { return is_unreaped(child) || ::kill(child, 0) != 0; });
-    // It looks for the end of its child before it takes the second of them.
+    // It checks for the end of its child before it takes the second of them.
     for (int i = 0; i < 2; ++i) {
       process.signal(SIGWINCH);
       process.err.until("passed WINCH on");
@@ -139,7 +140,7 @@ TEST_F(run_signals, forwards_to_the_whole_group_of_the_child) {
   EXPECT_EQ(p.out.line(), "up");
   p.signal(SIGTERM);
   EXPECT_EQ(p.wait(), 128 + SIGTERM);
-  EXPECT_EQ(p.out.rest(), "");  // the grandchild has let go of stdout, too
+  EXPECT_EQ(p.out.rest(), "");  // the grandchild has closed stdout, too
 }
 
 TEST_F(run_signals, to_end_reach_a_stopped_child) {
@@ -174,8 +175,8 @@ TEST_F(run_signals, before_acquisition_cancel_the_wait_and_leave_the_queue) {
 }
 
 TEST_F(run_signals, in_the_moment_of_the_acquisition_start_nothing) {
-  // It has the lock and wants to say so, where there is no room for a word. It gives that up in a
-  // moment: if it is caught later, it is let go, and the next one may be caught.
+  // It has the lock and wants to report that where there is no room for its message. It gives that
+  // up in a moment: if it is caught later, it is left alone, and the next one may be caught.
   const std::string full = folder.file("log");
   const std::string ran = folder.file("ran");
   ASSERT_EQ(::mkfifo(full.c_str(), 0600), 0);
@@ -192,7 +193,7 @@ TEST_F(run_signals, in_the_moment_of_the_acquisition_start_nothing) {
       return !shown("l")["holders"].empty() || std::filesystem::exists(ran);
     });
     p.stop();
-    // Its last word finds no room, either: then the command has come and gone.
+    // Its last message finds no room, either: then the command has come and gone.
     const bool caught = waits_for_its_log(p.pid()) && !has_started_a_command(p.pid()) &&
                         !std::filesystem::exists(ran);
     if (caught) p.signal(SIGTERM);
@@ -231,7 +232,7 @@ TEST_F(run_signals, that_were_ignored_stay_ignored) {
 }
 
 TEST_F(run_signals, a_kill_of_the_tool_takes_the_child_and_its_children_with_it) {
-  // The shell is killed by the kernel; what it runs only by the dead man. Both hold stdout.
+  // The kernel kills the shell; only the dead man kills its child. Both have stdout open.
   program p(command(run_sh("l", {}, "tail -f /dev/null & echo up; tail -f /dev/null")), around);
   EXPECT_EQ(p.out.line(), "up");
   p.signal(SIGKILL);
@@ -243,7 +244,7 @@ TEST_F(run_signals, a_kill_of_the_tool_takes_the_child_also_without_the_dead_man
   program p(command({"run", "l", "--", "sh", "-c", "echo up; exec tail -f /dev/null"}), around);
   EXPECT_EQ(p.out.line(), "up");
   pid_t guard = 0;
-  // It may say "up" before the dead man has its name.
+  // It may print "up" before the dead man has its name.
   harness::eventually("there is a dead man", [&] {
     for (const pid_t pid : harness::children_of(p.pid())) {
       std::ifstream name("/proc/" + std::to_string(pid) + "/comm");
@@ -311,7 +312,7 @@ TEST_F(run_signals, that_come_too_late_to_stop_what_is_asked_for_hide_no_outcome
     at_terminal.on_terminal = true;
     std::optional<write_blocker> away(std::in_place, folder.file("locks.db"), around);
     program p(command(asks), at_terminal);
-    p.out.until("waiting");  // from now on a signal is a wish
+    p.out.until("waiting");  // from now on a signal asks for an orderly end
     p.signal(SIGTERM);
     harness::eventually("it has taken the signal", [&] { return !is_pending(SIGTERM, p.pid()); });
     away.reset();
@@ -393,7 +394,7 @@ TEST_F(run_signals, at_a_terminal_the_child_can_read_what_is_typed_though_stdin_
   EXPECT_EQ(p.wait(), 0);
 }
 
-// The kernel tells the leader of the session only, as `ssh -t` starts it.
+// The kernel signals only the leader of the session, as `ssh -t` starts it.
 TEST_F(run_signals, of_a_terminal_that_hangs_up_reach_the_command) {
   {
     const tmux screen(around, "exec " HOLDFAST_TOOL

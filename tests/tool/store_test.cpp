@@ -18,12 +18,12 @@
 #include "tool/failure.hpp"
 #include "tool/open_store.hpp"
 
-// Which store a command uses, and how what it starts finds the same.
+// Which store a command uses, and how its child finds the same.
 namespace holdfast::tool {
 
 namespace {
 
-/// A variable of the environment, for the length of a test; null: it is not there.
+/// A variable of the environment, for the length of a test; null: unset.
 class variable {
  public:
   variable(const char* name, const char* value) : name_(name) {

@@ -58,7 +58,7 @@ tmux::tmux(const harness::surroundings& around, const std::string& command, int 
   });
 }
 
-// What it runs gets HUP, as in a window that is closed.
+// The program in the window gets HUP, as when a window is closed.
 tmux::~tmux() { server_.signal(SIGTERM); }
 
 std::string tmux::ask(std::vector<std::string> words) const {

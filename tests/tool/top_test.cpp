@@ -179,7 +179,7 @@ TEST_F(live_commands, watch_prints_a_line_for_each_change) {
   EXPECT_EQ(next()["event"], "joined");
   first.let_go();
   e = next();
-  // Between two looks the one may be gone and the other not yet there.
+  // Between two polls the one may be gone and the other not yet there.
   if (e["event"] == "released") {
     e = next();
     EXPECT_EQ(e["event"], "granted");
@@ -227,7 +227,7 @@ TEST_F(live_commands, watch_ends_when_its_time_is_over_although_the_store_hangs)
 TEST_F(live_commands, watch_counts_a_hand_over_as_a_release_and_as_a_grant) {
   for (const char* until : {"granted", "released", "hand-over"}) {
     holder first(*this, {"l"});
-    // It looks when the lock has changed hands, and not in between.
+    // It polls when the lock has changed hands, and not in between.
     program watch(command({"watch", "l", "--until", until, "-d", "10ms"}), around);
     EXPECT_NE(watch.out.line().find(" holding "), std::string::npos);
     watch.stop();
@@ -261,7 +261,7 @@ TEST_F(live_commands, watch_does_not_call_a_release_lost_that_it_did_not_see_in_
   EXPECT_EQ(json::parse(watch.out.line())["event"], "holding");
   watch.stop();
   h.let_go();
-  // It looks again when the lease that it saw would have ended.
+  // It polls again when the lease that it saw would have ended.
   const auto then = std::chrono::steady_clock::now() + std::chrono::seconds(3);
   harness::eventually("the time has come", [&] { return std::chrono::steady_clock::now() > then; });
   watch.signal(SIGCONT);

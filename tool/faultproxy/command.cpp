@@ -28,7 +28,7 @@ words split(std::string_view line) {
   }
 }
 
-/// A number and the unit behind it.
+/// A number and the unit after it.
 std::pair<double, std::string_view> measure(std::string_view text, const char* example) {
   double number = 0;
   const auto [after, wrong] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -73,7 +73,7 @@ std::string told(const relay& of) {
 
 struct command {
   std::string_view name;
-  std::size_t fewest;  ///< words, the name included
+  std::size_t fewest;  ///< words, including the name
   std::size_t most;
   std::function<void(relay&, const words&)> act;
 };

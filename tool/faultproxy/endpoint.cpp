@@ -71,7 +71,7 @@ std::uint16_t port_of(int listening) {
   sockaddr_storage at{};
   socklen_t size = sizeof at;
   ::getsockname(listening, reinterpret_cast<sockaddr*>(&at), &size);
-  // The port lies at the same place in both families.
+  // The port is at the same offset in both families.
   return ntohs(reinterpret_cast<const sockaddr_in*>(&at)->sin_port);
 }
 

@@ -14,21 +14,21 @@ struct endpoint {
   std::uint16_t port = 0;
 };
 
-/// Throws std::invalid_argument with what to write instead.
+/// Throws std::invalid_argument with a valid form.
 endpoint parse_endpoint(std::string_view text);
 std::string to_string(const endpoint& e);
 
-/// Looked up once.
+/// The result of one look-up.
 struct address {
   sockaddr_storage storage{};
   socklen_t size = 0;
   const sockaddr* get() const noexcept { return reinterpret_cast<const sockaddr*>(&storage); }
 };
 
-/// Throws std::runtime_error if the name is not known.
+/// Throws std::runtime_error if the name is unknown.
 address look_up(const endpoint& e);
 
-/// A socket that listens there. Throws std::system_error, naming the address.
+/// Returns a socket that listens there. Throws std::system_error, naming the address.
 int listen_on(const endpoint& e);
 std::uint16_t port_of(int listening);
 

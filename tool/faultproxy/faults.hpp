@@ -12,12 +12,12 @@ namespace holdfast::faultproxy {
 enum class way : std::uint8_t { up, down };
 inline constexpr std::array both_ways{way::up, way::down};
 
-/// What is wrong with the network at the moment.
+/// The present faults of the network.
 struct faults {
   struct one_way {
-    bool stalled = false;     ///< bytes wait until it is over
-    bool swallowing = false;  ///< bytes and the end of a stream are lost, and nobody is told
-    std::optional<std::size_t> cut_after{};  ///< so many bytes pass, then the connection is cut
+    bool stalled = false;     ///< bytes wait until the stall is over
+    bool swallowing = false;  ///< bytes and the end of a stream are lost, and neither side notices
+    std::optional<std::size_t> cut_after{};  ///< this many bytes pass, then the connection is cut
   };
   std::chrono::microseconds latency{0};  ///< each way
   std::size_t bytes_per_second = 0;      ///< each way of each connection; 0: no limit

@@ -23,7 +23,7 @@ constexpr int own_failure = 125;
 struct settings {
   endpoint listen;
   std::optional<endpoint> to;
-  std::vector<std::string> first;  ///< commands to begin with
+  std::vector<std::string> first;  ///< commands executed at the start
 };
 
 void print(int fd, const std::string& text) { (void)!::write(fd, text.data(), text.size()); }
@@ -45,7 +45,7 @@ std::string description() {
 
 std::string help() { return std::string(synopsis) + '\n' + description(); }
 
-/// The page of the manual in the source form of scdoc(5).
+/// The manual page in the source form of scdoc(5).
 std::string manual() {
   const auto literally = [](std::string_view text) {
     return "```\n" + std::string(text) + "```\n";
@@ -57,7 +57,7 @@ std::string manual() {
          literally(synopsis) + "\n# DESCRIPTION\n\n" + literally(description());
 }
 
-/// `--name=value`, or `--name value`, which takes the next word too.
+/// `--name=value`, or `--name value`, which consumes the next word, too.
 std::optional<std::string> value_of(std::string_view name, std::span<char*>& rest) {
   const std::string_view word = rest.front();
   if (!word.starts_with(name)) return std::nullopt;
@@ -91,7 +91,7 @@ settings parse(std::span<char*> rest) {
   return s;
 }
 
-/// A pipe or a terminal that was closed tells us to go; an empty file never meant anything.
+/// The end of a pipe or a terminal ends the program; the end of a file means nothing.
 bool end_matters(int fd) {
   struct stat is{};
   return ::isatty(fd) == 1 ||
@@ -106,7 +106,7 @@ std::string answer(relay& r, const std::string& line) {
   }
 }
 
-/// Takes what lies on stdin, and obeys whole lines. False if it has ended.
+/// Reads from stdin, and executes whole lines. False if stdin has ended.
 bool listen_to_stdin(relay& r, std::string& heard) {
   std::array<char, 4096> buffer;
   const auto n = ::read(STDIN_FILENO, buffer.data(), buffer.size());

@@ -36,7 +36,7 @@ void send_at_once(int fd) {
 
 constexpr short bad = POLLHUP | POLLERR;
 
-// A socket that nothing is wanted of is left out: poll would tell of its end again and again.
+// A socket without a wanted event is left out: poll would report its end again and again.
 pollfd look_at(int fd, bool read, bool write) {
   const int events = (read ? POLLIN : 0) | (write ? POLLOUT : 0);
   return {events == 0 ? -1 : fd, static_cast<short>(events), 0};

@@ -11,14 +11,14 @@ struct pollfd;
 
 namespace holdfast::faultproxy {
 
-/// Stands between clients and a server, forwards every byte, and does on demand what networks do:
-/// slow down, lose, hold back, cut. It knows nothing of the protocol.
+/// Sits between clients and a server, forwards every byte, and causes network faults on demand:
+/// delays, losses, stalls, cuts. It knows nothing of the protocol.
 ///
-/// No thread of its own and not thread-safe: its owner calls turn() again and again, and
+/// It has no thread of its own and is not thread-safe: its owner calls turn() again and again, and
 /// changes the faults in between.
 class relay {
  public:
-  /// Listens at once; port 0 takes a free one. Throws std::exception with what is wrong.
+  /// Listens at once; port 0 takes a free one. Throws std::exception with the reason.
   relay(const endpoint& listen, const endpoint& to);
   ~relay();
   relay(const relay&) = delete;
@@ -26,26 +26,27 @@ class relay {
 
   std::uint16_t port() const { return port_of(listening_); }
 
-  // ---- until heal(), for connections that are there and those to come
+  // ---- until heal(), for present and future connections
   void set_latency(std::chrono::microseconds each_way) { faults_.latency = each_way; }
   void set_rate(std::size_t bytes_per_second) { faults_.bytes_per_second = bytes_per_second; }
   void stall(way w) { faults_[w].stalled = true; }
   void swallow(way w) { faults_[w].swallowing = true; }
   void refuse() { faults_.refusing = true; }
-  /// Everything is well again. Connections that lost bytes are reset: their streams are torn.
+  /// Ends all faults. Connections that lost bytes are reset: their streams are incomplete.
   void heal();
 
   // ---- once
   void cut();    ///< closes all connections, as a server does
   void reset();  ///< the same with RST, as a crashed machine does when it is back
-  /// The connections that there are lose everything from now on, and nobody is told; new ones work.
+  /// The present connections lose everything from now on, and neither side notices; new ones work.
   void half_open();
-  /// The next so many bytes pass, whichever connections they are on; then the connection that the
-  /// last of them was on is cut. 0 down: the server does what it is told, and its answer is lost.
+  /// This many further bytes pass, on whichever connections; then the connection of the last of
+  /// them is cut. 0 down: the server carries out the request, and its answer is lost.
   void cut_after(way w, std::size_t bytes) { faults_[w].cut_after = bytes; }
 
   // ---- from now on
-  /// New connections go to another server; those that there are stay.
+  //
+  // New connections go to another server; the present ones stay.
   void lead_to(const endpoint& to);
 
   struct counts {
@@ -54,13 +55,13 @@ class relay {
     std::size_t cut = 0;  ///< ended by cut(), reset(), heal() and cut_after()
     std::size_t up = 0;   ///< bytes passed on
     std::size_t down = 0;
-    std::size_t held = 0;         ///< bytes of the server that have come, and were not passed on
-    std::size_t round_trips = 0;  ///< how often a client spoke after it was answered, or first
+    std::size_t held = 0;         ///< bytes that have come from the server and were not passed on
+    std::size_t round_trips = 0;  ///< how often a client sent first, or after an answer
   };
   counts count() const;
 
-  /// Moves what there is to move, waiting for it; true if it was `wake_fd` that became readable
-  /// (-1: nothing but the network ends the wait).
+  /// Moves the available bytes, and waits for some; true if `wake_fd` became readable (-1: only the
+  /// network ends the wait).
   bool turn(int wake_fd);
 
  private:
@@ -95,7 +96,7 @@ class relay {
   faults faults_;
   faults silence_;  ///< of half-open connections
   std::list<connection> connections_;
-  counts gone_;  ///< what connections that have ended had counted
+  counts gone_;  ///< the counts of connections that have ended
 };
 
 }  // namespace holdfast::faultproxy

@@ -13,7 +13,7 @@ namespace {
 // More than a socket buffer, so that latency does not become a limit of its own too early.
 constexpr std::size_t most_waiting = 4 * 1024 * 1024;
 
-// A limited connection speaks in small pieces, as a slow line does.
+// A limited connection sends in small pieces, as a slow line does.
 std::size_t slice(std::size_t size, std::size_t bytes_per_second) {
   if (bytes_per_second == 0) return size;
   return std::min(size, std::max<std::size_t>(1, bytes_per_second / 100));

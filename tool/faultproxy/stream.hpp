@@ -16,15 +16,15 @@ class stream {
   enum class result { fine, broken };
 
   bool wants_to_read(const faults::one_way& f) const noexcept;
-  /// Takes what `from` has to say. `cut`: the last bytes that may pass are in; see finished().
+  /// Reads from `from`. `cut`: the last bytes that may pass have been read; see finished().
   result read(int from, faults& all, way w, moment now);
-  /// Passes on what is due.
+  /// Passes on the bytes that are due.
   result write(int to, const faults& all, way w, moment now);
 
-  /// When write() has something to do next; moment::max() if bytes must come first.
+  /// When write() has work next; moment::max() if bytes must come first.
   moment due(const faults::one_way& f) const noexcept;
   bool blocked() const noexcept { return blocked_; }
-  /// Both ends know that no more will come.
+  /// Both ends know that no more bytes will come.
   bool closed() const noexcept { return ended_ && told_; }
   /// The last bytes before a cut have been passed on.
   bool cut_now() const noexcept { return cut_ && waiting_.empty(); }

@@ -15,10 +15,10 @@
 /// added, never changed; fences are strings; times are RFC 3339 and seconds.
 namespace holdfast::tool {
 
-/// A document without its end, which age_end() is: many answers have it, each with an age of its
-/// own.
+/// A document without its end, which age_end() makes: many answers share it, each with an age of
+/// its own.
 std::shared_ptr<const std::string> without_end(std::string document);
-/// How old the oldest thing is that the document says, and its end.
+/// The age of the oldest data in the document, and the document's end.
 std::string age_end(double seconds);
 /// The first event of a viewer.
 std::string hello_json(std::span<const std::string> stores, bool unlocks);

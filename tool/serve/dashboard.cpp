@@ -52,7 +52,7 @@ bool same_secret(std::string_view a, std::string_view b) {
 }
 
 std::string event(std::string_view name, const std::string& json_line) {
-  return "event: " + std::string(name) + "\ndata: " + json_line + "\n";  // the line has an end
+  return "event: " + std::string(name) + "\ndata: " + json_line + "\n";  // json_line ends the line
 }
 
 http_answer file_answer(const page_file& f) {
@@ -117,7 +117,7 @@ double age_of(const shared_answer::document& d) {
 
 }  // namespace
 
-/// What one browser has seen.
+/// The state of one browser.
 class dashboard::viewer : public http_stream {
  public:
   explicit viewer(dashboard& of) : of_(of), seen_(of.stores_.size()) {}
@@ -186,7 +186,7 @@ std::vector<std::string> dashboard::urls() const {
   return all;
 }
 
-/// The store whose number stands in the query; the first one if none does.
+/// The store with the number in the query; the first one if there is none.
 dashboard::watched* dashboard::store_of(const http_request& r) {
   const std::string text = query_value(r.query, "store").value_or("0");
   std::size_t index = 0;
@@ -228,7 +228,7 @@ void dashboard::busiest(watched& w, const http_request&, const judge&, const rec
         w.what.health().answered_at});
 }
 
-/// A client that acts on what it reads says how old that may be.
+/// A client that acts on the data sends the greatest age it accepts.
 void dashboard::answer_to(question ask, watched& w, const http_request& r,
                           const http_reply& reply) {
   const auto limit = query_value(r.query, "max_age");
@@ -258,7 +258,7 @@ http_answer dashboard::health(const watched& w) const {
                                  w.what.health(), system_clock::now()));
 }
 
-/// When the stores from the first on are fresh, too.
+/// Answers when the stores from `first` on are fresh, too.
 void dashboard::metrics(std::size_t first, const http_reply& reply) {
   if (first < stores_.size())
     return stores_[first]->by->when_fresh(
@@ -300,7 +300,7 @@ void dashboard::unlock(const http_request& r, const http_reply& reply) {
 }
 
 void dashboard::handle(const http_request& r, const http_reply& reply) {
-  // A page of another site could open many streams, or make us write long texts, though it may not
+  // Another site's page could open many streams, or make us write long texts, though it may not
   // read them.
   if ((r.path.starts_with("/api/") || r.path == "/metrics") && r.foreign)
     return reply(refusal(403, "a page of another site may not send requests"));

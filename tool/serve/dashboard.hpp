@@ -24,12 +24,12 @@ struct watched_store {
 struct dashboard_options {
   std::string option = "--listen";  ///< for messages
   std::string listen;
-  std::string host_option{};         ///< for messages; empty: other names can not be given
+  std::string host_option{};         ///< for messages; empty: no other names can be given
   std::vector<std::string> hosts{};  ///< other names of this machine
-  std::string token;                 ///< that unlocks; empty: nobody can
+  std::string token;                 ///< for unlocking; empty: nobody can
   scanner::plan plan{};
   http_limits limits{};
-  /// Makes the text of /metrics out of what the scanners know; null: there is no such page.
+  /// Makes the text of /metrics from the scanners' data; null: there is no such page.
   std::function<std::string(std::span<const snapshot>)> metrics{};
   pids_above above = pids_above_here;  ///< for the graph of the waits
 };

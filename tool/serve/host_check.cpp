@@ -27,7 +27,7 @@ bool is_address(const std::string& host) {
          ::inet_pton(AF_INET6, host.c_str(), ignored.data()) == 1;
 }
 
-/// This machine's name, whole or up to the first dot.
+/// Whether it is this machine's name, whole or up to the first dot.
 bool is_own_name(std::string_view host) {
   std::array<char, 256> name{};
   ::gethostname(name.data(), name.size() - 1);
@@ -36,7 +36,8 @@ bool is_own_name(std::string_view host) {
   return alike(host, whole) || alike(host, whole.substr(0, whole.find('.')));
 }
 
-/// The name or address in a request's Host; nothing if what follows it is no port.
+/// The name or address in a request's Host; nothing if it is followed by something other than a
+/// port.
 std::optional<std::string> without_port(std::string_view host) {
   const bool in_brackets = host.starts_with('[');
   const auto end = host.find(in_brackets ? ']' : ':');
@@ -86,7 +87,7 @@ bool is_own_host(std::string_view host, const std::vector<std::string>& names) {
 bool is_foreign(std::string_view site, std::string_view origin, std::string_view host) {
   if (!site.empty()) return site != "same-origin" && site != "none";
   if (origin.empty()) return false;
-  for (const std::string_view scheme : {"http://", "https://"})  // a proxy may speak TLS for us
+  for (const std::string_view scheme : {"http://", "https://"})  // a proxy may terminate TLS for us
     if (origin.starts_with(scheme) && alike(origin.substr(scheme.size()), host)) return false;
   return true;
 }

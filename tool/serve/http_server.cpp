@@ -43,11 +43,11 @@ using clock = std::chrono::steady_clock;
 
 constexpr std::uint32_t longest_head = 8192;
 constexpr std::uint64_t longest_body = 4096;
-/// What a slow client takes is noticed in steps of about a third of that.
+/// A slow client's progress is noticed in steps of about a third of that.
 constexpr int sent_ahead = 256 * 1024;
 
-/// What a browser may do with an answer: nothing that the page does not need. Trusted types make
-/// every attempt to write HTML from text an error.
+/// What a browser may do with an answer: only what the page needs. With trusted types, every
+/// attempt to write HTML from text is an error.
 constexpr std::string_view content_policy =
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
@@ -129,13 +129,13 @@ http_request request_of(const request_message& from) {
   return r;
 }
 
-/// More than one Host is an attempt to be understood in two ways; none comes from no browser.
+/// More than one Host is an attempt to be understood in two ways; a browser always sends one.
 bool is_meant(const request_message& from, const std::vector<std::string>& names) {
   const auto hosts = from.count(http::field::host);
   return hosts == 0 || (hosts == 1 && is_own_host(text_of(from[http::field::host]), names));
 }
 
-/// Without what a text in JSON can not hold as it is.
+/// Without characters that a JSON text cannot contain unescaped.
 std::string shown_host(const std::string& host) {
   constexpr std::string_view plain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_:[]";
@@ -151,7 +151,7 @@ std::string why_not_meant(const request_message& from, const http_address& at) {
          at.option + (at.host_option.empty() ? "" : ", or allow it with " + at.host_option);
 }
 
-/// The name that it listens on, and those that it was given.
+/// The name that it listens on, and the names it was given.
 std::vector<std::string> names_of(const http_address& at) {
   std::vector<std::string> names = at.hosts;
   names.push_back(host_of(at.address));
@@ -215,13 +215,13 @@ class http_server::impl::client : public std::enable_shared_from_this<client> {
 
   void read();
   void answer(http_answer what);
-  /// Sends what its stream has, unless a piece is on its way.
+  /// Sends the next piece of its stream, unless a piece is on its way.
   void pump();
   bool streams() const noexcept { return stream_ != nullptr; }
   /// Its answer is being made.
   bool waits() const noexcept { return waits_; }
-  /// It has closed the connection. While its answer is made, nothing reads from it, so nothing else
-  /// would notice.
+  /// The client has closed the connection. While its answer is made, nothing reads from it, so
+  /// nothing else would notice.
   bool has_left() noexcept;
   void close();
 
@@ -323,7 +323,7 @@ void http_server::impl::client::send_whole(http_answer what) {
   send_more();
 }
 
-/// A client that takes something now and then gets all of it, if it takes that in time.
+/// A client that takes some bytes now and then gets the whole answer, if it takes that in time.
 void http_server::impl::client::send_more() {
   const auto now = clock::now();
   if (now >= whole_ends_) return close();
@@ -349,7 +349,7 @@ void http_server::impl::client::send_head() {
                            });
 }
 
-/// A client that leaves is noticed before the next piece.
+/// Notices a client that leaves before the next piece.
 void http_server::impl::client::watch_for_end() {
   socket_.expires_never();
   socket_.async_read_some(net::buffer(&ignored_, 1),
@@ -377,7 +377,7 @@ void http_server::impl::client::close() {
   if (std::exchange(closed_, true)) return;
   if (stream_) --of_.streams_;
   error_code ignored;
-  // What was sent reaches the client although it may have sent more than was read.
+  // The sent bytes reach the client even if the client sent more than was read.
   socket_.socket().shutdown(tcp::socket::shutdown_send, ignored);
   socket_.close();
   of_.clients_.remove(shared_from_this());
@@ -389,13 +389,14 @@ void http_server::impl::accept() {
       welcome(std::move(socket));
       return accept();
     }
-    // Without a file for the next one, the system would say so again at once.
+    // Without a free descriptor for the next connection, the system would report the error again at
+    // once.
     pause_.expires_after(std::chrono::milliseconds(100));
     pause_.async_wait([this](error_code) { accept(); });
   });
 }
 
-/// The oldest is the slowest, unless it is this program that is slow.
+/// The oldest client is the slowest, unless this program is slow.
 void http_server::impl::make_room() {
   const auto may_go = [](const auto& c) { return !c->streams() && !c->waits(); };
   const auto all = std::count_if(clients_.begin(), clients_.end(), may_go);
@@ -404,7 +405,7 @@ void http_server::impl::make_room() {
   oldest->close();
 }
 
-/// Those that have left are looked for when it matters.
+/// Clients that have left are searched for only when the limit is reached.
 bool http_server::impl::too_many_wait() {
   const auto waits = [](const auto& c) { return c->waits(); };
   const auto full = [&] {
@@ -412,7 +413,7 @@ bool http_server::impl::too_many_wait() {
            limits_.connections;
   };
   if (!full()) return false;
-  const auto all = clients_;  // one that is closed leaves the list
+  const auto all = clients_;  // a client that is closed leaves the list
   for (const auto& c : all)
     if (c->waits() && c->has_left()) c->close();
   return full();
@@ -428,7 +429,7 @@ void http_server::impl::welcome(tcp::socket socket) {
 
 void http_server::impl::wake() {
   net::post(io_, [this] {
-    const auto all = clients_;  // one that fails leaves the list
+    const auto all = clients_;  // a client that fails leaves the list
     for (const auto& c : all) c->pump();
   });
 }

@@ -10,7 +10,7 @@ namespace holdfast::tool {
 
 namespace {
 
-/// As forms write it: a blank is a +.
+/// As in forms: a + stands for a blank.
 std::optional<std::string> decoded(std::string_view text) {
   std::string blanks(text);
   std::replace(blanks.begin(), blanks.end(), '+', ' ');

@@ -6,7 +6,7 @@
 
 namespace holdfast::tool {
 
-/// The value of `key` in `a=1&b=x%20y`, decoded; nothing if it is not there, or not well formed.
+/// The value of `key` in `a=1&b=x%20y`, decoded; nothing if it is missing or malformed.
 std::optional<std::string> query_value(std::string_view query, std::string_view key);
 
 /// A number of seconds, not negative; nothing if it is something else.

@@ -12,7 +12,7 @@ using std::chrono::system_clock;
 
 constexpr std::chrono::seconds want_lasts{10};
 constexpr std::size_t max_wanted = 100;
-/// Where leases are renewed, only the time changes; so much of it is shown.
+/// Where leases are renewed, only the time changes; changes of this size are shown.
 constexpr std::chrono::milliseconds renewal_shown{1000};
 
 system_clock::time_point end_of(const listed_name& n, system_clock::time_point seen) {
@@ -139,7 +139,7 @@ std::string board::event_of(std::uint64_t& upto) const {
          "],\"gone\":[" + gone + "]}\n\n";
 }
 
-// One that began after the names went that are forgotten never had them.
+// A viewer that began after the forgotten removals never had those names.
 std::shared_ptr<const std::string> board::since(cursor& viewer) {
   const std::lock_guard guard{mutex_};
   const std::uint64_t number = viewer.number;
@@ -166,7 +166,7 @@ board::piece board::piece_from(std::uint64_t number, bool anew) const {
   return {upto, std::make_shared<const std::string>(std::move(text))};
 }
 
-/// What was seen a while ago, with what is left of the leases now.
+/// An older state, with the rest of the leases by now.
 listed_name board::aged(const row& r, system_clock::time_point now) {
   listed_name n = r.name;
   n.looked_at = r.seen_at;

@@ -19,19 +19,19 @@
 namespace holdfast::tool {
 
 /// What is known about one store: the scanner writes, the viewers read. Each change has a number,
-/// so that a viewer that is slow, or new, gets the rows that changed since, each once and as they
-/// are now, and is owed nothing else. Thread-safe.
+/// so that a slow or new viewer gets the rows that changed since, each once and in its present
+/// state, and nothing else has to be kept for it. Thread-safe.
 class board {
  public:
   /// `index` tells the stores of one server apart.
   board(std::size_t index, std::string url) : index_(index), url_(std::move(url)) {}
   const std::string& url() const noexcept { return url_; }
 
-  /// What a look at a name found. True if viewers see a change.
+  /// Stores the result of one query. True if viewers see a change.
   bool put(listed_name found, std::chrono::system_clock::time_point now);
-  /// Of the names in use at that time, none is unknown here.
+  /// All names in use at that time are known here.
   void listed(std::chrono::system_clock::time_point at);
-  /// Every name has been looked at: from now on, names that appear are changes.
+  /// Every name has been queried: from now on, names that appear are changes.
   void settle();
   void set_health(store_health health);
   store_health health() const;
@@ -41,17 +41,17 @@ class board {
     std::uint64_t upto = 0;
     std::shared_ptr<const std::string> text{};
   };
-  /// Where a viewer is: what it has seen, and what was the latest when it began.
+  /// A viewer's position: the last change it has seen, and the latest one when it began.
   struct cursor {
     std::uint64_t number = 0;
     std::uint64_t began = 0;
   };
-  /// The changes after what it has seen, from every row on; it has seen them then. A viewer that
-  /// was away for too long is told to forget its rows and begins anew.
+  /// The changes after the viewer's position, of all rows; moves the position. A viewer that was
+  /// away for too long is told to forget its rows and begins anew.
   std::shared_ptr<const std::string> since(cursor& viewer);  // null: nothing has changed
 
   std::chrono::system_clock::time_point listed_at() const;
-  /// Another number after each change that viewers see.
+  /// Changes after each change that viewers see.
   std::uint64_t version() const;
 
   snapshot take(std::chrono::system_clock::time_point now) const;
@@ -63,7 +63,7 @@ class board {
   history::of_name history_of(std::string_view lock) const;
   std::vector<std::pair<std::string, std::uint64_t>> busiest(std::size_t most) const;
 
-  /// A viewer looks at this name: the scanner looks at it more often for some seconds.
+  /// A viewer looks at this name: the scanner queries it more often for some seconds.
   void want(std::string_view lock, boot_time now);
   std::vector<std::string> wanted(boot_time now);
 
@@ -77,7 +77,7 @@ class board {
     bool gone = false;
     std::chrono::system_clock::time_point seen_at{};
     std::chrono::system_clock::time_point shown_end{};  ///< of the first holder's lease
-    std::string json{};  ///< as list --json has it; made when the first viewer takes it
+    std::string json{};  ///< as in list --json; made when the first viewer needs it
   };
   static listed_name aged(const row& r, std::chrono::system_clock::time_point now);
   void note(const row& before, const listed_name& found, std::chrono::system_clock::time_point now);
@@ -91,13 +91,13 @@ class board {
   mutable std::mutex mutex_;
   std::unordered_map<std::string, row> rows_;
   std::map<std::uint64_t, row*> changes_;
-  std::map<std::uint64_t, row*> gone_;  ///< those of them that are not in use any more
+  std::map<std::uint64_t, row*> gone_;  ///< the rows of names that are not in use any more
   std::uint64_t last_ = 0;
   std::uint64_t forgotten_ = 0;  ///< names that went before this change are not known any more
   std::map<std::string, boot_time, std::less<>> wanted_;
   std::uint64_t cached_from_ = 0;
   bool cached_anew_ = false;
-  std::optional<piece> cached_;  ///< many viewers are at the same number
+  std::optional<piece> cached_;  ///< many viewers are at the same position
   store_health health_;
   history history_;
   bool settled_ = false;

@@ -51,7 +51,7 @@ void history::keep(hold_change change) {
 
 void history::note(const name_info& before, const name_info& after,
                    std::chrono::system_clock::time_point now) {
-  // The next holder began when the one before ended: that is known better than when we looked.
+  // The next holder began when the one before ended: that time is more precise than the poll's.
   auto ended = now;
   for (const participant& h : after.holders)
     if (is_known(h.since) && !has(before.holders, h)) ended = std::min(ended, h.since);

@@ -12,25 +12,25 @@
 #include <utility>
 #include <vector>
 
-/// What changed between one look at a name and the next.
+/// The changes between one poll of a name and the next.
 namespace holdfast::tool {
 
 struct hold_change {
   enum class what { taken, given_up };
   what happened = what::taken;
-  std::chrono::system_clock::time_point at{};  ///< when it was seen, or what the store says
+  std::chrono::system_clock::time_point at{};  ///< when it was seen, or the store's time
   std::string lock;
   participant who{};
-  bool waited_known = false;           ///< taken: it was seen in the queue before
+  bool waited_known = false;           ///< taken: the holder was seen in the queue before
   bool held_known = false;             ///< given up: the store knew since when it was held
   std::chrono::milliseconds length{};  ///< of that wait, or of that hold
 };
 std::string_view to_string(hold_change::what w) noexcept;
 
-/// How many took how long.
+/// A histogram of durations.
 class durations {
  public:
-  /// In seconds; the last bucket has what is longer.
+  /// In seconds; the last bucket has the longer ones.
   static constexpr std::array<double, 12> bounds{0.01, 0.03, 0.1, 0.3, 1,    3,
                                                  10,   30,   100, 300, 1000, 3600};
   void add(std::chrono::milliseconds length);
@@ -44,11 +44,11 @@ class durations {
   double seconds_ = 0;
 };
 
-/// The last changes of one store's names. Holds that began and ended between two looks were not
+/// The last changes of one store's names. Holds that began and ended between two polls were not
 /// seen. Not thread-safe.
 class history {
  public:
-  /// Two looks at one name, the later one at `now`.
+  /// Two states of one name, the later one at `now`.
   void note(const name_info& before, const name_info& after,
             std::chrono::system_clock::time_point now);
 
@@ -58,7 +58,7 @@ class history {
     durations waited{};
   };
   of_name about(std::string_view lock) const;
-  /// The names that were taken most often among the last changes, and how often.
+  /// The names that were acquired most often among the last changes, and how often.
   std::vector<std::pair<std::string, std::uint64_t>> busiest(std::size_t most) const;
 
   static constexpr std::size_t max_kept = 20'000;

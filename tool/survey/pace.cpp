@@ -9,7 +9,7 @@ namespace {
 using std::chrono::nanoseconds;
 
 constexpr std::chrono::seconds remembered{60};
-/// Neighbouring commands are one burst: a minute of them stays small.
+/// Neighbouring commands are one burst, so that a minute of them stays small.
 constexpr std::chrono::milliseconds one_burst{100};
 
 }  // namespace

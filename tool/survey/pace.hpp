@@ -6,9 +6,9 @@
 
 namespace holdfast::tool {
 
-/// Keeps the time that is spent asking a store below a share of all time. The caller measures each
-/// piece of work: while it waits for the answer, the store cannot work for it longer than that. Not
-/// thread-safe.
+/// Keeps the time spent on queries of a store below a share of all time. The caller measures each
+/// piece of work: while the caller waits for the answer, the store cannot work for it longer than
+/// that. Not thread-safe.
 class pace {
  public:
   /// `share` is above 0 and at most 1.
@@ -18,7 +18,7 @@ class pace {
   void set_share(double share) noexcept { share_ = share; }
   double share() const noexcept { return share_; }
 
-  /// Whether more may be asked: at most `window` of waiting is owed.
+  /// Whether another query is allowed: at most `window` of waiting is owed.
   bool may_ask(boot_time now) const noexcept { return rested_at_ <= now + window; }
   /// When nothing will be owed.
   boot_time rested_at() const noexcept { return rested_at_; }

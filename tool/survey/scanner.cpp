@@ -14,7 +14,7 @@ using std::chrono::milliseconds;
 using std::chrono::system_clock;
 
 constexpr milliseconds between_lists{100};
-/// Then viewers are told.
+/// After it the viewers are notified.
 constexpr milliseconds longest_burst{200};
 constexpr milliseconds between_ticks{1000};
 constexpr milliseconds before_next_try{1000};
@@ -139,7 +139,7 @@ void scanner::do_jobs() {
   }
 }
 
-/// True if every name has been looked at now.
+/// True if every name has been queried now.
 bool scanner::work_once() {
   if (!session_) connect();
   if (!session_) return false;
@@ -155,7 +155,7 @@ void scanner::connect() {
   }
 }
 
-/// One question of any kind: its time is counted. False if the store did not answer.
+/// Runs a query of any kind, and counts its time. False if the store did not answer.
 bool scanner::ask(const std::function<void(const session&)>& question) {
   const boot_time from = boot_clock::now();
   const auto commands = session_->store_operations();
@@ -194,7 +194,7 @@ void scanner::list_names() {
   const auto listed_at = system_clock::now();
   if (!ask([&](const session& s) { found = s.names(plan_.pattern); })) return;
   const auto took = boot_clock::now() - from;
-  // At most half of the time that may be spent goes into lists.
+  // At most half of the allowed time goes into lists.
   const auto pause = std::chrono::duration<double, std::nano>(took) * (2 / pace_.share());
   list_again_ =
       boot_clock::now() + std::max(std::chrono::duration_cast<std::chrono::nanoseconds>(pause),
@@ -219,7 +219,7 @@ void scanner::list_names() {
   next_name_ = std::exchange(listed_, true) ? std::min(next_name_, names_.size()) : names_.size();
 }
 
-/// New names that have ended before they were looked at.
+/// New names that have ended before they were queried.
 void scanner::forget_ended(const std::vector<std::string>& listed) {
   std::deque<fresh_name> left;
   std::size_t owed = 0;
@@ -233,7 +233,7 @@ void scanner::forget_ended(const std::vector<std::string>& listed) {
 }
 
 /// A name that a viewer asked for, and that the store did not list: it is known from now on, so
-/// that the next list can say that it went. False if the store cannot say anything of it.
+/// that the next list can show that it went. False if the store has no answer about it.
 bool scanner::keep_listed(const listed_name& found, const std::string& name) {
   if (found.error.empty() && found.info.kind.empty()) return true;
   const auto place = std::lower_bound(names_.begin(), names_.end(), name);
@@ -276,7 +276,7 @@ std::optional<std::string> scanner::next_wanted() {
   return wanted_[next_wanted_];
 }
 
-/// Names with waiters change more often: every second look is for them. A round looks at wanted
+/// Names with waiters change more often, so every second query is for them. A round covers wanted
 /// names, too, whatever turns they have beside it.
 std::optional<std::string> scanner::next_in_turn() {
   queued_turn_ = !queued_turn_;
@@ -294,8 +294,9 @@ bool scanner::look_at_some() {
   const auto may_ask = [&](boot_time now) { return now < until && pace_.may_ask(now); };
   wanted_ = board_.wanted(boot_clock::now());
   std::size_t wanted_turns = wanted_.size();
-  // Each name once at most: a short list is not looked at again and again. What has come since the
-  // round began takes every second turn: names that come faster than that do not keep out the rest.
+  // Each name once at most: a short list is not queried again and again. Names that have come since
+  // the round began take every second turn: if they come faster than that, they do not keep out the
+  // rest.
   std::size_t turns = names_.size() + queued_.size();
   while (may_ask(boot_clock::now())) {
     std::optional<std::string> name;
@@ -318,7 +319,7 @@ bool scanner::look_at_some() {
     const auto before = time_asked_;
     if (!look(*name)) return false;
     tell_listed();
-    // A scan for the buckets of a limiter counts as what it costs.
+    // A scan for the buckets of a limiter counts with its real cost.
     lead_ = wanted ? time_asked_ - before : lead_ - (time_asked_ - before);
   }
   if (owed_ > 0 || next_name_ < names_.size()) return false;
@@ -327,7 +328,7 @@ bool scanner::look_at_some() {
   return true;
 }
 
-/// A name that was listed is not on the board before it is looked at.
+/// A listed name is not on the board before it is queried.
 void scanner::tell_listed() {
   board_.listed(fresh_.empty() ? listed_at_ : fresh_.front().absent_at);
 }

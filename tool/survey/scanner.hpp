@@ -19,21 +19,21 @@
 
 namespace holdfast::tool {
 
-/// Looks at one store again and again, on a thread of its own, for all viewers together: lists the
-/// names, then looks at some of them: at those that a viewer has opened, which take half of the
-/// time at most, at those that are new, and in turn at those with waiters and at all the others. So
-/// much, and no more, as its share of the time allows. After a while without viewers it sleeps
-/// until there is one.
+/// Polls one store again and again, on a thread of its own, for all viewers together: lists the
+/// names, then queries some of them. First come names that a viewer has opened, for half of the
+/// time at most, then new names, and in turn names with waiters and all the others. It queries as
+/// much as its share of the time allows. After a while without viewers it sleeps until there is
+/// one.
 class scanner {
  public:
   struct plan {
     double share = 0.01;
-    /// Until every name was looked at, at first and after a sleep.
+    /// Until every name was queried, at first and after a sleep.
     double first_share = 0.25;
     std::string pattern = "*";  ///< of the names
     /// From the end of one round over every name to the next one.
     std::chrono::nanoseconds interval = std::chrono::milliseconds(200);
-    /// So long after the last viewer.
+    /// How long it continues after the last viewer.
     std::chrono::seconds lingers{60};
   };
   /// `open` is called on the scanner's thread, again and again while it throws holdfast::error.
@@ -45,13 +45,13 @@ class scanner {
 
   /// A viewer is there. Thread-safe.
   void viewed();
-  /// Calls `then` when what the board knows is fresh, or the store is away: at once, unless the
-  /// scanner slept or has just begun. It gets false if max_pending others wait, of those that still
-  /// want it. On the scanner's thread, or on this one. Thread-safe.
+  /// Calls `then` when the board is fresh, or the store is away: at once, unless the scanner slept
+  /// or has just begun. `then` gets false if max_pending others, which are still wanted, wait. On
+  /// the scanner's thread, or on this one. Thread-safe.
   void when_fresh(
       std::function<void(bool)> then, std::function<bool()> wanted = [] { return true; });
-  /// Does something with the store between two looks, then looks at this name. A job that finds no
-  /// store, or max_pending other jobs, gets null. Thread-safe.
+  /// Runs `job` with the store between two queries, then queries this name. The job gets null if
+  /// there is no store, or if max_pending other jobs wait. Thread-safe.
   void perform(std::string lock, std::function<void(const session*)> job);
 
   static constexpr std::size_t max_pending = 64;
@@ -93,24 +93,24 @@ class scanner {
   pace pace_;
   store_health health_;
   std::vector<std::string> names_;
-  /// A name that was listed, and not looked at yet.
+  /// A name that was listed, and not queried yet.
   struct fresh_name {
     std::string name;
-    std::chrono::system_clock::time_point absent_at;  ///< of the list before, which lacked it
+    std::chrono::system_clock::time_point absent_at;  ///< when a list last lacked it
   };
   std::deque<fresh_name> fresh_;
-  std::size_t owed_ = 0;             ///< of them: there when the round began
+  std::size_t owed_ = 0;             ///< of fresh_: those that were there when the round began
   std::vector<std::string> queued_;  ///< names with waiters
   std::vector<std::string> wanted_;  ///< names that viewers have opened, sorted
   std::size_t next_wanted_ = 0;
-  std::chrono::nanoseconds lead_{};  ///< of those over the others: so much longer they were asked
+  std::chrono::nanoseconds lead_{};  ///< query time of wanted names less the others'
   std::size_t next_name_ = 0;
   std::size_t next_queued_ = 0;
   bool queued_turn_ = false;
   bool fresh_turn_ = true;
   bool listed_ = false;  ///< at least once
   boot_time round_began_{};
-  std::chrono::nanoseconds time_asked_{};  ///< since then
+  std::chrono::nanoseconds time_asked_{};  ///< spent on queries since then
   boot_time list_again_{};
   std::chrono::system_clock::time_point listed_at_{};
   boot_time try_again_{};
@@ -123,7 +123,7 @@ class scanner {
     std::function<bool()> wanted;
   };
   std::vector<fresh_waiter> fresh_waiters_;  ///< the oldest first
-  bool catching_up_ = true;                  ///< until every name was looked at
+  bool catching_up_ = true;                  ///< until every name was queried
   bool slept_ = false;
   boot_time viewed_until_;
   std::jthread thread_;  // last: it uses everything above

@@ -101,7 +101,7 @@ class Event(Sized):
 
     def __init__(self) -> None:
         super().__init__()
-        self.decision = DecisionText()  # all zero if it is not of a limiter's take
+        self.decision = DecisionText()  # all zero except for a limiter's take
 
 
 class SessionOptions(Sized):
@@ -152,13 +152,13 @@ class Part(Whole):
     _fields_ = [("part", c_char_p), ("value", c_char_p)]
 
 
-#: What each struct is called in C, for the test that compares the two.
+#: The C name of each struct, for the test that compares the two.
 IN_C: typing.Final[dict[str, type[ctypes.Structure]]] = {
     "error": ErrorText, "wait": Wait, "event": Event, "session_options": SessionOptions, "name_info": NameInfo,
     "lease_info": LeaseInfo, "lock_options": LockOptions, "election_options": ElectionOptions, "leader": LeaderText,
     "redlock_options": RedlockOptions, "member": Member, "rule": RuleText, "part": Part, "decision": DecisionText}
 
-_h = c_void_p  # a handle, or where one goes
+_h = c_void_p  # a handle, or the place for one
 _s = c_char_p
 _p = c_void_p  # by reference
 # Without the last parameter, which is holdfast_error* everywhere.

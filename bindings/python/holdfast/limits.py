@@ -14,12 +14,12 @@ from ._abi import call, functions
 class Rule:
     """One token bucket, or one for each value of some parts of the key."""
     tokens: int
-    #: They come back in so many seconds.
+    #: They come back in this many seconds.
     per: float = 1.0
     #: The most that it holds. 0: as many as `tokens`.
     burst: int = 0
     by: typing.Sequence[str] = ()
-    #: All come back at once, each time `per` has gone by.
+    #: All come back at once, each time `per` has passed.
     interval: bool = False
     name: str | None = None
 
@@ -36,14 +36,14 @@ class Rule:
 class Decision:
     """The answer of a limiter; true if the tokens were taken. Durations are seconds."""
     taken: bool
-    #: Refused: until it might be taken. Reserved: until it counts. Taken by take(): how long that took.
+    #: Refused: the time until it might be taken. Reserved: until it counts. Taken by take(): how long that took.
     wait: float
-    #: Of the rule that is nearest to saying no: what it holds when it is full, has, and when it is full again.
+    #: Of the rule that is closest to refusing: its size, the tokens it has, and when it is full again.
     limit: int
     remaining: int
     reset: float
     rule: str
-    #: So many were taken, and each rule has them then, in microseconds of the store's clock.
+    #: The number taken; each rule has them at that time, in microseconds of the store's clock.
     tokens: int = 0
     due: tuple[int, ...] = ()
 
@@ -56,7 +56,7 @@ def _decision(found: _abi.DecisionText) -> Decision:
                     found.tokens, tuple(found.due_us))
 
 
-#: What a request is about: {"client": "acme"}.
+#: The subject of a request: {"client": "acme"}.
 Key = typing.Mapping[str, str]
 
 

@@ -1,4 +1,4 @@
 #include "harness/process.hpp"
 
-// For the rooms without a main() of their own.
+// For the test folders without a main() of their own.
 int main(int argc, char** argv) { return harness::run(argc, argv); }

@@ -9,10 +9,10 @@
 #include <cstdlib>
 #include <ctime>
 
-// Preloaded into a process whose clocks a test sets: adds the microseconds that stand in the file
-// that $HOLDFAST_CLOCK_SHIFT names, the first number to the wall clock, the second to
-// CLOCK_BOOTTIME, as a suspended machine would. Waiting goes by the monotonic one.
-// libfaketime is no help: it calls itself until it gives up when the server allocates by jemalloc.
+// Preloaded into a process whose clocks a test sets. Adds microseconds from the file that
+// $HOLDFAST_CLOCK_SHIFT names: the first number to the wall clock, the second to CLOCK_BOOTTIME, as
+// a suspended machine would. Waits use the monotonic clock. libfaketime is no alternative: in a
+// server that allocates with jemalloc it calls itself until it gives up.
 namespace {
 
 struct shifts {

@@ -1,15 +1,16 @@
 'use strict';
-// party.py for Node: the same orders on standard input, the same answers.
+// party.py for Node: the same commands on standard input, the same answers.
 const childProcess = require('child_process');
 const fs = require('fs');
 const readline = require('readline');
 
-// Milliseconds, as the seconds there.
+// Milliseconds; party.py has seconds.
 const WORKING = 20000, DYING = 3000;
 
 const pause = (ms) => new Promise((done) => setTimeout(done, ms));
 
-// Node has no flock; but what another program locks of an open file of ours is locked as long as we keep that open.
+// Node has no flock; but a lock that another program makes on our open file lasts as long as we
+// keep that open.
 function enter(path) {
   const file = fs.openSync(path, 'a');
   const locked = childProcess.spawnSync('flock', ['-n', '3'], {stdio: ['ignore', 'ignore', 'ignore', file]});
@@ -18,13 +19,14 @@ function enter(path) {
   return null;
 }
 
-// take(ms) resolves to nothing if it took too long; giveBack() gets what take() resolved to.
+// take(ms) resolves to nothing if it took too long; giveBack() gets the result of take().
 exports.play = async function play(take, giveBack, guardPath) {
   const orders = readline.createInterface({input: process.stdin});
   const order = new Promise((heard) => orders.once('line', heard));
   console.log('ready');
   if (await order === 'hold') {
-    // Not the guard: whoever is killed late enough has lost the lock, and would keep that.
+    // Without the guard: a process that is killed late enough has lost the lock, and would keep the
+    // guard.
     while (!await take(DYING));
     console.log('holding');
     return;

@@ -9,8 +9,8 @@ import select
 import sys
 
 
-# Seconds that a lock lasts for whoever works (longer than any machine keeps one waiting for the processor), and for one
-# that is about to be killed.
+# Seconds that a lock lasts for a worker (longer than any process waits for the processor), and for
+# one that is about to be killed.
 WORKING, DYING = 20, 3
 
 
@@ -47,7 +47,8 @@ def play(take, give_back, guard_path, reads=lambda held: False, room=1):
     if order == "hold":
         while take(DYING) is None:
             pass
-        # Not the guard: whoever is killed late enough has lost the lock, and would keep that.
+        # Without the guard: a process that is killed late enough has lost the lock, and would keep
+        # the guard.
         print("holding", flush=True)
         sys.stdin.readline()
         return

@@ -1,5 +1,6 @@
 'use strict';
-// The Mutex of npm's redis-semaphore with ioredis; several servers: its RedlockMutex. Arguments: ports, name, guard.
+// The Mutex of npm's redis-semaphore with ioredis; several servers: its RedlockMutex. Arguments:
+// ports, name, guard.
 const {Mutex, RedlockMutex} = require('redis-semaphore');
 const party = require('./party');
 

@@ -21,7 +21,7 @@ TEST(nodes, a_contender_data_is_read_back_and_another_s_becomes_a_note) {
   EXPECT_EQ(read_contender_data("worker-7").note, "worker-7");
   EXPECT_EQ(read_contender_data("hf1. x y\n").note, "hf1. x y\n");
   EXPECT_EQ(read_contender_data("").weight, 0U);
-  // The store's time is added to it.
+  // The store's time is added to the lease.
   for (const std::string odd : {"9223372036854775807", "1152921504606846977", "-1"}) {
     const auto text = "hf1. 5 " + odd + " z1\nhost";
     EXPECT_EQ(read_contender_data(text).lease_us, 0) << odd;

@@ -4,7 +4,7 @@
 #include "store/etcd/members.hpp"
 #include "store/etcd/options.hpp"
 
-// What the servers say, in our words.
+// The server's errors in the library's terms.
 namespace {
 
 using grpc::StatusCode;

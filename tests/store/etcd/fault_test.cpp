@@ -5,8 +5,8 @@
 #include "harness/eventually.hpp"
 #include "store/etcd/fixture.hpp"
 
-// Servers that die and come back, networks that are cut, processes that sleep: nobody is let in
-// while another may still believe that it is in.
+// Servers that die and come back, networks that are cut, processes that sleep: nobody acquires a
+// lock while another process may still believe that it holds it.
 namespace etcd_test {
 namespace {
 
@@ -23,7 +23,8 @@ TEST(etcd_faults, without_a_majority_no_session_enters_and_the_holder_knows_in_t
   harness::the_majority_is_gone(servers);
 }
 
-// A leader that slept answers keep-alives when it wakes, before it learns that there is another.
+// A leader that slept answers keep-alives when it wakes, before it learns that there is another
+// leader.
 TEST(etcd_faults, a_leader_that_is_cut_off_does_not_keep_a_lease_alive) {
   harness::etcd_cluster servers;
   const int leader = servers.leader();
@@ -73,7 +74,8 @@ TEST(etcd_faults, a_request_that_comes_after_it_was_given_up_leaves_nothing) {
                                        calm_cluster().url_at(proxy.port(), ""));
 }
 
-// The connection is cut after more and more of what comes back, until it is the release's answer.
+// The connection is cut after more and more bytes of the answers, until the cut loses the release's
+// answer.
 TEST(etcd_faults, a_release_whose_answer_was_lost_has_released) {
   harness::fault_proxy network(calm_cluster().port(0));
   auto here = holdfast::open("etcd://127.0.0.1:" + std::to_string(network.port()) + "," +

@@ -12,7 +12,7 @@ namespace etcd_test {
 
 using harness::thrown_by;
 
-/// Tests that leave their servers as they are share three.
+/// Three servers, shared by the tests that leave their servers as they are.
 const harness::etcd_cluster& calm_cluster();
 
 /// A prefix that nobody has used.
@@ -20,7 +20,7 @@ std::string fresh_base();
 
 /// The keys below it, one a line.
 std::string keys_below(const std::string& prefix);
-/// How many there are.
+/// The number of keys below it.
 long count_below(const std::string& prefix);
 
 }  // namespace etcd_test

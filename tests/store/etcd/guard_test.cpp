@@ -4,14 +4,14 @@
 #include "harness/process.hpp"
 #include "store/etcd/fixture.hpp"
 
-// The program's own transaction, with a comparison that says that the lock is still held.
+// The program's own transaction, with a comparison that checks that the lock is still held.
 namespace etcd_test {
 namespace {
 
 using holdfast::lease;
 using holdfast::store::standing;
 
-/// Sets the key `stock` if that lease stands; false if it does not.
+/// Sets the key `stock` if that lease still exists; false if it does not.
 bool write(const std::string& value, const standing& at) {
   const auto said =
       calm_cluster().ctl("txn", "create(\"" + at.key + "\") = \"" + std::to_string(at.created) +

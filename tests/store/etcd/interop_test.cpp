@@ -7,13 +7,13 @@
 #include "harness/program.hpp"
 #include "store/etcd/fixture.hpp"
 
-// `etcdctl lock` and ours on the same key, in both directions.
+// `etcdctl lock` and the library on the same key, in both directions.
 namespace etcd_test {
 namespace {
 
 using holdfast::lease;
 
-/// Says the key that it made when it has the lock, and keeps it until it is interrupted.
+/// Prints its key when it has the lock, and keeps the lock until it is interrupted.
 class etcdctl_lock {
  public:
   explicit etcdctl_lock(const std::string& path)
@@ -93,7 +93,7 @@ TEST_F(etcd_interoperability, both_stand_in_one_line_in_order_of_arrival) {
 TEST_F(etcd_interoperability, the_command_line_shows_of_another_program_what_is_known) {
   etcdctl_lock other(base_ + "/shared");
   other.until_has();
-  // It opens the store once, and does not wait until it is back.
+  // The program opens the store once, and does not wait until the store is back.
   const harness::command_line tool(calm_cluster().url(base_ + "?session=10s&connect_timeout=60s"));
   harness::expect_nothing_invented(tool, "shared", {"fence"});
   const auto taken = tool({"force-unlock", "shared", "--yes"});

@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 using holdfast::lease;
 using holdfast::guard::standing_of;
 
-/// The lease that a key hangs on, as it stands in its name.
+/// The lease of a key, as the key's name contains it.
 std::string lease_in(const std::string& key) {
   const auto from = key.rfind('/') + 1;
   return key.substr(from, key.find('.', from) - from);
@@ -27,12 +27,12 @@ void revoke(const std::string& id) { (void)calm_cluster().ctl("lease revoke " + 
 
 long watchers() { return calm_cluster().counted("etcd_debugging_mvcc_watcher_total"); }
 
-// The key is there, but nothing keeps it alive.
+// The key exists, but no lease keeps it.
 holdfast::store::etcd::etcd_options options_at(const std::string& node) {
   return holdfast::store::etcd::read_options(*holdfast::base::parse_url("etcd://" + node)).value();
 }
 
-/// As etcdctl names it, of the record of a latch below that base; empty if there is none.
+/// The lease, as etcdctl names it, of a latch's record below that base; empty if there is none.
 std::string lease_of_record(const std::string& base, const std::string& name = "latch") {
   const auto said = calm_cluster().ctl("get -w json '" + base + "/" + name + "/record'");
   if (said.find("\"lease\":") == std::string::npos) return {};
@@ -47,7 +47,7 @@ TEST(etcd_leases, a_hold_of_a_lease_that_is_over_is_not_judged_by_the_next_one) 
   auto here = holdfast::open(calm_cluster().url(base + "?session=20s"));
   const lease held = holdfast::mutex(here, "job", {.lease = 2s}).acquire();
   const auto key = standing_of(held).key;
-  (void)calm_cluster().ctl("put '" + key + "' text");  // it hangs on no lease now
+  (void)calm_cluster().ctl("put '" + key + "' text");  // it has no lease now
   revoke(lease_in(key));
   const lease other = holdfast::mutex(here, "other").acquire();
   ASSERT_NE(lease_in(standing_of(other).key), lease_in(key));
@@ -108,8 +108,8 @@ TEST(etcd_leases, a_record_is_kept_for_as_long_as_any_of_its_users_wants) {
   EXPECT_EQ(store->record("latch", false, nullptr).value().text, "three");
 }
 
-// The connection is cut after more and more of the answers, until it is the second one that is
-// lost: the record is there then, and is asked for again.
+// The connection is cut after more and more bytes of the answers, until the second answer is lost:
+// the record exists then, and is requested again.
 TEST(etcd_leases, a_record_whose_making_was_not_answered_is_there_after_it_is_asked_for_again) {
   using namespace holdfast::store;
   harness::fault_proxy network(calm_cluster().port(0));
@@ -139,8 +139,8 @@ bool is_over(const std::string& lease) {
          std::string::npos;
 }
 
-/// The connection is cut after more and more of the answers to what one session does to the record
-/// of another, until that takes less than it lets through. The session goes on over another one.
+/// The connection is cut after more and more bytes of the answers to one session's requests about
+/// another's record, until all answers fit. The session continues over another connection.
 class etcd_lost_answers : public testing::Test {
  protected:
   using contender_store = holdfast::store::contender_store;
@@ -200,7 +200,7 @@ TEST_F(etcd_lost_answers, a_change_to_a_longer_lease_that_was_not_answered_leave
   EXPECT_GT(longer, 0);
 }
 
-// Nobody answers any more until the network is well again.
+// No answer arrives any more until the network has healed.
 TEST(etcd_leases, what_was_given_up_leaves_no_lease_when_its_record_is_read_or_written_again) {
   using namespace holdfast::store;
   for (const bool removes : {true, false}) {
@@ -243,7 +243,7 @@ TEST(etcd_leases, what_was_given_up_leaves_no_lease_when_its_record_is_read_or_w
   }
 }
 
-// Who waits is woken when its lease ends, and what it watched until then is not watched any more.
+// The waiter is woken when its lease ends, and its watch until then is removed.
 TEST(etcd_leases, no_watch_is_left_of_a_lease_that_ended) {
   const auto base = fresh_base();
   auto here = holdfast::open(calm_cluster().url(base + "?session=10s"));

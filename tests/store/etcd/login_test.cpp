@@ -82,7 +82,7 @@ TEST_F(etcd_login, each_right_that_the_page_lists_is_missed_with_an_error_that_s
   }
 }
 
-// They forget a user's tokens when its password is set, be it to the same.
+// The server forgets a user's tokens when the user's password is set, even to the same one.
 TEST_F(etcd_login, a_token_that_is_not_known_any_more_is_renewed) {
   auto here = holdfast::open(url("owner:secret@"));
   holdfast::mutex lock{here, "m"};
@@ -91,7 +91,7 @@ TEST_F(etcd_login, a_token_that_is_not_known_any_more_is_renewed) {
   EXPECT_TRUE(lock.acquire());
 }
 
-/// How many watches the server has.
+/// The number of watches on the server.
 long watchers(const harness::etcd_cluster& server) {
   const std::string hosts = server.hosts();
   harness::tcp_client metrics(std::stoi(hosts.substr(hosts.rfind(':') + 1)));

@@ -5,7 +5,7 @@
 #include "harness/fault_proxy.hpp"
 #include "store/etcd/fixture.hpp"
 
-// What is among the keys, and what the servers were asked for.
+// The keys, and the requests that the servers got.
 namespace etcd_test {
 namespace {
 
@@ -60,7 +60,7 @@ TEST_F(etcd_recipe, an_unlock_wakes_one_of_two_hundred_that_wait) {
   const long before = calm_cluster().counted("etcd_debugging_mvcc_events_total");
   held = {};
   for (auto& t : threads) t.join();
-  // Each departure but the last was watched by the next, and by nobody else.
+  // Each departure but the last was watched by the next waiter, and by nobody else.
   EXPECT_LE(calm_cluster().counted("etcd_debugging_mvcc_events_total") - before,
             static_cast<long>(crowd));
 }
@@ -113,7 +113,7 @@ TEST_F(etcd_recipe, a_latch_is_kept_by_its_waiters_and_then_by_the_servers_for_i
   harness::eventually("it is forgotten", [&] { return count_below(base_ + "/brief") == 0; });
 }
 
-// The history in which a watch from the revision that was read would begin is gone.
+// Compaction removed the history in which a watch from the revision that was read would begin.
 TEST_F(etcd_recipe, compaction_during_the_wait_costs_no_waiter_its_turn) {
   auto here = holdfast::open(url());
   auto there = holdfast::open(url());

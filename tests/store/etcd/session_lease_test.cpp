@@ -11,8 +11,8 @@
 #include "store/etcd/etcd.hpp"
 #include "store/etcd/fixture.hpp"
 
-// For how long a session believes in its lease. The servers' time passes; here it stands still
-// until it is told to go on.
+// How long a session trusts its lease. The servers' time passes; here time stands still until it is
+// advanced.
 namespace etcd_test {
 namespace {
 
@@ -38,7 +38,7 @@ class etcd_session_leases : public testing::Test {
     return std::stoull(said.substr(said.find(key) + key.size()));
   }
   static long renewals() { return calm_cluster().counted("etcd_debugging_lease_renewed_total"); }
-  /// The session's own thread renews it, and the servers have done so.
+  /// Waits until the session's own thread has renewed the lease at the servers.
   void renew() {
     const auto before = renewals();
     clock_.advance(renewed_every);
@@ -79,7 +79,7 @@ TEST_F(etcd_session_leases, the_time_counts_from_before_it_was_renewed) {
   EXPECT_EQ(lease_->safe_until(), sent + lasts * 3 / 4);
 }
 
-// The first of them finds out that nobody answers, for those that came meanwhile.
+// The first request finds out, for the later ones, that nobody answers.
 TEST(etcd_sessions, are_not_asked_for_by_one_after_the_other_while_the_servers_hang) {
   constexpr int many = 8;
   harness::fault_proxy network(calm_cluster().port(0));

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-// What the server says, in our words.
+// The server's errors in the library's terms.
 namespace {
 
 using holdfast::errc;

@@ -8,7 +8,7 @@
 #include "harness/wire_cost.hpp"
 #include "store/mariadb/link.hpp"
 
-// What the server does to us, by the names that it has for it, and the network.
+// Faults of the server, by the server's own names, and of the network.
 namespace mariadb_test {
 namespace {
 
@@ -63,7 +63,7 @@ TEST_F(mariadb_store,
   m.unlock();
 }
 
-// A statement that is only given up here may still be carried out.
+// A statement that only the client gives up may still be carried out.
 TEST_F(mariadb_store, a_wait_for_a_row_ends_at_the_server_before_its_request_ends) {
   namespace my = holdfast::store::mariadb;
   const auto in = [](auto time) { return holdfast::boot_clock::now() + time; };
@@ -89,7 +89,7 @@ TEST_F(mariadb_store, a_wait_for_a_row_ends_at_the_server_before_its_request_end
   EXPECT_TRUE(over->replace({&wanted, 1}, in(1h)));
 }
 
-// The server waits for a table for a day, if nobody says otherwise.
+// By default the server waits for a table for a day.
 TEST_F(mariadb_store, a_table_that_stays_locked_is_unavailable_and_nothing_was_done) {
   auto s = impatient("?command_timeout=3s");
   holdfast::mutex m{s, "m"};
@@ -218,7 +218,7 @@ TEST_F(mariadb_network, an_answer_cut_at_any_byte_leaves_one_grant_and_then_none
   }
 }
 
-// Nobody else writes the row: what goes over the network are guesses.
+// Nobody else writes the row, so every request over the network is a guess.
 TEST_F(mariadb_network, an_answer_to_a_guess_cut_at_any_byte_is_none) {
   auto s = behind();
   holdfast::mutex m{s, "m"};
@@ -263,7 +263,7 @@ TEST_F(mariadb_network, calls_for_locks_of_a_connection_end_at_their_limit_too) 
       harness::mariadb_server::url_of(port()) + rest);
 }
 
-// Else it would last for as long as both time-outs together.
+// Otherwise the request would last for both time-outs together.
 TEST_F(mariadb_network, a_connection_that_a_request_has_no_time_for_is_not_waited_for) {
   namespace my = holdfast::store::mariadb;
   auto o = *my::read_options(*holdfast::base::parse_url(
@@ -278,8 +278,7 @@ TEST_F(mariadb_network, a_connection_that_a_request_has_no_time_for_is_not_waite
   EXPECT_TRUE(my::link::open(o, names, holdfast::boot_clock::now() + 1h));
 }
 
-// The limits of the client library begin anew with each statement, and with each piece of an
-// answer.
+// The limits of the client library restart with each statement, and with each piece of an answer.
 TEST_F(mariadb_network, an_answer_is_waited_for_until_the_deadline_of_its_request) {
   namespace my = holdfast::store::mariadb;
   const auto in = [](auto time) { return holdfast::boot_clock::now() + time; };
@@ -292,7 +291,7 @@ TEST_F(mariadb_network, an_answer_is_waited_for_until_the_deadline_of_its_reques
   for (const bool prepared : {false, true}) {
     const auto over = std::move(*my::link::open(o, names));
     for (int i = 0; prepared && i < 2; ++i) EXPECT_TRUE(over->replace({&guess, 1}, in(1h)));
-    // It sets how long the server waits for a lock, with text. Then the statement is used again.
+    // The statement sets the server's time-out for locks, in text. Then it is used again.
     if (prepared) EXPECT_TRUE(over->replace({&guess, 1}, in(2600ms)));
     EXPECT_TRUE(over->read({&name, 1}, in(1h)));
     proxy_.with([](relay& r) { r.stall(way::down); });

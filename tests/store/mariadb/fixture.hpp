@@ -23,14 +23,14 @@ class client {
  public:
   explicit client(int port);
   client(const client&) = delete;
-  /// The first column of the first row that came; throws what the server says.
+  /// The first column of the first row; throws the server's error.
   std::string ask(const std::string& statements) const;
 
  private:
   std::unique_ptr<MYSQL, void (*)(MYSQL*)> connection_;
 };
 
-/// Something that nobody else is called.
+/// A name that nothing else has.
 std::string fresh_name();
 
 /// On a server that tests share: a database, and a user without rights, of this test's own.
@@ -46,7 +46,7 @@ class mariadb_store : public testing::Test {
   }
   /// For calls that keep trying while the store is away.
   holdfast::session impatient(const std::string& options = {}) const;
-  /// The user of this test may use the tables.
+  /// Lets the user of this test use the tables.
   void let_user(const std::string& more = {}) const;
   std::string url_of_user(const std::string& options = {}) const;
   std::string ask(const std::string& statements) const { return admin_.ask(statements); }

@@ -29,7 +29,7 @@ TEST_F(mariadb_shop, workers_that_are_killed_spoil_nothing) {
   harness::expect_no_harm_by_kills(shop_, url());
 }
 
-// The lock goes with the connection, while the last commit may be on its way.
+// The lock ends with the connection, while the last commit may be on its way.
 TEST_F(mariadb_shop, workers_that_are_killed_with_locks_of_their_connections_spoil_nothing) {
   harness::expect_no_harm_by_kills(shop_, url("?mode=session"));
 }

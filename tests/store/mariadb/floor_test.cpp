@@ -8,7 +8,7 @@
 #include "store/sql/floor_rules.hpp"
 #include "store/sql/row_store.hpp"
 
-// What a row may be made with, while others take, give back and sweep the same name.
+// The version with which a row may be made while others acquire, release and sweep the same name.
 namespace mariadb_test {
 namespace {
 
@@ -59,11 +59,11 @@ TEST_F(mariadb_floor, a_sweep_leaves_what_is_remembered) {
 
 TEST_F(mariadb_floor, a_walk_goes_on_behind_a_name) { expect_that_a_walk_goes_on_behind_a_name(); }
 
-// Its locks and what it has changed would go on over the next one's commands.
+// Otherwise its locks and changes would last over the next request's commands.
 TEST_F(mariadb_floor, a_transaction_that_failed_in_the_middle_ends_with_its_connection) {
   auto o = *my::read_options(*holdfast::base::parse_url(url()));
-  // The server gives up the wait for a row before it ends the transaction that has it, and before
-  // the client gives up the connection.
+  // The server gives up the wait for a row before it ends the transaction that has the row, and
+  // before the client gives up the connection.
   o.command_timeout = std::chrono::seconds(20);
   const auto first = std::move(*my::link::open(o, tables_));
   o.command_timeout = std::chrono::seconds(2);
@@ -74,7 +74,7 @@ TEST_F(mariadb_floor, a_transaction_that_failed_in_the_middle_ends_with_its_conn
   EXPECT_FALSE(second->usable());
 }
 
-/// The server undoes all of a transaction that is the victim.
+/// The server undoes the whole transaction of a deadlock's victim.
 class mariadb_deadlock : public mariadb_floor {
  protected:
   mariadb_deadlock() {
@@ -85,12 +85,12 @@ class mariadb_deadlock : public mariadb_floor {
     for (const char c : std::string_view("bcdefghijklmnopqrstuvwxyz")) {
       more += "; insert into " + table("holdfast_records") + " values ('" + c + "', 1, 'null')";
     }
-    other_.ask(more);  // that has written more is not the victim
+    other_.ask(more);  // a transaction that has written more is not the victim
   }
   ~mariadb_deadlock() override { mine_.reset(); }
 
-  /// Whether a client that does not wait may change "a". (What the server says of all that wait
-  /// there is of other tests' clients as well.)
+  /// Whether a client that does not wait may change "a". (The server's list of waiters includes
+  /// other tests' clients.)
   bool is_free_for(const client& probe) const {
     try {
       probe.ask("set session innodb_lock_wait_timeout = 0; start transaction; insert into " +
@@ -102,7 +102,7 @@ class mariadb_deadlock : public mariadb_floor {
       return false;
     }
   }
-  /// What comes of it: first it changes "a", and then it waits for "b".
+  /// The result of `act`, which first changes "a", and then waits for "b".
   template <class Act>
   auto of(Act act) {
     auto victim = std::async(std::launch::async, act);
@@ -137,11 +137,11 @@ TEST_F(mariadb_deadlock, leaves_the_victim_that_replaces_rows_a_connection_that_
       of([&] { return mine_->replace(both, holdfast::forever); }));
 }
 
-// A program that is stopped in the middle of it keeps the others waiting for so long only.
+// A program that is stopped in the middle of a transaction delays the others only for this long.
 TEST_F(mariadb_floor, a_transaction_that_stands_still_is_ended_by_the_server) {
   auto o = *my::read_options(*holdfast::base::parse_url(url()));
   o.command_timeout = std::chrono::seconds(1);
-  // The server looks at the limit of writing transactions first, if it has one.
+  // The server applies the limit of writing transactions first, if there is one.
   ask("set global idle_write_transaction_timeout = 3600");
   const auto stopped = std::move(*my::link::open(o, tables_));
   ask("set global idle_write_transaction_timeout = 0");
@@ -158,7 +158,7 @@ TEST_F(mariadb_floor, a_transaction_that_stands_still_is_ended_by_the_server) {
   EXPECT_FALSE(stopped->usable());
 }
 
-/// Writes a record. The first time it stands still until somebody has gone.
+/// Writes a record. The first time it pauses until `gone` returns true.
 class stops_once final : public holdfast::store::transition {
  public:
   explicit stops_once(std::function<bool()> gone) : gone_(std::move(gone)) {}

@@ -9,7 +9,7 @@ namespace {
 using mariadb_guard = mariadb_store;
 
 TEST_F(mariadb_guard, the_write_of_a_former_holder_changes_no_row) {
-  (void)open();  // makes the database
+  (void)open();  // creates the database
   (void)ask("create table " + table("stock") +
             " (id int primary key, left_over int not null, fence bigint not null default 0)");
   (void)ask("insert into " + table("stock") + " values (7, 10, 0)");

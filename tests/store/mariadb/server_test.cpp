@@ -7,7 +7,7 @@
 #include "harness/redis_server.hpp"
 #include "store/mariadb/user_lock.hpp"
 
-// What takes a server of the test's own: crashes, clocks, and what it is configured to.
+// Tests that need a server of their own: crashes, clocks, and configuration.
 namespace mariadb_test {
 namespace {
 
@@ -23,7 +23,7 @@ holdfast::session patient(const mariadb_server& server, const std::string& optio
   return holdfast::open(server.url() + "locks" + options, o);
 }
 
-/// As the locks of connections tell two lives of it apart.
+/// By this value, the locks of connections distinguish two lives of the server.
 std::string life_of(const mariadb_server& server) {
   const auto o = *holdfast::store::mariadb::read_options(
       *holdfast::base::parse_url(server.url() + "locks?mode=session"));

@@ -6,7 +6,7 @@
 #include "store/mariadb/user_lock.hpp"
 #include "store/sql/command_line_rules.hpp"
 
-// mode=session: what is special about GET_LOCK. The rest is the conformance suite's.
+// mode=session: the special properties of GET_LOCK. The rest is in the conformance suite.
 namespace mariadb_test {
 namespace {
 
@@ -27,7 +27,7 @@ class mariadb_session : public mariadb_store {
   }
   const holdfast::store::mariadb::tables names_{database_};
 
-  /// The connection of this test's user over which nothing is asked.
+  /// Ends the idle connection of this test's user.
   void end_idle_connection() const {
     std::string id;
     eventually("the connection to be idle", [&] {
@@ -56,7 +56,8 @@ TEST_F(mariadb_session, the_end_of_a_connection_frees_its_locks_at_once_and_is_t
   EXPECT_TRUE(holdfast::mutex(a, "other").try_lock()) << "over a new connection";
 }
 
-// What the server is told by a connection that is closed: the fakes of tests/store/sql do the rest.
+// The effect of a closed connection on the real server; the fakes of tests/store/sql cover the
+// rest.
 TEST_F(mariadb_session, a_connection_that_is_dropped_frees_what_it_held) {
   const auto over = link();
   ASSERT_TRUE(*over->try_lock("m", holdfast::store::sql::lock_mode::exclusive));
@@ -96,7 +97,7 @@ TEST_F(mariadb_session, a_waiter_whose_connection_ends_waits_again) {
 }
 
 TEST_F(mariadb_session, time_outs_that_the_user_has_end_nothing) {
-  (void)mariadb_store::open();  // the database, which this user is given
+  (void)mariadb_store::open();  // creates the database, to which this user gets rights
   let_user(" with max_statement_time 0.1");
   auto a = holdfast::open(url_of_user("?mode=session")), b = open();
   holdfast::mutex m{a, "m"}, rival{b, "m"};
@@ -117,7 +118,7 @@ TEST_F(mariadb_session, a_wait_that_is_given_up_leaves_no_place) {
   eventually("its place is given up", [&] { return a.show("m").waiters.empty(); });
 }
 
-// An hour: whoever waits for an answer that cannot come is seen.
+// An hour: a wait for an answer that cannot come would show.
 TEST_F(mariadb_session, a_wait_is_given_up_although_the_connection_of_all_has_ended) {
   auto a = open(), b = holdfast::open(url_of_user("?mode=session&command_timeout=3600s"));
   holdfast::mutex first{a, "m"}, second{b, "m"}, other{b, "other"};

@@ -1,8 +1,8 @@
 #include "fixture.hpp"
 #include "store/mariadb/link.hpp"
 
-// A primary that is made read only, as before another server takes over: nobody may go on to use
-// it.
+// A primary that is made read only, as before another server takes over: no request may continue to
+// use it.
 namespace mariadb_test {
 namespace {
 
@@ -21,7 +21,7 @@ class mariadb_switchover : public testing::Test {
     std::string as_app = server_.url() + "locks" + options;
     return as_app.replace(as_app.find("admin"), 5, "app");
   }
-  /// Of a user who is never refused a write.
+  /// The URL of a user who is never refused a write.
   std::string url_of_admin(const std::string& database = "locks") const {
     return server_.url() + database;
   }
@@ -72,7 +72,7 @@ TEST_F(mariadb_switchover, a_connection_that_was_refused_a_write_is_not_used_aga
   m.unlock();
 }
 
-// Who guesses reads nothing that would say it.
+// A guess reads nothing that would show that the server is read only.
 TEST_F(mariadb_switchover, a_guess_that_the_server_refuses_breaks_its_connection) {
   namespace my = holdfast::store::mariadb;
   const auto made = holdfast::open(url());

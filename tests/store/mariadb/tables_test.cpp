@@ -7,7 +7,8 @@
 #include "fixture.hpp"
 #include "harness/least_rights.hpp"
 
-// The tables: what people see in them, who may use them, and what happens to other people's.
+// The tables: what people see in them, who may use them, and how the library treats other programs'
+// tables.
 namespace mariadb_test {
 namespace {
 
@@ -90,7 +91,7 @@ TEST_F(mariadb_store, each_right_that_the_page_lists_is_missed_with_an_error_tha
     give_all_but(i);
     const auto o =
         outcome_of([&] { harness::use_everything(url_of_user(), "n" + std::to_string(i)); });
-    // Only the sweep of unused rows needs that one, and nobody waits for it.
+    // Only the sweep of unused rows needs that right, and nobody waits for the sweep.
     if (all[i].privilege == "update" && all[i].object.ends_with("holdfast_meta") && !o.failed)
       continue;
     EXPECT_EQ(o.reason, errc::not_permitted)
@@ -184,7 +185,7 @@ TEST_F(mariadb_store, one_row_that_cannot_be_read_hides_no_other_name) {
   EXPECT_EQ(reason("foreign"), errc::foreign_data);
 }
 
-// It looks as free as others, and its fence is no number.
+// The row looks as free as others, and its fence is not a number.
 TEST_F(mariadb_store, one_row_that_cannot_be_read_keeps_no_other_from_being_swept) {
   {
     auto s = open();
@@ -215,7 +216,7 @@ TEST_F(mariadb_store, a_name_that_was_removed_leaves_its_fence_behind_as_a_floor
   EXPECT_GT(m.acquire().fence(), last);
 }
 
-// Noted as free, and then an election's: the sweep finds out by itself.
+// Recorded as free, and then an election's: the sweep finds out by itself.
 TEST_F(mariadb_store, a_name_that_became_an_elections_is_not_swept) {
   {
     auto s = open();

@@ -9,7 +9,7 @@ namespace {
 class mariadb_tls : public testing::Test {
  protected:
   static std::string trusting(const std::string& file) { return "locks?tls=verify&ssl_ca=" + file; }
-  /// What the server reads has to be its user's.
+  /// The server's user must own the files that the server reads.
   std::string given(const std::string& name) const {
     harness::give_to(signed_.file(name), "mysql");
     return signed_.file(name);
@@ -20,7 +20,7 @@ class mariadb_tls : public testing::Test {
   }
 
   const harness::authority signed_;
-  /// It serves nobody without TLS.
+  /// A server that refuses connections without TLS.
   const harness::mariadb_server server_{
       {"--ssl-ca=" + folder_given(), "--ssl-cert=" + given("good.pem"),
        "--ssl-key=" + given("good.key"), "--require-secure-transport=ON"}};

@@ -3,7 +3,7 @@
 
 #include "fixture.hpp"
 
-// Row locks in a transaction of somebody else's connection.
+// Row locks in a transaction of another program's connection.
 namespace mariadb_test {
 namespace {
 
@@ -42,7 +42,7 @@ class mariadb_transaction : public mariadb_store {
         " values (1, 5), (2, 5)");
   }
 
-  /// The server has undone it: what is locked now would be locked for one statement only.
+  /// The server has undone the transaction: a lock acquired now would last for one statement only.
   static void expect_no_transaction(const own& c, const std::string& stock) {
     const auto again = outcome_of([&] { (void)row_lock(c.get(), stock, "id = 1"); });
     EXPECT_EQ(again.reason, errc::invalid_argument) << again.text;

@@ -4,7 +4,7 @@
 
 #include "store/memcached/fixture.hpp"
 
-// The program holdfast, where a key holds what another program wrote.
+// The program holdfast, where a key contains another program's value.
 namespace memcached_test {
 namespace {
 

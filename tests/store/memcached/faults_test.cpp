@@ -20,7 +20,7 @@
 namespace memcached_test {
 namespace {
 
-/// Other people's cached pages, of the size that a lock has: ten times as many as fit.
+/// Other programs' cached pages, of a lock's size: ten times as many as fit.
 void fill(const harness::memcached_server& server, std::size_t page_bytes) {
   const std::string page(page_bytes, 'x');
   const std::string size = std::to_string(page_bytes);
@@ -57,7 +57,7 @@ TEST(memcached_faults, a_full_server_that_does_not_evict_says_so_and_gives_no_lo
   EXPECT_EQ(refused.reason, errc::no_space) << refused.text;
 }
 
-// `ms` would drop what is there for want of room for what is new.
+// Without room for the new value, `ms` would drop the old one.
 TEST(memcached_faults, a_full_server_takes_no_lock_away) {
   const harness::memcached_server full(
       {"-m", "1", "-I", "256k", "-o", "slab_chunk_max=131072", "-M"});
@@ -149,7 +149,7 @@ TEST(memcached_two_servers, of_which_one_hangs_keep_the_locks_at_the_other) {
   proxy.heal();
 }
 
-// One that is silent delays no renewal at another, and several no more than one.
+// A silent server delays no renewal at another, and several delay no more than one.
 TEST(memcached_two_servers, are_asked_for_their_renewals_at_the_same_time) {
   std::mutex mutex_;
   std::condition_variable changed;
@@ -191,7 +191,7 @@ TEST(memcached_two_servers, are_asked_for_their_renewals_at_the_same_time) {
   }
 }
 
-// It is asked by somebody else, and as before when it has answered.
+// A thread of its own asks the silent server; after an answer the server is asked as before.
 TEST(memcached_two_servers, of_which_one_fell_silent_renew_at_the_other_without_waiting_for_it) {
   const harness::memcached_server sick, well;
   harness::fault_proxy proxy(sick.port());
@@ -222,7 +222,7 @@ TEST(memcached_two_servers, of_which_one_fell_silent_renew_at_the_other_without_
   harness::eventually("it is asked again", [&] { return store->extend(all)[0].ok(); });
 }
 
-// Whoever closes the session need not wait for a server for which nobody waits.
+// Closing the session need not wait for a server for which no caller waits.
 TEST(memcached_two_servers, of_which_one_is_silent_are_left_without_waiting_for_it) {
   std::mutex mutex_;
   std::condition_variable changed;
@@ -288,7 +288,7 @@ TEST(memcached_two_servers, of_which_one_is_none_are_refused_at_once) {
   EXPECT_EQ(refused.reason, errc::unsupported) << refused.text;
 }
 
-// The server was replaced by one that wants a login.
+// The server was replaced by one that requires a login.
 TEST(memcached_faults,
      a_lock_whose_answer_was_lost_is_in_doubt_though_the_next_connection_is_refused) {
   std::atomic<int> asked{0};
@@ -353,13 +353,14 @@ TEST_F(memcached_store, a_connection_that_was_cut_is_made_again_and_the_hold_sta
   EXPECT_EQ(value(), "");
 }
 
-// A holder that is gone may have left by itself: no store can say that it was taken away.
+// A holder that is gone may have released by itself: no store can tell that its lock was taken
+// away.
 TEST_F(memcached_store, a_holder_that_may_have_been_evicted_is_neither_counted_nor_left_out) {
   harness::fault_proxy proxy(server_.port());
   const auto session = holdfast::open("memcached://127.0.0.1:" + std::to_string(proxy.port()));
   const auto of_another = open();
   const lease held = mutex(of_another, "orders", {.lease = 60s}).acquire();
-  // Two looks like that of show(), one at the key that is to be removed, and then the answer.
+  // Two reads as in show(), one of the key that is to be removed, and then the answer.
   const auto before = proxy.count().down;
   EXPECT_EQ(session.show("orders").holders.size(), 1U);
   const auto looked = proxy.count().down - before;
@@ -442,7 +443,8 @@ TEST_F(memcached_store, a_lock_that_was_stored_and_not_shown_is_in_doubt_and_giv
   harness::eventually("it is given back", [&] { return value().empty(); });
 }
 
-// Whatever made the server say one line more, no later request may take it for its own answer.
+// If the server sends an extra line, for whatever reason, no later request may take it for its own
+// answer.
 TEST_F(memcached_store, a_connection_that_says_more_than_was_asked_is_not_used_again) {
   std::atomic<bool> more{false};
   const harness::fake_server relay([&](std::string& heard) -> std::optional<std::string> {
@@ -456,7 +458,7 @@ TEST_F(memcached_store, a_connection_that_says_more_than_was_asked_is_not_used_a
   EXPECT_FALSE(more);
 }
 
-// Evicted, and taken by another program, between the two commands of one round trip.
+// The lock is evicted, and acquired by another program, between the two commands of one round trip.
 TEST_F(memcached_store, what_another_took_behind_a_renewal_that_was_written_is_not_ours) {
   std::atomic<bool> in_between{false};
   const harness::fake_server relay([&](std::string& heard) -> std::optional<std::string> {
@@ -496,7 +498,7 @@ TEST_F(memcached_store, of_two_servers_each_has_some_names_whatever_order_they_a
   EXPECT_GT(there, 5);
 }
 
-// The kernel counts its time anew after a signal.
+// The kernel restarts a time-out after a signal.
 TEST(memcached_connections, end_on_time_where_nothing_is_taken_whatever_signals_come) {
   const harness::memcached_server server;
   harness::fault_proxy network(server.port());

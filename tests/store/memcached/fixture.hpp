@@ -24,14 +24,14 @@ class memcached_store : public testing::Test {
   holdfast::session open(const std::string& options = {}, holdfast::session_options o = {}) const {
     return holdfast::open(server_.url(options), std::move(o));
   }
-  /// What the key of "orders" holds; empty if there is none.
+  /// The value of the key of "orders"; empty if there is none.
   std::string value() const { return value_of("orders"); }
   std::string value_of(const std::string& name) const {
     const auto said = server_.ask("mg holdfast:" + name + " v\r\n");
     const auto from = said.find("\r\n");
     return said.starts_with("VA") ? said.substr(from + 2, said.size() - from - 4) : "";
   }
-  /// Another program puts its own there, whatever is in it.
+  /// Another program's write to the key, with any content.
   void put(const std::string& text, const std::string& key = "holdfast:orders") const {
     ASSERT_EQ(server_.ask("ms " + key + " " + std::to_string(text.size()) + "\r\n" + text + "\r\n"),
               "HD\r\n");

@@ -13,8 +13,8 @@ TEST_F(memcached_store, a_release_does_not_remove_another_program_s_item) {
   EXPECT_EQ(value(), foreign_record());
 }
 
-// The server counts the unique numbers of its items from one again: that of the other's lock is the
-// one which ours had.
+// After a restart the server counts the unique numbers of its items from one again: the other's
+// lock has the number that ours had.
 TEST_F(memcached_store, a_release_after_a_restart_does_not_remove_the_lock_of_the_next) {
   const auto session = open();
   lease held = mutex(session, "orders").acquire();
@@ -80,7 +80,7 @@ TEST_F(memcached_store, what_cannot_be_read_is_listed_and_hides_nothing_else) {
   EXPECT_EQ(refused("foreign"), errc::kind_mismatch);
 }
 
-// Keys may hold anything, if whoever makes them writes them in base64.
+// Keys in base64 may contain any bytes.
 TEST_F(memcached_store, a_key_that_no_name_makes_is_not_listed_and_ends_no_command) {
   const auto session = open();
   const lease held = mutex(session, "good").acquire();
@@ -199,7 +199,7 @@ TEST_F(memcached_store, what_cannot_be_made_of_it_is_refused_with_the_reason) {
   }
 }
 
-// The server makes one list at a time, and turns the others away.
+// The server makes one list at a time, and refuses the others.
 TEST_F(memcached_store, several_may_ask_for_the_names_at_once) {
   const auto session = open();
   mutex m{session, "orders"};

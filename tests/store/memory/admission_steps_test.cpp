@@ -50,7 +50,7 @@ class admission_steps : public testing::Test {
     c.peer = port_->inbox().peer();
     return c;
   }
-  /// Nothing comes back while a test runs: this clock stands still.
+  /// Nothing is refilled while a test runs: this clock stands still.
   rate_command tokens(std::int64_t count) const {
     return {rate_verb::take, {}, count, 0, 0, bucket_};
   }

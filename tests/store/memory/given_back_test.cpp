@@ -10,7 +10,7 @@ namespace {
 
 using namespace holdfast::store;
 
-/// The sessions that are named by what is given back in batches.
+/// The sessions named in the batches of released names.
 struct heard {
   std::mutex mutex;
   std::vector<std::string> peers;
@@ -33,7 +33,8 @@ class listening final : public forwarding_store {
   const std::shared_ptr<heard> heard_;
 };
 
-// So the family tells it from the thread that renews all leases, and looks for what others left.
+// By that name the family distinguishes the session from the thread that renews all leases, and
+// finds the entries that others left.
 TEST(given_back, several_at_once_name_their_session) {
   const auto all = std::make_shared<heard>();
   holdfast::session_options o;

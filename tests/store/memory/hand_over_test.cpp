@@ -10,7 +10,7 @@ namespace {
 using namespace std::chrono_literals;
 using namespace holdfast::store;
 
-// Also if who finds out that a lease has ended has nothing there.
+// Even if the owner that finds an ended lease has no entry there.
 TEST(hand_over, a_hand_over_that_a_stranger_causes_is_written_down) {
   holdfast::testing::fake_clock clock;
   const auto store = holdfast::family::over(memory::open_memory("", clock));
@@ -28,7 +28,7 @@ TEST(hand_over, a_hand_over_that_a_stranger_causes_is_written_down) {
   ask(permits_verb::acquire, 2, 30s);
   clock.advance(1s);
   EXPECT_EQ(ask(permits_verb::release, 3, 1s).outcome, permits_outcome::absent);
-  clock.advance(2500ms);  // longer than the claim, and the place would last
+  clock.advance(2500ms);  // longer than the claim; the queue entry would still last
   EXPECT_EQ(ask(permits_verb::renew, 2, 1s).outcome, permits_outcome::absent)
       << "its claim began with the hand-over, and is over";
 }

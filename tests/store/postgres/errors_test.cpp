@@ -2,7 +2,7 @@
 #include "store/postgres/opening.hpp"
 #include "store/postgres/options.hpp"
 
-// What the server says, in our words.
+// The server's errors in the library's terms.
 namespace postgres_test {
 namespace {
 
@@ -12,7 +12,7 @@ using holdfast::errc;
 
 class postgres_errors : public postgres_store {
  protected:
-  /// Of a statement that fails with that code.
+  /// The library's reason for a statement that fails with that code.
   errc reason_of(const std::string& state) const {
     const auto o = *holdfast::store::postgres::read_options(*holdfast::base::parse_url(url()));
     const auto deadline = boot_clock::now() + 60s;

@@ -11,7 +11,7 @@
 #include "store/postgres/opening.hpp"
 #include "store/sql/notification_text.hpp"
 
-// What the server does to us, by the names that it has for it, and the network.
+// Faults of the server, by the server's own names, and of the network.
 namespace postgres_test {
 namespace {
 
@@ -21,7 +21,7 @@ using harness::relay;
 using harness::way;
 using holdfast::errc;
 
-/// One lock, somebody who holds it and somebody who waits for it.
+/// One lock with a holder and a waiter.
 class couple {
  public:
   couple(holdfast::session a, holdfast::session b) : holder_(a, "m"), waiter_(b, "m"), a_(a) {
@@ -395,7 +395,7 @@ class counted_waits final : public harness::forwarding_clock {
   mutable std::atomic<int> waits_{0};
 };
 
-// The listener asks whether its connection lives when it was silent for 5 s.
+// The listener checks its connection after 5 s of silence.
 TEST_F(postgres_network, what_is_published_behind_the_answer_to_a_ping_is_heard_at_once) {
   namespace pg = holdfast::store::postgres;
   counted_waits time;
@@ -422,8 +422,8 @@ TEST_F(postgres_network, what_is_published_behind_the_answer_to_a_ping_is_heard_
   EXPECT_EQ(time.waits(), 2) << "nothing else had to come";
 }
 
-/// Only the notifications go over the proxy; an hour to connect, so that who waits for that is
-/// seen.
+/// Only the notifications go through the proxy. An hour to connect, so that a wait for that would
+/// show.
 class postgres_notifications : public postgres_network {
  protected:
   holdfast::session listening() {
@@ -437,7 +437,7 @@ TEST_F(postgres_notifications, that_cannot_be_had_again_do_not_keep_a_waiter_bey
   auto s = listening();
   holdfast::mutex first{direct_, "m"}, second{s, "m"};
   auto held = first.acquire();
-  proxy_.with([](relay& r) { r.stall(way::down); });  // for the connections that come, too
+  proxy_.with([](relay& r) { r.stall(way::down); });  // also for future connections
   proxy_.cut();
   for (int i = 0; i < 3; ++i) EXPECT_FALSE(second.try_acquire_for(100ms));
   proxy_.heal();
@@ -447,7 +447,7 @@ TEST_F(postgres_notifications, that_cannot_be_had_again_do_not_keep_a_waiter_bey
   waiter.join();
 }
 
-// 5 s: as long as the connection may be silent before it is asked whether it lives.
+// 5 s: the silence after which the connection is checked.
 TEST_F(postgres_notifications, that_fall_silent_do_not_keep_a_waiter_beyond_its_deadline) {
   auto s = listening();
   holdfast::mutex first{direct_, "m"}, second{s, "m"};

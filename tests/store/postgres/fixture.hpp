@@ -24,14 +24,14 @@ class client {
   /// From a URL of the store, without its options.
   explicit client(const std::string& url);
   client(const client&) = delete;
-  /// The first column of the first row; throws what the server says.
+  /// The first column of the first row; throws the server's error.
   std::string ask(const std::string& statements) const;
 
  private:
   std::unique_ptr<PGconn, void (*)(PGconn*)> connection_;
 };
 
-/// Something that nobody else is called.
+/// A name that nothing else has.
 std::string fresh_name();
 
 /// On a server that tests share: a schema, and a user without rights, of this test's own.
@@ -48,7 +48,7 @@ class postgres_store : public testing::Test {
   }
   /// For calls that keep trying while the store is away.
   holdfast::session impatient(const std::string& options = {}) const;
-  /// The user of this test may use the tables, and is as `alter role` then says.
+  /// Lets the user of this test use the tables, and applies the setting with `alter role`.
   void let_user_with(const std::string& setting) const;
   /// As the user of this test.
   std::string url_of_user(const std::string& options = {}) const;

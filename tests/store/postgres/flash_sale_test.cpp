@@ -10,7 +10,7 @@ namespace {
 
 class postgres_shop : public postgres_store {
  protected:
-  /// A database of its own, as the shop's tables have names of their own only by chance.
+  /// A database of its own: the shop's tables have unique names only by chance.
   postgres_shop() { ask("create database " + schema_); }
   ~postgres_shop() override { ask("drop database " + schema_ + " with (force)"); }
   const std::string shop_ = base_.substr(0, base_.rfind('/') + 1) + schema_;
@@ -31,7 +31,7 @@ TEST_F(postgres_shop, workers_that_are_killed_spoil_nothing) {
   harness::expect_no_harm_by_kills(shop_, url());
 }
 
-// The lock goes with the connection, while the last commit may be on its way.
+// The lock ends with the connection, while the last commit may be on its way.
 TEST_F(postgres_shop, workers_that_are_killed_with_locks_of_their_connections_spoil_nothing) {
   harness::expect_no_harm_by_kills(shop_, url("&mode=session"));
 }

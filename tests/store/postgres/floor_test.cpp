@@ -5,7 +5,7 @@
 #include "store/postgres/opening.hpp"
 #include "store/sql/floor_rules.hpp"
 
-// What a row may be made with, while others take, give back and sweep the same name.
+// The version with which a row may be made while others acquire, release and sweep the same name.
 namespace postgres_test {
 namespace {
 
@@ -54,7 +54,7 @@ TEST_F(postgres_floor, a_sweep_leaves_what_is_remembered) {
   expect_that_a_sweep_leaves_what_is_remembered();
 }
 
-// A statement that is only given up here may still be carried out.
+// A statement that only the client gives up may still be carried out.
 TEST_F(postgres_floor, a_wait_for_a_row_ends_at_the_server_before_its_request_ends) {
   ASSERT_TRUE(replace({first("m", read("m"))}));
   const auto there = read("m");
@@ -72,7 +72,7 @@ TEST_F(postgres_floor, a_wait_for_a_row_ends_at_the_server_before_its_request_en
   EXPECT_TRUE(contains(not_locked.error().what, "55P03")) << not_locked.error().what;
 }
 
-// Several rows of a transaction are locked in the order of their names; those of a sweep in none.
+// A transaction locks its rows in the order of their names; a sweep locks them in no order.
 TEST_F(postgres_floor, a_sweep_waits_for_no_row_and_leaves_rows_in_use) {
   ASSERT_TRUE(replace({first("a", read("a")), first("b", read("b"))}));
   const client other{base_};
@@ -110,7 +110,7 @@ TEST_F(postgres_floor, a_statement_that_comes_after_its_time_changes_nothing) {
   expect_that_what_comes_after_its_time_changes_nothing();
 }
 
-// An answer with a row in it is a good tenth of what such a statement costs the server.
+// A row in the answer costs the server a good tenth of such a statement.
 TEST_F(postgres_floor, a_replacement_answers_with_the_time_only_if_that_is_asked_for) {
   const auto seen = read("m");
   auto made = first("m", seen);
@@ -158,8 +158,8 @@ TEST_F(postgres_floor,
   EXPECT_TRUE(link_->unlock({}, 0, soon()));
 }
 
-// A statement that the server planned while the table had one page would read all of it from then
-// on, until the server looks at the table again: a minute later or more.
+// A statement that the server planned while the table had one page would scan the whole table from
+// then on, until the server analyses the table again: a minute later or more.
 TEST_F(postgres_floor, a_row_is_found_by_its_name_however_small_the_table_was) {
   constexpr int times = 10;
   (void)ask("insert into " + table("holdfast_records") + " values ('m', 7, '[]')");
@@ -171,7 +171,7 @@ TEST_F(postgres_floor, a_row_is_found_by_its_name_however_small_the_table_was) {
     (void)replace({{"m", true, there.version, ""}});
     (void)replace({first("m", there)});
   }
-  link_.reset();  // which tells the server what it has counted
+  link_.reset();  // which reports its counters to the server
   const auto scans = [&](const std::string& which) {
     return std::stoi(ask("select " + which + " from pg_stat_user_tables where schemaname = '" +
                          schema_ + "' and relname = 'holdfast_records'"));

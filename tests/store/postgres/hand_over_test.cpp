@@ -8,7 +8,7 @@
 #include "store/postgres/listener.hpp"
 #include "store/sql/notification_text.hpp"
 
-// As redis_hand_over: to send a notification, and to listen to one, needs no right here.
+// As redis_hand_over, but sending a notification, and listening to one, need no right here.
 namespace postgres_test {
 namespace {
 

@@ -14,7 +14,7 @@
 #include "store/postgres/opening.hpp"
 #include "store/postgres/options.hpp"
 
-// What takes a server of the test's own: restarts, clocks, logins, a standby, a pooler.
+// Tests that need a server of their own: restarts, clocks, logins, a standby, a pooler.
 namespace postgres_test {
 namespace {
 
@@ -73,7 +73,7 @@ bool lets_in(const postgres_server& server) {
   }
 }
 
-// The server then ends all others, and begins anew.
+// The server then ends all other backends, and restarts.
 TEST(postgres_server_faults,
      a_backend_that_dies_of_kill_9_costs_neither_holder_nor_waiter_anything) {
   postgres_server server;
@@ -90,7 +90,7 @@ TEST(postgres_server_faults,
       std::stoi(admin.ask("select pid from pg_stat_activity where application_name = 'b' limit 1")),
       SIGKILL);
   eventually("connections to be ended", [&] { return !lives(admin); });
-  // It lets in nobody before the last of them is.
+  // The server accepts nobody before the last of them has ended.
   eventually("all of them", [&] { return lets_in(server); });
   eventually("the server to be used again",
              [&] { return !outcome_of([&] { (void)a.show("m"); }).failed; });
@@ -152,8 +152,8 @@ TEST(postgres_server_faults, what_time_it_is_there_is_not_guessed_when_the_clock
             "t");
 }
 
-// The connection that is made for the last sweep is told to a listener that is still there. A
-// session that ends waits 0.2 s for it: a machine that is busy takes longer now and then.
+// The connection that is made for the last sweep is announced to a listener that is still there. A
+// session that ends waits 0.2 s for it; a busy machine sometimes takes longer.
 TEST(postgres_server_faults, a_session_that_ends_after_a_restart_sweeps_what_it_used) {
   postgres_server server;
   bool swept = false;

@@ -6,7 +6,7 @@
 #include "store/postgres/advisory.hpp"
 #include "store/sql/command_line_rules.hpp"
 
-// mode=session: what is special about advisory locks. The rest is the conformance suite's.
+// mode=session: the special properties of advisory locks. The rest is in the conformance suite.
 namespace postgres_test {
 namespace {
 
@@ -20,7 +20,7 @@ class postgres_session : public postgres_store {
   holdfast::session open(const std::string& options = {}) const {
     return postgres_store::open("&mode=session" + options);
   }
-  /// The server's process that holds the lock of a name.
+  /// The server process that holds the lock of a name.
   std::string holder(const std::string& name) const {
     return ask(
         "select pid from pg_locks where locktype = 'advisory' and granted and "
@@ -32,7 +32,7 @@ class postgres_session : public postgres_store {
         *holdfast::base::parse_url(url("&mode=session" + options)));
     return std::move(*holdfast::store::postgres::advisory_link::open(o));
   }
-  /// As another one: end_idle_connection() finds it.
+  /// As the test's user, whose connection end_idle_connection() finds.
   holdfast::session open_as_user(const std::string& options = {}) const {
     return holdfast::open(url_of_user("&mode=session" + options));
   }
@@ -95,7 +95,7 @@ TEST_F(postgres_session, a_wait_that_is_given_up_leaves_no_place) {
   eventually("its place is given up", [&] { return a.show("m").waiters.empty(); });
 }
 
-// An hour: whoever waits for an answer that cannot come is seen.
+// An hour: a wait for an answer that cannot come would show.
 TEST_F(postgres_session, a_wait_is_given_up_although_the_connection_of_all_has_ended) {
   auto a = open(), b = open_as_user("&command_timeout=3600s");
   holdfast::mutex first{a, "m"}, second{b, "m"}, other{b, "other"};
@@ -124,7 +124,7 @@ TEST_F(postgres_session, a_connection_whose_server_is_gone_without_a_word_breaks
   harness::expect_keepalive(link("&session=12s")->fd(), 2s, 1s, 4s);
 }
 
-// A profiler, say, or a program that counts its children.
+// Such as a profiler, or a program that counts its children.
 TEST_F(postgres_session, a_caught_signal_ends_no_connection) {
   auto s = open();
   const auto held = holdfast::mutex(s, "a").acquire();
@@ -138,7 +138,7 @@ TEST_F(postgres_session, a_caught_signal_ends_no_connection) {
 }
 
 TEST_F(postgres_session, time_outs_that_the_user_has_set_end_nothing) {
-  (void)postgres_store::open();  // the tables, which this user is given
+  (void)postgres_store::open();  // creates the tables, to which this user gets rights
   let_user_with("set idle_session_timeout = '200ms'");
   let_user_with("set lock_timeout = '10ms'");
   let_user_with("set statement_timeout = '100ms'");
@@ -176,7 +176,8 @@ TEST_F(postgres_session, what_it_cannot_do_is_refused_with_the_reason) {
   }
 }
 
-// What the server is told by a connection that is closed: the fakes of tests/store/sql do the rest.
+// The effect of a closed connection on the real server; the fakes of tests/store/sql cover the
+// rest.
 TEST_F(postgres_session, a_connection_that_is_dropped_frees_what_it_held) {
   const auto over = link();
   ASSERT_TRUE(*over->try_lock("m", holdfast::store::sql::lock_mode::exclusive));

@@ -2,7 +2,8 @@
 
 #include "fixture.hpp"
 
-// A primary that only reads any more, while another server takes over: nobody may go on to use it.
+// A primary that has become read only, while another server takes over: no request may continue to
+// use it.
 namespace postgres_test {
 namespace {
 
@@ -14,7 +15,7 @@ using holdfast::lease_state;
 
 class postgres_switchover : public testing::Test {
  protected:
-  /// A list of hosts.
+  /// The URL with a list of hosts.
   std::string both(const std::string& options = {}) const {
     return "postgres://postgres@127.0.0.1:" + std::to_string(old_.port()) +
            ",127.0.0.1:" + std::to_string(now_.port()) +
@@ -72,7 +73,8 @@ TEST_F(postgres_switchover, while_no_host_of_a_list_takes_writes_a_wait_goes_on)
   EXPECT_TRUE(got);
 }
 
-// As under SIGSTOP, or behind a firewall that drops packets: it refuses nothing, and says nothing.
+// As under SIGSTOP, or behind a firewall that drops packets: the server neither refuses nor
+// answers.
 TEST_F(postgres_switchover, a_host_of_a_list_that_is_silent_is_passed_over) {
   old_.stop();
   for (const std::string mode : {"", "&mode=session"}) {
@@ -86,7 +88,7 @@ TEST_F(postgres_switchover, a_host_of_a_list_that_is_silent_is_passed_over) {
   old_.resume();
 }
 
-// An hour to connect: whoever waits for the silent host first is seen.
+// An hour to connect: a wait for the silent host first would show.
 TEST_F(postgres_switchover, a_connection_is_tried_first_at_the_host_that_answered_last) {
   only_read(old_);
   auto s = opened(both("&connect_timeout=3600s"), 60s);

@@ -4,7 +4,8 @@
 #include "fixture.hpp"
 #include "harness/least_rights.hpp"
 
-// The tables: what people see in them, who may use them, and what happens to other people's.
+// The tables: what people see in them, who may use them, and how the library treats other programs'
+// tables.
 namespace postgres_test {
 namespace {
 
@@ -221,7 +222,7 @@ TEST_F(postgres_store, one_row_that_cannot_be_read_hides_no_other_name) {
   EXPECT_EQ(reason("foreign"), errc::foreign_data);
 }
 
-// It looks as free as others, and its fence is no number.
+// The row looks as free as others, and its fence is not a number.
 TEST_F(postgres_store, one_row_that_cannot_be_read_keeps_no_other_from_being_swept) {
   {
     auto s = open();
@@ -262,7 +263,7 @@ TEST_F(postgres_store, names_that_are_no_longer_used_are_removed_by_and_by) {
   EXPECT_LE(std::stoi(ask("select count(*) from " + table("holdfast_records"))), 256);
 }
 
-// Noted as free, and then an election's: the sweep finds out by itself.
+// Recorded as free, and then an election's: the sweep finds out by itself.
 TEST_F(postgres_store, a_name_that_became_an_elections_is_not_swept) {
   {
     auto s = open();

@@ -8,7 +8,7 @@ using holdfast::errc;
 
 class postgres_tls : public testing::Test {
  protected:
-  /// A server that shows this certificate. Its key has to be its user's.
+  /// A server with this certificate. The server's user must own the key.
   harness::postgres_server server(const std::string& shows) {
     for (const auto& name : {"", "/good.key", "/elsewhere.key", "/good.pem", "/elsewhere.pem"}) {
       harness::give_to(signed_.folder().path().string() + name, harness::postgres_user());

@@ -3,7 +3,7 @@
 
 #include "fixture.hpp"
 
-// Locks in a transaction of somebody else's connection.
+// Locks in a transaction of another program's connection.
 namespace postgres_test {
 namespace {
 
@@ -42,7 +42,7 @@ class postgres_transaction : public postgres_store {
     (void)ask("create schema \"" + schema_ + "\"; create table " + stock_ +
               " (id int primary key, n int); insert into " + stock_ + " values (1, 5), (2, 5)");
   }
-  /// Somebody waits for a lock at this server on behalf of that connection.
+  /// Waits until that connection waits for a lock at this server.
   void until_waiting(const own& who) const {
     const auto pid = std::to_string(PQbackendPID(who.get()));
     eventually("it waits", [&] {

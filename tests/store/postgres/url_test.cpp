@@ -52,7 +52,7 @@ TEST(postgres_urls, that_name_a_thing_twice_and_differently_are_refused_and_not_
       << "where a URL has to have a host";
 }
 
-// Somebody takes the name of the database for a place for a whole URL.
+// A person may write a whole URL in the place of the database's name.
 TEST(postgres_urls, that_people_see_hold_no_password_wherever_one_was_written) {
   for (const std::string url :
        {"postgres://me:s3cret@h/db", "postgres://h/db?dbname=postgres://me:s3cret%40h/db",

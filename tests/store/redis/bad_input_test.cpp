@@ -5,7 +5,7 @@
 #include "fixture.hpp"
 #include "harness/fake_redis.hpp"
 
-// Addresses and servers that cannot work: what is wrong, and what to do, before anything happens.
+// Addresses and servers that cannot work: the problem and the remedy, before anything happens.
 namespace {
 
 using harness::fake_redis;
@@ -173,8 +173,8 @@ TEST(redis_bad_input, a_server_that_knows_no_hello_is_greeted_as_they_were_befor
 
 TEST(redis_bad_input, what_the_server_says_to_a_login_is_not_repeated) {
   const std::string secret = "s3cr3t-and-quite-long";
-  // As a server without AUTH says it, one that cuts it off, one with words of its own, and what is
-  // no Redis at all.
+  // The answers of a server without AUTH, of one that cuts the text off, of one with other words,
+  // and of a server that is not Redis.
   const std::vector<std::string> answers{
       "-ERR unknown command `AUTH`, with args beginning with: `app`, `" + secret + "`, \r\n",
       "-ERR unknown command 'AUTH', with args beginning with: 'app' 's3cr3t-and-qu\r\n",
@@ -192,7 +192,7 @@ TEST(redis_bad_input, what_the_server_says_to_a_login_is_not_repeated) {
     for (const auto* const one : {&server, &newer}) {
       const auto port = one->url().substr(one->url().rfind(':'));
       const auto o = opening("redis://app:" + secret + "@127.0.0.1" + port);
-      const bool passes = one == &newer && contains(says, "unknown command");  // AUTH is said then
+      const bool passes = one == &newer && contains(says, "unknown command");  // AUTH is sent then
       EXPECT_EQ(o.failed, !passes) << says;
       EXPECT_FALSE(contains(o.text, "s3cr3t")) << o.text;
     }
@@ -212,7 +212,8 @@ TEST(redis_bad_input, a_node_of_a_cluster_that_hides_it_is_found_out_by_what_it_
   }
 }
 
-// The connection broke after the server had done it, and the server of the next one refuses.
+// The connection broke after the server had carried out the request, and the server of the next
+// connection refuses.
 TEST(redis_bad_input, what_is_refused_behind_an_answer_that_was_lost_is_of_unknown_outcome) {
   const std::vector<std::function<void(const holdfast::session&)>> calls{
       [](const holdfast::session& s) { holdfast::latch(s, "n", 2).count_down(); },

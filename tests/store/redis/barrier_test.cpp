@@ -6,8 +6,7 @@
 
 #include "session/session_impl.hpp"
 
-// What it costs that a barrier of 64 opens, counted in commands: time would tell more of the
-// machine.
+// The cost of opening a barrier of 64, counted in commands: time would depend on the machine.
 namespace {
 
 using namespace holdfast::store;
@@ -15,7 +14,7 @@ using namespace holdfast::store;
 constexpr std::uint32_t many = 64;
 constexpr std::uint32_t sessions = 8;
 
-/// What the server did, in all or of one command, since RESETSTAT.
+/// The number of the server's calls since RESETSTAT, in total or of one command.
 long long calls(const harness::redis_server& server, const std::string& of = {}) {
   const std::string info = server.ask({"INFO", "commandstats"});
   const std::string what = of.empty() ? "calls=" : "cmdstat_" + of + ":calls=";
@@ -25,7 +24,7 @@ long long calls(const harness::redis_server& server, const std::string& of = {})
   return sum;
 }
 
-/// All arrive; the server counts what the last one costs.
+/// All participants arrive; the server counts the cost of the last arrival.
 void open_with(const harness::redis_server& server, std::uint32_t participants) {
   auto s = holdfast::open(server.url("?command_timeout=1m"));
   permits_command c;
@@ -52,7 +51,7 @@ TEST(redis_barrier, opens_with_a_few_commands_and_one_publication_a_session) {
   EXPECT_LE(calls(server), 40);
 }
 
-// In several batches: Lua's stack is not for as many at once.
+// In several batches: Lua's stack has no room for that many at once.
 TEST(redis_barrier, of_many_more_lets_all_of_them_go_on) {
   const harness::redis_server server;
   open_with(server, 1'203);

@@ -5,14 +5,14 @@
 #include "session/session_impl.hpp"
 #include "store/redis/node.hpp"
 
-// Several commands in one write: in the order in which they were asked, and each of them once.
+// Several commands in one write: in the order of the requests, and each of them once.
 namespace {
 
 using namespace std::chrono_literals;
 using namespace holdfast::store;
 namespace redis = holdfast::store::redis;
 
-/// A cluster of one node that has all slots, and keeps the names that it is asked about.
+/// A cluster of one node that has all slots, and records the names in its requests.
 class redis_batch : public testing::Test {
  protected:
   std::string answer(const harness::fake_redis::words& w) {
@@ -55,7 +55,7 @@ TEST(redis_noscript, in_the_middle_of_a_batch_repeats_what_was_refused_and_nothi
   const harness::fake_redis server([&](const harness::fake_redis::words& w) -> std::string {
     if (w[0] == "SCRIPT") knows = true;
     if (w[0] != "EVALSHA") return {};
-    // It is flushed between the two.
+    // The scripts are flushed between the two.
     if (w[1] == "b" && !forgot) forgot = true, knows = false;
     if (!knows) return "-NOSCRIPT No matching script. Please use EVAL.\r\n";
     carried_out.insert(w[1]);

@@ -7,7 +7,7 @@
 #include "harness/hung_store.hpp"
 #include "harness/redis_fleet.hpp"
 
-// What the nodes of a cluster say instead of doing it, by the names that they have for it.
+// The errors of a cluster's nodes, by their own names.
 namespace {
 
 using namespace std::chrono_literals;
@@ -97,7 +97,7 @@ TEST_F(redis_cluster_says, tryagain_is_waited_out) {
   EXPECT_FALSE(held.release());
 }
 
-// Two fakes share the slots, and the second refuses the first question.
+// Two fakes share the slots, and the second refuses the first request.
 TEST(redis_cluster_identity, is_that_of_the_attempt_that_succeeded) {
   std::array<std::atomic<int>, 2> ports{};
   std::atomic<int> asked{0};
@@ -133,7 +133,7 @@ TEST(redis_cluster_identity, is_that_of_the_attempt_that_succeeded) {
   EXPECT_EQ(run_id.size(), std::string("firstsecond").size()) << run_id;
 }
 
-// Whoever is asked for the map may be the last to hear of a move.
+// The node asked for the map may be the last to learn of a move.
 TEST_F(redis_cluster_says, moved_is_believed_though_the_map_is_older) {
   std::atomic<int> port{0};
   const std::string moved =
@@ -153,7 +153,7 @@ TEST_F(redis_cluster_says, moved_is_believed_though_the_map_is_older) {
   EXPECT_TRUE(holdfast::mutex(s, "m").try_lock());
 }
 
-/// One whose nodes are missed soon.
+/// A cluster whose missing nodes are noticed soon.
 class redis_cluster_falls : public redis_cluster_says {
  protected:
   redis_cluster_falls() : redis_cluster_says(1'000) {}

@@ -10,7 +10,7 @@
 #include "harness/still_clock.hpp"
 #include "store/redis/cluster.hpp"
 
-// What a session knows of a cluster, and how it asks several of its nodes.
+// A session's view of a cluster, and how it asks several of its nodes.
 namespace {
 
 using namespace std::chrono_literals;
@@ -102,10 +102,10 @@ class redis_cluster_of_halves : public testing::Test {
   std::condition_variable changed_;
   bool halves_ = true;
   bool replica_ = false;
-  bool moves_ = false;   ///< by the next command, and there is a replica then
-  bool silent_ = false;  ///< the second says nothing, and takes what is said to it
+  bool moves_ = false;   ///< with the next command, and there is a replica then
+  bool silent_ = false;  ///< the second sends nothing, and accepts requests
   int asked_ = 0;
-  std::atomic<int> moved_to_nobody_{0};  ///< a port at which nobody listens
+  std::atomic<int> moved_to_nobody_{0};  ///< a port on which nobody listens
   std::atomic<int> maps_asked_{0};
   harness::still_clock clock_;
   harness::fake_redis first_{[this](const words& w) { return say(w); }};
@@ -122,7 +122,7 @@ TEST_F(redis_cluster_of_halves, are_asked_at_the_same_time) {
   EXPECT_TRUE(answers[1]) << answers[1].error().what;
 }
 
-// The renewals at the other are in time also the next time.
+// The renewals at the other node are in time also the next time.
 TEST_F(redis_cluster_of_halves, of_which_one_fell_silent_are_not_both_waited_for_again) {
   auto o = options();
   o.command_timeout = o.connect_timeout = 2s;
@@ -144,7 +144,7 @@ TEST_F(redis_cluster_of_halves, of_which_one_fell_silent_are_not_both_waited_for
   harness::eventually("it is asked again", [&] { return all.ask(both)[1].ok(); });
 }
 
-// Whoever waits for a node that hangs has no time left to ask who has its slots by now.
+// A request that waits for a hanging node has no time left to learn the new owner of its slots.
 TEST_F(redis_cluster_of_halves, of_which_one_hangs_and_was_replaced_are_learned_soon) {
   auto o = options();
   o.command_timeout = o.connect_timeout = 2s;
@@ -162,7 +162,7 @@ TEST_F(redis_cluster_of_halves, of_which_one_hangs_and_was_replaced_are_learned_
   EXPECT_TRUE(third) << third.error().what;
 }
 
-// No name moves when a replica goes, so that no node says MOVED.
+// No name moves when a replica goes, so no node answers MOVED.
 TEST_F(redis_cluster_of_halves, are_looked_at_anew_when_nothing_says_that_one_has_gone) {
   halves_ = false;
   replica_ = true;
@@ -188,8 +188,8 @@ TEST_F(redis_cluster_of_halves, are_looked_at_anew_when_nothing_says_that_one_ha
   EXPECT_FALSE(notifications.told_at(at(second_)));
 }
 
-// The map is asked for when the node says so. That its successor is not there says nothing new: the
-// caller asks again, as long as it has time.
+// MOVED makes the session ask for the map. That the slots' new node is missing is no news then: the
+// caller retries, as long as it has time.
 TEST_F(redis_cluster_of_halves,
        are_unavailable_while_slots_have_moved_to_a_missing_node_and_found_again_later) {
   halves_ = false;
@@ -208,7 +208,7 @@ TEST_F(redis_cluster_of_halves,
   harness::eventually("it is found again", [&] { return all.ask(one).ok(); });
 }
 
-// The answer that nobody waited for may be older than a map that was asked for meanwhile.
+// The answer that nobody waited for may be older than a map that was requested meanwhile.
 TEST_F(redis_cluster_of_halves, do_not_go_back_to_an_older_map) {
   halves_ = false;
   redis::cluster all(options());

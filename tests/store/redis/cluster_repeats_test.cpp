@@ -4,13 +4,13 @@
 #include "harness/fake_redis.hpp"
 #include "store/redis/cluster.hpp"
 
-// What may have been carried out already, where a connection breaks and the name moves on.
+// Requests that may have been carried out already, when a connection breaks and the name moves on.
 namespace {
 
 using namespace std::chrono_literals;
 namespace redis = holdfast::store::redis;
 
-/// A cluster of two nodes, each of which says to EVALSHA what the test wants. The first has all
+/// A cluster of two nodes, each of which answers EVALSHA as the test wants. The first has all
 /// slots, until the test moves them.
 class redis_cluster_of_two : public testing::Test {
  protected:

@@ -30,7 +30,7 @@ class redis_clusters : public testing::Test {
   harness::redis_cluster cluster_;
 };
 
-/// One whose nodes are replaced soon.
+/// A cluster whose nodes are replaced soon.
 class redis_cluster_failover : public redis_clusters {
  protected:
   redis_cluster_failover() : redis_clusters(1'000) {}
@@ -85,7 +85,7 @@ TEST_F(redis_clusters, a_notification_reaches_a_listener_at_another_node) {
     const auto before = b.store_operations();
     first.unlock();
     waiter.join();
-    // One release, one renewal that claims the grant; a look would be one more.
+    // One release, one renewal that claims the grant; a poll would be one more.
     looked += b.store_operations() - before > 2 ? 1 : 0;
   }
   EXPECT_LT(looked, 5);
@@ -109,7 +109,7 @@ TEST_F(redis_clusters, a_listener_at_a_node_that_goes_away_listens_at_another) {
   });
 }
 
-// It lives on by itself, and nothing that is published in the cluster comes there.
+// The node continues by itself, and gets nothing that is published in the cluster.
 TEST_F(redis_clusters, a_listener_at_a_node_that_was_taken_out_listens_at_another) {
   auto& gone = *cluster_.nodes()[5];
   const auto a = holdfast::open(cluster_.url());
@@ -126,7 +126,7 @@ TEST_F(redis_clusters, a_listener_at_a_node_that_was_taken_out_listens_at_anothe
   auto& to = other_than(from);
   cluster_.begin_move(slot_of("m"), from, to);
   cluster_.end_move(slot_of("m"), from, to);
-  (void)all.back().show("m");  // learns who there is
+  (void)all.back().show("m");  // learns the nodes
   harness::eventually("nobody who waits there",
                       [&] { return redis_test::listening_at(gone) == before; });
   EXPECT_FALSE(held.release());
@@ -145,7 +145,7 @@ TEST_F(redis_clusters, each_primary_is_looked_at_when_it_is_opened) {
   }
 }
 
-/// Two nodes of a cluster, the second of which says that about itself.
+/// Two nodes of a cluster, the second of which reports that about itself.
 class two_nodes {
  public:
   explicit two_nodes(const std::string& info)
@@ -233,8 +233,7 @@ TEST_F(redis_clusters, slots_that_move_under_load_hinder_no_request) {
   EXPECT_EQ(t.failed, 0) << t.failure;
 }
 
-// A batch of renewals goes to several nodes at once; each may have moved a name, and know no
-// script.
+// A batch of renewals goes to several nodes at once; each may have moved a name, and lack a script.
 TEST_F(redis_clusters, scripts_that_are_lost_while_slots_move_hinder_no_request) {
   auto s = holdfast::open(cluster_.url("?command_timeout=30s"));
   std::vector<holdfast::lease> held;
@@ -265,7 +264,7 @@ TEST_F(redis_clusters, a_name_whose_slot_is_half_moved_is_waited_for_until_it_ha
   cluster_.begin_move(slot_of("m"), from, to);
   to.ask({"CONFIG", "RESETSTAT"});
   std::thread contender([&] { EXPECT_TRUE(m.try_lock()); });
-  // ASK is followed: the command came in there, behind ASKING.
+  // The client follows ASK: its command arrived there, after ASKING.
   harness::eventually("a question at the new place",
                       [&] { return contains(to.ask({"INFO", "commandstats"}), "cmdstat_asking"); });
   cluster_.end_move(slot_of("m"), from, to);
@@ -325,7 +324,7 @@ TEST_F(redis_clusters, a_stopped_node_is_no_obstacle_for_names_on_others) {
 TEST_F(redis_clusters, nodes_that_are_down_are_no_obstacle_to_opening) {
   const auto dead = std::to_string(harness::free_port());
   for (std::size_t i = 3; i < 6; ++i) cluster_.nodes()[i]->kill();
-  for (int i = 0; i < 10; ++i) {  // whom to listen to is drawn by lot
+  for (int i = 0; i < 10; ++i) {  // the node to listen at is drawn at random
     auto s = holdfast::open("redis+cluster://127.0.0.1:" + dead +
                             ",127.0.0.1:" + std::to_string(cluster_.nodes()[1]->port()));
     holdfast::mutex m{s, "m"};

@@ -13,7 +13,7 @@
 #include "harness/redis_server.hpp"
 #include "harness/temp_dir.hpp"
 
-// The program holdfast where only Redis shows what it does: passwords, and locks of others.
+// The program holdfast where only Redis shows the behaviour: passwords, and locks of others.
 namespace redis_test {
 namespace {
 
@@ -23,7 +23,7 @@ using words = std::vector<std::string>;
 class redis_command_line : public testing::Test {
  protected:
   harness::outcome tool(const words& arguments) const { return tool_(arguments); }
-  /// The variables of the command that runs within.
+  /// The command line of a holdfast within holdfast.
   static std::string inside(const std::string& command) {
     return std::string(HOLDFAST_TOOL) + " " + command;
   }
@@ -39,8 +39,8 @@ TEST_F(redis_command_line, a_lock_that_was_handed_over_lasts_for_the_command) {
   harness::expect_the_command_outlives_a_hand_over(server.url());
 }
 
-// The notification comes through, and the answer to the claim does not before the store is healed:
-// a wait for that answer would never say so.
+// The notification arrives; the answer to the claim does not before the store has healed. A wait
+// for that answer would never end.
 TEST_F(redis_command_line, a_wait_ends_at_its_deadline_without_a_confirmed_hand_over) {
   const harness::redis_server server;
   harness::fault_proxy proxy(server.port());

@@ -18,9 +18,9 @@
 
 namespace redis_test {
 
-/// Threads of several sessions that lock, work under the lock and let go, over and over, on a few
-/// names, whatever the servers do meanwhile. What they work on refuses older fences, as users are
-/// told to have it, and counts in two steps: two who are let in at once lose a count.
+/// Threads of several sessions that lock, work under the lock and unlock, over and over, on a few
+/// names, whatever the servers do meanwhile. Their resource refuses older fences, as users are
+/// advised, and counts in two steps: two threads inside at once lose a count.
 class crew {
  public:
   crew(const std::string& url, int sessions, int threads_each, std::vector<std::string> names)
@@ -45,7 +45,7 @@ class crew {
     }
   }
 
-  /// Blocks until every thread has had the lock so often again: nobody is stuck.
+  /// Blocks until every thread has had the lock this many times more: nobody is stuck.
   void all_go_on(int times) {
     std::vector<long> before(done_.begin(), done_.end());
     harness::eventually("everybody to go on", [&] {
@@ -60,10 +60,10 @@ class crew {
     long acquired = 0;
     long failed = 0;       ///< calls that threw: the servers were away for longer than they may
     long refused = 0;      ///< steps that the resource refused: overtaken by a newer holder
-    long overlaps = 0;     ///< two who believed at once that they have the lock
+    long overlaps = 0;     ///< two threads that believed at the same time that they had the lock
     long same_fence = 0;   ///< grants with a fence that another grant had
-    long lost_counts = 0;  ///< at the resource, by two that it let in at once
-    std::string failure;   ///< the first that threw
+    long lost_counts = 0;  ///< at the resource, by two threads that it admitted at once
+    std::string failure;   ///< the first error
     friend std::ostream& operator<<(std::ostream& out, const totals& t) {
       return out << "acquired " << t.acquired << ", failed " << t.failed << ", overlaps "
                  << t.overlaps << ", refused by the resource " << t.refused;
@@ -148,14 +148,14 @@ class crew {
   totals totals_;
 };
 
-/// What must hold whatever was lost: at a resource that checks the fence, no work is.
+/// Must hold whatever was lost: at a resource that checks the fence, no work is lost.
 inline void expect_right_data(const crew::totals& t) {
   EXPECT_EQ(t.same_fence, 0);
   EXPECT_EQ(t.lost_counts, 0);
   std::cout << t << '\n';
 }
 
-/// What must hold where nothing was lost.
+/// Must hold where nothing was lost.
 inline void expect_one_at_a_time(const crew::totals& t) {
   expect_right_data(t);
   EXPECT_EQ(t.overlaps, 0);

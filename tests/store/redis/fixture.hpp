@@ -19,7 +19,7 @@ using harness::give_documented_rights;
 using harness::outcome_of;
 using outcome = harness::failing;
 
-/// Keeps what it is told.
+/// Keeps the events.
 class listener final : public holdfast::observer {
  public:
   void on_event(const holdfast::event& e) override {
@@ -45,7 +45,7 @@ class listener final : public holdfast::observer {
   std::string details_;
 };
 
-/// How many sessions of ours listen at a server.
+/// The number of the library's sessions that listen at a server.
 inline std::size_t listening_at(const harness::redis_server& s) {
   const auto clients = s.ask({"CLIENT", "LIST", "TYPE", "pubsub"});
   std::size_t ours = 0;

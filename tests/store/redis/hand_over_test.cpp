@@ -5,8 +5,8 @@
 #include "session/session_impl.hpp"
 #include "store/redis/keys.hpp"
 
-// A hand-over is one command, and nobody else than the holder before can make one up: not who may
-// read every record and every notification, and send notifications to whomever it likes.
+// A hand-over is one command, and only the previous holder can make one up: a user that may read
+// every record and every notification, and send notifications to every session, cannot.
 namespace {
 
 using harness::overheard;
@@ -43,7 +43,7 @@ TEST_F(redis_hand_over, that_was_overheard_lets_no_other_waiter_in) {
   ASSERT_TRUE(n.secret);
   const auto record = a_.impl()->permits("m", {})->found;
   line.expect_the_third_asks_after([&] { publish(c_, text_of(n, record.queue.at(0).owner)); });
-  // And the one that has it is not told a later end, or another fence.
+  // Nor can it give the holder a later end, or another fence.
   const auto fence = two.fence();
   publish(b_, text_of(n, n.owner));
   EXPECT_EQ(two.fence(), fence);
@@ -68,7 +68,7 @@ TEST_F(redis_hand_over, leaves_no_secret_where_it_can_be_read) {
   EXPECT_TRUE(line.last.get().value());
 }
 
-// Its user may do nothing but read records, and publish.
+// Its user may only read records, and publish.
 TEST_F(redis_hand_over, that_a_user_without_other_rights_made_up_gives_nothing_before_any_answer) {
   server_.ask({"ACL", "SETUSER", "spy", "on", ">pw", "~*", "&*", "+get", "+hgetall", "+publish"});
   const auto spy = [&](const std::string& command) {

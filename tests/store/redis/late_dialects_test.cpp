@@ -9,8 +9,8 @@
 #include "store/redis/node.hpp"
 #include "store/redis/scripts.hpp"
 
-// late.lua: a command of a dialect that something on the way has kept back until nobody waits for
-// it any more.
+// late.lua: a command of a dialect that was delayed on its way until no caller waits for it any
+// more.
 namespace redis_test {
 namespace {
 
@@ -27,10 +27,10 @@ struct layout {
   redis::script (*script)() noexcept;
   words keys;
   std::string takes;  ///< the verb of the command that makes the keys
-  words changes;      ///< verbs of other commands that give or take away
-  words whenever;     ///< verbs of what lets go, or only looks
+  words changes;      ///< verbs of other commands that acquire or take away
+  words whenever;     ///< verbs of releases and queries
   words (*arguments)(const std::string& verb, const std::string& ms);
-  bool for_ever = false;  ///< its keys have no end
+  bool for_ever = false;  ///< its keys have no expiry
 };
 
 const std::string owner = "00000000000000070000000000000001:1";
@@ -154,7 +154,7 @@ class redis_late_dialects : public testing::TestWithParam<layout> {
     EXPECT_EQ(content(), before) << verb;
     EXPECT_LE(std::stol(server_.ask({"PTTL", "m"})), lasts) << verb << " has prolonged it";
   }
-  /// Of all keys; whether one expires belongs to it, and its time to live does not.
+  /// Of all keys; the digest includes whether a key expires, but not its time to live.
   std::string content() { return server_.ask({"DEBUG", "DIGEST"}); }
 
   harness::redis_server server_;
@@ -186,7 +186,7 @@ TEST_P(redis_late_dialects, what_comes_in_time_is_not_refused) {
   }
 }
 
-/// Those whose lock is a key with an end.
+/// The layouts whose lock is a key with an expiry.
 class redis_extended_dialects : public redis_late_dialects {};
 
 std::vector<layout> layouts_with_an_end() {
@@ -233,7 +233,7 @@ TEST(redis_late_permits, an_attempt_that_comes_late_does_not_shorten_the_lease) 
   }
 }
 
-// It was repeated over another connection, and granted; then the first copy of this or of an
+// The command was repeated over another connection, and granted; then the first copy of it or of an
 // earlier command arrives.
 TEST_P(redis_late_dialects, what_may_be_on_its_way_is_late_once_the_next_command_says_so) {
   const auto due = in(60s), later = in(120s);
@@ -309,11 +309,11 @@ TEST_P(redis_late_dialects, what_only_looks_marks_nothing) {
   }
 }
 
-// Whatever somebody has put into one of the keys: no script ends by an error of Lua or of a
-// command, and none that finds something strange has written anything before.
+// Whatever another program has put into one of the keys: no script ends with an error of Lua or of
+// a command, and a script that finds strange data has written nothing before.
 class redis_damaged_dialects : public redis_late_dialects {
  protected:
-  /// The element of a key that has this number, if there is one; 0 for the type of the whole.
+  /// Damages the element of a key with this number, if there is one; 0 is the type of the whole.
   bool damage(const std::string& key, int number, const std::string& by) {
     return server_.ask({"EVAL", R"(
       local key, number, by = KEYS[1], tonumber(ARGV[1]), ARGV[2]
@@ -386,11 +386,12 @@ TEST_P(redis_damaged_dialects, no_script_fails_at_a_damaged_value_in_a_key) {
   server_.ask({"FLUSHALL"});
 }
 
-// The words that a session sends, over a connection that is kept back: of the redlock, as its lock
+// The commands that a session sends, over a connection that delays them: of the redlock, whose lock
 // is the simplest.
 class redis_late_dialect : public testing::Test {
  protected:
-  /// Its connections go to that port; if it says so, the second and later ones to the server.
+  /// Its connections go to that port; with `then_direct`, the second and later ones go to the
+  /// server.
   std::unique_ptr<redis::node> node(std::chrono::milliseconds command_timeout, int port,
                                     bool then_direct = false) const {
     redis::redis_options o;
@@ -449,14 +450,14 @@ TEST_F(redis_late_dialect, a_renewal_of_a_connection_that_broke_shortens_no_late
   redis::link::listener then = [](auto answer) { EXPECT_FALSE(answer); };
   ASSERT_TRUE(one->post({.bytes = bytes, .stamped = true}, then));
   one->connection().renew_connection({holdfast::errc::unavailable, "it broke"});
-  ASSERT_TRUE(ask(*one, "extend", "3000"));  // over another one
+  ASSERT_TRUE(ask(*one, "extend", "3000"));  // over another connection
   ASSERT_TRUE(ask(*one, "extend", "60000"));
   proxy_.heal();
   harness::eventually("what was kept back", [&] { return calls() == before + 3; });
   EXPECT_GT(std::stol(server_.ask({"PTTL", "m"})), 3'000) << "its holder believes in a minute";
 }
 
-/// A lock of every layout, and how a program takes it.
+/// A lock of every layout, and how a program acquires it.
 struct marked {
   std::string name;
   std::string options;
@@ -504,7 +505,7 @@ TEST_P(redis_dialect_marks, a_command_behind_a_broken_connection_marks_what_is_t
   EXPECT_GT(std::stol(server_.ask({"PTTL", "shop-m:holdfast:after"})), 2'000);
 }
 
-// Its clock was set: the first word says another time, and is corrected.
+// The server's clock was set: the first command contains another time, and is corrected.
 TEST_F(redis_late_dialect, a_server_whose_clock_was_set_is_asked_again_without_an_error) {
   for (const std::string dialect : {"redlock", "redisson", "setnx"}) {
     server_.ask({"FLUSHALL"});

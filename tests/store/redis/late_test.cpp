@@ -8,7 +8,7 @@
 #include "store/redis/node.hpp"
 #include "store/redis/scripts.hpp"
 
-// Commands that something on the way has kept back until nobody waits for them any more.
+// Commands that were delayed on their way until no caller waits for them any more.
 namespace {
 
 using namespace std::chrono_literals;
@@ -38,7 +38,7 @@ std::string bytes_of(const permits_command& c) {
   return bytes;
 }
 
-/// A server, and connections to it whose last word is the test's.
+/// A server, and connections to it on which the test chooses the last argument.
 class redis_late_commands : public testing::Test {
  protected:
   redis_late_commands() {
@@ -114,7 +114,7 @@ TEST_F(redis_late_commands, a_release_makes_late_for_good_what_may_still_be_on_i
   ASSERT_EQ(outcome(command(permits_verb::acquire), later), permits_outcome::granted);
   ASSERT_EQ(outcome(command(permits_verb::release), later + " " + due), permits_outcome::done);
   expect_too_late(command(permits_verb::acquire), due);
-  // Also while others have had it meanwhile, and for what is due earlier.
+  // Also after others have had the lock meanwhile, and for an earlier time limit.
   for (int i = 0; i < 3; ++i) {
     ASSERT_EQ(outcome(command(permits_verb::acquire, theirs), later), permits_outcome::granted);
     expect_too_late(command(permits_verb::acquire), in(30s));
@@ -191,8 +191,8 @@ TEST_F(redis_late_commands, arrivals_at_a_latch_are_refused_too) {
   EXPECT_EQ(server_.ask({"GET", "holdfast:{m}"}), "nil");
 }
 
-// Its twin was asked over another connection, and counted; then the latch was removed and made
-// anew.
+// Its copy was sent over another connection, and counted; then the latch was removed and made
+// again.
 TEST_F(redis_late_commands,
        an_arrival_that_may_still_be_on_its_way_is_late_for_the_next_latch_too) {
   const auto due = in(60s), later = in(120s);
@@ -204,7 +204,7 @@ TEST_F(redis_late_commands,
   EXPECT_TRUE(contains(server_.ask({"GET", "holdfast:{m}"}), " latch 2 2 "));
 }
 
-/// A server behind a proxy that keeps back what the first connections of a node have said.
+/// A server behind a proxy that delays the bytes of a node's first connections.
 class redis_behind_a_proxy : public testing::Test {
  protected:
   std::unique_ptr<redis::node> node(std::chrono::milliseconds command_timeout, int by_proxy) {
@@ -256,7 +256,7 @@ TEST_F(redis_behind_a_proxy, so_does_one_of_a_connection_that_broke_and_was_aske
   redis::link::listener then = [](auto answer) { EXPECT_FALSE(answer); };
   ASSERT_TRUE(one->post({.bytes = bytes, .stamped = true}, then));
   one->connection().renew_connection({holdfast::errc::unavailable, "it broke"});
-  ASSERT_TRUE(ask(*one, command(permits_verb::acquire)));  // over another one
+  ASSERT_TRUE(ask(*one, command(permits_verb::acquire)));  // over another connection
   EXPECT_TRUE(is_held());
   ASSERT_TRUE(ask(*one, command(permits_verb::release)));
   proxy_.heal();
@@ -282,7 +282,7 @@ TEST_F(redis_behind_a_proxy, a_request_in_time_is_not_refused_though_the_clock_w
   holdfast::mutex m{s, "m"};
   EXPECT_TRUE(m.try_lock());
   m.unlock();
-  // The clock was set: the first word says another time, and is corrected.
+  // The clock was set: the first command contains another time, and is corrected.
   server_.shift_clock(1h);
   EXPECT_TRUE(m.try_lock());
   m.unlock();
@@ -309,7 +309,7 @@ TEST_F(redis_behind_a_proxy, only_the_answer_of_a_script_says_what_time_the_serv
   EXPECT_EQ(calls(), before + 1) << "it came too late by a time that somebody had written";
 }
 
-// The next one may lead to a server with another clock: that of a replica that took over.
+// The next connection may lead to a server with another clock: that of a replica that took over.
 TEST_F(redis_behind_a_proxy, the_time_of_a_connection_that_is_gone_is_not_that_of_the_next) {
   const redis::redis_options o =
       redis::read_options(*holdfast::base::parse_url("redis+unix://" + server_.socket())).value();

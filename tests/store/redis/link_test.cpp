@@ -18,7 +18,7 @@ using namespace std::chrono_literals;
 constexpr int threads = 16;
 
 struct shared_counter {
-  int value = 0;  // not atomic: the lock is all that protects it
+  int value = 0;  // not atomic: only the lock protects it
 };
 
 TEST(redis_link, many_threads_share_one_connection) {
@@ -32,7 +32,7 @@ TEST(redis_link, many_threads_share_one_connection) {
     });
   }
   for (auto& t : crew) t.join();
-  // This one, the session's commands, and its notifications.
+  // This connection, the session's commands, and its notifications.
   const auto clients = server.ask({"CLIENT", "LIST"});
   EXPECT_EQ(std::count(clients.begin(), clients.end(), '\n'), 3) << clients;
 }
@@ -98,14 +98,14 @@ TEST(redis_link, no_waiter_is_stuck_and_nothing_overlaps_while_connections_are_c
       for (int i = 0; i < rounds; ++i) {
         auto held = m.acquire();
         ++counters[which].value;
-        (void)held.release();  // may be told that nobody knows whether it was carried out
+        (void)held.release();  // may report that nobody knows whether it was carried out
         ++acquired;
         acquired.notify_one();
       }
     });
   }
   harness::random dice(21);
-  // Some progress between two cuts: with none, that they get nowhere would be no fault of theirs.
+  // Some progress between two cuts: without it, a lack of progress would not be the threads' fault.
   for (int seen = 0; seen < threads * rounds; seen = acquired) {
     server.ask({"CLIENT", "KILL", "TYPE", dice.one_in(3) ? "pubsub" : "normal"});
     acquired.wait(seen);

@@ -11,7 +11,7 @@
 #include "harness/tcp.hpp"
 #include "session/session_impl.hpp"
 
-// What the network does between us and the server, and who is let in while we run.
+// Faults of the network between us and the server, and who gets a lock meanwhile.
 namespace {
 
 using namespace std::chrono_literals;
@@ -22,7 +22,7 @@ using holdfast::errc;
 using redis_test::contains;
 using redis_test::outcome_of;
 
-/// A server behind a bad network, and a session that looks at it directly.
+/// A server behind a bad network, and a session that sees it directly.
 class redis_network : public testing::Test {
  protected:
   holdfast::session behind(const std::string& options = {}) {
@@ -60,7 +60,7 @@ TEST_F(redis_network, calls_in_each_dialect_end_at_their_limit_too) {
   }
 }
 
-// Its connections live and are greeted, and what writes waits.
+// The server's connections live and are greeted, and writes wait.
 TEST_F(redis_network, calls_end_at_their_limit_while_the_server_is_paused) {
   const auto url = server_.tcp_url("?connect_timeout=3600s&command_timeout=3600s");
   harness::calls_end_at_their_limit_while_it_hangs(
@@ -76,7 +76,8 @@ TEST_F(redis_network, tries_time_out_while_the_server_is_paused) {
       server_.tcp_url("?command_timeout=300ms"));
 }
 
-// An address that is moved: the former server lives, and the connection to it for notifications.
+// An address that moves: the former server continues, and so does the connection to it for
+// notifications.
 class redis_moved_address : public redis_network {
  protected:
   void expect_that_the_subscription_follows(const std::string& options) {
@@ -114,7 +115,7 @@ TEST_F(redis_network, tries_time_out_while_the_server_hangs) {
   }
 }
 
-// Of setnx: two owners of the same second write the same.
+// Of setnx: two owners of the same second write the same value.
 TEST_F(redis_network, a_release_that_may_have_been_carried_out_is_not_repeated_without_an_owner) {
   server_.may_stay("m", "the time of setnx is a key for ever");
   auto s = holdfast::open("redis://127.0.0.1:" + std::to_string(proxy_.port()) +
@@ -182,7 +183,7 @@ TEST_F(redis_network, a_lost_answer_to_a_release_for_the_next_in_the_local_queue
   next.join();
 }
 
-/// Calls that before each holder is taken away.
+/// Calls `then` before each holder is taken away.
 class at_an_eviction final : public harness::passing_on {
  public:
   at_an_eviction(std::unique_ptr<session_store> inner, std::function<void()> then)
@@ -197,7 +198,8 @@ class at_an_eviction final : public harness::passing_on {
   const std::function<void()> then_;
 };
 
-// A holder that is gone may have left by itself: no store can say that it was taken away.
+// A holder that is gone may have released by itself: no store can tell that its lock was taken
+// away.
 TEST_F(redis_network, a_holder_that_may_have_been_evicted_is_neither_counted_nor_left_out) {
   way lost = way::down;
   holdfast::session_options o;
@@ -284,7 +286,7 @@ TEST_F(redis_network, a_waiter_whose_output_buffer_was_full_is_still_served) {
   eventually("a waiter", [&] { return direct_.show("m").waiters.size() == 1; });
   server_.ask({"CONFIG", "SET", "client-output-buffer-limit", "pubsub 1024 0 0"});
   const auto before = proxy_.count();
-  // More than what the server keeps for a moment without counting it.
+  // More bytes than the server buffers for a moment without counting them.
   std::istringstream channels(server_.ask({"PUBSUB", "CHANNELS", "holdfast:inbox:*"}));
   for (std::string c; channels >> c;) server_.ask({"PUBLISH", c, std::string(1'000'000, 'x')});
   eventually("another connection for notices",
@@ -293,7 +295,7 @@ TEST_F(redis_network, a_waiter_whose_output_buffer_was_full_is_still_served) {
   waiter.join();
 }
 
-/// A session, and a connection that stays, to change the server's mind.
+/// A session, and a permanent connection by which the test changes the server's settings.
 class redis_doors : public testing::Test {
  protected:
   void say(const std::string& line, const std::string& answer) {
@@ -313,7 +315,7 @@ class redis_doors : public testing::Test {
 };
 
 TEST_F(redis_doors, a_server_that_is_full_when_we_come_back_is_unavailable_until_it_is_not) {
-  say("CONFIG SET maxclients 2", "+OK\r\n");  // the other one listens for notifications
+  say("CONFIG SET maxclients 2", "+OK\r\n");  // the other connection listens for notifications
   hang_up_on_the_session();
   const auto o = outcome_of([&] { m_.lock(); });
   EXPECT_EQ(o.reason, errc::unavailable) << o.text;

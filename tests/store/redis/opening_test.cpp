@@ -6,7 +6,7 @@
 #include "harness/opened_late.hpp"
 #include "harness/tcp.hpp"
 
-// What open() says of servers and URLs that cannot work.
+// open() at servers and URLs that cannot work.
 namespace {
 
 using holdfast::errc;
@@ -81,7 +81,7 @@ TEST(redis_opening, a_server_that_hangs_up_is_told_with_the_advice_to_try_tls) {
   EXPECT_TRUE(contains(o.text, "rediss://")) << o.text;
 }
 
-/// To wait does not mend what is refused.
+/// Waiting does not help after a refusal.
 class nothing_is_waited_for final : public holdfast::observer {
  public:
   void on_event(const holdfast::event& e) override {
@@ -263,7 +263,7 @@ TEST(redis_opening, stores_that_differ_in_a_part_of_the_url_are_told_apart) {
 TEST(redis_opening, too_many_clients_is_unavailable_and_says_what_to_raise) {
   const harness::redis_server server({"--maxclients", "3"});
   auto first = holdfast::open(server.url());
-  for (int i = 0; i < 1000; ++i) {  // it may have closed the door before anything was said
+  for (int i = 0; i < 1000; ++i) {  // it may close the connection before anything is sent
     const auto o = opening(server.url());
     ASSERT_EQ(o.reason, errc::unavailable) << o.text;
     ASSERT_TRUE(contains(o.text, "maxclients")) << o.text;

@@ -2,7 +2,7 @@
 
 #include "session/session_impl.hpp"
 
-// What a long queue costs, counted by the server in commands: time would tell more of the machine.
+// The cost of a long queue, counted by the server in commands: time would depend on the machine.
 namespace {
 
 using namespace holdfast::store;
@@ -26,7 +26,7 @@ permits_command releasing(std::uint64_t number) {
   return c;
 }
 
-/// What the server did, in all, since RESETSTAT.
+/// The number of all commands of the server since RESETSTAT.
 long long commands(const harness::redis_server& server) {
   const std::string info = server.ask({"INFO", "commandstats"});
   long long sum = 0;
@@ -35,7 +35,8 @@ long long commands(const harness::redis_server& server) {
   return sum;
 }
 
-/// The commands of a release that hands over, and of the acquisition of one more, behind so many.
+/// The commands of a release that hands over, and of one more acquisition, behind this many
+/// waiters.
 long long cost_with(std::uint64_t waiters) {
   const harness::redis_server server;
   auto s = holdfast::open(server.url());
@@ -51,7 +52,7 @@ TEST(redis_queue, a_hand_over_with_ten_thousand_waiters_costs_what_it_costs_with
   EXPECT_EQ(cost_with(10'000), cost_with(10));
 }
 
-// That a server may have evicted a key is noticed by what is asked anyway.
+// Requests that are sent anyway also notice that a server may have evicted a key.
 TEST(redis_queue, to_enter_and_to_ask_again_cost_so_many_commands) {
   struct cost {
     kind of;

@@ -1,8 +1,8 @@
 #include "fixture.hpp"
 #include "harness/passing_on.hpp"
 
-// What is repeated because its answer was lost counts once, however long that took by the clock of
-// the server, which forgets by it.
+// A request that is repeated because its answer was lost counts once, however long that took by the
+// server's clock, by which the server forgets.
 namespace redis_test {
 namespace {
 
@@ -11,7 +11,7 @@ using holdfast::store::countdown_command;
 using holdfast::store::countdown_reply;
 using holdfast::store::countdown_verb;
 
-/// The answer to the first arrival is lost for so long.
+/// The answer to the first arrival is lost for `late`.
 class loses_an_answer final : public harness::passing_on {
  public:
   loses_an_answer(std::unique_ptr<session_store> inner, harness::redis_server& server,

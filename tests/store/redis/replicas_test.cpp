@@ -9,7 +9,7 @@
 #include "harness/redis_fleet.hpp"
 #include "session/session_impl.hpp"
 
-// ack=majority and ack=all: a grant is one when the replicas have it.
+// ack=majority and ack=all: a grant is valid when the replicas have it.
 namespace {
 
 using namespace std::chrono_literals;
@@ -115,7 +115,7 @@ TEST_F(redis_acknowledged, a_replica_that_is_gone_still_counts) {
   harness::eventually("the primary to see it", [&] {
     return contains(servers_.primary().ask({"INFO", "replication"}), "connected_slaves:1");
   });
-  for (int i = 0; i < 2; ++i) {  // the answer to the first says that there is one
+  for (int i = 0; i < 2; ++i) {  // the answer to the first one shows that there is a replica
     const auto refused = outcome_of([&] { (void)m.try_lock(); });
     EXPECT_TRUE(contains(refused.text, "asks for 2")) << refused.text;
   }
@@ -189,14 +189,14 @@ TEST_F(redis_acknowledged, a_waiter_for_a_contended_name_without_deadline_gives_
   holdfast::mutex first{a, "m"}, second{b, "m"};
   for (auto* const one : {&first, &second}) ASSERT_TRUE(one->try_acquire_for(1min));
   stop_replicas();
-  // Each is granted in vain, gives it back to the other, and stands in line again.
+  // Each gets an invalid grant, releases it to the other, and is queued again.
   std::array<redis_test::outcome, 2> refused;
   std::thread one([&] { refused[0] = outcome_of([&] { first.lock(); }); });
   std::thread two([&] { refused[1] = outcome_of([&] { second.lock(); }); });
   one.join();
   two.join();
   resume_replicas();
-  // Or the last command came too late: if this process stood still.
+  // Or the last command came too late, if this process was suspended.
   for (const auto& r : refused) {
     EXPECT_TRUE(contains(r.text, "acknowledged") || contains(r.text, "HOLDFAST_LATE")) << r.text;
   }
@@ -269,7 +269,7 @@ TEST_F(redis_acknowledged, a_place_behind_a_name_that_was_given_back_goes_with_i
   resume_replicas();
 }
 
-// Redis 7.2 and later let no connection wait for replicas that has written nothing.
+// Redis 7.2 and later let a connection wait for replicas only after it has written.
 TEST_F(redis_acknowledged, an_arrival_that_is_repeated_is_a_write_as_well) {
   auto s = open("majority");
   holdfast::store::countdown_command c;
@@ -295,7 +295,7 @@ TEST_F(redis_acknowledged, replicas_that_are_away_cost_many_threads_what_they_co
     auto seen = holdfast::mutex(s, "m").acquire();
   }
   stop_replicas();
-  constexpr int threads = 32;  // each by itself: longer than the command timeout in all
+  constexpr int threads = 32;  // each by itself: longer than the command time-out in total
   std::atomic<int> told{0};
   std::vector<std::thread> crew;
   for (int t = 0; t < threads; ++t) {

@@ -19,7 +19,7 @@ std::string random_text(harness::random& dice, std::size_t longest, bool line) {
   return text;
 }
 
-// A reply of RESP2, which is what hiredis 0.14 knows.
+// A reply of RESP2, which hiredis 0.14 can parse.
 void append_reply(harness::random& dice, std::string& to, int depth) {
   switch (dice.between(0, depth < 4 ? 6 : 4)) {
     case 0:
@@ -73,7 +73,7 @@ resp_value converted(const redisReply& r) {
   return v;
 }
 
-/// What the other client makes of the same bytes.
+/// The other client's reading of the same bytes.
 class oracle {
  public:
   oracle() : reader_(redisReaderCreate(), redisReaderFree) {}
@@ -143,7 +143,7 @@ TEST(resp_fuzz, damaged_replies_are_refused_or_are_what_hiredis_reads) {
       dice.pick(bytes) = dice.one_in(2) ? static_cast<char>(dice.between(0, 255))
                                         : "+-:$*\r\n019"[dice.between(0, 9)];
     }
-    if (bytes.find_first_of("_#,(!=%~>|") != bytes.npos) continue;  // what only RESP3 has
+    if (bytes.find_first_of("_#,(!=%~>|") != bytes.npos) continue;  // only RESP3 has these
     resp_reader ours;
     ours.put(bytes);
     resp_value value, expected;
@@ -155,7 +155,7 @@ TEST(resp_fuzz, damaged_replies_are_refused_or_are_what_hiredis_reads) {
   EXPECT_GT(accepted, 1000);
 }
 
-// As text, up to the point where it broke.
+// As text, up to the point of the error.
 std::string read_in_pieces(std::string_view bytes, const std::vector<std::size_t>& cuts) {
   resp_reader ours({.line_bytes = 64, .bulk_bytes = 256, .items = 64, .depth = 4});
   std::string seen;
@@ -170,7 +170,7 @@ std::string read_in_pieces(std::string_view bytes, const std::vector<std::size_t
   };
   for (const auto cut : cuts) take(cut);
   take(bytes.size());
-  return seen + ours.problem().substr(0, 12);  // what follows shows as much as had come
+  return seen + ours.problem().substr(0, 12);  // the rest depends on how many bytes had come
 }
 
 TEST(resp_fuzz, random_bytes_are_read_the_same_however_they_are_cut) {

@@ -6,8 +6,8 @@
 #include "fixture.hpp"
 #include "store/redis/scripts.hpp"
 
-// What a user may do, and what is said when that is too little. With the rights that
-// docs/stores/redis.md lists the conformance tests log in, too.
+// A user's rights, and the errors when they do not suffice. The conformance tests, too, log in with
+// the rights that docs/stores/redis.md lists.
 namespace {
 
 using namespace std::chrono_literals;
@@ -27,7 +27,7 @@ void give_back(lease& held) {
     throw holdfast::error({static_cast<errc>(e.value()), "the release: " + e.message()});
 }
 
-/// A call without a thread that waits for somebody: it is over before what it is about is gone.
+/// An asynchronous call that waits for another one: it ends before the objects it uses.
 template <class T>
 class patient {
  public:
@@ -40,7 +40,7 @@ class patient {
   patient(const patient&) = delete;
 
   T get() { return answer_.get().value(); }
-  /// Until it is so; throws if the call has failed.
+  /// Waits until `so` is true; throws if the call has failed.
   void until(const std::function<bool()>& so) {
     const auto is_over = [&] { return answer_.wait_for(0s) == std::future_status::ready; };
     harness::eventually("it waits", [&] { return is_over() || so(); });
@@ -62,7 +62,7 @@ class redis_rights : public testing::Test {
     return whole_.show(name).waiters.size() == n;
   }
 
-  // ---- what needs them, of our own layout
+  // ---- calls that need the rights, in our own layout
   void four_contend() const {
     const auto a = open(), b = open(), c = open(), d = open();
     holdfast::mutex first{a, "m"}, second{b, "m"}, third{c, "m"}, fourth{d, "m"};
@@ -121,7 +121,7 @@ class redis_rights : public testing::Test {
     give_back(held);
   }
 
-  // ---- and of the dialects
+  // ---- and in the dialects
   void a_lock_is_taken(const std::string& dialect) const {
     const auto a = open(dialect), b = open(dialect);
     holdfast::mutex mine{a, "m"}, theirs{b, "m"};
@@ -195,7 +195,7 @@ class redis_rights : public testing::Test {
       EXPECT_FALSE(o.failed) << o.text;
     }
   }
-  /// Without one right the calls that need it say so, and the others work.
+  /// Without one right the calls that need it report that, and the others work.
   void expect_each_is_missed(const rights& all, const work& what,
                              const std::map<std::string, std::string>& but) const {
     for (const auto& right : all) {
@@ -215,11 +215,11 @@ class redis_rights : public testing::Test {
       }
       EXPECT_TRUE(refused > 0 || but.contains(right)) << "nothing needs it";
     }
-    server_.ask({"FLUSHALL"});  // half a script leaves what nobody ends
+    server_.ask({"FLUSHALL"});  // half a script leaves data that nobody ends
   }
 
   const harness::redis_server server_;
-  /// Whose rights nobody changes.
+  /// A session whose rights never change.
   const session whole_ = holdfast::open(server_.url("?database=1"));
 };
 
@@ -268,7 +268,7 @@ TEST_P(redis_dialect_rights, that_are_documented_are_each_missed_and_the_error_s
   expect_each_is_missed(all(), of_dialect(GetParam()), but);
 }
 
-/// "zadd" of "call('ZADD', …": in whatever way a script goes.
+/// Finds commands as the "zadd" of "call('ZADD', …", on every path through a script.
 void expect_documented(std::string_view script, const rights& documented) {
   constexpr std::string_view begins = "call('";
   for (auto at = script.find(begins); at != script.npos; at = script.find(begins, at)) {

@@ -7,8 +7,8 @@
 #include "fixture.hpp"
 #include "session/session_impl.hpp"
 
-// How long the server keeps the record of a mutex that somebody waits for: what it ends by itself
-// before its time is lost.
+// How long the server keeps the record of a mutex with a waiter: a record that it ends early is
+// lost.
 namespace redis_test {
 namespace {
 
@@ -30,7 +30,7 @@ class script_keys : public testing::Test {
     c.peer = session_.impl()->peer();
     return session_.impl()->permits("m", c).value().outcome;
   }
-  /// What a session of that name asks.
+  /// Sends a request of the session with that name.
   holdfast::store::permits_reply ask_as(std::string_view peer, permits_verb verb,
                                         std::uint64_t owner, kind of = kind::mutex,
                                         std::uint32_t capacity = 1, std::uint32_t weight = 0) {
@@ -165,7 +165,7 @@ TEST_F(script_keys, of_the_data_are_missed_when_only_the_holder_asks) {
   EXPECT_EQ(server_.ask({"EXISTS", "holdfast:{m}:q", "holdfast:{m}:p"}), "0");
 }
 
-// An older program makes the places without the empty member, and takes it out of them.
+// An older program makes the queue without the empty member, and removes that member from it.
 TEST_F(script_keys, of_places_without_the_mark_of_a_new_key_end_no_sooner) {
   ASSERT_EQ(ask(permits_verb::acquire, 1, 600s), permits_outcome::granted);
   ASSERT_EQ(ask(permits_verb::acquire, 2, 60s, 600s), permits_outcome::queued);
@@ -212,7 +212,7 @@ TEST_F(script_keys, of_holders_stay_when_the_queue_behind_them_is_lost_and_expir
   EXPECT_EQ(waiters(), std::vector<std::uint64_t>{3});
 }
 
-// Whoever dropped out of it will not ask for a place again.
+// A participant that dropped out will not ask for a place again.
 TEST_F(script_keys, of_places_at_a_barrier_are_missed_and_it_begins_anew) {
   for (const std::uint64_t n : {1U, 2U})
     ASSERT_EQ(ask_as("a", permits_verb::acquire, n, kind::barrier, 3, 1).outcome,
@@ -251,7 +251,7 @@ TEST_F(script_keys, of_places_at_a_latch_are_missed_and_a_waiter_that_asks_no_mo
   }
 }
 
-// A test of the tests: what every server is asked for at its end.
+// A test of the tests: the check that every server gets at its end.
 TEST(keys_for_ever, are_found_in_every_database_and_a_server_that_says_nothing_is_named) {
   harness::redis_server server;
   server.ask({"EVAL", "redis.call('SELECT', '3') redis.call('SET', 'a b', 'x')", "0"});

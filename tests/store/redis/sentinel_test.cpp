@@ -114,11 +114,11 @@ TEST_F(redis_sentinels, when_the_primary_is_killed_under_load_no_waiter_is_stuck
   crew.stop();
   const auto t = crew.count();
   redis_test::expect_right_data(t);
-  // How often is for the sentinels to say: those that got no processor for 2 s rest for 30.
+  // The sentinels decide how often: those that got no processor for 2 s rest for 30.
   EXPECT_TRUE(t.failed == 0 || contains(t.failure, "the store is not available")) << t.failure;
 }
 
-// One of the replicas is primary then, so that two are there again only with the former one.
+// One of the replicas is primary then, so two replicas exist again only with the former primary.
 TEST_F(redis_sentinels, what_all_replicas_have_is_not_lost_when_the_primary_is_killed_under_load) {
   redis_test::crew crew(fleet_.url("?ack=2&ack_timeout=200ms"), 4, 3, {"a", "b"});
   crew.all_go_on(20);
@@ -152,7 +152,7 @@ TEST_F(redis_sentinels, a_failover_that_lost_the_last_grant_is_told_to_its_holde
   {
     auto before = first.acquire();
   }
-  // The replicas are cut off, so what comes now is on the primary alone.
+  // The replicas are cut off, so further writes are on the primary alone.
   const auto nowhere = std::to_string(harness::free_port());
   for (std::size_t i = 0; i < 2; ++i) {
     fleet_.servers().replica(i).ask({"REPLICAOF", "127.0.0.1", nowhere});
@@ -200,7 +200,7 @@ class redis_failover_on_request : public redis_sentinels {
     EXPECT_EQ(fleet_.sentinel(0).ask({"SENTINEL", "FAILOVER", "locks"}), "OK");
     harness::eventually("another primary", [&] { return &fleet_.primary() != &before_; });
   }
-  /// What is published at the new one does not come there.
+  /// Messages published at the new primary do not reach the old one.
   void fail_over_and_leave_the_old_one_alone() {
     fail_over();
     harness::eventually("the old one to be a replica",

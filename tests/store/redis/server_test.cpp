@@ -13,7 +13,7 @@
 #include "fixture.hpp"
 #include "session/session_impl.hpp"
 
-// What the server does to us, by the names that it has for it.
+// Faults of the server, by the server's own names.
 namespace {
 
 using namespace std::chrono_literals;
@@ -131,8 +131,7 @@ TEST_F(redis_faults, flushall_under_a_holder_is_told_to_the_holder) {
   EXPECT_GT(m.acquire().fence(), before);
 }
 
-// A cache evicts single keys. Of a name that several may hold no count is left that nobody brings
-// down.
+// A cache evicts single keys. A name that several may hold keeps no count that nobody lowers.
 TEST_F(redis_faults, a_key_that_is_evicted_alone_is_a_loss_and_the_name_goes_on) {
   for (const char* const key : {"", ":d", ":q", ":p", ":l"}) {
     SCOPED_TRACE(key);
@@ -175,7 +174,7 @@ TEST_F(redis_faults, the_queue_of_a_lost_record_does_not_come_back_with_the_next
   const char* const parts[] = {":d", ":q", ":p", ":l"};
   auto s = open(), other = open();
   holdfast::fair_mutex m{s, "m"}, next{other, "m"};
-  // One alone is a part of the record, and has no queue.
+  // A single waiter is a part of the record, and has no queue.
   const auto waiters = [&] {
     std::vector<std::future<holdfast::result<holdfast::lease>>> all;
     for (std::size_t i = 1; i <= 2; ++i) {
@@ -364,7 +363,7 @@ TEST_F(redis_faults, a_record_of_impossible_numbers_is_corrupt_and_left_alone) {
   const auto held = holdfast::mutex(others, "mutex").acquire();
   const auto permit = holdfast::semaphore(others, "semaphore", 2).acquire();
   holdfast::latch(others, "latch", 99).count_down();
-  // A limiter's record ends when all of its buckets are full: not while this test looks.
+  // A limiter's record ends when all of its buckets are full: not during this test.
   const holdfast::rate_rule limit{.tokens = 99, .per = 1h};
   ASSERT_TRUE(holdfast::rate_limiter(others, "limiter", {limit}).try_take());
   const std::vector<std::pair<std::string, std::function<void()>>> all{
@@ -458,7 +457,7 @@ class redis_dead_users : public redis_faults {
     c.peer = "nobody";
     (void)session_.impl()->permits("m", c).value();
   }
-  /// Somebody has it, and it cannot be anything else; a moment later nobody has.
+  /// The name is in use, so another kind does not fit; a moment later it is free.
   void expect_used_until_they_end() {
     EXPECT_EQ(session_.names().size(), 1u);
     EXPECT_EQ(outcome_of([&] { arrive(); }).reason, errc::kind_mismatch);
@@ -659,7 +658,7 @@ TEST_F(redis_faults, a_full_server_answers_holders_and_waiters) {
     EXPECT_EQ(ask(3).value().outcome, permits_outcome::queued);
     EXPECT_TRUE(refuses(4));
     EXPECT_EQ(let_go(1), permits_outcome::done);
-    const auto second = ask(2).value();  // it has been told, and claims it
+    const auto second = ask(2).value();  // it was notified, and claims the lock
     EXPECT_EQ(second.outcome, permits_outcome::granted);
     EXPECT_EQ(second.expires_at - second.now_at, 60'000'000);
     EXPECT_EQ(ask(3).value().outcome, permits_outcome::queued);  // alone by now
@@ -673,7 +672,7 @@ TEST_F(redis_faults, a_full_server_answers_holders_and_waiters) {
 
 TEST(redis_misconf, a_server_that_cannot_save_is_told_as_read_only) {
   const harness::redis_server server({"--dbfilename", "a-folder", "--save", "3600 1"});
-  ASSERT_EQ(::mkdir(server.file("a-folder").c_str(), 0700), 0);  // where the file should go
+  ASSERT_EQ(::mkdir(server.file("a-folder").c_str(), 0700), 0);  // in the place of the file
   auto s = holdfast::open(server.url());
   server.ask({"SET", "x", "y"});
   server.ask({"BGSAVE"});
@@ -750,7 +749,7 @@ TEST_F(redis_faults, a_grant_comes_with_its_notification_and_not_with_the_next_l
     const auto before = b.store_operations();
     first.unlock();
     waiter.join();
-    // One release, one renewal that claims the grant; a look would be one more.
+    // One release, one renewal that claims the grant; a poll would be one more.
     looked += b.store_operations() - before > 2 ? 1 : 0;
   }
   EXPECT_LT(looked, 5);

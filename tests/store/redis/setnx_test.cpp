@@ -6,7 +6,8 @@
 #include "store/redis/scripts.hpp"
 #include "store/redis/setnx_values.hpp"
 
-// dialect=setnx: what an owner may have written is its own as long as nobody else can have come in.
+// dialect=setnx: a value that an owner may have written is its own as long as nobody else can have
+// acquired the lock.
 namespace redis_test {
 namespace {
 
@@ -14,7 +15,7 @@ using namespace std::chrono_literals;
 using namespace holdfast::store;
 using namespace holdfast::store::redis;
 
-// A time that was only proposed may be the one that the next owner has written.
+// The next owner may have written a time that we only proposed.
 TEST(setnx_script, what_is_of_the_next_owner_is_not_ours_by_a_time_that_we_might_have_written) {
   const harness::redis_server server;
   const auto ask = [&](const std::vector<std::string>& words) { return server.ask(words); };

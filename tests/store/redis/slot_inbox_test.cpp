@@ -11,8 +11,8 @@
 #include "store/redis/commands.hpp"
 #include "store/redis/keys.hpp"
 
-// In a cluster a waiter is told by the node that has the slot of the name, without the bus of the
-// cluster; and over the bus where that cannot be.
+// In a cluster, the node that has the name's slot notifies a waiter, without the cluster bus; and
+// over the bus where that is impossible.
 namespace {
 
 using namespace std::chrono_literals;
@@ -26,7 +26,7 @@ namespace redis = holdfast::store::redis;
 
 constexpr auto longer_than_any_test = 1h;
 
-/// The place of a waiter lasts without renewal.
+/// A waiter's queue entry lasts without renewal.
 class long_places final : public holdfast::store::forwarding_store {
  public:
   using forwarding_store::forwarding_store;
@@ -54,8 +54,8 @@ class long_places final : public holdfast::store::forwarding_store {
   }
 };
 
-/// A waiter of these sessions is told, or it waits for ever: on its clock no time goes by. On the
-/// server's it does, so what nobody renews has to last.
+/// A waiter of these sessions is notified, or waits for ever: its clock stands still. The server's
+/// clock does not, so entries that nobody renews must last.
 holdfast::session_options no_polls() {
   holdfast::session_options o;
   o.clock = std::make_shared<holdfast::testing::fake_clock>();
@@ -85,7 +85,7 @@ class redis_slot_inbox : public testing::Test {
   void until_waiting(const std::string& name, std::size_t count = 1) const {
     eventually("waiters", [&] { return looks_.show(name).waiters.size() == count; });
   }
-  /// So many messages went over the bus to all nodes.
+  /// The number of messages that went over the bus to all nodes.
   long over_the_bus() const {
     long all = 0;
     for (const auto& n : cluster_.nodes()) {
@@ -94,7 +94,7 @@ class redis_slot_inbox : public testing::Test {
     }
     return all;
   }
-  /// One has the lock, the other waits for it and is told.
+  /// One session holds the lock; the other waits for it and is notified.
   void hand_over(const std::string& name, const std::function<void()>& before_release = {}) {
     holdfast::mutex first{a_, name}, second{b_, name};
     auto held = first.acquire();
@@ -165,7 +165,7 @@ TEST_F(redis_slot_inbox, a_waiter_whose_connection_to_the_node_is_cut_is_told_an
   });
 }
 
-/// One name that is waited for already, so that both listen at its node.
+/// One name with a waiter, so that both listen at its node.
 class redis_cluster_hand_over : public redis_slot_inbox {
  protected:
   redis_cluster_hand_over() {
@@ -187,7 +187,7 @@ TEST_F(redis_cluster_hand_over, along_a_line_is_one_command_each) {
   harness::hand_over_line(a_, b_, c_).expect_one_command_each();
 }
 
-/// A cluster whose servers do not have the commands.
+/// A cluster whose servers lack the commands.
 class redis_slot_inbox_before_7 : public redis_slot_inbox {
  protected:
   redis_slot_inbox_before_7()
@@ -214,7 +214,7 @@ TEST_F(redis_slot_inbox, users_without_the_rights_are_told_over_the_bus) {
   EXPECT_GT(over_the_bus(), before);
 }
 
-/// An older holdfast in the same fleet: its scripts publish to all, and it listens there only.
+/// An older holdfast in the same fleet: its scripts publish to all, and it listens only there.
 class redis_older_holdfast : public redis_slot_inbox {
  protected:
   redis_older_holdfast() {
@@ -293,7 +293,7 @@ class redis_slot_channels : public redis_slot_inbox {
   redis::address address_of(const std::string& name) const {
     return {"127.0.0.1", static_cast<std::uint16_t>(owner_of(name).port())};
   }
-  /// Somebody waits for a moment, as often as it takes.
+  /// Waits on the inbox for a moment at a time, as often as necessary.
   void until(const char* what, const std::function<bool()>& is_so) {
     eventually(what, [&] {
       (void)inbox_->receive(clock_.now());
@@ -306,8 +306,8 @@ class redis_slot_channels : public redis_slot_inbox {
   std::optional<redis::slot_inbox> inbox_;
 };
 
-// Of what comes another way nobody can say whether it was the first with that secret; nor before
-// the node has said that we listen.
+// A message that comes another way may not be the first with that secret; nor may one that comes
+// before the node has confirmed the subscription.
 TEST_F(redis_slot_channels, alone_bring_secrets_to_waiters_that_asked_when_they_were_there) {
   const holdfast::store::owner_id owner{1, 2}, another{3, 4};
   const std::string own = "holdfast:inbox:" + inbox_->peer();

@@ -42,7 +42,7 @@ TEST(redis_states, a_server_that_reads_its_data_is_unavailable_until_it_has) {
       {"--key-load-delay", "1000", "--loading-process-events-interval-bytes", "1024"});
   auto s = impatient(server.url());
   server.may_stay("k:*", "so many that they take long to be read");
-  server.ask({"DEBUG", "POPULATE", "100000", "k", "100"});  // to be read for minutes
+  server.ask({"DEBUG", "POPULATE", "100000", "k", "100"});  // takes minutes to load
   server.save_and_end();
   server.start_loading();
   expect_unavailable(trying(s), "reading its data");
@@ -78,7 +78,7 @@ TEST(redis_states, errors_of_a_primary_and_of_a_script_are_told_alike) {
     auto s = impatient(server.url("?command_timeout=500ms"));
     return trying(s).reason;
   };
-  // As Redis 7 says it, and as versions before it wrap what a script's command was told.
+  // As Redis 7 reports it, and as earlier versions wrap the error of a script's command.
   for (const std::string before :
        {"", "ERR Error running script (call to f_01): @user_script:1: -"}) {
     for (const std::string word : {"MASTERDOWN", "NOREPLICAS", "READONLY"}) {
@@ -89,7 +89,7 @@ TEST(redis_states, errors_of_a_primary_and_of_a_script_are_told_alike) {
   }
 }
 
-// A server that was demoted, and does not reach its primary, says so as long as that lasts: perhaps
+// A demoted server that does not reach its primary answers this for as long as that lasts: perhaps
 // until it has copied all of the data. The address may lead to another server by now.
 TEST(redis_states, a_replica_that_has_lost_its_primary_is_left_as_any_other_replica) {
   for (const std::string before :
@@ -110,7 +110,7 @@ TEST(redis_states, a_replica_that_has_lost_its_primary_is_left_as_any_other_repl
   }
 }
 
-// It had written nothing, or the server would not have ended it.
+// The script had written nothing, or the server would not have ended it.
 TEST(redis_states, a_killed_script_has_done_nothing) {
   const harness::fake_redis server([&](const harness::fake_redis::words& w) {
     return w[0] != "EVALSHA" ? std::string()
@@ -193,7 +193,7 @@ TEST_F(redis_pair, a_server_stopped_for_a_while_changes_nothing_for_holder_and_w
 TEST_F(redis_pair, the_holders_of_a_server_that_was_flushed_are_told_and_the_waiters_served) {
   const auto fence = held_.fence();
   server_.ask({"FLUSHALL"});
-  waiting_.join();  // it looks for itself within a second
+  waiting_.join();  // it polls by itself within a second
   EXPECT_GT(next_fence_, fence) << "the counter was lost, the fence was not";
   EXPECT_EQ(outcome_of([&] { held_.extend(); }).reason, errc::lost);
   EXPECT_EQ(held_.state(), holdfast::lease_state::lost);
@@ -217,7 +217,7 @@ TEST_F(redis_pair, a_clock_of_the_server_set_back_keeps_leases_and_fences_grow) 
   EXPECT_GT(next_fence_, fence);
 }
 
-// Its last fence was that time, and the next ones have to be greater.
+// Its last fence was that time, and the next ones must be greater.
 TEST(redis_states,
      a_name_used_while_the_clock_was_far_ahead_is_remembered_until_then_and_no_other) {
   redis_server server;
@@ -242,7 +242,7 @@ TEST(redis_states,
 
 class redis_short_lease : public redis_pair {
  protected:
-  /// From now on: while it is made ready it is held for as long as that takes.
+  /// From now on: the fixture holds the lock for as long as the preparation takes.
   void hold_for_a_moment() { held_.extend(2s); }
 };
 

@@ -8,8 +8,7 @@
 #include "harness/fault_proxy.hpp"
 #include "harness/turns.hpp"
 
-// Servers that let nobody get anywhere, and many threads that want to: how often a session comes
-// back.
+// Servers that accept nobody for long, and many threads that try: how often a session reconnects.
 namespace {
 
 using namespace std::chrono_literals;
@@ -36,7 +35,8 @@ void besiege(holdfast::session& s, std::chrono::seconds patience) {
 }
 
 /// Two connections for each session: one for commands, one for notifications. Their pauses double
-/// from 4 ms up to a second, less a half by lot; the first after one that was of use costs none.
+/// from 4 ms up to a second, less a random part of up to a half; the first pause after a useful
+/// connection is zero.
 void expect_bounded(const char* what, std::size_t connections, clock::duration lasted) {
   const auto seconds = std::chrono::duration<double>(lasted).count();
   std::cout << what << ": " << connections << " connections in " << seconds << " s\n";
@@ -55,7 +55,7 @@ TEST(redis_storm, a_server_that_is_away_is_called_at_pauses_however_many_want_it
   expect_bounded("refused", proxy.count().accepted - before, clock::now() - begin);
 }
 
-/// A server that greets as usual, and then answers commands as it is told.
+/// A server that greets as usual, and then answers commands as the test wants.
 class storm : public testing::TestWithParam<std::pair<const char*, const char*>> {};
 
 TEST_P(storm, a_client_let_in_for_nothing_comes_back_at_pauses) {
@@ -107,9 +107,8 @@ TEST(redis_storm, a_hundred_waiters_cut_off_at_once_are_served_in_order_and_with
   EXPECT_EQ(served.order().size(), waiters);
   const auto each = static_cast<double>(commands() - before) / waiters;
   std::cout << "commands for each that was served: " << each << " in " << lasted << " s\n";
-  // Some 22 to connect, to be served and to leave, and no more than that again where a loaded
-  // machine makes claims late. Those still queued look again as time passes. A storm would be
-  // hundreds.
+  // Some 22 to connect, to be served and to leave, and at most as many again where a loaded machine
+  // makes claims late. Those still queued poll as time passes. A storm would be hundreds.
   EXPECT_LT(each, 44 + 3 * lasted);
 }
 

@@ -5,7 +5,7 @@
 #include "fixture.hpp"
 #include "harness/tcp.hpp"
 
-// The connection for notifications, while it cannot be made anew.
+// The connection for notifications, while it cannot be made again.
 namespace {
 
 using namespace std::chrono_literals;
@@ -14,8 +14,8 @@ namespace redis = holdfast::store::redis;
 
 holdfast::boot_time in(std::chrono::milliseconds d) { return holdfast::boot_clock::now() + d; }
 
-/// A server, and one that lets everybody in and says nothing. Who connects is sent to the first,
-/// then to the silent one, for as long as the test wants.
+/// A server, and one that accepts everybody and sends nothing. A client is sent to the first, then
+/// to the silent one, for as long as the test wants.
 class redis_subscription : public testing::Test {
  protected:
   redis::redis_options options() {
@@ -29,7 +29,7 @@ class redis_subscription : public testing::Test {
     return o;
   }
   void cut() { server_.ask({"CLIENT", "KILL", "TYPE", "pubsub"}); }
-  /// Somebody waits for a moment, as often as it takes.
+  /// Waits on the subscription for a moment at a time, as often as necessary.
   void until(const char* what, const std::function<bool()>& is_so) {
     eventually(what, [&] {
       (void)listening_.receive(in(1ms));

@@ -19,7 +19,7 @@ class redis_tls : public testing::Test {
   static void TearDownTestSuite() { delete authority_; }
   static std::string file(const std::string& name) { return authority_->file(name); }
 
-  /// A server that shows this certificate, and may want one of its clients.
+  /// A server with this certificate; it may require one from its clients.
   struct server {
     explicit server(const std::string& shows, const std::string& wants = "no")
         : port(harness::free_port()),
@@ -48,7 +48,7 @@ TEST_F(redis_tls, locks_work_over_an_encrypted_connection) {
   waiter.join();
 }
 
-// What one write of TLS takes is 16 KiB.
+// One write of TLS takes at most 16 KiB.
 TEST_F(redis_tls, a_session_whose_connection_broke_listens_to_all_its_channels_again) {
   const server s("good");
   auto holder = holdfast::open(s.url(trusting() + "&dialect=redisson"));

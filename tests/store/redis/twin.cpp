@@ -19,7 +19,7 @@ namespace redis = holdfast::store::redis;
 
 namespace {
 
-// ---- as text, so that one comparison does for all and a difference can be read
+// ---- as text, so that one comparison is enough for all types and a difference is readable
 
 std::ostream& operator<<(std::ostream& out, const owner_id& id) { return out << to_string(id); }
 
@@ -43,7 +43,8 @@ void show(std::ostream& out, const permits_record& r) {
 }
 
 void show_tell(std::ostream& out, std::vector<notification> tell) {
-  // Grants are told in their order; who else hears that it is wanted has none.
+  // Grants are notified in their order; the order of the other "wanted" notifications has no
+  // meaning.
   const auto is_wanted = [](const notification& n) { return n.what == notification_kind::wanted; };
   std::vector<notification> wanted;
   std::copy_if(tell.begin(), tell.end(), std::back_inserter(wanted), is_wanted);
@@ -57,8 +58,8 @@ void show_tell(std::ostream& out, std::vector<notification> tell) {
   }
 }
 
-// Whom a waiter stands behind is said only by stores that see sessions die; and a mismatch tells
-// only what the name is in use as.
+// Only stores that see sessions die report the waiter before; and a mismatch reports only the kind
+// in use.
 std::string text_of(const permits_reply& r) {
   std::ostringstream out;
   out << static_cast<int>(r.outcome) << ' ' << r.fence << ' ' << r.expires_at << ' ' << r.now_at
@@ -104,7 +105,7 @@ std::string text_of(const rate_reply& r) {
   return out.str();
 }
 
-// "granted <owner> <fence> <expires_at> <key> <peer>": what tests are given beside the reply.
+// "granted <owner> <fence> <expires_at> <key> <peer>": given to tests beside the reply.
 std::vector<notification> read_told(const redis::resp_value& list) {
   std::vector<notification> all;
   for (const auto& one : list.items) {

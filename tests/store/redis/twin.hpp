@@ -22,7 +22,7 @@ struct step {
 using permits_history = std::vector<step<holdfast::store::permits_command>>;
 using countdown_history = std::vector<step<holdfast::store::countdown_command>>;
 
-/// A command of a rate limiter, with the buckets that it is about.
+/// A command of a rate limiter, with its buckets.
 struct rate_step {
   std::int64_t time;
   holdfast::store::rate_command command;
@@ -36,7 +36,7 @@ rate_history random_rate(harness::random& dice, int steps);
 
 enum class which_script { permits, rate };
 
-/// A change that a script gets before it is loaded, to see that the comparison notifications.
+/// A change made to a script before it is loaded, to check that the comparison notices it.
 struct seeded_bug {
   std::string text;
   std::string instead;

@@ -19,7 +19,7 @@ owner_id random_owner(harness::random& dice, int owners) {
           static_cast<std::uint64_t>(dice.between(1, owners))};
 }
 
-/// Time goes on by nothing, by little, to exactly where something ends, and beyond.
+/// The time advances by nothing, by little, to exactly where something ends, and beyond.
 std::int64_t pass(harness::random& dice) {
   switch (dice.between(0, 7)) {
     case 0:
@@ -41,14 +41,14 @@ std::int64_t pass(harness::random& dice) {
   }
 }
 
-/// What all commands of a history have in common, most of the time.
+/// The common parts of all commands of a history, most of the time.
 struct scene {
   kind what = kind::mutex;
   std::uint32_t capacity = 1;
   int owners = 6;
   bool priorities = false;
   int linger = 0;  ///< of 2: nobody, some, all
-  /// So little time passes that most stand in line, and all wait.
+  /// Little time passes, so that most are queued, and all wait.
   bool crowded = false;
 };
 
@@ -103,7 +103,7 @@ permits_command random_command(harness::random& dice, const scene& s) {
   c.owner = random_owner(dice, s.owners);
   c.kind = dice.one_in(40) ? kind::semaphore : s.what;
   c.capacity = dice.one_in(40) ? s.capacity + 1 : s.capacity;
-  // Nobody asks for another, and the script has none.
+  // Nobody asks for another capacity, and the script has none.
   if (c.kind == kind::election || c.kind == kind::mutex) c.capacity = 1;
   c.weight = random_weight(dice, s);
   c.priority = s.priorities ? dice.between(-2, 2) : 0;
@@ -112,7 +112,7 @@ permits_command random_command(harness::random& dice, const scene& s) {
   c.queue_lease_us = dice.between(1, 8) * 250'000;
   c.outlives_session = dice.one_in(6);
   c.lingers = s.linger == 2 || (s.linger == 1 && dice.one_in(3));
-  // A participant of a barrier does so in each phase.
+  // A participant of a barrier replaces its entry in each phase.
   const unsigned replaces = s.what == kind::barrier ? 2u : 6u;
   if (c.verb == permits_verb::acquire && dice.one_in(replaces))
     c.replaces = random_owner(dice, s.owners);
@@ -136,7 +136,7 @@ permits_history random_permits(harness::random& dice, int steps) {
     now += s.crowded && !dice.one_in(10) ? dice.between(0, 1'000) : pass(dice);
     h.push_back({now, random_command(dice, s)});
   }
-  h.push_back({now, {}});  // a look at what is left
+  h.push_back({now, {}});  // a query of the rest
   return h;
 }
 
@@ -168,13 +168,13 @@ countdown_history random_countdown(harness::random& dice, int steps) {
 
 namespace {
 
-/// A rule as primitives make them (tokens and a time that have no common factor), and odd ones.
+/// A rule as primitives make them (tokens and a time without a common factor), and odd ones.
 bucket_rule random_rule(harness::random& dice) {
   const std::int64_t burst = dice.one_in(4) ? dice.between(1, 1'000'000) : dice.between(1, 12);
   switch (dice.between(0, 3)) {
     case 0:  // all at once, after a while
       return {1, dice.between(1, 12), dice.between(1, 8) * 250'000, burst};
-    case 1:  // a token each so many microseconds
+    case 1:  // one token every so many microseconds
       return {250'000, dice.between(1, 9), 1, burst * 250'000};
     case 2:  // many in a microsecond
       return {1, dice.between(1, 1000), 1, burst};
@@ -195,7 +195,7 @@ rate_history random_rate(harness::random& dice, int steps) {
   std::array<bucket_rule, bucket_ids.size()> rules;
   for (auto& r : rules) r = random_rule(dice);
   const auto used = dice.between(std::size_t{1}, bucket_ids.size());
-  // So little time passes, under the same rules, that most are promised what is to come.
+  // Little time passes, under the same rules, so that most are promised future tokens.
   const bool crowded = dice.one_in(3);
   std::uint32_t newest = 0;
   rate_history h;
@@ -205,7 +205,7 @@ rate_history random_rate(harness::random& dice, int steps) {
            : dice.one_in(30)           ? -dice.between(0, 2'000'000)
                                        : pass(dice);
     if (dice.one_in(crowded ? 60 : 15)) {
-      if (!dice.one_in(4)) ++newest;  // else what the others take for the same is another one
+      if (!dice.one_in(4)) ++newest;  // otherwise this is another one than the others take it for
       rules[dice.between(std::size_t{0}, rules.size() - 1)] = random_rule(dice);
     }
     rate_step s{now, {}, {}};
@@ -218,7 +218,7 @@ rate_history random_rate(harness::random& dice, int steps) {
       if (dice.one_in(4)) continue;
       s.buckets.push_back({bucket_ids[b], rules[b]});
       if (dice.one_in(3)) continue;
-      // From long ago to what lasts: mostly the near future.
+      // From long ago to for ever: mostly the near future.
       s.buckets.back().due_at = dice.one_in(9) ? std::numeric_limits<std::int64_t>::max()
                                                : now + dice.between(-2, 12) * pass(dice);
     }

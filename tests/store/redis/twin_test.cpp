@@ -50,11 +50,11 @@ TEST(twin, rate_script_answers_as_the_kernel_does) {
   }
 }
 
-// A test of the test: each of these is a mistake that somebody made before.
+// A test of the test: each of these is a mistake that was made before.
 class seeded_script : public testing::TestWithParam<twin::seeded_bug> {};
 
 TEST_P(seeded_script, a_mistake_in_the_script_is_noticed) {
-  // The rarest is noticed in the 250th, on average: one run in some millions misses it.
+  // The rarest is noticed in the 250th history, on average: one run in some millions misses it.
   constexpr int histories = 4'000;
   const harness::redis_server server;
   twin::stage stage(server, GetParam());
@@ -83,10 +83,10 @@ INSTANTIATE_TEST_SUITE_P(
                          "r.fence = r.now"},  // two fences in a microsecond
         twin::seeded_bug{"and sub(text, 13, 28) < clock then", "then"},  // the same, at once
         twin::seeded_bug{"sub(text, 29, 72) == ' 1 0 0 0 0 ' .. owner .. ' ' and",
-                         ""},                                                  // anybody may let go
+                         ""},  // anybody may release
         twin::seeded_bug{"elseif fixed and match", "elseif false and match"},  // after its end, too
-        // In short: a place that has run out, a lease that nobody has to claim, a moment at which
-        // nobody looks, somebody else's place, nobody who is told.
+        // In turn: an expired queue entry, a lease that nobody has to claim, a time without a poll,
+        // another owner's entry, nobody who is notified.
         twin::seeded_bug{"none or places_end > clock", "true"},
         twin::seeded_bug{"its = math.min(its, 500000)", "its = its + 0"},
         twin::seeded_bug{"position == 1 and ends - now or 1000000", "1000000"},
@@ -96,7 +96,7 @@ INSTANTIATE_TEST_SUITE_P(
         twin::seeded_bug{"news[2] = 'wanted ' .. told", ""},
         twin::seeded_bug{"call('ZADD', KEYS[3], -priority", "call('ZADD', KEYS[3], priority"},
         twin::seeded_bug{"call('ZADD', KEYS[3], -w.priority", "call('ZADD', KEYS[3], w.priority"},
-        // A secret that goes to those who come first, and one of somebody who has waited.
+        // A secret that goes to newcomers, and one of a waiter that has waited.
         twin::seeded_bug{"if priority == '0' and ARGV[3]", "if ARGV[3]"},
         twin::seeded_bug{"w.priority == '0' and r.passed", "r.passed"},
         twin::seeded_bug{"was_held and r.proves and ARGV[3]", "ARGV[3]"},
@@ -108,29 +108,29 @@ INSTANTIATE_TEST_SUITE_P(
                          "r.used = r.used - 1"},  // a weight is not given back
         twin::seeded_bug{"r.drop_waiter(owner)  -- those", "-- those"},  // stays after it gave up
         twin::seeded_bug{"reply[6] == 1 and not served",
-                         "served"},  // nobody is told that it is wanted
+                         "served"},  // nobody is notified that it is wanted
         twin::seeded_bug{"r.waiters == 0 and r.used + weight",
                          "r.used + weight"},                                  // jumps the queue
         twin::seeded_bug{"if expires < r.places_end then", "if false then"},  // a dead waiter stays
-        // At a barrier nobody misses the dead, and the last does not go first.
+        // At a barrier nobody notices the dead, and the last participant does not go first.
         twin::seeded_bug{"if barrier and gone > 0 then r.scatter() end", ""},
         twin::seeded_bug{"if alone then goes = own end", ""},
-        // Of those who led a few are forgotten, or nobody is when the name is used for more.
+        // A few of the former leaders are forgotten, or none is when the name is used for more.
         twin::seeded_bug{"call('ZRANGE', KEYS[5], 0, -17)", "call('ZRANGE', KEYS[5], 0, -5)"},
         twin::seeded_bug{"if r.kind == 'election' and asked_kind ~= 'election' then",
                          "if false then"},
         twin::seeded_bug{"r.kind == 'election' and KEYS[4] or KEYS[5]", "KEYS[5]"},
-        // One that gives up when it is woken keeps that from the next.
+        // A waiter that gives up when it is woken keeps the wake-up from the next.
         twin::seeded_bug{"if was_held and condition then r.wake(1) end", ""},
         // A millionth of a step is lost each time.
         twin::seeded_bug{"used, at = used - back + b[4], at + back / gain * step",
                          "used, at = used - back + b[4], now", twin::which_script::rate},
-        // What is given back from among reservations makes them forgotten.
+        // A refund in the middle of reservations makes the script forget them.
         twin::seeded_bug{"if last > at then b[12] = last end", "", twin::which_script::rate},
-        // The last one decides, not the strictest.
+        // The last rule decides, not the strictest.
         twin::seeded_bug{"if mine > wait then wait = mine end", "wait = mine",
                          twin::which_script::rate},
-        // A refund that is repeated counts twice.
+        // A repeated refund counts twice.
         twin::seeded_bug{"if not call('ZSCORE', KEYS[1], owner)", "if true",
                          twin::which_script::rate},
         // A change of the rules gives another burst.

@@ -4,8 +4,8 @@
 #include "fixture.hpp"
 #include "harness/fault_proxy.hpp"
 
-// A release whose answer nobody waits for: what becomes of it when the answer, or the release
-// itself, is lost, and when the server refuses it.
+// A release whose answer nobody waits for: its fate when the answer, or the release itself, is
+// lost, and when the server refuses it.
 namespace {
 
 using namespace std::chrono_literals;

@@ -7,7 +7,7 @@
 #include "harness/seed.hpp"
 #include "store/redis/options.hpp"
 
-// Addresses at random: what is written is what is read, and nothing ever repeats a password.
+// Random addresses: the parsed value is the written one, and no output repeats a password.
 namespace {
 
 using namespace holdfast::store::redis;
@@ -16,7 +16,7 @@ using holdfast::failure;
 using holdfast::result;
 namespace base = holdfast::base;
 
-// As open() does it, up to where it would call somebody.
+// As open() does it, up to where it would connect.
 result<redis_options> parse(const std::string& text) {
   auto u = base::parse_url(text);
   if (!u) return u.error();
@@ -147,7 +147,7 @@ TEST(redis_url_fuzz, what_is_written_is_what_is_read) {
   }
 }
 
-// The password stays, between its : and @; whatever is around them may be damaged.
+// The password stays, between its : and @; the text around it may be damaged.
 std::string damaged(harness::random& dice, std::string text, const std::string& password) {
   for (int hits = dice.between(1, 4); hits > 0; --hits) {
     const auto secret = text.find(password);
@@ -169,7 +169,7 @@ TEST(redis_url_fuzz, a_damaged_url_is_read_or_refused_and_its_password_never_sho
   int refused = 0;
   for (int round = 0; round < 50'000; ++round) {
     const auto whole = random_url(dice, password).text;
-    if (whole.starts_with("redis+unix")) continue;  // a / more in front, and all of it is a path
+    if (whole.starts_with("redis+unix")) continue;  // with one more / in front, all of it is a path
     const auto text = damaged(dice, whole, password);
     const auto o = parse(text);
     const std::string shown = o ? o->url : o.error().what;

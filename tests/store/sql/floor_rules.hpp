@@ -21,9 +21,9 @@ using holdfast::store::sql::replacement;
 using holdfast::store::sql::row;
 using holdfast::store::sql::row_link;
 
-/// What a row may be made with, and replaced by, while others take, give back and sweep the same
-/// name: on each server by its own statements. `Store` is a fixture with an empty store; who
-/// derives from this sets link_, one connection of that store.
+/// How a row may be made and replaced while others acquire, release and sweep the same name; each
+/// server has its own statements. `Store` is a fixture with an empty store; a derived class sets
+/// link_, one connection of that store.
 template <class Store>
 class floor_rules : public Store {
  protected:
@@ -34,7 +34,7 @@ class floor_rules : public Store {
     const std::string_view names[] = {name};
     return (*link_->read(names, soon())).front();
   }
-  /// What would be written where no row was.
+  /// The replacement to write where no row was.
   static replacement first(std::string_view name, const row& seen) {
     return {name, false, std::max(seen.now_at, seen.fence_floor), "[1,\"mutex\",0,7,[],[]]", {}};
   }
@@ -67,7 +67,7 @@ class floor_rules : public Store {
     EXPECT_TRUE(replace({first("m", read("m"))}));
   }
 
-  /// A latch leaves nothing behind when it is removed.
+  /// A removed latch leaves nothing behind.
   void expect_that_what_was_removed_is_not_made() const {
     const row before = read("l");
     {
@@ -86,7 +86,8 @@ class floor_rules : public Store {
     EXPECT_TRUE(replace({first("l", read("l"))}));
   }
 
-  /// The row is still there for who makes one, and the floor is the old one: both go in one moment.
+  /// The row is still there for a request that makes one, and the floor is the old one: both change
+  /// at the same moment.
   template <class Client>
   void expect_that_what_is_being_swept_is_not_made(
       const Client& sweeper, const std::function<void()>& until_it_waits) const {
@@ -110,7 +111,7 @@ class floor_rules : public Store {
     EXPECT_GT(read("m").fence_floor, 9'000'000'000'000'000'000);
   }
 
-  /// A repetition finds there what it repeats.
+  /// A repeated request finds the original there.
   void expect_that_a_sweep_leaves_what_is_remembered() const {
     this->ask("insert into " + this->table("holdfast_records") +
               R"( values ('limit', 7, '[1,"rate_limiter",0,7,[],[],[],[["0a",9]]]'), )" +
@@ -134,7 +135,8 @@ class floor_rules : public Store {
     EXPECT_EQ(behind("c", 2), "");
   }
 
-  /// A downgrade whose answer was lost, and which was repeated; then somebody became the writer.
+  /// A downgrade whose answer was lost, and which was repeated; then another owner became the
+  /// writer.
   void expect_that_what_comes_late_changes_nothing() const {
     ASSERT_TRUE(replace({first("m", read("m"))}));
     const auto next = [&](std::string_view record) {
@@ -147,7 +149,7 @@ class floor_rules : public Store {
     EXPECT_NE(read("m").record.find(",9,"), std::string::npos);
   }
 
-  /// Two guesses that count may differ by 2 ms: that is what a lease's margin has for them.
+  /// Two successful guesses may differ by 2 ms: a lease's margin covers that.
   void expect_that_a_guess_of_another_time_changes_nothing() const {
     ASSERT_TRUE(replace({first("m", read("m"))}));
     for (const bool asks : {false, true}) {
@@ -158,7 +160,7 @@ class floor_rules : public Store {
     }
   }
 
-  /// At the right time. (How long the question is on its way is not for a test to say.)
+  /// At the right time. (A test cannot limit how long the request is on its way.)
   void expect_that_a_guess_of_another_version_changes_nothing() const {
     ASSERT_TRUE(replace({first("m", read("m"))}));
     const row there = read("m");
@@ -170,7 +172,8 @@ class floor_rules : public Store {
     EXPECT_EQ(read("m").version, there.version + 1);
   }
 
-  /// It lay in the network until its caller had given up, and released what it may have got.
+  /// The request was delayed in the network until its caller had given up, and had released what it
+  /// may have got.
   void expect_that_what_comes_after_its_time_changes_nothing() const {
     const auto at = [](replacement r, std::int64_t until) {
       r.until_at = until;
@@ -189,7 +192,7 @@ class floor_rules : public Store {
     }
   }
 
-  /// The same of a change under the row's lock: what ends its transaction came late.
+  /// The same for a change under the row's lock: the end of its transaction came late.
   void expect_that_a_transaction_that_ends_after_its_time_is_undone() const {
     const std::string_view names[] = {"m"};
     const holdfast::store::sql::rewrite next{"m", R"([1,"mutex",0,8,[],[]])"};

@@ -7,7 +7,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Two clocks that run at different speeds differ the more the longer nobody compares them.
+// Two clocks of different speeds drift apart until they are compared.
 TEST(known_rows, are_guessed_only_as_long_as_the_server_was_heard_of_lately) {
   holdfast::store::sql::known_rows rows;
   rows.learn("n", 0, {true, 1, "text", 0, 0});
@@ -20,7 +20,7 @@ TEST(known_rows, are_guessed_only_as_long_as_the_server_was_heard_of_lately) {
   EXPECT_GE(guessed->now_at, 1'000'000);
 }
 
-// What is asked for in time costs no statement of its own.
+// A request for the time, made early enough, costs no statement of its own.
 TEST(known_rows, ask_for_the_time_again_before_it_is_too_old_to_guess_by) {
   holdfast::store::sql::known_rows rows;
   rows.learn("n", 0, {true, 1, "text", 0, 0});

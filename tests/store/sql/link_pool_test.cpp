@@ -19,7 +19,7 @@
 #include "harness/forwarding_clock.hpp"
 #include "harness/held_mutexes.hpp"
 
-// What a session's threads share: connections.
+// The connections that a session's threads share.
 namespace sql_test {
 namespace {
 
@@ -163,8 +163,8 @@ class watched_clock final : public harness::forwarding_clock {
   std::atomic<int> waits{0};
 };
 
-/// Four connections may be made, and the server takes one. It refuses the next one, and another one
-/// comes in the pause that follows.
+/// Four connections may be made, and the server accepts one. It refuses the next one, and another
+/// request comes in the pause that follows.
 class full_servers : public testing::Test {
  protected:
   full_servers() {
@@ -209,7 +209,7 @@ TEST_F(full_servers, let_all_wait_for_the_connection_that_they_take) {
   EXPECT_TRUE(later_.get());
 }
 
-// Another client may have closed connections: to wait for one of this session alone could take
+// Another client may have closed connections: waiting for one of this session alone could take
 // until the request's deadline.
 TEST_F(full_servers, let_a_refused_request_try_again) {
   full_ = false;
@@ -218,7 +218,7 @@ TEST_F(full_servers, let_a_refused_request_try_again) {
   EXPECT_NO_THROW(harness::eventually("and the next one", [&] { return is_over(later_); }));
 }
 
-// The refused one, which has to wait before it tries again, would keep it waiting.
+// The refused request, which has to wait before it tries again, would delay it.
 TEST_F(full_servers, let_a_request_whose_connection_broke_connect_before_a_refused_request) {
   full_ = false;
   EXPECT_TRUE(pool_.replace(std::move(**one_), clock_.now()));
@@ -281,7 +281,7 @@ TEST(link_pools, serve_with_what_came_back_while_the_server_refused) {
   EXPECT_EQ(asked, 2);
 }
 
-// Each attempt costs a server that has no room as much as one that it accepts.
+// An attempt costs a server without room as much as an accepted one.
 TEST(link_pools, try_a_full_server_again_after_half_a_second_at_least) {
   holdfast::testing::fake_clock clock;
   std::atomic<int> asked{0};
@@ -308,7 +308,7 @@ TEST(link_pools, try_a_full_server_again_after_half_a_second_at_least) {
   EXPECT_FALSE(refused.get());
 }
 
-/// A connection that takes its time to end: others must not wait for it meanwhile.
+/// A connection that takes time to close: others must not wait for it meanwhile.
 class closed_link final : public idle_link {
  public:
   explicit closed_link(int& mutexes_held) : most_(mutexes_held) {}
@@ -364,8 +364,7 @@ TEST(link_pools, leave_it_to_one_to_try_while_the_server_is_away) {
         if (mine > in_vain) return std::unique_ptr<row_link>();
         EXPECT_EQ(++at_once, 1);
         all_there.wait();
-        for (int i = 0; i < 1'000; ++i)
-          std::this_thread::yield();  // for others to come, if they do
+        for (int i = 0; i < 1'000; ++i) std::this_thread::yield();  // lets others come, if they do
         --at_once;
         return no_server;
       },
@@ -384,15 +383,16 @@ TEST(link_pools, leave_it_to_one_to_try_while_the_server_is_away) {
   while (served < threads) clock.advance(1ms);
 }
 
-/// A pool of one connection, which somebody has.
+/// A pool of one connection, which is in use.
 class busy_pools : public testing::Test {
  protected:
-  /// Somebody who waits for it, and keeps it until told.
+  /// A request that waits for the connection, and keeps it until it is told to return it.
   struct waiter {
     std::promise<void> enough;
     std::future<bool> served;
   };
-  /// Returns once it waits. Each later one must have an earlier deadline: so this shows.
+  /// Returns once the request waits, which the test sees only if each later one has an earlier
+  /// deadline.
   waiter& come(std::chrono::nanoseconds patience, std::function<void()> once_served = {}) {
     waiter& w = waiters_.emplace_back();
     const auto deadline = clock_.now() + patience;
@@ -416,7 +416,7 @@ class busy_pools : public testing::Test {
   std::list<waiter> waiters_;
 };
 
-// Else a waiter can be overtaken for so long that its deadline comes, however fast the server is.
+// Otherwise others could overtake a waiter until its deadline, however fast the server is.
 TEST_F(busy_pools, do_not_serve_a_new_request_before_a_waiting_one) {
   for (int i = 0; i < 100; ++i) {
     auto first = std::make_unique<holdfast::result<link_pool::loan>>(pool_.borrow(clock_.now()));
@@ -490,7 +490,7 @@ TEST_F(busy_pools, give_back_the_room_of_a_connection_that_could_not_be_replaced
   EXPECT_TRUE(pool_.borrow(clock_.now()));
 }
 
-// It has room in a pool that is full.
+// Its place in the full pool stays its own.
 TEST(link_pools, tell_a_request_whose_connection_broke_what_came_of_the_attempt_of_another) {
   holdfast::testing::fake_clock clock;
   std::latch tries{1}, may_end{1}, enough{1};
@@ -528,7 +528,7 @@ TEST(link_pools, tell_a_request_whose_connection_broke_what_came_of_the_attempt_
   EXPECT_EQ(attempts, 4);
 }
 
-/// A clock by which somebody who was woken goes on only when told.
+/// A clock by which a woken thread continues only when the test lets it.
 class held_clock final : public harness::forwarding_clock {
  public:
   explicit held_clock(holdfast::clock& to) : forwarding_clock(to) {}
@@ -584,7 +584,7 @@ TEST(link_pools, say_of_a_server_that_is_away_that_it_is_and_not_that_all_are_in
   EXPECT_EQ(behind.error().what, no_server.what);
 }
 
-/// One tries a server that was away, two wait for what comes of it.
+/// One request tries a server that was away, two wait for its result.
 class one_tries : public testing::TestWithParam<bool> {
  protected:
   one_tries() {

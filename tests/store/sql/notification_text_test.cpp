@@ -54,7 +54,7 @@ TEST_P(notification_line, every_other_one_is_nothing) {
     std::string other = good;
     other[i] = 'z';
     EXPECT_FALSE(decode(other)) << other;
-    // Later on, the name would begin earlier; it may hold anything.
+    // After that point the name would begin earlier; it may contain anything.
     if (i < good.find("1844")) {
       EXPECT_FALSE(decode(good.substr(0, i) + " " + good.substr(i))) << i;
     }

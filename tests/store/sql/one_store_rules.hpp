@@ -10,7 +10,7 @@
 #include "harness/failing.hpp"
 #include "session/session_impl.hpp"
 
-/// What every store on a database has to say of itself and of what others wrote to it.
+/// Rules of every store on a database: its identity, and its reading of what others wrote to it.
 namespace sql_test {
 
 /// The same server, in another spelling.
@@ -46,8 +46,8 @@ inline void expect_known_by_url(const std::string& url) {
             holdfast::errc::invalid_argument);
 }
 
-/// What a session asks for together is carried out for the other names all the same: else one of
-/// them would cost it all its leases.
+/// A batch of a session is carried out for the other names nevertheless: otherwise one name would
+/// cost the session all its leases.
 inline void expect_it_fails_alone(const holdfast::session& s, const std::string& name) {
   holdfast::store::permits_command c;
   c.verb = holdfast::store::permits_verb::acquire;
@@ -62,7 +62,7 @@ inline void expect_it_fails_alone(const holdfast::session& s, const std::string&
   EXPECT_TRUE(replies[2]);
 }
 
-/// A record that somebody else made far too long.
+/// A record that another program made far too long.
 inline void expect_it_is_not_read(const holdfast::session& s, const std::string& name) {
   const auto refused = harness::outcome_of([&] { (void)s.show(name); });
   EXPECT_EQ(refused.reason, holdfast::errc::corrupt);
@@ -75,8 +75,8 @@ inline void expect_it_is_not_read(const holdfast::session& s, const std::string&
   expect_it_fails_alone(s, name);
 }
 
-/// Of names that many use, some hundred records are more than a server takes in one statement. A
-/// loaded machine needs seconds for it, so the session has to let a request take longer.
+/// Of names that many use, some hundred records are more than a server accepts in one statement. A
+/// loaded machine needs seconds for it, so the session must allow requests to take longer.
 inline void expect_a_large_batch_is_carried_out(const holdfast::session& s) {
   constexpr std::uint32_t users = 60;
   const std::string note(200, 'n');

@@ -24,33 +24,33 @@ using holdfast::failure;
 using holdfast::result;
 using holdfast::status;
 
-/// What the connections share.
+/// The state that the connections share.
 struct server {
   std::map<std::string, row, std::less<>> rows;
   std::int64_t now_at = 1'000'000;
   int reads = 0, writes = 0, locks = 0, sweeps = 0;
   int links = 0;               ///< ever made
-  int only_read_over = 0;      ///< so many of them lead to a server that takes no writes
-  int break_after_writes = 0;  ///< so many answers to a replacement get lost, one after the other
-  /// … and the next connection leads to a server that only reads, and has this.
+  int only_read_over = 0;      ///< this many of them lead to a server that refuses writes
+  int break_after_writes = 0;  ///< this many answers to a replacement get lost, one after the other
+  /// The next connection leads to a read-only server with these rows.
   std::optional<std::map<std::string, row, std::less<>>> lagging{};
-  int others = 0;  ///< so often somebody else writes before a replacement comes
-  int swept = 0;   ///< so often somebody takes, gives back and sweeps the name in between
+  int others = 0;  ///< how often another client writes before a replacement comes
+  int swept = 0;   ///< how often another client acquires, releases and sweeps the name in between
   std::int64_t floor = 0;
-  int refused = 0;  ///< so many replacements or transactions are undone, and this is said
-  int outrun = 0;   ///< so many locks fail, one after the other
-  bool outrun_breaks = false;    ///< … and end their connection
+  int refused = 0;             ///< how many replacements or transactions are undone, with an error
+  int outrun = 0;              ///< how many locks fail, one after the other
+  bool outrun_breaks = false;  ///< such a failure ends the connection
   std::size_t most_at_once = 0;  ///< bytes of records in one replacement
   bool break_after_unlock = false;
-  int silent_up_to = 0;  ///< no answer comes over the first so many of the connections
+  int silent_up_to = 0;  ///< no answer comes over this many of the first connections
   std::function<void()> once_read{};
-  int late = 0;                 ///< so many transactions come to their end after their caller's
+  int late = 0;                 ///< how many transactions end after their caller has given up
   std::int64_t lock_takes = 0;  ///< microseconds, of each name
-  std::function<void()> once_broken{};  ///< … and this happens before anybody looks
+  std::function<void()> once_broken{};  ///< called before anybody looks after a break
   std::function<void()> once_locked{};
   std::int64_t unlocked_until = 0;
   std::vector<std::string> locked{};
-  /// What was asked to be replaced, one after the other.
+  /// The replacements that were requested, one after the other.
   struct asked {
     std::string name;
     std::int64_t version;
@@ -190,7 +190,7 @@ class fake_link final : public row_link {
   bool did_nothing_ = false;
 };
 
-/// Adds a letter to whatever is there, and counts how often it was asked.
+/// Adds a letter to the record, and counts its calls.
 class adding final : public transition {
  public:
   const std::string* apply(std::string_view record, const moment&) override {
@@ -245,7 +245,7 @@ TEST_F(row_stores, a_session_that_guessed_wrong_reads_first_until_a_row_is_as_it
   EXPECT_TRUE(add());  // guess, read, replace
   EXPECT_EQ(record(), "somebody elsex");
   EXPECT_EQ(server_.reads, 2);
-  EXPECT_TRUE(add());  // read, replace: as it was left
+  EXPECT_TRUE(add());  // read, replace: the record as it was left
   EXPECT_EQ(server_.reads, 3);
   EXPECT_TRUE(add());
   EXPECT_EQ(server_.reads, 3);
@@ -262,7 +262,7 @@ TEST_F(row_stores, a_writer_that_is_overtaken_twice_takes_the_lock_of_the_row) {
       << "the caller has given up by then";
 }
 
-/// Writes down from what time on the next fence is.
+/// Writes down the time from which the next fence is made.
 class dating final : public transition {
  public:
   const std::string* apply(std::string_view, const moment& now) override {
@@ -360,7 +360,7 @@ TEST_F(row_stores, a_refusal_to_write_is_told_if_a_new_connection_leads_to_it_to
   EXPECT_EQ(server_.links, 3) << "one more, and one for the next call";
 }
 
-// Else two batches could wait for each other's rows.
+// Otherwise two batches could wait for each other's rows.
 TEST_F(row_stores, a_batch_is_written_in_the_order_of_the_names) {
   adding one, other, last;
   const state_store::step steps[] = {{"b", &one}, {"c", &other}, {"a", &last}};
@@ -371,7 +371,7 @@ TEST_F(row_stores, a_batch_is_written_in_the_order_of_the_names) {
   EXPECT_EQ(server_.replaced[2].name, "c");
 }
 
-// A name that was removed and came back would else be taken for what it was.
+// Otherwise a name that was removed and came back would be taken for the former one.
 TEST_F(row_stores, a_new_name_begins_with_a_version_that_it_never_had) {
   EXPECT_TRUE(add());
   EXPECT_EQ(server_.replaced.at(0).version, server_.now_at);
@@ -381,7 +381,7 @@ TEST_F(row_stores, a_new_name_begins_with_a_version_that_it_never_had) {
   EXPECT_EQ(server_.replaced.at(1).version, server_.floor);
 }
 
-/// Ends what is there.
+/// Removes the record.
 class removing final : public transition {
  public:
   const std::string* apply(std::string_view, const moment&) override { return &nothing_; }
@@ -390,7 +390,7 @@ class removing final : public transition {
   const std::string nothing_{};
 };
 
-/// Something happens between its first decision and the writing of it.
+/// Calls `by` between its first decision and the write.
 class overtaken final : public transition {
  public:
   explicit overtaken(std::function<void()> by) : by_(std::move(by)) {}
@@ -404,8 +404,9 @@ class overtaken final : public transition {
   const std::string next_ = "late";
 };
 
-// Two write, the one for a row that it read before the other had made and removed it. Else the
-// versions of its row would come to be those that a third one has seen in the row before.
+// Two clients write; one of them for a row that it read before the other had made and removed it.
+// Otherwise the versions of its row could reach the values that a third client has seen in the row
+// before.
 TEST_F(row_stores, a_name_that_was_made_and_removed_meanwhile_goes_on_behind_its_versions) {
   row_store other{[this](boot_time) -> result<std::unique_ptr<row_link>> {
                     return std::unique_ptr<row_link>(std::make_unique<fake_link>(server_));
@@ -477,7 +478,7 @@ class slow final : public transition {
   std::string next_;
 };
 
-// A batch of many records would else have half of its time only.
+// Otherwise a batch of many records would have only half of its time.
 TEST_F(row_stores, what_takes_long_to_decide_may_still_come_until_its_caller_gives_up) {
   slow change;
   const state_store::step step{"n", &change};
@@ -550,7 +551,8 @@ TEST_F(row_stores, what_the_server_says_it_has_undone_is_not_in_doubt) {
   EXPECT_EQ(server_.locks, 2);
 }
 
-// The first one may still lie in the network, or wait for the row, when the second one is refused.
+// The first request may still be in the network, or wait for the row, when the second one is
+// refused.
 TEST_F(row_stores, what_went_over_a_connection_that_broke_is_in_doubt_whatever_the_next_one_says) {
   ASSERT_TRUE(add());
   server_.others = 1;
@@ -562,7 +564,7 @@ TEST_F(row_stores, what_went_over_a_connection_that_broke_is_in_doubt_whatever_t
   EXPECT_TRUE(so.error().outcome_unknown);
 }
 
-// It was carried out, and then others wrote.
+// The request was carried out, and then others wrote.
 TEST_F(row_stores,
        what_went_over_a_connection_that_broke_is_in_doubt_although_the_next_comes_late) {
   EXPECT_TRUE(add());
@@ -619,7 +621,7 @@ TEST_F(row_stores, a_record_that_is_too_long_to_be_read_fails_its_own_name_and_n
   EXPECT_EQ(record("z"), "x");
 }
 
-/// Makes a record of so many bytes.
+/// Makes a record of this many bytes.
 class filling final : public transition {
  public:
   explicit filling(std::size_t bytes) : next_(bytes, 'x') {}
@@ -629,7 +631,7 @@ class filling final : public transition {
   const std::string next_;
 };
 
-// Nobody could read it: the name would be lost for good.
+// Nobody could read such a record: the name would be lost for good.
 TEST_F(row_stores, a_record_that_would_be_too_long_is_not_written) {
   EXPECT_TRUE(add());
   adding one;
@@ -651,7 +653,7 @@ TEST_F(row_stores, a_record_that_would_be_too_long_is_not_written) {
   EXPECT_TRUE(store_.transact(std::span(&fits, 1)).front());
 }
 
-// MariaDB refuses more than 16 MiB at once, and a record is twice as long on its way.
+// MariaDB refuses more than 16 MiB at once, and a record doubles in size on its way.
 TEST_F(row_stores, a_batch_goes_to_the_server_in_parts_that_it_takes) {
   constexpr std::size_t each = 1U << 20;
   std::vector<std::string> names;
@@ -732,7 +734,7 @@ TEST_F(row_stores, a_transaction_that_others_got_in_the_way_of_is_made_again) {
   EXPECT_EQ(never.error().code, errc::unavailable) << "nobody has said that the lock is held";
 }
 
-// One that was overtaken twice, and then undone in favour of others.
+// A change that was overtaken twice, and then undone in favour of others.
 TEST_F(row_stores, a_change_that_others_got_in_the_way_of_is_made_again) {
   EXPECT_TRUE(add());
   server_.others = 2;
@@ -760,7 +762,7 @@ TEST_F(row_stores, a_change_that_ends_its_connection_so_is_made_again_and_leaves
   EXPECT_EQ(server_.links, 4) << "each that was there, and two more";
 }
 
-/// Says that nobody uses the name.
+/// Makes the name free.
 class freeing final : public transition {
  public:
   const std::string* apply(std::string_view, const moment&) override { return &next_; }
@@ -795,7 +797,8 @@ TEST_F(row_stores, what_a_commit_wrote_before_its_answer_was_lost_is_not_written
   EXPECT_EQ(behind.in_doubt + first.in_doubt + second.in_doubt, 0);
 }
 
-// What others wrote may look alike, as the buckets of a limiter do: all of it must be there.
+// Other clients' records may look alike, as the buckets of a limiter do: every record of the commit
+// must be there.
 TEST_F(row_stores, a_commit_that_others_came_after_is_made_again_and_may_have_been_made) {
   server_.break_after_unlock = true;
   server_.once_broken = [this] { server_.rows.find("m")->second.record = "somebody else"; };
@@ -808,7 +811,8 @@ TEST_F(row_stores, a_commit_that_others_came_after_is_made_again_and_may_have_be
   EXPECT_EQ(record("m"), "somebody elsex");
 }
 
-/// A store whose requests have no time for a second try, with two idle connections, both silent.
+/// A store whose requests have no time for a second attempt, with two idle connections, both
+/// silent.
 class after_one_time_out : public row_stores {
  protected:
   void SetUp() override {

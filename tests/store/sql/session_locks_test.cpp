@@ -14,7 +14,7 @@
 #include "harness/eventually.hpp"
 #include "store/sql/lock_links.hpp"
 
-// mode=session over a server that fails as a test wants it: a lock that nobody holds stays with no
+// mode=session over a server that fails as a test wants it: a lock without a holder stays with no
 // connection.
 namespace sql_test {
 namespace {
@@ -29,23 +29,23 @@ using holdfast::result;
 using holdfast::status;
 using moment_at = std::optional<std::int64_t>;
 
-/// What the connections share.
+/// The state that the connections share.
 struct lock_server {
   std::map<std::string, std::int64_t, std::less<>> held_by;  ///< the numbers of connections
-  std::vector<std::int64_t> waits{};  ///< the connections that began to, in order
+  std::vector<std::int64_t> waits{};  ///< the connections that began to wait, in order
   std::int64_t connections = 0;
   std::int64_t now_at = 1'000'000;
-  int unlocks_refused = 0;    ///< so many are answered by an error, and nothing happens
-  int answers_spoilt = 0;     ///< so many locks are had, and the answer is an error
+  int unlocks_refused = 0;    ///< this many unlocks are answered by an error, and have no effect
+  int answers_spoilt = 0;     ///< this many locks are granted, and the answer is an error
   bool changes_fail = false;  ///< half-way
   int waits_refused = 0;
-  int tries_delayed = 0;  ///< so many are still on their way when nobody waits for their answer
+  int tries_delayed = 0;  ///< this many arrive after their caller gave up
   std::vector<std::pair<std::string, std::int64_t>> on_their_way{};
-  std::set<std::int64_t> closed{};  ///< what these connections got is free as soon as that is seen
-  bool full = false;                ///< takes no more connections
-  std::set<std::int64_t> ended{};   ///< these connections, which does not show before they are used
-  std::set<std::int64_t> silent{};  ///< no answer comes over these any more
-  std::set<std::int64_t> stopped{};  ///< the waits of these connections
+  std::set<std::int64_t> closed{};   ///< their locks are free once the end is seen
+  bool full = false;                 ///< accepts no more connections
+  std::set<std::int64_t> ended{};    ///< ended, which shows only when they are used
+  std::set<std::int64_t> silent{};   ///< no answer comes over these connections any more
+  std::set<std::int64_t> stopped{};  ///< the waits of these connections are cancelled
   std::string life = "the first";
   int interrupts = 0;
   int waits_for_nothing = 0;  ///< for an answer that had not come
@@ -76,7 +76,7 @@ class fake_lock_link final : public lock_link {
     server_.closed.insert(id_);
     server_.free_what_ended();
   }
-  // As a real one, which has no connection any more when it was dropped.
+  // As a real one, which has no descriptor any more after it was dropped.
   int fd() const noexcept override {
     EXPECT_TRUE(usable_);
     return -1;
@@ -201,7 +201,7 @@ TEST_F(lock_sessions, the_thread_that_tidies_wakes_for_the_first_of_many_short_h
   EXPECT_LE(clock.wakes(), 1);
 }
 
-// A connection gets a lock that it holds again.
+// A connection can get a lock again that it holds.
 TEST_F(lock_sessions, a_second_owner_of_a_session_does_not_get_what_the_first_one_holds) {
   EXPECT_EQ(acquire(*mine_, "m", 1), permits_outcome::granted);
   EXPECT_EQ(acquire(*mine_, "m", 2), permits_outcome::busy);
@@ -292,7 +292,7 @@ TEST_F(lock_sessions, a_server_that_takes_no_more_connections_is_asked_for_one_o
   EXPECT_GT(mine_->permits("m", patient)->retry_after_us, 50'000) << "it waits at the server";
 }
 
-// Each question to a server that does not answer lasts as long as command_timeout.
+// Each request to a server that does not answer lasts as long as command_timeout.
 TEST_F(lock_sessions, that_find_one_spare_connection_dead_ask_no_other_whether_it_lives) {
   const auto connect = [this] {
     return result<std::unique_ptr<lock_link>>(std::make_unique<fake_lock_link>(server_));
@@ -345,8 +345,8 @@ TEST_F(lock_sessions, show_a_lock_of_their_own_as_what_it_is) {
 class idle_lock_sessions : public lock_sessions {
  protected:
   static constexpr std::int64_t home = 1, home_of_other = 2, waiter = 3;
-  /// Somebody waits over a connection of its own, and somebody else of the session holds the same
-  /// way.
+  /// One owner waits over a connection of its own; another owner of the session holds a lock over
+  /// its own.
   void SetUp() override {
     ASSERT_EQ(acquire(*other_, "m", 2), permits_outcome::granted);
     auto patient = about(permits_verb::acquire, 1);
@@ -407,14 +407,15 @@ class late_lock_sessions : public lock_sessions {
     ASSERT_EQ(outcome(*mine_, "m", patient_), permits_outcome::queued);
     ASSERT_EQ(server_.waits.size(), 1u);
   }
-  /// The server gives it to the waiter.
+  /// The server grants the lock to the waiter.
   void grant() { server_.held_by["m"] = server_.waits.back(); }
-  /// Ends the waiter's connection, which nobody has used for so long, and gives the lock away.
+  /// Ends the waiter's connection after a long time without use, and grants the lock to another
+  /// one.
   void end_connection() {
     server_.ended.insert(server_.waits.front());
     server_.held_by["m"] = 1'000;
   }
-  /// What the waiter is told. The read finds nothing while a thread of the session has its table.
+  /// The waiter's notification. The read finds nothing while a thread of the session has its table.
   holdfast::store::notification told() {
     std::optional<holdfast::store::notification> n;
     harness::eventually("a notification", [&] {
@@ -441,7 +442,7 @@ TEST_F(late_lock_sessions, a_grant_that_is_found_late_counts_only_if_its_connect
   EXPECT_LE(std::chrono::microseconds(reply->expires_at), sent + 10s);
 }
 
-// The network is cut, and the waiter goes on looking: it hears nothing, of the grant neither.
+// The network is cut, and the waiter continues to poll: it learns nothing, not even of the grant.
 TEST_F(late_lock_sessions, a_grant_is_not_younger_because_the_waiter_looked_for_it) {
   for (int second = 0; second < 40; ++second) {
     clock_.advance(1s);

@@ -7,7 +7,7 @@
 
 namespace sql_test {
 
-/// `shown`: what a URL becomes, or why it is refused.
+/// `shown` returns the URL for people, or the error.
 inline void times_out_of_bounds_are_refused_with_the_bounds(
     const std::string& url, const std::function<std::string(const std::string&)>& shown) {
   for (const std::string option : {"command_timeout", "connect_timeout"}) {

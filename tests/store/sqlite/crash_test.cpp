@@ -9,7 +9,7 @@
 namespace sqlite_test {
 namespace {
 
-/// What each worker has been promised: the number of its increments that were acknowledged.
+/// The number of each worker's increments that were acknowledged.
 struct ledger {
   std::array<std::atomic<long>, 8> acknowledged;
 };

@@ -58,7 +58,7 @@ fate write_until_it_fails(state_store& store) {
   }
 }
 
-// In a process of its own: the limit is for all of it.
+// In a process of its own, because the limit applies to all of it.
 const harness::role hog{
     "hog", [](const auto& args) {
       ::signal(SIGXFSZ, SIG_IGN);
@@ -83,7 +83,7 @@ TEST_F(faults, a_full_disk_loses_nothing_and_is_forgotten_when_there_is_room) {
     EXPECT_EQ(other.expect_line(), std::to_string(static_cast<int>(errc::no_space)));
     const std::string what = other.expect_line();
     EXPECT_NE(what.find("free some space"), std::string::npos) << what;
-    EXPECT_EQ(other.expect_line(), "0");  // what was acknowledged is there, and nothing else
+    EXPECT_EQ(other.expect_line(), "0");  // everything acknowledged is there, and nothing else
     EXPECT_EQ(other.expect_line(), "works");
   }
   EXPECT_EQ(other.wait(), 0);
@@ -297,7 +297,7 @@ TEST_F(faults, a_truncated_file_is_corrupt_or_not_ours) {
 
 // ---- no memory
 
-/// SQLite has none for the first request.
+/// SQLite has no memory for the first request.
 class without_memory_at_first final : public harness::passing_on {
  public:
   using passing_on::passing_on;

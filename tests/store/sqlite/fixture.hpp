@@ -13,8 +13,8 @@
 #include "harness/temp_dir.hpp"
 #include "store/sqlite/sqlite.hpp"
 
-/// What the tests of this driver share: a folder, sessions on a file in it, and small transitions,
-/// so that no engine is needed.
+/// The common parts of this driver's tests: a folder, sessions on a file in it, and small
+/// transitions, so that no engine is needed.
 namespace sqlite_test {
 
 using holdfast::errc;
@@ -29,9 +29,9 @@ using holdfast::store::sqlite::sqlite_options;
 
 using session = std::unique_ptr<state_store>;
 
-session open(sqlite_options options);  ///< throws what failed
+session open(sqlite_options options);  ///< throws the failure
 session open(const std::string& path);
-/// What opening says; a test that expects a failure and gets none fails.
+/// The failure of opening; a test that expects a failure and gets none fails.
 failure refusal(sqlite_options options);
 failure refusal(const std::string& path);
 
@@ -77,8 +77,8 @@ class shell {
 std::string bytes_of(const std::string& file);
 void write_bytes(const std::string& file, std::string_view bytes);
 
-/// File permissions mean nothing to root. While this lives, the thread has only those rights to
-/// files that an ordinary user has (who is not the owner, if this is root).
+/// File permissions mean nothing to root. While this object lives, the thread has only an ordinary
+/// user's rights to files (of a user who is not the owner, if this is root).
 class as_ordinary_user {
  public:
   as_ordinary_user();

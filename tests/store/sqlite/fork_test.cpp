@@ -55,8 +55,8 @@ TEST_F(forks, a_child_can_open_the_file_for_itself) {
   EXPECT_EQ(number_of(*store, "name"), 2);
 }
 
-// What SQLite remembers of the parent's file locks is not true in the child: a child that believed
-// it would lose the log when the parent closes.
+// SQLite's memory of the parent's file locks is wrong in the child: a child that trusted it would
+// lose the log when the parent closes.
 TEST_F(forks, a_child_keeps_the_file_when_the_parent_closes) {
   session store = open(path());
   rule change = increments();
@@ -86,7 +86,8 @@ TEST_F(forks, a_child_keeps_the_file_when_the_parent_closes) {
   for (const int fd : {to_child[0], to_child[1], to_parent[0], to_parent[1]}) ::close(fd);
 }
 
-// fork() waits until nobody is in the middle of something, so a child never inherits a half of it.
+// fork() waits until no thread is in the middle of an operation, so a child never inherits half of
+// one.
 TEST_F(forks, a_fork_amid_transactions_of_other_threads_leaves_a_child_that_works) {
   const session store = open(path());
   std::atomic<long> done{0};

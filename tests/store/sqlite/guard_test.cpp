@@ -6,7 +6,7 @@
 namespace sqlite_test {
 namespace {
 
-/// What changed, in a connection of its own.
+/// The number of changed rows, in a connection of its own.
 int changed_by(const std::string& file, const std::string& statement) {
   sqlite3* raw = nullptr;
   EXPECT_EQ(sqlite3_open(file.c_str(), &raw), SQLITE_OK);

@@ -135,7 +135,7 @@ TEST_F(inboxes, a_killed_process_is_certainly_absent) {
   EXPECT_FALSE(one_->tell(n));
 }
 
-// The next session to open takes the dead one's pipe away; then too nobody is there.
+// The next session to open removes the dead one's pipe; then, too, nobody is there.
 TEST_F(inboxes, what_a_killed_process_left_is_removed_by_the_next_session) {
   harness::child other{"listener", {path()}};
   notification n = grant_for(one_);
@@ -177,7 +177,7 @@ TEST_F(inboxes, nothing_is_certain_about_an_address_that_is_none) {
   EXPECT_EQ(shell(path()).ask_one("PRAGMA integrity_check"), "ok");
 }
 
-// The receiver looks again by itself within a second; a sender never waits for it.
+// The receiver polls by itself within a second; a sender never waits for it.
 TEST_F(inboxes, a_full_inbox_makes_no_sender_wait) {
   std::uint64_t sent = 0;
   for (; sent < 5'000; ++sent) ASSERT_TRUE(one_->tell(grant_for(other_, sent)));
@@ -231,8 +231,7 @@ bool is_pending(int signal) {
   return ::sigismember(&pending, signal) == 1;
 }
 
-// A program that never ignored SIGPIPE must not be ended by a notification to somebody who is
-// dying.
+// A notification to a dying process must not end a program that never ignored SIGPIPE.
 TEST(quiet_write, a_pipe_without_a_reader_raises_no_signal) {
   const auto before = ::signal(SIGPIPE, SIG_DFL);
   int ends[2];
@@ -369,7 +368,7 @@ class no_descriptors {
   rlimit before_{};
 };
 
-// Else what it holds would be kept until its lease is over.
+// Otherwise its holds would be kept until the lease is over.
 TEST_F(inboxes, the_death_of_one_for_whose_process_there_was_no_descriptor_is_seen_all_the_same) {
   harness::child other{"listener", {path()}};
   const std::string who = other.expect_line();
@@ -410,7 +409,7 @@ TEST_F(inboxes, addresses_that_nothing_is_known_about_are_watched_in_vain) {
   }
 }
 
-/// How many descriptors all polls of this process look at.
+/// The number of descriptors in all polls of this process.
 long polled() {
   long count = 0;
   for (const auto& entry : fs::directory_iterator{"/proc/self/fdinfo"}) {
@@ -422,7 +421,7 @@ long polled() {
   return count;
 }
 
-// The child has a copy of every descriptor: closing ours does not take it out of the poll.
+// The child has a copy of every descriptor: closing ours does not remove it from the poll.
 TEST_F(inboxes, a_death_is_told_once_also_if_a_forked_child_lives_on) {
   harness::child other{"listener", {path()}};
   const std::string who = other.expect_line();

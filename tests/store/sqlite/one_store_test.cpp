@@ -14,7 +14,7 @@ TEST_F(sqlite_store, of_a_path_with_a_link_has_the_url_of_the_file) {
   EXPECT_EQ(s.url(), holdfast::open("sqlite:" + path("beside/locks.db")).url());
 }
 
-// A second hard link would not do: SQLite's log has the name that the file was opened by.
+// A second hard link would not work: SQLite's log has the name by which the file was opened.
 TEST_F(sqlite_store, whose_folder_moved_is_the_same_node_of_a_quorum) {
   std::filesystem::create_directory(path("before"));
   const auto s = holdfast::open("sqlite:" + path("before/locks.db"));

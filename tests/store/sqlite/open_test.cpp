@@ -92,7 +92,7 @@ TEST_F(opening, every_level_of_synchronous_works) {
   EXPECT_EQ(number_of(*open(path()), "name"), 3);
 }
 
-// The pipes would not fit into a socket's 108 bytes; SQLite itself ends at 512.
+// The pipes would not fit into a socket's 108 bytes; SQLite's own limit is 512.
 TEST_F(opening, a_path_of_several_hundred_bytes_works_and_a_longer_one_is_refused) {
   std::string folder = dir_.path().string();
   while (folder.size() < 300) {
@@ -177,7 +177,7 @@ TEST_F(others_files, tables_dropped_under_a_session_are_reported) {
   EXPECT_EQ(outcome.error().code, errc::foreign_data) << outcome.error().what;
 }
 
-// A transition decides what to do with such a text; the driver hands it over and writes nothing.
+// A transition decides about such a text; the driver passes it on and writes nothing.
 TEST_F(others_files, foreign_text_in_a_record_is_handed_over_as_it_is) {
   const session store = open(path());
   shell{path()}.run("INSERT INTO holdfast_locks VALUES ('name', 'their note')");
@@ -261,7 +261,7 @@ TEST_F(rights, a_database_of_another_user_in_a_world_writable_folder_is_refused)
   if (::geteuid() == 0) expect_files_of_others_to_be_refused(file);
 }
 
-// Only root can make a file of another user, so for everybody by what the system says of one.
+// Only root can make another user's file, so the test uses made-up results of stat().
 TEST(planted, is_what_another_user_may_have_put_into_a_world_writable_folder) {
   using holdfast::store::sqlite::may_be_planted;
   constexpr uid_t me = 1000, other = 1001, owner = 1002, root = 0;
@@ -277,7 +277,8 @@ TEST(planted, is_what_another_user_may_have_put_into_a_world_writable_folder) {
   EXPECT_TRUE(may_be_planted(of(other, S_IFREG), of(owner, like_tmp), root));
   for (const uid_t trusted : {me, owner, root})
     EXPECT_FALSE(may_be_planted(of(trusted, S_IFREG), of(owner, like_tmp), me)) << trusted;
-  // Where not everybody may put files, or whoever may could remove ours as well.
+  // Folders into which not everybody may put files, or in which such a user could remove ours as
+  // well.
   for (const mode_t mode : {S_IFDIR | 01770U, S_IFDIR | 0777U, S_IFDIR | 0755U})
     EXPECT_FALSE(may_be_planted(of(other, S_IFREG), of(owner, mode), me)) << std::oct << mode;
 }

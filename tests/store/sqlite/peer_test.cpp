@@ -144,7 +144,7 @@ TEST(peers, a_zombie_process_has_departed) {
   ::close(ends[1]);
 }
 
-// Its first thread has ended and is a zombie, but another goes on and may hold locks.
+// Its first thread has ended and is a zombie, but another one continues and may hold locks.
 const harness::role headless{
     "headless", [](const auto&) -> int {
       static const std::string first = "/proc/self/task/" + std::to_string(::getpid()) + "/stat";

@@ -13,7 +13,7 @@ class tables : public sqlite_store {
     rule change = writes(record);
     ASSERT_TRUE(store->transact(name, change).ok());
   }
-  /// As if the machine had been started anew, `seconds` of its old boot clock ago.
+  /// As if the machine had been restarted, `seconds` of its old boot clock ago.
   void pretend_reboot(long seconds) {
     shell{path()}.run(
         "UPDATE holdfast_meta SET value = 'another boot' WHERE key = 'boot_id';"

@@ -242,7 +242,7 @@ TEST_F(transactions, a_past_leader_is_remembered_when_the_name_is_unused) {
   EXPECT_EQ(shell(path()).ask_one("SELECT name FROM holdfast_locks"), "importer");
 }
 
-// Noted as free, and then an election's: the sweep finds out by itself.
+// Recorded as free, and then an election's: the sweep finds out by itself.
 TEST_F(transactions, a_name_that_became_an_elections_is_not_swept) {
   rule change = writes(free_record);
   {
@@ -254,7 +254,7 @@ TEST_F(transactions, a_name_that_became_an_elections_is_not_swept) {
 }
 
 TEST_F(transactions, a_name_whose_row_was_removed_starts_above_its_last_fence) {
-  const long last = an_hour_from_now_us();  // as if somebody had set the clock back since
+  const long last = an_hour_from_now_us();  // as if the clock had been set back since
   rule change = writes("[1,\"mutex\",0," + std::to_string(last) + ",[],[]]");
   ASSERT_TRUE(open(path())->transact("name", change).ok());
   const session store = open(path());
@@ -292,7 +292,7 @@ TEST_F(transactions, what_a_killed_session_left_unused_is_removed_by_a_listing) 
   EXPECT_EQ(look.ask("SELECT name FROM holdfast_locks").size(), 1u);
 }
 
-// A repetition finds there what it repeats.
+// A repeated request finds the original there.
 TEST_F(transactions, what_is_remembered_is_not_removed) {
   const session store = open(path());
   shell{path()}.run(
@@ -317,7 +317,7 @@ TEST_F(transactions, a_walk_goes_on_behind_a_name) {
   EXPECT_TRUE(store->walk("c", 9).value().empty());
 }
 
-// By sessions that make no names the store is not looked through.
+// Sessions that make no names do not scan the store.
 TEST_F(transactions, what_is_over_goes_with_its_row_when_others_make_names) {
   {
     const session store = open(path());

@@ -12,7 +12,8 @@
 #include "fixture.hpp"
 #include "store/sqlite/connection.hpp"
 
-// Several users of one file. Only root can be somebody else: without it these tests see one user.
+// Several users of one file. Only root can act as another user: without root these tests have one
+// user.
 namespace sqlite_test {
 namespace {
 
@@ -89,7 +90,7 @@ TEST_F(users, a_file_made_by_hand_for_a_group_may_be_opened_first_by_any_member)
 }
 
 TEST_F(users, the_folder_beside_a_file_that_was_given_to_a_group_is_the_group_s_too) {
-  EXPECT_EQ(::chmod(folder_.c_str(), 0770), 0);  // and passes nothing on
+  EXPECT_EQ(::chmod(folder_.c_str(), 0770), 0);  // and passes no group on
   write_bytes(file_, "");
   give(file_, one_user);
   fs::permissions(file_, fs::perms{0660});
@@ -215,7 +216,7 @@ TEST_F(users, a_reader_waits_for_a_process_that_has_the_file_for_itself) {
   EXPECT_TRUE(read.get());
 }
 
-// In a file of many pages that are written whenever the last one leaves.
+// In a file of many pages that are written whenever the last session leaves.
 TEST_F(users, a_reader_never_sees_half_of_a_change) {
   constexpr int records = 60;
   const auto change_all = [&](const std::string& to) {
@@ -236,7 +237,8 @@ TEST_F(users, a_reader_never_sees_half_of_a_change) {
     const auto found = open(reading())->entries();
     ASSERT_TRUE(found) << found.error().what;
     ASSERT_EQ(found->size(), std::size_t{records});
-    // The writer goes through them in order: those before one are as new, those behind not newer.
+    // The writer goes through the records in order: those before one are as new, those after it not
+    // newer.
     std::vector<int> rounds(records);
     for (const auto& e : *found)
       rounds.at(static_cast<std::size_t>(std::stoi(e.name))) = std::stoi(e.record);

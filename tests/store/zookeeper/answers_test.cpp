@@ -18,8 +18,8 @@
 #include "store/zookeeper/fixture.hpp"
 #include "store/zookeeper/zookeeper.hpp"
 
-// ZooKeeper's client tells of answers on threads of its own, whose frames are C: what is thrown
-// there ends the program.
+// ZooKeeper's client delivers answers on threads of its own, whose frames are C: an exception there
+// ends the program.
 namespace zookeeper_test {
 namespace {
 
@@ -28,7 +28,7 @@ using holdfast::store::zookeeper::requests;
 
 constexpr std::size_t large = std::size_t{64} << 20;
 
-/// For as long as it lives, this process gets no large piece of memory.
+/// While this object lives, this process gets no large piece of memory.
 class little_memory {
  public:
   little_memory() {
@@ -82,8 +82,8 @@ TEST(zookeeper_answers, of_what_was_not_sent_are_there_at_once) {
   EXPECT_EQ(asked->wait(holdfast::real_clock(), holdfast::forever).front().rc, ZINVALIDSTATE);
 }
 
-/// The clock of a process that stands still for an hour as soon as it waits. When it waits once
-/// more, the client's threads go on, too.
+/// The clock of a process that is suspended for an hour as soon as it waits. When it waits once
+/// more, the client's threads continue, too.
 class clock_of_a_stopped_process : public harness::still_clock {
  public:
   std::function<void()> client_goes_on = [] {};
@@ -133,8 +133,8 @@ long threads_of_this_process() {
   return std::distance(begin(all), end(all));
 }
 
-/// The servers take a client with the same number for the same client, and let the former
-/// connection go; then this one closes the session.
+/// The servers take a client with the same number for the same client, and drop the former
+/// connection; then this one closes the session.
 void end_session_of(holdfast::store::zookeeper::connection& c) {
   const clientid_t same = *zoo_client_id(c.handle());
   zhandle_t* const other = zookeeper_init2(
@@ -145,7 +145,7 @@ void end_session_of(holdfast::store::zookeeper::connection& c) {
   zookeeper_close(other);
 }
 
-// The client's thread would look a thousand times a second whether it is to end.
+// Otherwise the client's thread would check a thousand times a second whether it has to end.
 TEST(zookeeper_session, that_has_ended_keeps_no_thread_of_the_client) {
   holdfast::store::zookeeper::zookeeper_options options;
   options.hosts = calm_ensemble().hosts();

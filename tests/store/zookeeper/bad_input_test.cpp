@@ -115,7 +115,7 @@ TEST(zookeeper_bad_input, each_right_that_the_page_lists_is_missed_with_an_error
     auto others = all;
     std::erase(others, missing);
     const auto base = harness::zookeeper_base(url, fresh_base().substr(1), others);
-    if (missing == 'd') {  // only the nodes of names that nobody uses any more stay
+    if (missing == 'd') {  // only the nodes of unused names stay
       EXPECT_NO_THROW(use_everything(base));
       continue;
     }

@@ -2,8 +2,8 @@
 #include "harness/eventually.hpp"
 #include "store/zookeeper/fixture.hpp"
 
-// Servers that die and come back, networks that are cut, processes that sleep: nobody is let in
-// while another may still believe that it is in.
+// Servers that die and come back, networks that are cut, processes that sleep: nobody acquires a
+// lock while another process may still believe that it holds it.
 namespace zookeeper_test {
 namespace {
 
@@ -19,8 +19,8 @@ TEST(zookeeper_faults, without_a_majority_no_session_enters_and_the_holder_knows
   harness::the_majority_is_gone(servers);
 }
 
-// The member goes on to answer for a while, and to keep up the connection; it can only not say
-// anything that counts.
+// The member continues to answer for a while, and keeps the connection; but nothing that it answers
+// counts.
 TEST(zookeeper_faults, a_member_that_has_lost_the_others_does_not_keep_a_lease_alive) {
   harness::zookeeper_ensemble servers;
   const int follower = (servers.leader() + 1) % 3;
@@ -59,7 +59,8 @@ TEST(zookeeper_faults, a_connection_that_is_lost_and_found_again_costs_nothing) 
   harness::connections_are_lost_and_found(calm_ensemble(), fresh_base());
 }
 
-// The client itself leaves it after two thirds of the session; the lease ends after two fifths.
+// The client itself leaves the member after two thirds of the session; the lease ends after two
+// fifths.
 TEST(zookeeper_faults, a_member_that_falls_silent_is_left_before_its_locks_are_lost) {
   harness::fault_proxy one(calm_ensemble().port(0)), two(calm_ensemble().port(1));
   const std::string both = "zookeeper://127.0.0.1:" + std::to_string(one.port()) +

@@ -34,7 +34,7 @@ tree::tree(const std::string& hosts, const std::string& login)
 
 tree::~tree() { zookeeper_close(handle_); }
 
-// What a member knows may be old; after a request that the leader has to see it is not.
+// A member's data may be old; after a request that the leader has to see it is not.
 void tree::catch_up() const { (void)zoo_delete(handle_, "/there-is-no-such-node", -1); }
 
 std::vector<std::string> tree::children(const std::string& path) const {

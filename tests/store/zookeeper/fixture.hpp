@@ -26,10 +26,10 @@ class tree {
   std::vector<std::string> children(const std::string& path) const;
   bool has(const std::string& path) const;
   std::string data(const std::string& path) const;
-  /// For everybody, or for whoever is logged in only.
+  /// For everybody, or only for the user that is logged in.
   void make(const std::string& path, bool only_mine = false) const;
   void remove(const std::string& path) const;
-  /// In one step, if `guard` is there; false if it is not.
+  /// In one step, if `guard` exists; false if it does not.
   bool write_if(const std::string& guard, const std::string& path, const std::string& data) const;
 
  private:
@@ -39,7 +39,7 @@ class tree {
 
 using harness::thrown_by;
 
-/// Tests that leave their servers as they are share three.
+/// Three servers, shared by the tests that leave their servers as they are.
 const harness::zookeeper_ensemble& calm_ensemble();
 
 /// A base path that nobody has used.

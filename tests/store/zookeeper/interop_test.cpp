@@ -6,14 +6,14 @@
 #include "harness/temp_dir.hpp"
 #include "store/zookeeper/fixture.hpp"
 
-// kazoo's locks and ours on the same path, in both directions.
+// kazoo's locks and the library's on the same path, in both directions.
 namespace zookeeper_test {
 namespace {
 
 using namespace std::chrono_literals;
 using holdfast::lease;
 
-/// A Python program beside us, which takes a lock of kazoo's and gives it back when told to.
+/// A Python program beside us, which acquires a lock with kazoo and releases it on demand.
 class kazoo {
  public:
   /// `kind` is Lock, ReadLock or WriteLock.
@@ -121,7 +121,7 @@ TEST_F(interoperability, readers_of_both_share_and_writers_of_both_exclude_them)
 TEST_F(interoperability, the_command_line_shows_of_another_program_what_is_known) {
   const kazoo other("Lock", base_ + "/shared");
   other.until_has();
-  // It opens the store once, and does not wait until it is back.
+  // The program opens the store once, and does not wait until the store is back.
   const harness::command_line tool(calm_ensemble().url(base_ + "?session=10s&connect_timeout=60s"));
   harness::expect_nothing_invented(tool, "shared", {"fence", "since", "held_seconds"});
   const auto taken = tool({"force-unlock", "shared", "--yes"});

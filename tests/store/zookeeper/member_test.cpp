@@ -49,7 +49,7 @@ TEST(zookeeper_members, are_looked_up_to_connect_and_not_for_each_request) {
   EXPECT_LT(lookups - before, rounds);
 }
 
-/// Until it is left again.
+/// While this object lives, the name server is away.
 class name_server_away {
  public:
   name_server_away() { name_server_is_away = true; }

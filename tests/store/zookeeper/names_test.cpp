@@ -114,7 +114,7 @@ TEST(zookeeper_names, the_record_comes_first) {
   EXPECT_EQ(line[0].kind, kind::latch);
 }
 
-// The client takes what stands before the last colon for the host, brackets and all.
+// The client takes everything before the last colon for the host, brackets included.
 TEST(zookeeper_hosts, are_told_to_the_client_without_brackets) {
   const auto url = holdfast::base::parse_url("zookeeper://[fd00::1]:7,h,[::1]/locks");
   ASSERT_TRUE(url) << url.error().what;

@@ -7,7 +7,7 @@
 #include "harness/wire_cost.hpp"
 #include "store/zookeeper/fixture.hpp"
 
-// What is in the tree, and what the servers were asked for.
+// The tree, and the requests that the servers got.
 namespace zookeeper_test {
 namespace {
 
@@ -71,11 +71,11 @@ TEST_F(recipe, an_unlock_wakes_one_of_two_hundred_that_wait) {
   const long before = counted("sum_node_deleted_watch_count");
   held = {};
   for (auto& t : threads) t.join();
-  // Each departure but the last was watched by the next, and by nobody else.
+  // Each departure but the last was watched by the next waiter, and by nobody else.
   EXPECT_LE(counted("sum_node_deleted_watch_count") - before, static_cast<long>(crowd));
 }
 
-// The list is asked for together with the place, whose session's requests are carried out in their
+// The list is requested together with the queue entry: a session's requests are carried out in
 // order.
 TEST_F(recipe, a_free_lock_is_taken_with_one_round_trip_and_given_back_with_one) {
   harness::fault_proxy proxy(calm_ensemble().port(0));

@@ -17,7 +17,7 @@ namespace {
 
 using holdfast::store::contender_store;
 
-/// Happens after the first of the two reads of a record was answered, before the second is asked.
+/// Called after the first of the two reads of a record was answered, before the second is sent.
 struct between_reads {
   std::function<void()> act{};
   int asked = 0;
@@ -25,7 +25,7 @@ struct between_reads {
   void before(zhandle_t* session, std::string_view path) {
     if (!act || !(path.ends_with("/record") || path.ends_with("/life")) || ++asked < 2) return;
     struct Stat stat{};
-    (void)zoo_exists(session, "/", 0, &stat);  // answered behind what was asked before
+    (void)zoo_exists(session, "/", 0, &stat);  // answered after the earlier requests
     std::exchange(act, {})();
   }
 };
@@ -43,7 +43,7 @@ class zookeeper_records : public testing::Test {
     options.clock = &holdfast::real_clock();
     return open_zookeeper(options).value();
   }
-  /// Makes the record and writes it so many times more; returns its version.
+  /// Makes the record and writes it this many times more; returns its version.
   static auto written(contender_store& by, int times) {
     auto version = by.replace("n", "made", by.record("n", false, nullptr)->version, 0).value();
     for (int i = 0; version && i < times; ++i)
@@ -51,7 +51,7 @@ class zookeeper_records : public testing::Test {
     return version.value();
   }
   static std::string text(contender_store& by) { return by.record("n", false, nullptr)->text; }
-  /// What a build does that knows of no lives: the record is all that there is.
+  /// Acts as an older build, which has no lives: the record is all that exists.
   void make_by_older_build() const {
     if (!tree_.has(path_)) tree_.make(path_);
     tree_.make(path_ + "/record");
@@ -125,7 +125,7 @@ TEST_F(zookeeper_records, the_record_of_an_older_build_is_replaced_and_removed) 
   EXPECT_TRUE(tree_.children(path_).empty());
 }
 
-// It removes the record alone.
+// An older build removes only the record.
 TEST_F(zookeeper_records, a_record_can_be_made_where_an_older_build_removed_one) {
   (void)written(*other_, 0);
   tree_.remove(path_ + "/record");
@@ -159,7 +159,7 @@ TEST_F(zookeeper_records, of_two_that_make_one_the_later_is_told) {
 
 }  // namespace
 
-// The client library's own, and before them what a test has arranged.
+// Runs what a test has arranged, then the client library's own function.
 extern "C" int zoo_aget(zhandle_t* session, const char* path, int watch,
                         data_completion_t completion, const void* data) {
   static auto* const next = reinterpret_cast<decltype(&zoo_aget)>(dlsym(RTLD_NEXT, "zoo_aget"));

@@ -10,7 +10,8 @@
 #include "store/zookeeper/fixture.hpp"
 #include "store/zookeeper/zookeeper.hpp"
 
-// For how long the servers surely keep a session: they count from what the leader was told last.
+// How long the servers certainly keep a session: they count from the last time that the leader
+// heard of it.
 namespace zookeeper_test {
 namespace {
 
@@ -20,12 +21,12 @@ using holdfast::store::zookeeper::session_time;
 
 constexpr auto session = 60s;
 constexpr auto told_within = session / 4;
-/// What a session is counted from at most, after what the leader was told last.
+/// The latest point from which a session's time counts, after the leader last heard of it.
 constexpr auto at_most = told_within + session / 3;
 
 class zookeeper_session_time : public testing::Test {
  protected:
-  /// Returns from when it counts.
+  /// Returns the point from which the session's time counts.
   boot_time ask() { return time_.sent(clock_.now()); }
   boot_time ask_and_hear() {
     const auto from = ask();
@@ -111,7 +112,7 @@ class zookeeper_session_over_a_relay : public testing::Test {
       open_zookeeper(options()).value();
 };
 
-// It says nothing meanwhile, and its client does not notice that it was away: the connection is as
+// The session is silent meanwhile, and its client does not notice the pause: the connection is as
 // it was.
 TEST_F(zookeeper_session_over_a_relay, is_not_counted_from_after_the_process_stood_still) {
   holdfast::store::contender who;

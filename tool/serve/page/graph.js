@@ -1,4 +1,4 @@
-// Which process waits for which. A viewer looks for rings, so they come first.
+// The graph of processes that wait for each other. A viewer looks for rings, so they come first.
 import { element, drawn, visible, duration, processName, lockAddress, ask } from "./text.js";
 import { state, on } from "./state.js";
 
@@ -23,7 +23,7 @@ function ringText(store, said, ring) {
       "holds the lock than the one that waits, the ring may end by itself."));
 }
 
-/** The columns: a process stands left of those that wait for it; in a ring the first that is met. */
+/** The columns: a process is left of those that wait for it; in a ring, the first one found is. */
 function columnsOf(said) {
   const waitsFor = said.processes.map(() => []);
   for (const w of said.waits) if (w.from !== w.to) waitsFor[w.from].push(w.to);
@@ -38,7 +38,7 @@ function columnsOf(said) {
     return (depth[p] = deepest + 1);
   };
   said.processes.forEach((_, p) => visit(p, new Set()));
-  const least = Math.min(...depth); // where all are in rings, nobody is left of the others
+  const least = Math.min(...depth); // if all processes are in rings, the first column would be empty
   return depth.map((d) => d - least);
 }
 

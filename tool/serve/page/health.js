@@ -1,4 +1,4 @@
-// How the stores answer and what asking them costs; the busiest names; elections and limits.
+// How the stores answer, and the cost of querying them; the busiest names; elections and limits.
 import { element, visible, duration, processName, lockAddress, ask, bucketCells, bucketHeads } from "./text.js";
 import { state, on, now } from "./state.js";
 
@@ -72,12 +72,12 @@ function drawElections() {
 
 export async function showStores() {
   drawStores();
-  // Of a store that does not answer, the stream tells what is wrong.
+  // The stream reports why a store does not answer.
   busiest = await Promise.all(state.stores.map((_, i) => ask("/api/busiest?store=" + i).catch(() => null)));
   drawStores();
 }
 
-/** The buckets of the first limiters: the server looks at them more often while somebody asks. */
+/** The buckets of the first limiters: the server queries them more often while a page requests them. */
 export async function showElections() {
   drawElections();
   if (elections.hidden) return;
@@ -86,7 +86,7 @@ export async function showElections() {
       const said = await ask("/api/lock?store=" + r.store + "&lock=" + encodeURIComponent(r.name));
       lowest.set(r.key, { buckets: said.buckets ?? [] });
     } catch {
-      lowest.delete(r.key); // the stream tells what is wrong
+      lowest.delete(r.key); // the stream reports the error
     }
   }));
   drawElections();

@@ -1,4 +1,4 @@
-// One lock: its holders, the queue, what happened while it was viewed, and how long it took.
+// One lock: its holders, the queue, its events while it was viewed, and how long they took.
 import { element, drawn, visible, duration, processName, ask, bucketCells, bucketHeads } from "./text.js";
 import { state, on, now, keyOf } from "./state.js";
 
@@ -109,7 +109,7 @@ function facts(said) {
   return element("p", {}, parts.join(" · "));
 }
 
-/** A store that is away is known as it was. */
+/** For a store that is away, the last known state is shown. */
 function age(said) {
   if (state.healths[current.store]?.reachable !== false) return "";
   return element("p", { className: "bad", role: "alert" },
@@ -133,7 +133,7 @@ function draw(said) {
   if (focused) section.querySelector('[data-owner="' + CSS.escape(focused) + '"]')?.focus();
 }
 
-let loading = null; // what is asked for now: an older answer must not be drawn over a newer one
+let loading = null; // the present request: an older answer must not be drawn over a newer one
 async function load() {
   const asked = current;
   if (!asked || section.hidden || loading === asked) return;

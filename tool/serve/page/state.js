@@ -1,4 +1,4 @@
-// What the server has said: the rows of all stores, and how the stores are. One stream for the page.
+// The server's data: the rows of all stores, and the stores' health. One stream for the page.
 
 export const state = {
   stores: [],
@@ -27,7 +27,7 @@ export const now = () => Date.now() + state.behind;
 
 const timeOf = (text) => (text ? Date.parse(text) : NaN);
 
-/** What is sorted and searched is computed once, when the row comes. */
+/** The values for sorting and searching are computed once, when the row arrives. */
 function rowOf(store, lock) {
   const holders = lock.holders ?? [];
   const waiters = lock.waiters ?? [];
@@ -63,7 +63,8 @@ function greet(said) {
   state.unlocks = said.unlocks;
   state.behind = Date.parse(said.time) - Date.now();
   state.rows.clear();
-  state.healths = []; // of the server before: one that has just started may not have asked yet
+  state.healths = []; // of the server before: one that has just started may not have queried its
+                      // stores yet
   state.connected = true;
   tell("connection");
   tell("rows");
@@ -71,13 +72,13 @@ function greet(said) {
 
 let stream = null;
 
-// A browser has few connections to one server: a tab that nobody sees does not keep one.
+// A browser has few connections to one server: a hidden tab does not keep one.
 export function connect() {
   document.addEventListener("visibilitychange", () => {
     if (!document.hidden) return open();
     stream?.close();
     stream = null;
-    state.connected = false; // and nobody is told: it is no failure
+    state.connected = false; // and no message is shown: it is no failure
   });
   open();
 }
@@ -96,7 +97,7 @@ function open() {
   stream.addEventListener("error", () => {
     state.connected = false;
     tell("connection");
-    // A server that said no is not asked again by the browser itself.
+    // After a refusal, the browser itself does not connect again.
     if (mine.readyState !== EventSource.CLOSED || mine !== stream) return;
     stream = null;
     setTimeout(open, 2000);

@@ -1,4 +1,5 @@
-// The table of names. Only the rows that can be seen are in the document, so ten thousand cost as much as thirty.
+// The table of names. Only the visible rows are in the document, so ten thousand cost as much as
+// thirty.
 import { element, visible, duration, processName, lockAddress } from "./text.js";
 import { state, on, now } from "./state.js";
 
@@ -22,7 +23,7 @@ function kindOf(row) {
   return kind + " " + (capacity - remaining) + "/" + capacity;
 }
 
-// What is not known comes last, whichever way it is sorted.
+// Unknown values come last, in either order.
 const columns = [
   { id: "name", title: "Name", text: (r) => visible(r.name), key: (r) => r.name },
   { id: "kind", title: "Kind", text: kindOf, key: (r) => r.kind },
@@ -192,7 +193,7 @@ export function startTable() {
   addEventListener("resize", choose);
   on("rows", changed);
   on("connection", () => {
-    // A server that was started again may have other stores.
+    // A restarted server may have other stores.
     const [all] = filters.store.options;
     const chosen = filters.store.value;
     filters.store.replaceChildren(all, ...state.stores.map((url, i) => element("option", { value: String(i), textContent: visible(url) })));
@@ -204,7 +205,7 @@ export function startTable() {
 
 export function showTable() {
   choose();
-  // A search that was begun goes on.
+  // A search that was begun continues.
   if (document.activeElement !== search) grid.focus({ preventScroll: true });
 }
 export const focusSearch = () => search.focus();

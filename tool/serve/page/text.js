@@ -1,8 +1,8 @@
-// Text and elements. What a store says becomes text nodes, never markup.
+// Text and elements. Text from a store becomes text nodes, never markup.
 
 const hidden = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0e\uffa0\u{e0100}-\u{e01ef}]/gu;
 
-/** Characters that cannot be seen, or that turn the text around, are written out. */
+/** Escapes characters that are invisible or reverse the text. */
 export function visible(text) {
   return String(text ?? "").replace(hidden, (c) => "\\u" + c.codePointAt(0).toString(16).padStart(4, "0"));
 }
@@ -44,7 +44,7 @@ export function lockAddress(store, lock) {
   return "#/lock/" + store + "/" + encodeURIComponent(lock);
 }
 
-/** An answer of the API as JSON; throws what it says is wrong. */
+/** An answer of the API as JSON; throws the error that it reports. */
 export async function ask(path, options) {
   const answer = await fetch(path, options);
   const said = await answer.json();
@@ -52,7 +52,7 @@ export async function ask(path, options) {
   return said;
 }
 
-/** A bucket of a rate limit, as cells: its key, what is left, as a bar too, how it fills, when it was used. */
+/** A bucket of a rate limit, as cells: its key, the tokens left (also as a bar), its rate, its last use. */
 export function bucketCells(b) {
   if (b.error) return [visible(b.rule), visible(b.key.join(" · ")), visible(b.error), "", "", ""];
   const bar = element("meter", { min: 0, max: b.limit, value: b.remaining });
