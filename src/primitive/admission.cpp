@@ -129,13 +129,11 @@ class entry final : public engine::request {
 /// The same without a thread. To be refused is a decision, not a failure.
 class pending_entry final : public engine::telling_wait<engine::pending_wait, admitted> {
  public:
-  pending_entry(engine::async_request o, std::unique_ptr<entry> e,
-                const engine::acquire_params& how)
-      : telling_wait(std::move(o)), entry_(std::move(e)), how_(how) {}
+  pending_entry(engine::async_request o, std::unique_ptr<entry> e)
+      : telling_wait(std::move(o)), entry_(std::move(e)) {}
   const store::owner_id& owner() const noexcept override { return entry_->owner(); }
 
  private:
-  engine::acquire_params asks_for() const override { return how_; }
   engine::request& asked() override { return *entry_; }
   void won(std::shared_ptr<engine::session_impl> session) override {
     tell(entry_->given(std::move(session), waited_));
@@ -158,7 +156,6 @@ class pending_entry final : public engine::telling_wait<engine::pending_wait, ad
   }
 
   const std::unique_ptr<entry> entry_;
-  const engine::acquire_params how_;
 };
 
 }  // namespace
@@ -228,10 +225,10 @@ pending<admitted> async_admit(admission& door, std::uint64_t n, const rate_key& 
                             permits.what,
                             operation,
                             {permits.session->now(), limit.wait()},
-                            std::move(stop)};
+                            std::move(stop),
+                            permits.how};
     auto e = std::make_unique<entry>(permits, *limiter.of.config, limiter.about(key, n), n, o.time);
-    return pending<admitted>(
-        std::make_shared<pending_entry>(std::move(o), std::move(e), permits.how));
+    return pending<admitted>(std::make_shared<pending_entry>(std::move(o), std::move(e)));
   });
 }
 

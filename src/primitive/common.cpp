@@ -179,8 +179,9 @@ lease subject::taken(result<lease> got) const {
   return std::move(*got);
 }
 
-engine::async_request subject::request(wait_limit limit, std::stop_token stop) const {
-  return {session, config, operation, {session->now(), limit.wait()}, std::move(stop)};
+engine::async_request subject::request(wait_limit limit, std::stop_token stop,
+                                       const engine::acquire_params& how) const {
+  return {session, config, operation, {session->now(), limit.wait()}, std::move(stop), how};
 }
 
 void subject::fail(failure f) const {

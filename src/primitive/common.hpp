@@ -68,7 +68,8 @@ struct subject {
                                                                  std::move(means)));
   }
   /// What async_acquire() and the like begin with.
-  engine::async_request request(wait_limit limit, std::stop_token stop) const;
+  engine::async_request request(wait_limit limit, std::stop_token stop,
+                                const engine::acquire_params& how = {}) const;
 
   [[noreturn]] void fail(failure f) const;
   void report_misuse(std::string_view detail) const noexcept;

@@ -165,7 +165,7 @@ class relock final : public detail::receiver<lease> {
                     detail::receiver<woken>& to) {
     auto again = std::unique_ptr<relock>(new relock(std::move(by), to));
     try {
-      engine::async_acquire(std::move(o), {}).start(*again);
+      engine::async_acquire(std::move(o)).start(*again);
     } catch (...) {
       again->pass_on();
       throw;

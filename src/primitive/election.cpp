@@ -118,8 +118,8 @@ std::optional<leadership> election::campaign_within(wait_time wait, std::stop_to
 }
 
 pending<leadership> async_campaign(election& of, wait_limit limit, std::stop_token stop) {
-  auto mine = engine::async_acquire(of.state_->of().request(limit, std::move(stop)),
-                                    {1, of.state_->priority});
+  auto mine = engine::async_acquire(
+      of.state_->of().request(limit, std::move(stop), {1, of.state_->priority}));
   return engine::async_then<leadership>(std::move(mine),
                                         [](lease won) { return leadership(std::move(won)); });
 }

@@ -53,7 +53,7 @@ std::optional<lease> mutex::acquire_within(wait_time wait, std::stop_token stop)
 }
 
 pending<lease> async_acquire(mutex& lock, wait_limit limit, std::stop_token stop) {
-  return engine::async_acquire(lock.state_->of.request(limit, std::move(stop)), {});
+  return engine::async_acquire(lock.state_->of.request(limit, std::move(stop)));
 }
 
 multi_member::multi_member(mutex& m)

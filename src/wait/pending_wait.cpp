@@ -8,6 +8,7 @@ pending_wait::pending_wait(async_request o, engine::runner* by)
     : operation(by != nullptr ? *by : o.session->runner()),
       session_(*o.session),
       config_(std::move(o.what)),
+      how_(o.how),
       time_(o.time),
       keeps_session_(std::move(o.session)),
       weak_session_(keeps_session_),
@@ -19,7 +20,7 @@ pending_wait::pending_wait(async_request o, engine::runner* by)
 void pending_wait::begin(std::stop_token stop) {
   const auto session = std::move(keeps_session_);
   receivers_stop_ = std::move(stop);
-  auto can = ready(*session, *config_, asks_for());
+  auto can = ready(*session, *config_, how_);
   if (can) can = its_runner().start();
   waited_ = {session->now(), session->now()};
   limit_ = std::min(time_.limit(), call_limit::present());

@@ -17,6 +17,7 @@ struct async_request {
   std::string_view operation;  ///< "mutex", for messages
   time_frame time;
   std::stop_token stop{};
+  acquire_params how{};
 };
 
 /// One wait without a thread: the steps of wait_steps, with requests that go out together with
@@ -40,7 +41,6 @@ class pending_wait : public operation {
   void begin(std::stop_token stop);
 
   virtual request& asked() = 0;
-  virtual acquire_params asks_for() const { return {}; }
   /// What comes before the store.
   virtual next come_in() { return at_store(); }
   virtual void won(std::shared_ptr<session_impl> session) = 0;
@@ -75,6 +75,7 @@ class pending_wait : public operation {
 
   session_impl& session_;
   const std::shared_ptr<const lock_config> config_;
+  const acquire_params how_;
   const time_frame time_;
   waits waited_{};
 
@@ -175,7 +176,7 @@ class telling_shortly : public telling<short_operation, T> {
   }
 };
 
-pending<lease> async_acquire(async_request o, const acquire_params& c);
+pending<lease> async_acquire(async_request o);
 pending<permit> async_acquire_permit(async_request o);
 
 }  // namespace holdfast::engine
