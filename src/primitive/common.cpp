@@ -102,7 +102,7 @@ subject::subject(const holdfast::session& s, std::string_view what, const std::s
                  bool store::capabilities::* needs, bool through_local_queue)
     : session(s.impl()), operation(what) {
   const auto& c = *session;
-  const auto made = std::make_shared<engine::lock_config>();
+  const auto made = std::make_shared<engine::lock_config>(engine::lock_config{options});
   config = made;
   made->name = c.full_name(name);
   const auto require = [this](status ok) {
@@ -113,7 +113,6 @@ subject::subject(const holdfast::session& s, std::string_view what, const std::s
   require(base::check_name(made->name, c.can().max_name_bytes));
   require(base::check_reason(options.reason));
   require(check_max_hold(options.max_hold));
-  made->max_hold = options.max_hold;
   const bool given = options.lease != options.lease.zero();
   require(set_lease(*made, given ? options.lease : c.options().lease, c.can()));
   require(check_linger(options.linger));
@@ -125,21 +124,14 @@ subject::subject(const holdfast::session& s, std::string_view what, const std::s
   made->traced = c.options().lock_order || c.options().detect_deadlocks;
   made->kind = kind;
   made->capacity = capacity;
-  made->renew = options.renew;
   made->note = c.note(options.reason);
-  made->local_time = saturated_nanoseconds(options.local_time);
-  made->max_bypass = options.max_bypass;
-  made->max_waiters = options.max_waiters;
-  made->unconfirmed_release = options.unconfirmed_release;
   made->in_order = needs == &store::capabilities::fair;
   if (!through_local_queue) {
     require(check_local_queue_options(options, kind));
     return;
   }
   made->local_queue = session->local_queues().at(made->name, session->clock());
-  if (options.linger == options.linger.zero()) return;
-  made->linger = options.linger;
-  made->local_queue->expect_one();
+  if (options.linger > options.linger.zero()) made->local_queue->expect_one();
 }
 
 subject::~subject() {
