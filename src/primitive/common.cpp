@@ -209,9 +209,9 @@ std::stop_token thread_holds::lost() const {
   return held == nullptr ? std::stop_token{} : held->lost();
 }
 
-lease& thread_holds::require(const subject& of) const {
+thread_hold& thread_holds::require(const subject& of) const {
   of.require_usable();
-  lease* const held = find();
+  thread_hold* const held = find();
   if (held == nullptr) of.fail({errc::not_owner, "this thread does not hold it"});
   return *held;
 }

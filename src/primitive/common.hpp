@@ -91,8 +91,15 @@ failure without_effect(std::string_view option, std::string_view why);
 void report_misuse(engine::session_impl& session, std::string_view name, std::string_view lock_kind,
                    std::string_view detail) noexcept;
 
+/// What a thread holds in the std style, and how many times: only a recursive_mutex more than once.
+struct thread_hold : lease {
+  thread_hold() noexcept = default;
+  thread_hold(lease held) noexcept : lease(std::move(held)), level(1) {}
+  std::uint32_t level = 0;
+};
+
 /// What the threads hold of one lock in the std style.
-class thread_holds : public by_thread<lease> {
+class thread_holds : public by_thread<thread_hold> {
  public:
   using by_thread::put;
   /// As it was acquired.
@@ -102,7 +109,7 @@ class thread_holds : public by_thread<lease> {
   /// Throws errc::forked, errc::not_owner or errc::lost.
   void check(const subject& of) const;
   /// This thread's hold. Throws errc::forked, or errc::not_owner if it has none.
-  lease& require(const subject& of) const;
+  thread_hold& require(const subject& of) const;
 };
 
 }  // namespace holdfast::primitive

@@ -110,12 +110,12 @@ pending<lease> async_acquire_shared(shared_mutex& lock, wait_limit limit, std::s
 }
 
 void shared_mutex::unlock() noexcept {
-  const lease held = state_->writers.take();  // its end is the release
+  const auto held = state_->writers.take();  // its end is the release
   if (!held) state_->of.report_misuse("unlock() by a thread that does not hold it");
 }
 
 void shared_mutex::unlock_shared() noexcept {
-  const lease held = state_->readers.take();
+  const auto held = state_->readers.take();
   if (!held) state_->of.report_misuse("unlock_shared() by a thread that does not hold it");
 }
 
