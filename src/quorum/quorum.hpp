@@ -107,9 +107,9 @@ class quorum_round : public std::enable_shared_from_this<quorum_round> {
     plainly,
     of_trusted,  ///< a grant of one that was started a moment ago is no vote
   };
-  /// `keeps` is kept for as long as the request is on its way.
-  void ask(std::size_t node, const store::permits_command& c, std::shared_ptr<const void> keeps,
-           asked how = asked::plainly);
+  /// What `c` points to is the node's, or its session's: they are kept for as long as it is on its
+  /// way.
+  void ask(std::size_t node, const store::permits_command& c, asked how = asked::plainly);
   using condition = std::function<bool(const answers&)>;
   /// Until `enough` says so, all have answered, it is that late, or `stop` is requested. For the
   /// thread that asks.
@@ -124,7 +124,6 @@ class quorum_round : public std::enable_shared_from_this<quorum_round> {
     bool under_way = false;
     std::optional<failure> broke{};  ///< to be asked again, by the runner
     store::permits_command command{};
-    std::shared_ptr<const void> keeps{};
   };
   class bell;
   /// Also where there is no memory for the answers.
@@ -134,12 +133,10 @@ class quorum_round : public std::enable_shared_from_this<quorum_round> {
     ~leaves_its_bell();
   };
 
-  bool post(std::size_t node, const store::permits_command& c, std::shared_ptr<const void> keeps);
+  bool post(std::size_t node, const store::permits_command& c);
   /// Without memory to ask it, that is its answer.
-  void ask_runner(std::size_t node, const store::permits_command& c,
-                  std::shared_ptr<const void> keeps, bool trusted_only) noexcept;
-  void begin_asking(std::size_t node, const store::permits_command& c,
-                    std::shared_ptr<const void> keeps, bool trusted_only);
+  void ask_runner(std::size_t node, const store::permits_command& c, bool trusted_only) noexcept;
+  void begin_asking(std::size_t node, const store::permits_command& c, bool trusted_only);
   void on_posted(std::size_t node, result<store::permits_reply> reply, boot_time sent);
   void on_answer(std::size_t node, result<store::permits_reply> reply, boot_time sent,
                  bool trusted);
