@@ -17,8 +17,6 @@ constexpr std::string_view operation = "admission";
 /// A waiter for tokens asks again no sooner.
 constexpr std::chrono::microseconds shortest_look = 1ms;
 
-using answer = result<std::optional<wait_hint>>;
-
 /// Both, as one request. Tokens that it took and nobody heard of go back.
 class entry final : public engine::request {
  public:
@@ -90,7 +88,7 @@ class entry final : public engine::request {
     }
     found.why = refused_by::permits;
     found.rate = {};
-    return std::optional<wait_hint>{engine::hint_of(session_, reply)};
+    return ask_again(engine::hint_of(session_, reply));
   }
 
   answer on_no_tokens() {
@@ -99,7 +97,7 @@ class entry final : public engine::request {
     if (!time_.is_try() && saturated_add(session_.now(), found.rate.wait) > time_.deadline()) {
       return failure{errc::timed_out, "the tokens would have come after the deadline"};
     }
-    return std::optional<wait_hint>{{std::max(found.rate.wait, shortest_look), {}}};
+    return ask_again({std::max(found.rate.wait, shortest_look), {}});
   }
 
   answer on_both(const store::permits_reply& reply, boot_time sent) {
@@ -109,7 +107,7 @@ class entry final : public engine::request {
       return failure{errc::unavailable, "the store's answer came later than the lease lasts", true};
     }
     found.why = refused_by::nothing;
-    return std::optional<wait_hint>{};
+    return settled();
   }
 
   engine::session_impl& session_;
@@ -221,12 +219,9 @@ pending<admitted> async_admit(admission& door, std::uint64_t n, const rate_key& 
                               wait_limit limit, std::stop_token stop) {
   auto& [limiter, permits] = *door.state_;
   return limiter.begin([&, &permits = permits, &limiter = limiter] {
-    engine::async_request o{permits.session,
-                            permits.what,
-                            operation,
-                            {permits.session->now(), limit.wait()},
-                            std::move(stop),
-                            permits.how};
+    engine::async_request o{permits.session, permits.what,
+                            operation,       {permits.session->now(), limit.wait()},
+                            std::move(stop), permits.how};
     auto e = std::make_unique<entry>(permits, *limiter.of.config, limiter.about(key, n), n, o.time);
     return pending<admitted>(std::make_shared<pending_entry>(std::move(o), std::move(e)));
   });

@@ -51,14 +51,13 @@ class turn final : public engine::request {
   std::optional<store::named_command> command(bool) override {
     return store::named_command{config_->name, command_};
   }
-  result<std::optional<engine::wait_hint>> learn(result<store::permits_reply> reply,
-                                                 boot_time) override {
+  answer learn(result<store::permits_reply> reply, boot_time) override {
     if (!reply) return std::move(reply.error());
     if (mismatches(*reply)) return mismatch(*reply);
     const bool stands = reply->outcome == permits_outcome::queued;
     const bool first = std::exchange(command_.verb, permits_verb::renew) == permits_verb::acquire;
-    if ((first && in_line()) || !stands) return std::optional<engine::wait_hint>{};
-    return std::optional<engine::wait_hint>{engine::hint_of(session_, *reply)};
+    if ((first && in_line()) || !stands) return settled();
+    return ask_again(engine::hint_of(session_, *reply));
   }
 
   /// Waits until it is queued, the first time, and then until it is woken. In vain it leaves.

@@ -55,15 +55,14 @@ class look_for_next final : public engine::request {
   std::optional<store::named_command> command(bool) override {
     return store::named_command{name_, {}};
   }
-  result<std::optional<engine::wait_hint>> learn(result<store::permits_reply> reply,
-                                                 boot_time) override {
+  answer learn(result<store::permits_reply> reply, boot_time) override {
     if (!reply) return std::move(reply.error());
     auto now = leader_now(*reply);
     if (!now) return std::move(now.error());
     found = after_ ? first_after(*after_, *reply) : std::move(*now);
-    if (found) return after_ = found->term, std::optional<engine::wait_hint>{};
+    if (found) return after_ = found->term, settled();
     if (!after_) after_ = last_of(*reply);
-    return std::optional<engine::wait_hint>{{look_every, {}}};
+    return ask_again({look_every, {}});
   }
   std::string_view in_vain() const override { return "no other leader had come"; }
 

@@ -37,14 +37,14 @@ class rate_request final : public engine::request {
   rate_request& operator=(const rate_request&) = delete;
   ~rate_request() override { give_back(); }
 
-  result<std::optional<engine::wait_hint>> ask(bool) override {
+  answer ask(bool) override {
     if (command_.verb == rate_verb::refund && session_.now() > repeat_until_) return too_late();
     const boot_time sent = session_.now();
     auto answer = session_.rate(name_, command_);
     if (!answer) return note_unknown(std::move(answer.error()), sent);
     reply = std::move(*answer);
     took_ = command_.verb == rate_verb::take && reply.outcome == rate_outcome::granted;
-    return std::optional<engine::wait_hint>{};
+    return settled();
   }
 
   void give_back() noexcept {
@@ -151,7 +151,7 @@ class reservation final : public engine::request {
   ~reservation() override { give_back(); }
   const store::owner_id& owner() const noexcept { return command_.owner; }
 
-  result<std::optional<engine::wait_hint>> ask(bool) override {
+  answer ask(bool) override {
     if (!made_) {
       auto reply = session_.rate(name_, command_);
       if (!reply) return std::move(reply.error());
@@ -164,8 +164,8 @@ class reservation final : public engine::request {
       ready_ = session_.now() + (made_->taken ? made_->wait : microseconds::zero());
     }
     const auto left = std::chrono::ceil<microseconds>(ready_ - session_.now());
-    if (left <= microseconds::zero()) return std::optional<engine::wait_hint>{};
-    return std::optional<engine::wait_hint>{{std::max(left, shortest_look), {}}};
+    if (left <= microseconds::zero()) return settled();
+    return ask_again({std::max(left, shortest_look), {}});
   }
 
   rate_decision outcome() {

@@ -75,7 +75,7 @@ std::optional<store::named_command> acquisition::command(bool last) {
   return store::named_command{config_.name, acquire_command(!last)};
 }
 
-result<std::optional<wait_hint>> acquisition::ask(bool) {
+request::answer acquisition::ask(bool) {
   auto answer = std::move(*answer_);
   answer_.reset();
   return answer;
@@ -166,8 +166,7 @@ bool acquisition::is_granted(std::uint64_t fence, boot_time sent, std::chrono::m
   return grant_.valid_until > session_.now();
 }
 
-result<std::optional<wait_hint>> acquisition::learn(result<store::permits_reply> reply,
-                                                    boot_time sent) {
+request::answer acquisition::learn(result<store::permits_reply> reply, boot_time sent) {
   if (!reply) {
     look_by_ = boot_time{};
     if (shared_lease_) shared_lease_->lost();
@@ -182,13 +181,13 @@ result<std::optional<wait_hint>> acquisition::learn(result<store::permits_reply>
         return failure{errc::unavailable, "the store's answer came later than the lease lasts",
                        true};
       }
-      return std::optional<wait_hint>{};
+      return settled();
     }
     case permits_outcome::queued:
     case permits_outcome::busy: {
       keep_queue_lease(*reply, sent);
       stand_behind(*reply, sent);
-      return std::optional<wait_hint>{hint_of(session_, *reply)};
+      return ask_again(hint_of(session_, *reply));
     }
     case permits_outcome::kind_mismatch:
     case permits_outcome::capacity_mismatch:

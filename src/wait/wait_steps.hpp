@@ -29,14 +29,19 @@ inline constexpr std::string_view held_by_another = "still held by another holde
 class request {
  public:
   virtual ~request() = default;
+
+  /// What comes of it: settled(), when to ask again, or what went wrong.
+  using answer = result<std::optional<wait_hint>>;
+  static answer settled() { return std::optional<wait_hint>{}; }
+  static answer ask_again(wait_hint how) { return std::optional(std::move(how)); }
+
   /// What to send, so that many can be asked in one round trip; or nothing if it has to ask by
   /// itself. `last`: there will be no other time, leave nothing behind.
   virtual std::optional<store::named_command> command(bool last);
-  /// What came of it. Settled if it returns nothing.
-  virtual result<std::optional<wait_hint>> learn(result<store::permits_reply> reply,
-                                                 boot_time sent);
+  /// … and what the reply means.
+  virtual answer learn(result<store::permits_reply> reply, boot_time sent);
   /// Both, where it has to ask by itself.
-  virtual result<std::optional<wait_hint>> ask(bool last);
+  virtual answer ask(bool last);
   /// A notification came: the next poll may not be left to others. Only an answer settles the
   /// request, or the secret of the one that was before: true then.
   virtual bool notified(const store::notification&) { return false; }
@@ -86,7 +91,7 @@ class wait_steps {
  private:
   bool at_deadline() const noexcept;
   bool left_to_others();
-  std::optional<status> judge(result<std::optional<wait_hint>> answer, boot_time sent);
+  std::optional<status> judge(request::answer answer, boot_time sent);
   std::optional<status> judge_failure(failure f, boot_time sent);
   boot_time gives_up_at(const failure& f, boot_time sent, boot_time now);
 
