@@ -43,6 +43,18 @@ class transferable {
   ~transferable() = default;
 };
 
+/// Where a waiter stands that wants in at a local queue.
+enum class local_entry {
+  first,   ///< it represents the process now: ask the store
+  asked,   ///< it does, and the one before has asked the store for it: see the contender
+  passed,  ///< it has what the process holds: see the contender
+  overloaded,
+  gone,     ///< it waits no longer: its time is over, or it was asked to stop
+  waiting,  ///< queued: only from join() and look()
+  chosen,   ///< queued, and about to have what the process holds: wait for it also after the
+            ///< deadline; only from look()
+};
+
 /// A waiter, as the local queue sees it.
 class contender {
  public:
@@ -56,10 +68,8 @@ class contender {
   /// Whatever happens: this one waits for the end of it.
   virtual result<bool> ask_instead_of(const transferable& leaving) noexcept = 0;
 
-  /// What the thread before left to this one, after local queue::entry::passed.
+  /// What the thread before left to this one, after local_entry::passed.
   std::shared_ptr<transferable> take_passed() noexcept { return std::move(passed_); }
-
-  enum class in_local_queue { waiting, chosen, first, asked, passed, gone };
 
  protected:
   virtual ~contender() = default;
@@ -76,7 +86,7 @@ class contender {
   boot_time deadline_ = forever;
   // Changed with the local queue's mutex held.
   std::list<contender*>::iterator entry_{};
-  std::atomic<in_local_queue> in_local_queue_{in_local_queue::gone};
+  std::atomic<local_entry> in_local_queue_{local_entry::gone};
   std::condition_variable changed_;
   std::shared_ptr<transferable> passed_;
 };
@@ -102,18 +112,7 @@ class local_queue {
  public:
   explicit local_queue(clock& on) : clock_(on) {}
 
-  /// Where a thread stands that wants in.
-  enum class entry {
-    first,   ///< it represents the process now: ask the store
-    asked,   ///< it does, and the one before has asked the store for it: see the contender
-    passed,  ///< it has what the process holds: see the contender
-    overloaded,
-    timed_out,
-    cancelled,
-    waiting,  ///< queued: only from join() and look()
-    chosen,   ///< queued, and about to have what the process holds: wait for it also after the
-              ///< deadline; only from look()
-  };
+  using entry = local_entry;
   entry enter(contender& who, boot_time deadline, std::stop_token stop);
 
   /// The same without sleeping, for a waiter that its waker rouses: joins the queue, and looks

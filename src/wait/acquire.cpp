@@ -267,7 +267,7 @@ failure kept_out(local_queue::entry why, const lock_config& s, bool is_try) {
             "as many threads of this process as max_waiters allows wait for it already: " +
                 std::to_string(s.max_waiters)};
   }
-  return why == local_queue::entry::cancelled ? asked_to_stop() : waited_in_vain(is_try);
+  return waited_in_vain(is_try);
 }
 
 namespace {
@@ -301,6 +301,7 @@ result<lease> acquire_in_turn(const std::shared_ptr<session_impl>& session,
       w.past_local_queue = session->now();
       if (auto mine = hold::next_turn(a.take_passed(), w)) return mine;
     }
+    if (in == local_queue::entry::gone && stop.stop_requested()) return asked_to_stop();
     if (in != local_queue::entry::first && in != local_queue::entry::asked)
       return kept_out(in, *s, call.is_try());
     w.past_local_queue = session->now();

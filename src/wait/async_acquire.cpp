@@ -27,7 +27,7 @@ operation::next pending_acquire::on_entry(local_queue::entry in) {
   }
   if (in == local_queue::entry::waiting) return retry_after(time_.deadline());
   if (in == local_queue::entry::chosen) return retry_after(forever);
-  if (in == local_queue::entry::cancelled) return end(stopped());
+  if (in == local_queue::entry::gone && stop().stop_requested()) return end(stopped());
   if (in != local_queue::entry::first && in != local_queue::entry::asked)
     return end(kept_out(in, *config_, time_.is_try()));
   waited_.past_local_queue = session_.now();
