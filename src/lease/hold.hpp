@@ -32,7 +32,7 @@ struct hold_services {
 };
 
 /// Something held: what a lease points to, and what the keeper keeps alive. Threads of a process
-/// may have it one after the other (local queue.hpp), each with a lease and a fence of its own.
+/// may have it one after the other (local_queue.hpp), each with a lease and a fence of its own.
 class hold final : public std::enable_shared_from_this<hold>,
                    public renewable,
                    public transferable,
