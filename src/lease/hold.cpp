@@ -2,7 +2,6 @@
 
 #include "base/losses.hpp"
 #include "base/names.hpp"
-#include "local/idle_locks.hpp"
 #include "session/store_client.hpp"
 
 namespace holdfast::engine {
@@ -24,7 +23,6 @@ hold::hold(std::shared_ptr<session_impl> session, const hold_services& its,
       session_(std::move(session)),
       client_(its.client),
       keeper_(its.keeper),
-      idle_locks_(its.idle_locks),
       config_(std::move(s)),
       lease_(config_->lease),
       may_last_(config_->lease),
@@ -85,8 +83,6 @@ bool hold::may_be_kept(boot_time now) const noexcept {
 bool hold::stays_in_process(boot_time now) const noexcept {
   return now < stays_until_ && may_be_kept(now);
 }
-
-void hold::linger_until(boot_time at) const { idle_locks_.look_at(config_->local_queue, at); }
 
 bool hold::lingers(boot_time now) const noexcept {
   return config_->linger > std::chrono::nanoseconds::zero() && may_be_kept(now);

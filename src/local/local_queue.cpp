@@ -174,7 +174,7 @@ bool local_queue::have_it_looked_after() noexcept try {
   const auto now = clock_.now();
   idle_turn_ = idle_->fence();
   idle_ends_ = saturated_add(now, idle_->linger());
-  idle_->linger_until(saturated_add(now, idle_->linger() / 2));
+  idle_locks_.look_at(shared_from_this(), saturated_add(now, idle_->linger() / 2));
   return looked_after_ = true;
 } catch (...) {
   return false;

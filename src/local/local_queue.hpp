@@ -12,6 +12,7 @@
 #include <string>
 #include <utility>
 
+#include "local/idle_locks.hpp"
 #include "session/waker.hpp"
 
 namespace holdfast::engine {
@@ -28,8 +29,6 @@ class transferable {
   /// False if it should go back to the store when no thread of the process wants it.
   virtual bool lingers(boot_time now) const noexcept = 0;
   virtual std::chrono::nanoseconds linger() const noexcept = 0;
-  /// Has a thread look at it then.
-  virtual void linger_until(boot_time at) const = 0;
   virtual std::uint64_t fence() const noexcept = 0;
   virtual const store::owner_id& owner() const noexcept = 0;
   /// Said with the release only, and never before.
@@ -108,9 +107,9 @@ class contender {
 ///     a thread is done, and the first   │ the hold goes to the first waiter directly
 ///       waiter insists, or was bypassed │
 ///       often enough                    │
-class local_queue {
+class local_queue : public std::enable_shared_from_this<local_queue> {
  public:
-  explicit local_queue(clock& on) : clock_(on) {}
+  local_queue(clock& on, idle_locks& idle) : clock_(on), idle_locks_(idle) {}
 
   using entry = local_entry;
   entry enter(contender& who, boot_time deadline, std::stop_token stop);
@@ -173,6 +172,7 @@ class local_queue {
   bool have_it_looked_after() noexcept;
 
   clock& clock_;
+  idle_locks& idle_locks_;
   std::mutex mutex_;
   bool occupied_ = false;
   std::list<contender*> line_;

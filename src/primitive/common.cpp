@@ -130,7 +130,7 @@ subject::subject(const holdfast::session& s, std::string_view what, const std::s
     require(check_local_queue_options(options, kind));
     return;
   }
-  made->local_queue = session->local_queues().at(made->name, session->clock());
+  made->local_queue = session->local_queue_of(made->name);
   if (options.linger > options.linger.zero()) made->local_queue->expect_one();
 }
 

@@ -313,9 +313,8 @@ TEST(hand_over_of_a_lock, from_a_process_that_queues_again_costs_no_more) {
   contender other{f, mutex_named("m")};
   ASSERT_FALSE(other.holds());
   std::thread next([&] { EXPECT_TRUE(m.acquire()); });
-  harness::eventually("in line", [&] {
-    return f.session.impl()->local_queues().at("m", *f.clock)->waiting() == 1;
-  });
+  harness::eventually("in line",
+                      [&] { return f.session.impl()->local_queue_of("m")->waiting() == 1; });
   EXPECT_FALSE(held.release());
   EXPECT_TRUE(other.asks.notified(other.news()));
   other.release();
