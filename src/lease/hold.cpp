@@ -224,18 +224,15 @@ status hold::extend_now(std::chrono::milliseconds lease, unsigned of_turn) {
   may_last_.store(std::max(may_last_.load(std::memory_order_relaxed), lease),
                   std::memory_order_relaxed);
   const auto reply = client_.permits(name(), c);
-  if (!reply) {
-    if (!reply.error().outcome_unknown) keeper_.restore(*this, before);
-    begun.ends().failed(*this, reply.error());
-    return reply.error();
+  const bool extended = reply && reply->outcome == permits_outcome::granted;
+  if (!reply && !reply.error().outcome_unknown) keeper_.restore(*this, before);
+  if (extended) {
+    lease_.store(lease, std::memory_order_relaxed);
+    may_last_.store(lease, std::memory_order_relaxed);
   }
-  if (reply->outcome != permits_outcome::granted) {
-    begun.ends().gone(*this);
-    return lost_in(of_turn) ? no_longer_held() : released_before();
-  }
-  lease_.store(lease, std::memory_order_relaxed);
-  may_last_.store(lease, std::memory_order_relaxed);
-  begun.ends().renewed(*this, sent, lease_of(*reply));
+  begun.ends().answered(*this, sent, reply);
+  if (!reply) return reply.error();
+  if (!extended) return lost_in(of_turn) ? no_longer_held() : released_before();
   return state() == lease_state::lost ? status(no_longer_held()) : status(done{});
 }
 

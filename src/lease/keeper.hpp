@@ -90,10 +90,9 @@ class keeper {
   void begin_renewal(renewable& h);
   /// Ends one as failed, if none of those below has when it goes: nobody could renew it again.
   class begun_renewal;
-  void renewed(renewable& h, boot_time sent, std::chrono::nanoseconds lease);
+  void answered(renewable& h, boot_time sent, const result<store::permits_reply>& reply);
   /// It was not even asked for.
   void not_renewed(renewable& h);
-  void failed(renewable& h, const failure& why);
   /// The store says that it is not held any more.
   void gone(renewable& h);
   /// Our own clock says so.
@@ -195,7 +194,7 @@ class keeper::begun_renewal {
  public:
   begun_renewal(keeper& of, renewable& h) : keeper_(of), hold_(h) { of.begin_renewal(h); }
   ~begun_renewal() {
-    if (!ended_) keeper_.failed(hold_, without_memory(true));
+    if (!ended_) keeper_.answered(hold_, {}, without_memory(true));
   }
   begun_renewal(const begun_renewal&) = delete;
   begun_renewal& operator=(const begun_renewal&) = delete;
