@@ -49,6 +49,7 @@ bool recursive_mutex::lock_within(wait_time wait, std::stop_token stop) {
     }
     // Work that goes deeper under a lock that is gone would be work without one.
     state_->holds.check(state_->of);
+    if (stop.stop_requested()) return false;
     state_->set(level + 1);
     return true;
   }
