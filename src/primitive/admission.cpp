@@ -177,7 +177,7 @@ struct admission::state {
   }
 
   // A wait that only ran out is a decision, not a failure.
-  admitted refused(entry& e, const engine::time_frame& time, failure why) const {
+  result<admitted> refused(entry& e, const engine::time_frame& time, failure why) const {
     auto& session = *permits.session;
     e.give_back_tokens();
     const failure called_off{errc::cancelled, {}};
@@ -185,7 +185,7 @@ struct admission::state {
     if (e.was_asked())
       engine::leave_nothing_behind(session, *permits.what, e.owner(), stands ? called_off : why);
     why = engine::gave_up(session, *permits.what, time, std::move(why));
-    if (!engine::was_given_up(why.code)) fail(std::move(why));
+    if (!engine::was_given_up(why.code)) return why;
     return std::move(e.found);
   }
 };
@@ -208,11 +208,13 @@ admitted admission::admit_within(std::uint64_t n, const rate_key& key, wait_time
   }
   const engine::timed_call call(session.now(), wait);
   entry e(permits, *limiter.of.config, std::move(request), n, call);
-  return engine::or_abandon(session, *permits.what, e.owner(), [&] {
+  auto how = engine::or_abandon(session, *permits.what, e.owner(), [&]() -> result<admitted> {
     auto settled = engine::wait_until_settled(session, e.owner(), e, call, std::move(stop));
     if (settled) return e.given(permits.session, {call.began(), call.began()});
     return state_->refused(e, call, std::move(settled.error()));
   });
+  if (!how) state_->fail(std::move(how.error()));
+  return std::move(*how);
 }
 
 pending<admitted> async_admit(admission& door, std::uint64_t n, const rate_key& key,

@@ -29,6 +29,7 @@ bool recursive_mutex::lock_within(wait_time wait, std::stop_token stop) {
     }
     // Work that goes deeper under a lock that is gone would be work without one.
     mine->check();
+    if (stop.stop_requested()) return false;
     ++mine->level;
     return true;
   }

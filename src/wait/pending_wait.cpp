@@ -53,7 +53,10 @@ failure pending_wait::stopped() const {
 operation::next pending_wait::step() {
   if (leaving_) return {};
   if (steps_) return ask();
-  if (!std::exchange(begun_, true) && stop().stop_requested()) return end(stopped());
+  if (!std::exchange(begun_, true)) {
+    if (asked().known()) return succeed();
+    if (stop().stop_requested()) return end(stopped());
+  }
   return come_in();
 }
 

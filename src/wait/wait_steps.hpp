@@ -49,6 +49,8 @@ class request {
   virtual void notified_before() {}
   /// What is told if it is not settled in time; when that was is added.
   virtual std::string_view in_vain() const { return held_by_another; }
+  /// Whether it is settled without a question: a wait that was stopped before is told so, too.
+  virtual bool known() const noexcept { return false; }
   /// Until when a look may be left to others of the session; `now` if it may not.
   virtual boot_time put_off(boot_time now) { return now; }
   /// If not, nothing of it can be at the store, and nothing is to be taken back.

@@ -292,7 +292,6 @@ std::string link::text_of(const sql::replacement& r) const {
   }
   const std::string name = hex(r.name), version = std::to_string(r.version);
   const std::string now = r.assumed_now ? std::to_string(*r.assumed_now) : "";
-  if (r.record.empty()) return "delete from " + tables_.records + where(name, version, now, until);
   return update_of(tables_, hex(r.record), name, version, now, until);
 }
 
@@ -300,7 +299,7 @@ result<std::vector<sql::replaced>> link::replace(std::span<const sql::replacemen
                                                  boot_time deadline) {
   if (only_reads_) return leave();
   const auto& first = all.front();
-  const bool guess = all.size() == 1 && first.there && first.assumed_now && !first.record.empty();
+  const bool guess = all.size() == 1 && first.there && first.assumed_now;
   if (guess && prepared_ && patience_until(deadline) == waits_for_) {
     calls_->end_at(deadline);
     if (const auto affected = prepared_->run(first, *calls_)) {

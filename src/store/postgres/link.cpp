@@ -82,7 +82,6 @@ statements::statements(const std::string& schema) {
   update_guessed = "update " + records + " set record = $4, version = version + 1 where name = $1" +
                    " and version = $2 and pg_catalog.abs(" + rough_clock +
                    " - $3::float8 - 500) < 1000";
-  remove = "delete from " + records + " where name = $1 and version = $2" + in_time;
 
   // A prepared statement keeps its plan. One that was made while the table had a page or two would
   // read the whole table from then on, until the server has looked at it again; the index costs no
@@ -168,7 +167,6 @@ statement link::replacing(const sql::replacement& r) const {
   };
   const auto assumed = if_any(r.assumed_now), until = if_any(r.until_at);
   if (!r.there) return {sql_.insert, {name, as_text(r.version), std::string(r.record), until}};
-  if (r.record.empty()) return {sql_.remove, {name, as_text(r.version), assumed, until}};
   if (assumed && !until && !r.asks_time) {
     return {sql_.update_guessed, {name, as_text(r.version), assumed, std::string(r.record)}};
   }

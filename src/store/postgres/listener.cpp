@@ -26,7 +26,7 @@ std::string channel_of(std::string_view peer) { return "holdfast_" + std::string
 
 listener::listener(const postgres_options& options)
     : options_(options),
-      clock_(options.clock != nullptr ? *options.clock : real_clock()),
+      clock_(*options.clock),
       peer_(base::random_id()),
       listen_("listen " + quoted(channel_of(peer_))) {}
 

@@ -35,8 +35,8 @@ struct postgres_options : sql::link_options {
   /// `auto`: where a connection of our own is seen; `never`: waiters look again by themselves.
   bool may_listen = true;
   std::string schema = "public";
-  std::string url{};                 ///< for messages: no password in it
-  holdfast::clock* clock = nullptr;  ///< judges how long receive() waits; null: the machine's
+  std::string url{};                       ///< for messages: no password in it
+  holdfast::clock* clock = &real_clock();  ///< judges how long receive() waits
 };
 
 /// `postgres://user:password@host:port,host:port/database`; each part may be left out.

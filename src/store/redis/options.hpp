@@ -78,8 +78,8 @@ struct redis_options {
   const std::string& key_prefix() const noexcept {
     return dialect == dialect::none ? prefix : dialect_prefix;
   }
-  std::string url{};                 ///< for messages: no password in it
-  holdfast::clock* clock = nullptr;  ///< judges how long receive() waits; null: the machine's
+  std::string url{};                       ///< for messages: no password in it
+  holdfast::clock* clock = &real_clock();  ///< judges how long receive() waits
   /// Told once at open() what a person should know about the server. May be empty.
   std::function<void(std::string_view)> warn{};
 };

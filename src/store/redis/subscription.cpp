@@ -21,9 +21,7 @@ constexpr auto may_lead_back = 5s;
 std::string channel_prefix(const redis_options& o) { return o.prefix + ":inbox:"; }
 
 subscription::subscription(const redis_options& options)
-    : options_(options),
-      clock_(options.clock != nullptr ? *options.clock : real_clock()),
-      peer_(base::random_id()) {
+    : options_(options), clock_(*options.clock), peer_(base::random_id()) {
   all_.push_back(std::make_unique<subscriber>(options, channel_prefix(options) + peer_));
 }
 

@@ -54,7 +54,7 @@ struct replacement {
   std::string_view name;
   bool there = false;         ///< there was a row, with …
   std::int64_t version = 0;   ///< … this version; if there was none, what its fence was decided at
-  std::string_view record{};  ///< empty: remove the row
+  std::string_view record{};  ///< never empty: a row goes only by sweep(), or by unlock()
   std::optional<std::int64_t> assumed_now{};
   /// Not begun after that time of the server: its caller has given up by then.
   std::optional<std::int64_t> until_at{};
@@ -71,7 +71,7 @@ struct replaced {
 /// What a locked row is to be from now on.
 struct rewrite {
   std::string_view name;
-  std::string_view record{};  ///< empty: remove the row
+  std::string_view record{};  ///< empty: remove the row, which lock() has made
 };
 
 /// One connection to the server, used by one thread at a time. Each function is one round trip, and

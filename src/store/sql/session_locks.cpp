@@ -24,7 +24,7 @@ class session_locks final : public session_store, private inbox {
   session_locks(std::unique_ptr<lock_link> first, connect_lock_link connect,
                 session_lock_options options)
       : options_(std::move(options)),
-        clock_(options_.clock != nullptr ? *options_.clock : real_clock()),
+        clock_(*options_.clock),
         service_({std::move(first), std::move(connect), options_.connections, clock_},
                  options_.sure_for, clock_),
         thread_([this] { tidy(); }) {}

@@ -165,7 +165,7 @@ status lock_file::prepare_statements() {
 
 status lock_file::open_inbox() {
   remove_inboxes_of_the_dead(beside_, self_);
-  holdfast::clock& time = options_.clock != nullptr ? *options_.clock : real_clock();
+  holdfast::clock& time = *options_.clock;
   auto inbox = fifo_inbox::open(beside_, self_, *this, time);
   if (!inbox) return inbox.error();
   inbox_ = std::move(*inbox);

@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <system_error>
 #include <thread>
+
+#include "base/hex.hpp"
 
 namespace holdfast::store::zookeeper {
 
@@ -320,11 +321,7 @@ std::uint64_t connection::session() const noexcept {
   return session_;
 }
 
-std::string connection::id() const {
-  char text[24];
-  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(session()));
-  return text;
-}
+std::string connection::id() const { return base::in_hex(session()); }
 
 // No two watches of the program have the same number: that of an ended session means nothing to the
 // next one.

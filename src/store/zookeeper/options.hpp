@@ -19,7 +19,7 @@ struct zookeeper_options {
   std::chrono::milliseconds session = std::chrono::seconds(30);
   std::chrono::milliseconds connect_timeout = std::chrono::seconds(5);
   std::chrono::milliseconds command_timeout = std::chrono::seconds(2);
-  holdfast::clock* clock = nullptr;
+  holdfast::clock* clock = &real_clock();
 };
 
 /// `zookeeper://user:password@h1,h2:2181/base?option=value`. Port 2181 where none is given.
