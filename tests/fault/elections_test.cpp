@@ -45,7 +45,7 @@ TEST(elections, a_killed_leader_is_followed_at_once_with_a_greater_term) {
   EXPECT_EQ(mine.current()->note, "me");
 }
 
-TEST(elections, a_killed_leader_that_nobody_follows_leads_no_more) {
+TEST(elections, a_killed_leader_without_a_next_one_leads_no_more) {
   ground g;
   child first("leads", {g.url, std::to_string(a_month.count())});
   const auto term = std::stoull(first.expect_line());

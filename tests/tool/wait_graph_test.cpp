@@ -98,7 +98,7 @@ TEST(wait_graph, a_chain_of_waits_is_no_ring) {
           .rings.empty());
 }
 
-TEST(wait_graph, a_process_that_died_waits_for_nobody_and_keeps_nobody_waiting) {
+TEST(wait_graph, a_process_that_died_neither_waits_nor_keeps_others_waiting) {
   participant dead = process(1);
   dead.died = true;
   const auto g = graph_of({name("a", {dead}, {process(2)}), name("b", {process(2)}, {dead})});
