@@ -321,16 +321,16 @@ class state_family final : public session_store {
 
   result<permits_reply> permits(std::string_view name, const permits_command& command) override {
     auto reply = pass_over_dead(name, command, step(name, command, {}));
-    if (reply && command.verb == permits_verb::inspect && port_->can().sees_death)
-      reply->blockers = departed(peers_of(reply->found));
     if (reply && command.verb == permits_verb::release) sweep_.look_if_due(name);
     return reply;
   }
 
-  // A waiter behind dead processes asks once more, without them.
+  // A waiter behind dead processes asks once more, without them. One who inspects is told of them.
   result<permits_reply> pass_over_dead(std::string_view name, const permits_command& command,
                                        result<permits_reply> reply) {
-    if (!reply || reply->blockers.empty() || !port_->can().sees_death) return reply;
+    if (!reply || !port_->can().sees_death) return reply;
+    if (command.verb == permits_verb::inspect) reply->blockers = departed(peers_of(reply->found));
+    if (command.verb == permits_verb::inspect || reply->blockers.empty()) return reply;
     const auto dead = departed(reply->blockers);
     if (dead.empty()) return reply;
     auto again = step(name, command, dead);

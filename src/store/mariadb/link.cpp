@@ -452,6 +452,16 @@ result<store::facts> link::facts(boot_time deadline) {
     if (row.size() < 2) continue;
     found.push_back({{}, row[0].value_or(""), row[1].value_or("")});
   }
+  // Sweeps need these rights. Nobody waits for a sweep, so no error tells that one is missing. To
+  // explain a statement takes the rights of the statement, and changes nothing.
+  const std::pair<const char*, std::string> of_sweeps[]{
+      {"delete on holdfast_records", "delete from " + tables_.records},
+      {"update on holdfast_meta", "update " + tables_.meta + " set fence_floor = fence_floor"}};
+  for (const auto& [right, statement] : of_sweeps) {
+    const auto may = ask("explain " + statement + " where false", deadline);
+    if (!may && may.error().code == errc::not_permitted)
+      found.push_back({{}, "missing_right", right});
+  }
   return found;
 }
 

@@ -56,8 +56,7 @@ std::string array_of(std::span<const std::string> names) {
 
 }  // namespace
 
-statements::statements(const std::string& schema) {
-  const std::string records = quoted(schema) + ".holdfast_records";
+statements::statements(const std::string& schema) : records(quoted(schema) + ".holdfast_records") {
   const std::string meta = quoted(schema) + ".holdfast_meta";
   const std::string clock = server_clock;
   const std::string as_read =
@@ -277,13 +276,16 @@ result<std::string> link::id_of_tables(boot_time deadline) {
   return a.rows() == 1 ? std::string(a.text(0, 0)) : std::string();
 }
 
+// Without the right to delete, sweeps fail. Nobody waits for a sweep, so no error tells of it.
 result<store::facts> link::facts(boot_time deadline) {
   static constexpr const char* asked =
       "select name, setting from pg_settings where name in ('server_version', 'fsync',"
       " 'synchronous_commit', 'synchronous_standby_names', 'max_connections')"
       " union all select 'connections', count(*)::text from pg_stat_activity"
-      " union all select 'replicas', count(*)::text from pg_stat_replication";
-  const auto got = wire_->ask({{asked}}, deadline);
+      " union all select 'replicas', count(*)::text from pg_stat_replication"
+      " union all select 'missing_right', 'delete on holdfast_records'"
+      " where not pg_catalog.has_table_privilege($1::text, 'delete')";
+  const auto got = wire_->ask({{asked, {sql_.records}}}, deadline);
   if (!got) return got.error();
   const answer& a = got->front();
   store::facts found;

@@ -13,6 +13,7 @@ struct statements {
   std::string set_session, limit, begin, limits, make, read_locked, fail_if_late, put_locked,
       remove_locked, commit, rollback;
   std::string take_floor, sweep, entries, entries_behind, tell, id;
+  std::string records;  ///< the table
 };
 
 /// The rows over one connection.
