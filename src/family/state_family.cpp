@@ -104,6 +104,11 @@ class permits_transition final : public record_change {
             reply.outcome == permits_outcome::queued;
   }
 
+  bool only_asks() const noexcept override {
+    const bool is_question = command_.verb == permits_verb::renew && command_.wait;
+    return is_question || command_.verb == permits_verb::inspect;
+  }
+
   /// Perhaps its owner is there, with an attempt whose answer was lost, although this one was
   /// undone.
   bool may_stand() const noexcept { return came_; }
@@ -225,6 +230,8 @@ class countdown_transition final : public record_change {
     return put(text);
   }
 
+  bool only_asks() const noexcept override { return command_.verb == countdown_verb::inspect; }
+
   const std::optional<failure>& wrong() const { return in_.wrong; }
   countdown_reply reply;
 
@@ -295,6 +302,7 @@ class buckets_transition final : public transition {
     found = {now.now_at, in_.record.buckets};
     return nullptr;
   }
+  bool only_asks() const noexcept override { return true; }
   const std::optional<failure>& wrong() const { return in_.wrong; }
   bucket_list found;
 

@@ -1,11 +1,10 @@
 #include "store/postgres/listener.hpp"
 
-#include <poll.h>
-
 #include <algorithm>
 #include <utility>
 
 #include "base/random.hpp"
+#include "base/readiness.hpp"
 #include "store/postgres/schema.hpp"
 #include "store/sql/notification_text.hpp"
 
@@ -115,9 +114,8 @@ void listener::wait(boot_time until) {
 
 void listener::wait_for(int fd, short events, std::chrono::nanoseconds at_most) const {
   const auto longest = std::clamp<std::chrono::nanoseconds>(at_most, 0ns, 60s);
-  const timespec timeout{longest.count() / 1'000'000'000, longest.count() % 1'000'000'000};
   pollfd both[] = {{fd, events, 0}, {interrupt_.fd(), POLLIN, 0}};
-  (void)::ppoll(both, 2, &timeout, nullptr);
+  (void)base::sleep_until_ready(both, longest);
 }
 
 // What came behind the answer to a ping lies in libpq, and its socket has nothing any more.
