@@ -37,7 +37,7 @@ void lose_one_of_several(random_source& r, plan& p) {
   if (p.store == store_kind::contenders) p.store = store_kind::told;
   p.names.assign(2 + r.below(2), name_plan{some_mutex(r)});
   const nanos until = r.between(1500 * millisecond, 4 * second);
-  give(p.processes[0], {{.name = p.names.size() - 1, .hold = until}});
+  give(p.processes[0], {{.name = r.one_in(3) ? 0 : p.names.size() - 1, .hold = until}});
   for (auto more = 1 + r.below(2); more > 0; --more) {
     step all{.think = r.between(50 * millisecond, 200 * millisecond), .several = true};
     if (!r.one_in(3)) all.how = step::style::callback, all.more = 1;
@@ -66,6 +66,101 @@ void give_up_on_a_store(random_source& r, plan& p) {
   p.faults = {{.what = kinds[r.below(3)],
                .at = r.between(500 * millisecond, 3 * second),
                .length = r.between(25, 45) * second}};
+}
+
+// Readers of a process that wait for one of them, which waits for a writer elsewhere; some are
+// asked to stop.
+void stop_readers_that_wait_together(random_source& r, plan& p) {
+  set_up(p, 2, r.between(2, 4) * second);
+  tell_at_once(p);
+  p.names = {{lock_kind::shared}};
+  give(p.processes[1], {{.hold = r.between(2, 4) * second}});
+  p.processes[0].begins = 50 * millisecond;
+  for (auto more = 3 + r.below(2); more > 0; --more) {
+    step s{.think = r.between(0, 50 * millisecond), .shared = true};
+    if (r.one_in(4)) s.how = step::style::callback;
+    if (!r.one_in(3)) s.stop_after = r.between(200 * millisecond, second);
+    give(p.processes[0], {s});
+  }
+}
+
+// Readers in several processes, always some in each, and a writer in another one.
+void read_on_in_several_processes(random_source& r, plan& p) {
+  set_up(p, 3 + r.below(2), r.between(2, 4) * second);
+  tell_at_once(p);
+  if (p.store > store_kind::scripts) p.store = store_kind::told;
+  p.names = {{lock_kind::shared}};
+  const nanos moment = r.between(50 * millisecond, 150 * millisecond);
+  for (std::size_t i = 0; i + 1 < p.processes.size(); ++i) {
+    add_threads(r, p.processes[i], 3, [&] {
+      return step{
+          .think = r.between(0, moment / 8), .shared = true, .hold = r.between(moment / 2, moment)};
+    });
+    for (auto& t : p.processes[i].threads) t.steps.resize(20, t.steps.front());
+  }
+  give(p.processes.back(), {{.think = r.between(200, 600) * millisecond, .hold = moment}});
+}
+
+// Threads extend a lock without waiting, and pass it on at once.
+void extend_and_pass_on(random_source& r, plan& p) {
+  set_up(p, 1, r.between(second, 3 * second));
+  p.names = {{lock_kind::mutex}};
+  p.machine.slow_permille = static_cast<unsigned>(100 + r.below(400));
+  auto& one = p.processes[0];
+  one.local_time = 10 * second;
+  add_threads(r, one, 3 + r.below(3), [&] {
+    step s{.think = r.between(0, millisecond), .hold = r.between(0, millisecond)};
+    if (r.one_in(2)) {
+      s.what = step::inside::extend_late_to;
+      s.soon = r.one_in(2) ? std::max<nanos>(s.hold, 1) : r.between(1, s.hold + 1);
+    } else {
+      s.hold = r.between(millisecond, 10 * millisecond);
+    }
+    return s;
+  });
+}
+
+// An idle lock, and more than one that waits elsewhere.
+void keep_idle_before_others(random_source& r, plan& p) {
+  set_up(p, 4, r.between(3, 6) * second);
+  tell_at_once(p);
+  if (p.store > store_kind::scripts) p.store = store_kind::told;
+  p.names = {{lock_kind::mutex}};
+  for (auto& one : p.processes) {
+    one.local_time = 0;
+    one.linger = r.between(1500 * millisecond, 2 * second);
+    step s{.think = r.between(0, 100 * millisecond), .hold = r.between(50, 300) * millisecond};
+    give(one, std::vector<step>(4, s));
+    remain(one, 10 * second);
+  }
+}
+
+// Threads of one process wait for different names, one of which is soon free.
+void wait_for_different_names(random_source& r, plan& p) {
+  set_up(p, 2, r.between(3, 6) * second);
+  p.names.assign(2 + r.below(2), name_plan{lock_kind::mutex});
+  for (auto& one : p.processes) one.local_time = 0;
+  p.processes[1].begins = 50 * millisecond;
+  for (std::size_t i = 0; i < p.names.size(); ++i) {
+    give(p.processes[0], {{.name = i, .hold = r.between(300 * millisecond, 4 * second)}});
+    step waits{.think = r.between(0, 200 * millisecond), .name = i};
+    if (r.one_in(3)) waits.how = step::style::callback;
+    give(p.processes[1], {waits});
+  }
+}
+
+// A lock is held for minutes, while others of its session come and go.
+void hold_while_others_come_and_go(random_source& r, plan& p) {
+  set_up(p, 1, 2 * second);
+  p.names.assign(2, name_plan{lock_kind::mutex});
+  auto& one = p.processes[0];
+  one.local_time = 0;
+  give(one, {{.hold = r.between(75, 100) * second}});
+  std::vector<step> all;
+  for (auto more = 90; more > 0; --more) {
+    all.push_back({.think = r.between(0, 1600 * millisecond), .name = 1});
+  }
+  give(one, std::move(all));
 }
 
 void make_votes(plan& p) {
@@ -215,6 +310,12 @@ bool arrange_several(plan& p) {
     case theme::meetings:
     case theme::async:
       return lead_in_turns(r, p), true;
+    case theme::slots:
+    case theme::items:
+      if (!r.one_in(4)) return false;
+      return hold_while_others_come_and_go(r, p), true;
+    case theme::sessions:
+      return wait_for_different_names(r, p), true;
     case theme::locks:
     case theme::scripts:
     case theme::rows:
@@ -224,9 +325,22 @@ bool arrange_several(plan& p) {
   }
   if (!p.has_only_locks() || p.store == store_kind::contenders) return false;
   if (with_rows && r.one_in(2)) return begin_anew_behind_a_clock(r, p), true;
-  if (p.about == theme::locks && r.one_in(3)) return want_all_behind_the_dead(r, p), true;
-  if (p.about == theme::locks && r.one_in(2)) return give_up_on_a_store(r, p), true;
-  return lose_one_of_several(r, p), true;
+  switch (r.below(p.about == theme::locks ? 7 : 5)) {
+    case 0:
+      return stop_readers_that_wait_together(r, p), true;
+    case 1:
+      return read_on_in_several_processes(r, p), true;
+    case 2:
+      return extend_and_pass_on(r, p), true;
+    case 3:
+      return keep_idle_before_others(r, p), true;
+    case 4:
+      return lose_one_of_several(r, p), true;
+    case 5:
+      return want_all_behind_the_dead(r, p), true;
+    default:
+      return give_up_on_a_store(r, p), true;
+  }
 }
 
 }  // namespace simulation
