@@ -96,6 +96,10 @@ class rate_book {
   /// A call begins that may take tokens: until it ends it is not known whether it did.
   void begins() { ++asking_; }
   void ends(nanos now) { --asking_, last_ = now; }
+  /// Only one thread asks, and has since then.
+  bool is_alone(nanos asked) const noexcept { return asking_ <= 1 && last_ < asked; }
+  /// At most.
+  std::uint64_t comes_back_in(nanos length) const noexcept;
   /// Whether it is surely full.
   bool would_give(std::uint64_t n, nanos asked) const;
   /// So many were given to a caller; or given back.
@@ -116,6 +120,8 @@ class rate_book {
   void judge_given_up(const std::string& name, std::int64_t left) const;
   /// A program uses rules that are twice as generous.
   void grows();
+  /// A program uses stricter ones: no more goes through than by those before.
+  void shrinks() noexcept { changed_ = true; }
   void forgot(nanos until) { void_until_ = until; }
   nanos full_after() const noexcept;
   std::uint64_t burst() const noexcept { return least_burst_; }
@@ -134,7 +140,6 @@ class rate_book {
     nanos given_up = never;  ///< is being
     nanos gone = never;
   };
-  std::uint64_t comes_back_in(nanos length) const noexcept;
   /// What comes back until the last of those is due that are reserved beside this one.
   template <class Beside>
   std::int64_t lost(const reservation& one, Beside beside) const;
@@ -144,7 +149,7 @@ class rate_book {
   name_plan rule_;
   std::uint64_t least_burst_;
   nanos ahead_;
-  bool grown_ = false;
+  bool changed_ = false;  ///< its rules
   bool sure_ = true;
   std::uint64_t had_ = 0;
   std::deque<span> taken_;
@@ -160,15 +165,23 @@ class election_book {
  public:
   explicit election_book(judge& to) : judge_(to) {}
 
-  /// The leader of that term asked for it then.
-  void leads(std::uint64_t term, nanos asked) { terms_.emplace(term, asked); }
+  /// The leader of that term asked for it then, and has known of it since.
+  void leads(std::uint64_t term, nanos asked, nanos since = 0) {
+    terms_.emplace(term, led{asked, since});
+  }
   /// By an observer that began then, after a term that it had seen `before`, if any.
   void seen(const std::string& name, nanos began, std::uint64_t before, std::uint64_t term,
             bool after_gap, bool calm) const;
+  /// By now it has seen no term but those up to that one.
+  void seen_no_more(const std::string& name, nanos began, std::uint64_t last, nanos now) const;
 
  private:
+  struct led {
+    nanos asked;
+    nanos since;
+  };
   judge& judge_;
-  std::map<std::uint64_t, nanos> terms_;
+  std::map<std::uint64_t, led> terms_;
 };
 
 /// What a condition variable's waiters wait for: tokens that are put under the mutex.

@@ -97,6 +97,7 @@ struct name_plan {
   std::uint32_t keys = 0;   ///< a limiter's: that each have a bucket, beside the one for all
   std::uint32_t local = 0;  ///< … so many tokens are taken ahead for a process
   bool grows = false;       ///< … its rules become more generous while it is used
+  bool shrinks = false;     ///< … or stricter
   unsigned prefers =
       0;  ///< a shared_mutex: 1 readers, 2 writers; an election: its candidates' priorities
 };

@@ -51,6 +51,7 @@ struct scene {
   nanos end_of_faults() const;
   nanos longest() const;
   void watch();
+  void watch_those_who_want_all();
   void watch_readers();
   void watch_conditions();
   void watch_users();
@@ -66,14 +67,18 @@ struct scene {
   /// What it is told to keep, each store keeps for as long.
   bool keeps_all() const noexcept;
   bool all_is_given_back() const;
+  void judge_what_is_listed();
+  /// Nobody asks again and again without a pause.
+  void judge_commands(const process& p, const process_plan& does);
   /// Nothing goes wrong, and no thread is late.
   bool punctual() const noexcept {
     return whole.calm() && whole.machine.slow_permille == 0 && whole.machine.stall_per_100k == 0;
   }
   /// The same where nothing goes wrong, if no thread is late either.
   nanos bound_of_waits() const noexcept {
-    if (whole.store == store_kind::told_slots && whole.renews() && punctual())
-      return 500 * millisecond;
+    const bool has_places =
+        whole.store == store_kind::told_slots || whole.store == store_kind::advisory;
+    if (has_places && whole.renews() && punctual()) return 500 * millisecond;
     return whole.tells() && punctual() ? 150 * millisecond : bound();
   }
   bool has_a_holder(const std::string& name);
@@ -108,6 +113,7 @@ struct scene {
   };
   std::vector<left_behind> pending;  ///< begun by threads that do not wait
   std::multimap<std::string, const process*> waiting;
+  std::vector<const process*> want_all;  ///< … for all names together, without a limit
   /// In the order in which they asked, each thread once.
   struct in_line {
     const fiber* who;
@@ -123,6 +129,7 @@ struct scene {
   std::map<std::string, nanos> idle_since;
   /// Until then the store waits for one that has died to claim what it was granted.
   std::map<std::string, nanos> unclaimed_until;
+  nanos all_free_since = 0;
   std::map<std::string, nanos> reads_since;  ///< … that only readers have it and want it
   /// Losses that observers were told of, of locks that one thread has at a time: process, name,
   /// fence.
