@@ -151,6 +151,19 @@ void judge_connections(judge& j) {
         "raise max_connections, or use fewer sessions");
 }
 
+/// Rights that only sweeps need, which fail in silence.
+void judge_rights_of_sweeps(judge& j, const std::string& page) {
+  for (const auto& f : j.all()) {
+    if (f.name != "missing_right") continue;
+    std::string what = "this user has no right to " + f.value +
+                       ": rows of names that nobody uses stay in the table";
+    if (f.value.starts_with("delete"))
+      what += ", and a multi_lock or an admission that has to wait is refused";
+    j.add(severity::problem, "rights", what, "grant " + f.value + " to this user (" + page + ")",
+          exit_code::not_permitted);
+  }
+}
+
 void judge_postgres(judge& j) {
   j.version("PostgreSQL", "server_version");
   if (j.is("fsync", "off")) {
@@ -172,6 +185,7 @@ void judge_postgres(judge& j) {
           "set synchronous_standby_names");
   }
   judge_connections(j);
+  judge_rights_of_sweeps(j, "docs/stores/postgres.md");
   if (j.is("pooler", "on") && !j.option("listen")) {
     j.add(severity::warning, "pooler",
           "there is a pooler before the server: waiters poll, because they cannot listen",
@@ -199,6 +213,7 @@ void judge_mariadb(judge& j) {
           "last grants",
           "set global rpl_semi_sync_master_enabled = on");
   }
+  judge_rights_of_sweeps(j, "docs/stores/mariadb.md");
 }
 
 void judge_sqlite(judge& j) {

@@ -42,8 +42,9 @@ void restore_at_death() {
   action.sa_handler = on_deadly_signal;
   action.sa_flags = static_cast<int>(SA_RESETHAND) | SA_NODEFER;
   for (const int s : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGSYS, SIGTRAP, SIGXCPU, SIGXFSZ,
-                      SIGALRM, SIGVTALRM, SIGPROF})
+                      SIGALRM, SIGVTALRM, SIGPROF, SIGIO, SIGSTKFLT, SIGPWR})
     ::sigaction(s, &action, nullptr);
+  for (int s = SIGRTMIN; s <= SIGRTMAX; ++s) ::sigaction(s, &action, nullptr);
 }
 
 struct named_sequence {

@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include "tool/died.hpp"
 #include "tool/duration.hpp"
 #include "tool/process_tree.hpp"
 #include "tool/progress.hpp"
@@ -155,7 +156,7 @@ std::string wait_line(const wait_graph& g, const graph_wait& w,
 
 wait_graph make_wait_graph(std::span<const name_info> names, const pids_above& above) {
   graph_maker maker;
-  for (const name_info& info : names) maker.add(info);
+  for (const name_info& info : names) maker.add(without_the_dead(info));
   maker.add_children(above);
   return std::move(maker).made();
 }

@@ -137,7 +137,8 @@ export interface Latch extends Handle {
 /** One arrival in a phase of a barrier. It still counts if this object is closed or collected. */
 export interface Arrival extends Handle {}
 
-/** Make one Barrier for each participant. If each call on it begins when the one before it has ended, it is one participant. */
+/** Make one Barrier for each participant. If each call on it begins when the one before it has ended, it is one participant. After close()
+ *  its waits reject with Cancelled. */
 export interface Barrier extends Handle {
   /** Does not wait for the others. One exception: if an earlier arrival of this thread still counts, and the program has no Arrival for
    *  it, this call first waits for the end of that phase. After TimedOut and Cancelled the arrival may still count: call it again. */

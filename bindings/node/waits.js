@@ -35,7 +35,7 @@ function listen(on) {
   abi.begin('queue_next_decision', [on, length, there, decided], () => grantedBy(told()), (failed, code, why) => {
     if (queue !== on && (failed || code !== 0)) return;  // the queue was closed: there are no waits
     if (code === TIMED_OUT) return listenAgain(on);
-    if (code === OVERLOADED) return setTimeout(() => { if (queue === on) listen(on); }, AGAIN_MS);  // the event is still there
+    if (code === OVERLOADED) return setTimeout(() => { if (queue === on) goOn(on); }, AGAIN_MS);  // the event is still there
     if (failed || code !== 0) return failAll(failed ?? abi.errorOf(code, why));
     const event = told();
     const one = waiting.get(Number(event.tag));
@@ -53,13 +53,18 @@ function listen(on) {
 
 /** If only losses are waited for, listens again after a pause. Its timer does not keep the program alive, so the program can end. */
 function listenAgain(on) {
-  if (calls > 0) return listen(on);
+  if (calls > 0) return goOn(on);
   pause = setTimeout(endPause, 0, on).unref();
 }
 
 function endPause(on) {
   clearTimeout(pause);
   pause = null;
+  goOn(on);
+}
+
+/** listen() in a callback, where an exception would end the program. */
+function goOn(on) {
   try {
     listen(on);
   } catch (why) {

@@ -62,15 +62,13 @@ class admission {
     return admit_within(n, key, no_limit, std::move(stop));
   }
   /// The same, up to a time. Tokens that will not be there by then are refused at once.
-  template <class Rep, class Period>
-  admitted admit_for(const std::chrono::duration<Rep, Period>& timeout, std::uint64_t n = 1,
-                     const rate_key& key = {}, std::stop_token stop = {}) {
-    return admit_within(n, key, holdfast::wait_for(timeout), std::move(stop));
+  admitted admit_for(any_duration timeout, std::uint64_t n = 1, const rate_key& key = {},
+                     std::stop_token stop = {}) {
+    return admit_within(n, key, timeout.wait, std::move(stop));
   }
-  template <class Clock, class Duration>
-  admitted admit_until(const std::chrono::time_point<Clock, Duration>& t, std::uint64_t n = 1,
-                       const rate_key& key = {}, std::stop_token stop = {}) {
-    return admit_within(n, key, holdfast::wait_until(t), std::move(stop));
+  admitted admit_until(any_time_point t, std::uint64_t n = 1, const rate_key& key = {},
+                       std::stop_token stop = {}) {
+    return admit_within(n, key, t.wait, std::move(stop));
   }
 
  private:

@@ -74,20 +74,17 @@ class barrier {
   /// second, and one at the end. After it has thrown errc::lost, the arrival cannot be waited for
   /// again: errc::invalid_argument.
   void wait(arrival&& mine) const { (void)wait_within(mine, no_limit, {}); }
-  /// False if a stop was requested, or the time is over: the arrival still counts, and can be
-  /// waited for again.
+  /// False if a stop was requested, or the time is over, and the end of the phase is not known yet:
+  /// the arrival still counts, and can be waited for again.
   [[nodiscard]] bool wait(arrival& mine, std::stop_token stop) const {
     return wait_within(mine, no_limit, std::move(stop));
   }
-  template <class Rep, class Period>
-  [[nodiscard]] bool wait_for(arrival& mine, const std::chrono::duration<Rep, Period>& timeout,
+  [[nodiscard]] bool wait_for(arrival& mine, any_duration timeout,
                               std::stop_token stop = {}) const {
-    return wait_within(mine, holdfast::wait_for(timeout), std::move(stop));
+    return wait_within(mine, timeout.wait, std::move(stop));
   }
-  template <class Clock, class Duration>
-  [[nodiscard]] bool wait_until(arrival& mine, const std::chrono::time_point<Clock, Duration>& t,
-                                std::stop_token stop = {}) const {
-    return wait_within(mine, holdfast::wait_until(t), std::move(stop));
+  [[nodiscard]] bool wait_until(arrival& mine, any_time_point t, std::stop_token stop = {}) const {
+    return wait_within(mine, t.wait, std::move(stop));
   }
   void arrive_and_wait();
   /// Arrives, and drops out: each later phase needs one participant fewer. (The store remembers

@@ -38,10 +38,8 @@ class both {
   std::optional<both_leases> try_acquire() { return try_acquire_for(one_try); }
 
   /// Empty if it could not take both in that time, or if a stop was requested.
-  template <class Rep, class Period>
-  std::optional<both_leases> try_acquire_for(const std::chrono::duration<Rep, Period>& timeout,
-                                             std::stop_token stop = {}) {
-    wait_time wait = wait_for(timeout);
+  std::optional<both_leases> try_acquire_for(any_duration timeout, std::stop_token stop = {}) {
+    wait_time wait = timeout.wait;
     const detail::timed_call call(detail::now_of(old_), wait);
     do {
       {
@@ -65,9 +63,8 @@ class both {
     } while (!old_stands());
   }
   bool try_lock() { return try_lock_for(one_try); }
-  template <class Rep, class Period>
-  bool try_lock_for(const std::chrono::duration<Rep, Period>& timeout) {
-    wait_time wait = wait_for(timeout);
+  bool try_lock_for(any_duration timeout) {
+    wait_time wait = timeout.wait;
     const detail::timed_call call(detail::now_of(old_), wait);
     do {
       if (!old_.try_lock_for(wait)) return false;
@@ -77,10 +74,7 @@ class both {
     } while (wait > one_try);
     return false;
   }
-  template <class Clock, class Duration>
-  bool try_lock_until(const std::chrono::time_point<Clock, Duration>& deadline) {
-    return try_lock_for(wait_until(deadline));
-  }
+  bool try_lock_until(any_time_point deadline) { return try_lock_for(deadline.wait); }
   void unlock() noexcept {
     next_.unlock();
     old_.unlock();

@@ -70,36 +70,31 @@ class condition_variable {
 
   /// The deadline is for being queued and woken. Taking the mutex again has no limit; if the store
   /// did not answer that this waiter is queued, the mutex was never given up.
-  template <std::derived_from<mutex> M, class Rep, class Period>
-  std::cv_status wait_for(std::unique_lock<M>& lock,
-                          const std::chrono::duration<Rep, Period>& timeout) {
-    return wait_once(held<M>(lock), deadline(holdfast::wait_for(timeout)), {});
+  template <std::derived_from<mutex> M>
+  std::cv_status wait_for(std::unique_lock<M>& lock, any_duration timeout) {
+    return wait_once(held<M>(lock), deadline(timeout.wait), {});
   }
-  template <std::derived_from<mutex> M, class Clock, class Duration>
-  std::cv_status wait_until(std::unique_lock<M>& lock,
-                            const std::chrono::time_point<Clock, Duration>& t) {
-    return wait_once(held<M>(lock), deadline(holdfast::wait_until(t)), {});
+  template <std::derived_from<mutex> M>
+  std::cv_status wait_until(std::unique_lock<M>& lock, any_time_point t) {
+    return wait_once(held<M>(lock), deadline(t.wait), {});
   }
-  /// Returns the predicate's result in the end.
-  template <std::derived_from<mutex> M, class Rep, class Period, std::predicate P>
-  bool wait_for(std::unique_lock<M>& lock, const std::chrono::duration<Rep, Period>& timeout,
+  /// Returns what the predicate says in the end.
+  template <std::derived_from<mutex> M, std::predicate P>
+  bool wait_for(std::unique_lock<M>& lock, any_duration timeout, P satisfied) {
+    return wait_while(lock, deadline(timeout.wait), {}, satisfied);
+  }
+  template <std::derived_from<mutex> M, std::predicate P>
+  bool wait_for(std::unique_lock<M>& lock, std::stop_token stop, any_duration timeout,
                 P satisfied) {
-    return wait_while(lock, deadline(holdfast::wait_for(timeout)), {}, satisfied);
+    return wait_while(lock, deadline(timeout.wait), std::move(stop), satisfied);
   }
-  template <std::derived_from<mutex> M, class Rep, class Period, std::predicate P>
-  bool wait_for(std::unique_lock<M>& lock, std::stop_token stop,
-                const std::chrono::duration<Rep, Period>& timeout, P satisfied) {
-    return wait_while(lock, deadline(holdfast::wait_for(timeout)), std::move(stop), satisfied);
+  template <std::derived_from<mutex> M, std::predicate P>
+  bool wait_until(std::unique_lock<M>& lock, any_time_point t, P satisfied) {
+    return wait_while(lock, deadline(t.wait), {}, satisfied);
   }
-  template <std::derived_from<mutex> M, class Clock, class Duration, std::predicate P>
-  bool wait_until(std::unique_lock<M>& lock, const std::chrono::time_point<Clock, Duration>& t,
-                  P satisfied) {
-    return wait_while(lock, deadline(holdfast::wait_until(t)), {}, satisfied);
-  }
-  template <std::derived_from<mutex> M, class Clock, class Duration, std::predicate P>
-  bool wait_until(std::unique_lock<M>& lock, std::stop_token stop,
-                  const std::chrono::time_point<Clock, Duration>& t, P satisfied) {
-    return wait_while(lock, deadline(holdfast::wait_until(t)), std::move(stop), satisfied);
+  template <std::derived_from<mutex> M, std::predicate P>
+  bool wait_until(std::unique_lock<M>& lock, std::stop_token stop, any_time_point t, P satisfied) {
+    return wait_while(lock, deadline(t.wait), std::move(stop), satisfied);
   }
 
   const std::string& name() const noexcept;

@@ -75,10 +75,8 @@ class leaders {
   /// Polls about twice a second, one round trip each.
   leader next(std::stop_token stop = {});
   /// Empty if there is no other leader in time, or if a stop is requested.
-  template <class Rep, class Period>
-  [[nodiscard]] std::optional<leader> next_for(const std::chrono::duration<Rep, Period>& timeout,
-                                               std::stop_token stop = {}) {
-    return next_within(holdfast::wait_for(timeout), std::move(stop));
+  [[nodiscard]] std::optional<leader> next_for(any_duration timeout, std::stop_token stop = {}) {
+    return next_within(timeout.wait, std::move(stop));
   }
 
  private:
@@ -113,15 +111,13 @@ class election {
   /// Waits until it leads. Throws errc::cancelled when asked to stop.
   leadership campaign(std::stop_token stop = {});
   [[nodiscard]] std::optional<leadership> try_campaign() { return campaign_within(one_try, {}); }
-  template <class Rep, class Period>
-  [[nodiscard]] std::optional<leadership> campaign_for(
-      const std::chrono::duration<Rep, Period>& timeout, std::stop_token stop = {}) {
-    return campaign_within(holdfast::wait_for(timeout), std::move(stop));
+  [[nodiscard]] std::optional<leadership> campaign_for(any_duration timeout,
+                                                       std::stop_token stop = {}) {
+    return campaign_within(timeout.wait, std::move(stop));
   }
-  template <class Clock, class Duration>
-  [[nodiscard]] std::optional<leadership> campaign_until(
-      const std::chrono::time_point<Clock, Duration>& t, std::stop_token stop = {}) {
-    return campaign_within(holdfast::wait_until(t), std::move(stop));
+  [[nodiscard]] std::optional<leadership> campaign_until(any_time_point t,
+                                                         std::stop_token stop = {}) {
+    return campaign_within(t.wait, std::move(stop));
   }
 
   /// The present leader, if there is one. One round trip.

@@ -51,15 +51,11 @@ class latch {
   [[nodiscard]] bool wait(std::stop_token stop) const {
     return wait_within(no_limit, std::move(stop));
   }
-  template <class Rep, class Period>
-  [[nodiscard]] bool wait_for(const std::chrono::duration<Rep, Period>& timeout,
-                              std::stop_token stop = {}) const {
-    return wait_within(holdfast::wait_for(timeout), std::move(stop));
+  [[nodiscard]] bool wait_for(any_duration timeout, std::stop_token stop = {}) const {
+    return wait_within(timeout.wait, std::move(stop));
   }
-  template <class Clock, class Duration>
-  [[nodiscard]] bool wait_until(const std::chrono::time_point<Clock, Duration>& t,
-                                std::stop_token stop = {}) const {
-    return wait_within(holdfast::wait_until(t), std::move(stop));
+  [[nodiscard]] bool wait_until(any_time_point t, std::stop_token stop = {}) const {
+    return wait_within(t.wait, std::move(stop));
   }
   void arrive_and_wait(std::uint32_t n = 1) {
     count_down(n);

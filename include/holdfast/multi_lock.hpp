@@ -131,15 +131,13 @@ class multi_lock {
     return lock_within(no_limit, {}, std::move(stop));
   }
   [[nodiscard]] bool try_lock() { return lock_within(one_try, {}, {}); }
-  template <class Rep, class Period>
-  [[nodiscard]] bool try_lock_for(const std::chrono::duration<Rep, Period>& timeout,
+  [[nodiscard]] bool try_lock_for(any_duration timeout,
                                   std::optional<std::chrono::milliseconds> lease = {}) {
-    return lock_within(wait_for(timeout), lease, {});
+    return lock_within(timeout.wait, lease, {});
   }
-  template <class Clock, class Duration>
-  [[nodiscard]] bool try_lock_until(const std::chrono::time_point<Clock, Duration>& t,
+  [[nodiscard]] bool try_lock_until(any_time_point t,
                                     std::optional<std::chrono::milliseconds> lease = {}) {
-    return lock_within(wait_until(t), lease, {});
+    return lock_within(t.wait, lease, {});
   }
   /// Never throws. Called by a thread that does not hold it, it only reports an event.
   void unlock() noexcept;
@@ -150,11 +148,10 @@ class multi_lock {
     return take(lease, std::move(stop));
   }
   [[nodiscard]] std::optional<multi_lease> try_acquire() { return acquire_within(one_try, {}, {}); }
-  template <class Rep, class Period>
   [[nodiscard]] std::optional<multi_lease> try_acquire_for(
-      const std::chrono::duration<Rep, Period>& timeout,
-      std::optional<std::chrono::milliseconds> lease = {}, std::stop_token stop = {}) {
-    return acquire_within(wait_for(timeout), lease, std::move(stop));
+      any_duration timeout, std::optional<std::chrono::milliseconds> lease = {},
+      std::stop_token stop = {}) {
+    return acquire_within(timeout.wait, lease, std::move(stop));
   }
 
   /// This thread's hold: as in multi_lease; empty, errc::not_owner, a token that never stops.

@@ -52,15 +52,9 @@ class mutex {
   /// Waits only for the store's answer, not for the lock.
   [[nodiscard]] bool try_lock();
   /// A timeout of zero or less is one try. The wait is measured on CLOCK_BOOTTIME.
-  template <class Rep, class Period>
-  [[nodiscard]] bool try_lock_for(const std::chrono::duration<Rep, Period>& timeout) {
-    return lock_within(wait_for(timeout), {});
-  }
+  [[nodiscard]] bool try_lock_for(any_duration timeout) { return lock_within(timeout.wait, {}); }
   /// The time point is converted once, on entry: later steps of that clock change nothing.
-  template <class Clock, class Duration>
-  [[nodiscard]] bool try_lock_until(const std::chrono::time_point<Clock, Duration>& t) {
-    return lock_within(wait_until(t), {});
-  }
+  [[nodiscard]] bool try_lock_until(any_time_point t) { return lock_within(t.wait, {}); }
   /// As lock(), but ends with false when asked to stop, also if that was before the call.
   [[nodiscard]] bool lock(std::stop_token stop) { return lock_within(no_limit, std::move(stop)); }
   /// Releases this thread's hold. Never throws: a failure is reported to the observer, and the
@@ -74,15 +68,13 @@ class mutex {
   /// is free, and without a round trip. A lock that is granted at that moment is released.
   lease acquire(std::stop_token stop);
   [[nodiscard]] std::optional<lease> try_acquire() { return acquire_within(one_try, {}); }
-  template <class Rep, class Period>
-  [[nodiscard]] std::optional<lease> try_acquire_for(
-      const std::chrono::duration<Rep, Period>& timeout, std::stop_token stop = {}) {
-    return acquire_within(wait_for(timeout), std::move(stop));
+  [[nodiscard]] std::optional<lease> try_acquire_for(any_duration timeout,
+                                                     std::stop_token stop = {}) {
+    return acquire_within(timeout.wait, std::move(stop));
   }
-  template <class Clock, class Duration>
-  [[nodiscard]] std::optional<lease> try_acquire_until(
-      const std::chrono::time_point<Clock, Duration>& t, std::stop_token stop = {}) {
-    return acquire_within(wait_until(t), std::move(stop));
+  [[nodiscard]] std::optional<lease> try_acquire_until(any_time_point t,
+                                                       std::stop_token stop = {}) {
+    return acquire_within(t.wait, std::move(stop));
   }
 
   // -- this thread's std-style hold -----------------------------------------------------------

@@ -116,17 +116,13 @@ class rate_limiter {
   rate_decision take(std::uint64_t n = 1, const rate_key& key = {}, std::stop_token stop = {}) {
     return take_within(n, key, no_limit, std::move(stop));
   }
-  template <class Rep, class Period>
-  [[nodiscard]] rate_decision take_for(std::uint64_t n,
-                                       const std::chrono::duration<Rep, Period>& timeout,
+  [[nodiscard]] rate_decision take_for(std::uint64_t n, any_duration timeout,
                                        const rate_key& key = {}, std::stop_token stop = {}) {
-    return take_within(n, key, holdfast::wait_for(timeout), std::move(stop));
+    return take_within(n, key, timeout.wait, std::move(stop));
   }
-  template <class Clock, class Duration>
-  [[nodiscard]] rate_decision take_until(std::uint64_t n,
-                                         const std::chrono::time_point<Clock, Duration>& t,
+  [[nodiscard]] rate_decision take_until(std::uint64_t n, any_time_point t,
                                          const rate_key& key = {}, std::stop_token stop = {}) {
-    return take_within(n, key, holdfast::wait_until(t), std::move(stop));
+    return take_within(n, key, t.wait, std::move(stop));
   }
 
   /// Reserves n tokens that will be there within `longest_wait` (at most 31 days), and does not

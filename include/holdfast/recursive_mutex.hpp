@@ -9,7 +9,7 @@ namespace holdfast {
 /// process: only the first lock and the last unlock go to the store, and the fence is the same at
 /// all levels. One object is one identity: two recursive_mutex objects of the same name exclude
 /// each other. Meets Lockable and TimedLockable. Thread-safe. Errors and costs as mutex; a level
-/// above 2^31 throws errc::overloaded.
+/// above 2^31 throws errc::overloaded. A lock() that was stopped before its call takes no level.
 class recursive_mutex {
  public:
   recursive_mutex(session s, std::string name, lock_options options = {});
@@ -19,14 +19,8 @@ class recursive_mutex {
 
   void lock() { (void)lock_within(no_limit, {}); }
   [[nodiscard]] bool try_lock() { return lock_within(one_try, {}); }
-  template <class Rep, class Period>
-  [[nodiscard]] bool try_lock_for(const std::chrono::duration<Rep, Period>& timeout) {
-    return lock_within(wait_for(timeout), {});
-  }
-  template <class Clock, class Duration>
-  [[nodiscard]] bool try_lock_until(const std::chrono::time_point<Clock, Duration>& t) {
-    return lock_within(wait_until(t), {});
-  }
+  [[nodiscard]] bool try_lock_for(any_duration timeout) { return lock_within(timeout.wait, {}); }
+  [[nodiscard]] bool try_lock_until(any_time_point t) { return lock_within(t.wait, {}); }
   [[nodiscard]] bool lock(std::stop_token stop) { return lock_within(no_limit, std::move(stop)); }
   /// Ends one level; at the last one it releases the lock. Never throws. If another thread calls
   /// it, it only reports an event.

@@ -126,15 +126,11 @@ class redlock {
   void lock() { (void)lock_within(no_limit, {}, {}); }
   void lock(std::chrono::milliseconds lease) { (void)lock_within(no_limit, lease, {}); }
   [[nodiscard]] bool try_lock() { return lock_within(one_try, {}, {}); }
-  template <class Rep, class Period>
-  [[nodiscard]] bool try_lock_for(const std::chrono::duration<Rep, Period>& timeout,
+  [[nodiscard]] bool try_lock_for(any_duration timeout,
                                   std::optional<std::chrono::milliseconds> lease = {}) {
-    return lock_within(wait_for(timeout), lease, {});
+    return lock_within(timeout.wait, lease, {});
   }
-  template <class Clock, class Duration>
-  [[nodiscard]] bool try_lock_until(const std::chrono::time_point<Clock, Duration>& t) {
-    return lock_within(wait_until(t), {}, {});
-  }
+  [[nodiscard]] bool try_lock_until(any_time_point t) { return lock_within(t.wait, {}, {}); }
   void unlock() noexcept;
 
   // -- the native handle. Throw errc::unavailable if too few nodes answer (without a limit: for
@@ -147,11 +143,10 @@ class redlock {
   [[nodiscard]] std::optional<quorum_lease> try_acquire() {
     return acquire_within(one_try, {}, {});
   }
-  template <class Rep, class Period>
   [[nodiscard]] std::optional<quorum_lease> try_acquire_for(
-      const std::chrono::duration<Rep, Period>& timeout,
-      std::optional<std::chrono::milliseconds> lease = {}, std::stop_token stop = {}) {
-    return acquire_within(wait_for(timeout), lease, std::move(stop));
+      any_duration timeout, std::optional<std::chrono::milliseconds> lease = {},
+      std::stop_token stop = {}) {
+    return acquire_within(timeout.wait, lease, std::move(stop));
   }
 
   /// The nodes' answers to this object's latest attempt, by any thread. No round trip.

@@ -29,17 +29,13 @@ class semaphore {
   [[nodiscard]] std::optional<lease> try_acquire(std::uint32_t weight = 1) {
     return acquire_within(weight, one_try, {});
   }
-  template <class Rep, class Period>
-  [[nodiscard]] std::optional<lease> try_acquire_for(
-      const std::chrono::duration<Rep, Period>& timeout, std::uint32_t weight = 1,
-      std::stop_token stop = {}) {
-    return acquire_within(weight, wait_for(timeout), std::move(stop));
+  [[nodiscard]] std::optional<lease> try_acquire_for(any_duration timeout, std::uint32_t weight = 1,
+                                                     std::stop_token stop = {}) {
+    return acquire_within(weight, timeout.wait, std::move(stop));
   }
-  template <class Clock, class Duration>
-  [[nodiscard]] std::optional<lease> try_acquire_until(
-      const std::chrono::time_point<Clock, Duration>& t, std::uint32_t weight = 1,
-      std::stop_token stop = {}) {
-    return acquire_within(weight, wait_until(t), std::move(stop));
+  [[nodiscard]] std::optional<lease> try_acquire_until(any_time_point t, std::uint32_t weight = 1,
+                                                       std::stop_token stop = {}) {
+    return acquire_within(weight, t.wait, std::move(stop));
   }
 
   /// The number of free permits at this moment. One round trip; the answer is stale when it
@@ -71,14 +67,8 @@ class counting_semaphore {
 
   void acquire();
   [[nodiscard]] bool try_acquire() { return acquire_within(one_try); }
-  template <class Rep, class Period>
-  [[nodiscard]] bool try_acquire_for(const std::chrono::duration<Rep, Period>& timeout) {
-    return acquire_within(wait_for(timeout));
-  }
-  template <class Clock, class Duration>
-  [[nodiscard]] bool try_acquire_until(const std::chrono::time_point<Clock, Duration>& t) {
-    return acquire_within(wait_until(t));
-  }
+  [[nodiscard]] bool try_acquire_for(any_duration timeout) { return acquire_within(timeout.wait); }
+  [[nodiscard]] bool try_acquire_until(any_time_point t) { return acquire_within(t.wait); }
   void release(std::uint32_t permits = 1);
   std::uint32_t max() const noexcept;
 
@@ -117,17 +107,15 @@ class expiring_semaphore {
   [[nodiscard]] std::optional<permit> try_acquire(std::chrono::milliseconds lease) {
     return acquire_within(lease, one_try, {});
   }
-  template <class Rep, class Period>
-  [[nodiscard]] std::optional<permit> try_acquire_for(
-      std::chrono::milliseconds lease, const std::chrono::duration<Rep, Period>& timeout,
-      std::stop_token stop = {}) {
-    return acquire_within(lease, wait_for(timeout), std::move(stop));
+  [[nodiscard]] std::optional<permit> try_acquire_for(std::chrono::milliseconds lease,
+                                                      any_duration timeout,
+                                                      std::stop_token stop = {}) {
+    return acquire_within(lease, timeout.wait, std::move(stop));
   }
-  template <class Clock, class Duration>
-  [[nodiscard]] std::optional<permit> try_acquire_until(
-      std::chrono::milliseconds lease, const std::chrono::time_point<Clock, Duration>& t,
-      std::stop_token stop = {}) {
-    return acquire_within(lease, wait_until(t), std::move(stop));
+  [[nodiscard]] std::optional<permit> try_acquire_until(std::chrono::milliseconds lease,
+                                                        any_time_point t,
+                                                        std::stop_token stop = {}) {
+    return acquire_within(lease, t.wait, std::move(stop));
   }
 
   /// The permit lasts `lease` from now on. False if it has ended. One round trip.

@@ -54,14 +54,10 @@ class shared_mutex {
   // -- exclusive: Lockable, TimedLockable
   void lock() { (void)lock_within(exclusive, no_limit, {}); }
   [[nodiscard]] bool try_lock() { return lock_within(exclusive, one_try, {}); }
-  template <class Rep, class Period>
-  [[nodiscard]] bool try_lock_for(const std::chrono::duration<Rep, Period>& timeout) {
-    return lock_within(exclusive, wait_for(timeout), {});
+  [[nodiscard]] bool try_lock_for(any_duration timeout) {
+    return lock_within(exclusive, timeout.wait, {});
   }
-  template <class Clock, class Duration>
-  [[nodiscard]] bool try_lock_until(const std::chrono::time_point<Clock, Duration>& t) {
-    return lock_within(exclusive, wait_until(t), {});
-  }
+  [[nodiscard]] bool try_lock_until(any_time_point t) { return lock_within(exclusive, t.wait, {}); }
   [[nodiscard]] bool lock(std::stop_token stop) {
     return lock_within(exclusive, no_limit, std::move(stop));
   }
@@ -70,13 +66,11 @@ class shared_mutex {
   // -- shared: SharedLockable, SharedTimedLockable
   void lock_shared() { (void)lock_within(shared, no_limit, {}); }
   [[nodiscard]] bool try_lock_shared() { return lock_within(shared, one_try, {}); }
-  template <class Rep, class Period>
-  [[nodiscard]] bool try_lock_shared_for(const std::chrono::duration<Rep, Period>& timeout) {
-    return lock_within(shared, wait_for(timeout), {});
+  [[nodiscard]] bool try_lock_shared_for(any_duration timeout) {
+    return lock_within(shared, timeout.wait, {});
   }
-  template <class Clock, class Duration>
-  [[nodiscard]] bool try_lock_shared_until(const std::chrono::time_point<Clock, Duration>& t) {
-    return lock_within(shared, wait_until(t), {});
+  [[nodiscard]] bool try_lock_shared_until(any_time_point t) {
+    return lock_within(shared, t.wait, {});
   }
   [[nodiscard]] bool lock_shared(std::stop_token stop) {
     return lock_within(shared, no_limit, std::move(stop));
@@ -103,29 +97,25 @@ class shared_mutex {
   [[nodiscard]] std::optional<lease> try_acquire() {
     return acquire_within(exclusive, one_try, {});
   }
-  template <class Rep, class Period>
-  [[nodiscard]] std::optional<lease> try_acquire_for(
-      const std::chrono::duration<Rep, Period>& timeout, std::stop_token stop = {}) {
-    return acquire_within(exclusive, wait_for(timeout), std::move(stop));
+  [[nodiscard]] std::optional<lease> try_acquire_for(any_duration timeout,
+                                                     std::stop_token stop = {}) {
+    return acquire_within(exclusive, timeout.wait, std::move(stop));
   }
-  template <class Clock, class Duration>
-  [[nodiscard]] std::optional<lease> try_acquire_until(
-      const std::chrono::time_point<Clock, Duration>& t, std::stop_token stop = {}) {
-    return acquire_within(exclusive, wait_until(t), std::move(stop));
+  [[nodiscard]] std::optional<lease> try_acquire_until(any_time_point t,
+                                                       std::stop_token stop = {}) {
+    return acquire_within(exclusive, t.wait, std::move(stop));
   }
   lease acquire_shared(std::stop_token stop = {}) { return take(shared, std::move(stop)); }
   [[nodiscard]] std::optional<lease> try_acquire_shared() {
     return acquire_within(shared, one_try, {});
   }
-  template <class Rep, class Period>
-  [[nodiscard]] std::optional<lease> try_acquire_shared_for(
-      const std::chrono::duration<Rep, Period>& timeout, std::stop_token stop = {}) {
-    return acquire_within(shared, wait_for(timeout), std::move(stop));
+  [[nodiscard]] std::optional<lease> try_acquire_shared_for(any_duration timeout,
+                                                            std::stop_token stop = {}) {
+    return acquire_within(shared, timeout.wait, std::move(stop));
   }
-  template <class Clock, class Duration>
-  [[nodiscard]] std::optional<lease> try_acquire_shared_until(
-      const std::chrono::time_point<Clock, Duration>& t, std::stop_token stop = {}) {
-    return acquire_within(shared, wait_until(t), std::move(stop));
+  [[nodiscard]] std::optional<lease> try_acquire_shared_until(any_time_point t,
+                                                              std::stop_token stop = {}) {
+    return acquire_within(shared, t.wait, std::move(stop));
   }
   /// As downgrade() and try_upgrade(), for a lease of this lock. errc::not_owner for another's.
   void downgrade(lease& held);

@@ -26,6 +26,21 @@ wait_time wait_until(const std::chrono::time_point<Clock, Duration>& deadline) {
   return wait_for(wide{deadline.time_since_epoch()} - wide{Clock::now().time_since_epoch()});
 }
 
+/// What a form with `_for` in its name is given: any duration (wait_for).
+struct any_duration {
+  template <class Rep, class Period>
+  constexpr any_duration(const std::chrono::duration<Rep, Period>& timeout)
+      : wait(wait_for(timeout)) {}
+  wait_time wait;
+};
+
+/// What a form with `_until` in its name is given: any time point (wait_until).
+struct any_time_point {
+  template <class Clock, class Duration>
+  any_time_point(const std::chrono::time_point<Clock, Duration>& t) : wait(wait_until(t)) {}
+  wait_time wait;
+};
+
 /// How long an asynchronous operation may take: a duration, a time point, or no limit.
 class wait_limit {
  public:

@@ -4,6 +4,8 @@
 #include <holdfast/redlock.hpp>
 #include <holdfast/store/command.hpp>
 
+#include "base/hex.hpp"
+
 namespace holdfast {
 
 namespace {
@@ -52,12 +54,7 @@ bool parse(const std::array<std::string_view, count>& names, std::string_view te
   return false;
 }
 
-void append_hex(std::string& to, std::uint64_t number) {
-  constexpr std::string_view digits = "0123456789abcdef";
-  for (int shift = 60; shift >= 0; shift -= 4) to += digits[(number >> shift) & 15];
-}
-
-// A table, because every command reads and writes owner ids.
+// Owner ids are read and written by every command.
 constexpr auto hex_values = [] {
   std::array<int, 256> values{};
   values.fill(-1);
@@ -81,8 +78,8 @@ bool parse_hex(std::string_view text, std::uint64_t& number) noexcept {
 std::string to_string(const owner_id& id) {
   std::string text;
   text.reserve(32);
-  append_hex(text, id.high);
-  append_hex(text, id.low);
+  base::append_hex(text, id.high);
+  base::append_hex(text, id.low);
   return text;
 }
 

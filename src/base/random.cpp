@@ -3,7 +3,8 @@
 #include <sys/random.h>
 
 #include <cerrno>
-#include <string_view>
+
+#include "base/hex.hpp"
 
 namespace holdfast::base {
 
@@ -14,12 +15,7 @@ std::uint64_t random_bits() noexcept {
   return bits;
 }
 
-std::string random_id() {
-  constexpr std::string_view digits = "0123456789abcdef";
-  std::string id;
-  for (auto bits = random_bits(); id.size() < 16; bits >>= 4) id += digits[bits & 15];
-  return id;
-}
+std::string random_id() { return in_hex(random_bits()); }
 
 std::chrono::nanoseconds jittered(std::chrono::nanoseconds d) noexcept {
   const auto half = static_cast<std::uint64_t>(d.count() / 2);

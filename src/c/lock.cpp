@@ -225,23 +225,6 @@ std::optional<leader> next_now(leaders_handle& from, const waiting& w) {
   }
 }
 
-/// A stop source that stops with either of two tokens.
-class either_stops {
- public:
-  either_stops(std::stop_token one, std::stop_token other)
-      : on_one_(std::move(one), passes_on{source_}),
-        on_other_(std::move(other), passes_on{source_}) {}
-  std::stop_token token() const { return source_.get_token(); }
-
- private:
-  struct passes_on {
-    std::stop_source to;
-    void operator()() noexcept { to.request_stop(); }
-  };
-  std::stop_source source_;
-  std::stop_callback<passes_on> on_one_, on_other_;
-};
-
 void begin_next(const std::shared_ptr<leaders_handle>& from, const waiting& w) {
   auto& stream = from->begin_to_ask();
   try {

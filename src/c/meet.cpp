@@ -9,8 +9,26 @@
 namespace holdfast::c_abi {
 
 using latch_handle = handle_of<latch>;
-using barrier_handle = handle_of<barrier>;
 using condition_handle = handle_of<condition_variable>;
+
+struct barrier_handle final : handle {
+  template <class... Args>
+  explicit barrier_handle(Args&&... args) : itself(std::forward<Args>(args)...) {}
+  /// What waits keeps it, and with it the session.
+  void on_close() noexcept override { closed_.request_stop(); }
+
+  /// From now on such a wait ends also when the barrier is closed, as long as the result lives.
+  std::shared_ptr<either_stops> end_when_closed(waiting& w) const {
+    if (!w.to) return nullptr;  // it has the session until the call returns
+    auto both = std::make_shared<either_stops>(w.stop, closed_.get_token());
+    w.stop = both->token();
+    return both;
+  }
+  barrier itself;
+
+ private:
+  std::stop_source closed_;
+};
 
 struct arrival_handle final : handle {
   arrival_handle(std::shared_ptr<barrier_handle> of, barrier::arrival a)
@@ -139,19 +157,31 @@ status wait_now(const std::shared_ptr<arrival_handle>& mine, void* key, const wa
   return done{};
 }
 
-/// The arrival can be waited for again when the event has been sent.
-void begin_barrier_wait(const std::shared_ptr<arrival_handle>& mine, void* key, const waiting& w) {
+/// It can be waited for again when the event is there.
+void begin_barrier_wait(const std::shared_ptr<arrival_handle>& mine, void* key, waiting w) {
+  const auto stop = mine->at->end_when_closed(w);
   auto here = std::make_shared<barrier_wait>(mine, key);
   auto started = here->start(w);
   prepared one(1);
   one.front().tag = w.tag;
   std::move(started).start(
-      [to = w.to, one = std::move(one), here = std::move(here)](status how) mutable {
+      [to = w.to, one = std::move(one), here = std::move(here), stop](status how) mutable {
         if (how || how.error().code == errc::lost) here->is_over();
         here.reset();
         if (!how) one.front().how = std::move(how.error());
         to->push(std::move(one));
       });
+}
+
+/// For what has one form only: over the queue, or else this thread waits for its end. Limit and
+/// stop count for all of it.
+template <class Start>
+status begin_or_await(const barrier_handle& of, waiting w, Start start) {
+  const auto stop = of.end_when_closed(w);
+  auto what = start(w);
+  if (!w.to) return std::move(what).future().get();
+  begin(std::move(what), w, [stop](done&&, event_of&) {});
+  return done{};
 }
 
 }  // namespace
@@ -225,12 +255,13 @@ int holdfast_barrier_arrive(holdfast_barrier* barrier, holdfast_arrival** arriva
 int holdfast_barrier_arrive_within(holdfast_barrier* barrier, const holdfast_wait* how,
                                    holdfast_arrival** arrival, holdfast_error* why) {
   return guarded(why, [&]() -> holdfast::status {
-    const auto w = read(how);
+    auto w = read(how);
     const auto of = get<barrier_handle>(barrier, "barrier");
+    const auto stop = of->end_when_closed(w);
     if (!w.to) (void)out(arrival, "arrival");
     auto started = async_arrive(of->itself, w.limit, w.stop);
     if (w.to) {
-      begin(std::move(started), w, [of](holdfast::barrier::arrival&& mine, event_of& e) {
+      begin(std::move(started), w, [of, stop](holdfast::barrier::arrival&& mine, event_of& e) {
         e.granted = std::make_shared<arrival_handle>(of, std::move(mine));
       });
       return holdfast::done{};
@@ -261,7 +292,9 @@ int holdfast_barrier_arrive_and_wait(holdfast_barrier* barrier, const holdfast_w
   return guarded(why, [&]() -> holdfast::status {
     const auto w = read(how);
     const auto of = get<barrier_handle>(barrier, "barrier");
-    return begin_or_await(async_arrive_and_wait(of->itself, w.limit, w.stop), w);
+    return begin_or_await(*of, w, [&](const waiting& how_long) {
+      return async_arrive_and_wait(of->itself, how_long.limit, how_long.stop);
+    });
   });
 }
 
@@ -274,7 +307,9 @@ int holdfast_barrier_arrive_and_drop_within(holdfast_barrier* barrier, const hol
   return guarded(why, [&]() -> holdfast::status {
     const auto w = read(how);
     const auto of = get<barrier_handle>(barrier, "barrier");
-    return begin_or_await(async_arrive_and_drop(of->itself, w.limit, w.stop), w);
+    return begin_or_await(*of, w, [&](const waiting& how_long) {
+      return async_arrive_and_drop(of->itself, how_long.limit, how_long.stop);
+    });
   });
 }
 

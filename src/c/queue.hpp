@@ -52,6 +52,23 @@ class queue final : public handle {
   bool closed_ = false;
 };
 
+/// Of two tokens.
+class either_stops {
+ public:
+  either_stops(std::stop_token one, std::stop_token other)
+      : on_one_(std::move(one), passes_on{source_}),
+        on_other_(std::move(other), passes_on{source_}) {}
+  std::stop_token token() const { return source_.get_token(); }
+
+ private:
+  struct passes_on {
+    std::stop_source to;
+    void operator()() noexcept { to.request_stop(); }
+  };
+  std::stop_source source_;
+  std::stop_callback<passes_on> on_one_, on_other_;
+};
+
 /// How a call waits.
 struct waiting {
   wait_time limit = no_limit;
@@ -104,16 +121,6 @@ void begin(pending<T> what, const waiting& w, Tell tell) {
 template <class T>
 void begin(pending<T> what, const waiting& w) {
   begin(std::move(what), w, [](T&&, event_of&) {});
-}
-
-/// For operations that only have an asynchronous form: sends an event to the queue; without a queue
-/// this thread waits for the end. Time limit and stop token apply to the whole operation.
-inline status begin_or_await(pending<done> what, const waiting& w) {
-  if (w.to) {
-    begin(std::move(what), w);
-    return done{};
-  }
-  return std::move(what).future().get();
 }
 
 }  // namespace holdfast::c_abi

@@ -106,8 +106,13 @@ class permits_transition final : public record_change {
             reply.outcome == permits_outcome::queued;
   }
 
-  /// Whether the owner may be in the record, by an attempt whose answer was lost, although this
-  /// attempt was undone.
+  bool only_asks() const noexcept override {
+    const bool is_question = command_.verb == permits_verb::renew && command_.wait;
+    return is_question || command_.verb == permits_verb::inspect;
+  }
+
+  /// Perhaps its owner is there, with an attempt whose answer was lost, although this one was
+  /// undone.
   bool may_stand() const noexcept { return came_; }
 
   /// Changes a record that was decoded already. Returns false if nothing has to be written. An
@@ -229,6 +234,8 @@ class countdown_transition final : public record_change {
     return put(text);
   }
 
+  bool only_asks() const noexcept override { return command_.verb == countdown_verb::inspect; }
+
   const std::optional<failure>& wrong() const { return in_.wrong; }
   countdown_reply reply;
 
@@ -299,6 +306,7 @@ class buckets_transition final : public transition {
     found = {now.now_at, in_.record.buckets};
     return nullptr;
   }
+  bool only_asks() const noexcept override { return true; }
   const std::optional<failure>& wrong() const { return in_.wrong; }
   bucket_list found;
 
@@ -325,16 +333,16 @@ class state_family final : public session_store {
 
   result<permits_reply> permits(std::string_view name, const permits_command& command) override {
     auto reply = pass_over_dead(name, command, step(name, command, {}));
-    if (reply && command.verb == permits_verb::inspect && port_->can().sees_death)
-      reply->blockers = departed(peers_of(reply->found));
     if (reply && command.verb == permits_verb::release) sweep_.look_if_due(name);
     return reply;
   }
 
-  // A waiter behind dead processes is served once more, without them.
+  // A waiter behind dead processes asks once more, without them. One who inspects is told of them.
   result<permits_reply> pass_over_dead(std::string_view name, const permits_command& command,
                                        result<permits_reply> reply) {
-    if (!reply || reply->blockers.empty() || !port_->can().sees_death) return reply;
+    if (!reply || !port_->can().sees_death) return reply;
+    if (command.verb == permits_verb::inspect) reply->blockers = departed(peers_of(reply->found));
+    if (command.verb == permits_verb::inspect || reply->blockers.empty()) return reply;
     const auto dead = departed(reply->blockers);
     if (dead.empty()) return reply;
     auto again = step(name, command, dead);

@@ -192,8 +192,18 @@ void add_blocker(std::vector<std::string>& blockers, const std::string& peer) {
   if (std::find(blockers.begin(), blockers.end(), peer) == blockers.end()) blockers.push_back(peer);
 }
 
-// The first waiter polls when the lease in its way ends; the others are notified when their turn
-// comes.
+/// The n-th of them to end.
+std::int64_t nth_end(const std::vector<holder>& all, std::size_t n) {
+  std::vector<std::int64_t> ends;
+  ends.reserve(all.size());
+  for (const holder& h : all) ends.push_back(h.expires_at);
+  const auto at = ends.begin() + static_cast<std::ptrdiff_t>(n - 1);
+  std::nth_element(ends.begin(), at, ends.end());
+  return *at;
+}
+
+// The first few waiters poll when as many leases have ended as there are waiters up to them: nobody
+// tells of an end. The others are told when it is their turn.
 void describe_wait(const permits_record& r, const permits_command& c, const moment& now,
                    permits_reply& reply) {
   for (const holder& h : r.holders) add_blocker(reply.blockers, h.peer);
@@ -207,8 +217,8 @@ void describe_wait(const permits_record& r, const permits_command& c, const mome
     for (const waiter& w : r.queue) add_blocker(reply.blockers, w.peer);
   }
   wait = std::min(wait, retry_step_us * reply.position);
-  if (reply.position == 1) {
-    for (const holder& h : r.holders) wait = std::min(wait, h.expires_at - now.now_at);
+  if (wait < retry_after_us && reply.position <= r.holders.size()) {
+    wait = std::min(wait, nth_end(r.holders, reply.position) - now.now_at);
   }
   reply.retry_after_us = std::max(wait, retry_after_at_least_us);
 }

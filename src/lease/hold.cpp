@@ -2,7 +2,6 @@
 
 #include "base/losses.hpp"
 #include "base/names.hpp"
-#include "local/idle_locks.hpp"
 #include "session/store_client.hpp"
 
 namespace holdfast::engine {
@@ -24,7 +23,6 @@ hold::hold(std::shared_ptr<session_impl> session, const hold_services& its,
       session_(std::move(session)),
       client_(its.client),
       keeper_(its.keeper),
-      idle_locks_(its.idle_locks),
       config_(std::move(s)),
       lease_(config_->lease),
       may_last_(config_->lease),
@@ -87,8 +85,6 @@ bool hold::may_be_kept(boot_time now) const noexcept {
 bool hold::stays_in_process(boot_time now) const noexcept {
   return now < stays_until_ && may_be_kept(now);
 }
-
-void hold::linger_until(boot_time at) const { idle_locks_.look_at(config_->local_queue, at); }
 
 bool hold::lingers(boot_time now) const noexcept {
   return config_->linger > std::chrono::nanoseconds::zero() && may_be_kept(now);
@@ -232,18 +228,15 @@ status hold::extend_now(std::chrono::milliseconds lease, unsigned of_turn) {
   may_last_.store(std::max(may_last_.load(std::memory_order_relaxed), lease),
                   std::memory_order_relaxed);
   const auto reply = client_.permits(name(), c);
-  if (!reply) {
-    if (!reply.error().outcome_unknown) keeper_.restore(*this, before);
-    begun.ends().failed(*this, reply.error());
-    return reply.error();
+  const bool extended = reply && reply->outcome == permits_outcome::granted;
+  if (!reply && !reply.error().outcome_unknown) keeper_.restore(*this, before);
+  if (extended) {
+    lease_.store(lease, std::memory_order_relaxed);
+    may_last_.store(lease, std::memory_order_relaxed);
   }
-  if (reply->outcome != permits_outcome::granted) {
-    begun.ends().gone(*this);
-    return lost_in(of_turn) ? no_longer_held() : released_before();
-  }
-  lease_.store(lease, std::memory_order_relaxed);
-  may_last_.store(lease, std::memory_order_relaxed);
-  begun.ends().renewed(*this, sent, lease_of(*reply));
+  begun.ends().answered(*this, sent, reply);
+  if (!reply) return reply.error();
+  if (!extended) return lost_in(of_turn) ? no_longer_held() : released_before();
   return state() == lease_state::lost ? status(no_longer_held()) : status(done{});
 }
 

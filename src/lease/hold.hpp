@@ -21,18 +21,16 @@
 namespace holdfast::engine {
 
 class session_impl;
-class idle_locks;
 class store_client;
 
 /// The parts of its session that a hold needs.
 struct hold_services {
   store_client& client;
   engine::keeper& keeper;
-  engine::idle_locks& idle_locks;
 };
 
-/// A lock that is held: a lease points to it, and the keeper renews it. Threads of a process may
-/// have the hold one after the other (local_queue.hpp), each with a lease and a fence of its own.
+/// Something held: what a lease points to, and what the keeper keeps alive. Threads of a process
+/// may have it one after the other (local_queue.hpp), each with a lease and a fence of its own.
 class hold final : public std::enable_shared_from_this<hold>,
                    public renewable,
                    public transferable,
@@ -67,7 +65,6 @@ class hold final : public std::enable_shared_from_this<hold>,
   bool stays_in_process(boot_time now) const noexcept override;
   bool lingers(boot_time now) const noexcept override;
   std::chrono::nanoseconds linger() const noexcept override { return config_->linger; }
-  void linger_until(boot_time at) const override;
   store::named_command renewal() const override;
   bool may_wait() const noexcept override { return config_->kind == store::kind::barrier; }
   std::chrono::milliseconds renewed_for() const noexcept override {
@@ -182,7 +179,6 @@ class hold final : public std::enable_shared_from_this<hold>,
   std::shared_ptr<session_impl> session_;  // until released: a lease keeps its session alive
   store_client& client_;
   engine::keeper& keeper_;
-  engine::idle_locks& idle_locks_;
   const std::shared_ptr<const lock_config> config_;
   std::atomic<std::chrono::milliseconds> lease_;
   /// How long the store may keep it, after the answer to an extension was lost.

@@ -199,8 +199,8 @@ void keeper::end_renewal(renewable& h, End end) {
   });
 }
 
-void keeper::renewed(renewable& h, boot_time sent, std::chrono::nanoseconds lease) {
-  end_renewal(h, [&] { return on_renewed(h, sent, lease); });
+void keeper::answered(renewable& h, boot_time sent, const result<store::permits_reply>& reply) {
+  end_renewal([&] { return settle(h, sent, reply); });
 }
 void keeper::not_renewed(renewable& h) {
   end_renewal(h, [&]() -> news {
@@ -208,9 +208,6 @@ void keeper::not_renewed(renewable& h) {
     reschedule(h);
     return {};
   });
-}
-void keeper::failed(renewable& h, const failure& why) {
-  end_renewal(h, [&] { return on_failed(h, why); });
 }
 void keeper::gone(renewable& h) {
   end_renewal(h, [&] { return on_lost(h, losses::taken_away); });
@@ -338,8 +335,8 @@ void keeper::renew_batch(due_line& due) try {
 // The renewals were not sent, or their outcome is unknown: retried as after any failure, so none
 // stays begun.
 void keeper::fail_batch(due_line& due) noexcept {
-  const failure why = without_memory(true);
-  while (const auto h = due.pop()) failed(*h, why);
+  const result<store::permits_reply> why = without_memory(true);
+  while (const auto h = due.pop()) answered(*h, {}, why);
 }
 
 keeper::news keeper::settle(renewable& h, boot_time sent,

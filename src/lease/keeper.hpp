@@ -93,11 +93,10 @@ class keeper {
   /// Begins a renewal; if none of the functions below was called, its destructor ends it as failed,
   /// because nobody could renew the hold again otherwise.
   class begun_renewal;
-  void renewed(renewable& h, boot_time sent, std::chrono::nanoseconds lease);
-  /// The renewal was not even sent.
+  void answered(renewable& h, boot_time sent, const result<store::permits_reply>& reply);
+  /// It was not even asked for.
   void not_renewed(renewable& h);
-  void failed(renewable& h, const failure& why);
-  /// The store reports that the lock is not held any more.
+  /// The store says that it is not held any more.
   void gone(renewable& h);
   /// The lease has ended by this machine's clock.
   void ended(renewable& h);
@@ -200,7 +199,7 @@ class keeper::begun_renewal {
  public:
   begun_renewal(keeper& of, renewable& h) : keeper_(of), hold_(h) { of.begin_renewal(h); }
   ~begun_renewal() {
-    if (!ended_) keeper_.failed(hold_, without_memory(true));
+    if (!ended_) keeper_.answered(hold_, {}, without_memory(true));
   }
   begun_renewal(const begun_renewal&) = delete;
   begun_renewal& operator=(const begun_renewal&) = delete;

@@ -21,19 +21,6 @@ void relax() noexcept {
 #endif
 }
 
-local_queue::entry entry_of(contender::in_local_queue end, bool stopped) {
-  switch (end) {
-    case contender::in_local_queue::first:
-      return local_queue::entry::first;
-    case contender::in_local_queue::passed:
-      return local_queue::entry::passed;
-    case contender::in_local_queue::gone:
-      return stopped ? local_queue::entry::cancelled : local_queue::entry::timed_out;
-    default:
-      return local_queue::entry::asked;
-  }
-}
-
 }  // namespace
 
 local_queue::entry local_queue::join(contender& who, boot_time deadline) {
@@ -52,10 +39,10 @@ local_queue::entry local_queue::join(contender& who, boot_time deadline) {
     occupied_ = true;
     return entry::first;
   }
-  if (clock_.now() >= deadline) return entry::timed_out;
+  if (clock_.now() >= deadline) return entry::gone;
   if (line_.size() >= who.config_.max_waiters) return entry::overloaded;
   who.entry_ = line_.insert(line_.end(), &who);
-  who.in_local_queue_ = contender::in_local_queue::waiting;
+  who.in_local_queue_ = entry::waiting;
   who.deadline_ = deadline;
   if (line_.size() == 1) bypassed_ = 0;
   return entry::waiting;
@@ -70,12 +57,12 @@ local_queue::entry local_queue::enter(contender& who, boot_time deadline, std::s
   std::unique_lock lock{mutex_};
   std::shared_ptr<transferable> left_behind;
   while (still_waits(lock, who, deadline, stop, left_behind)) {
-    const bool chosen = who.in_local_queue_ == contender::in_local_queue::chosen;
+    const bool chosen = who.in_local_queue_ == entry::chosen;
     clock_.wait_until(lock, who.changed_, chosen ? forever : deadline);
   }
   lock.unlock();  // before on_stop is destroyed, which may wait for a callback that needs the mutex
   if (left_behind) left_behind->give_back();
-  return entry_of(who.in_local_queue_, stop.stop_requested());
+  return who.in_local_queue_;
 }
 
 local_queue::entry local_queue::look(contender& who, boot_time deadline,
@@ -83,26 +70,25 @@ local_queue::entry local_queue::look(contender& who, boot_time deadline,
   std::unique_lock lock{mutex_};
   std::shared_ptr<transferable> left_behind;
   if (still_waits(lock, who, deadline, stop, left_behind)) {
-    const bool chosen = who.in_local_queue_ == contender::in_local_queue::chosen;
-    return chosen ? entry::chosen : entry::waiting;
+    return who.in_local_queue_;
   }
   lock.unlock();
   if (left_behind) left_behind->give_back();
-  return entry_of(who.in_local_queue_, stop.stop_requested());
+  return who.in_local_queue_;
 }
 
 // A chosen waiter waits for the result, whatever happens.
 bool local_queue::still_waits(std::unique_lock<std::mutex>& lock, contender& who,
                               boot_time deadline, const std::stop_token& stop,
                               std::shared_ptr<transferable>& left_behind) {
-  while (who.in_local_queue_ == contender::in_local_queue::waiting) {
+  while (who.in_local_queue_ == entry::waiting) {
     if (!stop.stop_requested()) {
       if (own_turn(lock, who)) continue;
       if (clock_.now() < deadline) return true;
     }
     left_behind = step_out(who);
   }
-  return who.in_local_queue_ == contender::in_local_queue::chosen;
+  return who.in_local_queue_ == entry::chosen;
 }
 
 // Returns true if something may have changed.
@@ -116,8 +102,7 @@ bool local_queue::own_turn(std::unique_lock<std::mutex>& lock, contender& who) {
   first_ = summons::insists;
   if (who.waker_ != nullptr) return true;  // its thread has other operations to run
   lock.unlock();
-  for (int i = 0; i < spins && who.in_local_queue_ == contender::in_local_queue::waiting; ++i)
-    relax();
+  for (int i = 0; i < spins && who.in_local_queue_ == entry::waiting; ++i) relax();
   lock.lock();
   return true;
 }
@@ -125,7 +110,7 @@ bool local_queue::own_turn(std::unique_lock<std::mutex>& lock, contender& who) {
 // Removes the waiter. If a hold was idle for it, the next waiter is called. If there is none, or
 // the hold does not fit it, the hold is returned, and the caller ends it.
 std::shared_ptr<transferable> local_queue::step_out(contender& who) {
-  who.in_local_queue_ = contender::in_local_queue::gone;
+  who.in_local_queue_ = entry::gone;
   if (line_.front() != &who) {
     line_.erase(who.entry_);
     return nullptr;
@@ -154,7 +139,7 @@ void local_queue::call_first() {
 void local_queue::give_first(std::shared_ptr<transferable> what) {
   contender& next = next_in_line();
   next.passed_ = std::move(what);
-  next.in_local_queue_ = contender::in_local_queue::passed;
+  next.in_local_queue_ = entry::passed;
   next.rouse();
 }
 
@@ -191,7 +176,7 @@ bool local_queue::have_it_looked_after() noexcept try {
   const auto now = clock_.now();
   idle_turn_ = idle_->fence();
   idle_ends_ = saturated_add(now, idle_->linger());
-  idle_->linger_until(saturated_add(now, idle_->linger() / 2));
+  idle_locks_.look_at(shared_from_this(), saturated_add(now, idle_->linger() / 2));
   return looked_after_ = true;
 } catch (...) {
   return false;
@@ -234,7 +219,7 @@ void local_queue::leave() {
     occupied_ = false;
   } else {
     contender& next = next_in_line();
-    next.in_local_queue_ = contender::in_local_queue::first;
+    next.in_local_queue_ = entry::first;
     next.rouse();
   }
   lock.unlock();
@@ -249,18 +234,18 @@ contender* local_queue::take_next() {
   const boot_time at_least = saturated_add(clock_.now(), taken_along_with);
   if (line_.front()->deadline_ < at_least) return nullptr;
   contender& next = next_in_line();
-  next.in_local_queue_ = contender::in_local_queue::chosen;
+  next.in_local_queue_ = entry::chosen;
   return &next;
 }
 
 void local_queue::hand_to(contender& next) {
   const std::lock_guard guard{mutex_};
-  next.in_local_queue_ = contender::in_local_queue::asked;
+  next.in_local_queue_ = entry::asked;
   next.rouse();
 }
 
 bool local_queue::give_up(contender& who) noexcept {
-  using at = contender::in_local_queue;
+  using at = entry;
   std::unique_lock lock{mutex_};
   const at now = who.in_local_queue_;
   if (now == at::chosen) return false;

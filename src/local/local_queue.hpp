@@ -12,6 +12,7 @@
 #include <string>
 #include <utility>
 
+#include "local/idle_locks.hpp"
 #include "session/waker.hpp"
 
 namespace holdfast::engine {
@@ -29,8 +30,6 @@ class transferable {
   /// False if it should return to the store when no thread of the process wants it.
   virtual bool lingers(boot_time now) const noexcept = 0;
   virtual std::chrono::nanoseconds linger() const noexcept = 0;
-  /// Arranges for a thread to check it at `at`.
-  virtual void linger_until(boot_time at) const = 0;
   virtual std::uint64_t fence() const noexcept = 0;
   virtual const store::owner_id& owner() const noexcept = 0;
   /// Sent with the release only, and never earlier.
@@ -44,7 +43,19 @@ class transferable {
   ~transferable() = default;
 };
 
-/// A waiter; the local queue's view of it.
+/// Where a waiter stands that wants in at a local queue.
+enum class local_entry {
+  first,   ///< it represents the process now: ask the store
+  asked,   ///< it does, and the one before has asked the store for it: see the contender
+  passed,  ///< it has what the process holds: see the contender
+  overloaded,
+  gone,     ///< it waits no longer: its time is over, or it was asked to stop
+  waiting,  ///< queued: only from join() and look()
+  chosen,   ///< queued, and about to have what the process holds: wait for it also after the
+            ///< deadline; only from look()
+};
+
+/// A waiter, as the local queue sees it.
 class contender {
  public:
   /// Without a waker it belongs to a sleeping thread.
@@ -58,10 +69,8 @@ class contender {
   /// ended, whatever happens.
   virtual result<bool> ask_instead_of(const transferable& leaving) noexcept = 0;
 
-  /// The hold that the previous thread passed on, after local_queue::entry::passed.
+  /// What the thread before left to this one, after local_entry::passed.
   std::shared_ptr<transferable> take_passed() noexcept { return std::move(passed_); }
-
-  enum class in_local_queue { waiting, chosen, first, asked, passed, gone };
 
  protected:
   virtual ~contender() = default;
@@ -78,7 +87,7 @@ class contender {
   boot_time deadline_ = forever;
   // Changed with the local queue's mutex held.
   std::list<contender*>::iterator entry_{};
-  std::atomic<in_local_queue> in_local_queue_{in_local_queue::gone};
+  std::atomic<local_entry> in_local_queue_{local_entry::gone};
   std::condition_variable changed_;
   std::shared_ptr<transferable> passed_;
 };
@@ -100,24 +109,11 @@ class contender {
 ///     a thread is done, and the first   │ the hold goes to the first waiter directly
 ///       waiter insists, or was bypassed │
 ///       often enough                    │
-class local_queue {
+class local_queue : public std::enable_shared_from_this<local_queue> {
  public:
-  explicit local_queue(clock& on) : clock_(on) {}
+  local_queue(clock& on, idle_locks& idle) : clock_(on), idle_locks_(idle) {}
 
-  /// The result of an attempt to enter.
-  enum class entry {
-    first,  ///< this thread represents the process now: ask the store
-    /// The same, and the previous representative has asked the store already: see the contender.
-    asked,
-    passed,  ///< this thread has the process's hold: see the contender
-    overloaded,
-    timed_out,
-    cancelled,
-    waiting,  ///< queued: only from join() and look()
-    /// Queued, and about to get the process's hold: wait for it even after the deadline; only from
-    /// look().
-    chosen,
-  };
+  using entry = local_entry;
   entry enter(contender& who, boot_time deadline, std::stop_token stop);
 
   /// The same without sleeping, for a contender with a waker. join() enters the queue. look() is
@@ -179,6 +175,7 @@ class local_queue {
   bool have_it_looked_after() noexcept;
 
   clock& clock_;
+  idle_locks& idle_locks_;
   std::mutex mutex_;
   bool occupied_ = false;
   std::list<contender*> line_;

@@ -17,10 +17,7 @@ constexpr std::string_view operation = "admission";
 /// The shortest pause between two requests of a waiter for tokens.
 constexpr std::chrono::microseconds shortest_look = 1ms;
 
-using answer = result<std::optional<wait_hint>>;
-
-/// Permit and tokens, as one request. Tokens that were taken, but not passed to the caller, are
-/// refunded.
+/// Both, as one request. Tokens that it took and nobody heard of go back.
 class entry final : public engine::request {
  public:
   entry(const engine::wanted& permits, const engine::lock_config& limiter,
@@ -91,7 +88,7 @@ class entry final : public engine::request {
     }
     found.why = refused_by::permits;
     found.rate = {};
-    return std::optional<wait_hint>{engine::hint_of(session_, reply)};
+    return ask_again(engine::hint_of(session_, reply));
   }
 
   answer on_no_tokens() {
@@ -100,7 +97,7 @@ class entry final : public engine::request {
     if (!time_.is_try() && saturated_add(session_.now(), found.rate.wait) > time_.deadline()) {
       return failure{errc::timed_out, "the tokens would have come after the deadline"};
     }
-    return std::optional<wait_hint>{{std::max(found.rate.wait, shortest_look), {}}};
+    return ask_again({std::max(found.rate.wait, shortest_look), {}});
   }
 
   answer on_both(const store::permits_reply& reply, boot_time sent) {
@@ -110,7 +107,7 @@ class entry final : public engine::request {
       return failure{errc::unavailable, "the store's answer came later than the lease lasts", true};
     }
     found.why = refused_by::nothing;
-    return std::optional<wait_hint>{};
+    return settled();
   }
 
   engine::session_impl& session_;
@@ -130,13 +127,11 @@ class entry final : public engine::request {
 /// The asynchronous form. A refusal is a decision, not a failure.
 class pending_entry final : public engine::telling_wait<engine::pending_wait, admitted> {
  public:
-  pending_entry(engine::async_request o, std::unique_ptr<entry> e,
-                const engine::acquire_params& how)
-      : telling_wait(std::move(o)), entry_(std::move(e)), how_(how) {}
+  pending_entry(engine::async_request o, std::unique_ptr<entry> e)
+      : telling_wait(std::move(o)), entry_(std::move(e)) {}
   const store::owner_id& owner() const noexcept override { return entry_->owner(); }
 
  private:
-  engine::acquire_params asks_for() const override { return how_; }
   engine::request& asked() override { return *entry_; }
   void won(std::shared_ptr<engine::session_impl> session) override {
     tell(entry_->given(std::move(session), waited_));
@@ -159,7 +154,6 @@ class pending_entry final : public engine::telling_wait<engine::pending_wait, ad
   }
 
   const std::unique_ptr<entry> entry_;
-  const engine::acquire_params how_;
 };
 
 }  // namespace
@@ -182,8 +176,8 @@ struct admission::state {
     }
   }
 
-  // A wait that only ran out of time is a decision, not a failure.
-  admitted refused(entry& e, const engine::time_frame& time, failure why) const {
+  // A wait that only ran out is a decision, not a failure.
+  result<admitted> refused(entry& e, const engine::time_frame& time, failure why) const {
     auto& session = *permits.session;
     e.give_back_tokens();
     const failure called_off{errc::cancelled, {}};
@@ -191,7 +185,7 @@ struct admission::state {
     if (e.was_asked())
       engine::leave_nothing_behind(session, *permits.what, e.owner(), stands ? called_off : why);
     why = engine::gave_up(session, *permits.what, time, std::move(why));
-    if (!engine::was_given_up(why.code)) fail(std::move(why));
+    if (!engine::was_given_up(why.code)) return why;
     return std::move(e.found);
   }
 };
@@ -214,25 +208,24 @@ admitted admission::admit_within(std::uint64_t n, const rate_key& key, wait_time
   }
   const engine::timed_call call(session.now(), wait);
   entry e(permits, *limiter.of.config, std::move(request), n, call);
-  return engine::or_abandon(session, *permits.what, e.owner(), [&] {
+  auto how = engine::or_abandon(session, *permits.what, e.owner(), [&]() -> result<admitted> {
     auto settled = engine::wait_until_settled(session, e.owner(), e, call, std::move(stop));
     if (settled) return e.given(permits.session, {call.began(), call.began()});
     return state_->refused(e, call, std::move(settled.error()));
   });
+  if (!how) state_->fail(std::move(how.error()));
+  return std::move(*how);
 }
 
 pending<admitted> async_admit(admission& door, std::uint64_t n, const rate_key& key,
                               wait_limit limit, std::stop_token stop) {
   auto& [limiter, permits] = *door.state_;
   return limiter.begin([&, &permits = permits, &limiter = limiter] {
-    engine::async_request o{permits.session,
-                            permits.what,
-                            operation,
-                            {permits.session->now(), limit.wait()},
-                            std::move(stop)};
+    engine::async_request o{permits.session, permits.what,
+                            operation,       {permits.session->now(), limit.wait()},
+                            std::move(stop), permits.how};
     auto e = std::make_unique<entry>(permits, *limiter.of.config, limiter.about(key, n), n, o.time);
-    return pending<admitted>(
-        std::make_shared<pending_entry>(std::move(o), std::move(e), permits.how));
+    return pending<admitted>(std::make_shared<pending_entry>(std::move(o), std::move(e)));
   });
 }
 

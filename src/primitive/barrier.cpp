@@ -263,7 +263,7 @@ struct barrier::round final : engine::request {
   void wait_for(until what) noexcept { until_ = what; }
   /// Whether its phase broke, and that was reported.
   bool over() const noexcept { return over_; }
-  bool released() const noexcept { return released_; }
+  bool known() const noexcept override { return released_ && !over_; }
 
   std::optional<store::named_command> command(bool) override {
     if (released_ || forgotten()) return std::nullopt;
@@ -516,6 +516,7 @@ class borrowed final : public engine::request {
   std::optional<store::named_command> command(bool last) override { return of_.command(last); }
   result<std::optional<engine::wait_hint>> ask(bool last) override { return of_.ask(last); }
   std::string_view in_vain() const override { return of_.in_vain(); }
+  bool known() const noexcept override { return of_.known(); }
   result<std::optional<engine::wait_hint>> learn(result<store::permits_reply> reply,
                                                  boot_time sent) override {
     return of_.learn(std::move(reply), sent);
@@ -549,7 +550,7 @@ bool barrier::wait_within(arrival& mine, wait_time wait, std::stop_token stop) c
   if (!mine.round_ || mine.round_->over()) state_->of.fail(no_arrival());
   auto& r = *mine.round_;
   const bool over =
-      r.released() || carry_out(state_->of, r, round::until::released, wait, std::move(stop));
+      r.known() || carry_out(state_->of, r, round::until::released, wait, std::move(stop));
   if (over) mine.round_.reset();
   return over;
 }

@@ -103,7 +103,7 @@ subject::subject(const holdfast::session& s, std::string_view what, const std::s
                  bool store::capabilities::* needs, bool through_local_queue)
     : session(s.impl()), operation(what) {
   const auto& c = *session;
-  const auto made = std::make_shared<engine::lock_config>();
+  const auto made = std::make_shared<engine::lock_config>(engine::lock_config{options});
   config = made;
   made->name = c.full_name(name);
   const auto require = [this](status ok) {
@@ -114,7 +114,6 @@ subject::subject(const holdfast::session& s, std::string_view what, const std::s
   require(base::check_name(made->name, c.can().max_name_bytes));
   require(base::check_reason(options.reason));
   require(check_max_hold(options.max_hold));
-  made->max_hold = options.max_hold;
   const bool given = options.lease != options.lease.zero();
   require(set_lease(*made, given ? options.lease : c.options().lease, c.can()));
   require(check_linger(options.linger));
@@ -126,21 +125,14 @@ subject::subject(const holdfast::session& s, std::string_view what, const std::s
   made->traced = c.options().lock_order || c.options().detect_deadlocks;
   made->kind = kind;
   made->capacity = capacity;
-  made->renew = options.renew;
   made->note = c.note(options.reason);
-  made->local_time = saturated_nanoseconds(options.local_time);
-  made->max_bypass = options.max_bypass;
-  made->max_waiters = options.max_waiters;
-  made->unconfirmed_release = options.unconfirmed_release;
   made->in_order = needs == &store::capabilities::fair;
   if (!through_local_queue) {
     require(check_local_queue_options(options, kind));
     return;
   }
-  made->local_queue = session->local_queues().at(made->name, session->clock());
-  if (options.linger == options.linger.zero()) return;
-  made->linger = options.linger;
-  made->local_queue->expect_one();
+  made->local_queue = session->local_queue_of(made->name);
+  if (options.linger > options.linger.zero()) made->local_queue->expect_one();
 }
 
 subject::~subject() {
@@ -180,8 +172,9 @@ lease subject::taken(result<lease> got) const {
   return std::move(*got);
 }
 
-engine::async_request subject::request(wait_limit limit, std::stop_token stop) const {
-  return {session, config, operation, {session->now(), limit.wait()}, std::move(stop)};
+engine::async_request subject::request(wait_limit limit, std::stop_token stop,
+                                       const engine::acquire_params& how) const {
+  return {session, config, operation, {session->now(), limit.wait()}, std::move(stop), how};
 }
 
 void subject::fail(failure f) const {
@@ -217,9 +210,9 @@ std::stop_token thread_holds::lost() const {
   return held == nullptr ? std::stop_token{} : held->lost();
 }
 
-lease& thread_holds::require(const subject& of) const {
+thread_hold& thread_holds::require(const subject& of) const {
   of.require_usable();
-  lease* const held = find();
+  thread_hold* const held = find();
   if (held == nullptr) of.fail({errc::not_owner, "this thread does not hold it"});
   return *held;
 }

@@ -68,8 +68,9 @@ struct subject {
     return pending<T>(std::make_shared<engine::pending_reply<T>>(session, config, operation, c,
                                                                  std::move(means)));
   }
-  /// Makes the request that async_acquire() and the like start with.
-  engine::async_request request(wait_limit limit, std::stop_token stop) const;
+  /// What async_acquire() and the like begin with.
+  engine::async_request request(wait_limit limit, std::stop_token stop,
+                                const engine::acquire_params& how = {}) const;
 
   [[noreturn]] void fail(failure f) const;
   void report_misuse(std::string_view detail) const noexcept;
@@ -91,8 +92,15 @@ failure without_effect(std::string_view option, std::string_view why);
 void report_misuse(engine::session_impl& session, std::string_view name, std::string_view lock_kind,
                    std::string_view detail) noexcept;
 
-/// The std-style holds of threads on one lock.
-class thread_holds : public by_thread<lease> {
+/// What a thread holds in the std style, and how many times: only a recursive_mutex more than once.
+struct thread_hold : lease {
+  thread_hold() noexcept = default;
+  thread_hold(lease held) noexcept : lease(std::move(held)), level(1) {}
+  std::uint32_t level = 0;
+};
+
+/// What the threads hold of one lock in the std style.
+class thread_holds : public by_thread<thread_hold> {
  public:
   using by_thread::put;
   /// Stores the lease with the fence of its acquisition.
@@ -102,7 +110,7 @@ class thread_holds : public by_thread<lease> {
   /// Throws errc::forked, errc::not_owner or errc::lost.
   void check(const subject& of) const;
   /// This thread's hold. Throws errc::forked, or errc::not_owner if it has none.
-  lease& require(const subject& of) const;
+  thread_hold& require(const subject& of) const;
 };
 
 }  // namespace holdfast::primitive

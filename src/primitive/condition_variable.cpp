@@ -52,14 +52,13 @@ class turn final : public engine::request {
   std::optional<store::named_command> command(bool) override {
     return store::named_command{config_->name, command_};
   }
-  result<std::optional<engine::wait_hint>> learn(result<store::permits_reply> reply,
-                                                 boot_time) override {
+  answer learn(result<store::permits_reply> reply, boot_time) override {
     if (!reply) return std::move(reply.error());
     if (mismatches(*reply)) return mismatch(*reply);
     const bool stands = reply->outcome == permits_outcome::queued;
     const bool first = std::exchange(command_.verb, permits_verb::renew) == permits_verb::acquire;
-    if ((first && in_line()) || !stands) return std::optional<engine::wait_hint>{};
-    return std::optional<engine::wait_hint>{engine::hint_of(session_, *reply)};
+    if ((first && in_line()) || !stands) return settled();
+    return ask_again(engine::hint_of(session_, *reply));
   }
 
   /// Waits until the waiter is queued, the first time; then until it is woken. If the wait fails,
@@ -169,7 +168,7 @@ class relock final : public detail::receiver<lease> {
                     detail::receiver<woken>& to) {
     auto again = std::unique_ptr<relock>(new relock(std::move(by), to));
     try {
-      engine::async_acquire(std::move(o), {}).start(*again);
+      engine::async_acquire(std::move(o)).start(*again);
     } catch (...) {
       again->pass_on();
       throw;

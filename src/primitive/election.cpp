@@ -19,9 +19,13 @@ leader described(std::uint64_t fence, const std::string& note, std::int64_t sinc
   return leader{engine::public_fence(fence), p.reason, p.host, p.pid, p.program, p.since};
 }
 
+/// Not one that the store knows to have died: the next candidate that asks leads.
 std::optional<leader> leader_of(const store::permits_reply& reply) {
   if (reply.found.kind != store::kind::election || reply.found.holders.empty()) return std::nullopt;
   const auto& h = reply.found.holders.front();
+  const auto& dead = reply.blockers;
+  const bool died = !h.peer.empty() && std::find(dead.begin(), dead.end(), h.peer) != dead.end();
+  if (died) return std::nullopt;
   return described(h.fence, h.note, h.since_wall_at);
 }
 
@@ -55,15 +59,14 @@ class look_for_next final : public engine::request {
   std::optional<store::named_command> command(bool) override {
     return store::named_command{name_, {}};
   }
-  result<std::optional<engine::wait_hint>> learn(result<store::permits_reply> reply,
-                                                 boot_time) override {
+  answer learn(result<store::permits_reply> reply, boot_time) override {
     if (!reply) return std::move(reply.error());
     auto now = leader_now(*reply);
     if (!now) return std::move(now.error());
     found = after_ ? first_after(*after_, *reply) : std::move(*now);
-    if (found) return after_ = found->term, std::optional<engine::wait_hint>{};
+    if (found) return after_ = found->term, settled();
     if (!after_) after_ = last_of(*reply);
-    return std::optional<engine::wait_hint>{{look_every, {}}};
+    return ask_again({look_every, {}});
   }
   std::string_view in_vain() const override { return "no other leader had come"; }
 
@@ -118,8 +121,8 @@ std::optional<leadership> election::campaign_within(wait_time wait, std::stop_to
 }
 
 pending<leadership> async_campaign(election& of, wait_limit limit, std::stop_token stop) {
-  auto mine = engine::async_acquire(of.state_->of().request(limit, std::move(stop)),
-                                    {1, of.state_->priority});
+  auto mine = engine::async_acquire(
+      of.state_->of().request(limit, std::move(stop), {1, of.state_->priority}));
   return engine::async_then<leadership>(std::move(mine),
                                         [](lease won) { return leadership(std::move(won)); });
 }

@@ -51,7 +51,7 @@ class countdown_request final : public engine::request {
       : session_(session), name_(name), command_(c) {}
 
   std::string_view in_vain() const override { return "the latch was still closed"; }
-  result<std::optional<engine::wait_hint>> ask(bool last) override {
+  answer ask(bool last) override {
     if (command_.verb == countdown_verb::arrive && session_.now() > repeat_until_)
       return too_late();
     const boot_time sent = session_.now();
@@ -61,9 +61,9 @@ class countdown_request final : public engine::request {
     reply = std::move(*answer);
     if (is_mismatch(reply)) return mismatch(reply, command_.count);
     if (command_.verb != countdown_verb::wait || reply.outcome == countdown_outcome::open) {
-      return std::optional<engine::wait_hint>{};
+      return settled();
     }
-    return std::optional<engine::wait_hint>{{std::chrono::microseconds(reply.retry_after_us), {}}};
+    return ask_again({std::chrono::microseconds(reply.retry_after_us), {}});
   }
 
   /// Ends a wait that was cancelled. The caller does not wait for a store that hangs: a queue entry

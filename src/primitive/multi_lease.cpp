@@ -22,10 +22,12 @@ struct multi_lease::state_of_all {
   };
 
   std::vector<lease> members;
+  std::vector<std::shared_ptr<engine::hold>> ended;  ///< has room for all, whatever memory is left
   std::stop_source lost;
   std::vector<std::unique_ptr<std::stop_callback<pass_on>>> losses;
 
   explicit state_of_all(std::vector<lease> all) : members(std::move(all)) {
+    ended.reserve(members.size());
     losses.reserve(members.size());
     for (const lease& one : members) {
       losses.push_back(std::make_unique<std::stop_callback<pass_on>>(one.lost(), pass_on{lost}));
@@ -161,20 +163,8 @@ pending<done> async_extend(const multi_lease& held, std::chrono::milliseconds le
   return extend_later(members, [length](const lease& one) { return async_extend(one, length); });
 }
 
-namespace {
-// Returns the first failure; but a lost member takes precedence over other failures.
-std::error_code release_each(std::span<lease> members) noexcept {
-  std::error_code first;
-  for (lease& one : members) {
-    const std::error_code how = one.release();
-    if (!first || how == errc::lost) first = how;
-  }
-  return first;
-}
-}  // namespace
-
-// Removing a callback waits until it has returned. A callback that ran in the parent at the fork
-// never returns in the child, so the child removes none.
+// To take a callback off waits until it has returned. One that ran in the parent when it forked
+// never returns in the child, so the child takes none off.
 std::error_code multi_lease::release() noexcept {
   auto all = std::move(state_);
   if (!all) return {};
@@ -183,14 +173,8 @@ std::error_code multi_lease::release() noexcept {
     return errc::forked;
   }
   all->losses.clear();
-  std::vector<std::shared_ptr<engine::hold>> holds;
-  try {
-    holds.reserve(all->members.size());
-  } catch (...) {  // no memory: releases one after the other
-    return release_each(all->members);
-  }
-  for (lease& one : all->members) holds.push_back(std::move(one.hold_));
-  return engine::hold::end_all(holds);
+  for (lease& one : all->members) all->ended.push_back(std::move(one.hold_));
+  return engine::hold::end_all(all->ended);
 }
 
 pending<done> async_release(multi_lease held) {

@@ -40,7 +40,7 @@ bool mutex::lock_within(wait_time wait, std::stop_token stop) {
 }
 
 void mutex::unlock() noexcept {
-  const lease held = state_->holds.take();  // its destructor releases
+  const auto held = state_->holds.take();  // its end is the release
   if (!held) state_->of.report_misuse("unlock() by a thread that does not hold it");
 }
 
@@ -53,7 +53,7 @@ std::optional<lease> mutex::acquire_within(wait_time wait, std::stop_token stop)
 }
 
 pending<lease> async_acquire(mutex& lock, wait_limit limit, std::stop_token stop) {
-  return engine::async_acquire(lock.state_->of.request(limit, std::move(stop)), {});
+  return engine::async_acquire(lock.state_->of.request(limit, std::move(stop)));
 }
 
 multi_member::multi_member(mutex& m)

@@ -29,34 +29,38 @@ microseconds ahead_of(wait_time wait) {
 /// the caller, are refunded.
 class rate_request final : public engine::request {
  public:
-  rate_request(engine::session_impl& session, const std::string& name, const store::rate_command& c)
+  rate_request(engine::session_impl& session, const std::string& name,
+               rate_limiter::state::request about, rate_verb verb, std::uint64_t n,
+               microseconds ahead)
       : session_(session),
         name_(name),
-        choices_(c.buckets.begin(), c.buckets.end()),
-        command_{c.verb, c.owner, c.tokens, c.ahead_us, c.version, choices_} {}
+        about_(std::move(about)),
+        command_(about_.command(verb, session.new_owner(), n, ahead)) {}
   rate_request(const rate_request&) = delete;
   rate_request& operator=(const rate_request&) = delete;
   ~rate_request() override { give_back(); }
+  const store::owner_id& owner() const noexcept { return command_.owner; }
 
-  result<std::optional<engine::wait_hint>> ask(bool) override {
+  answer ask(bool) override {
     if (command_.verb == rate_verb::refund && session_.now() > repeat_until_) return too_late();
     const boot_time sent = session_.now();
     auto answer = session_.rate(name_, command_);
     if (!answer) return note_unknown(std::move(answer.error()), sent);
-    reply = std::move(*answer);
-    took_ = command_.verb == rate_verb::take && reply.outcome == rate_outcome::granted;
-    return std::optional<engine::wait_hint>{};
+    reply_ = std::move(*answer);
+    took_ = command_.verb == rate_verb::take && reply_.outcome == rate_outcome::granted;
+    return settled();
+  }
+  result<rate_decision> decided() const {
+    return decision(about_, reply_, static_cast<std::uint64_t>(command_.tokens));
   }
 
   void give_back() noexcept {
     if (!std::exchange(took_, false)) return;
-    store::keep_due(choices_, reply);
+    store::keep_due(about_.choices, reply_);
     session_.refund(name_, command_);
   }
   /// The caller has the tokens.
   void heard_of() noexcept { took_ = false; }
-
-  store::rate_reply reply;
 
  private:
   failure note_unknown(failure f, boot_time sent) {
@@ -72,8 +76,9 @@ class rate_request final : public engine::request {
 
   engine::session_impl& session_;
   const std::string& name_;
-  std::vector<store::bucket_choice> choices_;
+  rate_limiter::state::request about_;
   const store::rate_command command_;
+  store::rate_reply reply_{};
   boot_time repeat_until_ = forever;
   bool took_ = false;
 };
@@ -143,35 +148,27 @@ class reservation final : public engine::request {
   reservation(engine::session_impl& session, const std::string& name,
               rate_limiter::state::request r, std::uint64_t n, microseconds ahead)
       : session_(session),
-        name_(name),
-        request_(std::move(r)),
         began_(session.now()),
-        command_(request_.command(rate_verb::take, session.new_owner(), n, ahead)) {}
-  reservation(const reservation&) = delete;
-  reservation& operator=(const reservation&) = delete;
-  ~reservation() override { give_back(); }
-  const store::owner_id& owner() const noexcept { return command_.owner; }
+        take_(session, name, std::move(r), rate_verb::take, n, ahead) {}
+  const store::owner_id& owner() const noexcept { return take_.owner(); }
 
-  result<std::optional<engine::wait_hint>> ask(bool) override {
+  answer ask(bool last) override {
     if (!made_) {
-      auto reply = session_.rate(name_, command_);
-      if (!reply) return std::move(reply.error());
-      store::keep_due(request_.choices, *reply);
-      took_ = reply->outcome == rate_outcome::granted;
-      auto d = decision(request_, *reply, static_cast<std::uint64_t>(command_.tokens));
+      if (auto asked = take_.ask(last); !asked) return asked;
+      auto d = take_.decided();
       if (!d) return std::move(d.error());
       made_ = std::move(*d);
       // Counts from now, not from when the request was sent: the store's answer was not earlier.
       ready_ = session_.now() + (made_->taken ? made_->wait : microseconds::zero());
     }
     const auto left = std::chrono::ceil<microseconds>(ready_ - session_.now());
-    if (left <= microseconds::zero()) return std::optional<engine::wait_hint>{};
-    return std::optional<engine::wait_hint>{{std::max(left, shortest_look), {}}};
+    if (left <= microseconds::zero()) return settled();
+    return ask_again({std::max(left, shortest_look), {}});
   }
 
   rate_decision outcome() {
     if (made_->taken) made_->wait = std::chrono::ceil<microseconds>(session_.now() - began_);
-    took_ = false;
+    take_.heard_of();
     return std::move(*made_);
   }
   /// The result of a wait that ended before the tokens were available. They are refunded.
@@ -182,22 +179,17 @@ class reservation final : public engine::request {
     return std::move(*made_);
   }
   void give_back() noexcept {
-    if (!std::exchange(took_, false)) return;
-    if (made_) {
-      made_->taken = false;
+    if (made_ && std::exchange(made_->taken, false)) {
       made_->wait = std::chrono::ceil<microseconds>(ready_ - session_.now());
     }
-    session_.refund(name_, command_);
+    take_.give_back();
   }
 
  private:
   engine::session_impl& session_;
-  const std::string& name_;
-  rate_limiter::state::request request_;
   const boot_time began_;
-  const store::rate_command command_;
+  rate_request take_;
   std::optional<rate_decision> made_;
-  bool took_ = false;
   boot_time ready_{};
 };
 
@@ -264,30 +256,28 @@ rate_limiter::state::request rate_limiter::state::about_taken(const rate_key& ke
   return r;
 }
 
-rate_decision rate_limiter::state::decide(const request& r, rate_verb verb, std::uint64_t n,
+rate_decision rate_limiter::state::decide(request about, rate_verb verb, std::uint64_t n,
                                           microseconds ahead, wait_time wait,
                                           const kept& keep) const {
   auto& session = *of.session;
-  const auto c = r.command(verb, session.new_owner(), n, ahead);
-  rate_request q(session, of.config->name, c);
+  rate_request q(session, of.config->name, std::move(about), verb, n, ahead);
   const engine::timed_call call(session.now(), wait);
-  auto settled = engine::wait_until_settled(session, c.owner, q, call);
+  auto settled = engine::wait_until_settled(session, q.owner(), q, call);
   if (!settled) of.fail(std::move(settled.error()));
-  auto d = decision(r, q.reply, n);
+  auto d = q.decided();
   if (!d) of.fail(std::move(d.error()));
   if (keep && *d) keep(*d);
   q.heard_of();
   return std::move(*d);
 }
 
-rate_decision rate_limiter::state::take(const request& r, std::uint64_t n) {
-  if (options.local_tokens > n) return take_locally(r, n);
-  return decide(r, rate_verb::take, n, {}, one_try);
+rate_decision rate_limiter::state::take(request about, std::uint64_t n) {
+  if (options.local_tokens > n) return take_locally(std::move(about), n);
+  return decide(std::move(about), rate_verb::take, n, {}, one_try);
 }
 
-// If several threads find the pool empty at the same time, each fills it: all tokens are counted,
-// so the rate is kept.
-rate_decision rate_limiter::state::take_locally(const request& r, std::uint64_t n) {
+// Threads that find the pool empty at the same time fill it each: counted, so nothing is wrong.
+rate_decision rate_limiter::state::take_locally(request r, std::uint64_t n) {
   std::string id = std::to_string(r.rules->version());
   for (const auto& b : r.buckets) (id += ' ') += b;
   const boot_time now = of.session->now();
@@ -311,7 +301,7 @@ rate_decision rate_limiter::state::take_locally(const request& r, std::uint64_t 
     p.last = std::move(last);
   };
   auto d = decide(r, rate_verb::take, options.local_tokens, {}, one_try, keep);
-  if (!d) return decide(r, rate_verb::take, n, {}, one_try);
+  if (!d) return decide(std::move(r), rate_verb::take, n, {}, one_try);
   d.tokens = n;
   return d;
 }
@@ -352,8 +342,7 @@ rate_limiter::rate_limiter(session s, std::string name, std::vector<rate_rule> r
 rate_limiter::~rate_limiter() = default;
 
 rate_decision rate_limiter::try_take(std::uint64_t n, const rate_key& key) {
-  const auto r = state_->about(key, n);
-  return state_->take(r, n);
+  return state_->take(state_->about(key, n), n);
 }
 
 rate_decision rate_limiter::take_within(std::uint64_t n, const rate_key& key, wait_time wait,
@@ -389,12 +378,12 @@ template <class T, class Outcome>
 pending<T> decide_later(const rate_limiter::state& s, rate_limiter::state::request about,
                         rate_verb verb, std::uint64_t n, microseconds ahead, wait_limit limit,
                         Outcome outcome) {
-  const auto r = std::make_shared<rate_limiter::state::request>(std::move(about));
-  const auto c = r->command(verb, s.of.session->new_owner(), n, ahead);
-  return engine::async_ask<T>(s.of.request(limit, {}), c.owner,
-                              std::make_unique<rate_request>(*s.of.session, s.of.config->name, c),
-                              [r, n, outcome](auto q) -> result<T> {
-                                auto d = decision(*r, q->reply, n);
+  auto asks = std::make_unique<rate_request>(*s.of.session, s.of.config->name, std::move(about),
+                                             verb, n, ahead);
+  const auto owner = asks->owner();
+  return engine::async_ask<T>(s.of.request(limit, {}), owner, std::move(asks),
+                              [outcome](auto q) -> result<T> {
+                                auto d = q->decided();
                                 if (!d) return std::move(d.error());
                                 q->heard_of();
                                 return outcome(std::move(*d));
@@ -448,23 +437,21 @@ pending<rate_decision> async_peek(const rate_limiter& of, std::uint64_t n, const
 
 rate_decision rate_limiter::reserve(std::uint64_t n, microseconds longest_wait,
                                     const rate_key& key) {
-  const auto r = state_->about(key, n);
-  return state_->decide(r, rate_verb::take, n, reserved_ahead(longest_wait), one_try);
+  return state_->decide(state_->about(key, n), rate_verb::take, n, reserved_ahead(longest_wait),
+                        one_try);
 }
 
 void rate_limiter::refund(std::uint64_t n, const rate_key& key) {
-  const auto r = state_->about(key, n);
-  (void)state_->decide(r, rate_verb::refund, n, {}, no_limit);
+  (void)state_->decide(state_->about(key, n), rate_verb::refund, n, {}, no_limit);
 }
 
 void rate_limiter::refund(const rate_decision& taken, const rate_key& key) {
-  const auto r = state_->about_taken(key, taken);
-  (void)state_->decide(r, rate_verb::refund, taken.tokens, {}, no_limit);
+  (void)state_->decide(state_->about_taken(key, taken), rate_verb::refund, taken.tokens, {},
+                       no_limit);
 }
 
 rate_decision rate_limiter::peek(std::uint64_t n, const rate_key& key) const {
-  const auto r = state_->about(key, n);
-  return looked_at(state_->decide(r, rate_verb::inspect, n, {}, no_limit));
+  return looked_at(state_->decide(state_->about(key, n), rate_verb::inspect, n, {}, no_limit));
 }
 
 void rate_limiter::change_rules(std::vector<rate_rule> rules, std::uint32_t version) {

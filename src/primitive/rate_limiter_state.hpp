@@ -41,7 +41,8 @@ struct rate_limiter::state {
     return rules;
   }
 
-  /// The data of a request to the store; the command points into it.
+  /// What is asked of the store: everything that the command points to stays here. (A copy points
+  /// to the buckets of what it was copied from.)
   struct request {
     std::shared_ptr<const primitive::rate_rules> rules;
     std::vector<std::string> buckets;
@@ -65,11 +66,11 @@ struct rate_limiter::state {
   }
   /// Keeps the tokens taken for later calls. If it throws, they are refunded.
   using kept = std::function<void(const rate_decision&)>;
-  rate_decision decide(const request& r, store::rate_verb verb, std::uint64_t n,
+  rate_decision decide(request about, store::rate_verb verb, std::uint64_t n,
                        std::chrono::microseconds ahead, wait_time wait,
                        const kept& keep = {}) const;
-  rate_decision take(const request& r, std::uint64_t n);
-  rate_decision take_locally(const request& r, std::uint64_t n);
+  rate_decision take(request about, std::uint64_t n);
+  rate_decision take_locally(request r, std::uint64_t n);
   void drop_old_pools(boot_time now);
   void replace_rules(std::vector<rate_rule> with, std::uint32_t version);
 };

@@ -115,7 +115,7 @@ pending<lease> async_acquire(semaphore& of, std::uint32_t weight, wait_limit lim
                              std::stop_token stop) {
   const auto& subject = of.state_->of;
   check_weight(subject, weight);
-  return engine::async_acquire(subject.request(limit, std::move(stop)), {weight, 0});
+  return engine::async_acquire(subject.request(limit, std::move(stop), {weight, 0}));
 }
 
 multi_member::multi_member(semaphore& s, std::uint32_t weight) {

@@ -99,25 +99,24 @@ lease shared_mutex::take(mode m, std::stop_token stop) {
 
 pending<lease> async_acquire(shared_mutex& lock, wait_limit limit, std::stop_token stop) {
   const auto& s = *lock.state_;
-  return engine::async_write(s.of.request(limit, std::move(stop)),
-                             s.params(shared_mutex::exclusive), s.group);
+  return engine::async_write(
+      s.of.request(limit, std::move(stop), s.params(shared_mutex::exclusive)), s.group);
 }
 
 pending<lease> async_acquire_shared(shared_mutex& lock, wait_limit limit, std::stop_token stop) {
   const auto& s = *lock.state_;
-  const auto params = s.params(shared_mutex::shared);
-  auto request = s.of.request(limit, std::move(stop));
-  if (!s.readers_share()) return engine::async_acquire(std::move(request), params);
-  return engine::async_read(std::move(request), params, s.group, s.readers_pass());
+  auto request = s.of.request(limit, std::move(stop), s.params(shared_mutex::shared));
+  if (!s.readers_share()) return engine::async_acquire(std::move(request));
+  return engine::async_read(std::move(request), s.group, s.readers_pass());
 }
 
 void shared_mutex::unlock() noexcept {
-  const lease held = state_->writers.take();  // its destructor releases
+  const auto held = state_->writers.take();  // its end is the release
   if (!held) state_->of.report_misuse("unlock() by a thread that does not hold it");
 }
 
 void shared_mutex::unlock_shared() noexcept {
-  const lease held = state_->readers.take();
+  const auto held = state_->readers.take();
   if (!held) state_->of.report_misuse("unlock_shared() by a thread that does not hold it");
 }
 

@@ -109,9 +109,9 @@ class quorum_round : public std::enable_shared_from_this<quorum_round> {
     plainly,
     of_trusted,  ///< a grant of a recently started node is not a vote
   };
-  /// `keeps` is kept alive while the request is under way.
-  void ask(std::size_t node, const store::permits_command& c, std::shared_ptr<const void> keeps,
-           asked how = asked::plainly);
+  /// What `c` points to is the node's, or its session's: they are kept for as long as it is on its
+  /// way.
+  void ask(std::size_t node, const store::permits_command& c, asked how = asked::plainly);
   using condition = std::function<bool(const answers&)>;
   /// Waits until `enough` returns true, all nodes have answered, `until` has passed, or `stop` is
   /// requested. To be called by the thread that asks.
@@ -126,7 +126,6 @@ class quorum_round : public std::enable_shared_from_this<quorum_round> {
     bool under_way = false;
     std::optional<failure> broke{};  ///< the failure; the runner has to ask again
     store::permits_command command{};
-    std::shared_ptr<const void> keeps{};
   };
   class bell;
   /// Unregisters the waiting thread at the end of wait(), even if there was no memory for the
@@ -137,12 +136,10 @@ class quorum_round : public std::enable_shared_from_this<quorum_round> {
     ~leaves_its_bell();
   };
 
-  bool post(std::size_t node, const store::permits_command& c, std::shared_ptr<const void> keeps);
-  /// If there is no memory to ask the node, the failure counts as its answer.
-  void ask_runner(std::size_t node, const store::permits_command& c,
-                  std::shared_ptr<const void> keeps, bool trusted_only) noexcept;
-  void begin_asking(std::size_t node, const store::permits_command& c,
-                    std::shared_ptr<const void> keeps, bool trusted_only);
+  bool post(std::size_t node, const store::permits_command& c);
+  /// Without memory to ask it, that is its answer.
+  void ask_runner(std::size_t node, const store::permits_command& c, bool trusted_only) noexcept;
+  void begin_asking(std::size_t node, const store::permits_command& c, bool trusted_only);
   void on_posted(std::size_t node, result<store::permits_reply> reply, boot_time sent);
   void on_answer(std::size_t node, result<store::permits_reply> reply, boot_time sent,
                  bool trusted);

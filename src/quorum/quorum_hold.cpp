@@ -99,7 +99,7 @@ bool quorum_hold::decided(const answers& so_far) const {
 void quorum_hold::ask_for_grant(std::size_t i) {
   asked_[i] = true;
   const auto& node = *quorum_->nodes[i];
-  ballot_.grants->ask(i, grant_command(node, ballot_.proposal), node.what(), asked::of_trusted);
+  ballot_.grants->ask(i, grant_command(node, ballot_.proposal), asked::of_trusted);
 }
 
 // Tells each node the time of the fastest clock: then all grant the same fence, and a second round
@@ -160,7 +160,7 @@ std::optional<quorum_hold::awaited> quorum_hold::on_grants(answers&& votes) {
     const auto& a = ballot_.votes[i];
     if (a.said != holdfast::vote::granted || knows_fence(a)) continue;
     const auto& node = *quorum_->nodes[i];
-    round->ask(i, grant_command(node, fence_), node.what(), asked::of_trusted);
+    round->ask(i, grant_command(node, fence_), asked::of_trusted);
   }
   return awaited{round, until,
                  [this](const answers& a) { return enough_know_fence(with_learned(a)); },
@@ -250,7 +250,7 @@ std::optional<quorum_hold::awaited> quorum_hold::give_back(
   {
     const std::lock_guard guard{asking_};
     for (std::size_t i = 0; i < asked_.size(); ++i) {
-      if (asked_[i]) round->ask(i, c, nullptr);
+      if (asked_[i]) round->ask(i, c);
     }
   }
   ballot_.given_back = true;
@@ -384,7 +384,7 @@ void quorum_hold::ask_for_renewal() {
   for (std::size_t i = 0; i < quorum_->nodes.size(); ++i) {
     if (!may_ask(i)) continue;
     const auto& node = *quorum_->nodes[i];
-    renewal_->round->ask(i, grant_command(node, fence_), node.what());
+    renewal_->round->ask(i, grant_command(node, fence_));
   }
   asking.unlock();
   for (const auto& [node, said] : renewal_->early->all_asked()) {

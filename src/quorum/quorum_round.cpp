@@ -56,8 +56,7 @@ class quorum_round::bell {
   const base::wake_fd wake_;
 };
 
-void quorum_round::ask(std::size_t node, const store::permits_command& c,
-                       std::shared_ptr<const void> keeps, asked how) {
+void quorum_round::ask(std::size_t node, const store::permits_command& c, asked how) {
   const bool ask_who_it_is = how == asked::of_trusted && quorum_->trust_after > 0ms;
   const bool may_post = !news_ && !ask_who_it_is;
   {
@@ -67,15 +66,14 @@ void quorum_round::ask(std::size_t node, const store::permits_command& c,
   }
   quorum_->nodes[node]->asked(quorum_->now());
   try {
-    if (may_post && post(node, c, keeps)) return;
+    if (may_post && post(node, c)) return;
   } catch (...) {
     return on_answer(node, without_memory(true), boot_time{}, true);
   }
-  ask_runner(node, c, std::move(keeps), ask_who_it_is);
+  ask_runner(node, c, ask_who_it_is);
 }
 
-bool quorum_round::post(std::size_t node, const store::permits_command& c,
-                        std::shared_ptr<const void> keeps) {
+bool quorum_round::post(std::size_t node, const store::permits_command& c) {
   const auto& to = *quorum_->nodes[node];
   if (!to.may_post()) return false;
   const boot_time sent = quorum_->now();
@@ -85,7 +83,7 @@ bool quorum_round::post(std::size_t node, const store::permits_command& c,
   };
   {
     const std::lock_guard guard{mutex_};
-    posted_[node] = {true, {}, c, std::move(keeps)};
+    posted_[node] = {true, {}, c};
   }
   const auto give_up = [&] {
     const std::lock_guard guard{mutex_};
@@ -106,11 +104,11 @@ bool quorum_round::post(std::size_t node, const store::permits_command& c,
 }
 
 void quorum_round::ask_runner(std::size_t node, const store::permits_command& c,
-                              std::shared_ptr<const void> keeps, bool trusted_only) noexcept {
+                              bool trusted_only) noexcept {
   const auto& to = quorum_->nodes[node];
   to->given_to_runner();
   try {
-    begin_asking(node, c, std::move(keeps), trusted_only);
+    begin_asking(node, c, trusted_only);
   } catch (...) {
     to->answered_by_runner();
     on_answer(node, without_memory(true), boot_time{}, true);
@@ -118,7 +116,7 @@ void quorum_round::ask_runner(std::size_t node, const store::permits_command& c,
 }
 
 void quorum_round::begin_asking(std::size_t node, const store::permits_command& c,
-                                std::shared_ptr<const void> keeps, bool trusted_only) {
+                                bool trusted_only) {
   const auto& to = quorum_->nodes[node];
   asked_once::doubt trusted;
   if (trusted_only) {
@@ -127,7 +125,7 @@ void quorum_round::begin_asking(std::size_t node, const store::permits_command& 
     };
   }
   asked_once::start(
-      to->session(), to->what()->name, c, std::move(keeps),
+      to->session(), to->what(), c,
       [self = shared_from_this(), node](result<store::permits_reply> reply, boot_time sent,
                                         bool has_vote) {
         self->quorum_->nodes[node]->answered_by_runner();
@@ -253,7 +251,7 @@ void quorum_round::ask_broken_again(std::unique_lock<std::mutex>& lock) {
     if (!posted_[i].broke) continue;
     const posting again = std::exchange(posted_[i], {});
     lock.unlock();
-    ask_runner(i, again.command, again.keeps, false);
+    ask_runner(i, again.command, false);
     lock.lock();
   }
 }

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <holdfast/clock.hpp>
+#include <holdfast/options.hpp>
 #include <holdfast/store/command.hpp>
 #include <memory>
 #include <string>
@@ -12,25 +13,18 @@ namespace holdfast::engine {
 
 class local_queue;
 
-/// The description of a lock, the same for every acquisition by one primitive.
-struct lock_config {
-  std::string name;  ///< with the prefix
+/// What is asked for, the same for every acquisition by one primitive: its options, of which
+/// `lease` is what the store is asked for, and what else it is.
+struct lock_config : lock_options {
+  std::string name{};  ///< full
   store::kind kind = store::kind::mutex;
   std::uint32_t capacity = 1;
-  std::chrono::milliseconds lease{};
-  bool renew = true;
-  std::chrono::milliseconds max_hold = std::chrono::milliseconds::max();
-  std::string note;
-  bool outlives_session = false;          ///< not renewed, and may outlive the session
-  bool in_order = false;                  ///< a fair_mutex
-  std::chrono::nanoseconds local_time{};  ///< how long a grant may stay in the process
-  std::chrono::nanoseconds linger{};      ///< how long it may stay while no thread uses it
-  unsigned max_bypass = 0;
-  std::size_t max_waiters = 0;
-  bool unconfirmed_release = false;
-  bool traced = false;  ///< one of the session's debug options is on
-  std::shared_ptr<engine::local_queue>
-      local_queue;  ///< null: every contender queues at the store itself
+  std::string note{};             ///< the reason, and whose it is
+  bool outlives_session = false;  ///< nobody renews, and the hold may outlive the session
+  bool in_order = false;          ///< a fair_mutex
+  bool traced = false;            ///< one of the session's debug options is on
+  /// Null: every contender queues at the store itself.
+  std::shared_ptr<engine::local_queue> local_queue{};
 };
 
 /// The parameters of one acquisition.

@@ -15,7 +15,7 @@ session_impl::session_impl(std::unique_ptr<store::session_store> store, session_
       deadlock_watch_(this->options().detect_deadlocks
                           ? std::make_unique<engine::deadlock_watch>(*this)
                           : nullptr),
-      for_holds_{*this, *keeper_, *idle_lock_timer_} {
+      for_holds_{*this, *keeper_} {
   on_answers_to_come([this] { keeper_->expect_answers(); });
 }
 

@@ -32,7 +32,9 @@ class session_impl final : public store_client {
   engine::idle_lock_timer& idle_lock_timer() noexcept { return *idle_lock_timer_; }
   /// Null if session_options::detect_deadlocks is off.
   engine::deadlock_watch* deadlock_watch() noexcept { return deadlock_watch_.get(); }
-  by_name<local_queue>& local_queues() noexcept { return local_queues_; }
+  std::shared_ptr<local_queue> local_queue_of(const std::string& name) {
+    return local_queues_.at(name, clock(), *idle_lock_timer_);
+  }
   by_name<reader_group>& reader_groups() noexcept { return reader_groups_; }
   by_name<shared_queue_lease>& shared_queue_leases() noexcept { return shared_queue_leases_; }
   engine::runner& runner() noexcept { return *runner_; }

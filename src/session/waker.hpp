@@ -2,8 +2,8 @@
 
 namespace holdfast::engine {
 
-/// Notifies a waiter without a thread of its own that its state may have changed. May be called
-/// from any thread, and with the mutex of the notifying object held.
+/// Tells a waiter without a thread of its own that there may be news for it. From any thread, and
+/// with the mutex of what tells it held.
 class waker {
  public:
   virtual void wake() noexcept = 0;

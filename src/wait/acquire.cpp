@@ -77,7 +77,7 @@ std::optional<store::named_command> acquisition::command(bool last) {
   return store::named_command{config_.name, acquire_command(!last)};
 }
 
-result<std::optional<wait_hint>> acquisition::ask(bool) {
+request::answer acquisition::ask(bool) {
   auto answer = std::move(*answer_);
   answer_.reset();
   return answer;
@@ -172,8 +172,7 @@ bool acquisition::is_granted(std::uint64_t fence, boot_time sent, std::chrono::m
   return grant_.valid_until > session_.now();
 }
 
-result<std::optional<wait_hint>> acquisition::learn(result<store::permits_reply> reply,
-                                                    boot_time sent) {
+request::answer acquisition::learn(result<store::permits_reply> reply, boot_time sent) {
   if (!reply) {
     look_by_ = boot_time{};
     if (shared_lease_) shared_lease_->lost();
@@ -189,13 +188,13 @@ result<std::optional<wait_hint>> acquisition::learn(result<store::permits_reply>
         return failure{errc::unavailable, "the store's answer came later than the lease lasts",
                        true};
       }
-      return std::optional<wait_hint>{};
+      return settled();
     }
     case permits_outcome::queued:
     case permits_outcome::busy: {
       keep_queue_lease(*reply, sent);
       stand_behind(*reply, sent);
-      return std::optional<wait_hint>{hint_of(session_, *reply)};
+      return ask_again(hint_of(session_, *reply));
     }
     case permits_outcome::kind_mismatch:
     case permits_outcome::capacity_mismatch:
@@ -207,9 +206,10 @@ result<std::optional<wait_hint>> acquisition::learn(result<store::permits_reply>
 
 wait_hint hint_of(const session_impl& session, store::permits_reply& reply) {
   wait_hint hint{std::chrono::microseconds(reply.retry_after_us), {}};
-  // Without a fair queue and notifications every waiter is reported as the first, or all poll
-  // often.
-  hint.alone = reply.position == 1 && session.can().fair && session.can().notifications;
+  // Each of the first few looks at another moment. Elsewhere all say that they are the first, or
+  // look often.
+  const bool among_first = reply.position >= 1 && reply.position <= first_few;
+  hint.alone = among_first && session.can().fair && session.can().notifications;
   if (reply.position == 1 && session.can().sees_death) hint.watch = std::move(reply.blockers);
   return hint;
 }
@@ -276,7 +276,7 @@ failure kept_out(local_queue::entry why, const lock_config& s, bool is_try) {
             "as many threads of this process as max_waiters allows wait for it already: " +
                 std::to_string(s.max_waiters)};
   }
-  return why == local_queue::entry::cancelled ? asked_to_stop() : waited_in_vain(is_try);
+  return waited_in_vain(is_try);
 }
 
 namespace {
@@ -311,6 +311,7 @@ result<lease> acquire_in_turn(const std::shared_ptr<session_impl>& session,
       w.past_local_queue = session->now();
       if (auto mine = hold::next_turn(a.take_passed(), w)) return mine;
     }
+    if (in == local_queue::entry::gone && stop.stop_requested()) return asked_to_stop();
     if (in != local_queue::entry::first && in != local_queue::entry::asked)
       return kept_out(in, *s, call.is_try());
     w.past_local_queue = session->now();

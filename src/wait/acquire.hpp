@@ -33,13 +33,12 @@ class acquisition final : public request, public contender {
   acquisition(session_impl& session, const lock_config& s, const acquire_params& c,
               waker* w = nullptr);
 
-  result<std::optional<wait_hint>> ask(bool last) override;
+  answer ask(bool last) override;
   bool notified(const store::notification& n) override;
   void notified_before() override;
   boot_time put_off(boot_time now) override;
   std::optional<store::named_command> command(bool last) override;
-  result<std::optional<wait_hint>> learn(result<store::permits_reply> reply,
-                                         boot_time sent) override;
+  answer learn(result<store::permits_reply> reply, boot_time sent) override;
 
   /// The answer is kept, and the next ask() returns it.
   result<bool> ask_instead_of(const transferable& leaving) noexcept override;
@@ -60,7 +59,7 @@ class acquisition final : public request, public contender {
   session_impl& session_;
   acquire_params params_;
   grant grant_;
-  std::optional<result<std::optional<wait_hint>>> answer_;
+  std::optional<answer> answer_;
   bool left_behind_ = false;
   std::shared_ptr<shared_queue_lease> shared_lease_;
   unsigned losses_ = 0;  ///< the losses of `shared_lease_` that this waiter knows of

@@ -24,7 +24,7 @@ class joint_acquisition final : public request {
     draw_owners();
   }
 
-  result<std::optional<wait_hint>> ask(bool last) override {
+  answer ask(bool last) override {
     if (auto ok = check_stores(); !ok) return std::move(ok.error());
     for (std::size_t from = 0; from < all_.size(); from = end_of_session(from)) {
       const auto together = all_.subspan(from, end_of_session(from) - from);
@@ -135,8 +135,7 @@ class joint_acquisition final : public request {
     return end;
   }
 
-  result<std::optional<wait_hint>> ask_one_session(std::span<const wanted> some, std::size_t from,
-                                                   bool last) {
+  answer ask_one_session(std::span<const wanted> some, std::size_t from, bool last) {
     session_impl& session = *some.front().session;
     std::vector<store::named_command> batch;
     for (const auto& w : some) batch.push_back({w.what->name, asks_for(w, owners_[from], !last)});
@@ -156,29 +155,28 @@ class joint_acquisition final : public request {
     }
     in_doubt_ = true;
     stopped_at_ = std::min(stopped_at_, all_.size() - 1);
-    return std::optional<wait_hint>{};
+    return settled();
   }
 
   void note(std::size_t i, const store::permits_reply& reply, boot_time sent) {
     grants_[i] = granted_to(owners_[i], reply, sent);
   }
 
-  result<std::optional<wait_hint>> on_refusal(store::permits_reply& reply, bool last) {
+  answer on_refusal(store::permits_reply& reply, bool last) {
     refused_ = true;
     const wanted& w = in_the_way();
     if (reply.outcome != permits_outcome::queued && reply.outcome != permits_outcome::busy) {
       return mismatch_of(reply, *w.what);
     }
     lost_one_ = stopped_at_ < has_up_to_;
-    // Wait at that session instead.
-    if ((moved_on() || lost_one_) && !last) return std::optional<wait_hint>{};
+    if ((moved_on() || lost_one_) && !last) return settled();  // to wait there
     auto hint = hint_of(*w.session, reply);
     hint.retry_after = std::min<std::chrono::microseconds>(hint.retry_after, w.what->lease / 3);
-    return std::optional<wait_hint>{std::move(hint)};
+    return ask_again(std::move(hint));
   }
 
-  // The first lease may have ended while the last name was requested.
-  result<std::optional<wait_hint>> check_still_held() {
+  // The first may have ended while the last was asked for.
+  answer check_still_held() {
     for (std::size_t i = 0; i < all_.size(); ++i) {
       if (grants_[i].valid_until > all_[i].session->now()) continue;
       stopped_at_ = i;
@@ -186,7 +184,7 @@ class joint_acquisition final : public request {
                      true};
     }
     complete_ = true;
-    return std::optional<wait_hint>{};
+    return settled();
   }
 
   static store::permits_command asks_for(const wanted& w, const store::owner_id& owner, bool wait) {

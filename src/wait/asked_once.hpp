@@ -3,7 +3,6 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <string>
 
 #include "wait/pending_wait.hpp"
 
@@ -20,30 +19,26 @@ class asked_once final : public short_operation {
   /// because the store may have restarted until then. A failure replaces the answer.
   using doubt = std::function<result<bool>()>;
 
-  /// `command` may point into `keeps`. `then` is called once: on the runner's thread, or on the
-  /// caller's thread if the runner has none.
-  static void start(std::shared_ptr<session_impl> session, std::string name,
-                    store::permits_command command, std::shared_ptr<const void> keeps,
-                    answered then, doubt trusted = {}) {
-    const auto self =
-        std::make_shared<asked_once>(std::move(session), std::move(name), command, std::move(keeps),
-                                     std::move(then), std::move(trusted));
+  /// `command` may point into `what`. `then` is called once, on the thread of the runner; on the
+  /// caller's if there is none to be had.
+  static void start(std::shared_ptr<session_impl> session, std::shared_ptr<const lock_config> what,
+                    const store::permits_command& command, answered then, doubt trusted = {}) {
+    const auto self = std::make_shared<asked_once>(std::move(session), std::move(what), command,
+                                                   std::move(then), std::move(trusted));
     if (!self->session_->forked())
       self->under_way_.emplace(self->session_->callers(), command.owner);
     if (auto can = self->begin(); !can) self->then_(std::move(can.error()), boot_time{}, true);
   }
 
-  asked_once(std::shared_ptr<session_impl> session, std::string name,
-             store::permits_command command, std::shared_ptr<const void> keeps, answered then,
-             doubt trusted)
+  asked_once(std::shared_ptr<session_impl> session, std::shared_ptr<const lock_config> what,
+             const store::permits_command& command, answered then, doubt trusted)
       : short_operation(std::move(session)),
-        name_(std::move(name)),
+        what_(std::move(what)),
         command_(command),
-        keeps_(std::move(keeps)),
         then_(std::move(then)),
         trusted_(std::move(trusted)) {}
 
-  next step() override { return {.ask = store::named_command{name_, command_}}; }
+  next step() override { return {.ask = store::named_command{what_->name, command_}}; }
   next answer(result<store::permits_reply> reply, boot_time sent) override {
     if (!trusted_ || !reply || reply->outcome != store::permits_outcome::granted) {
       return tell(std::move(reply), sent, true);
@@ -65,9 +60,8 @@ class asked_once final : public short_operation {
     return {.over = true};
   }
 
-  const std::string name_;
+  const std::shared_ptr<const lock_config> what_;
   const store::permits_command command_;
-  const std::shared_ptr<const void> keeps_;
   answered then_;
   const doubt trusted_;
   /// Makes the keeper's release for this owner wait until the command has ended.

@@ -2,8 +2,8 @@
 
 namespace holdfast::engine {
 
-pending_acquire::pending_acquire(async_request o, const acquire_params& c)
-    : pending_wait(std::move(o)), params_(c), acquisition_(session_, *config_, c, this) {}
+pending_acquire::pending_acquire(async_request o)
+    : pending_wait(std::move(o)), acquisition_(session_, *config_, how_, this) {}
 
 operation::next pending_acquire::come_in() {
   local_queue* const at = config_->local_queue.get();
@@ -27,7 +27,7 @@ operation::next pending_acquire::on_entry(local_queue::entry in) {
   }
   if (in == local_queue::entry::waiting) return retry_after(time_.deadline());
   if (in == local_queue::entry::chosen) return retry_after(forever);
-  if (in == local_queue::entry::cancelled) return end(stopped());
+  if (in == local_queue::entry::gone && stop().stop_requested()) return end(stopped());
   if (in != local_queue::entry::first && in != local_queue::entry::asked)
     return end(kept_out(in, *config_, time_.is_try()));
   waited_.past_local_queue = session_.now();
@@ -51,8 +51,8 @@ std::optional<store::named_command> pending_acquire::leaving(const failure& why)
 
 lease pending_lease::begin_lease(std::shared_ptr<session_impl> session) {
   lease mine =
-      engine::begin_lease(std::move(session), config_, params_, acquisition_.granted(), waited_);
-  if (turn_) turn_->keep();  // until the hold is released
+      engine::begin_lease(std::move(session), config_, how_, acquisition_.granted(), waited_);
+  if (turn_) turn_->keep();  // until the hold is given back
   return mine;
 }
 
@@ -72,12 +72,12 @@ class pending_permit final : public telling_wait<pending_acquire, permit> {
 
 }  // namespace
 
-pending<lease> async_acquire(async_request o, const acquire_params& c) {
-  return pending<lease>(std::make_shared<pending_lease>(std::move(o), c));
+pending<lease> async_acquire(async_request o) {
+  return pending<lease>(std::make_shared<pending_lease>(std::move(o)));
 }
 
 pending<permit> async_acquire_permit(async_request o) {
-  return pending<permit>(std::make_shared<pending_permit>(std::move(o), acquire_params{}));
+  return pending<permit>(std::make_shared<pending_permit>(std::move(o)));
 }
 
 }  // namespace holdfast::engine

@@ -66,8 +66,7 @@ class pending_reply final : public telling_shortly<T> {
   const meaning<T> meaning_;
 };
 
-/// A request that leaves nothing at the store when it fails. If it may leave something, its
-/// give_back() releases that, or its leave() sees to it.
+/// A request whose end leaves nothing behind, but what its leave() sees to, if it has one.
 template <class T, class Request>
 class pending_request final : public telling_wait<pending_wait, T> {
  public:
@@ -89,18 +88,8 @@ class pending_request final : public telling_wait<pending_wait, T> {
     this->tell(session->located(std::move(how.error()), tried, this->config_->name));
   }
   std::optional<store::named_command> leaving(const failure& why) override {
-    if constexpr (requires(Request& q) { q.give_back(); }) request_->give_back();
     if constexpr (requires(Request& q) { q.leave(why); }) request_->leave(why);
     return std::nullopt;
-  }
-  void leave_to_keeper() noexcept override {
-    if constexpr (requires(Request& q) { q.give_back(); }) {
-      try {
-        if (request_) request_->give_back();
-      } catch (...) {
-        return;  // what remains at the store expires
-      }
-    }
   }
   void let_go() override { request_.reset(); }
 

@@ -27,11 +27,11 @@ void idle_lock_timer::look_at(const std::shared_ptr<local_queue>& at, boot_time 
   notifications_.wake();
 }
 
-// The wait is settled when the session ends. Stopping it instead would make a failure with a text,
-// and there may be no memory for that.
-result<std::optional<wait_hint>> idle_lock_timer::ask(bool) {
-  if (ending_) return std::optional<wait_hint>();
-  return std::optional<wait_hint>{{.at = look_at_due()}};
+// Settled when the session ends: a wait that is stopped says so in words, and there may be no
+// memory for them.
+request::answer idle_lock_timer::ask(bool) {
+  if (ending_) return settled();
+  return ask_again({.at = look_at_due()});
 }
 
 bool idle_lock_timer::notified(const store::notification& n) {

@@ -29,7 +29,7 @@ class idle_lock_timer final : public idle_locks, private request {
   void look_at(const std::shared_ptr<local_queue>& at, boot_time when) override;
 
  private:
-  result<std::optional<wait_hint>> ask(bool last) override;
+  answer ask(bool last) override;
   bool notified(const store::notification& n) override;
   boot_time look_at_due();
 

@@ -8,7 +8,7 @@ namespace holdfast::engine {
 /// acquire(), as an operation of the runner.
 class pending_acquire : public pending_wait {
  public:
-  pending_acquire(async_request o, const acquire_params& c);
+  explicit pending_acquire(async_request o);
 
   const store::owner_id& owner() const noexcept final { return acquisition_.owner(); }
 
@@ -25,12 +25,10 @@ class pending_acquire : public pending_wait {
   void leave_to_keeper() noexcept final { abandon(); }
   bool come_out() noexcept final;
 
-  const acquire_params params_;
   acquisition acquisition_;
   std::optional<local_turn> turn_;
 
  private:
-  acquire_params asks_for() const final { return params_; }
   request& asked() final { return acquisition_; }
   next on_entry(local_queue::entry in);
   std::optional<store::named_command> leaving(const failure& why) final;

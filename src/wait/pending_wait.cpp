@@ -8,6 +8,7 @@ pending_wait::pending_wait(async_request o, engine::runner* by)
     : operation(by != nullptr ? *by : o.session->runner()),
       session_(*o.session),
       config_(std::move(o.what)),
+      how_(o.how),
       time_(o.time),
       keeps_session_(std::move(o.session)),
       weak_session_(keeps_session_),
@@ -20,7 +21,7 @@ pending_wait::pending_wait(async_request o, engine::runner* by)
 void pending_wait::begin(std::stop_token stop) {
   const auto session = std::move(keeps_session_);
   receivers_stop_ = std::move(stop);
-  auto can = ready(*session, *config_, asks_for());
+  auto can = ready(*session, *config_, how_);
   if (can) can = its_runner().start();
   waited_ = {session->now(), session->now()};
   limit_ = std::min(time_.limit(), call_limit::present());
@@ -54,7 +55,10 @@ failure pending_wait::stopped() const {
 operation::next pending_wait::step() {
   if (leaving_) return {};
   if (steps_) return ask();
-  if (!std::exchange(begun_, true) && stop().stop_requested()) return end(stopped());
+  if (!std::exchange(begun_, true)) {
+    if (asked().known()) return succeed();
+    if (stop().stop_requested()) return end(stopped());
+  }
   return come_in();
 }
 

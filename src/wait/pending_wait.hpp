@@ -17,6 +17,7 @@ struct async_request {
   std::string_view operation;  ///< "mutex", for messages
   time_frame time;
   std::stop_token stop{};
+  acquire_params how{};
 };
 
 /// One asynchronous wait: the steps of wait_steps, whose requests go out together with those of
@@ -40,8 +41,7 @@ class pending_wait : public operation {
   void begin(std::stop_token stop);
 
   virtual request& asked() = 0;
-  virtual acquire_params asks_for() const { return {}; }
-  /// What precedes the request to the store.
+  /// What comes before the store.
   virtual next come_in() { return at_store(); }
   virtual void won(std::shared_ptr<session_impl> session) = 0;
   /// The command to send so that nothing stays at the store, if any.
@@ -76,6 +76,7 @@ class pending_wait : public operation {
 
   session_impl& session_;
   const std::shared_ptr<const lock_config> config_;
+  const acquire_params how_;
   const time_frame time_;
   waits waited_{};
 
@@ -178,7 +179,7 @@ class telling_shortly : public telling<short_operation, T> {
   }
 };
 
-pending<lease> async_acquire(async_request o, const acquire_params& c);
+pending<lease> async_acquire(async_request o);
 pending<permit> async_acquire_permit(async_request o);
 
 }  // namespace holdfast::engine

@@ -15,9 +15,8 @@ acquire_params notify_when_wanted(acquire_params c) noexcept {
 
 class pending_reader final : public pending_lease {
  public:
-  pending_reader(async_request o, const acquire_params& c, std::shared_ptr<reader_group> at,
-                 bool passes_writers)
-      : pending_lease(std::move(o), notify_when_wanted(c)),
+  pending_reader(async_request o, std::shared_ptr<reader_group> at, bool passes_writers)
+      : pending_lease(std::move(o)),
         passes_writers_(passes_writers),
         visit_(std::move(at), *this) {}
 
@@ -59,8 +58,8 @@ class pending_reader final : public pending_lease {
 
 class pending_writer final : public pending_lease {
  public:
-  pending_writer(async_request o, const acquire_params& c, std::shared_ptr<reader_group> at)
-      : pending_lease(std::move(o), c), at_(std::move(at)) {}
+  pending_writer(async_request o, std::shared_ptr<reader_group> at)
+      : pending_lease(std::move(o)), at_(std::move(at)) {}
 
  private:
   next come_in() override {
@@ -120,16 +119,15 @@ result<lease> read(const std::shared_ptr<session_impl>& session,
   }
 }
 
-pending<lease> async_read(async_request o, const acquire_params& c,
-                          std::shared_ptr<reader_group> at, bool passes_writers) {
-  if (!reader_group::shares(*o.what)) return async_acquire(std::move(o), c);
+pending<lease> async_read(async_request o, std::shared_ptr<reader_group> at, bool passes_writers) {
+  if (!reader_group::shares(*o.what)) return async_acquire(std::move(o));
+  o.how = notify_when_wanted(o.how);
   return pending<lease>(
-      std::make_shared<pending_reader>(std::move(o), c, std::move(at), passes_writers));
+      std::make_shared<pending_reader>(std::move(o), std::move(at), passes_writers));
 }
 
-pending<lease> async_write(async_request o, const acquire_params& c,
-                           std::shared_ptr<reader_group> at) {
-  return pending<lease>(std::make_shared<pending_writer>(std::move(o), c, std::move(at)));
+pending<lease> async_write(async_request o, std::shared_ptr<reader_group> at) {
+  return pending<lease>(std::make_shared<pending_writer>(std::move(o), std::move(at)));
 }
 
 }  // namespace holdfast::engine

@@ -12,10 +12,8 @@ result<lease> read(const std::shared_ptr<session_impl>& session,
                    const std::shared_ptr<reader_group>& at, bool passes_writers, wait_time wait,
                    std::stop_token stop);
 /// The same without a thread.
-pending<lease> async_read(async_request o, const acquire_params& c,
-                          std::shared_ptr<reader_group> at, bool passes_writers);
-/// Acquires for a writer. While it waits, no reader joins the readers of this process.
-pending<lease> async_write(async_request o, const acquire_params& c,
-                           std::shared_ptr<reader_group> at);
+pending<lease> async_read(async_request o, std::shared_ptr<reader_group> at, bool passes_writers);
+/// Nobody joins the readers of this process while it waits.
+pending<lease> async_write(async_request o, std::shared_ptr<reader_group> at);
 
 }  // namespace holdfast::engine

@@ -58,15 +58,15 @@ class resizing final : public request {
     was_unknown_ = std::exchange(unknown_, true);  // until the answer arrives
     return store::named_command{hold_->name(), *c};
   }
-  result<std::optional<wait_hint>> ask(bool) override {
+  answer ask(bool) override {
     if (why_not_) return std::move(*why_not_);
-    return std::optional<wait_hint>{};  // other readers share the hold: there is no room
+    return settled();  // others read with it: there is no room
   }
-  result<std::optional<wait_hint>> learn(result<store::permits_reply> reply, boot_time) override {
+  answer learn(result<store::permits_reply> reply, boot_time) override {
     unknown_ = was_unknown_;
     if (!reply && !unknown_ && !reply.error().outcome_unknown) {
       refused_ = std::move(reply.error());
-      return std::optional<wait_hint>{};
+      return settled();
     }
     if (!reply) {
       unknown_ = true;
@@ -76,7 +76,7 @@ class resizing final : public request {
     auto changed = hold_->resized(weight_, *reply);
     if (!changed) return std::move(changed.error());
     room_ = *changed;
-    return std::optional<wait_hint>{};
+    return settled();
   }
 
  private:

@@ -42,11 +42,11 @@ failure unanswered(std::chrono::nanoseconds waited, bool answered_before) {
 
 std::optional<store::named_command> request::command(bool) { return std::nullopt; }
 
-result<std::optional<wait_hint>> request::learn(result<store::permits_reply>, boot_time) {
+request::answer request::learn(result<store::permits_reply>, boot_time) {
   return failure{errc::internal, "the store answered another request than the one that was sent"};
 }
 
-result<std::optional<wait_hint>> request::ask(bool) {
+request::answer request::ask(bool) {
   return failure{errc::internal, "a request without a question"};
 }
 
@@ -98,9 +98,9 @@ std::optional<status> wait_steps::answered(result<store::permits_reply> reply, b
   return judge(request_.learn(std::move(reply), sent), sent);
 }
 
-// Only the first waiter polls, when the lease in its way ends. That time is counted from when the
-// request was sent, because the next request will take as long to arrive.
-std::optional<status> wait_steps::judge(result<std::optional<wait_hint>> answer, boot_time sent) {
+// Only the first waiter polls, and it asks when the lease in its way ends: counted from
+// the request, as the next one will be as long on its way.
+std::optional<status> wait_steps::judge(request::answer answer, boot_time sent) {
   if (!answer) return judge_failure(std::move(answer.error()), sent);
   unknown_ = false;
   if (!*answer) return done{};

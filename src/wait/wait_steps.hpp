@@ -30,22 +30,29 @@ inline constexpr std::string_view held_by_another = "still held by another holde
 class request {
  public:
   virtual ~request() = default;
-  /// The command to send, so that many can share a round trip; nothing if the request has to ask by
-  /// itself. `last`: it is the last try, and must leave nothing at the store.
+
+  /// What comes of it: settled(), when to ask again, or what went wrong.
+  using answer = result<std::optional<wait_hint>>;
+  static answer settled() { return std::optional<wait_hint>{}; }
+  static answer ask_again(wait_hint how) { return std::optional(std::move(how)); }
+
+  /// What to send, so that many can be asked in one round trip; or nothing if it has to ask by
+  /// itself. `last`: there will be no other time, leave nothing behind.
   virtual std::optional<store::named_command> command(bool last);
-  /// Takes the reply. Returns nothing if that settles the request.
-  virtual result<std::optional<wait_hint>> learn(result<store::permits_reply> reply,
-                                                 boot_time sent);
-  /// Sends and takes the reply, if the request has to ask by itself.
-  virtual result<std::optional<wait_hint>> ask(bool last);
-  /// Takes a notification; the next poll may not be left to others. Returns true if the
-  /// notification settles the request, which only the secret of the previous holder can do.
+  /// … and what the reply means.
+  virtual answer learn(result<store::permits_reply> reply, boot_time sent);
+  /// Both, where it has to ask by itself.
+  virtual answer ask(bool last);
+  /// A notification came: the next poll may not be left to others. Only an answer settles the
+  /// request, or the secret of the one that was before: true then.
   virtual bool notified(const store::notification&) { return false; }
   /// A notification came before the request could take it.
   virtual void notified_before() {}
   /// The text of the failure if the request is not settled in time; the caller adds when that was.
   virtual std::string_view in_vain() const { return held_by_another; }
-  /// The time until which polling may be left to other waiters of the session; `now` if it may not.
+  /// Whether it is settled without a question: a wait that was stopped before is told so, too.
+  virtual bool known() const noexcept { return false; }
+  /// Until when a look may be left to others of the session; `now` if it may not.
   virtual boot_time put_off(boot_time now) { return now; }
   /// If false, nothing of the request can be at the store, so there is nothing to release.
   bool was_asked() const noexcept { return was_asked_; }
@@ -55,18 +62,14 @@ class request {
   bool was_asked_ = false;
 };
 
-/// The policy of one wait at the store, step by step. A sleeping thread and the runner, which does
-/// not sleep, use the same steps: ask, wait for a notification or until it is time to poll, ask
-/// again, with one last try at the deadline.
-///
-/// While the store is away, the wait retries at growing intervals until the deadline, or for
-/// session_options::store_timeout if there is none. The same applies while the store answers, but
-/// cannot make sure of what it grants.
-///
-/// Ends with timed_out, or with the store's error. If the store hangs, the wait still ends soon
-/// after the deadline (last_answer_within), with outcome_unknown: as timed_out or busy, or as
-/// unavailable if the store was not heard of for a second. A wait that is one try lasts as long as
-/// the store's own time-outs.
+/// The policy of one wait at the store, step by step: a thread that sleeps between them and the
+/// runner, which does not, take the same ones. Asks, waits for a notification or until it is time
+/// to poll, asks again; one last try at the deadline. While the store is away it keeps trying, ever
+/// more slowly, until the deadline, or session_options::store_timeout if there is none. So also
+/// while the store answers, and cannot make sure of what it grants. Ends with timed_out, or what the
+/// store said; soon after the deadline also if the store hangs (last_answer_within), and then with
+/// outcome_unknown: in vain, or unavailable if nothing was heard of it for a second. A wait that is
+/// one try lasts as long as the store's own time-outs.
 class wait_steps {
  public:
   wait_steps(store_client& session, request& q, const time_frame& time);
@@ -93,7 +96,7 @@ class wait_steps {
  private:
   bool at_deadline() const noexcept;
   bool left_to_others();
-  std::optional<status> judge(result<std::optional<wait_hint>> answer, boot_time sent);
+  std::optional<status> judge(request::answer answer, boot_time sent);
   std::optional<status> judge_failure(failure f, boot_time sent);
   boot_time gives_up_at(const failure& f, boot_time sent, boot_time now);
 

@@ -338,6 +338,24 @@ test('stores have their share and their busiest names, elections their term, lim
   assert.deepStrictEqual(limits.slice(0, 5), ['api', '1', 'r', 'acme', ' 3 of 5']);
 });
 
+test('a holder that died is shown as dead, and leads nothing', async () => {
+  const died = {since: ago(61), expires_at: ago(-30), died: true};
+  rows(held('deploy', died), {...held('leader', {...died, fence: '42'}), kind: 'election',
+    waiters: [process('living'), process('dead', {died: true})]});
+  const reason = 'the holder died; the next program that asks gets it';
+  assert.deepStrictEqual([cells(3)[0], cells(5)[0]], [reason, 'died']);
+  await showElections();
+  const [led] = element('elections').all('tbody').map((body) => body.children[0].children.map((c) => c.textContent));
+  assert.deepStrictEqual(led, ['leader', 'nobody', '', '', '', '1']);
+  const section = await lockPage('deploy', whole({kind: 'semaphore', capacity: 2, holders: [process('first', died),
+    process('second', {expires_at: ago(-30)})], waiters: [process('third', {died: true}), process('fourth')]}));
+  const [holders, queue] = section.all('tbody').map((body) => body.children.map((row) => row.children.map((c) => c.textContent)));
+  assert.strictEqual(holders[0][5], 'died');
+  assert.notStrictEqual(holders[1][5], 'died');
+  assert.deepStrictEqual(queue.map((row) => row[0]), ['died', '2']);
+  assert(section.textContent.includes('1 of 2 holders died; the next program that asks gets it'));
+});
+
 test('no view writes what cannot be seen', async () => {
   const evil = '<img src=x>\u202e\x1b[31m\u2028';
   const who = {...process(evil), host: evil, program: evil, owner: evil};

@@ -2,6 +2,7 @@
 # installed.sh COMPILER PKG_CONFIG_DIR WORK_DIR PYTHON: a C program built with what pkg-config says, nothing else, and one in Python, both
 # on the installed library.
 set -eu
+unset HOLDFAST_LIBRARY
 export PKG_CONFIG_PATH="$2"
 here=$(cd "$(dirname "$0")" && pwd)
 repository="$here/../.."

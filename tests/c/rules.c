@@ -747,6 +747,35 @@ static void a_lease_that_is_closed_keeps_no_session(void) {
   OK(holdfast_release(between, NULL, &why));
 }
 
+static void a_barrier_that_is_closed_ends_its_waits_and_keeps_no_session(void) {
+  holdfast_queue* queue = NULL;
+  OK(holdfast_queue_open(&queue, NULL, &why));
+  const holdfast_wait told = told_to(queue, 3);
+  for (int way = 0; way < 3; ++way) {
+    holdfast_session* mine = NULL;
+    OK(holdfast_open(url, &options, &mine, &why));
+    holdfast_lock* lock = mutex_of(mine, "m");
+    OK(holdfast_acquire(lock, &told, NULL, &why));
+    OK(holdfast_release(next_of(queue).lease, NULL, &why));
+    holdfast_lease* held = taken(mutex_of(other, "m"));
+    OK(holdfast_acquire(lock, &told, NULL, &why)); /* ends with the session */
+    holdfast_barrier* barrier = NULL;
+    holdfast_arrival* first = NULL;
+    OK(holdfast_barrier_open(mine, way == 0 ? "b0" : way == 1 ? "b1" : "b2", 2, 0, &barrier, &why));
+    if (way != 1) OK(holdfast_barrier_arrive(barrier, &first, &why));
+    if (way == 0) OK(holdfast_barrier_wait(barrier, first, &told, &why));
+    if (way == 1) OK(holdfast_barrier_arrive_and_wait(barrier, &told, &why));
+    if (way == 2) OK(holdfast_barrier_arrive_within(barrier, &told, NULL, &why));
+    OK(holdfast_close(lock, &why));
+    OK(holdfast_close(mine, &why));
+    if (first != NULL) OK(holdfast_close(first, &why));
+    OK(holdfast_close(barrier, &why));
+    CHECK(next_of(queue).code == HOLDFAST_CANCELLED);
+    CHECK(next_of(queue).code == HOLDFAST_CANCELLED);
+    OK(holdfast_release(held, NULL, &why));
+  }
+}
+
 static const int64_t hour_us = (int64_t)3600 * 1000000;
 
 struct taker {
@@ -1395,6 +1424,7 @@ static const struct {
     RULE(a_lease_keeps_its_session_while_a_condition_has_it),
     RULE(a_lease_that_came_as_an_event_keeps_its_session_too),
     RULE(a_lease_that_is_closed_keeps_no_session),
+    RULE(a_barrier_that_is_closed_ends_its_waits_and_keeps_no_session),
     RULE(a_wait_for_tokens_ends_when_its_stop_is_requested),
     RULE(a_try_that_was_stopped_before_takes_no_tokens),
     RULE(a_decision_that_comes_as_an_event_can_be_given_back),

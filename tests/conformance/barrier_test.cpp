@@ -290,6 +290,30 @@ TEST_P(barriers, an_arrival_that_stays_its_owners_is_waited_for_again_without_a_
   EXPECT_EQ(reason_of([&] { (void)async_wait(two_, mine); }), errc::invalid_argument);
 }
 
+TEST_P(barriers, a_wait_that_was_stopped_before_says_what_is_known_in_each_form) {
+  std::stop_source source;
+  source.request_stop();
+  const auto stop = source.get_token();
+  auto waits = two_.arrive();
+  EXPECT_FALSE(two_.wait(waits, stop));
+  const auto waits_later = std::make_shared<barrier::arrival>(std::move(waits));
+  EXPECT_EQ(harness::why(async_wait(two_, waits_later, {}, stop).future().get()), errc::cancelled);
+  auto last = rival_.arrive();
+  EXPECT_TRUE(rival_.wait(last, stop)) << "it was the last to arrive";
+  EXPECT_TRUE(two_.wait(*waits_later, std::stop_token{}));
+
+  waits = two_.arrive();
+  last = rival_.arrive();
+  EXPECT_TRUE(async_wait(rival_, std::move(last), {}, stop).future().get().ok());
+  two_.wait(std::move(waits));
+
+  waits = two_.arrive();
+  const auto mine = std::make_shared<barrier::arrival>(rival_.arrive());
+  EXPECT_TRUE(async_wait(rival_, mine, {}, stop).future().get().ok());
+  EXPECT_EQ(reason_of([&] { (void)async_wait(rival_, mine); }), errc::invalid_argument);
+  two_.wait(std::move(waits));
+}
+
 TEST_P(barriers, a_double_barrier_is_entered_and_left_together) {
   std::atomic<int> inside{0};
   std::vector<std::thread> threads;

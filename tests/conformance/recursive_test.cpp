@@ -60,6 +60,20 @@ TEST_P(recursive, a_level_costs_no_round_trip) {
   lock.unlock();
 }
 
+TEST_P(recursive, a_lock_that_was_stopped_before_takes_no_level) {
+  std::stop_source source;
+  source.request_stop();
+  EXPECT_FALSE(lock_.lock(source.get_token()));
+  EXPECT_EQ(lock_.level(), 0u);
+  lock_.lock();
+  EXPECT_FALSE(lock_.lock(source.get_token()));
+  EXPECT_EQ(lock_.level(), 1u);
+  EXPECT_TRUE(lock_.lock(std::stop_token{}));
+  lock_.unlock();
+  lock_.unlock();
+  EXPECT_EQ(lock_.level(), 0u);
+}
+
 TEST_P(recursive, another_thread_of_the_process_is_kept_out) {
   lock_.lock();
   lock_.lock();
@@ -108,6 +122,9 @@ TEST_P(recursive, a_lost_lock_is_not_locked_deeper) {
   lock.lock();
   harness::eventually("the loss is told", [&] { return lock.lost().stop_requested(); });
   EXPECT_EQ(reason_of([&] { lock.lock(); }), errc::lost);
+  std::stop_source source;
+  source.request_stop();
+  EXPECT_EQ(reason_of([&] { (void)lock.lock(source.get_token()); }), errc::lost);
   EXPECT_EQ(lock.level(), 1u);
   const auto fence = lock.fence();
   lock.unlock();

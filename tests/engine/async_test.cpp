@@ -37,7 +37,7 @@ errc why(std::future<result<T>>& f) {
 bool is_ready(const held_future& f) { return f.wait_for(0s) == std::future_status::ready; }
 
 std::size_t in_line(const stage& s, const mutex& m) {
-  return s.session.impl()->local_queues().at(m.name(), *s.clock)->waiting();
+  return s.session.impl()->local_queue_of(m.name())->waiting();
 }
 
 void await_in_line(const stage& s, const mutex& m, std::size_t n) {

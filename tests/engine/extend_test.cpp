@@ -20,9 +20,8 @@ using holdfast::mutex;
 using verb = holdfast::store::permits_verb;
 
 void await_in_line(const stage& s, const mutex& m, std::size_t n) {
-  harness::eventually("in line", [&] {
-    return s.session.impl()->local_queues().at(m.name(), *s.clock)->waiting() == n;
-  });
+  harness::eventually("in line",
+                      [&] { return s.session.impl()->local_queue_of(m.name())->waiting() == n; });
 }
 
 TEST(extension, that_comes_after_the_release_leaves_the_next_turn_alone) {

@@ -82,4 +82,21 @@ TEST(given_back_at_the_end, is_what_one_last_try_could_not_tell) {
   EXPECT_TRUE(other.show("m").holders.empty());
 }
 
+// What a session has yet to give back when it ends, it gives back then.
+TEST(given_back_for_nothing, is_nothing_of_an_admission_that_was_refused_for_good) {
+  const std::string url = "memory:refused-admission";
+  stage s{url};
+  mutex other{s.session, "permits"};
+  other.lock();
+  {
+    auto session = holdfast::open(url, s.options());
+    holdfast::semaphore permits{session, "permits", 2};
+    holdfast::rate_limiter tokens{session, "tokens", {{.tokens = 10}}};
+    holdfast::admission door{tokens, permits};
+    EXPECT_THROW((void)door.try_admit(), holdfast::error);
+  }
+  EXPECT_EQ(s.script->count(verb::release), 0U);
+  other.unlock();
+}
+
 }  // namespace

@@ -250,6 +250,25 @@ TEST_F(hand_over, of_a_holder_that_died_is_asked_for_when_its_lease_ends_and_not
   EXPECT_EQ(steps.until(), sent + 100ms) << "one question is enough then";
 }
 
+// Nothing wakes it before: the process that held it is not there to say anything.
+TEST_F(hand_over, of_a_holder_that_died_with_a_lease_of_a_second_costs_five_questions) {
+  lock_config s = mutex_named("m");
+  s.lease = 1s;
+  contender dies{f_, s};
+  ASSERT_TRUE(dies.holds());
+  const auto began = f_.clock->now();
+  holdfast::engine::wait_steps steps(second_.session, second_.asks, {began, holdfast::no_limit});
+  std::vector<std::chrono::nanoseconds> asked_after;
+  for (std::optional<holdfast::status> end; !end;) {
+    const auto sent = f_.clock->now();
+    asked_after.push_back(sent - began);
+    const auto asks = steps.command();
+    end = steps.answered(second_.session.permits(asks->name, asks->command), sent);
+    if (!end) f_.clock->advance(steps.until() - sent);
+  }
+  EXPECT_EQ(asked_after, (std::vector<std::chrono::nanoseconds>{0ms, 250ms, 500ms, 750ms, 1s}));
+}
+
 TEST_F(hand_over, by_priority_passes_no_secret_on) {
   contender urgent{f_, mutex_named("m"), {.priority = 1}};
   ASSERT_TRUE(first_.holds());
@@ -314,9 +333,8 @@ TEST(hand_over_of_a_lock, from_a_process_that_queues_again_costs_no_more) {
   contender other{f, mutex_named("m")};
   ASSERT_FALSE(other.holds());
   std::thread next([&] { EXPECT_TRUE(m.acquire()); });
-  harness::eventually("in line", [&] {
-    return f.session.impl()->local_queues().at("m", *f.clock)->waiting() == 1;
-  });
+  harness::eventually("in line",
+                      [&] { return f.session.impl()->local_queue_of("m")->waiting() == 1; });
   EXPECT_FALSE(held.release());
   EXPECT_TRUE(other.asks.notified(other.news()));
   other.release();

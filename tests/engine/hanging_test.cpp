@@ -163,9 +163,8 @@ TEST_F(hanging_store, keeps_no_waiter_in_the_local_queue_beyond_its_deadline) {
         return false;
       }
     });
-    harness::eventually("it waits at the gate", [&] {
-      return session.impl()->local_queues().at("m", session.impl()->clock())->waiting() == 1;
-    });
+    harness::eventually("it waits at the gate",
+                        [&] { return session.impl()->local_queue_of("m")->waiting() == 1; });
     store->hang();
     auto giver = std::async(std::launch::async, [&] { (void)held.release(); });
     EXPECT_FALSE(next.get());
@@ -181,9 +180,8 @@ TEST_F(hanging_store, that_carries_out_a_hand_over_after_the_last_try_leaves_the
   mutex m{session, "m", {.local_time = 0us}};
   lease held = m.acquire();
   auto next = std::async(std::launch::async, [&] { return m.try_acquire_for(3s).has_value(); });
-  harness::eventually("it waits at the gate", [&] {
-    return session.impl()->local_queues().at("m", session.impl()->clock())->waiting() == 1;
-  });
+  harness::eventually("it waits at the gate",
+                      [&] { return session.impl()->local_queue_of("m")->waiting() == 1; });
   store->only_hand_overs = true;
   store->hang();
   auto giver = std::async(std::launch::async, [&] { (void)held.release(); });
@@ -198,9 +196,8 @@ TEST_F(hanging_store, keeps_no_stopped_wait_with_a_second_call_after_the_call_th
   lease held = m.acquire();
   std::stop_source stop, later;
   auto waiting = async_acquire(m, {}, stop.get_token()).future();
-  harness::eventually("it waits at the gate", [&] {
-    return session.impl()->local_queues().at("m", session.impl()->clock())->waiting() == 1;
-  });
+  harness::eventually("it waits at the gate",
+                      [&] { return session.impl()->local_queue_of("m")->waiting() == 1; });
   store->hang();
   auto giver = std::async(std::launch::async, [&] { (void)held.release(); });
   store->await_hanging(1);
@@ -263,7 +260,7 @@ TEST_F(hanging_store, keeps_no_waiter_that_is_asked_to_stop) {
   const lease held = a.acquire();
   std::stop_source stop;
   auto waiting = async_acquire(a, {}, stop.get_token()).future();
-  const auto line = session.impl()->local_queues().at("a", session.impl()->clock());
+  const auto line = session.impl()->local_queue_of("a");
   harness::eventually("it stands in line", [&] { return line->waiting() == 1; });
   store->hang();
   auto patient = async_acquire(b).future();
@@ -307,9 +304,8 @@ TEST_F(hanging_store, with_no_memory_for_a_hand_over_wakes_the_next_all_the_same
   mutex m{session, "m", {.local_time = 0us}};
   lease held = m.acquire();
   auto next = std::async(std::launch::async, [&] { return m.try_acquire_for(1h).has_value(); });
-  harness::eventually("it waits at the gate", [&] {
-    return session.impl()->local_queues().at("m", session.impl()->clock())->waiting() == 1;
-  });
+  harness::eventually("it waits at the gate",
+                      [&] { return session.impl()->local_queue_of("m")->waiting() == 1; });
   store->no_memory = true;
   (void)held.release();
   EXPECT_TRUE(next.get());

@@ -19,7 +19,7 @@ TEST(local_queue, a_waiter_that_gives_up_when_it_is_called_has_the_next_one_call
   stage s;
   mutex m{s.session, "m"}, other{s.session, "other"};
   lease held = m.acquire();
-  const auto line = s.session.impl()->local_queues().at("m", *s.clock);
+  const auto line = s.session.impl()->local_queue_of("m");
   std::stop_source stop;
   auto first = async_acquire(m, {}, stop.get_token()).future();
   harness::eventually("one in line", [&] { return line->waiting() == 1; });
@@ -44,7 +44,7 @@ TEST(local_queue, a_waiter_that_gives_up_when_it_is_called_has_the_next_one_call
 struct drowsy : testing::Test {
   void stand_in_line(mutex& m) {
     first.emplace(async_acquire(m).future());
-    const auto line = s.session.impl()->local_queues().at("m", *s.clock);
+    const auto line = s.session.impl()->local_queue_of("m");
     harness::eventually("in line", [&] { return line->waiting() == 1; });
     const auto asked = s.script->count(verb::acquire);
     s.script->hang(verb::acquire);
@@ -106,7 +106,7 @@ struct next_in_process : testing::Test {
     lease held = m.acquire();
     held.extend(extended_to);
     auto next = async_acquire(of_next).future();
-    const auto line = s.session.impl()->local_queues().at("m", *s.clock);
+    const auto line = s.session.impl()->local_queue_of("m");
     harness::eventually("in line", [&] { return line->waiting() == 1; });
     EXPECT_FALSE(held.release());
     EXPECT_TRUE(next.get());

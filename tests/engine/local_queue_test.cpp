@@ -29,7 +29,7 @@ struct crowd {
     harness::eventually("in line", [&] { return local_queue_of(m)->waiting() > in_line; });
   }
   std::shared_ptr<holdfast::engine::local_queue> local_queue_of(mutex& m) {
-    return s.session.impl()->local_queues().at(m.name(), *s.clock);
+    return s.session.impl()->local_queue_of(m.name());
   }
   stage& s;
   std::vector<int>& order;
@@ -114,9 +114,8 @@ TEST(local_queue, the_fence_of_the_next_process_is_greater_than_the_last_local_o
     std::vector<std::thread> threads;
     for (std::size_t i = 1; i <= 3; ++i) {
       threads.emplace_back([&] { fences.push_back(m.acquire().fence()); });
-      harness::eventually("in line", [&] {
-        return s.session.impl()->local_queues().at("m", *s.clock)->waiting() == i;
-      });
+      harness::eventually("in line",
+                          [&] { return s.session.impl()->local_queue_of("m")->waiting() == i; });
     }
     fences.push_back(held.fence());
     EXPECT_FALSE(held.release());
@@ -235,9 +234,8 @@ TEST(local_queue, the_token_of_a_former_holder_is_not_stopped_by_the_loss_of_a_l
     });
     lost = true;
   });
-  harness::eventually("in line", [&] {
-    return s.session.impl()->local_queues().at("m", *s.clock)->waiting() == 1;
-  });
+  harness::eventually("in line",
+                      [&] { return s.session.impl()->local_queue_of("m")->waiting() == 1; });
   EXPECT_FALSE(held.release());
   next.join();
   EXPECT_TRUE(lost);
@@ -284,7 +282,7 @@ TEST(local_queue, waiters_that_give_up_at_random_leave_nothing_idle) {
   }
   for (auto& t : threads) t.join();
   EXPECT_TRUE(session.show("m").holders.empty());
-  EXPECT_EQ(session.impl()->local_queues().at("m", holdfast::real_clock())->waiting(), 0U);
+  EXPECT_EQ(session.impl()->local_queue_of("m")->waiting(), 0U);
 }
 
 TEST(local_queue, a_local_waiter_that_times_out_leaves_the_line) {
@@ -332,10 +330,10 @@ TEST(local_queue, the_next_one_asks_for_itself_when_taking_it_along_failed) {
     lease mine = m.acquire();
     got = true;
   });
-  // Nothing shows from outside that a thread is in the local queue: its wait begins with the entry.
-  harness::eventually("in line", [&] {
-    return s.session.impl()->local_queues().at("m", *s.clock)->waiting() == 1;
-  });
+  // Nothing shows from outside that a thread stands at the local queue: its wait begins with the
+  // entry.
+  harness::eventually("in line",
+                      [&] { return s.session.impl()->local_queue_of("m")->waiting() == 1; });
   s.script->set(verb::acquire, fault::drop_request);
   EXPECT_EQ(held.release(), holdfast::errc::unavailable);
   s.script->set(verb::acquire, fault::none);
@@ -358,7 +356,7 @@ TEST(local_queue, a_waiter_cancelled_at_any_moment_leaves_the_local_queue) {
     stop.request_stop();
     waiter.join();
   }
-  EXPECT_EQ(session.impl()->local_queues().at("m", holdfast::real_clock())->waiting(), 0U);
+  EXPECT_EQ(session.impl()->local_queue_of("m")->waiting(), 0U);
 }
 
 }  // namespace

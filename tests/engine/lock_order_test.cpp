@@ -142,7 +142,7 @@ TEST(lock_order, what_goes_to_another_thread_in_the_local_queue_is_had_by_that_o
     done.get_future().wait();
   });
   auto& session = *s.session.impl();
-  const auto local_queue = session.local_queues().at("gate-a", session.clock());
+  const auto local_queue = session.local_queue_of("gate-a");
   harness::eventually("the next in line", [&] { return local_queue->waiting() == 1; });
   std::thread([l = std::move(held)] {}).join();
   has.get_future().wait();

@@ -15,6 +15,8 @@ namespace {
 using namespace std::chrono_literals;
 using holdfast::boot_clock;
 using holdfast::boot_time;
+using holdfast::base::next_sleep;
+using holdfast::base::sleep_until_ready;
 using holdfast::base::wait_until_ready;
 
 class readiness : public testing::Test {
@@ -48,6 +50,39 @@ TEST_F(readiness, what_is_ready_counts_when_the_time_is_up) {
   EXPECT_FALSE(wait_until_ready(fd_, POLLIN, boot_time::min()));
   make_ready();
   EXPECT_TRUE(wait_until_ready(fd_, POLLIN, boot_time::min()));
+}
+
+// A thread that sleeps in poll() until a lease ends would come late by a two-hundredth of its
+// sleep.
+TEST(next_sleep, ends_in_time_also_if_the_kernel_is_as_late_as_it_may_be) {
+  constexpr auto always = 50us;
+  for (auto left = 1ns; left < 24h; left += left / 3 + 1ns) {
+    const auto length = next_sleep(left);
+    EXPECT_GT(length, 0ns) << left.count();
+    EXPECT_LE(length + length / 200, left + always) << left.count();
+  }
+}
+
+TEST(next_sleep, is_one_of_few) {
+  const auto sleeps_for = [](std::chrono::nanoseconds left) {
+    int sleeps = 0;
+    for (; left > 0ns; ++sleeps) left -= next_sleep(left);
+    return sleeps;
+  };
+  EXPECT_EQ(sleeps_for(1ns), 1);
+  EXPECT_EQ(sleeps_for(10ms), 1);
+  EXPECT_EQ(sleeps_for(250ms), 2);
+  EXPECT_EQ(sleeps_for(30s), 3);
+  EXPECT_EQ(sleeps_for(24h), 5);
+}
+
+TEST_F(readiness, a_sleep_ends_when_one_is_ready_or_its_time_is_over) {
+  pollfd one{fd_, POLLIN, 0};
+  EXPECT_EQ(sleep_until_ready({&one, 1}, -1ns), 0);
+  EXPECT_EQ(sleep_until_ready({&one, 1}, 1ms), 0);
+  make_ready();
+  EXPECT_EQ(sleep_until_ready({&one, 1}, 24h), 1);
+  EXPECT_EQ(one.revents, POLLIN);
 }
 
 }  // namespace

@@ -103,7 +103,7 @@ TEST_F(store_timeout, is_not_added_up_along_a_line_of_this_process) {
   script->await(verb::acquire, 1);
   patient second(free, std::nullopt, false);
   patient third(free, std::nullopt, false);
-  const auto line = session.impl()->local_queues().at("free", *room);
+  const auto line = session.impl()->local_queue_of("free");
   harness::eventually("two in line", [&] { return line->waiting() == 2; });
   const auto until = [&](const std::string& what, const auto& came) {
     harness::eventually(what, [&] { return came() || first.is_over(); });

@@ -184,8 +184,8 @@ TEST_F(unconfirmed, a_thread_of_this_process_that_waits_is_taken_along_as_ever) 
   mutex here{*session, "m", options};
   here.lock();
   std::thread next([&] { here.lock(), here.unlock(); });
-  harness::eventually(
-      "in line", [&] { return session->impl()->local_queues().at("m", *clock)->waiting() == 1; });
+  harness::eventually("in line",
+                      [&] { return session->impl()->local_queue_of("m")->waiting() == 1; });
   here.unlock();
   next.join();
   EXPECT_EQ(letters->size(), 1U) << "the last one's";

@@ -91,8 +91,8 @@ TEST_F(unnoticed_end, is_told_at_the_release_though_another_of_the_process_waits
   mutex m{session, "m", {.local_time = 1h}};
   lease held = m.acquire();
   auto next = async_acquire(m).future();
-  harness::eventually(
-      "in line", [&] { return session.impl()->local_queues().at("m", *clock)->waiting() == 1; });
+  harness::eventually("in line",
+                      [&] { return session.impl()->local_queue_of("m")->waiting() == 1; });
   pass_the_lease();
   EXPECT_EQ(held.release(), holdfast::errc::lost);
   const auto got = next.get();

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <future>
 #include <limits>
 #include <thread>
 #include <utility>
@@ -281,6 +282,25 @@ TEST(wait_loop, a_lost_notification_is_found_out_within_a_second) {
   EXPECT_FALSE(held.release());
   s.clock->advance(1s);
   waiter.join();
+}
+
+TEST(wait_loop, permits_that_end_by_themselves_go_to_the_first_waiters_as_they_end) {
+  stage s;
+  holdfast::expiring_semaphore permits{s.session, "s", 3};
+  for (const auto lasts : {300ms, 100ms, 200ms}) EXPECT_TRUE(permits.try_acquire(lasts));
+  constexpr auto ready = std::future_status::ready;
+  std::vector<std::future<holdfast::result<holdfast::permit>>> waiters;
+  for (std::size_t i = 0; i < 3; ++i) {
+    waiters.push_back(async_acquire(permits, 1h).future());
+    s.await_waiters("s", i + 1);
+  }
+  for (auto& waiter : waiters) {
+    harness::eventually("one sleeps until the next permit ends",
+                        [&] { return s.clock->next_wake() == s.clock->now() + 100ms; });
+    s.clock->advance(100ms);
+    harness::eventually("it has one", [&] { return waiter.wait_for(0s) == ready; });
+    EXPECT_TRUE(waiter.get().ok());
+  }
 }
 
 TEST(wait_loop, tries_once_more_at_the_deadline_and_leaves_nothing_behind) {

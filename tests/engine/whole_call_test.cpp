@@ -319,15 +319,18 @@ TEST_F(whole_call, what_one_owner_asks_keeps_its_order_where_a_call_hangs) {
   vote.capacity = 1;
   vote.lease_us = std::chrono::microseconds(1h).count();
   vote.peer = impl->peer();
+  holdfast::engine::lock_config named;
+  named.name = "vote";
+  const auto what = std::make_shared<const holdfast::engine::lock_config>(named);
   std::promise<bool> voted, released;
   store->hang();
-  asked_once::start(impl, "vote", vote, {},
+  asked_once::start(impl, what, vote,
                     [&](auto reply, boot_time, bool) { voted.set_value(bool(reply)); });
   store->await_hanging(1);
   store->permits_pass = true;
   mutex a{session, "a"}, b{session, "b"};
   EXPECT_FALSE(while_it_hangs(async_acquire(a, 50ms).future())) << "nobody leads before that";
-  asked_once::start(impl, "vote", holdfast::engine::release_command(vote.owner), {},
+  asked_once::start(impl, what, holdfast::engine::release_command(vote.owner),
                     [&](auto reply, boot_time, bool) { released.set_value(bool(reply)); });
   EXPECT_TRUE(while_it_hangs(async_acquire(b).future()));
   store->let_go();

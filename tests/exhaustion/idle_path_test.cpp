@@ -43,7 +43,7 @@ TEST_F(idle_path, of_a_lease_that_is_taken_and_released_allocates_nothing) {
 }
 
 TEST_F(idle_path, of_a_lock_that_another_thread_has_passed_on_allocates_nothing) {
-  const auto& queue = session.impl()->local_queues().at("kept", *clock);
+  const auto& queue = session.impl()->local_queue_of("kept");
   const auto before = session.store_operations();
   kept.lock();
   bool failed = true;

@@ -271,7 +271,7 @@ TEST_F(shortage, of_a_release_that_asks_for_the_next_is_told_as_such) {
   holdfast::lock_options o;
   o.local_time = 0s;
   holdfast::mutex handed{session, "handed", o};
-  const auto line = session.impl()->local_queues().at("handed", *s.clock);
+  const auto line = session.impl()->local_queue_of("handed");
   bool enough = false;
   for (int n = 0; !enough && !HasFailure(); ++n) {
     SCOPED_TRACE(n);

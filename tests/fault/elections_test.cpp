@@ -45,6 +45,25 @@ TEST(elections, a_killed_leader_is_followed_at_once_with_a_greater_term) {
   EXPECT_EQ(mine.current()->note, "me");
 }
 
+TEST(elections, a_killed_leader_without_a_next_one_leads_no_more) {
+  ground g;
+  child first("leads", {g.url, std::to_string(a_month.count())});
+  const auto term = std::stoull(first.expect_line());
+  auto session = holdfast::open(g.url);
+  election mine{session, "e", {.note = "me"}};
+  auto seen = mine.observe();
+  EXPECT_EQ(seen.next().term, term);
+  first.kill();
+  EXPECT_FALSE(mine.current());
+  const auto asked_for = holdfast::async_current(mine).future().get();
+  ASSERT_TRUE(asked_for);
+  EXPECT_FALSE(*asked_for);
+  EXPECT_FALSE(mine.observe().next_for(0s));
+  const leadership next = mine.campaign();
+  EXPECT_EQ(seen.next().term, next.term());
+  EXPECT_EQ(mine.current()->note, "me");
+}
+
 TEST(elections, a_leader_stopped_beyond_its_lease_knows_that_it_leads_no_more) {
   ground g;
   child first("leads", {g.url, "500"});

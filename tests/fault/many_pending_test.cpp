@@ -61,7 +61,7 @@ void serve_many(const std::string& url, const std::string& form, Begin begin) {
   lease held = m.acquire();
   const auto before = mallinfo2().uordblks;
   for (int i = 0; i < many; ++i) begin(m, of);
-  const auto local_queue = session.impl()->local_queues().at(m.name(), holdfast::real_clock());
+  const auto local_queue = session.impl()->local_queue_of(m.name());
   harness::eventually("all in line", [&] { return local_queue->waiting() == many; });
   const auto first = session.store_operations();
   const auto each = (mallinfo2().uordblks - before) / many;

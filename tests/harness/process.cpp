@@ -16,6 +16,7 @@
 #include <system_error>
 #include <utility>
 
+#include "harness/caller.hpp"
 #include "harness/each_test.hpp"
 
 namespace harness {
@@ -73,6 +74,7 @@ role::role(std::string name, body run) { roles().emplace(std::move(name), std::m
 
 int run(int argc, char** argv, void (*before_tests)()) {
   ::signal(SIGPIPE, SIG_IGN);
+  forget_the_callers_settings();
   if (argc >= 3 && std::string(argv[1]) == hidden_argument) {
     try {
       return play(argv[2], {argv + 3, argv + argc});

@@ -19,6 +19,7 @@ class fake_state_store final : public holdfast::store::state_store {
   const std::string& url() const noexcept override { return url_; }
 
   holdfast::status transact(std::string_view name, holdfast::store::transition& change) override {
+    only_asked += change.only_asks() ? 1 : 0;
     return fails_alone ? holdfast::status(*fails_alone) : change_one(name, change);
   }
 
@@ -77,6 +78,7 @@ class fake_state_store final : public holdfast::store::state_store {
   /// before it is repeated.
   std::function<void()> after_lost_commit;
   int writes = 0;
+  int only_asked = 0;
   bool together = true;  ///< it has transactions over several names
   int walks = 0;
   std::size_t most_walked = 0;

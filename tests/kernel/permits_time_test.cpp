@@ -67,6 +67,21 @@ TEST_F(permits, the_first_in_line_looks_again_when_the_lease_in_its_way_ends) {
   EXPECT_EQ(acquire(2).retry_after_us, holdfast::kernel::retry_after_at_least_us);
 }
 
+TEST_F(permits, the_second_in_line_looks_again_when_the_second_permit_ends) {
+  capacity_ = 4;
+  std::uint64_t owner = 0;
+  for (const std::int64_t lasts : {300, 100, 900, 200}) {
+    lease_ = lasts * ms;
+    acquire(++owner);
+  }
+  EXPECT_EQ(acquire(5).retry_after_us, 100 * ms);
+  EXPECT_EQ(acquire(6).retry_after_us, 200 * ms);
+  EXPECT_EQ(acquire(7).retry_after_us, 300 * ms);
+  EXPECT_EQ(acquire(8).retry_after_us, second) << "that far behind it is told, or others look";
+  pass(50 * ms);
+  EXPECT_EQ(renew(6).retry_after_us, 150 * ms);
+}
+
 TEST_F(permits, no_waiter_sleeps_over_a_second_on_a_notification_that_may_be_lost) {
   acquire(1);
   for (std::uint64_t owner = 2; owner < 50; ++owner) {

@@ -22,6 +22,28 @@ TEST_F(state_family, a_grant_is_told_to_its_waiter_with_the_name) {
   EXPECT_GT(port_.told[0].fence, 0u);
 }
 
+// So that a store can answer it without the lock that its writers need.
+TEST_F(state_family, a_question_says_that_it_only_asks) {
+  const auto asked_by = [&](const auto& what) {
+    const int before = port_.only_asked;
+    what();
+    return port_.only_asked - before;
+  };
+  auto arrival = command(permits_verb::acquire, 1), question = command(permits_verb::renew, 1);
+  arrival.kind = kind::barrier;
+  arrival.capacity = 2;
+  auto renewal = question;
+  renewal.wait = false;
+  EXPECT_EQ(asked_by([&] { (void)family_->permits("n", arrival); }), 0);
+  EXPECT_EQ(asked_by([&] { (void)family_->permits("n", renewal); }), 0);
+  EXPECT_EQ(asked_by([&] { release(1); }), 0);
+  EXPECT_EQ(asked_by([&] { (void)family_->permits("n", question); }), 1);
+  EXPECT_EQ(asked_by([&] { (void)record(); }), 1);
+  EXPECT_EQ(asked_by([&] { (void)family_->buckets("n"); }), 1);
+  EXPECT_EQ(asked_by([&] { (void)wait_at_latch("l"); }), 0);
+  EXPECT_EQ(asked_by([&] { (void)family_->countdown("l", {}); }), 1);
+}
+
 TEST_F(state_family, a_grant_to_a_dead_session_passes_on_in_the_same_call) {
   acquire(1);
   acquire(2);

@@ -904,6 +904,20 @@ test('a call that koffi refuses takes no place, and lets the program end', () =>
     console.log((await store.show('m')).holders);`), '0\n');
 });
 
+test('a wait for which koffi refuses to listen again rejects, and the program goes on', () => {
+  assert.equal(said(`
+    const store = await holdfast.open('memory:node-unheard');
+    const lease = await store.mutex('m').acquire();
+    const real = abi.functions.queue_next_decision;
+    const refuse = () => { throw new TypeError('no room'); };
+    const once = (...given) => { abi.functions.queue_next_decision = {async: refuse}; real.async(...given); };
+    abi.functions.queue_next_decision = {async: once};
+    const why = await store.mutex('m').acquire({timeout: 600_000}).catch((why) => why);
+    abi.functions.queue_next_decision = real;
+    await lease.release();
+    console.log(why.message, await store.mutex('m').tryAcquire({timeout: 600_000}) !== null);`), 'no room true\n');
+});
+
 test('a release that koffi refuses leaves the lease', () => {
   assert.equal(said(`
     const store = await holdfast.open('memory:node-unreleased');

@@ -14,6 +14,8 @@ constexpr nanos deadline_slack = 105 * millisecond;
 constexpr nanos leaves_within = 40 * millisecond;
 /// redlock_options::node_timeout.
 constexpr nanos time_of_a_node = 200 * millisecond;
+/// Who has waited for so much longer comes first.
+constexpr nanos long_before = 300 * millisecond;
 
 }  // namespace
 
@@ -83,17 +85,11 @@ void actor::judge_order() const {
   const auto kind = of.whole.names[s.name].kind;
   const bool by_turns = kind == lock_kind::fair || kind == lock_kind::semaphore;
   if (!by_turns || s.several || was_taken() || !of.punctual() || !of.whole.tells()) return;
-  constexpr nanos much = 300 * millisecond;
   for (const auto& other : of.line) {
-    if (other.who == world::self() || other.name != name || other.asked + much > asked) continue;
-    // It may have its turn as well, and hear of that in a moment.
-    of.here.at(of.here.now() + 50 * millisecond, [&of = of, other, mine = asked] {
-      if (std::find(of.line.begin(), of.line.end(), other) == of.line.end()) return;
-      of.rules.violated(
-          "no waiter passes another that has waited for much longer",
-          other.name + ": asked " + std::to_string((mine - other.asked) / millisecond) +
-              " ms after another one that still waits: " + of.at_the_stores(other.name));
-    });
+    if (other.who == world::self() || other.name != name) continue;
+    if (other.asked > asked - long_before) continue;
+    passes_one("no waiter passes another that has waited for much longer", other,
+               "asked " + later_than(other) + " after another one that still waits: ");
     return;
   }
 }
@@ -109,15 +105,10 @@ int actor::goes_first() const {
 void actor::judge_preference() const {
   if (of.whole.names[s.name].prefers == 0 || s.several || !of.punctual() || !of.whole.tells())
     return;
-  const nanos long_ago = of.here.now() - 300 * millisecond;
+  const nanos long_ago = of.here.now() - long_before;
   for (const auto& other : of.line) {
     if (other.name != name || other.goes_first <= goes_first() || other.asked > long_ago) continue;
-    // It may have left, or have its turn as well, and hear of that in a moment.
-    of.here.at(of.here.now() + 50 * millisecond, [&of = of, other] {
-      if (std::find(of.line.begin(), of.line.end(), other) == of.line.end()) return;
-      of.rules.violated("no waiter passes another that has precedence",
-                        other.name + ": " + of.at_the_stores(other.name));
-    });
+    passes_one("no waiter passes another that has precedence", other, {});
     return;
   }
 }
@@ -147,33 +138,36 @@ void actor::judge_joining(std::uint64_t fence) const {
   if (shares_holds() && !was_taken()) of.together.got(world::self(), fence, of.here.now(), for_all);
   // Of a hold that was taken away nobody is told anything but that.
   if (goes_first() > 0 || was_taken()) return;
-  const nanos told = asked - 300 * millisecond;
-  for (const auto& other : of.line) {
-    const bool writes = other.name == name && !other.shares && other.who->of == &p;
-    if (!writes || other.asked > told) continue;
-    of.here.at(of.here.now() + 50 * millisecond, [&of = of, other, mine = asked] {
-      if (std::find(of.line.begin(), of.line.end(), other) == of.line.end()) return;
-      of.rules.violated("no reader passes a writer of its process that has long waited",
-                        other.name + ": asked " +
-                            std::to_string((mine - other.asked) / millisecond) +
-                            " ms after a writer that still waits: " + of.at_the_stores(other.name));
-    });
+  if (passes_a_writer("no reader passes a writer of its process that has long waited", true) ||
+      of.rules.shared_since(name, fence) > asked - long_before) {
     return;
   }
-  if (of.rules.shared_since(name, fence) > told) return;
+  (void)passes_a_writer("no reader joins readers that a writer elsewhere has long waited for",
+                        false);
+}
+
+// Of its process, or of another one.
+bool actor::passes_a_writer(const char* rule, bool of_its_process) const {
   for (const auto& other : of.line) {
-    const bool writes = other.name == name && !other.shares && other.who->of != &p;
-    if (!writes || other.asked > told) continue;
-    // It may have left in this moment.
-    of.here.at(of.here.now() + 50 * millisecond, [&of = of, other, mine = asked] {
-      if (std::find(of.line.begin(), of.line.end(), other) == of.line.end()) return;
-      of.rules.violated("no reader joins readers that a writer elsewhere has long waited for",
-                        other.name + ": asked " +
-                            std::to_string((mine - other.asked) / millisecond) +
-                            " ms after a writer that still waits: " + of.at_the_stores(other.name));
-    });
-    return;
+    const bool writes =
+        other.name == name && !other.shares && (other.who->of == &p) == of_its_process;
+    if (!writes || other.asked > asked - long_before) continue;
+    passes_one(rule, other, "asked " + later_than(other) + " after a writer that still waits: ");
+    return true;
   }
+  return false;
+}
+
+std::string actor::later_than(const scene::in_line& other) const {
+  return std::to_string((asked - other.asked) / millisecond) + " ms";
+}
+
+// The other one may have left, or have its turn as well, and hear of that in a moment.
+void actor::passes_one(const char* rule, const scene::in_line& other, std::string how) const {
+  of.here.at(of.here.now() + 50 * millisecond, [&of = of, rule, other, how = std::move(how)] {
+    if (std::find(of.line.begin(), of.line.end(), other) == of.line.end()) return;
+    of.rules.violated(rule, other.name + ": " + how + of.at_the_stores(other.name));
+  });
 }
 
 // After a wait with a limit.

@@ -45,7 +45,12 @@ struct actor {
   void reads_with_others() const;
   /// Checks that a reader did not join other readers of its process while a writer has long waited.
   void judge_joining(std::uint64_t fence) const;
-  /// Checks the duration of a wait with a limit.
+  /// True if there is one.
+  bool passes_a_writer(const char* rule, bool of_its_process) const;
+  std::string later_than(const scene::in_line& other) const;
+  /// Breaks the rule if the other one still waits in a moment.
+  void passes_one(const char* rule, const scene::in_line& other, std::string how) const;
+  /// After a wait with a limit.
   void judge_wait(bool got, bool stoppable) const;
   int commands_of_a_try() const;
   /// The longest time until a waiter continues; `never` if that is not judged.

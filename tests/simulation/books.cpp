@@ -11,6 +11,9 @@ namespace {
 
 std::string text(std::uint64_t n) { return std::to_string(n); }
 
+/// An observer of an election has looked for the first time by then.
+constexpr nanos first_look = 50 * millisecond;
+
 }  // namespace
 
 void latch_book::counted(std::uint32_t n, nanos now) {
@@ -134,7 +137,7 @@ void rate_book::judge_window(const std::string& name, nanos from, nanos to) cons
   // does not count them.
   const auto counts = [&](const span& one) {
     return one.from >= from && one.to <= to &&
-           (one.before == 0 || (!grown_ && one.from - one.before > void_until_));
+           (one.before == 0 || (!changed_ && one.from - one.before > void_until_));
   };
   std::uint64_t all = 0;
   std::uint64_t begun_before = 0;  // of an interval reservation: all but one token, perhaps
@@ -231,7 +234,7 @@ void rate_book::judge_given_up(const std::string& name, std::int64_t left) const
 }
 
 void rate_book::grows() {
-  if (std::exchange(grown_, true)) return;
+  if (std::exchange(changed_, true)) return;
   rule_.burst *= 2;
   rule_.capacity *= 2;
 }
@@ -243,8 +246,8 @@ int rate_book::refund_begins(std::uint64_t n, nanos asked) {
 
 bool rate_book::would_give(std::uint64_t n, nanos asked) const {
   const auto fills = [&](const span& one) { return one.to + full_after() > asked; };
-  if (std::any_of(taken_.begin(), taken_.end(), fills)) return false;  // also one that was reserved
-  return asking_ <= 1 && n <= least_burst_ && !grown_ && ahead_ == 0 &&
+  if (std::any_of(taken_.begin(), taken_.end(), fills)) return false;  // also what was reserved
+  return asking_ <= 1 && n <= least_burst_ && !changed_ && ahead_ == 0 &&
          asked - last_ >= full_after();
 }
 
@@ -255,13 +258,22 @@ void election_book::seen(const std::string& name, nanos began, std::uint64_t bef
                     name + ": " + text(term) + " after " + text(before));
   }
   if (after_gap || !calm) return;
-  // The observer has polled for the first time by then.
-  constexpr nanos first_look = 50 * millisecond;
   for (auto next = terms_.upper_bound(before); next != terms_.end() && next->first < term; ++next) {
-    if (before == 0 && next->second < began + first_look) continue;
+    if (before == 0 && next->second.asked < began + first_look) continue;
     return judge_.violated(
         "an observer of an election sees each leader",
         name + ": not " + text(next->first) + " between " + text(before) + " and " + text(term));
+  }
+}
+
+// It looks each half second.
+void election_book::seen_no_more(const std::string& name, nanos began, std::uint64_t last,
+                                 nanos now) const {
+  for (auto next = terms_.upper_bound(last); next != terms_.end(); ++next) {
+    if (last == 0 && next->second.asked < began + first_look) continue;
+    if (next->second.since > now - second) continue;
+    return judge_.violated("an observer of an election sees the next leader soon",
+                           name + ": not " + text(next->first) + " after " + text(last));
   }
 }
 

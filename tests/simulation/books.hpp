@@ -98,7 +98,11 @@ class rate_book {
   /// A call that may take tokens begins; until it ends, nobody knows whether it took them.
   void begins() { ++asking_; }
   void ends(nanos now) { --asking_, last_ = now; }
-  /// Whether the bucket is certainly full.
+  /// Only one thread asks, and has since then.
+  bool is_alone(nanos asked) const noexcept { return asking_ <= 1 && last_ < asked; }
+  /// At most.
+  std::uint64_t comes_back_in(nanos length) const noexcept;
+  /// Whether it is surely full.
   bool would_give(std::uint64_t n, nanos asked) const;
   /// A caller received this many tokens, or gave them back.
   void has(std::uint64_t n) noexcept { had_ += n; }
@@ -118,6 +122,8 @@ class rate_book {
   void judge_given_up(const std::string& name, std::int64_t left) const;
   /// A program uses rules that are twice as generous.
   void grows();
+  /// A program uses stricter ones: no more goes through than by those before.
+  void shrinks() noexcept { changed_ = true; }
   void forgot(nanos until) { void_until_ = until; }
   nanos full_after() const noexcept;
   std::uint64_t burst() const noexcept { return least_burst_; }
@@ -136,8 +142,7 @@ class rate_book {
     nanos given_up = never;  ///< being given up since then
     nanos gone = never;
   };
-  std::uint64_t comes_back_in(nanos length) const noexcept;
-  /// The refill until the last reservation beside this one is due.
+  /// What comes back until the last of those is due that are reserved beside this one.
   template <class Beside>
   std::int64_t lost(const reservation& one, Beside beside) const;
   void judge_window(const std::string& name, nanos from, nanos to) const;
@@ -146,7 +151,7 @@ class rate_book {
   name_plan rule_;
   std::uint64_t least_burst_;
   nanos ahead_;
-  bool grown_ = false;
+  bool changed_ = false;  ///< its rules
   bool sure_ = true;
   std::uint64_t had_ = 0;
   std::deque<span> taken_;
@@ -162,15 +167,23 @@ class election_book {
  public:
   explicit election_book(judge& to) : judge_(to) {}
 
-  /// The leader of that term, and when it began to campaign.
-  void leads(std::uint64_t term, nanos asked) { terms_.emplace(term, asked); }
-  /// An observer that began at `began` saw this term, after the term `before` if it had seen one.
+  /// The leader of that term asked for it then, and has known of it since.
+  void leads(std::uint64_t term, nanos asked, nanos since = 0) {
+    terms_.emplace(term, led{asked, since});
+  }
+  /// By an observer that began then, after a term that it had seen `before`, if any.
   void seen(const std::string& name, nanos began, std::uint64_t before, std::uint64_t term,
             bool after_gap, bool calm) const;
+  /// By now it has seen no term but those up to that one.
+  void seen_no_more(const std::string& name, nanos began, std::uint64_t last, nanos now) const;
 
  private:
+  struct led {
+    nanos asked;
+    nanos since;
+  };
   judge& judge_;
-  std::map<std::uint64_t, nanos> terms_;
+  std::map<std::uint64_t, led> terms_;
 };
 
 /// What the waiters of a condition variable wait for: tokens that are added under the mutex.

@@ -14,12 +14,15 @@ inline constexpr std::uint64_t bearing_seeds = std::uint64_t{1} << 43;
 inline constexpr std::uint64_t turn_seeds = std::uint64_t{1} << 44;
 /// From this seed on, plans also arrange the uses of a lock's terms.
 inline constexpr std::uint64_t term_seeds = std::uint64_t{1} << 45;
-/// The first seed of a search; its plans include everything arranged for earlier seeds.
-inline constexpr std::uint64_t fresh_seeds = term_seeds;
-/// Each returns false if it has nothing of its kind for this plan.
+/// Seeds from here on arrange what befalls one of several names, nodes or waiters, too.
+inline constexpr std::uint64_t several_seeds = std::uint64_t{1} << 46;
+/// What a search begins with: these plans have all that was thought of before, too.
+inline constexpr std::uint64_t fresh_seeds = several_seeds;
+/// False if it has nothing of the kind for this plan.
 bool arrange_encounters(plan& p);
 bool arrange_endings_of_leases(plan& p);
 bool arrange_turns(plan& p);
 bool arrange_terms(plan& p);
+bool arrange_several(plan& p);
 
 }  // namespace simulation

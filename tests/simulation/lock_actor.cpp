@@ -65,10 +65,33 @@ struct lock_actor : actor {
       of.rules.violated("a wait without a limit goes on through short outages",
                         name + ": it ended after " + std::to_string(took / microsecond) + " us");
     }
+    if (why == errc::unavailable && s.wait == never) judge_giving_up();
     if (why != errc::unavailable || s.wait == never || took >= s.wait) return;
     of.rules.violated("a wait with a limit goes on while the store is away",
                       name + ": it ended after " + std::to_string(took / microsecond) + " us of " +
                           std::to_string(s.wait / microsecond));
+  }
+
+  // Since when the store is away, all of a process know that wait behind each other. A holder
+  // before them may have believed in its lease.
+  void judge_giving_up() const {
+    plan rest = of.whole;
+    rest.faults.clear();
+    const auto& faults = of.whole.faults;
+    if (faults.size() != 1 || !rest.calm() || rest.machine.slow_permille != 0 || s.several) return;
+    using kind = fault_plan::kind;
+    const auto& f = faults.front();
+    const bool away = f.what == kind::cut || f.what == kind::restart || f.what == kind::freeze;
+    const bool is_away = away && of.here.now() < f.at + f.length;
+    const bool in_turn = of.whole.names[s.name].kind == lock_kind::mutex;
+    if (!is_away || !in_turn || of.whole.store >= store_kind::contenders) return;
+    constexpr nanos store_timeout = 10 * second;
+    const nanos by = std::max(asked, f.at) + store_timeout + of.whole.longest_lease() +
+                     2 * of.whole.command_timeout + 3 * second;
+    if (of.here.now() <= by) return;
+    of.rules.violated(
+        "those that wait behind each other give up on a store together",
+        name + ": " + std::to_string((of.here.now() - by) / millisecond) + " ms later");
   }
 
   std::uint32_t capacity() const {
@@ -208,6 +231,11 @@ struct lock_actor : actor {
   template <class Held>
   void check_what_was_given(const Held& held) const try {
     held.check();
+    const auto& m = of.whole.machine;
+    const bool exact = m.slow_permille == 0 && m.preempt_permille == 0 && m.stall_per_100k == 0;
+    if (exact && held.state() == holdfast::lease_state::suspect && p.steady_since < asked) {
+      of.rules.violated("no caller gets a lease that is in doubt already", name);
+    }
   } catch (const holdfast::error&) {
     const auto& m = of.whole.machine;
     const bool exact = m.slow_permille == 0 && m.preempt_permille == 0 && m.stall_per_100k == 0;
@@ -680,14 +708,21 @@ struct lock_actor : actor {
     holdfast::multi_lock together(members);
     of.together.writes(&p, of.here.now());
     ++of.at_several;
+    const bool for_good = s.wait == never && s.stop_after == never;
+    if (for_good) of.want_all.push_back(&p);
+    const auto waits_no_more = [&] {
+      --of.at_several;
+      const auto mine = std::find(of.want_all.begin(), of.want_all.end(), &p);
+      if (for_good) of.want_all.erase(mine);
+    };
     std::optional<holdfast::multi_lease> held;
     try {
       held = take(together);
     } catch (...) {
-      --of.at_several;
+      waits_no_more();
       throw;
     }
-    --of.at_several;
+    waits_no_more();
     asks = false;
     judge_wait(held.has_value(), true);
     if (!held) return;

@@ -294,6 +294,7 @@ struct election_actor : actor {
       book.seen(name, began, last, next->term, next->after_gap, calm);
       last = next->term;
     }
+    if (calm && of.punctual()) book.seen_no_more(name, began, last, of.here.now());
   }
 
   std::optional<holdfast::leader> next_of(holdfast::leaders& seen, nanos longest) {
@@ -330,7 +331,7 @@ struct election_actor : actor {
     judge_wait(mine.has_value(), true);
     if (!mine) return;
     judge_preference();
-    book.leads(mine->term(), asked);
+    book.leads(mine->term(), asked, of.here.now());
     nanos then = of.here.now();
     mine->check();
     id = of.rules.granted({&p, name, 1, 1, mine->term(), asked, mine->lost()}, then);

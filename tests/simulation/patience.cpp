@@ -249,6 +249,7 @@ bool bears_its_outages(const plan& p) {
   plan rest = p;
   rest.faults.clear();
   if (!rest.calm() || p.machine.slow_permille != 0 || p.clocks_apart != 0) return false;
+  if (!p.renews()) return false;
   nanos shortest = never;
   for (const auto& one : p.processes) shortest = std::min(shortest, one.lease);
   nanos next = 0;

@@ -93,11 +93,13 @@ struct name_plan {
   std::uint32_t burst = 0;
   nanos per = 0;
   std::size_t store = 0;
-  bool at_once = false;     ///< limiter: tokens come back together; barrier: completion function
-  std::uint32_t keys = 0;   ///< a limiter's: keys, each with a bucket beside the common one
-  std::uint32_t local = 0;  ///< a limiter's: the number of tokens that a process takes ahead
-  bool grows = false;       ///< a limiter's: its rules become more generous while it is used
-  unsigned prefers = 0;     ///< shared_mutex: 1 readers first, 2 writers; election: by priority
+  bool at_once = false;     ///< a limiter's tokens come back; a barrier has a completion function
+  std::uint32_t keys = 0;   ///< a limiter's: that each have a bucket, beside the one for all
+  std::uint32_t local = 0;  ///< … so many tokens are taken ahead for a process
+  bool grows = false;       ///< … its rules become more generous while it is used
+  bool shrinks = false;     ///< … or stricter
+  unsigned prefers =
+      0;  ///< a shared_mutex: 1 readers, 2 writers; an election: its candidates' priorities
 };
 
 /// One acquisition, what the thread does while it holds the lock, and how it releases it.

@@ -105,7 +105,7 @@ std::string describe(const plan& p) {
                  : " every " + ms(p.names[i].per) + " burst " + std::to_string(p.names[i].burst)) +
             (p.names[i].keys == 0 ? "" : " by " + std::to_string(p.names[i].keys) + " keys") +
             (p.names[i].local == 0 ? "" : " ahead " + std::to_string(p.names[i].local)) +
-            (p.names[i].grows ? " grows" : "") +
+            (p.names[i].grows ? " grows" : "") + (p.names[i].shrinks ? " shrinks" : "") +
             (p.names[i].prefers == 0 ? "" : " prefers " + std::to_string(p.names[i].prefers)) +
             (p.names[i].at_once ? " at once" : "") + "\n";
   }

@@ -153,6 +153,7 @@ void scene::live(process& p, const process_plan& does) {
     });
   }
   for (auto& t : threads) t.join();
+  judge_commands(p, does);
   for (auto& [i, book] : notes.phases) {
     if (whole.calm()) book.a_process_goes();
   }

@@ -4,6 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "simulation/encounters.hpp"
+
 namespace simulation {
 
 namespace {
@@ -28,12 +30,14 @@ class asking {
   world& world_;
 };
 
-std::vector<holdfast::rate_rule> rules_of(const name_plan& of, std::uint64_t times) {
+// As they are, twice as generous, or with half of the burst.
+std::vector<holdfast::rate_rule> rules_of(const name_plan& of, bool are_changed) {
+  const std::uint64_t times = are_changed && of.grows ? 2 : 1;
   const auto rule = [&](const name_plan& one) {
     holdfast::rate_rule r;
     r.tokens = one.capacity * times;
     r.per = std::chrono::microseconds(one.per / microsecond);
-    r.burst = one.burst * times;
+    r.burst = one.burst * times / (are_changed && of.shrinks ? 2 : 1);
     r.how = one.at_once ? holdfast::refill::interval : holdfast::refill::greedy;
     return r;
   };
@@ -67,7 +71,8 @@ rate_deed deed_of(const plan& p, const step& s) {
   if (s.deed == 0) return rate_deed::refund;
   if (s.deed == 1) return rate_deed::peek;
   if (p.about == theme::rates && s.deed == 4) return rate_deed::reserve;
-  if (p.names[s.name].grows && s.deed == 7) return rate_deed::change_rules;
+  const auto& n = p.names[s.name];
+  if ((n.grows || n.shrinks) && s.deed == 7) return rate_deed::change_rules;
   return s.deed < 5 ? rate_deed::try_take : rate_deed::take_for;
 }
 
@@ -121,6 +126,7 @@ struct limiter_actor : actor {
   void judge(const holdfast::rate_decision& d, std::uint64_t n) const {
     of.log.add(d ? "has them" : "is refused");
     if (d) return took(d, of.here.now());
+    if (of.whole.seed >= several_seeds && what == rate_deed::try_take) judge_refusal(n);
     const bool full = std::all_of(books.begin(), books.end(),
                                   [&](const rate_book* b) { return b->would_give(n, asked); });
     if (!full || !of.whole.calm() || what == rate_deed::take_for) return;
@@ -128,7 +134,25 @@ struct limiter_actor : actor {
                       name + " refused " + std::to_string(n) + " tokens");
   }
 
-  // Each rule counts the tokens when its own bucket has them; they pass when the slowest has them.
+  // Where nobody else asks meanwhile, there are no more by now than were there, and came back.
+  void judge_refusal(std::uint64_t n) const {
+    const auto alone = [&] {
+      return std::all_of(books.begin(), books.end(), [&](auto* b) { return b->is_alone(asked); });
+    };
+    if (!of.punctual() || !alone()) return;
+    const auto now = at.peek(n, key);
+    const nanos since = of.here.now() - asked;
+    bool fits = alone();
+    for (std::size_t i = 0; i < books.size(); ++i) {
+      fits = fits && now.rules[i].remaining >= n + books[i]->comes_back_in(since);
+    }
+    if (!fits) return;
+    of.rules.violated("a take is refused only where there are too few tokens",
+                      name + " refused " + std::to_string(n) + ", and has " +
+                          std::to_string(now.tightest().remaining));
+  }
+
+  // Each rule counts them when its own bucket has them; they go through when the slowest has.
   void took(const holdfast::rate_decision& d, nanos through) const {
     const auto after = [&](std::size_t rule) {
       return std::chrono::nanoseconds(d.rules[rule].wait).count();
@@ -219,13 +243,13 @@ struct limiter_actor : actor {
   // Changes the rules for its process. A process that knows only the old rules uses them where no
   // bucket shows the new ones.
   void change_rules() const {
-    of.log.add("has more generous rules");
     const auto& whole = of.whole.names[s.name];
+    of.log.add(whole.grows ? "has more generous rules" : "has stricter rules");
     for (auto& [number, book] : of.notes.rates) {
-      if (number % 100 == s.name) book.grows();
+      if (number % 100 == s.name) whole.grows ? book.grows() : book.shrinks();
     }
     try {
-      at.change_rules(rules_of(whole, 2), 1);
+      at.change_rules(rules_of(whole, true), 1);
     } catch (const holdfast::error& e) {
       if (e.reason() != errc::invalid_argument) throw;  // its process has the new rules already
     }
@@ -291,7 +315,7 @@ bool counts_what_is_left(const plan& p, std::size_t which) {
   const auto& n = p.names[which];
   const bool by_itself = p.names.size() == 1 || (p.seed >= troubled_seeds && which == 1);
   return p.about == theme::rates && by_itself && n.per >= 1000 * second && n.keys == 0 &&
-         n.local == 0 && !n.grows && all_arrives(p);
+         n.local == 0 && !n.grows && !n.shrinks && all_arrives(p);
 }
 
 bool only_reserves(const plan& p) {
@@ -342,7 +366,7 @@ std::unique_ptr<holdfast::rate_limiter> make_limiter(const holdfast::session& s,
                                                      const name_plan& of) {
   holdfast::rate_limiter_options o;
   o.local_tokens = of.local;
-  return std::make_unique<holdfast::rate_limiter>(s, std::move(name), rules_of(of, 1), o);
+  return std::make_unique<holdfast::rate_limiter>(s, std::move(name), rules_of(of, false), o);
 }
 
 const char* word_of_rates(const plan& p, const step& s) {

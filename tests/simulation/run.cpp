@@ -229,6 +229,7 @@ void scene::watch() {
                            " ms; at the store: " + at_the_stores(name) + "\n" + blocked());
       }
     }
+    watch_those_who_want_all();
     watch_readers();
     watch_conditions();
     watch_rings();
@@ -247,7 +248,31 @@ void scene::watch() {
   });
 }
 
-// The wait began long after the last trouble, when the effects of the trouble had been found.
+// They take the names in one order, so one of them has what is free.
+void scene::watch_those_who_want_all() {
+  const bool wanted =
+      std::any_of(want_all.begin(), want_all.end(), [](const auto* p) { return !p->dead; });
+  bool held = false;
+  for (std::size_t i = 0; i < whole.names.size(); ++i) held |= has_a_holder(name_of(i));
+  if (!wanted || held) {
+    all_free_since = here.now();
+    return;
+  }
+  nanos last = disturbed_at;
+  for (const auto* const p : processes) {
+    if (!p->dead) last = std::max(last, disturbed(*p));
+  }
+  // One that died after its turn had come costs the next one the claim time.
+  const nanos longest = whole.only_deaths() ? 3 * second + second / 2
+                        : whole.calm()      ? bound()
+                                            : 2 * whole.longest_lease() + 10 * second;
+  if (here.now() - std::max(all_free_since, last) <= longest) return;
+  std::string all;
+  for (std::size_t i = 0; i < whole.names.size(); ++i) all += " " + at_the_stores(name_of(i));
+  rules.violated("no thread waits for several names that are all free", all + "\n" + blocked());
+}
+
+// It began long after the last trouble, and what that has left behind had been found by then.
 bool scene::all_is_well(nanos trouble, nanos since) const {
   const bool late = whole.network.slowest_late > 10 * second;
   return whole.seed >= troubled_seeds && !whole.calm() && !late &&
@@ -398,6 +423,37 @@ void scene::look_at_what_is_left(nanos quiet) {
       if (!stays(name)) rules.violated("nothing is left at the store", s->describe(name));
     }
   }
+  const bool lists = whole.seed >= several_seeds && whole.store != store_kind::memcached;
+  if (lists && !rules.found()) judge_what_is_listed();
+}
+
+// A session that comes when all have gone.
+void scene::judge_what_is_listed() {
+  process& p = here.add_process();
+  here.start(p, "auditor", [this, &p] {
+    for (const auto& at : stores) {
+      const holdfast::session s(at->connect(p), {});
+      for (const auto& name : s.names()) {
+        if (!stays(name)) rules.violated("a name that nobody uses is not listed", name);
+      }
+    }
+  });
+  (void)here.run(here.now() + 10 * second);
+}
+
+// Of what its threads do, and of waiting.
+void scene::judge_commands(const process& p, const process_plan& does) {
+  if (!punctual() || !whole.tells() || !whole.has_only_locks() || p.dead) return;
+  if (whole.store >= store_kind::contenders) return;
+  std::uint64_t steps = 0;
+  for (const auto& t : does.threads) steps += t.steps.size();
+  const auto seconds = static_cast<std::uint64_t>((here.now() - does.begins) / second + 1);
+  const auto most = 100 * (steps + 2) * whole.names.size() + 60 * seconds * does.threads.size();
+  if (p.commands <= most) return;
+  rules.violated("nobody asks a store again and again without a pause",
+                 "P" + std::to_string(p.number) + ": " + std::to_string(p.commands) +
+                     " commands for " + std::to_string(steps) + " steps in " +
+                     std::to_string(seconds) + " s");
 }
 
 outcome run(const plan& p, bool traced) { return scene(p, traced).play(); }

@@ -51,6 +51,7 @@ struct scene {
   nanos end_of_faults() const;
   nanos longest() const;
   void watch();
+  void watch_those_who_want_all();
   void watch_readers();
   void watch_conditions();
   void watch_users();
@@ -66,14 +67,18 @@ struct scene {
   /// Each store keeps its data for as long as requested.
   bool keeps_all() const noexcept;
   bool all_is_given_back() const;
+  void judge_what_is_listed();
+  /// Nobody asks again and again without a pause.
+  void judge_commands(const process& p, const process_plan& does);
   /// Nothing goes wrong, and no thread is late.
   bool punctual() const noexcept {
     return whole.calm() && whole.machine.slow_permille == 0 && whole.machine.stall_per_100k == 0;
   }
   /// The same bound, which is tighter if no thread is late either.
   nanos bound_of_waits() const noexcept {
-    if (whole.store == store_kind::told_slots && whole.renews() && punctual())
-      return 500 * millisecond;
+    const bool has_places =
+        whole.store == store_kind::told_slots || whole.store == store_kind::advisory;
+    if (has_places && whole.renews() && punctual()) return 500 * millisecond;
     return whole.tells() && punctual() ? 150 * millisecond : bound();
   }
   bool has_a_holder(const std::string& name);
@@ -108,7 +113,8 @@ struct scene {
   };
   std::vector<left_behind> pending;  ///< begun by asynchronous steps
   std::multimap<std::string, const process*> waiting;
-  /// A waiter; in the order of their requests, each thread once.
+  std::vector<const process*> want_all;  ///< … for all names together, without a limit
+  /// In the order in which they asked, each thread once.
   struct in_line {
     const fiber* who;
     std::string name;
@@ -124,8 +130,9 @@ struct scene {
   std::map<std::string, nanos> idle_since;
   /// Until when the store waits for a dead process to claim its grant.
   std::map<std::string, nanos> unclaimed_until;
-  std::map<std::string, nanos> reads_since;  ///< since when only readers hold it and wait for it
-  /// Losses that observers were notified of, of locks with one holder at a time: process, name,
+  nanos all_free_since = 0;
+  std::map<std::string, nanos> reads_since;  ///< … that only readers have it and want it
+  /// Losses that observers were told of, of locks that one thread has at a time: process, name,
   /// fence.
   std::set<std::tuple<int, std::string, std::uint64_t>> told_lost;
   /// The same of those that were released in an orderly way.

@@ -328,6 +328,7 @@ void requester::begin(const std::shared_ptr<exchange>& what) {
   }
   by_->open.push_back(what);
   if (fiber* const me = world::self()) ++me->commands;
+  ++by_->of->commands;
   of_.send(by_, what);
 }
 

@@ -226,8 +226,23 @@ TEST(books, find_what_breaks_their_rules) {
             "a barrier's completion function runs once a phase");
 }
 
-// Passes the lock this often to a thread while another one of its process sleeps at the head of the
-// queue.
+/// An observer that has seen the first term, and whose last look was so late.
+std::optional<std::string> rule_when_second_leads_at(nanos since, nanos until) {
+  return rule_of([&](judge& j) {
+    election_book b(j);
+    b.leads(1, 0, 0);
+    b.leads(2, since, since);
+    b.seen_no_more("n", 0, 1, until);
+  });
+}
+
+TEST(books, find_a_leader_that_an_observer_does_not_see) {
+  EXPECT_EQ(rule_when_second_leads_at(second, 3 * second),
+            "an observer of an election sees the next leader soon");
+  EXPECT_EQ(rule_when_second_leads_at(5 * second / 2, 3 * second), std::nullopt);
+}
+
+// Takes it so often while another one of its process sleeps at the head of the queue.
 void pass(local_order& order, process& p, int times) {
   fiber first, other;
   order.asks({&first, &p, "n", 1, never, true});

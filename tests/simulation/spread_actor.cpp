@@ -3,6 +3,8 @@
 #include <optional>
 #include <vector>
 
+#include "simulation/encounters.hpp"
+
 namespace simulation {
 
 namespace {
@@ -61,12 +63,29 @@ struct spread_actor : actor {
     if (s.wait == 0) return l.try_acquire();
     return within(l);
   }
-  auto within(holdfast::redlock& l) const -> decltype(l.try_acquire()) {
-    return l.try_acquire_for(duration(s.wait), std::nullopt, stop());
-  }
   template <class Lock>
   auto within(Lock& l) const -> decltype(l.try_acquire()) {
     return l.try_acquire_for(duration(s.wait), stop());
+  }
+
+  // A call may say for how long; then nobody renews it.
+  bool says_how_long() const { return s.otherwise && of.whole.seed >= several_seeds; }
+  nanos said() const { return says_how_long() ? does.lease / 2 : of.whole.longest_lease(); }
+
+  std::optional<holdfast::quorum_lease> take(holdfast::redlock& l) {
+    const auto lease = says_how_long() ? std::optional(in_ms(said())) : std::nullopt;
+    if (s.wait == never) return lease ? l.acquire(*lease, stop()) : l.acquire(stop());
+    if (s.wait == 0 && !lease) return l.try_acquire();
+    return l.try_acquire_for(duration(s.wait), lease, stop());
+  }
+
+  void judge_length(nanos left) const {
+    const bool exact = of.punctual() && of.whole.machine.preempt_permille == 0;
+    const auto lasts = name + ": " + std::to_string(left / microsecond) + " us of " +
+                       std::to_string(said() / microsecond);
+    if (left > said()) of.rules.violated("a hold lasts no longer than the library said", lasts);
+    if (exact && left < said() / 4 * 3)
+      of.rules.violated("a grant lasts as long as the library said", lasts);
   }
 
   void grant(std::size_t of_name, std::uint64_t fence, std::stop_token lost, nanos then) {
@@ -94,6 +113,7 @@ struct spread_actor : actor {
     const nanos then = of.here.now();
     held->check();
     grant(s.name, held->fence(), held->lost(), then);
+    judge_length(held->remaining().count());
     hold(*held);
     give_back(*held);
   }

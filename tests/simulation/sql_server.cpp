@@ -149,6 +149,16 @@ std::vector<std::string> sql_server::names() {
   return all ? std::move(*all) : std::vector<std::string>{"(" + all.error().what + ")"};
 }
 
+// Who takes several names makes a row to lock it; without a record nobody would sweep it away.
+std::string sql_server::for_ever() {
+  for (const auto& [name, r] : tables_.records) {
+    const auto& last = r.history.back();
+    if (last.there && last.record == "null" && r.idle())
+      return "the row of " + name + ", without a record";
+  }
+  return {};
+}
+
 std::string sql_server::describe(std::string_view name) {
   if (keeps_locks()) {
     std::string text = std::string(name) + ":";

@@ -65,6 +65,7 @@ class sql_server final : public dialled_server {
   std::string describe(std::string_view name) override;
   std::vector<user> users(std::string_view name) override;
   std::optional<std::uint32_t> left_at_latch(std::string_view name) override;
+  std::string for_ever() override;
   bool forget() override;
   void stopped() override;
   void process_died(const process& of) override;

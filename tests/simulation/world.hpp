@@ -79,6 +79,7 @@ struct process {
   /// after a sleep, since when its timers count it.
   nanos steady_since = 0;
   int running = 0;                                 ///< threads that have not ended
+  std::uint64_t commands = 0;                      ///< that they have sent
   std::array<std::uint32_t, trouble_count> met{};  ///< how often
 
   void meets(trouble t) noexcept { ++met[static_cast<std::size_t>(t)]; }

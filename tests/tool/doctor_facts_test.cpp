@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tool/doctor_names.hpp"
+#include "tool/exit_code.hpp"
 
 // The meaning of settings and names, without a server.
 namespace holdfast::tool {
@@ -140,6 +141,25 @@ TEST(doctor_facts, mariadb_is_judged_by_what_it_has_on_disk) {
   expect("mariadb://h", {{"log_bin", "ON"}}, "replicas", severity::note);
   expect_nothing("mariadb://h", {{"log_bin", "ON"}, {"rpl_semi_sync_master_enabled", "ON"}},
                  "replicas");
+}
+
+TEST(doctor_facts, a_right_that_only_sweeps_need_is_a_problem_if_it_is_missing) {
+  for (const std::string store : {"postgres", "mariadb"}) {
+    SCOPED_TRACE(store);
+    for (const std::string right : {"delete on holdfast_records", "update on holdfast_meta"}) {
+      const auto found =
+          about("rights", judge_facts(store + "://h", facts_of({{"missing_right", right}})));
+      ASSERT_EQ(found.size(), 1U);
+      EXPECT_EQ(found[0].level, severity::problem);
+      EXPECT_EQ(found[0].code, exit_code::not_permitted);
+      EXPECT_TRUE(found[0].message.find(right) != std::string::npos) << found[0].message;
+      EXPECT_TRUE(found[0].message.find("stay in the table") != std::string::npos);
+      EXPECT_TRUE(found[0].remedy.find("grant " + right) != std::string::npos) << found[0].remedy;
+      const bool refuses = found[0].message.find("multi_lock") != std::string::npos;
+      EXPECT_EQ(refuses, right.starts_with("delete")) << found[0].message;
+    }
+    expect_nothing(store + "://h", {{"max_connections", "100"}}, "rights");
+  }
 }
 
 TEST(doctor_facts, the_others_are_judged_by_what_they_can_lose) {

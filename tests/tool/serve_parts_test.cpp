@@ -175,6 +175,18 @@ TEST(serve_board, a_look_that_finds_the_same_is_no_change_but_a_renewal_is) {
   EXPECT_FALSE(b.find("unknown", noon));
 }
 
+TEST(serve_board, a_holder_or_waiter_that_died_is_a_change) {
+  board b{0, "memory:"};
+  auto n = held("a", "one", 1);
+  n.info.waiters.resize(1);
+  EXPECT_TRUE(b.put(n, noon));
+  n.info.holders.front().died = true;
+  EXPECT_TRUE(b.put(n, noon));
+  EXPECT_FALSE(b.put(n, noon));
+  n.info.waiters.front().died = true;
+  EXPECT_TRUE(b.put(n, noon));
+}
+
 TEST(serve_board, what_is_known_is_as_old_as_the_oldest_look) {
   board b{0, "memory:"};
   EXPECT_EQ(b.take(noon).as_of, wall::time_point{}) << "nothing is known";

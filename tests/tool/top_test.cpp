@@ -114,7 +114,8 @@ TEST_F(live_commands, top_gives_the_terminal_back_as_it_was_however_it_ends) {
   };
   end([&] { screen.press({"q"}); }, "0");
   end([&] { screen.press({"C-c"}); }, "0");
-  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGSEGV, SIGABRT})
+  for (const int signal :
+       {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGSEGV, SIGABRT, SIGIO, SIGSTKFLT, SIGPWR, SIGRTMAX})
     end([&] { ::kill(top_pid(), signal); }, std::to_string(128 + signal));
 }
 

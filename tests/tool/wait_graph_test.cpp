@@ -98,6 +98,16 @@ TEST(wait_graph, a_chain_of_waits_is_no_ring) {
           .rings.empty());
 }
 
+TEST(wait_graph, a_process_that_died_neither_waits_nor_keeps_others_waiting) {
+  participant dead = process(1);
+  dead.died = true;
+  const auto g = graph_of({name("a", {dead}, {process(2)}), name("b", {process(2)}, {dead})});
+  EXPECT_TRUE(g.waits.empty());
+  EXPECT_TRUE(g.rings.empty());
+  const auto beside = graph_of({name("a", {process(3)}, {dead, process(2)})});
+  EXPECT_EQ(beside.waits.size(), 1U);
+}
+
 TEST(wait_graph, two_threads_of_a_process_at_one_lock_are_no_ring) {
   const auto g = graph_of({name("a", {process(1)}, {process(1)})});
   EXPECT_EQ(g.waits.size(), 1u);

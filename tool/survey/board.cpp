@@ -26,7 +26,7 @@ bool is_in_use(const listed_name& n) { return !n.error.empty() || !n.info.kind.e
 bool same_person(const participant& a, const participant& b) {
   return a.short_id == b.short_id && a.fence == b.fence && a.weight == b.weight &&
          a.since == b.since && a.pid == b.pid && a.host == b.host && a.reason == b.reason &&
-         a.program == b.program;
+         a.program == b.program && a.died == b.died;
 }
 
 bool same_people(const std::vector<participant>& a, const std::vector<participant>& b) {

@@ -44,7 +44,8 @@ class Barrier(_waits.Handle):
     """N participants wait for each other, again and again. Lost is raised if one of them died. Make one Barrier for each participant,
     which may be a thread or a task. If threads share one, each is a participant; tasks of one event loop that share one are a single
     participant, unless they call at the same time. If the last arrival of a participant still counts, and the program has no Arrival
-    for it, its next arrival first waits for the end of that phase."""
+    for it, its next arrival first waits for the end of that phase. After close(), waits of the main thread and of event loops raise
+    Cancelled."""
 
     def arrive(self, timeout: float | None = None, stop: _waits.Stop | None = None) -> Arrival:
         """Arrives, and does not wait for the others. One round trip. After TimedOut (Busy for one try) and Cancelled the arrival may

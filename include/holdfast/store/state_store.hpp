@@ -28,6 +28,10 @@ class transition {
   /// has another record.
   virtual void may_have_been_stored() noexcept {}
 
+  /// Whether apply() almost always returns null. A store whose readers wait for nobody may read for
+  /// it first, and begin to write only if that returned something.
+  virtual bool only_asks() const noexcept { return false; }
+
  protected:
   ~transition() = default;
 };

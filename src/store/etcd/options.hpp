@@ -24,7 +24,7 @@ struct etcd_options {
   std::chrono::milliseconds session = std::chrono::seconds(30);
   std::chrono::milliseconds connect_timeout = std::chrono::seconds(5);
   std::chrono::milliseconds command_timeout = std::chrono::seconds(2);
-  holdfast::clock* clock = nullptr;
+  holdfast::clock* clock = &real_clock();
 };
 
 /// Reads `etcd://user:password@h1,h2:2379/prefix?option=value`; etcds for TLS. The default port is

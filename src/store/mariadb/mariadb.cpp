@@ -20,7 +20,7 @@ class mariadb_store final : public sql::over_rows {
         tables_(options_.database),
         rows_([this](boot_time deadline) { return connect(deadline); }, options_.connections,
               options_.command_timeout),
-        inbox_(base::random_id(), options_.clock != nullptr ? *options_.clock : real_clock()) {}
+        inbox_(base::random_id(), *options_.clock) {}
 
   status open() {
     auto first = link::open(options_, tables_);

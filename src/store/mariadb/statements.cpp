@@ -29,20 +29,15 @@ std::string not_after(std::string_view until) {
   return text;
 }
 
-std::string where(std::string_view name, std::string_view version, std::string_view now,
-                  std::string_view until) {
-  std::string text = " where name = ";
+std::string update_of(const tables& t, std::string_view record, std::string_view name,
+                      std::string_view version, std::string_view now, std::string_view until) {
+  std::string text = "update " + t.records + " set version = version + 1, record = ";
+  text.append(record).append(" where name = ");
   text.append(name).append(" and version = ").append(version);
   text.append(" and ").append(takes_writes).append(not_after(until));
   if (now.empty()) return text;
   text.append(" and ").append(server_clock).append(" - ").append(now);
   return text + " between -500 and 1500";
-}
-
-std::string update_of(const tables& t, std::string_view record, std::string_view name,
-                      std::string_view version, std::string_view now, std::string_view until) {
-  return "update " + t.records + " set version = version + 1, record = " + std::string(record) +
-         where(name, version, now, until);
 }
 
 }  // namespace holdfast::store::mariadb

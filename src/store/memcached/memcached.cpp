@@ -75,8 +75,8 @@ class memcached_store final : public slot_store {
   explicit memcached_store(memcached_options o)
       : options_(std::move(o)),
         capabilities_(promises(options_)),
-        known_(options_.clock != nullptr ? *options_.clock : real_clock()),
-        inbox_("memcached", options_.clock != nullptr ? *options_.clock : real_clock()) {
+        known_(*options_.clock),
+        inbox_("memcached", *options_.clock) {
     for (const auto& a : options_.servers) servers_.emplace_back(a, options_);
   }
 

@@ -56,8 +56,7 @@ std::string array_of(std::span<const std::string> names) {
 
 }  // namespace
 
-statements::statements(const std::string& schema) {
-  const std::string records = quoted(schema) + ".holdfast_records";
+statements::statements(const std::string& schema) : records(quoted(schema) + ".holdfast_records") {
   const std::string meta = quoted(schema) + ".holdfast_meta";
   const std::string clock = server_clock;
   const std::string as_read =
@@ -82,7 +81,6 @@ statements::statements(const std::string& schema) {
   update_guessed = "update " + records + " set record = $4, version = version + 1 where name = $1" +
                    " and version = $2 and pg_catalog.abs(" + rough_clock +
                    " - $3::float8 - 500) < 1000";
-  remove = "delete from " + records + " where name = $1 and version = $2" + in_time;
 
   // A prepared statement keeps its plan. A plan made while the table had a page or two would read
   // the whole table from then on, until the server analyses the table again. The index costs no
@@ -168,7 +166,6 @@ statement link::replacing(const sql::replacement& r) const {
   };
   const auto assumed = if_any(r.assumed_now), until = if_any(r.until_at);
   if (!r.there) return {sql_.insert, {name, as_text(r.version), std::string(r.record), until}};
-  if (r.record.empty()) return {sql_.remove, {name, as_text(r.version), assumed, until}};
   if (assumed && !until && !r.asks_time) {
     return {sql_.update_guessed, {name, as_text(r.version), assumed, std::string(r.record)}};
   }
@@ -280,13 +277,16 @@ result<std::string> link::id_of_tables(boot_time deadline) {
   return a.rows() == 1 ? std::string(a.text(0, 0)) : std::string();
 }
 
+// Without the right to delete, sweeps fail. Nobody waits for a sweep, so no error tells of it.
 result<store::facts> link::facts(boot_time deadline) {
   static constexpr const char* asked =
       "select name, setting from pg_settings where name in ('server_version', 'fsync',"
       " 'synchronous_commit', 'synchronous_standby_names', 'max_connections')"
       " union all select 'connections', count(*)::text from pg_stat_activity"
-      " union all select 'replicas', count(*)::text from pg_stat_replication";
-  const auto got = wire_->ask({{asked}}, deadline);
+      " union all select 'replicas', count(*)::text from pg_stat_replication"
+      " union all select 'missing_right', 'delete on holdfast_records'"
+      " where not pg_catalog.has_table_privilege($1::text, 'delete')";
+  const auto got = wire_->ask({{asked, {sql_.records}}}, deadline);
   if (!got) return got.error();
   const answer& a = got->front();
   store::facts found;

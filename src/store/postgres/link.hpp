@@ -9,10 +9,11 @@ namespace holdfast::store::postgres {
 struct statements {
   explicit statements(const std::string& schema);
   std::string read;
-  std::string keep_floor, insert, update, update_guessed, update_telling_time, remove;
+  std::string keep_floor, insert, update, update_guessed, update_telling_time;
   std::string set_session, limit, begin, limits, make, read_locked, fail_if_late, put_locked,
       remove_locked, commit, rollback;
   std::string take_floor, sweep, entries, entries_behind, tell, id;
+  std::string records;  ///< the table
 };
 
 /// The row operations over one connection.

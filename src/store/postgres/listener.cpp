@@ -1,11 +1,10 @@
 #include "store/postgres/listener.hpp"
 
-#include <poll.h>
-
 #include <algorithm>
 #include <utility>
 
 #include "base/random.hpp"
+#include "base/readiness.hpp"
 #include "store/postgres/schema.hpp"
 #include "store/sql/notification_text.hpp"
 
@@ -26,7 +25,7 @@ std::string channel_of(std::string_view peer) { return "holdfast_" + std::string
 
 listener::listener(const postgres_options& options)
     : options_(options),
-      clock_(options.clock != nullptr ? *options.clock : real_clock()),
+      clock_(*options.clock),
       peer_(base::random_id()),
       listen_("listen " + quoted(channel_of(peer_))) {}
 
@@ -115,9 +114,8 @@ void listener::wait(boot_time until) {
 
 void listener::wait_for(int fd, short events, std::chrono::nanoseconds at_most) const {
   const auto longest = std::clamp<std::chrono::nanoseconds>(at_most, 0ns, 60s);
-  const timespec timeout{longest.count() / 1'000'000'000, longest.count() % 1'000'000'000};
   pollfd both[] = {{fd, events, 0}, {interrupt_.fd(), POLLIN, 0}};
-  (void)::ppoll(both, 2, &timeout, nullptr);
+  (void)base::sleep_until_ready(both, longest);
 }
 
 // Notifications that came behind the answer to a ping are buffered in libpq, while its socket is

@@ -36,7 +36,7 @@ address address_of(const node& n) { return {n.options().host, n.options().port};
 
 cluster::cluster(const redis_options& options)
     : options_(options),
-      clock_(options.clock != nullptr ? *options.clock : real_clock()),
+      clock_(*options.clock),
       notifications_from_(std::hash<std::string>()(base::random_id())) {}
 
 status cluster::open() {

@@ -66,8 +66,8 @@ class dialect_store final : public slot_store {
         capabilities_(promises(options_)),
         servers_(make_servers(options_)),
         for_notifications_(servers_->for_notifications()),
-        untold_("dialect", options_.clock != nullptr ? *options_.clock : real_clock()),
-        clock_(options_.clock != nullptr ? *options_.clock : real_clock()),
+        untold_("dialect", *options_.clock),
+        clock_(*options_.clock),
         written_(clock_, unit_us()) {}
 
   status open() {

@@ -17,8 +17,9 @@ do
   KEYS[#KEYS] = nil
   local clock, due, after = time[1] .. string.sub('00000' .. time[2], -6), string.sub(stamp, 1, 16), string.sub(stamp, 18)
   if verb ~= 'look' and verb ~= 'inspect' then
-    local known = mark ~= KEYS[1] and redis.call('GET', mark)
-    -- No client waits for years.
+    local is_asked = verb ~= 'remove' or after >= clock  -- a release is never late
+    local known = is_asked and mark ~= KEYS[1] and redis.call('GET', mark)
+    -- Nobody waits for years.
     if known and not (string.match(known, '^%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d$') and known - clock < 100000000000000) then
       return redis.error_reply('HOLDFAST_CORRUPT the key ' .. mark .. ' is damaged')
     end

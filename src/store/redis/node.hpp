@@ -14,9 +14,7 @@ namespace holdfast::store::redis {
 class node {
  public:
   explicit node(redis_options options)
-      : options_(std::move(options)),
-        clock_(options_.clock != nullptr ? *options_.clock : real_clock()),
-        link_(options_) {}
+      : options_(std::move(options)), clock_(*options_.clock), link_(options_) {}
   node(const node&) = delete;
 
   const redis_options& options() const noexcept { return options_; }

@@ -351,15 +351,15 @@ end
 
 -- ---- the answers --------------------------------------------------------------------------------
 
--- The first waiter polls when the lease that blocks it ends; the others are notified when it is
--- their turn.
+-- The first few in line look when as many leases have ended as there are waiters up to them: nobody tells of an end. The
+-- others are told when it is their turn.
 function r.describe_wait(position)
   local wait = math.min(@retry_after_us@, @retry_step_us@ * position)
-  if position == 1 then
-    local ends = r.held and r.held.expires
-    if r.capacity > 1 and r.used > 0 then ends = call('ZRANGE', KEYS[5], 0, 0, 'WITHSCORES')[2] end
-    if ends then wait = math.min(wait, ends - r.now) end
+  local ends = position == 1 and r.held and r.held.expires
+  if r.capacity > 1 and r.used > 0 and wait < @retry_after_us@ then
+    ends = call('ZRANGE', KEYS[5], position - 1, position - 1, 'WITHSCORES')[2]
   end
+  if ends then wait = math.min(wait, ends - r.now) end
   r.reply[5], r.reply[6] = math.max(wait, 100), position
 end
 

@@ -1,9 +1,9 @@
 #include "store/redis/subscription.hpp"
 
-#include <poll.h>
 #include <algorithm>
 
 #include "base/random.hpp"
+#include "base/readiness.hpp"
 #include "store/redis/notification_text.hpp"
 
 namespace holdfast::store::redis {
@@ -21,9 +21,7 @@ constexpr auto may_lead_back = 5s;
 std::string channel_prefix(const redis_options& o) { return o.prefix + ":inbox:"; }
 
 subscription::subscription(const redis_options& options)
-    : options_(options),
-      clock_(options.clock != nullptr ? *options.clock : real_clock()),
-      peer_(base::random_id()) {
+    : options_(options), clock_(*options.clock), peer_(base::random_id()) {
   all_.push_back(std::make_unique<subscriber>(options, channel_prefix(options) + peer_));
 }
 
@@ -78,8 +76,7 @@ void subscription::wait_for_data(boot_time until) {
   }
   const bool follows = options_.commands_at || options_.told_at;
   longest = std::clamp<std::chrono::nanoseconds>(longest, 0ns, follows ? 1s : 60s);
-  const timespec timeout{longest.count() / 1'000'000'000, longest.count() % 1'000'000'000};
-  if (::ppoll(polled_.data(), polled_.size(), &timeout, nullptr) > 0) return;
+  if (base::sleep_until_ready(polled_, longest) > 0) return;
   for (auto& p : polled_) p.revents = 0;
 }
 

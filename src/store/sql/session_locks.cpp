@@ -1,7 +1,5 @@
 #include "store/sql/session_locks.hpp"
 
-#include <poll.h>
-
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
@@ -10,6 +8,7 @@
 #include <thread>
 
 #include "base/random.hpp"
+#include "base/readiness.hpp"
 #include "base/wake_fd.hpp"
 #include "store/sql/session_lock_service.hpp"
 
@@ -24,7 +23,7 @@ class session_locks final : public session_store, private inbox {
   session_locks(std::unique_ptr<lock_link> first, connect_lock_link connect,
                 session_lock_options options)
       : options_(std::move(options)),
-        clock_(options_.clock != nullptr ? *options_.clock : real_clock()),
+        clock_(*options_.clock),
         service_({std::move(first), std::move(connect), options_.connections, clock_},
                  options_.sure_for, clock_),
         thread_([this] { tidy(); }) {}
@@ -136,8 +135,7 @@ std::optional<notification> session_locks::receive(boot_time until) {
     if (auto granted = look_for_grants(waiting)) return granted;
     const auto left = std::min<std::chrono::nanoseconds>(until - clock_.now(), 24h);
     if (left <= 0ns) break;
-    const timespec timeout{left.count() / 1'000'000'000, left.count() % 1'000'000'000};
-    (void)::ppoll(waiting.data(), waiting.size(), &timeout, nullptr);
+    (void)base::sleep_until_ready(waiting, left);
     (void)wake_.clear();
   }
   return std::nullopt;

@@ -17,7 +17,7 @@ struct session_lock_options {
   /// How long a hold counts after the server was last heard: much shorter than the silence after
   /// which the server ends a connection.
   std::chrono::nanoseconds sure_for{std::chrono::seconds(10)};
-  holdfast::clock* clock = nullptr;  ///< null: the machine's
+  holdfast::clock* clock = &real_clock();
 };
 
 /// Session mode over a server's own locks: `mode=session` of PostgreSQL and MariaDB.

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <climits>
 
+#include "base/readiness.hpp"
 #include "store/sql/notification_text.hpp"
 #include "store/sqlite/explain.hpp"
 #include "store/sqlite/quiet_write.hpp"
@@ -24,10 +25,16 @@ constexpr std::size_t most_pipes_kept = 64;
 constexpr std::size_t longest_line = 4'096;  // PIPE_BUF
 constexpr std::string_view draft_suffix = ".draft";
 
-int milliseconds(std::chrono::nanoseconds wait) noexcept {
-  if (wait == std::chrono::nanoseconds::max()) return -1;
-  const auto whole = std::chrono::ceil<std::chrono::milliseconds>(wait).count();
-  return static_cast<int>(std::clamp<std::int64_t>(whole, 0, INT_MAX));
+// Those of one sleep, as epoll_wait() counts them. What is less than one of them is slept in
+// poll(), so that nobody wakes up up to a millisecond late.
+int whole_milliseconds(int poll, std::chrono::nanoseconds left) noexcept {
+  using std::chrono::milliseconds;
+  if (left == std::chrono::nanoseconds::max()) return -1;
+  const auto whole = std::chrono::floor<milliseconds>(base::next_sleep(left)).count();
+  if (whole > 0) return static_cast<int>(std::min<std::int64_t>(whole, INT_MAX));
+  pollfd all{poll, POLLIN, 0};
+  if (left > left.zero()) (void)base::sleep_until_ready({&all, 1}, left);
+  return 0;
 }
 
 }  // namespace
@@ -99,7 +106,7 @@ std::optional<notification> fifo_inbox::receive(boot_time until) {
 void fifo_inbox::sleep(boot_time until) {
   std::array<epoll_event, 16> events{};
   const int n = ::epoll_wait(poll_.get(), events.data(), static_cast<int>(events.size()),
-                             milliseconds(clock_.sleep_for(until)));
+                             whole_milliseconds(poll_.get(), clock_.sleep_for(until)));
   for (int i = 0; i < n; ++i) {
     const std::uint64_t key = events[static_cast<std::size_t>(i)].data.u64;
     if (key == pipe_key) {

@@ -89,7 +89,7 @@ class reading_store final : public state_store {
       : options_(std::move(options)),
         file_(std::move(file)),
         self_(self),
-        inbox_("", options_.clock != nullptr ? *options_.clock : real_clock()) {}
+        inbox_("", *options_.clock) {}
 
   const capabilities& can() const noexcept override { return can_; }
   const std::string& url() const noexcept override { return options_.url; }

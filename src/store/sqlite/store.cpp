@@ -14,18 +14,26 @@
 namespace holdfast::store::sqlite {
 namespace {
 
-// One statement is one transaction: SQLite takes the writer lock, finds the row, calls the
-// transition (holdfast_decide), and writes the row if the transition changed it. Measured, that is
-// as fast as a bare BEGIN IMMEDIATE, UPDATE, COMMIT, and no transition ever sees an outdated
-// record. Only a record that has no fence needs the floor of all names.
+// One statement is one transaction: SQLite takes the lock of writers, finds the row, asks the
+// transition (holdfast_decide), and writes the row if there is something to write. Measured, that
+// is as fast as a bare BEGIN IMMEDIATE, UPDATE, COMMIT, and nobody ever acts on an old record.
+// Only a record that has no fence needs the floor of all names.
+#define DECIDE                                                           \
+  "holdfast_decide(record, "                                             \
+  "CASE WHEN record = '' OR substr(record, 5, 5) IN ('latch', 'rate_') " \
+  "THEN (SELECT value FROM holdfast_meta WHERE key = 'fence_floor') ELSE 0 END)"
+#define DECIDE_WITHOUT_A_ROW \
+  "holdfast_decide('', (SELECT value FROM holdfast_meta WHERE key = 'fence_floor'))"
 constexpr const char* update_sql =
-    "UPDATE holdfast_locks SET record = holdfast_next() WHERE name = ?1 AND "
-    "holdfast_decide(record, "
-    "CASE WHEN record = '' OR substr(record, 5, 5) IN ('latch', 'rate_') "
-    "THEN (SELECT value FROM holdfast_meta WHERE key = 'fence_floor') ELSE 0 END)";
+    "UPDATE holdfast_locks SET record = holdfast_next() WHERE name = ?1 AND " DECIDE;
 constexpr const char* insert_sql =
-    "INSERT INTO holdfast_locks(name, record) SELECT ?1, holdfast_next() WHERE holdfast_decide("
-    "'', (SELECT value FROM holdfast_meta WHERE key = 'fence_floor')) ON CONFLICT DO NOTHING";
+    "INSERT INTO holdfast_locks(name, record) SELECT ?1, holdfast_next() "
+    "WHERE " DECIDE_WITHOUT_A_ROW " ON CONFLICT DO NOTHING";
+// What only asks reads by these, and waits for no writer.
+constexpr const char* read_sql = "SELECT " DECIDE " FROM holdfast_locks WHERE name = ?1";
+constexpr const char* read_none_sql = "SELECT " DECIDE_WITHOUT_A_ROW " WHERE ?1 <> ''";
+#undef DECIDE_WITHOUT_A_ROW
+#undef DECIDE
 
 constexpr std::size_t free_rows_kept = 256;
 constexpr int races_lost_in_a_row = 16;
@@ -155,8 +163,11 @@ status lock_file::add_functions() {
 status lock_file::prepare_statements() {
   bound_records(db_);
   if (auto added = add_functions(); !added) return added;
-  for (const auto& [into, sql] :
-       {std::pair{&update_, update_sql}, {&insert_, insert_sql}, {&remove_, remove_free_sql}}) {
+  for (const auto& [into, sql] : {std::pair{&update_, update_sql},
+                                  {&insert_, insert_sql},
+                                  {&read_, read_sql},
+                                  {&read_none_, read_none_sql},
+                                  {&remove_, remove_free_sql}}) {
     auto prepared = db_.prepare(sql, "opening " + file_);
     if (!prepared) return prepared.error();
     *into = std::move(*prepared);
@@ -166,7 +177,7 @@ status lock_file::prepare_statements() {
 
 status lock_file::open_inbox() {
   remove_inboxes_of_the_dead(beside_, self_);
-  holdfast::clock& time = options_.clock != nullptr ? *options_.clock : real_clock();
+  holdfast::clock& time = *options_.clock;
   auto inbox = fifo_inbox::open(beside_, self_, *this, time);
   if (!inbox) return inbox.error();
   inbox_ = std::move(*inbox);
@@ -197,6 +208,8 @@ void lock_file::abandon() noexcept {
 void lock_file::finalize() noexcept {
   update_.reset();
   insert_.reset();
+  read_.reset();
+  read_none_.reset();
   remove_.reset();
 }
 
@@ -204,6 +217,11 @@ void lock_file::finalize() noexcept {
 
 status lock_file::transact(std::string_view name, transition& change) {
   const std::lock_guard lock{mutex()};
+  if (change.only_asks()) {
+    const auto answered = asked(name, change);
+    if (!answered) return answered.error();
+    if (*answered) return done{};
+  }
   const auto turn = door_->enter(options_.busy_timeout / 2);
   if (auto there = check_still_there(); !there) return there;
   auto outcome = step(name, change);
@@ -211,7 +229,19 @@ status lock_file::transact(std::string_view name, transition& change) {
   return outcome;
 }
 
-// This session could still write to a deleted or replaced file, but no other session would see it.
+// True if that was all. All participants of a barrier ask at once: at the door they would be let in
+// one after the other, each woken by the one before.
+result<bool> lock_file::asked(std::string_view name, transition& change) {
+  if (auto there = check_still_there(); !there) return there.error();
+  for (auto* const how : {read_.get(), read_none_.get()}) {
+    if (auto tried = try_step(how, name, change); !tried) return tried.error();
+    if (current_.row_seen) break;
+  }
+  if (current_.stays_free) note_free(name);
+  return current_.next == nullptr;
+}
+
+// A file that was deleted or replaced is still ours to write to, and nobody else's.
 status lock_file::check_still_there() {
   const std::int64_t now = read_clock_us(CLOCK_BOOTTIME);
   if (now - looked_at_path_ < options_.look_at_path_every.count()) return done{};

@@ -61,6 +61,7 @@ class lock_file final : public forkable {
   status check_still_there();
   status step(std::string_view name, transition& change);
   status try_step(sqlite3_stmt* how, std::string_view name, transition& change);
+  result<bool> asked(std::string_view name, transition& change);
   std::vector<status> step_all(std::span<const state_store::step> steps);
   status step_together(std::span<const state_store::step> steps, const state_store::judge& after);
   void note_free(std::string_view name);
@@ -75,6 +76,8 @@ class lock_file final : public forkable {
   connection db_;
   statement update_;
   statement insert_;
+  statement read_;
+  statement read_none_;
   statement remove_;
   sidecar beside_;
   std::optional<writer_queue> door_;

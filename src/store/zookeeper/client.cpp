@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <system_error>
 #include <thread>
+
+#include "base/hex.hpp"
 
 namespace holdfast::store::zookeeper {
 
@@ -321,11 +322,7 @@ std::uint64_t connection::session() const noexcept {
   return session_;
 }
 
-std::string connection::id() const {
-  char text[24];
-  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(session()));
-  return text;
-}
+std::string connection::id() const { return base::in_hex(session()); }
 
 // The numbers of watches are unique in the program: the number from an ended session means nothing
 // to the next session.

@@ -19,7 +19,7 @@ struct zookeeper_options {
   std::chrono::milliseconds session = std::chrono::seconds(30);
   std::chrono::milliseconds connect_timeout = std::chrono::seconds(5);
   std::chrono::milliseconds command_timeout = std::chrono::seconds(2);
-  holdfast::clock* clock = nullptr;
+  holdfast::clock* clock = &real_clock();
 };
 
 /// Reads `zookeeper://user:password@h1,h2:2181/base?option=value`. The default port is 2181.

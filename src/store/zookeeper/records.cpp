@@ -1,6 +1,6 @@
 #include <algorithm>
-#include <cstdio>
 
+#include "base/hex.hpp"
 #include "base/random.hpp"
 #include "base/words.hpp"
 #include "store/zookeeper/zookeeper_store.hpp"
@@ -16,12 +16,6 @@
 namespace holdfast::store::zookeeper {
 
 namespace {
-
-std::string name_of(std::uint64_t life) {
-  char text[17];
-  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(life));
-  return text;
-}
 
 /// 0: none.
 std::uint64_t life_in(const std::vector<std::string>& names) {
@@ -96,10 +90,10 @@ result<std::optional<contender_store::revision>> zookeeper_store::replace(std::s
   const auto version = static_cast<std::int32_t>(was.number);  // as record() returned it
   const std::string path = path_of(name, record_node);
   const std::string lives = path_of(name, life_node);
-  const std::string former = lives + "/" + name_of(was.life);
+  const std::string former = lives + "/" + base::in_hex(was.life);
   const bool goes_on = was.life != 0 && was.is_of_a_record() && !text.empty();
   const std::uint64_t life = goes_on ? was.life : base::random_bits();
-  const std::string latter = lives + "/" + name_of(life);
+  const std::string latter = lives + "/" + base::in_hex(life);
   const auto send = [&](auto, connection& c, requests& r, auto* token) {
     steps all{acl()};
     if (goes_on) {

@@ -101,6 +101,25 @@ TEST_F(mariadb_store, each_right_that_the_page_lists_is_missed_with_an_error_tha
   EXPECT_EQ(outcome_of([&] { harness::use_everything(url_of_user(), "whole"); }).text, "");
 }
 
+TEST_F(mariadb_store, missing_rights_of_which_no_error_tells_are_among_the_facts) {
+  (void)open();
+  const std::string user = " to " + user_ + "@'%'";
+  ask("grant select, insert, update on " + table("holdfast_records") + user + "; grant select on " +
+      table("holdfast_meta") + user);
+  const auto missing = [&] {
+    std::vector<std::string> all;
+    for (const auto& f : holdfast::open(url_of_user()).facts())
+      if (f.name == "missing_right") all.push_back(f.value);
+    return all;
+  };
+  using rights = std::vector<std::string>;
+  EXPECT_EQ(missing(), (rights{"delete on holdfast_records", "update on holdfast_meta"}));
+  ask("grant delete on " + table("holdfast_records") + user);
+  EXPECT_EQ(missing(), rights{"update on holdfast_meta"});
+  ask("grant update on " + table("holdfast_meta") + user);
+  EXPECT_EQ(missing(), rights{});
+}
+
 TEST_F(mariadb_store,
        a_user_without_the_right_to_make_tables_is_told_what_to_run_and_needs_no_more) {
   const auto refused = harness::outcome_of_opening(url_of_user());

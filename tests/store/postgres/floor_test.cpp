@@ -168,7 +168,7 @@ TEST_F(postgres_floor, a_row_is_found_by_its_name_however_small_the_table_was) {
     const auto there = read("m");
     (void)replace({guess_at(there.now_at, there.version)});
     (void)replace({guess_at(there.now_at, there.version, true)});
-    (void)replace({{"m", true, there.version, ""}});
+    (void)replace({{"m", true, there.version, "[]"}});
     (void)replace({first("m", there)});
   }
   link_.reset();  // which reports its counters to the server

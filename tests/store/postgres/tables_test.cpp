@@ -143,6 +143,22 @@ TEST_F(postgres_store, each_right_that_the_page_lists_is_missed_with_an_error_th
   EXPECT_EQ(outcome_of([&] { harness::use_everything(url_of_user(), "whole"); }).text, "");
 }
 
+TEST_F(postgres_store, a_missing_right_of_which_no_error_tells_is_among_the_facts) {
+  (void)open();
+  ask("grant usage on schema \"" + schema_ + "\" to " + user_ +
+      "; grant select, insert, update on " + table("holdfast_records") + " to " + user_ +
+      "; grant select, update on " + table("holdfast_meta") + " to " + user_);
+  const auto missing = [&] {
+    std::vector<std::string> all;
+    for (const auto& f : holdfast::open(url_of_user()).facts())
+      if (f.name == "missing_right") all.push_back(f.value);
+    return all;
+  };
+  EXPECT_EQ(missing(), std::vector<std::string>{"delete on holdfast_records"});
+  ask("grant delete on " + table("holdfast_records") + " to " + user_);
+  EXPECT_EQ(missing(), std::vector<std::string>{});
+}
+
 TEST_F(postgres_store, a_user_without_rights_to_the_tables_is_not_permitted) {
   (void)open();
   ask("grant usage on schema \"" + schema_ + "\" to " + user_ +

@@ -10,21 +10,12 @@
 namespace {
 
 using namespace holdfast::store;
+using redis_test::calls;
 
 constexpr std::uint32_t many = 64;
 constexpr std::uint32_t sessions = 8;
 
-/// The number of the server's calls since RESETSTAT, in total or of one command.
-long long calls(const harness::redis_server& server, const std::string& of = {}) {
-  const std::string info = server.ask({"INFO", "commandstats"});
-  const std::string what = of.empty() ? "calls=" : "cmdstat_" + of + ":calls=";
-  long long sum = 0;
-  for (auto at = info.find(what); at != info.npos; at = info.find(what, at + 1))
-    sum += std::stoll(info.substr(at + what.size()));
-  return sum;
-}
-
-/// All participants arrive; the server counts the cost of the last arrival.
+/// All arrive; the server counts what the last one costs.
 void open_with(const harness::redis_server& server, std::uint32_t participants) {
   auto s = holdfast::open(server.url("?command_timeout=1m"));
   permits_command c;

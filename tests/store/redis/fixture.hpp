@@ -45,7 +45,17 @@ class listener final : public holdfast::observer {
   std::string details_;
 };
 
-/// The number of the library's sessions that listen at a server.
+/// What the server did, in all or of one command, since RESETSTAT.
+inline long long calls(const harness::redis_server& server, const std::string& of = {}) {
+  const std::string info = server.ask({"INFO", "commandstats"});
+  const std::string what = of.empty() ? "calls=" : "cmdstat_" + of + ":calls=";
+  long long sum = 0;
+  for (auto at = info.find(what); at != info.npos; at = info.find(what, at + 1))
+    sum += std::stoll(info.substr(at + what.size()));
+  return sum;
+}
+
+/// How many sessions of ours listen at a server.
 inline std::size_t listening_at(const harness::redis_server& s) {
   const auto clients = s.ask({"CLIENT", "LIST", "TYPE", "pubsub"});
   std::size_t ours = 0;

@@ -505,7 +505,25 @@ TEST_P(redis_dialect_marks, a_command_behind_a_broken_connection_marks_what_is_t
   EXPECT_GT(std::stol(server_.ask({"PTTL", "shop-m:holdfast:after"})), 2'000);
 }
 
-// The server's clock was set: the first command contains another time, and is corrected.
+// What a script asks for is most of what a lock costs beside SET NX PX by itself.
+TEST_F(redis_late_dialect, a_free_lock_costs_the_server_three_commands_and_its_release_as_many) {
+  auto s = holdfast::open(server_.url("?command_timeout=60s&dialect=redlock"));
+  holdfast::mutex m{s, "m"};
+  ASSERT_TRUE(m.try_lock());  // what is done once only
+  m.unlock();
+  const auto commands_of = [&](const auto& what) {
+    server_.ask({"CONFIG", "RESETSTAT"});
+    what();
+    std::string all;
+    for (const std::string of : {"evalsha", "time", "get", "set", "del", "type", "pttl", "pexpire"})
+      for (auto n = redis_test::calls(server_, of); n > 0; --n) all += of + " ";
+    return all;
+  };
+  EXPECT_EQ(commands_of([&] { ASSERT_TRUE(m.try_lock()); }), "evalsha time get set ");
+  EXPECT_EQ(commands_of([&] { m.unlock(); }), "evalsha time get del ");
+}
+
+// Its clock was set: the first word says another time, and is corrected.
 TEST_F(redis_late_dialect, a_server_whose_clock_was_set_is_asked_again_without_an_error) {
   for (const std::string dialect : {"redlock", "redisson", "setnx"}) {
     server_.ask({"FLUSHALL"});

@@ -176,7 +176,7 @@ TEST_F(redis_network, a_lost_answer_to_a_release_for_the_next_in_the_local_queue
   holdfast::mutex m{s, "m", {.local_time = 0us}};
   auto held = m.acquire();
   std::thread next([&] { EXPECT_GT(m.acquire().fence(), 0U); });
-  const auto local_queue = s.impl()->local_queues().at("m", holdfast::real_clock());
+  const auto local_queue = s.impl()->local_queue_of("m");
   eventually("one at the gate", [&] { return local_queue->waiting() == 1; });
   cut_the_answer_after(0);
   EXPECT_FALSE(held.release());

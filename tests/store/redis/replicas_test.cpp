@@ -144,7 +144,7 @@ TEST_F(redis_acknowledged,
   auto held = m.try_acquire_for(1min).value();
   redis_test::outcome refused;
   std::thread next([&] { refused = outcome_of([&] { m.lock(); }); });
-  const auto local_queue = s.impl()->local_queues().at("m", holdfast::real_clock());
+  const auto local_queue = s.impl()->local_queue_of("m");
   harness::eventually("one at the gate", [&] { return local_queue->waiting() == 1; });
   stop_replicas();
   EXPECT_FALSE(held.release());
@@ -171,7 +171,7 @@ TEST_F(redis_acknowledged, what_stays_in_the_process_is_acknowledged_already) {
   auto held = m.acquire();
   std::optional<holdfast::lease> passed;
   std::thread next([&] { passed = m.try_acquire_for(1min); });
-  const auto local_queue = s.impl()->local_queues().at("m", holdfast::real_clock());
+  const auto local_queue = s.impl()->local_queue_of("m");
   harness::eventually("one at the gate", [&] { return local_queue->waiting() == 1; });
   stop_replicas();
   const auto operations = s.store_operations();

@@ -41,7 +41,9 @@ class rule final : public transition {
   using function = std::function<const std::string*(const std::string& record, std::string& next)>;
   explicit rule(function decide) : decide_(std::move(decide)) {}
   const std::string* apply(std::string_view record, const moment& now) override;
+  bool only_asks() const noexcept override { return asks; }
 
+  bool asks = false;
   int calls = 0;
   std::string seen;
   moment at;

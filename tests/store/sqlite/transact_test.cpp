@@ -43,6 +43,45 @@ TEST_F(transactions, a_transition_without_a_result_changes_nothing) {
   EXPECT_EQ(shell(path()).ask_one("SELECT count(*) FROM holdfast_locks"), "1");
 }
 
+// Another program writes, and does not end.
+TEST_F(transactions, that_only_ask_wait_for_no_writer) {
+  sqlite_options impatient;
+  impatient.path = path();
+  impatient.busy_timeout = std::chrono::milliseconds(20);
+  const session store = open(impatient);
+  rule write = writes("before");
+  ASSERT_TRUE(store->transact("name", write).ok());
+  shell other{path()};
+  other.run("BEGIN IMMEDIATE");
+  other.run("UPDATE holdfast_locks SET record = 'not yet' WHERE name = 'name'");
+  rule question = reads();
+  question.asks = true;
+  const auto answered = store->transact("name", question);
+  EXPECT_TRUE(answered.ok()) << answered.error().what;
+  EXPECT_EQ(question.seen, "before");
+  EXPECT_TRUE(store->transact("never used", question).ok());
+  EXPECT_EQ(question.seen, "");
+  EXPECT_EQ(question.calls, 2) << "one for each";
+}
+
+TEST_F(transactions, that_ask_and_have_to_write_all_the_same_write) {
+  const session store = open(path());
+  rule write = increments();
+  write.asks = true;
+  for (int i = 1; i <= 3; ++i) ASSERT_TRUE(store->transact("name", write).ok());
+  EXPECT_EQ(number_of(*store, "name"), 3);
+}
+
+TEST_F(transactions, that_only_ask_see_no_earlier_time_than_the_greatest_fence) {
+  const session store = open(path());
+  const auto later = std::to_string(an_hour_from_now_us());
+  shell{path()}.run("UPDATE holdfast_meta SET value = " + later + " WHERE key = 'fence_floor'");
+  rule question = reads();
+  question.asks = true;
+  ASSERT_TRUE(store->transact("never used", question).ok());
+  EXPECT_EQ(std::to_string(question.at.wall_at), later);
+}
+
 TEST_F(transactions, an_empty_record_is_as_good_as_none) {
   const session store = open(path());
   for (const char* text : {"something", "", "again", ""}) {

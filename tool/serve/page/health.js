@@ -50,10 +50,11 @@ const nameCell = (r) => element("td", {}, element("a", { href: lockAddress(r.sto
 function drawElections() {
   if (elections.hidden) return;
   const led = rowsOf("election").map((r) => {
-    const leads = r.holders[0];
+    const leads = r.holders.find((h) => !h.died);
+    const waiting = r.waiters.filter((w) => !w.died).length;
     return element("tr", {}, nameCell(r), element("td", {}, leads ? processName(leads) : "nobody"),
       element("td", {}, visible(leads?.reason)), element("td", {}, leads?.fence ?? ""),
-      element("td", {}, duration(now() - r.heldSince)), element("td", {}, String(r.waiters.length)));
+      element("td", {}, leads ? duration(now() - r.heldSince) : ""), element("td", {}, String(waiting)));
   });
   const limits = rowsOf("rate_limiter").map((r) => {
     const known = lowest.get(r.key);

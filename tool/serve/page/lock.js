@@ -1,5 +1,5 @@
-// One lock: its holders, the queue, its events while it was viewed, and how long they took.
-import { element, drawn, visible, duration, processName, ask, bucketCells, bucketHeads } from "./text.js";
+// One lock: its holders, the queue, what happened while it was viewed, and how long it took.
+import { element, drawn, visible, duration, processName, deathOf, ask, bucketCells, bucketHeads } from "./text.js";
 import { state, on, now, keyOf } from "./state.js";
 
 const section = document.getElementById("lock");
@@ -20,7 +20,7 @@ function holders(said) {
   if (!said.holders.length) return element("p", { className: "quiet" }, "No holder.");
   const rows = said.holders.map((h) => {
     const row = [visible(h.owner), processName(h), visible(h.program), visible(h.reason), since(h.since),
-      duration(Date.parse(h.expires_at) - now()), h.weight, h.fence ?? ""];
+      h.died ? "died" : duration(Date.parse(h.expires_at) - now()), h.weight, h.fence ?? ""];
     if (state.unlocks) row.push(h.owner ? unlockButton(h) : "");
     return row;
   });
@@ -32,7 +32,7 @@ function holders(said) {
 function queue(said) {
   if (!said.waiters.length) return element("p", { className: "quiet" }, "No waiters.");
   return table(["Place", "Owner", "Process", "Program", "Reason", "Waiting for", "Weight"], said.waiters.map((w, i) =>
-    [i + 1, visible(w.owner), processName(w), visible(w.program), visible(w.reason), since(w.since), w.weight]));
+    [w.died ? "died" : i + 1, visible(w.owner), processName(w), visible(w.program), visible(w.reason), since(w.since), w.weight]));
 }
 
 function buckets(said) {
@@ -106,6 +106,8 @@ function facts(said) {
   const parts = [said.kind];
   if (said.capacity > 1) parts.push(said.remaining + " of " + said.capacity + " left");
   if (said.last_fence) parts.push("last fence " + said.last_fence);
+  const death = deathOf(said.holders ?? []);
+  if (death) parts.push(death);
   return element("p", {}, parts.join(" · "));
 }
 

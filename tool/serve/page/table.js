@@ -1,6 +1,5 @@
-// The table of names. Only the visible rows are in the document, so ten thousand cost as much as
-// thirty.
-import { element, visible, duration, processName, lockAddress } from "./text.js";
+// The table of names. Only the rows that can be seen are in the document, so ten thousand cost as much as thirty.
+import { element, visible, duration, processName, deathOf, lockAddress } from "./text.js";
 import { state, on, now } from "./state.js";
 
 const byId = (id) => document.getElementById(id);
@@ -28,10 +27,11 @@ const columns = [
   { id: "name", title: "Name", text: (r) => visible(r.name), key: (r) => r.name },
   { id: "kind", title: "Kind", text: kindOf, key: (r) => r.kind },
   { id: "holder", title: "Holder", text: holderOf, key: (r) => holderOf(r) || undefined },
-  { id: "reason", title: "Reason", text: (r) => visible((r.holders[0] ?? r.waiters[0])?.reason),
+  { id: "reason", title: "Reason", text: (r) => deathOf(r.holders) || visible((r.holders[0] ?? r.waiters[0])?.reason),
     key: (r) => (r.holders[0] ?? r.waiters[0])?.reason || undefined },
   { id: "held", title: "Held for", number: true, text: (r) => duration(now() - r.heldSince), key: (r) => r.heldSince },
-  { id: "lease", title: "Lease left", number: true, text: (r) => duration(r.leaseEnd - now()), key: (r) => r.leaseEnd },
+  { id: "lease", title: "Lease left", number: true, text: (r) => (r.holders[0]?.died ? "died" : duration(r.leaseEnd - now())),
+    key: (r) => r.leaseEnd },
   { id: "waiters", title: "Waiting", number: true, text: (r) => (r.waiters.length ? String(r.waiters.length) : ""),
     key: (r) => -r.waiters.length },
   { id: "oldest", title: "Oldest wait", number: true, text: (r) => duration(now() - r.oldestWait), key: (r) => r.oldestWait },

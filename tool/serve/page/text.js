@@ -40,6 +40,14 @@ export function processName(p) {
   return visible(p.host ?? "") + (p.pid ? ":" + p.pid : "");
 }
 
+/** Of holders that died, that: the store sees it, and passes them over. */
+export function deathOf(holders) {
+  const dead = holders.filter((h) => h.died).length;
+  if (!dead) return "";
+  return (holders.length === 1 ? "the holder" : dead + " of " + holders.length + " holders") +
+    " died; the next program that asks gets it";
+}
+
 export function lockAddress(store, lock) {
   return "#/lock/" + store + "/" + encodeURIComponent(lock);
 }
