@@ -7,9 +7,9 @@
 
 namespace holdfast::engine {
 
-/// Since when a session's store answers nothing. If waiters are queued in this process, they ask one
-/// after the other, and the time for which each keeps trying (session_options::store_timeout) is the
-/// same for all of them.
+/// Since when a session's store answers nothing. If waiters are queued in this process, they ask
+/// one after the other, and the time for which each keeps trying (session_options::store_timeout)
+/// is the same for all of them.
 class outage {
  public:
   void answered() noexcept {

@@ -65,10 +65,10 @@ class request {
 /// runner, which does not, take the same ones. Asks, waits for a notification or until it is time
 /// to poll, asks again; one last try at the deadline. While the store is away it keeps trying, ever
 /// more slowly, until the deadline, or session_options::store_timeout if there is none. So also
-/// while the store answers, and cannot make sure of what it grants. Ends with timed_out, or what the
-/// store said; soon after the deadline also if the store hangs (last_answer_within), and then with
-/// outcome_unknown: in vain, or unavailable if nothing was heard of it for a second. A wait that is
-/// one try lasts as long as the store's own time-outs.
+/// while the store answers, and cannot make sure of what it grants. Ends with timed_out, or what
+/// the store said; soon after the deadline also if the store hangs (last_answer_within), and then
+/// with outcome_unknown: in vain, or unavailable if nothing was heard of it for a second. A wait
+/// that is one try lasts as long as the store's own time-outs.
 class wait_steps {
  public:
   wait_steps(store_client& session, request& q, const time_frame& time);
