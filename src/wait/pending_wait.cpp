@@ -148,8 +148,13 @@ operation::next pending_wait::give_up(failure f) {
   return {.ask = goodbye};
 }
 
+// What is let go of may go back to the store.
 operation::next pending_wait::end(failure f) {
-  let_go();
+  {
+    const bool called_off = stop().stop_requested();
+    const call_limit until{called_off ? saturated_add(session_.now(), last_answer_within) : limit_};
+    let_go();
+  }
   f = observed(std::move(f));
   fail(session_.located(std::move(f), operation_, config_->name));
   return over();

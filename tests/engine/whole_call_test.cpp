@@ -286,6 +286,18 @@ TEST_F(whole_call, a_wait_for_a_condition_that_is_stopped_before_it_is_queued_en
   await_free("c");
 }
 
+TEST_F(whole_call, a_wait_for_a_condition_that_was_stopped_before_ends_in_time) {
+  mutex m{session, "m"};
+  holdfast::condition_variable changed{session, "c"};
+  lease held = m.acquire();
+  std::stop_source stop;
+  stop.request_stop();
+  store->hang();
+  auto waiting = async_wait(changed, std::move(held), {}, stop.get_token()).future();
+  EXPECT_EQ(while_it_hangs(std::move(waiting)).error().code, errc::cancelled);
+  await_free("m");
+}
+
 TEST_F(whole_call, however_many_calls_hang_the_next_deadline_is_kept) {
   holdfast::barrier all{session, "b", 2};
   std::vector<std::future<holdfast::result<lease>>> patient;
