@@ -186,12 +186,12 @@ operation::next pending_wait::over() {
 // Nothing more is asked, and what there is to give back is not waited for: the store may hang, and
 // one that was stopped may have no limit of its own.
 operation::next pending_wait::overdue() {
-  if (!leaving_ && !steps_) return step();
   const call_limit until{std::min(limit_, session_.now())};
   if (leaving_) {
     left_unanswered();
     return end(std::move(*leaving_));
   }
+  if (!steps_) return step();
   failure why = stop().stop_requested() ? stopped() : in_vain();
   if (unanswered_) (void)asked().learn(failure{errc::unavailable, why.what, true}, {});
   if (asked().was_asked()) leave_to_keeper();
