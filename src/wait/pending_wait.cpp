@@ -1,5 +1,7 @@
 #include "wait/pending_wait.hpp"
 
+#include <algorithm>
+
 namespace holdfast::engine {
 
 using std::chrono::milliseconds;
@@ -151,8 +153,13 @@ operation::next pending_wait::give_up(failure f) {
   return {.ask = goodbye};
 }
 
+// What is let go of may go back to the store.
 operation::next pending_wait::end(failure f) {
-  let_go();
+  {
+    const bool called_off = stop().stop_requested();
+    const call_limit until{called_off ? saturated_add(session_.now(), last_answer_within) : limit_};
+    let_go();
+  }
   f = observed(std::move(f));
   fail(session_.located(std::move(f), operation_, config_->name));
   return over();
@@ -181,8 +188,10 @@ operation::next pending_wait::over() {
   return {.over = true};
 }
 
-// Sends nothing more to the store.
+// Nothing more is asked, and what there is to give back is not waited for: the store may hang, and
+// one that was stopped may have no limit of its own.
 operation::next pending_wait::overdue() {
+  const call_limit until{std::min(limit_, session_.now())};
   if (leaving_) {
     left_unanswered();
     return end(std::move(*leaving_));

@@ -271,6 +271,25 @@ TEST_F(hanging_store, keeps_no_waiter_that_is_asked_to_stop) {
   EXPECT_TRUE(patient.get());
 }
 
+TEST_F(hanging_store, keeps_no_stopped_waiter_that_was_left_what_it_has_to_give_back) {
+  mutex a{session, "a", {.local_time = 1h}}, b{session, "b"};
+  a.lock();
+  std::stop_source stop;
+  auto waiting = async_acquire(a, {}, stop.get_token()).future();
+  const auto line = session.impl()->local_queues().at("a", session.impl()->clock());
+  harness::eventually("it stands in line", [&] { return line->waiting() == 1; });
+  store->hang();
+  auto patient = async_acquire(b).future();
+  store->await_hanging(1);  // the session's thread is in the store
+  a.unlock();               // to the one in line, which does not know yet
+  stop.request_stop();
+  EXPECT_EQ(waiting.wait_for(10s), std::future_status::ready) << "it waits for the store";
+  store->let_go();
+  EXPECT_EQ(waiting.get().error().code, errc::cancelled);
+  EXPECT_TRUE(patient.get());
+  await_free("a");
+}
+
 TEST_F(hanging_store, at_the_limit_of_a_wait_for_a_condition_is_no_failure_of_it) {
   mutex m{session, "m"};
   holdfast::condition_variable changed{session, "c"};

@@ -256,6 +256,49 @@ TEST_F(whole_call, a_condition_is_waited_for_in_time_behind_a_call_that_hangs) {
   await_free("c");
 }
 
+TEST_F(whole_call, a_wait_for_a_condition_that_is_stopped_ends_in_time_behind_a_call_that_hangs) {
+  auto elsewhere = holdfast::open(url + "-other");
+  mutex m{elsewhere, "m"}, other{session, "other"};
+  holdfast::condition_variable changed{session, "c"};
+  std::stop_source stop;
+  auto waiting = async_wait(changed, m.acquire(), {}, stop.get_token()).future();
+  harness::eventually("it waits", [&] { return session.show("c").waiters.size() == 1; });
+  store->hang();
+  auto patient = async_acquire(other).future();
+  store->await_hanging(1);
+  stop.request_stop();
+  EXPECT_EQ(while_it_hangs(std::move(waiting)).error().code, errc::cancelled);
+  store->let_go();
+  EXPECT_TRUE(patient.get());
+  await_free("c");
+}
+
+TEST_F(whole_call, a_wait_for_a_condition_that_is_stopped_before_it_is_queued_ends_in_time) {
+  mutex m{session, "m"};
+  holdfast::condition_variable changed{session, "c"};
+  lease held = m.acquire();
+  std::stop_source stop;
+  store->hang();
+  auto waiting = async_wait(changed, std::move(held), {}, stop.get_token()).future();
+  store->await_hanging(1);
+  stop.request_stop();
+  EXPECT_EQ(while_it_hangs(std::move(waiting)).error().code, errc::cancelled);
+  await_free("m");
+  await_free("c");
+}
+
+TEST_F(whole_call, a_wait_for_a_condition_that_was_stopped_before_ends_in_time) {
+  mutex m{session, "m"};
+  holdfast::condition_variable changed{session, "c"};
+  lease held = m.acquire();
+  std::stop_source stop;
+  stop.request_stop();
+  store->hang();
+  auto waiting = async_wait(changed, std::move(held), {}, stop.get_token()).future();
+  EXPECT_EQ(while_it_hangs(std::move(waiting)).error().code, errc::cancelled);
+  await_free("m");
+}
+
 TEST_F(whole_call, however_many_calls_hang_the_next_deadline_is_kept) {
   holdfast::barrier all{session, "b", 2};
   std::vector<std::future<holdfast::result<lease>>> patient;
