@@ -107,7 +107,7 @@ void listener::go_on_connecting(boot_time until) {
 
 // Until something comes over the connection, if there is one, or it is interrupted.
 void listener::wait(boot_time until) {
-  std::chrono::nanoseconds longest = clock_.sleep_for(until);
+  std::chrono::nanoseconds longest = base::next_sleep(clock_.sleep_for(until));
   if (wire_) longest = std::min(longest, silent_until() - boot_clock::now());
   wait_for(wire_ ? wire_->fd() : -1, POLLIN, longest);
 }
