@@ -26,6 +26,8 @@ void remain(process_plan& one, nanos length);
 lock_kind some_mutex(random_source& r);
 /// Readers of a process share a hold, and others hear at once of what is free.
 void tell_at_once(plan& p);
+/// A redlock over three stores.
+void make_votes(plan& p);
 /// The names: a semaphore, a limiter, and the admission by both. Many answers are slow.
 void give_permits_and_tokens(random_source& r, plan& p);
 
