@@ -18,10 +18,10 @@ inline std::chrono::nanoseconds next_sleep(std::chrono::nanoseconds left) noexce
   return left > is_long ? left - left / 128 : left;
 }
 
-/// One sleep until one of them is ready, for so long at most. It may end before: who has to wait
-/// for longer sleeps again. What poll() answered.
+/// One sleep until one of them is ready, for so long at most, or a little longer: for who has to be
+/// in time next_sleep() says how long. What poll() answered.
 inline int sleep_until_ready(std::span<pollfd> all, std::chrono::nanoseconds longest) noexcept {
-  const auto length = next_sleep(std::max(longest, std::chrono::nanoseconds(0)));
+  const auto length = std::max(longest, std::chrono::nanoseconds(0));
   const timespec timeout{length.count() / 1'000'000'000, length.count() % 1'000'000'000};
   return ::ppoll(all.data(), all.size(), &timeout, nullptr);
 }

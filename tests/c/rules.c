@@ -751,7 +751,7 @@ static void a_barrier_that_is_closed_ends_its_waits_and_keeps_no_session(void) {
   holdfast_queue* queue = NULL;
   OK(holdfast_queue_open(&queue, NULL, &why));
   const holdfast_wait told = told_to(queue, 3);
-  for (int way = 0; way < 3; ++way) {
+  for (int way = 0; way < 2; ++way) {
     holdfast_session* mine = NULL;
     OK(holdfast_open(url, &options, &mine, &why));
     holdfast_lock* lock = mutex_of(mine, "m");
@@ -761,15 +761,14 @@ static void a_barrier_that_is_closed_ends_its_waits_and_keeps_no_session(void) {
     OK(holdfast_acquire(lock, &told, NULL, &why)); /* ends with the session */
     holdfast_barrier* barrier = NULL;
     holdfast_arrival* first = NULL;
-    OK(holdfast_barrier_open(mine, way == 0 ? "b0" : way == 1 ? "b1" : "b2", 2, 0, &barrier, &why));
-    if (way != 1) OK(holdfast_barrier_arrive(barrier, &first, &why));
+    OK(holdfast_barrier_open(mine, way == 0 ? "b0" : "b1", 2, 0, &barrier, &why));
+    if (way == 0) OK(holdfast_barrier_arrive(barrier, &first, &why));
     if (way == 0) OK(holdfast_barrier_wait(barrier, first, &told, &why));
     if (way == 1) OK(holdfast_barrier_arrive_and_wait(barrier, &told, &why));
-    if (way == 2) OK(holdfast_barrier_arrive_within(barrier, &told, NULL, &why));
     OK(holdfast_close(lock, &why));
     OK(holdfast_close(mine, &why));
-    if (first != NULL) OK(holdfast_close(first, &why));
     OK(holdfast_close(barrier, &why));
+    if (first != NULL) OK(holdfast_close(first, &why));
     CHECK(next_of(queue).code == HOLDFAST_CANCELLED);
     CHECK(next_of(queue).code == HOLDFAST_CANCELLED);
     OK(holdfast_release(held, NULL, &why));

@@ -54,6 +54,12 @@ void tell_at_once(plan& p) {
   if (p.store == store_kind::mariadb) p.store = store_kind::postgres;
 }
 
+void make_votes(plan& p) {
+  p.store = store_kind::told;
+  p.others = {store_kind::told, store_kind::told};
+  p.names = {{lock_kind::redlock}};
+}
+
 void give_permits_and_tokens(random_source& r, plan& p) {
   p.names = {{lock_kind::semaphore, static_cast<std::uint32_t>(1 + r.below(3))},
              {.kind = lock_kind::limiter,

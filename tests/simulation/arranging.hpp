@@ -26,7 +26,9 @@ void remain(process_plan& one, nanos length);
 lock_kind some_mutex(random_source& r);
 /// Readers of a process share a hold, and the store notifies waiters at once.
 void tell_at_once(plan& p);
-/// Sets the names: a semaphore, a limiter, and an admission by both. Many answers are slow.
+/// A redlock over three stores.
+void make_votes(plan& p);
+/// The names: a semaphore, a limiter, and the admission by both. Many answers are slow.
 void give_permits_and_tokens(random_source& r, plan& p);
 
 /// Adds this many threads to a process, each with this many steps.

@@ -141,8 +141,9 @@ struct scene {
   std::map<std::pair<int, std::string>, long> open_leases;
   /// When a user last changed a lease for all that share the hold: process, name.
   std::map<std::pair<int, std::string>, nanos> another_lease;
-  std::map<std::pair<std::size_t, int>, int> users;  ///< number of threads, by name and process
-  /// since when that store has shown more entries than users
+  std::map<std::pair<std::size_t, int>, int> users;      ///< by name and process: threads
+  std::map<std::pair<std::size_t, int>, nanos> used_at;  ///< … when that changed last
+  /// … since when that store has shown more.
   std::map<std::tuple<std::size_t, int, std::size_t>, nanos> unaccounted_since;
   /// since when the store has shown fewer entries than waiters
   std::map<std::pair<std::size_t, int>, nanos> without_place_since;

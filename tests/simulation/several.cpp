@@ -163,12 +163,6 @@ void hold_while_others_come_and_go(random_source& r, plan& p) {
   give(one, std::move(all));
 }
 
-void make_votes(plan& p) {
-  p.store = store_kind::told;
-  p.others = {store_kind::told, store_kind::told};
-  p.names = {{lock_kind::redlock}};
-}
-
 // Calls that say for how long.
 void say_for_how_long(random_source& r, plan& p) {
   set_up(p, 1 + r.below(3), r.between(2, 6) * second);

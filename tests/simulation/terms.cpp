@@ -137,13 +137,7 @@ void hand_over_what_was_forgotten(random_source& r, plan& p) {
   give(p.processes[1], {{.think = r.between(0, 3 * second)}});
 }
 
-void make_votes(plan& p) {
-  p.store = store_kind::told;
-  p.others = {store_kind::told, store_kind::told};
-  p.names = {{lock_kind::redlock}};
-}
-
-// Two nodes of three are frozen for a moment that a lease tolerates, sometimes during a renewal.
+// Two nodes of three stand still for a moment that a lease bears, now and then during a renewal.
 void bear_moments_without_a_majority(random_source& r, plan& p) {
   set_up(p, 1 + r.below(2), r.between(4, 8) * second);
   make_votes(p);

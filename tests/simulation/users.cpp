@@ -21,6 +21,7 @@ void scene::uses(const process& p, const step& s, bool so) {
   for (std::size_t i = 0; i < whole.names.size(); ++i) {
     if (!is_used(whole, s, i)) continue;
     users[{i, p.number}] += so ? 1 : -1;
+    used_at[{i, p.number}] = here.now();
     for (std::size_t at = 0; at < stores.size(); ++at) {
       for (const int whose : {0, p.number}) unaccounted_since.erase({i, whose, at});
     }

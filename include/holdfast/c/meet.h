@@ -39,9 +39,10 @@ typedef struct holdfast_arrival holdfast_arrival;
 /// participant whose death the store cannot see (0: the session's).
 int holdfast_barrier_open(holdfast_session* session, const char* name, uint32_t count,
                           int64_t lease_ms, holdfast_barrier** barrier, holdfast_error* why);
-/// Arrives. If this thread's last arrival at this handle was not waited for to its end, it first
-/// waits, without a limit, for the end of that phase; otherwise it does not wait for others.
-/// HOLDFAST_LOST, once, if a participant died in this phase. One round trip.
+/// Arrives. If this thread's last arrival at this handle was closed before the end of its phase, it
+/// first waits, without a limit, for that end; otherwise it does not wait for others. While that
+/// arrival is open, this is the arrival of another participant. HOLDFAST_LOST, once, if a
+/// participant died in this phase. One round trip.
 int holdfast_barrier_arrive(holdfast_barrier* barrier, holdfast_arrival** arrival,
                             holdfast_error* why);
 /// The same with a limit, a stop and a queue; event.lease is the arrival then, to be cast. If the

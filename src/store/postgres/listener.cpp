@@ -107,7 +107,7 @@ void listener::go_on_connecting(boot_time until) {
 
 // Waits until something arrives over the connection, if there is one, or until interrupted.
 void listener::wait(boot_time until) {
-  std::chrono::nanoseconds longest = clock_.sleep_for(until);
+  std::chrono::nanoseconds longest = base::next_sleep(clock_.sleep_for(until));
   if (wire_) longest = std::min(longest, silent_until() - boot_clock::now());
   wait_for(wire_ ? wire_->fd() : -1, POLLIN, longest);
 }

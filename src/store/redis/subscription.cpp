@@ -68,7 +68,7 @@ void subscription::follow_commands() {
 
 // Wakes up in time to check each connection, too.
 void subscription::wait_for_data(boot_time until) {
-  std::chrono::nanoseconds longest = clock_.sleep_for(until);
+  std::chrono::nanoseconds longest = base::next_sleep(clock_.sleep_for(until));
   polled_.assign(1, {interrupt_.fd(), POLLIN, 0});
   for (const auto& one : all_) {
     longest = std::min<std::chrono::nanoseconds>(longest, one->due() - boot_clock::now());

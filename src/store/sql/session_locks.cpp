@@ -135,7 +135,7 @@ std::optional<notification> session_locks::receive(boot_time until) {
     if (auto granted = look_for_grants(waiting)) return granted;
     const auto left = std::min<std::chrono::nanoseconds>(until - clock_.now(), 24h);
     if (left <= 0ns) break;
-    (void)base::sleep_until_ready(waiting, left);
+    (void)base::sleep_until_ready(waiting, base::next_sleep(left));
     (void)wake_.clear();
   }
   return std::nullopt;

@@ -39,7 +39,7 @@ BANS = (
     Ban(r"\b(rand|srand)\s*\(", ("src", "include"), "predictable, and shared with the user's program"),
     Ban(r"\bvolatile\b", ("src", "include"), "orders nothing between threads: use std::atomic"),
     Ban(r"(?<!\w)::ppoll\s*\(", ("src",),
-        "wakes up late by a thousandth of its time-out, or a two-hundredth: base::sleep_until_ready()",
+        "wakes up late by a thousandth of its time-out, or a two-hundredth: base::next_sleep() and sleep_until_ready()",
         {"src/base/readiness.hpp": "it is where that is seen to"}),
     Ban(r"\.detach\s*\(\s*\)", ("src", "tool"), "a detached thread outlives what it uses: keep it and join it",
         {"src/session/session_impl.cpp": "a session that ends on its own keeper's thread, which cannot join itself",
