@@ -93,7 +93,7 @@ TEST_F(command, two_workloads_can_be_named_at_once) {
   EXPECT_EQ(all[1]["workload"], "W7");
 }
 
-TEST_F(command, what_a_store_cannot_take_part_in_is_left_out_by_name) {
+TEST_F(command, workloads_that_a_store_does_not_support_are_reported_by_name) {
   const auto r = run({"--store", "memory:", "--workload", "W4", "--subject", "holdfast"});
   EXPECT_EQ(r.code, 0);
   EXPECT_EQ(r.out, "");
@@ -121,14 +121,14 @@ TEST_F(command, unknown_words_are_refused_before_anything_is_measured) {
   }
 }
 
-TEST_F(command, a_store_that_cannot_be_had_is_named) {
+TEST_F(command, an_unavailable_store_is_named) {
   const std::string unusable = "sqlite:" + folder.path().string();
   const auto r = run({"--store", unusable, "--workload", "W1"});
   EXPECT_EQ(r.code, 1);
   EXPECT_NE(r.err.find(unusable), std::string::npos) << r.err;
 }
 
-TEST_F(command, leaves_nothing_behind_beside_the_store) {
+TEST_F(command, leaves_no_files_next_to_the_store) {
   run({"--store", store, "--workload", "W1"});
   for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
     EXPECT_EQ(entry.path().filename().string().find("holdfast-bench-"), std::string::npos) << entry;

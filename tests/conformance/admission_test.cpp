@@ -34,7 +34,7 @@ class admissions : public suite {
 
 INSTANTIATE_TEST_SUITE_P(stores, admissions, testing::ValuesIn(cells({"admission"})), cell_name);
 
-TEST_P(admissions, both_are_taken_and_only_the_permit_comes_back) {
+TEST_P(admissions, an_admission_takes_both_and_returns_only_the_permit) {
   admitted in = door_.try_admit();
   ASSERT_TRUE(in);
   EXPECT_EQ(in.rate.rules.at(0).remaining, 2u);
@@ -80,7 +80,7 @@ TEST_P(admissions, a_waiter_enters_when_a_permit_is_free) {
   EXPECT_EQ(left(), 2u);
 }
 
-TEST_P(admissions, a_waiter_whose_turn_comes_without_tokens_passes_the_permit_on) {
+TEST_P(admissions, a_waiter_that_finds_no_tokens_passes_the_permit_on) {
   auto all = slots_.acquire(2);
   std::stop_source stop;
   admitted in;
@@ -122,7 +122,7 @@ TEST_P(admissions, a_wait_for_a_permit_ends_at_its_deadline) {
   EXPECT_EQ(left(), 3u);
 }
 
-TEST_P(admissions, many_at_once_are_never_more_than_the_permits_and_as_many_as_the_tokens) {
+TEST_P(admissions, many_at_once_never_exceed_the_permits_and_use_all_tokens) {
   std::atomic<int> inside{0}, most{0}, came{0};
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i) {
@@ -149,7 +149,7 @@ TEST_P(admissions, many_at_once_are_never_more_than_the_permits_and_as_many_as_t
   EXPECT_EQ(holders(), 0u);
 }
 
-TEST_P(admissions, what_can_never_be_had_is_refused_and_changes_nothing) {
+TEST_P(admissions, an_impossible_request_is_refused_and_changes_nothing) {
   EXPECT_EQ(reason_of([&] { (void)door_.try_admit(4); }), errc::invalid_argument);
   EXPECT_EQ(reason_of([&] { (void)door_.try_admit(0); }), errc::invalid_argument);
   semaphore elsewhere{another(), name_, 2};

@@ -70,7 +70,7 @@ TEST_P(async_asio, a_future_gets_the_lease) {
   EXPECT_TRUE(got.get());
 }
 
-TEST_P(async_asio, a_cancellation_gives_up_the_place_in_the_queue) {
+TEST_P(async_asio, a_cancelled_wait_leaves_the_queue) {
   auto there = another();
   lease theirs = holdfast::mutex{there, name_}.acquire();
   asio::cancellation_signal cancel;
@@ -89,7 +89,7 @@ TEST_P(async_asio, a_cancellation_gives_up_the_place_in_the_queue) {
   until_free();
 }
 
-TEST_P(async_asio, a_wait_that_loses_against_a_timer_holds_nothing) {
+TEST_P(async_asio, a_wait_that_a_timer_ends_holds_nothing) {
   auto there = another();
   lease theirs = holdfast::mutex{there, name_}.acquire();
   std::size_t first = 2;
@@ -134,7 +134,7 @@ class async_asio_conditions : public suite {};
 INSTANTIATE_TEST_SUITE_P(stores, async_asio_conditions,
                          testing::ValuesIn(cells({"condition_variable"})), cell_name);
 
-TEST_P(async_asio_conditions, a_cancellation_leaves_the_line_and_has_no_mutex) {
+TEST_P(async_asio_conditions, a_cancelled_wait_leaves_the_queue_and_holds_no_mutex) {
   holdfast::mutex lock{here_, "lock"};
   holdfast::condition_variable changed{here_, name_};
   asio::io_context io;

@@ -37,7 +37,7 @@ class async_conditions : public suite {
 INSTANTIATE_TEST_SUITE_P(stores, async_conditions, testing::ValuesIn(cells({"condition_variable"})),
                          cell_name);
 
-TEST_P(async_conditions, a_waiter_gives_up_the_mutex_and_has_it_again_when_notified) {
+TEST_P(async_conditions, a_waiter_releases_the_mutex_and_reacquires_it_when_notified) {
   auto waiting = async_wait(here.changed, here.take()).future();
   until_waiting(1);
   lease theirs = there.take();
@@ -50,7 +50,7 @@ TEST_P(async_conditions, a_waiter_gives_up_the_mutex_and_has_it_again_when_notif
   EXPECT_EQ(waiters(), 0U);
 }
 
-TEST_P(async_conditions, all_are_woken_and_nothing_is_remembered_without_waiters) {
+TEST_P(async_conditions, notify_all_wakes_each_waiter_and_is_not_kept_without_waiters) {
   std::vector<std::promise<void>> awake(2);
   for (std::size_t i = 0; i < awake.size(); ++i) {
     party& p = i % 2 == 0 ? here : there;
@@ -86,7 +86,7 @@ TEST_P(async_conditions, no_wake_up_is_lost_between_release_and_wait) {
   EXPECT_EQ(turn, 10);
 }
 
-TEST_P(async_conditions, the_end_of_the_limit_is_no_failure_and_has_the_mutex) {
+TEST_P(async_conditions, a_timed_out_wait_holds_the_mutex_and_is_no_failure) {
   const auto seen = std::make_shared<events>();
   party seen_by{another({.observer = seen})};
   for (const auto limit : {0ms, 5ms}) {
@@ -98,7 +98,7 @@ TEST_P(async_conditions, the_end_of_the_limit_is_no_failure_and_has_the_mutex) {
   expect_no_waiters();
 }
 
-TEST_P(async_conditions, a_stopped_wait_leaves_the_queue_and_has_no_mutex) {
+TEST_P(async_conditions, a_stopped_wait_leaves_the_queue_and_holds_no_mutex) {
   std::stop_source stop;
   auto waiting = async_wait(here.changed, here.take(), {}, stop.get_token()).future();
   until_waiting(1);
@@ -108,7 +108,7 @@ TEST_P(async_conditions, a_stopped_wait_leaves_the_queue_and_has_no_mutex) {
   EXPECT_TRUE(there.lock.try_acquire());
 }
 
-TEST_P(async_conditions, a_wait_that_is_stopped_while_it_waits_for_the_mutex_has_none) {
+TEST_P(async_conditions, a_wait_stopped_while_it_reacquires_the_mutex_holds_none) {
   std::stop_source stop;
   auto waiting = async_wait(here.changed, here.take(), {}, stop.get_token()).future();
   until_waiting(1);
@@ -121,7 +121,7 @@ TEST_P(async_conditions, a_wait_that_is_stopped_while_it_waits_for_the_mutex_has
   harness::eventually("it left the line", [&] { return here_.show("lock").waiters.empty(); });
 }
 
-TEST_P(async_conditions, a_wait_that_is_stopped_after_it_was_woken_wakes_the_next) {
+TEST_P(async_conditions, a_wait_stopped_after_its_notification_wakes_the_next) {
   std::stop_source stop;
   auto first = async_wait(here.changed, here.take(), {}, stop.get_token()).future();
   until_waiting(1);
@@ -139,7 +139,7 @@ TEST_P(async_conditions, a_wait_that_is_stopped_after_it_was_woken_wakes_the_nex
   EXPECT_EQ(next.get().value().status, std::cv_status::no_timeout);
 }
 
-TEST_P(async_conditions, a_wait_whose_mutex_has_no_session_any_more_wakes_the_next) {
+TEST_P(async_conditions, a_wait_whose_mutex_lost_its_session_wakes_the_next) {
   std::future<result<woken>> first;
   lease theirs;
   {
@@ -158,7 +158,7 @@ TEST_P(async_conditions, a_wait_whose_mutex_has_no_session_any_more_wakes_the_ne
   EXPECT_EQ(next.get().value().status, std::cv_status::no_timeout);
 }
 
-TEST_P(async_conditions, a_wait_of_a_session_that_ends_is_told) {
+TEST_P(async_conditions, a_wait_ends_with_an_error_when_its_session_ends) {
   std::future<result<woken>> waiting;
   {
     party gone{another()};
@@ -170,7 +170,7 @@ TEST_P(async_conditions, a_wait_of_a_session_that_ends_is_told) {
   EXPECT_EQ(waiters(), 0U);
 }
 
-TEST_P(async_conditions, only_the_lease_of_a_mutex_will_do) {
+TEST_P(async_conditions, a_lease_of_another_kind_is_refused) {
   EXPECT_EQ(reason_of([&] { (void)async_wait(here.changed, {}); }), errc::not_owner);
   holdfast::semaphore permits{here_, "permits", 2};
   EXPECT_EQ(reason_of([&] { (void)async_wait(here.changed, permits.acquire()); }), errc::not_owner);
@@ -181,7 +181,7 @@ TEST_P(async_conditions, only_the_lease_of_a_mutex_will_do) {
   EXPECT_EQ(why(async_notify_all(same).future().get()), errc::kind_mismatch);
 }
 
-TEST_P(async_conditions, a_caller_that_lost_the_mutex_does_not_wait) {
+TEST_P(async_conditions, a_caller_that_lost_the_mutex_gets_an_error_at_once) {
   lease mine = here.take();
   there.session.force_release("lock");
   harness::eventually("lost", [&] {
@@ -222,7 +222,7 @@ TEST_P(async_barriers, later_phases_do_not_wait_for_a_dropped_participant) {
   EXPECT_TRUE(async_arrive_and_wait(one_).future().get());
 }
 
-TEST_P(async_barriers, a_wait_that_fails_leaves_the_arrival_standing) {
+TEST_P(async_barriers, a_failed_wait_does_not_undo_the_arrival) {
   auto mine = async_arrive(one_).future().get().value();
   EXPECT_EQ(why(async_wait(one_, std::move(mine), 5ms).future().get()), errc::timed_out);
   EXPECT_TRUE(async_arrive_and_wait(other_).future().get()) << "the other one had arrived";

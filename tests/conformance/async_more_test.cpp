@@ -48,7 +48,7 @@ TEST_P(async_by_id, a_permit_is_extended_and_released_once) {
   EXPECT_EQ(permits.available(), 1U);
 }
 
-TEST_P(async_by_id, what_cannot_be_an_id_or_a_lease_is_refused_at_once) {
+TEST_P(async_by_id, impossible_ids_and_leases_are_refused_at_once) {
   holdfast::expiring_semaphore permits{here_, name_, 1};
   EXPECT_THROW((void)async_release(permits, "mine"), holdfast::error);
   EXPECT_THROW((void)async_extend(permits, std::string(32, '0'), 1ms), holdfast::error);

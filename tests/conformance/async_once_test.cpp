@@ -24,7 +24,7 @@ constexpr auto slowly = 24h;
 class async_looks : public suite {};
 INSTANTIATE_TEST_SUITE_P(stores, async_looks, testing::ValuesIn(cells({"semaphore"})), cell_name);
 
-TEST_P(async_looks, a_session_shows_and_lists_and_takes_away) {
+TEST_P(async_looks, a_session_shows_lists_and_force_releases) {
   holdfast::semaphore permits{here_, name_, 3};
   EXPECT_EQ(async_available(permits).future().get().value(), 3U);
   const lease two = permits.acquire(2);
@@ -38,7 +38,7 @@ TEST_P(async_looks, a_session_shows_and_lists_and_takes_away) {
   EXPECT_EQ(async_available(permits).future().get().value(), 3U);
 }
 
-TEST_P(async_looks, what_is_wrong_is_in_the_result_or_refused_at_once) {
+TEST_P(async_looks, an_error_is_in_the_result_or_refused_at_once) {
   holdfast::semaphore permits{here_, name_, 3};
   const lease one = permits.acquire(1);
   holdfast::semaphore four{here_, name_, 4};
@@ -59,7 +59,7 @@ TEST_P(async_looks_by_id, free_permits_are_counted) {
 class async_latches : public suite {};
 INSTANTIATE_TEST_SUITE_P(stores, async_latches, testing::ValuesIn(cells({"latch"})), cell_name);
 
-TEST_P(async_latches, what_is_left_is_counted_and_a_removed_latch_begins_anew) {
+TEST_P(async_latches, remaining_arrivals_are_counted_and_a_removed_latch_starts_over) {
   holdfast::latch three{here_, name_, 3};
   EXPECT_EQ(async_remaining(three).future().get().value(), 3U);
   three.count_down(2);
@@ -74,7 +74,7 @@ class async_elections : public suite {};
 INSTANTIATE_TEST_SUITE_P(stores, async_elections, testing::ValuesIn(cells({"election"})),
                          cell_name);
 
-TEST_P(async_elections, an_observer_without_a_thread_is_told_the_leader_and_the_next_one) {
+TEST_P(async_elections, an_observer_without_a_thread_learns_of_each_leader) {
   holdfast::election mine{here_, name_, {.note = "first"}};
   auto stream = mine.observe();
   EXPECT_FALSE(async_current(mine).future().get().value());
@@ -103,7 +103,7 @@ class async_rates : public suite {
 INSTANTIATE_TEST_SUITE_P(stores, async_rates, testing::ValuesIn(cells({"rate_limiter"})),
                          cell_name);
 
-TEST_P(async_rates, tokens_are_reserved_given_back_and_looked_at) {
+TEST_P(async_rates, tokens_can_be_reserved_refunded_and_counted) {
   EXPECT_TRUE(async_peek(tokens_, 3).future().get().value());
   EXPECT_TRUE(async_reserve(tokens_, 3, 0s).future().get().value());
   EXPECT_FALSE(async_reserve(tokens_, 1, 1s).future().get().value()) << "not so soon";
@@ -114,7 +114,7 @@ TEST_P(async_rates, tokens_are_reserved_given_back_and_looked_at) {
   EXPECT_EQ(reason_of([&] { (void)async_refund(tokens_, 4); }), errc::invalid_argument);
 }
 
-TEST_P(async_rates, a_permit_and_tokens_are_had_together_or_refused) {
+TEST_P(async_rates, a_permit_and_tokens_are_acquired_together_or_refused) {
   const auto in = async_admit(door_, 2).future().get().value();
   EXPECT_TRUE(in);
   EXPECT_EQ(in.permit.state(), holdfast::lease_state::held);

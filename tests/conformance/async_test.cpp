@@ -67,7 +67,7 @@ TEST_P(async_waiting, a_released_lock_goes_to_a_waiter_without_a_thread) {
   EXPECT_GT(theirs.fence(), mine);
 }
 
-TEST_P(async_waiting, a_limit_ends_the_wait_and_leaves_no_place) {
+TEST_P(async_waiting, a_timed_out_wait_leaves_no_queue_entry) {
   const lease held = lock_.acquire().future().get().value();
   EXPECT_EQ(why(rival_.acquire(0s).future().get()), errc::busy);
   EXPECT_EQ(why(rival_.acquire(20ms).future().get()), errc::timed_out);
@@ -76,7 +76,7 @@ TEST_P(async_waiting, a_limit_ends_the_wait_and_leaves_no_place) {
   expect_no_waiters();
 }
 
-TEST_P(async_waiting, a_stopped_wait_gives_up_its_place) {
+TEST_P(async_waiting, a_stopped_wait_leaves_no_queue_entry) {
   lease held = lock_.acquire().future().get().value();
   std::stop_source stop;
   auto there = rival_.acquire({}, stop.get_token()).future();
@@ -103,7 +103,7 @@ TEST_P(async_waiting, a_stop_that_races_with_the_grant_leaves_nothing) {
   until_free();
 }
 
-TEST_P(async_waiting, waiters_of_a_session_that_ends_are_told_and_leave_no_place) {
+TEST_P(async_waiting, waiters_of_a_closed_session_are_notified_and_leave_the_queue) {
   const lease held = lock_.acquire().future().get().value();
   std::vector<std::future<result<lease>>> waiting;
   {
@@ -171,7 +171,7 @@ class async_semaphore : public suite {};
 INSTANTIATE_TEST_SUITE_P(stores, async_semaphore, testing::ValuesIn(cells({"semaphore"})),
                          cell_name);
 
-TEST_P(async_semaphore, a_weight_is_had_whole_or_not_at_all) {
+TEST_P(async_semaphore, all_permits_of_a_weight_are_acquired_or_none) {
   holdfast::semaphore permits{here_, name_, 5, of_row()};
   lease three = async_acquire(permits, 3).future().get().value();
   EXPECT_EQ(why(async_acquire(permits, 3, 0s).future().get()), errc::busy);
@@ -199,7 +199,7 @@ TEST_P(async_permits, a_permit_is_handed_to_the_next_by_its_id) {
   EXPECT_TRUE(permits.release(second.id));
 }
 
-TEST_P(async_permits, a_stopped_wait_leaves_no_permit_out) {
+TEST_P(async_permits, a_stopped_wait_keeps_no_permit) {
   holdfast::expiring_semaphore permits{here_, name_, 1};
   const auto first = async_acquire(permits, 30s).future().get().value();
   std::stop_source stop;

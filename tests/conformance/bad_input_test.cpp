@@ -93,7 +93,7 @@ INSTANTIATE_TEST_SUITE_P(stores, bad_input,
                                                   "election"})),
                          cell_name);
 
-TEST_P(bad_input, names_that_cannot_be_are_refused_and_nothing_is_changed) {
+TEST_P(bad_input, impossible_names_are_refused_and_change_nothing) {
   const std::size_t longest = here_.can().max_name_bytes;
   const std::pair<const char*, std::string> cases[] = {
       {"empty", ""},
@@ -125,7 +125,7 @@ TEST_P(bad_input, names_that_look_dangerous_can_be_used) {
   EXPECT_TRUE(here_.names().empty());
 }
 
-TEST_P(bad_input, leases_that_cannot_be_are_refused) {
+TEST_P(bad_input, leases_that_are_impossible_are_refused) {
   if (takes_no_options()) return use(name_);
   for (const auto bad : {-1ms, 1ms, 99ms, std::chrono::milliseconds(24h * 31) + 1ms,
                          std::chrono::milliseconds::max(), std::chrono::milliseconds::min()}) {
@@ -139,7 +139,7 @@ TEST_P(bad_input, leases_that_cannot_be_are_refused) {
   EXPECT_TRUE(here_.names().empty());
 }
 
-TEST_P(bad_input, reasons_that_cannot_be_shown_are_refused) {
+TEST_P(bad_input, reasons_that_are_not_printable_are_refused) {
   if (takes_no_options()) return use(name_);
   for (const auto& bad : {std::string(201, 'r'), "a\nb"s, "\x1b[2J"s, "caf\xe9"s, "a\0b"s}) {
     EXPECT_EQ(refusal(name_, {.reason = bad}), errc::invalid_argument) << bad;
@@ -170,7 +170,7 @@ TEST_P(bad_input, its_errors_say_what_was_tried_on_which_name_and_store) {
 class used_names : public suite {};
 INSTANTIATE_TEST_SUITE_P(stores, used_names, testing::ValuesIn(cells({"mutex"})), cell_name);
 
-TEST_P(used_names, are_locks_of_their_own_however_dangerous_they_look) {
+TEST_P(used_names, are_distinct_locks_with_any_special_characters) {
   const auto there = another();
   for (const auto& name : dangerous_names(here_.can().max_name_bytes)) {
     const lease held = holdfast::mutex(here_, name).acquire();
@@ -181,7 +181,7 @@ TEST_P(used_names, are_locks_of_their_own_however_dangerous_they_look) {
   }
 }
 
-TEST_P(used_names, have_the_prefix_counted_with_them) {
+TEST_P(used_names, are_checked_together_with_their_prefix) {
   const std::size_t longest = here_.can().max_name_bytes;
   const auto make = [&](const std::string& prefix, const std::string& name) {
     holdfast::mutex(another({.name_prefix = prefix}), name).lock();
@@ -245,7 +245,7 @@ TEST_P(used_names, refuse_another_kind_by_its_name_and_change_nothing) {
   all_but("rate_limiter");
 }
 
-TEST_P(used_names, refuse_another_capacity_and_tell_the_right_one) {
+TEST_P(used_names, refuse_another_capacity_and_report_the_right_one) {
   holdfast::counting_semaphore three{here_, "capacity", 3};
   holdfast::counting_semaphore four{here_, "capacity", 4};
   three.acquire();

@@ -89,7 +89,7 @@ TEST_P(barriers, a_participant_that_arrives_need_not_wait_at_once) {
   rival_.wait(std::move(last));
 }
 
-TEST_P(barriers, a_wait_that_is_called_off_leaves_the_arrival_standing) {
+TEST_P(barriers, a_cancelled_wait_does_not_undo_the_arrival) {
   auto mine = two_.arrive();
   std::stop_source stop;
   stop.request_stop();
@@ -118,7 +118,7 @@ TEST_P(barriers, a_thread_does_not_take_over_an_arrival_without_a_waiter) {
   two_.arrive_and_drop();
 }
 
-TEST_P(barriers, where_all_have_arrived_a_thread_stands_in_for_a_thread_that_has_ended) {
+TEST_P(barriers, after_all_arrivals_a_thread_replaces_an_ended_thread) {
   std::async(std::launch::async, [&] { (void)two_.arrive(); }).get();
   auto rivals = rival_.arrive();
   auto next = std::async(std::launch::async, [&] { return two_.arrive(); }).get();
@@ -155,7 +155,7 @@ TEST_P(barriers, later_phases_do_not_wait_for_a_participant_that_dropped_out) {
   two_.arrive_and_wait();
 }
 
-TEST_P(barriers, when_all_have_dropped_out_the_name_is_free) {
+TEST_P(barriers, a_barrier_that_all_participants_left_frees_its_name) {
   two_.arrive_and_drop();
   EXPECT_EQ(waiters(), 1u);
   rival_.arrive_and_drop();
@@ -182,7 +182,7 @@ TEST_P(barriers, another_count_or_kind_on_its_name_is_refused) {
   EXPECT_EQ(waiters(), 1u);
 }
 
-TEST_P(barriers, counts_that_cannot_be_are_refused) {
+TEST_P(barriers, impossible_counts_are_refused) {
   for (const std::uint32_t bad : {0u, 10'001u, 0xffffffffu}) {
     EXPECT_EQ(reason_of([&] { barrier(here_, "n", bad); }), errc::invalid_argument) << bad;
   }
@@ -193,7 +193,7 @@ TEST_P(barriers, counts_that_cannot_be_are_refused) {
   EXPECT_EQ(reason_of([&] { alone.wait(std::move(waited_for)); }), errc::invalid_argument);
 }
 
-TEST_P(barriers, an_object_that_goes_makes_room_and_breaks_nothing) {
+TEST_P(barriers, a_destroyed_object_frees_its_place_and_does_not_break_the_barrier) {
   {
     barrier third{another(), name_, 2};
     auto mine = third.arrive();
@@ -222,7 +222,7 @@ TEST_P(barriers, a_barrier_that_an_operator_breaks_is_broken_for_each_and_begins
   other.join();
 }
 
-TEST_P(barriers, an_arrival_of_a_broken_phase_never_passes_however_often_it_is_waited_for) {
+TEST_P(barriers, an_arrival_of_a_broken_phase_never_passes_in_any_later_wait) {
   barrier three{here_, name_, 3};
   auto mine = three.arrive();
   auto other = three.arrive();
@@ -266,7 +266,7 @@ TEST_P(barriers, a_drop_whose_answers_were_all_lost_has_an_unknown_outcome) {
   EXPECT_TRUE(told.error().outcome_unknown) << told.error().what;
 }
 
-TEST_P(barriers, without_a_thread_it_is_the_same) {
+TEST_P(barriers, a_call_without_a_thread_behaves_the_same) {
   auto first = async_arrive_and_wait(two_).future();
   auto second = async_arrive_and_wait(rival_).future();
   EXPECT_TRUE(first.get().ok());
@@ -277,7 +277,7 @@ TEST_P(barriers, without_a_thread_it_is_the_same) {
   rival_.wait(rival_.arrive());
 }
 
-TEST_P(barriers, an_arrival_that_stays_its_owners_is_waited_for_again_without_a_thread) {
+TEST_P(barriers, an_arrival_can_be_awaited_again_without_a_thread) {
   const auto mine = std::make_shared<barrier::arrival>(two_.arrive());
   EXPECT_EQ(harness::why(async_wait(two_, mine, 20ms).future().get()), errc::timed_out);
   std::stop_source stop;

@@ -170,32 +170,31 @@ std::string fresh_user_lock_url(const harness::temp_dir&) {
 
 // Session locks know no kinds, of other holders only the connection, and of the server nothing.
 std::vector<std::string> rules_not_for_sessions() {
-  return {
-      "used_names.refuse_another_kind_by_its_name_and_change_nothing",
-      "used_names.refuse_another_capacity_and_tell_the_right_one",
-      "mutexes.mutex_kinds_share_a_name_and_exclude_each_other",
-      "guards.of_the_standard_work_with_all_lockables_together",
-      "losing.what_is_taken_away_goes_to_the_next_and_the_former_holder_finds_out",
-      "losing.taking_away_by_short_id_takes_that_one_and_no_other",
-      "multi_locks.a_member_that_is_taken_away_is_the_loss_of_all_and_the_release_frees_the_others",
-      "multi_locks.without_a_thread_to_extend_a_lock_that_lost_a_member_*",
-      "multi_locks.*a_waiter_that_loses_a_member_*",
-      "std_forms.std_lock_takes_several_or_none",
-      "sessions.show_tells_holders_waiters_and_reasons",
-      "sessions.names_lists_what_is_in_use_and_picks_by_pattern",
-      "sessions.tell_what_their_servers_say_of_themselves",
-      "faults.a_lost_reply_to_acquire_is_repaired_by_asking_again",
-      "faults.a_renewal_that_hangs_does_not_keep_the_loss_from_being_told",
-      "order_of_arrival.is_kept_over_threads_and_sessions",
-      "order_of_arrival.of_the_others_is_unchanged_when_some_give_up"};
+  return {"used_names.refuse_another_kind_by_its_name_and_change_nothing",
+          "used_names.refuse_another_capacity_and_report_the_right_one",
+          "mutexes.mutex_kinds_share_a_name_and_exclude_each_other",
+          "guards.of_the_standard_work_with_all_lockables_together",
+          "losing.a_force_released_lock_passes_on_and_its_former_holder_learns_of_it",
+          "losing.a_force_release_by_short_id_releases_only_that_hold",
+          "multi_locks.the_loss_of_a_member_is_a_loss_of_all_and_a_release_frees_the_others",
+          "multi_locks.without_a_thread_an_extension_names_*",
+          "multi_locks.*a_waiter_that_loses_a_member_*",
+          "std_forms.std_lock_takes_several_or_none",
+          "sessions.show_lists_holders_waiters_and_reasons",
+          "sessions.names_lists_the_used_names_that_match_a_pattern",
+          "sessions.report_the_facts_of_their_servers",
+          "faults.a_lost_reply_to_acquire_is_repaired_by_a_retry",
+          "faults.a_renewal_that_hangs_does_not_delay_the_report_of_the_loss",
+          "order_of_arrival.holds_across_threads_and_sessions",
+          "order_of_arrival.does_not_change_when_other_waiters_give_up"};
 }
 
 // Contenders keep no record of owners that have left, so an observer learns only of gaps.
 std::vector<std::string> rules_not_for_contenders() {
-  return {"forks_that_open.a_session_of_their_own_find_what_the_parent_holds",
+  return {"forks_that_open.a_session_of_their_own_see_the_locks_of_the_parent",
           "elections.an_observer_misses_no_leader_between_two_looks",
           "elections.an_observer_misses_no_leader_whose_session_is_already_closed",
-          "elections.an_observer_that_was_away_for_too_many_is_told_of_the_gap"};
+          "elections.an_observer_that_missed_too_many_leaders_learns_of_the_gap"};
 }
 
 // Primitives that a server's own locks do not support.
@@ -223,7 +222,7 @@ row with(row r, const char* what, std::vector<std::string> primitives,
   r.only.primitives = std::move(primitives);
   r.locks_have = std::move(locks_have);
   r.without = {"*deadlocks.*", "losing.a_kept_lease_outlives_its_length",
-               "faults.a_renewal_that_hangs_does_not_keep_the_loss_from_being_told",
+               "faults.a_renewal_that_hangs_does_not_delay_the_report_of_the_loss",
                "faults.a_failed_renewal_makes_a_lease_suspect_and_the_next_good_*"};
   return r;
 }
@@ -234,10 +233,10 @@ row lingering_row(row r) {
            [](holdfast::lock_options& o) { o.linger = std::chrono::hours(1); });
   r.frees_later = true;
   for (const char* const about_what_the_store_is_asked_for_an_idle_one :
-       {"faults.a_lost_reply_to_acquire_is_repaired_by_asking_again",
-        "faults.a_lost_reply_to_release_is_told_and_touches_no_later_holder",
-        "faults.what_the_store_was_not_told_is_given_back_when_it_can_be_reached",
-        "mutexes.a_free_one_costs_one_round_trip_to_take_and_one_to_give_back",
+       {"faults.a_lost_reply_to_acquire_is_repaired_by_a_retry",
+        "faults.a_lost_reply_to_release_is_reported_and_affects_no_later_holder",
+        "faults.a_release_that_did_not_reach_the_store_is_repeated_later",
+        "mutexes.a_free_mutex_costs_one_round_trip_to_acquire_and_one_to_release",
         "std_forms.std_lock_takes_several_or_none"}) {
     r.without.emplace_back(about_what_the_store_is_asked_for_an_idle_one);
   }
@@ -376,7 +375,7 @@ std::vector<row> stores() {
        .faults = invisible_faults,
        // The last participant to drop out, repeated after all was over, arrives anew:
        // docs/barrier.md.
-       .without = {"barriers.when_all_have_dropped_out_the_name_is_free",
+       .without = {"barriers.a_barrier_that_all_participants_left_frees_its_name",
                    "barriers.a_drop_whose_answers_were_all_lost_*"},
        .every_rule = true,
        .several_processes = false},
@@ -538,7 +537,7 @@ const std::vector<narrow_rule>& narrow_rules() {
       {"std_forms.scoped_lock_*", standard},
       {"std_forms.std_lock_*", standard},
       {"std_forms.unlock_by_*", handle},
-      {"std_forms.what_it_says_*", handle},
+      {"std_forms.state_queries_are_about_the_*", handle},
       {"std_forms.a_wait_that_is_asked_to_stop_*", standard},
       {"std_forms.its_name_*", handle},
       {"guards.*", standard},
@@ -548,8 +547,8 @@ const std::vector<narrow_rule>& narrow_rules() {
       {"exclusion.a_moved_lease_*", handle},
       {"exclusion.an_empty_lease_*", handle},
       {"exclusion.a_lease_outlives_*", handle},
-      {"losing.a_lease_may_be_given_back_while_*", told},
-      {"losing.a_listener_that_gives_back_*", told},
+      {"losing.a_lease_may_be_released_*", told},
+      {"losing.a_listener_that_releases_does_*", told},
       {"losing.an_observer_that_throws_*", told},
       {"losing.a_lock_that_names_no_lease_time_*", handle},
       {"async_asio.*", "Asio's executors and cancellation, over the library's callbacks"},

@@ -34,7 +34,7 @@ class conditions : public suite {
 INSTANTIATE_TEST_SUITE_P(stores, conditions, testing::ValuesIn(cells({"condition_variable"})),
                          cell_name);
 
-TEST_P(conditions, a_waiter_gives_up_the_mutex_and_has_it_again_when_notified) {
+TEST_P(conditions, a_waiter_releases_the_mutex_and_reacquires_it_when_notified) {
   bool ready = false;
   std::thread other([&] {
     guard locked{there.lock};
@@ -65,7 +65,7 @@ TEST_P(conditions, no_wake_up_is_lost_between_release_and_wait) {
   EXPECT_EQ(turn, 20);
 }
 
-TEST_P(conditions, one_is_woken_or_all_are) {
+TEST_P(conditions, notify_one_wakes_one_waiter_and_notify_all_wakes_all) {
   std::atomic<int> awake{0};
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i) {
@@ -86,7 +86,7 @@ TEST_P(conditions, one_is_woken_or_all_are) {
   EXPECT_EQ(here.changed.notify_all(), 0u) << "nothing is remembered when nobody waits";
 }
 
-TEST_P(conditions, a_waiter_that_cannot_have_the_mutex_again_wakes_the_next) {
+TEST_P(conditions, a_waiter_that_cannot_reacquire_the_mutex_wakes_the_next) {
   holdfast::mutex crowded{here_, "lock", {.max_waiters = 0}};
   std::thread fails([&] {
     guard locked{crowded};
@@ -135,7 +135,7 @@ TEST_P(conditions, a_wait_ends_at_its_deadline_with_the_mutex_held) {
   expect_no_waiters();
 }
 
-TEST_P(conditions, a_wait_may_be_called_off) {
+TEST_P(conditions, a_wait_can_be_cancelled) {
   std::stop_source stop;
   std::thread waits([&] {
     guard locked{there.lock};
@@ -169,7 +169,7 @@ TEST_P(conditions, a_wait_that_cannot_be_queued_ends_in_time_and_keeps_the_mutex
   expect_no_waiters();
 }
 
-TEST_P(conditions, the_name_of_the_mutex_is_not_one_for_the_condition) {
+TEST_P(conditions, a_condition_refuses_the_name_of_its_mutex) {
   condition_variable same{here_, "lock"};
   guard locked{here.lock};
   EXPECT_EQ(reason_of([&] { same.wait(locked); }), errc::kind_mismatch);
@@ -177,7 +177,7 @@ TEST_P(conditions, the_name_of_the_mutex_is_not_one_for_the_condition) {
   EXPECT_NO_THROW(here.lock.check());
 }
 
-TEST_P(conditions, it_goes_with_a_fair_mutex_too) {
+TEST_P(conditions, they_work_with_a_fair_mutex_too) {
   holdfast::fair_mutex fair{here_, "fair"};
   std::unique_lock locked{fair};
   EXPECT_EQ(here.changed.wait_for(locked, 1ms), std::cv_status::timeout);

@@ -94,9 +94,9 @@ class deadlocks : public suite {
 
 INSTANTIATE_TEST_SUITE_P(stores, deadlocks, testing::ValuesIn(of_processes()), cell_name);
 
-TEST_P(deadlocks, of_two_processes_end_with_the_last_to_wait) { close_a_ring_of(2); }
-TEST_P(deadlocks, of_three_processes_end_with_the_last_to_wait) { close_a_ring_of(3); }
-TEST_P(deadlocks, of_eight_processes_end_with_the_last_to_wait) { close_a_ring_of(8); }
+TEST_P(deadlocks, of_two_processes_are_resolved_by_the_last_waiter) { close_a_ring_of(2); }
+TEST_P(deadlocks, of_three_processes_are_resolved_by_the_last_waiter) { close_a_ring_of(3); }
+TEST_P(deadlocks, of_eight_processes_are_resolved_by_the_last_waiter) { close_a_ring_of(8); }
 
 class looking_for_deadlocks : public suite {};
 INSTANTIATE_TEST_SUITE_P(stores, looking_for_deadlocks, testing::ValuesIn(cells({"mutex"})),

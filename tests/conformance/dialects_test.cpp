@@ -62,7 +62,7 @@ TEST_P(dialect_topologies, a_holder_keeps_others_out_and_is_shown) {
   });
 }
 
-TEST_P(dialect_topologies, a_waiter_gets_it_when_it_is_released) {
+TEST_P(dialect_topologies, a_waiter_acquires_the_lock_when_it_is_released) {
   on_each_dialect([&](const std::string& dialect, const std::string& name) {
     const auto ours = open(dialect), others = open(dialect);
     holdfast::lease held = mutex(ours, name).acquire();
@@ -73,7 +73,7 @@ TEST_P(dialect_topologies, a_waiter_gets_it_when_it_is_released) {
 }
 
 // The role is that of the stores' own test.
-TEST_P(dialect_topologies, what_is_static_is_given_back_when_the_program_ends) {
+TEST_P(dialect_topologies, a_static_lock_is_released_when_the_program_ends) {
   on_each_dialect([&](const std::string& dialect, const std::string& name) {
     harness::child program("static-holder", {url(dialect), name});
     ASSERT_EQ(program.expect_line(), "in");
@@ -84,7 +84,7 @@ TEST_P(dialect_topologies, what_is_static_is_given_back_when_the_program_ends) {
   });
 }
 
-TEST_P(dialect_topologies, only_one_at_a_time_is_in) {
+TEST_P(dialect_topologies, only_one_process_at_a_time_holds_the_lock) {
   on_each_dialect([&](const std::string& dialect, const std::string& name) {
     int count = 0;
     std::vector<std::jthread> workers;
@@ -104,7 +104,7 @@ TEST_P(dialect_topologies, only_one_at_a_time_is_in) {
 }
 
 // All keys of a name are on the node of the name.
-TEST_P(dialect_topologies, redisson_s_read_write_lock_and_latch_are_there_too) {
+TEST_P(dialect_topologies, redisson_s_read_write_lock_and_latch_work_too) {
   const auto ours = open("redisson"), others = open("redisson");
   for (const std::string letter : names) {
     SCOPED_TRACE(letter);
@@ -155,7 +155,7 @@ TEST_P(dialect_topologies, redisson_s_keys_beside_a_name_need_a_tag_that_is_whol
   }
 }
 
-TEST_P(dialect_topologies, what_is_taken_away_is_lost) {
+TEST_P(dialect_topologies, a_force_released_lock_is_lost) {
   on_each_dialect([&](const std::string& dialect, const std::string& name) {
     const auto ours = open(dialect), others = open(dialect);
     holdfast::lease held = mutex(ours, name).acquire();

@@ -23,7 +23,7 @@ class elections : public suite {
 
 INSTANTIATE_TEST_SUITE_P(stores, elections, testing::ValuesIn(cells({"election"})), cell_name);
 
-TEST_P(elections, one_leads_and_each_session_can_read_the_leader) {
+TEST_P(elections, one_session_leads_and_each_session_can_read_the_leader) {
   EXPECT_FALSE(rival_.current());
   const leadership lead = mine_.campaign();
   EXPECT_FALSE(rival_.try_campaign());
@@ -48,7 +48,7 @@ TEST_P(elections, a_leader_that_resigns_gives_way_to_the_next_with_a_greater_ter
   EXPECT_FALSE(first) << "it is empty";
 }
 
-TEST_P(elections, without_a_thread_it_is_the_same) {
+TEST_P(elections, a_call_without_a_thread_behaves_the_same) {
   leadership first = async_campaign(mine_).future().get().value();
   EXPECT_EQ(rival_.current()->term, first.term());
   const auto in_vain = async_campaign(rival_, 1ms).future().get();
@@ -137,7 +137,7 @@ TEST_P(elections, an_observer_misses_no_leader_between_two_looks) {
   EXPECT_FALSE(rival_.current());
 }
 
-TEST_P(elections, an_observer_that_was_away_for_too_many_is_told_of_the_gap) {
+TEST_P(elections, an_observer_that_missed_too_many_leaders_learns_of_the_gap) {
   (void)mine_.campaign().resign();
   auto stream = rival_.observe();
   EXPECT_FALSE(stream.next_for(0ms)) << "who led before is not asked for";
@@ -170,7 +170,7 @@ TEST_P(elections, an_observer_misses_no_leader_whose_session_is_already_closed) 
   }
 }
 
-TEST_P(elections, an_observer_that_waits_is_told_of_the_next_leader_or_stops) {
+TEST_P(elections, an_observer_that_waits_learns_of_the_next_leader_or_stops) {
   auto stream = election(another(), name_).observe();
   std::thread waits([&] { EXPECT_EQ(stream.next().note, "10.0.0.1:80"); });
   const leadership lead = mine_.campaign();
@@ -182,7 +182,7 @@ TEST_P(elections, an_observer_that_waits_is_told_of_the_next_leader_or_stops) {
   stopped.join();
 }
 
-TEST_P(elections, a_deposed_leader_is_told_and_campaigns_again) {
+TEST_P(elections, a_deposed_leader_is_notified_and_campaigns_again) {
   std::atomic<int> terms{0};
   std::stop_source stop;
   election again{another({.lease = 3s}), name_};
@@ -203,7 +203,7 @@ TEST_P(elections, a_deposed_leader_is_told_and_campaigns_again) {
   until_free();
 }
 
-TEST_P(elections, work_that_is_done_resigns) {
+TEST_P(elections, a_leader_whose_work_is_done_resigns) {
   int calls = 0;
   mine_.on_leader([&](std::stop_token, const leadership&) { ++calls; });
   EXPECT_EQ(calls, 1);

@@ -27,7 +27,7 @@ INSTANTIATE_TEST_SUITE_P(
     stores, exclusion,
     testing::ValuesIn(cells({"mutex", "fair_mutex", "shared_mutex", "semaphore"})), cell_name);
 
-TEST_P(exclusion, a_free_name_is_had_at_once_and_again_after_it_was_given_back) {
+TEST_P(exclusion, a_free_lock_is_acquired_at_once_and_again_after_its_release) {
   for (int i = 0; i < 3; ++i) {
     lease held = lock_->acquire();
     EXPECT_TRUE(held);
@@ -39,7 +39,7 @@ TEST_P(exclusion, a_free_name_is_had_at_once_and_again_after_it_was_given_back) 
   }
 }
 
-TEST_P(exclusion, what_is_held_is_not_had_by_another_session_nor_by_the_same) {
+TEST_P(exclusion, a_held_lock_is_acquired_neither_by_another_session_nor_by_the_same) {
   const lease held = lock_->acquire();
   EXPECT_FALSE(rival_->try_acquire());
   EXPECT_FALSE(lock_->try_acquire());
@@ -53,7 +53,7 @@ TEST_P(exclusion, another_name_is_another_lock_also_if_only_the_case_differs) {
   }
 }
 
-TEST_P(exclusion, a_destroyed_lease_is_given_back) {
+TEST_P(exclusion, a_destroyed_lease_is_released) {
   {
     const lease held = lock_->acquire();
   }
@@ -69,7 +69,7 @@ TEST_P(exclusion, releasing_an_old_handle_again_does_not_touch_the_new_holder) {
   EXPECT_NO_THROW(next.check());
 }
 
-TEST_P(exclusion, a_lease_that_is_assigned_gives_back_what_it_held) {
+TEST_P(exclusion, a_lease_that_is_assigned_releases_its_former_lock) {
   lease held = lock_->acquire();
   held = lease{};
   EXPECT_TRUE(now_had([&] { return rival_->try_acquire().has_value(); }));
@@ -91,7 +91,7 @@ TEST_P(exclusion, a_lease_may_be_given_to_another_thread) {
   EXPECT_TRUE(now_had([&] { return rival_->try_acquire().has_value(); }));
 }
 
-TEST_P(exclusion, an_empty_lease_says_so_and_does_no_harm) {
+TEST_P(exclusion, an_empty_lease_reports_that_and_does_no_harm) {
   lease none;
   EXPECT_FALSE(none);
   EXPECT_EQ(none.fence(), 0u);
@@ -102,7 +102,7 @@ TEST_P(exclusion, an_empty_lease_says_so_and_does_no_harm) {
   EXPECT_FALSE(none.release());
 }
 
-TEST_P(exclusion, a_wait_that_ends_too_early_gives_nothing_and_leaves_nothing_behind) {
+TEST_P(exclusion, a_timed_out_wait_acquires_nothing_and_leaves_nothing_behind) {
   const lease held = lock_->acquire();
   EXPECT_FALSE(rival_->try_acquire_for(30ms));
   EXPECT_FALSE(lock_->try_acquire_for(30ms));
@@ -143,7 +143,7 @@ TEST_P(exclusion, fences_grow_from_holder_to_holder_whatever_session_they_use) {
   }
 }
 
-TEST_P(exclusion, giving_back_does_not_report_a_loss) {
+TEST_P(exclusion, a_release_does_not_report_a_loss) {
   lease held = lock_->acquire();
   const std::stop_token lost = held.lost();
   EXPECT_FALSE(held.release());
@@ -164,7 +164,7 @@ TEST_P(exclusion, a_lease_outlives_the_objects_it_came_from) {
   EXPECT_TRUE(now_had([&] { return lock_->try_acquire().has_value(); }));
 }
 
-TEST_P(exclusion, a_longer_lease_can_be_had_and_an_impossible_one_changes_nothing) {
+TEST_P(exclusion, a_lease_can_be_lengthened_and_an_impossible_length_changes_nothing) {
   lease held = lock_->acquire();
   held.extend(1h);
   EXPECT_GT(held.remaining(), 30min);
@@ -186,7 +186,7 @@ TEST_P(exclusion, a_lease_ends_here_a_margin_before_it_ends_at_the_store) {
   EXPECT_GT(held.remaining(), 90s);
 }
 
-TEST_P(exclusion, nothing_is_left_when_all_have_gone) {
+TEST_P(exclusion, the_store_is_empty_after_the_last_release) {
   (void)lock_->acquire().release();
   EXPECT_FALSE(rival_->acquire().release());
   expect_free();

@@ -43,7 +43,7 @@ TEST_P(expiring, a_session_that_knows_the_id_extends_and_releases) {
   EXPECT_EQ(two_.available(), 2u);
 }
 
-TEST_P(expiring, what_was_released_is_not_released_or_extended_again) {
+TEST_P(expiring, a_released_permit_is_not_released_or_extended_again) {
   const permit p = two_.acquire(1h);
   EXPECT_TRUE(two_.release(p.id));
   const permit next = rival_.acquire(1h);
@@ -53,7 +53,7 @@ TEST_P(expiring, what_was_released_is_not_released_or_extended_again) {
   EXPECT_TRUE(rival_.release(next.id));
 }
 
-TEST_P(expiring, a_permit_expires_and_no_other_permit_is_touched_then) {
+TEST_P(expiring, an_expired_permit_affects_no_other_permit) {
   const permit p = two_.acquire(holdfast::min_lease);
   const permit kept = two_.acquire(1h);
   const permit next = rival_.acquire(1h);
@@ -73,7 +73,7 @@ TEST_P(expiring, a_permit_outlives_the_session_it_was_acquired_on) {
   EXPECT_TRUE(two_.release(p.id));
 }
 
-TEST_P(expiring, a_permit_that_was_waited_for_outlives_its_session_too) {
+TEST_P(expiring, a_permit_acquired_after_a_wait_outlives_its_session_too) {
   const permit first = two_.acquire(1h);
   const permit second = two_.acquire(1h);
   permit p;
@@ -128,7 +128,7 @@ TEST_P(expiring, impossible_leases_and_ids_are_refused_and_change_nothing) {
   EXPECT_EQ(two_.available(), 1u);
 }
 
-TEST_P(expiring, an_id_that_was_guessed_releases_nothing) {
+TEST_P(expiring, a_guessed_id_releases_nothing) {
   const permit p = two_.acquire(1h);
   std::string guess = p.id;
   for (char& c : guess) {

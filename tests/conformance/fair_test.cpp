@@ -34,7 +34,7 @@ class order_of_arrival : public suite {
 INSTANTIATE_TEST_SUITE_P(stores, order_of_arrival, testing::ValuesIn(cells_that_keep_order()),
                          cell_name);
 
-TEST_P(order_of_arrival, is_kept_over_threads_and_sessions) {
+TEST_P(order_of_arrival, holds_across_threads_and_sessions) {
   constexpr std::uint32_t count = 20;
   std::atomic<std::uint64_t> ticks{0};
   std::vector<harness::hold_event> history(count);
@@ -66,7 +66,7 @@ TEST_P(order_of_arrival, is_kept_over_threads_and_sessions) {
   EXPECT_TRUE(wrong.empty()) << harness::summary(wrong);
 }
 
-TEST_P(order_of_arrival, of_the_others_is_unchanged_when_some_give_up) {
+TEST_P(order_of_arrival, does_not_change_when_other_waiters_give_up) {
   constexpr std::uint32_t count = 12;
   harness::turns served{claim_us()};
   std::vector<std::stop_source> stops(count);

@@ -42,7 +42,7 @@ INSTANTIATE_TEST_SUITE_P(
     stores, faults, testing::ValuesIn(cells({"mutex", "fair_mutex", "shared_mutex", "semaphore"})),
     cell_name);
 
-TEST_P(faults, a_lost_reply_to_acquire_is_repaired_by_asking_again) {
+TEST_P(faults, a_lost_reply_to_acquire_is_repaired_by_a_retry) {
   for (const fault f : {fault::drop_reply, fault::drop_request}) {
     script_.next(verb::acquire, f, 3);
     const lease held = lock_->acquire();
@@ -70,7 +70,7 @@ TEST_P(faults, a_lost_reply_in_the_queue_costs_neither_the_place_nor_a_second_on
   until_free();
 }
 
-TEST_P(faults, a_try_whose_reply_was_lost_says_so_and_leaves_nothing_held) {
+TEST_P(faults, a_try_whose_reply_was_lost_reports_it_and_holds_nothing) {
   script_.next(verb::acquire, fault::drop_reply);
   try {
     (void)lock_->try_acquire();
@@ -84,7 +84,7 @@ TEST_P(faults, a_try_whose_reply_was_lost_says_so_and_leaves_nothing_held) {
   EXPECT_TRUE(now_had([&] { return lock_->try_acquire().has_value(); }));
 }
 
-TEST_P(faults, a_lost_reply_to_release_is_told_and_touches_no_later_holder) {
+TEST_P(faults, a_lost_reply_to_release_is_reported_and_affects_no_later_holder) {
   lease held = lock_->acquire();
   script_.next(verb::release, fault::drop_reply);
   EXPECT_EQ(held.release(), make_error_code(errc::unavailable));
@@ -101,7 +101,7 @@ TEST_P(faults, a_lost_reply_to_release_is_told_and_touches_no_later_holder) {
   EXPECT_NO_THROW(next.check());
 }
 
-TEST_P(faults, what_the_store_was_not_told_is_given_back_when_it_can_be_reached) {
+TEST_P(faults, a_release_that_did_not_reach_the_store_is_repeated_later) {
   const auto watcher = std::make_shared<events>();
   const auto lock = make(faulty({}, watcher), {.lease = 1h});
   {
@@ -114,7 +114,7 @@ TEST_P(faults, what_the_store_was_not_told_is_given_back_when_it_can_be_reached)
   EXPECT_TRUE(rival_->acquire());
 }
 
-TEST_P(faults, a_store_that_is_away_is_told_apart_from_one_where_it_is_held) {
+TEST_P(faults, an_unavailable_store_is_distinguished_from_a_held_lock) {
   const auto lock = make(impatient());
   script_.all(fault::drop_request);
   EXPECT_EQ(reason_of([&] { (void)lock->acquire(); }), errc::unavailable);
@@ -126,7 +126,7 @@ TEST_P(faults, a_store_that_is_away_is_told_apart_from_one_where_it_is_held) {
   until_free();
 }
 
-TEST_P(faults, a_waiter_for_a_store_that_is_away_may_be_cancelled) {
+TEST_P(faults, a_waiter_for_an_unavailable_store_can_be_cancelled) {
   script_.all(fault::drop_request);
   std::stop_source stop;
   std::thread waiter([&] {
@@ -151,7 +151,7 @@ TEST_P(faults, a_failed_renewal_makes_a_lease_suspect_and_the_next_good_one_make
   EXPECT_FALSE(held.lost().stop_requested());
 }
 
-TEST_P(faults, without_renewals_it_is_lost_here_before_another_holder_has_it) {
+TEST_P(faults, without_renewals_the_loss_is_known_here_before_the_next_grant) {
   const lease held = make(faulty(), {.lease = lease_of(400ms)})->acquire();
   script_.all(fault::drop_request);
   const lease next = rival_->acquire();
@@ -160,7 +160,7 @@ TEST_P(faults, without_renewals_it_is_lost_here_before_another_holder_has_it) {
   harness::eventually("the loss is told", [&] { return held.lost().stop_requested(); });
 }
 
-TEST_P(faults, a_renewal_that_hangs_does_not_keep_the_loss_from_being_told) {
+TEST_P(faults, a_renewal_that_hangs_does_not_delay_the_report_of_the_loss) {
   lease held = make(faulty(1'500ms), {.lease = lease_of(400ms)})->acquire();
   script_.next(verb::renew, fault::delay, 1'000);
   const lease next = rival_->acquire();
@@ -174,7 +174,7 @@ TEST_P(faults, a_renewal_that_hangs_does_not_keep_the_loss_from_being_told) {
   EXPECT_EQ(info.holders[0].short_id, next.short_id());
 }
 
-TEST_P(faults, to_extend_while_the_store_is_away_fails_and_the_old_lease_still_runs) {
+TEST_P(faults, an_extension_fails_while_the_store_is_away_and_the_lease_goes_on) {
   lease held = make(faulty(), {.lease = 1h})->acquire();
   script_.all(fault::drop_request);
   EXPECT_EQ(reason_of([&] { held.extend(); }), errc::unavailable);

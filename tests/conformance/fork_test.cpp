@@ -54,7 +54,7 @@ INSTANTIATE_TEST_SUITE_P(stores, forks,
                                                   "shared_mutex", "semaphore"})),
                          cell_name);
 
-TEST_P(forks, a_child_holds_nothing_and_every_use_there_is_a_clear_error) {
+TEST_P(forks, a_child_holds_no_locks_and_every_use_there_is_a_clear_error) {
   lease held = lock_->acquire();
   EXPECT_EQ(0, in_a_child([&] {
               if (held.state() != lease_state::lost) return 1;
@@ -73,7 +73,7 @@ TEST_P(forks, a_child_holds_nothing_and_every_use_there_is_a_clear_error) {
   EXPECT_FALSE(held.release());
 }
 
-TEST_P(forks, what_a_child_destroys_is_the_parent_s_no_less) {
+TEST_P(forks, an_object_that_a_child_destroys_still_works_in_the_parent) {
   lease held = lock_->acquire();
   EXPECT_EQ(0, in_a_child([&] {
               {
@@ -95,7 +95,7 @@ TEST_P(forks, what_a_child_destroys_is_the_parent_s_no_less) {
   waiter.join();
 }
 
-TEST_P(forks, a_child_that_ends_while_the_parent_waits_wakes_no_waiter_and_takes_nothing) {
+TEST_P(forks, a_child_that_ends_during_a_wait_of_its_parent_changes_nothing) {
   lease held = rival_->acquire();
   std::thread waiter([&] { EXPECT_TRUE(lock_->acquire()); });
   until_waiting(1);
@@ -111,7 +111,7 @@ INSTANTIATE_TEST_SUITE_P(stores, forks_that_open,
                          testing::ValuesIn(shared_by_processes(cells({"mutex", "semaphore"}))),
                          cell_name);
 
-TEST_P(forks_that_open, a_session_of_their_own_find_what_the_parent_holds) {
+TEST_P(forks_that_open, a_session_of_their_own_see_the_locks_of_the_parent) {
   const lease held = lock_->acquire();
   EXPECT_EQ(0, in_a_child([&] {
               const auto mine = holdfast::open(store_.url());

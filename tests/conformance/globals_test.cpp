@@ -41,7 +41,7 @@ class globals : public suite {};
 
 INSTANTIATE_TEST_SUITE_P(stores, globals, testing::ValuesIn(cells({"mutex"})), cell_name);
 
-TEST_P(globals, are_given_back_in_order_when_the_program_ends) {
+TEST_P(globals, are_released_in_order_when_the_program_ends) {
   harness::child program("static-holder", {store_.url(), name_});
   ASSERT_EQ(program.expect_line(), "in");
   std::thread waiter;

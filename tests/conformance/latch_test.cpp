@@ -23,7 +23,7 @@ class latches : public suite {
 
 INSTANTIATE_TEST_SUITE_P(stores, latches, testing::ValuesIn(cells({"latch"})), cell_name);
 
-TEST_P(latches, it_counts_down_and_opens_at_zero) {
+TEST_P(latches, each_counts_down_and_opens_at_zero) {
   EXPECT_EQ(three_.remaining(), 3u);
   EXPECT_FALSE(three_.try_wait());
   three_.count_down();
@@ -36,7 +36,7 @@ TEST_P(latches, it_counts_down_and_opens_at_zero) {
   three_.wait();
 }
 
-TEST_P(latches, a_try_is_made_once_and_no_answer_is_told) {
+TEST_P(latches, a_try_asks_once_and_a_missing_answer_is_reported) {
   fault_script script;
   const latch cut{
       another({.store_timeout = 1h, .decorate = holdfast::testing::faulty(script.plan())}), name_,
@@ -49,7 +49,7 @@ TEST_P(latches, a_try_is_made_once_and_no_answer_is_told) {
   EXPECT_FALSE(cut.try_wait());
 }
 
-TEST_P(latches, all_waiters_go_on_when_it_opens) {
+TEST_P(latches, all_waiters_go_on_when_the_latch_opens) {
   std::atomic<int> through{0};
   std::vector<std::thread> threads;
   for (int i = 0; i < 10; ++i) {
@@ -80,7 +80,7 @@ TEST_P(latches, waiters_that_arrive_go_on_together) {
   for (auto& t : threads) t.join();
 }
 
-TEST_P(latches, more_than_remains_or_nothing_is_refused_and_changes_nothing) {
+TEST_P(latches, a_count_of_zero_or_more_than_remains_is_refused) {
   const auto refused = harness::outcome_of([&] { three_.count_down(4); });
   EXPECT_EQ(refused.reason, errc::invalid_argument);
   EXPECT_TRUE(harness::contains(refused.text, "with 3 left to count")) << refused.text;
@@ -115,7 +115,7 @@ TEST_P(latches, another_count_on_its_name_is_refused) {
   EXPECT_EQ(three_.remaining(), 2u);
 }
 
-TEST_P(latches, a_removed_one_starts_over_for_its_waiters_as_well) {
+TEST_P(latches, a_removed_latch_starts_over_for_its_waiters_too) {
   three_.count_down(2);
   std::thread waiter([&] { rival_.wait(); });
   until_waiting(1);
@@ -129,14 +129,14 @@ TEST_P(latches, a_removed_one_starts_over_for_its_waiters_as_well) {
   three_.remove();
 }
 
-TEST_P(latches, an_open_one_stays_open_for_later_waiters) {
+TEST_P(latches, an_open_latch_stays_open_for_later_waiters) {
   three_.count_down(3);
   latch late{another(), name_, 3};
   late.wait();
   EXPECT_TRUE(late.try_wait());
 }
 
-TEST_P(latches, an_unused_one_is_forgotten) {
+TEST_P(latches, an_unused_latch_is_forgotten) {
   latch brief{here_, "brief", 2, {.keep = 1s}};
   brief.count_down();
   harness::eventually("it is forgotten", [&] { return brief.remaining() == 2; });

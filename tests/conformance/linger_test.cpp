@@ -24,7 +24,7 @@ class lingering : public suite {
 INSTANTIATE_TEST_SUITE_P(stores, lingering, testing::ValuesIn(cells({"lingering_mutex"})),
                          cell_name);
 
-TEST_P(lingering, an_idle_lock_is_taken_again_without_the_store) {
+TEST_P(lingering, an_idle_lock_is_reacquired_without_the_store) {
   {
     const std::lock_guard first{lock_};
   }
@@ -39,7 +39,7 @@ TEST_P(lingering, an_idle_lock_is_taken_again_without_the_store) {
   EXPECT_EQ(holders(), 1U);
 }
 
-TEST_P(lingering, a_waiter_elsewhere_gets_it_and_so_back_and_forth) {
+TEST_P(lingering, the_lock_passes_back_and_forth_between_two_sessions) {
   auto session = another();
   mutex rival{session, name_, for_an_hour()};
   std::uint64_t last = 0;
@@ -52,7 +52,7 @@ TEST_P(lingering, a_waiter_elsewhere_gets_it_and_so_back_and_forth) {
   }
 }
 
-TEST_P(lingering, a_session_that_only_tries_elsewhere_gets_it_the_next_time) {
+TEST_P(lingering, a_session_that_tries_twice_acquires_an_idle_lock) {
   {
     const std::lock_guard first{lock_};
   }
@@ -80,7 +80,7 @@ TEST_P(lingering, threads_of_several_sessions_are_never_inside_together) {
   EXPECT_EQ(inside, 5 * rounds);
 }
 
-TEST_P(lingering, it_goes_back_when_its_time_is_over) {
+TEST_P(lingering, an_idle_lock_is_released_after_its_linger_time) {
   auto session = another();
   holdfast::lock_options shortly;
   shortly.linger = 1ms;

@@ -36,7 +36,7 @@ INSTANTIATE_TEST_SUITE_P(stores, losing,
                                                   "shared_mutex", "semaphore"})),
                          cell_name);
 
-TEST_P(losing, a_lease_without_renewal_ends_and_says_so) {
+TEST_P(losing, a_lease_without_renewal_expires_and_reports_it) {
   lease held = make(here_, {.lease = lease_of(holdfast::min_lease), .renew = false})->acquire();
   std::atomic<bool> told{false};
   const std::stop_callback on_loss{held.lost(), [&] { told = true; }};
@@ -46,7 +46,7 @@ TEST_P(losing, a_lease_without_renewal_ends_and_says_so) {
   EXPECT_EQ(reason_of([&] { held.check(); }), errc::lost);
 }
 
-TEST_P(losing, the_next_gets_what_has_ended_with_a_greater_fence) {
+TEST_P(losing, the_next_holder_of_an_expired_lock_has_a_greater_fence) {
   const lease old =
       make(here_, {.lease = lease_of(holdfast::min_lease), .renew = false})->acquire();
   const lease next = rival_->acquire();
@@ -54,7 +54,7 @@ TEST_P(losing, the_next_gets_what_has_ended_with_a_greater_fence) {
   EXPECT_EQ(old.state(), lease_state::lost) << "known here before the store gave it away";
 }
 
-TEST_P(losing, giving_back_what_was_lost_does_not_touch_the_new_holder) {
+TEST_P(losing, releasing_a_lost_lock_does_not_affect_the_new_holder) {
   lease old = ended();
   const lease next = rival_->acquire();
   EXPECT_EQ(old.release(), make_error_code(errc::lost));
@@ -63,14 +63,14 @@ TEST_P(losing, giving_back_what_was_lost_does_not_touch_the_new_holder) {
   EXPECT_FALSE(make(here_)->try_acquire());
 }
 
-TEST_P(losing, destroying_what_was_lost_does_not_touch_the_new_holder) {
+TEST_P(losing, destroying_a_lost_lease_does_not_affect_the_new_holder) {
   auto old = std::make_unique<lease>(ended());
   const lease next = rival_->acquire();
   EXPECT_NO_THROW(old.reset());
   EXPECT_EQ(holders(), 1u);
 }
 
-TEST_P(losing, extending_what_was_lost_says_so_and_does_not_touch_the_new_holder) {
+TEST_P(losing, extending_a_lost_lease_fails_and_does_not_affect_the_new_holder) {
   lease old = ended();
   const lease next = rival_->acquire();
   const auto left = [&] { return here_.show(name_).holders.at(0).expires_in; };
@@ -90,7 +90,7 @@ TEST_P(losing, a_callback_registered_after_the_loss_is_called_as_well) {
   EXPECT_TRUE(told);
 }
 
-TEST_P(losing, a_lease_may_be_given_back_while_a_callback_awaits_its_loss) {
+TEST_P(losing, a_lease_may_be_released_while_a_callback_awaits_its_loss) {
   lease held = make(here_)->acquire();
   std::atomic<bool> told{false};
   const std::stop_callback on_loss{held.lost(), [&] { told = true; }};
@@ -98,7 +98,7 @@ TEST_P(losing, a_lease_may_be_given_back_while_a_callback_awaits_its_loss) {
   EXPECT_FALSE(told);
 }
 
-TEST_P(losing, a_listener_that_gives_back_does_not_harm_the_keeper) {
+TEST_P(losing, a_listener_that_releases_does_not_harm_the_keeper) {
   auto held = std::make_unique<lease>(
       make(here_, {.lease = lease_of(holdfast::min_lease), .renew = false})->acquire());
   const lease other = make_exclusive(GetParam().primitive, here_, "other")->acquire();
@@ -135,7 +135,7 @@ TEST_P(losing, no_lease_is_kept_alive_beyond_max_hold) {
   EXPECT_GT(next.fence(), held.fence());
 }
 
-TEST_P(losing, max_hold_ends_the_lock_at_the_store_whatever_its_lease) {
+TEST_P(losing, max_hold_ends_the_lock_at_the_store_with_any_lease) {
   lease held = make(here_, {.lease = 30s, .max_hold = lease_of(300ms)})->acquire();
   held.extend(20s);
   ASSERT_TRUE(rival_->try_acquire_for(10s));
@@ -160,7 +160,7 @@ TEST_P(losing, a_lease_can_be_made_longer_and_shorter_while_the_keeper_renews_it
   EXPECT_LE(held.remaining(), 4s);
 }
 
-TEST_P(losing, what_is_taken_away_goes_to_the_next_and_the_former_holder_finds_out) {
+TEST_P(losing, a_force_released_lock_passes_on_and_its_former_holder_learns_of_it) {
   const auto watcher = std::make_shared<events>();
   const lease held = make(another({.observer = watcher}), {.lease = lease_of(1s)})->acquire();
   EXPECT_EQ(here_.force_release(name_), 1u);
@@ -173,7 +173,7 @@ TEST_P(losing, what_is_taken_away_goes_to_the_next_and_the_former_holder_finds_o
   EXPECT_NO_THROW(next.check());
 }
 
-TEST_P(losing, taking_away_by_short_id_takes_that_one_and_no_other) {
+TEST_P(losing, a_force_release_by_short_id_releases_only_that_hold) {
   lease held = make(here_)->acquire();
   EXPECT_EQ(here_.force_release(name_, "zzzzzzzz"), 0u);
   EXPECT_NO_THROW(held.extend());
@@ -183,7 +183,7 @@ TEST_P(losing, taking_away_by_short_id_takes_that_one_and_no_other) {
   EXPECT_EQ(here_.force_release("nobody:uses:this"), 0u);
 }
 
-TEST_P(losing, the_observer_hears_of_every_hold_and_of_every_wait_that_was_in_vain) {
+TEST_P(losing, the_observer_is_notified_of_every_hold_and_every_failed_wait) {
   const auto watcher = std::make_shared<events>();
   const auto lock = make(another({.observer = watcher}));
   lease blocks = rival_->acquire();
@@ -201,7 +201,7 @@ TEST_P(losing, the_observer_hears_of_every_hold_and_of_every_wait_that_was_in_va
   }
 }
 
-TEST_P(losing, an_observer_that_throws_is_not_heard_and_does_no_harm) {
+TEST_P(losing, an_observer_that_throws_does_no_harm) {
   const auto session = another({.observer = std::make_shared<broken_observer>()});
   EXPECT_FALSE(make(session)->acquire().release());
   lease held = make(session, {.lease = lease_of(holdfast::min_lease), .renew = false})->acquire();

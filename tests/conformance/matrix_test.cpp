@@ -51,7 +51,7 @@ TEST(matrix, everything_that_a_store_can_do_is_run) {
   EXPECT_EQ(matrix().find(not_run), std::string::npos) << matrix();
 }
 
-TEST(matrix, what_a_row_says_that_its_store_lacks_is_what_the_store_says) {
+TEST(matrix, each_row_lacks_exactly_what_its_store_does_not_support) {
   for (const row& r : rows()) {
     const auto can = fresh_store(r).open().can();
     for (const primitive& p : primitives()) {

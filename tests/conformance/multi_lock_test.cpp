@@ -67,7 +67,7 @@ class multi_locks : public suite {
 
 INSTANTIATE_TEST_SUITE_P(stores, multi_locks, testing::ValuesIn(cells({"multi_lock"})), cell_name);
 
-TEST_P(multi_locks, all_are_held_against_others_and_all_are_given_back) {
+TEST_P(multi_locks, all_members_are_held_and_all_are_released) {
   multi_lease held = all_.acquire();
   EXPECT_NO_THROW(held.check());
   for (std::size_t i = 0; i < count; ++i) EXPECT_FALSE(is_free(i)) << names_[i];
@@ -75,7 +75,7 @@ TEST_P(multi_locks, all_are_held_against_others_and_all_are_given_back) {
   expect_all_free();
 }
 
-TEST_P(multi_locks, a_try_that_finds_any_of_them_taken_gets_none_and_takes_none) {
+TEST_P(multi_locks, a_try_that_finds_a_held_member_acquires_none) {
   for (std::size_t taken = 0; taken < count; ++taken) {
     const auto other = others_[taken]->acquire();
     EXPECT_FALSE(all_.try_acquire()) << names_[taken] << " is held by another session";
@@ -90,7 +90,7 @@ TEST_P(multi_locks, a_try_that_finds_any_of_them_taken_gets_none_and_takes_none)
   expect_all_free();
 }
 
-TEST_P(multi_locks, a_wait_keeps_what_comes_before_and_goes_on_where_it_is_stopped) {
+TEST_P(multi_locks, a_wait_keeps_the_earlier_members_and_blocks_at_the_first_held_one) {
   auto second = others_[1]->acquire();
   auto third = others_[2]->acquire();
   auto got = std::async(std::launch::async, [&] { return all_.acquire(); });
@@ -143,7 +143,7 @@ TEST_P(multi_locks, each_member_has_the_fence_of_its_own_name_and_it_grows) {
   }
 }
 
-TEST_P(multi_locks, to_extend_it_keeps_every_member_and_its_fence) {
+TEST_P(multi_locks, an_extension_keeps_every_member_and_its_fence) {
   (void)others_[1]->acquire();
   multi_lease held = all_.acquire();
   const auto fences = held.fences();
@@ -155,7 +155,7 @@ TEST_P(multi_locks, to_extend_it_keeps_every_member_and_its_fence) {
   expect_all_free();
 }
 
-TEST_P(multi_locks, without_a_thread_to_extend_it_keeps_every_member_and_its_fence) {
+TEST_P(multi_locks, without_a_thread_an_extension_keeps_every_member_and_its_fence) {
   multi_lease held = all_.acquire();
   const auto fences = held.fences();
   EXPECT_TRUE(async_extend(held).future().get());
@@ -166,7 +166,7 @@ TEST_P(multi_locks, without_a_thread_to_extend_it_keeps_every_member_and_its_fen
   expect_all_free();
 }
 
-TEST_P(multi_locks, without_a_thread_to_extend_a_lock_that_lost_a_member_fails_and_names_it) {
+TEST_P(multi_locks, without_a_thread_an_extension_names_the_lost_member) {
   multi_lease held = all_.acquire();
   EXPECT_EQ(there_.force_release(names_[1]), 1U);
   const auto taken = others_[1]->acquire();
@@ -180,8 +180,7 @@ TEST_P(multi_locks, without_a_thread_to_extend_a_lock_that_lost_a_member_fails_a
   EXPECT_TRUE(is_free(2));
 }
 
-TEST_P(multi_locks,
-       a_member_that_is_taken_away_is_the_loss_of_all_and_the_release_frees_the_others) {
+TEST_P(multi_locks, the_loss_of_a_member_is_a_loss_of_all_and_a_release_frees_the_others) {
   multi_lease held = all_.acquire();
   EXPECT_EQ(there_.force_release(names_[1]), 1U);
   const auto taken = others_[1]->acquire();
@@ -229,7 +228,7 @@ TEST_P(multi_locks, without_a_thread_a_waiter_that_loses_a_member_begins_anew) {
   EXPECT_NO_THROW(got.get().value().check());
 }
 
-TEST_P(multi_locks, locks_that_name_the_same_in_other_orders_and_singly_exclude_each_other) {
+TEST_P(multi_locks, locks_that_name_the_same_in_other_orders_exclude_each_other) {
   constexpr int rounds = 8;
   std::array<int, count> counters{};  // each is guarded by the lock of that number
   const auto add = [&] {
@@ -272,7 +271,7 @@ TEST_P(multi_locks, a_lease_that_the_store_cannot_keep_is_refused_before_anythin
   EXPECT_NO_THROW(held.check());
 }
 
-TEST_P(multi_locks, without_a_thread_it_waits_for_each_that_is_taken_and_gets_all) {
+TEST_P(multi_locks, without_a_thread_a_wait_acquires_each_held_member_in_turn) {
   auto taken = others_[1]->acquire();
   auto asked = async_acquire(all_).future();
   until_one_waits(names_[1]);
@@ -323,7 +322,7 @@ TEST_P(mixed_multi_locks, each_member_is_taken_in_its_own_mode) {
   EXPECT_TRUE(other_licences_.try_acquire(3));
 }
 
-TEST_P(mixed_multi_locks, a_member_that_does_not_fit_keeps_all_of_them_out) {
+TEST_P(mixed_multi_locks, a_member_that_cannot_be_acquired_keeps_all_members_free) {
   const auto nothing_is_taken = [&] {
     EXPECT_FALSE(all_.try_acquire());
     EXPECT_FALSE(all_.try_acquire_for(5ms));
@@ -348,7 +347,7 @@ TEST_P(mixed_multi_locks, a_member_that_does_not_fit_keeps_all_of_them_out) {
   EXPECT_TRUE(all_.try_acquire()) << "beside a reader, and with the permits that are left";
 }
 
-TEST_P(mixed_multi_locks, a_writer_of_all_comes_in_after_the_last_reader_of_all) {
+TEST_P(mixed_multi_locks, a_writer_of_all_members_enters_after_the_last_reader) {
   multi_lock reads{shared(stock_), permits(licences_, 1)};
   multi_lock reads_too{shared(other_stock_), permits(other_licences_, 1)};
   multi_lock writes{other_stock_, permits(other_licences_, 3)};
@@ -400,7 +399,7 @@ TEST_P(both_locks, are_both_refused_if_either_is_taken) {
   EXPECT_TRUE(knows_new_.try_acquire());
 }
 
-TEST_P(both_locks, come_together_when_the_later_one_is_free) {
+TEST_P(both_locks, are_acquired_together_when_the_later_one_is_free) {
   auto taken = knows_new_.acquire();
   auto got = std::async(std::launch::async, [&] { return both_.acquire(); });
   harness::eventually("it has the old one", [&] { return !knows_old_.try_acquire(); });

@@ -35,7 +35,7 @@ TEST_P(mutexes, the_holding_thread_s_second_lock_is_a_deadlock_and_is_refused) {
   EXPECT_TRUE(now_had([&] { return rival_->try_lock(); }));
 }
 
-TEST_P(mutexes, with_lock_passes_the_result_through_and_gives_back) {
+TEST_P(mutexes, with_lock_returns_the_result_and_releases) {
   EXPECT_EQ(holdfast::with_lock(*lock_, [] { return 42; }), 42);
   int changed = 0;
   holdfast::with_lock(*lock_, [&](lease& held) {
@@ -51,7 +51,7 @@ TEST_P(mutexes, with_lock_passes_the_result_through_and_gives_back) {
   EXPECT_TRUE(now_had([&] { return rival_->try_lock(); }));
 }
 
-TEST_P(mutexes, with_lock_passes_an_exception_through_and_gives_back) {
+TEST_P(mutexes, with_lock_passes_on_an_exception_and_releases) {
   EXPECT_THROW(holdfast::with_lock(*lock_, []() -> int { throw std::out_of_range("work"); }),
                std::out_of_range);
   EXPECT_TRUE(now_had([&] { return rival_->try_lock(); }));
@@ -98,7 +98,7 @@ TEST_P(mutexes, a_lease_and_a_std_hold_of_one_object_exclude_each_other) {
   EXPECT_EQ(lock_->fence(), 0u);
 }
 
-TEST_P(mutexes, a_free_one_costs_one_round_trip_to_take_and_one_to_give_back) {
+TEST_P(mutexes, a_free_mutex_costs_one_round_trip_to_acquire_and_one_to_release) {
   holdfast::mutex lock{here_, "cheap", of_row()};
   const auto before = here_.store_operations();
   for (int i = 0; i < 10; ++i) {

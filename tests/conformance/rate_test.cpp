@@ -28,7 +28,7 @@ class rates : public suite {
 
 INSTANTIATE_TEST_SUITE_P(stores, rates, testing::ValuesIn(cells({"rate_limiter"})), cell_name);
 
-TEST_P(rates, as_many_requests_pass_as_it_holds_from_any_session) {
+TEST_P(rates, a_bucket_admits_as_many_requests_as_it_has_tokens_from_any_session) {
   EXPECT_EQ(three_.try_take().rules.at(0).remaining, 2u);
   EXPECT_TRUE(rival_.try_take(2));
   const rate_decision d = three_.try_take();
@@ -40,7 +40,7 @@ TEST_P(rates, as_many_requests_pass_as_it_holds_from_any_session) {
   EXPECT_GT(d.rules.at(0).reset, 23h);
 }
 
-TEST_P(rates, many_at_once_get_as_many_as_there_are) {
+TEST_P(rates, many_requests_at_once_get_exactly_the_available_tokens) {
   rate_limiter hundred{here_, "many", rule(100, slowly)};
   std::atomic<int> taken{0};
   std::vector<std::thread> threads;
@@ -54,7 +54,7 @@ TEST_P(rates, many_at_once_get_as_many_as_there_are) {
   EXPECT_EQ(taken, 100);
 }
 
-TEST_P(rates, more_tokens_than_there_are_take_none) {
+TEST_P(rates, a_request_for_more_tokens_than_available_takes_none) {
   EXPECT_TRUE(three_.try_take(2));
   EXPECT_FALSE(rival_.try_take(2));
   EXPECT_TRUE(rival_.try_take(1));
@@ -112,7 +112,7 @@ TEST_P(rates, keys_that_look_alike_are_not_the_same) {
 }
 
 // The longest possible key is read again; clients often choose the values.
-TEST_P(rates, keys_that_are_too_long_together_are_refused_and_harm_no_other) {
+TEST_P(rates, keys_that_are_too_long_together_are_refused_and_affect_no_other) {
   std::vector<std::string> parts;
   for (int i = 0; i < 16; ++i) parts.push_back("part" + std::to_string(i));
   const rate_rule rule{.tokens = 1, .per = 1h, .burst = 2, .by = parts, .name = "r"};
@@ -139,7 +139,7 @@ TEST_P(rates, a_bucket_that_has_filled_up_with_time_is_not_listed) {
   harness::eventually("it is full again", [&] { return here_.buckets("soon").empty(); });
 }
 
-TEST_P(rates, buckets_that_are_not_full_are_listed_the_emptiest_first) {
+TEST_P(rates, buckets_are_listed_from_the_emptiest_to_the_fullest) {
   EXPECT_TRUE(here_.buckets(name_).empty());
   const std::vector<rate_rule> rules{
       {.tokens = 10, .per = slowly, .by = {"a", "b"}, .name = "each"},
@@ -174,7 +174,7 @@ TEST_P(rates, buckets_that_are_not_full_are_listed_the_emptiest_first) {
   EXPECT_TRUE(here_.buckets("held").empty());
 }
 
-TEST_P(rates, what_comes_back_may_be_taken_and_a_waiter_gets_it) {
+TEST_P(rates, refilled_tokens_are_given_to_a_waiter) {
   rate_limiter fast{here_, "fast", rule(1000, 1s, 1)};
   EXPECT_TRUE(fast.try_take());
   for (int i = 0; i < 20; ++i) {
@@ -184,7 +184,7 @@ TEST_P(rates, what_comes_back_may_be_taken_and_a_waiter_gets_it) {
   }
 }
 
-TEST_P(rates, without_a_thread_it_is_the_same) {
+TEST_P(rates, a_call_without_a_thread_behaves_the_same) {
   EXPECT_TRUE(async_take(three_, 3).future().get().value());
   EXPECT_FALSE(async_take(rival_, 1, {}, 1s).future().get().value()) << "known at once";
   std::stop_source stop;
@@ -208,7 +208,7 @@ TEST_P(rates, waiters_are_served_in_the_order_in_which_they_asked) {
   EXPECT_FALSE(three_.try_take()) << "it is in debt";
 }
 
-TEST_P(rates, a_wait_that_would_be_in_vain_is_refused_at_once_and_takes_nothing) {
+TEST_P(rates, a_wait_that_cannot_succeed_in_time_is_refused_at_once) {
   EXPECT_TRUE(three_.try_take(3));
   EXPECT_FALSE(three_.take_for(1, 1h));
   EXPECT_FALSE(three_.take_until(1, std::chrono::steady_clock::now() + 1h));
@@ -218,7 +218,7 @@ TEST_P(rates, a_wait_that_would_be_in_vain_is_refused_at_once_and_takes_nothing)
   EXPECT_TRUE(rival_.try_take());
 }
 
-TEST_P(rates, a_waiter_that_stops_gives_back_what_was_reserved) {
+TEST_P(rates, a_stopped_waiter_refunds_its_reservation) {
   EXPECT_TRUE(three_.try_take(3));
   std::stop_source stop;
   std::thread waiter([&] {
@@ -233,7 +233,7 @@ TEST_P(rates, a_waiter_that_stops_gives_back_what_was_reserved) {
   EXPECT_FALSE(rival_.take(1, {}, stop.get_token())) << "it did not even ask";
 }
 
-TEST_P(rates, a_reservation_that_was_the_last_is_given_back_whole) {
+TEST_P(rates, the_latest_reservation_is_refunded_in_full) {
   EXPECT_TRUE(three_.try_take(3));
   const auto d = three_.reserve(3, slowly);
   EXPECT_EQ(d.tokens, 3u);
@@ -246,7 +246,7 @@ TEST_P(rates, a_reservation_that_was_the_last_is_given_back_whole) {
   EXPECT_EQ(reason_of([&] { three_.refund(three_.peek()); }), errc::invalid_argument);
 }
 
-TEST_P(rates, a_refunded_reservation_leaves_later_ones_their_time) {
+TEST_P(rates, a_refund_does_not_move_later_reservations) {
   EXPECT_TRUE(three_.try_take(3));
   const auto first = three_.reserve(3, slowly);
   const auto second = rival_.reserve(1, 2 * slowly);
@@ -258,7 +258,7 @@ TEST_P(rates, a_refunded_reservation_leaves_later_ones_their_time) {
   EXPECT_LE(third.wait, 32h);
 }
 
-TEST_P(rates, a_waiter_that_stops_leaves_later_ones_their_time) {
+TEST_P(rates, a_stopped_waiter_does_not_move_later_reservations) {
   rate_limiter one{here_, "one", rule(1, slowly)};
   EXPECT_TRUE(one.try_take());
   std::stop_source stop;
@@ -270,7 +270,7 @@ TEST_P(rates, a_waiter_that_stops_leaves_later_ones_their_time) {
   EXPECT_GT(one.peek().wait, later.wait + 23h) << "else two go through at once";
 }
 
-TEST_P(rates, what_is_given_back_may_be_taken_again_and_no_more_than_that) {
+TEST_P(rates, refunded_tokens_can_be_taken_again_and_no_others) {
   EXPECT_TRUE(three_.try_take(3));
   rival_.refund(2);
   EXPECT_EQ(three_.peek().rules.at(0).remaining, 2u);
@@ -279,7 +279,7 @@ TEST_P(rates, what_is_given_back_may_be_taken_again_and_no_more_than_that) {
   EXPECT_EQ(three_.peek().rules.at(0).remaining, 3u);
 }
 
-TEST_P(rates, a_decision_that_says_more_than_can_be_taken_gives_nothing_back) {
+TEST_P(rates, a_decision_with_an_impossible_count_refunds_nothing) {
   auto d = three_.try_take();
   for (const std::uint64_t bad : {~std::uint64_t{0}, std::uint64_t{1} << 63U}) {
     d.tokens = bad;
@@ -289,7 +289,7 @@ TEST_P(rates, a_decision_that_says_more_than_can_be_taken_gives_nothing_back) {
   EXPECT_EQ(three_.peek().rules.at(0).remaining, 2u);
 }
 
-TEST_P(rates, a_look_takes_nothing_and_says_what_a_take_would) {
+TEST_P(rates, a_peek_takes_no_tokens_and_predicts_the_next_take) {
   EXPECT_TRUE(three_.peek(3));
   EXPECT_TRUE(here_.names().empty());
   EXPECT_TRUE(three_.try_take(2));
@@ -298,7 +298,7 @@ TEST_P(rates, a_look_takes_nothing_and_says_what_a_take_would) {
   EXPECT_EQ(three_.peek(1).rules.at(0).remaining, 1u);
 }
 
-TEST_P(rates, tokens_of_an_interval_come_back_all_at_once) {
+TEST_P(rates, the_tokens_of_an_interval_are_refilled_all_at_once) {
   rate_limiter l{here_,
                  "interval",
                  {{.tokens = 5, .per = slowly, .burst = 5, .how = holdfast::refill::interval}}};
@@ -309,7 +309,7 @@ TEST_P(rates, tokens_of_an_interval_come_back_all_at_once) {
   EXPECT_EQ(none.rules.at(0).reset, none.wait);
 }
 
-TEST_P(rates, more_than_the_burst_can_never_be_had_and_is_refused_as_such) {
+TEST_P(rates, a_request_for_more_than_the_burst_is_refused_for_good) {
   for (const std::uint64_t bad : {std::uint64_t{0}, std::uint64_t{4}, ~std::uint64_t{0}}) {
     EXPECT_EQ(reason_of([&] { (void)three_.try_take(bad); }), errc::invalid_argument) << bad;
     EXPECT_EQ(reason_of([&] { (void)three_.take(bad); }), errc::invalid_argument) << bad;
@@ -328,7 +328,7 @@ TEST_P(rates, other_rules_of_the_same_version_are_refused_while_it_is_in_use) {
   EXPECT_TRUE(four.try_take());
 }
 
-TEST_P(rates, changed_rules_hold_for_all_and_what_was_used_stays_used) {
+TEST_P(rates, changed_rules_apply_to_all_and_used_tokens_stay_used) {
   EXPECT_TRUE(rival_.try_take(2));
   three_.change_rules(rule(10, slowly), 1);
   EXPECT_EQ(three_.try_take().rules.at(0).remaining, 7u);
@@ -349,7 +349,7 @@ TEST_P(rates, tokens_kept_in_the_process_cost_no_round_trip) {
   EXPECT_FALSE(local.try_take(2));
 }
 
-TEST_P(rates, a_process_that_cannot_have_many_takes_one) {
+TEST_P(rates, a_process_that_cannot_reserve_many_tokens_takes_one) {
   rate_limiter local{here_, name_, rule(3, slowly), {.local_tokens = 3, .local_time = 1h}};
   EXPECT_TRUE(rival_.try_take());
   EXPECT_TRUE(local.try_take());
@@ -357,7 +357,7 @@ TEST_P(rates, a_process_that_cannot_have_many_takes_one) {
   EXPECT_FALSE(local.try_take());
 }
 
-TEST_P(rates, nothing_stays_behind_when_all_has_come_back) {
+TEST_P(rates, a_full_bucket_leaves_nothing_in_the_store) {
   EXPECT_TRUE(three_.try_take());
   EXPECT_EQ(here_.show(name_).kind, "rate_limiter");
   const std::vector<std::string> lasting{name_};
@@ -379,7 +379,7 @@ TEST_P(rates, one_round_trip_decides_about_all_rules) {
   EXPECT_EQ(many.peek().rules.at(15).remaining, 97u);
 }
 
-TEST_P(rates, rules_that_cannot_be_are_refused) {
+TEST_P(rates, impossible_rules_are_refused) {
   const auto refused = [&](std::vector<rate_rule> rules, holdfast::rate_limiter_options o = {}) {
     return reason_of([&] { rate_limiter(here_, "n", std::move(rules), o); }) ==
            errc::invalid_argument;

@@ -21,7 +21,7 @@ class recursive : public suite {
 INSTANTIATE_TEST_SUITE_P(stores, recursive, testing::ValuesIn(cells({"recursive_mutex"})),
                          cell_name);
 
-TEST_P(recursive, the_holder_may_lock_again_and_must_unlock_as_often) {
+TEST_P(recursive, the_holder_may_lock_again_and_must_unlock_as_many_times) {
   for (std::uint32_t level = 1; level <= 5; ++level) {
     lock_.lock();
     EXPECT_EQ(lock_.level(), level);
@@ -48,7 +48,7 @@ TEST_P(recursive, the_fence_is_the_same_at_all_levels_and_greater_the_next_time)
   lock_.unlock();
 }
 
-TEST_P(recursive, a_level_costs_no_round_trip) {
+TEST_P(recursive, a_nested_lock_costs_no_round_trip) {
   recursive_mutex lock{here_, "cheap", of_row()};
   lock.lock();
   const auto before = here_.store_operations();
@@ -96,7 +96,7 @@ TEST_P(recursive, two_objects_of_one_name_exclude_each_other_even_on_one_thread)
   EXPECT_TRUE(now_had([&] { return twin.try_lock(); }));
 }
 
-TEST_P(recursive, two_threads_that_nest_take_turns) {
+TEST_P(recursive, two_threads_with_nested_locks_take_turns) {
   int inside = 0;
   const auto work = [&](recursive_mutex& m) {
     for (int i = 0; i < 50; ++i) {
@@ -116,7 +116,7 @@ TEST_P(recursive, two_threads_that_nest_take_turns) {
   until_free();
 }
 
-TEST_P(recursive, a_lost_lock_is_not_locked_deeper) {
+TEST_P(recursive, a_lost_lock_refuses_a_nested_lock) {
   recursive_mutex lock{here_, "short",
                        of_row({.lease = lease_of(holdfast::min_lease), .renew = false})};
   lock.lock();

@@ -58,7 +58,7 @@ class redlocks : public suite {
 
 INSTANTIATE_TEST_SUITE_P(stores, redlocks, testing::ValuesIn(cells({"redlock"})), cell_name);
 
-TEST_P(redlocks, one_is_held_against_others_and_given_back) {
+TEST_P(redlocks, a_redlock_excludes_others_until_its_release) {
   quorum_lease held = mine_.acquire();
   EXPECT_EQ(held.state(), lease_state::held);
   EXPECT_EQ(held.votes(), (std::vector{holdfast::vote::granted, holdfast::vote::granted}));
@@ -70,7 +70,7 @@ TEST_P(redlocks, one_is_held_against_others_and_given_back) {
   harness::eventually("others get it", [&] { return free_for_others(); });
 }
 
-TEST_P(redlocks, no_two_are_inside_at_the_same_time) {
+TEST_P(redlocks, no_two_holders_overlap) {
   constexpr int rounds = 5;
   std::atomic<int> inside{0};
   int passed = 0;  // not atomic: only the lock orders it
@@ -89,7 +89,7 @@ TEST_P(redlocks, no_two_are_inside_at_the_same_time) {
   expect_nothing_left();
 }
 
-TEST_P(redlocks, a_waiter_has_it_after_the_release) {
+TEST_P(redlocks, a_waiter_acquires_it_after_the_release) {
   quorum_lease held = mine_.acquire();
   const auto other = another_one();
   auto next = std::async(std::launch::async, [&] { return other->acquire(); });
@@ -101,7 +101,7 @@ TEST_P(redlocks, a_waiter_has_it_after_the_release) {
   expect_nothing_left();
 }
 
-TEST_P(redlocks, without_a_thread_one_is_held_against_others_and_given_back) {
+TEST_P(redlocks, without_a_thread_a_redlock_excludes_others_until_its_release) {
   auto got = async_acquire(mine_).future().get();
   ASSERT_TRUE(got) << got.error().message();
   EXPECT_EQ(got->votes(), (std::vector{holdfast::vote::granted, holdfast::vote::granted}));
@@ -113,7 +113,7 @@ TEST_P(redlocks, without_a_thread_one_is_held_against_others_and_given_back) {
   harness::eventually("others get it", [&] { return free_for_others(); });
 }
 
-TEST_P(redlocks, a_waiter_without_a_thread_has_it_after_the_release) {
+TEST_P(redlocks, a_waiter_without_a_thread_acquires_it_after_the_release) {
   quorum_lease held = mine_.acquire();
   const auto other = another_one();
   auto next = async_acquire(*other).future();
@@ -151,7 +151,7 @@ TEST_P(redlocks, fences_grow_from_holder_to_holder) {
   }
 }
 
-TEST_P(redlocks, a_single_lock_at_the_node_is_respected_and_outdone_by_the_next_fence) {
+TEST_P(redlocks, a_plain_lock_at_a_node_is_respected_and_the_next_fence_is_greater) {
   holdfast::mutex single{another(), name_};
   std::uint64_t last = 0;
   {
@@ -193,7 +193,7 @@ TEST_P(redlocks, a_try_that_is_refused_leaves_nothing_at_any_node) {
                       [&] { return beside_.show(name_).holders.empty(); });
 }
 
-TEST_P(redlocks, a_node_that_gave_it_to_another_makes_it_lost_before_the_lease_ends) {
+TEST_P(redlocks, a_redlock_is_lost_when_its_node_grants_the_lock_to_another) {
   const auto lock = another_one(lease_of(1s));
   quorum_lease held = lock->acquire();
   std::optional<holdfast::lease> taken;
@@ -209,7 +209,7 @@ TEST_P(redlocks, a_node_that_gave_it_to_another_makes_it_lost_before_the_lease_e
   EXPECT_NO_THROW(taken->check());
 }
 
-TEST_P(redlocks, what_a_node_forgot_is_had_again_with_the_same_fence) {
+TEST_P(redlocks, a_lock_that_a_node_forgot_is_restored_with_the_same_fence) {
   const auto lock = another_one(lease_of(1s));
   const quorum_lease held = lock->acquire();
   const auto fence = held.fence();
@@ -219,7 +219,7 @@ TEST_P(redlocks, what_a_node_forgot_is_had_again_with_the_same_fence) {
   EXPECT_NO_THROW(held.check());
 }
 
-TEST_P(redlocks, one_without_renewal_expires) {
+TEST_P(redlocks, a_redlock_without_renewal_expires) {
   const quorum_lease held = mine_.acquire(lease_of(500ms));
   harness::eventually("ended", [&] { return held.state() == lease_state::lost; });
   harness::eventually("free for others", [&] { return free_for_others(); });

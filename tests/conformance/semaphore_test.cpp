@@ -23,7 +23,7 @@ class permits : public suite {
 
 INSTANTIATE_TEST_SUITE_P(stores, permits, testing::ValuesIn(cells({"semaphore"})), cell_name);
 
-TEST_P(permits, as_many_are_let_in_as_there_are_and_no_more) {
+TEST_P(permits, exactly_as_many_holders_enter_as_there_are_permits) {
   std::vector<lease> held;
   for (std::uint32_t left = 3; left > 0; --left) {
     EXPECT_EQ(three_.available(), left);
@@ -67,7 +67,7 @@ TEST_P(permits, the_number_inside_is_at_times_one_two_and_three_and_never_four) 
   EXPECT_TRUE(now_had([&] { return three_.available() == 3u; }));
 }
 
-TEST_P(permits, ten_of_a_hundred_at_once_and_ten_are_reached) {
+TEST_P(permits, a_hundred_threads_reach_the_limit_of_ten_and_never_exceed_it) {
   std::barrier start(100);
   std::mutex mutex;
   int inside = 0;
@@ -95,7 +95,7 @@ TEST_P(permits, ten_of_a_hundred_at_once_and_ten_are_reached) {
   EXPECT_EQ(most, 10);
 }
 
-TEST_P(permits, several_at_once_are_all_had_or_none) {
+TEST_P(permits, several_permits_are_acquired_together_or_not_at_all) {
   semaphore five{here_, "five", 5};
   const lease two = five.acquire(2);
   EXPECT_FALSE(five.try_acquire(4));
@@ -105,7 +105,7 @@ TEST_P(permits, several_at_once_are_all_had_or_none) {
   EXPECT_EQ(five.available(), 0u);
 }
 
-TEST_P(permits, a_large_request_is_not_passed_by_small_ones) {
+TEST_P(permits, a_large_request_is_not_overtaken_by_small_ones) {
   lease one = three_.acquire(1);
   std::atomic<bool> had_all{false};
   std::thread large([&] {
@@ -136,7 +136,7 @@ TEST_P(permits, a_large_request_that_gives_up_lets_the_small_ones_in) {
   small.join();
 }
 
-TEST_P(permits, drain_and_refill_over_two_objects) {
+TEST_P(permits, two_objects_of_a_name_share_its_permits) {
   semaphore a{here_, "drain", 4};
   semaphore b{another(), "drain", 4};
   for (int round = 0; round < 3; ++round) {
@@ -190,7 +190,7 @@ TEST_P(permits, a_permit_without_renewal_expires_and_comes_back) {
   EXPECT_EQ(one.available(), 1u);
 }
 
-TEST_P(permits, giving_back_twice_never_makes_more_than_there_are) {
+TEST_P(permits, a_second_release_never_adds_a_permit) {
   lease held = three_.acquire();
   (void)held.release();
   (void)held.release();
@@ -206,7 +206,7 @@ class counting : public suite {
 INSTANTIATE_TEST_SUITE_P(stores, counting, testing::ValuesIn(cells({"counting_semaphore"})),
                          cell_name);
 
-TEST_P(counting, it_has_the_shape_of_the_standard_s) {
+TEST_P(counting, counting_semaphore_has_the_interface_of_the_standard) {
   two_.acquire();
   EXPECT_TRUE(two_.try_acquire());
   EXPECT_FALSE(two_.try_acquire());
@@ -248,7 +248,7 @@ TEST_P(counting, any_thread_may_release_what_any_thread_acquired) {
   expect_free();
 }
 
-TEST_P(counting, the_destructor_gives_back) {
+TEST_P(counting, the_destructor_releases_its_permits) {
   {
     holdfast::counting_semaphore other{another(), name_, 2};
     other.acquire();

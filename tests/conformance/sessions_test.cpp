@@ -40,7 +40,7 @@ std::string said_by(const std::string& url) {
   return {};
 }
 
-TEST_P(sessions, tell_what_their_servers_say_of_themselves) {
+TEST_P(sessions, report_the_facts_of_their_servers) {
   const auto facts = here_.facts();
   const std::string expected = said_by(here_.url());
   if (expected.empty()) return;
@@ -49,7 +49,7 @@ TEST_P(sessions, tell_what_their_servers_say_of_themselves) {
   })) << expected;
 }
 
-TEST_P(sessions, show_tells_holders_waiters_and_reasons) {
+TEST_P(sessions, show_lists_holders_waiters_and_reasons) {
   // memcached's clock counts whole seconds from a start that was rounded down, and may tick late.
   const auto before = std::chrono::system_clock::now() - 10s;
   lease held =
@@ -82,7 +82,7 @@ TEST_P(sessions, show_tells_holders_waiters_and_reasons) {
   waiter.join();
 }
 
-TEST_P(sessions, show_tells_after_a_renewal_what_it_told_before) {
+TEST_P(sessions, show_returns_the_same_after_a_renewal) {
   lease held = make(here_, name_, {.lease = 1h, .reason = "bill 42"})->acquire();
   const auto before = here_.show(name_);
   held.extend();
@@ -95,7 +95,7 @@ TEST_P(sessions, show_tells_after_a_renewal_what_it_told_before) {
   EXPECT_EQ(after.holders[0].since, before.holders[0].since);
 }
 
-TEST_P(sessions, names_lists_what_is_in_use_and_picks_by_pattern) {
+TEST_P(sessions, names_lists_the_used_names_that_match_a_pattern) {
   const lease a = make(here_, "order:1")->acquire();
   const lease b = make(another(), "order:22")->acquire();
   const lease c = make(here_, "job:*")->acquire();
@@ -115,7 +115,7 @@ TEST_P(sessions, show_of_an_unused_name_is_empty) {
   EXPECT_TRUE(info.holders.empty() && info.waiters.empty());
 }
 
-TEST_P(sessions, a_session_ends_with_the_last_that_uses_it_and_leaves_nothing) {
+TEST_P(sessions, a_session_ends_with_its_last_user_and_leaves_nothing) {
   std::optional<lease> held;
   {
     const auto session = another();

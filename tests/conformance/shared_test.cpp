@@ -25,7 +25,7 @@ class sharing : public suite {
 
 INSTANTIATE_TEST_SUITE_P(stores, sharing, testing::ValuesIn(cells({"shared_mutex"})), cell_name);
 
-TEST_P(sharing, a_writer_comes_in_only_after_all_readers_have_gone) {
+TEST_P(sharing, a_writer_enters_only_after_all_readers_have_left) {
   lease one = lock_.acquire_shared();
   lease two = rival_.acquire_shared();
   EXPECT_NE(one.fence(), two.fence());
@@ -46,7 +46,7 @@ TEST_P(sharing, a_writer_s_fence_is_greater_than_that_of_every_reader_before_it)
   EXPECT_GT(rival_.acquire().fence(), greatest);
 }
 
-TEST_P(sharing, fifo_a_waiting_writer_holds_up_later_readers_and_comes_first) {
+TEST_P(sharing, with_fifo_a_waiting_writer_enters_before_later_readers) {
   lease reader = lock_.acquire_shared();
   std::atomic<bool> wrote{false};
   std::thread writer([&] {
@@ -137,7 +137,7 @@ TEST_P(sharing, a_waiting_writer_does_not_slip_in_at_a_downgrade) {
   writer.join();
 }
 
-TEST_P(sharing, a_downgrade_behind_which_a_writer_waits_is_one) {
+TEST_P(sharing, a_downgrade_succeeds_while_a_writer_waits) {
   lease held = lock_.acquire();
   std::stop_source stop;
   auto writer = async_acquire(rival_, {}, stop.get_token()).future();
@@ -219,7 +219,7 @@ TEST_P(upgrading_among_waiters, a_reader_after_the_upgrade_waits_although_others
   upgrade_while_a_writer_gives_up(reader_comes::after_it);
 }
 
-TEST_P(sharing, of_two_readers_that_want_to_write_neither_can_and_neither_hangs) {
+TEST_P(sharing, two_readers_that_both_upgrade_are_both_refused_at_once) {
   lease one = lock_.acquire_shared();
   lease two = rival_.acquire_shared();
   EXPECT_FALSE(lock_.try_upgrade(one));
@@ -249,7 +249,7 @@ TEST_P(sharing, two_readers_that_upgrade_at_once_never_both_become_writers) {
   until_free();
 }
 
-TEST_P(sharing, the_loss_of_a_hold_is_told_also_after_its_mode_changed) {
+TEST_P(sharing, a_loss_is_reported_also_after_a_change_of_mode) {
   shared_mutex lock{here_, name_};
   lease held = lock.acquire_shared();
   const auto lost = held.lost();
@@ -274,7 +274,7 @@ TEST_P(sharing, modes_change_only_for_leases_of_this_lock) {
   EXPECT_NO_THROW(foreign.check());
 }
 
-TEST_P(sharing, a_thread_s_hold_changes_its_mode_and_is_given_back_in_the_new_one) {
+TEST_P(sharing, a_hold_of_a_thread_is_released_in_its_new_mode) {
   lock_.lock();
   lock_.downgrade();
   EXPECT_TRUE(rival_.try_lock_shared());

@@ -40,7 +40,7 @@ TEST_P(std_forms, lock_guard_holds_to_the_end_of_its_scope) {
   rival_->unlock();
 }
 
-TEST_P(std_forms, unique_lock_waits_as_long_as_it_is_told_and_no_longer) {
+TEST_P(std_forms, unique_lock_waits_until_its_deadline_and_no_longer) {
   std::unique_lock first{*lock_, 1h};
   EXPECT_TRUE(first.owns_lock());
   on_another_thread([&] {
@@ -86,7 +86,7 @@ TEST_P(std_forms, std_lock_takes_several_or_none) {
   EXPECT_TRUE(now_had([&] { return here_.names() == std::vector<std::string>{"third"}; }));
 }
 
-TEST_P(std_forms, unlock_by_a_thread_that_does_not_hold_it_changes_nothing_but_is_told) {
+TEST_P(std_forms, unlock_by_a_thread_that_is_not_the_holder_reports_an_error) {
   const auto watcher = std::make_shared<events>();
   const auto lock = make(another({.observer = watcher}), name_);
   lock->lock();
@@ -100,7 +100,7 @@ TEST_P(std_forms, unlock_by_a_thread_that_does_not_hold_it_changes_nothing_but_i
   EXPECT_EQ(watcher->count(event_kind::misuse), 2);
 }
 
-TEST_P(std_forms, what_it_says_about_a_hold_is_about_this_thread_s) {
+TEST_P(std_forms, state_queries_are_about_the_hold_of_the_calling_thread) {
   lock_->lock();
   EXPECT_GT(lock_->fence(), 0u);
   on_another_thread([&] {
@@ -115,7 +115,7 @@ TEST_P(std_forms, what_it_says_about_a_hold_is_about_this_thread_s) {
   EXPECT_EQ(reason_of([&] { lock_->check(); }), errc::not_owner);
 }
 
-TEST_P(std_forms, a_wait_that_is_asked_to_stop_ends_with_false) {
+TEST_P(std_forms, a_wait_that_is_asked_to_stop_returns_false) {
   lock_->lock();
   std::stop_source stop;
   std::thread waiter([&] { EXPECT_FALSE(rival_->lock(stop.get_token())); });
@@ -125,7 +125,7 @@ TEST_P(std_forms, a_wait_that_is_asked_to_stop_ends_with_false) {
   expect_no_waiters();
 }
 
-TEST_P(std_forms, a_destroyed_lock_gives_back_what_is_left) {
+TEST_P(std_forms, a_destroyed_lock_releases_the_holds_that_are_left) {
   lock_->lock();
   lock_.reset();
   EXPECT_TRUE(now_had([&] { return rival_->try_lock(); }));
@@ -146,7 +146,7 @@ TEST_P(std_forms, waiting_threads_of_one_object_all_get_their_turn) {
   EXPECT_EQ(entered, 20);
 }
 
-TEST_P(std_forms, a_hold_that_was_lost_says_so_and_may_be_unlocked) {
+TEST_P(std_forms, a_lost_hold_is_reported_and_can_be_unlocked) {
   const auto lock = make(here_, "short", {.lease = lease_of(holdfast::min_lease), .renew = false});
   lock->lock();
   const auto lost = lock->lost();

@@ -25,7 +25,7 @@ INSTANTIATE_TEST_SUITE_P(
     stores, unconfirmed,
     testing::ValuesIn(cells({"mutex", "fair_mutex", "shared_mutex", "semaphore"})), cell_name);
 
-TEST_P(unconfirmed, the_next_try_of_this_session_has_it_with_a_greater_fence) {
+TEST_P(unconfirmed, the_next_try_of_the_session_acquires_it_with_a_greater_fence) {
   std::uint64_t last = 0;
   for (int i = 0; i < 100; ++i) {
     const auto held = lock_->try_acquire();
@@ -55,7 +55,7 @@ TEST_P(unconfirmed, threads_of_several_sessions_are_never_inside_together_and_al
   EXPECT_EQ(inside, 4 * rounds);
 }
 
-TEST_P(unconfirmed, a_release_that_was_lost_is_told_and_made_up_for) {
+TEST_P(unconfirmed, a_lost_release_is_reported_and_repeated) {
   const auto told = std::make_shared<events>();
   const fault_script script;
   const auto rival =

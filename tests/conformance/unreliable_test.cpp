@@ -73,7 +73,7 @@ INSTANTIATE_TEST_SUITE_P(stores, unreliable,
                                                   "shared_mutex", "semaphore"})),
                          cell_name);
 
-TEST_P(unreliable, a_store_may_be_and_still_one_is_inside_at_a_time) {
+TEST_P(unreliable, stores_still_let_one_holder_in_at_a_time) {
   const auto history = crowd(
       [&](std::uint32_t, holdfast::session s) {
         return make_exclusive(GetParam().primitive, s, name_)->acquire();
@@ -86,7 +86,7 @@ class unreliable_permits : public unreliable {};
 INSTANTIATE_TEST_SUITE_P(stores, unreliable_permits, testing::ValuesIn(cells({"semaphore"})),
                          cell_name);
 
-TEST_P(unreliable_permits, a_store_may_be_and_still_no_more_are_inside_than_fit) {
+TEST_P(unreliable_permits, stores_never_grant_more_permits_than_exist) {
   const auto weight = [](std::uint32_t worker) { return 1 + worker % 3; };
   const auto history = crowd(
       [&](std::uint32_t worker, holdfast::session s) {
@@ -100,7 +100,7 @@ class unreliable_sharing : public unreliable {};
 INSTANTIATE_TEST_SUITE_P(stores, unreliable_sharing, testing::ValuesIn(cells({"shared_mutex"})),
                          cell_name);
 
-TEST_P(unreliable_sharing, a_store_may_be_and_still_readers_and_writers_never_mix) {
+TEST_P(unreliable_sharing, stores_never_mix_readers_and_writers) {
   constexpr std::uint32_t all = 1u << 30;
   const auto weight = [](std::uint32_t worker) { return worker % 4 == 0 ? all : 1; };
   const auto history = crowd(
@@ -114,7 +114,7 @@ TEST_P(unreliable_sharing, a_store_may_be_and_still_readers_and_writers_never_mi
 
 // The store and the program agree about a hold after each change, and nothing stays of a request
 // that was carried out twice.
-TEST_P(unreliable_sharing, a_change_of_mode_whose_answer_was_lost_is_made_once_and_known) {
+TEST_P(unreliable_sharing, a_change_of_mode_with_a_lost_answer_is_made_once_and_reported) {
   const fault_script script;
   const auto s = another({.decorate = holdfast::testing::faulty(script.plan())});
   holdfast::shared_mutex lock{s, name_, {of_row(), {}}}, rival{here_, name_, {of_row(), {}}};
@@ -157,7 +157,7 @@ TEST_P(unreliable_latch, an_arrival_whose_reply_was_lost_counts_once) {
   EXPECT_EQ(script.met(), 5);
 }
 
-TEST_P(unreliable_latch, a_store_may_be_and_still_every_arrival_is_counted_once) {
+TEST_P(unreliable_latch, stores_count_every_arrival_once) {
   constexpr std::uint32_t arrivals = threads_count * rounds;
   holdfast::latch all{here_, name_, arrivals};
   std::vector<std::thread> threads;

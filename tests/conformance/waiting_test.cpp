@@ -27,7 +27,7 @@ INSTANTIATE_TEST_SUITE_P(
     stores, waiting, testing::ValuesIn(cells({"mutex", "fair_mutex", "shared_mutex", "semaphore"})),
     cell_name);
 
-TEST_P(waiting, a_waiter_gets_it_when_it_is_released) {
+TEST_P(waiting, a_waiter_acquires_the_lock_when_it_is_released) {
   lease held = lock_->acquire();
   std::uint64_t fence = 0;
   std::thread waiter([&] { fence = rival_->acquire().fence(); });
@@ -38,7 +38,7 @@ TEST_P(waiting, a_waiter_gets_it_when_it_is_released) {
   EXPECT_GT(fence, mine);
 }
 
-TEST_P(waiting, a_waiter_of_the_same_session_gets_it_as_well) {
+TEST_P(waiting, a_waiter_of_the_same_session_acquires_it_too) {
   lease held = lock_->acquire();
   std::thread waiter([&, mine = held.fence()] { EXPECT_GT(lock_->acquire().fence(), mine); });
   std::thread other([&] { EXPECT_TRUE(lock_->try_acquire_for(1h)); });
@@ -148,7 +148,7 @@ TEST_P(waiting, a_cancellation_that_races_with_the_grant_leaves_no_unowned_hold)
 
 // A shared counter without atomics: two threads inside at once lose increments, and TSan reports
 // them.
-TEST_P(waiting, a_hundred_at_once_are_let_in_one_by_one) {
+TEST_P(waiting, a_hundred_waiters_acquire_the_lock_one_by_one) {
   constexpr int sessions = 4;
   constexpr int threads_each = 25;
   std::vector<std::unique_ptr<exclusive>> locks;
@@ -175,7 +175,7 @@ TEST_P(waiting, a_hundred_at_once_are_let_in_one_by_one) {
   until_free();
 }
 
-TEST_P(waiting, a_crowd_that_gives_up_at_random_lets_the_others_in) {
+TEST_P(waiting, waiters_that_give_up_at_random_do_not_block_the_others) {
   harness::random random;
   constexpr int threads_count = 16;
   constexpr int rounds = 15;

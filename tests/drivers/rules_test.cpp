@@ -71,7 +71,7 @@ TEST_F(rules, the_message_of_a_missing_driver_names_its_package) {
                            "; the package holdfast-store-redis has it");
 }
 
-TEST_F(rules, a_third_party_driver_is_called_as_its_scheme_is) {
+TEST_F(rules, a_third_party_driver_has_the_name_of_its_scheme) {
   expect_refused(said("mine://h"), "there is no store 'mine:'");
   fs::copy_file(HOLDFAST_DRIVER_OF_ANOTHER, folder_ / "holdfast-store-mine.so");
   EXPECT_NE(said("mine://h").find("mine was asked for mine://h"), std::string::npos);
@@ -131,7 +131,7 @@ TEST_F(rules, a_driver_for_another_version_is_refused) {
   EXPECT_NE(said(redis).find("is for another version of holdfast"), std::string::npos);
 }
 
-TEST_F(rules, what_is_no_library_is_refused_in_the_linkers_words) {
+TEST_F(rules, a_file_that_is_no_library_is_refused_with_the_message_of_the_linker) {
   std::ofstream(folder_ / redis_driver_) << "no library";
   EXPECT_NE(said(redis).find("cannot be loaded"), std::string::npos);
 }

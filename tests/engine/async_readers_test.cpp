@@ -60,7 +60,7 @@ TEST(async_readers, ask_the_store_once_whether_they_have_threads_or_not) {
   EXPECT_EQ(s.script->count(verb::release), 1U) << "the last one gave it back";
 }
 
-TEST(async_readers, that_come_while_a_thread_asks_wait_for_its_answer) {
+TEST(async_readers, wait_for_the_answer_to_a_thread_that_asked_before) {
   stage s;
   shared_mutex m{s.session, "m"};
   s.script->hang(verb::acquire);
@@ -146,7 +146,7 @@ void await_readers(const std::shared_ptr<reader_group>& at, const lease& like, u
 
 // The notification comes, and the first reader has left, before any receiver or thread of the
 // others runs.
-TEST(async_readers, that_waited_at_the_grant_are_in_though_a_writer_comes_before_they_wake) {
+TEST(async_readers, that_waited_at_the_grant_enter_before_a_writer_that_comes_later) {
   with_writer s("memory:areaders8");
   shared_mutex m{s.session, "m"};
   const auto group = s.session.impl()->reader_groups().at("m");
@@ -185,7 +185,7 @@ TEST(async_readers, join_again_when_a_writer_has_given_up) {
   EXPECT_EQ(holders(s.session), 1U);
 }
 
-TEST(async_readers, that_give_up_leave_the_others_waiting_in_peace) {
+TEST(async_readers, that_give_up_do_not_disturb_other_waiters) {
   with_writer s("memory:areaders3");
   shared_mutex m{s.session, "m"};
   lease writer = s.theirs.acquire();
@@ -204,7 +204,7 @@ TEST(async_readers, that_give_up_leave_the_others_waiting_in_peace) {
   EXPECT_EQ(holders(s.session), 1U);
 }
 
-TEST(async_readers, end_at_their_deadline_and_leave_no_place) {
+TEST(async_readers, end_at_their_deadline_and_leave_no_queue_entry) {
   with_writer s("memory:areaders4");
   shared_mutex m{s.session, "m"};
   const lease writer = s.theirs.acquire();
@@ -218,7 +218,7 @@ TEST(async_readers, end_at_their_deadline_and_leave_no_place) {
   harness::eventually("no place", [&] { return s.session.show("m").waiters.empty(); });
 }
 
-TEST(async_readers, that_are_too_many_are_sent_away) {
+TEST(async_readers, are_refused_when_there_are_too_many) {
   with_writer s("memory:areaders5");
   holdfast::shared_mutex_options few;
   few.max_waiters = 1;
@@ -236,7 +236,7 @@ TEST(async_readers, that_are_too_many_are_sent_away) {
   EXPECT_TRUE(waits.get());
 }
 
-TEST(async_readers, are_told_when_their_session_goes) {
+TEST(async_readers, end_with_an_error_when_their_session_closes) {
   const auto clock = std::make_shared<holdfast::testing::fake_clock>();
   auto other = holdfast::open("memory:areaders6", {.clock = clock});
   const lease theirs = shared_mutex{other, "m"}.acquire();
@@ -318,7 +318,7 @@ TEST(async_modes, no_thread_waits_for_the_round_trip) {
   EXPECT_TRUE(second.get());
 }
 
-TEST(async_modes, what_was_lost_or_released_cannot_be_changed) {
+TEST(async_modes, the_mode_of_a_lost_or_released_lease_cannot_be_changed) {
   stage s;
   holdfast::shared_mutex_options unrenewed;
   unrenewed.renew = false;

@@ -54,7 +54,7 @@ struct two_sessions : stage {
   lease theirs;
 };
 
-TEST(async, what_is_free_is_had_and_what_is_given_back_goes_to_the_next_in_line) {
+TEST(async, a_released_lock_goes_to_the_waiter_with_a_greater_fence) {
   stage s;
   mutex m{s.session, "m"};
   auto first = wait_for(m).get();
@@ -69,7 +69,7 @@ TEST(async, what_is_free_is_had_and_what_is_given_back_goes_to_the_next_in_line)
   EXPECT_GT(got->fence(), fence);
 }
 
-TEST(async, nothing_happens_before_it_is_begun) {
+TEST(async, an_operation_that_was_not_started_does_nothing) {
   stage s;
   mutex m{s.session, "m"};
   {
@@ -147,7 +147,7 @@ class slow_to_tell final : public harness::still_clock {
   std::atomic<bool> begun_ = false, moved_ = false;
 };
 
-TEST(async, a_wait_in_the_local_queue_ends_at_its_deadline_whatever_it_was_about_to_do) {
+TEST(async, a_wait_in_the_local_queue_ends_at_its_deadline_in_any_state) {
   for (int round = 0; round < 60; ++round) {
     const int moment = 1 + round % 15;
     SCOPED_TRACE(moment);
@@ -167,7 +167,7 @@ TEST(async, a_wait_in_the_local_queue_ends_at_its_deadline_whatever_it_was_about
   }
 }
 
-TEST(async, a_wait_at_the_store_ends_at_its_deadline_and_leaves_no_place) {
+TEST(async, a_wait_at_the_store_ends_at_its_deadline_and_leaves_the_queue) {
   two_sessions s("memory:async1");
   mutex m{s.session, "m"};
   auto waiting = wait_for(m, 10s);
@@ -192,7 +192,7 @@ TEST(async, a_limit_of_zero_is_one_try) {
   EXPECT_EQ(why(in_local_queue), errc::busy);
 }
 
-TEST(async, a_wait_that_was_stopped_before_never_asks_the_store) {
+TEST(async, a_wait_that_is_already_stopped_never_asks_the_store) {
   stage s;
   mutex m{s.session, "m"};
   std::stop_source stop;
@@ -202,7 +202,7 @@ TEST(async, a_wait_that_was_stopped_before_never_asks_the_store) {
   EXPECT_EQ(s.session.store_operations(), 0U);
 }
 
-TEST(async, a_wait_that_is_stopped_in_the_local_queue_leaves_the_line) {
+TEST(async, a_wait_that_is_stopped_in_the_local_queue_leaves_it) {
   stage s;
   mutex m{s.session, "m"};
   lease held = m.acquire();
@@ -216,7 +216,7 @@ TEST(async, a_wait_that_is_stopped_in_the_local_queue_leaves_the_line) {
   EXPECT_TRUE(behind.get());
 }
 
-TEST(async, a_wait_that_is_stopped_at_the_store_gives_up_its_place) {
+TEST(async, a_wait_that_is_stopped_at_the_store_leaves_the_queue) {
   two_sessions s("memory:async3");
   mutex m{s.session, "m"};
   std::stop_source stop;
@@ -264,7 +264,7 @@ TEST(async, a_stop_after_the_end_changes_nothing) {
   EXPECT_EQ(got->state(), holdfast::lease_state::held);
 }
 
-TEST(async, what_lingers_is_had_again_without_the_store) {
+TEST(async, a_lingering_lock_is_acquired_without_the_store) {
   stage s;
   mutex m{s.session, "m", {.linger = 1h}};
   {
@@ -275,7 +275,7 @@ TEST(async, what_lingers_is_had_again_without_the_store) {
   EXPECT_EQ(s.session.store_operations(), before);
 }
 
-TEST(async, too_many_in_the_local_queue_are_sent_away) {
+TEST(async, a_request_is_refused_when_the_local_queue_is_full) {
   stage s;
   mutex m{s.session, "m", {.max_waiters = 1}};
   const lease held = m.acquire();
@@ -305,7 +305,7 @@ TEST(async, a_lost_notification_costs_a_second_at_most) {
 // A thread of the process has the lock, an owner of another process waits, and an asynchronous
 // request of this process is in the local queue: the release requests the lock for it, and it is
 // notified when its turn comes.
-TEST(async, a_waiter_that_is_taken_along_to_the_store_is_told_of_its_grant) {
+TEST(async, a_waiter_queued_by_a_release_is_notified_of_its_grant) {
   stage s("memory:async5");
   auto other = holdfast::open("memory:async5", s.options());
   mutex m{s.session, "m", {.local_time = 0us}};
@@ -348,7 +348,7 @@ TEST(async, waiters_with_and_without_a_thread_take_turns) {
   EXPECT_EQ(counter, 4 * each);
 }
 
-TEST(async, while_the_store_is_away_it_keeps_trying_until_the_deadline) {
+TEST(async, a_wait_retries_until_its_deadline_while_the_store_is_away) {
   stage s;
   mutex m{s.session, "m"};
   s.script->set(verb::acquire, fault::drop_request);
@@ -366,7 +366,7 @@ TEST(async, while_the_store_is_away_it_keeps_trying_until_the_deadline) {
   EXPECT_TRUE(waiting.get());
 }
 
-TEST(async, without_a_deadline_it_gives_up_on_a_store_that_is_away_after_store_timeout) {
+TEST(async, a_wait_without_a_deadline_ends_at_store_timeout_during_an_outage) {
   stage s;
   mutex m{s.session, "m"};
   s.script->set(verb::acquire, fault::drop_reply);
@@ -380,7 +380,7 @@ TEST(async, without_a_deadline_it_gives_up_on_a_store_that_is_away_after_store_t
                       [&] { return s.session.show("m").holders.empty(); });
 }
 
-TEST(async, what_cannot_be_released_at_the_end_is_released_when_the_store_is_back) {
+TEST(async, a_failed_final_release_is_repeated_when_the_store_is_back) {
   stage s;
   mutex m{s.session, "m"};
   s.script->set(verb::acquire, fault::drop_reply);
@@ -414,7 +414,7 @@ TEST(async, an_error_says_what_was_tried_on_which_name_and_store) {
 
 // ---- the end of a session
 
-TEST(async_end, waiters_of_a_session_that_ends_are_told_and_leave_no_place) {
+TEST(async_end, waiters_of_a_closed_session_are_notified_and_leave_the_queue) {
   const auto clock = std::make_shared<holdfast::testing::fake_clock>();
   auto other = holdfast::open("memory:async6", {.clock = clock});
   const lease theirs = mutex{other, "m"}.acquire();
@@ -437,7 +437,7 @@ TEST(async_end, waiters_of_a_session_that_ends_are_told_and_leave_no_place) {
   EXPECT_TRUE(other.show("m").waiters.empty());
 }
 
-TEST(async_end, a_wait_that_has_just_begun_when_the_session_goes_is_told) {
+TEST(async_end, a_wait_that_just_began_ends_when_its_session_closes) {
   for (int i = 0; i < 500; ++i) {
     held_future waiting;
     {
@@ -450,7 +450,7 @@ TEST(async_end, a_wait_that_has_just_begun_when_the_session_goes_is_told) {
   }
 }
 
-TEST(async_end, what_has_not_begun_keeps_its_session) {
+TEST(async_end, an_operation_that_was_not_started_keeps_its_session) {
   auto other = holdfast::open("memory:async-end");
   const lease held = mutex{other, "m"}.acquire();  // otherwise it could be acquired too early
   std::optional<holdfast::pending<lease>> later;
@@ -462,7 +462,7 @@ TEST(async_end, what_has_not_begun_keeps_its_session) {
   EXPECT_EQ(why(how), errc::cancelled) << "nothing keeps it from then on";
 }
 
-TEST(async_end, a_lease_keeps_the_session_and_may_let_go_of_it_on_its_own_thread) {
+TEST(async_end, a_lease_keeps_its_session_and_may_close_it_on_the_session_thread) {
   for (int i = 0; i < 200; ++i) {
     std::promise<void> told;
     {
@@ -480,7 +480,7 @@ TEST(async_end, a_lease_keeps_the_session_and_may_let_go_of_it_on_its_own_thread
   }
 }
 
-TEST(async_end, a_session_that_cannot_reach_its_store_goes_all_the_same) {
+TEST(async_end, a_session_that_cannot_reach_its_store_closes_nevertheless) {
   stage s("memory:async7");
   auto session = std::make_unique<holdfast::session>(holdfast::open("memory:async7", s.options()));
   s.script->set(verb::acquire, fault::drop_request);
@@ -528,7 +528,7 @@ class counting final : public harness::passing_on {
   std::shared_ptr<script> script_;
 };
 
-TEST(async_together, questions_of_the_same_time_are_one_round_trip) {
+TEST(async_together, simultaneous_requests_share_one_round_trip) {
   const auto batches = std::make_shared<script>();
   auto session = holdfast::open("memory:", {.decorate = [&](auto inner) {
                                   return std::make_unique<counting>(std::move(inner), batches);
@@ -545,7 +545,7 @@ TEST(async_together, questions_of_the_same_time_are_one_round_trip) {
   EXPECT_EQ(batches->count(verb::acquire), 2U);
 }
 
-TEST(async_together, a_callback_may_begin_the_next) {
+TEST(async_together, a_callback_may_start_the_next_operation) {
   stage s;
   mutex m{s.session, "m"};
   std::promise<int> end;
@@ -562,7 +562,7 @@ TEST(async_together, a_callback_may_begin_the_next) {
 
 // ---- held leases
 
-TEST(async_lease, it_is_given_back_without_waiting_for_the_round_trip) {
+TEST(async_lease, a_release_does_not_wait_for_the_round_trip) {
   stage s;
   mutex m{s.session, "m"};
   lease held = m.acquire();
@@ -575,7 +575,7 @@ TEST(async_lease, it_is_given_back_without_waiting_for_the_round_trip) {
   EXPECT_TRUE(s.session.show("m").holders.empty());
 }
 
-TEST(async_lease, giving_back_what_was_lost_says_so) {
+TEST(async_lease, a_release_of_a_lost_lease_reports_the_loss) {
   stage s;
   mutex m{s.session, "m", {.renew = false}};
   lease held = m.acquire();
@@ -593,7 +593,7 @@ TEST(async_lease, a_lease_whose_release_is_never_begun_is_released) {
   EXPECT_TRUE(s.session.show("m").holders.empty());
 }
 
-TEST(async_lease, it_is_extended_without_waiting_for_the_round_trip) {
+TEST(async_lease, an_extension_does_not_wait_for_the_round_trip) {
   stage s;
   mutex m{s.session, "m", {.renew = false}};
   const lease held = m.acquire();

@@ -45,16 +45,16 @@ struct what_cannot_begin : testing::Test {
   holdfast::mutex m{session, "m"}, n{session, "n"};
 };
 
-TEST_F(what_cannot_begin, is_asked_for_a_hundred_thousand_times_without_a_deeper_stack) {
+TEST_F(what_cannot_begin, is_retried_a_hundred_thousand_times_without_a_deeper_stack) {
   expect_no_deeper([&] { return async_acquire(m); });
 }
 
-TEST_F(what_cannot_begin, is_asked_for_through_another_operation_without_a_deeper_stack) {
+TEST_F(what_cannot_begin, is_retried_through_another_operation_without_a_deeper_stack) {
   holdfast::both pair{m, n};
   expect_no_deeper([&] { return async_acquire(pair); });
 }
 
-TEST_F(what_cannot_begin, that_is_work_of_a_moment_is_asked_for_without_a_deeper_stack) {
+TEST_F(what_cannot_begin, that_is_brief_work_is_retried_without_a_deeper_stack) {
   expect_no_deeper([&] { return async_names(session); });
 }
 

@@ -102,7 +102,7 @@ auto close_a_ring(const scene& w, const session& any, A& a, mutex& b, mutex& b_t
   return ended;
 }
 
-TEST(deadlock, of_two_threads_the_later_is_told_and_the_other_gets_it) {
+TEST(deadlock, of_two_threads_ends_the_later_wait_and_the_other_acquires) {
   scene w;
   session one = w.open(), two = w.open();
   mutex a1{one, "a"}, b1{one, "b"}, a2{two, "a"}, b2{two, "b"};
@@ -111,7 +111,7 @@ TEST(deadlock, of_two_threads_the_later_is_told_and_the_other_gets_it) {
   w.until_marked(one, 0);
 }
 
-TEST(deadlock, that_ends_a_wait_is_told_once_also_if_its_caller_asked_to_stop_just_before) {
+TEST(deadlock, that_ends_a_stopped_wait_is_still_reported_once) {
   scene w;
   session s = w.open();
   auto& session = *s.impl();
@@ -157,7 +157,7 @@ TEST(deadlock, a_timed_wait_in_a_ring_ends_before_its_time) {
   EXPECT_EQ(w.seen->count(event_kind::deadlock), 1U);
 }
 
-TEST(deadlock, that_a_time_limit_would_have_ended_is_ended_by_that_wait_and_not_by_the_last) {
+TEST(deadlock, ends_the_wait_with_a_time_limit_and_not_the_last_wait) {
   scene w;
   session one = w.open(), two = w.open();
   mutex a1{one, "a"}, b1{one, "b"}, a2{two, "a"}, b2{two, "b"};
@@ -185,7 +185,7 @@ TEST(deadlock, threads_of_one_process_that_wait_at_its_local_queue_are_seen) {
   EXPECT_EQ(close_a_ring(w, s, a, b, b, [&] { return locked(a); }), errc::deadlock);
 }
 
-TEST(deadlock, a_second_object_of_a_name_that_the_thread_has_is_a_ring_of_one) {
+TEST(deadlock, a_thread_that_waits_for_its_own_name_is_a_cycle_of_one) {
   scene w;
   session s = w.open();
   mutex a{s, "a"}, again{s, "a"};
@@ -247,7 +247,7 @@ TEST(deadlock, leases_belong_to_no_thread_and_so_to_no_ring) {
   EXPECT_EQ(w.get(std::move(giver)), errc{});
 }
 
-TEST(deadlock, a_ring_in_which_a_hold_expires_is_none) {
+TEST(deadlock, a_cycle_with_an_expiring_hold_is_no_deadlock) {
   for (const holdfast::lock_options& ends :
        {holdfast::lock_options{.lease = 2s, .renew = false}, {.lease = 2s, .max_hold = 2s}}) {
     scene w;
@@ -270,7 +270,7 @@ TEST(deadlock, a_ring_in_which_a_hold_expires_is_none) {
   }
 }
 
-TEST(deadlock, a_caller_that_asks_to_stop_is_not_told_of_a_deadlock) {
+TEST(deadlock, a_stopped_caller_gets_no_deadlock_error) {
   scene w;
   session one = w.open(), two = w.open();
   mutex a{one, "a"}, b{one, "b"}, works{two, "b"};

@@ -245,7 +245,7 @@ TEST(deadlock_traffic, an_hour_without_a_ring_is_an_hour_without_an_alarm) {
   EXPECT_GT(t.waits(), 5'000) << "there was something to be mistaken about";
 }
 
-TEST(deadlock_traffic, each_ring_is_found_within_a_second_and_each_alarm_is_one) {
+TEST(deadlock_traffic, each_ring_is_found_within_a_second_and_no_alarm_is_false) {
   traffic t(false);
   t.run(10min);
   EXPECT_GT(t.alarms(), 100);

@@ -113,7 +113,7 @@ struct deaths : testing::Test {
   std::atomic<int> acquired{0};
 };
 
-TEST_F(deaths, in_the_way_of_the_first_in_line_make_it_ask_at_once) {
+TEST_F(deaths, of_a_holder_make_the_first_waiter_ask_at_once) {
   hold("m");
   fair_mutex m{*session, "m"};
   const auto first = waiter(m);
@@ -122,7 +122,7 @@ TEST_F(deaths, in_the_way_of_the_first_in_line_make_it_ask_at_once) {
   harness::eventually("acquired", [&] { return acquired == 1; });
 }
 
-TEST_F(deaths, are_told_to_all_that_wait_for_them) {
+TEST_F(deaths, notify_all_waiters_behind_the_dead_holder) {
   hold("m"), hold("n");
   fair_mutex m{*session, "m"}, n{*session, "n"};
   const auto first = waiter(m), second = waiter(n);

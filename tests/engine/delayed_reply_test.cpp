@@ -69,24 +69,23 @@ struct delayed_reply : testing::Test {
   }
 };
 
-TEST_F(delayed_reply, of_an_acquisition_leaves_what_is_left_of_the_lease) {
+TEST_F(delayed_reply, of_an_acquisition_leaves_the_rest_of_the_lease) {
   holdfast::mutex m{slow, "m"};
   expect_as_old_as_its_question(acquired("m", [&] { return m.acquire(); }).remaining());
 }
 
-TEST_F(delayed_reply, of_an_acquisition_without_a_thread_leaves_what_is_left_of_the_lease) {
+TEST_F(delayed_reply, of_an_acquisition_without_a_thread_leaves_the_rest_of_the_lease) {
   holdfast::mutex m{slow, "m"};
   const lease held = acquired("m", [&] { return async_acquire(m).future().get().value(); });
   expect_as_old_as_its_question(held.remaining());
 }
 
-TEST_F(delayed_reply, of_a_reader_leaves_what_is_left_of_the_lease) {
+TEST_F(delayed_reply, of_a_reader_leaves_the_rest_of_the_lease) {
   holdfast::shared_mutex m{slow, "m"};
   expect_as_old_as_its_question(acquired("m", [&] { return m.acquire_shared(); }).remaining());
 }
 
-TEST_F(delayed_reply,
-       of_an_acquisition_that_is_as_long_as_the_lease_is_no_grant_and_is_asked_for_again) {
+TEST_F(delayed_reply, of_an_acquisition_as_long_as_the_lease_is_no_grant_and_is_retried) {
   holdfast::mutex m{slow, "m", {.lease = on_its_way, .renew = false}};
   script->set(verb::acquire, fault::delay_reply);
   auto got = std::async(std::launch::async, [&] { return m.acquire(); });
@@ -101,7 +100,7 @@ TEST_F(delayed_reply,
   EXPECT_GE(script->count(verb::acquire), 2u);
 }
 
-TEST_F(delayed_reply, of_a_renewal_leaves_what_is_left_of_the_lease) {
+TEST_F(delayed_reply, of_a_renewal_leaves_the_rest_of_the_lease) {
   holdfast::mutex m{slow, "m"};
   const lease held = m.acquire();
   script->set(verb::renew, fault::delay_reply);
@@ -114,7 +113,7 @@ TEST_F(delayed_reply, of_a_renewal_leaves_what_is_left_of_the_lease) {
   expect_as_old_as_its_question(held.remaining());
 }
 
-TEST_F(delayed_reply, of_an_extension_leaves_what_is_left_of_the_lease) {
+TEST_F(delayed_reply, of_an_extension_leaves_the_rest_of_the_lease) {
   holdfast::mutex m{slow, "m"};
   lease held = m.acquire();
   script->set(verb::renew, fault::delay_reply);
@@ -127,7 +126,7 @@ TEST_F(delayed_reply, of_an_extension_leaves_what_is_left_of_the_lease) {
   EXPECT_GT(held.remaining(), 60s - on_its_way - 1s);
 }
 
-TEST_F(delayed_reply, of_an_extension_without_a_thread_leaves_what_is_left_of_the_lease) {
+TEST_F(delayed_reply, of_an_extension_without_a_thread_leaves_the_rest_of_the_lease) {
   holdfast::mutex m{slow, "m"};
   lease held = m.acquire();
   script->set(verb::renew, fault::delay_reply);
@@ -141,7 +140,7 @@ TEST_F(delayed_reply, of_an_extension_without_a_thread_leaves_what_is_left_of_th
 
 // ---- when the lease has ended
 
-TEST_F(delayed_reply, of_a_renewal_that_outlasts_its_lease_gives_the_lock_back) {
+TEST_F(delayed_reply, of_a_renewal_that_outlasts_its_lease_releases_the_lock) {
   holdfast::mutex m{slow, "m", {.lease = 6s}};
   lease held = m.acquire();
   script->set(verb::renew, fault::delay_reply);
@@ -153,7 +152,7 @@ TEST_F(delayed_reply, of_a_renewal_that_outlasts_its_lease_gives_the_lock_back) 
   EXPECT_EQ(held.release(), errc::lost);
 }
 
-TEST_F(delayed_reply, of_an_extension_that_outlasts_its_lease_gives_the_lock_back) {
+TEST_F(delayed_reply, of_an_extension_that_outlasts_its_lease_releases_the_lock) {
   holdfast::mutex m{slow, "m", {.lease = on_its_way, .renew = false}};
   lease held = m.acquire();
   EXPECT_EQ(extended_too_late(held), errc::lost);
@@ -172,7 +171,7 @@ class losing_renewals final : public harness::passing_on {
   }
 };
 
-TEST_F(delayed_reply, that_is_lost_after_the_lease_has_ended_gives_the_lock_back) {
+TEST_F(delayed_reply, that_is_lost_after_the_lease_has_ended_releases_the_lock) {
   const auto seen = std::make_shared<recorder>();
   holdfast::session_options o;
   o.clock = clock;
@@ -205,21 +204,21 @@ TEST_F(delayed_reply, that_never_comes_to_an_extension_keeps_nothing_beyond_the_
 
 // ---- of several
 
-TEST_F(delayed_reply, of_several_at_once_leaves_what_is_left_of_their_leases) {
+TEST_F(delayed_reply, of_several_at_once_leaves_the_rest_of_their_leases) {
   holdfast::mutex a{slow, "a"}, b{slow, "b"};
   holdfast::multi_lock all{a, b};
   const auto held = acquired("b", [&] { return all.acquire(); });
   expect_as_old_as_its_question(held.remaining());
 }
 
-TEST_F(delayed_reply, of_several_at_once_without_a_thread_leaves_what_is_left_of_their_leases) {
+TEST_F(delayed_reply, of_several_at_once_without_a_thread_leaves_the_rest_of_their_leases) {
   holdfast::mutex a{slow, "a"}, b{slow, "b"};
   holdfast::multi_lock all{a, b};
   const auto held = acquired("b", [&] { return async_acquire(all).future().get().value(); });
   expect_as_old_as_its_question(held.remaining());
 }
 
-TEST_F(delayed_reply, of_an_admission_leaves_what_is_left_of_the_lease) {
+TEST_F(delayed_reply, of_an_admission_leaves_the_rest_of_the_lease) {
   holdfast::semaphore slots{slow, "slots", 3};
   holdfast::rate_limiter limiter{slow, "limit", {{.tokens = 9, .per = 1s}}};
   holdfast::admission door{limiter, slots};
@@ -228,7 +227,7 @@ TEST_F(delayed_reply, of_an_admission_leaves_what_is_left_of_the_lease) {
   expect_as_old_as_its_question(inside.permit.remaining());
 }
 
-TEST_F(delayed_reply, of_two_admissions_that_came_too_late_gives_the_tokens_of_both_back) {
+TEST_F(delayed_reply, of_two_late_admissions_refunds_the_tokens_of_both) {
   holdfast::rate_limiter three{slow, "tokens", {{.tokens = 3, .per = 24h}}};
   holdfast::semaphore slots{slow, "slots", 1, {.lease = on_its_way, .renew = false}};
   holdfast::admission door{three, slots};
@@ -247,7 +246,7 @@ TEST_F(delayed_reply, of_two_admissions_that_came_too_late_gives_the_tokens_of_b
   EXPECT_EQ(three.peek().rules.at(0).remaining, 2u);
 }
 
-TEST_F(delayed_reply, of_a_majority_leaves_what_is_left_of_the_lease) {
+TEST_F(delayed_reply, of_a_majority_leaves_the_rest_of_the_lease) {
   std::vector<holdfast::session> nodes{slow};
   for (int i = 1; i < 3; ++i) nodes.push_back(open(url + "-" + std::to_string(i)));
   holdfast::redlock lock{nodes, "m", {.node_timeout = 20s}};
@@ -262,7 +261,7 @@ TEST_F(delayed_reply, of_a_majority_leaves_what_is_left_of_the_lease) {
   expect_as_old_as_its_question(held.remaining());
 }
 
-TEST_F(delayed_reply, of_a_majoritys_renewal_leaves_what_is_left_of_the_lease) {
+TEST_F(delayed_reply, of_a_majoritys_renewal_leaves_the_rest_of_the_lease) {
   holdfast::redlock lock{{slow}, "m", {.node_timeout = 20s}};
   const auto held = lock.acquire();
   script->set(verb::acquire, fault::delay_reply);

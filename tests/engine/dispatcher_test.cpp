@@ -44,7 +44,7 @@ struct room_test : testing::Test {
 
 using dispatcher_of_many = room_test;
 
-TEST_F(dispatcher_of_many, it_gets_what_is_for_none_of_the_others) {
+TEST_F(dispatcher_of_many, it_receives_the_notifications_that_no_other_expects) {
   many.listen(true);
   inbox.put(notification_kind::granted, {7, 7});
   inbox.put(notification_kind::granted, {1, 1});
@@ -56,7 +56,7 @@ TEST_F(dispatcher_of_many, it_gets_what_is_for_none_of_the_others) {
   EXPECT_TRUE(one.wait(boot_time{}));
 }
 
-TEST_F(dispatcher_of_many, while_it_does_not_listen_nothing_piles_up) {
+TEST_F(dispatcher_of_many, a_dispatcher_that_does_not_listen_queues_no_notifications) {
   many.listen(true);
   many.listen(false);
   for (std::uint64_t i = 2; i < 50; ++i) inbox.put(notification_kind::granted, {i, i});
@@ -65,7 +65,7 @@ TEST_F(dispatcher_of_many, while_it_does_not_listen_nothing_piles_up) {
   EXPECT_TRUE(many.collect(boot_time{}).empty());
 }
 
-TEST_F(dispatcher_of_many, that_is_always_busy_reads_what_has_come) {
+TEST_F(dispatcher_of_many, that_is_always_busy_reads_its_notifications) {
   many.listen(true);
   for (std::uint64_t i = 2; i < 5; ++i) {
     many.wake();

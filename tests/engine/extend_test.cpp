@@ -58,7 +58,7 @@ TEST(extension, that_a_release_overtakes_is_no_loss) {
   EXPECT_EQ(s.seen->count(event_kind::renew_failed), 0U);
 }
 
-TEST(extension, on_its_way_keeps_the_hold_from_the_next) {
+TEST(extension, that_is_under_way_keeps_the_lock_from_the_next_holder) {
   stage s;
   mutex m{s.session, "m"};
   lease held = m.acquire(), next;
@@ -76,7 +76,7 @@ TEST(extension, on_its_way_keeps_the_hold_from_the_next) {
   EXPECT_NO_THROW(next.check());
 }
 
-TEST(extension, of_what_is_lost_is_told_so_though_it_was_given_back_since) {
+TEST(extension, of_a_lost_lease_reports_the_loss_although_it_was_released_since) {
   stage s;
   mutex m{s.session, "m"}, other{s.session, "other"};
   lease held = m.acquire();
@@ -95,7 +95,7 @@ TEST(extension, of_what_is_lost_is_told_so_though_it_was_given_back_since) {
   EXPECT_EQ(s.seen->count(event_kind::lost), 1U);
 }
 
-TEST(extension, of_a_turn_that_is_over_is_not_told_of_the_next_turns_loss) {
+TEST(extension, of_an_ended_hold_does_not_report_the_loss_of_the_next_hold) {
   stage s;
   mutex m{s.session, "m"}, other{s.session, "other"};
   lease held = m.acquire(), next;
@@ -193,7 +193,7 @@ TEST(extension, of_several_ends_though_lease_locks_and_sessions_are_gone_meanwhi
   EXPECT_EQ(told.get_future().get().error().code, errc::not_owner);
 }
 
-TEST(extension, of_several_may_be_followed_by_their_release_where_it_is_told) {
+TEST(extension, of_several_may_be_followed_by_their_release_in_its_callback) {
   stage s;
   mutex a{s.session, "a"}, b{s.session, "b"};
   holdfast::multi_lock all{a, b};
@@ -209,7 +209,7 @@ TEST(extension, of_several_may_be_followed_by_their_release_where_it_is_told) {
 }
 
 // The store may keep it for an hour, which nobody here knows.
-TEST(extension, whose_answer_was_lost_is_given_back_for_as_long_as_it_may_last) {
+TEST(extension, whose_answer_was_lost_has_its_release_repeated_for_the_new_lease) {
   stage s;
   fair_mutex m{s.session, "m"};
   lease held = m.acquire();
@@ -232,7 +232,7 @@ TEST(extension, whose_answer_was_lost_is_given_back_for_as_long_as_it_may_last) 
   });
 }
 
-TEST(extension, of_what_is_held_goes_on_as_before) {
+TEST(extension, of_a_held_lease_keeps_its_renewals) {
   stage s;
   mutex m{s.session, "m"};
   lease held = m.acquire();

@@ -58,7 +58,7 @@ TEST_F(named_files, a_fifo_without_a_writer_is_empty_and_one_with_a_writer_is_re
   ::close(writer);
 }
 
-TEST_F(named_files, a_fifo_is_refused_for_what_others_open) {
+TEST_F(named_files, a_fifo_is_refused_for_files_that_others_open) {
   EXPECT_TRUE(check_no_fifo("ca", file("x")));
   EXPECT_TRUE(check_no_fifo("ca", dir_.file("none")));
   EXPECT_TRUE(check_no_fifo("ca", "/dev/null"));

@@ -22,7 +22,7 @@ struct given_back : testing::Test {
   stage s;
 };
 
-TEST_F(given_back, is_an_idle_lock_that_was_lost_here_and_not_at_the_store) {
+TEST_F(given_back, an_idle_lock_that_was_lost_here_is_released_at_the_store) {
   mutex m{s.session, "m", {.linger = 1h}};
   m.lock(), m.unlock();
   s.script->set(verb::renew, fault::drop_reply);  // the store extends it
@@ -33,7 +33,7 @@ TEST_F(given_back, is_an_idle_lock_that_was_lost_here_and_not_at_the_store) {
   await_free("m");
 }
 
-TEST_F(given_back, is_each_of_several_whose_grant_was_not_heard_of) {
+TEST_F(given_back, each_of_several_locks_is_released_after_an_unheard_grant) {
   mutex a{s.session, "a"}, b{s.session, "b"};
   holdfast::multi_lock both{a, b};
   s.script->set(verb::acquire, fault::drop_reply);
@@ -42,7 +42,7 @@ TEST_F(given_back, is_each_of_several_whose_grant_was_not_heard_of) {
   await_free("b");
 }
 
-TEST_F(given_back, is_the_place_of_a_wait_without_a_thread_whose_goodbye_was_lost) {
+TEST_F(given_back, a_queue_entry_of_a_stopped_wait_is_removed_after_a_lost_request) {
   holdfast::fair_mutex m{s.session, "m"};
   const auto held = m.acquire();
   std::stop_source stop;
@@ -60,7 +60,7 @@ TEST_F(given_back, is_the_place_of_a_wait_without_a_thread_whose_goodbye_was_los
 }
 
 // A lost request must not cost the others a lease.
-TEST(given_back_at_the_end, is_what_one_last_try_could_not_tell) {
+TEST(given_back_at_the_end, a_lock_is_released_after_several_lost_requests) {
   constexpr int lost = 3;  // the release, the keeper's attempt at it, and the first at the end
   const auto clock = std::make_shared<holdfast::testing::fake_clock>();
   const auto other = holdfast::open("memory:last-tries", {.clock = clock});

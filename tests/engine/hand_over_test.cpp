@@ -111,7 +111,7 @@ TEST_F(hand_over, is_believed_with_the_secret_of_the_previous_holder) {
   EXPECT_LE(mine.valid_until, f_.clock->now() + 2s) << "the time in which it has to be claimed";
 }
 
-TEST_F(hand_over, is_relied_on_for_no_longer_than_it_may_be_claimed) {
+TEST_F(hand_over, counts_no_longer_than_it_may_be_claimed) {
   ASSERT_TRUE(first_.holds());
   ASSERT_FALSE(second_.holds());
   first_.release();
@@ -122,7 +122,7 @@ TEST_F(hand_over, is_relied_on_for_no_longer_than_it_may_be_claimed) {
   EXPECT_LE(second_.asks.granted().valid_until, f_.clock->now() + claim);
 }
 
-TEST_F(hand_over, goes_on_along_the_line) {
+TEST_F(hand_over, continues_from_waiter_to_waiter) {
   contender third{f_, mutex_named("m")};
   ASSERT_TRUE(first_.holds());
   ASSERT_FALSE(second_.holds());
@@ -183,7 +183,7 @@ TEST_F(hand_over, of_an_earlier_turn_is_not_believed) {
 }
 
 // A second notification with the same secret may have any content.
-TEST_F(hand_over, is_told_once) {
+TEST_F(hand_over, is_believed_only_in_its_first_notification) {
   ASSERT_TRUE(first_.holds());
   ASSERT_FALSE(second_.holds());
   first_.release();
@@ -195,7 +195,7 @@ TEST_F(hand_over, is_told_once) {
   EXPECT_FALSE(second_.asks.notified(n));
 }
 
-TEST_F(hand_over, is_not_believed_if_one_may_have_been_missed) {
+TEST_F(hand_over, is_not_believed_after_a_notification_may_have_been_missed) {
   ASSERT_TRUE(first_.holds());
   ASSERT_FALSE(second_.holds());
   first_.release();
@@ -204,7 +204,7 @@ TEST_F(hand_over, is_not_believed_if_one_may_have_been_missed) {
   EXPECT_FALSE(second_.asks.notified(n));
 }
 
-TEST_F(hand_over, is_not_believed_if_one_was_not_looked_at) {
+TEST_F(hand_over, is_not_believed_after_an_unread_notification) {
   ASSERT_TRUE(first_.holds());
   ASSERT_FALSE(second_.holds());
   first_.release();
@@ -223,7 +223,7 @@ TEST_F(hand_over, is_not_believed_without_an_answer_to_the_last_question) {
 }
 
 // Another owner has the name then, with the secret that this waiter expects.
-TEST_F(hand_over, is_not_believed_when_the_place_may_have_run_out) {
+TEST_F(hand_over, is_not_believed_when_the_queue_entry_may_have_expired) {
   ASSERT_TRUE(first_.holds());
   ASSERT_FALSE(second_.holds());
   f_.clock->advance(4s);
@@ -236,7 +236,7 @@ TEST_F(hand_over, is_not_believed_when_the_place_may_have_run_out) {
   EXPECT_FALSE(second_.asks.notified(overheard));
 }
 
-TEST_F(hand_over, of_a_holder_that_died_is_asked_for_when_its_lease_ends_and_not_before) {
+TEST_F(hand_over, of_a_dead_holder_is_requested_when_its_lease_ends_and_not_before) {
   lock_config s = mutex_named("m");
   s.lease = 100ms;
   contender dies{f_, s};
@@ -278,7 +278,7 @@ TEST_F(hand_over, by_priority_passes_no_secret_on) {
   EXPECT_FALSE(urgent.news().secret) << "the other one stands behind the same holder";
 }
 
-TEST_F(hand_over, after_a_wait_that_was_given_up_is_asked_for) {
+TEST_F(hand_over, after_an_abandoned_wait_is_requested_from_the_store) {
   contender third{f_, mutex_named("m")};
   ASSERT_TRUE(first_.holds());
   ASSERT_FALSE(second_.holds());
@@ -289,7 +289,7 @@ TEST_F(hand_over, after_a_wait_that_was_given_up_is_asked_for) {
   EXPECT_TRUE(third.holds());
 }
 
-TEST_F(hand_over, of_an_unrenewed_lock_is_asked_for) {
+TEST_F(hand_over, of_an_unrenewed_lock_is_requested_from_the_store) {
   lock_config s = mutex_named("m");
   s.renew = false;
   contender unrenewed{f_, s};

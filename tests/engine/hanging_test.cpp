@@ -16,7 +16,7 @@ using holdfast::lease;
 using holdfast::mutex;
 using holdfast::result;
 
-TEST_F(hanging_store, keeps_no_timed_call_and_what_it_gives_later_is_given_back) {
+TEST_F(hanging_store, delays_no_timed_call_and_its_late_grant_is_released) {
   mutex m{session, "m"};
   holdfast::fair_mutex f{session, "f"};
   holdfast::shared_mutex sm{session, "s"};
@@ -31,13 +31,13 @@ TEST_F(hanging_store, keeps_no_timed_call_and_what_it_gives_later_is_given_back)
   for (const auto* name : {"m", "f", "s", "sem"}) await_free(name);
 }
 
-TEST_F(hanging_store, keeps_no_timed_wait_for_a_latch) {
+TEST_F(hanging_store, delays_no_timed_wait_for_a_latch) {
   holdfast::latch local_queue{session, "l", 1};
   store->hang();
   EXPECT_FALSE(local_queue.wait_for(50ms));
 }
 
-TEST_F(hanging_store, keeps_no_waiter_that_leaves_a_latch) {
+TEST_F(hanging_store, delays_no_waiter_that_leaves_a_latch) {
   holdfast::latch opens{session, "l", 1};
   std::stop_source stop;
   store->hangs_when_left = true;
@@ -49,7 +49,7 @@ TEST_F(hanging_store, keeps_no_waiter_that_leaves_a_latch) {
   EXPECT_FALSE(waiting.get());
 }
 
-TEST_F(hanging_store, keeps_no_thread_that_would_queue_for_a_condition) {
+TEST_F(hanging_store, delays_no_thread_that_would_queue_for_a_condition) {
   mutex m{session, "m"};
   holdfast::condition_variable changed{session, "c"};
   std::unique_lock lock{m};
@@ -60,7 +60,7 @@ TEST_F(hanging_store, keeps_no_thread_that_would_queue_for_a_condition) {
   await_free("c");
 }
 
-TEST_F(hanging_store, keeps_no_barrier_that_goes_and_its_participants_leave_later) {
+TEST_F(hanging_store, delays_no_destroyed_barrier_and_its_participants_leave_later) {
   auto meets = std::make_unique<holdfast::barrier>(session, "b", 3);
   (void)meets->arrive();
   store->hang();
@@ -69,7 +69,7 @@ TEST_F(hanging_store, keeps_no_barrier_that_goes_and_its_participants_leave_late
   await_free("b");
 }
 
-TEST_F(hanging_store, keeps_no_multi_lock_with_a_deadline) {
+TEST_F(hanging_store, delays_no_multi_lock_beyond_its_deadline) {
   mutex a{session, "a"}, b{session, "b"};
   holdfast::multi_lock both{a, b};
   store->hang();
@@ -99,7 +99,7 @@ TEST_F(hanging_store, ends_an_extension_behind_a_renewal_when_the_lease_ends) {
   EXPECT_EQ(extended.get(), errc::lost);
 }
 
-TEST_F(hanging_store, ends_a_wait_that_it_answered_before_as_one_in_vain) {
+TEST_F(hanging_store, ends_a_wait_that_was_already_queued_with_a_timeout) {
   mutex m{session, "m"};
   auto other = open();
   lease theirs = mutex{other, "m"}.acquire();
@@ -112,7 +112,7 @@ TEST_F(hanging_store, ends_a_wait_that_it_answered_before_as_one_in_vain) {
   await_free("m");
 }
 
-TEST_F(hanging_store, that_granted_in_vain_is_not_reported_as_a_held_lock) {
+TEST_F(hanging_store, that_granted_too_late_is_not_reported_as_a_held_lock) {
   mutex m{session, "m"};
   store->grants_in_vain_once = true;
   store->hang();
@@ -142,7 +142,7 @@ TEST_F(hanging_store, that_answers_nothing_for_a_second_is_unavailable) {
   await_free("m");
 }
 
-TEST_F(hanging_store, keeps_no_try_with_the_cleaning_up) {
+TEST_F(hanging_store, delays_no_try_by_its_clean_up) {
   mutex m{session, "m"};
   store->refuses = true;
   store->hang();
@@ -151,7 +151,7 @@ TEST_F(hanging_store, keeps_no_try_with_the_cleaning_up) {
   await_free("m");
 }
 
-TEST_F(hanging_store, keeps_no_waiter_in_the_local_queue_beyond_its_deadline) {
+TEST_F(hanging_store, delays_no_waiter_in_the_local_queue_beyond_its_deadline) {
   mutex m{session, "m", {.local_time = 0us}};
   for (const auto patience : {300ms, 1500ms}) {
     lease held = m.acquire();
@@ -191,7 +191,7 @@ TEST_F(hanging_store, that_carries_out_a_hand_over_after_the_last_try_leaves_the
   giver.get();
 }
 
-TEST_F(hanging_store, keeps_no_stopped_wait_with_a_second_call_after_the_call_that_took_it_along) {
+TEST_F(hanging_store, delays_no_stopped_wait_behind_the_release_that_queued_it) {
   mutex m{session, "m", {.local_time = 0us}}, other{session, "other"};
   lease held = m.acquire();
   std::stop_source stop, later;
@@ -213,7 +213,7 @@ TEST_F(hanging_store, keeps_no_stopped_wait_with_a_second_call_after_the_call_th
   giver.get();
 }
 
-TEST_F(hanging_store, keeps_no_wait_without_a_thread_beyond_its_deadline) {
+TEST_F(hanging_store, delays_no_wait_without_a_thread_beyond_its_deadline) {
   mutex m{session, "m"};
   holdfast::semaphore sem{session, "sem", 2};
   holdfast::latch local_queue{session, "l", 1};
@@ -243,7 +243,7 @@ TEST_F(hanging_store, is_unavailable_to_a_try_without_a_thread_and_not_busy) {
   await_free("b");
 }
 
-TEST_F(hanging_store, keeps_no_wait_behind_one_without_a_deadline) {
+TEST_F(hanging_store, delays_no_timed_wait_behind_a_wait_without_a_deadline) {
   mutex a{session, "a"}, b{session, "b"};
   store->hang();
   auto patient = async_acquire(a).future();
@@ -255,7 +255,7 @@ TEST_F(hanging_store, keeps_no_wait_behind_one_without_a_deadline) {
   await_free("b");
 }
 
-TEST_F(hanging_store, keeps_no_waiter_that_is_asked_to_stop) {
+TEST_F(hanging_store, delays_no_waiter_that_is_asked_to_stop) {
   mutex a{session, "a"}, b{session, "b"};
   const lease held = a.acquire();
   std::stop_source stop;
@@ -290,7 +290,7 @@ TEST_F(hanging_store, keeps_no_stopped_waiter_that_was_left_what_it_has_to_give_
   await_free("a");
 }
 
-TEST_F(hanging_store, at_the_limit_of_a_wait_for_a_condition_is_no_failure_of_it) {
+TEST_F(hanging_store, does_not_turn_the_timeout_of_a_condition_into_a_failure) {
   mutex m{session, "m"};
   holdfast::condition_variable changed{session, "c"};
   lease held = m.acquire();
@@ -304,7 +304,7 @@ TEST_F(hanging_store, at_the_limit_of_a_wait_for_a_condition_is_no_failure_of_it
   EXPECT_EQ(mine->held.state(), holdfast::lease_state::held);
 }
 
-TEST_F(hanging_store, may_be_let_go_of_by_a_caller_that_is_told_of_the_timeout) {
+TEST_F(hanging_store, may_be_destroyed_by_the_callback_of_the_timeout) {
   struct user {
     explicit user(holdfast::session s) : m(std::move(s), "m") {}
     mutex m;
@@ -319,7 +319,7 @@ TEST_F(hanging_store, may_be_let_go_of_by_a_caller_that_is_told_of_the_timeout) 
   EXPECT_EQ(told.get_future().get(), errc::timed_out);
 }
 
-TEST_F(hanging_store, with_no_memory_for_a_hand_over_wakes_the_next_all_the_same) {
+TEST_F(hanging_store, without_memory_for_a_hand_over_still_wakes_the_next) {
   mutex m{session, "m", {.local_time = 0us}};
   lease held = m.acquire();
   auto next = std::async(std::launch::async, [&] { return m.try_acquire_for(1h).has_value(); });

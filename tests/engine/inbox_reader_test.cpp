@@ -11,7 +11,7 @@ namespace {
 using namespace engine_test;
 using holdfast::fair_mutex;
 
-TEST(inbox_reader, that_has_what_it_waited_for_leaves_the_reading_to_the_next) {
+TEST(inbox_reader, that_got_its_notification_passes_the_reading_on) {
   stage s("memory:readers");
   auto other = holdfast::open("memory:readers", {.clock = s.clock});
   auto a = fair_mutex(other, "a").acquire(), b = fair_mutex(other, "b").acquire();

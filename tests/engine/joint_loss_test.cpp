@@ -51,7 +51,7 @@ class away_at_times final : public harness::passing_on {
 
 // One waiter polls once a second for those far behind. When the poll fails, the queue entries of
 // all may be lost.
-TEST(joint_loss, all_waiters_that_left_looks_to_others_ask_when_the_store_was_away) {
+TEST(joint_loss, makes_all_waiters_poll_after_the_store_was_away) {
   constexpr std::size_t many = 40;
   const auto store = std::make_shared<absence>();
   const auto clock = std::make_shared<holdfast::testing::fake_clock>();

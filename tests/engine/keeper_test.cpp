@@ -34,7 +34,7 @@ TEST(keeper, renews_at_a_third_and_keeps_the_fence) {
   EXPECT_FALSE(held.lost().stop_requested());
 }
 
-TEST(keeper, a_store_that_is_away_makes_it_suspect_at_once_and_lost_before_the_lease_ends) {
+TEST(keeper, an_unavailable_store_makes_a_lease_suspect_and_then_lost_in_time) {
   stage s;
   mutex m{s.session, "m"};
   lease held = m.acquire();
@@ -54,7 +54,7 @@ TEST(keeper, a_store_that_is_away_makes_it_suspect_at_once_and_lost_before_the_l
   EXPECT_EQ(held.release(), holdfast::errc::lost);
 }
 
-TEST(keeper, a_process_that_did_not_run_until_the_lease_ended_is_told_that) {
+TEST(keeper, a_process_that_slept_beyond_its_lease_learns_of_the_loss) {
   stage s;
   mutex m{s.session, "m"};
   const lease held = m.acquire();
@@ -63,7 +63,7 @@ TEST(keeper, a_process_that_did_not_run_until_the_lease_ended_is_told_that) {
   EXPECT_EQ(s.seen->detail(event_kind::lost), "the lease ended before this process ran again");
 }
 
-TEST(keeper, a_renewal_that_succeeds_before_the_deadline_makes_it_held_again) {
+TEST(keeper, a_successful_renewal_makes_a_suspect_lease_held_again) {
   stage s;
   mutex m{s.session, "m"};
   lease held = m.acquire();
@@ -76,7 +76,7 @@ TEST(keeper, a_renewal_that_succeeds_before_the_deadline_makes_it_held_again) {
   EXPECT_EQ(held.state(), lease_state::held);
 }
 
-TEST(keeper, the_loss_is_told_although_the_renewal_hangs) {
+TEST(keeper, the_loss_is_reported_although_the_renewal_hangs) {
   stage s;
   mutex m{s.session, "m"};
   lease held = m.acquire();
@@ -123,7 +123,7 @@ TEST(keeper, a_late_renewal_never_lengthens_the_lease_of_the_next_holder) {
   EXPECT_EQ(s.session.show("m").holders.size(), 1U) << "the other's lock stays";
 }
 
-TEST(keeper, what_was_taken_away_is_told_at_the_next_renewal) {
+TEST(keeper, a_force_release_is_noticed_at_the_next_renewal) {
   stage s;
   mutex m{s.session, "m"};
   lease held = m.acquire();
@@ -160,7 +160,7 @@ TEST(keeper, max_hold_ends_a_hold_that_is_renewed) {
   EXPECT_EQ(s.seen->detail(event_kind::lost), "the lock was held for as long as max_hold allows");
 }
 
-TEST(keeper, what_is_taken_away_at_max_hold_is_noticed_at_the_next_renewal) {
+TEST(keeper, a_force_release_under_max_hold_is_noticed_at_the_next_renewal) {
   stage s;
   lease held = mutex{s.session, "m", {.lease = 30s, .max_hold = 6s}}.acquire();
   EXPECT_EQ(s.session.force_release("m"), 1U);
@@ -169,7 +169,7 @@ TEST(keeper, what_is_taken_away_at_max_hold_is_noticed_at_the_next_renewal) {
   EXPECT_EQ(held.state(), lease_state::lost);
 }
 
-TEST(keeper, max_hold_shorter_than_the_lease_frees_it_at_the_store) {
+TEST(keeper, max_hold_shorter_than_the_lease_frees_the_lock_at_the_store) {
   stage s;
   const lease held = mutex{s.session, "m", {.lease = 30s, .max_hold = 1s}}.acquire();
   EXPECT_LT(s.session.show("m").holders.at(0).expires_in, 1s + 50ms);
@@ -208,7 +208,7 @@ TEST(keeper, a_release_that_fails_is_repeated_until_the_store_is_back) {
 }
 
 // A queue entry lasts for four seconds, however short the lease is that it waits for.
-TEST(keeper, an_entry_in_the_queue_is_given_up_also_when_a_short_lease_is_over) {
+TEST(keeper, a_queue_entry_is_removed_also_after_the_end_of_a_short_lease) {
   stage s;
   holdfast::fair_mutex m{s.session, "m"};
   const lease held = m.acquire();
@@ -242,7 +242,7 @@ TEST(keeper, an_extension_behind_a_renewal_that_hangs_ends_with_the_loss) {
   EXPECT_EQ(extended.get(), holdfast::errc::lost) << "and the renewal hangs still";
 }
 
-TEST(keeper, an_extension_that_failed_does_not_begin_to_renew_what_is_not_renewed) {
+TEST(keeper, a_failed_extension_does_not_start_the_renewal_of_an_unrenewed_lease) {
   stage s;
   lease held = mutex{s.session, "m", {.renew = false}}.acquire();
   s.script->set(verb::renew, fault::drop_request);
@@ -303,7 +303,7 @@ TEST(lease, outlives_its_mutex_and_its_session) {
   EXPECT_TRUE(mutex(again, "m").try_acquire());
 }
 
-TEST(keeper, the_last_lease_may_be_released_by_the_callback_that_tells_its_loss) {
+TEST(keeper, the_last_lease_may_be_released_by_the_callback_of_its_loss) {
   auto clock = std::make_shared<holdfast::testing::fake_clock>();
   std::atomic<bool> told = false;
   auto held = std::make_unique<lease>();
@@ -483,7 +483,7 @@ TEST(fake_clock, a_session_may_be_closed_while_the_clock_is_moved) {
 }
 
 // A thread that wakes up for nothing costs its caller as much as a round trip to the store.
-TEST(wakes, a_thread_is_woken_for_what_is_due_before_the_rest_and_once) {
+TEST(wakes, a_thread_is_woken_once_and_for_the_earliest_task) {
   const holdfast::boot_time now{1h};
   holdfast::store::wake_time mine;
   EXPECT_EQ(mine.sleep_until(holdfast::forever, now), holdfast::forever);

@@ -14,7 +14,7 @@ using holdfast::mutex;
 using holdfast::testing::fault;
 using verb = holdfast::store::permits_verb;
 
-TEST(last_release, that_was_lost_on_the_way_is_made_up_for_when_the_session_ends) {
+TEST(last_release, that_got_lost_is_repeated_when_the_session_ends) {
   stage s("memory:last1");
   auto other = holdfast::open("memory:last1", {.clock = s.clock});
   {
@@ -31,7 +31,7 @@ TEST(last_release, that_was_lost_on_the_way_is_made_up_for_when_the_session_ends
   EXPECT_TRUE(other.show("n").holders.empty());
 }
 
-TEST(last_release, to_a_store_that_is_away_is_tried_a_few_times_and_no_more) {
+TEST(last_release, to_an_unavailable_store_is_tried_only_a_few_times) {
   stage s("memory:last2");
   auto other = holdfast::open("memory:last2", {.clock = s.clock});
   std::size_t before = 0;
@@ -78,7 +78,7 @@ class away final : public harness::passing_on {
   const std::shared_ptr<away_store> at_;
 };
 
-TEST(last_release, of_very_many_is_in_batches_and_needs_no_time) {
+TEST(last_release, of_very_many_locks_is_sent_in_batches) {
   constexpr std::size_t many = 1'100;
   const auto at = std::make_shared<away_store>();
   holdfast::session_options o;

@@ -81,7 +81,7 @@ TEST_F(late_replies, a_lease_acquired_without_a_thread_ends_before_the_store_end
 }
 
 // Not so late that its queue entry has ended.
-TEST_F(late_replies, a_told_grant_ends_before_the_store_ends_it) {
+TEST_F(late_replies, a_lease_granted_by_notification_ends_before_the_store_ends_it) {
   fair_mutex m{session_, "m"};
   lease first = m.acquire();
   const auto answered = clock_->now() + 2s;
@@ -132,14 +132,14 @@ TEST_F(late_replies, an_admitted_permit_ends_before_the_store_ends_it) {
 
 // ---- a lease that ended before its answer arrived is invalid: it is requested again
 
-TEST_F(late_replies, a_grant_that_comes_after_its_end_is_asked_for_again) {
+TEST_F(late_replies, a_grant_that_arrives_after_its_end_is_requested_again) {
   mutex m{session_, "m"};
   answers_come(permits_verb::acquire, 31s, 1);
   const lease held = after_a_pause([&] { return m.acquire(); });
   EXPECT_EQ(held.state(), lease_state::held);
 }
 
-TEST_F(late_replies, the_first_of_several_is_asked_for_again_if_the_last_came_after_its_end) {
+TEST_F(late_replies, the_first_of_several_is_requested_again_if_it_expired_before_the_last) {
   auto elsewhere = open();
   mutex a{session_, "a"}, b{elsewhere, "b"};
   multi_lock both{a, b};
@@ -149,7 +149,7 @@ TEST_F(late_replies, the_first_of_several_is_asked_for_again_if_the_last_came_af
   EXPECT_NO_THROW(held.check());
 }
 
-TEST_F(late_replies, an_admission_that_comes_after_its_end_is_asked_for_again) {
+TEST_F(late_replies, an_admission_that_arrives_after_its_end_is_requested_again) {
   semaphore slots{session_, "slots", 2};
   rate_limiter tokens{session_, "tokens", {{.tokens = 10}}};
   admission door{tokens, slots};

@@ -46,7 +46,7 @@ TEST(lease_timer, of_a_hand_over_is_a_claim_until_it_is_renewed) {
   EXPECT_FALSE(t.is_claim());
 }
 
-TEST(lease_timer, an_extension_that_failed_begins_no_renewal_of_what_is_not_renewed) {
+TEST(lease_timer, keeps_an_unrenewed_lease_unrenewed_after_a_failed_extension) {
   auto t = granted(false);
   ASSERT_TRUE(t.begin(start + 1s));
   (void)t.failed(start + 2s);
@@ -55,7 +55,7 @@ TEST(lease_timer, an_extension_that_failed_begins_no_renewal_of_what_is_not_rene
   EXPECT_EQ(t.due(start + 30s), step::lost);
 }
 
-TEST(lease_timer, is_lost_at_the_margin_before_the_end_whatever_the_renewal_does) {
+TEST(lease_timer, reports_the_loss_a_margin_before_the_end_in_any_state_of_the_renewal) {
   auto t = granted();
   ASSERT_EQ(t.due(start + 10s), step::renew);
   EXPECT_EQ(t.due(start + 15s), step::suspect) << "not back for a sixth of the lease";
@@ -82,7 +82,7 @@ TEST(lease_timer, a_renewal_that_comes_after_the_end_changes_nothing) {
   EXPECT_EQ(t.due(start + 30s - margin), step::lost);
 }
 
-TEST(lease_timer, one_renewal_at_a_time_whatever_begins_it) {
+TEST(lease_timer, runs_one_renewal_at_a_time) {
   auto t = granted();
   EXPECT_TRUE(t.begin(start));
   EXPECT_FALSE(t.begin(start));
@@ -91,7 +91,7 @@ TEST(lease_timer, one_renewal_at_a_time_whatever_begins_it) {
   EXPECT_TRUE(t.begin(start + 13s));
 }
 
-TEST(lease_timer, a_failed_renewal_makes_it_suspect_and_is_tried_again_soon) {
+TEST(lease_timer, a_failed_renewal_makes_the_lease_suspect_and_is_repeated_soon) {
   auto t = granted();
   (void)t.due(start + 10s);
   EXPECT_TRUE(t.failed(start + 11s));
@@ -101,7 +101,7 @@ TEST(lease_timer, a_failed_renewal_makes_it_suspect_and_is_tried_again_soon) {
   EXPECT_FALSE(t.failed(start + 12s)) << "it was suspect before";
 }
 
-TEST(lease_timer, a_renewal_that_succeeds_after_all_makes_it_held_again) {
+TEST(lease_timer, a_late_success_of_a_renewal_makes_the_lease_held_again) {
   auto t = granted();
   (void)t.due(start + 10s);
   t.failed(start + 11s);
@@ -110,7 +110,7 @@ TEST(lease_timer, a_renewal_that_succeeds_after_all_makes_it_held_again) {
   EXPECT_EQ(t.state(), lease_state::held);
 }
 
-TEST(lease_timer, without_renewal_it_expires) {
+TEST(lease_timer, a_lease_without_renewal_expires) {
   auto t = granted(false);
   EXPECT_EQ(t.next(), start + 30s - margin);
   EXPECT_EQ(t.due(start + 30s), step::lost);
@@ -126,7 +126,7 @@ TEST(lease_timer, is_never_held_beyond_max_hold) {
   EXPECT_EQ(t.due(start + 35s), step::lost);
 }
 
-TEST(lease_timer, at_max_hold_it_is_renewed_as_often_as_before) {
+TEST(lease_timer, a_lease_near_max_hold_is_renewed_as_often_as_before) {
   auto t = granted(true, start + 35s);
   EXPECT_FALSE(t.at_max_hold());
   (void)t.due(start + 10s);
@@ -144,7 +144,7 @@ TEST(lease_timer, at_max_hold_it_is_renewed_as_often_as_before) {
   EXPECT_TRUE(t.renewed(again, again, 5s)) << "held again";
 }
 
-TEST(lease_timer, the_lease_that_is_asked_for_is_sure_for_as_long_as_was_wanted_and_hardly_longer) {
+TEST(lease_timer, a_requested_lease_lasts_at_least_the_wanted_time_and_hardly_longer) {
   for (const std::chrono::nanoseconds sure : {150ms, 1'000ms, 1'001ms, 59'999ms}) {
     const auto lease = lease_timer::lasting(sure, 1ms);
     EXPECT_GE(lease_timer::sure_until(start, lease), start + sure);
@@ -157,7 +157,7 @@ TEST(lease_timer, the_lease_that_is_asked_for_is_sure_for_as_long_as_was_wanted_
             holdfast::max_lease);
 }
 
-TEST(lease_timer, a_grant_that_must_be_claimed_is_renewed_at_a_third_of_what_is_left) {
+TEST(lease_timer, a_grant_to_claim_is_renewed_at_a_third_of_the_remaining_time) {
   lease_timer t({30s, true, holdfast::forever}, start, start + 480ms);
   EXPECT_EQ(t.next(), start + 160ms);
   ASSERT_EQ(t.due(start + 160ms), step::renew);

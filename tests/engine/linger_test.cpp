@@ -38,7 +38,7 @@ void await_free_as_time_passes(const stage& s) {
   });
 }
 
-TEST(linger, an_idle_lock_is_taken_again_without_the_store) {
+TEST(linger, an_idle_lock_is_reacquired_without_the_store) {
   stage s;
   mutex m{s.session, "m", lingering()};
   const auto before = s.session.store_operations();
@@ -71,7 +71,7 @@ TEST(linger, a_wait_that_was_stopped_before_its_call_takes_no_idle_lock) {
   EXPECT_EQ(s.session.store_operations(), before);
 }
 
-TEST(linger, it_goes_back_when_its_time_is_over_and_not_before) {
+TEST(linger, an_idle_lock_is_released_after_its_linger_time_and_not_before) {
   stage s;
   mutex m{s.session, "m", lingering()};
   m.lock(), m.unlock();
@@ -86,7 +86,7 @@ TEST(linger, it_goes_back_when_its_time_is_over_and_not_before) {
   await_free(s.session);
 }
 
-TEST(linger, a_time_that_is_no_whole_number_of_microseconds_away_is_not_rounded_up) {
+TEST(linger, a_linger_time_between_two_microseconds_is_not_rounded_up) {
   stage s;
   mutex m{s.session, "m", lingering()}, other{s.session, "other", lingering(50ms)};
   m.lock(), m.unlock();
@@ -98,7 +98,7 @@ TEST(linger, a_time_that_is_no_whole_number_of_microseconds_away_is_not_rounded_
   await_free(s.session);
 }
 
-TEST(linger, what_is_used_again_stays_for_half_its_time_at_least) {
+TEST(linger, a_lock_used_again_stays_for_at_least_half_its_linger_time) {
   stage s;
   mutex m{s.session, "m", lingering()};
   m.lock(), m.unlock();
@@ -113,7 +113,7 @@ TEST(linger, what_is_used_again_stays_for_half_its_time_at_least) {
   await_free_as_time_passes(s);
 }
 
-TEST(linger, a_late_look_does_not_count_as_the_missed_ones) {
+TEST(linger, a_late_check_does_not_count_for_the_missed_checks) {
   stage s;
   mutex m{s.session, "m", lingering()};
   mutex before{s.session, "before", lingering(20ms)}, after{s.session, "after", lingering(1s)};
@@ -130,7 +130,7 @@ TEST(linger, a_late_look_does_not_count_as_the_missed_ones) {
   EXPECT_TRUE(held_at_store(s.session)) << "it was in use a moment ago";
 }
 
-TEST(linger, what_is_in_use_when_its_time_is_over_lingers_from_its_release_on) {
+TEST(linger, a_lock_in_use_after_its_time_lingers_from_its_release_on) {
   stage s;
   mutex m{s.session, "m", lingering()};
   m.lock(), m.unlock();
@@ -143,7 +143,7 @@ TEST(linger, what_is_in_use_when_its_time_is_over_lingers_from_its_release_on) {
   await_free_as_time_passes(s);
 }
 
-TEST(linger, another_process_that_wants_it_gets_it_at_once) {
+TEST(linger, another_process_acquires_an_idle_lock_at_once) {
   stage s("memory:linger1");
   auto other = holdfast::open("memory:linger1", s.options());
   mutex mine{s.session, "m", lingering(1h)}, theirs{other, "m"};
@@ -176,7 +176,7 @@ TEST(linger, two_processes_that_both_let_it_linger_take_turns) {
   EXPECT_EQ(together, 600);
 }
 
-TEST(linger, it_does_not_linger_when_another_session_waits) {
+TEST(linger, a_lock_does_not_linger_when_another_session_waits) {
   stage s("memory:linger3");
   auto other = holdfast::open("memory:linger3", s.options());
   mutex m{s.session, "m", lingering(1h)};
@@ -188,7 +188,7 @@ TEST(linger, it_does_not_linger_when_another_session_waits) {
   remote.join();
 }
 
-TEST(linger, a_session_that_only_tries_gets_it_the_next_time) {
+TEST(linger, a_session_that_tries_twice_acquires_a_lingering_lock) {
   stage s("memory:linger4");
   auto other = holdfast::open("memory:linger4", s.options());
   mutex mine{s.session, "m", lingering(1h)}, theirs{other, "m"};
@@ -213,7 +213,7 @@ TEST(linger, a_lost_notification_costs_others_no_more_than_the_time) {
   remote.join();
 }
 
-TEST(linger, the_lock_object_takes_it_along_when_it_goes) {
+TEST(linger, a_destroyed_lock_object_releases_its_idle_lock) {
   stage s;
   {
     mutex m{s.session, "m", lingering(1h)};
@@ -234,7 +234,7 @@ TEST(linger, a_lease_that_outlives_the_lock_object_does_not_linger) {
   EXPECT_FALSE(held_at_store(s.session));
 }
 
-TEST(linger, it_stays_for_the_other_lock_objects_of_that_name) {
+TEST(linger, an_idle_lock_stays_for_other_lock_objects_of_its_name) {
   stage s;
   mutex stays{s.session, "m", lingering(1h)};
   {
@@ -257,7 +257,7 @@ TEST(linger, a_lock_with_other_options_gets_a_hold_of_its_own) {
   different.unlock();
 }
 
-TEST(linger, what_is_lost_while_idle_is_not_given_out) {
+TEST(linger, an_idle_lock_that_was_lost_is_not_acquired) {
   stage s;
   mutex m{s.session, "m", lingering(1h)};
   m.lock();
@@ -273,7 +273,7 @@ TEST(linger, what_is_lost_while_idle_is_not_given_out) {
   EXPECT_GE(s.script->count(verb::acquire), 2U);
 }
 
-TEST(linger, what_is_lost_while_idle_does_not_keep_its_session) {
+TEST(linger, an_idle_lock_that_was_lost_does_not_keep_its_session) {
   std::weak_ptr<recorder> seen;
   {
     stage s;
@@ -287,7 +287,7 @@ TEST(linger, what_is_lost_while_idle_does_not_keep_its_session) {
   harness::eventually("the session's end", [&] { return seen.expired(); });
 }
 
-TEST(linger, it_is_renewed_while_idle) {
+TEST(linger, an_idle_lock_is_renewed) {
   stage s("memory:linger6");
   auto other = holdfast::open("memory:linger6", s.options());
   mutex m{s.session, "m", lingering(1h)};
@@ -299,7 +299,7 @@ TEST(linger, it_is_renewed_while_idle) {
   EXPECT_TRUE(held_at_store(s.session));
 }
 
-TEST(linger, what_is_limited_does_not_linger) {
+TEST(linger, a_lock_with_max_hold_does_not_linger) {
   stage s;
   auto options = lingering(1h);
   options.max_hold = 1h;
@@ -308,7 +308,7 @@ TEST(linger, what_is_limited_does_not_linger) {
   EXPECT_FALSE(held_at_store(s.session));
 }
 
-TEST(linger, of_one_lock_object_is_not_for_another_that_keeps_it_for_less) {
+TEST(linger, an_idle_lock_is_not_shared_with_an_object_of_shorter_local_time) {
   stage s;
   auto strict = lingering(1h);
   strict.local_time = 0us;
@@ -319,7 +319,7 @@ TEST(linger, of_one_lock_object_is_not_for_another_that_keeps_it_for_less) {
   EXPECT_EQ(s.script->count(verb::acquire), before + 1) << "the store decides each time";
 }
 
-TEST(linger, local_fences_never_run_into_the_store_s_next) {
+TEST(linger, local_fences_never_reach_the_next_fence_of_the_store) {
   stage s;
   mutex m{s.session, "m", lingering(1h)};
   std::uint64_t last = 0;
@@ -331,7 +331,7 @@ TEST(linger, local_fences_never_run_into_the_store_s_next) {
   EXPECT_EQ(s.script->count(verb::acquire), 3U) << "4,096 fences for each of the store's";
 }
 
-TEST(linger, a_store_that_is_away_when_it_goes_back_is_told_later) {
+TEST(linger, a_release_of_an_idle_lock_is_repeated_after_an_outage) {
   stage s;
   auto options = lingering();
   options.lease = holdfast::max_lease;  // it does not end by itself

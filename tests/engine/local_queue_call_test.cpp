@@ -15,7 +15,7 @@ using holdfast::lease;
 using holdfast::mutex;
 using verb = holdfast::store::permits_verb;
 
-TEST(local_queue, a_waiter_that_gives_up_when_it_is_called_has_the_next_one_called) {
+TEST(local_queue, a_waiter_that_gives_up_when_it_is_called_calls_the_next) {
   stage s;
   mutex m{s.session, "m"}, other{s.session, "other"};
   lease held = m.acquire();
@@ -114,7 +114,7 @@ struct next_in_process : testing::Test {
   }
 };
 
-TEST_F(next_in_process, gets_what_it_asked_for_and_not_the_hold_of_another) {
+TEST_F(next_in_process, gets_a_hold_of_its_own_kind_and_not_that_of_another) {
   EXPECT_EQ(asked_when_passed_to({}), 1U);
   EXPECT_EQ(asked_when_passed_to({.lease = 20s}), 2U);
   EXPECT_EQ(asked_when_passed_to({.max_hold = 1h}), 2U);

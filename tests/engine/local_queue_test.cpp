@@ -36,7 +36,7 @@ struct crowd {
   std::vector<std::thread> threads;
 };
 
-TEST(local_queue, one_contender_of_a_process_is_at_the_store) {
+TEST(local_queue, a_process_has_one_contender_at_the_store) {
   stage s("memory:gate1");
   auto other = holdfast::open("memory:gate1", s.options());
   lease held = mutex{other, "m"}.acquire();
@@ -54,7 +54,7 @@ TEST(local_queue, one_contender_of_a_process_is_at_the_store) {
   EXPECT_TRUE(s.session.show("m").holders.empty());
 }
 
-TEST(local_queue, a_hand_over_in_the_process_asks_the_store_nothing) {
+TEST(local_queue, a_hand_over_in_the_process_sends_nothing_to_the_store) {
   stage s;
   mutex m{s.session, "m", {.max_bypass = 0}};
   lease held = m.acquire();
@@ -127,7 +127,7 @@ TEST(local_queue, the_fence_of_the_next_process_is_greater_than_the_last_local_o
 
 // More hand-overs than there are local fences between two of the store's: the store must be asked
 // in time.
-TEST(local_queue, local_fences_never_run_into_the_store_s_next) {
+TEST(local_queue, local_fences_never_reach_the_next_fence_of_the_store) {
   stage s;
   mutex m{s.session, "m"};
   std::atomic<bool> enough = false;
@@ -171,7 +171,7 @@ TEST(local_queue, another_process_waits_for_local_time_and_no_longer) {
   EXPECT_EQ(order, (std::vector<int>{0, 1, 2}));
 }
 
-TEST(local_queue, what_limits_one_hold_is_not_passed_on) {
+TEST(local_queue, a_lock_with_max_hold_is_not_passed_on_in_the_process) {
   stage s;
   mutex m{s.session, "m", {.max_hold = 1h}};
   lease held = m.acquire();
@@ -218,7 +218,7 @@ TEST(local_queue, a_request_behind_too_many_waiters_is_refused_at_once) {
   EXPECT_FALSE(held.release());
 }
 
-TEST(local_queue, the_token_of_a_former_holder_is_not_stopped_by_the_loss_of_a_later_one) {
+TEST(local_queue, the_loss_of_a_later_hold_does_not_stop_the_token_of_a_former_one) {
   stage s;
   mutex m{s.session, "m", {.max_bypass = 0}};
   lease held = m.acquire();
@@ -285,7 +285,7 @@ TEST(local_queue, waiters_that_give_up_at_random_leave_nothing_idle) {
   EXPECT_EQ(session.impl()->local_queue_of("m")->waiting(), 0U);
 }
 
-TEST(local_queue, a_local_waiter_that_times_out_leaves_the_line) {
+TEST(local_queue, a_local_waiter_that_times_out_leaves_the_queue) {
   stage s;
   mutex m{s.session, "m"};
   lease held = m.acquire();
@@ -299,7 +299,7 @@ TEST(local_queue, a_local_waiter_that_times_out_leaves_the_line) {
   EXPECT_TRUE(m.try_acquire());
 }
 
-TEST(local_queue, a_try_while_another_thread_holds_it_asks_the_store_nothing) {
+TEST(local_queue, a_try_while_another_thread_holds_the_lock_sends_nothing) {
   stage s;
   mutex m{s.session, "m"};
   lease held = m.acquire();
@@ -321,7 +321,7 @@ TEST(local_queue, a_lost_holder_does_not_hold_up_the_waiters_behind_it) {
   EXPECT_EQ(held.release(), holdfast::errc::lost);
 }
 
-TEST(local_queue, the_next_one_asks_for_itself_when_taking_it_along_failed) {
+TEST(local_queue, a_waiter_asks_for_itself_when_the_release_could_not_queue_it) {
   stage s;
   mutex m{s.session, "m", {.local_time = 0us}};
   lease held = m.acquire();

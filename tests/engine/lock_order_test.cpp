@@ -55,7 +55,7 @@ bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != text.npos;
 }
 
-TEST(lock_order, one_order_everywhere_is_no_news) {
+TEST(lock_order, the_same_order_everywhere_causes_no_warning) {
   scene s;
   mutex a{s.session, "same-a"}, b{s.session, "same-b"};
   for (int i = 0; i < 3; ++i) nest(a, b);
@@ -63,7 +63,7 @@ TEST(lock_order, one_order_everywhere_is_no_news) {
   EXPECT_TRUE(s.heard->told().empty());
 }
 
-TEST(lock_order, both_orders_are_told_once_with_all_four_places) {
+TEST(lock_order, both_orders_are_reported_once_with_all_four_places) {
   scene s;
   mutex a{s.session, "both-a"}, b{s.session, "both-b"};
   std::vector<unsigned> lines;
@@ -90,7 +90,7 @@ TEST(lock_order, both_orders_are_told_once_with_all_four_places) {
   }
 }
 
-TEST(lock_order, a_ring_over_a_third_name_is_seen) {
+TEST(lock_order, a_cycle_over_a_third_name_is_reported) {
   scene s;
   mutex a{s.session, "ring-a"}, b{s.session, "ring-b"}, c{s.session, "ring-c"};
   nest(a, b);
@@ -101,7 +101,7 @@ TEST(lock_order, a_ring_over_a_third_name_is_seen) {
   EXPECT_TRUE(contains(s.heard->told()[0], "\"ring-c\" at somewhere while it had \"ring-b\""));
 }
 
-TEST(lock_order, a_try_does_not_wait_but_what_it_got_counts) {
+TEST(lock_order, a_try_never_waits_but_the_lock_it_acquired_counts) {
   scene s;
   mutex a{s.session, "try-a"}, b{s.session, "try-b"};
   nest(a, b);
@@ -117,7 +117,7 @@ TEST(lock_order, a_try_does_not_wait_but_what_it_got_counts) {
   EXPECT_EQ(s.heard->told().size(), 1U);
 }
 
-TEST(lock_order, what_was_given_back_is_not_had_any_more) {
+TEST(lock_order, a_released_lock_does_not_count_as_held) {
   scene s;
   mutex a{s.session, "gone-a"}, b{s.session, "gone-b"};
   nest(a, b);
@@ -129,7 +129,7 @@ TEST(lock_order, what_was_given_back_is_not_had_any_more) {
   EXPECT_TRUE(s.heard->told().empty());
 }
 
-TEST(lock_order, what_goes_to_another_thread_in_the_local_queue_is_had_by_that_one) {
+TEST(lock_order, a_lock_passed_on_in_the_local_queue_counts_for_the_next_thread) {
   scene s;
   holdfast::lock_options stays;
   stays.local_time = 1h;
@@ -167,7 +167,7 @@ TEST(lock_order, leases_and_with_lock_and_other_kinds_count_too) {
       << s.heard->told()[0];
 }
 
-TEST(lock_order, a_reader_that_has_left_others_behind_has_nothing) {
+TEST(lock_order, a_reader_that_left_before_others_holds_nothing) {
   scene s;
   holdfast::shared_mutex a{s.session, "reader-a"};
   mutex b{s.session, "reader-b"};
@@ -186,7 +186,7 @@ TEST(lock_order, a_reader_that_has_left_others_behind_has_nothing) {
   EXPECT_TRUE(s.heard->told().empty());
 }
 
-TEST(lock_order, a_first_reader_that_has_left_others_behind_has_nothing) {
+TEST(lock_order, a_first_reader_that_left_before_others_holds_nothing) {
   scene s;
   holdfast::shared_mutex a{s.session, "first-a"};
   mutex b{s.session, "first-b"};
@@ -199,7 +199,7 @@ TEST(lock_order, a_first_reader_that_has_left_others_behind_has_nothing) {
   EXPECT_TRUE(s.heard->told().empty());
 }
 
-TEST(lock_order, a_thread_that_reads_twice_and_leaves_once_still_has_it) {
+TEST(lock_order, a_thread_that_locks_shared_twice_and_unlocks_once_still_holds) {
   scene s;
   holdfast::shared_mutex a{s.session, "twice-a"};
   mutex b{s.session, "twice-b"};
@@ -230,7 +230,7 @@ struct at_end_of_thread {
   ~at_end_of_thread() { act(); }
 };
 
-TEST(lock_order, at_the_very_end_of_a_thread_nothing_is_noted) {
+TEST(lock_order, a_lock_at_the_very_end_of_a_thread_is_not_recorded) {
   scene s;
   mutex a{s.session, "end-a"}, b{s.session, "end-b"};
   std::thread([&] {
@@ -241,7 +241,7 @@ TEST(lock_order, at_the_very_end_of_a_thread_nothing_is_noted) {
   EXPECT_TRUE(s.heard->told().empty());
 }
 
-TEST(lock_order, it_is_off_unless_asked_for) {
+TEST(lock_order, the_check_is_off_by_default) {
   scene s(false);
   mutex a{s.session, "off-a"}, b{s.session, "off-b"};
   nest(a, b);

@@ -18,7 +18,7 @@ TEST(names, utf8_without_control_characters_is_allowed) {
   }
 }
 
-TEST(names, what_could_confuse_a_store_or_a_terminal_is_refused) {
+TEST(names, text_that_could_confuse_a_store_or_a_terminal_is_refused) {
   using namespace std::string_view_literals;
   for (const auto bad : {""sv, "a\nb"sv, "a\0b"sv, "\x1b[31m"sv, "\x7f"sv, "\xC2\x9B"sv, "\xff"sv,
                          "\xC0\xAF"sv, "\xED\xA0\x80"sv, "\xF4\x90\x80\x80"sv, "\xE2\x82"sv}) {
@@ -65,7 +65,7 @@ TEST(names, patterns_match_as_in_a_shell) {
   EXPECT_TRUE(matches("**", "x"));
 }
 
-TEST(names, a_bad_name_or_option_is_refused_before_anything_is_asked) {
+TEST(names, a_bad_name_or_option_is_refused_before_any_request) {
   auto s = holdfast::open("memory:");
   const auto reason_of = [&](auto make) {
     try {

@@ -53,7 +53,7 @@ TEST(no_thread, for_the_lease_keeper_is_an_error_and_nothing_is_taken) {
   EXPECT_TRUE(m.try_acquire());
 }
 
-TEST(no_thread, for_what_has_a_deadline_is_no_obstacle_to_a_thread_that_waits) {
+TEST(no_thread, for_the_deadline_of_a_call_is_no_obstacle_to_the_caller) {
   stage s;
   mutex m{s.session, "m"};
   EXPECT_TRUE(m.try_acquire());  // starts the lease keeper
@@ -61,7 +61,7 @@ TEST(no_thread, for_what_has_a_deadline_is_no_obstacle_to_a_thread_that_waits) {
   EXPECT_TRUE(m.try_acquire_for(1s));
 }
 
-TEST(no_thread, to_look_for_deadlocks_is_told_once) {
+TEST(no_thread, to_look_for_deadlocks_is_reported_once) {
   auto seen = std::make_shared<recorder>();
   holdfast::session_options o;
   o.observer = seen;
@@ -80,7 +80,7 @@ TEST(no_thread, to_look_for_deadlocks_is_told_once) {
   a.unlock();
 }
 
-TEST(no_thread, that_there_was_no_memory_for_is_no_matter_of_the_limit_of_threads) {
+TEST(no_thread, because_of_memory_is_not_blamed_on_the_limit_of_threads) {
   try {
     throw std::bad_alloc();
   } catch (...) {

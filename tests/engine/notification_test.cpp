@@ -20,7 +20,7 @@ using verb = holdfast::store::permits_verb;
 // While a waiter is busy, the next wake is that of a renewal, in 5 s. A queue entry lasts for 4 s.
 constexpr std::chrono::seconds longest_step{2};
 
-TEST(notification, a_forged_grant_makes_the_waiter_ask_and_does_not_let_it_in) {
+TEST(notification, a_forged_grant_makes_the_waiter_ask_and_grants_nothing) {
   forgery f;
   fair_mutex m{f.session, "m"};
   const lease held = m.acquire();
@@ -35,7 +35,7 @@ TEST(notification, a_forged_grant_makes_the_waiter_ask_and_does_not_let_it_in) {
   EXPECT_FALSE(got);
 }
 
-TEST(notification, a_forged_grant_lets_no_waiter_without_a_thread_in) {
+TEST(notification, a_forged_grant_grants_nothing_to_a_waiter_without_a_thread) {
   forgery f;
   fair_mutex m{f.session, "m"};
   const lease held = m.acquire();
@@ -78,7 +78,7 @@ TEST(notification, of_a_grant_before_any_answer_gives_no_lease) {
   EXPECT_FALSE(got);
 }
 
-TEST(notification, what_follows_a_hand_over_has_its_fence_and_end_from_the_store) {
+TEST(notification, after_a_hand_over_has_the_fence_and_end_of_the_store) {
   forgery f;
   fair_mutex m{f.session, "m"};
   lease held = m.acquire();
@@ -97,7 +97,7 @@ TEST(notification, what_follows_a_hand_over_has_its_fence_and_end_from_the_store
   EXPECT_GT(got.remaining(), 29s) << "and lasts its whole lease";
 }
 
-TEST(notification, a_hand_over_costs_the_release_and_the_question_of_the_next) {
+TEST(notification, of_a_hand_over_costs_one_release_and_one_request_of_the_next_holder) {
   forgery f;
   fair_mutex m{f.session, "m"};
   lease held = m.acquire();

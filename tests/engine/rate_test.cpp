@@ -16,7 +16,7 @@ using verb = holdfast::store::permits_verb;
 
 const std::vector<rate_rule> one_a_second{{.tokens = 1, .per = 1s}};
 
-TEST(rate, a_waiter_goes_on_when_the_token_is_due_after_one_round_trip) {
+TEST(rate, a_waiter_continues_when_its_token_is_due_after_one_round_trip) {
   stage s;
   rate_limiter l(s.session, "n", one_a_second);
   EXPECT_TRUE(l.try_take());
@@ -36,7 +36,7 @@ TEST(rate, a_waiter_goes_on_when_the_token_is_due_after_one_round_trip) {
   EXPECT_EQ(s.session.store_operations() - before, 1u);
 }
 
-TEST(rate, a_stopped_waiter_hears_when_its_token_would_have_been_there) {
+TEST(rate, a_stopped_waiter_learns_when_its_token_was_due) {
   stage s;
   rate_limiter l(s.session, "n", {{.tokens = 1, .per = 1h}});
   EXPECT_TRUE(l.try_take());
@@ -63,7 +63,7 @@ TEST(rate, a_store_that_is_away_for_a_moment_is_asked_again_by_the_waiters) {
   EXPECT_TRUE(waiter.get());
 }
 
-TEST(rate, a_take_whose_reply_was_lost_says_that_it_may_have_happened) {
+TEST(rate, a_take_with_a_lost_reply_reports_an_unknown_outcome) {
   stage s;
   rate_limiter l(s.session, "n", {{.tokens = 5, .per = 1h}});
   s.script->set(verb::acquire, fault::drop_reply);
@@ -106,7 +106,7 @@ TEST(rate, tokens_kept_in_the_process_are_lost_when_their_time_is_over) {
   EXPECT_EQ(l.peek().rules.at(0).remaining, 0u);
 }
 
-TEST(rate, a_waiter_that_is_stopped_does_not_stay_in_debt) {
+TEST(rate, a_stopped_waiter_leaves_no_debt) {
   stage s;
   rate_limiter l(s.session, "n", one_a_second);
   EXPECT_TRUE(l.try_take());

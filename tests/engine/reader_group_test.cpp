@@ -68,7 +68,7 @@ TEST(reader_group, readers_of_a_process_ask_the_store_once) {
   EXPECT_EQ(s.script->count(verb::release), 1U) << "the last one gave it back";
 }
 
-TEST(reader_group, a_reader_that_was_stopped_before_does_not_join_the_others) {
+TEST(reader_group, a_reader_that_is_already_stopped_does_not_join_the_others) {
   stage s;
   shared_mutex m{s.session, "m"};
   const lease first = m.acquire_shared();
@@ -173,7 +173,7 @@ TEST(reader_group, only_the_last_reader_may_become_the_writer) {
   EXPECT_TRUE(m.try_acquire_shared());
 }
 
-TEST(reader_group, a_loss_reaches_all_of_them) {
+TEST(reader_group, a_loss_is_reported_to_all_readers) {
   stage s;
   shared_mutex m{s.session, "m"};
   lease one = m.acquire_shared(), two = m.acquire_shared();
@@ -189,7 +189,7 @@ TEST(reader_group, a_loss_reaches_all_of_them) {
   EXPECT_TRUE(m.acquire_shared()) << "nobody joins what is lost";
 }
 
-TEST(reader_group, what_limits_one_reader_is_its_own) {
+TEST(reader_group, a_reader_with_max_hold_gets_a_hold_of_its_own) {
   stage s;
   holdfast::shared_mutex_options limited;
   limited.max_hold = 1h;
@@ -198,7 +198,7 @@ TEST(reader_group, what_limits_one_reader_is_its_own) {
   EXPECT_EQ(holders(s.session), 2U);
 }
 
-TEST(reader_group, a_reader_that_gives_up_leaves_the_others_waiting_in_peace) {
+TEST(reader_group, a_reader_that_gives_up_does_not_disturb_other_waiters) {
   stage s("memory:group3");
   auto other = holdfast::open("memory:group3", s.options());
   shared_mutex m{s.session, "m"}, theirs{other, "m"};
@@ -215,7 +215,7 @@ TEST(reader_group, a_reader_that_gives_up_leaves_the_others_waiting_in_peace) {
   for (auto& t : others) t.join();
 }
 
-TEST(reader_group, a_waiter_at_the_grant_is_in_though_a_writer_comes_before_it_wakes) {
+TEST(reader_group, a_waiter_at_the_grant_enters_before_a_writer_that_comes_later) {
   late_readers s;
   late_reader first(s.at), second(s.at), later(s.at);
   ASSERT_EQ(first.look(s.granted), late_reader::way::asks);
@@ -228,7 +228,7 @@ TEST(reader_group, a_waiter_at_the_grant_is_in_though_a_writer_comes_before_it_w
   EXPECT_EQ(second.take().fence(), s.granted.fence());
 }
 
-TEST(reader_group, a_writer_elsewhere_that_waits_for_several_of_its_holds_is_passed_at_none) {
+TEST(reader_group, a_writer_elsewhere_is_not_overtaken_at_any_hold_that_blocks_it) {
   stage s;
   shared_mutex m{s.session, "m"};
   const auto group = s.session.impl()->reader_groups().at("m");
@@ -264,7 +264,7 @@ void expect_balanced(const recorder& seen) {
             seen.count(event_kind::released) + seen.leases_lost());
 }
 
-TEST(reader_group, a_reader_that_was_let_in_and_never_comes_is_counted_in_and_out) {
+TEST(reader_group, a_reader_that_was_granted_and_never_looks_is_counted_in_and_out) {
   for (const bool lost : {false, true}) {
     SCOPED_TRACE(lost);
     late_readers s;
@@ -335,7 +335,7 @@ TEST(reader_group, a_reader_that_leaves_at_the_moment_of_a_loss_is_counted_out_o
   }
 }
 
-TEST(reader_group, a_reader_that_is_in_and_stopped_waiting_releases_it) {
+TEST(reader_group, a_reader_that_was_granted_and_stopped_waiting_releases) {
   late_readers s;
   late_reader first(s.at);
   {
@@ -348,7 +348,7 @@ TEST(reader_group, a_reader_that_is_in_and_stopped_waiting_releases_it) {
   EXPECT_TRUE(s.m.try_upgrade(s.granted));
 }
 
-TEST(reader_group, a_reader_that_was_in_when_all_was_lost_goes_on_waiting) {
+TEST(reader_group, a_reader_that_was_granted_asks_again_after_the_loss_of_the_hold) {
   late_readers s;
   late_reader first(s.at), second(s.at);
   (void)first.look(s.granted);
@@ -394,7 +394,7 @@ TEST(reader_group, the_longest_waiter_asks_when_the_first_gives_up) {
   EXPECT_EQ(later.look(s.granted), late_reader::way::joined);
 }
 
-TEST(reader_group, whose_turn_it_is_to_ask_joins_if_it_may_and_passes_the_turn_on) {
+TEST(reader_group, a_reader_whose_turn_it_is_to_ask_joins_and_passes_the_turn_on) {
   late_readers s;
   late_reader first(s.at), second(s.at), third(s.at);
   (void)first.look(s.granted);

@@ -39,14 +39,14 @@ TEST_F(readiness, a_caught_signal_ends_no_wait) {
   other.join();
 }
 
-TEST_F(readiness, what_is_not_ready_is_waited_for_until_the_time_is_up) {
+TEST_F(readiness, a_descriptor_that_is_not_ready_is_awaited_until_the_deadline) {
   const boot_time deadline = boot_clock::now() + 10ms;
   const harness::caught_signals meanwhile;
   EXPECT_FALSE(wait_until_ready(fd_, POLLIN, deadline));
   EXPECT_GE(boot_clock::now(), deadline);
 }
 
-TEST_F(readiness, what_is_ready_counts_when_the_time_is_up) {
+TEST_F(readiness, a_ready_descriptor_counts_even_at_the_deadline) {
   EXPECT_FALSE(wait_until_ready(fd_, POLLIN, boot_time::min()));
   make_ready();
   EXPECT_TRUE(wait_until_ready(fd_, POLLIN, boot_time::min()));

@@ -20,7 +20,7 @@ void expect_pause(const reconnect_pause& p, std::chrono::nanoseconds whole) {
   EXPECT_LE(p.until() - now, whole);
 }
 
-TEST(reconnect_pause, is_none_after_a_connection_that_was_of_use) {
+TEST(reconnect_pause, is_zero_after_a_useful_connection) {
   reconnect_pause p;
   EXPECT_LT(p.until(), now);
   p.begin(true, now);
@@ -53,7 +53,7 @@ TEST(reconnect_pause, differs_from_client_to_client) {
   EXPECT_GT(seen.size(), 10U);
 }
 
-TEST(time_share, of_addresses_that_do_not_answer_leaves_some_to_the_last) {
+TEST(time_share, of_silent_addresses_leaves_time_for_the_last_address) {
   using holdfast::base::share_until;
   constexpr auto until = now + 6s;
   EXPECT_EQ(share_until(until, 3, now), now + 2s);

@@ -18,7 +18,7 @@ using holdfast::lease;
 using holdfast::mutex;
 using verb = holdfast::store::permits_verb;
 
-TEST(renewal, that_comes_back_after_the_release_says_nothing) {
+TEST(renewal, that_returns_after_the_release_is_ignored) {
   stage s;
   lease held = mutex(s.session, "m").acquire();
   const lease next = mutex(s.session, "n", {.lease = 33s}).acquire();
@@ -84,7 +84,7 @@ struct arrivals : stage {
   std::shared_ptr<meanwhile::deed> replaced = std::make_shared<meanwhile::deed>();
 };
 
-TEST(renewal, that_comes_behind_the_arrival_in_place_of_what_it_renews_tells_no_loss) {
+TEST(renewal, of_an_entry_that_an_arrival_replaced_reports_no_loss) {
   arrivals s;
   holdfast::barrier alone{s.session, "b", 1};
   alone.arrive_and_wait();
@@ -136,7 +136,7 @@ struct opening {
   barriers& of;
 };
 
-TEST(renewal, wakes_the_waiters_for_it_past_the_waiters_for_another) {
+TEST(renewal, wakes_its_own_waiters_among_waiters_for_another) {
   const auto room = std::make_shared<waiting_room>();
   const auto at = std::make_shared<barriers>();
   holdfast::session_options o;
@@ -189,7 +189,7 @@ class behind_by_a_grant final : public harness::passing_on {
   const std::atomic<bool>& now_;
 };
 
-TEST(renewal, that_says_one_waits_is_a_loss_for_the_holder) {
+TEST(renewal, that_finds_the_holder_in_the_queue_is_a_loss) {
   std::atomic<bool> failed_over{false};
   stage plain;
   auto options = plain.options();

@@ -189,7 +189,7 @@ TEST_F(repeats, a_refund_whose_repetition_is_half_a_minute_under_way_counts_once
 }
 
 // As after a take that was called off.
-TEST_F(repeats, tokens_that_came_back_unheard_do_not_come_back_again) {
+TEST_F(repeats, tokens_refunded_without_an_answer_are_not_refunded_twice) {
   auto s = open(600s, 1, 70s);
   const holdfast::rate_rule rule{.tokens = 10, .per = 24h * 30};
   holdfast::rate_limiter tokens{s, "tokens", {rule}};
@@ -204,7 +204,7 @@ TEST_F(repeats, tokens_that_came_back_unheard_do_not_come_back_again) {
   EXPECT_EQ(tokens.peek().rules.at(0).remaining, 3U);
 }
 
-TEST_F(repeats, without_an_end_to_the_trying_a_count_down_is_as_any_other) {
+TEST_F(repeats, a_count_down_without_a_store_timeout_works_as_any_other) {
   auto s = open(std::chrono::milliseconds::max(), 1, 100s);
   holdfast::latch local_queue{s, "gate", 3};
   EXPECT_EQ(reason_of([&] { local_queue.count_down(); }), errc{});

@@ -34,7 +34,7 @@ TEST(secrets, a_password_is_blanked_and_the_rest_is_shown) {
   EXPECT_EQ(without_secrets("sqlite://u:secret@h/x"), "sqlite://u:***@h/x");
 }
 
-TEST(secrets, what_holds_none_is_shown_as_it_is) {
+TEST(secrets, a_text_without_a_password_is_shown_unchanged) {
   for (const char* const url :
        {"", "memory:x", "sqlite:/a:b@c", "sqlite:a@b?network=allow", "redis://h:6379/0",
         "redis://h?password_env=REDIS_PASSWORD", "redis://u@h?password_file=/run/secrets/redis",
@@ -72,7 +72,7 @@ TEST(secrets, a_word_where_a_password_may_lack_its_colon_or_its_host_is_one) {
   EXPECT_EQ(without_secrets("etcd://h:1,me:sec/ret,x"), "etcd://h:1,me:***");
 }
 
-TEST(secrets, are_found_where_they_stand) {
+TEST(secrets, are_found_at_their_position) {
   const std::string url = "redis://u:secret@h?password=other";
   const auto found = holdfast::secrets_in(url);
   ASSERT_EQ(found.size(), 2U);
@@ -182,7 +182,7 @@ TEST(secrets, of_random_urls_are_in_no_message) {
   }
 }
 
-TEST(secrets, of_whatever_comes_are_found_within_it_and_in_order) {
+TEST(secrets, of_random_text_are_found_inside_it_and_in_order) {
   harness::random dice(72);
   constexpr std::string_view letters = "/:@?&=%40 3Aa[],#redis+postgres://listen=password=";
   for (int round = 0; round < 50'000; ++round) {

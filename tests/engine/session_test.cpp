@@ -22,7 +22,7 @@ int in_a_child(const std::function<int()>& work) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-TEST(session, a_forked_child_holds_nothing_and_is_told_so) {
+TEST(session, a_forked_child_holds_no_locks_and_gets_a_clear_error) {
   auto s = std::make_unique<holdfast::session>(holdfast::open("memory:"));
   auto m = std::make_unique<mutex>(*s, "m");
   lease held = m->acquire();
@@ -148,14 +148,14 @@ TEST(error, compares_with_the_conditions_of_the_standard) {
   EXPECT_TRUE(holdfast::error({errc::unavailable, ""}).retryable());
 }
 
-TEST(session, what_has_run_out_is_not_listed) {
+TEST(session, an_expired_name_is_not_listed) {
   stage s;
   lease held = mutex(s.session, "m", {.renew = false}).acquire();
   s.clock->advance(31s);
   EXPECT_TRUE(s.session.names().empty());
 }
 
-TEST(session, lists_what_it_can_show) {
+TEST(session, lists_only_names_that_it_can_show) {
   auto options = holdfast::session_options{};
   options.name_prefix = "shop:";
   auto with = holdfast::open("memory:listed", options);
@@ -181,7 +181,7 @@ errc reason_of(const std::function<void()>& call) {
   return errc{};
 }
 
-TEST(session, a_count_of_something_else_is_never_made_up) {
+TEST(session, a_count_of_another_kind_is_refused_and_not_made_up) {
   stage s;
   lease held = mutex(s.session, "m").acquire();
   lease some = holdfast::semaphore(s.session, "s", 3).acquire();

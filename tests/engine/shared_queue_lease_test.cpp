@@ -64,7 +64,7 @@ struct shared_queue_lease : testing::Test {
   holdfast::boot_time lost_at_{};
 };
 
-TEST_F(shared_queue_lease, of_twenty_waiters_the_first_few_look_and_one_for_the_others) {
+TEST_F(shared_queue_lease, lets_the_first_few_of_twenty_poll_and_one_for_the_others) {
   queue(20);
   const auto began = stage_.clock->now();
   const auto before = stage_.script->count(verb::acquire);
@@ -94,7 +94,7 @@ TEST_F(shared_queue_lease, a_waiter_far_behind_notices_a_lost_notification_too) 
 
 // One of sixteen polls once a second, and only one of them gets the answer: a lost notification is
 // news to each of them.
-TEST_F(shared_queue_lease, all_waiters_far_behind_look_after_a_lost_notification) {
+TEST_F(shared_queue_lease, all_waiters_far_behind_poll_after_a_lost_notification) {
   queue(20);
   stop_[0].request_stop();
   harness::eventually("sixteen wait",
@@ -108,7 +108,7 @@ TEST_F(shared_queue_lease, all_waiters_far_behind_look_after_a_lost_notification
   stage_.script->await(verb::acquire, before + 16);
 }
 
-TEST_F(shared_queue_lease, when_it_is_lost_all_come_again) {
+TEST_F(shared_queue_lease, a_lost_lease_makes_all_waiters_queue_again) {
   queue(12);
   ASSERT_TRUE(all_gone());
   harness::eventually("all wait again", [&] {
@@ -128,7 +128,7 @@ TEST_F(shared_queue_lease, a_waiter_that_alone_lost_its_place_finds_out) {
   });
 }
 
-TEST_F(shared_queue_lease, when_it_is_lost_and_the_lock_is_free_all_come_again) {
+TEST_F(shared_queue_lease, a_lost_lease_at_a_free_lock_makes_all_waiters_queue_again) {
   queue(12);
   ASSERT_TRUE(all_gone());
   EXPECT_FALSE(held_.release());
@@ -143,7 +143,7 @@ TEST_F(shared_queue_lease, when_it_is_lost_and_the_lock_is_free_all_come_again) 
   EXPECT_LT(stage_.clock->now() - lost_at_, 20s) << "they look for themselves after half a minute";
 }
 
-TEST_F(shared_queue_lease, an_untold_holder_from_far_behind_calls_the_others) {
+TEST_F(shared_queue_lease, a_holder_without_a_notification_wakes_the_waiters_far_behind) {
   queue(12);
   stop_[0].request_stop();
   harness::eventually("eight wait", [&] { return stage_.session.show("m").waiters.size() == 8; });
@@ -184,7 +184,7 @@ TEST(shared_queue_lease_of_several, is_polled_for_by_the_earlier_waiters) {
 }
 
 // A new queue entry says nothing about the entries that existed before it.
-TEST_F(shared_queue_lease, newcomers_do_not_keep_the_others_from_finding_out) {
+TEST_F(shared_queue_lease, newcomers_do_not_hide_a_lost_lease_from_the_others) {
   queue(12);
   stop_[0].request_stop();
   harness::eventually("eight wait", [&] { return stage_.session.show("m").waiters.size() == 8; });
@@ -207,7 +207,7 @@ TEST_F(shared_queue_lease, newcomers_do_not_keep_the_others_from_finding_out) {
   for (auto& w : newcomers) EXPECT_EQ(w.get().error().code, errc::cancelled);
 }
 
-TEST_F(shared_queue_lease, each_learns_that_the_store_is_away) {
+TEST_F(shared_queue_lease, each_waiter_learns_that_the_store_is_away) {
   queue(12);
   stage_.script->set(verb::acquire, fault::drop_request);
   const auto before = stage_.clock->now();

@@ -13,7 +13,7 @@ TEST(store_order, does_not_depend_on_the_user_that_is_logged_in) {
   EXPECT_LT(store_in_order("redis://zoe@a"), store_in_order("redis://adam@b"));
 }
 
-TEST(store_order, does_not_know_in_which_order_servers_are_named) {
+TEST(store_order, does_not_depend_on_the_order_of_the_servers) {
   EXPECT_EQ(store_in_order("etcd://a,z/locks"), store_in_order("etcd://z,a/locks"));
   EXPECT_EQ(store_in_order("zookeeper://me@z,a/locks"), store_in_order("zookeeper://a,z/locks"));
 }

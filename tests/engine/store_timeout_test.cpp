@@ -72,7 +72,7 @@ struct store_timeout : testing::Test {
   fair_mutex m{session, "m"};
 };
 
-TEST_F(store_timeout, counts_from_the_last_answer_and_not_over_all_that_failed) {
+TEST_F(store_timeout, counts_from_the_last_answer_and_not_over_all_failures) {
   patient waiter(m, std::nullopt);
   pass(1);
   for (int round = 0; round < 2; ++round) {
@@ -96,7 +96,7 @@ TEST_F(store_timeout, is_for_waiters_without_a_deadline) {
 }
 
 // The first waiter asks for all of them: those behind it have waited for the same.
-TEST_F(store_timeout, is_not_added_up_along_a_line_of_this_process) {
+TEST_F(store_timeout, is_not_added_up_along_the_local_queue) {
   holdfast::mutex free{session, "free"};
   for (const auto v : {verb::acquire, verb::release}) script->set(v, fault::drop_request);
   patient first(free, std::nullopt);

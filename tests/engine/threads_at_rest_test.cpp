@@ -40,7 +40,7 @@ TEST(threads_at_rest, are_all_asleep) {
   cv.notify_all();
 }
 
-TEST(threads_at_rest, are_not_so_while_one_computes) {
+TEST(threads_at_rest, are_not_at_rest_while_one_computes) {
   std::atomic<bool> over{false};
   const std::jthread busy([&] {
     while (!over) {

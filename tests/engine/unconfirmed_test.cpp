@@ -101,7 +101,7 @@ struct unconfirmed : testing::Test {
   std::optional<mutex> lock{std::in_place, *session, "m", later()};
 };
 
-TEST_F(unconfirmed, unlock_does_not_wait_and_the_next_lock_is_behind_it) {
+TEST_F(unconfirmed, unlock_does_not_wait_and_the_next_lock_is_sent_after_it) {
   lock->lock();
   lock->unlock();
   EXPECT_EQ(letters->size(), 1U);
@@ -112,7 +112,7 @@ TEST_F(unconfirmed, unlock_does_not_wait_and_the_next_lock_is_behind_it) {
   lock->unlock();
 }
 
-TEST_F(unconfirmed, what_is_released_was_held_until_unlock_not_until_the_answer) {
+TEST_F(unconfirmed, a_lock_counts_as_held_until_unlock_and_not_until_the_answer) {
   struct timekeeper final : holdfast::observer {
     void on_event(const holdfast::event& e) override {
       if (e.kind == event_kind::released) held = e.held;
@@ -149,7 +149,7 @@ TEST_F(unconfirmed, without_the_option_unlock_waits) {
   EXPECT_EQ(count(event_kind::released), 1U);
 }
 
-TEST_F(unconfirmed, an_unread_answer_is_looked_for_once) {
+TEST_F(unconfirmed, an_unread_answer_is_read_once) {
   lock->lock();
   lock->unlock();
   clock->advance(250ms);
@@ -169,7 +169,7 @@ TEST_F(unconfirmed, a_failed_release_reaches_the_observer_and_is_tried_again) {
   harness::eventually("released", [&] { return holders() == 0; });
 }
 
-TEST_F(unconfirmed, a_holder_that_had_lost_it_is_told) {
+TEST_F(unconfirmed, a_release_of_a_lost_lock_reports_the_loss) {
   lock->lock();
   EXPECT_EQ(session->force_release("m"), 1U);
   lock->unlock();
@@ -178,7 +178,7 @@ TEST_F(unconfirmed, a_holder_that_had_lost_it_is_told) {
   EXPECT_EQ(count(event_kind::released), 0U);
 }
 
-TEST_F(unconfirmed, a_thread_of_this_process_that_waits_is_taken_along_as_ever) {
+TEST_F(unconfirmed, a_waiting_thread_of_the_process_is_queued_with_the_release) {
   auto options = later();
   options.local_time = 0us;
   mutex here{*session, "m", options};
@@ -191,7 +191,7 @@ TEST_F(unconfirmed, a_thread_of_this_process_that_waits_is_taken_along_as_ever) 
   EXPECT_EQ(letters->size(), 1U) << "the last one's";
 }
 
-TEST_F(unconfirmed, a_session_that_ends_hears_what_is_still_to_come) {
+TEST_F(unconfirmed, a_closing_session_reads_the_pending_answers) {
   lock->lock();
   lock->unlock();
   lock.reset();

@@ -78,7 +78,7 @@ struct unnoticed_end : testing::Test {
   lease bait = mutex(session, "bait", {.lease = 1s, .renew = false}).acquire();
 };
 
-TEST_F(unnoticed_end, is_the_end_for_a_holder_that_looks) {
+TEST_F(unnoticed_end, is_a_loss_for_a_holder_that_checks) {
   mutex m{session, "m"};
   lease held = m.acquire();
   pass_the_lease();
@@ -87,7 +87,7 @@ TEST_F(unnoticed_end, is_the_end_for_a_holder_that_looks) {
   EXPECT_THROW(held.check(), holdfast::error);
 }
 
-TEST_F(unnoticed_end, is_told_at_the_release_though_another_of_the_process_waits) {
+TEST_F(unnoticed_end, is_reported_at_the_release_though_another_thread_waits) {
   mutex m{session, "m", {.local_time = 1h}};
   lease held = m.acquire();
   auto next = async_acquire(m).future();
@@ -100,7 +100,7 @@ TEST_F(unnoticed_end, is_told_at_the_release_though_another_of_the_process_waits
   EXPECT_EQ(got->state(), lease_state::held);
 }
 
-TEST_F(unnoticed_end, is_told_by_the_release_that_finds_it_and_not_again) {
+TEST_F(unnoticed_end, is_reported_once_by_the_release_that_finds_it) {
   lease held = mutex(session, "m").acquire();
   const auto lost = held.lost();
   pass_the_lease();
@@ -138,7 +138,7 @@ TEST_F(unnoticed_end, is_thrown_by_with_lock_also_where_the_store_is_away) {
   EXPECT_EQ(outcome.reason, holdfast::errc::lost) << outcome.text;
 }
 
-TEST_F(unnoticed_end, of_one_of_two_locks_is_told_before_any_other_failure) {
+TEST_F(unnoticed_end, of_one_of_two_locks_is_reported_before_any_other_failure) {
   const holdfast::session other = holdfast::open("memory:other", {.clock = clock});
   mutex next{session, "m", {.lease = holdfast::max_lease}};
   mutex old{other, "m", {.renew = false}};
@@ -148,7 +148,7 @@ TEST_F(unnoticed_end, of_one_of_two_locks_is_told_before_any_other_failure) {
   EXPECT_EQ(held.release(), holdfast::errc::lost);
 }
 
-TEST_F(unnoticed_end, of_one_of_several_locks_is_told_before_any_other_failure) {
+TEST_F(unnoticed_end, of_one_of_several_locks_is_reported_before_any_other_failure) {
   const holdfast::session other = holdfast::open("memory:other", {.clock = clock});
   mutex first{session, "m"}, second{other, "m"};
   auto held = holdfast::multi_lock{first, second}.acquire();
@@ -157,7 +157,7 @@ TEST_F(unnoticed_end, of_one_of_several_locks_is_told_before_any_other_failure) 
   EXPECT_EQ(held.release(), holdfast::errc::lost);
 }
 
-TEST_F(unnoticed_end, is_told_at_the_release_of_a_lock_that_would_linger) {
+TEST_F(unnoticed_end, is_reported_at_the_release_of_a_lingering_lock) {
   mutex m{session, "m", {.linger = 1h}};
   lease held = m.acquire();
   pass_the_lease();

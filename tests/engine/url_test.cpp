@@ -45,7 +45,7 @@ TEST(url, a_password_behind_an_encoded_colon_is_refused_and_not_shown) {
   EXPECT_EQ(message_of("etcd://s3cret%40host").find("s3cret"), std::string::npos);
 }
 
-TEST(url, hosts_that_are_none_are_refused) {
+TEST(url, malformed_hosts_are_refused) {
   for (const char* const bad :
        {"redis://", "redis://h:0", "redis://h:x", "redis://h:65536", "redis://::1", "redis://[::1",
         "redis://[::1]x", "redis://h,,i", "redis://h%zz"}) {

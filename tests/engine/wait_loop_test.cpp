@@ -42,7 +42,7 @@ TEST(wait_loop, a_free_lock_costs_one_command_and_its_release_another) {
 }
 
 // However late this process continues, it has waited no longer than it had to.
-TEST(wait_loop, a_short_wait_that_was_not_answered_says_nothing_against_the_store) {
+TEST(wait_loop, a_short_unanswered_wait_does_not_make_the_store_unavailable) {
   stage s;
   auto& session = *s.session.impl();
   holdfast::engine::request never;
@@ -159,7 +159,7 @@ class without_end final : public harness::passing_on {
   bool asked_ = false;
 };
 
-TEST(wait_loop, a_wait_that_is_said_to_last_for_ever_is_looked_at_again_and_not_at_once) {
+TEST(wait_loop, a_wait_that_a_store_calls_endless_is_polled_again_later) {
   stage s;
   auto o = s.options();
   o.decorate = [](auto inner) { return std::make_unique<without_end>(std::move(inner)); };
@@ -203,7 +203,7 @@ TEST(wait_loop, a_grant_whose_record_names_any_end_lasts_no_longer_than_a_lease_
   EXPECT_THROW((void)holdfast::mutex(s, "m").try_acquire(), holdfast::error);
 }
 
-TEST(wait_loop, a_store_that_grants_in_vain_is_not_well_because_it_lets_us_wait) {
+TEST(wait_loop, a_store_of_late_grants_stays_unavailable_although_it_queues_us) {
   stage s;
   auto o = s.options();
   o.decorate = [](auto inner) { return std::make_unique<wavering>(std::move(inner)); };
@@ -263,15 +263,15 @@ void expect_to_get_it_after_a_grant_in_vain_long_ago(bool and_another) {
   waiter.join();
 }
 
-TEST(wait_loop, one_grant_in_vain_long_ago_does_not_end_a_wait_that_the_store_is_away_from_once) {
+TEST(wait_loop, an_old_late_grant_and_one_outage_do_not_end_a_wait) {
   expect_to_get_it_after_a_grant_in_vain_long_ago(false);
 }
 
-TEST(wait_loop, two_grants_in_vain_that_lie_far_apart_do_not_end_a_wait) {
+TEST(wait_loop, two_late_grants_far_apart_do_not_end_a_wait) {
   expect_to_get_it_after_a_grant_in_vain_long_ago(true);
 }
 
-TEST(wait_loop, a_lost_notification_is_found_out_within_a_second) {
+TEST(wait_loop, a_lost_notification_is_noticed_within_a_second) {
   stage s;
   fair_mutex m{s.session, "m"};
   lease held = m.acquire();
@@ -337,7 +337,7 @@ TEST(wait_loop, a_cancelled_waiter_leaves_the_queue) {
   EXPECT_TRUE(s.session.show("m").waiters.empty());
 }
 
-TEST(wait_loop, cancelled_before_it_began_it_asks_nothing) {
+TEST(wait_loop, a_wait_cancelled_before_it_began_sends_no_request) {
   stage s;
   mutex m{s.session, "m"};
   std::stop_source stop;
@@ -365,7 +365,7 @@ TEST(wait_loop, a_grant_that_races_with_a_cancel_is_never_left_without_a_holder)
   }
 }
 
-TEST(wait_loop, a_lost_reply_to_an_acquire_gives_the_same_grant_when_repeated) {
+TEST(wait_loop, a_repeated_acquire_after_a_lost_reply_gets_the_same_grant) {
   stage s;
   mutex m{s.session, "m"};
   s.script->set(verb::acquire, fault::drop_reply);
@@ -400,7 +400,7 @@ TEST(wait_loop, a_try_whose_reply_was_lost_leaves_no_orphan) {
                       [&] { return s.session.show("m").holders.empty(); });
 }
 
-TEST(wait_loop, an_unanswered_place_at_a_condition_is_left) {
+TEST(wait_loop, an_unanswered_queue_entry_at_a_condition_is_removed) {
   stage s;
   mutex m{s.session, "m"};
   holdfast::condition_variable changed{s.session, "c"};
@@ -417,7 +417,7 @@ TEST(wait_loop, an_unanswered_place_at_a_condition_is_left) {
   harness::eventually("the keeper leaves", [&] { return s.session.show("c").waiters.empty(); });
 }
 
-TEST(wait_loop, without_a_deadline_it_gives_up_after_the_store_timeout) {
+TEST(wait_loop, a_wait_without_a_deadline_ends_after_the_store_timeout) {
   stage s;
   mutex m{s.session, "m"};
   s.script->set(verb::acquire, fault::drop_request);
@@ -457,7 +457,7 @@ TEST(wait_loop, a_dead_successor_costs_the_claim_time_and_not_its_lease) {
   EXPECT_LT(s.clock->now() - before, 4s);
 }
 
-TEST(wait_loop, a_session_that_closed_while_in_line_is_passed_over_at_once) {
+TEST(wait_loop, a_session_that_closed_while_queued_is_skipped_at_once) {
   stage s("memory:passed");
   fair_mutex m{s.session, "m"};
   lease held = m.acquire();
@@ -514,7 +514,7 @@ TEST(wait_loop, a_store_timeout_without_end_keeps_trying) {
   taker.join();
 }
 
-TEST(with_lock, passes_on_a_result_that_can_only_be_moved_or_is_a_reference) {
+TEST(with_lock, returns_results_that_are_move_only_or_references) {
   stage s;
   mutex m{s.session, "m"};
   EXPECT_EQ(*with_lock(m, [] { return std::make_unique<int>(7); }), 7);

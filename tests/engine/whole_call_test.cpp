@@ -43,7 +43,7 @@ struct whole_call : hanging_store {
   }
 };
 
-TEST_F(whole_call, a_permit_that_an_admission_gets_too_late_is_given_back_behind_the_call) {
+TEST_F(whole_call, a_late_permit_of_an_admission_is_released_after_the_call) {
   rate_limiter limiter{session, "r", {{.tokens = 10, .per = 1h}}};
   semaphore slots{session, "sem", 2};
   admission door{limiter, slots};
@@ -59,7 +59,7 @@ TEST_F(whole_call, a_permit_that_an_admission_gets_too_late_is_given_back_behind
   await_free("sem");
 }
 
-TEST_F(whole_call, an_admission_that_was_left_gives_its_tokens_back_as_well) {
+TEST_F(whole_call, an_admission_that_was_abandoned_refunds_its_tokens_too) {
   rate_limiter limiter{session, "r", {{.tokens = 10, .per = 1h}}};
   semaphore slots{session, "sem", 2};
   admission door{limiter, slots};
@@ -86,7 +86,7 @@ TEST_F(whole_call, an_admission_behind_a_hanging_one_leaves_nothing_either) {
   await_tokens(limiter, 10);
 }
 
-TEST_F(whole_call, tokens_that_come_too_late_are_given_back) {
+TEST_F(whole_call, tokens_that_come_too_late_are_refunded) {
   rate_limiter limiter{session, "r", {{.tokens = 10, .per = 1h}}};
   store->hang();
   EXPECT_FALSE(limiter.take_for(4, 50ms));
@@ -96,7 +96,7 @@ TEST_F(whole_call, tokens_that_come_too_late_are_given_back) {
   await_tokens(limiter, 10, 2);
 }
 
-TEST_F(whole_call, tokens_behind_a_call_that_hangs_are_not_taken_in_vain) {
+TEST_F(whole_call, tokens_are_not_wasted_behind_a_call_that_hangs) {
   rate_limiter limiter{session, "r", {{.tokens = 10, .per = 1h}}};
   mutex other{session, "other"};
   store->hang();
@@ -161,7 +161,7 @@ TEST_F(whole_call, of_two_locks_the_second_has_no_time_of_its_own_without_a_thre
   await_free("first");
 }
 
-TEST_F(whole_call, the_first_of_two_locks_is_given_back_behind_a_store_that_hangs) {
+TEST_F(whole_call, the_first_of_two_locks_is_released_although_the_second_store_hangs) {
   const auto there = std::make_shared<switchboard>();
   auto other = holdfast::open("memory:", options_of(there));
   mutex first{session, "first"}, second{other, "second"};
@@ -176,7 +176,7 @@ TEST_F(whole_call, the_first_of_two_locks_is_given_back_behind_a_store_that_hang
   await_free("first");
 }
 
-TEST_F(whole_call, the_first_of_two_locks_is_not_waited_for_either_if_its_release_is_unconfirmed) {
+TEST_F(whole_call, an_unconfirmed_release_of_the_first_of_two_locks_is_not_awaited) {
   const auto there = std::make_shared<switchboard>();
   auto other = holdfast::open("memory:", options_of(there));
   holdfast::lock_options unconfirmed;
@@ -221,7 +221,7 @@ TEST_F(whole_call, an_arrival_that_hangs_itself_ends_in_time) {
   await_free("b");
 }
 
-TEST_F(whole_call, the_next_leader_is_waited_for_in_time_behind_a_call_that_hangs) {
+TEST_F(whole_call, a_wait_for_the_next_leader_ends_in_time_behind_a_call_that_hangs) {
   holdfast::election chief{session, "e"};
   auto seen = chief.observe();
   mutex other{session, "other"};
@@ -238,7 +238,7 @@ TEST_F(whole_call, the_next_leader_is_waited_for_in_time_behind_a_call_that_hang
 }
 
 // The wait must acquire the mutex again, which is at a store that answers.
-TEST_F(whole_call, a_condition_is_waited_for_in_time_behind_a_call_that_hangs) {
+TEST_F(whole_call, a_wait_for_a_condition_ends_in_time_behind_a_call_that_hangs) {
   auto elsewhere = holdfast::open(url + "-other");
   mutex m{elsewhere, "m"}, other{session, "other"};
   holdfast::condition_variable changed{session, "c"};
@@ -299,7 +299,7 @@ TEST_F(whole_call, a_wait_for_a_condition_that_was_stopped_before_ends_in_time) 
   await_free("m");
 }
 
-TEST_F(whole_call, however_many_calls_hang_the_next_deadline_is_kept) {
+TEST_F(whole_call, a_deadline_is_kept_behind_any_number_of_hanging_calls) {
   holdfast::barrier all{session, "b", 2};
   std::vector<std::future<holdfast::result<lease>>> patient;
   std::vector<std::unique_ptr<mutex>> locks;
@@ -352,7 +352,7 @@ TEST_F(whole_call, in_a_batch_that_hangs_a_request_with_time_waits_on) {
 }
 
 // As the release of a vote that was not answered.
-TEST_F(whole_call, what_one_owner_asks_keeps_its_order_where_a_call_hangs) {
+TEST_F(whole_call, the_requests_of_an_owner_keep_their_order_where_a_call_hangs) {
   using holdfast::engine::asked_once;
   const auto impl = session.impl();
   holdfast::store::permits_command vote;
@@ -403,7 +403,7 @@ class late_then_hanging final : public harness::passing_on {
   const std::shared_ptr<std::atomic<boot_time>> answers_at_;
 };
 
-TEST_F(whole_call, a_multi_lock_that_goes_on_at_another_store_has_no_more_time_for_that) {
+TEST_F(whole_call, a_multi_lock_has_one_deadline_over_all_its_stores) {
   const auto there = std::make_shared<switchboard>();
   const auto answers_at = std::make_shared<std::atomic<boot_time>>(boot_time{});
   auto o = options_of(there);
@@ -432,7 +432,7 @@ TEST_F(whole_call, a_multi_lock_that_goes_on_at_another_store_has_no_more_time_f
   await_free("a");
 }
 
-TEST_F(whole_call, a_grant_in_vain_is_told_as_such_also_without_a_thread) {
+TEST_F(whole_call, a_late_grant_is_reported_also_without_a_thread) {
   mutex m{session, "m"};
   store->grants_in_vain_once = true;
   store->hang();
@@ -443,7 +443,7 @@ TEST_F(whole_call, a_grant_in_vain_is_told_as_such_also_without_a_thread) {
   await_free("m");
 }
 
-TEST_F(whole_call, a_try_without_a_thread_does_not_wait_for_what_is_under_way) {
+TEST_F(whole_call, a_try_without_a_thread_does_not_wait_for_pending_calls) {
   mutex a{session, "a"}, b{session, "b"};
   store->hang();
   auto patient = async_acquire(a).future();
@@ -473,7 +473,7 @@ TEST_F(whole_call, a_wait_that_began_while_the_store_hung_ends_when_it_is_stoppe
   await_free("b");
 }
 
-TEST_F(whole_call, a_callback_told_how_a_call_ended_has_no_call_limit) {
+TEST_F(whole_call, a_callback_of_a_finished_call_has_no_call_limit) {
   holdfast::latch local_queue{session, "l", 1};
   local_queue.count_down();
   std::promise<boot_time> limit;

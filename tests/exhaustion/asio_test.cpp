@@ -12,7 +12,7 @@
 namespace exhaustion {
 namespace {
 
-TEST(asio_handler, is_called_though_there_was_no_memory_to_post_it_with) {
+TEST(asio_handler, is_called_even_without_memory_to_post_it) {
   bool failed = true;
   for (long n = 0; failed; ++n) {
     SCOPED_TRACE(std::to_string(n) + " allocations");

@@ -37,7 +37,7 @@ struct c_queue : testing::Test {
 
 // A program that reads the event although the call failed would take an empty lease for a valid
 // one.
-TEST_F(c_queue, an_event_whose_lease_finds_no_memory_is_not_shown_and_comes_again) {
+TEST_F(c_queue, an_event_without_memory_for_its_lease_is_delivered_later) {
   holdfast_wait how{};
   how.size = sizeof how;
   how.timeout_ns = -1;

@@ -24,7 +24,7 @@ class contender_line : public kernel_test::contender_family {
   }
 };
 
-TEST_F(contender_line, gives_up_what_is_over_when_there_is_memory_again) {
+TEST_F(contender_line, removes_ended_entries_when_there_is_memory_again) {
   for (int n = 0; n < 12; ++n) {
     SCOPED_TRACE(n);
     ASSERT_EQ(enter(1).outcome, permits_outcome::granted);
@@ -43,7 +43,7 @@ TEST_F(contender_line, gives_up_what_is_over_when_there_is_memory_again) {
 }
 
 // Where a call throws, the engine has its owner released.
-TEST_F(contender_line, a_try_leaves_nothing_although_it_has_no_memory_to_leave_with) {
+TEST_F(contender_line, a_try_leaves_no_entry_although_it_has_no_memory_to_remove_it) {
   for (int n = 0; n < 40; ++n) {
     SCOPED_TRACE(n);
     port_.put(name_, stranger(1));
@@ -67,7 +67,7 @@ TEST_F(contender_line, a_try_leaves_nothing_although_it_has_no_memory_to_leave_w
   FAIL() << "it never had enough";
 }
 
-TEST_F(contender_line, gives_up_each_that_is_over_and_no_other) {
+TEST_F(contender_line, removes_each_ended_entry_and_no_other) {
   for (int n = 0; n < 12; ++n) {
     SCOPED_TRACE(n);
     port_.put(name_, stranger(1));

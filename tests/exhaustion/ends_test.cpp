@@ -80,7 +80,7 @@ struct change_of_the_mode : testing::Test {
   }
 };
 
-TEST_F(change_of_the_mode, without_memory_leaves_a_writer_what_it_has) {
+TEST_F(change_of_the_mode, without_memory_leaves_a_writer_its_hold) {
   bool enough = false;
   for (int n = 0; !enough && !HasFailure(); ++n) {
     SCOPED_TRACE(n);
@@ -93,7 +93,7 @@ TEST_F(change_of_the_mode, without_memory_leaves_a_writer_what_it_has) {
   }
 }
 
-TEST_F(change_of_the_mode, without_memory_leaves_a_reader_what_it_has) {
+TEST_F(change_of_the_mode, without_memory_leaves_a_reader_its_hold) {
   bool enough = false;
   for (int n = 0; !enough && !HasFailure(); ++n) {
     SCOPED_TRACE(n);
@@ -106,7 +106,7 @@ TEST_F(change_of_the_mode, without_memory_leaves_a_reader_what_it_has) {
   }
 }
 
-TEST(release_of_several, without_memory_says_what_became_of_them) {
+TEST(release_of_several, without_memory_reports_the_outcome_of_each) {
   scene s;
   holdfast::mutex one{s.session, "one"};
   holdfast::semaphore permits{s.session, "permits", 3};
@@ -131,7 +131,7 @@ TEST(release_of_several, without_memory_says_what_became_of_them) {
 // The store is away, and then there is no memory for the error's text.
 struct release_of_a_majority : testing::Test {};
 
-TEST_F(release_of_a_majority, that_fails_is_told_once) {
+TEST_F(release_of_a_majority, that_fails_is_reported_once) {
   scene s;
   holdfast::redlock most{
       {s.session}, "a name that is too long to need no memory", {.node_timeout = 1h}};

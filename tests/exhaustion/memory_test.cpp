@@ -168,7 +168,7 @@ struct tokens : testing::TestWithParam<std::pair<const char*, take_of>> {
   }
 };
 
-TEST_P(tokens, are_there_again_if_there_was_no_memory_for_the_answer) {
+TEST_P(tokens, are_refunded_if_there_was_no_memory_for_the_answer) {
   for (const auto whose : {of::this_thread, of::others}) {
     bool enough = false;
     for (int n = 0; !enough && !HasFailure(); ++n) {
@@ -247,7 +247,7 @@ TEST_F(shortage, of_an_extension_leaves_no_renewal_begun) {
   }
 }
 
-TEST_F(shortage, forgets_nothing_that_is_to_be_given_back) {
+TEST_F(shortage, forgets_no_pending_release) {
   for (int n = 0; n < 8 && !HasFailure(); ++n) {
     SCOPED_TRACE(n);
     lease held = w.fair.acquire();
@@ -267,7 +267,7 @@ TEST_F(shortage, forgets_nothing_that_is_to_be_given_back) {
 }
 
 // One command for both: releases the name, and queues for the next of this process.
-TEST_F(shortage, of_a_release_that_asks_for_the_next_is_told_as_such) {
+TEST_F(shortage, of_a_release_that_queues_the_next_waiter_is_reported) {
   holdfast::lock_options o;
   o.local_time = 0s;
   holdfast::mutex handed{session, "handed", o};
@@ -294,7 +294,7 @@ TEST_F(shortage, of_a_release_that_asks_for_the_next_is_told_as_such) {
   }
 }
 
-TEST(shortage_at_the_beginning, of_a_wait_without_a_thread_is_known_to_have_done_nothing) {
+TEST(shortage_at_the_beginning, of_a_wait_without_a_thread_has_changed_nothing) {
   using ending = std::optional<holdfast::failure>;
   bool enough = false;
   for (int n = 0; !enough && !testing::Test::HasFailure(); ++n) {
@@ -329,7 +329,7 @@ TEST(shortage_at_the_beginning, of_a_wait_without_a_thread_is_known_to_have_done
 
 // Whichever waiter acquires it releases it: a newcomer may take a lock that is idle for the first
 // waiter.
-TEST_F(shortage, of_one_in_the_queue_of_the_process_stops_no_waiter_behind_it) {
+TEST_F(shortage, of_a_waiter_in_the_local_queue_stops_no_later_waiter) {
   using future = std::future<holdfast::result<lease>>;
   const auto is_over = [](future& f) {
     if (f.valid() && f.wait_for(0s) == std::future_status::ready) (void)f.get();
@@ -360,7 +360,7 @@ TEST_F(shortage, of_one_in_the_queue_of_the_process_stops_no_waiter_behind_it) {
 
 // The store hangs with the requests of a redlock when there is no memory to release what they will
 // acquire. The keeper's release comes after them, not before.
-TEST_F(shortage, of_a_release_lets_nothing_be_had_after_it) {
+TEST_F(shortage, of_a_release_leaves_nothing_held) {
   auto& keeper = session.impl()->keeper();
   (void)w.plain.acquire();  // it works from then on
   for (int n = 0, enough = 0; enough < 3 && n < 200 && !HasFailure(); ++n) {
@@ -458,7 +458,7 @@ TEST_F(shortage, that_lasts_hides_no_loss) {
   w.expect_all_free();
 }
 
-TEST_F(shortage, that_lasts_ends_what_waits_when_there_is_memory_again) {
+TEST_F(shortage, that_lasts_ends_pending_waits_when_there_is_memory_again) {
   lease before = w.fair.acquire();
   auto next = async_acquire(w.fair).future();
   auto other = async_acquire(w.fair, 1s).future();

@@ -70,7 +70,7 @@ TEST_F(redis_connection, gives_each_its_own_answer_where_the_session_has_no_memo
   with_ever_more_memory(of::others, true, false);
 }
 
-TEST_F(redis_connection, is_made_again_by_the_next_where_there_was_no_memory_for_it) {
+TEST_F(redis_connection, is_made_by_the_next_request_after_a_lack_of_memory) {
   with_ever_more_memory(of::this_thread, false, true);
 }
 

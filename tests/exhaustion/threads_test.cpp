@@ -80,7 +80,7 @@ void expect_it_says_so(const holdfast::error& e) {
   EXPECT_TRUE(harness::contains(e.what(), "limit of threads")) << e.what();
 }
 
-TEST_P(each_form_with_few_threads, goes_on_or_says_what_is_missing) {
+TEST_P(each_form_with_few_threads, succeeds_or_reports_the_missing_thread) {
   const auto& [f, often] = GetParam();
   for (int n = 0; !HasFailure(); ++n) {
     SCOPED_TRACE(std::to_string(n) + " threads");

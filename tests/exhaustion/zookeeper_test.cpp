@@ -12,7 +12,7 @@ namespace {
 
 using harness::no_thread_after;
 
-TEST(zookeeper_without_threads, says_so_and_the_program_goes_on) {
+TEST(zookeeper_without_threads, reports_an_error_and_the_program_continues) {
   for (const int there_are : {0, 1}) {
     const no_thread_after now(there_are, no_thread_after::how::for_good);
     const auto refused = harness::outcome_of_opening("zookeeper://127.0.0.1:1?connect_timeout=1ms");

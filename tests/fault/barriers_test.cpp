@@ -75,7 +75,7 @@ TEST(barriers, a_participant_killed_while_it_waits_breaks_the_phase) {
   EXPECT_EQ(failure_of([&] { mine.wait(std::move(arrival)); }), errc::lost);
 }
 
-TEST(barriers, one_stopped_beyond_its_lease_breaks_it_and_learns_of_it) {
+TEST(barriers, a_participant_stopped_beyond_its_lease_breaks_the_barrier) {
   ground g;
   child other("takes_part", {g.url, "2", "2000"});
   other.expect_line();

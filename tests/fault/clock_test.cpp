@@ -172,7 +172,7 @@ class clocks_of_callers : public clocks, public testing::WithParamInterface<answ
 INSTANTIATE_TEST_SUITE_P(of, clocks_of_callers, testing::ValuesIn(all_that_answer),
                          [](const auto& of) { return of.param.name; });
 
-TEST_P(clocks_of_callers, an_answer_that_came_while_the_process_stood_still_is_one) {
+TEST_P(clocks_of_callers, an_answer_that_arrived_while_the_process_was_stopped_counts) {
   GetParam().with([this](int server, const std::function<std::string(int)>& url_of) {
     harness::fault_proxy network(server);
     child other("asks", {url_of(network.port())});

@@ -13,7 +13,7 @@ using namespace fault_test;
 using harness::child;
 using verb = holdfast::store::permits_verb;
 
-TEST(kill, a_killed_holder_gives_way_at_once_and_not_when_its_lease_ends) {
+TEST(kill, the_lock_of_a_killed_holder_is_free_at_once_and_not_only_at_its_end) {
   ground g;
   child holder("holder", {g.url, "m", std::to_string(a_month.count()), g.page});
   const auto fence = std::stoull(holder.expect_line());

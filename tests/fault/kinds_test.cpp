@@ -75,7 +75,7 @@ TEST(kinds, a_killed_writer_lets_all_readers_in) {
   for (auto& t : readers) t.join();
 }
 
-TEST(kinds, a_process_killed_at_a_latch_is_not_waited_for_and_the_others_go_through) {
+TEST(kinds, a_process_killed_at_a_latch_does_not_block_the_others) {
   scene s;
   child dies("at_latch", {s.g.url});
   child lives("at_latch", {s.g.url});

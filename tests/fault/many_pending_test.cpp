@@ -87,7 +87,7 @@ TEST(many_pending, callbacks_are_served_on_a_store_between_processes) {
   serve_many("sqlite:" + dir.file("locks.db"), "callbacks", wait_for_a_callback);
 }
 
-TEST(many_pending, all_are_told_when_their_session_goes) {
+TEST(many_pending, all_waits_end_with_an_error_when_their_session_closes) {
   std::atomic<int> told{0};
   // Held by a session that stays: when a session closes, its leases would be granted to the
   // waiters.

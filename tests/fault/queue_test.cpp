@@ -70,7 +70,7 @@ TEST_F(queue, serves_processes_in_the_order_of_their_arrival) {
   EXPECT_TRUE(wrong.empty()) << harness::summary(wrong);
 }
 
-TEST_F(queue, is_cut_short_by_the_death_of_the_whole_line) {
+TEST_F(queue, is_emptied_by_the_death_of_all_waiters) {
   line_up();
   for (auto& c : line_) c.kill();
   EXPECT_FALSE(held_.release());

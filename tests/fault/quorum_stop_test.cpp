@@ -70,7 +70,7 @@ TEST(quorum_stop, a_client_stopped_between_quorum_and_use_sees_the_loss_and_its_
   EXPECT_EQ(at.count().refused, 1U);
 }
 
-TEST(quorum_stop, a_client_without_a_successor_sees_the_loss_all_the_same) {
+TEST(quorum_stop, a_client_without_a_successor_sees_the_loss_too) {
   scene s;
   child client("quorum_client", s.args());
   const auto fence = std::stoull(client.expect_line());

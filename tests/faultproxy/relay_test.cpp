@@ -74,7 +74,7 @@ TEST_F(relaying, new_connections_are_led_to_another_server_and_others_stay_where
   expect_echo(before);
 }
 
-TEST_F(relaying, a_round_trip_is_what_is_said_until_it_is_answered) {
+TEST_F(relaying, a_round_trip_begins_with_a_request_and_ends_with_its_answer) {
   tcp_client c(proxy_.port());
   for (int i = 0; i < 3; ++i) expect_echo(c);
   EXPECT_EQ(proxy_.count().round_trips, 3U);
@@ -169,7 +169,7 @@ TEST_F(relaying, a_server_that_goes_away_behind_a_silent_network_is_not_noticed)
   EXPECT_EQ(c.hear_all(), "");
 }
 
-TEST_F(relaying, half_open_is_what_was_there_and_not_what_comes) {
+TEST_F(relaying, half_open_affects_existing_connections_and_not_new_ones) {
   tcp_client before(proxy_.port());
   expect_echo(before);
   proxy_.with([](relay& r) { r.half_open(); });
@@ -194,7 +194,7 @@ TEST_F(relaying, a_reply_is_cut_after_so_many_bytes) {
   }
 }
 
-TEST_F(relaying, a_dropped_reply_means_that_the_server_did_what_it_was_told) {
+TEST_F(relaying, a_dropped_reply_leaves_the_command_carried_out) {
   tcp_client c(proxy_.port()), idle(proxy_.port());
   expect_echo(idle);
   proxy_.with([](relay& r) { r.cut_after(way::down, 0); });
@@ -226,7 +226,7 @@ TEST_F(relaying, a_refusing_proxy_resets_new_connections_and_counts_them) {
   expect_echo(after);
 }
 
-TEST_F(relaying, a_server_that_is_not_there_is_told_by_a_reset) {
+TEST_F(relaying, an_absent_server_is_reported_by_a_reset) {
   harness::fault_proxy nowhere(harness::free_port());
   tcp_client c(nowhere.port());
   EXPECT_EQ(c.hear_all(), "");

@@ -224,7 +224,7 @@ fleet::verdict judged(const std::vector<std::string>& lines) {
   return fleet::judge(dir.file("log")).look();
 }
 
-TEST(fleet_log, two_that_are_inside_are_a_violation) {
+TEST(fleet_log, two_workers_inside_are_a_violation) {
   EXPECT_EQ(judged({"enter c-1 1", "enter cpp-1 2"}).violations.size(), 1U);
   EXPECT_EQ(judged({"enter c-1 1", "leave c-1 1", "enter cpp-1 2"}).violations.size(), 0U);
 }

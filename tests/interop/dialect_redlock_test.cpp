@@ -65,7 +65,7 @@ TEST_F(dialect_redlock, is_kept_out_by_another_program_s_majority_and_leaves_not
   soon_has({"theirs", "theirs", "nil"});
 }
 
-TEST_F(dialect_redlock, is_had_beside_another_program_s_lesser_half_which_stays) {
+TEST_F(dialect_redlock, is_acquired_beside_another_program_s_minority_which_stays) {
   theirs_on(1);
   holdfast::redlock job(open(), "job", {.node_timeout = 20s});
   {
@@ -90,14 +90,14 @@ TEST_F(dialect_redlock, is_renewed_on_all_of_them) {
   EXPECT_NO_THROW(held.check());
 }
 
-TEST_F(dialect_redlock, has_no_vote_of_a_server_that_was_started_a_moment_ago) {
+TEST_F(dialect_redlock, gets_no_vote_from_a_server_that_just_started) {
   holdfast::redlock job(open(), "job", {.node_timeout = 20s, .trust_after = 24h});
   const auto refused = outcome_of([&] { (void)job.try_acquire(); });
   EXPECT_EQ(refused.reason, errc::unavailable);
   EXPECT_TRUE(harness::contains(refused.text, "untrusted")) << refused.text;
 }
 
-TEST_F(dialect_redlock, is_refused_on_one_server_twice_however_it_is_called) {
+TEST_F(dialect_redlock, is_refused_on_one_server_with_two_names) {
   const auto& s = servers_.front();
   holdfast::redlock job(
       {holdfast::open(s.url("?dialect=redlock")), holdfast::open(s.tcp_url("?dialect=redlock"))},
@@ -105,7 +105,7 @@ TEST_F(dialect_redlock, is_refused_on_one_server_twice_however_it_is_called) {
   EXPECT_EQ(outcome_of([&] { (void)job.try_acquire(); }).reason, errc::invalid_argument);
 }
 
-TEST_F(dialect_redlock, is_refused_where_only_some_nodes_speak_it) {
+TEST_F(dialect_redlock, is_refused_if_only_some_nodes_use_it) {
   auto mixed = open();
   mixed.back() = holdfast::open(servers_.back().url());
   const auto refused = outcome_of([&] { holdfast::redlock(mixed, "job"); });

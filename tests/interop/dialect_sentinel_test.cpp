@@ -75,7 +75,7 @@ class held_and_waited_for {
   waiter waits_for_known_, waits_for_unknown_;
 };
 
-TEST(dialect_sentinels, a_lock_that_a_failover_lost_is_told_as_lost_and_no_waiter_is_stuck) {
+TEST(dialect_sentinels, a_lock_that_a_failover_lost_is_reported_and_no_waiter_is_stuck) {
   harness::redis_sentinels fleet{500};
   held_and_waited_for redlock(fleet, "redlock"), redisson(fleet, "redisson");
   for (auto* d : {&redlock, &redisson}) d->take_what_the_replicas_know_of();

@@ -80,7 +80,7 @@ TEST_F(dialects, redlock_of_another_program_keeps_us_out_until_its_end_and_is_ne
   orders.unlock();
 }
 
-TEST_F(dialects, redlock_that_was_taken_by_another_is_lost_and_left_to_it) {
+TEST_F(dialects, redlock_that_another_program_took_is_lost_and_left_to_it) {
   const auto session = open("redlock");
   for (const bool extends : {true, false}) {
     lease held = mutex(session, "orders").acquire();
@@ -106,7 +106,7 @@ TEST_F(dialects, redlock_is_renewed_like_any_lease) {
   });
 }
 
-TEST_F(dialects, a_name_is_spelled_as_it_is_behind_the_prefix_that_the_url_gives) {
+TEST_F(dialects, a_key_is_the_unchanged_name_after_the_prefix_of_the_url) {
   const auto session = holdfast::open(server_.url("?dialect=redlock&prefix=mutex:"));
   const lease held = mutex(session, "a {b} %c").acquire();
   EXPECT_EQ(ask({"EXISTS", "mutex:a {b} %c"}), "1");
@@ -149,7 +149,7 @@ TEST_F(dialects, a_key_of_another_layout_is_named_and_left_as_it_is) {
 }
 
 // Nobody has a use for the whole of it either.
-TEST_F(dialects, a_value_longer_than_any_of_a_lock_is_not_sent_about) {
+TEST_F(dialects, a_value_longer_than_any_of_a_lock_is_not_transferred) {
   const std::string page(3'000'000, 'x'), digits(3'000'000, '1');
   const auto used_as = [](auto use) {
     return [use](const holdfast::session& s) { (void)outcome_of([&] { use(s); }); };
@@ -206,7 +206,7 @@ TEST_F(dialects, a_value_longer_than_any_of_a_lock_is_not_sent_about) {
   ask({"FLUSHALL"});
 }
 
-TEST_F(dialects, what_a_dialect_does_not_share_is_refused_by_name) {
+TEST_F(dialects, a_primitive_that_a_dialect_lacks_is_refused_by_name) {
   for (const std::string dialect : {"redlock", "redisson", "setnx"}) {
     const auto session = open(dialect);
     for (const auto& refused : {outcome_of([&] { holdfast::election(session, "a"); }),
@@ -379,7 +379,7 @@ TEST_F(dialects, a_value_of_impossible_numbers_is_named_and_left_alone) {
 }
 
 // A script that looked for all their entries would block the server, and could not be ended.
-TEST_F(dialects, a_reader_beside_one_with_an_impossible_count_is_told_and_writes_nothing) {
+TEST_F(dialects, a_reader_beside_one_with_an_impossible_count_writes_nothing) {
   const auto session = open("redisson");
   for (const std::string times : {"nan", "inf", "abc", "1e300", "-1", "100001", "1000000000000"}) {
     SCOPED_TRACE(times);
@@ -398,7 +398,7 @@ TEST_F(dialects, a_reader_beside_one_with_an_impossible_count_is_told_and_writes
   ask({"FLUSHALL"});
 }
 
-TEST_F(dialects, a_key_of_ours_that_stays_for_ever_is_found_whatever_others_let_stay) {
+TEST_F(dialects, a_key_of_ours_without_an_expiry_is_found_among_keys_of_others) {
   server_.may_stay("*", "this test looks at what that means");
   const auto write = [&](const std::string& key) {
     ask({"EVAL", "return redis.call('SET', KEYS[1], 1)", "1", key});
@@ -428,7 +428,7 @@ TEST_F(dialects, setnx_holds_the_time_of_its_end_and_no_other) {
   EXPECT_EQ(ask({"EXISTS", "orders"}), "0");
 }
 
-TEST_F(dialects, setnx_that_has_ended_is_taken_over_and_setnx_that_has_not_is_waited_for) {
+TEST_F(dialects, setnx_that_has_ended_is_taken_over_and_otherwise_awaited) {
   const auto session = open("setnx&setnx_unit=ms");
   mutex orders(session, "orders", {.lease = 5s});
   ask({"SETNX", "orders", std::to_string(server_time() / 1'000 + 60'000)});
@@ -520,7 +520,7 @@ TEST_F(dialects, redisson_is_a_hash_of_its_owner_with_an_end) {
   EXPECT_EQ(ask({"DBSIZE"}), "0");
 }
 
-TEST_F(dialects, redisson_of_another_program_is_waited_for_on_its_channel) {
+TEST_F(dialects, redisson_of_another_program_is_awaited_on_its_channel) {
   ask({"HSET", "orders", "8743c9c0-0795-4907-87fd-6c719a6b4586:17", "2"});
   ask({"PEXPIRE", "orders", "1000000"});
   const auto session = open("redisson");

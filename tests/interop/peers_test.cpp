@@ -20,7 +20,7 @@ std::chrono::seconds altogether() {
 }
 
 // All run at the same time, each with a lock of its own: together they take no longer than one.
-TEST(peers, only_one_is_in_and_all_go_on_after_one_was_killed) {
+TEST(peers, one_at_a_time_holds_the_lock_and_all_go_on_after_a_kill) {
   ASSERT_TRUE(std::filesystem::exists(npm_packages()))
       << "no " << npm_packages() << ": scripts/install-deps.sh test";
   const harness::temp_dir dir;

@@ -82,7 +82,7 @@ class redisson_fair : public testing::Test {
   fair_mutex rival_{other_, "fair"};
 };
 
-TEST_F(redisson_fair, a_free_one_is_the_hash_of_its_owner_and_nothing_else) {
+TEST_F(redisson_fair, an_uncontended_lock_is_the_hash_of_its_owner_and_nothing_else) {
   lease held = lock_.acquire();
   EXPECT_EQ(ask({"HVALS", "fair"}), "1");
   EXPECT_TRUE(ask({"HKEYS", "fair"}).ends_with(":1"));
@@ -123,7 +123,7 @@ TEST_F(redisson_fair, waiters_of_all_programs_are_served_in_the_order_in_which_t
   EXPECT_TRUE(contains(listener.hear_all(), "message"));
 }
 
-TEST_F(redisson_fair, each_waiter_is_given_up_later_than_the_one_before_it) {
+TEST_F(redisson_fair, each_waiter_expires_later_than_the_waiter_before_it) {
   java_holds();
   java_waits(100'000);
   auto waits = std::async(std::launch::async, [&] { return lock_.try_acquire_for(1min); });
@@ -140,7 +140,7 @@ TEST_F(redisson_fair, each_waiter_is_given_up_later_than_the_one_before_it) {
 }
 
 // After minutes their times are near, and no longer its patience apart.
-TEST_F(redisson_fair, the_next_in_line_keeps_its_place_when_the_first_gets_in_after_a_long_wait) {
+TEST_F(redisson_fair, the_next_waiter_keeps_its_place_when_the_first_enters_after_a_long_wait) {
   java_holds();
   auto waits = std::async(std::launch::async, [&] { return lock_.try_acquire_for(1min); });
   until_waiting(1);
@@ -155,7 +155,7 @@ TEST_F(redisson_fair, the_next_in_line_keeps_its_place_when_the_first_gets_in_af
   EXPECT_EQ(waiting(), std::vector<std::string>{"1:2"});
 }
 
-TEST_F(redisson_fair, a_waiter_that_gives_up_leaves_the_queue_and_takes_its_patience_along) {
+TEST_F(redisson_fair, a_waiter_that_gives_up_leaves_the_queue_and_shortens_later_timeouts) {
   java_holds();
   EXPECT_FALSE(lock_.try_acquire_for(20ms));
   EXPECT_TRUE(waiting().empty());
@@ -181,8 +181,7 @@ TEST_F(redisson_fair, a_late_waiter_of_redisson_loses_its_place_and_a_timely_one
 }
 
 // A dead waiter of theirs costs minutes, which we cannot change.
-TEST_F(redisson_fair,
-       a_dead_waiter_of_ours_leaves_when_another_of_ours_comes_and_the_next_is_told) {
+TEST_F(redisson_fair, a_dead_waiter_of_ours_is_removed_by_the_next_and_a_waiter_is_notified) {
   const std::string dead = "00000000000000110000000000000004:1";
   java_waits(600'000, dead);
   ask({"ZADD", "{fair}:holdfast:waits", std::to_string(server_time() - 1), dead});
@@ -211,7 +210,7 @@ TEST_F(redisson_fair, a_waiter_of_ours_that_lives_keeps_its_place_however_long_i
   EXPECT_TRUE(waits.get());
 }
 
-TEST_F(redisson_fair, a_place_whose_answer_was_lost_is_left_when_its_waiter_gives_up) {
+TEST_F(redisson_fair, a_queue_entry_with_a_lost_answer_goes_with_its_waiter) {
   java_holds();
   harness::fault_proxy network(server_.port());
   const auto far =
@@ -223,7 +222,7 @@ TEST_F(redisson_fair, a_place_whose_answer_was_lost_is_left_when_its_waiter_give
   harness::eventually("nobody waits", [&] { return waiting().empty(); });
 }
 
-TEST_F(redisson_fair, what_is_no_queue_is_named_and_left) {
+TEST_F(redisson_fair, a_key_that_is_no_queue_is_reported_and_not_changed) {
   java_holds();
   ask({"SET", queue, "page"});
   const auto refused = outcome_of([&] { lock_.lock(); });
@@ -232,7 +231,7 @@ TEST_F(redisson_fair, what_is_no_queue_is_named_and_left) {
   EXPECT_EQ(ask({"GET", queue}), "page");
 }
 
-TEST_F(redisson_fair, a_mutex_and_it_exclude_each_other_and_what_was_taken_away_is_lost) {
+TEST_F(redisson_fair, a_mutex_and_a_fair_lock_exclude_each_other_and_report_losses) {
   holdfast::mutex plain(other_, "fair");
   lease held = lock_.acquire();
   EXPECT_FALSE(plain.try_acquire());

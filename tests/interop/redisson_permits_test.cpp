@@ -64,8 +64,7 @@ class redisson_permits : public testing::Test {
 
 // ---- RSemaphore
 
-TEST_F(redisson_permits,
-       a_semaphore_is_the_number_of_its_free_permits_and_stays_when_all_are_back) {
+TEST_F(redisson_permits, a_semaphore_is_the_number_of_its_free_permits_and_is_kept) {
   {
     const lease two = three_.acquire(2);
     EXPECT_EQ(number(), "1");
@@ -80,7 +79,7 @@ TEST_F(redisson_permits,
   EXPECT_EQ(ask({"DBSIZE"}), "1") << "nothing of ours is left beside it";
 }
 
-TEST_F(redisson_permits, what_java_has_is_not_free_and_waited_for_on_its_channel) {
+TEST_F(redisson_permits, permits_held_by_java_are_awaited_on_its_channel) {
   java_makes("3");
   java_takes("3");
   EXPECT_EQ(three_.available(), 0u);
@@ -92,7 +91,7 @@ TEST_F(redisson_permits, what_java_has_is_not_free_and_waited_for_on_its_channel
   EXPECT_EQ(number(), "0");
 }
 
-TEST_F(redisson_permits, a_release_says_how_many_are_free_now) {
+TEST_F(redisson_permits, a_release_publishes_the_number_of_free_permits) {
   java_makes("3");
   lease one = three_.acquire();
   harness::tcp_client listener(server_.port());
@@ -104,7 +103,7 @@ TEST_F(redisson_permits, a_release_says_how_many_are_free_now) {
   EXPECT_TRUE(contains(heard, "redisson_sc:{sem}\r\n$1\r\n3\r\n")) << heard;
 }
 
-TEST_F(redisson_permits, what_a_dead_holder_of_ours_had_comes_back_with_the_next_of_ours) {
+TEST_F(redisson_permits, permits_of_a_dead_holder_of_ours_return_with_our_next_request) {
   java_makes("3");
   semaphore dies(other_, "sem", 3, {.lease = 1h, .renew = false});
   lease dead = dies.acquire(2);
@@ -118,7 +117,7 @@ TEST_F(redisson_permits, what_a_dead_holder_of_ours_had_comes_back_with_the_next
 
 // Beside a semaphore that Java keeps: as long as anybody can come for those permits, and not for
 // ever.
-TEST_F(redisson_permits, what_remembers_our_holders_outlives_the_last_of_them_by_a_year) {
+TEST_F(redisson_permits, the_record_of_our_holders_outlives_the_last_holder_by_a_year) {
   using namespace std::chrono;
   const auto lasts = [&](const std::string& what) {
     return milliseconds(std::stoll(ask({"PTTL", "{sem}:holdfast:" + what})));
@@ -153,7 +152,7 @@ TEST_F(redisson_permits, a_step_that_was_carried_out_without_an_answer_counts_on
   EXPECT_EQ(network.count().cut, 2u) << "no answer was lost";
 }
 
-TEST_F(redisson_permits, another_capacity_is_refused_as_far_as_it_can_be_known) {
+TEST_F(redisson_permits, another_capacity_is_refused_if_it_can_be_known) {
   java_makes("5");
   EXPECT_EQ(outcome_of([&] { (void)three_.try_acquire(); }).reason, errc::capacity_mismatch);
   java_takes("2");
@@ -165,7 +164,7 @@ TEST_F(redisson_permits, another_capacity_is_refused_as_far_as_it_can_be_known) 
   EXPECT_EQ(number(), "2");
 }
 
-TEST_F(redisson_permits, the_holders_of_ours_are_shown_and_can_be_taken_away) {
+TEST_F(redisson_permits, our_holders_are_shown_and_can_be_force_released) {
   java_makes("3");
   java_takes();
   lease held = three_.acquire();
@@ -178,7 +177,7 @@ TEST_F(redisson_permits, the_holders_of_ours_are_shown_and_can_be_taken_away) {
   EXPECT_EQ(number(), "2") << "java's is java's";
 }
 
-TEST_F(redisson_permits, of_a_semaphore_that_was_removed_all_is_lost) {
+TEST_F(redisson_permits, all_permits_of_a_removed_semaphore_are_lost) {
   lease held = three_.acquire();
   ask({"DEL", "sem"});
   EXPECT_EQ(outcome_of([&] { held.extend(); }).reason, errc::lost);
@@ -207,7 +206,7 @@ TEST_F(redisson_permits, a_permit_is_in_the_set_by_the_bytes_of_its_id_with_its_
   EXPECT_EQ(ask({"DBSIZE"}), "1");
 }
 
-TEST_F(redisson_permits, a_permit_of_java_s_is_extended_and_released_by_its_id) {
+TEST_F(redisson_permits, a_permit_of_java_can_be_extended_and_released_by_its_id) {
   java_makes("2");
   for (const std::string& id :
        {std::string("0123456789abcdef"), std::string("30313233343536373839616263646566")}) {
@@ -220,7 +219,7 @@ TEST_F(redisson_permits, a_permit_of_java_s_is_extended_and_released_by_its_id) 
   }
 }
 
-TEST_F(redisson_permits, a_permit_that_has_ended_comes_back_from_any_program) {
+TEST_F(redisson_permits, an_expired_permit_of_any_program_becomes_free) {
   java_makes("2");
   java_takes_permit("0123456789abcdef", -1);
   const permit mine = two_.acquire(holdfast::min_lease);
@@ -232,7 +231,7 @@ TEST_F(redisson_permits, a_permit_that_has_ended_comes_back_from_any_program) {
   EXPECT_EQ(number(), "0");
 }
 
-TEST_F(redisson_permits, a_waiter_is_told_when_a_permit_is_released) {
+TEST_F(redisson_permits, a_waiter_is_notified_when_a_permit_is_released) {
   java_makes("2");
   const permit first = two_.acquire(1h), second = two_.acquire(1h);
   auto waits = std::async(std::launch::async, [&] { return same_.acquire(1h); });
@@ -241,7 +240,7 @@ TEST_F(redisson_permits, a_waiter_is_told_when_a_permit_is_released) {
   EXPECT_TRUE(same_.release(waits.get().id));
 }
 
-TEST_F(redisson_permits, of_permits_that_expire_another_capacity_is_always_known) {
+TEST_F(redisson_permits, another_capacity_of_expiring_permits_is_always_refused) {
   java_makes("3");
   java_takes_permit("0123456789abcdef", 60'000);
   const auto refused = outcome_of([&] { (void)two_.try_acquire(1h); });
@@ -250,7 +249,7 @@ TEST_F(redisson_permits, of_permits_that_expire_another_capacity_is_always_known
   EXPECT_TRUE(expiring_semaphore(session_, "sem", 3).try_acquire(1h));
 }
 
-TEST_F(redisson_permits, each_names_what_it_finds_of_another_and_leaves_it) {
+TEST_F(redisson_permits, each_semaphore_reports_and_keeps_a_key_of_another_kind) {
   const lease plain = holdfast::mutex(session_, "plain").acquire();
   holdfast::latch(session_, "latch", 2).count_down();
   const auto a = semaphore(session_, "a", 2).acquire();

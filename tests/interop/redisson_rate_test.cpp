@@ -66,7 +66,7 @@ class redisson_rate : public testing::Test {
   mutable int requests_ = 0;
 };
 
-TEST_F(redisson_rate, the_first_says_what_is_allowed_and_what_goes_through_is_there_with_its_time) {
+TEST_F(redisson_rate, the_first_use_stores_the_rate_and_each_permit_with_its_time) {
   rate_limiter api(session_, "api", rule(5, 1h));
   const auto taken = api.try_take(2);
   EXPECT_TRUE(taken);
@@ -79,7 +79,7 @@ TEST_F(redisson_rate, the_first_says_what_is_allowed_and_what_goes_through_is_th
   EXPECT_EQ(number(), "3");
 }
 
-TEST_F(redisson_rate, what_java_took_is_taken_and_the_other_way_round) {
+TEST_F(redisson_rate, java_and_holdfast_count_the_permits_of_each_other) {
   java_sets("5", "3600000");
   rate_limiter api(session_, "api", rule(5, 1h));
   EXPECT_TRUE(java_takes(3));
@@ -92,7 +92,7 @@ TEST_F(redisson_rate, what_java_took_is_taken_and_the_other_way_round) {
   EXPECT_EQ(number(), "0");
 }
 
-TEST_F(redisson_rate, a_waiter_is_counted_when_it_passes_and_java_finds_that_many_fewer) {
+TEST_F(redisson_rate, a_waiter_is_counted_when_it_passes_and_java_sees_fewer_permits) {
   java_sets("2", "3600000");
   rate_limiter api(session_, "api", rule(2, 1h));
   EXPECT_TRUE(java_takes(2));
@@ -110,7 +110,7 @@ TEST_F(redisson_rate, a_waiter_is_counted_when_it_passes_and_java_finds_that_man
   EXPECT_TRUE(java_takes(1));
 }
 
-TEST_F(redisson_rate, what_is_given_back_is_free_and_counted_once) {
+TEST_F(redisson_rate, refunded_permits_are_free_and_counted_once) {
   java_sets("5", "3600000");
   harness::fault_proxy network(server_.port());
   const auto far =
@@ -140,7 +140,7 @@ class redisson_rate_refund : public redisson_rate {
   std::chrono::seconds now_{0};
 };
 
-TEST_F(redisson_rate_refund, of_a_decision_gives_back_what_it_took_and_nothing_of_other_decisions) {
+TEST_F(redisson_rate_refund, of_a_decision_returns_its_permits_and_none_of_other_decisions) {
   EXPECT_TRUE(java_takes(2));
   a_second_later();
   const auto mine = api_.try_take(2);
@@ -155,7 +155,7 @@ TEST_F(redisson_rate_refund, of_a_decision_gives_back_what_it_took_and_nothing_o
   EXPECT_EQ(api_.peek().tightest().remaining, 5u);
 }
 
-TEST_F(redisson_rate_refund, of_a_decision_whose_permits_expired_gives_back_nothing) {
+TEST_F(redisson_rate_refund, of_a_decision_whose_permits_expired_returns_nothing) {
   const auto mine = api_.try_take(5);
   an_interval_later();
   a_second_later();
@@ -187,7 +187,7 @@ TEST_F(redisson_rate_refund, of_a_part_leaves_the_rest) {
   EXPECT_EQ(requests(), "2");
 }
 
-TEST_F(redisson_rate_refund, of_a_take_that_was_repeated_gives_it_back) {
+TEST_F(redisson_rate_refund, of_a_repeated_take_returns_its_permits) {
   harness::fault_proxy network(server_.port());
   const auto far =
       holdfast::open("redis://127.0.0.1:" + std::to_string(network.port()) + "?dialect=redisson");
@@ -203,7 +203,7 @@ TEST_F(redisson_rate_refund, of_a_take_that_was_repeated_gives_it_back) {
   EXPECT_EQ(requests(), "1") << "what java took";
 }
 
-TEST_F(redisson_rate_refund, without_a_decision_gives_back_the_oldest) {
+TEST_F(redisson_rate_refund, without_a_decision_returns_the_oldest_permits) {
   EXPECT_TRUE(java_takes(2));
   a_second_later();
   EXPECT_TRUE(api_.try_take(2));
@@ -212,7 +212,7 @@ TEST_F(redisson_rate_refund, without_a_decision_gives_back_the_oldest) {
   EXPECT_EQ(requests(), "1");
 }
 
-TEST_F(redisson_rate, both_together_let_through_what_is_allowed) {
+TEST_F(redisson_rate, both_programs_together_admit_exactly_the_rate) {
   constexpr auto per = 100ms;
   java_sets("10", "100");
   rate_limiter api(session_, "api", rule(10, per));
@@ -228,7 +228,7 @@ TEST_F(redisson_rate, both_together_let_through_what_is_allowed) {
   EXPECT_LE(ours + theirs, 10 * (took / per + 2));
 }
 
-TEST_F(redisson_rate, what_its_limiter_cannot_do_is_refused_and_what_is_another_is_named) {
+TEST_F(redisson_rate, unsupported_calls_and_keys_of_other_kinds_are_refused) {
   const auto refuses = [&](errc reason, const std::string& found, std::vector<rate_rule> rules) {
     const auto refused = outcome_of([&] {
       rate_limiter api(session_, "api", std::move(rules));

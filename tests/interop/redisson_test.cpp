@@ -79,7 +79,7 @@ TEST_F(redisson, a_session_listens_while_it_waits_and_no_longer) {
 
 // ---- the read-write lock
 
-TEST_F(redisson, readers_are_beside_each_other_and_a_writer_is_alone) {
+TEST_F(redisson, readers_hold_it_together_and_a_writer_holds_it_alone) {
   auto mine = lock_.acquire_shared();
   auto theirs = rival_.try_acquire_shared();
   ASSERT_TRUE(theirs);
@@ -115,7 +115,7 @@ TEST_F(redisson, a_writer_is_in_the_hash_and_nothing_else_is) {
   EXPECT_EQ(ask({"DBSIZE"}), "0");
 }
 
-TEST_F(redisson, beside_a_java_reader_we_read_and_do_not_write_and_leave_it_what_it_has) {
+TEST_F(redisson, a_java_reader_shares_with_our_readers_and_excludes_our_writers) {
   java_reads("1000000");
   EXPECT_FALSE(lock_.try_acquire());
   {
@@ -129,7 +129,7 @@ TEST_F(redisson, beside_a_java_reader_we_read_and_do_not_write_and_leave_it_what
 }
 
 // Their lease ended long ago, although the hash still exists: it counts for as long as its entry.
-TEST_F(redisson, a_dead_reader_s_end_is_that_of_its_own_entry) {
+TEST_F(redisson, the_hold_of_a_dead_reader_ends_with_its_own_entry) {
   java_reads("1000000");
   auto held = lock_.acquire_shared();
   ask({"DEL", entry(java)});
@@ -138,7 +138,7 @@ TEST_F(redisson, a_dead_reader_s_end_is_that_of_its_own_entry) {
   EXPECT_TRUE(lock_.try_acquire());
 }
 
-TEST_F(redisson, our_renewal_does_not_lengthen_what_another_reader_has) {
+TEST_F(redisson, our_renewal_does_not_lengthen_the_hold_of_another_reader) {
   java_reads("1000000");
   auto held = lock_.acquire_shared();
   ask({"PEXPIRE", entry(java), "5000"});
@@ -148,7 +148,7 @@ TEST_F(redisson, our_renewal_does_not_lengthen_what_another_reader_has) {
   EXPECT_LE(std::stoi(ask({"PTTL", "rw"})), 5'000) << "the hash ends with the last reader";
 }
 
-TEST_F(redisson, a_java_writer_is_waited_for_on_its_channel) {
+TEST_F(redisson, our_waiters_listen_to_the_channel_of_a_java_writer) {
   java_writes();
   EXPECT_FALSE(lock_.try_acquire_shared());
   EXPECT_FALSE(lock_.try_acquire());
@@ -159,7 +159,7 @@ TEST_F(redisson, a_java_writer_is_waited_for_on_its_channel) {
   EXPECT_TRUE(reader.get());
 }
 
-TEST_F(redisson, what_is_given_back_is_said_as_they_say_it) {
+TEST_F(redisson, a_release_publishes_the_message_of_redisson) {
   const std::string channel = "redisson_rwlock:{rw}";
   const auto message = [](const std::string& text) {
     return "*3\r\n$7\r\nmessage\r\n$20\r\nredisson_rwlock:{rw}\r\n$1\r\n" + text + "\r\n";
@@ -176,7 +176,7 @@ TEST_F(redisson, what_is_given_back_is_said_as_they_say_it) {
   EXPECT_TRUE(heard.ends_with(":1\r\n" + message("1") + message("0") + "+OK\r\n")) << heard;
 }
 
-TEST_F(redisson, a_writer_becomes_a_reader_without_letting_a_writer_in_and_a_lone_reader_a_writer) {
+TEST_F(redisson, a_downgrade_lets_no_writer_in_and_a_lone_reader_can_upgrade) {
   lock_.lock();
   lock_.downgrade();
   EXPECT_EQ(ask({"HGET", "rw", "mode"}), "read");
@@ -192,7 +192,7 @@ TEST_F(redisson, a_writer_becomes_a_reader_without_letting_a_writer_in_and_a_lon
   EXPECT_EQ(ask({"DBSIZE"}), "0");
 }
 
-TEST_F(redisson, a_read_write_lock_that_was_taken_away_is_lost) {
+TEST_F(redisson, a_force_released_read_write_lock_is_lost) {
   for (const bool reads : {true, false}) {
     lease held = reads ? lock_.acquire_shared() : lock_.acquire();
     EXPECT_EQ(session_.force_release("rw"), 1u);
@@ -203,7 +203,7 @@ TEST_F(redisson, a_read_write_lock_that_was_taken_away_is_lost) {
   }
 }
 
-TEST_F(redisson, a_reader_whose_release_was_carried_out_without_an_answer_has_let_go) {
+TEST_F(redisson, a_reader_whose_release_got_no_answer_has_released) {
   harness::fault_proxy network(server_.port());
   const auto far =
       holdfast::open("redis://127.0.0.1:" + std::to_string(network.port()) + "?dialect=redisson");
@@ -224,7 +224,7 @@ TEST_F(redisson, a_lease_that_a_java_reader_would_cut_short_is_refused) {
   EXPECT_EQ(ask({"DBSIZE"}), "0");
 }
 
-TEST_F(redisson, each_kind_names_what_it_finds_of_another_and_leaves_it) {
+TEST_F(redisson, each_kind_reports_and_keeps_a_key_of_another_kind) {
   const lease plain = holdfast::mutex(session_, "plain").acquire();
   const lease writes = lock_.acquire();
   latch(session_, "latch", 2).count_down();
@@ -246,7 +246,7 @@ TEST_F(redisson, each_kind_names_what_it_finds_of_another_and_leaves_it) {
 
 // ---- the latch
 
-TEST_F(redisson, a_latch_of_ours_is_a_number_that_they_count_down_and_we_hear_of_it) {
+TEST_F(redisson, a_latch_of_ours_is_a_number_and_java_arrivals_notify_us) {
   latch two(session_, "latch", 2);
   auto waits = std::async(std::launch::async, [&] { two.wait(); });
   await_listener("redisson_countdownlatch__channel__{latch}");
@@ -258,7 +258,7 @@ TEST_F(redisson, a_latch_of_ours_is_a_number_that_they_count_down_and_we_hear_of
   EXPECT_TRUE(latch(other_, "latch", 2).try_wait()) << "it stays open for those who come later";
 }
 
-TEST_F(redisson, a_java_latch_is_counted_down_by_us_and_gone_at_zero) {
+TEST_F(redisson, we_count_down_a_java_latch_and_remove_it_at_zero) {
   ask({"SET", "latch", "3"});
   latch three(session_, "latch", 3);
   three.count_down(2);
@@ -272,7 +272,7 @@ TEST_F(redisson, a_java_latch_is_counted_down_by_us_and_gone_at_zero) {
   EXPECT_TRUE(three.wait_for(0ms));
 }
 
-TEST_F(redisson, a_latch_with_more_left_than_we_count_from_is_another_one) {
+TEST_F(redisson, a_latch_with_more_arrivals_left_than_our_count_is_refused) {
   ask({"SET", "latch", "3"});
   latch two(session_, "latch", 2);
   EXPECT_EQ(outcome_of([&] { two.count_down(); }).reason, errc::capacity_mismatch);
@@ -280,7 +280,7 @@ TEST_F(redisson, a_latch_with_more_left_than_we_count_from_is_another_one) {
   EXPECT_EQ(ask({"GET", "latch"}), "3");
 }
 
-TEST_F(redisson, more_than_is_left_of_a_latch_is_refused_and_makes_none) {
+TEST_F(redisson, more_arrivals_than_remain_are_refused_and_make_no_latch) {
   latch two(session_, "latch", 2);
   EXPECT_EQ(outcome_of([&] { two.count_down(3); }).reason, errc::invalid_argument);
   EXPECT_EQ(ask({"DBSIZE"}), "0");

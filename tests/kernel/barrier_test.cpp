@@ -61,7 +61,7 @@ TEST_F(barrier_kernel, participants_that_went_on_keep_the_whole_lease) {
   for (const auto& h : record_.holders) EXPECT_EQ(h.expires_at, now_ + lease_);
 }
 
-TEST_F(barrier_kernel, a_question_is_answered_and_renews_nothing) {
+TEST_F(barrier_kernel, a_peek_is_answered_and_renews_nothing) {
   const auto asks = [&](std::uint64_t owner) {
     auto c = command(permits_verb::renew, owner);
     c.wait = true;
@@ -147,7 +147,7 @@ TEST_F(barrier_kernel, all_participants_are_named_to_sessions_that_can_see_death
   EXPECT_NE(std::find(blockers.begin(), blockers.end(), "p2"), blockers.end());
 }
 
-TEST_F(barrier_kernel, the_last_goes_first_and_calls_the_others) {
+TEST_F(barrier_kernel, the_last_arrival_continues_at_once_and_wakes_the_others) {
   arrive_to_complete(1), arrive_to_complete(2);
   EXPECT_EQ(arrive_to_complete(3).position, 1u);
   EXPECT_EQ(last_.outcome, granted);
@@ -215,7 +215,7 @@ TEST_F(barrier_kernel, the_last_participant_to_drop_out_may_have_to_call_the_oth
   EXPECT_EQ(who(), "1 2 | 4");
 }
 
-TEST_F(barrier_kernel, when_all_have_dropped_out_nothing_is_left) {
+TEST_F(barrier_kernel, a_barrier_that_all_participants_left_keeps_no_record) {
   drop_out(1), drop_out(2);
   EXPECT_EQ(who(), "| 1 2");
   EXPECT_EQ(drop_out(3).outcome, done);

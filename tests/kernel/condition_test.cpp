@@ -29,7 +29,7 @@ TEST_F(condition_kernel, a_waiter_is_not_granted_without_a_notification) {
   EXPECT_EQ(who(), "| 1 2 3");
 }
 
-TEST_F(condition_kernel, the_first_in_line_is_woken_and_told) {
+TEST_F(condition_kernel, the_first_waiter_is_woken_and_notified) {
   three_wait();
   EXPECT_EQ(notify(1).outcome, done);
   ASSERT_EQ(last_.tell.size(), 1u);

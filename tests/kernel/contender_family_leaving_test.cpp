@@ -44,7 +44,7 @@ TEST_F(contender_line, a_replaced_holder_leaves_in_the_step_that_enters) {
   EXPECT_EQ(renew(1).outcome, absent);
 }
 
-TEST_F(contender_line, another_kind_leaves_it_again) {
+TEST_F(contender_line, a_request_of_another_kind_removes_its_node_again) {
   port_.put("n", stranger(1));
   auto c = command(permits_verb::acquire, 1);
   c.kind = kind::semaphore;
@@ -53,7 +53,7 @@ TEST_F(contender_line, another_kind_leaves_it_again) {
   EXPECT_EQ(port_.size("n"), 1U);
 }
 
-TEST_F(contender_line, a_place_that_could_not_be_given_up_is_tried_again) {
+TEST_F(contender_line, a_failed_removal_of_a_place_is_repeated) {
   ASSERT_EQ(acquire(1).outcome, granted);
   port_.fail_leaves = 2;
   clock_.advance(31s);
@@ -175,7 +175,7 @@ TEST_F(downgrade_of_what_was_upgraded, by_another_session_leaves_nothing_behind)
   });
 }
 
-TEST_F(contender_line, an_upgrade_that_came_in_and_was_not_told_so_is_of_unknown_outcome) {
+TEST_F(contender_line, an_upgrade_that_succeeded_without_an_answer_has_an_unknown_outcome) {
   ASSERT_EQ(share(permits_verb::acquire, 1, 1).outcome, granted);
   port_.on_enter = [this] { port_.fail_lists = 1; };
   auto c = command(permits_verb::resize, 1);
@@ -254,7 +254,7 @@ TEST_F(contender_line, an_arrival_whose_last_look_fails_may_have_counted_and_cou
 }
 
 // A contender that came in between saw no record, and has the lock.
-TEST_F(contender_line, a_latch_whose_last_look_failed_is_looked_after_when_it_is_asked_for_again) {
+TEST_F(contender_line, a_latch_whose_last_check_failed_is_repaired_at_the_next_request) {
   for (const auto verb : {countdown_verb::arrive, countdown_verb::wait}) {
     auto c = arrival(1);
     c.verb = verb;
@@ -269,7 +269,7 @@ TEST_F(contender_line, a_latch_whose_last_look_failed_is_looked_after_when_it_is
   }
 }
 
-TEST_F(contender_line, a_latch_whose_making_was_not_answered_is_looked_after_as_well) {
+TEST_F(contender_line, a_latch_whose_creation_got_no_answer_is_repaired_too) {
   port_.lose_replaced = true;
   port_.on_replace = [&] { port_.put("l", stranger(1)); };
   ASSERT_FALSE(family_->countdown("l", arrival(1)));

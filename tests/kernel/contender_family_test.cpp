@@ -12,7 +12,7 @@ using namespace std::chrono_literals;
 using enum permits_outcome;
 using holdfast::errc;
 
-TEST_F(contender_family, a_free_lock_is_entered_and_looked_at_once) {
+TEST_F(contender_family, a_free_lock_is_acquired_with_one_entry_and_one_read) {
   EXPECT_EQ(acquire(1).outcome, granted);
   EXPECT_EQ(port_.entered_count, 1);
   EXPECT_EQ(port_.listed, 1);
@@ -20,7 +20,7 @@ TEST_F(contender_family, a_free_lock_is_entered_and_looked_at_once) {
   EXPECT_EQ(port_.size("n"), 0U);
 }
 
-TEST_F(contender_family, where_the_store_tells_the_line_no_contender_looks) {
+TEST_F(contender_family, no_contender_polls_if_the_store_notifies_the_queue) {
   port_.tells_line = true;
   EXPECT_EQ(acquire(1).outcome, granted);
   EXPECT_EQ(acquire(2, false).outcome, busy);
@@ -44,7 +44,7 @@ TEST_F(contender_family, fences_are_the_numbers_of_the_places) {
   EXPECT_GT(acquire(2).fence, first);
 }
 
-TEST_F(contender_family, a_waiter_watches_the_one_before_and_is_told_when_it_goes) {
+TEST_F(contender_family, a_waiter_watches_its_predecessor_and_is_notified_when_it_leaves) {
   port_.put("n", stranger(1));
   port_.put("n", stranger(2));
   EXPECT_EQ(acquire(1).outcome, queued);
@@ -76,7 +76,7 @@ TEST_F(contender_family, a_place_whose_reply_was_lost_is_found_again) {
 
 // The entry may still be there for a while, but nothing keeps it, and the store's present session
 // does not count for it.
-TEST_F(contender_family, what_was_entered_by_a_session_that_has_ended_is_not_held_any_more) {
+TEST_F(contender_family, an_entry_of_an_ended_session_is_not_held) {
   ASSERT_EQ(acquire(1).outcome, granted);
   port_.session = 2;
   EXPECT_FALSE(family_->standing_of("n", {0, 1}));
@@ -113,13 +113,13 @@ TEST_F(contender_family, a_transaction_may_compare_the_place_of_a_holder_and_no_
   EXPECT_EQ(family_->standing_of("n", {0, 2}).error().code, errc::lost) << "it only waits";
 }
 
-TEST_F(contender_family, a_try_in_vain_leaves_nothing) {
+TEST_F(contender_family, a_failed_try_leaves_no_entry) {
   port_.put("n", stranger(1));
   EXPECT_EQ(acquire(1, false).outcome, busy);
   EXPECT_EQ(port_.size("n"), 1U);
 }
 
-TEST_F(contender_family, a_try_that_cannot_leave_says_what_it_saw_and_leaves_later) {
+TEST_F(contender_family, a_try_that_cannot_remove_its_entry_removes_it_later) {
   port_.put("n", stranger(1));
   port_.fail_leaves = 1;
   EXPECT_EQ(acquire(1, false).outcome, busy);
@@ -129,20 +129,20 @@ TEST_F(contender_family, a_try_that_cannot_leave_says_what_it_saw_and_leaves_lat
   });
 }
 
-TEST_F(contender_family, a_place_that_is_gone_is_not_held_any_more) {
+TEST_F(contender_family, a_removed_place_is_not_held) {
   EXPECT_EQ(acquire(1).outcome, granted);
   port_.remove_all("n", {0, 1});
   EXPECT_EQ(renew(1).outcome, absent);
   EXPECT_EQ(release(1).outcome, absent);
 }
 
-TEST_F(contender_family, a_hold_ends_when_the_session_is_not_safe_any_more) {
+TEST_F(contender_family, a_hold_ends_with_the_guaranteed_time_of_its_session) {
   port_.safe_for = 10s;
   const auto reply = acquire(1);
   EXPECT_EQ(reply.expires_at - reply.now_at, 10 * second) << "and not the 30 that were asked for";
 }
 
-TEST_F(contender_family, a_waiter_that_asks_no_more_is_given_up) {
+TEST_F(contender_family, a_waiter_that_stops_polling_is_removed) {
   port_.put("n", stranger(1));
   EXPECT_EQ(acquire(1).outcome, queued);
   clock_.advance(5s);
@@ -150,7 +150,7 @@ TEST_F(contender_family, a_waiter_that_asks_no_more_is_given_up) {
 }
 
 // A release of a lock that is over finds it given up, not about to be given up.
-TEST_F(contender_family, what_was_held_too_long_is_free_when_its_release_returns) {
+TEST_F(contender_family, a_lock_held_too_long_is_free_when_its_release_returns) {
   EXPECT_EQ(acquire(1).outcome, granted);
   port_.fail_leaves = 1;
   clock_.advance(31s);
@@ -159,7 +159,7 @@ TEST_F(contender_family, what_was_held_too_long_is_free_when_its_release_returns
   EXPECT_EQ(port_.size("n"), 0U);
 }
 
-TEST_F(contender_family, a_release_says_that_what_was_held_too_long_could_not_be_given_up) {
+TEST_F(contender_family, a_failed_release_of_a_lock_held_too_long_reports_it) {
   EXPECT_EQ(acquire(1).outcome, granted);
   port_.fail_leaves = 2;
   clock_.advance(31s);
@@ -170,7 +170,7 @@ TEST_F(contender_family, a_release_says_that_what_was_held_too_long_could_not_be
 }
 
 // An entry that could not be given up yet is given up before the owner enters again, and not after.
-TEST_F(contender_family, what_is_given_up_of_an_owner_is_never_what_it_has_entered_since) {
+TEST_F(contender_family, a_late_removal_never_removes_a_newer_entry_of_the_owner) {
   port_.lose_reply = true;
   ASSERT_FALSE(family_->permits("n", command(permits_verb::acquire, 1)));
   port_.fail_leaves = 1;
@@ -186,7 +186,7 @@ TEST_F(contender_family, what_is_given_up_of_an_owner_is_never_what_it_has_enter
   EXPECT_EQ(renew(1).outcome, granted);
 }
 
-TEST_F(contender_family, what_is_given_up_of_a_latchs_waiter_is_never_what_it_has_entered_since) {
+TEST_F(contender_family, a_late_removal_never_removes_a_newer_entry_at_a_latch) {
   auto c = wait_of(1);
   port_.lose_reply = true;
   ASSERT_FALSE(family_->countdown("l", c));
@@ -214,7 +214,7 @@ TEST_F(contender_family, a_hold_that_is_over_when_the_renewal_is_answered_is_not
 }
 
 // One owner id may hold several names: multi_lock.
-TEST_F(contender_family, what_an_owner_has_of_one_name_says_nothing_of_another) {
+TEST_F(contender_family, a_hold_of_one_name_does_not_count_for_another_name) {
   port_.put("taken", stranger(1));
   const auto ask = [&](const char* name, permits_verb verb) {
     return family_->permits(name, command(verb, 1, false)).value();
@@ -236,7 +236,7 @@ TEST_F(contender_family, what_an_owner_has_of_one_name_says_nothing_of_another) 
 }
 
 // The request was repeated over another server, and the first copy is still on its way.
-TEST_F(contender_family, what_is_still_on_its_way_when_it_is_given_back_never_comes_in) {
+TEST_F(contender_family, a_pending_request_never_enters_after_its_release) {
   port_.repeat_requests = true;
   EXPECT_EQ(acquire(1).outcome, granted);
   EXPECT_EQ(release(1).outcome, done);
@@ -244,7 +244,7 @@ TEST_F(contender_family, what_is_still_on_its_way_when_it_is_given_back_never_co
   EXPECT_EQ(port_.size("n"), 0U);
 }
 
-TEST_F(contender_family, what_is_still_on_its_way_when_it_gives_up_never_comes_in) {
+TEST_F(contender_family, a_pending_request_never_enters_after_its_wait_ended) {
   port_.put("n", stranger(1));
   port_.repeat_requests = true;
   EXPECT_EQ(acquire(1, false).outcome, busy);
@@ -254,7 +254,7 @@ TEST_F(contender_family, what_is_still_on_its_way_when_it_gives_up_never_comes_i
   EXPECT_EQ(port_.size("n"), 1U) << "the other one";
 }
 
-TEST_F(contender_family, an_attempt_of_which_nothing_is_known_never_comes_in_after_it_is_given_up) {
+TEST_F(contender_family, an_unanswered_attempt_never_enters_after_its_release) {
   port_.repeat_requests = true;
   port_.lose_reply = true;
   ASSERT_FALSE(family_->permits("n", command(permits_verb::acquire, 1)));
@@ -264,8 +264,7 @@ TEST_F(contender_family, an_attempt_of_which_nothing_is_known_never_comes_in_aft
   EXPECT_EQ(port_.size("n"), 0U);
 }
 
-TEST_F(contender_family,
-       a_contender_that_was_removed_does_not_come_back_by_a_request_still_on_its_way) {
+TEST_F(contender_family, a_removed_contender_is_not_restored_by_a_pending_request) {
   port_.repeat_requests = true;
   EXPECT_EQ(acquire(1).outcome, granted);
   port_.remove_all("n", {0, 1});
@@ -276,7 +275,7 @@ TEST_F(contender_family,
   EXPECT_EQ(port_.size("n"), 0U);
 }
 
-TEST_F(contender_family, an_upgrade_that_is_still_on_its_way_never_comes_in_after_the_downgrade) {
+TEST_F(contender_family, a_pending_upgrade_never_enters_after_the_downgrade) {
   const auto resize = [&](std::uint32_t weight) {
     auto c = command(permits_verb::resize, 1);
     c.kind = kind::shared_mutex;
@@ -316,7 +315,7 @@ TEST_F(contender_family, an_upgrade_is_refused_while_a_reader_waits_behind_a_wri
   EXPECT_EQ(ask(permits_verb::acquire, 3, 1), queued);
 }
 
-TEST_F(contender_family, what_was_held_too_long_is_given_up_and_another_has_it) {
+TEST_F(contender_family, a_lock_held_too_long_is_released_and_passes_to_the_next) {
   EXPECT_EQ(acquire(1).outcome, granted);
   clock_.advance(31s);
   harness::eventually("its place is given up", [&] { return port_.size("n") == 0; });
@@ -324,7 +323,7 @@ TEST_F(contender_family, what_was_held_too_long_is_given_up_and_another_has_it) 
 }
 
 // A store keeps each watch until its subject has changed.
-TEST_F(contender_family, a_long_wait_for_a_latch_is_one_watch_and_a_use_all_the_same) {
+TEST_F(contender_family, a_long_wait_for_a_latch_is_one_watch_and_counts_as_a_use) {
   countdown_command c;
   c.verb = countdown_verb::wait;
   c.owner = {0, 1};
@@ -354,7 +353,7 @@ TEST_F(contender_family, a_wait_keeps_a_latch_that_is_kept_for_a_short_time) {
   }
 }
 
-TEST_F(contender_family, a_latch_that_is_over_goes_when_the_names_are_listed) {
+TEST_F(contender_family, an_expired_latch_is_removed_when_names_are_listed) {
   for (const std::int64_t keep : {1, 90}) {
     auto c = arrival({1, 1});
     c.keep_us = keep * second;
@@ -369,7 +368,7 @@ TEST_F(contender_family, a_latch_that_is_over_goes_when_the_names_are_listed) {
   EXPECT_EQ(port_.names().value().size(), 1U) << "its record is removed";
 }
 
-TEST_F(contender_family, a_latch_that_is_over_makes_way_for_a_lock_at_once) {
+TEST_F(contender_family, an_expired_latch_makes_room_for_a_lock_at_once) {
   auto c = arrival({1, 1});
   c.keep_us = second;
   (void)family_->countdown("n", c).value();
@@ -412,7 +411,7 @@ TEST_F(contender_family, an_arrival_whose_latch_may_have_ended_is_not_counted_ag
 }
 
 // The arrival may have been written just before the latch ended.
-TEST_F(contender_family, an_arrival_at_a_latch_that_is_gone_since_is_not_counted_again) {
+TEST_F(contender_family, an_arrival_at_a_vanished_latch_is_not_counted_again) {
   (void)family_->countdown("l", arrival({1, 1})).value();
   port_.lose_replaced = true;
   ASSERT_FALSE(family_->countdown("l", arrival({1, 2})));
@@ -423,7 +422,7 @@ TEST_F(contender_family, an_arrival_at_a_latch_that_is_gone_since_is_not_counted
 }
 
 // On a store whose clock says until when it may be repeated.
-TEST_F(contender_family, an_arrival_outlives_its_latch_also_if_it_is_looked_at) {
+TEST_F(contender_family, an_arrival_outlives_its_latch_also_after_a_peek) {
   auto c = arrival({1, 1});
   c.keep_us = 10 * second;
   port_.lose_replaced = true;
@@ -464,7 +463,7 @@ TEST_F(contender_family, an_arrival_that_may_have_been_forgotten_is_not_counted_
 }
 
 // The queue's state for an entry that has gone before it could be read is not true any more.
-TEST_F(contender_family, a_holder_behind_a_place_that_has_gone_is_shown_as_a_holder) {
+TEST_F(contender_family, a_holder_behind_a_removed_place_is_shown_as_a_holder) {
   (void)acquire(1);
   (void)acquire(2);
   port_.on_listed = [this] { port_.remove_all("n", {0, 1}); };
@@ -531,7 +530,7 @@ TEST_F(contender_family, a_holder_whose_store_cannot_watch_for_waiters_looks_eve
 }
 
 // The watch may end after the failure.
-TEST_F(contender_family, a_call_behind_the_failure_asks_for_no_look_before_the_pause_is_over) {
+TEST_F(contender_family, a_call_after_a_failure_requests_no_check_before_the_pause_ends) {
   auto keeps = command(permits_verb::acquire, 1);
   keeps.lingers = true;
   port_.tells_line = true;
@@ -584,7 +583,7 @@ TEST_F(contender_family, a_waiter_is_called_at_once_after_many_reconnections_in_
   EXPECT_TRUE(told(2));
 }
 
-TEST_F(contender_family, a_holder_is_told_of_an_arrival_at_once_after_many_reconnections) {
+TEST_F(contender_family, a_holder_learns_of_an_arrival_at_once_after_many_reconnections) {
   auto keeps = command(permits_verb::acquire, 1);
   keeps.lingers = true;
   port_.tells_line = true;

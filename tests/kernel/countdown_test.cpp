@@ -37,12 +37,12 @@ class countdown : public testing::Test {
   std::int64_t place_ = 4 * second;
 };
 
-TEST_F(countdown, the_first_use_makes_it_with_the_count) {
+TEST_F(countdown, the_first_use_makes_the_latch_with_its_count) {
   EXPECT_EQ(arrive(1).remaining, 2u);
   EXPECT_EQ(record_.count, 3u);
 }
 
-TEST_F(countdown, the_last_arrival_opens_it_and_names_the_waiters_to_tell) {
+TEST_F(countdown, the_last_arrival_opens_the_latch_and_lists_the_waiters_to_notify) {
   wait(10);
   wait(11);
   EXPECT_EQ(arrive(1).outcome, closed);
@@ -55,7 +55,7 @@ TEST_F(countdown, the_last_arrival_opens_it_and_names_the_waiters_to_tell) {
   EXPECT_TRUE(record_.waiting.empty());
 }
 
-TEST_F(countdown, a_wait_at_an_open_one_ends_at_once) {
+TEST_F(countdown, a_wait_at_an_open_latch_ends_at_once) {
   arrive(1, 3);
   EXPECT_EQ(wait(10).outcome, open);
   EXPECT_TRUE(record_.waiting.empty());
@@ -98,7 +98,7 @@ TEST_F(countdown, an_arrival_that_is_repeated_after_the_end_makes_no_other_latch
   }
 }
 
-TEST_F(countdown, the_repeated_last_arrival_is_told_that_it_is_open) {
+TEST_F(countdown, the_repeated_last_arrival_reports_an_open_latch) {
   arrive(1, 3);
   EXPECT_EQ(arrive(1, 3).outcome, open);
 }
@@ -111,14 +111,14 @@ TEST_F(countdown, more_than_remains_is_refused_and_changes_nothing) {
   EXPECT_EQ(record_, before);
 }
 
-TEST_F(countdown, more_than_the_count_does_not_even_make_it) {
+TEST_F(countdown, an_arrival_above_the_count_makes_no_latch) {
   const auto refused = arrive(1, 4);
   EXPECT_EQ(refused.outcome, too_many);
   EXPECT_EQ(refused.remaining, 3u) << "as many as it would have";
   EXPECT_EQ(record_, countdown_record{});
 }
 
-TEST_F(countdown, an_open_one_takes_no_more_arrivals) {
+TEST_F(countdown, an_open_latch_refuses_arrivals) {
   arrive(1, 3);
   EXPECT_EQ(arrive(2).outcome, too_many);
   EXPECT_EQ(wait(10).outcome, open);
@@ -187,7 +187,7 @@ TEST_F(countdown, a_request_without_a_place_takes_none_and_leaves_the_one_it_has
   EXPECT_EQ(wait(10).outcome, open);
 }
 
-TEST_F(countdown, it_outlives_its_last_use_by_so_much_and_no_more) {
+TEST_F(countdown, a_latch_outlives_its_last_use_by_its_keep_time) {
   arrive(1, 3);
   now_ += keep_ - 1;
   EXPECT_EQ(wait(10).outcome, open) << "and this was a use";
@@ -195,14 +195,14 @@ TEST_F(countdown, it_outlives_its_last_use_by_so_much_and_no_more) {
   EXPECT_EQ(wait(10).outcome, closed);
 }
 
-TEST_F(countdown, a_removed_one_starts_over) {
+TEST_F(countdown, a_removed_latch_starts_over) {
   arrive(1, 2);
   EXPECT_EQ(apply(countdown_verb::remove, 0).outcome, done);
   EXPECT_EQ(record_.count, 0u);
   EXPECT_EQ(arrive(2, 2).remaining, 1u);
 }
 
-TEST_F(countdown, a_look_changes_nothing) {
+TEST_F(countdown, a_peek_changes_nothing) {
   arrive(1);
   wait(10);
   const auto before = record_;
@@ -210,7 +210,7 @@ TEST_F(countdown, a_look_changes_nothing) {
   EXPECT_EQ(record_, before);
 }
 
-TEST_F(countdown, the_dead_are_not_waited_for) {
+TEST_F(countdown, dead_waiters_are_forgotten) {
   wait(10);
   const std::vector<std::string> dead{"peer"};
   EXPECT_TRUE(holdfast::kernel::forget(record_, dead));

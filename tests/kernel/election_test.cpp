@@ -21,7 +21,7 @@ class election_kernel : public permits {
   }
 };
 
-TEST_F(election_kernel, remembers_all_leaders_in_the_order_of_terms) {
+TEST_F(election_kernel, keeps_all_leaders_in_the_order_of_their_terms) {
   lead(1);
   lead(2);
   EXPECT_EQ(led(), "1 ") << "a waiting candidate does not lead";

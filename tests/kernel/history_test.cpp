@@ -26,7 +26,7 @@ TEST(history, a_correct_history_has_no_violations) {
   EXPECT_TRUE(violations({}, {}).empty());
 }
 
-TEST(history, two_at_once_are_seen_in_whatever_order_they_were_written_down) {
+TEST(history, an_overlap_is_found_in_any_order_of_the_records) {
   auto events = one_after_the_other;
   events[0].end = 5;
   events[2].begin = 7;
@@ -36,7 +36,7 @@ TEST(history, two_at_once_are_seen_in_whatever_order_they_were_written_down) {
   EXPECT_TRUE(complains(violations(events, {}), "overlap"));
 }
 
-TEST(history, one_inside_another_is_seen) {
+TEST(history, a_hold_inside_another_is_found) {
   EXPECT_TRUE(complains(violations({{.begin = 1, .end = 9, .worker = 1, .fence = 1},
                                     {.begin = 3, .end = 4, .worker = 2, .fence = 2}},
                                    {}),

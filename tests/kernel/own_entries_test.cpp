@@ -46,7 +46,7 @@ TEST_F(own_entries_jobs, look_for_arrivals_once_however_often_it_is_asked_for) {
 }
 
 // The job is removed then: a caller that takes it over first checks what the thread is doing.
-TEST_F(own_entries_jobs, may_be_asked_for_anew_when_the_thread_has_put_one_back) {
+TEST_F(own_entries_jobs, may_be_requested_again_after_the_thread_postponed_one) {
   later(kind::see_arrivals, "a", one_);
   entries_.later(entries_.next());
   later(kind::see_arrivals, "a", one_);
@@ -54,7 +54,7 @@ TEST_F(own_entries_jobs, may_be_asked_for_anew_when_the_thread_has_put_one_back)
   EXPECT_EQ(next(), "a");
 }
 
-TEST_F(own_entries_jobs, give_up_each_that_is_to_be_given_up) {
+TEST_F(own_entries_jobs, remove_each_entry_that_is_to_be_removed) {
   later(kind::give_up, "a", one_);
   later(kind::give_up, "a", one_);
   EXPECT_EQ(next(), "a");

@@ -34,7 +34,7 @@ TEST(own_holds, of_one_owner_are_known_for_each_name_separately) {
   EXPECT_EQ(known.find("b", {1, 1}), 6);
 }
 
-TEST(own_holds, that_were_lost_and_never_given_back_do_not_pile_up) {
+TEST(own_holds, that_were_lost_and_never_released_do_not_accumulate) {
   holdfast::testing::fake_clock clock;
   holdfast::store::own_holds<int> known(clock);
   for (std::uint64_t i = 1; i <= 10'000; ++i) {

@@ -84,7 +84,7 @@ TEST_F(permits, a_wall_clock_before_1970_is_no_floor_and_does_no_harm) {
   EXPECT_GT(acquire(2).fence, first.fence);
 }
 
-TEST_F(permits, a_look_changes_nothing_and_shows_what_is_there) {
+TEST_F(permits, a_peek_changes_nothing_and_shows_holders_and_waiters) {
   acquire(1);
   acquire(2);
   const auto before = record_;
@@ -94,7 +94,7 @@ TEST_F(permits, a_look_changes_nothing_and_shows_what_is_there) {
   EXPECT_EQ(record_, before);
 }
 
-TEST_F(permits, a_look_does_not_show_what_has_run_out) {
+TEST_F(permits, a_peek_shows_no_expired_entries) {
   acquire(1);
   pass(lease_);
   EXPECT_TRUE(apply(command(permits_verb::inspect, 0)).found.holders.empty());
@@ -201,7 +201,7 @@ TEST_F(shared_permits, of_two_readers_neither_becomes_writer_and_neither_waits) 
   EXPECT_EQ(record_, before);
 }
 
-TEST_F(shared_permits, what_is_not_held_has_no_weight_to_change) {
+TEST_F(shared_permits, the_weight_of_a_free_lock_cannot_change) {
   EXPECT_EQ(resize(1, all).outcome, absent);
   acquire(1, all);
   acquire(2);

@@ -103,7 +103,7 @@ TEST_F(permits, release_hands_over_in_the_same_step_and_names_the_waiter_to_tell
   EXPECT_GT(told.fence, first.fence);
 }
 
-TEST_F(permits, a_holder_that_lingers_hears_of_the_first_in_line_each_time_it_looks) {
+TEST_F(permits, a_lingering_holder_learns_of_the_first_waiter_at_each_poll) {
   permits_command keeps = command(permits_verb::acquire, 1);
   keeps.lingers = true;
   apply(keeps);
@@ -118,14 +118,14 @@ TEST_F(permits, a_holder_that_lingers_hears_of_the_first_in_line_each_time_it_lo
   EXPECT_EQ(try_acquire(4).tell.size(), 0u);
 }
 
-TEST_F(permits, a_holder_that_lingers_hears_of_a_try) {
+TEST_F(permits, a_lingering_holder_learns_of_a_try) {
   permits_command keeps = command(permits_verb::acquire, 1);
   keeps.lingers = true;
   apply(keeps);
   EXPECT_EQ(try_acquire(2).tell.size(), 1u) << "it may have it the next time";
 }
 
-TEST_F(permits, a_served_holder_that_lingers_hears_that_others_wait_behind) {
+TEST_F(permits, a_served_lingering_holder_learns_that_others_wait_behind) {
   acquire(1);
   permits_command keeps = command(permits_verb::acquire, 2);
   keeps.lingers = true;
@@ -139,7 +139,7 @@ TEST_F(permits, a_served_holder_that_lingers_hears_that_others_wait_behind) {
   EXPECT_EQ(reply.tell[1].owner.low, 2u);
 }
 
-TEST_F(permits, a_holder_that_does_not_linger_is_not_told_that_it_is_wanted) {
+TEST_F(permits, a_holder_that_does_not_linger_gets_no_notice_of_waiters) {
   acquire(1);
   EXPECT_TRUE(acquire(2).tell.empty());
 }
@@ -219,7 +219,7 @@ TEST_F(permits, renew_lengthens_a_hold_and_keeps_its_fence) {
   EXPECT_EQ(reply.expires_at, now_ + lease_);
 }
 
-TEST_F(permits, renew_never_gets_what_is_not_held) {
+TEST_F(permits, renew_never_acquires_a_lock_that_is_not_held) {
   EXPECT_EQ(renew(1).outcome, absent);
   EXPECT_EQ(who(), "|");
   acquire(1);
@@ -311,7 +311,7 @@ TEST_F(permits, a_waiter_for_a_detached_hold_is_tied_to_its_session_until_it_cla
   EXPECT_EQ(record_.holders.at(0).peer, "");
 }
 
-TEST_F(permits, when_all_have_left_nothing_stays_but_the_fence) {
+TEST_F(permits, only_the_fence_stays_after_the_last_release) {
   acquire(1);
   acquire(2);
   release(2);

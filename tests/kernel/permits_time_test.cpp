@@ -57,7 +57,7 @@ TEST_F(permits, a_lease_shorter_than_the_claim_time_is_not_lengthened_by_it) {
   EXPECT_EQ(record_.holders.at(0).expires_at, now_ + 100 * ms);
 }
 
-TEST_F(permits, the_first_in_line_looks_again_when_the_lease_in_its_way_ends) {
+TEST_F(permits, the_first_waiter_polls_when_the_lease_of_the_holder_ends) {
   lease_ = 100 * ms;
   acquire(1);
   acquire(2);

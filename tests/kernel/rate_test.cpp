@@ -93,7 +93,7 @@ TEST_F(rate, all_buckets_give_or_none) {
   EXPECT_EQ(record_, before);
 }
 
-TEST_F(rate, what_is_not_there_yet_may_be_taken_ahead_and_the_next_comes_after_it) {
+TEST_F(rate, future_tokens_can_be_reserved_and_the_next_request_follows) {
   take(20);
   EXPECT_EQ(take(1, second).wait_us, second / 10);
   EXPECT_EQ(take(1, second).wait_us, second / 5);
@@ -104,7 +104,7 @@ TEST_F(rate, what_is_not_there_yet_may_be_taken_ahead_and_the_next_comes_after_i
   EXPECT_EQ(take(1).outcome, granted);
 }
 
-TEST_F(rate, a_debt_that_can_not_be_counted_is_not_made) {
+TEST_F(rate, a_debt_that_overflows_is_refused) {
   rule_ = {1, 1, 1, most_units / 2};
   EXPECT_EQ(take(most_units / 2).outcome, granted);
   EXPECT_EQ(take(most_units / 2, most_units).outcome, granted);
@@ -124,7 +124,7 @@ TEST_F(rate, a_refund_that_is_repeated_counts_once) {
   EXPECT_EQ(refund(5, 8).buckets[0].remaining, 10);
 }
 
-TEST_F(rate, what_is_given_back_to_a_full_bucket_is_nothing) {
+TEST_F(rate, a_refund_to_a_full_bucket_changes_nothing) {
   take(3);
   refund(20, 7);
   EXPECT_EQ(left(), 20);
@@ -200,7 +200,7 @@ class given_back : public rate {
   std::uint64_t refunds_ = 0;
 };
 
-TEST_F(given_back, a_reservation_that_was_the_last_goes_back_whole) {
+TEST_F(given_back, the_latest_reservation_is_returned_in_full) {
   rule_ = {second, 1, 1, 5 * second};  // one a second, five at once
   take(5);
   const auto first = reserve(5);
@@ -221,7 +221,7 @@ TEST_F(given_back, beside_a_reservation_that_was_made_later_it_lets_no_more_thro
   EXPECT_EQ(wait_of(5), 15 * second) << "after 10 s, ten at once would be twice the burst";
 }
 
-TEST_F(given_back, as_many_go_back_as_leave_the_later_ones_their_time) {
+TEST_F(given_back, a_refund_returns_only_what_keeps_later_reservations_in_time) {
   rule_ = {second, 1, 1, 5 * second};
   take(5);
   const auto first = reserve(5);
@@ -237,7 +237,7 @@ TEST_F(given_back, as_many_go_back_as_leave_the_later_ones_their_time) {
   EXPECT_EQ(record_.buckets.at(0).reserved_until, 0) << "forgotten when it is over";
 }
 
-TEST_F(given_back, what_came_back_since_it_was_taken_is_not_given_twice) {
+TEST_F(given_back, tokens_refilled_since_the_take_are_not_refunded_too) {
   rule_ = {second, 1, 1, 5 * second};
   const auto first = reserve(5);
   now_ += 3 * second;
@@ -278,7 +278,7 @@ TEST_F(given_back, reservations_outlast_a_change_of_the_rules) {
   EXPECT_EQ(record_.buckets.at(0).reserved_until, until);
 }
 
-TEST_F(given_back, what_a_change_of_the_rules_no_longer_counts_does_not_come_back) {
+TEST_F(given_back, tokens_that_changed_rules_no_longer_count_are_not_refunded) {
   rule_ = {second, 1, 1, 5 * second};
   take(5);
   const auto first = reserve(5);
@@ -357,7 +357,7 @@ class in_any_span : public testing::TestWithParam<bucket_rule> {
   std::uint64_t refunds_ = 0;
 };
 
-TEST_P(in_any_span, no_more_goes_through_than_burst_and_rate_whatever_is_given_back) {
+TEST_P(in_any_span, burst_and_rate_are_never_exceeded_with_any_refunds) {
   const std::vector<bucket_rule> rules{GetParam(), {second, 7, 1, 9 * second}};
   for (int history = 0; history < 2'000; ++history) {
     record_ = {}, kept_.clear();
@@ -379,7 +379,7 @@ INSTANTIATE_TEST_SUITE_P(rules, in_any_span,
 // The main test of the limiter: over a million takes, exact to the token.
 class exactness : public testing::TestWithParam<bucket_rule> {};
 
-TEST_P(exactness, over_a_million_takes_it_gives_what_has_come_and_never_more) {
+TEST_P(exactness, over_a_million_takes_exactly_the_due_tokens_are_given) {
   const bucket_rule rule = GetParam();
   harness::random dice(1);
   rate_record record;

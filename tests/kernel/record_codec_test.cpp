@@ -176,7 +176,7 @@ TEST(record_codec, a_rule_that_the_kernel_cannot_count_by_is_corrupt) {
   }
 }
 
-TEST(record_codec, a_bucket_says_how_long_it_is_reserved_only_where_it_is) {
+TEST(record_codec, a_bucket_stores_its_reservations_only_if_it_has_some) {
   const auto with = [](const char* end) {
     return "[1,\"rate_limiter\",1,0,[],[],[[\"a\",0,1,1,1,1,0,0" + std::string(end) + "]],[]]";
   };
@@ -267,14 +267,14 @@ TEST(record_codec, a_newer_format_is_named_as_such_whatever_follows) {
   EXPECT_EQ(reason("[999999]"), errc::newer_format);
 }
 
-TEST(record_codec, what_is_not_ours_is_named_as_such) {
+TEST(record_codec, foreign_data_is_reported_as_foreign) {
   for (const char* text : {"hello", "{}", "\"1\"", "[]", "[\"mutex\"]", "[0,\"mutex\",1,5,[],[]]",
                            "[-1,\"mutex\",1,5,[],[]]", "null", " [1]", "\x01\x02", "[x"}) {
     EXPECT_EQ(reason(text), errc::foreign_data) << text;
   }
 }
 
-TEST(record_codec, what_cannot_be_is_corrupt) {
+TEST(record_codec, an_impossible_record_is_corrupt) {
   for (const char* text : {
            "[1]",
            "[1,\"mutex\"]",

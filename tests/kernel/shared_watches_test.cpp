@@ -45,7 +45,7 @@ struct shared_watch : testing::Test {
 
 using owners = std::vector<std::uint64_t>;
 
-TEST_F(shared_watch, is_one_for_all_and_each_is_told_once) {
+TEST_F(shared_watch, is_one_for_all_waiters_and_notifies_each_once) {
   for (const std::uint64_t owner : {3U, 1U, 2U, 1U}) read(owner);
   EXPECT_EQ(at_store.size(), 1U);
   change();
@@ -55,7 +55,7 @@ TEST_F(shared_watch, is_one_for_all_and_each_is_told_once) {
   EXPECT_EQ(at_store.size(), 1U) << "of the next change";
 }
 
-TEST_F(shared_watch, does_not_tell_waiters_that_have_gone) {
+TEST_F(shared_watch, does_not_notify_waiters_that_left) {
   for (std::uint64_t owner = 0; owner < 1'000; ++owner) {
     read(owner);
     all.forget("n", "p", {0, owner});
@@ -67,20 +67,20 @@ TEST_F(shared_watch, does_not_tell_waiters_that_have_gone) {
 }
 
 // The read value may be from before a change that the watch came too late to see.
-TEST_F(shared_watch, has_waiters_look_again_that_joined_before_it_had_begun) {
+TEST_F(shared_watch, makes_waiters_poll_that_joined_before_it_began) {
   read(1, true, [&] { read(2); });
   EXPECT_EQ(told, owners{2});
   change();
   EXPECT_EQ(told, (owners{2, 1}));
 }
 
-TEST_F(shared_watch, has_waiters_poll_again_that_joined_a_watch_that_never_began) {
+TEST_F(shared_watch, makes_waiters_poll_that_joined_a_watch_that_never_began) {
   read(1, false, [&] { read(2); });
   EXPECT_EQ(told, owners{2});
   EXPECT_EQ(all.size(), 0U);
 }
 
-TEST_F(shared_watch, that_could_not_be_asked_for_is_asked_for_by_the_next) {
+TEST_F(shared_watch, that_could_not_be_set_is_set_by_the_next_waiter) {
   EXPECT_THROW(read(1, true, [] { throw std::runtime_error("no memory"); }), std::runtime_error);
   EXPECT_EQ(all.size(), 0U);
   read(2);
@@ -97,7 +97,7 @@ TEST_F(shared_watch, does_not_tell_a_waiter_whose_read_failed) {
 
 // The read that began the watch ends when the next watch has been requested: it says nothing about
 // the next one.
-TEST_F(shared_watch, that_changes_before_its_read_ends_is_another_one) {
+TEST_F(shared_watch, that_fires_before_its_read_ends_is_replaced) {
   const auto ask = [&](alarm call) {
     call();
     read(2);

@@ -51,7 +51,7 @@ class slot_family : public testing::Test {
       holdfast::family::over(std::unique_ptr<slot_store>(made_), clock_);
 };
 
-TEST_F(slot_family, the_first_gets_it_for_as_long_as_it_asked_and_the_second_waits) {
+TEST_F(slot_family, the_first_owner_holds_the_slot_for_its_lease_and_the_second_waits) {
   const auto first = acquire(1);
   EXPECT_EQ(first.outcome, granted);
   EXPECT_EQ(first.expires_at - first.now_at, 30 * second);
@@ -59,13 +59,13 @@ TEST_F(slot_family, the_first_gets_it_for_as_long_as_it_asked_and_the_second_wai
   EXPECT_EQ(acquire(3, false).outcome, busy);
 }
 
-TEST_F(slot_family, what_is_given_back_is_free_for_the_next_with_a_greater_fence) {
+TEST_F(slot_family, a_released_slot_is_granted_next_with_a_greater_fence) {
   const auto fence = acquire(1).fence;
   EXPECT_EQ(ask(permits_verb::release, 1).outcome, done);
   EXPECT_GT(acquire(2).fence, fence);
 }
 
-TEST_F(slot_family, asking_again_for_what_is_held_renews_it_with_the_same_fence) {
+TEST_F(slot_family, a_repeated_acquire_by_the_holder_renews_with_the_same_fence) {
   const auto fence = acquire(1).fence;
   clock_.advance(20s);
   EXPECT_EQ(acquire(1).fence, fence);
@@ -83,7 +83,7 @@ TEST_F(slot_family, release_by_a_former_holder_changes_nothing) {
   EXPECT_EQ(record().holders.at(0).owner.low, 2u);
 }
 
-TEST_F(slot_family, renewals_of_many_are_asked_together_and_the_lost_ones_are_told_apart) {
+TEST_F(slot_family, renewals_of_many_locks_are_sent_together_and_answered_separately) {
   acquire(1);
   auto c = command(permits_verb::acquire, 2);
   ASSERT_EQ(family_->permits("m", c)->outcome, granted);
@@ -109,7 +109,7 @@ TEST_F(slot_family, a_waiter_looks_ever_more_rarely_but_not_later_than_the_lease
   EXPECT_EQ(acquire(2).retry_after_us, 101'000);
 }
 
-TEST_F(slot_family, where_the_store_tells_the_waiters_are_known_to_it_until_they_go) {
+TEST_F(slot_family, waiters_register_at_a_store_that_notifies_until_they_leave) {
   port_.capabilities.notifications = true;
   acquire(1);
   EXPECT_EQ(acquire(2).retry_after_us, holdfast::family::shortest_pause_us)
@@ -157,7 +157,7 @@ TEST_F(slot_family, another_kind_or_capacity_is_refused_and_changes_nothing) {
   EXPECT_EQ(record().holders.size(), 3u);
 }
 
-TEST_F(slot_family, more_permits_than_one_at_a_time_are_not_to_be_had) {
+TEST_F(slot_family, a_request_for_more_than_one_permit_is_refused) {
   auto c = command(permits_verb::acquire, 1);
   c.kind = kind::semaphore;
   c.capacity = 3;
@@ -167,7 +167,7 @@ TEST_F(slot_family, more_permits_than_one_at_a_time_are_not_to_be_had) {
   EXPECT_TRUE(port_.all.empty());
 }
 
-TEST_F(slot_family, what_was_got_by_an_answer_that_was_lost_is_given_back_or_got_again) {
+TEST_F(slot_family, a_grant_whose_answer_was_lost_is_released_or_acquired_again) {
   port_.drops_answers = true;
   auto c = command(permits_verb::acquire, 1);
   EXPECT_TRUE(family_->permits("n", c).error().outcome_unknown);
@@ -193,7 +193,7 @@ TEST_F(slot_family, a_permit_whose_answer_was_lost_is_found_again_and_is_one_per
   EXPECT_EQ(record().holders.size(), 1u);
 }
 
-TEST_F(slot_family, a_permit_that_is_renewed_keeps_its_slot_however_long) {
+TEST_F(slot_family, a_renewed_permit_always_keeps_its_slot) {
   permit(1);
   EXPECT_EQ(permit(2).outcome, granted);
   for (int i = 0; i < 200; ++i) {
@@ -212,7 +212,7 @@ TEST_F(slot_family, while_the_store_is_away_nothing_is_forgotten) {
   EXPECT_EQ(ask(permits_verb::release, 1).outcome, done);
 }
 
-TEST_F(slot_family, what_is_taken_away_is_gone_for_one_or_for_all) {
+TEST_F(slot_family, a_force_release_removes_one_holder_or_all) {
   for (std::uint64_t owner = 1; owner <= 3; ++owner) permit(owner);
   EXPECT_EQ(ask(permits_verb::evict, 2).position, 1u);
   auto all = command(permits_verb::evict, 0);
@@ -241,7 +241,7 @@ TEST_F(slot_family, an_uncontended_lock_and_unlock_cost_one_call_each) {
 
 // ---- semaphores whose first slots are free
 
-TEST_F(slot_family, permits_in_slots_far_behind_are_seen_and_taken_away) {
+TEST_F(slot_family, permits_in_distant_slots_are_shown_and_can_be_evicted) {
   for (std::uint64_t owner = 1; owner <= 23; ++owner) ASSERT_EQ(permit(owner, 40).outcome, granted);
   for (std::uint64_t owner = 1; owner <= 20; ++owner) ask(permits_verb::release, owner);
   const auto found = record();
@@ -255,7 +255,7 @@ TEST_F(slot_family, permits_in_slots_far_behind_are_seen_and_taken_away) {
   EXPECT_TRUE(port_.all.empty());
 }
 
-TEST_F(slot_family, the_last_slot_that_there_can_be_is_looked_at_in_few_looks) {
+TEST_F(slot_family, the_last_possible_slot_is_found_in_few_reads) {
   slot_entry there;
   there.owner = {1, 7};
   there.kind = kind::semaphore;
@@ -272,7 +272,7 @@ TEST_F(slot_family, the_last_slot_that_there_can_be_is_looked_at_in_few_looks) {
 }
 
 // Any program may have written the value.
-TEST_F(slot_family, a_holder_that_speaks_of_too_many_slots_is_not_believed) {
+TEST_F(slot_family, a_holder_record_with_too_many_slots_is_ignored) {
   slot_entry there;
   there.owner = {1, 7};
   there.kind = kind::semaphore;
@@ -282,7 +282,7 @@ TEST_F(slot_family, a_holder_that_speaks_of_too_many_slots_is_not_believed) {
   EXPECT_LE(port_.looked_at, port_.capabilities.max_slots);
 }
 
-TEST_F(slot_family, a_permit_whose_answer_was_lost_is_given_back_from_whatever_slot_it_is_in) {
+TEST_F(slot_family, a_permit_whose_answer_was_lost_is_released_from_any_slot) {
   for (std::uint64_t owner = 1; owner <= 20; ++owner) ASSERT_EQ(permit(owner, 40).outcome, granted);
   port_.drops_answers = true;
   auto c = command(permits_verb::acquire, 21);

@@ -11,7 +11,7 @@ using namespace holdfast::store;
 using holdfast::errc;
 using enum permits_outcome;
 
-TEST_F(state_family, a_grant_is_told_to_its_waiter_with_the_name) {
+TEST_F(state_family, a_grant_notifies_its_waiter_with_the_name) {
   acquire(1);
   acquire(2);
   release(1);
@@ -56,14 +56,14 @@ TEST_F(state_family, a_grant_to_a_dead_session_passes_on_in_the_same_call) {
   EXPECT_EQ(record().holders[0].owner.low, 4u);
 }
 
-TEST_F(state_family, a_dead_holder_is_removed_when_the_first_in_line_looks) {
+TEST_F(state_family, a_dead_holder_is_removed_when_the_first_waiter_polls) {
   acquire(1);
   EXPECT_EQ(acquire(2).outcome, queued);
   port_.dead = {"p1"};
   EXPECT_EQ(acquire(2).outcome, granted);
 }
 
-TEST_F(state_family, a_fence_never_goes_back_though_the_name_was_a_latchs_or_limiters_meanwhile) {
+TEST_F(state_family, a_fence_never_decreases_over_a_latch_or_limiter_of_its_name) {
   const bucket_choice one_a_second{"", {second, 1, 1, second}};
   rate_command take{.verb = rate_verb::take, .buckets = {&one_a_second, 1}};
   for (const std::string_view meanwhile : {"a limiter", "a latch", "a latch that was removed"}) {
@@ -149,7 +149,7 @@ TEST_F(state_family, a_waiter_that_dies_takes_nothing_along) {
   EXPECT_EQ(acquire(3).position, 1u);
 }
 
-TEST_F(state_family, a_look_and_a_mismatch_write_nothing) {
+TEST_F(state_family, a_peek_and_a_mismatch_write_nothing) {
   acquire(1);
   const int writes = port_.writes;
   (void)record();
@@ -224,7 +224,7 @@ TEST_F(state_family, an_arrival_that_is_repeated_after_the_end_of_its_latch_make
   EXPECT_EQ(family_->countdown("l", c).value().remaining, 1u);
 }
 
-TEST_F(state_family, waiters_at_a_latch_are_told_when_it_opens) {
+TEST_F(state_family, waiters_at_a_latch_are_notified_when_it_opens) {
   (void)wait_at_latch("l");
   countdown_command c;
   c.verb = countdown_verb::arrive;
@@ -253,7 +253,7 @@ TEST_F(state_family, foreign_newer_and_damaged_records_are_named_and_left_alone)
   }
 }
 
-TEST_F(state_family, a_failure_of_the_store_comes_through_and_no_waiter_is_told) {
+TEST_F(state_family, a_failure_of_the_store_is_returned_and_no_waiter_is_notified) {
   acquire(1);
   acquire(2);
   port_.fails = holdfast::failure{errc::unavailable, "gone fishing", true};
@@ -346,7 +346,7 @@ TEST_F(state_family, a_batch_about_a_name_of_another_kind_is_refused_command_by_
   EXPECT_EQ(replies[1]->outcome, absent);
 }
 
-TEST_F(state_family, names_lists_what_is_in_use_and_nothing_else) {
+TEST_F(state_family, names_lists_used_names_and_no_others) {
   acquire(1, "a");
   (void)wait_at_latch("b");
   acquire(2, "left");
@@ -365,7 +365,7 @@ TEST_F(state_family, a_release_that_may_have_been_stored_is_no_loss) {
   EXPECT_EQ(release(1).outcome, permits_outcome::absent);
 }
 
-TEST_F(state_family, what_may_have_been_taken_away_was) {
+TEST_F(state_family, a_possible_eviction_counts_as_done) {
   (void)acquire(2);
   const std::string of_another = port_.records["n"];
   for (const bool is_a_latch_now : {false, true}) {
@@ -385,13 +385,13 @@ TEST_F(state_family, what_may_have_been_taken_away_was) {
   }
 }
 
-TEST_F(state_family, what_was_taken_away_at_the_second_attempt_counts_once) {
+TEST_F(state_family, an_eviction_at_the_second_attempt_counts_once) {
   (void)acquire(1);
   port_.stored_before = port_.records["n"];
   EXPECT_EQ(family_->permits("n", command(permits_verb::evict, 1))->position, 1U);
 }
 
-TEST_F(state_family, a_holder_that_may_have_been_replaced_was_replaced) {
+TEST_F(state_family, a_possible_replacement_of_a_holder_counts_as_done) {
   (void)acquire(2);
   const std::string of_another = port_.records["n"];
   port_.records.clear();

@@ -35,7 +35,7 @@ TEST_F(state_family, the_first_waiter_without_notifications_looks_when_the_lease
 }
 
 // The hand-over came before: the claim is undone, not the turn.
-TEST_F(state_family, a_turn_that_finds_no_tokens_is_the_next_one_s) {
+TEST_F(state_family, a_turn_without_tokens_passes_to_the_next_waiter) {
   const std::vector<bucket_choice> bucket{{"b", {1, 1, 1'000 * second, 1}}};
   const rate_command take{rate_verb::take, {}, 1, 0, 0, bucket};
   const auto ask = [&](std::uint64_t owner) {
@@ -54,7 +54,7 @@ TEST_F(state_family, a_turn_that_finds_no_tokens_is_the_next_one_s) {
   EXPECT_EQ(port_.told.back().owner.low, 3U);
 }
 
-TEST_F(state_family, where_one_of_several_is_taken_none_is_had) {
+TEST_F(state_family, no_lock_of_several_is_acquired_if_one_is_held) {
   acquire(9, "c");
   EXPECT_EQ(together({"a", "b", "c"}).back().outcome, busy);
   EXPECT_EQ(family_->names().value(), std::vector<std::string>{"c"});
@@ -96,7 +96,7 @@ TEST_F(state_family, a_request_refused_one_of_several_after_a_lost_answer_has_no
 }
 
 // A hand-over that the end of a lease caused was undone with the rest.
-TEST_F(state_family, what_was_undone_is_not_told) {
+TEST_F(state_family, an_undone_grant_notifies_no_waiter) {
   acquire(9, "c");
   acquire(1, "a");
   auto patient = command(permits_verb::acquire, 2);
@@ -142,7 +142,7 @@ class reluctant final : public one_by_one {
   std::set<std::string> keeps;
 };
 
-TEST_F(state_family, without_a_transaction_what_was_had_of_several_is_given_back) {
+TEST_F(state_family, without_a_transaction_acquired_locks_of_several_are_released) {
   acquire(9, "c");
   reluctant store(std::move(family_));
   const auto all = asks_for({"a", "b", "c"});
@@ -150,7 +150,7 @@ TEST_F(state_family, without_a_transaction_what_was_had_of_several_is_given_back
   EXPECT_EQ(store.names().value(), std::vector<std::string>{"c"});
 }
 
-TEST_F(state_family, without_a_transaction_a_permit_without_tokens_is_given_back) {
+TEST_F(state_family, without_a_transaction_a_permit_without_tokens_is_released) {
   const std::vector<bucket_choice> bucket{{"b", {1, 1, second, 1}}};
   const rate_command take{rate_verb::take, {}, 1, 0, 0, bucket};
   ASSERT_EQ(family_->rate("rate", take)->outcome, rate_outcome::granted);
@@ -161,7 +161,7 @@ TEST_F(state_family, without_a_transaction_a_permit_without_tokens_is_given_back
   EXPECT_EQ(store.permits("n", {})->found.holders.size(), 0U);
 }
 
-TEST_F(state_family, what_cannot_be_given_back_keeps_no_other_name) {
+TEST_F(state_family, a_failed_release_keeps_no_other_name) {
   acquire(9, "c");
   reluctant store(std::move(family_));
   store.keeps = {"a"};

@@ -39,7 +39,7 @@ class state_sweep : public state_family {
   int number_ = 0;
 };
 
-TEST_F(state_sweep, what_ran_out_a_while_ago_goes_when_others_make_names) {
+TEST_F(state_sweep, records_that_expired_a_while_ago_are_removed_with_new_names) {
   arrive("latch");
   rate("limiter", rate_verb::take);
   acquire(1, "dead");
@@ -59,7 +59,7 @@ TEST_F(state_sweep, the_fence_of_a_holder_that_died_stays_below_the_next) {
   EXPECT_GT(acquire(2, "dead").fence, before);
 }
 
-TEST_F(state_sweep, what_is_in_use_or_was_just_now_stays) {
+TEST_F(state_sweep, records_in_use_or_just_used_stay) {
   acquire(1, "held");
   pass(a_while);
   arrive("latch");
@@ -70,7 +70,7 @@ TEST_F(state_sweep, what_is_in_use_or_was_just_now_stays) {
   for (const auto& [name, record] : before) EXPECT_EQ(port_.records[name], record) << name;
 }
 
-TEST_F(state_sweep, a_large_store_is_looked_through_little_by_little) {
+TEST_F(state_sweep, a_large_store_is_swept_in_small_steps) {
   make_names();
   for (int i = 0; i < 10; ++i) arrive("z" + std::to_string(i));
   pass(3 * a_while);
@@ -79,7 +79,7 @@ TEST_F(state_sweep, a_large_store_is_looked_through_little_by_little) {
 }
 
 // A repeated request must find the original.
-TEST_F(state_sweep, what_may_be_repeated_stays) {
+TEST_F(state_sweep, a_record_stays_while_its_request_may_be_repeated) {
   holdfast::store::rate_record refunded;
   refunded.refunds.push_back({{1, 2}, port_.now.now_at + 3'600 * second});
   holdfast::family::encode(refunded, port_.records["limiter"]);
@@ -88,7 +88,7 @@ TEST_F(state_sweep, what_may_be_repeated_stays) {
   EXPECT_TRUE(there("limiter"));
 }
 
-TEST_F(state_sweep, the_leaders_of_an_election_and_what_cannot_be_read_stay) {
+TEST_F(state_sweep, leaders_of_an_election_and_unreadable_records_stay) {
   auto stands = command(permits_verb::acquire, 1);
   stands.kind = kind::election;
   (void)family_->permits("election", stands).value();
@@ -145,7 +145,7 @@ TEST_F(state_sweep, an_admission_sweeps_other_names_at_its_release) {
   EXPECT_EQ(port_.walks, 1);
 }
 
-TEST_F(state_sweep, what_was_undone_made_no_record) {
+TEST_F(state_sweep, an_undone_request_makes_no_record) {
   acquire(9, "taken");
   for (int i = 0; i < 200; ++i) (void)together({"a", "b", "taken"});
   release(1);
@@ -184,7 +184,7 @@ TEST_F(state_sweep, a_countdown_or_a_take_sweeps_other_names_as_well) {
   EXPECT_GT(port_.walks, before);
 }
 
-TEST_F(state_sweep, a_session_that_makes_no_records_looks_at_no_others) {
+TEST_F(state_sweep, a_session_that_makes_no_records_sweeps_none) {
   arrive("latch");
   acquire(1), release(1);
   pass(3 * a_while);

@@ -50,7 +50,7 @@ TEST_F(listeners, a_session_that_had_its_turn_lets_as_many_others_have_a_turn) {
   EXPECT_EQ(turns_.stays_away("m", 0, now_), at_once) << "another name is not its business";
 }
 
-TEST_F(listeners, a_count_that_begins_anew_counts_from_there) {
+TEST_F(listeners, a_restarted_count_continues_from_its_new_value) {
   turns_.released("n", 2, 7, now_);
   EXPECT_GT(away(1), at_once);
   EXPECT_EQ(away(2), at_once);
@@ -81,7 +81,7 @@ TEST_F(listeners, the_longest_pause_is_bounded) {
   EXPECT_EQ(away(0), turns_of_listeners::longest_pause);
 }
 
-TEST_F(listeners, a_turn_that_others_took_is_no_pause_in_vain) {
+TEST_F(listeners, a_turn_that_others_took_was_no_wasted_pause) {
   turns_.released("n", 2, 0, now_);
   EXPECT_GT(away(1), at_once);
   later(turns_of_listeners::first_pause);
@@ -185,7 +185,7 @@ TEST_F(pollers, the_end_of_every_fifth_second_is_left_to_others) {
   EXPECT_EQ(ask(a_try + 1'700).away, at_once) << "nobody had come";
 }
 
-TEST_F(pollers, when_one_came_so_is_the_end_of_each_second) {
+TEST_F(pollers, the_end_of_each_second_is_left_to_others_after_one_came) {
   seen(a_try + 100);
   ASSERT_TRUE(ask(a_try + 900).look);
   turns_.found_one("n", at(a_try + 900));
@@ -281,7 +281,7 @@ TEST_F(beside_others, a_request_after_the_pause_gets_an_unclaimed_turn) {
   EXPECT_EQ(acquire(2).outcome, permits_outcome::granted);
 }
 
-TEST_F(beside_others, a_session_that_is_overdue_does_not_wait_to_be_told) {
+TEST_F(beside_others, a_session_that_is_overdue_does_not_wait_for_a_notification) {
   port_.others_listen = 1;
   acquire(1);
   release(1);

@@ -50,7 +50,7 @@ class logs : public testing::Test {
   std::vector<log_level> levels_;
 };
 
-TEST_F(logs, a_line_has_all_that_is_known) {
+TEST_F(logs, a_line_has_all_known_facts) {
   make()->on_event(lost());
   ASSERT_EQ(lines_.size(), 1U);
   const std::regex line(
@@ -121,7 +121,7 @@ TEST_F(logs, no_name_forges_a_line_or_a_field) {
   EXPECT_EQ(nlohmann::json::parse(lines_[5])["lock"], names[2]);
 }
 
-TEST_F(logs, what_happens_all_the_time_is_written_only_if_that_is_asked_for) {
+TEST_F(logs, frequent_events_are_written_only_on_request) {
   event e = lost();
   for (const auto kind : {event_kind::acquired, event_kind::released, event_kind::busy,
                           event_kind::gave_up, event_kind::renewed}) {
@@ -158,7 +158,7 @@ TEST_F(logs, a_flood_of_one_kind_leaves_room_for_the_others) {
   EXPECT_EQ(levels_[1], log_level::error);
 }
 
-TEST_F(logs, several_observers_hear_the_same_whatever_one_of_them_throws) {
+TEST_F(logs, several_observers_get_the_same_events_although_one_throws) {
   class broken final : public holdfast::observer {
    public:
     void on_event(const event&) override { throw std::string("broken"); }

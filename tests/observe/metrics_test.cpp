@@ -57,7 +57,7 @@ std::string lost(const metrics& m, const std::string& cause) {
 
 std::string held(const metrics& m) { return value_of(m, "holdfast_held{" + of_orders + "}"); }
 
-TEST(metrics, what_is_held_is_never_shown_as_less_than_it_is) {
+TEST(metrics, never_show_too_few_held_locks) {
   metrics m;
   for (int i = 0; i < 3; ++i) m.on_event(about(event_kind::acquired));
   std::atomic<bool> over{false};
@@ -95,7 +95,7 @@ TEST(metrics, count_each_end_of_an_attempt_apart) {
   EXPECT_EQ(attempts(m, "error"), "1");
 }
 
-TEST(metrics, put_a_wait_into_its_bucket_and_all_above) {
+TEST(metrics, count_a_wait_in_its_bucket_and_all_greater_ones) {
   metrics m;
   m.on_event(ended(event_kind::acquired, 10ms));
   m.on_event(ended(event_kind::acquired, 301s));
@@ -213,7 +213,7 @@ TEST(metrics, have_no_more_groups_than_they_may_when_many_threads_come_with_new_
   }
 }
 
-TEST(metrics, group_names_as_they_are_told_to) {
+TEST(metrics, group_names_as_configured) {
   metrics m({.group = [](std::string_view name) { return name.substr(name.find(':') + 1); }});
   m.on_event(about(event_kind::acquired, "1:order"));
   EXPECT_EQ(held(m), "1");
@@ -235,7 +235,7 @@ TEST(metrics, show_a_series_at_zero_before_its_first_event) {
   EXPECT_EQ(held(m), "0");
 }
 
-TEST(metrics, count_renewals_and_what_was_left_of_the_leases) {
+TEST(metrics, count_renewals_and_the_rest_of_each_lease) {
   metrics m;
   event e = about(event_kind::renewed);
   e.margin = 20s;
@@ -274,7 +274,7 @@ TEST(metrics, escape_what_a_label_may_hold) {
 }
 
 // A group may be the beginning of a name, cut in the middle of a letter.
-TEST(metrics, replace_what_is_no_utf_8) {
+TEST(metrics, replace_text_that_is_not_utf_8) {
   metrics m;
   m.on_event(about(event_kind::acquired, "caf\xc3"));
   EXPECT_NE(m.text().find("group=\"caf\xef\xbf\xbd\""), std::string::npos);
@@ -331,7 +331,7 @@ struct counted {
   std::optional<holdfast::session> session;
 };
 
-TEST(metrics, time_what_the_store_is_asked) {
+TEST(metrics, measure_the_duration_of_store_requests) {
   counted c;
   holdfast::fair_mutex m{*c.session, "a"};
   (void)m.acquire();
@@ -345,7 +345,7 @@ TEST(metrics, time_what_the_store_is_asked) {
   EXPECT_EQ(count("renew"), "");
 }
 
-TEST(metrics, count_what_the_store_failed_at_by_the_reason) {
+TEST(metrics, count_failures_of_the_store_by_their_reason) {
   holdfast::testing::fault_plan plan;
   plan.choose = [](auto, auto, auto verb) {
     return verb == holdfast::store::permits_verb::inspect ? holdfast::testing::fault::drop_request
@@ -358,7 +358,7 @@ TEST(metrics, count_what_the_store_failed_at_by_the_reason) {
             "1");
 }
 
-TEST(metrics, hear_of_a_whole_life_of_a_lock) {
+TEST(metrics, record_the_whole_life_of_a_lock) {
   counted c;
   holdfast::mutex m{*c.session, "job:1"};
   {

@@ -84,7 +84,7 @@ TEST_F(two_locks, a_call_that_is_cancelled_between_the_two_leaves_none) {
   EXPECT_TRUE(old_is_free());
 }
 
-TEST_F(two_locks, a_new_store_that_is_away_costs_an_error_and_the_old_one_is_free_again) {
+TEST_F(two_locks, an_unavailable_new_store_is_an_error_and_frees_the_old_lock) {
   holdfast::testing::fault_plan away;
   away.choose = [](auto, auto, auto) { return holdfast::testing::fault::drop_request; };
   const auto gone = holdfast::open(
@@ -97,7 +97,7 @@ TEST_F(two_locks, a_new_store_that_is_away_costs_an_error_and_the_old_one_is_fre
   EXPECT_TRUE(old_is_free());
 }
 
-TEST_F(two_locks, the_loss_of_one_is_the_loss_of_both_and_the_other_is_still_given_back) {
+TEST_F(two_locks, the_loss_of_one_is_a_loss_of_both_and_the_other_is_still_released) {
   auto held = both_.acquire();
   EXPECT_EQ(new_store_.force_release("orders"), 1u);
   EXPECT_EQ(held.release(), make_error_code(errc::lost));
@@ -149,35 +149,35 @@ class old_lock_lost : public testing::Test {
   both<mutex, mutex> both_{old_, new_};
 };
 
-TEST_F(old_lock_lost, while_the_new_one_is_waited_for_makes_acquire_begin_anew) {
+TEST_F(old_lock_lost, during_the_wait_for_the_new_lock_restarts_acquire) {
   while_it_waits_for_the_new_one([&] {
     const auto held = both_.acquire();
     return held.old().state() == holdfast::lease_state::held;
   });
 }
 
-TEST_F(old_lock_lost, while_the_new_one_is_waited_for_makes_a_timed_acquire_begin_anew) {
+TEST_F(old_lock_lost, during_the_wait_for_the_new_lock_restarts_a_timed_acquire) {
   while_it_waits_for_the_new_one([&] {
     const auto held = both_.try_acquire_for(1h);
     return held && held->old().state() == holdfast::lease_state::held;
   });
 }
 
-TEST_F(old_lock_lost, while_the_new_one_is_waited_for_makes_lock_begin_anew) {
+TEST_F(old_lock_lost, during_the_wait_for_the_new_lock_restarts_lock) {
   while_it_waits_for_the_new_one([&] {
     const std::lock_guard guard{both_};
     return old_.check(), true;
   });
 }
 
-TEST_F(old_lock_lost, while_the_new_one_is_waited_for_makes_a_timed_lock_begin_anew) {
+TEST_F(old_lock_lost, during_the_wait_for_the_new_lock_restarts_a_timed_lock) {
   while_it_waits_for_the_new_one([&] {
     const std::unique_lock timed{both_, 1h};
     return old_.check(), timed.owns_lock();
   });
 }
 
-TEST_F(old_lock_lost, while_the_new_one_is_waited_for_begins_anew_without_a_thread) {
+TEST_F(old_lock_lost, during_the_wait_for_the_new_lock_restarts_a_call_without_a_thread) {
   while_it_waits_for_the_new_one([&] {
     const auto held = async_acquire(both_, 1h).future().get();
     return held && held->old().state() == holdfast::lease_state::held;
@@ -197,7 +197,7 @@ struct behind {
   void unlock() { inner.unlock(); }
 };
 
-TEST_F(old_lock_lost, while_a_try_takes_the_new_one_leaves_none_held) {
+TEST_F(old_lock_lost, during_a_try_of_the_new_lock_leaves_none_held) {
   behind late{new_, [&] {
                 EXPECT_EQ(old_at_.session.force_release("orders"), 1U);
                 const auto before = old_at_.seen->count(holdfast::event_kind::lost);
@@ -210,7 +210,7 @@ TEST_F(old_lock_lost, while_a_try_takes_the_new_one_leaves_none_held) {
   EXPECT_TRUE(only_old_.try_acquire() && only_new_.try_acquire());
 }
 
-TEST_F(old_lock_lost, does_not_make_a_timed_acquire_longer_by_the_time_of_giving_back) {
+TEST_F(old_lock_lost, does_not_lengthen_a_timed_acquire_by_the_time_of_the_release) {
   using verb = holdfast::store::permits_verb;
   behind late{new_, [&] {
                 EXPECT_EQ(old_at_.session.force_release("orders"), 1U);
@@ -229,7 +229,7 @@ TEST_F(old_lock_lost, does_not_make_a_timed_acquire_longer_by_the_time_of_giving
 }
 
 // Its outer level is lost for good.
-TEST_F(old_lock_lost, within_a_level_that_was_there_before_is_told) {
+TEST_F(old_lock_lost, below_a_nested_level_is_reported) {
   holdfast::recursive_mutex levels{old_at_.session, "orders"};
   int times = 0;
   behind late{new_, [&] {

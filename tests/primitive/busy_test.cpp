@@ -207,7 +207,7 @@ TEST_F(busy, a_redlock_that_a_majority_refuses) {
                     [&](auto wait) { ends_in_vain(async_acquire(q, wait_limit(wait)), wait); });
 }
 
-TEST_F(busy, a_wait_that_is_called_off_is_neither) {
+TEST_F(busy, a_cancelled_wait_is_reported_as_cancelled) {
   mutex other{theirs_, "stop"};
   const auto held = other.acquire();
   mutex m{ours_, "stop"};

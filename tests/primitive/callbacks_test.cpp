@@ -212,7 +212,7 @@ TEST_F(callbacks, of_a_loss_in_the_middle_of_a_thread_form_may_unlock) {
   all.all.unlock();
 }
 
-TEST_F(callbacks, of_a_loss_may_give_back_and_destroy_what_was_lost) {
+TEST_F(callbacks, of_a_loss_may_release_and_destroy_the_lost_lease) {
   auto held = std::make_unique<holding>(all);
   const auto lets_go = [&] {
     EXPECT_EQ(harness::held_mutexes(), 0);
@@ -264,7 +264,7 @@ class calling_back final : public holdfast::observer {
   std::atomic<int> told_{0}, looking_{0};
 };
 
-TEST(an_observer, may_look_at_everything_and_throw_whatever_it_is_told) {
+TEST(an_observer, may_use_the_session_and_throw_at_any_event) {
   stage s;
   auto observer = std::make_shared<calling_back>();
   auto o = s.options();

@@ -140,7 +140,7 @@ TEST(a_completion_of_a_barrier, may_use_everything_but_must_not_wait_for_it) {
   EXPECT_TRUE(m.try_acquire());
 }
 
-TEST(what_is_thrown, by_work_under_a_lock_goes_through_and_the_lock_is_free) {
+TEST(what_is_thrown, by_work_under_a_lock_is_passed_on_and_the_lock_is_free) {
   stage s;
   holdfast::mutex m{s.session, "m"};
   holdfast::shared_mutex shared{s.session, "shared"};
@@ -164,7 +164,7 @@ TEST(what_is_thrown, by_work_under_a_lock_goes_through_and_the_lock_is_free) {
   EXPECT_NO_THROW(m.check());
 }
 
-TEST(what_is_thrown, by_what_is_put_before_the_store_goes_through) {
+TEST(what_is_thrown, by_a_store_decorator_is_passed_on) {
   stage s;
   auto o = s.options();
   o.decorate = [](auto) -> std::unique_ptr<holdfast::store::session_store> {

@@ -54,7 +54,7 @@ TEST(extreme_durations, of_a_lock_are_used_or_refused) {
 }
 
 // From zero, which means the store's turn at once, to for ever.
-TEST(extreme_durations, for_ever_in_the_process_is_for_ever) {
+TEST(extreme_durations, an_endless_local_time_never_ends) {
   stage s;
   holdfast::lock_options o;
   o.local_time = microseconds::max();
@@ -171,7 +171,7 @@ TEST(extreme_durations, of_a_wait_are_one_try_or_for_ever) {
 
 // In a record that another program wrote: a time that no clock can show is unknown, and one in the
 // past has ended.
-TEST(extreme_durations, in_what_others_wrote_are_no_times_at_all) {
+TEST(extreme_durations, in_records_of_others_are_shown_as_unknown_or_ended) {
   using limits = std::numeric_limits<std::int64_t>;
   const auto of = [](std::int64_t since, std::int64_t expires_at) {
     return holdfast::primitive::describe({}, 1, "host 1 program", since, expires_at, 1'000'000);

@@ -69,7 +69,7 @@ TEST(a_child, holds_none_of_several_that_a_thread_of_its_parent_had_locked) {
   all.unlock(), most.unlock();
 }
 
-TEST(a_child, is_told_so_by_the_forms_without_a_thread) {
+TEST(a_child, gets_an_error_from_the_forms_without_a_thread) {
   const auto s = holdfast::open("memory:");
   holdfast::rate_limiter limiter(s, "api", {{.tokens = 50, .per = 1h}});
   EXPECT_EQ(in_a_child([&] {
@@ -234,7 +234,7 @@ TEST(a_child, unlocks_a_recursive_mutex_while_a_thread_of_its_parent_asks_for_it
   m.unlock();
 }
 
-TEST(a_child, gives_no_permit_back_while_a_thread_of_its_parent_does) {
+TEST(a_child, releases_no_permit_while_a_thread_of_its_parent_does) {
   const auto s = holdfast::open("memory:");
   holdfast::counting_semaphore permits(s, "permits", 2);
   permits.acquire();
@@ -262,7 +262,7 @@ std::ptrdiff_t threads() {
   return std::distance(begin(all), end(all));
 }
 
-TEST(a_child, gives_no_tokens_back_by_its_parents_session) {
+TEST(a_child, refunds_no_tokens_through_the_session_of_its_parent) {
   const auto s = holdfast::open("memory:");
   const holdfast::store::bucket_choice one{"all"};
   const holdfast::store::rate_command take{
@@ -283,7 +283,7 @@ TEST(a_child, changes_no_rules_while_a_thread_of_its_parent_looks_at_them) {
       errc::forked, [&] { limiter.change_rules(rules, 1); }, [&] { (void)limiter.peek(); });
 }
 
-TEST(a_child, begins_what_takes_tokens_without_a_thread_and_is_told_so_by_its_end) {
+TEST(a_child, takes_no_tokens_without_a_thread_and_gets_an_error_at_the_end) {
   const auto s = holdfast::open("memory:");
   holdfast::rate_limiter limiter(s, "api", {{.tokens = 50, .per = 1h}});
   holdfast::semaphore permits(s, "permits", 1);
@@ -305,7 +305,7 @@ TEST(a_child, begins_what_takes_tokens_without_a_thread_and_is_told_so_by_its_en
   expect_told([&] { return async_admit(door); });
 }
 
-TEST(a_child, has_lost_what_a_thread_of_its_parent_asks_about) {
+TEST(a_child, has_lost_a_lease_that_a_thread_of_its_parent_checks) {
   const auto s = holdfast::open("memory:");
   holdfast::mutex m(s, "m");
   const auto held = m.acquire();
@@ -320,7 +320,7 @@ TEST(a_child, has_lost_what_a_thread_of_its_parent_asks_about) {
       [&] { (void)held.lost(); });
 }
 
-TEST(a_child, is_told_of_a_majority_and_of_several_that_they_are_the_parents) {
+TEST(a_child, learns_that_a_majority_and_several_locks_belong_to_its_parent) {
   const auto s = holdfast::open("memory:");
   holdfast::redlock most({s}, "most");
   holdfast::mutex m(s, "m");
@@ -342,7 +342,7 @@ TEST(a_child, is_told_of_a_majority_and_of_several_that_they_are_the_parents) {
   most.unlock(), all.unlock();
 }
 
-TEST(a_child, gives_several_up_whose_loss_is_being_told) {
+TEST(a_child, releases_several_locks_whose_loss_is_being_reported) {
   auto clock = std::make_shared<holdfast::testing::fake_clock>();
   const auto s = holdfast::open("memory:", {.clock = clock});
   holdfast::mutex one(s, "one"), other(s, "other");

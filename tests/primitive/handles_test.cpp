@@ -67,32 +67,32 @@ struct taken_away : testing::Test {
   }
 };
 
-TEST_F(taken_away, a_downgrade_keeps_what_it_works_on_though_its_lease_is_given_back) {
+TEST_F(taken_away, a_downgrade_completes_although_its_lease_is_released) {
   expect_kept(lock.acquire(), [&](lease& held) { lock.downgrade(held); });
 }
 
-TEST_F(taken_away, an_upgrade_keeps_what_it_works_on_though_its_lease_is_given_back) {
+TEST_F(taken_away, an_upgrade_completes_although_its_lease_is_released) {
   expect_kept(lock.acquire_shared(), [&](lease& held) { (void)lock.try_upgrade(held); });
 }
 
-TEST_F(taken_away, an_async_downgrade_keeps_what_it_works_on_though_its_lease_is_given_back) {
+TEST_F(taken_away, an_async_downgrade_completes_although_its_lease_is_released) {
   expect_kept(lock.acquire(),
               [&](lease& held) { (void)async_downgrade(lock, held).future().get().value(); });
 }
 
-TEST_F(taken_away, an_async_upgrade_keeps_what_it_works_on_though_its_lease_is_given_back) {
+TEST_F(taken_away, an_async_upgrade_completes_although_its_lease_is_released) {
   expect_kept(lock.acquire_shared(),
               [&](lease& held) { (void)async_upgrade(lock, held).future().get().value(); });
 }
 
-TEST_F(taken_away, an_extension_keeps_what_it_works_on_though_its_lease_is_given_back) {
+TEST_F(taken_away, an_extension_completes_although_its_lease_is_released) {
   expect_kept(plain.acquire(), [](lease& held) { held.extend(); });
   expect_kept(plain.acquire(), [](lease& held) { held.extend(10s); });
   expect_kept(plain.acquire(),
               [](lease& held) { (void)async_extend(held).future().get().value(); });
 }
 
-TEST_F(taken_away, an_extension_of_several_ends_though_they_are_given_back_on_the_loss_of_one) {
+TEST_F(taken_away, an_extension_of_several_ends_although_a_callback_releases_them) {
   holdfast::multi_lock all{plain, lock};
   const auto expect_lost = [&](auto extend) {
     auto held = all.acquire();
@@ -109,7 +109,7 @@ TEST_F(taken_away, an_extension_of_several_ends_though_they_are_given_back_on_th
   expect_lost([](auto& held) { (void)async_extend(held, 10s).future().get().value(); });
 }
 
-TEST_F(taken_away, a_thread_may_unlock_when_it_is_told_of_the_loss_in_the_middle_of_a_downgrade) {
+TEST_F(taken_away, a_callback_of_a_loss_may_unlock_in_the_middle_of_a_downgrade) {
   lock.lock();
   {
     const auto unlock = [&] { lock.unlock(); };
@@ -133,7 +133,7 @@ TEST_F(taken_away, the_lock_object_may_go_in_the_middle_of_a_downgrade) {
 
 // ---- both
 
-TEST(both_leases, assigned_give_back_what_they_held_before_they_take_over) {
+TEST(both_leases, that_are_assigned_release_their_former_locks_first) {
   stage s;
   holdfast::mutex a{s.session, "a"}, b{s.session, "b"}, c{s.session, "c"}, d{s.session, "d"};
   holdfast::both first{a, b}, second{c, d};
@@ -150,7 +150,7 @@ TEST(both_leases, assigned_give_back_what_they_held_before_they_take_over) {
 }
 
 // At no moment is there one of the new pair beside one of the old.
-TEST(both_leases, assigned_are_never_half_the_old_and_half_the_new) {
+TEST(both_leases, that_are_assigned_never_mix_old_and_new_locks) {
   stage s;
   holdfast::mutex a{s.session, "a"}, b{s.session, "b"}, c{s.session, "c"}, d{s.session, "d"};
   holdfast::both first{a, b}, second{c, d};
@@ -171,7 +171,7 @@ TEST(both_leases, assigned_are_never_half_the_old_and_half_the_new) {
   EXPECT_TRUE(held);
 }
 
-TEST(both_leases, may_go_while_they_are_told_of_a_loss_by_their_release) {
+TEST(both_leases, may_be_destroyed_while_their_release_reports_a_loss) {
   stage s;
   holdfast::mutex a{s.session, "a"}, b{s.session, "b"};
   holdfast::both pair{a, b};
@@ -217,7 +217,7 @@ TEST(both_locks, wait_for_one_time_on_the_clock_of_the_session) {
 
 // ---- with_lock
 
-TEST(with_lock, takes_whatever_gives_a_lease) {
+TEST(with_lock, accepts_everything_that_yields_a_lease) {
   stage s;
   holdfast::mutex a{s.session, "a"}, b{s.session, "b"};
   holdfast::fair_mutex fair{s.session, "fair"};
@@ -241,7 +241,7 @@ TEST(with_lock, takes_whatever_gives_a_lease) {
   EXPECT_TRUE(leads.try_campaign());
 }
 
-TEST(with_lock, says_that_it_was_lost_whatever_gave_the_lease) {
+TEST(with_lock, reports_a_loss_of_any_kind_of_lease) {
   stage s;
   holdfast::mutex a{s.session, "a"}, b{s.session, "b"};
   holdfast::multi_lock all{a, b};

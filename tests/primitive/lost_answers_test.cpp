@@ -65,7 +65,7 @@ TEST(counted_time, until_tokens_are_there_begins_with_the_answer) {
   EXPECT_GE(waiter.get() - before, 10s) << "five until the answer, and five more";
 }
 
-TEST(counted_time, of_an_unused_latch_is_what_it_says) {
+TEST(counted_time, of_an_unused_latch_matches_its_keep) {
   stage s;
   holdfast::latch l{s.session, "l", 2, {.keep = 3600s}};
   l.count_down();
@@ -246,7 +246,7 @@ TEST_F(lost_answers, to_a_next_arrival_do_not_have_its_thread_arrive_for_another
 
 // There is no room, and the entry of another thread's participant is over: an arrival for that
 // participant would take the result that belongs to that thread.
-TEST_F(lost_answers, to_an_arrival_whose_place_is_over_are_that_threads_to_hear_of) {
+TEST_F(lost_answers, to_an_arrival_whose_entry_expired_are_reported_to_its_thread) {
   const auto reason_of = [](const std::function<void()>& call) {
     try {
       call();
@@ -341,7 +341,7 @@ class wake_up_that_was_lost : public lost_answers {
 };
 
 // It was woken, and cannot know it: the wake-up passes to the next one.
-TEST_F(wake_up_that_was_lost, is_the_next_ones) {
+TEST_F(wake_up_that_was_lost, goes_to_the_next_waiter) {
   holdfast::condition_variable here{session, "c"};
   holdfast::mutex m{session, "m"};
   const std::jthread first([&] {
@@ -355,7 +355,7 @@ TEST_F(wake_up_that_was_lost, is_the_next_ones) {
   the_next_is_woken();
 }
 
-TEST_F(wake_up_that_was_lost, is_the_next_ones_also_if_the_goodbye_was_lost) {
+TEST_F(wake_up_that_was_lost, goes_to_the_next_waiter_also_if_the_removal_was_lost) {
   holdfast::condition_variable here{session, "c"};
   holdfast::mutex m{session, "m"};
   const std::jthread first([&] {
@@ -374,7 +374,7 @@ TEST_F(wake_up_that_was_lost, is_the_next_ones_also_if_the_goodbye_was_lost) {
   the_next_is_woken();
 }
 
-TEST_F(wake_up_that_was_lost, is_the_next_ones_also_if_the_place_could_never_be_left) {
+TEST_F(wake_up_that_was_lost, goes_to_the_next_waiter_also_if_the_entry_was_never_removed) {
   holdfast::condition_variable here{session, "c"};
   holdfast::mutex m{session, "m"};
   const std::jthread first([&] {
@@ -390,7 +390,7 @@ TEST_F(wake_up_that_was_lost, is_the_next_ones_also_if_the_place_could_never_be_
   the_next_is_woken();
 }
 
-TEST_F(wake_up_that_was_lost, is_the_next_ones_also_if_that_could_not_be_told) {
+TEST_F(wake_up_that_was_lost, goes_to_the_next_waiter_also_if_that_could_not_be_reported) {
   holdfast::condition_variable here{session, "c"};
   holdfast::mutex m{session, "m"};
   const std::jthread first([&] {
@@ -406,7 +406,7 @@ TEST_F(wake_up_that_was_lost, is_the_next_ones_also_if_that_could_not_be_told) {
   the_next_is_woken();
 }
 
-TEST_F(wake_up_that_was_lost, is_the_next_ones_without_threads_too) {
+TEST_F(wake_up_that_was_lost, goes_to_the_next_waiter_also_without_threads) {
   holdfast::condition_variable here{session, "c"};
   holdfast::mutex m{session, "m"};
   for (const auto lost : {verb::release, verb::notify}) {

@@ -71,7 +71,7 @@ TEST_F(multi_forms, lock_is_renewed_until_the_caller_releases) {
   EXPECT_TRUE(is_free("a"));
 }
 
-TEST_F(multi_forms, lock_lease_waits_without_limit_and_keeps_what_it_has_meanwhile) {
+TEST_F(multi_forms, lock_lease_waits_without_limit_and_keeps_acquired_members) {
   auto taken = rival_.acquire();
   auto got = waiting_for_b([&] { return both_.acquire(1s); });
   // Each poll renews the first lock, which nothing else does, and asks for the second.
@@ -153,7 +153,7 @@ TEST_F(multi_forms, try_lock_wait_lease_expires_without_renewal) {
   EXPECT_EQ(at_.script->count(verb::renew), 0u);
 }
 
-TEST_F(multi_forms, all_forms_tolerate_no_store_that_fails_and_give_everything_back) {
+TEST_F(multi_forms, all_forms_fail_with_any_store_and_release_all_members) {
   multi_lock over_two{a_, far_b_};
   far_.script->set(verb::acquire, fault::drop_reply);  // it grants the lock, and the answer is lost
   for (const auto& form : std::vector<std::function<bool()>>{
@@ -169,7 +169,7 @@ TEST_F(multi_forms, all_forms_tolerate_no_store_that_fails_and_give_everything_b
   }
 }
 
-TEST_F(multi_forms, what_could_not_be_given_back_is_given_back_later) {
+TEST_F(multi_forms, a_member_whose_release_failed_is_released_later) {
   multi_lock over_two{a_, far_b_};
   far_.script->set(verb::acquire, fault::drop_reply);
   far_.script->set(verb::release, fault::drop_request);
@@ -190,7 +190,7 @@ TEST_F(multi_forms, renewals_of_all_members_are_due_together) {
   harness::eventually("renewed", [&] { return held.remaining() == left; });
 }
 
-TEST_F(multi_forms, a_member_that_ends_is_the_loss_of_all) {
+TEST_F(multi_forms, the_end_of_a_member_is_the_loss_of_all) {
   auto held = both_.acquire();
   at_.script->set(verb::renew, fault::drop_request);
   at_.clock->advance(10s);

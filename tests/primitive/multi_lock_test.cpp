@@ -72,7 +72,7 @@ INSTANTIATE_TEST_SUITE_P(stores, multi_locks,
                          testing::Values("memory", "one_by_one", "sqlite", "redis"),
                          [](const auto& cell) { return cell.param; });
 
-TEST_P(multi_locks, takes_members_of_all_modes_and_gives_all_of_them_back) {
+TEST_P(multi_locks, acquires_members_of_all_modes_and_releases_all_of_them) {
   multi_lock all{b_, shared(stock_), permits(licences_, 2), a_};
   auto held = all.acquire();
   EXPECT_EQ(held.state(), holdfast::lease_state::held);
@@ -104,7 +104,7 @@ TEST_P(multi_locks, a_try_that_finds_one_taken_takes_nothing) {
   EXPECT_TRUE(here_.show("b").waiters.empty());
 }
 
-TEST_P(multi_locks, a_wait_that_ends_in_vain_leaves_nothing_behind) {
+TEST_P(multi_locks, a_timed_out_wait_leaves_nothing_behind) {
   const auto taken = other_b_.acquire();
   multi_lock all{a_, b_, licences_};
   EXPECT_FALSE(all.try_acquire_for(20ms));
@@ -179,7 +179,7 @@ TEST_P(multi_locks, standard_scoped_lock_takes_it_and_its_members) {
   EXPECT_EQ(reason_of([&] { both.check(); }), errc::not_owner);
 }
 
-TEST_P(multi_locks, a_member_that_is_taken_away_is_the_loss_of_all) {
+TEST_P(multi_locks, a_force_released_member_is_the_loss_of_all) {
   multi_lock all{a_, b_};
   auto held = all.acquire();
   EXPECT_EQ(there_.force_release("b"), 1u);
@@ -209,7 +209,7 @@ TEST_P(multi_locks, a_loss_callback_may_release_at_once) {
   EXPECT_TRUE(is_free("a") && is_free("b"));
 }
 
-TEST_P(multi_locks, members_of_two_stores_are_taken_and_given_back_as_one) {
+TEST_P(multi_locks, members_of_two_stores_are_acquired_and_released_as_one) {
   auto elsewhere = holdfast::open("memory:elsewhere-" + std::to_string(fresh()));
   mutex far(elsewhere, "far"), rival(elsewhere, "far");
   multi_lock all{far, a_, b_};
@@ -249,7 +249,7 @@ TEST(multi_locks_of_three_stores, a_waiter_for_the_second_has_the_first_and_leav
   EXPECT_NO_THROW(got.get().check());
 }
 
-TEST_P(multi_locks, what_can_never_be_right_is_refused_before_anything_is_taken) {
+TEST_P(multi_locks, impossible_arguments_are_refused_before_any_lock_is_acquired) {
   EXPECT_EQ(reason_of([&] { multi_lock(std::vector<holdfast::multi_member>{}); }),
             errc::invalid_argument);
   EXPECT_EQ(reason_of([&] { multi_lock both({a_, b_, a_}); }), errc::invalid_argument);

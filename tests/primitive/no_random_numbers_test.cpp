@@ -25,7 +25,7 @@ namespace {
 using namespace engine_test;
 
 // Ids are drawn from a stock, so the stock may be empty at any step of a call.
-TEST(without_random_numbers, tokens_of_a_refused_admission_go_back_all_the_same) {
+TEST(without_random_numbers, tokens_of_a_refused_admission_are_refunded_nevertheless) {
   constexpr int stock = 32;
   for (int drawn = 1; drawn <= stock; ++drawn) {
     stage s;

@@ -48,7 +48,7 @@ const std::map<std::string, lock_options> about_the_local_queue{
     {"max_waiters", {.max_waiters = 5}},
 };
 
-TEST(lock_options, of_the_local_queue_are_refused_where_there_is_none) {
+TEST(lock_options, of_the_local_queue_are_refused_by_locks_without_one) {
   const session s = holdfast::open("memory:");
   for (const auto& [primitive, make] : without_local_queue) {
     EXPECT_NO_THROW(make(s, {})) << primitive;
@@ -81,7 +81,7 @@ TEST(lock_options, of_a_renewed_hold_are_refused_for_permits_that_expire) {
   }
 }
 
-TEST(lock_options, of_the_local_queue_are_taken_where_there_is_one) {
+TEST(lock_options, of_the_local_queue_are_accepted_by_locks_with_one) {
   const session s = holdfast::open("memory:");
   for (const auto& [primitive, make] : with_local_queue) {
     for (const auto& [option, set] : about_the_local_queue) {
@@ -91,7 +91,7 @@ TEST(lock_options, of_the_local_queue_are_taken_where_there_is_one) {
 }
 
 // A reader of the message has many locks, and several stores.
-TEST(refused_options, are_told_with_the_name_and_the_store) {
+TEST(refused_options, are_reported_with_the_name_and_the_store) {
   const session s = holdfast::open("memory:refused-options");
   holdfast::mutex a(s, "q"), b(s, "r", {.lease = 7s});
   holdfast::multi_lock held_twice{a};

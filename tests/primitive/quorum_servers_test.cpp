@@ -41,7 +41,7 @@ class quorum_servers : public testing::Test {
   std::array<harness::redis_server, 5> servers_;
 };
 
-TEST_F(quorum_servers, two_of_five_may_die_and_what_they_forgot_is_had_again) {
+TEST_F(quorum_servers, two_of_five_may_die_and_their_forgotten_locks_are_restored) {
   redlock lock(open(), "job", {.lease = 3s});
   auto held = lock.acquire();
   for (const int i : {0, 1}) servers_[static_cast<std::size_t>(i)].kill();

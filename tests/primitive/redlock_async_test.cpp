@@ -74,7 +74,7 @@ TEST_F(async_redlocks, a_limit_of_zero_is_one_vote) {
   EXPECT_EQ(w_.seen->count(event_kind::busy), 1U);
 }
 
-TEST_F(async_redlocks, a_limit_ends_it_and_the_observer_is_told) {
+TEST_F(async_redlocks, a_timed_out_wait_is_reported_to_the_observer) {
   auto taken = rival_.lock.acquire();
   // A node has a third of the limit for its answer: more than the clock advances at once, so that a
   // slow machine does not look like nodes that do not answer.
@@ -84,7 +84,7 @@ TEST_F(async_redlocks, a_limit_ends_it_and_the_observer_is_told) {
   EXPECT_EQ(w_.seen->count(event_kind::gave_up), 1U);
 }
 
-TEST_F(async_redlocks, many_that_wait_at_the_same_time_have_it_one_after_the_other) {
+TEST_F(async_redlocks, many_simultaneous_waiters_acquire_it_one_after_the_other) {
   constexpr int many = 8;
   std::atomic<int> inside{0}, passed{0};
   for (int i = 0; i < many; ++i) {
@@ -151,7 +151,7 @@ TEST_F(async_redlocks, a_wait_that_is_stopped_in_a_pause_ends_at_once) {
   w_.until_free();
 }
 
-TEST_F(async_redlocks, a_wait_that_is_stopped_while_nodes_hang_gives_back_what_the_others_gave) {
+TEST_F(async_redlocks, a_wait_that_is_stopped_while_nodes_hang_releases_the_other_votes) {
   meet(*mine_);
   for (const std::size_t i : {0U, 2U}) mine_->ways[i]->hang(verb::acquire);
   std::stop_source stop;
@@ -185,7 +185,7 @@ TEST_F(async_redlocks, a_wait_that_is_stopped_while_a_release_hangs_ends_a_momen
   for (auto& way : mine_->ways) way->let_go();
 }
 
-TEST_F(async_redlocks, a_wait_that_is_stopped_when_it_has_won_has_the_lock) {
+TEST_F(async_redlocks, a_wait_that_is_stopped_after_its_grant_has_the_lock) {
   std::stop_source stop;
   std::promise<lease_result> told;
   async_acquire(mine_->lock, {}, stop.get_token()).start([&](lease_result got) {
@@ -198,7 +198,7 @@ TEST_F(async_redlocks, a_wait_that_is_stopped_when_it_has_won_has_the_lock) {
 
 // ---- where the result arrives
 
-TEST_F(async_redlocks, a_callback_may_give_it_back_at_once_in_either_form) {
+TEST_F(async_redlocks, a_callback_may_release_the_lock_at_once_in_either_form) {
   std::promise<std::error_code> first;
   async_acquire(mine_->lock).start([&](lease_result got) { first.set_value(got->release()); });
   auto released = first.get_future();
@@ -215,7 +215,7 @@ TEST_F(async_redlocks, a_callback_may_give_it_back_at_once_in_either_form) {
   w_.until_free();
 }
 
-TEST_F(async_redlocks, a_callback_that_drops_what_it_is_given_gives_it_back) {
+TEST_F(async_redlocks, a_callback_that_drops_its_lease_releases_the_lock) {
   std::promise<void> told;
   async_acquire(mine_->lock).start([&](const lease_result& got) {
     EXPECT_TRUE(got);
@@ -262,7 +262,7 @@ TEST_F(async_redlocks, a_node_that_hangs_delays_no_result_whichever_it_is) {
 
 // ---- what it keeps alive
 
-TEST_F(async_redlocks, the_lock_may_go_while_it_is_waited_for_and_the_sessions_stay) {
+TEST_F(async_redlocks, the_lock_object_may_be_destroyed_during_a_wait_and_sessions_stay) {
   auto taken = rival_.lock.acquire();
   std::stop_source stop;
   auto waiting = async_acquire(mine_->lock).future();
@@ -278,7 +278,7 @@ TEST_F(async_redlocks, the_lock_may_go_while_it_is_waited_for_and_the_sessions_s
   w_.until_free();
 }
 
-TEST_F(async_redlocks, the_lock_and_its_sessions_may_go_where_the_result_comes) {
+TEST_F(async_redlocks, the_lock_and_its_sessions_may_be_destroyed_in_the_callback) {
   std::promise<void> told;
   async_acquire(mine_->lock).start([&](lease_result got) {
     mine_.reset();

@@ -239,7 +239,7 @@ TEST_P(redlock_faults, members_that_hung_renew_it_as_soon_as_they_are_well_again
   EXPECT_FALSE(do_.release(std::move(held)));
 }
 
-TEST_P(redlock_faults, a_timed_try_ends_in_time_whatever_hangs_when) {
+TEST_P(redlock_faults, a_timed_try_ends_in_time_with_any_hanging_node) {
   client a(w_);
   (void)do_.release(do_.acquire(a.lock));  // from now on it knows the nodes
   a.settle();
@@ -320,7 +320,7 @@ TEST_P(redlock_faults, a_wait_that_is_stopped_before_the_nodes_are_identified_ta
   ways_[0]->hangs_when_identified.notify_all();
 }
 
-TEST_P(redlock_faults, a_wait_that_is_stopped_while_nodes_hang_gives_back_what_the_others_gave) {
+TEST_P(redlock_faults, a_wait_that_is_stopped_while_nodes_hang_releases_the_other_votes) {
   client a(w_, {.node_timeout = 30s});
   do_.release(do_.acquire(a.lock));
   a.settle();
@@ -339,7 +339,7 @@ TEST_P(redlock_faults, a_wait_that_is_stopped_while_nodes_hang_gives_back_what_t
   w_.until_free();
 }
 
-TEST_P(redlock_faults, a_loss_is_told_once_whatever_finds_it_out) {
+TEST_P(redlock_faults, a_loss_is_reported_once_whatever_detects_it) {
   client a(w_);
   {
     auto held = a.lock.acquire(10s);
@@ -352,7 +352,7 @@ TEST_P(redlock_faults, a_loss_is_told_once_whatever_finds_it_out) {
 }
 
 // Long before the end of the renewed leases. The former holder need not know of the loss yet.
-TEST_P(redlock_faults, what_a_minority_renewed_is_free_when_the_loss_has_been_told) {
+TEST_P(redlock_faults, a_lock_renewed_by_a_minority_is_free_when_its_loss_is_reported) {
   client a(w_);
   const auto held = do_.acquire(a.lock);
   a.settle();
@@ -379,7 +379,7 @@ TEST_P(redlock_faults, a_renewal_that_is_carried_out_after_the_loss_keeps_nothin
   EXPECT_EQ(held.state(), holdfast::lease_state::lost);
 }
 
-TEST_P(redlock_faults, a_forked_child_lets_go_of_its_copy_and_the_parent_keeps_the_hold) {
+TEST_P(redlock_faults, a_forked_child_drops_its_copy_and_the_parent_keeps_the_lock) {
   auto a = std::make_unique<client>(w_);
   auto held = std::make_unique<holdfast::quorum_lease>(do_.acquire(a->lock));
   a->settle();

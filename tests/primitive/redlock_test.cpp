@@ -66,7 +66,7 @@ INSTANTIATE_TEST_SUITE_P(nodes, redlocks,
                                   name_of(std::get<1>(cell.param));
                          });
 
-TEST_P(redlocks, one_at_a_time_has_it_and_each_later_one_a_greater_fence) {
+TEST_P(redlocks, one_holder_at_a_time_has_the_lock_and_fences_grow) {
   client a(w_), b(w_);
   std::uint64_t last = 0;
   for (int i = 0; i < 10; ++i) {
@@ -100,7 +100,7 @@ TEST_P(redlocks, every_minority_may_be_down_and_no_majority) {
   }
 }
 
-TEST_P(redlocks, every_minority_may_hang_and_what_comes_late_is_given_back) {
+TEST_P(redlocks, every_minority_may_hang_and_late_votes_are_released) {
   for (unsigned hung = 0; hung < subsets(); ++hung) {
     client a(w_);
     EXPECT_TRUE(do_.try_acquire(a.lock));  // from now on it knows the nodes
@@ -126,7 +126,7 @@ TEST_P(redlocks, every_minority_may_hang_and_what_comes_late_is_given_back) {
   }
 }
 
-TEST_P(redlocks, a_vote_whose_answer_is_lost_is_given_back_too) {
+TEST_P(redlocks, a_vote_whose_answer_is_lost_is_released_too) {
   client a(w_);
   for (auto& way : a.ways) way->set(verb::acquire, fault::drop_reply);
   EXPECT_EQ(reason_of([&] { (void)do_.try_acquire(a.lock); }), errc::unavailable);
@@ -134,7 +134,7 @@ TEST_P(redlocks, a_vote_whose_answer_is_lost_is_given_back_too) {
   w_.until_free();
 }
 
-TEST_P(redlocks, what_cannot_be_given_back_is_given_back_when_the_node_is_there_again) {
+TEST_P(redlocks, a_failed_release_of_a_vote_is_repeated_when_the_node_is_back) {
   client a(w_);
   auto held = do_.acquire(a.lock);
   a.cut(subsets() - 1);
@@ -147,7 +147,7 @@ TEST_P(redlocks, what_cannot_be_given_back_is_given_back_when_the_node_is_there_
   });
 }
 
-TEST_P(redlocks, it_is_renewed_by_a_majority_and_had_again_where_it_was_forgotten) {
+TEST_P(redlocks, a_majority_renews_the_lock_and_restores_it_at_forgetful_nodes) {
   client a(w_);
   auto held = do_.acquire(a.lock);
   harness::eventually("everywhere", [&] { return w_.held_at() == n(); });
@@ -164,7 +164,7 @@ TEST_P(redlocks, it_is_renewed_by_a_majority_and_had_again_where_it_was_forgotte
   EXPECT_NO_THROW(held.check());
 }
 
-TEST_P(redlocks, without_a_majority_it_is_suspect_and_lost_before_the_lease_ends) {
+TEST_P(redlocks, without_a_majority_a_lock_is_suspect_and_then_lost_in_time) {
   client a(w_);
   auto held = do_.acquire(a.lock);
   harness::eventually("everywhere", [&] { return w_.held_at() == n(); });
@@ -182,7 +182,7 @@ TEST_P(redlocks, without_a_majority_it_is_suspect_and_lost_before_the_lease_ends
   EXPECT_EQ(do_.release(std::move(held)), errc::lost);
 }
 
-TEST_P(redlocks, a_client_cut_off_from_a_minority_keeps_it_and_one_from_a_majority_never_gets_it) {
+TEST_P(redlocks, a_client_cut_off_from_a_minority_keeps_it_and_from_a_majority_fails) {
   client a(w_), b(w_);
   const unsigned minority = (1U << (n() - majority())) - 1;
   a.cut(minority);
@@ -233,7 +233,7 @@ TEST_P(redlocks, an_answer_that_comes_after_the_lease_is_no_lock) {
   EXPECT_GE(a.lock.attempts(), 3u);
 }
 
-TEST(redlock_input, what_can_never_be_right_is_refused_before_anything_is_taken) {
+TEST(redlock_input, impossible_arguments_are_refused_before_any_lock_is_acquired) {
   world w(3);
   const auto open = [&](std::size_t i) { return w.open(i, nullptr); };
   const auto make = [&](std::vector<holdfast::session> s, holdfast::redlock_options o = {},
@@ -254,7 +254,7 @@ TEST(redlock_input, what_can_never_be_right_is_refused_before_anything_is_taken)
   EXPECT_EQ(reason_of([&] { (void)fine.acquire(1ms); }), errc::invalid_argument);
 }
 
-TEST(redlock_input, a_name_in_use_as_something_else_is_said_so) {
+TEST(redlock_input, a_name_in_use_as_another_kind_is_reported) {
   world w(3);
   client a(w);
   holdfast::semaphore s0(w.open(0, nullptr), "job", 2), s1(w.open(1, nullptr), "job", 2);

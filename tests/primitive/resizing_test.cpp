@@ -101,7 +101,7 @@ TEST_F(resizing, a_writer_that_may_be_a_reader_at_the_store_is_lost_without_an_a
   }
 }
 
-TEST_F(resizing, what_was_given_back_meanwhile_is_not_told_as_lost) {
+TEST_F(resizing, a_lease_released_meanwhile_is_not_reported_as_lost) {
   for (const auto& change : downgrades()) {
     lease held = lock.acquire();
     const auto before = s.script->count(verb::resize);

@@ -43,7 +43,7 @@ class several : public testing::TestWithParam<bool> {
 INSTANTIATE_TEST_SUITE_P(multi, several, testing::Bool(),
                          [](const auto& cell) { return cell.param ? "one_by_one" : "together"; });
 
-TEST_P(several, all_are_had_in_the_order_in_which_they_were_given_and_given_back) {
+TEST_P(several, all_locks_are_acquired_in_the_given_order_and_released) {
   multi_lock all{c_, b_, a_};
   auto held = async_acquire(all).future().get().value();
   EXPECT_EQ(held.state(), holdfast::lease_state::held);
@@ -56,7 +56,7 @@ TEST_P(several, all_are_had_in_the_order_in_which_they_were_given_and_given_back
   EXPECT_THROW((void)async_release(std::move(held)), holdfast::error);
 }
 
-TEST_P(several, a_taken_name_is_waited_for_by_its_session_one_after_the_other) {
+TEST_P(several, each_held_name_is_awaited_by_its_session_in_turn) {
   multi_lock all{a_, b_, c_};
   lease theirs = others_b_.acquire();
   lease theirs_elsewhere = others_c_.acquire();
@@ -68,7 +68,7 @@ TEST_P(several, a_taken_name_is_waited_for_by_its_session_one_after_the_other) {
   EXPECT_TRUE(waiting.get());
 }
 
-TEST_P(several, a_limit_ends_it_and_nothing_is_held) {
+TEST_P(several, a_timed_out_wait_holds_nothing) {
   multi_lock all{a_, b_, c_};
   const lease theirs = others_b_.acquire();
   for (const auto limit : {0ms, 5ms}) {
@@ -80,7 +80,7 @@ TEST_P(several, a_limit_ends_it_and_nothing_is_held) {
   EXPECT_TRUE(here_.show("b").waiters.empty());
 }
 
-TEST_P(several, a_stopped_wait_gives_back_what_it_had) {
+TEST_P(several, a_stopped_wait_releases_its_locks) {
   multi_lock all{a_, b_, c_};
   const lease theirs = others_b_.acquire();
   std::stop_source stop;
@@ -109,7 +109,7 @@ class stopping : public harness::passing_on {
   std::stop_source stop_;
 };
 
-TEST_P(several, a_wait_that_is_stopped_on_its_way_to_another_session_gives_back_what_it_had) {
+TEST_P(several, a_wait_stopped_between_two_sessions_releases_its_locks) {
   std::stop_source stop;
   holdfast::session_options o;
   o.decorate = [&](auto inner) { return std::make_unique<stopping>(std::move(inner), stop); };
@@ -136,7 +136,7 @@ class in_vain final : public holdfast::observer {
   std::mutex mutex_;
 };
 
-TEST_P(several, the_observer_is_told_which_was_in_the_way) {
+TEST_P(several, the_observer_learns_which_lock_was_held) {
   const auto seen = std::make_shared<in_vain>();
   const auto session = holdfast::open("memory:several-here", {.observer = seen});
   mutex a{session, "a"}, b{session, "b"};
@@ -160,7 +160,7 @@ TEST_P(several, waits_of_one_session_end_with_it) {
   EXPECT_TRUE(is_free(others_a_));
 }
 
-TEST_P(several, another_kind_in_the_way_is_named) {
+TEST_P(several, a_name_in_use_as_another_kind_is_named) {
   holdfast::semaphore licences{others_, "b", 2};
   const lease theirs = licences.acquire();
   multi_lock all{a_, b_};
@@ -170,7 +170,7 @@ TEST_P(several, another_kind_in_the_way_is_named) {
   EXPECT_TRUE(is_free(others_a_));
 }
 
-TEST_P(several, both_are_had_one_after_the_other_or_none) {
+TEST_P(several, both_locks_are_acquired_one_after_the_other_or_neither) {
   holdfast::both<mutex, mutex> two{a_, c_};
   auto held = async_acquire(two).future().get().value();
   EXPECT_FALSE(is_free(others_a_));

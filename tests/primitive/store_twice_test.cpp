@@ -94,7 +94,7 @@ TEST_F(one_store_twice, is_asked_for_its_id_once_and_only_where_a_name_is_there_
   EXPECT_EQ(answers->asked, 4) << "it asks for the locks more than once";
 }
 
-TEST(one_store_by_two_urls, is_one_after_it_was_started_anew_too) {
+TEST(one_store_by_two_urls, is_still_recognised_after_a_restart) {
   const auto answers = std::make_shared<by_another_url::answers>();
   answers->started = 1;
   const auto open = [&](const std::string& url) {

@@ -146,7 +146,7 @@ std::optional<std::string> rule_of(const std::function<void(judge&)>& what_is_to
   return j.found() ? std::optional(j.found()->rule) : std::nullopt;
 }
 
-TEST(books, find_what_breaks_their_rules) {
+TEST(books, find_each_violation_of_their_rules) {
   const name_plan three{.kind = lock_kind::latch, .capacity = 3};
   EXPECT_EQ(rule_of([&](judge& j) {
               latch_book b(j, three);
@@ -407,7 +407,7 @@ TEST(plan, knows_which_outages_a_lease_bears) {
   EXPECT_FALSE(p.renewals_come_in_time());  // a waiter's first grant may be much shorter
 }
 
-TEST(judge, knows_how_much_is_held_and_when_some_of_it_was_given_back) {
+TEST(judge, knows_the_held_amount_and_the_time_of_each_release) {
   world w(1, {});
   trace t(w, false);
   judge j(w, t, "");

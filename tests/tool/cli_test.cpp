@@ -188,7 +188,7 @@ TEST(cli, a_missing_or_extra_word_is_explained) {
   expect_refused({"sem", "x", "--", "true"}, "COUNT is required");
 }
 
-TEST(cli, every_option_with_a_value_refuses_what_it_cannot_be) {
+TEST(cli, every_option_with_a_value_refuses_impossible_values) {
   const auto run = [](const std::string& option, const std::string& value) {
     return words{"run", "x", option + "=" + value, "--", "true"};
   };
@@ -315,7 +315,7 @@ TEST(cli, rates_are_tokens_a_time_and_a_burst) {
   expect_refused({"limit", "x", "--rate", "1/s", "--peek", "--reset"}, "exclude each other");
 }
 
-TEST(cli, what_only_looks_has_times_and_words_of_its_own) {
+TEST(cli, read_only_commands_have_their_own_times_and_words) {
   const auto w = std::get<watch_options>(
       parsed_command({"watch", "l", "--until", "free", "-d", "50ms", "-w", "3"}).what);
   EXPECT_EQ(w.until, "free");

@@ -66,7 +66,7 @@ TEST_F(other_commands, hold_prints_one_json_line_when_it_has_the_lock) {
   EXPECT_EQ(info["holders"][0]["reason"], "testing");
 }
 
-TEST_F(other_commands, hold_lets_go_when_stdin_ends) {
+TEST_F(other_commands, hold_releases_when_stdin_ends) {
   holder h(*this, {"l"});
   h.process.tell("ignored\n");
   EXPECT_EQ(tool({"try", "l"}).code, 75);
@@ -90,7 +90,7 @@ TEST_F(other_commands, hold_says_75_when_it_is_busy) {
   EXPECT_EQ(tool({"hold", "l", "-n", "--json"}).out, "");
 }
 
-TEST_F(other_commands, hold_lets_go_when_its_output_is_not_read) {
+TEST_F(other_commands, hold_releases_when_its_output_is_not_read) {
   around.null_stdin = true;
   program p(command({"hold", "l"}), around);
   p.out = {};  // closes our end of its stdout, most likely before it is written to
@@ -178,7 +178,7 @@ TEST_F(other_commands, a_name_of_any_length_makes_a_short_message) {
   }
 }
 
-TEST_F(other_commands, try_in_another_mode_is_told_with_which_option_to_ask) {
+TEST_F(other_commands, try_in_another_mode_names_the_option_to_use) {
   const holder reader(*this, {"r", "-s"}), permit(*this, {"s", "--slots", "2"}),
       plain(*this, {"m"});
   EXPECT_EQ(tool({"try", "s", "-s"}).err,
@@ -218,7 +218,7 @@ TEST_F(other_commands, try_names_the_holder_in_json) {
   EXPECT_EQ(j["holders"][0]["pid"], h.process.pid());
 }
 
-TEST_F(other_commands, list_shows_what_is_in_use) {
+TEST_F(other_commands, list_shows_used_names) {
   const holder a(*this, {"shop:1"});
   const holder b(*this, {"shop:2", "--slots", "3"});
   const holder c(*this, {"other"});
@@ -235,7 +235,7 @@ TEST_F(other_commands, list_shows_what_is_in_use) {
   EXPECT_EQ(text.find('\x1b'), std::string::npos);
 }
 
-TEST_F(other_commands, list_can_be_asked_for_what_is_waited_for) {
+TEST_F(other_commands, list_can_show_only_names_with_waiters) {
   const holder a(*this, {"a"});
   const holder b(*this, {"b"});
   program waiter(command({"run", "b", "--", "true"}), around);
@@ -283,7 +283,7 @@ TEST_F(other_commands, force_unlock_needs_a_yes_without_a_terminal) {
   EXPECT_EQ(tool({"try", "l"}).code, 75);
 }
 
-TEST_F(other_commands, force_unlock_lets_the_next_in_line_in) {
+TEST_F(other_commands, force_unlock_lets_the_next_waiter_in) {
   const holder h(*this, {"l"});
   program waiter(command({"run", "l", "--", "echo", "ran"}), around);
   wait_for_waiter("l");
@@ -377,7 +377,7 @@ TEST_F(other_commands, help_is_on_stdout_and_no_command_is_a_usage_error) {
   EXPECT_EQ(tool({}).code, 64);
 }
 
-TEST_F(other_commands, systemd_hears_when_the_lock_is_had_and_given_back) {
+TEST_F(other_commands, systemd_is_notified_of_acquisition_and_release) {
   const systemd manager(folder.file("notify"));
   around.environment.push_back("NOTIFY_SOCKET=" + manager.path());
   EXPECT_EQ(tool({"run", "l", "--", "true"}).code, 0);

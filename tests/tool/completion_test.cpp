@@ -265,7 +265,7 @@ TEST_F(completion, zsh_and_fish_get_each_name_as_one_word) {
   EXPECT_FALSE(std::filesystem::exists(folder.file("pwned")));
 }
 
-TEST_F(completion, names_that_cannot_be_had_are_none_and_nothing_is_made) {
+TEST_F(completion, names_of_an_unavailable_store_are_not_completed_and_nothing_is_made) {
   EXPECT_EQ(names({"x", "--store", "sqlite:" + folder.file("none.db")}), "");
   EXPECT_FALSE(std::filesystem::exists(folder.file("none.db")));
   const std::string file = folder.file("store.url");

@@ -78,7 +78,7 @@ TEST_F(dead_holder, needs_no_force_unlock) {
   EXPECT_TRUE(shows(r.out, who_is_next));
 }
 
-TEST(without_the_dead, what_they_held_is_free) {
+TEST(without_the_dead, the_locks_of_dead_holders_are_free) {
   holdfast::name_info n;
   n.capacity = 5;
   n.remaining = 1;

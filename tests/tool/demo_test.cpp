@@ -243,7 +243,7 @@ TEST_F(flash_sale, options_that_cannot_be_are_refused_before_anything_runs) {
   EXPECT_TRUE(nothing_is_left_behind());
 }
 
-TEST_F(flash_sale, the_orders_that_come_with_it_are_what_their_script_makes) {
+TEST_F(flash_sale, the_bundled_orders_match_the_output_of_their_script) {
   const std::string data = HOLDFAST_SOURCE_DIR "/examples/data/";
   const auto made =
       run_to_end({"python3", data + "make_orders.py", "--out", folder.file("tmp")}, around);

@@ -112,7 +112,7 @@ TEST(doctor_facts, each_node_of_a_cluster_is_judged_separately_and_named) {
   EXPECT_TRUE(found[1].message.starts_with("b:2: ")) << found[1].message;
 }
 
-TEST(doctor_facts, a_user_that_may_not_ask_is_told_what_is_not_known) {
+TEST(doctor_facts, a_user_without_rights_sees_which_settings_are_unknown) {
   expect("redis://h", {{"denied", "INFO"}}, "settings", severity::note);
 }
 

@@ -100,7 +100,7 @@ TEST_F(doctor, redis_that_drops_locks_is_78_with_the_command_that_ends_it) {
   EXPECT_TRUE(any(of(well, "version"), "ok: " + server.socket())) << "which server: " << well;
 }
 
-TEST_F(doctor, a_clock_that_differs_is_told_with_by_how_much_and_which_way) {
+TEST_F(doctor, a_clock_that_differs_is_reported_with_amount_and_direction) {
   harness::redis_server server;
   for (const auto& [by, way] :
        {std::pair{std::chrono::hours(2), "ahead"}, {std::chrono::hours(-2), "behind"}}) {
@@ -125,7 +125,7 @@ TEST_F(doctor, a_store_that_a_file_names_is_judged_as_the_store_itself) {
   }
 }
 
-TEST_F(doctor, what_the_library_warns_of_is_told_where_the_settings_cannot_be_judged) {
+TEST_F(doctor, warnings_of_the_library_are_shown_if_settings_cannot_be_judged) {
   const harness::redis_server server({"--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"});
   // A pipe: a second read of the URL finds nothing.
   const auto said = tool({"doctor", "--json", "file:/dev/stdin"}, server.url() + '\n');

@@ -39,7 +39,7 @@ TEST_F(elect, a_deposed_leader_ends_its_command_and_says_so) {
   EXPECT_EQ(leads.wait(), 79);
 }
 
-TEST_F(elect, a_deposed_leader_may_stand_again) {
+TEST_F(elect, a_deposed_leader_may_campaign_again) {
   program leads(command({"elect", "e", "--again", "--ttl", "3s", "--", "sh", "-c",
                          "echo $HOLDFAST_FENCE; exec cat"}),
                 around);
@@ -50,7 +50,7 @@ TEST_F(elect, a_deposed_leader_may_stand_again) {
   EXPECT_EQ(leads.wait(), 0);
 }
 
-TEST_F(elect, a_leader_that_was_asked_to_stop_does_not_stand_again) {
+TEST_F(elect, a_leader_that_was_asked_to_stop_does_not_campaign_again) {
   program leads(command({"elect", "e", "--again", "--ttl", "3s", "--json", "-c",
                          "trap 'kill -TERM $PPID; exit' TERM; echo up; read x"}),
                 around);
@@ -60,7 +60,7 @@ TEST_F(elect, a_leader_that_was_asked_to_stop_does_not_stand_again) {
 }
 
 // The store that the file names is away for a while: the URL is read again for each campaign.
-TEST_F(elect, a_deposed_leader_stands_again_though_the_store_is_away_for_long) {
+TEST_F(elect, a_deposed_leader_campaigns_again_after_a_long_outage) {
   const auto name_store = [&](const std::string& url) {
     std::ofstream(folder.file("fresh")) << url << '\n';
     std::filesystem::rename(folder.file("fresh"), folder.file("url"));

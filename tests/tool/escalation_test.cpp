@@ -81,7 +81,7 @@ TEST(escalation, a_renewal_after_term_does_not_call_it_back) {
   EXPECT_EQ(e.due(start + 30s, until(start + 55s)), step::kill);
 }
 
-TEST(escalation, on_lost_kill_waits_to_the_last_moment_and_is_not_polite) {
+TEST(escalation, on_lost_kill_waits_to_the_last_moment_and_sends_no_term) {
   escalation e{with(on_lost::kill)};
   const auto lease = until(start + 30s);
   EXPECT_EQ(e.next(lease), start + 30s - 250ms);

@@ -23,7 +23,7 @@ class limits : public holdfast_tool {
 
 }  // namespace
 
-TEST_F(limits, as_many_are_allowed_as_the_rate_says_and_then_it_is_75) {
+TEST_F(limits, requests_within_the_rate_succeed_and_later_ones_exit_with_75) {
   const words once{"limit", "api", "--rate", "2/1d"};
   EXPECT_EQ(tool(once).out, "api: taken, 1 of 2 left\n");
   EXPECT_EQ(tool(once).code, 0);
@@ -90,7 +90,7 @@ TEST_F(limits, a_reset_fills_the_buckets_of_its_key_and_no_others) {
   EXPECT_EQ(take({"--key", "c", "--reset"}), 0) << "full already";
 }
 
-TEST_F(limits, a_reset_brings_back_what_others_have_reserved) {
+TEST_F(limits, a_reset_also_restores_reserved_tokens) {
   holdfast::rate_limiter api(holdfast::open(store), "api",
                              {{.tokens = 2, .per = std::chrono::hours(24)}});
   EXPECT_TRUE(api.try_take(2));
@@ -101,7 +101,7 @@ TEST_F(limits, a_reset_brings_back_what_others_have_reserved) {
 
 // The content of one rule does not come back in portions of another rule's content: that would take
 // 20,000.
-TEST_F(limits, a_reset_gives_each_bucket_back_at_once_what_it_holds) {
+TEST_F(limits, a_reset_refills_each_bucket_at_once) {
   const holdfast::rate_rule many{.tokens = 20'000, .per = std::chrono::hours(24)};
   holdfast::rate_limiter api(holdfast::open(store), "api", {many, many});
   EXPECT_TRUE(api.try_take(20'000));

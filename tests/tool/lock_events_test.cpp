@@ -51,7 +51,7 @@ std::string between(const name_info& before, const name_info& now,
 
 }  // namespace
 
-TEST(lock_events, what_is_as_it_was_is_no_event) {
+TEST(lock_events, an_unchanged_state_is_no_event) {
   const auto same = lock({person("a")}, {person("b")});
   EXPECT_EQ(between(same, same), "");
 }
@@ -123,7 +123,7 @@ TEST(lock_events, a_line_has_the_time_the_event_and_the_participant) {
             "2023-11-14T22:13:20.000Z left      web-3 pid 812 (deploy), waited 42s\n");
 }
 
-TEST(lock_events, what_others_wrote_is_never_printed_raw) {
+TEST(lock_events, text_of_other_programs_is_never_printed_raw) {
   participant p = person("a");
   p.host = "h\x1b[2J";
   p.reason = "r\x1b]0;x\a";

@@ -112,7 +112,7 @@ bool in_story(const std::string& text, const std::string& part) {
 
 }  // namespace
 
-TEST(loss_story, a_failure_before_a_renewal_that_succeeded_is_none_of_it) {
+TEST(loss_story, does_not_include_a_failure_before_a_successful_renewal) {
   const auto failed = happened(event_kind::renew_failed, "refused");
   EXPECT_TRUE(in_story(story_of({failed, happened(event_kind::lost, "gone")}), "refused"));
   EXPECT_EQ(story_of({failed, happened(event_kind::renewed), happened(event_kind::lost, "gone")}),
@@ -123,7 +123,7 @@ TEST(loss_story, a_failure_before_a_renewal_that_succeeded_is_none_of_it) {
   EXPECT_TRUE(in_story(of_a_silent_store, "none was answered")) << of_a_silent_store;
 }
 
-TEST(loss_story, what_others_wrote_comes_with_its_control_characters_escaped) {
+TEST(loss_story, control_characters_of_other_programs_are_escaped) {
   EXPECT_FALSE(in_story(story_of({happened(event_kind::renew_failed, "a\x1b[2J")}), "\x1b"));
 }
 
@@ -134,7 +134,7 @@ TEST(loss_story, a_pause_does_not_hide_what_the_store_said) {
   EXPECT_TRUE(in_story(both, "this process was paused for 600ms")) << both;
 }
 
-TEST(loss_story, a_pause_is_told_with_its_length_and_what_the_library_says) {
+TEST(loss_story, a_pause_is_reported_with_its_length_and_the_library_message) {
   EXPECT_EQ(story_of({happened(event_kind::lost, "the lease ended")}, 7s),
             "the lease ended: this process was paused for 7s");
   EXPECT_TRUE(in_story(story_of({}, 7s), "paused for 7s"));

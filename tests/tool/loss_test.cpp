@@ -29,7 +29,7 @@ double remaining(const nlohmann::json& event) { return event["lease_remaining_se
 
 }  // namespace
 
-TEST_F(run_loss, a_lock_that_was_taken_away_ends_a_willing_child) {
+TEST_F(run_loss, a_force_released_lock_ends_a_willing_child) {
   program p(run_role("tell_signals", {"--ttl", "3s"}), around);
   EXPECT_EQ(p.out.line(), "ready");
   EXPECT_EQ(taken_away(), 0);
@@ -39,7 +39,7 @@ TEST_F(run_loss, a_lock_that_was_taken_away_ends_a_willing_child) {
   EXPECT_EQ(p.wait(), 79);
 }
 
-TEST_F(run_loss, a_lock_that_was_taken_away_kills_a_child_that_ignores_term) {
+TEST_F(run_loss, a_force_released_lock_kills_a_child_that_ignores_term) {
   program p(run_role("ignore_term", {"--ttl", "3s", "--kill-after", "50ms"}), around);
   EXPECT_EQ(p.out.line(), "ready");
   EXPECT_EQ(taken_away(), 0);
@@ -59,7 +59,7 @@ TEST_F(run_loss, the_next_holder_has_a_greater_token) {
   EXPECT_EQ(p.wait(), 79);
 }
 
-TEST_F(run_loss, a_lock_taken_away_from_a_quick_child_is_noticed_at_the_end) {
+TEST_F(run_loss, a_force_release_during_a_quick_child_is_noticed_at_the_end) {
   program p(command({"run", "l", "--", "cat"}), around);  // renewed only every 10 s
   p.tell("up\n");
   EXPECT_EQ(p.out.line(), "up");
@@ -118,7 +118,7 @@ TEST_F(run_loss, a_store_that_comes_back_in_time_costs_nothing) {
   EXPECT_EQ(p.wait(), 0);
 }
 
-TEST_F(run_loss, a_lease_in_doubt_is_given_back_if_the_store_answers_in_a_moment) {
+TEST_F(run_loss, a_lease_in_doubt_is_released_if_the_store_answers_in_a_moment) {
   program p(command(run_sh("l", {"--ttl", "9s", "--kill-after", "3s", "--log-format=json"},
                            "echo up; read x")),
             around);
@@ -174,7 +174,7 @@ TEST_F(run_loss, a_stopped_child_is_woken_to_see_the_term) {
   EXPECT_EQ(p.wait(), 79);
 }
 
-TEST_F(run_loss, hold_says_so_and_ends_with_79) {
+TEST_F(run_loss, hold_reports_the_loss_and_exits_with_79) {
   holder h(*this, {"l", "--ttl", "3s"});
   EXPECT_EQ(taken_away(), 0);
   EXPECT_EQ(nlohmann::json::parse(h.process.out.line())["event"], "lost");

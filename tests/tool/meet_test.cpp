@@ -24,7 +24,7 @@ TEST_F(meetings, a_latch_opens_when_all_have_counted_down) {
   EXPECT_EQ(tool({"latch", "ready", "2"}).out, "ready: open, 0 of 2 left\n");
 }
 
-TEST_F(meetings, a_latch_refuses_what_cannot_be) {
+TEST_F(meetings, a_latch_refuses_impossible_options) {
   const auto too_many = tool({"latch", "ready", "2", "--down", "3"});
   EXPECT_EQ(too_many.code, 64);
   EXPECT_EQ(too_many.err,
@@ -80,7 +80,7 @@ TEST_F(meetings, end_by_a_signal_while_the_store_hangs) {
   }
 }
 
-TEST_F(meetings, at_a_latch_end_when_their_time_is_over_although_the_store_hangs) {
+TEST_F(meetings, at_a_latch_end_at_their_time_limit_although_the_store_hangs) {
   const harness::redis_server server;
   // A store that can be opened, and carries nothing out.
   server.ask({"CLIENT", "PAUSE", "3600000", "WRITE"});

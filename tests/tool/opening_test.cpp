@@ -130,7 +130,7 @@ TEST_F(opening_a_store, a_database_that_is_not_there_is_not_made_by_a_command_th
   EXPECT_EQ(tool({"list", "--store", "sqlite:" + path}).code, 0);
 }
 
-TEST_F(opening_a_store, a_missing_database_that_the_environment_names_is_told_the_same) {
+TEST_F(opening_a_store, a_missing_database_named_by_the_environment_gets_the_same_error) {
   std::filesystem::remove(folder.file("locks.db"));
   const auto r = tool({"list"});
   EXPECT_EQ(r.code, 69);
@@ -237,7 +237,7 @@ TEST_F(opening_a_store, names_that_this_user_may_not_read_are_told_from_damaged_
   EXPECT_TRUE(has(waits.err, "NOPERM")) << waits.err;
 }
 
-TEST_F(opening_a_store, a_busy_lock_is_told_with_its_holder_where_details_are_wanted) {
+TEST_F(opening_a_store, a_busy_lock_is_reported_with_its_holder_in_detailed_output) {
   const holder h(*this, {"l"});
   const std::string by =
       " · held by \\S+ pid " + std::to_string(h.process.pid()) + " for ([0-9.]+(ms|s|m|h))+\n";

@@ -234,7 +234,7 @@ TEST(human_output, only_the_promises_that_matter_for_its_kind_are_shown) {
         << kind << shown(kind);
 }
 
-TEST(human_output, what_is_not_known_of_a_holder_is_absent) {
+TEST(human_output, unknown_facts_of_a_holder_are_absent) {
   EXPECT_EQ(try_text(foreign(), false, now), "deploy is busy · held by another program\n");
   EXPECT_EQ(list_text(std::vector<listed_name>{{foreign(), {}}}, now, false, false),
             "NAME    KIND   HOLDER           HELD  LEASE  WAITING  REASON\n"
@@ -244,7 +244,7 @@ TEST(human_output, what_is_not_known_of_a_holder_is_absent) {
     EXPECT_EQ(text.find(unknown), text.npos) << text;
 }
 
-TEST(json_output, what_is_not_known_of_a_holder_is_absent) {
+TEST(json_output, unknown_facts_of_a_holder_are_absent) {
   const auto j = nlohmann::json::parse(show_json(foreign(), {}, "redis://h/0", {}, now));
   EXPECT_FALSE(j.contains("last_fence"));
   const auto holder = j["holders"][0];
@@ -271,7 +271,7 @@ TEST(json_output, what_is_not_known_of_a_holder_is_absent) {
 }
 
 // The first is more than the pipe takes at once.
-TEST(messages, that_are_not_read_are_not_waited_for_and_arrive_whole_or_not_at_all) {
+TEST(messages, that_are_not_read_never_block_and_arrive_whole_or_not_at_all) {
   const auto ends = make_pipe();
   const int fd = ends.read.get();
   ASSERT_EQ(::fcntl(ends.write.get(), F_SETPIPE_SZ, 4096), 4096);
@@ -408,7 +408,7 @@ std::size_t files_in(const harness::temp_dir& folder) {
   return static_cast<std::size_t>(std::distance(begin(all), end(all)));
 }
 
-TEST(output_file, is_not_kept_from_it_by_what_a_killed_program_of_this_number_left) {
+TEST(output_file, is_written_despite_leftovers_of_a_killed_program_of_this_number) {
   const harness::temp_dir folder;
   std::ofstream(folder.file("token.new-" + std::to_string(::getpid()))) << "left";
   EXPECT_EQ(replace_file(folder.file("token"), "1\n"), "");

@@ -51,7 +51,7 @@ TEST_F(run_command, says_127_for_a_program_that_is_not_there) {
   EXPECT_NE(r.err.find("cannot run no-such-program-anywhere"), std::string::npos) << r.err;
 }
 
-TEST_F(run_command, says_126_for_what_cannot_be_executed) {
+TEST_F(run_command, says_126_for_a_file_that_cannot_be_executed) {
   std::ofstream(folder.file("data")) << "x";
   EXPECT_EQ(tool({"run", "l", "--", folder.file("data")}).code, 126);
   EXPECT_EQ(tool({"run", "l", "--", folder.path().string()}).code, 126);
@@ -423,7 +423,7 @@ TEST_F(run_command, writes_down_how_it_went) {
   EXPECT_EQ(s["child_signal"], 9);
 }
 
-TEST_F(run_command, writes_down_what_the_exit_code_leaves_open) {
+TEST_F(run_command, writes_details_beyond_the_exit_code_into_the_status_file) {
   EXPECT_EQ(tool(with_status(run_sh("l", {}, "exit 75"))).code, 75);
   EXPECT_EQ(status()["outcome"], "exited");
   {

@@ -111,7 +111,7 @@ struct browser {
 
 }  // namespace
 
-TEST(serve_pace, what_is_spent_stays_below_the_share_whatever_a_question_takes) {
+TEST(serve_pace, the_time_spent_stays_below_the_share_for_any_duration_of_a_query) {
   std::mt19937_64 random(harness::seed());
   for (const double share : {0.01, 0.05, 0.5}) {
     const holdfast::boot_time began{1h};
@@ -187,7 +187,7 @@ TEST(serve_board, a_holder_or_waiter_that_died_is_a_change) {
   EXPECT_TRUE(b.put(n, noon));
 }
 
-TEST(serve_board, what_is_known_is_as_old_as_the_oldest_look) {
+TEST(serve_board, the_age_of_the_board_is_that_of_its_oldest_look) {
   board b{0, "memory:"};
   EXPECT_EQ(b.take(noon).as_of, wall::time_point{}) << "nothing is known";
   b.listed(noon);
@@ -201,7 +201,7 @@ TEST(serve_board, what_is_known_is_as_old_as_the_oldest_look) {
   EXPECT_EQ(b.find("a", noon + 5s)->at, noon + 4s);
 }
 
-TEST(serve_board, what_is_known_is_no_newer_than_the_list_of_the_names) {
+TEST(serve_board, the_board_is_no_newer_than_the_list_of_the_names) {
   board b{0, "memory:"};
   b.listed(noon);
   b.put(held("a", "one", 1), noon + 3s);
@@ -354,7 +354,7 @@ TEST(serve_host, addresses_and_this_machine_s_names_are_its_own) {
     EXPECT_FALSE(holdfast::tool::is_loopback(open)) << open;
 }
 
-TEST(serve_host, a_page_of_another_site_is_told_by_what_its_browser_says) {
+TEST(serve_host, a_page_of_another_site_is_recognised_by_its_headers) {
   using holdfast::tool::is_foreign;
   for (const char* ours : {"same-origin", "none"})
     EXPECT_FALSE(is_foreign(ours, "https://behind.a.proxy", "127.0.0.1:7440")) << ours;
@@ -730,7 +730,7 @@ class late_answers {
 
 }  // namespace
 
-TEST(serve_http, a_client_that_waits_for_an_answer_keeps_its_place_and_the_next_is_told) {
+TEST(serve_http, a_client_that_waits_keeps_its_place_and_the_next_gets_503) {
   const late_answers s(2);
   const auto first = s.asks(), second = s.asks();
   harness::eventually("both wait", [&] { return s.asked() == 2; });
@@ -764,7 +764,7 @@ TEST(serve_http, the_oldest_silent_connection_makes_room) {
   for (const auto* c : {&waits, &asks}) EXPECT_TRUE((*c)->hear_all().ends_with("late"));
 }
 
-TEST(serve_http, what_it_cannot_listen_on_is_refused) {
+TEST(serve_http, an_address_that_it_cannot_listen_on_is_refused) {
   for (const char* nowhere : {"nowhere", "256.1.1.1:80", ":99999", ":x", ""})
     EXPECT_THROW(http_server({"--listen", nowhere}, {}, echo), holdfast::tool::failure_exit)
         << nowhere;
@@ -827,7 +827,7 @@ TEST(serve_scanner, it_sleeps_without_viewers_and_is_fresh_when_one_comes) {
   EXPECT_EQ(seen->what.info.holders.size(), 1u);
 }
 
-TEST(serve_scanner, names_come_when_they_are_taken_and_go_when_they_are_given_back) {
+TEST(serve_scanner, names_appear_when_they_are_acquired_and_vanish_when_released) {
   const auto s = holdfast::open("memory:serve-survey");
   board b{0, "memory:"};
   holdfast::tool::scanner looks{b,
@@ -958,7 +958,7 @@ const holdfast::tool::scanner::plan one_query_a_burst{
 
 }  // namespace
 
-TEST(serve_scanner, a_name_that_is_listed_and_not_looked_at_yet_is_not_taken_for_free) {
+TEST(serve_scanner, a_listed_name_that_was_not_read_yet_does_not_count_as_free) {
   const auto s = slow_session("memory:serve-unseen");
   const auto opened = holdfast::mutex{s, "opened"}.acquire();
   board b{0, "memory:"};

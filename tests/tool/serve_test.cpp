@@ -101,7 +101,7 @@ class serve : public holdfast_tool {
 
 }  // namespace
 
-TEST_F(serve, viewers_see_what_another_process_takes_and_gives_back) {
+TEST_F(serve, viewers_see_acquisitions_and_releases_of_another_process) {
   page p(*this, {});
   viewer v(p);
   v.hear("event: hello\ndata: {\"schema\":1,");

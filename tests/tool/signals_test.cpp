@@ -273,13 +273,13 @@ TEST_F(run_signals, a_stop_of_the_tool_takes_only_what_the_command_started) {
   EXPECT_EQ(::kill(other, SIGKILL), 0);
 }
 
-TEST_F(run_signals, a_kill_of_the_tool_takes_what_was_told_to_go_though_the_command_has_ended) {
+TEST_F(run_signals, a_kill_of_the_tool_ends_signalled_children_of_an_ended_command) {
   told_to_go t(around, {"--ttl", "1m", "--kill-after", "20s"});
   t.process.signal(SIGKILL);
   EXPECT_EQ(t.process.out.rest(), "");
 }
 
-TEST_F(run_signals, a_stop_of_the_tool_takes_what_was_told_to_go_though_the_command_has_ended) {
+TEST_F(run_signals, a_stop_of_the_tool_ends_signalled_children_of_an_ended_command) {
   told_to_go t(around, {"--ttl", "6s", "--kill-after", "2s"});
   t.process.stop();
   harness::eventually("what is left is killed", [&] { return is_unreaped(t.left); });
@@ -305,7 +305,7 @@ TEST_F(run_signals, a_kill_of_the_child_frees_the_lock) {
   EXPECT_EQ(tool({"run", "l", "-n", "--", "true"}).code, 0);
 }
 
-TEST_F(run_signals, that_come_too_late_to_stop_what_is_asked_for_hide_no_outcome) {
+TEST_F(run_signals, that_come_too_late_to_stop_a_request_hide_no_outcome) {
   EXPECT_EQ(tool(one_token).code, 0);
   for (const words& asks : {one_token, one_less}) {
     auto at_terminal = around;
@@ -321,7 +321,7 @@ TEST_F(run_signals, that_come_too_late_to_stop_what_is_asked_for_hide_no_outcome
   }
 }
 
-TEST_F(run_signals, that_come_while_the_outcome_is_told_do_not_change_it) {
+TEST_F(run_signals, that_come_while_the_outcome_is_reported_do_not_change_it) {
   const std::string full = folder.file("out");
   ASSERT_EQ(::mkfifo(full.c_str(), 0600), 0);
   const int reader = ::open(full.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);

@@ -109,7 +109,7 @@ TEST(store_metrics, a_scan_is_as_long_as_its_queries_and_not_known_before_the_fi
   EXPECT_EQ(text_of(paced).find("holdfast_store_scan_seconds{"), std::string::npos);
 }
 
-TEST(store_metrics, what_cannot_be_read_is_counted) {
+TEST(store_metrics, unreadable_entries_are_counted) {
   auto bad = named("x", "", {});
   bad.error = "damaged";
   EXPECT_TRUE(has(text_of(snapshot({bad})), "holdfast_store_unreadable{store=\"redis://h\"} 1"));

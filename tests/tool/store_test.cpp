@@ -81,7 +81,7 @@ TEST(default_store, is_in_one_place_whatever_a_login_has_in_its_environment) {
   EXPECT_EQ(without, "/var/tmp/holdfast-" + std::to_string(::geteuid()));
 }
 
-TEST(default_store, is_a_private_folder_that_is_told_about_once) {
+TEST(default_store, is_a_private_folder_that_is_announced_once) {
   const harness::temp_dir below;
   const std::string folder = below.file("locks");
   const auto first = find_default_store(folder);

@@ -14,7 +14,7 @@ TEST(text, ordinary_names_are_printed_as_they_are) {
     EXPECT_EQ(printable(name), name);
 }
 
-TEST(text, what_could_move_the_cursor_is_escaped_and_quoted) {
+TEST(text, text_that_could_move_the_cursor_is_escaped_and_quoted) {
   EXPECT_EQ(printable("a\x1b[2Jb"), "\"a\\x1b[2Jb\"");
   EXPECT_EQ(printable("a\nb\t"), "\"a\\nb\\t\"");
   EXPECT_EQ(printable("a\x7f"), "\"a\\x7f\"");

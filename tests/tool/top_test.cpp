@@ -138,7 +138,7 @@ TEST_F(live_commands, top_stops_and_continues_as_any_program) {
   }
 }
 
-TEST_F(live_commands, what_others_wrote_moves_nothing_on_the_screen_of_top) {
+TEST_F(live_commands, text_of_other_programs_moves_nothing_on_the_screen_of_top) {
   const holder h(*this, {"nightly", "--reason", "plain"});
   sql(R"(update holdfast_locks set record =
          replace(record, 'plain', 'r\u001b[2J\u001b]0;owned\u0007' || char(8238) || 'x'))");

@@ -123,7 +123,7 @@ TEST_F(top_table, a_filter_is_applied_while_it_is_typed_and_escape_takes_it_away
   EXPECT_EQ(order(), "alpha beta gamma ") << "hosts are";
 }
 
-TEST_F(top_table, t_shows_what_is_held_then_what_has_waiters_then_all) {
+TEST_F(top_table, t_switches_between_held_names_names_with_waiters_and_all) {
   press("t");
   EXPECT_EQ(order(), "alpha beta ");
   press("t");
@@ -205,7 +205,7 @@ TEST_F(top_table, nothing_moves_while_it_is_paused) {
   EXPECT_NE(screen_text().find("PAUSED"), std::string::npos);
 }
 
-TEST_F(top_table, trouble_with_the_store_is_told_and_the_last_rows_stay) {
+TEST_F(top_table, a_store_error_is_shown_and_the_last_rows_stay) {
   auto s = three();
   s.health.reachable = false;
   s.health.error = "no answer \x1b[2J";

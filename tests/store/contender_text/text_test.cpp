@@ -29,7 +29,7 @@ TEST(nodes, a_contender_data_is_read_back_and_another_s_becomes_a_note) {
   }
 }
 
-TEST(nodes, a_contender_is_read_back_and_nothing_else_is_one) {
+TEST(nodes, only_contenders_are_read_back_as_contenders) {
   for (const auto k :
        {kind::mutex, kind::shared_mutex, kind::semaphore, kind::latch, kind::election}) {
     contender c;

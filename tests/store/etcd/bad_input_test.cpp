@@ -41,7 +41,7 @@ TEST(etcd_bad_input, one_of_three_that_answers_is_enough_to_find_them) {
   EXPECT_TRUE(holdfast::mutex(session, "n").try_acquire());
 }
 
-TEST(etcd_bad_input, a_password_for_servers_that_know_no_users_is_told) {
+TEST(etcd_bad_input, a_password_for_servers_without_users_is_refused) {
   EXPECT_EQ(reason_of("etcd://owner:secret@" + calm_cluster().hosts() + "/a"),
             errc::invalid_argument);
 }
@@ -62,7 +62,7 @@ TEST(etcd_bad_input, names_that_look_like_paths_are_names) {
   EXPECT_EQ(e.reason(), errc::invalid_name);
 }
 
-TEST(etcd_bad_input, keys_of_others_beside_ours_do_no_harm) {
+TEST(etcd_bad_input, keys_of_other_programs_do_no_harm) {
   const auto base = fresh_base();
   auto session = holdfast::open(calm_cluster().url(base));
   (void)calm_cluster().ctl("put " + base + "/n/notes x");
@@ -71,7 +71,7 @@ TEST(etcd_bad_input, keys_of_others_beside_ours_do_no_harm) {
   EXPECT_TRUE(holdfast::mutex(session, "n").try_acquire());
 }
 
-TEST(etcd_bad_input, a_record_that_is_not_ours_is_told_and_left_alone) {
+TEST(etcd_bad_input, a_record_of_another_program_is_reported_and_not_changed) {
   const auto base = fresh_base();
   auto session = holdfast::open(calm_cluster().url(base));
   (void)calm_cluster().ctl("put " + base + "/n/record something");

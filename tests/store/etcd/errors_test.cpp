@@ -23,7 +23,7 @@ TEST(etcd_errors, a_full_database_is_no_space_and_too_many_requests_pass) {
             errc::unavailable);
 }
 
-TEST(etcd_errors, what_is_not_known_is_unavailable) {
+TEST(etcd_errors, an_unknown_error_is_unavailable) {
   EXPECT_EQ(reason_of(StatusCode::RESOURCE_EXHAUSTED, ""), errc::unavailable);
   EXPECT_EQ(reason_of(StatusCode::UNKNOWN, "something"), errc::unavailable);
 }

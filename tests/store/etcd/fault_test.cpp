@@ -13,7 +13,7 @@ namespace {
 using holdfast::errc;
 using holdfast::lease;
 
-TEST(etcd_faults, leaders_that_die_and_come_back_give_nothing_to_two) {
+TEST(etcd_faults, restarts_of_leaders_never_grant_a_lock_twice) {
   harness::etcd_cluster servers;
   harness::leaders_die_and_come_back(servers);
 }
@@ -37,7 +37,7 @@ TEST(etcd_faults, a_leader_that_is_cut_off_does_not_keep_a_lease_alive) {
   for (int i = 0; i < 3; ++i) servers.resume(i);
 }
 
-TEST(etcd_faults, what_a_process_slept_away_is_had_by_another_with_a_greater_fence) {
+TEST(etcd_faults, a_lock_of_a_sleeping_process_passes_on_with_a_greater_fence) {
   harness::a_holder_sleeps(calm_cluster(), fresh_base());
 }
 
@@ -53,7 +53,7 @@ TEST(etcd_faults, tries_time_out_while_the_server_hangs) {
   harness::tries_at_a_server_that_hangs(calm_cluster(), fresh_base());
 }
 
-TEST(etcd_faults, a_holder_that_is_cut_off_has_lost_it_before_another_has_it) {
+TEST(etcd_faults, a_holder_that_is_cut_off_loses_the_lock_before_the_next_grant) {
   harness::a_holder_is_cut_off(calm_cluster(), fresh_base(), "?session=1s&command_timeout=500ms");
 }
 
@@ -61,14 +61,14 @@ TEST(etcd_faults, a_connection_that_is_lost_and_found_again_costs_nothing) {
   harness::connections_are_lost_and_found(calm_cluster(), fresh_base());
 }
 
-TEST(etcd_faults, a_request_that_comes_after_it_was_sent_again_and_given_back_leaves_nothing) {
+TEST(etcd_faults, a_request_that_arrives_after_its_repetition_was_released_leaves_nothing) {
   harness::fault_proxy proxy(calm_cluster().port(0));
   harness::late_requests_leave_nothing(calm_cluster(), fresh_base(), proxy,
                                        "etcd://127.0.0.1:" + std::to_string(proxy.port()) +
                                            ",127.0.0.1:" + std::to_string(calm_cluster().port(1)));
 }
 
-TEST(etcd_faults, a_request_that_comes_after_it_was_given_up_leaves_nothing) {
+TEST(etcd_faults, a_request_that_arrives_after_its_wait_ended_leaves_nothing) {
   harness::fault_proxy proxy(calm_cluster().port(0));
   harness::late_requests_leave_nothing(calm_cluster(), fresh_base(), proxy,
                                        calm_cluster().url_at(proxy.port(), ""));
@@ -102,11 +102,11 @@ TEST(etcd_faults, a_lease_that_an_operator_revoked_is_noticed_and_the_next_one_w
   EXPECT_GT(lock.acquire().fence(), held.fence());
 }
 
-TEST(etcd_faults, fifty_that_wait_and_are_cut_off_at_once_are_all_served) {
+TEST(etcd_faults, fifty_waiters_that_are_cut_off_at_once_are_all_served) {
   harness::fifty_are_cut_off_at_once(calm_cluster(), fresh_base());
 }
 
-TEST(etcd_faults, in_a_child_of_a_program_that_uses_it_etcd_can_not_be_opened_and_says_so) {
+TEST(etcd_faults, a_forked_child_cannot_open_etcd_and_gets_a_clear_error) {
   auto here = holdfast::open(calm_cluster().url(fresh_base()));
   const pid_t child = ::fork();
   if (child == 0) {

@@ -55,7 +55,7 @@ TEST(etcd_guard, an_upgrade_and_a_downgrade_are_other_keys) {
   EXPECT_TRUE(write("4", holdfast::guard::standing_of(held)));
 }
 
-TEST(etcd_guard, of_what_is_not_held_there_is_nothing_to_compare) {
+TEST(etcd_guard, a_lock_that_is_not_held_yields_no_comparison) {
   using holdfast::errc;
   auto here = holdfast::open(calm_cluster().url(fresh_base() + "?session=10s"));
   const auto reason_for = [](const lease& held) {

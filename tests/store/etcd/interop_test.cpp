@@ -41,7 +41,7 @@ class etcd_interoperability : public testing::Test {
   }
 };
 
-TEST_F(etcd_interoperability, etcdctl_waits_for_what_is_held_here) {
+TEST_F(etcd_interoperability, etcdctl_waits_for_a_lock_held_here) {
   lease held = holdfast::mutex(session_, "shared").acquire();
   etcdctl_lock other(base_ + "/shared");
   until_in_line(2);
@@ -52,7 +52,7 @@ TEST_F(etcd_interoperability, etcdctl_waits_for_what_is_held_here) {
   other.release();
 }
 
-TEST_F(etcd_interoperability, what_etcdctl_holds_is_waited_for_here) {
+TEST_F(etcd_interoperability, our_waiters_wait_for_a_lock_of_etcdctl) {
   etcdctl_lock other(base_ + "/shared");
   other.until_has();
   holdfast::mutex mine{session_, "shared"};
@@ -75,7 +75,7 @@ TEST_F(etcd_interoperability, a_force_release_takes_the_lock_away_from_etcdctl) 
   EXPECT_NO_THROW(mine.check()) << "what etcdctl gives back is not ours";
 }
 
-TEST_F(etcd_interoperability, both_stand_in_one_line_in_order_of_arrival) {
+TEST_F(etcd_interoperability, both_programs_share_one_queue_in_order_of_arrival) {
   lease first = holdfast::mutex(session_, "shared").acquire();
   etcdctl_lock second(base_ + "/shared");
   until_in_line(2);
@@ -90,7 +90,7 @@ TEST_F(etcd_interoperability, both_stand_in_one_line_in_order_of_arrival) {
 }
 
 #ifdef HOLDFAST_TOOL
-TEST_F(etcd_interoperability, the_command_line_shows_of_another_program_what_is_known) {
+TEST_F(etcd_interoperability, the_command_line_shows_the_known_facts_of_another_program) {
   etcdctl_lock other(base_ + "/shared");
   other.until_has();
   // The program opens the store once, and does not wait until the store is back.

@@ -42,7 +42,7 @@ std::string lease_of_record(const std::string& base, const std::string& name = "
   return hex;
 }
 
-TEST(etcd_leases, a_hold_of_a_lease_that_is_over_is_not_judged_by_the_next_one) {
+TEST(etcd_leases, a_hold_of_an_ended_lease_does_not_depend_on_the_next_lease) {
   const auto base = fresh_base();
   auto here = holdfast::open(calm_cluster().url(base + "?session=20s"));
   const lease held = holdfast::mutex(here, "job", {.lease = 2s}).acquire();
@@ -56,7 +56,7 @@ TEST(etcd_leases, a_hold_of_a_lease_that_is_over_is_not_judged_by_the_next_one) 
   EXPECT_NO_THROW(other.check());
 }
 
-TEST(etcd_leases, of_two_that_make_a_record_the_later_leaves_no_lease) {
+TEST(etcd_leases, the_later_of_two_makers_of_a_record_leaves_no_lease) {
   using namespace holdfast::store;
   auto options = options_at(calm_cluster().hosts() + fresh_base());
   options.clock = &holdfast::real_clock();
@@ -87,7 +87,7 @@ TEST(etcd_leases, a_record_goes_with_its_lease) {
             std::string::npos);
 }
 
-TEST(etcd_leases, a_record_is_kept_for_as_long_as_any_of_its_users_wants) {
+TEST(etcd_leases, a_record_is_kept_for_the_longest_time_of_its_users) {
   using namespace holdfast::store;
   auto options = options_at(calm_cluster().hosts() + fresh_base());
   options.clock = &holdfast::real_clock();
@@ -110,7 +110,7 @@ TEST(etcd_leases, a_record_is_kept_for_as_long_as_any_of_its_users_wants) {
 
 // The connection is cut after more and more bytes of the answers, until the second answer is lost:
 // the record exists then, and is requested again.
-TEST(etcd_leases, a_record_whose_making_was_not_answered_is_there_after_it_is_asked_for_again) {
+TEST(etcd_leases, an_unanswered_creation_of_a_record_succeeds_when_repeated) {
   using namespace holdfast::store;
   harness::fault_proxy network(calm_cluster().port(0));
   const auto base = fresh_base();
@@ -201,7 +201,7 @@ TEST_F(etcd_lost_answers, a_change_to_a_longer_lease_that_was_not_answered_leave
 }
 
 // No answer arrives any more until the network has healed.
-TEST(etcd_leases, what_was_given_up_leaves_no_lease_when_its_record_is_read_or_written_again) {
+TEST(etcd_leases, an_abandoned_lease_is_removed_when_its_record_is_used_again) {
   using namespace holdfast::store;
   for (const bool removes : {true, false}) {
     int unheard = 0;

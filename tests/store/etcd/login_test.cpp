@@ -42,7 +42,7 @@ class etcd_login : public testing::Test {
   static inline harness::etcd_cluster* server_ = nullptr;
 };
 
-TEST_F(etcd_login, with_its_password_a_user_has_its_locks) {
+TEST_F(etcd_login, a_user_with_its_password_can_lock) {
   auto here = holdfast::open(url("owner:secret@"));
   auto there = holdfast::open(url("owner:secret@"));
   EXPECT_EQ(here.url().find("secret"), std::string::npos) << here.url();
@@ -54,7 +54,7 @@ TEST_F(etcd_login, with_its_password_a_user_has_its_locks) {
   waiter.join();
 }
 
-TEST_F(etcd_login, a_session_without_rights_is_told_when_it_opens) {
+TEST_F(etcd_login, a_session_without_rights_is_refused_when_it_opens) {
   for (const char* login : {"", "owner:wrong@", "nobody:secret@", "stranger:secret@"}) {
     EXPECT_EQ(reason_of(url(login)), errc::not_permitted) << login;
   }
@@ -69,7 +69,7 @@ TEST_F(etcd_login, a_read_only_user_leaves_no_lease_behind) {
   EXPECT_EQ(leases(), before);
 }
 
-TEST_F(etcd_login, each_right_that_the_page_lists_is_missed_with_an_error_that_says_so) {
+TEST_F(etcd_login, each_documented_right_is_needed_and_its_lack_is_reported) {
   EXPECT_EQ(harness::etcd_rights_on_page(),
             (std::vector<std::string>{"role add locks",
                                       "role grant-permission locks --prefix=true readwrite /locks/",
@@ -83,7 +83,7 @@ TEST_F(etcd_login, each_right_that_the_page_lists_is_missed_with_an_error_that_s
 }
 
 // The server forgets a user's tokens when the user's password is set, even to the same one.
-TEST_F(etcd_login, a_token_that_is_not_known_any_more_is_renewed) {
+TEST_F(etcd_login, a_forgotten_login_token_is_renewed) {
   auto here = holdfast::open(url("owner:secret@"));
   holdfast::mutex lock{here, "m"};
   (void)lock.acquire();
@@ -103,7 +103,7 @@ long watchers(const harness::etcd_cluster& server) {
 }
 
 // The stream of the watches has a token, too, from when it was opened.
-TEST_F(etcd_login, waiters_watch_though_the_token_of_their_stream_is_not_known_any_more) {
+TEST_F(etcd_login, waiters_watch_although_the_token_of_their_stream_was_forgotten) {
   auto here = holdfast::open(url("owner:secret@"));
   auto there = holdfast::open(url("owner:secret@"));
   holdfast::mutex one{here, "w"}, two{there, "w"};
@@ -119,7 +119,7 @@ TEST_F(etcd_login, waiters_watch_though_the_token_of_their_stream_is_not_known_a
   }
 }
 
-TEST(etcd_tls, clients_with_a_certificate_that_counts_are_let_in_and_others_are_not) {
+TEST(etcd_tls, only_clients_with_a_trusted_certificate_are_admitted) {
   const harness::authority ca;
   const harness::etcd_cluster server(
       1, {"--cert-file=" + ca.file("good.pem"), "--key-file=" + ca.file("good.key"),

@@ -65,7 +65,7 @@ TEST_F(etcd_recipe, an_unlock_wakes_one_of_two_hundred_that_wait) {
             static_cast<long>(crowd));
 }
 
-TEST_F(etcd_recipe, a_place_whose_reply_was_lost_is_found_again_and_leaves_no_ghost) {
+TEST_F(etcd_recipe, a_queue_entry_with_a_lost_reply_is_found_again_and_not_left) {
   harness::fault_proxy proxy(calm_cluster().port(0));
   auto here = holdfast::open(through(proxy));
   holdfast::mutex lock{here, "ghost"};
@@ -131,7 +131,7 @@ TEST_F(etcd_recipe, compaction_during_the_wait_costs_no_waiter_its_turn) {
   waiter.join();
 }
 
-TEST_F(etcd_recipe, what_the_recipe_can_not_do_is_refused_at_construction_by_name) {
+TEST_F(etcd_recipe, an_unsupported_primitive_is_refused_at_construction_by_name) {
   auto here = holdfast::open(url());
   holdfast::shared_mutex_options o;
   o.preference = holdfast::preference::writer;

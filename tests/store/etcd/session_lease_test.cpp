@@ -52,7 +52,7 @@ class etcd_session_leases : public testing::Test {
       etcd::session_lease::grant(to_, [] {}).value();
 };
 
-TEST_F(etcd_session_leases, only_what_was_asked_after_a_renewal_and_in_its_term_proves_it) {
+TEST_F(etcd_session_leases, a_renewal_is_proved_only_by_a_later_request_within_its_term) {
   const auto before = lease_->safe_until();
   const auto earlier = clock_.now();
   renew();
@@ -80,7 +80,7 @@ TEST_F(etcd_session_leases, the_time_counts_from_before_it_was_renewed) {
 }
 
 // The first request finds out, for the later ones, that nobody answers.
-TEST(etcd_sessions, are_not_asked_for_by_one_after_the_other_while_the_servers_hang) {
+TEST(etcd_sessions, are_requested_once_for_all_callers_while_the_servers_hang) {
   constexpr int many = 8;
   harness::fault_proxy network(calm_cluster().port(0));
   const auto here = "etcd://127.0.0.1:" + std::to_string(network.port()) + fresh_base();

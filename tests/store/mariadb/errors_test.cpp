@@ -16,19 +16,19 @@ TEST(mariadb_errors, a_server_short_of_memory_or_threads_is_unavailable) {
   }
 }
 
-TEST(mariadb_errors, what_the_client_library_found_was_not_answered_by_the_server) {
+TEST(mariadb_errors, an_error_of_the_client_library_is_no_answer_of_the_server) {
   const auto away = server_says(2003, "Can't connect to server on '127.0.0.1' (111)");
   EXPECT_EQ(away.code, errc::unavailable);
   EXPECT_EQ(away.what.find("the server answered"), std::string::npos) << away.what;
 }
 
-TEST(mariadb_errors, a_host_that_is_blocked_is_unavailable_and_told_how_to_unblock) {
+TEST(mariadb_errors, a_blocked_host_is_unavailable_and_the_error_says_how_to_unblock) {
   const auto blocked = server_says(1129, "Host 'app' is blocked because of many connection errors");
   EXPECT_EQ(blocked.code, errc::unavailable);
   EXPECT_NE(blocked.what.find("flush hosts"), std::string::npos) << blocked.what;
 }
 
-TEST(mariadb_errors, a_full_disk_is_no_space_whatever_notices_it) {
+TEST(mariadb_errors, every_error_of_a_full_disk_is_no_space) {
   constexpr auto said = "Got error 28 \"No space left on device\" from storage engine InnoDB";
   for (const unsigned number : {1021U, 1030U, 1114U, 1180U}) {
     EXPECT_EQ(server_says(number, said).code, errc::no_space) << number;
@@ -42,7 +42,7 @@ TEST(mariadb_errors, another_failure_of_the_storage_engine_is_unavailable) {
   }
 }
 
-TEST(mariadb_errors, a_commit_that_failed_is_unavailable_and_looked_for_over_a_new_connection) {
+TEST(mariadb_errors, a_commit_that_failed_is_checked_over_a_new_connection) {
   constexpr auto said = "Got error 149 \"Lock deadlock; Retry transaction\" during COMMIT";
   EXPECT_EQ(server_says(1180, said).code, errc::unavailable);
   EXPECT_TRUE(ends_connection(1180));

@@ -34,7 +34,7 @@ TEST_F(mariadb_store, connections_that_are_killed_cost_neither_holder_nor_waiter
   EXPECT_GT(next, held.fence());
 }
 
-TEST_F(mariadb_store, a_table_that_is_altered_beside_costs_nothing) {
+TEST_F(mariadb_store, a_table_that_is_altered_meanwhile_costs_nothing) {
   auto s = open("?connections=1");
   holdfast::mutex m{s, "m"};
   for (int n = 0; n < 8; ++n) {
@@ -105,7 +105,7 @@ TEST_F(mariadb_store, a_table_that_stays_locked_is_unavailable_and_nothing_was_d
   m.unlock();
 }
 
-TEST_F(mariadb_store, a_user_with_one_connection_is_told_when_there_is_none_left) {
+TEST_F(mariadb_store, a_user_with_one_connection_gets_an_error_when_it_is_in_use) {
   (void)open();
   let_user(" with max_user_connections 1");
   auto s = holdfast::open(url_of_user());
@@ -198,7 +198,7 @@ class mariadb_network : public mariadb_store {
   holdfast::session direct_ = open();
 };
 
-TEST_F(mariadb_network, a_free_lock_is_taken_with_one_round_trip_and_given_back_with_one) {
+TEST_F(mariadb_network, a_free_lock_costs_one_round_trip_to_acquire_and_one_to_release) {
   const auto s = behind();
   EXPECT_EQ(harness::round_trips_of_a_free_lock(proxy_, s), 2U);
 }
@@ -219,7 +219,7 @@ TEST_F(mariadb_network, an_answer_cut_at_any_byte_leaves_one_grant_and_then_none
 }
 
 // Nobody else writes the row, so every request over the network is a guess.
-TEST_F(mariadb_network, an_answer_to_a_guess_cut_at_any_byte_is_none) {
+TEST_F(mariadb_network, a_truncated_answer_to_a_guess_does_not_count) {
   auto s = behind();
   holdfast::mutex m{s, "m"};
   std::uint64_t last = 0;
@@ -264,7 +264,7 @@ TEST_F(mariadb_network, calls_for_locks_of_a_connection_end_at_their_limit_too) 
 }
 
 // Otherwise the request would last for both time-outs together.
-TEST_F(mariadb_network, a_connection_that_a_request_has_no_time_for_is_not_waited_for) {
+TEST_F(mariadb_network, a_connection_is_not_awaited_by_a_request_without_enough_time) {
   namespace my = holdfast::store::mariadb;
   auto o = *my::read_options(*holdfast::base::parse_url(
       harness::mariadb_server::url_of(proxy_.port()) + database_ + "?connect_timeout=9s"));
@@ -279,7 +279,7 @@ TEST_F(mariadb_network, a_connection_that_a_request_has_no_time_for_is_not_waite
 }
 
 // The limits of the client library restart with each statement, and with each piece of an answer.
-TEST_F(mariadb_network, an_answer_is_waited_for_until_the_deadline_of_its_request) {
+TEST_F(mariadb_network, an_answer_is_awaited_until_the_deadline_of_its_request) {
   namespace my = holdfast::store::mariadb;
   const auto in = [](auto time) { return holdfast::boot_clock::now() + time; };
   const auto o = *my::read_options(*holdfast::base::parse_url(

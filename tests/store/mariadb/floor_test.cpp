@@ -49,15 +49,17 @@ TEST_F(mariadb_floor, a_name_that_is_being_swept_is_not_made_with_what_was_read_
   });
 }
 
-TEST_F(mariadb_floor, a_sweep_keeps_all_versions_below_what_comes_next) {
+TEST_F(mariadb_floor, a_sweep_keeps_the_next_version_above_all_earlier_ones) {
   expect_that_a_sweep_keeps_all_versions_below_what_comes_next();
 }
 
-TEST_F(mariadb_floor, a_sweep_leaves_what_is_remembered) {
+TEST_F(mariadb_floor, a_sweep_keeps_remembered_names) {
   expect_that_a_sweep_leaves_what_is_remembered();
 }
 
-TEST_F(mariadb_floor, a_walk_goes_on_behind_a_name) { expect_that_a_walk_goes_on_behind_a_name(); }
+TEST_F(mariadb_floor, a_listing_continues_after_a_given_name) {
+  expect_that_a_walk_goes_on_behind_a_name();
+}
 
 // Otherwise its locks and changes would last over the next request's commands.
 TEST_F(mariadb_floor, a_transaction_that_failed_in_the_middle_ends_with_its_connection) {
@@ -138,7 +140,7 @@ TEST_F(mariadb_deadlock, leaves_the_victim_that_replaces_rows_a_connection_that_
 }
 
 // A program that is stopped in the middle of a transaction delays the others only for this long.
-TEST_F(mariadb_floor, a_transaction_that_stands_still_is_ended_by_the_server) {
+TEST_F(mariadb_floor, the_server_ends_an_idle_transaction) {
   auto o = *my::read_options(*holdfast::base::parse_url(url()));
   o.command_timeout = std::chrono::seconds(1);
   // The server applies the limit of writing transactions first, if there is one.

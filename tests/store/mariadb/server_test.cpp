@@ -61,7 +61,7 @@ TEST(mariadb_server_faults, a_server_that_crashes_and_comes_back_keeps_holder_an
              [&] { return held_by_connection.state() == lease_state::lost; });
 }
 
-TEST(mariadb_server_faults, clocks_that_are_set_keep_the_order_of_fences_and_read_only_is_named) {
+TEST(mariadb_server_faults, fences_keep_their_order_when_clocks_are_set_and_read_only_is_named) {
   mariadb_server server;
   auto a = patient(server), b = patient(server);
   holdfast::mutex m{a, "m"}, rival{b, "m"};

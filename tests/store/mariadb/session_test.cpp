@@ -44,7 +44,7 @@ class mariadb_session : public mariadb_store {
   }
 };
 
-TEST_F(mariadb_session, the_end_of_a_connection_frees_its_locks_at_once_and_is_told_in_time) {
+TEST_F(mariadb_session, the_end_of_a_connection_frees_its_locks_and_is_reported_in_time) {
   auto a = open("&session=3s"), b = open();
   holdfast::mutex m{a, "m"}, rival{b, "m"};
   auto held = m.acquire();
@@ -58,7 +58,7 @@ TEST_F(mariadb_session, the_end_of_a_connection_frees_its_locks_at_once_and_is_t
 
 // The effect of a closed connection on the real server; the fakes of tests/store/sql cover the
 // rest.
-TEST_F(mariadb_session, a_connection_that_is_dropped_frees_what_it_held) {
+TEST_F(mariadb_session, a_closed_connection_frees_its_locks) {
   const auto over = link();
   ASSERT_TRUE(*over->try_lock("m", holdfast::store::sql::lock_mode::exclusive));
   EXPECT_EQ(holder("m"), std::to_string(over->id()));
@@ -110,7 +110,7 @@ TEST_F(mariadb_session, time_outs_that_the_user_has_end_nothing) {
   waiter.join();
 }
 
-TEST_F(mariadb_session, a_wait_that_is_given_up_leaves_no_place) {
+TEST_F(mariadb_session, an_abandoned_wait_leaves_no_queue_entry) {
   auto a = open(), b = open();
   holdfast::mutex first{a, "m"}, second{b, "m"};
   const auto held = first.acquire();
@@ -119,7 +119,7 @@ TEST_F(mariadb_session, a_wait_that_is_given_up_leaves_no_place) {
 }
 
 // An hour: a wait for an answer that cannot come would show.
-TEST_F(mariadb_session, a_wait_is_given_up_although_the_connection_of_all_has_ended) {
+TEST_F(mariadb_session, a_wait_can_be_abandoned_when_the_shared_connection_has_ended) {
   auto a = open(), b = holdfast::open(url_of_user("?mode=session&command_timeout=3600s"));
   holdfast::mutex first{a, "m"}, second{b, "m"}, other{b, "other"};
   const auto held = first.acquire();
@@ -136,18 +136,18 @@ TEST_F(mariadb_session, a_wait_is_given_up_although_the_connection_of_all_has_en
   eventually("its place is given up", [&] { return a.show("m").waiters.empty(); });
 }
 
-TEST_F(mariadb_session, show_goes_over_a_new_connection_when_the_old_one_has_ended) {
+TEST_F(mariadb_session, show_uses_a_new_connection_when_the_old_one_has_ended) {
   auto s = holdfast::open(url_of_user("?mode=session"));
   end_idle_connection();
   EXPECT_EQ(s.show("m").holders.size(), 0U);
 }
 
-TEST_F(mariadb_session, a_connection_whose_server_is_gone_without_a_word_breaks_in_time) {
+TEST_F(mariadb_session, a_connection_whose_server_vanished_silently_breaks_in_time) {
   // A hold counts for a third of the session.
   harness::expect_keepalive(link("&session=12s")->fd(), 2s, 1s, 4s);
 }
 
-TEST_F(mariadb_session, without_connections_left_a_waiter_looks_again) {
+TEST_F(mariadb_session, a_waiter_that_gets_no_connection_polls_again) {
   auto a = open(), b = open("&connections=1");
   holdfast::mutex first{a, "m"}, second{b, "m"};
   auto held = first.acquire();
@@ -160,7 +160,7 @@ TEST_F(mariadb_session, without_connections_left_a_waiter_looks_again) {
   EXPECT_GT(got, 0u);
 }
 
-TEST_F(mariadb_session, what_it_cannot_do_is_refused_with_the_reason) {
+TEST_F(mariadb_session, an_unsupported_call_is_refused_with_the_reason) {
   auto s = open();
   for (const auto& refused : {outcome_of([&] { holdfast::fair_mutex(s, "f"); }),
                               outcome_of([&] { holdfast::shared_mutex(s, "r"); }),
@@ -171,8 +171,7 @@ TEST_F(mariadb_session, what_it_cannot_do_is_refused_with_the_reason) {
 }
 
 #ifdef HOLDFAST_TOOL
-TEST_F(mariadb_session,
-       the_command_line_shows_what_is_known_of_another_session_and_leaves_its_lock) {
+TEST_F(mariadb_session, the_command_line_shows_a_lock_of_another_session_and_keeps_it) {
   sql_test::command_line_leaves_the_lock_of_another_session(url("?mode=session"));
 }
 #endif

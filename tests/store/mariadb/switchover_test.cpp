@@ -41,7 +41,7 @@ class mariadb_switchover : public testing::Test {
   const client admin_{server_.port()};
 };
 
-TEST_F(mariadb_switchover, what_was_held_of_the_old_primary_s_own_locks_is_lost_within_a_renewal) {
+TEST_F(mariadb_switchover, locks_of_the_old_primary_are_lost_within_a_renewal) {
   auto s = holdfast::open(url("?mode=session&session=3s"));
   auto idle = holdfast::open(url("?mode=session&session=3600s"));
   holdfast::mutex m{s, "m"}, other{idle, "other"};
@@ -93,7 +93,7 @@ TEST_F(mariadb_switchover, a_guess_that_the_server_refuses_breaks_its_connection
   }
 }
 
-TEST_F(mariadb_switchover, a_user_that_may_write_nevertheless_is_refused_too) {
+TEST_F(mariadb_switchover, a_user_that_may_still_write_is_refused_too) {
   auto s = holdfast::open(url_of_admin() + "?connections=1");
   holdfast::mutex m{s, "m"};
   for (int n = 0; n < 4; ++n) m.lock(), m.unlock();  // the statement is prepared by now

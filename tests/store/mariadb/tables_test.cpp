@@ -76,7 +76,7 @@ TEST_F(mariadb_store, programs_that_make_the_tables_at_the_same_moment_all_succe
   for (auto& t : all) t.join();
 }
 
-TEST_F(mariadb_store, each_right_that_the_page_lists_is_missed_with_an_error_that_says_so) {
+TEST_F(mariadb_store, each_documented_right_is_needed_and_its_lack_is_reported) {
   (void)open();
   const auto all = harness::each_right_on_page("mariadb");
   const auto give_all_but = [&](std::size_t missing) {
@@ -120,8 +120,7 @@ TEST_F(mariadb_store, missing_rights_of_which_no_error_tells_are_among_the_facts
   EXPECT_EQ(missing(), rights{});
 }
 
-TEST_F(mariadb_store,
-       a_user_without_the_right_to_make_tables_is_told_what_to_run_and_needs_no_more) {
+TEST_F(mariadb_store, a_user_that_may_not_make_tables_gets_the_statements_and_needs_no_more) {
   const auto refused = harness::outcome_of_opening(url_of_user());
   EXPECT_EQ(refused.reason, errc::not_permitted);
   auto script = refused.text.substr(refused.text.find("create database"));

@@ -35,7 +35,7 @@ TEST_F(mariadb_tls, all_connections_of_a_session_are_encrypted_in_both_modes) {
 }
 
 // The client library reads from such a connection in another way.
-TEST_F(mariadb_tls, an_answer_is_waited_for_until_the_deadline_of_its_request) {
+TEST_F(mariadb_tls, an_answer_is_awaited_until_the_deadline_of_its_request) {
   namespace my = holdfast::store::mariadb;
   using namespace std::chrono_literals;
   const auto in = [](auto time) { return holdfast::boot_clock::now() + time; };

@@ -52,7 +52,7 @@ class mariadb_transaction : public mariadb_store {
   const own a_{port()}, b_{port()};
 };
 
-TEST_F(mariadb_transaction, a_locked_row_is_waited_for_refused_or_skipped) {
+TEST_F(mariadb_transaction, a_locked_row_can_be_awaited_refused_or_skipped) {
   EXPECT_EQ(row_lock(a_.get(), stock_, "id = 1"), 1u);
   EXPECT_EQ(row_lock(b_.get(), stock_, "id in (1, 2)", when_locked::skip), 1u);
   const auto refused =
@@ -70,7 +70,7 @@ TEST_F(mariadb_transaction, a_wait_beyond_the_server_s_time_out_is_timed_out) {
   EXPECT_TRUE(contains(late.text, stock_)) << late.text;
 }
 
-TEST_F(mariadb_transaction, one_of_two_that_wait_for_each_other_is_told_deadlock) {
+TEST_F(mariadb_transaction, one_of_two_transactions_in_a_cycle_gets_a_deadlock_error) {
   (void)row_lock(a_.get(), stock_, "id = 1");
   (void)row_lock(b_.get(), stock_, "id = 2");
   harness::failing first;
@@ -125,7 +125,7 @@ TEST_F(mariadb_transaction, a_time_out_that_rolls_back_ends_the_transaction) {
   }
 }
 
-TEST_F(mariadb_transaction, a_table_or_a_condition_that_is_wrong_is_the_program_s) {
+TEST_F(mariadb_transaction, a_wrong_table_or_condition_is_an_error_of_the_program) {
   for (const auto& [table, which] : {std::pair{stock_ + "k", "id = 1"},
                                      {stock_, "9223372036854775807 + id > 0"},
                                      {stock_, "nr = 1"},

@@ -12,7 +12,7 @@ std::string shown(const std::string& url) {
 }
 
 // Two stores with one URL would be taken for one.
-TEST(mariadb_urls, that_people_see_name_the_place_wherever_it_was_chosen) {
+TEST(mariadb_urls, that_are_shown_name_the_database_wherever_it_was_configured) {
   EXPECT_EQ(shown("mariadb://me:pw@h/db"), "mariadb://me@h/db");
   EXPECT_EQ(shown("mysql://h:1/db?connections=2&mode=lease"), "mysql://h:1/db");
   EXPECT_EQ(shown("mariadb://h/db?mode=session"), "mariadb://h/db?mode=session");

@@ -16,7 +16,7 @@ class memcached_command_line : public memcached_store {
   const harness::command_line tool_{server_.url()};
 };
 
-TEST_F(memcached_command_line, what_another_program_wrote_is_named_and_left_alone) {
+TEST_F(memcached_command_line, data_of_another_program_is_reported_and_not_changed) {
   put("a cached page");
   for (const words& arguments : {words{"show", "orders", "--json"},
                                  {"try", "orders"},
@@ -31,7 +31,7 @@ TEST_F(memcached_command_line, what_another_program_wrote_is_named_and_left_alon
   EXPECT_EQ(value(), "a cached page");
 }
 
-TEST_F(memcached_command_line, what_cannot_be_read_is_a_row_with_its_error) {
+TEST_F(memcached_command_line, an_unreadable_entry_is_a_row_with_its_error) {
   const auto session = open();
   const lease held = mutex(session, "good").acquire();
   put("a cached page");
@@ -42,7 +42,7 @@ TEST_F(memcached_command_line, what_cannot_be_read_is_a_row_with_its_error) {
   EXPECT_TRUE(contains(locks[1]["error"], "a cached page")) << locks;
 }
 
-TEST_F(memcached_command_line, a_holder_that_says_little_is_shown_without_the_rest) {
+TEST_F(memcached_command_line, a_holder_with_few_known_facts_is_shown_without_the_rest) {
   put("hf1 0123456789abcdef0123456789abcdef mutex 1 0 0 - 0 -");
   harness::expect_nothing_invented(tool_, "orders");
 }

@@ -47,7 +47,7 @@ TEST(memcached_faults, a_lock_that_the_server_evicted_is_known_as_lost_at_the_ne
   EXPECT_EQ(held.release(), make_error_code(errc::lost));
 }
 
-TEST(memcached_faults, a_full_server_that_does_not_evict_says_so_and_gives_no_lock) {
+TEST(memcached_faults, a_full_server_that_does_not_evict_grants_no_lock_and_reports_it) {
   const harness::memcached_server full(
       {"-m", "1", "-I", "256k", "-o", "slab_chunk_max=131072", "-M"});
   const auto session = holdfast::open(full.url());
@@ -58,7 +58,7 @@ TEST(memcached_faults, a_full_server_that_does_not_evict_says_so_and_gives_no_lo
 }
 
 // Without room for the new value, `ms` would drop the old one.
-TEST(memcached_faults, a_full_server_takes_no_lock_away) {
+TEST(memcached_faults, a_full_server_keeps_held_locks) {
   const harness::memcached_server full(
       {"-m", "1", "-I", "256k", "-o", "slab_chunk_max=131072", "-M"});
   const auto session = holdfast::open(full.url());
@@ -71,7 +71,7 @@ TEST(memcached_faults, a_full_server_takes_no_lock_away) {
   EXPECT_EQ(held.release(), std::error_code());
 }
 
-TEST_F(memcached_store, after_a_restart_the_holder_is_told_and_the_next_gets_it) {
+TEST_F(memcached_store, after_a_restart_the_holder_reports_the_loss_and_the_next_acquires) {
   const auto session = open();
   const lease held = mutex(session, "orders", {.lease = 3s}).acquire();
   server_.kill();
@@ -80,7 +80,7 @@ TEST_F(memcached_store, after_a_restart_the_holder_is_told_and_the_next_gets_it)
   EXPECT_NO_THROW(mutex(session, "orders").lock());
 }
 
-TEST_F(memcached_store, while_the_server_is_away_it_is_unavailable_and_then_as_before) {
+TEST_F(memcached_store, a_store_is_unavailable_during_an_outage_and_works_afterwards) {
   const auto session = open({}, {.store_timeout = 50ms});
   mutex orders(session, "orders");
   orders.lock();
@@ -277,7 +277,7 @@ TEST(memcached_two_servers, of_which_one_is_away_can_be_opened_and_give_the_name
             errc::unavailable);
 }
 
-TEST(memcached_two_servers, of_which_one_is_none_are_refused_at_once) {
+TEST(memcached_two_servers, of_which_one_is_no_memcached_are_refused_at_once) {
   const harness::memcached_server one;
   const harness::fake_server other([](std::string& heard) -> std::optional<std::string> {
     heard.clear();
@@ -306,7 +306,7 @@ TEST(memcached_faults,
   EXPECT_EQ(asked, 1);
 }
 
-TEST(memcached_opening, a_server_that_wants_a_login_is_told_as_such) {
+TEST(memcached_opening, a_server_that_requires_a_login_is_reported) {
   const harness::fake_server server([](std::string& heard) {
     heard.clear();
     return std::optional<std::string>("CLIENT_ERROR unauthenticated\r\n");
@@ -334,7 +334,7 @@ TEST_F(memcached_store, an_extension_that_is_outrun_by_another_of_its_own_is_no_
   EXPECT_EQ(held.state(), holdfast::lease_state::held);
 }
 
-TEST_F(memcached_store, a_free_lock_is_taken_with_one_round_trip_and_given_back_with_one) {
+TEST_F(memcached_store, a_free_lock_costs_one_round_trip_to_acquire_and_one_to_release) {
   harness::fault_proxy proxy(server_.port());
   const auto session = holdfast::open("memcached://127.0.0.1:" + std::to_string(proxy.port()));
   EXPECT_EQ(harness::round_trips_of_a_free_lock(proxy, session), 2U);
@@ -373,7 +373,7 @@ TEST_F(memcached_store, a_holder_that_may_have_been_evicted_is_neither_counted_n
   EXPECT_EQ(session.force_release("orders"), 0U) << "the next call knows that nobody is there";
 }
 
-TEST_F(memcached_store, a_server_that_is_none_is_refused_at_once) {
+TEST_F(memcached_store, a_server_of_another_kind_is_refused_at_once) {
   const harness::fake_server redis([](std::string& heard) -> std::optional<std::string> {
     heard.clear();
     return "-ERR unknown command 'mn'\r\n";
@@ -394,7 +394,7 @@ TEST(memcached_opening, a_server_whose_items_have_no_numbers_is_refused) {
   EXPECT_TRUE(contains(refused.text, "-C")) << refused.text;
 }
 
-TEST_F(memcached_store, a_server_that_takes_no_more_connections_is_away_and_says_why) {
+TEST_F(memcached_store, a_server_without_free_connections_is_unavailable_with_the_reason) {
   const harness::fake_server full([](std::string& heard) -> std::optional<std::string> {
     heard.clear();
     return "ERROR Too many open connections\r\n";
@@ -405,7 +405,7 @@ TEST_F(memcached_store, a_server_that_takes_no_more_connections_is_away_and_says
   EXPECT_TRUE(contains(wrong.text, "raise its limit (memcached -c)")) << wrong.text;
 }
 
-TEST_F(memcached_store, an_answer_that_is_none_is_an_error_and_the_connection_is_given_up) {
+TEST_F(memcached_store, a_malformed_answer_is_an_error_and_closes_the_connection) {
   int conversations = 0;
   const harness::fake_server odd([&](std::string& heard) -> std::optional<std::string> {
     const bool greeting = heard.starts_with("mn");
@@ -423,7 +423,7 @@ TEST_F(memcached_store, an_answer_that_is_none_is_an_error_and_the_connection_is
 }
 
 // The server has stored the lock, and has no memory for the second answer.
-TEST_F(memcached_store, a_lock_that_was_stored_and_not_shown_is_in_doubt_and_given_back) {
+TEST_F(memcached_store, a_lock_that_was_stored_unseen_is_in_doubt_and_released) {
   std::atomic<bool> without_memory{false};
   const harness::fake_server relay([&](std::string& heard) -> std::optional<std::string> {
     const std::string asked = std::exchange(heard, {});
@@ -445,7 +445,7 @@ TEST_F(memcached_store, a_lock_that_was_stored_and_not_shown_is_in_doubt_and_giv
 
 // If the server sends an extra line, for whatever reason, no later request may take it for its own
 // answer.
-TEST_F(memcached_store, a_connection_that_says_more_than_was_asked_is_not_used_again) {
+TEST_F(memcached_store, a_connection_with_an_unexpected_answer_is_not_used_again) {
   std::atomic<bool> more{false};
   const harness::fake_server relay([&](std::string& heard) -> std::optional<std::string> {
     const std::string asked = std::exchange(heard, {});
@@ -459,7 +459,7 @@ TEST_F(memcached_store, a_connection_that_says_more_than_was_asked_is_not_used_a
 }
 
 // The lock is evicted, and acquired by another program, between the two commands of one round trip.
-TEST_F(memcached_store, what_another_took_behind_a_renewal_that_was_written_is_not_ours) {
+TEST_F(memcached_store, a_lock_taken_by_another_after_our_renewal_is_not_ours) {
   std::atomic<bool> in_between{false};
   const harness::fake_server relay([&](std::string& heard) -> std::optional<std::string> {
     const std::string asked = std::exchange(heard, {});
@@ -499,7 +499,7 @@ TEST_F(memcached_store, of_two_servers_each_has_some_names_whatever_order_they_a
 }
 
 // The kernel restarts a time-out after a signal.
-TEST(memcached_connections, end_on_time_where_nothing_is_taken_whatever_signals_come) {
+TEST(memcached_connections, end_on_time_at_a_silent_server_despite_signals) {
   const harness::memcached_server server;
   harness::fault_proxy network(server.port());
   namespace store = holdfast::store::memcached;

@@ -17,7 +17,7 @@ std::string key_of(std::string_view name, std::uint32_t part = 0) {
   return lock_key("holdfast", name, part).value();
 }
 
-TEST(memcached_keys, nothing_in_a_name_can_end_a_command_and_begin_another) {
+TEST(memcached_keys, a_name_cannot_inject_a_command) {
   const std::string evil("a b\r\nflush_all\r\n\0\x7f\t%", 20);
   const std::string key = key_of(evil);
   EXPECT_EQ(key, "holdfast:a%20b%0D%0Aflush_all%0D%0A%00%7F%09%25");
@@ -37,7 +37,7 @@ TEST(memcached_keys, names_that_look_like_keys_of_other_names_are_others) {
   EXPECT_EQ(name_of_key("holdfast", "holdfasts:a"), std::nullopt);
 }
 
-TEST(memcached_keys, a_key_that_no_name_makes_is_none) {
+TEST(memcached_keys, a_key_that_belongs_to_no_name_is_ignored) {
   for (const std::string key :
        {"a b", "a\r\nflush_all", "50%off", "a%41", "a%s1 v", "a%s", "a%sx", "a%s1\r\nflush_all"}) {
     EXPECT_EQ(name_of_key("holdfast", "holdfast:" + key), std::nullopt) << key;
@@ -53,7 +53,7 @@ TEST(memcached_keys, a_key_never_has_more_than_250_bytes) {
   EXPECT_EQ(lock_key(prefix, std::string(205, ' '), 0).error().code, errc::invalid_name);
 }
 
-TEST(memcached_options, a_timeout_that_cannot_be_is_refused) {
+TEST(memcached_options, an_impossible_timeout_is_refused) {
   for (const char* const option : {"command_timeout=0ms", "connect_timeout=0ms",
                                    "command_timeout=10000000000h", "connect_timeout=25h"}) {
     const auto refused =
@@ -62,7 +62,7 @@ TEST(memcached_options, a_timeout_that_cannot_be_is_refused) {
   }
 }
 
-TEST(memcached_keys, one_server_more_moves_only_what_it_gets) {
+TEST(memcached_keys, an_added_server_moves_only_its_own_names) {
   std::vector<address> two{{"a", 1}, {"b", 1}};
   std::vector<address> three{{"a", 1}, {"b", 1}, {"c", 1}};
   int moved = 0;
@@ -78,7 +78,7 @@ TEST(memcached_keys, one_server_more_moves_only_what_it_gets) {
   EXPECT_LT(moved, 150);
 }
 
-TEST(memcached_keys, a_value_is_read_as_it_was_written_and_nothing_else_is_one) {
+TEST(memcached_keys, only_a_value_that_was_written_is_read_as_one) {
   holdfast::store::slot_entry e;
   e.owner = {1, 2};
   e.kind = holdfast::store::kind::semaphore;

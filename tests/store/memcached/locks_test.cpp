@@ -54,7 +54,7 @@ TEST_F(memcached_store, leases_are_whole_seconds_and_never_shorter_than_asked_fo
   EXPECT_TRUE(server_.ask("mg holdfast:orders t\r\n").starts_with("HD t259"));
 }
 
-TEST_F(memcached_store, what_another_program_wrote_is_named_and_left_alone) {
+TEST_F(memcached_store, data_of_another_program_is_reported_and_not_changed) {
   put("a cached page");
   const auto session = open();
   const auto refused = outcome_of([&] { mutex(session, "orders").lock(); });
@@ -64,7 +64,7 @@ TEST_F(memcached_store, what_another_program_wrote_is_named_and_left_alone) {
   EXPECT_EQ(value(), "a cached page");
 }
 
-TEST_F(memcached_store, what_cannot_be_read_is_listed_and_hides_nothing_else) {
+TEST_F(memcached_store, an_unreadable_entry_is_listed_and_hides_no_other) {
   const auto session = open();
   const lease held = mutex(session, "good").acquire();
   put("hf1 0123456789abcdef mutex", "holdfast:damaged");
@@ -106,7 +106,7 @@ TEST_F(memcached_store, one_owner_of_several_names_has_the_fence_of_each) {
   EXPECT_TRUE(session.names().empty());
 }
 
-TEST_F(memcached_store, a_counter_that_is_none_is_named_and_the_lock_is_not_kept) {
+TEST_F(memcached_store, a_damaged_fence_counter_is_reported_and_the_lock_is_not_kept) {
   put("no number", "holdfast:orders%n");
   const auto session = open();
   EXPECT_EQ(outcome_of([&] { mutex(session, "orders").lock(); }).reason, errc::kind_mismatch);
@@ -139,7 +139,7 @@ TEST_F(memcached_store, the_end_of_a_lease_without_renewal_makes_room) {
   EXPECT_EQ(old.state(), holdfast::lease_state::lost);
 }
 
-TEST_F(memcached_store, a_hold_says_to_people_whose_it_is) {
+TEST_F(memcached_store, a_stored_hold_names_its_owner_in_readable_text) {
   const auto session = open();
   const lease held = mutex(session, "orders", {.reason = "nightly run"}).acquire();
   const auto info = session.show("orders");
@@ -150,7 +150,7 @@ TEST_F(memcached_store, a_hold_says_to_people_whose_it_is) {
   EXPECT_EQ(session.names(), std::vector<std::string>{"orders"});
 }
 
-TEST_F(memcached_store, a_semaphore_of_many_lets_in_as_many_and_is_one_name) {
+TEST_F(memcached_store, a_semaphore_admits_all_its_permits_and_is_one_name) {
   const auto session = open();
   holdfast::counting_semaphore permits{session, "orders", 20};
   for (int i = 0; i < 20; ++i) EXPECT_TRUE(permits.try_acquire());
@@ -161,7 +161,7 @@ TEST_F(memcached_store, a_semaphore_of_many_lets_in_as_many_and_is_one_name) {
   EXPECT_TRUE(session.names().empty());
 }
 
-TEST_F(memcached_store, permits_whose_slots_are_far_behind_are_shown_and_taken_away) {
+TEST_F(memcached_store, permits_in_distant_slots_are_shown_and_can_be_force_released) {
   const auto session = open();
   holdfast::counting_semaphore first{session, "orders", 40}, last{session, "orders", 40};
   for (int i = 0; i < 20; ++i) ASSERT_TRUE(first.try_acquire());
@@ -174,7 +174,7 @@ TEST_F(memcached_store, permits_whose_slots_are_far_behind_are_shown_and_taken_a
   EXPECT_TRUE(session.names().empty());
 }
 
-TEST_F(memcached_store, a_semaphore_has_as_many_slots_as_can_be_looked_at) {
+TEST_F(memcached_store, a_semaphore_has_at_most_as_many_slots_as_can_be_read) {
   const auto session = open();
   const auto most = session.can().max_slots;
   holdfast::counting_semaphore permits{session, "orders", most};
@@ -186,7 +186,7 @@ TEST_F(memcached_store, a_semaphore_has_as_many_slots_as_can_be_looked_at) {
   EXPECT_TRUE(contains(refused.text, std::to_string(most))) << refused.text;
 }
 
-TEST_F(memcached_store, what_cannot_be_made_of_it_is_refused_with_the_reason) {
+TEST_F(memcached_store, an_unsupported_primitive_is_refused_with_the_reason) {
   const auto session = open();
   for (const auto& refused : {outcome_of([&] { holdfast::fair_mutex(session, "a"); }),
                               outcome_of([&] { holdfast::shared_mutex(session, "a"); }),
@@ -200,7 +200,7 @@ TEST_F(memcached_store, what_cannot_be_made_of_it_is_refused_with_the_reason) {
 }
 
 // The server makes one list at a time, and refuses the others.
-TEST_F(memcached_store, several_may_ask_for_the_names_at_once) {
+TEST_F(memcached_store, several_threads_may_list_the_names_at_once) {
   const auto session = open();
   mutex m{session, "orders"};
   m.lock();

@@ -70,7 +70,7 @@ class admission_steps : public testing::Test {
       holdfast::family::over(std::unique_ptr<state_store>(port_));
 };
 
-TEST_F(admission_steps, a_decision_is_one_step_whatever_comes_of_it) {
+TEST_F(admission_steps, a_decision_is_one_step_with_any_outcome) {
   EXPECT_EQ(admit(1, false).tokens->outcome, rate_outcome::granted);
   EXPECT_EQ(admit(2, false).permits.outcome, permits_outcome::busy);
   release(1);

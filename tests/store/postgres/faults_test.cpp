@@ -130,7 +130,7 @@ TEST_F(postgres_store, a_statement_timeout_of_the_server_is_named) {
   other.ask("rollback");
 }
 
-TEST_F(postgres_store, a_read_only_user_is_told_read_only) {
+TEST_F(postgres_store, a_read_only_user_gets_the_error_read_only) {
   (void)open();
   let_user_with("set default_transaction_read_only = on");
   auto s = holdfast::open(url_of_user());
@@ -216,7 +216,7 @@ TEST_F(postgres_store, a_database_that_is_not_there_and_options_that_are_not_are
   }
 }
 
-TEST(postgres_opening, a_server_that_is_not_there_is_told_in_one_line) {
+TEST(postgres_opening, an_absent_server_is_reported_in_one_line) {
   const auto nobody = harness::outcome_of_opening("postgres://127.0.0.1:1/db");
   EXPECT_EQ(nobody.reason, errc::unavailable) << nobody.text;
   EXPECT_FALSE(contains(nobody.text, "\\x09")) << "no tab of libpq's: " << nobody.text;
@@ -300,7 +300,7 @@ TEST(postgres_failover, the_listener_follows_the_commands_to_another_server) {
   waiter.join();
 }
 
-TEST_F(postgres_network, a_free_lock_is_taken_with_one_round_trip_and_given_back_with_one) {
+TEST_F(postgres_network, a_free_lock_costs_one_round_trip_to_acquire_and_one_to_release) {
   const auto s = behind("&listen=never");
   EXPECT_EQ(harness::round_trips_of_a_free_lock(proxy_, s), 2U);
 }
@@ -333,7 +333,7 @@ TEST_F(postgres_network, a_commit_whose_answer_never_comes_has_an_unknown_outcom
   eventually("what it may have got to be given back", [&] { return holders().empty(); });
 }
 
-TEST_F(postgres_network, what_was_refused_before_says_nothing_of_an_answer_that_never_comes) {
+TEST_F(postgres_network, an_earlier_refusal_does_not_decide_an_unanswered_commit) {
   namespace pg = holdfast::store::postgres;
   const auto in = [](auto time) { return holdfast::boot_clock::now() + time; };
   const auto o = *pg::read_options(
@@ -357,8 +357,7 @@ TEST_F(postgres_network, a_half_open_connection_costs_one_command_timeout_and_no
   EXPECT_EQ(holders().size(), 1U);
 }
 
-TEST_F(postgres_network,
-       a_connection_that_a_request_has_no_time_for_is_told_with_the_limit_that_it_had) {
+TEST_F(postgres_network, a_request_without_time_for_a_connection_reports_its_limit) {
   auto s = behind("&listen=never&command_timeout=300ms&connect_timeout=3600s");
   holdfast::mutex m{s, "m"};
   m.lock(), m.unlock();
@@ -371,7 +370,7 @@ TEST_F(postgres_network,
   proxy_.heal();
 }
 
-TEST_F(postgres_network, a_waiter_whose_notification_is_lost_finds_out) {
+TEST_F(postgres_network, a_waiter_whose_notification_is_lost_polls) {
   auto s = behind();
   holdfast::mutex first{direct_, "m"}, second{s, "m"};
   auto held = first.acquire();
@@ -396,7 +395,7 @@ class counted_waits final : public harness::forwarding_clock {
 };
 
 // The listener checks its connection after 5 s of silence.
-TEST_F(postgres_network, what_is_published_behind_the_answer_to_a_ping_is_heard_at_once) {
+TEST_F(postgres_network, a_notification_behind_the_answer_to_a_ping_is_read_at_once) {
   namespace pg = holdfast::store::postgres;
   counted_waits time;
   auto o = *pg::read_options(*holdfast::base::parse_url(
@@ -433,7 +432,7 @@ class postgres_notifications : public postgres_network {
   }
 };
 
-TEST_F(postgres_notifications, that_cannot_be_had_again_do_not_keep_a_waiter_beyond_its_deadline) {
+TEST_F(postgres_notifications, that_cannot_be_restored_do_not_delay_a_waiter_beyond_its_deadline) {
   auto s = listening();
   holdfast::mutex first{direct_, "m"}, second{s, "m"};
   auto held = first.acquire();
@@ -448,7 +447,7 @@ TEST_F(postgres_notifications, that_cannot_be_had_again_do_not_keep_a_waiter_bey
 }
 
 // 5 s: the silence after which the connection is checked.
-TEST_F(postgres_notifications, that_fall_silent_do_not_keep_a_waiter_beyond_its_deadline) {
+TEST_F(postgres_notifications, that_fall_silent_do_not_delay_a_waiter_beyond_its_deadline) {
   auto s = listening();
   holdfast::mutex first{direct_, "m"}, second{s, "m"};
   const auto held = first.acquire();

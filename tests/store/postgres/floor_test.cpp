@@ -46,11 +46,11 @@ TEST_F(postgres_floor, a_name_that_is_being_swept_is_not_made_with_what_was_read
   expect_that_what_is_being_swept_is_not_made(client{base_}, [&] { until_a_lock_has_a_waiter(); });
 }
 
-TEST_F(postgres_floor, a_sweep_keeps_all_versions_below_what_comes_next) {
+TEST_F(postgres_floor, a_sweep_keeps_the_next_version_above_all_earlier_ones) {
   expect_that_a_sweep_keeps_all_versions_below_what_comes_next();
 }
 
-TEST_F(postgres_floor, a_sweep_leaves_what_is_remembered) {
+TEST_F(postgres_floor, a_sweep_keeps_remembered_names) {
   expect_that_a_sweep_leaves_what_is_remembered();
 }
 
@@ -86,7 +86,9 @@ TEST_F(postgres_floor, a_sweep_waits_for_no_row_and_leaves_rows_in_use) {
   EXPECT_EQ(rows(), "0");
 }
 
-TEST_F(postgres_floor, a_walk_goes_on_behind_a_name) { expect_that_a_walk_goes_on_behind_a_name(); }
+TEST_F(postgres_floor, a_listing_continues_after_a_given_name) {
+  expect_that_a_walk_goes_on_behind_a_name();
+}
 
 TEST_F(postgres_floor, a_change_that_comes_late_is_not_carried_out) {
   expect_that_what_comes_late_changes_nothing();
@@ -111,7 +113,7 @@ TEST_F(postgres_floor, a_statement_that_comes_after_its_time_changes_nothing) {
 }
 
 // A row in the answer costs the server a good tenth of such a statement.
-TEST_F(postgres_floor, a_replacement_answers_with_the_time_only_if_that_is_asked_for) {
+TEST_F(postgres_floor, a_replacement_returns_the_time_only_on_request) {
   const auto seen = read("m");
   auto made = first("m", seen);
   const auto outcome_of = [&](const holdfast::store::sql::replacement& r) {
@@ -180,7 +182,7 @@ TEST_F(postgres_floor, a_row_is_found_by_its_name_however_small_the_table_was) {
   EXPECT_EQ(scans("seq_scan"), 0);
 }
 
-TEST_F(postgres_floor, a_row_that_goes_while_its_lock_is_waited_for_is_made_anew) {
+TEST_F(postgres_floor, a_row_that_vanishes_during_a_wait_for_its_lock_is_made_again) {
   ASSERT_TRUE(replace({first("m", read("m"))}));
   const client other{base_};
   other.ask("begin; select * from " + table("holdfast_records") + " for update");

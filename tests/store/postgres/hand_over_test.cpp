@@ -31,7 +31,7 @@ class postgres_hand_over : public postgres_store {
   holdfast::session c_ = open();
 };
 
-TEST_F(postgres_hand_over, along_a_line_is_one_command_each) {
+TEST_F(postgres_hand_over, along_a_queue_costs_one_command_each) {
   harness::hand_over_line(a_, b_, c_).expect_one_command_each();
 }
 

@@ -141,7 +141,7 @@ TEST(postgres_server_faults, clocks_of_the_server_that_are_set_change_no_order_o
   eventually("the loss to be told", [&] { return held.state() == holdfast::lease_state::lost; });
 }
 
-TEST(postgres_server_faults, what_time_it_is_there_is_not_guessed_when_the_clock_was_set) {
+TEST(postgres_server_faults, the_time_of_the_server_is_not_guessed_after_its_clock_was_set) {
   postgres_server server;
   auto s = patient(server.url());
   holdfast::mutex m{s, "m"};
@@ -245,7 +245,7 @@ class postgres_logins : public testing::Test {
   const std::string url_ = postgres_server::url_of(server_.port(), "", "app");
 };
 
-TEST_F(postgres_logins, a_password_comes_from_where_libpq_looks_and_is_never_shown) {
+TEST_F(postgres_logins, a_password_comes_from_the_sources_of_libpq_and_is_never_shown) {
   ::setenv("PGPASSWORD", "wrong", 1);
   const auto refused = harness::outcome_of_opening(url_);
   EXPECT_EQ(refused.reason, errc::not_permitted);

@@ -50,7 +50,7 @@ class postgres_session : public postgres_store {
   }
 };
 
-TEST_F(postgres_session, the_end_of_a_connection_frees_its_locks_at_once_and_is_told_in_time) {
+TEST_F(postgres_session, the_end_of_a_connection_frees_its_locks_and_is_reported_in_time) {
   auto a = open("&session=3s"), b = open();
   holdfast::mutex m{a, "m"}, rival{b, "m"};
   auto held = m.acquire();
@@ -80,14 +80,14 @@ TEST_F(postgres_session, a_waiter_whose_connection_ends_waits_again) {
   EXPECT_GT(got, 0u);
 }
 
-TEST_F(postgres_session, when_another_session_s_lock_ends_is_not_known) {
+TEST_F(postgres_session, the_end_of_a_lock_of_another_session_is_unknown) {
   auto a = open(), b = open();
   const auto held = holdfast::mutex(a, "m").acquire();
   EXPECT_FALSE(b.show("m").holders.at(0).expires_in);
   EXPECT_LE(a.show("m").holders.at(0).expires_in.value(), 1h);
 }
 
-TEST_F(postgres_session, a_wait_that_is_given_up_leaves_no_place) {
+TEST_F(postgres_session, an_abandoned_wait_leaves_no_queue_entry) {
   auto a = open(), b = open();
   holdfast::mutex first{a, "m"}, second{b, "m"};
   const auto held = first.acquire();
@@ -96,7 +96,7 @@ TEST_F(postgres_session, a_wait_that_is_given_up_leaves_no_place) {
 }
 
 // An hour: a wait for an answer that cannot come would show.
-TEST_F(postgres_session, a_wait_is_given_up_although_the_connection_of_all_has_ended) {
+TEST_F(postgres_session, a_wait_can_be_abandoned_when_the_shared_connection_has_ended) {
   auto a = open(), b = open_as_user("&command_timeout=3600s");
   holdfast::mutex first{a, "m"}, second{b, "m"}, other{b, "other"};
   const auto held = first.acquire();
@@ -113,13 +113,13 @@ TEST_F(postgres_session, a_wait_is_given_up_although_the_connection_of_all_has_e
   eventually("its place is given up", [&] { return a.show("m").waiters.empty(); });
 }
 
-TEST_F(postgres_session, show_goes_over_a_new_connection_when_the_old_one_has_ended) {
+TEST_F(postgres_session, show_uses_a_new_connection_when_the_old_one_has_ended) {
   auto s = open_as_user();
   end_idle_connection();
   EXPECT_EQ(s.show("m").holders.size(), 0U);
 }
 
-TEST_F(postgres_session, a_connection_whose_server_is_gone_without_a_word_breaks_in_time) {
+TEST_F(postgres_session, a_connection_whose_server_vanished_silently_breaks_in_time) {
   // A hold counts for a third of the session.
   harness::expect_keepalive(link("&session=12s")->fd(), 2s, 1s, 4s);
 }
@@ -165,7 +165,7 @@ TEST_F(postgres_session, shared_locks_of_two_sessions_are_the_server_s) {
   EXPECT_FALSE(rival.try_acquire_shared());
 }
 
-TEST_F(postgres_session, what_it_cannot_do_is_refused_with_the_reason) {
+TEST_F(postgres_session, an_unsupported_call_is_refused_with_the_reason) {
   auto s = open();
   for (const auto& refused : {outcome_of([&] { holdfast::fair_mutex(s, "f"); }),
                               outcome_of([&] { holdfast::semaphore(s, "s", 2); }),
@@ -178,7 +178,7 @@ TEST_F(postgres_session, what_it_cannot_do_is_refused_with_the_reason) {
 
 // The effect of a closed connection on the real server; the fakes of tests/store/sql cover the
 // rest.
-TEST_F(postgres_session, a_connection_that_is_dropped_frees_what_it_held) {
+TEST_F(postgres_session, a_closed_connection_frees_its_locks) {
   const auto over = link();
   ASSERT_TRUE(*over->try_lock("m", holdfast::store::sql::lock_mode::exclusive));
   EXPECT_EQ(holder("m"), std::to_string(over->id()));
@@ -196,8 +196,7 @@ TEST(postgres_session_pooler, a_pooler_in_between_is_seen_and_refused) {
 }
 
 #ifdef HOLDFAST_TOOL
-TEST_F(postgres_session,
-       the_command_line_shows_what_is_known_of_another_session_and_leaves_its_lock) {
+TEST_F(postgres_session, the_command_line_shows_a_lock_of_another_session_and_keeps_it) {
   sql_test::command_line_leaves_the_lock_of_another_session(url("&mode=session"));
 }
 

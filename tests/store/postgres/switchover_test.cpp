@@ -54,7 +54,7 @@ TEST_F(postgres_switchover, locks_of_sessions_and_rows_are_at_the_new_primary_af
   EXPECT_EQ(at_home.show("row").holders.size(), 1U);
 }
 
-TEST_F(postgres_switchover, while_no_host_of_a_list_takes_writes_a_wait_goes_on) {
+TEST_F(postgres_switchover, a_wait_continues_while_no_host_of_a_list_accepts_writes) {
   (void)holdfast::open(now_.url());  // as if the tables had been replicated
   auto s = opened(both("&listen=never"), 60s);
   holdfast::mutex m{s, "m"};

@@ -35,7 +35,7 @@ TEST_F(postgres_store, select_from_holdfast_locks_tells_the_holders) {
   EXPECT_NE(shows("version"), "");
 }
 
-TEST_F(postgres_store, the_views_show_waiters_and_latches_and_leave_out_what_is_free) {
+TEST_F(postgres_store, the_views_show_waiters_and_latches_and_omit_free_names) {
   auto a = open(), b = open();
   holdfast::mutex free{a, "free"};
   free.lock(), free.unlock();
@@ -96,8 +96,7 @@ TEST_F(postgres_store, a_schema_may_have_any_name) {
   ask("drop schema \"" + schema_ + " \"\"x\"\" 'y'\" cascade");
 }
 
-TEST_F(postgres_store,
-       a_user_without_the_right_to_make_tables_is_told_what_to_run_and_needs_no_more) {
+TEST_F(postgres_store, a_user_that_may_not_make_tables_gets_the_statements_and_needs_no_more) {
   const auto refused = harness::outcome_of_opening(url_of_user());
   EXPECT_EQ(refused.reason, errc::not_permitted);
   auto script = refused.text.substr(refused.text.find("create schema"));
@@ -118,7 +117,7 @@ TEST_F(postgres_store,
   EXPECT_EQ(s.names().size(), 1U);
 }
 
-TEST_F(postgres_store, each_right_that_the_page_lists_is_missed_with_an_error_that_says_so) {
+TEST_F(postgres_store, each_documented_right_is_needed_and_its_lack_is_reported) {
   (void)open();
   const auto all = harness::each_right_on_page("postgres");
   const auto give = [&](const harness::right& r) {
@@ -270,7 +269,7 @@ TEST_F(postgres_store, a_name_that_was_removed_leaves_its_fence_behind_as_a_floo
   EXPECT_GT(m.acquire().fence(), last);
 }
 
-TEST_F(postgres_store, names_that_are_no_longer_used_are_removed_by_and_by) {
+TEST_F(postgres_store, unused_names_are_removed_gradually) {
   auto s = open();
   for (int i = 0; i < 600; ++i) {
     holdfast::mutex m{s, "order:" + std::to_string(i)};

@@ -54,7 +54,7 @@ class postgres_transaction : public postgres_store {
   const own a_{base_}, b_{base_};
 };
 
-TEST_F(postgres_transaction, a_locked_row_is_waited_for_refused_or_skipped) {
+TEST_F(postgres_transaction, a_locked_row_can_be_awaited_refused_or_skipped) {
   EXPECT_EQ(row_lock(a_.get(), stock_, "id = 1"), 1u);
   EXPECT_EQ(row_lock(b_.get(), stock_, "true", when_locked::skip), 1u);
   const auto refused =
@@ -74,7 +74,7 @@ TEST_F(postgres_transaction, a_wait_beyond_lock_timeout_is_timed_out) {
   EXPECT_EQ(after.reason, errc::invalid_argument) << after.text;
 }
 
-TEST_F(postgres_transaction, one_of_two_that_wait_for_each_other_is_told_deadlock) {
+TEST_F(postgres_transaction, one_of_two_transactions_in_a_cycle_gets_a_deadlock_error) {
   (void)row_lock(a_.get(), stock_, "id = 1");
   (void)row_lock(b_.get(), stock_, "id = 2");
   a_.run("set local deadlock_timeout = '1h'");  // so that the other one is the victim
@@ -98,7 +98,7 @@ TEST_F(postgres_transaction, a_named_lock_ends_with_the_transaction_and_excludes
   EXPECT_TRUE(m.try_lock());
 }
 
-TEST_F(postgres_transaction, a_table_or_a_condition_that_is_wrong_is_the_program_s) {
+TEST_F(postgres_transaction, a_wrong_table_or_condition_is_an_error_of_the_program) {
   for (const auto& [table, which] : {std::pair{stock_ + "k", "id = 1"},
                                      {stock_, "id = 1 / (id - id)"},
                                      {stock_, "nr = 1"},

@@ -12,7 +12,7 @@ std::string shown(const std::string& url) {
 }
 
 // Two stores with one URL would be taken for one.
-TEST(postgres_urls, that_people_see_name_the_place_wherever_it_was_chosen) {
+TEST(postgres_urls, that_are_shown_name_the_database_wherever_it_was_configured) {
   EXPECT_EQ(shown("postgres://me:pw@h/db"), "postgres://me@h/db");
   EXPECT_EQ(shown("postgres://h/db?connections=2&sslmode=disable"), "postgres://h/db");
   EXPECT_EQ(shown("postgres://h/db?dbname=db"), "postgres://h/db");
@@ -25,7 +25,7 @@ TEST(postgres_urls, that_people_see_name_the_place_wherever_it_was_chosen) {
   EXPECT_EQ(shown("postgres:///db?service=locks"), "postgres:///db?service=locks");
 }
 
-TEST(postgres_urls, that_people_see_name_the_hosts_and_ports_as_libpq_takes_them) {
+TEST(postgres_urls, that_are_shown_name_the_hosts_and_ports_as_libpq_reads_them) {
   EXPECT_EQ(shown("postgres:///db?host=i"), "postgres://i:5432/db");
   EXPECT_EQ(shown("postgres://h/db?port=2"), "postgres://h:2/db");
   EXPECT_EQ(shown("postgres:///db?host=h,::1&port=1,2"), "postgres://h:1,[::1]:2/db");
@@ -36,7 +36,7 @@ TEST(postgres_urls, that_people_see_name_the_hosts_and_ports_as_libpq_takes_them
   EXPECT_EQ(shown("postgres://h/db?hostaddr=127.0.0.1"), "postgres://h/db?hostaddr=127.0.0.1");
 }
 
-TEST(postgres_urls, that_name_a_thing_twice_and_differently_are_refused_and_not_repeated) {
+TEST(postgres_urls, that_contradict_themselves_are_refused_and_not_repeated) {
   const auto refused = [](const std::string& url, const std::string& what) {
     EXPECT_NE(shown(url).find("names two " + what + ": one before the ?"), std::string::npos)
         << shown(url);
@@ -53,7 +53,7 @@ TEST(postgres_urls, that_name_a_thing_twice_and_differently_are_refused_and_not_
 }
 
 // A person may write a whole URL in the place of the database's name.
-TEST(postgres_urls, that_people_see_hold_no_password_wherever_one_was_written) {
+TEST(postgres_urls, that_are_shown_hold_no_password_wherever_it_was_written) {
   for (const std::string url :
        {"postgres://me:s3cret@h/db", "postgres://h/db?dbname=postgres://me:s3cret%40h/db",
         "postgres://h/db?user=me:s3cret", "postgres://h/db?host=me:s3cret%40i"}) {

@@ -21,7 +21,7 @@ void expect_refused(const std::string& url, const std::string& word) {
   EXPECT_TRUE(contains(o.text, word)) << url << ": " << o.text;
 }
 
-TEST(redis_bad_input, schemes_that_are_none_are_refused_with_the_nearest_one) {
+TEST(redis_bad_input, unknown_schemes_are_refused_with_the_nearest_one) {
   expect_refused("reddis://h", "'redis:'");
   expect_refused("redis+tls://h", "redis");
   expect_refused("redis+ssl://h", "redis");
@@ -29,7 +29,7 @@ TEST(redis_bad_input, schemes_that_are_none_are_refused_with_the_nearest_one) {
   expect_refused("redis+clutser://h", "'redis+cluster:'");
 }
 
-TEST(redis_bad_input, addresses_that_are_none_say_what_is_missing) {
+TEST(redis_bad_input, malformed_addresses_are_refused_with_the_missing_part) {
   expect_refused("redis+sentinel://h", "name of the primary");
   expect_refused("redis+sentinel://h/", "name of the primary");
   expect_refused("redis+sentinel://h:0/m", "port");
@@ -45,7 +45,7 @@ TEST(redis_bad_input, addresses_that_are_none_say_what_is_missing) {
   expect_refused("redis://h?database=x", "database");
 }
 
-TEST(redis_bad_input, options_that_are_none_or_do_not_fit_are_named) {
+TEST(redis_bad_input, unknown_or_unfitting_options_are_named) {
   expect_refused("redis://h?comand_timeout=1s", "'command_timeout'");
   for (const char* const bad : {"some", "0", "-1", "1001", "1x", ""}) {
     expect_refused("redis://h?ack=" + std::string(bad), "any, majority, all, or a number");
@@ -78,7 +78,7 @@ TEST(redis_bad_input, an_option_without_the_option_that_it_belongs_to_is_refused
   }
 }
 
-TEST(redis_bad_input, what_belongs_to_sentinels_is_refused_elsewhere_whatever_else_it_lacks) {
+TEST(redis_bad_input, options_for_sentinels_are_refused_elsewhere_before_other_errors) {
   expect_refused("redis://h?sentinel_user=x", "for redis+sentinel:");
   expect_refused("redis+cluster://h?sentinel_user=x", "for redis+sentinel:");
 }
@@ -96,7 +96,7 @@ TEST(redis_bad_input, two_databases_are_refused_and_named) {
   }
 }
 
-TEST(redis_bad_input, options_of_tls_are_refused_where_there_is_none) {
+TEST(redis_bad_input, options_of_tls_are_refused_without_tls) {
   for (const char* const option : {"ca", "cert", "key", "server_name"}) {
     expect_refused("redis://h?" + std::string(option) + "=/x", "begins with rediss");
   }
@@ -125,7 +125,7 @@ TEST(redis_bad_input, a_user_whose_password_is_empty_logs_in_as_that_user) {
   EXPECT_TRUE(contains(server.ask({"CLIENT", "LIST"}), "user=app"));
 }
 
-TEST(redis_bad_input, a_place_that_holds_no_password_is_named) {
+TEST(redis_bad_input, a_password_source_without_a_password_is_named) {
   ::setenv("HOLDFAST_TEST_EMPTY", "", 1);
   expect_refused("redis://app@h?password_env=HOLDFAST_TEST_EMPTY", "password_env");
   const harness::temp_dir dir;
@@ -159,7 +159,7 @@ TEST(redis_bad_input, a_version_that_is_too_old_is_unsupported_and_both_are_name
   EXPECT_TRUE(contains(o.text, "5.0")) << o.text;
 }
 
-TEST(redis_bad_input, a_server_that_knows_no_hello_is_greeted_as_they_were_before) {
+TEST(redis_bad_input, a_server_without_hello_is_greeted_in_the_older_way) {
   std::atomic<bool> logged_in{false};
   const fake_redis server([&](const fake_redis::words& w) -> std::string {
     if (w[0] == "HELLO") return "-ERR unknown command `HELLO`\r\n";
@@ -171,7 +171,7 @@ TEST(redis_bad_input, a_server_that_knows_no_hello_is_greeted_as_they_were_befor
   EXPECT_TRUE(logged_in);
 }
 
-TEST(redis_bad_input, what_the_server_says_to_a_login_is_not_repeated) {
+TEST(redis_bad_input, the_answer_of_the_server_to_a_login_is_not_repeated) {
   const std::string secret = "s3cr3t-and-quite-long";
   // The answers of a server without AUTH, of one that cuts the text off, of one with other words,
   // and of a server that is not Redis.
@@ -199,7 +199,7 @@ TEST(redis_bad_input, what_the_server_says_to_a_login_is_not_repeated) {
   }
 }
 
-TEST(redis_bad_input, a_node_of_a_cluster_that_hides_it_is_found_out_by_what_it_says) {
+TEST(redis_bad_input, a_hidden_node_of_a_cluster_is_recognised_by_its_errors) {
   for (const std::string says : {"-MOVED 42 10.0.0.1:6379\r\n", "-ASK 42 10.0.0.1:6379\r\n"}) {
     const fake_redis server(
         [&](const fake_redis::words& w) { return w[0] == "EVALSHA" ? says : std::string(); });
@@ -214,7 +214,7 @@ TEST(redis_bad_input, a_node_of_a_cluster_that_hides_it_is_found_out_by_what_it_
 
 // The connection broke after the server had carried out the request, and the server of the next
 // connection refuses.
-TEST(redis_bad_input, what_is_refused_behind_an_answer_that_was_lost_is_of_unknown_outcome) {
+TEST(redis_bad_input, a_refusal_after_a_lost_answer_leaves_the_outcome_unknown) {
   const std::vector<std::function<void(const holdfast::session&)>> calls{
       [](const holdfast::session& s) { holdfast::latch(s, "n", 2).count_down(); },
       [](const holdfast::session& s) { (void)holdfast::mutex(s, "n").try_lock(); },
@@ -248,7 +248,7 @@ TEST(redis_bad_input, an_answer_of_four_gigabytes_is_refused_when_it_is_announce
   EXPECT_TRUE(contains(o.text, "a string of 4294967296 bytes")) << o.text;
 }
 
-TEST(redis_bad_input, tls_to_a_server_that_says_nothing_is_given_up_in_time) {
+TEST(redis_bad_input, tls_to_a_silent_server_times_out) {
   const harness::fake_server silent([](std::string&) { return std::string(); });
   const auto o =
       opening("rediss://127.0.0.1:" + std::to_string(silent.port()) + "?connect_timeout=200ms");

@@ -43,7 +43,7 @@ TEST(redis_barrier, opens_with_a_few_commands_and_one_publication_a_session) {
 }
 
 // In several batches: Lua's stack has no room for that many at once.
-TEST(redis_barrier, of_many_more_lets_all_of_them_go_on) {
+TEST(redis_barrier, of_many_participants_lets_all_of_them_continue) {
   const harness::redis_server server;
   open_with(server, 1'203);
   const auto there = holdfast::open(server.url("?command_timeout=1m")).show("b");

@@ -49,7 +49,7 @@ TEST_F(redis_batch, of_a_cluster_goes_in_the_order_in_which_it_was_asked) {
   EXPECT_EQ(asked_, keys);
 }
 
-TEST(redis_noscript, in_the_middle_of_a_batch_repeats_what_was_refused_and_nothing_else) {
+TEST(redis_noscript, in_the_middle_of_a_batch_repeats_only_the_refused_commands) {
   std::multiset<std::string> carried_out;
   bool knows = false, forgot = false;
   const harness::fake_redis server([&](const harness::fake_redis::words& w) -> std::string {

@@ -62,7 +62,7 @@ TEST_F(redis_cluster_says, moved_is_followed_unnoticed) {
   EXPECT_EQ(said(owner_), before) << "once is enough";
 }
 
-TEST_F(redis_cluster_says, an_unconfirmed_release_finds_its_way_too) {
+TEST_F(redis_cluster_says, moved_is_followed_by_an_unconfirmed_release_too) {
   struct failures final : holdfast::observer {
     std::atomic<int> told{0};
     void on_event(const holdfast::event& e) override {

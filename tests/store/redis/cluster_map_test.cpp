@@ -163,7 +163,7 @@ TEST_F(redis_cluster_of_halves, of_which_one_hangs_and_was_replaced_are_learned_
 }
 
 // No name moves when a replica goes, so no node answers MOVED.
-TEST_F(redis_cluster_of_halves, are_looked_at_anew_when_nothing_says_that_one_has_gone) {
+TEST_F(redis_cluster_of_halves, are_mapped_again_without_any_report_of_a_missing_node) {
   halves_ = false;
   replica_ = true;
   redis::cluster all(options());

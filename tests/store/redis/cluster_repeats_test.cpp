@@ -53,8 +53,7 @@ class redis_cluster_of_two : public testing::Test {
   harness::fake_redis first_{[this](const words& w) { return say(w, first_heard_, first_says_); }};
 };
 
-TEST_F(redis_cluster_of_two,
-       what_the_first_node_may_have_carried_out_is_a_repetition_at_the_second) {
+TEST_F(redis_cluster_of_two, a_command_that_may_have_run_at_the_first_node_counts_as_repeated) {
   first_says_ = {harness::fake_redis::hang_up, moved(0)};
   second_says_ = {":0\r\n"};
   const auto got = ask(false);
@@ -64,7 +63,7 @@ TEST_F(redis_cluster_of_two,
   EXPECT_TRUE(got->repeated);
 }
 
-TEST_F(redis_cluster_of_two, what_only_moves_on_is_no_repetition) {
+TEST_F(redis_cluster_of_two, a_redirected_command_does_not_count_as_repeated) {
   first_says_ = {moved(0)};
   second_says_ = {":0\r\n"};
   const auto got = ask(false);
@@ -72,7 +71,7 @@ TEST_F(redis_cluster_of_two, what_only_moves_on_is_no_repetition) {
   EXPECT_FALSE(got->repeated);
 }
 
-TEST_F(redis_cluster_of_two, what_must_not_be_repeated_is_asked_of_no_other_node_either) {
+TEST_F(redis_cluster_of_two, a_command_that_must_not_be_repeated_is_sent_to_no_other_node) {
   first_says_ = {harness::fake_redis::hang_up, ":0\r\n"};
   second_says_ = {":0\r\n"};
   const auto got = ask(true);

@@ -42,7 +42,7 @@ class redis_cluster_failover : public redis_clusters {
   }
 };
 
-TEST_F(redis_clusters, names_lie_on_all_primaries_and_are_listed_from_all) {
+TEST_F(redis_clusters, names_are_spread_over_all_primaries_and_listed_from_all) {
   auto s = holdfast::open(cluster_.url());
   std::vector<std::string> names;
   std::vector<holdfast::lease> held;
@@ -57,7 +57,7 @@ TEST_F(redis_clusters, names_lie_on_all_primaries_and_are_listed_from_all) {
   EXPECT_EQ(s.names(), names);
 }
 
-TEST_F(redis_clusters, slots_are_what_the_servers_say) {
+TEST_F(redis_clusters, slots_match_those_of_the_servers) {
   using holdfast::store::redis::slot_of;
   for (const std::string name :
        {"a", "order:1000", "with{brace", "{both}", "%7D", "ünï", "123456789"}) {
@@ -184,7 +184,7 @@ TEST(redis_cluster_nodes, a_node_that_is_too_old_or_of_no_cluster_is_named_when_
   EXPECT_TRUE(contains(no_node.text, alone.second())) << no_node.text;
 }
 
-TEST_F(redis_clusters, a_name_that_redisson_would_tear_apart_is_refused) {
+TEST_F(redis_clusters, a_name_whose_keys_redisson_would_split_is_refused) {
   auto s = holdfast::open(cluster_.url("?dialect=redisson"));
   for (const char* const name : {"{cl", "a{cl", "{}x", "}cl", "a}b"}) {
     const auto writing = outcome_of([&] { (void)holdfast::shared_mutex(s, name).try_lock(); });
@@ -255,7 +255,7 @@ TEST_F(redis_clusters, scripts_that_are_lost_while_slots_move_hinder_no_request)
   for (const auto& one : held) EXPECT_NO_THROW(one.check());
 }
 
-TEST_F(redis_clusters, a_name_whose_slot_is_half_moved_is_waited_for_until_it_has_moved) {
+TEST_F(redis_clusters, a_request_waits_until_the_slot_of_its_name_has_moved) {
   auto s = holdfast::open(cluster_.url("?command_timeout=30s"));
   holdfast::mutex m{s, "m"};
   m.lock(), m.unlock();
@@ -333,7 +333,7 @@ TEST_F(redis_clusters, nodes_that_are_down_are_no_obstacle_to_opening) {
   }
 }
 
-TEST_F(redis_clusters, what_cannot_work_is_said_at_open) {
+TEST_F(redis_clusters, an_impossible_configuration_is_refused_at_open) {
   const auto node = std::to_string(cluster_.nodes()[0]->port());
   const auto opening = [](const std::string& url) { return harness::outcome_of_opening(url); };
   const auto as_one = opening("redis://127.0.0.1:" + node);

@@ -133,7 +133,7 @@ class foreign_holder : public redis_command_line {
   harness::redis_server server_;
 };
 
-TEST_F(foreign_holder, is_not_called_free_by_force_unlock) {
+TEST_F(foreign_holder, is_not_reported_as_free_by_force_unlock) {
   const auto r = tool({"force-unlock", "l", "--yes"});
   EXPECT_EQ(r.code, 1) << r.err;
   EXPECT_NE(r.out.find("held by another program, not taken"), r.out.npos) << r.out;
@@ -161,7 +161,7 @@ TEST_F(redis_command_line, a_holder_of_another_program_is_left_in_every_dialect)
   }
 }
 
-TEST_F(foreign_holder, is_shown_without_what_is_not_known) {
+TEST_F(foreign_holder, is_shown_without_unknown_facts) {
   EXPECT_EQ(tool({"try", "l"}).out, "l is busy · held by another program\n");
   const auto holder = json::parse(tool({"show", "l", "--json"}).out)["holders"][0];
   for (const char* unknown : {"owner", "host", "pid", "program", "since", "held_seconds", "fence"})

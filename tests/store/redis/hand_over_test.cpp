@@ -31,7 +31,7 @@ class redis_hand_over : public testing::Test {
   holdfast::session c_ = holdfast::open(server_.url());
 };
 
-TEST_F(redis_hand_over, along_a_line_is_one_command_each) {
+TEST_F(redis_hand_over, along_a_queue_costs_one_command_each) {
   harness::hand_over_line(a_, b_, c_).expect_one_command_each();
 }
 
@@ -51,7 +51,7 @@ TEST_F(redis_hand_over, that_was_overheard_lets_no_other_waiter_in) {
   EXPECT_TRUE(line.last.get().value());
 }
 
-TEST_F(redis_hand_over, is_asked_for_where_replicas_have_a_word_in_it) {
+TEST_F(redis_hand_over, is_requested_from_the_store_if_replicas_must_acknowledge) {
   const holdfast::session d = holdfast::open(server_.url() + "?ack=1");
   EXPECT_FALSE(d.impl()->can().secret_proves);
 }

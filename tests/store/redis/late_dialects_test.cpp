@@ -163,7 +163,7 @@ class redis_late_dialects : public testing::TestWithParam<layout> {
 INSTANTIATE_TEST_SUITE_P(scripts, redis_late_dialects, testing::ValuesIn(layouts()),
                          [](const auto& p) { return p.param.name; });
 
-TEST_P(redis_late_dialects, what_gives_or_takes_away_is_refused_and_changes_nothing) {
+TEST_P(redis_late_dialects, late_grants_and_evictions_are_refused_and_change_nothing) {
   for (const auto& verb : GetParam().changes) {
     const auto said = carry_out(verb, "60000", in(-1ms));
     EXPECT_TRUE(said.starts_with("-HOLDFAST_LATE ")) << verb << ": " << said;
@@ -179,7 +179,7 @@ TEST_P(redis_late_dialects, what_gives_or_takes_away_is_refused_and_changes_noth
   }
 }
 
-TEST_P(redis_late_dialects, what_comes_in_time_is_not_refused) {
+TEST_P(redis_late_dialects, a_command_in_time_is_not_refused) {
   for (const auto& verb : GetParam().changes) {
     const auto said = carry_out(verb, "60000", in(60s));
     EXPECT_FALSE(said.starts_with("-")) << verb << ": " << said;
@@ -235,7 +235,7 @@ TEST(redis_late_permits, an_attempt_that_comes_late_does_not_shorten_the_lease) 
 
 // The command was repeated over another connection, and granted; then the first copy of it or of an
 // earlier command arrives.
-TEST_P(redis_late_dialects, what_may_be_on_its_way_is_late_once_the_next_command_says_so) {
+TEST_P(redis_late_dialects, a_pending_command_counts_as_late_after_the_next_command) {
   const auto due = in(60s), later = in(120s);
   ASSERT_FALSE(carry_out(GetParam().takes, "60000", later + " " + due).starts_with("-"));
   for (const auto& verb : GetParam().changes) {
@@ -246,7 +246,7 @@ TEST_P(redis_late_dialects, what_may_be_on_its_way_is_late_once_the_next_command
   }
 }
 
-TEST_P(redis_late_dialects, what_may_be_on_its_way_is_late_also_after_the_release) {
+TEST_P(redis_late_dialects, a_pending_command_counts_as_late_also_after_the_release) {
   const auto due = in(60s), later = in(120s);
   if (GetParam().name == "limiter") return;  // nothing is released
   ASSERT_FALSE(carry_out(GetParam().takes, "60000", later).starts_with("-"));
@@ -257,7 +257,7 @@ TEST_P(redis_late_dialects, what_may_be_on_its_way_is_late_also_after_the_releas
   EXPECT_FALSE(carry_out(GetParam().takes, "60000", later).starts_with("-"));
 }
 
-TEST_P(redis_late_dialects, a_server_whose_memory_is_full_lets_go_and_remembers_what_is_late) {
+TEST_P(redis_late_dialects, a_full_server_releases_and_remembers_late_commands) {
   const auto due = in(60s), later = in(120s);
   if (GetParam().name == "limiter") return;
   ASSERT_FALSE(carry_out(GetParam().takes, "60000", later).starts_with("-"));
@@ -268,7 +268,7 @@ TEST_P(redis_late_dialects, a_server_whose_memory_is_full_lets_go_and_remembers_
   expect_too_late(GetParam().takes, due);
 }
 
-TEST_P(redis_late_dialects, the_mark_lasts_until_nothing_can_be_on_its_way_any_more) {
+TEST_P(redis_late_dialects, the_mark_lasts_until_no_command_can_be_pending) {
   const auto due = in(60s), later = in(120s);
   ASSERT_FALSE(carry_out(GetParam().takes, "60000", later + " " + in(90s)).starts_with("-"));
   ASSERT_FALSE(carry_out(GetParam().takes, "60000", later + " " + due).starts_with("-"));
@@ -281,7 +281,7 @@ TEST_P(redis_late_dialects, the_mark_lasts_until_nothing_can_be_on_its_way_any_m
   EXPECT_EQ(server_.ask({"EXISTS", mark}), "0") << "that is over";
 }
 
-TEST_P(redis_late_dialects, a_damaged_mark_is_named_and_left) {
+TEST_P(redis_late_dialects, a_damaged_mark_is_reported_and_not_changed) {
   for (const std::string damaged : {"nonsense", "", "9999999999999999"}) {
     server_.ask({"SET", mark, damaged, "PX", "60000"});
     const auto said = carry_out(GetParam().takes, "60000", in(120s));
@@ -290,7 +290,7 @@ TEST_P(redis_late_dialects, a_damaged_mark_is_named_and_left) {
   EXPECT_EQ(server_.ask({"DBSIZE"}), "1");
 }
 
-TEST_P(redis_late_dialects, what_lets_go_or_only_looks_is_carried_out_whenever_it_comes) {
+TEST_P(redis_late_dialects, late_releases_and_reads_are_carried_out) {
   ASSERT_FALSE(carry_out(GetParam().takes, "60000", in(60s)).starts_with("-"));
   for (const auto& verb : GetParam().whenever) {
     const auto said = carry_out(verb, "60000", in(-1ms));
@@ -298,7 +298,7 @@ TEST_P(redis_late_dialects, what_lets_go_or_only_looks_is_carried_out_whenever_i
   }
 }
 
-TEST_P(redis_late_dialects, what_only_looks_marks_nothing) {
+TEST_P(redis_late_dialects, a_read_makes_no_mark) {
   ASSERT_FALSE(carry_out(GetParam().takes, "60000", in(60s)).starts_with("-"));
   const auto before = content();
   for (const std::string verb : {"look", "inspect"}) {
@@ -494,7 +494,7 @@ INSTANTIATE_TEST_SUITE_P(
                [](auto& s) { (void)holdfast::rate_limiter{s, "m", {{.tokens = 5}}}.try_take(); }}),
     [](const auto& p) { return p.param.name; });
 
-TEST_P(redis_dialect_marks, a_command_behind_a_broken_connection_marks_what_is_too_late) {
+TEST_P(redis_dialect_marks, a_command_after_a_broken_connection_marks_late_commands) {
   server_.may_stay("*", "the other programs let it stay");
   const auto url = "redis://127.0.0.1:" + std::to_string(proxy_.port()) +
                    "?prefix=shop-&command_timeout=60s&" + GetParam().options;

@@ -94,7 +94,7 @@ class redis_late_commands : public testing::Test {
   std::unique_ptr<redis::connection> connection_;
 };
 
-TEST_F(redis_late_commands, what_gives_or_takes_away_is_refused_and_what_lets_go_is_not) {
+TEST_F(redis_late_commands, late_grants_and_evictions_are_refused_and_releases_are_not) {
   expect_too_late(command(permits_verb::acquire), in(-1ms));
   EXPECT_EQ(server_.ask({"GET", "holdfast:{m}"}), "nil");
   ASSERT_EQ(outcome(command(permits_verb::acquire), in(60s)), permits_outcome::granted);
@@ -109,7 +109,7 @@ TEST_F(redis_late_commands, what_gives_or_takes_away_is_refused_and_what_lets_go
   EXPECT_EQ(outcome(command(permits_verb::release), in(-1ms)), permits_outcome::done);
 }
 
-TEST_F(redis_late_commands, a_release_makes_late_for_good_what_may_still_be_on_its_way) {
+TEST_F(redis_late_commands, a_release_makes_pending_commands_late_for_good) {
   const auto due = in(60s), later = in(120s);
   ASSERT_EQ(outcome(command(permits_verb::acquire), later), permits_outcome::granted);
   ASSERT_EQ(outcome(command(permits_verb::release), later + " " + due), permits_outcome::done);
@@ -123,7 +123,7 @@ TEST_F(redis_late_commands, a_release_makes_late_for_good_what_may_still_be_on_i
   }
 }
 
-TEST_F(redis_late_commands, a_release_of_what_has_not_arrived_yet_is_enough) {
+TEST_F(redis_late_commands, a_release_also_stops_a_command_that_has_not_arrived) {
   const auto due = in(60s);
   ASSERT_EQ(outcome(command(permits_verb::release), in(120s) + " " + due), permits_outcome::absent);
   expect_too_late(command(permits_verb::acquire), due);
@@ -132,7 +132,7 @@ TEST_F(redis_late_commands, a_release_of_what_has_not_arrived_yet_is_enough) {
   EXPECT_TRUE(holdfast::mutex(s, "m").try_lock()) << "for who asks now";
 }
 
-TEST_F(redis_late_commands, a_free_name_of_which_that_is_known_becomes_any_kind) {
+TEST_F(redis_late_commands, a_free_name_with_a_late_mark_can_become_any_kind) {
   const auto mark = [&](const std::string& key) {
     server_.ask({"SET", key, "hf1 after " + in(60s) + " mutex 0 0 0 0 0 0 0", "PX", "60000"});
   };
@@ -167,8 +167,7 @@ TEST_F(redis_late_commands, a_latch_or_a_limiter_keeps_the_late_mark_of_its_name
   EXPECT_GT(std::stol(server_.ask({"PTTL", "holdfast:{m}"})), 30'000);
 }
 
-TEST_F(redis_late_commands,
-       a_release_while_a_latch_has_the_name_makes_late_what_comes_after_the_latch) {
+TEST_F(redis_late_commands, a_release_during_a_latch_makes_commands_after_the_latch_late) {
   const auto due = in(60s), later = in(120s);
   arrive(later);
   ASSERT_EQ(outcome(command(permits_verb::release), later + " " + due), permits_outcome::absent);
@@ -176,7 +175,7 @@ TEST_F(redis_late_commands,
   expect_too_late(command(permits_verb::acquire), due);
 }
 
-TEST_F(redis_late_commands, a_server_whose_memory_is_full_remembers_it_too) {
+TEST_F(redis_late_commands, a_full_server_remembers_the_late_mark_too) {
   const auto due = in(60s), later = in(120s);
   ASSERT_EQ(outcome(command(permits_verb::acquire), later), permits_outcome::granted);
   server_.ask({"CONFIG", "SET", "maxmemory", "1"});
@@ -193,8 +192,7 @@ TEST_F(redis_late_commands, arrivals_at_a_latch_are_refused_too) {
 
 // Its copy was sent over another connection, and counted; then the latch was removed and made
 // again.
-TEST_F(redis_late_commands,
-       an_arrival_that_may_still_be_on_its_way_is_late_for_the_next_latch_too) {
+TEST_F(redis_late_commands, a_pending_arrival_is_late_for_the_next_latch_too) {
   const auto due = in(60s), later = in(120s);
   arrive(later + " " + due);
   arrive(later, countdown_verb::remove);
@@ -246,7 +244,7 @@ TEST_F(redis_behind_a_proxy, an_acquire_kept_back_until_after_the_release_takes_
   EXPECT_FALSE(is_held()) << "by nobody who knows of it";
 }
 
-TEST_F(redis_behind_a_proxy, so_does_one_of_a_connection_that_broke_and_was_asked_again) {
+TEST_F(redis_behind_a_proxy, an_acquire_of_a_broken_connection_takes_nothing_after_its_retry) {
   auto one = node(60s, 1);
   ASSERT_TRUE(one->open());
   ASSERT_TRUE(ask(*one, command(permits_verb::inspect)));
@@ -295,7 +293,7 @@ TEST_F(redis_behind_a_proxy, a_request_in_time_is_not_refused_though_the_clock_w
   l.remove();
 }
 
-TEST_F(redis_behind_a_proxy, only_the_answer_of_a_script_says_what_time_the_server_has) {
+TEST_F(redis_behind_a_proxy, only_the_answer_of_a_script_tells_the_time_of_the_server) {
   auto one = node(60s, 0);
   ASSERT_TRUE(one->open());
   ASSERT_TRUE(ask(*one, command(permits_verb::inspect)));
@@ -310,7 +308,7 @@ TEST_F(redis_behind_a_proxy, only_the_answer_of_a_script_says_what_time_the_serv
 }
 
 // The next connection may lead to a server with another clock: that of a replica that took over.
-TEST_F(redis_behind_a_proxy, the_time_of_a_connection_that_is_gone_is_not_that_of_the_next) {
+TEST_F(redis_behind_a_proxy, the_time_of_a_closed_connection_does_not_count_for_the_next) {
   const redis::redis_options o =
       redis::read_options(*holdfast::base::parse_url("redis+unix://" + server_.socket())).value();
   redis::link link{o};

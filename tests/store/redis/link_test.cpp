@@ -37,7 +37,7 @@ TEST(redis_link, many_threads_share_one_connection) {
   EXPECT_EQ(std::count(clients.begin(), clients.end(), '\n'), 3) << clients;
 }
 
-TEST(redis_link, takes_no_answer_that_came_too_late_for_that_to_another_question) {
+TEST(redis_link, takes_no_late_answer_for_that_to_another_request) {
   namespace redis = holdfast::store::redis;
   std::atomic<bool> in_time{false};
   const harness::fake_redis server([&](const harness::fake_redis::words& w) -> std::string {

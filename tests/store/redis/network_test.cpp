@@ -157,7 +157,7 @@ TEST_F(redis_network, an_answer_cut_at_any_byte_leaves_one_grant_and_then_none) 
   EXPECT_EQ(proxy_.count().cut, granted - before + std::min(granted - before, released - granted));
 }
 
-TEST_F(redis_network, an_acquire_whose_answer_is_lost_gets_the_grant_that_it_has) {
+TEST_F(redis_network, a_retry_after_a_lost_answer_to_acquire_gets_the_same_grant) {
   auto s = behind("?command_timeout=100ms");
   holdfast::mutex m{s, "m"};
   proxy_.with([](relay& r) { r.swallow(way::down); });
@@ -221,7 +221,7 @@ TEST_F(redis_network, a_holder_that_may_have_been_evicted_is_neither_counted_nor
   EXPECT_EQ(s.force_release("m"), 1U) << "who is still there is taken away by the second attempt";
 }
 
-TEST_F(redis_network, a_try_whose_answer_is_lost_is_told_as_unknown_and_leaves_no_ghost) {
+TEST_F(redis_network, a_try_whose_answer_is_lost_is_unknown_and_leaves_no_hold) {
   auto s = behind("?command_timeout=100ms");
   holdfast::mutex m{s, "m"}, rival{direct_, "m"};
   proxy_.with([](relay& r) { r.swallow(way::down); });
@@ -314,7 +314,7 @@ class redis_doors : public testing::Test {
   holdfast::mutex m_{s_, "m"};
 };
 
-TEST_F(redis_doors, a_server_that_is_full_when_we_come_back_is_unavailable_until_it_is_not) {
+TEST_F(redis_doors, a_server_that_is_full_at_a_reconnection_is_unavailable_meanwhile) {
   say("CONFIG SET maxclients 2", "+OK\r\n");  // the other connection listens for notifications
   hang_up_on_the_session();
   const auto o = outcome_of([&] { m_.lock(); });
@@ -324,7 +324,7 @@ TEST_F(redis_doors, a_server_that_is_full_when_we_come_back_is_unavailable_until
   EXPECT_TRUE(m_.try_lock_for(60s));
 }
 
-TEST_F(redis_doors, a_password_set_while_we_run_is_not_permitted_at_the_next_connection) {
+TEST_F(redis_doors, a_password_set_meanwhile_is_not_permitted_at_the_next_connection) {
   say("CONFIG SET requirepass s3cret", "+OK\r\n");
   server_.wants("s3cret");
   EXPECT_TRUE(m_.try_lock()) << "who is in stays in";

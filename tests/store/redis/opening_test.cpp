@@ -74,7 +74,7 @@ TEST(redis_opening, a_server_that_never_answers_is_given_up_in_time) {
   EXPECT_TRUE(contains(o.text, "no answer in time")) << o.text;
 }
 
-TEST(redis_opening, a_server_that_hangs_up_is_told_with_the_advice_to_try_tls) {
+TEST(redis_opening, a_server_that_hangs_up_is_reported_with_the_advice_to_try_tls) {
   const harness::fake_server closes([](std::string&) { return std::nullopt; });
   const auto o = opening(at(closes));
   EXPECT_EQ(o.reason, errc::unavailable);
@@ -155,7 +155,7 @@ TEST(redis_opening, a_user_with_the_documented_rights_can_do_everything) {
   l.count_down(), l.wait(), l.remove();
 }
 
-TEST(redis_opening, a_user_without_rights_is_told_where_they_are_listed) {
+TEST(redis_opening, a_user_without_rights_is_referred_to_the_page_that_lists_them) {
   const harness::redis_server server;
   server.ask({"ACL", "SETUSER", "weak", "on", ">pw", "~other:*", "+@all", "&*"});
   auto s = holdfast::open("redis://weak:pw@127.0.0.1:" + std::to_string(server.port()));

@@ -48,13 +48,13 @@ long long cost_with(std::uint64_t waiters) {
   return commands(server);
 }
 
-TEST(redis_queue, a_hand_over_with_ten_thousand_waiters_costs_what_it_costs_with_ten) {
+TEST(redis_queue, a_hand_over_costs_the_same_with_ten_thousand_waiters_as_with_ten) {
   EXPECT_EQ(cost_with(10'000), cost_with(10));
 }
 
 // That a server may have evicted a key is noticed by what is asked anyway. Among the first three of
 // a queue, one more says when a permit ends.
-TEST(redis_queue, to_enter_and_to_ask_again_cost_so_many_commands) {
+TEST(redis_queue, entering_and_polling_cost_a_fixed_number_of_commands) {
   struct cost {
     kind of;
     std::uint32_t capacity;

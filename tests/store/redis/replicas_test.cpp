@@ -35,7 +35,7 @@ class redis_acknowledged : public testing::Test {
   harness::redis_replicas servers_;
 };
 
-TEST_F(redis_acknowledged, all_replicas_have_what_was_granted) {
+TEST_F(redis_acknowledged, all_replicas_have_each_granted_lock) {
   auto s = open("all");
   holdfast::mutex m{s, "m"};
   for (int i = 0; i < 20; ++i) {
@@ -47,7 +47,7 @@ TEST_F(redis_acknowledged, all_replicas_have_what_was_granted) {
   }
 }
 
-TEST_F(redis_acknowledged, without_enough_replicas_nothing_is_granted_and_nothing_stays) {
+TEST_F(redis_acknowledged, a_lock_without_enough_replicas_is_not_granted_and_not_kept) {
   auto s = open("majority");
   holdfast::mutex m{s, "m"};
   m.lock(), m.unlock();
@@ -153,7 +153,7 @@ TEST_F(redis_acknowledged,
   EXPECT_EQ(refused.reason, errc::unavailable) << refused.text;
 }
 
-TEST_F(redis_acknowledged, releases_that_are_sent_together_ask_for_none) {
+TEST_F(redis_acknowledged, releases_that_are_sent_together_ask_for_no_acknowledgement) {
   auto s = open("all");
   holdfast::mutex one{s, "{m}1"}, two{s, "{m}2"};
   auto held = holdfast::multi_lock{one, two}.acquire();
@@ -165,7 +165,7 @@ TEST_F(redis_acknowledged, releases_that_are_sent_together_ask_for_none) {
   EXPECT_EQ(waits(), before);
 }
 
-TEST_F(redis_acknowledged, what_stays_in_the_process_is_acknowledged_already) {
+TEST_F(redis_acknowledged, a_hand_over_in_the_process_needs_no_acknowledgement) {
   auto s = open("all");
   holdfast::mutex m{s, "m", {.local_time = 1h}};
   auto held = m.acquire();
@@ -250,7 +250,7 @@ TEST_F(redis_acknowledged, a_place_in_the_queue_needs_no_replica) {
   resume_replicas();
 }
 
-TEST_F(redis_acknowledged, a_place_behind_a_name_that_was_given_back_goes_with_it) {
+TEST_F(redis_acknowledged, a_queue_entry_is_removed_with_an_unacknowledged_lock_before_it) {
   auto other = open("any");
   holdfast::mutex b{other, "b"};
   const holdfast::lease held = b.acquire();
@@ -289,7 +289,7 @@ TEST_F(redis_acknowledged, an_arrival_that_is_repeated_is_a_write_as_well) {
   EXPECT_GT(written(), once);
 }
 
-TEST_F(redis_acknowledged, replicas_that_are_away_cost_many_threads_what_they_cost_one) {
+TEST_F(redis_acknowledged, absent_replicas_cost_many_threads_no_more_than_one) {
   auto s = open("majority");
   {
     auto seen = holdfast::mutex(s, "m").acquire();
@@ -326,7 +326,7 @@ TEST(redis_with_three_replicas, a_majority_is_more_than_half_of_all_four) {
 }
 
 // A session that was opened there never saw the others.
-TEST(redis_split, on_the_small_side_a_session_opened_anew_is_granted_nothing) {
+TEST(redis_split, on_the_small_side_a_new_session_gets_no_grants) {
   const harness::redis_replicas servers(4);
   for (std::size_t i = 1; i < 4; ++i) {
     servers.replica(i).ask({"REPLICAOF", "127.0.0.1", std::to_string(harness::free_port())});
@@ -342,7 +342,7 @@ TEST(redis_split, on_the_small_side_a_session_opened_anew_is_granted_nothing) {
   }
 }
 
-TEST(redis_without_replicas, nothing_is_acknowledged) {
+TEST(redis_without_replicas, a_lock_is_never_acknowledged) {
   const harness::redis_server server;
   auto s = holdfast::open(server.url("?ack=1&ack_timeout=50ms"));
   const auto refused = outcome_of([&] { (void)holdfast::mutex(s, "m").try_lock(); });
@@ -350,7 +350,7 @@ TEST(redis_without_replicas, nothing_is_acknowledged) {
   EXPECT_TRUE(contains(refused.text, "asks for 1")) << refused.text;
 }
 
-TEST(redis_without_replicas, a_user_that_may_not_see_them_is_told_the_missing_right) {
+TEST(redis_without_replicas, a_user_that_may_not_see_replicas_learns_the_missing_right) {
   const harness::redis_server server;
   server.ask({"ACL", "SETUSER", "limited", "on", ">x", "~*", "&*", "+@all", "-wait"});
   auto s =

@@ -44,7 +44,7 @@ std::vector<resp_value> read_all(resp_reader& reader) {
   return values;
 }
 
-TEST(resp, every_type_is_read_as_what_it_is) {
+TEST(resp, every_type_is_read_as_itself) {
   EXPECT_EQ(read("+OK\r\n"), (resp_value{resp_type::simple, 0, "OK", {}}));
   EXPECT_EQ(read("-ERR no\r\n"), (resp_value{resp_type::error, 0, "ERR no", {}}));
   EXPECT_EQ(read(":-42\r\n").integer, -42);
@@ -61,7 +61,7 @@ TEST(resp, every_type_is_read_as_what_it_is) {
   EXPECT_EQ(read(">2\r\n+a\r\n:1\r\n").type, resp_type::push);
 }
 
-TEST(resp, what_is_said_about_a_reply_is_not_the_reply) {
+TEST(resp, the_attributes_of_a_reply_are_not_the_reply) {
   EXPECT_EQ(read("|1\r\n+ttl\r\n:3600\r\n:7\r\n").integer, 7);
   EXPECT_EQ(read("*2\r\n|1\r\n+ttl\r\n:1\r\n:7\r\n:8\r\n").items.size(), 2u);
 }
@@ -117,7 +117,7 @@ TEST(resp, a_line_without_an_end_has_a_bound) {
   EXPECT_FALSE(problem_with("+" + std::string(200, 'x'), {.line_bytes = 100}).empty());
 }
 
-TEST(resp, another_protocol_is_named_by_what_it_said) {
+TEST(resp, another_protocol_is_named_by_its_answer) {
   EXPECT_NE(problem_with("HTTP/1.1 400 Bad Request\r\n").find("HTTP/1.1 400"), std::string::npos);
 }
 

@@ -238,7 +238,7 @@ TEST_F(redis_rights, that_are_documented_are_enough) {
   expect_all_works(harness::documented_redis_rights("everywhere"), ours());
 }
 
-TEST_F(redis_rights, that_are_documented_are_each_missed_and_the_error_says_so) {
+TEST_F(redis_rights, that_are_documented_are_all_needed_and_named_in_the_error) {
   auto but = missed_by_nobody_in_a_test;
   but.erase("+subscribe");
   expect_each_is_missed(harness::documented_redis_rights("everywhere"), ours(), but);
@@ -262,7 +262,7 @@ TEST_P(redis_dialect_rights, that_are_documented_are_enough) {
   expect_all_works(all(), of_dialect(GetParam()));
 }
 
-TEST_P(redis_dialect_rights, that_are_documented_are_each_missed_and_the_error_says_so) {
+TEST_P(redis_dialect_rights, that_are_documented_are_all_needed_and_named_in_the_error) {
   auto but = missed_by_nobody_in_a_test;
   but.erase("+pttl");
   expect_each_is_missed(all(), of_dialect(GetParam()), but);

@@ -84,7 +84,7 @@ TEST_F(redis_sentinels, tries_time_out_while_all_servers_hang) {
       all_servers_hang(), fleet_.url("?connect_timeout=300ms&command_timeout=300ms"));
 }
 
-TEST_F(redis_sentinels, a_primary_that_is_none_any_more_is_not_used_although_they_name_it) {
+TEST_F(redis_sentinels, a_former_primary_is_not_used_although_sentinels_name_it) {
   auto& named = fleet_.primary();
   const auto other = std::to_string(fleet_.servers().replica(0).port());
   EXPECT_EQ(named.ask({"REPLICAOF", "127.0.0.1", other}), "OK");
@@ -119,7 +119,7 @@ TEST_F(redis_sentinels, when_the_primary_is_killed_under_load_no_waiter_is_stuck
 }
 
 // One of the replicas is primary then, so two replicas exist again only with the former primary.
-TEST_F(redis_sentinels, what_all_replicas_have_is_not_lost_when_the_primary_is_killed_under_load) {
+TEST_F(redis_sentinels, a_lock_at_all_replicas_survives_the_death_of_the_primary_under_load) {
   redis_test::crew crew(fleet_.url("?ack=2&ack_timeout=200ms"), 4, 3, {"a", "b"});
   crew.all_go_on(20);
   auto& killed = fleet_.primary();
@@ -146,7 +146,7 @@ TEST_F(redis_sentinels, a_waiter_gets_the_lock_in_the_end_though_the_primary_is_
   EXPECT_GT(fence, before);
 }
 
-TEST_F(redis_sentinels, a_failover_that_lost_the_last_grant_is_told_to_its_holder_and_fences_grow) {
+TEST_F(redis_sentinels, a_holder_learns_that_a_failover_lost_its_grant_and_fences_grow) {
   auto a = holdfast::open(fleet_.url()), b = holdfast::open(fleet_.url());
   holdfast::mutex first{a, "m"}, second{b, "m"};
   {
@@ -213,7 +213,7 @@ class redis_failover_on_request : public redis_sentinels {
   harness::redis_server& before_ = fleet_.primary();
 };
 
-TEST_F(redis_failover_on_request, is_followed_when_the_old_primary_is_told) {
+TEST_F(redis_failover_on_request, is_followed_when_the_old_primary_is_demoted) {
   auto s = holdfast::open(fleet_.url());
   holdfast::mutex m{s, "m"};
   m.lock(), m.unlock();

@@ -54,7 +54,7 @@ TEST_F(redis_faults, nothing_is_left_behind_without_holders_or_waiters) {
   harness::eventually("an empty server", [&] { return server_.ask({"DBSIZE"}) == "0"; });
 }
 
-TEST_F(redis_faults, what_a_dead_session_held_does_not_stay) {
+TEST_F(redis_faults, the_locks_of_a_dead_session_do_not_stay) {
   auto s = open();
   holdfast::lock_options short_lease;
   short_lease.lease = 200ms;
@@ -120,7 +120,7 @@ TEST_F(redis_faults, a_waiter_whose_subscription_was_cut_is_still_served) {
   waiter.join();
 }
 
-TEST_F(redis_faults, flushall_under_a_holder_is_told_to_the_holder) {
+TEST_F(redis_faults, flushall_under_a_holder_is_reported_as_a_loss) {
   auto s = open();
   holdfast::mutex m{s, "m"};
   auto lease = m.acquire();
@@ -211,7 +211,7 @@ TEST_F(redis_faults, a_reader_with_a_short_lease_does_not_shorten_redisson_s_loc
   EXPECT_GT(std::stoll(server_.ask({"PTTL", "rw"})), 10'000);
 }
 
-TEST_F(redis_faults, a_note_longer_than_any_of_ours_is_not_sent_about) {
+TEST_F(redis_faults, a_note_longer_than_any_of_ours_is_not_transferred) {
   auto s = open();
   const std::string note(10'000'000, 'x');
   server_.ask(
@@ -474,7 +474,7 @@ class redis_dead_users : public redis_faults {
   const holdfast::session session_ = open("?command_timeout=60s");
 };
 
-TEST_F(redis_faults, a_look_at_a_name_leaves_the_history_of_its_leaders) {
+TEST_F(redis_faults, show_and_names_keep_the_history_of_the_leaders) {
   auto s = open(), other = open();
   {
     const auto first = holdfast::election{s, "e"}.campaign();
@@ -586,7 +586,7 @@ TEST_F(redis_dead_users, leave_a_name_to_its_waiters) {
   }
 }
 
-TEST_F(redis_faults, a_full_server_refuses_locks_and_still_lets_go) {
+TEST_F(redis_faults, a_full_server_refuses_locks_and_accepts_releases) {
   auto s = open();
   holdfast::mutex m{s, "m"}, other{s, "other"};
   auto lease = m.acquire();
@@ -670,7 +670,7 @@ TEST_F(redis_faults, a_full_server_answers_holders_and_waiters) {
   }
 }
 
-TEST(redis_misconf, a_server_that_cannot_save_is_told_as_read_only) {
+TEST(redis_misconf, a_server_that_cannot_save_is_reported_as_read_only) {
   const harness::redis_server server({"--dbfilename", "a-folder", "--save", "3600 1"});
   ASSERT_EQ(::mkdir(server.file("a-folder").c_str(), 0700), 0);  // in the place of the file
   auto s = holdfast::open(server.url());

@@ -16,7 +16,7 @@ using namespace holdfast::store;
 using namespace holdfast::store::redis;
 
 // The next owner may have written a time that we only proposed.
-TEST(setnx_script, what_is_of_the_next_owner_is_not_ours_by_a_time_that_we_might_have_written) {
+TEST(setnx_script, the_lock_of_the_next_owner_is_not_ours_by_a_matching_time) {
   const harness::redis_server server;
   const auto ask = [&](const std::vector<std::string>& words) { return server.ask(words); };
   const auto in_seconds = [&](int s) {
@@ -48,7 +48,7 @@ TEST(setnx_script, what_is_of_the_next_owner_is_not_ours_by_a_time_that_we_might
   }
 }
 
-TEST(setnx_values, the_value_that_is_known_to_be_written_stays_whatever_else_is_proposed) {
+TEST(setnx_values, a_value_known_to_be_written_is_not_replaced_by_a_proposed_one) {
   holdfast::testing::fake_clock clock;
   setnx_values values(clock, 1'000);
   const owner_id me{1, 2};
@@ -62,7 +62,7 @@ TEST(setnx_values, the_value_that_is_known_to_be_written_stays_whatever_else_is_
   }
 }
 
-TEST(setnx_values, what_the_server_refused_to_write_is_not_ours) {
+TEST(setnx_values, a_value_that_the_server_refused_is_not_ours) {
   holdfast::testing::fake_clock clock;
   setnx_values values(clock, 1'000);
   const owner_id me{1, 2};

@@ -120,7 +120,7 @@ TEST_F(redis_slot_inbox, a_lock_is_handed_over_without_the_bus) {
   }
 }
 
-TEST_F(redis_slot_inbox, waiters_for_other_kinds_are_told_without_the_bus_too) {
+TEST_F(redis_slot_inbox, waiters_for_other_kinds_are_notified_without_the_bus_too) {
   const auto before = over_the_bus();
   {
     holdfast::shared_mutex first{a_, "s"}, second{b_, "s"};
@@ -147,7 +147,7 @@ TEST_F(redis_slot_inbox, waiters_for_other_kinds_are_told_without_the_bus_too) {
   EXPECT_EQ(over_the_bus(), before);
 }
 
-TEST_F(redis_slot_inbox, a_waiter_whose_slot_moves_is_told_and_listens_at_the_new_place) {
+TEST_F(redis_slot_inbox, a_waiter_whose_slot_moves_is_notified_and_listens_at_the_new_node) {
   hand_over("m", [&] {
     until_listening("m");
     cluster_.move(slot_of("m"), other_than(owner_of("m")));
@@ -157,7 +157,7 @@ TEST_F(redis_slot_inbox, a_waiter_whose_slot_moves_is_told_and_listens_at_the_ne
   EXPECT_EQ(over_the_bus(), before);
 }
 
-TEST_F(redis_slot_inbox, a_waiter_whose_connection_to_the_node_is_cut_is_told_and_listens_again) {
+TEST_F(redis_slot_inbox, a_waiter_whose_connection_is_cut_is_notified_and_listens_again) {
   hand_over("m", [&] {
     until_listening("m");
     owner_of("m").ask({"CLIENT", "KILL", "TYPE", "pubsub"});
@@ -183,7 +183,7 @@ class redis_cluster_hand_over : public redis_slot_inbox {
   holdfast::session c_ = holdfast::open(cluster_.url());
 };
 
-TEST_F(redis_cluster_hand_over, along_a_line_is_one_command_each) {
+TEST_F(redis_cluster_hand_over, along_a_queue_costs_one_command_each) {
   harness::hand_over_line(a_, b_, c_).expect_one_command_each();
 }
 
@@ -195,13 +195,13 @@ class redis_slot_inbox_before_7 : public redis_slot_inbox {
                           "--rename-command", "SUNSUBSCRIBE", ""}) {}
 };
 
-TEST_F(redis_slot_inbox_before_7, waiters_are_told_over_the_bus) {
+TEST_F(redis_slot_inbox_before_7, waiters_are_notified_over_the_bus) {
   const auto before = over_the_bus();
   for (int i = 0; i < 3; ++i) hand_over("m");
   EXPECT_GT(over_the_bus(), before);
 }
 
-TEST_F(redis_slot_inbox, users_without_the_rights_are_told_over_the_bus) {
+TEST_F(redis_slot_inbox, users_without_the_rights_are_notified_over_the_bus) {
   for (const auto& n : cluster_.nodes()) {
     redis_test::give_documented_rights(*n, {"everywhere", "in a cluster"});
     n->ask({"ACL", "SETUSER", "app", "-spublish", "-ssubscribe", "-sunsubscribe"});
@@ -251,7 +251,7 @@ class redis_older_holdfast : public redis_slot_inbox {
   std::unique_ptr<redis::connection> connection_;
 };
 
-TEST_F(redis_older_holdfast, that_waits_is_told_by_a_newer_one) {
+TEST_F(redis_older_holdfast, that_waits_is_notified_by_a_newer_one) {
   auto elsewhere = options_;
   elsewhere.port = static_cast<std::uint16_t>(other_than(owner_of("m")).port());
   redis::subscription listening(elsewhere);
@@ -308,7 +308,7 @@ class redis_slot_channels : public redis_slot_inbox {
 
 // A message that comes another way may not be the first with that secret; nor may one that comes
 // before the node has confirmed the subscription.
-TEST_F(redis_slot_channels, alone_bring_secrets_to_waiters_that_asked_when_they_were_there) {
+TEST_F(redis_slot_channels, alone_deliver_secrets_to_subscribed_waiters) {
   const holdfast::store::owner_id owner{1, 2}, another{3, 4};
   const std::string own = "holdfast:inbox:" + inbox_->peer();
   const std::string of_the_name = "holdfast:inbox:{m}:" + inbox_->peer();
@@ -356,7 +356,7 @@ TEST_F(redis_slot_channels, are_left_a_minute_after_the_last_waiter_for_the_name
   until("none", [&] { return listened_to("new").empty(); });
 }
 
-TEST_F(redis_slot_channels, of_a_slot_that_went_away_and_came_back_are_asked_for_again) {
+TEST_F(redis_slot_channels, of_a_slot_that_left_and_returned_are_subscribed_again) {
   auto& home = owner_of("m");
   waits_for("m");
   until("the first time", [&] { return !listened_to("m").empty(); });
@@ -369,7 +369,7 @@ TEST_F(redis_slot_channels, of_a_slot_that_went_away_and_came_back_are_asked_for
   });
 }
 
-TEST_F(redis_slot_channels, of_a_node_that_is_gone_are_asked_for_at_a_node_that_answers) {
+TEST_F(redis_slot_channels, of_a_vanished_node_are_subscribed_at_a_node_that_answers) {
   const auto nobody = static_cast<std::uint16_t>(harness::free_port());
   inbox_->waits_for("m", {}, {"127.0.0.1", nobody}, 0);
   (void)inbox_->receive(clock_.now());
@@ -377,7 +377,7 @@ TEST_F(redis_slot_channels, of_a_node_that_is_gone_are_asked_for_at_a_node_that_
   until("the node that answers", [&] { return !listened_to("m").empty(); });
 }
 
-TEST_F(redis_slot_channels, that_are_asked_for_at_the_wrong_node_are_asked_for_again_elsewhere) {
+TEST_F(redis_slot_channels, that_were_subscribed_at_the_wrong_node_are_subscribed_again_elsewhere) {
   const auto wrong = static_cast<std::uint16_t>(other_than(owner_of("m")).port());
   inbox_->waits_for("m", {}, {"127.0.0.1", wrong}, 0);
   until("a connection there", [&] {

@@ -37,7 +37,7 @@ void await_waiters(const holdfast::session& s, std::size_t n) {
   eventually("waiters", [&] { return s.show("m").waiters.size() == n; });
 }
 
-TEST(redis_states, a_server_that_reads_its_data_is_unavailable_until_it_has) {
+TEST(redis_states, a_server_that_loads_its_data_is_unavailable_until_it_is_done) {
   redis_server server(
       {"--key-load-delay", "1000", "--loading-process-events-interval-bytes", "1024"});
   auto s = impatient(server.url());
@@ -70,7 +70,7 @@ TEST(redis_states, a_replica_that_has_lost_its_primary_is_unavailable) {
   EXPECT_TRUE(holdfast::mutex(s, "m").try_lock_for(60s));
 }
 
-TEST(redis_states, errors_of_a_primary_and_of_a_script_are_told_alike) {
+TEST(redis_states, errors_of_a_primary_and_of_a_script_are_reported_alike) {
   const auto reason_for = [](const std::string& error) {
     const harness::fake_redis server([&](const harness::fake_redis::words& w) {
       return w[0] == "EVALSHA" ? "-" + error + "\r\n" : std::string();
@@ -190,7 +190,7 @@ TEST_F(redis_pair, a_server_stopped_for_a_while_changes_nothing_for_holder_and_w
   EXPECT_GT(next_fence_, fence);
 }
 
-TEST_F(redis_pair, the_holders_of_a_server_that_was_flushed_are_told_and_the_waiters_served) {
+TEST_F(redis_pair, a_flushed_server_reports_losses_to_holders_and_serves_waiters) {
   const auto fence = held_.fence();
   server_.ask({"FLUSHALL"});
   waiting_.join();  // it polls by itself within a second

@@ -44,7 +44,7 @@ void expect_bounded(const char* what, std::size_t connections, clock::duration l
   EXPECT_LE(static_cast<double>(connections), 2 * (11 + 2 * seconds));
 }
 
-TEST(redis_storm, a_server_that_is_away_is_called_at_pauses_however_many_want_it) {
+TEST(redis_storm, an_absent_server_gets_paced_connection_attempts_from_any_crowd) {
   const harness::redis_server server;
   harness::fault_proxy proxy{server.port()};
   auto s = holdfast::open("redis://127.0.0.1:" + std::to_string(proxy.port()));
@@ -58,7 +58,7 @@ TEST(redis_storm, a_server_that_is_away_is_called_at_pauses_however_many_want_it
 /// A server that greets as usual, and then answers commands as the test wants.
 class storm : public testing::TestWithParam<std::pair<const char*, const char*>> {};
 
-TEST_P(storm, a_client_let_in_for_nothing_comes_back_at_pauses) {
+TEST_P(storm, a_client_whose_connections_are_useless_reconnects_with_pauses) {
   std::atomic<std::size_t> greeted{0};
   const fake_redis server([&](const fake_redis::words& w) -> std::string {
     if (w[0] == "HELLO") ++greeted;

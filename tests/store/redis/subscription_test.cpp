@@ -45,7 +45,7 @@ class redis_subscription : public testing::Test {
   redis::subscription listening_{options_};
 };
 
-TEST_F(redis_subscription, that_cannot_be_made_anew_holds_up_no_call) {
+TEST_F(redis_subscription, that_cannot_be_restored_delays_no_call) {
   ASSERT_TRUE(listening_.open());
   silent_is_asked_ = true;
   cut();
@@ -57,7 +57,7 @@ TEST_F(redis_subscription, that_cannot_be_made_anew_holds_up_no_call) {
   EXPECT_EQ(asked_, 2) << "one attempt at a time";
 }
 
-TEST_F(redis_subscription, is_made_anew_although_each_waiter_has_less_time_than_it_takes) {
+TEST_F(redis_subscription, is_restored_although_each_waiter_has_less_time_than_it_takes) {
   ASSERT_TRUE(listening_.open());
   const auto before = listening_.gaps();
   cut();
@@ -75,7 +75,7 @@ TEST_F(redis_subscription, is_made_anew_although_each_waiter_has_less_time_than_
   EXPECT_GT(listening_.gaps(), before) << "what was told meanwhile was not heard";
 }
 
-TEST_F(redis_subscription, that_is_cut_is_a_gap_already_before_it_is_made_anew) {
+TEST_F(redis_subscription, that_is_cut_counts_as_a_gap_before_it_is_restored) {
   ASSERT_TRUE(listening_.open());
   const auto before = listening_.gaps();
   silent_is_asked_ = true;

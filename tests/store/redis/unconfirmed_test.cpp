@@ -51,8 +51,7 @@ TEST_F(redis_unconfirmed, unlock_returns_while_the_server_is_stopped) {
   EXPECT_TRUE(has_no_holder());
 }
 
-TEST_F(redis_unconfirmed,
-       a_release_whose_answer_is_lost_is_told_as_failed_and_has_been_carried_out) {
+TEST_F(redis_unconfirmed, a_release_whose_answer_is_lost_is_reported_as_failed_but_done) {
   m_.lock();
   proxy_.with([](relay& r) { r.cut_after(way::down, 0); });
   m_.unlock();
@@ -61,7 +60,7 @@ TEST_F(redis_unconfirmed,
   EXPECT_FALSE(seen_->saw(event_kind::lost));
 }
 
-TEST_F(redis_unconfirmed, a_release_that_never_arrived_is_told_as_failed_and_repeated) {
+TEST_F(redis_unconfirmed, a_release_that_never_arrived_is_reported_as_failed_and_repeated) {
   m_.lock();
   proxy_.with([](relay& r) { r.stall(way::up); });
   m_.unlock();
@@ -73,7 +72,7 @@ TEST_F(redis_unconfirmed, a_release_that_never_arrived_is_told_as_failed_and_rep
   EXPECT_TRUE(m_.try_lock());
 }
 
-TEST_F(redis_unconfirmed, a_release_that_the_server_refuses_is_told_as_failed_and_repeated) {
+TEST_F(redis_unconfirmed, a_release_that_the_server_refuses_is_reported_as_failed_and_repeated) {
   m_.lock();
   server_.ask({"SCRIPT", "FLUSH"});
   m_.unlock();
@@ -82,7 +81,7 @@ TEST_F(redis_unconfirmed, a_release_that_the_server_refuses_is_told_as_failed_an
   until_free();
 }
 
-TEST_F(redis_unconfirmed, more_than_may_be_unanswered_are_all_carried_out) {
+TEST_F(redis_unconfirmed, more_releases_than_may_be_unanswered_are_all_carried_out) {
   std::vector<holdfast::lease> held;
   for (int i = 0; i < 1'500; ++i)
     held.push_back(holdfast::mutex(s_, "m" + std::to_string(i), later()).acquire());

@@ -125,7 +125,7 @@ written random_url(harness::random& dice, const std::string& password) {
   return w;
 }
 
-TEST(redis_url_fuzz, what_is_written_is_what_is_read) {
+TEST(redis_url_fuzz, a_written_url_is_read_back_unchanged) {
   harness::random dice(41);
   for (int round = 0; round < 20'000; ++round) {
     const auto w = random_url(dice, dice.one_in(3) ? "" : any_bytes(dice, 20, ""));
@@ -181,7 +181,7 @@ TEST(redis_url_fuzz, a_damaged_url_is_read_or_refused_and_its_password_never_sho
   EXPECT_GT(refused, 10'000);
 }
 
-TEST(redis_url_fuzz, whatever_comes_as_a_url_is_read_or_refused) {
+TEST(redis_url_fuzz, any_text_as_a_url_is_read_or_refused) {
   harness::random dice(43);
   for (int round = 0; round < 50'000; ++round) {
     std::string text = dice.one_in(2) ? "redis://" : "redis+sentinel://";

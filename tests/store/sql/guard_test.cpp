@@ -28,14 +28,14 @@ TEST(guards_of_a_resource, no_fence_is_no_guard_and_refused) {
   }
 }
 
-TEST(optimistic_loop, reads_anew_before_each_attempt_and_ends_with_what_it_wrote_over) {
+TEST(optimistic_loop, reads_again_before_each_attempt_and_returns_the_replaced_value) {
   int now = 0;
   const int seen = guard::compare_and_update([&] { return ++now; }, [](int at) { return at == 3; },
                                              {.first_pause = 1us});
   EXPECT_EQ(seen, 3);
 }
 
-TEST(optimistic_loop, gives_up_after_so_many_attempts_and_says_busy) {
+TEST(optimistic_loop, ends_with_busy_after_its_last_attempt) {
   int attempts = 0;
   const guard::retries four{.attempts = 4, .first_pause = 1us, .longest_pause = 2us};
   const auto given_up = outcome_of([&] {
@@ -45,7 +45,7 @@ TEST(optimistic_loop, gives_up_after_so_many_attempts_and_says_busy) {
   EXPECT_EQ(attempts, 4);
 }
 
-TEST(optimistic_loop, what_its_functions_throw_goes_through) {
+TEST(optimistic_loop, passes_on_exceptions_of_its_functions) {
   EXPECT_THROW((void)guard::compare_and_update([]() -> int { throw 5; }, [](int) { return true; }),
                int);
 }

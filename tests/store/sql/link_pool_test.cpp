@@ -36,7 +36,7 @@ using holdfast::store::sql::rewrite;
 using holdfast::store::sql::row;
 using entry = holdfast::store::state_store::entry;
 
-TEST(link_pools, have_room_again_for_what_there_was_no_memory_for) {
+TEST(link_pools, have_room_again_after_a_lack_of_memory) {
   int failures = 2;
   link_pool pool(
       [&](auto) -> made {
@@ -265,7 +265,7 @@ TEST_F(full_servers, keep_no_request_waiting_once_it_broke) {
   EXPECT_FALSE(later_.get());
 }
 
-TEST(link_pools, serve_with_what_came_back_while_the_server_refused) {
+TEST(link_pools, serve_with_connections_returned_while_the_server_refused) {
   holdfast::testing::fake_clock clock;
   std::optional<link_pool::loan> first;
   int asked = 0;
@@ -491,7 +491,7 @@ TEST_F(busy_pools, give_back_the_room_of_a_connection_that_could_not_be_replaced
 }
 
 // Its place in the full pool stays its own.
-TEST(link_pools, tell_a_request_whose_connection_broke_what_came_of_the_attempt_of_another) {
+TEST(link_pools, tell_a_broken_request_the_outcome_of_the_attempt_of_another) {
   holdfast::testing::fake_clock clock;
   std::latch tries{1}, may_end{1}, enough{1};
   std::atomic<int> attempts{0};
@@ -543,7 +543,7 @@ class held_clock final : public harness::forwarding_clock {
   std::latch held{1}, go_on{1};
 };
 
-TEST(link_pools, say_of_a_request_that_is_not_next_that_others_waited_longer) {
+TEST(link_pools, report_to_a_request_that_is_not_next_that_others_waited_longer) {
   holdfast::testing::fake_clock time;
   held_clock clock(time);
   link_pool pool([](auto) -> made { return std::unique_ptr<row_link>(); }, 1, clock);
@@ -563,7 +563,7 @@ TEST(link_pools, say_of_a_request_that_is_not_next_that_others_waited_longer) {
   EXPECT_TRUE(second.get());
 }
 
-TEST(link_pools, say_of_a_server_that_is_away_that_it_is_and_not_that_all_are_in_use) {
+TEST(link_pools, report_an_absent_server_and_not_that_all_connections_are_in_use) {
   holdfast::testing::fake_clock clock;
   std::latch tries{1}, may_end{1};
   int attempts = 0;
@@ -622,7 +622,7 @@ class one_tries : public testing::TestWithParam<bool> {
   std::vector<std::future<bool>> served_;
 };
 
-TEST_P(one_tries, and_all_learn_at_once_what_came_of_it) {
+TEST_P(one_tries, and_all_learn_its_outcome_at_once) {
   may_end_.count_down();
   harness::eventually("all of them know", [&] { return all_over_.try_wait(); });
   for (auto& each : served_) EXPECT_EQ(each.get(), GetParam());

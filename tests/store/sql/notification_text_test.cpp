@@ -33,7 +33,7 @@ std::string line_of(const notification& n) {
   return line;
 }
 
-TEST(notification_text, what_was_encoded_is_decoded_unchanged) {
+TEST(notification_text, an_encoded_notification_is_decoded_unchanged) {
   notification n = example();
   EXPECT_EQ(decode(line_of(n)), n);
   for (const auto what : {notification_kind::wanted, notification_kind::opened}) {

@@ -234,7 +234,7 @@ TEST_F(row_stores, the_last_writer_of_a_row_needs_one_round_trip) {
 }
 
 // A statement that answers with a row costs the server more than one that only counts.
-TEST_F(row_stores, a_server_whose_time_was_just_said_is_not_asked_for_it) {
+TEST_F(row_stores, a_server_whose_time_is_known_is_not_asked_for_it) {
   for (int i = 0; i < 5; ++i) EXPECT_TRUE(add());
   for (const auto& asked : server_.replaced) EXPECT_FALSE(asked.asks_time);
 }
@@ -282,7 +282,7 @@ TEST_F(row_stores, a_name_that_was_swept_meanwhile_is_decided_again_above_the_fl
   EXPECT_GT(server_.floor, 0);
 }
 
-TEST_F(row_stores, what_was_written_before_the_connection_broke_is_not_written_again) {
+TEST_F(row_stores, a_write_before_a_broken_connection_is_not_repeated) {
   for (int i = 0; i < 3; ++i) {
     server_.break_after_writes = 1;
     EXPECT_TRUE(add());
@@ -292,7 +292,7 @@ TEST_F(row_stores, what_was_written_before_the_connection_broke_is_not_written_a
 
 // A standby that has taken over counts on from an older version: the same number may be another
 // record there.
-TEST_F(row_stores, what_was_known_over_a_connection_that_broke_is_not_guessed) {
+TEST_F(row_stores, a_row_known_over_a_broken_connection_is_not_guessed) {
   EXPECT_TRUE(add());
   server_.break_after_writes = 1;
   EXPECT_TRUE(add("m"));
@@ -301,7 +301,7 @@ TEST_F(row_stores, what_was_known_over_a_connection_that_broke_is_not_guessed) {
   EXPECT_EQ(record(), "somebody elsex");
 }
 
-TEST_F(row_stores, what_may_have_been_written_before_others_is_said_before_it_is_decided_again) {
+TEST_F(row_stores, a_possible_earlier_write_is_reported_before_a_new_decision) {
   EXPECT_TRUE(add());
   adding change;
   const state_store::step step{"n", &change};
@@ -322,7 +322,7 @@ TEST_F(row_stores, a_server_that_cuts_every_answer_leaves_the_outcome_unknown) {
   EXPECT_TRUE(failed.error().outcome_unknown);
 }
 
-TEST_F(row_stores, what_was_sent_is_in_doubt_although_a_server_that_lags_behind_refuses_it) {
+TEST_F(row_stores, a_sent_write_is_in_doubt_although_a_lagging_server_refuses_it) {
   EXPECT_TRUE(add());
   server_.lagging = server_.rows;
   server_.break_after_writes = 1;
@@ -332,7 +332,7 @@ TEST_F(row_stores, what_was_sent_is_in_doubt_although_a_server_that_lags_behind_
   EXPECT_TRUE(failed.error().outcome_unknown) << "the first server may have done it";
 }
 
-TEST_F(row_stores, a_server_that_is_primary_no_more_is_left) {
+TEST_F(row_stores, a_former_primary_is_left) {
   EXPECT_TRUE(add());
   server_.only_read_over = server_.links;
   EXPECT_TRUE(add());
@@ -345,7 +345,7 @@ TEST_F(row_stores, a_server_that_is_primary_no_more_is_left) {
   EXPECT_EQ(record(), "xxx");
 }
 
-TEST_F(row_stores, a_refusal_to_write_is_told_if_a_new_connection_leads_to_it_too) {
+TEST_F(row_stores, a_refusal_to_write_is_reported_if_a_new_connection_gets_it_too) {
   EXPECT_TRUE(add());
   server_.only_read_over = 100;
   server_.others = 1;
@@ -407,7 +407,7 @@ class overtaken final : public transition {
 // Two clients write; one of them for a row that it read before the other had made and removed it.
 // Otherwise the versions of its row could reach the values that a third client has seen in the row
 // before.
-TEST_F(row_stores, a_name_that_was_made_and_removed_meanwhile_goes_on_behind_its_versions) {
+TEST_F(row_stores, a_name_made_and_removed_meanwhile_continues_after_its_versions) {
   row_store other{[this](boot_time) -> result<std::unique_ptr<row_link>> {
                     return std::unique_ptr<row_link>(std::make_unique<fake_link>(server_));
                   },
@@ -445,7 +445,7 @@ TEST_F(row_stores, a_record_that_has_ended_is_a_free_lock_until_the_sweep) {
   EXPECT_TRUE(is_free(record()) && !record().empty()) << record();
 }
 
-TEST_F(row_stores, what_was_decided_at_a_guessed_time_says_at_which) {
+TEST_F(row_stores, a_decision_at_a_guessed_time_names_that_time) {
   EXPECT_TRUE(add());
   EXPECT_FALSE(server_.replaced.at(0).assumed_now) << "it was read";
   EXPECT_TRUE(add());
@@ -454,7 +454,7 @@ TEST_F(row_stores, what_was_decided_at_a_guessed_time_says_at_which) {
 }
 
 // A guess is bounded by its time already.
-TEST_F(row_stores, what_was_decided_at_a_time_that_was_read_says_until_when_it_is_wanted) {
+TEST_F(row_stores, a_decision_at_a_time_that_was_read_names_its_deadline) {
   EXPECT_TRUE(add());
   ASSERT_TRUE(server_.replaced.at(0).until_at);
   EXPECT_GT(*server_.replaced.at(0).until_at, server_.now_at);
@@ -479,7 +479,7 @@ class slow final : public transition {
 };
 
 // Otherwise a batch of many records would have only half of its time.
-TEST_F(row_stores, what_takes_long_to_decide_may_still_come_until_its_caller_gives_up) {
+TEST_F(row_stores, a_slow_decision_may_arrive_until_its_caller_times_out) {
   slow change;
   const state_store::step step{"n", &change};
   const auto began = boot_clock::now();
@@ -494,7 +494,7 @@ TEST_F(row_stores, what_takes_long_to_decide_may_still_come_until_its_caller_giv
   EXPECT_GE(server_.unlocked_until, server_.now_at + rest.count());
 }
 
-TEST_F(row_stores, a_request_for_which_there_is_no_time_left_says_so_and_takes_no_lock) {
+TEST_F(row_stores, a_request_without_time_left_fails_and_takes_no_lock) {
   row_store hasty{[this](boot_time) -> result<std::unique_ptr<row_link>> {
                     return std::unique_ptr<row_link>(std::make_unique<fake_link>(server_));
                   },
@@ -510,7 +510,7 @@ TEST_F(row_stores, a_request_for_which_there_is_no_time_left_says_so_and_takes_n
   EXPECT_EQ(server_.locks, 0);
 }
 
-TEST_F(row_stores, what_the_server_undid_because_it_came_late_is_neither_in_doubt_nor_repeated) {
+TEST_F(row_stores, a_write_undone_because_it_was_late_is_not_in_doubt_or_repeated) {
   adding change;
   const state_store::step steps[] = {{"n", &change}};
   const auto together = [&] {
@@ -529,7 +529,7 @@ TEST_F(row_stores, what_the_server_undid_because_it_came_late_is_neither_in_doub
   }
 }
 
-TEST_F(row_stores, what_the_server_says_it_has_undone_is_not_in_doubt) {
+TEST_F(row_stores, a_write_that_the_server_reports_as_undone_is_not_in_doubt) {
   adding change;
   const state_store::step steps[] = {{"n", &change}};
   const auto together = [&] {
@@ -553,7 +553,7 @@ TEST_F(row_stores, what_the_server_says_it_has_undone_is_not_in_doubt) {
 
 // The first request may still be in the network, or wait for the row, when the second one is
 // refused.
-TEST_F(row_stores, what_went_over_a_connection_that_broke_is_in_doubt_whatever_the_next_one_says) {
+TEST_F(row_stores, a_write_over_a_broken_connection_is_in_doubt_after_any_next_answer) {
   ASSERT_TRUE(add());
   server_.others = 1;
   server_.break_after_writes = 1;
@@ -565,8 +565,7 @@ TEST_F(row_stores, what_went_over_a_connection_that_broke_is_in_doubt_whatever_t
 }
 
 // The request was carried out, and then others wrote.
-TEST_F(row_stores,
-       what_went_over_a_connection_that_broke_is_in_doubt_although_the_next_comes_late) {
+TEST_F(row_stores, a_write_over_a_broken_connection_is_in_doubt_although_the_next_is_late) {
   EXPECT_TRUE(add());
   server_.break_after_writes = 1;
   server_.once_broken = [&] {
@@ -581,7 +580,7 @@ TEST_F(row_stores,
   EXPECT_TRUE(gone.error().outcome_unknown);
 }
 
-TEST_F(row_stores, what_broke_a_connection_is_told_although_no_other_can_be_made) {
+TEST_F(row_stores, the_cause_of_a_broken_connection_is_reported_without_a_new_one) {
   row_store once{[this](boot_time) -> result<std::unique_ptr<row_link>> {
                    if (server_.links > 0) return failure{errc::unavailable, "nobody listens"};
                    return std::unique_ptr<row_link>(std::make_unique<fake_link>(server_));
@@ -654,7 +653,7 @@ TEST_F(row_stores, a_record_that_would_be_too_long_is_not_written) {
 }
 
 // MariaDB refuses more than 16 MiB at once, and a record doubles in size on its way.
-TEST_F(row_stores, a_batch_goes_to_the_server_in_parts_that_it_takes) {
+TEST_F(row_stores, a_batch_is_split_into_parts_that_the_server_accepts) {
   constexpr std::size_t each = 1U << 20;
   std::vector<std::string> names;
   std::vector<filling> changes(20, filling(each));
@@ -700,7 +699,7 @@ TEST_F(row_stores, a_wait_for_the_lock_of_another_name_takes_nothing_off_the_tim
   EXPECT_LE(server_.unlocked_until, server_.now_at + 5'000'000);
 }
 
-TEST_F(row_stores, what_is_undone_changed_nothing) {
+TEST_F(row_stores, an_undone_change_has_no_effect) {
   EXPECT_TRUE(add("n"));
   adding first, second;
   const state_store::step steps[] = {{"n", &first}, {"m", &second}};
@@ -710,7 +709,7 @@ TEST_F(row_stores, what_is_undone_changed_nothing) {
   EXPECT_EQ(record("n"), "x");
 }
 
-TEST_F(row_stores, what_comes_behind_the_last_that_is_kept_is_not_asked_and_leaves_no_row) {
+TEST_F(row_stores, a_change_after_the_last_kept_one_is_skipped_and_leaves_no_row) {
   adding first, second;
   const state_store::step steps[] = {{"a", &first}, {"b", &second}};
   EXPECT_TRUE(store_.transact_together(steps, [](auto) { return state_store::verdict::keep; }));
@@ -719,7 +718,7 @@ TEST_F(row_stores, what_comes_behind_the_last_that_is_kept_is_not_asked_and_leav
   EXPECT_FALSE(server_.rows.contains("b"));
 }
 
-TEST_F(row_stores, a_transaction_that_others_got_in_the_way_of_is_made_again) {
+TEST_F(row_stores, a_transaction_that_conflicts_with_others_is_repeated) {
   server_.outrun = 3;
   adding change;
   const state_store::step steps[] = {{"n", &change}};
@@ -735,7 +734,7 @@ TEST_F(row_stores, a_transaction_that_others_got_in_the_way_of_is_made_again) {
 }
 
 // A change that was overtaken twice, and then undone in favour of others.
-TEST_F(row_stores, a_change_that_others_got_in_the_way_of_is_made_again) {
+TEST_F(row_stores, a_change_that_conflicts_with_others_is_repeated) {
   EXPECT_TRUE(add());
   server_.others = 2;
   server_.outrun = 1;
@@ -751,7 +750,7 @@ TEST_F(row_stores, a_change_that_others_got_in_the_way_of_is_made_again) {
 }
 
 // A server may leave it to the client to end the transaction.
-TEST_F(row_stores, a_change_that_ends_its_connection_so_is_made_again_and_leaves_the_others_alone) {
+TEST_F(row_stores, a_conflict_that_ends_its_connection_repeats_only_that_change) {
   EXPECT_TRUE(add());
   store_.use(std::make_unique<fake_link>(server_));
   server_.others = 1000;
@@ -785,7 +784,7 @@ TEST_F(row_stores, names_that_were_freed_together_are_swept_over_the_only_connec
   EXPECT_EQ(server_.sweeps, 1);
 }
 
-TEST_F(row_stores, what_a_commit_wrote_before_its_answer_was_lost_is_not_written_again) {
+TEST_F(row_stores, a_commit_whose_answer_was_lost_is_not_written_again) {
   server_.break_after_unlock = true;
   adding first, second, behind;
   const state_store::step steps[] = {{"n", &first}, {"m", &second}, {"o", &behind}};
@@ -799,7 +798,7 @@ TEST_F(row_stores, what_a_commit_wrote_before_its_answer_was_lost_is_not_written
 
 // Other clients' records may look alike, as the buckets of a limiter do: every record of the commit
 // must be there.
-TEST_F(row_stores, a_commit_that_others_came_after_is_made_again_and_may_have_been_made) {
+TEST_F(row_stores, a_commit_overwritten_by_others_is_repeated_as_possibly_done) {
   server_.break_after_unlock = true;
   server_.once_broken = [this] { server_.rows.find("m")->second.record = "somebody else"; };
   adding first, second;
@@ -853,7 +852,7 @@ TEST_F(after_one_time_out, of_a_list_no_other_idle_connection_costs_another_one)
   EXPECT_TRUE(hasty_.entries());
 }
 
-TEST_F(row_stores, a_walk_goes_on_behind_a_name) {
+TEST_F(row_stores, a_listing_continues_after_a_given_name) {
   for (const char* const name : {"a", "b", "c"}) ASSERT_TRUE(add(name));
   const auto some = store_.walk("a", 1).value();
   ASSERT_EQ(some.size(), 1U);

@@ -224,7 +224,7 @@ TEST_F(lock_sessions, an_unlock_that_the_server_refuses_leaves_nothing_locked) {
   EXPECT_EQ(acquire(*mine_, "n", 3), permits_outcome::granted) << "over a new connection";
 }
 
-TEST_F(lock_sessions, what_its_connection_held_besides_is_told_to_be_lost) {
+TEST_F(lock_sessions, other_locks_of_a_broken_connection_are_reported_as_lost) {
   ASSERT_EQ(acquire(*mine_, "m", 1), permits_outcome::granted);
   ASSERT_EQ(acquire(*mine_, "n", 2), permits_outcome::granted);
   server_.unlocks_refused = 2;
@@ -236,7 +236,7 @@ TEST_F(lock_sessions, what_its_connection_held_besides_is_told_to_be_lost) {
   EXPECT_EQ(replies[1]->outcome, permits_outcome::absent);
 }
 
-TEST_F(lock_sessions, what_was_had_though_the_answer_was_an_error_is_given_back) {
+TEST_F(lock_sessions, a_lock_granted_with_an_error_as_answer_is_released) {
   server_.answers_spoilt = 1;
   EXPECT_FALSE(mine_->permits("m", about(permits_verb::acquire, 1)));
   EXPECT_EQ(acquire(*other_, "m", 2), permits_outcome::granted);
@@ -276,7 +276,7 @@ TEST_F(lock_sessions, a_waiter_without_a_connection_gets_one_when_it_looks_again
   EXPECT_LT(first->retry_after_us, second->retry_after_us);
 }
 
-TEST_F(lock_sessions, a_server_that_takes_no_more_connections_is_asked_for_one_once_a_second) {
+TEST_F(lock_sessions, a_full_server_gets_one_connection_attempt_a_second) {
   ASSERT_EQ(acquire(*other_, "m", 2), permits_outcome::granted);
   server_.full = true;
   auto patient = about(permits_verb::acquire, 1);
@@ -312,7 +312,7 @@ TEST_F(lock_sessions, that_find_one_spare_connection_dead_ask_no_other_whether_i
 
 // ---- for people
 
-TEST_F(lock_sessions, show_what_the_server_knows_of_others_and_no_more) {
+TEST_F(lock_sessions, show_only_the_facts_that_the_server_knows_of_others) {
   server_.users = {{7, true, true, "h1", {}}, {8, false, false, {}, "app"}};
   const auto said = mine_->permits("m", about(permits_verb::inspect, 0));
   ASSERT_TRUE(said) << said.error().what;
@@ -328,7 +328,7 @@ TEST_F(lock_sessions, show_what_the_server_knows_of_others_and_no_more) {
   EXPECT_EQ(found.queue[0].note, "- 0 app connection 8");
 }
 
-TEST_F(lock_sessions, show_a_lock_of_their_own_as_what_it_is) {
+TEST_F(lock_sessions, show_kind_capacity_and_weight_of_their_own_locks) {
   auto writes = about(permits_verb::acquire, 1);
   writes.kind = kind::shared_mutex;
   writes.capacity = writes.weight = 5;
@@ -455,7 +455,7 @@ TEST_F(late_lock_sessions, a_grant_is_not_younger_because_the_waiter_looked_for_
   EXPECT_NE(server_.held_by.at("m"), server_.waits.front()) << "over a connection that has ended";
 }
 
-TEST_F(late_lock_sessions, a_grant_that_is_found_when_its_connection_has_ended_is_none) {
+TEST_F(late_lock_sessions, a_grant_found_after_its_connection_ended_does_not_count) {
   grant();
   clock_.advance(1min);
   server_.ended.insert(server_.waits.front());
@@ -464,7 +464,7 @@ TEST_F(late_lock_sessions, a_grant_that_is_found_when_its_connection_has_ended_i
   EXPECT_EQ(outcome(*mine_, "m", patient_), permits_outcome::queued);
 }
 
-TEST_F(late_lock_sessions, a_grant_that_was_found_and_not_taken_for_long_is_looked_after) {
+TEST_F(late_lock_sessions, a_grant_that_was_found_and_not_taken_for_long_is_checked_again) {
   grant();
   (void)told();
   clock_.advance(1min);

@@ -136,7 +136,7 @@ TEST_F(inboxes, a_killed_process_is_certainly_absent) {
 }
 
 // The next session to open removes the dead one's pipe; then, too, nobody is there.
-TEST_F(inboxes, what_a_killed_process_left_is_removed_by_the_next_session) {
+TEST_F(inboxes, the_files_of_a_killed_process_are_removed_by_the_next_session) {
   harness::child other{"listener", {path()}};
   notification n = grant_for(one_);
   n.peer = other.expect_line();
@@ -168,7 +168,7 @@ TEST_F(inboxes, nothing_is_certain_when_the_folder_was_emptied) {
   EXPECT_TRUE(other_->transact("name", change).ok());
 }
 
-TEST_F(inboxes, nothing_is_certain_about_an_address_that_is_none) {
+TEST_F(inboxes, nothing_is_certain_about_a_malformed_address) {
   for (const char* peer : {"", "x", "../locks.db", "/etc/passwd", "writer-queue-glibc-64-40"}) {
     notification n = grant_for(other_);
     n.peer = peer;
@@ -189,7 +189,7 @@ TEST_F(inboxes, a_full_inbox_makes_no_sender_wait) {
   EXPECT_EQ(other_->inbox().receive(forever)->fence, 7u);
 }
 
-TEST_F(inboxes, what_is_no_notification_is_dropped) {
+TEST_F(inboxes, a_malformed_notification_is_dropped) {
   const std::string good = holdfast::store::sql::encode(grant_for(other_));
   for (const std::string& junk :
        {std::string{"\n\n\n"}, std::string{"hf1 granted\n"}, std::string(100, '\0') + "\n",
@@ -243,7 +243,7 @@ TEST(quiet_write, a_pipe_without_a_reader_raises_no_signal) {
   ::signal(SIGPIPE, before);
 }
 
-TEST(quiet_write, what_the_program_has_set_and_what_waits_for_it_stays) {
+TEST(quiet_write, the_signal_mask_and_pending_signals_of_the_program_stay) {
   const auto before = ::signal(SIGPIPE, SIG_DFL);
   sigset_t pipe_only;
   sigset_t now;
@@ -293,7 +293,7 @@ void expect_departure(const session& of, const std::string& who) {
   EXPECT_EQ(got->peer, who);
 }
 
-TEST_F(inboxes, the_death_of_a_watched_session_is_told_once) {
+TEST_F(inboxes, the_death_of_a_watched_session_is_reported_once) {
   harness::child other{"listener", {path()}};
   const std::string who = other.expect_line();
   one_->inbox().watch(who);
@@ -327,7 +327,7 @@ TEST_F(inboxes, watching_the_dead_tells_at_once_and_each_time) {
   EXPECT_EQ(one_->inbox().receive(at_once), std::nullopt);
 }
 
-TEST_F(inboxes, a_session_that_is_no_longer_watched_is_not_told_of) {
+TEST_F(inboxes, the_death_of_an_unwatched_session_is_not_reported) {
   harness::child other{"listener", {path()}};
   const std::string who = other.expect_line();
   one_->inbox().watch(who);
@@ -369,7 +369,7 @@ class no_descriptors {
 };
 
 // Otherwise its holds would be kept until the lease is over.
-TEST_F(inboxes, the_death_of_one_for_whose_process_there_was_no_descriptor_is_seen_all_the_same) {
+TEST_F(inboxes, the_death_of_a_process_without_a_descriptor_is_noticed_nevertheless) {
   harness::child other{"listener", {path()}};
   const std::string who = other.expect_line();
   // UndefinedBehaviorSanitizer needs a descriptor when it meets a class for the first time.
@@ -385,7 +385,7 @@ TEST_F(inboxes, the_death_of_one_for_whose_process_there_was_no_descriptor_is_se
   one_->inbox().unwatch(who);
 }
 
-TEST_F(inboxes, many_are_watched_and_each_death_is_told) {
+TEST_F(inboxes, each_death_of_many_watched_sessions_is_reported) {
   std::vector<harness::child> others;
   std::vector<std::string> names;
   for (int i = 0; i < 5; ++i) {
@@ -398,7 +398,7 @@ TEST_F(inboxes, many_are_watched_and_each_death_is_told) {
   }
 }
 
-TEST_F(inboxes, addresses_that_nothing_is_known_about_are_watched_in_vain) {
+TEST_F(inboxes, unknown_addresses_are_watched_without_a_report) {
   auto elsewhere = holdfast::store::sqlite::parse_peer(one_->inbox().peer());
   elsewhere->pid_space += 1;
   for (const std::string& who : {to_string(*elsewhere), other_->inbox().peer(), std::string{"x"}}) {
@@ -422,7 +422,7 @@ long polled() {
 }
 
 // The child has a copy of every descriptor: closing ours does not remove it from the poll.
-TEST_F(inboxes, a_death_is_told_once_also_if_a_forked_child_lives_on) {
+TEST_F(inboxes, a_death_is_reported_once_also_if_a_forked_child_lives_on) {
   harness::child other{"listener", {path()}};
   const std::string who = other.expect_line();
   const long before = polled();

@@ -38,7 +38,7 @@ TEST_F(opening, an_empty_file_becomes_ours) {
   EXPECT_TRUE(open(path())->transact("name", change).ok());
 }
 
-TEST_F(opening, paths_that_cannot_be_are_refused_with_a_way_out) {
+TEST_F(opening, impossible_paths_are_refused_with_an_advice) {
   expect_refusal("", errc::invalid_argument, "sqlite:PATH");
   expect_refusal(":memory:", errc::invalid_argument, "memory:");
   expect_refusal("file:locks.db?mode=ro", errc::invalid_argument, "sqlite:PATH");
@@ -52,7 +52,7 @@ TEST_F(opening, paths_that_cannot_be_are_refused_with_a_way_out) {
   expect_refusal(path(std::string(300, 'x')), errc::invalid_argument, "name too long");
 }
 
-TEST_F(opening, options_that_cannot_be_are_refused) {
+TEST_F(opening, impossible_options_are_refused) {
   const auto refuse = [&](auto change) {
     sqlite_options options;
     options.path = path();
@@ -68,7 +68,7 @@ TEST_F(opening, options_that_cannot_be_are_refused) {
   EXPECT_FALSE(fs::exists(path()));
 }
 
-TEST_F(opening, a_word_that_is_none_is_repeated_shortened) {
+TEST_F(opening, a_long_unknown_word_is_repeated_in_a_shortened_form) {
   const std::string endless(100'000, 'x');
   for (const auto member :
        {&sqlite_options::synchronous, &sqlite_options::network, &sqlite_options::access}) {

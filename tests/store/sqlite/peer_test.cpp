@@ -58,7 +58,7 @@ TEST(peers, a_living_process_has_not_departed) {
   EXPECT_TRUE(departed(parent, self()));
 }
 
-TEST(peers, without_a_known_beginning_are_not_said_to_have_departed) {
+TEST(peers, without_a_known_start_time_are_not_reported_as_departed) {
   peer parent = self();
   parent.pid = ::getppid();
   parent.started = 0;

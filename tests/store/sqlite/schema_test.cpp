@@ -158,7 +158,7 @@ TEST_F(tables, a_reboot_with_a_wrong_clock_keeps_latches_for_a_month_at_most) {
 }
 
 // The buckets are on the clock of the boot before, as the latches are.
-TEST_F(tables, a_reboot_keeps_what_a_limiter_gave_and_gives_back_what_has_come_back_since) {
+TEST_F(tables, a_reboot_keeps_used_tokens_and_refills_those_due_since) {
   const long before = now_us() + 900'000'000;
   const std::string used_at = ",1,1,1,1,3600000000,3600000000," + std::to_string(before);
   put("limit", "[1,\"rate_limiter\",2,0,[],[],[[\"a%3A\"" + used_at + "],[\"b\"" + used_at + "," +
@@ -190,7 +190,7 @@ TEST_F(tables, a_reboot_with_a_wrong_clock_stops_no_limiter) {
   EXPECT_TRUE(limiter.take(1'000));
 }
 
-TEST_F(tables, what_only_several_at_once_have_used_leaves_no_rows_either) {
+TEST_F(tables, names_used_only_by_requests_for_several_leave_no_rows) {
   const auto s = holdfast::open("sqlite:" + path());
   for (int i = 0; i < 150; ++i) {
     const std::string n = std::to_string(i);
@@ -201,7 +201,7 @@ TEST_F(tables, what_only_several_at_once_have_used_leaves_no_rows_either) {
   EXPECT_LT(rows, 300);
 }
 
-TEST_F(tables, a_reboot_leaves_what_is_not_ours_as_it_is) {
+TEST_F(tables, a_reboot_does_not_change_data_of_others) {
   put("theirs", "their note");
   put("newer", "[2,\"mutex\",1]");
   const char* const damaged[] = {"[1,\"rate_limiter\",1,0,[],[],[\"x\"],[]]",
@@ -215,7 +215,7 @@ TEST_F(tables, a_reboot_leaves_what_is_not_ours_as_it_is) {
   EXPECT_EQ(record_of(*store, "newer"), "[2,\"mutex\",1]");
 }
 
-TEST_F(tables, without_a_reboot_nothing_is_struck_out) {
+TEST_F(tables, holders_and_waiters_stay_without_a_reboot) {
   const std::string record = "[1,\"mutex\",1,77,[" + holder(now_us() + 1'000'000) + "],[]]";
   put("order:1", record);
   EXPECT_EQ(record_of(*open(path()), "order:1"), record);

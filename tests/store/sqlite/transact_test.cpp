@@ -17,7 +17,7 @@ long an_hour_from_now_us() {
       .count();
 }
 
-TEST_F(transactions, what_one_session_writes_another_reads) {
+TEST_F(transactions, a_session_reads_the_writes_of_another) {
   const session one = open(path());
   const session other = open(path());
   rule change = writes("text");
@@ -322,7 +322,7 @@ TEST_F(transactions, a_record_without_a_fence_is_changed_above_the_last_one_of_a
   }
 }
 
-TEST_F(transactions, what_a_killed_session_left_unused_is_removed_by_a_listing) {
+TEST_F(transactions, unused_rows_of_a_killed_session_are_removed_by_a_listing) {
   const session store = open(path());
   shell{path()}.run("INSERT INTO holdfast_locks VALUES ('left', '[1,\"mutex\",0,5,[],[]]')");
   ASSERT_TRUE(store->entries().ok());
@@ -332,7 +332,7 @@ TEST_F(transactions, what_a_killed_session_left_unused_is_removed_by_a_listing) 
 }
 
 // A repeated request finds the original there.
-TEST_F(transactions, what_is_remembered_is_not_removed) {
+TEST_F(transactions, remembered_rows_are_not_removed) {
   const session store = open(path());
   shell{path()}.run(
       "INSERT INTO holdfast_locks VALUES "
@@ -343,7 +343,7 @@ TEST_F(transactions, what_is_remembered_is_not_removed) {
   EXPECT_EQ(shell{path()}.ask("SELECT name FROM holdfast_locks").size(), 2u);
 }
 
-TEST_F(transactions, a_walk_goes_on_behind_a_name) {
+TEST_F(transactions, a_listing_continues_after_a_given_name) {
   const session store = open(path());
   for (const char* const name : {"a", "b", "c"}) {
     rule change = writes(name);
@@ -357,7 +357,7 @@ TEST_F(transactions, a_walk_goes_on_behind_a_name) {
 }
 
 // Sessions that make no names do not scan the store.
-TEST_F(transactions, what_is_over_goes_with_its_row_when_others_make_names) {
+TEST_F(transactions, expired_records_are_removed_when_names_are_made) {
   {
     const session store = open(path());
     shell{path()}.run(

@@ -174,7 +174,7 @@ TEST_F(users, a_read_only_user_sees_what_others_hold_and_changes_nothing) {
   }
 }
 
-TEST_F(users, what_is_only_read_is_not_made_and_is_told_to_be_missing) {
+TEST_F(users, a_missing_file_that_is_only_read_is_reported_and_not_made) {
   const auto before = everything();
   const failure f = refusal(reading());
   EXPECT_EQ(f.code, errc::unavailable);
@@ -182,7 +182,7 @@ TEST_F(users, what_is_only_read_is_not_made_and_is_told_to_be_missing) {
   EXPECT_EQ(everything(), before);
 }
 
-TEST_F(users, what_is_written_while_a_reader_reads_a_file_at_rest_leaves_its_log) {
+TEST_F(users, a_write_during_a_read_of_an_idle_file_leaves_the_log) {
   const auto has_log = [&] { return fs::exists(file_ + "-wal"); };
   EXPECT_TRUE(lock_something(file_));
   EXPECT_FALSE(has_log()) << "nobody has it open";

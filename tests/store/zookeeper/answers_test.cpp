@@ -62,7 +62,7 @@ void expect_told_as_no_memory(Tell tell) {
   EXPECT_TRUE(answers.front().text.empty() && answers.front().names.empty());
 }
 
-TEST(zookeeper_answers, that_there_is_no_memory_for_are_told_as_that) {
+TEST(zookeeper_answers, without_memory_are_reported_as_a_lack_of_memory) {
   const std::string text(large, 'x');
   std::vector<char*> names(large / sizeof(std::string), const_cast<char*>("name"));
   const String_vector all{static_cast<int>(names.size()), names.data()};
@@ -76,7 +76,7 @@ TEST(zookeeper_answers, that_there_is_no_memory_for_are_told_as_that) {
       [&](const void* data) { requests::on_text_stat(ZOK, text.c_str(), &stat, data); });
 }
 
-TEST(zookeeper_answers, of_what_was_not_sent_are_there_at_once) {
+TEST(zookeeper_answers, of_unsent_requests_are_available_at_once) {
   const auto asked = std::make_shared<requests>(1);
   requests::sent(asked->expect(0), ZINVALIDSTATE);
   EXPECT_EQ(asked->wait(holdfast::real_clock(), holdfast::forever).front().rc, ZINVALIDSTATE);
@@ -120,7 +120,7 @@ TEST(zookeeper_answers, that_let_in_a_stopped_process_are_taken) {
   EXPECT_TRUE(opened) << opened.error().what;
 }
 
-TEST(zookeeper_answers, that_did_not_come_are_not_waited_for_long_by_a_stopped_process) {
+TEST(zookeeper_answers, that_did_not_come_are_awaited_only_briefly_after_a_stop) {
   clock_of_a_stopped_process clock;
   const auto asked = std::make_shared<requests>(1);
   const auto token = asked->expect(0);

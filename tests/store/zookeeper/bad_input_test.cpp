@@ -83,7 +83,7 @@ TEST(zookeeper_bad_input, a_base_path_that_can_not_be_made_is_not_permitted) {
   EXPECT_NE(std::string(e.what()).find(base), std::string::npos) << e.what();
 }
 
-TEST(zookeeper_bad_input, what_the_acl_refuses_is_not_permitted_and_leaves_no_node) {
+TEST(zookeeper_bad_input, a_refusal_by_the_acl_is_not_permitted_and_leaves_no_node) {
   const std::string base = fresh_base();
   const tree owner(hosts(), "owner:secret");
   owner.make(base, true);
@@ -98,7 +98,7 @@ TEST(zookeeper_bad_input, what_the_acl_refuses_is_not_permitted_and_leaves_no_no
   EXPECT_TRUE(owner.children(base).empty());
 }
 
-TEST(zookeeper_bad_input, each_right_that_the_page_lists_is_missed_with_an_error_that_says_so) {
+TEST(zookeeper_bad_input, each_documented_right_is_needed_and_its_lack_is_reported) {
   const auto use_everything = [](const std::string& url) {
     auto session = holdfast::open(url);
     const auto held = holdfast::mutex(session, "n").acquire();
@@ -155,7 +155,7 @@ TEST(zookeeper_bad_input, names_work_at_the_root_too) {
   EXPECT_EQ(session.show("zookeeper").holders.size(), 1U);
 }
 
-TEST(zookeeper_bad_input, nodes_of_others_beside_ours_do_no_harm) {
+TEST(zookeeper_bad_input, nodes_of_other_programs_do_no_harm) {
   const std::string base = fresh_base();
   auto session = holdfast::open("zookeeper://" + hosts() + base);
   const tree other(hosts());
@@ -166,7 +166,7 @@ TEST(zookeeper_bad_input, nodes_of_others_beside_ours_do_no_harm) {
   EXPECT_TRUE(holdfast::mutex(session, "n").try_acquire());
 }
 
-TEST(zookeeper_bad_input, a_record_that_is_not_ours_is_told_and_left_alone) {
+TEST(zookeeper_bad_input, a_record_of_another_program_is_reported_and_not_changed) {
   const std::string base = fresh_base();
   auto session = holdfast::open("zookeeper://" + hosts() + base);
   const tree other(hosts());

@@ -9,7 +9,7 @@ namespace {
 
 using holdfast::lease;
 
-TEST(zookeeper_faults, leaders_that_die_and_come_back_give_nothing_to_two) {
+TEST(zookeeper_faults, restarts_of_leaders_never_grant_a_lock_twice) {
   harness::zookeeper_ensemble servers;
   harness::leaders_die_and_come_back(servers);
 }
@@ -35,7 +35,7 @@ TEST(zookeeper_faults, a_member_that_has_lost_the_others_does_not_keep_a_lease_a
   for (int i = 0; i < 3; ++i) servers.resume(i);
 }
 
-TEST(zookeeper_faults, what_a_process_slept_away_is_had_by_another_with_a_greater_fence) {
+TEST(zookeeper_faults, a_lock_of_a_sleeping_process_passes_on_with_a_greater_fence) {
   harness::a_holder_sleeps(calm_ensemble(), fresh_base());
 }
 
@@ -51,7 +51,7 @@ TEST(zookeeper_faults, tries_time_out_while_the_server_hangs) {
   harness::tries_at_a_server_that_hangs(calm_ensemble(), fresh_base());
 }
 
-TEST(zookeeper_faults, a_holder_that_is_cut_off_has_lost_it_before_another_has_it) {
+TEST(zookeeper_faults, a_holder_that_is_cut_off_loses_the_lock_before_the_next_grant) {
   harness::a_holder_is_cut_off(calm_ensemble(), fresh_base(), "?session=2s&command_timeout=500ms");
 }
 
@@ -81,13 +81,13 @@ TEST(zookeeper_faults, a_member_that_falls_silent_is_left_before_its_locks_are_l
   EXPECT_NO_THROW(held.check());
 }
 
-TEST(zookeeper_faults, a_request_that_comes_after_it_was_given_up_leaves_nothing) {
+TEST(zookeeper_faults, a_request_that_arrives_after_its_wait_ended_leaves_nothing) {
   harness::fault_proxy proxy(calm_ensemble().port(0));
   harness::late_requests_leave_nothing(calm_ensemble(), fresh_base(), proxy,
                                        calm_ensemble().url_at(proxy.port(), ""));
 }
 
-TEST(zookeeper_faults, fifty_that_wait_and_are_cut_off_at_once_are_all_served) {
+TEST(zookeeper_faults, fifty_waiters_that_are_cut_off_at_once_are_all_served) {
   harness::fifty_are_cut_off_at_once(calm_ensemble(), fresh_base());
 }
 

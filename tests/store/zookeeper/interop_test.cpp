@@ -65,7 +65,7 @@ class interoperability : public testing::Test {
   std::size_t contenders() const { return tree_.children(base_ + "/shared").size(); }
 };
 
-TEST_F(interoperability, kazoo_waits_for_what_is_held_here) {
+TEST_F(interoperability, kazoo_waits_for_a_lock_held_here) {
   lease held = holdfast::mutex(session_, "shared").acquire();
   kazoo other("Lock", base_ + "/shared");
   harness::eventually("it is in line", [&] { return contenders() == 2; });
@@ -75,7 +75,7 @@ TEST_F(interoperability, kazoo_waits_for_what_is_held_here) {
   EXPECT_FALSE(holdfast::mutex(session_, "shared").try_acquire());
 }
 
-TEST_F(interoperability, what_kazoo_holds_is_waited_for_here) {
+TEST_F(interoperability, our_waiters_wait_for_a_lock_of_kazoo) {
   kazoo other("Lock", base_ + "/shared");
   other.until_has();
   holdfast::mutex mine{session_, "shared"};
@@ -118,7 +118,7 @@ TEST_F(interoperability, readers_of_both_share_and_writers_of_both_exclude_them)
 }
 
 #ifdef HOLDFAST_TOOL
-TEST_F(interoperability, the_command_line_shows_of_another_program_what_is_known) {
+TEST_F(interoperability, the_command_line_shows_the_known_facts_of_another_program) {
   const kazoo other("Lock", base_ + "/shared");
   other.until_has();
   // The program opens the store once, and does not wait until the store is back.

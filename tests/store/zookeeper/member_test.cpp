@@ -146,7 +146,7 @@ TEST(zookeeper_members, that_are_silent_keep_the_connections_of_a_parent) {
                       [&] { return shut_down_silent(at, 1ms, {}) == 1; });
 }
 
-TEST(zookeeper_members, that_were_silent_for_less_long_are_waited_for) {
+TEST(zookeeper_members, that_were_silent_for_a_shorter_time_are_awaited) {
   harness::fake_server member([](std::string& heard) { return heard.clear(), std::string(); });
   harness::tcp_client asks(member.port());
   asks.say(".");

@@ -26,7 +26,7 @@ std::vector<std::uint64_t> owners(const std::vector<contender>& line) {
   return all;
 }
 
-TEST(zookeeper_names, what_is_escaped_is_one_part_of_a_path_and_comes_back) {
+TEST(zookeeper_names, an_escaped_name_is_one_part_of_a_path_and_is_read_back) {
   const std::string names[] = {"orders",
                                "a/b",
                                "100%",
@@ -80,14 +80,14 @@ TEST(zookeeper_names, a_contender_is_read_back_from_the_name_of_its_node) {
   }
 }
 
-TEST(zookeeper_names, contenders_stand_in_the_order_of_their_numbers_not_of_their_names) {
+TEST(zookeeper_names, contenders_are_ordered_by_their_numbers_and_not_by_their_names) {
   const auto one = node_prefix(someone(9)) + "0000000009";
   const auto two = node_prefix(someone(1)) + "0000000010";
   const auto three = node_prefix(someone(5)) + "0000000011";
   EXPECT_EQ(owners(in_order({three, one, two})), (std::vector<std::uint64_t>{9, 1, 5}));
 }
 
-TEST(zookeeper_names, contenders_after_a_wrapped_counter_stand_behind) {
+TEST(zookeeper_names, contenders_after_a_wrapped_counter_come_last) {
   std::vector<std::string> nodes{
       node_prefix(someone(1)) + "2147483646", node_prefix(someone(2)) + "2147483647",
       node_prefix(someone(3)) + "-2147483648", node_prefix(someone(4)) + "-2147483647"};
@@ -115,7 +115,7 @@ TEST(zookeeper_names, the_record_comes_first) {
 }
 
 // The client takes everything before the last colon for the host, brackets included.
-TEST(zookeeper_hosts, are_told_to_the_client_without_brackets) {
+TEST(zookeeper_hosts, are_passed_to_the_client_without_brackets) {
   const auto url = holdfast::base::parse_url("zookeeper://[fd00::1]:7,h,[::1]/locks");
   ASSERT_TRUE(url) << url.error().what;
   const auto o = holdfast::store::zookeeper::read_options(*url);

@@ -77,13 +77,13 @@ TEST_F(recipe, an_unlock_wakes_one_of_two_hundred_that_wait) {
 
 // The list is requested together with the queue entry: a session's requests are carried out in
 // order.
-TEST_F(recipe, a_free_lock_is_taken_with_one_round_trip_and_given_back_with_one) {
+TEST_F(recipe, a_free_lock_costs_one_round_trip_to_acquire_and_one_to_release) {
   harness::fault_proxy proxy(calm_ensemble().port(0));
   const auto s = holdfast::open("zookeeper://127.0.0.1:" + std::to_string(proxy.port()) + base_);
   EXPECT_EQ(harness::round_trips_of_a_free_lock(proxy, s), 2U);
 }
 
-TEST_F(recipe, a_place_whose_reply_was_lost_is_found_again_and_leaves_no_ghost) {
+TEST_F(recipe, a_queue_entry_with_a_lost_reply_is_found_again_and_not_left) {
   harness::fault_proxy proxy(calm_ensemble().port(0));
   const std::string through = "zookeeper://127.0.0.1:" + std::to_string(proxy.port()) + base_;
   auto here = holdfast::open(through + "?session=30s&command_timeout=10s");
@@ -98,7 +98,7 @@ TEST_F(recipe, a_place_whose_reply_was_lost_is_found_again_and_leaves_no_ghost) 
   harness::eventually("nothing is left", [&] { return tree_.children(base_ + "/ghost").empty(); });
 }
 
-TEST_F(recipe, a_try_whose_reply_was_lost_leaves_no_ghost_either) {
+TEST_F(recipe, a_try_whose_reply_was_lost_leaves_no_entry) {
   harness::fault_proxy proxy(calm_ensemble().port(0));
   const std::string through = "zookeeper://127.0.0.1:" + std::to_string(proxy.port()) + base_;
   auto here = holdfast::open(through + "?session=10s&command_timeout=500ms");
@@ -127,7 +127,7 @@ TEST_F(recipe, an_upgraded_reader_keeps_out_later_contenders_and_leaves_nothing)
   EXPECT_TRUE(tree_.children(base_ + "/up").empty());
 }
 
-TEST_F(recipe, what_the_recipe_can_not_do_is_refused_at_construction_by_name) {
+TEST_F(recipe, an_unsupported_primitive_is_refused_at_construction_by_name) {
   auto here = holdfast::open(url());
   holdfast::shared_mutex_options o;
   o.preference = holdfast::preference::writer;

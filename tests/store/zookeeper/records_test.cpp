@@ -78,7 +78,7 @@ TEST_F(zookeeper_records, a_late_write_does_not_replace_the_next_record_of_the_n
   }
 }
 
-TEST_F(zookeeper_records, the_version_that_a_write_told_is_of_that_record_only) {
+TEST_F(zookeeper_records, the_version_returned_by_a_write_is_valid_for_that_record_only) {
   const auto mine = written(*paused_, 1);
   ASSERT_TRUE(other_->replace("n", {}, other_->record("n", false, nullptr)->version, 0).value());
   (void)written(*other_, 1);
@@ -150,7 +150,7 @@ TEST_F(zookeeper_records, a_record_that_is_read_in_the_time_between_two_lives_is
   EXPECT_TRUE(paused_->replace("n", "later", again.version, 0).value());
 }
 
-TEST_F(zookeeper_records, of_two_that_make_one_the_later_is_told) {
+TEST_F(zookeeper_records, the_later_of_two_makers_of_a_record_learns_that_it_lost) {
   const auto none = paused_->record("n", false, nullptr)->version;
   (void)written(*other_, 0);
   EXPECT_FALSE(paused_->replace("n", "late", none, 0).value());

@@ -46,7 +46,7 @@ TEST_F(zookeeper_session_time, counts_from_each_request_while_something_is_asked
   }
 }
 
-TEST_F(zookeeper_session_time, counts_from_what_was_said_before_the_process_stood_still) {
+TEST_F(zookeeper_session_time, counts_from_the_last_request_before_the_process_was_stopped) {
   (void)ask_and_hear();
   clock_.advance(told_within);
   EXPECT_EQ(ask_and_hear(), clock_.now());
@@ -58,7 +58,7 @@ TEST_F(zookeeper_session_time, counts_from_what_was_said_before_the_process_stoo
   EXPECT_EQ(ask_and_hear(), clock_.now());
 }
 
-TEST_F(zookeeper_session_time, counts_what_was_answered_late_from_when_it_was_sent) {
+TEST_F(zookeeper_session_time, counts_a_late_answer_from_the_time_of_its_request) {
   const auto sent = clock_.now() + 10s;
   clock_.advance(10s);
   (void)ask();
@@ -69,7 +69,7 @@ TEST_F(zookeeper_session_time, counts_what_was_answered_late_from_when_it_was_se
   EXPECT_EQ(ask(), sent + at_most);
 }
 
-TEST_F(zookeeper_session_time, does_not_count_what_has_no_answer) {
+TEST_F(zookeeper_session_time, does_not_count_requests_without_an_answer) {
   for (int i = 0; i < 6; ++i) {
     clock_.advance(10s);
     (void)ask();
@@ -77,7 +77,7 @@ TEST_F(zookeeper_session_time, does_not_count_what_has_no_answer) {
   EXPECT_EQ(ask(), begin_ + at_most);
 }
 
-TEST_F(zookeeper_session_time, keeps_what_it_needs_of_many_answers) {
+TEST_F(zookeeper_session_time, counts_correctly_over_many_answers) {
   for (int i = 0; i < 600; ++i) {
     EXPECT_EQ(ask_and_hear(), clock_.now());
     clock_.advance(100ms);
