@@ -276,7 +276,7 @@ TEST_F(hanging_store, keeps_no_stopped_waiter_that_was_left_what_it_has_to_give_
   a.lock();
   std::stop_source stop;
   auto waiting = async_acquire(a, {}, stop.get_token()).future();
-  const auto line = session.impl()->local_queues().at("a", session.impl()->clock());
+  const auto line = session.impl()->local_queue_of("a");
   harness::eventually("it stands in line", [&] { return line->waiting() == 1; });
   store->hang();
   auto patient = async_acquire(b).future();
