@@ -52,7 +52,7 @@ class renewable {
   virtual void announce(event_kind kind, const failure* why,
                         std::chrono::nanoseconds margin) noexcept = 0;
   virtual void announce_lost(std::string_view why) noexcept = 0;
-  /// It is lost, but the store may keep it all the same: releases it there.
+  /// Releases a lost lock at the store, which may still keep it.
   virtual void give_back_lost() noexcept = 0;
 
   // Guarded by the keeper's mutex.
@@ -94,9 +94,9 @@ class keeper {
   /// because nobody could renew the hold again otherwise.
   class begun_renewal;
   void answered(renewable& h, boot_time sent, const result<store::permits_reply>& reply);
-  /// It was not even asked for.
+  /// No renewal was requested.
   void not_renewed(renewable& h);
-  /// The store says that it is not held any more.
+  /// The store has reported that the lock is no longer held.
   void gone(renewable& h);
   /// The lease has ended by this machine's clock.
   void ended(renewable& h);

@@ -43,19 +43,20 @@ class transferable {
   ~transferable() = default;
 };
 
-/// Where a waiter stands that wants in at a local queue.
+/// The state of a waiter at a local queue.
 enum class local_entry {
-  first,   ///< it represents the process now: ask the store
-  asked,   ///< it does, and the one before has asked the store for it: see the contender
-  passed,  ///< it has what the process holds: see the contender
+  first,   ///< represents the process now, and has to ask the store
+  asked,   ///< represents the process; the representative before it has asked the store for it:
+           ///< contender::ask_instead_of()
+  passed,  ///< has received the hold of the process: contender::take_passed()
   overloaded,
-  gone,     ///< it waits no longer: its time is over, or it was asked to stop
-  waiting,  ///< queued: only from join() and look()
-  chosen,   ///< queued, and about to have what the process holds: wait for it also after the
-            ///< deadline; only from look()
+  gone,     ///< waits no longer: its time is over, or a stop was requested
+  waiting,  ///< queued; returned only by join() and look()
+  chosen,   ///< the representative asks the store for this waiter, which waits for the result also
+            ///< after its deadline; returned only by look()
 };
 
-/// A waiter, as the local queue sees it.
+/// The local queue's view of a waiter.
 class contender {
  public:
   /// Without a waker it belongs to a sleeping thread.
@@ -69,7 +70,7 @@ class contender {
   /// ended, whatever happens.
   virtual result<bool> ask_instead_of(const transferable& leaving) noexcept = 0;
 
-  /// What the thread before left to this one, after local_entry::passed.
+  /// The hold that this waiter has received, after local_entry::passed.
   std::shared_ptr<transferable> take_passed() noexcept { return std::move(passed_); }
 
  protected:
