@@ -32,9 +32,9 @@ class transferable {
   virtual std::chrono::nanoseconds linger() const noexcept = 0;
   virtual std::uint64_t fence() const noexcept = 0;
   virtual const store::owner_id& owner() const noexcept = 0;
-  /// Sent with the release only, and never earlier.
+  /// The secret that is sent only with the release, and never earlier.
   virtual const store::owner_id& secret() const noexcept = 0;
-  /// Releases it at the store: it is idle, and no waiter wants it.
+  /// Releases an idle hold, which no waiter wants, at the store.
   virtual void give_back() noexcept = 0;
   /// Ends a hold that was lost before the next thread had it.
   virtual void forget() noexcept = 0;
@@ -75,7 +75,7 @@ class contender {
 
  protected:
   virtual ~contender() = default;
-  /// Until when it waits in the local queue.
+  /// Until when this waiter waits in the local queue.
   boot_time local_queue_deadline() const noexcept { return deadline_; }
 
   const lock_config& config_;
@@ -184,8 +184,8 @@ class local_queue : public std::enable_shared_from_this<local_queue> {
   summons first_ = summons::none;
   unsigned bypassed_ = 0;
   unsigned expected_ = 0;
-  bool looked_after_ = false;    ///< idle_lock_timer will check it
-  boot_time idle_ends_{};        ///< when the timer releases it, if it had no turn until then
+  bool looked_after_ = false;  ///< idle_lock_timer will check the hold
+  boot_time idle_ends_{};      ///< when the timer releases the idle hold, if it has no turn before
   std::uint64_t idle_turn_ = 0;  ///< the fence of the last turn at the timer's last check
   store::owner_id wanted_{};     ///< the hold that another session waits for
 };

@@ -113,7 +113,7 @@ class wait_steps {
   const bool is_try_;
   const boot_time called_;  ///< when the user's call began
   const boot_time began_;
-  const boot_time limit_;  ///< no answer is waited for after that
+  const boot_time limit_;  ///< the wait for an answer ends then
   boot_time until_;
   boot_time give_up_ = forever;  ///< when the wait gives up if the store is still away
   /// Start of the present series of grants that could not be made sure of. An answer "wait" in
@@ -132,7 +132,7 @@ class wait_steps {
 /// The wait of a thread. Fails as wait_steps does, or with cancelled.
 status wait_until_settled(store_client& session, dispatcher::registration& slot, request& q,
                           const timed_call& call, std::stop_token stop);
-/// The same, receiving the owner's notifications only while it waits.
+/// The same, for a caller that receives the owner's notifications only during this wait.
 inline status wait_until_settled(store_client& session, const store::owner_id& owner, request& q,
                                  const timed_call& call, std::stop_token stop = {}) {
   // In a forked child the dispatcher's mutex is the parent's.
@@ -147,7 +147,7 @@ failure asked_to_stop();
 failure waited_in_vain(bool is_try, std::string_view what = held_by_another);
 /// Whether a wait ended that way, which is a decision and no error.
 inline bool is_in_vain(errc why) noexcept { return why == errc::busy || why == errc::timed_out; }
-/// The same, or stopped on request.
+/// Whether a wait ended that way, or was stopped on request.
 inline bool was_given_up(errc why) noexcept { return is_in_vain(why) || why == errc::cancelled; }
 /// The failure of a wait that lasted `waited`, and that the store had not answered by its deadline.
 failure unanswered(std::chrono::nanoseconds waited, bool answered_before);

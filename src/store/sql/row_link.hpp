@@ -67,7 +67,7 @@ struct replacement {
 /// The outcome of a replacement.
 struct replaced {
   bool done = false;
-  std::int64_t version = 0;  ///< the row's new one
+  std::int64_t version = 0;  ///< the row's new version
   std::int64_t now_at = 0;   ///< 0: not returned
 };
 
