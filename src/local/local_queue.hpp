@@ -123,7 +123,7 @@ class local_queue : public std::enable_shared_from_this<local_queue> {
   entry look(contender& who, boot_time deadline, const std::stop_token& stop);
 
   /// Returns the idle hold of the process, for a thread that has just arrived. Null if there is
-  /// none, or if the first waiter's turn has come.
+  /// none, if it does not fit `wanted`, or if the first waiter's turn has come.
   std::shared_ptr<transferable> take_idle(const lock_config& wanted);
 
   /// Called when a thread has finished with `done`. Returns false if the hold has to return to the

@@ -44,8 +44,8 @@ class request {
   /// Both in one, if the request has to ask by itself.
   virtual answer ask(bool last);
   /// A notification arrived: the next poll may not be left to other waiters. Returns true if the
-  /// notification contains the secret of the owner before this one, which settles the request. Any
-  /// other notification settles nothing: only an answer of the store does.
+  /// notification settles the request. Only one with the secret of the owner before this one can;
+  /// after any other notification the request needs an answer of the store.
   virtual bool notified(const store::notification&) { return false; }
   /// A notification came before the request could take it.
   virtual void notified_before() {}

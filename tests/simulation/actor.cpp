@@ -202,17 +202,16 @@ void actor::judge_wait(bool got, bool stoppable) const {
   }
 }
 
-// One after the other. At contenders it enters, looks and leaves; of two locks it asks for the one
-// and the other, and gives the one back.
+// Counts commands that are sent one after the other. A try at a store of contenders enters the
+// queue, reads it and leaves. A try of two locks requests both, and releases the first one.
 int actor::commands_of_a_try() const {
   const auto& whole = of.whole;
   const auto at = [&](std::size_t i) {
     const auto where = whole.names[i].store;
     return where == 0 ? whole.store : whole.others[where - 1];
   };
-  // A session's calls to a server that keeps its locks are one after the other, each with a
-  // connection to make: a try comes behind those of three threads, and what the session does
-  // itself.
+  // A session calls a server with advisory locks one call after the other, each over a new
+  // connection: a try comes after the calls of three threads, and after the session's own.
   const auto commands = [](store_kind k) {
     return k == store_kind::advisory ? 12 : k >= store_kind::contenders ? 3 : 1;
   };

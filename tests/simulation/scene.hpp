@@ -36,13 +36,13 @@ struct scene {
   void data_lost(nanos until);
   void successor_dies(const process& p);
   nanos disturbed(const process& p) const;
-  /// Nothing went wrong for so long that an error must be false.
+  /// Whether nothing has gone wrong for so long that an error must be false.
   bool undisturbed(const process& p, nanos since) const;
 
   // ---- the processes' actions
   void live(process& p, const process_plan& does);
   void end_early(process& p, const process_plan& does, std::vector<holdfast::session> sessions);
-  /// The step is over; `before` are the troubles that the process had met before it.
+  /// Called when the step is over; `before` are the troubles that the process had met before it.
   void note(const process& p, const process_plan& does, const step& s,
             const decltype(process::met)& before);
   static std::string name_of(std::size_t i) { return "n" + std::to_string(i); }
