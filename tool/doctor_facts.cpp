@@ -151,7 +151,7 @@ void judge_connections(judge& j) {
         "raise max_connections, or use fewer sessions");
 }
 
-/// Rights that only sweeps need, which fail in silence.
+/// Rights that only sweeps need. A sweep without them fails without an error message.
 void judge_rights_of_sweeps(judge& j, const std::string& page) {
   for (const auto& f : j.all()) {
     if (f.name != "missing_right") continue;

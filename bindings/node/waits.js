@@ -35,7 +35,7 @@ function listen(on) {
   abi.begin('queue_next_decision', [on, length, there, decided], () => grantedBy(told()), (failed, code, why) => {
     if (queue !== on && (failed || code !== 0)) return;  // the queue was closed: there are no waits
     if (code === TIMED_OUT) return listenAgain(on);
-    if (code === OVERLOADED) return setTimeout(() => { if (queue === on) goOn(on); }, AGAIN_MS);  // the event is still there
+    if (code === OVERLOADED) return setTimeout(() => { if (queue === on) goOn(on); }, AGAIN_MS);  // the event stays in the queue
     if (failed || code !== 0) return failAll(failed ?? abi.errorOf(code, why));
     const event = told();
     const one = waiting.get(Number(event.tag));

@@ -74,8 +74,8 @@ class barrier {
   /// second, and one at the end. After it has thrown errc::lost, the arrival cannot be waited for
   /// again: errc::invalid_argument.
   void wait(arrival&& mine) const { (void)wait_within(mine, no_limit, {}); }
-  /// False if a stop was requested, or the time is over, and the end of the phase is not known yet:
-  /// the arrival still counts, and can be waited for again.
+  /// False if a stop was requested, or the time ran out, before the end of the phase was known: the
+  /// arrival still counts, and can be waited for again.
   [[nodiscard]] bool wait(arrival& mine, std::stop_token stop) const {
     return wait_within(mine, no_limit, std::move(stop));
   }

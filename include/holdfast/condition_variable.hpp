@@ -78,7 +78,7 @@ class condition_variable {
   std::cv_status wait_until(std::unique_lock<M>& lock, any_time_point t) {
     return wait_once(held<M>(lock), deadline(t.wait), {});
   }
-  /// Returns what the predicate says in the end.
+  /// Returns the last result of the predicate.
   template <std::derived_from<mutex> M, std::predicate P>
   bool wait_for(std::unique_lock<M>& lock, any_duration timeout, P satisfied) {
     return wait_while(lock, deadline(timeout.wait), {}, satisfied);

@@ -9,7 +9,8 @@ namespace holdfast {
 /// process: only the first lock and the last unlock go to the store, and the fence is the same at
 /// all levels. One object is one identity: two recursive_mutex objects of the same name exclude
 /// each other. Meets Lockable and TimedLockable. Thread-safe. Errors and costs as mutex; a level
-/// above 2^31 throws errc::overloaded. A lock() that was stopped before its call takes no level.
+/// above 2^31 throws errc::overloaded. If the stop was requested before the call, lock() takes no
+/// level.
 class recursive_mutex {
  public:
   recursive_mutex(session s, std::string name, lock_options options = {});

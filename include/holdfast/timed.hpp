@@ -26,7 +26,7 @@ wait_time wait_until(const std::chrono::time_point<Clock, Duration>& deadline) {
   return wait_for(wide{deadline.time_since_epoch()} - wide{Clock::now().time_since_epoch()});
 }
 
-/// What a form with `_for` in its name is given: any duration (wait_for).
+/// The parameter of a function with `_for` in its name: any duration (wait_for).
 struct any_duration {
   template <class Rep, class Period>
   constexpr any_duration(const std::chrono::duration<Rep, Period>& timeout)
@@ -34,7 +34,7 @@ struct any_duration {
   wait_time wait;
 };
 
-/// What a form with `_until` in its name is given: any time point (wait_until).
+/// The parameter of a function with `_until` in its name: any time point (wait_until).
 struct any_time_point {
   template <class Clock, class Duration>
   any_time_point(const std::chrono::time_point<Clock, Duration>& t) : wait(wait_until(t)) {}

@@ -54,7 +54,7 @@ bool parse(const std::array<std::string_view, count>& names, std::string_view te
   return false;
 }
 
-// Owner ids are read and written by every command.
+// A table, because every command parses owner ids.
 constexpr auto hex_values = [] {
   std::array<int, 256> values{};
   values.fill(-1);

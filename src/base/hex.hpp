@@ -6,7 +6,7 @@
 
 namespace holdfast::base {
 
-/// A number as 16 hexadecimal digits.
+/// Appends a number as 16 hexadecimal digits.
 inline void append_hex(std::string& to, std::uint64_t number) {
   constexpr std::string_view digits = "0123456789abcdef";
   for (int shift = 60; shift >= 0; shift -= 4) to += digits[(number >> shift) & 15];

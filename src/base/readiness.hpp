@@ -10,24 +10,27 @@
 
 namespace holdfast::base {
 
-/// How long to sleep in poll() so as to be awake in time, where it takes several sleeps. The kernel
-/// may end one later than it was asked to: by a thousandth of its length, by a two-hundredth in a
-/// process that is nice, and always by 50 us. So of a long sleep some is left for the next one.
+/// The length of the next sleep in poll(), so that a wait of `left` in several sleeps ends in time.
+/// The kernel may end a sleep late: by a thousandth of its length, by a two-hundredth if the
+/// process has a positive nice value, and always by 50 us. So a long sleep leaves a part to the
+/// next one.
 inline std::chrono::nanoseconds next_sleep(std::chrono::nanoseconds left) noexcept {
   constexpr std::chrono::nanoseconds is_long = std::chrono::milliseconds(10);
   return left > is_long ? left - left / 128 : left;
 }
 
-/// One sleep until one of them is ready, for so long at most, or a little longer: for who has to be
-/// in time next_sleep() says how long. What poll() answered.
+/// Sleeps once until a descriptor is ready, for at most `longest` plus the time by which the kernel
+/// is late. A caller that has to be in time takes the length from next_sleep(), and sleeps again.
+/// Returns the result of ppoll().
 inline int sleep_until_ready(std::span<pollfd> all, std::chrono::nanoseconds longest) noexcept {
   const auto length = std::max(longest, std::chrono::nanoseconds(0));
   const timespec timeout{length.count() / 1'000'000'000, length.count() % 1'000'000'000};
   return ::ppoll(all.data(), all.size(), &timeout, nullptr);
 }
 
-/// Waits until one of them is ready. False: the time is up. A caught signal ends no wait. What is
-/// ready when the time is up counts: this process may have stood still.
+/// Waits until a descriptor is ready. Returns false at the deadline. A caught signal does not end
+/// the wait. A descriptor that is ready at the deadline counts, because this process may have been
+/// suspended until then.
 inline bool wait_until_ready(std::span<pollfd> all, boot_time deadline) noexcept {
   constexpr std::chrono::nanoseconds longest = std::chrono::hours(24);
   while (true) {

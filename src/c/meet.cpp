@@ -14,12 +14,12 @@ using condition_handle = handle_of<condition_variable>;
 struct barrier_handle final : handle {
   template <class... Args>
   explicit barrier_handle(Args&&... args) : itself(std::forward<Args>(args)...) {}
-  /// What waits keeps it, and with it the session.
+  /// Ends the waits over a queue, because each of them keeps the barrier, and with it the session.
   void on_close() noexcept override { closed_.request_stop(); }
 
-  /// From now on such a wait ends also when the barrier is closed, as long as the result lives.
+  /// Makes a wait over a queue end also when the barrier is closed, as long as the result lives.
   std::shared_ptr<either_stops> end_when_closed(waiting& w) const {
-    if (!w.to) return nullptr;  // it has the session until the call returns
+    if (!w.to) return nullptr;  // the caller has the session until the call returns
     auto both = std::make_shared<either_stops>(w.stop, closed_.get_token());
     w.stop = both->token();
     return both;
@@ -157,7 +157,7 @@ status wait_now(const std::shared_ptr<arrival_handle>& mine, void* key, const wa
   return done{};
 }
 
-/// It can be waited for again when the event is there.
+/// After the event, another wait for this arrival may begin.
 void begin_barrier_wait(const std::shared_ptr<arrival_handle>& mine, void* key, waiting w) {
   const auto stop = mine->at->end_when_closed(w);
   auto here = std::make_shared<barrier_wait>(mine, key);
@@ -173,8 +173,8 @@ void begin_barrier_wait(const std::shared_ptr<arrival_handle>& mine, void* key, 
       });
 }
 
-/// For what has one form only: over the queue, or else this thread waits for its end. Limit and
-/// stop count for all of it.
+/// For operations that have only an asynchronous form: runs one over the queue; without a queue,
+/// this thread waits for its end. The limit and the stop apply to the whole operation.
 template <class Start>
 status begin_or_await(const barrier_handle& of, waiting w, Start start) {
   const auto stop = of.end_when_closed(w);

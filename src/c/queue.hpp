@@ -52,7 +52,7 @@ class queue final : public handle {
   bool closed_ = false;
 };
 
-/// Of two tokens.
+/// A stop token that is requested to stop as soon as one of two other tokens is.
 class either_stops {
  public:
   either_stops(std::stop_token one, std::stop_token other)

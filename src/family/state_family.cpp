@@ -111,8 +111,8 @@ class permits_transition final : public record_change {
     return is_question || command_.verb == permits_verb::inspect;
   }
 
-  /// Perhaps its owner is there, with an attempt whose answer was lost, although this one was
-  /// undone.
+  /// Whether the owner may be in the record although this attempt was undone: an earlier attempt,
+  /// whose answer was lost, may have been stored.
   bool may_stand() const noexcept { return came_; }
 
   /// Changes a record that was decoded already. Returns false if nothing has to be written. An
@@ -337,7 +337,7 @@ class state_family final : public session_store {
     return reply;
   }
 
-  // A waiter behind dead processes asks once more, without them. One who inspects is told of them.
+  // A waiter behind dead processes asks once more, without them. An inspection reports them.
   result<permits_reply> pass_over_dead(std::string_view name, const permits_command& command,
                                        result<permits_reply> reply) {
     if (!reply || !port_->can().sees_death) return reply;

@@ -192,7 +192,7 @@ void add_blocker(std::vector<std::string>& blockers, const std::string& peer) {
   if (std::find(blockers.begin(), blockers.end(), peer) == blockers.end()) blockers.push_back(peer);
 }
 
-/// The n-th of them to end.
+/// The time when the n-th of these leases ends, in the order of their ends.
 std::int64_t nth_end(const std::vector<holder>& all, std::size_t n) {
   std::vector<std::int64_t> ends;
   ends.reserve(all.size());
@@ -202,8 +202,8 @@ std::int64_t nth_end(const std::vector<holder>& all, std::size_t n) {
   return *at;
 }
 
-// The first few waiters poll when as many leases have ended as there are waiters up to them: nobody
-// tells of an end. The others are told when it is their turn.
+// The n-th waiter polls when n leases have ended, because no notification reports the end of a
+// lease. Only the first few waiters do so; the others are notified when their turn comes.
 void describe_wait(const permits_record& r, const permits_command& c, const moment& now,
                    permits_reply& reply) {
   for (const holder& h : r.holders) add_blocker(reply.blockers, h.peer);

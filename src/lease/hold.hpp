@@ -29,8 +29,8 @@ struct hold_services {
   engine::keeper& keeper;
 };
 
-/// Something held: what a lease points to, and what the keeper keeps alive. Threads of a process
-/// may have it one after the other (local_queue.hpp), each with a lease and a fence of its own.
+/// Something that this process holds: leases point to it, and the keeper renews it. Threads of the
+/// process may have it one after the other (local_queue.hpp), each with its own lease and fence.
 class hold final : public std::enable_shared_from_this<hold>,
                    public renewable,
                    public transferable,

@@ -47,12 +47,12 @@ class renewable {
   explicit renewable(const lease_timer& timer) : timer_(timer) {}
   virtual ~renewable() = default;
 
-  /// The timer's verdict has changed. Called with the keeper's mutex held.
+  /// Called with the keeper's mutex held when the timer's verdict has changed.
   virtual void publish() noexcept = 0;
   virtual void announce(event_kind kind, const failure* why,
                         std::chrono::nanoseconds margin) noexcept = 0;
   virtual void announce_lost(std::string_view why) noexcept = 0;
-  /// It is lost, but the store may keep it all the same: releases it there.
+  /// Releases a lost lock at the store, which may still keep it.
   virtual void give_back_lost() noexcept = 0;
 
   // Guarded by the keeper's mutex.
@@ -94,9 +94,9 @@ class keeper {
   /// because nobody could renew the hold again otherwise.
   class begun_renewal;
   void answered(renewable& h, boot_time sent, const result<store::permits_reply>& reply);
-  /// It was not even asked for.
+  /// No renewal was requested.
   void not_renewed(renewable& h);
-  /// The store says that it is not held any more.
+  /// The store has reported that the lock is no longer held.
   void gone(renewable& h);
   /// The lease has ended by this machine's clock.
   void ended(renewable& h);
@@ -119,8 +119,8 @@ class keeper {
   /// have been carried out, and others wait for it.
   void send_again(std::string_view name, const store::permits_command& what) noexcept;
 
-  /// A reply is expected that no thread waits for: the keeper reads it soon, unless another thread
-  /// reads it earlier.
+  /// Called when a reply is expected that no thread waits for: the keeper reads the reply soon,
+  /// unless another thread reads it earlier.
   void expect_answers();
 
   /// Stops its threads, and waits for their end.
@@ -169,7 +169,8 @@ class keeper {
   void end_renewal(renewable& h, End end);
   /// Returns false if some are to be retried later.
   bool release_abandoned(std::unique_lock<std::mutex>& lock) noexcept;
-  /// The release is done or has become needless. Sends the command owed after it from now on.
+  /// Called when the release is done, or is no longer needed: from now on sends the command that is
+  /// due after it.
   static void owes_now(abandoned& one, boot_time now) noexcept;
   /// Leaves in `todo` the ones to be retried.
   void try_to_release(abandonments& todo);

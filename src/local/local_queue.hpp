@@ -32,9 +32,9 @@ class transferable {
   virtual std::chrono::nanoseconds linger() const noexcept = 0;
   virtual std::uint64_t fence() const noexcept = 0;
   virtual const store::owner_id& owner() const noexcept = 0;
-  /// Sent with the release only, and never earlier.
+  /// The secret that is sent only with the release, and never earlier.
   virtual const store::owner_id& secret() const noexcept = 0;
-  /// Releases it at the store: it is idle, and no waiter wants it.
+  /// Releases an idle hold, which no waiter wants, at the store.
   virtual void give_back() noexcept = 0;
   /// Ends a hold that was lost before the next thread had it.
   virtual void forget() noexcept = 0;
@@ -43,19 +43,20 @@ class transferable {
   ~transferable() = default;
 };
 
-/// Where a waiter stands that wants in at a local queue.
+/// The state of a waiter at a local queue.
 enum class local_entry {
-  first,   ///< it represents the process now: ask the store
-  asked,   ///< it does, and the one before has asked the store for it: see the contender
-  passed,  ///< it has what the process holds: see the contender
+  first,   ///< represents the process now, and has to ask the store
+  asked,   ///< represents the process; the representative before it has asked the store for it:
+           ///< contender::ask_instead_of()
+  passed,  ///< has received the hold of the process: contender::take_passed()
   overloaded,
-  gone,     ///< it waits no longer: its time is over, or it was asked to stop
-  waiting,  ///< queued: only from join() and look()
-  chosen,   ///< queued, and about to have what the process holds: wait for it also after the
-            ///< deadline; only from look()
+  gone,     ///< waits no longer: its time is over, or a stop was requested
+  waiting,  ///< queued; returned only by join() and look()
+  chosen,   ///< the representative asks the store for this waiter, which waits for the result also
+            ///< after its deadline; returned only by look()
 };
 
-/// A waiter, as the local queue sees it.
+/// The local queue's view of a waiter.
 class contender {
  public:
   /// Without a waker it belongs to a sleeping thread.
@@ -69,12 +70,12 @@ class contender {
   /// ended, whatever happens.
   virtual result<bool> ask_instead_of(const transferable& leaving) noexcept = 0;
 
-  /// What the thread before left to this one, after local_entry::passed.
+  /// The hold that this waiter has received, after local_entry::passed.
   std::shared_ptr<transferable> take_passed() noexcept { return std::move(passed_); }
 
  protected:
   virtual ~contender() = default;
-  /// Until when it waits in the local queue.
+  /// Until when this waiter waits in the local queue.
   boot_time local_queue_deadline() const noexcept { return deadline_; }
 
   const lock_config& config_;
@@ -122,7 +123,7 @@ class local_queue : public std::enable_shared_from_this<local_queue> {
   entry look(contender& who, boot_time deadline, const std::stop_token& stop);
 
   /// Returns the idle hold of the process, for a thread that has just arrived. Null if there is
-  /// none, or if the first waiter's turn has come.
+  /// none, if it does not fit `wanted`, or if the first waiter's turn has come.
   std::shared_ptr<transferable> take_idle(const lock_config& wanted);
 
   /// Called when a thread has finished with `done`. Returns false if the hold has to return to the
@@ -183,8 +184,8 @@ class local_queue : public std::enable_shared_from_this<local_queue> {
   summons first_ = summons::none;
   unsigned bypassed_ = 0;
   unsigned expected_ = 0;
-  bool looked_after_ = false;    ///< idle_lock_timer will check it
-  boot_time idle_ends_{};        ///< when the timer releases it, if it had no turn until then
+  bool looked_after_ = false;  ///< idle_lock_timer will check the hold
+  boot_time idle_ends_{};      ///< when the timer releases the idle hold, if it has no turn before
   std::uint64_t idle_turn_ = 0;  ///< the fence of the last turn at the timer's last check
   store::owner_id wanted_{};     ///< the hold that another session waits for
 };

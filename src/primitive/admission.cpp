@@ -17,7 +17,8 @@ constexpr std::string_view operation = "admission";
 /// The shortest pause between two requests of a waiter for tokens.
 constexpr std::chrono::microseconds shortest_look = 1ms;
 
-/// Both, as one request. Tokens that it took and nobody heard of go back.
+/// The permit and the tokens, as one request. Tokens that it took are given back if the caller was
+/// not told of them.
 class entry final : public engine::request {
  public:
   entry(const engine::wanted& permits, const engine::lock_config& limiter,
@@ -176,7 +177,7 @@ struct admission::state {
     }
   }
 
-  // A wait that only ran out is a decision, not a failure.
+  // A wait that only reached its time limit ends with a decision, not with a failure.
   result<admitted> refused(entry& e, const engine::time_frame& time, failure why) const {
     auto& session = *permits.session;
     e.give_back_tokens();

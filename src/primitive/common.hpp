@@ -68,7 +68,7 @@ struct subject {
     return pending<T>(std::make_shared<engine::pending_reply<T>>(session, config, operation, c,
                                                                  std::move(means)));
   }
-  /// What async_acquire() and the like begin with.
+  /// The parameters of an asynchronous form, such as async_acquire().
   engine::async_request request(wait_limit limit, std::stop_token stop,
                                 const engine::acquire_params& how = {}) const;
 
@@ -92,14 +92,15 @@ failure without_effect(std::string_view option, std::string_view why);
 void report_misuse(engine::session_impl& session, std::string_view name, std::string_view lock_kind,
                    std::string_view detail) noexcept;
 
-/// What a thread holds in the std style, and how many times: only a recursive_mutex more than once.
+/// The lease of a thread in the std style, and how many times the thread has locked: more than once
+/// only for a recursive_mutex.
 struct thread_hold : lease {
   thread_hold() noexcept = default;
   thread_hold(lease held) noexcept : lease(std::move(held)), level(1) {}
   std::uint32_t level = 0;
 };
 
-/// What the threads hold of one lock in the std style.
+/// The leases of the threads that hold one lock in the std style.
 class thread_holds : public by_thread<thread_hold> {
  public:
   using by_thread::put;

@@ -19,7 +19,7 @@ leader described(std::uint64_t fence, const std::string& note, std::int64_t sinc
   return leader{engine::public_fence(fence), p.reason, p.host, p.pid, p.program, p.since};
 }
 
-/// Not one that the store knows to have died: the next candidate that asks leads.
+/// Returns nothing if the store knows that the leader has died: the next candidate that asks leads.
 std::optional<leader> leader_of(const store::permits_reply& reply) {
   if (reply.found.kind != store::kind::election || reply.found.holders.empty()) return std::nullopt;
   const auto& h = reply.found.holders.front();

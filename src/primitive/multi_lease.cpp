@@ -22,7 +22,8 @@ struct multi_lease::state_of_all {
   };
 
   std::vector<lease> members;
-  std::vector<std::shared_ptr<engine::hold>> ended;  ///< has room for all, whatever memory is left
+  std::vector<std::shared_ptr<engine::hold>>
+      ended;  ///< has room for all members, so release() needs no memory
   std::stop_source lost;
   std::vector<std::unique_ptr<std::stop_callback<pass_on>>> losses;
 
@@ -163,8 +164,8 @@ pending<done> async_extend(const multi_lease& held, std::chrono::milliseconds le
   return extend_later(members, [length](const lease& one) { return async_extend(one, length); });
 }
 
-// To take a callback off waits until it has returned. One that ran in the parent when it forked
-// never returns in the child, so the child takes none off.
+// To unregister a callback waits until the callback has returned. A callback that ran in the parent
+// at the fork never returns in the child, so the child unregisters none.
 std::error_code multi_lease::release() noexcept {
   auto all = std::move(state_);
   if (!all) return {};

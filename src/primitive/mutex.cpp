@@ -40,7 +40,7 @@ bool mutex::lock_within(wait_time wait, std::stop_token stop) {
 }
 
 void mutex::unlock() noexcept {
-  const auto held = state_->holds.take();  // its end is the release
+  const auto held = state_->holds.take();  // the destructor releases the lock
   if (!held) state_->of.report_misuse("unlock() by a thread that does not hold it");
 }
 

@@ -276,7 +276,8 @@ rate_decision rate_limiter::state::take(request about, std::uint64_t n) {
   return decide(std::move(about), rate_verb::take, n, {}, one_try);
 }
 
-// Threads that find the pool empty at the same time fill it each: counted, so nothing is wrong.
+// Threads that find the pool empty at the same time each fill it. The pool adds up their tokens, so
+// none are lost.
 rate_decision rate_limiter::state::take_locally(request r, std::uint64_t n) {
   std::string id = std::to_string(r.rules->version());
   for (const auto& b : r.buckets) (id += ' ') += b;

@@ -41,8 +41,8 @@ struct rate_limiter::state {
     return rules;
   }
 
-  /// What is asked of the store: everything that the command points to stays here. (A copy points
-  /// to the buckets of what it was copied from.)
+  /// A request to the store; contains everything that its commands point to. (The choices of a copy
+  /// point to the buckets of the original.)
   struct request {
     std::shared_ptr<const primitive::rate_rules> rules;
     std::vector<std::string> buckets;

@@ -27,7 +27,7 @@ bool recursive_mutex::lock_within(wait_time wait, std::stop_token stop) {
     if (mine->level > std::numeric_limits<std::int32_t>::max()) {
       state_->of.fail({errc::overloaded, "locked too many times by one thread"});
     }
-    // Work that goes deeper under a lock that is gone would be work without one.
+    // If the lock is lost, a deeper level must not begin: it would run without the lock.
     mine->check();
     if (stop.stop_requested()) return false;
     ++mine->level;
@@ -42,7 +42,7 @@ void recursive_mutex::unlock() noexcept {
   thread_hold* const mine = state_->holds.find();
   if (mine == nullptr)
     return state_->of.report_misuse("unlock() by a thread that does not hold it");
-  if (--mine->level == 0) (void)state_->holds.take();  // its end is the release
+  if (--mine->level == 0) (void)state_->holds.take();  // the destructor releases the lock
 }
 
 std::uint32_t recursive_mutex::level() const noexcept {

@@ -111,7 +111,7 @@ pending<lease> async_acquire_shared(shared_mutex& lock, wait_limit limit, std::s
 }
 
 void shared_mutex::unlock() noexcept {
-  const auto held = state_->writers.take();  // its end is the release
+  const auto held = state_->writers.take();  // the destructor releases the lock
   if (!held) state_->of.report_misuse("unlock() by a thread that does not hold it");
 }
 

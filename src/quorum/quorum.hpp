@@ -109,8 +109,8 @@ class quorum_round : public std::enable_shared_from_this<quorum_round> {
     plainly,
     of_trusted,  ///< a grant of a recently started node is not a vote
   };
-  /// What `c` points to is the node's, or its session's: they are kept for as long as it is on its
-  /// way.
+  /// What `c` points to belongs to the node or to its session, which are kept until the request has
+  /// ended.
   void ask(std::size_t node, const store::permits_command& c, asked how = asked::plainly);
   using condition = std::function<bool(const answers&)>;
   /// Waits until `enough` returns true, all nodes have answered, `until` has passed, or `stop` is
@@ -137,7 +137,7 @@ class quorum_round : public std::enable_shared_from_this<quorum_round> {
   };
 
   bool post(std::size_t node, const store::permits_command& c);
-  /// Without memory to ask it, that is its answer.
+  /// If there is no memory for the request, that failure is the node's answer.
   void ask_runner(std::size_t node, const store::permits_command& c, bool trusted_only) noexcept;
   void begin_asking(std::size_t node, const store::permits_command& c, bool trusted_only);
   void on_posted(std::size_t node, result<store::permits_reply> reply, boot_time sent);

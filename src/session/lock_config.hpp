@@ -13,15 +13,15 @@ namespace holdfast::engine {
 
 class local_queue;
 
-/// What is asked for, the same for every acquisition by one primitive: its options, of which
-/// `lease` is what the store is asked for, and what else it is.
+/// The configuration of one primitive, the same for each of its acquisitions: its options, with the
+/// `lease` that is requested from the store, and more.
 struct lock_config : lock_options {
-  std::string name{};  ///< full
+  std::string name{};  ///< the full name
   store::kind kind = store::kind::mutex;
   std::uint32_t capacity = 1;
-  std::string note{};             ///< the reason, and whose it is
-  bool outlives_session = false;  ///< nobody renews, and the hold may outlive the session
-  bool in_order = false;          ///< a fair_mutex
+  std::string note{};             ///< the session's note, and the reason
+  bool outlives_session = false;  ///< not renewed; the hold may outlive the session
+  bool in_order = false;          ///< for a fair_mutex
   bool traced = false;            ///< one of the session's debug options is on
   /// Null: every contender queues at the store itself.
   std::shared_ptr<engine::local_queue> local_queue{};

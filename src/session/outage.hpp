@@ -7,9 +7,9 @@
 
 namespace holdfast::engine {
 
-/// Since when a session's store answers nothing. If waiters are queued in this process, they ask
-/// one after the other, and the time for which each keeps trying (session_options::store_timeout)
-/// is the same for all of them.
+/// Remembers since when a session's store has not answered. Waiters that are queued in this process
+/// ask one after the other; the time for which they keep trying (session_options::store_timeout)
+/// counts from the same moment for all of them.
 class outage {
  public:
   void answered() noexcept {

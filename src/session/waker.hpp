@@ -2,8 +2,8 @@
 
 namespace holdfast::engine {
 
-/// Tells a waiter without a thread of its own that there may be news for it. From any thread, and
-/// with the mutex of what tells it held.
+/// Notifies a waiter without a thread of its own that there may be news for it. Called from any
+/// thread, with the caller's mutex held.
 class waker {
  public:
   virtual void wake() noexcept = 0;

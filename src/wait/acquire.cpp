@@ -206,8 +206,8 @@ request::answer acquisition::learn(result<store::permits_reply> reply, boot_time
 
 wait_hint hint_of(const session_impl& session, store::permits_reply& reply) {
   wait_hint hint{std::chrono::microseconds(reply.retry_after_us), {}};
-  // Each of the first few looks at another moment. Elsewhere all say that they are the first, or
-  // look often.
+  // At a fair store that notifies, each of the first few waiters polls at a different time. At
+  // other stores all waiters have position 1, or poll often.
   const bool among_first = reply.position >= 1 && reply.position <= first_few;
   hint.alone = among_first && session.can().fair && session.can().notifications;
   if (reply.position == 1 && session.can().sees_death) hint.watch = std::move(reply.blockers);

@@ -169,13 +169,13 @@ class joint_acquisition final : public request {
       return mismatch_of(reply, *w.what);
     }
     lost_one_ = stopped_at_ < has_up_to_;
-    if ((moved_on() || lost_one_) && !last) return settled();  // to wait there
+    if ((moved_on() || lost_one_) && !last) return settled();  // to wait there, or to begin anew
     auto hint = hint_of(*w.session, reply);
     hint.retry_after = std::min<std::chrono::microseconds>(hint.retry_after, w.what->lease / 3);
     return ask_again(std::move(hint));
   }
 
-  // The first may have ended while the last was asked for.
+  // The lease of the first name may have ended while the last name was requested.
   answer check_still_held() {
     for (std::size_t i = 0; i < all_.size(); ++i) {
       if (grants_[i].valid_until > all_[i].session->now()) continue;

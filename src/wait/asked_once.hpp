@@ -19,8 +19,8 @@ class asked_once final : public short_operation {
   /// because the store may have restarted until then. A failure replaces the answer.
   using doubt = std::function<result<bool>()>;
 
-  /// `command` may point into `what`. `then` is called once, on the thread of the runner; on the
-  /// caller's if there is none to be had.
+  /// `command` may point into `what`. `then` is called once, on the runner's thread; on the
+  /// caller's thread if the runner cannot start its own.
   static void start(std::shared_ptr<session_impl> session, std::shared_ptr<const lock_config> what,
                     const store::permits_command& command, answered then, doubt trusted = {}) {
     const auto self = std::make_shared<asked_once>(std::move(session), std::move(what), command,

@@ -52,7 +52,7 @@ std::optional<store::named_command> pending_acquire::leaving(const failure& why)
 lease pending_lease::begin_lease(std::shared_ptr<session_impl> session) {
   lease mine =
       engine::begin_lease(std::move(session), config_, how_, acquisition_.granted(), waited_);
-  if (turn_) turn_->keep();  // until the hold is given back
+  if (turn_) turn_->keep();  // until the hold is released
   return mine;
 }
 

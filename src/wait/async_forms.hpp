@@ -66,7 +66,8 @@ class pending_reply final : public telling_shortly<T> {
   const meaning<T> meaning_;
 };
 
-/// A request whose end leaves nothing behind, but what its leave() sees to, if it has one.
+/// A request that leaves nothing at the store when it ends without success, or that has a leave(),
+/// which removes it.
 template <class T, class Request>
 class pending_request final : public telling_wait<pending_wait, T> {
  public:

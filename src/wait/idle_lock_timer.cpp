@@ -27,8 +27,8 @@ void idle_lock_timer::look_at(const std::shared_ptr<local_queue>& at, boot_time 
   notifications_.wake();
 }
 
-// Settled when the session ends: a wait that is stopped says so in words, and there may be no
-// memory for them.
+// Returns settled() when the session ends. To stop the wait instead would make a failure with a
+// text, for which there may be no memory.
 request::answer idle_lock_timer::ask(bool) {
   if (ending_) return settled();
   return ask_again({.at = look_at_due()});

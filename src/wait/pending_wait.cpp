@@ -153,7 +153,7 @@ operation::next pending_wait::give_up(failure f) {
   return {.ask = goodbye};
 }
 
-// What is let go of may go back to the store.
+// let_go() may send a release to the store, so it gets a time limit.
 operation::next pending_wait::end(failure f) {
   {
     const bool called_off = stop().stop_requested();
@@ -188,8 +188,8 @@ operation::next pending_wait::over() {
   return {.over = true};
 }
 
-// Nothing more is asked, and what there is to give back is not waited for: the store may hang, and
-// one that was stopped may have no limit of its own.
+// Asks the store nothing more, and does not wait for a release: the store may hang, and an
+// operation that was stopped may have no limit of its own.
 operation::next pending_wait::overdue() {
   const call_limit until{std::min(limit_, session_.now())};
   if (leaving_) {

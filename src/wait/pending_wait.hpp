@@ -41,7 +41,7 @@ class pending_wait : public operation {
   void begin(std::stop_token stop);
 
   virtual request& asked() = 0;
-  /// What comes before the store.
+  /// The step before the first request to the store; by default there is none.
   virtual next come_in() { return at_store(); }
   virtual void won(std::shared_ptr<session_impl> session) = 0;
   /// The command to send so that nothing stays at the store, if any.

@@ -13,7 +13,7 @@ result<lease> read(const std::shared_ptr<session_impl>& session,
                    std::stop_token stop);
 /// The same without a thread.
 pending<lease> async_read(async_request o, std::shared_ptr<reader_group> at, bool passes_writers);
-/// Nobody joins the readers of this process while it waits.
+/// Acquires a writer's lease. While it waits, no reader joins the readers of this process.
 pending<lease> async_write(async_request o, std::shared_ptr<reader_group> at);
 
 }  // namespace holdfast::engine

@@ -60,7 +60,7 @@ class resizing final : public request {
   }
   answer ask(bool) override {
     if (why_not_) return std::move(*why_not_);
-    return settled();  // others read with it: there is no room
+    return settled();  // other readers share the hold: there is no room
   }
   answer learn(result<store::permits_reply> reply, boot_time) override {
     unknown_ = was_unknown_;

@@ -98,8 +98,8 @@ std::optional<status> wait_steps::answered(result<store::permits_reply> reply, b
   return judge(request_.learn(std::move(reply), sent), sent);
 }
 
-// Only the first waiter polls, and it asks when the lease in its way ends: counted from
-// the request, as the next one will be as long on its way.
+// A waiter that polls alone (wait_hint::alone) asks when the lease in its way ends. The pause
+// counts from when the request was sent, because the next request takes as long to reach the store.
 std::optional<status> wait_steps::judge(request::answer answer, boot_time sent) {
   if (!answer) return judge_failure(std::move(answer.error()), sent);
   unknown_ = false;

@@ -31,28 +31,30 @@ class request {
  public:
   virtual ~request() = default;
 
-  /// What comes of it: settled(), when to ask again, or what went wrong.
+  /// The result of one attempt: settled(), when to ask again, or the failure.
   using answer = result<std::optional<wait_hint>>;
   static answer settled() { return std::optional<wait_hint>{}; }
   static answer ask_again(wait_hint how) { return std::optional(std::move(how)); }
 
-  /// What to send, so that many can be asked in one round trip; or nothing if it has to ask by
-  /// itself. `last`: there will be no other time, leave nothing behind.
+  /// The command to send, so that many requests can share one round trip; nothing if the request
+  /// has to ask by itself. `last`: this is the last attempt, which must leave nothing at the store.
   virtual std::optional<store::named_command> command(bool last);
-  /// … and what the reply means.
+  /// The meaning of the reply to that command.
   virtual answer learn(result<store::permits_reply> reply, boot_time sent);
-  /// Both, where it has to ask by itself.
+  /// Both in one, if the request has to ask by itself.
   virtual answer ask(bool last);
-  /// A notification came: the next poll may not be left to others. Only an answer settles the
-  /// request, or the secret of the one that was before: true then.
+  /// A notification arrived: the next poll may not be left to other waiters. Returns true if the
+  /// notification settles the request. Only one with the secret of the owner before this one can;
+  /// after any other notification the request needs an answer of the store.
   virtual bool notified(const store::notification&) { return false; }
   /// A notification came before the request could take it.
   virtual void notified_before() {}
   /// The text of the failure if the request is not settled in time; the caller adds when that was.
   virtual std::string_view in_vain() const { return held_by_another; }
-  /// Whether it is settled without a question: a wait that was stopped before is told so, too.
+  /// Whether the request is settled without asking the store. Then a wait succeeds even if it was
+  /// stopped before it began.
   virtual bool known() const noexcept { return false; }
-  /// Until when a look may be left to others of the session; `now` if it may not.
+  /// Until when the poll may be left to other waiters of the session; `now` if it may not.
   virtual boot_time put_off(boot_time now) { return now; }
   /// If false, nothing of the request can be at the store, so there is nothing to release.
   bool was_asked() const noexcept { return was_asked_; }
@@ -62,14 +64,19 @@ class request {
   bool was_asked_ = false;
 };
 
-/// The policy of one wait at the store, step by step: a thread that sleeps between them and the
-/// runner, which does not, take the same ones. Asks, waits for a notification or until it is time
-/// to poll, asks again; one last try at the deadline. While the store is away it keeps trying, ever
-/// more slowly, until the deadline, or session_options::store_timeout if there is none. So also
-/// while the store answers, and cannot make sure of what it grants. Ends with timed_out, or what
-/// the store said; soon after the deadline also if the store hangs (last_answer_within), and then
-/// with outcome_unknown: in vain, or unavailable if nothing was heard of it for a second. A wait
-/// that is one try lasts as long as the store's own time-outs.
+/// The policy of one wait at the store, in steps. A thread that sleeps between the steps, and the
+/// runner, which does not sleep, take the same steps. The wait asks the store, waits for a
+/// notification or until the next poll is due, and asks again; at the deadline it tries a last
+/// time.
+///
+/// While the store is away, the wait retries after ever longer pauses until the deadline, or for
+/// session_options::store_timeout if there is no deadline. It does the same while the store answers
+/// but cannot make sure of what it grants.
+///
+/// The wait ends with timed_out, or with the failure that the store returned. If the store hangs,
+/// the wait ends soon after the deadline (last_answer_within) with outcome_unknown set: timed_out,
+/// or unavailable if the wait has lasted a second without any answer. A wait that is one try lasts
+/// as long as the store's own time-outs.
 class wait_steps {
  public:
   wait_steps(store_client& session, request& q, const time_frame& time);
@@ -106,7 +113,7 @@ class wait_steps {
   const bool is_try_;
   const boot_time called_;  ///< when the user's call began
   const boot_time began_;
-  const boot_time limit_;  ///< no answer is waited for after that
+  const boot_time limit_;  ///< the wait for an answer ends then
   boot_time until_;
   boot_time give_up_ = forever;  ///< when the wait gives up if the store is still away
   /// Start of the present series of grants that could not be made sure of. An answer "wait" in
@@ -125,7 +132,7 @@ class wait_steps {
 /// The wait of a thread. Fails as wait_steps does, or with cancelled.
 status wait_until_settled(store_client& session, dispatcher::registration& slot, request& q,
                           const timed_call& call, std::stop_token stop);
-/// The same, receiving the owner's notifications only while it waits.
+/// The same, for a caller that receives the owner's notifications only during this wait.
 inline status wait_until_settled(store_client& session, const store::owner_id& owner, request& q,
                                  const timed_call& call, std::stop_token stop = {}) {
   // In a forked child the dispatcher's mutex is the parent's.
@@ -140,7 +147,7 @@ failure asked_to_stop();
 failure waited_in_vain(bool is_try, std::string_view what = held_by_another);
 /// Whether a wait ended that way, which is a decision and no error.
 inline bool is_in_vain(errc why) noexcept { return why == errc::busy || why == errc::timed_out; }
-/// The same, or stopped on request.
+/// Whether a wait ended that way, or was stopped on request.
 inline bool was_given_up(errc why) noexcept { return is_in_vain(why) || why == errc::cancelled; }
 /// The failure of a wait that lasted `waited`, and that the store had not answered by its deadline.
 failure unanswered(std::chrono::nanoseconds waited, bool answered_before);

@@ -82,7 +82,7 @@ TEST(given_back_at_the_end, a_lock_is_released_after_several_lost_requests) {
   EXPECT_TRUE(other.show("m").holders.empty());
 }
 
-// What a session has yet to give back when it ends, it gives back then.
+// A session that ends sends the releases that are still due.
 TEST(given_back_for_nothing, is_nothing_of_an_admission_that_was_refused_for_good) {
   const std::string url = "memory:refused-admission";
   stage s{url};

@@ -250,7 +250,7 @@ TEST_F(hand_over, of_a_dead_holder_is_requested_when_its_lease_ends_and_not_befo
   EXPECT_EQ(steps.until(), sent + 100ms) << "one question is enough then";
 }
 
-// Nothing wakes it before: the process that held it is not there to say anything.
+// No notification wakes the waiter earlier, because the process of the holder is dead.
 TEST_F(hand_over, of_a_holder_that_died_with_a_lease_of_a_second_costs_five_questions) {
   lock_config s = mutex_named("m");
   s.lease = 1s;

@@ -281,7 +281,7 @@ TEST_F(hanging_store, keeps_no_stopped_waiter_that_was_left_what_it_has_to_give_
   store->hang();
   auto patient = async_acquire(b).future();
   store->await_hanging(1);  // the session's thread is in the store
-  a.unlock();               // to the one in line, which does not know yet
+  a.unlock();               // to the queued waiter, which does not know it yet
   stop.request_stop();
   EXPECT_EQ(waiting.wait_for(10s), std::future_status::ready) << "it waits for the store";
   store->let_go();

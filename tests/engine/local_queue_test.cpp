@@ -330,8 +330,8 @@ TEST(local_queue, a_waiter_asks_for_itself_when_the_release_could_not_queue_it) 
     lease mine = m.acquire();
     got = true;
   });
-  // Nothing shows from outside that a thread stands at the local queue: its wait begins with the
-  // entry.
+  // The wait that is visible from outside begins before the thread is queued, so only the local
+  // queue itself shows that.
   harness::eventually("in line",
                       [&] { return s.session.impl()->local_queue_of("m")->waiting() == 1; });
   s.script->set(verb::acquire, fault::drop_request);

@@ -52,8 +52,8 @@ TEST_F(readiness, a_ready_descriptor_counts_even_at_the_deadline) {
   EXPECT_TRUE(wait_until_ready(fd_, POLLIN, boot_time::min()));
 }
 
-// A thread that sleeps in poll() until a lease ends would come late by a two-hundredth of its
-// sleep.
+// If a thread slept in poll() once until a lease ends, it could wake up late by a two-hundredth of
+// its sleep.
 TEST(next_sleep, ends_in_time_also_if_the_kernel_is_as_late_as_it_may_be) {
   constexpr auto always = 50us;
   for (auto left = 1ns; left < 24h; left += left / 3 + 1ns) {

@@ -14,7 +14,7 @@ namespace harness {
 
 namespace {
 
-// Without it etcd does not start on some processors.
+// Without this variable etcd does not start on some processors.
 constexpr std::string_view kept = "ETCD_UNSUPPORTED_ARCH";
 
 constexpr std::array<std::string_view, 8> families{"PG",    "MYSQL_",   "MARIADB_", "REDISCLI_",

@@ -22,7 +22,7 @@ TEST_F(state_family, a_grant_notifies_its_waiter_with_the_name) {
   EXPECT_GT(port_.told[0].fence, 0u);
 }
 
-// So that a store can answer it without the lock that its writers need.
+// A store can then answer the question without the lock that its writers need.
 TEST_F(state_family, a_question_says_that_it_only_asks) {
   const auto asked_by = [&](const auto& what) {
     const int before = port_.only_asked;

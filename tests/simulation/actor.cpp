@@ -8,13 +8,13 @@ namespace {
 
 using holdfast::errc;
 
-// What the library takes at most, and its threads until they run.
+/// The longest time that the library takes, and that its threads take until they run.
 constexpr nanos deadline_slack = 105 * millisecond;
-/// A request that says that it leaves, behind those that are under way.
+/// The longest time of a request that gives up a wait, behind the requests that are under way.
 constexpr nanos leaves_within = 40 * millisecond;
 /// redlock_options::node_timeout.
 constexpr nanos time_of_a_node = 200 * millisecond;
-/// Who has waited for so much longer comes first.
+/// A thread that has waited longer by this time must come first.
 constexpr nanos long_before = 300 * millisecond;
 
 }  // namespace
@@ -33,7 +33,7 @@ void actor::judge_error(holdfast::errc code, const std::string& what) const {
   of.rules.violated("each error is true", "P" + std::to_string(p.number) + ": " + what);
 }
 
-// Of a wait for a lock: others have something to do first.
+// Judges only waits for a lock: other operations have something to do before they end.
 void actor::judge_stop() const {
   const auto kind = of.whole.names[s.name].kind;
   const bool of_one = !s.several && kind < lock_kind::latch && of.whole.tells();
@@ -46,7 +46,7 @@ void actor::judge_stop() const {
                         std::to_string(s.stop_after / microsecond));
 }
 
-// Of several names, any.
+// Whether a lock was taken away: this name, or any name if the step is about several.
 bool actor::was_taken() const {
   const bool of_one = !s.several && of.whole.names[s.name].kind < lock_kind::latch;
   return of.rules.was_taken(of_one ? name : std::string());
@@ -79,8 +79,9 @@ void actor::waits(bool so) const {
   }
 }
 
-// Where the store gives turns to threads, and nobody is told late. Of a mutex's, one of each
-// process has a place at the store; those behind a hold that was taken away have none yet.
+// Applies where the store orders single threads, and no notification is late. Not to a mutex: only
+// one thread of each process is queued at the store. After a hold was taken away, the threads that
+// were queued behind it are not queued at the store yet.
 void actor::judge_order() const {
   const auto kind = of.whole.names[s.name].kind;
   const bool by_turns = kind == lock_kind::fair || kind == lock_kind::semaphore;
@@ -101,7 +102,7 @@ int actor::goes_first() const {
   return n.kind == lock_kind::shared && s.shared == (n.prefers == 1) ? 1 : 0;
 }
 
-// Where the store gives turns by it, and nobody is told late.
+// Applies where the store orders waiters by precedence, and no notification is late.
 void actor::judge_preference() const {
   if (of.whole.names[s.name].prefers == 0 || s.several || !of.punctual() || !of.whole.tells())
     return;
@@ -113,7 +114,7 @@ void actor::judge_preference() const {
   }
 }
 
-// With readers on the same terms.
+// Only readers with the same terms share a hold.
 bool actor::shares_holds() const {
   const bool reads = of.whole.names[s.name].kind == lock_kind::shared && s.shared;
   const bool on_other_terms = std::any_of(does.threads.begin(), does.threads.end(), [](auto& t) {
@@ -130,13 +131,13 @@ void actor::reads_with_others() const {
   of.together.reads(world::self(), &p, name, asked, behind || of.at_several > 0);
 }
 
-// The process knows that a writer waits: a reader that comes then asks for a hold of its own.
+// The process knows that a writer waits, so a reader that comes later must request its own hold.
 void actor::judge_joining(std::uint64_t fence) const {
   const bool reads = of.whole.names[s.name].kind == lock_kind::shared && s.shared;
   if (!reads || !of.punctual() || !of.whole.tells()) return;
   const bool for_all = s.wait == never && s.stop_after == never;
   if (shares_holds() && !was_taken()) of.together.got(world::self(), fence, of.here.now(), for_all);
-  // Of a hold that was taken away nobody is told anything but that.
+  // After a hold was taken away, threads are notified of nothing else.
   if (goes_first() > 0 || was_taken()) return;
   if (passes_a_writer("no reader passes a writer of its process that has long waited", true) ||
       of.rules.shared_since(name, fence) > asked - long_before) {
@@ -146,7 +147,7 @@ void actor::judge_joining(std::uint64_t fence) const {
                         false);
 }
 
-// Of its process, or of another one.
+// The writer is of the reader's process, or of another one.
 bool actor::passes_a_writer(const char* rule, bool of_its_process) const {
   for (const auto& other : of.line) {
     const bool writes =
@@ -162,7 +163,8 @@ std::string actor::later_than(const scene::in_line& other) const {
   return std::to_string((asked - other.asked) / millisecond) + " ms";
 }
 
-// The other one may have left, or have its turn as well, and hear of that in a moment.
+// Judges a moment later: the other waiter may have left, or its turn has come as well and the
+// notification is on its way.
 void actor::passes_one(const char* rule, const scene::in_line& other, std::string how) const {
   of.here.at(of.here.now() + 50 * millisecond, [&of = of, rule, other, how = std::move(how)] {
     if (std::find(of.line.begin(), of.line.end(), other) == of.line.end()) return;
@@ -170,7 +172,7 @@ void actor::passes_one(const char* rule, const scene::in_line& other, std::strin
   });
 }
 
-// After a wait with a limit.
+// Checks the duration of a wait with a limit.
 void actor::judge_wait(bool got, bool stoppable) const {
   waits(false);
   const nanos took = of.here.now() - asked;
@@ -181,15 +183,15 @@ void actor::judge_wait(bool got, bool stoppable) const {
                       name + " after " + std::to_string(took / microsecond) + " us");
   }
   if (p.steady_since > asked || p.paused_until > asked) return;
-  // The nodes of a redlock are asked together, for the lock and then for the greatest fence; what
-  // some have given is given back.
+  // A redlock asks its nodes together, for the lock and then for the greatest fence, and releases
+  // the grants of a vote that failed.
   const bool by_votes = of.whole.names[s.name].kind == lock_kind::redlock;
   const nanos one_try = of.whole.calm() ? 0
                         : by_votes      ? 3 * time_of_a_node
                                         : commands_of_a_try() * of.whole.command_timeout;
   nanos most = (s.wait == 0 ? one_try : s.wait) + deadline_slack;
-  // A session's calls to a server that keeps its locks are one after the other, each with a
-  // connection to make: one comes behind those of three threads, and what the session does itself.
+  // A session calls a server with advisory locks one call after the other, each over a new
+  // connection: a call comes after those of three threads, and after the session's own.
   if (of.whole.store == store_kind::advisory && !of.whole.calm())
     most += 9 * of.whole.command_timeout;
   if (took > most) {
@@ -200,17 +202,16 @@ void actor::judge_wait(bool got, bool stoppable) const {
   }
 }
 
-// One after the other. At contenders it enters, looks and leaves; of two locks it asks for the one
-// and the other, and gives the one back.
+// Counts commands that are sent one after the other. A try at a store of contenders enters the
+// queue, reads it and leaves. A try of two locks requests both, and releases the first one.
 int actor::commands_of_a_try() const {
   const auto& whole = of.whole;
   const auto at = [&](std::size_t i) {
     const auto where = whole.names[i].store;
     return where == 0 ? whole.store : whole.others[where - 1];
   };
-  // A session's calls to a server that keeps its locks are one after the other, each with a
-  // connection to make: a try comes behind those of three threads, and what the session does
-  // itself.
+  // A session calls a server with advisory locks one call after the other, each over a new
+  // connection: a try comes after the calls of three threads, and after the session's own.
   const auto commands = [](store_kind k) {
     return k == store_kind::advisory ? 12 : k >= store_kind::contenders ? 3 : 1;
   };

@@ -28,10 +28,10 @@ struct actor {
   void judge_stop() const;
   /// Whether an operator took the lock away.
   bool was_taken() const;
-  /// A token that is triggered when the step says; a thread of the same process triggers it.
+  /// A token on which a thread of the same process requests a stop at the planned time.
   std::stop_token stop() const { return stop_in(s.stop_after); }
   std::stop_token stop_in(nanos after) const;
-  /// Registers or unregisters this thread as a waiter, for the rule that nobody waits in vain.
+  /// Registers or unregisters this thread as a waiter, for the rule that no thread waits in vain.
   void waits(bool so) const;
   /// Called with the lock acquired: checks that no other waiter has waited much longer.
   void judge_order() const;
@@ -45,12 +45,13 @@ struct actor {
   void reads_with_others() const;
   /// Checks that a reader did not join other readers of its process while a writer has long waited.
   void judge_joining(std::uint64_t fence) const;
-  /// True if there is one.
+  /// Checks that this reader passed no writer that has long waited. Returns true if there is such a
+  /// writer.
   bool passes_a_writer(const char* rule, bool of_its_process) const;
   std::string later_than(const scene::in_line& other) const;
-  /// Breaks the rule if the other one still waits in a moment.
+  /// Reports a violation of the rule if `other` still waits a moment later.
   void passes_one(const char* rule, const scene::in_line& other, std::string how) const;
-  /// After a wait with a limit.
+  /// Checks the duration of a wait with a limit.
   void judge_wait(bool got, bool stoppable) const;
   int commands_of_a_try() const;
   /// The longest time until a waiter continues; `never` if that is not judged.

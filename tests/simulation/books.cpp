@@ -11,7 +11,7 @@ namespace {
 
 std::string text(std::uint64_t n) { return std::to_string(n); }
 
-/// An observer of an election has looked for the first time by then.
+/// An observer of an election has polled for the first time within this time.
 constexpr nanos first_look = 50 * millisecond;
 
 }  // namespace
@@ -246,7 +246,7 @@ int rate_book::refund_begins(std::uint64_t n, nanos asked) {
 
 bool rate_book::would_give(std::uint64_t n, nanos asked) const {
   const auto fills = [&](const span& one) { return one.to + full_after() > asked; };
-  if (std::any_of(taken_.begin(), taken_.end(), fills)) return false;  // also what was reserved
+  if (std::any_of(taken_.begin(), taken_.end(), fills)) return false;  // also reserved tokens
   return asking_ <= 1 && n <= least_burst_ && !changed_ && ahead_ == 0 &&
          asked - last_ >= full_after();
 }
@@ -266,7 +266,7 @@ void election_book::seen(const std::string& name, nanos began, std::uint64_t bef
   }
 }
 
-// It looks each half second.
+// An observer polls each half second, so it sees a new leader within a second.
 void election_book::seen_no_more(const std::string& name, nanos began, std::uint64_t last,
                                  nanos now) const {
   for (auto next = terms_.upper_bound(last); next != terms_.end(); ++next) {

@@ -98,11 +98,11 @@ class rate_book {
   /// A call that may take tokens begins; until it ends, nobody knows whether it took them.
   void begins() { ++asking_; }
   void ends(nanos now) { --asking_, last_ = now; }
-  /// Only one thread asks, and has since then.
+  /// Whether at most one call is under way, and no other call has ended since `asked`.
   bool is_alone(nanos asked) const noexcept { return asking_ <= 1 && last_ < asked; }
-  /// At most.
+  /// The largest number of tokens that can come back in a span of that length.
   std::uint64_t comes_back_in(nanos length) const noexcept;
-  /// Whether it is surely full.
+  /// Whether the bucket is certainly full, and so has to give n tokens.
   bool would_give(std::uint64_t n, nanos asked) const;
   /// A caller received this many tokens, or gave them back.
   void has(std::uint64_t n) noexcept { had_ += n; }
@@ -122,7 +122,7 @@ class rate_book {
   void judge_given_up(const std::string& name, std::int64_t left) const;
   /// A program uses rules that are twice as generous.
   void grows();
-  /// A program uses stricter ones: no more goes through than by those before.
+  /// A program uses stricter rules: no more tokens pass than under the previous ones.
   void shrinks() noexcept { changed_ = true; }
   void forgot(nanos until) { void_until_ = until; }
   nanos full_after() const noexcept;
@@ -142,7 +142,8 @@ class rate_book {
     nanos given_up = never;  ///< being given up since then
     nanos gone = never;
   };
-  /// What comes back until the last of those is due that are reserved beside this one.
+  /// The part of a given-up reservation, in microseconds of refill, that does not become free:
+  /// reservations for which `beside` returns true, and which are due later, need it.
   template <class Beside>
   std::int64_t lost(const reservation& one, Beside beside) const;
   void judge_window(const std::string& name, nanos from, nanos to) const;
@@ -151,7 +152,7 @@ class rate_book {
   name_plan rule_;
   std::uint64_t least_burst_;
   nanos ahead_;
-  bool changed_ = false;  ///< its rules
+  bool changed_ = false;  ///< the rules have been replaced
   bool sure_ = true;
   std::uint64_t had_ = 0;
   std::deque<span> taken_;
@@ -167,14 +168,14 @@ class election_book {
  public:
   explicit election_book(judge& to) : judge_(to) {}
 
-  /// The leader of that term asked for it then, and has known of it since.
+  /// The leader of that term requested it at `asked`, and has known of it since `since`.
   void leads(std::uint64_t term, nanos asked, nanos since = 0) {
     terms_.emplace(term, led{asked, since});
   }
-  /// By an observer that began then, after a term that it had seen `before`, if any.
+  /// An observer that began at `began` sees `term`, as the next one after `before` (0: none).
   void seen(const std::string& name, nanos began, std::uint64_t before, std::uint64_t term,
             bool after_gap, bool calm) const;
-  /// By now it has seen no term but those up to that one.
+  /// Until `now` the observer has seen no term after `last`.
   void seen_no_more(const std::string& name, nanos began, std::uint64_t last, nanos now) const;
 
  private:

@@ -14,11 +14,11 @@ inline constexpr std::uint64_t bearing_seeds = std::uint64_t{1} << 43;
 inline constexpr std::uint64_t turn_seeds = std::uint64_t{1} << 44;
 /// From this seed on, plans also arrange the uses of a lock's terms.
 inline constexpr std::uint64_t term_seeds = std::uint64_t{1} << 45;
-/// Seeds from here on arrange what befalls one of several names, nodes or waiters, too.
+/// From this seed on, plans also arrange what happens to one of several names, nodes or waiters.
 inline constexpr std::uint64_t several_seeds = std::uint64_t{1} << 46;
-/// What a search begins with: these plans have all that was thought of before, too.
+/// The first seed of a search: from it on, plans contain everything that earlier seeds arrange.
 inline constexpr std::uint64_t fresh_seeds = several_seeds;
-/// False if it has nothing of the kind for this plan.
+/// Each of these functions changes the plan; false if it has nothing of its kind for this plan.
 bool arrange_encounters(plan& p);
 bool arrange_endings_of_leases(plan& p);
 bool arrange_turns(plan& p);

@@ -72,8 +72,8 @@ struct lock_actor : actor {
                           std::to_string(s.wait / microsecond));
   }
 
-  // Since when the store is away, all of a process know that wait behind each other. A holder
-  // before them may have believed in its lease.
+  // All threads of a process that wait behind each other know since when the store is away. The
+  // holder before them may still have relied on its lease.
   void judge_giving_up() const {
     plan rest = of.whole;
     rest.faults.clear();

@@ -89,15 +89,15 @@ std::string_view to_string(store_kind k) noexcept;
 
 struct name_plan {
   lock_kind kind = lock_kind::mutex;
-  std::uint32_t capacity = 1;  ///< a limiter's: how many tokens come back in `per`
+  std::uint32_t capacity = 1;  ///< of a limiter: how many tokens come back in `per`
   std::uint32_t burst = 0;
   nanos per = 0;
   std::size_t store = 0;
-  bool at_once = false;     ///< a limiter's tokens come back; a barrier has a completion function
-  std::uint32_t keys = 0;   ///< a limiter's: that each have a bucket, beside the one for all
-  std::uint32_t local = 0;  ///< … so many tokens are taken ahead for a process
-  bool grows = false;       ///< … its rules become more generous while it is used
-  bool shrinks = false;     ///< … or stricter
+  bool at_once = false;     ///< tokens come back together; for a barrier: a completion function
+  std::uint32_t keys = 0;   ///< of a limiter: keys with a bucket each, beside the one for all
+  std::uint32_t local = 0;  ///< of a limiter: tokens that are taken ahead for a process
+  bool grows = false;       ///< a limiter's rules become more generous while it is used
+  bool shrinks = false;     ///< a limiter's rules become stricter while it is used
   unsigned prefers =
       0;  ///< a shared_mutex: 1 readers, 2 writers; an election: its candidates' priorities
 };

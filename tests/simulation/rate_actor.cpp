@@ -30,7 +30,7 @@ class asking {
   world& world_;
 };
 
-// As they are, twice as generous, or with half of the burst.
+// The planned rules: unchanged, twice as generous, or with half of the burst.
 std::vector<holdfast::rate_rule> rules_of(const name_plan& of, bool are_changed) {
   const std::uint64_t times = are_changed && of.grows ? 2 : 1;
   const auto rule = [&](const name_plan& one) {
@@ -134,7 +134,8 @@ struct limiter_actor : actor {
                       name + " refused " + std::to_string(n) + " tokens");
   }
 
-  // Where nobody else asks meanwhile, there are no more by now than were there, and came back.
+  // If no other thread asks meanwhile, a bucket now has at most the tokens that it had at the
+  // refusal, and those that came back since then.
   void judge_refusal(std::uint64_t n) const {
     const auto alone = [&] {
       return std::all_of(books.begin(), books.end(), [&](auto* b) { return b->is_alone(asked); });
@@ -152,7 +153,8 @@ struct limiter_actor : actor {
                           std::to_string(now.tightest().remaining));
   }
 
-  // Each rule counts them when its own bucket has them; they go through when the slowest has.
+  // Each rule counts the tokens when its own bucket has them; the tokens pass when the slowest
+  // bucket has them.
   void took(const holdfast::rate_decision& d, nanos through) const {
     const auto after = [&](std::size_t rule) {
       return std::chrono::nanoseconds(d.rules[rule].wait).count();

@@ -248,7 +248,7 @@ void scene::watch() {
   });
 }
 
-// They take the names in one order, so one of them has what is free.
+// All of these threads take the names in the same order, so one of them gets each free name.
 void scene::watch_those_who_want_all() {
   const bool wanted =
       std::any_of(want_all.begin(), want_all.end(), [](const auto* p) { return !p->dead; });
@@ -262,7 +262,7 @@ void scene::watch_those_who_want_all() {
   for (const auto* const p : processes) {
     if (!p->dead) last = std::max(last, disturbed(*p));
   }
-  // One that died after its turn had come costs the next one the claim time.
+  // A thread that died after its turn had come delays the next one by the claim time.
   const nanos longest = whole.only_deaths() ? 3 * second + second / 2
                         : whole.calm()      ? bound()
                                             : 2 * whole.longest_lease() + 10 * second;
@@ -272,7 +272,8 @@ void scene::watch_those_who_want_all() {
   rules.violated("no thread waits for several names that are all free", all + "\n" + blocked());
 }
 
-// It began long after the last trouble, and what that has left behind had been found by then.
+// Whether `since` is so long after the last trouble that everything the trouble left behind had
+// been found by then.
 bool scene::all_is_well(nanos trouble, nanos since) const {
   const bool late = whole.network.slowest_late > 10 * second;
   return whole.seed >= troubled_seeds && !whole.calm() && !late &&
@@ -303,7 +304,7 @@ void scene::watch_those_at_a_latch(std::size_t i) {
   before = std::move(now);
 }
 
-// A reader has no reason to wait where there are only readers, whatever they or others were before.
+// A reader has no reason to wait while there are only readers, even if there were writers before.
 void scene::watch_readers() {
   if (!whole.calm() || whole.seed < freezing_seeds) return;
   for (std::size_t i = 0; i < whole.names.size(); ++i) {
@@ -427,7 +428,7 @@ void scene::look_at_what_is_left(nanos quiet) {
   if (lists && !rules.found()) judge_what_is_listed();
 }
 
-// A session that comes when all have gone.
+// Asks in a new session, after all others have ended.
 void scene::judge_what_is_listed() {
   process& p = here.add_process();
   here.start(p, "auditor", [this, &p] {
@@ -441,7 +442,7 @@ void scene::judge_what_is_listed() {
   (void)here.run(here.now() + 10 * second);
 }
 
-// Of what its threads do, and of waiting.
+// The bound depends on the steps of the threads, and on the time for which they may wait.
 void scene::judge_commands(const process& p, const process_plan& does) {
   if (!punctual() || !whole.tells() || !whole.has_only_locks() || p.dead) return;
   if (whole.store >= store_kind::contenders) return;

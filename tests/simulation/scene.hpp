@@ -36,13 +36,13 @@ struct scene {
   void data_lost(nanos until);
   void successor_dies(const process& p);
   nanos disturbed(const process& p) const;
-  /// Nothing went wrong for so long that an error must be false.
+  /// Whether nothing has gone wrong for so long that an error must be false.
   bool undisturbed(const process& p, nanos since) const;
 
   // ---- the processes' actions
   void live(process& p, const process_plan& does);
   void end_early(process& p, const process_plan& does, std::vector<holdfast::session> sessions);
-  /// The step is over; `before` are the troubles that the process had met before it.
+  /// Called when the step is over; `before` are the troubles that the process had met before it.
   void note(const process& p, const process_plan& does, const step& s,
             const decltype(process::met)& before);
   static std::string name_of(std::size_t i) { return "n" + std::to_string(i); }
@@ -64,13 +64,13 @@ struct scene {
   void watch_rings();
   /// The longest time, where nothing goes wrong, until a waiter gets a free lock.
   nanos bound() const noexcept { return whole.tells() ? 2 * second : 5 * second; }
-  /// Each store keeps its data for as long as requested.
+  /// Whether each store keeps its data for as long as requested.
   bool keeps_all() const noexcept;
   bool all_is_given_back() const;
   void judge_what_is_listed();
-  /// Nobody asks again and again without a pause.
+  /// Checks that the process does not ask a store again and again without a pause.
   void judge_commands(const process& p, const process_plan& does);
-  /// Nothing goes wrong, and no thread is late.
+  /// Whether nothing goes wrong, and no thread is late.
   bool punctual() const noexcept {
     return whole.calm() && whole.machine.slow_permille == 0 && whole.machine.stall_per_100k == 0;
   }
@@ -113,8 +113,8 @@ struct scene {
   };
   std::vector<left_behind> pending;  ///< begun by asynchronous steps
   std::multimap<std::string, const process*> waiting;
-  std::vector<const process*> want_all;  ///< … for all names together, without a limit
-  /// In the order in which they asked, each thread once.
+  std::vector<const process*> want_all;  ///< processes that wait for all names, without a limit
+  /// A waiting thread. `line` contains each of them once, in the order in which they asked.
   struct in_line {
     const fiber* who;
     std::string name;
@@ -131,11 +131,11 @@ struct scene {
   /// Until when the store waits for a dead process to claim its grant.
   std::map<std::string, nanos> unclaimed_until;
   nanos all_free_since = 0;
-  std::map<std::string, nanos> reads_since;  ///< … that only readers have it and want it
-  /// Losses that observers were told of, of locks that one thread has at a time: process, name,
+  std::map<std::string, nanos> reads_since;  ///< when only readers began to hold and want the name
+  /// Losses reported to observers, of locks that one thread has at a time: process, name,
   /// fence.
   std::set<std::tuple<int, std::string, std::uint64_t>> told_lost;
-  /// The same of those that were released in an orderly way.
+  /// The same for holds that were released in an orderly way.
   std::set<std::tuple<int, std::string, std::uint64_t>> given_back;
   /// Leases whose begin was reported to observers, and whose end was not: process, name.
   std::map<std::pair<int, std::string>, long> open_leases;

@@ -3,15 +3,15 @@
 #include "simulation/arranging.hpp"
 #include "simulation/encounters.hpp"
 
-// Several names, several nodes, several waiters: what becomes of the others when one of them fails.
+// Several names, nodes or waiters: what happens to the others when one of them fails.
 namespace simulation {
 
 namespace {
 
 using goes_wrong = fault_plan::kind;
 
-// Holders of single names, and of all of them, die while others wait for all. Their leases are
-// long.
+// Holders of single names, and of all names, die while other processes wait for all names. The
+// leases of the dead are long.
 void want_all_behind_the_dead(random_source& r, plan& p) {
   set_up(p, 3 + r.below(2), r.between(20, 40) * second);
   p.store = store_kind::sees_death;
@@ -30,7 +30,8 @@ void want_all_behind_the_dead(random_source& r, plan& p) {
   }
 }
 
-// Those that wait for all names lose one to an operator while another one is held.
+// An operator takes one name from a thread that waits for all names, while another process holds
+// another name.
 void lose_one_of_several(random_source& r, plan& p) {
   set_up(p, 3, r.between(2, 6) * second);
   tell_at_once(p);
@@ -49,8 +50,8 @@ void lose_one_of_several(random_source& r, plan& p) {
   give(p.processes[2], {takes});
 }
 
-// The store is away for much longer than a session bears, while threads of a process wait behind
-// each other.
+// The store is away for much longer than a session keeps trying, while threads of a process wait
+// behind each other.
 void give_up_on_a_store(random_source& r, plan& p) {
   set_up(p, 1 + r.below(2), r.between(second, 2 * second));
   p.command_timeout = second / 2;
@@ -68,8 +69,8 @@ void give_up_on_a_store(random_source& r, plan& p) {
                .length = r.between(25, 45) * second}};
 }
 
-// Readers of a process that wait for one of them, which waits for a writer elsewhere; some are
-// asked to stop.
+// Readers of a process wait for the first of them, which waits for a writer of another process.
+// Some of their waits are stopped.
 void stop_readers_that_wait_together(random_source& r, plan& p) {
   set_up(p, 2, r.between(2, 4) * second);
   tell_at_once(p);
@@ -84,7 +85,7 @@ void stop_readers_that_wait_together(random_source& r, plan& p) {
   }
 }
 
-// Readers in several processes, always some in each, and a writer in another one.
+// Each of several processes always has some readers, and another process has a writer.
 void read_on_in_several_processes(random_source& r, plan& p) {
   set_up(p, 3 + r.below(2), r.between(2, 4) * second);
   tell_at_once(p);
@@ -101,7 +102,7 @@ void read_on_in_several_processes(random_source& r, plan& p) {
   give(p.processes.back(), {{.think = r.between(200, 600) * millisecond, .hold = moment}});
 }
 
-// Threads extend a lock without waiting, and pass it on at once.
+// Threads extend a lock asynchronously, and pass it on at once.
 void extend_and_pass_on(random_source& r, plan& p) {
   set_up(p, 1, r.between(second, 3 * second));
   p.names = {{lock_kind::mutex}};
@@ -120,7 +121,7 @@ void extend_and_pass_on(random_source& r, plan& p) {
   });
 }
 
-// An idle lock, and more than one that waits elsewhere.
+// A lock is idle in one process, and several other processes wait for it.
 void keep_idle_before_others(random_source& r, plan& p) {
   set_up(p, 4, r.between(3, 6) * second);
   tell_at_once(p);
@@ -149,7 +150,7 @@ void wait_for_different_names(random_source& r, plan& p) {
   }
 }
 
-// A lock is held for minutes, while others of its session come and go.
+// A lock is held for more than a minute, while its session often takes and releases another one.
 void hold_while_others_come_and_go(random_source& r, plan& p) {
   set_up(p, 1, 2 * second);
   p.names.assign(2, name_plan{lock_kind::mutex});
@@ -163,7 +164,7 @@ void hold_while_others_come_and_go(random_source& r, plan& p) {
   give(one, std::move(all));
 }
 
-// Calls that say for how long.
+// Calls that state the length of the lease.
 void say_for_how_long(random_source& r, plan& p) {
   set_up(p, 1 + r.below(3), r.between(2, 6) * second);
   make_votes(p);
@@ -178,8 +179,8 @@ void say_for_how_long(random_source& r, plan& p) {
   }
 }
 
-// The nodes whose clocks are behind forget what is held, one after the other; then the one whose
-// clock is ahead is away, and processes come that do not know it.
+// Two nodes whose clocks are behind forget the held lock, one after the other. Then the node whose
+// clock is ahead is away, and processes begin that have never asked that node.
 void forget_in_turns(random_source& r, plan& p) {
   set_up(p, 2 + r.below(2), second);
   make_votes(p);
@@ -200,8 +201,8 @@ void forget_in_turns(random_source& r, plan& p) {
   }
 }
 
-// Sessions that come for a moment sweep away what they leave free; the server's clock goes back;
-// then others take several of these names together.
+// Short sessions sweep the names that they leave free, and the server's clock goes back. Then other
+// sessions take several of these names together.
 void begin_anew_behind_a_clock(random_source& r, plan& p) {
   set_up(p, 4 + r.below(4), 3 * second);
   p.names.assign(2 + r.below(2), name_plan{some_mutex(r)});
@@ -218,7 +219,7 @@ void begin_anew_behind_a_clock(random_source& r, plan& p) {
   }
 }
 
-// Tokens that are taken ahead for a process, where there are seldom so many.
+// A process takes tokens ahead from a bucket that seldom contains that many.
 void leave_too_few_to_take_ahead(random_source& r, plan& p) {
   set_up(p, 1, 3 * second);
   p.names = {{.kind = lock_kind::limiter,
@@ -238,8 +239,8 @@ void leave_too_few_to_take_ahead(random_source& r, plan& p) {
   }
 }
 
-// Tokens are taken, and more are reserved. Then the rules become stricter, reservations are given
-// up, and others ask.
+// Tokens are taken, and more are reserved. Then the rules become stricter, the reservations are
+// given up, and a thread asks for tokens.
 void make_rules_stricter(random_source& r, plan& p) {
   set_up(p, 1 + r.below(2), 3 * second);
   p.names = {{.kind = lock_kind::limiter,
@@ -271,7 +272,7 @@ void make_rules_stricter(random_source& r, plan& p) {
   give(one, std::move(later));
 }
 
-// Leaders for a while each, and observers that see all of them.
+// Candidates lead for a while each, and observers see all leaders.
 void lead_in_turns(random_source& r, plan& p) {
   set_up(p, 2 + r.below(2), r.between(2, 4) * second);
   if (p.store == store_kind::contenders) p.store = store_kind::told;

@@ -226,7 +226,8 @@ TEST(books, find_each_violation_of_their_rules) {
             "a barrier's completion function runs once a phase");
 }
 
-/// An observer that has seen the first term, and whose last look was so late.
+/// The rule broken by an observer that has seen only the first term until `until`, while the second
+/// leader leads from `since` on.
 std::optional<std::string> rule_when_second_leads_at(nanos since, nanos until) {
   return rule_of([&](judge& j) {
     election_book b(j);
@@ -242,7 +243,8 @@ TEST(books, find_a_leader_that_an_observer_does_not_see) {
   EXPECT_EQ(rule_when_second_leads_at(5 * second / 2, 3 * second), std::nullopt);
 }
 
-// Takes it so often while another one of its process sleeps at the head of the queue.
+// A thread takes the lock `times` times while another thread of its process sleeps at the head of
+// the queue.
 void pass(local_order& order, process& p, int times) {
   fiber first, other;
   order.asks({&first, &p, "n", 1, never, true});

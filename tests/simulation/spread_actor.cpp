@@ -68,7 +68,7 @@ struct spread_actor : actor {
     return l.try_acquire_for(duration(s.wait), stop());
   }
 
-  // A call may say for how long; then nobody renews it.
+  // A call may state the length of the lease; that lease is not renewed.
   bool says_how_long() const { return s.otherwise && of.whole.seed >= several_seeds; }
   nanos said() const { return says_how_long() ? does.lease / 2 : of.whole.longest_lease(); }
 

@@ -149,7 +149,8 @@ std::vector<std::string> sql_server::names() {
   return all ? std::move(*all) : std::vector<std::string>{"(" + all.error().what + ")"};
 }
 
-// Who takes several names makes a row to lock it; without a record nobody would sweep it away.
+// An acquisition of several names creates a row to lock it. A row without a record would never be
+// swept.
 std::string sql_server::for_ever() {
   for (const auto& [name, r] : tables_.records) {
     const auto& last = r.history.back();

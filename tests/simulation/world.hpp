@@ -72,15 +72,15 @@ inline constexpr nanos notices_sleep_within = 1'300 * millisecond;
 struct process {
   int number = 0;
   nanos boot = 0;          ///< its clock at the true time 0
-  nanos paused_until = 0;  ///< its threads do not run before
-  nanos slept = 0;         ///< with its machine: its steady clock does not count that time
+  nanos paused_until = 0;  ///< its threads do not run before this time
+  nanos slept = 0;         ///< how long its machine slept, which its steady clock does not count
   bool dead = false;
   /// Since when it has run without a pause, and without a thread that was late by more than that;
   /// after a sleep, since when its timers count it.
   nanos steady_since = 0;
   int running = 0;                                 ///< threads that have not ended
-  std::uint64_t commands = 0;                      ///< that they have sent
-  std::array<std::uint32_t, trouble_count> met{};  ///< how often
+  std::uint64_t commands = 0;                      ///< sent by its threads
+  std::array<std::uint32_t, trouble_count> met{};  ///< how often each occurred
 
   void meets(trouble t) noexcept { ++met[static_cast<std::size_t>(t)]; }
 };

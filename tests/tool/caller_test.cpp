@@ -7,7 +7,7 @@
 #include "harness/process.hpp"
 #include "tool/fixture.hpp"
 
-// What the person who runs the tests has set for servers of their own is not there in the tests.
+// Settings that the person who runs the tests has made for other servers do not reach the tests.
 namespace tool_test {
 
 namespace {

@@ -29,9 +29,9 @@ int holdfast_latch_remaining(holdfast_latch* latch, uint32_t* count, holdfast_er
 int holdfast_latch_remove(holdfast_latch* latch, holdfast_error* why);
 
 /// `count` participants wait for each other, again and again. It has no completion function. Open
-/// one handle for each participant. Threads that share one are a participant each; tasks that share
-/// a thread and a handle are a single one. If it is closed, its calls with a queue that still wait
-/// end with HOLDFAST_CANCELLED.
+/// one handle for each participant. Threads that share a handle are one participant each; tasks
+/// that share a thread and a handle are one participant together. Calls that still wait over a
+/// queue end with HOLDFAST_CANCELLED when the handle is closed.
 typedef struct holdfast_barrier holdfast_barrier;
 /// The arrival of one participant in a phase. If it is closed without a wait, it still counts.
 typedef struct holdfast_arrival holdfast_arrival;

@@ -28,8 +28,8 @@ class transition {
   /// has another record.
   virtual void may_have_been_stored() noexcept {}
 
-  /// Whether apply() almost always returns null. A store whose readers wait for nobody may read for
-  /// it first, and begin to write only if that returned something.
+  /// Whether apply() almost always returns null. A store whose readers do not wait for writers may
+  /// call apply() in a read first, and begin to write only if that call returned a record.
   virtual bool only_asks() const noexcept { return false; }
 
  protected:

@@ -454,8 +454,8 @@ result<store::facts> link::facts(boot_time deadline) {
     if (row.size() < 2) continue;
     found.push_back({{}, row[0].value_or(""), row[1].value_or("")});
   }
-  // Sweeps need these rights. Nobody waits for a sweep, so no error tells that one is missing. To
-  // explain a statement takes the rights of the statement, and changes nothing.
+  // Sweeps need these rights. No caller waits for a sweep, so no error reports a missing right.
+  // EXPLAIN needs the rights of the explained statement, and changes nothing.
   const std::pair<const char*, std::string> of_sweeps[]{
       {"delete on holdfast_records", "delete from " + tables_.records},
       {"update on holdfast_meta", "update " + tables_.meta + " set fence_floor = fence_floor"}};

@@ -29,7 +29,7 @@ struct mariadb_options : sql::link_options {
   std::string ssl_cert{};
   std::string ssl_key{};
   std::string url{};
-  holdfast::clock* clock = &real_clock();  ///< judges how long receive() waits
+  holdfast::clock* clock = &real_clock();  ///< measures the waits of receive()
 };
 
 /// `mariadb://user:password@host:port/database?option=value`; without a host, the socket.

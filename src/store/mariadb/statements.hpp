@@ -33,10 +33,10 @@ inline constexpr const char* takes_writes = "cast(@@global.read_only as char) in
 /// " and …": not after that time of the server; empty without a time.
 std::string not_after(std::string_view until);
 
-/// Replaces that row, if it is of that version, at a server that takes writes, in time (not_after).
-/// With `now`, what time it is assumed to be, only if that is about right: two guesses that count
-/// differ by at most 2 ms, the part of a lease's margin (lease_timer.hpp) that is not for the rates
-/// of clocks.
+/// Replaces the row if it has that version, the server takes writes, and it is not too late
+/// (not_after). `now` is the assumed time of the server, if any: the row is replaced only if that
+/// time is about right. Two accepted assumptions differ by at most 2 ms, the part of a lease's
+/// margin (lease_timer.hpp) that is not for the rates of clocks.
 std::string update_of(const tables& t, std::string_view record, std::string_view name,
                       std::string_view version, std::string_view now, std::string_view until);
 

@@ -18,7 +18,7 @@ struct memcached_options {
   std::chrono::milliseconds connect_timeout{2'000};
   std::chrono::milliseconds command_timeout{2'000};
   std::string url{};
-  holdfast::clock* clock = &real_clock();  ///< judges how long receive() waits
+  holdfast::clock* clock = &real_clock();  ///< measures the waits of receive()
 };
 
 /// Reads `memcached://h1:11211,h2?option=value`. The default port is 11211.

@@ -277,7 +277,7 @@ result<std::string> link::id_of_tables(boot_time deadline) {
   return a.rows() == 1 ? std::string(a.text(0, 0)) : std::string();
 }
 
-// Without the right to delete, sweeps fail. Nobody waits for a sweep, so no error tells of it.
+// Without the right to delete, sweeps fail. No caller waits for a sweep, so no error reports that.
 result<store::facts> link::facts(boot_time deadline) {
   static constexpr const char* asked =
       "select name, setting from pg_settings where name in ('server_version', 'fsync',"

@@ -13,7 +13,7 @@ struct statements {
   std::string set_session, limit, begin, limits, make, read_locked, fail_if_late, put_locked,
       remove_locked, commit, rollback;
   std::string take_floor, sweep, entries, entries_behind, tell, id;
-  std::string records;  ///< the table
+  std::string records;  ///< the name of the table
 };
 
 /// The row operations over one connection.

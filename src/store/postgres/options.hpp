@@ -35,8 +35,8 @@ struct postgres_options : sql::link_options {
   /// `auto`: where the connection leads to the server itself; `never`: waiters poll.
   bool may_listen = true;
   std::string schema = "public";
-  std::string url{};                       ///< for messages: no password in it
-  holdfast::clock* clock = &real_clock();  ///< judges how long receive() waits
+  std::string url{};                       ///< for messages: without the password
+  holdfast::clock* clock = &real_clock();  ///< measures the waits of receive()
 };
 
 /// Reads `postgres://user:password@host:port,host:port/database`; each part is optional.

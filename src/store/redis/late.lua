@@ -19,7 +19,7 @@ do
   if verb ~= 'look' and verb ~= 'inspect' then
     local is_asked = verb ~= 'remove' or after >= clock  -- a release is never late
     local known = is_asked and mark ~= KEYS[1] and redis.call('GET', mark)
-    -- Nobody waits for years.
+    -- No client waits for years, so a time that far ahead is damage.
     if known and not (string.match(known, '^%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d$') and known - clock < 100000000000000) then
       return redis.error_reply('HOLDFAST_CORRUPT the key ' .. mark .. ' is damaged')
     end

@@ -79,9 +79,9 @@ struct redis_options {
   const std::string& key_prefix() const noexcept {
     return dialect == dialect::none ? prefix : dialect_prefix;
   }
-  std::string url{};                       ///< for messages: no password in it
-  holdfast::clock* clock = &real_clock();  ///< judges how long receive() waits
-  /// Told once at open() what a person should know about the server. May be empty.
+  std::string url{};                       ///< for messages: without the password
+  holdfast::clock* clock = &real_clock();  ///< measures the waits of receive()
+  /// Called once, by open(), with what a person should know about the server. May be empty.
   std::function<void(std::string_view)> warn{};
 };
 

@@ -351,8 +351,8 @@ end
 
 -- ---- the answers --------------------------------------------------------------------------------
 
--- The first few in line look when as many leases have ended as there are waiters up to them: nobody tells of an end. The
--- others are told when it is their turn.
+-- The n-th waiter polls when n leases have ended, because no notification reports the end of a lease. Only the first few
+-- waiters do so; the others are notified when their turn comes.
 function r.describe_wait(position)
   local wait = math.min(@retry_after_us@, @retry_step_us@ * position)
   local ends = position == 1 and r.held and r.held.expires

@@ -10,8 +10,8 @@
 local verb, token, ms = ARGV[1], ARGV[2], ARGV[3]
 
 @late.lua@
--- A lock that nobody has, and one that its owner gives back: what is asked most takes few commands. Whatever is not as
--- expected takes the long way, which says why.
+-- The two most frequent requests take few commands: to take a free lock, and to release a lock by its owner. All other
+-- cases continue below, where the answer contains the reason.
 if verb == 'add' then
   local made = redis.pcall('SET', KEYS[1], token, 'NX', 'PX', ms)
   if made and made.ok then return {0, '', 0, now_us} end

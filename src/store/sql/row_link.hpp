@@ -54,9 +54,10 @@ inline server_time time_of(std::span<const row> rows) {
 /// had before.
 struct replacement {
   std::string_view name;
-  bool there = false;         ///< there was a row, with …
-  std::int64_t version = 0;   ///< … this version; if there was none, what its fence was decided at
-  std::string_view record{};  ///< never empty: a row goes only by sweep(), or by unlock()
+  bool there = false;  ///< whether there was a row
+  /// The version of that row; if there was none, the version at which the fence was decided.
+  std::int64_t version = 0;
+  std::string_view record{};  ///< never empty: only sweep() and unlock() remove rows
   std::optional<std::int64_t> assumed_now{};
   /// The server does not begin later than this time of its clock: the caller has given up by then.
   std::optional<std::int64_t> until_at{};
@@ -66,14 +67,14 @@ struct replacement {
 /// The outcome of a replacement.
 struct replaced {
   bool done = false;
-  std::int64_t version = 0;  ///< the row's new one
+  std::int64_t version = 0;  ///< the row's new version
   std::int64_t now_at = 0;   ///< 0: not returned
 };
 
 /// The new content of a locked row.
 struct rewrite {
   std::string_view name;
-  std::string_view record{};  ///< empty: remove the row, which lock() has made
+  std::string_view record{};  ///< empty: remove the row, which lock() has created
 };
 
 /// One connection to the server, used by one thread at a time. Each function is one round trip and

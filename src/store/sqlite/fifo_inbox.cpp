@@ -25,8 +25,9 @@ constexpr std::size_t most_pipes_kept = 64;
 constexpr std::size_t longest_line = 4'096;  // PIPE_BUF
 constexpr std::string_view draft_suffix = ".draft";
 
-// Those of one sleep, as epoll_wait() counts them. What is less than one of them is slept in
-// poll(), so that nobody wakes up up to a millisecond late.
+// The time-out of the next sleep in epoll_wait(), which counts in milliseconds. If less than a
+// millisecond is left, sleeps here in poll() instead: epoll_wait() would end up to a millisecond
+// late.
 int whole_milliseconds(int poll, std::chrono::nanoseconds left) noexcept {
   using std::chrono::milliseconds;
   if (left == std::chrono::nanoseconds::max()) return -1;

@@ -26,7 +26,7 @@ struct sqlite_options {
   std::chrono::milliseconds busy_timeout{5'000};
   /// How often to check that the file is still at its path. Zero: before every operation.
   std::chrono::microseconds look_at_path_every{10'000};
-  /// For the waits in inbox().receive(), nothing else. Must outlive the store.
+  /// Used only for the waits in inbox().receive(). Must outlive the store.
   holdfast::clock* clock = &real_clock();
 };
 

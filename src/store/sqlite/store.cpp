@@ -14,10 +14,10 @@
 namespace holdfast::store::sqlite {
 namespace {
 
-// One statement is one transaction: SQLite takes the lock of writers, finds the row, asks the
-// transition (holdfast_decide), and writes the row if there is something to write. Measured, that
-// is as fast as a bare BEGIN IMMEDIATE, UPDATE, COMMIT, and nobody ever acts on an old record.
-// Only a record that has no fence needs the floor of all names.
+// Each statement that writes is one transaction: SQLite takes the writer lock, finds the row, calls
+// the transition (holdfast_decide), and writes the row if there is something to write. In
+// measurements this is as fast as a bare BEGIN IMMEDIATE, UPDATE, COMMIT, and no write is ever
+// based on an old record. Only a record without a fence needs the floor of all names.
 #define DECIDE                                                           \
   "holdfast_decide(record, "                                             \
   "CASE WHEN record = '' OR substr(record, 5, 5) IN ('latch', 'rate_') " \
@@ -29,7 +29,7 @@ constexpr const char* update_sql =
 constexpr const char* insert_sql =
     "INSERT INTO holdfast_locks(name, record) SELECT ?1, holdfast_next() "
     "WHERE " DECIDE_WITHOUT_A_ROW " ON CONFLICT DO NOTHING";
-// What only asks reads by these, and waits for no writer.
+// A transition that only asks is applied in these reads, which wait for no writer.
 constexpr const char* read_sql = "SELECT " DECIDE " FROM holdfast_locks WHERE name = ?1";
 constexpr const char* read_none_sql = "SELECT " DECIDE_WITHOUT_A_ROW " WHERE ?1 <> ''";
 #undef DECIDE_WITHOUT_A_ROW
@@ -229,8 +229,9 @@ status lock_file::transact(std::string_view name, transition& change) {
   return outcome;
 }
 
-// True if that was all. All participants of a barrier ask at once: at the door they would be let in
-// one after the other, each woken by the one before.
+// Applies a transition that only asks, in a read. Returns false if there is something to write. All
+// participants of a barrier ask at the same time: the writer queue would admit them one after the
+// other, each woken by the one before it.
 result<bool> lock_file::asked(std::string_view name, transition& change) {
   if (auto there = check_still_there(); !there) return there.error();
   for (auto* const how : {read_.get(), read_none_.get()}) {
@@ -241,7 +242,8 @@ result<bool> lock_file::asked(std::string_view name, transition& change) {
   return current_.next == nullptr;
 }
 
-// A file that was deleted or replaced is still ours to write to, and nobody else's.
+// This session could still write to a file that was deleted or replaced, but no new session would
+// read it.
 status lock_file::check_still_there() {
   const std::int64_t now = read_clock_us(CLOCK_BOOTTIME);
   if (now - looked_at_path_ < options_.look_at_path_every.count()) return done{};

@@ -15,7 +15,7 @@ using redis_test::calls;
 constexpr std::uint32_t many = 64;
 constexpr std::uint32_t sessions = 8;
 
-/// All arrive; the server counts what the last one costs.
+/// All participants arrive; the server counts the commands of the last arrival.
 void open_with(const harness::redis_server& server, std::uint32_t participants) {
   auto s = holdfast::open(server.url("?command_timeout=1m"));
   permits_command c;

@@ -45,7 +45,7 @@ class listener final : public holdfast::observer {
   std::string details_;
 };
 
-/// What the server did, in all or of one command, since RESETSTAT.
+/// How many commands the server has carried out since RESETSTAT: all, or those of one kind.
 inline long long calls(const harness::redis_server& server, const std::string& of = {}) {
   const std::string info = server.ask({"INFO", "commandstats"});
   const std::string what = of.empty() ? "calls=" : "cmdstat_" + of + ":calls=";
@@ -55,7 +55,7 @@ inline long long calls(const harness::redis_server& server, const std::string& o
   return sum;
 }
 
-/// How many sessions of ours listen at a server.
+/// The number of holdfast sessions that listen at a server.
 inline std::size_t listening_at(const harness::redis_server& s) {
   const auto clients = s.ask({"CLIENT", "LIST", "TYPE", "pubsub"});
   std::size_t ours = 0;

@@ -505,11 +505,11 @@ TEST_P(redis_dialect_marks, a_command_after_a_broken_connection_marks_late_comma
   EXPECT_GT(std::stol(server_.ask({"PTTL", "shop-m:holdfast:after"})), 2'000);
 }
 
-// What a script asks for is most of what a lock costs beside SET NX PX by itself.
+// Most of what a lock costs beyond a plain SET NX PX are the commands that its script calls.
 TEST_F(redis_late_dialect, a_free_lock_costs_the_server_three_commands_and_its_release_as_many) {
   auto s = holdfast::open(server_.url("?command_timeout=60s&dialect=redlock"));
   holdfast::mutex m{s, "m"};
-  ASSERT_TRUE(m.try_lock());  // what is done once only
+  ASSERT_TRUE(m.try_lock());  // the first time costs more
   m.unlock();
   const auto commands_of = [&](const auto& what) {
     server_.ask({"CONFIG", "RESETSTAT"});
@@ -523,7 +523,8 @@ TEST_F(redis_late_dialect, a_free_lock_costs_the_server_three_commands_and_its_r
   EXPECT_EQ(commands_of([&] { m.unlock(); }), "evalsha time get del ");
 }
 
-// Its clock was set: the first word says another time, and is corrected.
+// After the server's clock was set, its first answer reports another time than the session assumed,
+// and the session corrects its assumption.
 TEST_F(redis_late_dialect, a_server_whose_clock_was_set_is_asked_again_without_an_error) {
   for (const std::string dialect : {"redlock", "redisson", "setnx"}) {
     server_.ask({"FLUSHALL"});

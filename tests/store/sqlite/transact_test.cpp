@@ -43,7 +43,7 @@ TEST_F(transactions, a_transition_without_a_result_changes_nothing) {
   EXPECT_EQ(shell(path()).ask_one("SELECT count(*) FROM holdfast_locks"), "1");
 }
 
-// Another program writes, and does not end.
+// Another program has a write transaction open and does not end it.
 TEST_F(transactions, that_only_ask_wait_for_no_writer) {
   sqlite_options impatient;
   impatient.path = path();
