@@ -1,4 +1,4 @@
-// expect: (no matching|could not convert|no viable)
+// expect: (cannot convert|could not convert|no viable)
 #include <chrono>
 #include <holdfast/holdfast.hpp>
 
