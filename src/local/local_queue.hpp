@@ -170,6 +170,7 @@ class local_queue : public std::enable_shared_from_this<local_queue> {
                    const std::stop_token& stop, std::shared_ptr<transferable>& left_behind);
   bool own_turn(std::unique_lock<std::mutex>& lock, contender& who);
   std::shared_ptr<transferable> step_out(contender& who);
+  void give_back_soon(transferable& left_behind);
   contender& next_in_line();
   void call_first();
   void give_first(std::shared_ptr<transferable> what);

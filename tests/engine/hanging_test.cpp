@@ -290,6 +290,32 @@ TEST_F(hanging_store, keeps_no_stopped_waiter_that_was_left_what_it_has_to_give_
   await_free("a");
 }
 
+// The session's thread is not in the store: it comes to the stopped waiter itself.
+TEST_F(hanging_store, keeps_no_stopped_waiter_that_gives_back_on_the_session_s_own_thread) {
+  mutex a{session, "a", {.local_time = 1h}}, b{session, "b"};
+  a.lock();
+  std::stop_source stop;
+  auto waiting = async_acquire(a, {}, stop.get_token()).future();
+  const auto line = session.impl()->local_queue_of("a");
+  harness::eventually("it stands in line", [&] { return line->waiting() == 1; });
+  lease kept;
+  std::promise<void> busy, goes_on;
+  async_acquire(b).start([&](result<lease> got) {
+    kept = std::move(*got);
+    busy.set_value();
+    goes_on.get_future().wait();
+  });
+  busy.get_future().wait();
+  store->hang();
+  a.unlock();  // to the one in line, which does not know yet
+  stop.request_stop();
+  goes_on.set_value();
+  EXPECT_EQ(waiting.wait_for(10s), std::future_status::ready) << "it waits for the store";
+  store->let_go();
+  EXPECT_EQ(waiting.get().error().code, errc::cancelled);
+  await_free("a");
+}
+
 TEST_F(hanging_store, does_not_turn_the_timeout_of_a_condition_into_a_failure) {
   mutex m{session, "m"};
   holdfast::condition_variable changed{session, "c"};
