@@ -216,6 +216,9 @@ class permits_steps final : public record_change {
   void may_have_been_stored() noexcept override {
     for (auto* const one : all_) one->may_have_been_stored();
   }
+  bool only_asks() const noexcept override {
+    return std::all_of(all_.begin(), all_.end(), [](const auto* one) { return one->only_asks(); });
+  }
 
  private:
   std::vector<permits_transition*> all_;

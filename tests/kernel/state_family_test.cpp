@@ -42,6 +42,10 @@ TEST_F(state_family, a_question_says_that_it_only_asks) {
   EXPECT_EQ(asked_by([&] { (void)family_->buckets("n"); }), 1);
   EXPECT_EQ(asked_by([&] { (void)wait_at_latch("l"); }), 0);
   EXPECT_EQ(asked_by([&] { (void)family_->countdown("l", {}); }), 1);
+  const named_command questions[] = {{"n", question}, {"n", question}, {"o", question}};
+  EXPECT_EQ(asked_by([&] { (void)family_->execute_batch(questions); }), 2) << "one for each name";
+  const named_command mixed[] = {{"n", question}, {"n", renewal}};
+  EXPECT_EQ(asked_by([&] { (void)family_->execute_batch(mixed); }), 0);
 }
 
 TEST_F(state_family, a_grant_to_a_dead_session_passes_on_in_the_same_call) {

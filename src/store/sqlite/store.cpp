@@ -242,6 +242,17 @@ result<bool> lock_file::asked(std::string_view name, transition& change) {
   return current_.next == nullptr;
 }
 
+// The same for several questions. If one of them fails, or has to write, all are decided anew, in
+// the transaction.
+bool lock_file::all_asked(std::span<const state_store::step> steps) {
+  return std::all_of(steps.begin(), steps.end(),
+                     [](const auto& one) { return one.change->only_asks(); }) &&
+         std::all_of(steps.begin(), steps.end(), [this](const auto& one) {
+           const auto answered = asked(one.name, *one.change);
+           return answered && *answered;
+         });
+}
+
 // This session could still write to a file that was deleted or replaced, but no new session would
 // read it.
 status lock_file::check_still_there() {
@@ -333,6 +344,7 @@ failure lock_file::failed(int code, std::string_view tried) {
 
 std::vector<status> lock_file::transact(std::span<const state_store::step> steps) {
   const std::lock_guard lock{mutex()};
+  if (all_asked(steps)) return std::vector<status>(steps.size(), done{});
   const auto turn = door_->enter(options_.busy_timeout / 2);
   if (auto there = check_still_there(); !there) return std::vector<status>(steps.size(), there);
   auto outcomes = step_all(steps);

@@ -62,6 +62,7 @@ class lock_file final : public forkable {
   status step(std::string_view name, transition& change);
   status try_step(sqlite3_stmt* how, std::string_view name, transition& change);
   result<bool> asked(std::string_view name, transition& change);
+  bool all_asked(std::span<const state_store::step> steps);
   std::vector<status> step_all(std::span<const state_store::step> steps);
   status step_together(std::span<const state_store::step> steps, const state_store::judge& after);
   void note_free(std::string_view name);

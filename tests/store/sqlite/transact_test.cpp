@@ -62,6 +62,12 @@ TEST_F(transactions, that_only_ask_wait_for_no_writer) {
   EXPECT_TRUE(store->transact("never used", question).ok());
   EXPECT_EQ(question.seen, "");
   EXPECT_EQ(question.calls, 2) << "one for each";
+  rule another = reads();
+  another.asks = true;
+  const std::vector<state_store::step> steps{{"name", &question}, {"never used", &another}};
+  for (const auto& each : store->transact(steps)) EXPECT_TRUE(each.ok()) << each.error().what;
+  EXPECT_EQ(question.seen, "before");
+  EXPECT_EQ(another.seen, "");
 }
 
 TEST_F(transactions, that_ask_and_have_to_write_all_the_same_write) {
@@ -70,6 +76,11 @@ TEST_F(transactions, that_ask_and_have_to_write_all_the_same_write) {
   write.asks = true;
   for (int i = 1; i <= 3; ++i) ASSERT_TRUE(store->transact("name", write).ok());
   EXPECT_EQ(number_of(*store, "name"), 3);
+  rule question = reads();
+  question.asks = true;
+  const std::vector<state_store::step> steps{{"other", &question}, {"name", &write}};
+  for (const auto& each : store->transact(steps)) EXPECT_TRUE(each.ok());
+  EXPECT_EQ(number_of(*store, "name"), 4);
 }
 
 TEST_F(transactions, that_only_ask_see_no_earlier_time_than_the_greatest_fence) {
