@@ -34,7 +34,8 @@ inline constexpr std::int64_t claim_where_nobody_is_told_us = 2'500'000;
 /// (The engine lets one waiter of a session poll for those far behind: shared_queue_lease.)
 inline constexpr std::int64_t retry_after_us = 1'000'000;
 inline constexpr std::int64_t retry_step_us = 250'000;
-/// The first waiter polls when the lease in its way ends, but not sooner than after this time.
+/// The first few waiters poll when the leases in their way end, but not sooner than after this
+/// time.
 inline constexpr std::int64_t retry_after_at_least_us = 100;
 /// Without notifications, a waiter polls after the lock's current hold time, clamped to these two,
 /// times its position in the queue; but after the third at the latest.

@@ -211,8 +211,8 @@ void scene::watch() {
       for (const auto* const p : processes) {
         if (!p->dead) last = std::max(last, disturbed(*p));
       }
-      // Only the first waiter watches for permits that end by themselves. If it leaves, the next
-      // one does so later.
+      // Only the first waiter asks when the first of the permits ends. If it leaves, the next one
+      // asks later.
       constexpr nanos looks_within = second / 2;  // the second waiter's polls
       if (permits && !whole.renews())
         last = std::max(last, rules.last_granted(name) + looks_within);
