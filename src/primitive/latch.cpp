@@ -56,9 +56,9 @@ class countdown_request final : public engine::request {
       return too_late();
     const boot_time sent = session_.now();
     if (last) command_.queue_lease_us = 0;
-    auto answer = session_.countdown(name_, command_);
-    if (!answer) return note_unknown(std::move(answer.error()), sent);
-    reply = std::move(*answer);
+    auto replied = session_.countdown(name_, command_);
+    if (!replied) return note_unknown(std::move(replied.error()), sent);
+    reply = std::move(*replied);
     if (is_mismatch(reply)) return mismatch(reply, command_.count);
     if (command_.verb != countdown_verb::wait || reply.outcome == countdown_outcome::open) {
       return settled();

@@ -44,9 +44,9 @@ class rate_request final : public engine::request {
   answer ask(bool) override {
     if (command_.verb == rate_verb::refund && session_.now() > repeat_until_) return too_late();
     const boot_time sent = session_.now();
-    auto answer = session_.rate(name_, command_);
-    if (!answer) return note_unknown(std::move(answer.error()), sent);
-    reply_ = std::move(*answer);
+    auto reply = session_.rate(name_, command_);
+    if (!reply) return note_unknown(std::move(reply.error()), sent);
+    reply_ = std::move(*reply);
     took_ = command_.verb == rate_verb::take && reply_.outcome == rate_outcome::granted;
     return settled();
   }

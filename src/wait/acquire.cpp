@@ -78,9 +78,9 @@ std::optional<store::named_command> acquisition::command(bool last) {
 }
 
 request::answer acquisition::ask(bool) {
-  auto answer = std::move(*answer_);
+  auto kept = std::move(*answer_);
   answer_.reset();
-  return answer;
+  return kept;
 }
 
 result<bool> acquisition::ask_instead_of(const transferable& leaving) noexcept try {
