@@ -9,7 +9,7 @@ namespace engine_test {
 
 using holdfast::store::permits_verb;
 
-/// Whether the store hangs, and who waits in it.
+/// Whether the store hangs, and the calls that wait in it.
 class switchboard {
  public:
   void hang() { set(true); }

@@ -307,7 +307,7 @@ TEST_F(hanging_store, keeps_no_stopped_waiter_that_gives_back_on_the_session_s_o
   });
   busy.get_future().wait();
   store->hang();
-  a.unlock();  // to the one in line, which does not know yet
+  a.unlock();  // to the queued waiter, which does not know it yet
   stop.request_stop();
   goes_on.set_value();
   EXPECT_EQ(waiting.wait_for(10s), std::future_status::ready) << "it waits for the store";
