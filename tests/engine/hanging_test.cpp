@@ -255,13 +255,21 @@ TEST_F(hanging_store, delays_no_timed_wait_behind_a_wait_without_a_deadline) {
   await_free("b");
 }
 
-TEST_F(hanging_store, delays_no_waiter_that_is_asked_to_stop) {
+struct stopped_waiter : hanging_store {
+  /// A wait without a thread for a mutex that this session holds, queued.
+  std::future<result<lease>> queued_for(mutex& m, const std::stop_source& stop) const {
+    const auto queue = session.impl()->local_queue_of(m.name());
+    auto waiting = async_acquire(m, {}, stop.get_token()).future();
+    harness::eventually("the waiter is queued", [&] { return queue->waiting() == 1; });
+    return waiting;
+  }
+};
+
+TEST_F(stopped_waiter, is_not_delayed_by_a_store_that_hangs) {
   mutex a{session, "a"}, b{session, "b"};
   const lease held = a.acquire();
   std::stop_source stop;
-  auto waiting = async_acquire(a, {}, stop.get_token()).future();
-  const auto line = session.impl()->local_queue_of("a");
-  harness::eventually("it stands in line", [&] { return line->waiting() == 1; });
+  auto waiting = queued_for(a, stop);
   store->hang();
   auto patient = async_acquire(b).future();
   store->await_hanging(1);  // the session's thread is in the store
@@ -271,13 +279,11 @@ TEST_F(hanging_store, delays_no_waiter_that_is_asked_to_stop) {
   EXPECT_TRUE(patient.get());
 }
 
-TEST_F(hanging_store, keeps_no_stopped_waiter_that_was_left_what_it_has_to_give_back) {
+TEST_F(stopped_waiter, ends_while_the_store_hangs_although_it_has_a_lock_to_release) {
   mutex a{session, "a", {.local_time = 1h}}, b{session, "b"};
   a.lock();
   std::stop_source stop;
-  auto waiting = async_acquire(a, {}, stop.get_token()).future();
-  const auto line = session.impl()->local_queue_of("a");
-  harness::eventually("it stands in line", [&] { return line->waiting() == 1; });
+  auto waiting = queued_for(a, stop);
   store->hang();
   auto patient = async_acquire(b).future();
   store->await_hanging(1);  // the session's thread is in the store
@@ -291,13 +297,11 @@ TEST_F(hanging_store, keeps_no_stopped_waiter_that_was_left_what_it_has_to_give_
 }
 
 // The session's thread is not in the store: it comes to the stopped waiter itself.
-TEST_F(hanging_store, keeps_no_stopped_waiter_that_gives_back_on_the_session_s_own_thread) {
+TEST_F(stopped_waiter, ends_while_the_store_hangs_although_the_session_s_thread_releases) {
   mutex a{session, "a", {.local_time = 1h}}, b{session, "b"};
   a.lock();
   std::stop_source stop;
-  auto waiting = async_acquire(a, {}, stop.get_token()).future();
-  const auto line = session.impl()->local_queue_of("a");
-  harness::eventually("it stands in line", [&] { return line->waiting() == 1; });
+  auto waiting = queued_for(a, stop);
   lease kept;
   std::promise<void> busy, goes_on;
   async_acquire(b).start([&](result<lease> got) {

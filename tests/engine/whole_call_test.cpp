@@ -18,7 +18,10 @@ using holdfast::errc;
 using holdfast::lease;
 using holdfast::mutex;
 using holdfast::rate_limiter;
+using holdfast::result;
 using holdfast::semaphore;
+using holdfast::wait_limit;
+using holdfast::woken;
 
 struct whole_call : hanging_store {
   /// The result, if it came while the store hung.
@@ -237,40 +240,43 @@ TEST_F(whole_call, a_wait_for_the_next_leader_ends_in_time_behind_a_call_that_ha
   EXPECT_EQ(next.get().value().term, mine.term());
 }
 
-// The wait must acquire the mutex again, which is at a store that answers.
-TEST_F(whole_call, a_wait_for_a_condition_ends_in_time_behind_a_call_that_hangs) {
-  auto elsewhere = holdfast::open(url + "-other");
+/// A queued wait for a condition, behind a call that hangs. The wait must acquire the mutex again,
+/// which is at a store that answers.
+struct queued_for_a_condition : whole_call {
+  holdfast::session elsewhere = holdfast::open(url + "-other");
   mutex m{elsewhere, "m"}, other{session, "other"};
   holdfast::condition_variable changed{session, "c"};
-  auto waiting = async_wait(changed, m.acquire(), 200ms).future();
-  harness::eventually("it waits", [&] { return session.show("c").waiters.size() == 1; });
-  store->hang();
-  auto patient = async_acquire(other).future();
-  store->await_hanging(1);
-  const auto woken = while_it_hangs(std::move(waiting));
-  ASSERT_TRUE(woken) << woken.error().what;
-  EXPECT_EQ(woken->status, std::cv_status::timeout);
-  EXPECT_EQ(woken->held.state(), holdfast::lease_state::held);
-  store->let_go();
-  EXPECT_TRUE(patient.get());
-  await_free("c");
+  std::future<result<lease>> hangs;
+
+  std::future<result<woken>> waits(wait_limit limit, std::stop_token stop = {}) {
+    auto waiting = async_wait(changed, m.acquire(), limit, std::move(stop)).future();
+    harness::eventually("it waits", [&] { return session.show("c").waiters.size() == 1; });
+    store->hang();
+    hangs = async_acquire(other).future();
+    store->await_hanging(1);  // the session's thread is in the store
+    return waiting;
+  }
+  void store_answers() {
+    store->let_go();
+    EXPECT_TRUE(hangs.get());
+    await_free("c");
+  }
+};
+
+TEST_F(queued_for_a_condition, a_wait_times_out_while_the_store_hangs) {
+  const auto ended = while_it_hangs(waits(200ms));
+  ASSERT_TRUE(ended) << ended.error().what;
+  EXPECT_EQ(ended->status, std::cv_status::timeout);
+  EXPECT_EQ(ended->held.state(), holdfast::lease_state::held);
+  store_answers();
 }
 
-TEST_F(whole_call, a_wait_for_a_condition_that_is_stopped_ends_in_time_behind_a_call_that_hangs) {
-  auto elsewhere = holdfast::open(url + "-other");
-  mutex m{elsewhere, "m"}, other{session, "other"};
-  holdfast::condition_variable changed{session, "c"};
+TEST_F(queued_for_a_condition, a_wait_that_is_stopped_ends_while_the_store_hangs) {
   std::stop_source stop;
-  auto waiting = async_wait(changed, m.acquire(), {}, stop.get_token()).future();
-  harness::eventually("it waits", [&] { return session.show("c").waiters.size() == 1; });
-  store->hang();
-  auto patient = async_acquire(other).future();
-  store->await_hanging(1);
+  auto waiting = waits({}, stop.get_token());
   stop.request_stop();
   EXPECT_EQ(while_it_hangs(std::move(waiting)).error().code, errc::cancelled);
-  store->let_go();
-  EXPECT_TRUE(patient.get());
-  await_free("c");
+  store_answers();
 }
 
 TEST_F(whole_call, a_wait_for_a_condition_that_is_stopped_before_it_is_queued_ends_in_time) {
