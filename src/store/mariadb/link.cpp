@@ -310,15 +310,17 @@ result<std::vector<sql::replaced>> link::replace(std::span<const sql::replacemen
     prepared_.reset();
   }
   const bool several = all.size() > 1;
-  std::string text = several ? beginning() : "";
+  const bool makes = std::any_of(all.begin(), all.end(), [](const auto& r) { return !r.there; });
+  std::string text = !several ? "" : makes ? beginning() : "start transaction";
   for (const auto& r : all) text += (text.empty() ? "" : ";") + text_of(r);
   in_transaction_ = several;
   const auto got = ask_for_locks(several ? text + ";commit" : text, deadline);
   in_transaction_ = several && !got && !is_undone();
   if (!got) return got.error();
   std::vector<sql::replaced> outcomes;
+  const std::size_t before = !several ? 0 : makes ? 2 : 1;
   for (std::size_t i = 0; i < all.size(); ++i) {
-    const bool there = (*got)[several ? i + 2 : i].affected == 1;
+    const bool there = (*got)[before + i].affected == 1;
     outcomes.push_back({there, all[i].there ? all[i].version + 1 : all[i].version, 0});
   }
   // Many sessions guess only once.
@@ -330,8 +332,8 @@ result<std::vector<sql::replaced>> link::replace(std::span<const sql::replacemen
   return outcomes;
 }
 
-// Locks the floor first, as a sweep does that raises it: so they never wait for each other, and the
-// floor stays.
+// Locks the floor before rows that may be created, as a sweep does that raises it: so they never
+// wait for each other, and the floor stays.
 std::string link::beginning() const {
   return "start transaction;select 1 from " + tables_.meta + " lock in share mode";
 }

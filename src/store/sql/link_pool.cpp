@@ -63,22 +63,26 @@ class link_pool::attempt {
 /// other thread is woken in vain.
 class link_pool::place {
  public:
-  place(link_pool& in, bool has_room, bool has_tried) : of_(in) {
+  place(link_pool& in, bool has_room, bool has_tried, request* mine) : of_(in) {
     const auto before = std::find_if(in.line_.begin(), in.line_.end(), [&](const waiting& w) {
       return has_room && (!w.has_room || (w.has_tried && !has_tried));
     });
     mine_ = in.line_.emplace(before);
-    mine_->has_room = has_room, mine_->has_tried = has_tried;
+    mine_->has_room = has_room, mine_->has_tried = has_tried, mine_->mine = mine;
   }
   ~place() {
     const bool leads = is_first();
-    of_.line_.erase(mine_);
+    (is(request::place::queued) ? of_.line_ : of_.taken_).erase(mine_);
     if (leads) of_.wake_first();
   }
   place(const place&) = delete;
   place& operator=(const place&) = delete;
 
-  bool is_first() const noexcept { return &of_.line_.front() == &*mine_; }
+  bool is_first() const noexcept { return mine_ == of_.line_.begin(); }
+  /// Without a request it is queued.
+  bool is(request::place where) const noexcept {
+    return (mine_->mine == nullptr ? request::place::queued : mine_->mine->at_) == where;
+  }
   void wait(std::unique_lock<std::mutex>& lock, boot_time until) {
     of_.clock_.wait_until(lock, mine_->called, until);
   }
@@ -92,6 +96,16 @@ result<link_pool::loan> link_pool::borrow(boot_time deadline) {
   std::unique_lock lock{mutex_};
   if (auto turn = wait_for_turn(lock, deadline, false); !turn) return std::move(turn.error());
   return serve(lock, loan(*this, nullptr, false), deadline);
+}
+
+result<std::optional<link_pool::loan>> link_pool::borrow(boot_time deadline, request& mine) {
+  using maybe = std::optional<loan>;
+  std::unique_lock lock{mutex_};
+  auto turn = wait_for_turn(lock, deadline, false, {}, &mine);
+  if (!turn) return std::move(turn.error());
+  if (mine.at_ == request::place::back) return maybe();
+  auto got = serve(lock, loan(*this, nullptr, false), deadline);
+  return got ? result<maybe>(maybe(std::move(*got))) : result<maybe>(std::move(got.error()));
 }
 
 // Keeps its room: otherwise other threads would be served first, perhaps until its deadline.
@@ -142,10 +156,14 @@ result<std::unique_ptr<row_link>> link_pool::connect_now(std::unique_lock<std::m
 // takes it. During a pause that is too long for them, all fail, whatever their place, unless a
 // connection may be given back.
 status link_pool::wait_for_turn(std::unique_lock<std::mutex>& lock, boot_time deadline,
-                                bool has_room, std::optional<boot_time> again_at) {
+                                bool has_room, std::optional<boot_time> again_at, request* wanted) {
   const boot_time tries_at = again_at.value_or(boot_time::min());
-  place mine(*this, has_room, again_at.has_value());
-  while (true) {
+  place mine(*this, has_room, again_at.has_value(), wanted);
+  while (!mine.is(request::place::back)) {
+    if (mine.is(request::place::taken)) {
+      mine.wait(lock, forever);
+      continue;
+    }
     const boot_time now = clock_.now();
     const bool full = !has_room && in_use_ >= most_, first = mine.is_first();
     boot_time until = deadline;
@@ -166,6 +184,7 @@ status link_pool::wait_for_turn(std::unique_lock<std::mutex>& lock, boot_time de
     if (now >= deadline) return not_served(full);
     mine.wait(lock, until);
   }
+  return done{};
 }
 
 std::size_t link_pool::without_link() const noexcept {

@@ -22,6 +22,8 @@ namespace holdfast::store::sql {
 /// given up would queue at a server that is slow to accept them, and later ones would wait behind
 /// them. A request that has far more time than the one that ended the last attempt does not wait
 /// for that pause.
+/// A thread with a connection may carry out requests of threads that still wait for one, together
+/// with its own ("flat combining").
 /// Thread-safe.
 class link_pool {
  public:
@@ -66,9 +68,34 @@ class link_pool {
     bool used_;
   };
 
+  /// What a waiting thread needs a connection for. Another thread that has a connection may take
+  /// it, and gives it back.
+  class request {
+   public:
+    request() = default;
+    request(const request&) = delete;
+    request& operator=(const request&) = delete;
+
+   protected:
+    ~request() = default;
+
+   private:
+    friend link_pool;
+    enum class place { queued, taken, back } at_ = place::queued;
+  };
+  class taken;
+
   /// Waits for a connection until the deadline, if the maximum is in use. During a long pause it
   /// fails with the failure of the last attempt.
   result<loan> borrow(boot_time deadline);
+
+  /// The same. Returns no connection if another thread has taken the request, and gave it back.
+  result<std::optional<loan>> borrow(boot_time deadline, request& mine);
+
+  /// Takes waiting requests, first come, first served: those for which `wanted` returns true, which
+  /// runs under the pool's mutex. Their threads wait until `into` is destroyed.
+  template <class Wanted>
+  void take(taken& into, Wanted wanted);
 
   /// Another connection in place of a broken one, ahead of all threads that wait for their first
   /// one.
@@ -88,10 +115,11 @@ class link_pool {
     std::condition_variable called{};
     bool has_room = false;   ///< counts as in use
     bool has_tried = false;  ///< the server refused it another connection
+    request* mine = nullptr;
   };
   /// A thread whose connection was refused tries again at `again_at`.
   status wait_for_turn(std::unique_lock<std::mutex>& lock, boot_time deadline, bool has_room,
-                       std::optional<boot_time> again_at = {});
+                       std::optional<boot_time> again_at = {}, request* mine = nullptr);
   result<std::unique_ptr<row_link>> connect_now(std::unique_lock<std::mutex>& lock,
                                                 boot_time deadline);
   result<loan> serve(std::unique_lock<std::mutex>& held, loan given, boot_time deadline);
@@ -108,6 +136,7 @@ class link_pool {
   /// Threads that have room are ahead of the others; among them, those that may connect at once are
   /// ahead of those that were refused.
   std::list<waiting> line_;
+  std::list<waiting> taken_;  ///< those whose requests another thread has taken
   std::vector<std::unique_ptr<row_link>> idle_;
   std::size_t in_use_ = 0;
   std::size_t connecting_ = 0;         ///< of those in use, being made
@@ -117,5 +146,40 @@ class link_pool {
   bool trying_ = false;
   std::uint64_t worked_ = 0;  ///< attempts that reached the server
 };
+
+/// The requests that a thread has taken from others. Gives them back when it is destroyed.
+class link_pool::taken {
+ public:
+  explicit taken(link_pool& from) : pool_(from) {}
+  taken(const taken&) = delete;
+  taken& operator=(const taken&) = delete;
+  ~taken() {
+    if (all_.empty()) return;
+    const std::lock_guard guard{pool_.mutex_};
+    for (waiting* w : all_) {
+      w->mine->at_ = request::place::back;
+      w->called.notify_one();
+    }
+  }
+
+ private:
+  friend link_pool;
+  link_pool& pool_;
+  std::vector<waiting*> all_;
+};
+
+template <class Wanted>
+void link_pool::take(taken& into, Wanted wanted) {
+  const std::lock_guard guard{mutex_};
+  for (auto at = line_.begin(); at != line_.end();) {
+    const auto next = std::next(at);
+    if (at->mine != nullptr && wanted(*at->mine)) {
+      into.all_.push_back(&*at);
+      at->mine->at_ = request::place::taken;
+      taken_.splice(taken_.end(), line_, at);
+    }
+    at = next;
+  }
+}
 
 }  // namespace holdfast::store::sql

@@ -18,6 +18,8 @@ constexpr std::size_t most_at_once = 4U << 20;
 constexpr int broken_connections_borne = 2;
 /// How often a transaction is repeated that others have thwarted.
 constexpr int defeats_borne = 20;
+/// How many changes of waiting threads go to the server together.
+constexpr std::size_t most_together = 32;
 
 }  // namespace
 
@@ -113,10 +115,32 @@ std::vector<status> row_store::transact(std::span<const state_store::step> steps
   return outcomes;
 }
 
+/// Changes whose thread waits for a connection.
+struct row_store::waiting_changes : link_pool::request {
+  explicit waiting_changes(changes& c) : all(c) {}
+  changes& all;
+};
+
+// Returns no connection if another thread has made the changes. It only tried once: what is left is
+// up to this thread.
+result<std::optional<link_pool::loan>> row_store::borrow(changes& open, boot_time deadline) {
+  waiting_changes mine{open};
+  auto link = pool_.borrow(deadline, mine);
+  if (!link || *link) return link;
+  std::erase_if(open, [](const change* c) { return c->over; });
+  if (open.empty()) return link;
+  for (change* c : open) c->sent_before = c->sent_before || c->sent;
+  auto own = pool_.borrow(deadline);
+  if (!own) return std::move(own.error());
+  return std::optional(std::move(*own));
+}
+
 void row_store::run(changes open) {
   const boot_time deadline = boot_clock::now() + timeout_;
   std::optional<failure> first;
-  auto link = pool_.borrow(deadline);
+  auto turn = borrow(open, deadline);
+  if (turn && !*turn) return;
+  auto link = turn ? result<link_pool::loan>(std::move(**turn)) : std::move(turn.error());
   for (int broken = 0, defeats = 0;;) {
     const auto settled =
         link ? settle(**link, open, deadline) : status(told_after(link.error(), first));
@@ -164,17 +188,52 @@ status row_store::settle(row_link& link, changes& open, boot_time deadline) {
 // ---- three ways to change a row
 
 // A change that was sent over a broken connection must be looked up first. Until that query it is
-// also unknown whether there is anything left to do.
+// also unknown whether there is anything left to do. If the server refuses the changes of several
+// threads, because of a row that another client has locked, for example, then each thread tries its
+// own.
 status row_store::replace_guessed(row_link& link, const changes& open, boot_time deadline) {
   if (!link.keeps_its_server()) return done{};
   changes some;
   for (change* c : open) {
-    auto guess = c->sent ? std::nullopt : known_.guess(c->step.name);
-    if (!guess) continue;
-    c->before = std::move(*guess);
-    if (c->decide(true)) some.push_back(c);
+    if (guess(*c) && c->decide(true)) some.push_back(c);
   }
-  return replace(link, some, deadline, {});
+  if (some.empty()) return done{};
+  const auto own = some.size();
+  link_pool::taken others{pool_};
+  take_others(others, some);
+  auto gone = replace(link, some, deadline, {});
+  const bool refused = !gone && link.usable() && was_refused(link, gone.error());
+  return refused && some.size() > own ? status(done{}) : gone;
+}
+
+// One guess for each change: if it was wrong, or was refused, the row must be read.
+bool row_store::guess(change& one) {
+  auto row = one.sent || one.guessed ? std::nullopt : known_.guess(one.step.name);
+  if (row) one.before = std::move(*row);
+  return row.has_value();
+}
+
+// Single changes of other names, which one round trip may settle, from threads that wait for a
+// connection. All requests have the same time-out, so their deadlines are not earlier than that of
+// this thread, which waits no longer.
+void row_store::take_others(link_pool::taken& others, changes& into) {
+  const auto own = static_cast<std::ptrdiff_t>(into.size());
+  pool_.take(others, [&](link_pool::request& r) {
+    auto& waiting = static_cast<waiting_changes&>(r).all;
+    change& one = *waiting.front();
+    const bool fits = waiting.size() == 1 && into.size() < most_together &&
+                      std::none_of(
+                          into.begin(), into.end(),
+                          [&](const change* c) { return c->step.name == one.step.name; });
+    if (!fits || !guess(one)) return false;
+    into.push_back(&one);
+    return true;
+  });
+  into.erase(
+      std::remove_if(into.begin() + own, into.end(), [](change* c) { return !c->decide(true); }),
+      into.end());
+  std::sort(into.begin(), into.end(),
+            [](const change* a, const change* b) { return a->step.name < b->step.name; });
 }
 
 status row_store::replace_read(row_link& link, const changes& open, boot_time deadline) {

@@ -13,9 +13,10 @@ namespace holdfast::store::sql {
 /// Thread-safe.
 class row_store {
  public:
-  row_store(link_pool::connect make, std::size_t connections, std::chrono::milliseconds timeout)
+  row_store(link_pool::connect make, std::size_t connections, std::chrono::milliseconds timeout,
+            clock& on = real_clock())
       : pool_([this, make = std::move(make)](boot_time deadline) { return anew(make, deadline); },
-              connections),
+              connections, on),
         timeout_(timeout) {}
   ~row_store();
 
@@ -41,6 +42,7 @@ class row_store {
 
  private:
   struct change;
+  struct waiting_changes;
   struct unanswered;
   using changes = std::vector<change*>;
 
@@ -63,6 +65,9 @@ class row_store {
   /// The failure when a broken connection could not be replaced: it includes what broke the first
   /// one.
   static failure told_after(failure why, const std::optional<failure>& first);
+  result<std::optional<link_pool::loan>> borrow(changes& open, boot_time deadline);
+  bool guess(change& one);
+  void take_others(link_pool::taken& others, changes& into);
   void run(changes open);
   status settle(row_link& link, changes& open, boot_time deadline);
   status replace_guessed(row_link& link, const changes& open, boot_time deadline);

@@ -467,6 +467,50 @@ TEST_F(busy_pools, serve_the_waiters_behind_a_waiter_that_gives_up) {
   EXPECT_TRUE(behind.get());
 }
 
+struct taken_request final : link_pool::request {};
+
+// Another thread carries it out, and may be in the middle of that.
+TEST_F(busy_pools, keep_the_thread_of_a_request_that_was_taken_past_its_deadline) {
+  auto first = pool_.borrow(clock_.now());
+  ASSERT_TRUE(first);
+  taken_request mine;
+  const auto deadline = clock_.now() + 1h;
+  auto waiting = std::async(std::launch::async, [&] {
+    const auto got = pool_.borrow(deadline, mine);
+    return got && !*got;
+  });
+  harness::eventually("it waits", [&] { return clock_.next_wake() == deadline; });
+  waiter& behind = come(30min);
+  {
+    link_pool::taken others{pool_};
+    pool_.take(others, [&](link_pool::request& r) { return &r == &mine; });
+    clock_.advance(1h);
+    EXPECT_FALSE(behind.served.get()) << "its own deadline came";
+    EXPECT_EQ(waiting.wait_for(0s), std::future_status::timeout);
+  }
+  EXPECT_TRUE(waiting.get());
+  first = no_server;
+  EXPECT_TRUE(pool_.borrow(clock_.now())) << "a request that was taken takes no connection";
+}
+
+TEST_F(busy_pools, serve_a_request_that_no_thread_takes) {
+  auto first = std::make_unique<holdfast::result<link_pool::loan>>(pool_.borrow(clock_.now()));
+  ASSERT_TRUE(*first);
+  taken_request mine;
+  const auto deadline = clock_.now() + 1h;
+  auto waiting = std::async(std::launch::async, [&] {
+    const auto got = pool_.borrow(deadline, mine);
+    return got && got->has_value();
+  });
+  harness::eventually("it waits", [&] { return clock_.next_wake() == deadline; });
+  {
+    link_pool::taken others{pool_};
+    pool_.take(others, [](link_pool::request&) { return false; });
+  }
+  first.reset();
+  EXPECT_TRUE(waiting.get());
+}
+
 // It has waited for its turn already, and its deadline is the same.
 TEST_F(busy_pools, replace_a_broken_connection_before_they_serve_a_waiter) {
   auto first = pool_.borrow(clock_.now());

@@ -3,10 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <functional>
+#include <future>
 #include <map>
 #include <optional>
 
+#include "harness/eventually.hpp"
+#include "harness/forwarding_clock.hpp"
 #include "store/sql/is_free.hpp"
 
 // How a row is changed, over connections that count and break as a test wants it.
@@ -850,6 +854,148 @@ TEST_F(after_one_time_out, of_a_transaction_no_other_idle_connection_costs_anoth
 TEST_F(after_one_time_out, of_a_list_no_other_idle_connection_costs_another_one) {
   EXPECT_FALSE(hasty_.entries());
   EXPECT_TRUE(hasty_.entries());
+}
+
+/// Counts the waits of threads for a connection.
+class counting_waits final : public harness::forwarding_clock {
+ public:
+  void wait_until(std::unique_lock<std::mutex>& lock, std::condition_variable& cv,
+                  boot_time until) override {
+    ++waits;
+    forwarding_clock::wait_until(lock, cv, until);
+  }
+  std::atomic<int> waits{0};
+};
+
+/// A session that wrote the rows of "a", "b" and "c" last. It has one connection, which is in use
+/// until the server answers.
+class busy_stores : public row_stores {
+ protected:
+  struct outcome {
+    status how = done{};
+    int asked = 0, in_doubt = 0;
+  };
+
+  busy_stores() {
+    for (const auto* name : {"a", "b", "c"}) EXPECT_TRUE(change(name).how);
+    std::promise<void> in_use;
+    server_.once_read = [&] { in_use.set_value(), answers_.get_future().wait(); };
+    first_ = std::async(std::launch::async, [this] { return bool(one_.time()); });
+    in_use.get_future().wait();
+    server_.writes = server_.reads = 0;
+    server_.replaced.clear();
+  }
+  outcome change(const std::string& name) {
+    adding mine;
+    const state_store::step step{name, &mine};
+    auto how = std::move(one_.transact(std::span(&step, 1)).front());
+    return {std::move(how), mine.asked, mine.in_doubt};
+  }
+  /// A change whose thread waits for the connection.
+  std::future<outcome> queue(const std::string& name) {
+    const int before = clock_.waits;
+    auto later = std::async(std::launch::async, [this, name] { return change(name); });
+    harness::eventually("it waits", [&] { return clock_.waits > before; });
+    return later;
+  }
+  void answer() {
+    answers_.set_value();
+    EXPECT_TRUE(first_.get());
+  }
+
+  counting_waits clock_;
+  row_store one_{[this](boot_time) -> result<std::unique_ptr<row_link>> {
+                   return std::unique_ptr<row_link>(std::make_unique<fake_link>(server_));
+                 },
+                 1, 30s, clock_};
+  std::promise<void> answers_;
+  std::future<bool> first_;
+};
+
+TEST_F(busy_stores, send_the_changes_of_waiting_threads_together) {
+  auto c = queue("c"), b = queue("b"), a = queue("a");
+  answer();
+  for (auto* each : {&a, &b, &c}) {
+    const auto got = each->get();
+    EXPECT_TRUE(got.how);
+    EXPECT_EQ(got.asked, 1);
+  }
+  EXPECT_EQ(server_.writes, 1);
+  ASSERT_EQ(server_.replaced.size(), 3U);
+  EXPECT_EQ(server_.replaced[0].name + server_.replaced[1].name + server_.replaced[2].name, "abc")
+      << "in the order of the names, so that two sessions never wait for each other";
+  EXPECT_EQ(record("a") + record("b") + record("c"), "xxxxxx");
+}
+
+TEST_F(busy_stores, send_one_change_of_a_name_at_a_time) {
+  auto a = queue("a"), again = queue("a"), b = queue("b");
+  answer();
+  EXPECT_TRUE(a.get().how);
+  EXPECT_TRUE(b.get().how);
+  EXPECT_EQ(again.get().asked, 1);
+  EXPECT_EQ(record("a"), "xxx");
+  EXPECT_EQ(server_.writes, 2);
+}
+
+// Its change needs a round trip more, which the others would wait for.
+TEST_F(busy_stores, leave_a_name_that_must_be_read_to_its_own_thread) {
+  auto a = queue("a"), unknown = queue("unknown"), b = queue("b");
+  answer();
+  EXPECT_TRUE(a.get().how);
+  EXPECT_TRUE(b.get().how);
+  EXPECT_EQ(unknown.get().asked, 1);
+  EXPECT_EQ(server_.writes, 2);
+  ASSERT_EQ(server_.replaced.size(), 3U);
+  EXPECT_EQ(server_.replaced[1].name, "b");
+}
+
+TEST_F(busy_stores, let_a_thread_decide_again_that_another_session_has_overtaken) {
+  auto a = queue("a"), b = queue("b");
+  server_.rows["b"] = {true, server_.rows["b"].version + 1, "other", 0, 0};
+  answer();
+  EXPECT_EQ(a.get().asked, 1);
+  EXPECT_EQ(b.get().asked, 2);
+  EXPECT_EQ(record("b"), "otherx");
+}
+
+TEST_F(busy_stores, look_up_each_change_whose_answer_was_lost) {
+  auto a = queue("a"), b = queue("b"), c = queue("c");
+  server_.break_after_writes = 1;
+  answer();
+  for (auto* each : {&a, &b, &c}) {
+    const auto got = each->get();
+    EXPECT_TRUE(got.how);
+    EXPECT_EQ(got.asked, 1);
+    EXPECT_EQ(got.in_doubt, 0);
+  }
+  EXPECT_EQ(record("a") + record("b") + record("c"), "xxxxxx");
+  EXPECT_EQ(server_.writes, 1);
+}
+
+TEST_F(busy_stores, keep_each_change_in_doubt_although_a_lagging_server_refuses_it) {
+  auto a = queue("a"), b = queue("b");
+  server_.lagging = server_.rows;
+  server_.break_after_writes = 1;
+  answer();
+  for (auto* each : {&a, &b}) {
+    const auto got = each->get();
+    ASSERT_FALSE(got.how);
+    EXPECT_TRUE(got.how.error().outcome_unknown) << got.how.error().what;
+  }
+}
+
+// One row that another client has locked must not fail the others.
+TEST_F(busy_stores, send_each_change_alone_after_the_server_has_refused_all) {
+  auto a = queue("a"), b = queue("b"), c = queue("c");
+  server_.refused = 1;
+  answer();
+  for (auto* each : {&a, &b, &c}) {
+    const auto got = each->get();
+    EXPECT_TRUE(got.how);
+    EXPECT_EQ(got.in_doubt, 0);
+  }
+  EXPECT_EQ(server_.writes, 4);
+  EXPECT_EQ(server_.reads, 3) << "nothing that was refused is guessed again";
 }
 
 TEST_F(row_stores, a_listing_continues_after_a_given_name) {
