@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "counting_waits.hpp"
 #include "harness/eventually.hpp"
 #include "harness/forwarding_clock.hpp"
 #include "harness/held_mutexes.hpp"
@@ -471,26 +472,25 @@ struct taken_request final : link_pool::request {};
 
 // Another thread carries it out, and may be in the middle of that.
 TEST_F(busy_pools, keep_the_thread_of_a_request_that_was_taken_past_its_deadline) {
-  auto first = pool_.borrow(clock_.now());
+  counting_waits clock{clock_};
+  link_pool pool{[](auto) -> made { return std::unique_ptr<row_link>(); }, 1, clock};
+  auto first = pool.borrow(clock.now());
   ASSERT_TRUE(first);
   taken_request mine;
-  const auto deadline = clock_.now() + 1h;
-  auto waiting = std::async(std::launch::async, [&] {
-    const auto got = pool_.borrow(deadline, mine);
+  auto waiting = std::async(std::launch::async, [&, deadline = clock.now() + 1h] {
+    const auto got = pool.borrow(deadline, mine);
     return got && !*got;
   });
-  harness::eventually("it waits", [&] { return clock_.next_wake() == deadline; });
-  waiter& behind = come(30min);
+  harness::eventually("it waits", [&] { return clock.waits == 1; });
   {
-    link_pool::taken others{pool_};
-    pool_.take(others, [&](link_pool::request& r) { return &r == &mine; });
+    link_pool::taken others{pool};
+    pool.take(others, [&](link_pool::request& r) { return &r == &mine; });
     clock_.advance(1h);
-    EXPECT_FALSE(behind.served.get()) << "its own deadline came";
-    EXPECT_EQ(waiting.wait_for(0s), std::future_status::timeout);
+    harness::eventually("it waits for the other thread", [&] { return clock.waits == 2; });
   }
   EXPECT_TRUE(waiting.get());
   first = no_server;
-  EXPECT_TRUE(pool_.borrow(clock_.now())) << "a request that was taken takes no connection";
+  EXPECT_TRUE(pool.borrow(clock.now())) << "a request that was taken takes no connection";
 }
 
 TEST_F(busy_pools, serve_a_request_that_no_thread_takes) {

@@ -3,14 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <atomic>
 #include <functional>
 #include <future>
 #include <map>
 #include <optional>
 
+#include "counting_waits.hpp"
 #include "harness/eventually.hpp"
-#include "harness/forwarding_clock.hpp"
 #include "store/sql/is_free.hpp"
 
 // How a row is changed, over connections that count and break as a test wants it.
@@ -855,17 +854,6 @@ TEST_F(after_one_time_out, of_a_list_no_other_idle_connection_costs_another_one)
   EXPECT_FALSE(hasty_.entries());
   EXPECT_TRUE(hasty_.entries());
 }
-
-/// Counts the waits of threads for a connection.
-class counting_waits final : public harness::forwarding_clock {
- public:
-  void wait_until(std::unique_lock<std::mutex>& lock, std::condition_variable& cv,
-                  boot_time until) override {
-    ++waits;
-    forwarding_clock::wait_until(lock, cv, until);
-  }
-  std::atomic<int> waits{0};
-};
 
 /// A session that wrote the rows of "a", "b" and "c" last. It has one connection, which is in use
 /// until the server answers.
