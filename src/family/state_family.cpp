@@ -70,6 +70,16 @@ class decoded {
   std::uint64_t last_fence_ = 0;
 };
 
+/// The pause before the next poll of a waiter that may go on at once with all the others; nothing
+/// if it does not wait. For a store whose time counts from 1970.
+std::optional<std::int64_t> untold_pause(std::span<const waiter> all, const owner_id& owner,
+                                         const moment& now) noexcept {
+  for (const waiter& w : all) {
+    if (w.owner == owner) return kernel::untold_pause_us(now.now_at - w.since_wall_at, all.size());
+  }
+  return std::nullopt;
+}
+
 /// A change of a record, and whether it created the record.
 class record_change : public transition {
  public:
@@ -142,8 +152,13 @@ class permits_transition final : public record_change {
   /// Computes the next poll for a store without notifications, whose time counts from 1970. The
   /// pause grows with the time for which the lock has been held: a lock just acquired may be
   /// released soon. A clock that was set back tells nothing. A waiter that is granted the lock has
-  /// to poll before that grant ends.
+  /// to poll before that grant ends. The waiters of a barrier or a condition do not wait for each
+  /// other.
   void look_untold() noexcept {
+    if (pause_among_others_) {
+      reply.retry_after_us = std::min(*pause_among_others_, command_.lease_us / 2);
+      return;
+    }
     const auto held_for = reply.now_at - held_since_;
     const auto step = held_for <= 0 ? kernel::untold_step_at_most_us
                                     : std::clamp(held_for, kernel::untold_step_at_least_us,
@@ -161,6 +176,9 @@ class permits_transition final : public record_change {
     reply = kernel::apply(record, command_, now, claim_);
     held_since_ = now.now_at;
     for (const auto& h : record.holders) held_since_ = std::min(held_since_, h.since_wall_at);
+    const bool together = record.kind == kind::barrier || record.kind == kind::condition_variable;
+    pause_among_others_.reset();
+    if (together) pause_among_others_ = untold_pause(record.queue, command_.owner, now);
     const bool changed = cleaned || !unchanged();
     count_what_went();
     return changed;
@@ -186,6 +204,7 @@ class permits_transition final : public record_change {
   std::span<const std::string> dead_;
   std::int64_t claim_;
   std::int64_t held_since_ = 0;
+  std::optional<std::int64_t> pause_among_others_;
   bool left_ = false;      ///< set if an attempt whose answer was lost may have released the lock
   bool replaced_ = false;  ///< the same for the owner to be replaced
   std::uint32_t evicted_ = 0;  ///< how many holders that attempt may have evicted
@@ -232,6 +251,7 @@ class countdown_transition final : public record_change {
   const std::string* apply(std::string_view text, const moment& now) override {
     if (!in_.read(text, now)) return other_kind();
     reply = kernel::apply(in_.record, command_, now);
+    pause_ = untold_pause(in_.record.waiting, command_.owner, now);
     if (unchanged()) return nullptr;
     in_.write_as(in_.record.count != 0 || !in_.record.arrivals.empty(), now, text_);
     return put(text);
@@ -241,6 +261,11 @@ class countdown_transition final : public record_change {
 
   const std::optional<failure>& wrong() const { return in_.wrong; }
   countdown_reply reply;
+
+  /// As for permits.
+  void look_untold() noexcept {
+    if (pause_) reply.retry_after_us = std::min(*pause_, reply.retry_after_us);
+  }
 
  private:
   bool unchanged() const {
@@ -259,6 +284,7 @@ class countdown_transition final : public record_change {
 
   const countdown_command& command_;
   decoded<countdown_record> in_;
+  std::optional<std::int64_t> pause_;
 };
 
 class rate_transition final : public record_change {
@@ -367,6 +393,7 @@ class state_family final : public session_store {
       to.name = name;
       port_->tell(to);
     }
+    if (!port_->can().notifications) change.look_untold();
     if (command.verb == countdown_verb::arrive) sweep_.look_if_due(name);
     return std::move(change.reply);
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <holdfast/store/command.hpp>
 #include <span>
@@ -42,6 +43,16 @@ inline constexpr std::int64_t retry_after_at_least_us = 100;
 inline constexpr std::int64_t untold_step_at_least_us = 5'000;
 inline constexpr std::int64_t untold_step_at_most_us = 50'000;
 inline constexpr std::int64_t untold_retry_after_us = 1'500'000;
+/// Waiters that may all go on at once (of a latch, a barrier, a condition) poll after as long as
+/// they have waited, clamped to the same two. If there are many, the longest pause is this time for
+/// each of them, so together they poll 160 times a second. A negative time (of a clock that was set
+/// back) says nothing: then the pause is the longest.
+inline constexpr std::int64_t untold_for_each_us = 6'250;
+constexpr std::int64_t untold_pause_us(std::int64_t waited_us, std::size_t waiters) {
+  const auto all = static_cast<std::int64_t>(waiters) * untold_for_each_us;
+  const auto longest = std::clamp(all, untold_step_at_most_us, untold_retry_after_us);
+  return waited_us < 0 ? longest : std::clamp(waited_us, untold_step_at_least_us, longest);
+}
 /// How long a participant that has dropped out of a barrier is remembered after the last time it
 /// opened.
 inline constexpr std::int64_t dropped_lasts_us = 86'400'000'000;

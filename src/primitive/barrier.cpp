@@ -279,12 +279,11 @@ struct barrier::round final : engine::request {
     return store::named_command{of_->of.config->name, command_};
   }
   std::string_view in_vain() const override { return "not all had arrived"; }
-  result<std::optional<engine::wait_hint>> ask(bool) override {
+  answer ask(bool) override {
     if (released_) return settled();
     return given_up();
   }
-  result<std::optional<engine::wait_hint>> learn(result<store::permits_reply> reply,
-                                                 boot_time sent) override {
+  answer learn(result<store::permits_reply> reply, boot_time sent) override {
     in_doubt_ = was_in_doubt_;
     if (!reply) return not_answered(std::move(reply.error()));
     if (gives_back()) return on_with_the_next();
@@ -312,9 +311,7 @@ struct barrier::round final : engine::request {
   }
 
  private:
-  using answer = result<std::optional<engine::wait_hint>>;
-  static answer settled() { return std::optional<engine::wait_hint>{}; }
-  static answer soon() { return std::optional<engine::wait_hint>{{1us, {}}}; }
+  static answer soon() { return ask_again({1us, {}}); }
 
   bool is_kept() const noexcept {
     return who_.kept && who_.kept->owner() == command_.owner &&

@@ -34,6 +34,51 @@ TEST_F(state_family, the_first_waiter_without_notifications_looks_when_the_lease
   EXPECT_GT(acquire(3).retry_after_us, 50'000) << "it is not its turn then";
 }
 
+/// Participants of a barrier, waiters for a condition or for a latch, at a store that notifies
+/// nobody.
+class waiters_that_go_on_together : public state_family {
+ protected:
+  waiters_that_go_on_together() {
+    port_.capabilities.notifications = false;
+    port_.now = {port_.now.wall_at, port_.now.wall_at};  // as an SQL server counts
+  }
+  std::int64_t pause_of(kind what, std::uint64_t owner) {
+    if (what == kind::latch) {
+      countdown_command c{countdown_verb::wait, {owner, owner}, 1};
+      c.keep_us = 3'600 * second, c.queue_lease_us = 30 * second;
+      return family_->countdown("l", c)->retry_after_us;
+    }
+    auto c = command(permits_verb::acquire, owner);
+    c.kind = what, c.capacity = 1'000;
+    return family_->permits(to_string(what), c)->retry_after_us;
+  }
+};
+
+TEST_F(waiters_that_go_on_together, look_after_as_long_as_they_have_waited) {
+  for (const auto what : {kind::barrier, kind::condition_variable, kind::latch}) {
+    EXPECT_EQ(pause_of(what, 1), 5'000) << to_string(what);
+    pass(20'000);
+    EXPECT_EQ(pause_of(what, 1), 20'000) << to_string(what);
+    pass(second);
+    EXPECT_EQ(pause_of(what, 1), 50'000) << to_string(what);
+  }
+}
+
+TEST_F(waiters_that_go_on_together, look_160_times_a_second_however_many_they_are) {
+  for (const auto what : {kind::barrier, kind::condition_variable, kind::latch}) {
+    for (std::uint64_t owner = 1; owner <= 64; ++owner) pause_of(what, owner);
+    pass(2 * second);
+    EXPECT_EQ(pause_of(what, 1), 400'000) << to_string(what);
+    EXPECT_EQ(pause_of(what, 64), 400'000) << "its place does not count, " << to_string(what);
+  }
+}
+
+TEST_F(waiters_that_go_on_together, look_seldom_after_a_clock_that_was_set_back) {
+  pause_of(kind::barrier, 1);
+  pass(-10 * second);
+  EXPECT_EQ(pause_of(kind::barrier, 1), 50'000);
+}
+
 // The hand-over came before: the claim is undone, not the turn.
 TEST_F(state_family, a_turn_without_tokens_passes_to_the_next_waiter) {
   const std::vector<bucket_choice> bucket{{"b", {1, 1, 1'000 * second, 1}}};
