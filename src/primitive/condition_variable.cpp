@@ -312,15 +312,15 @@ std::uint32_t condition_variable::notify(std::uint32_t most) {
 }
 
 pending<std::uint32_t> async_notify_one(condition_variable& of) {
-  return notify_later(of.state_->of, 1);
+  return notify_later(detail::access::of(of)->of, 1);
 }
 pending<std::uint32_t> async_notify_all(condition_variable& of) {
-  return notify_later(of.state_->of, base::max_permits);
+  return notify_later(detail::access::of(of)->of, base::max_permits);
 }
 
 pending<woken> async_wait(condition_variable& of, lease held, wait_limit limit,
                           std::stop_token stop) {
-  const subject& about = of.state_->of;
+  const subject& about = detail::access::of(of)->of;
   const auto* const mutex = engine::hold::behind(held);
   if (mutex == nullptr || mutex->what()->kind != store::kind::mutex) {
     about.fail({errc::not_owner,

@@ -362,7 +362,7 @@ rate_decision rate_limiter::take_within(std::uint64_t n, const rate_key& key, wa
 
 pending<rate_decision> async_take(rate_limiter& of, std::uint64_t n, const rate_key& key,
                                   wait_limit limit, std::stop_token stop) {
-  const auto& state = *of.state_;
+  const auto& state = *detail::access::of(of);
   return state.begin([&] {
     auto r = state.about(key, n);
     auto o = state.of.request(limit, std::move(stop));
@@ -410,7 +410,7 @@ rate_decision looked_at(rate_decision d) {
 
 pending<rate_decision> async_reserve(rate_limiter& of, std::uint64_t n, microseconds longest_wait,
                                      const rate_key& key) {
-  const auto& s = *of.state_;
+  const auto& s = *detail::access::of(of);
   return s.begin([&] {
     return decide_later<rate_decision>(s, s.about(key, n), rate_verb::take, n,
                                        reserved_ahead(longest_wait), one_try,
@@ -419,17 +419,17 @@ pending<rate_decision> async_reserve(rate_limiter& of, std::uint64_t n, microsec
 }
 
 pending<done> async_refund(rate_limiter& of, std::uint64_t n, const rate_key& key) {
-  const auto& s = *of.state_;
+  const auto& s = *detail::access::of(of);
   return s.begin([&] { return refund_later(s, s.about(key, n), n); });
 }
 
 pending<done> async_refund(rate_limiter& of, const rate_decision& taken, const rate_key& key) {
-  const auto& s = *of.state_;
+  const auto& s = *detail::access::of(of);
   return s.begin([&] { return refund_later(s, s.about_taken(key, taken), taken.tokens); });
 }
 
 pending<rate_decision> async_peek(const rate_limiter& of, std::uint64_t n, const rate_key& key) {
-  const auto& s = *of.state_;
+  const auto& s = *detail::access::of(of);
   return s.begin([&] {
     return decide_later<rate_decision>(s, s.about(key, n), rate_verb::inspect, n, {}, {},
                                        looked_at);

@@ -20,6 +20,7 @@ constexpr std::uint32_t all = base::max_permits;
 }  // namespace
 
 struct shared_mutex::state {
+  static constexpr mode writes = exclusive, reads = shared;
   subject of;
   preference prefers;
   std::shared_ptr<engine::reader_group> group;
@@ -98,14 +99,13 @@ lease shared_mutex::take(mode m, std::stop_token stop) {
 }
 
 pending<lease> async_acquire(shared_mutex& lock, wait_limit limit, std::stop_token stop) {
-  const auto& s = *lock.state_;
-  return engine::async_write(
-      s.of.request(limit, std::move(stop), s.params(shared_mutex::exclusive)), s.group);
+  const auto& s = *detail::access::of(lock);
+  return engine::async_write(s.of.request(limit, std::move(stop), s.params(s.writes)), s.group);
 }
 
 pending<lease> async_acquire_shared(shared_mutex& lock, wait_limit limit, std::stop_token stop) {
-  const auto& s = *lock.state_;
-  auto request = s.of.request(limit, std::move(stop), s.params(shared_mutex::shared));
+  const auto& s = *detail::access::of(lock);
+  auto request = s.of.request(limit, std::move(stop), s.params(s.reads));
   if (!s.readers_share()) return engine::async_acquire(std::move(request));
   return engine::async_read(std::move(request), s.group, s.readers_pass());
 }
@@ -200,12 +200,12 @@ class pending_resize final : public engine::telling_wait<engine::pending_wait, T
 }  // namespace
 
 pending<done> async_downgrade(shared_mutex& lock, const lease& held) {
-  const auto& s = *lock.state_;
+  const auto& s = *detail::access::of(lock);
   return pending<done>(std::make_shared<pending_resize<done>>(s.of, s.behind(held), nullptr));
 }
 
 pending<bool> async_upgrade(shared_mutex& lock, const lease& held) {
-  const auto& s = *lock.state_;
+  const auto& s = *detail::access::of(lock);
   return pending<bool>(std::make_shared<pending_resize<bool>>(s.of, s.behind(held), s.group));
 }
 
@@ -230,10 +230,10 @@ bool shared_mutex::try_upgrade() {
   return true;
 }
 
-multi_member::multi_member(shared_mutex& m, bool exclusive)
-    : state_(new state{
-          {m.state_->of.session, m.state_->of.config,
-           m.state_->params(exclusive ? shared_mutex::exclusive : shared_mutex::shared)}}) {}
+multi_member::multi_member(shared_mutex& m, bool exclusive) {
+  const auto& s = *detail::access::of(m);
+  state_.reset(new state{{s.of.session, s.of.config, s.params(exclusive ? s.writes : s.reads)}});
+}
 multi_member::multi_member(shared_mutex& m) : multi_member(m, true) {}
 multi_member shared(shared_mutex& m) { return {m, false}; }
 
