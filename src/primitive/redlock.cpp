@@ -75,11 +75,9 @@ std::optional<quorum_lease> redlock::acquire_within(wait_time wait, lease_time l
   auto& first = of.nodes->first();
   const engine::time_frame asked(first.now(), wait);
   if (auto can = of.make_ready(); !can) of.fail(std::move(can.error()));
-  engine::sleeper me(first.clock());
-  const std::stop_callback on_stop{stop, [&] { me.wake(); }};
   redlock_wait waits(state_->of, lease, asked);
   auto ended = waits.step(stop.stop_requested());
-  for (; !ended; ended = waits.step(stop.stop_requested())) waits.wait(me, stop);
+  for (; !ended; ended = waits.step(stop.stop_requested())) waits.wait(stop);
   if (*ended) return detail::access::make<quorum_lease>(std::move(**ended));
   if (engine::was_given_up(ended->error().code)) return std::nullopt;
   of.fail(std::move(ended->error()));
