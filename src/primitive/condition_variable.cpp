@@ -35,15 +35,10 @@ void wake_another(engine::session_impl& session, const engine::lock_config& of) 
 class turn final : public engine::request {
  public:
   turn(engine::session_impl& session, std::shared_ptr<const engine::lock_config> what)
-      : session_(session), config_(std::move(what)) {
-    command_.verb = permits_verb::acquire;
-    command_.owner = session.new_owner();
-    command_.kind = config_->kind;
-    command_.capacity = config_->capacity;
-    command_.wait = true;
-    command_.lease_us = command_.queue_lease_us = engine::queue_lease.count();
-    command_.peer = session.peer();
-    command_.note = config_->note;
+      : session_(session),
+        config_(std::move(what)),
+        command_(engine::acquire_command(session, *config_, {}, session.new_owner(), true)) {
+    command_.lease_us = command_.queue_lease_us;
   }
   const store::owner_id& owner() const noexcept { return command_.owner; }
 
@@ -143,30 +138,13 @@ class turn final : public engine::request {
   bool passed_on_ = false;
 };
 
-/// The wake-up of a waiter that is acquiring the mutex.
-struct wake_up {
-  // The condition's session is not owned if it is the mutex's as well, which exists until that wait
-  // has ended.
-  wake_up(std::shared_ptr<engine::session_impl> condition, const engine::session_impl* mutexes,
-          std::shared_ptr<const engine::lock_config> of)
-      : config(std::move(of)) {
-    const bool same = condition.get() == mutexes;
-    session = same ? std::shared_ptr<engine::session_impl>(std::shared_ptr<void>{}, condition.get())
-                   : std::move(condition);
-  }
-  void pass_on() const { wake_another(*session, *config); }
-
-  std::shared_ptr<engine::session_impl> session;
-  std::shared_ptr<const engine::lock_config> config;
-};
-
 /// Calls the receiver when the mutex is held again.
 class relock final : public detail::receiver<lease> {
  public:
-  /// Without `by` the wait ran out of time.
-  static void begin(engine::async_request o, std::optional<wake_up> by,
-                    detail::receiver<woken>& to) {
-    auto again = std::unique_ptr<relock>(new relock(std::move(by), to));
+  /// `by` is the session of the condition `of`; without it the wait ran out of time.
+  static void begin(engine::async_request o, std::shared_ptr<engine::session_impl> by,
+                    std::shared_ptr<const engine::lock_config> of, detail::receiver<woken>& to) {
+    auto again = std::unique_ptr<relock>(new relock(std::move(by), std::move(of), to));
     try {
       engine::async_acquire(std::move(o)).start(*again);
     } catch (...) {
@@ -185,23 +163,26 @@ class relock final : public detail::receiver<lease> {
   }
 
  private:
-  relock(std::optional<wake_up> by, detail::receiver<woken>& to) : by_(std::move(by)), to_(to) {}
+  relock(std::shared_ptr<engine::session_impl> by, std::shared_ptr<const engine::lock_config> of,
+         detail::receiver<woken>& to)
+      : by_(std::move(by)), of_(std::move(of)), to_(to) {}
   // Wakes another waiter on another thread, so that this waiter need not wait for that. Without
   // memory the other waiter finds out when its wait ends.
   void pass_on() const noexcept try {
     if (!by_) return;
-    const auto call = [by = *by_]() noexcept {
+    const auto call = [by = by_, of = of_]() noexcept {
       try {
-        by.pass_on();
+        wake_another(*by, *of);
       } catch (...) {
         return;
       }
     };
-    if (!by_->session->callers().start({}, call)) call();
+    if (!by_->callers().start({}, call)) call();
   } catch (...) {
     return;
   }
-  const std::optional<wake_up> by_;
+  const std::shared_ptr<engine::session_impl> by_;
+  const std::shared_ptr<const engine::lock_config> of_;
   detail::receiver<woken>& to_;
 };
 
@@ -251,10 +232,10 @@ class pending_turn final : public engine::telling_wait<engine::pending_wait, wok
       if (woken_by) turn_.pass_on();
       return tell(session_.located(mutex_gone(), tried(), config_->name));
     }
-    std::optional<wake_up> by;
-    if (woken_by) by.emplace(std::move(woken_by), session.get(), config_);
-    relock::begin({session, mutex_, "mutex", {session->now(), no_limit}, stop_}, std::move(by),
-                  *receiver_);
+    // Not owned if it is the mutex's session as well, which exists until the new wait has ended.
+    if (woken_by == session) woken_by = {std::shared_ptr<void>{}, session.get()};
+    relock::begin({session, mutex_, "mutex", {session->now(), no_limit}, stop_},
+                  std::move(woken_by), config_, *receiver_);
     receiver_ = nullptr;
   }
   static failure mutex_gone() {

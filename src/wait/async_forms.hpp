@@ -69,16 +69,21 @@ class pending_reply final : public telling_shortly<T> {
 /// A request that leaves nothing at the store when it ends without success, or that has a leave(),
 /// which removes it.
 template <class T, class Request>
-class pending_request final : public telling_wait<pending_wait, T> {
+class pending_request : public telling_wait<pending_wait, T> {
  public:
   using outcome = std::function<result<T>(std::unique_ptr<Request>)>;
   pending_request(async_request o, const store::owner_id& owner, std::unique_ptr<Request> q,
                   outcome f)
       : telling_wait<pending_wait, T>(std::move(o)),
-        owner_(owner),
         request_(std::move(q)),
+        owner_(owner),
         outcome_(std::move(f)) {}
   const store::owner_id& owner() const noexcept override { return owner_; }
+
+ protected:
+  void let_go() override { request_.reset(); }
+
+  std::unique_ptr<Request> request_;
 
  private:
   request& asked() override { return *request_; }
@@ -92,10 +97,8 @@ class pending_request final : public telling_wait<pending_wait, T> {
     if constexpr (requires(Request& q) { q.leave(why); }) request_->leave(why);
     return std::nullopt;
   }
-  void let_go() override { request_.reset(); }
 
   const store::owner_id owner_;
-  std::unique_ptr<Request> request_;
   const outcome outcome_;
 };
 
