@@ -81,7 +81,7 @@ class turn final : public engine::request {
 
   // A queue entry that stays behind expires within seconds.
   void leave() {
-    const auto reply = session_.permits(config_->name, leaving());
+    const auto reply = session_.permits(config_->name, engine::release_command(command_.owner));
     if (!reply) return abandon();
     const bool owes = owed().has_value();
     // An abandoned call could be carried out later, and queue the waiter again.
@@ -103,9 +103,6 @@ class turn final : public engine::request {
     const bool stood = command_.verb == permits_verb::renew && !mutex_;
     if (!stood || std::exchange(passed_on_, true)) return std::nullopt;
     return notification(*config_, 1);
-  }
-  store::permits_command leaving() const noexcept {
-    return engine::release_command(command_.owner);
   }
 
   static bool mismatches(const store::permits_reply& reply) {
@@ -210,7 +207,7 @@ class pending_turn final : public engine::telling_wait<engine::pending_wait, wok
     lock_again(std::move(session));
   }
   std::optional<store::named_command> leaving(const failure&) override {
-    return store::named_command{config_->name, turn_.leaving()};
+    return store::named_command{config_->name, engine::release_command(owner())};
   }
   std::optional<store::permits_command> owed() noexcept override { return turn_.owed(); }
   void leave_to_keeper() noexcept override {

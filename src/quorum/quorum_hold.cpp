@@ -310,13 +310,6 @@ void quorum_hold::tell_lost() {
   tell(event_kind::lost);
 }
 
-namespace {
-
-/// A `news` callback without effect: each answer is handled by itself.
-void nobody_waits() {}
-
-}  // namespace
-
 /// The votes that arrive while the nodes are being asked, on the asking thread: from nodes that
 /// cannot be asked at all. They are counted when all nodes have been asked, because the observer of
 /// an event may release the lock.
@@ -368,7 +361,7 @@ void quorum_hold::renew() {
         if (early->take(i, a.said)) return;
         if (const auto hold = self.lock()) hold->on_renewal(number, i, a.said);
       },
-      nobody_waits);
+      [] {});  // nobody waits: each answer is handled by itself
   renewal_ = std::make_shared<renewal>(renewal{number, early, round});
   ask_for_renewal();
 }
