@@ -72,8 +72,7 @@ class admission {
   }
 
  private:
-  friend pending<admitted> async_admit(admission& door, std::uint64_t n, const rate_key& key,
-                                       wait_limit limit, std::stop_token stop);
+  friend struct detail::access;
   admitted admit_within(std::uint64_t n, const rate_key& key, wait_time wait, std::stop_token stop);
   struct state;
   std::unique_ptr<state> state_;

@@ -117,23 +117,15 @@ namespace detail {
 
 /// Takes the old lock, then the new one; begins anew if the old lock was lost meanwhile.
 template <class Old, class New>
-class pending_both final : public operation<both_leases>,
-                           public receiver<lease>,
-                           public std::enable_shared_from_this<pending_both<Old, New>> {
+class pending_both final : public relay<lease, both_leases> {
  public:
   pending_both(Old& old, New& next, wait_limit limit, std::stop_token stop)
-      : old_(old),
+      : relay(async_acquire(old, limit, stop)),
+        old_(old),
         next_(next),
         time_(now_of(old), limit.wait()),
-        stop_(std::move(stop)),
-        first_wait_(async_acquire(old, limit, stop_)) {}
+        stop_(std::move(stop)) {}
 
-  void start(receiver<both_leases>& to) override {
-    to_ = &to;
-    self_ = this->shared_from_this();
-    start_kept(first_wait_, *this, self_);
-  }
-  std::stop_token stop() const noexcept override { return to_->stop(); }
   void receive(result<lease> how) noexcept override {
     if (!how) return end(std::move(how.error()));
     if (first_ && first_.state() == lease_state::lost) return anew(std::move(*how));
@@ -173,10 +165,7 @@ class pending_both final : public operation<both_leases>,
   New& next_;
   const time_frame time_;
   const std::stop_token stop_;
-  pending<lease> first_wait_;
   lease first_;
-  receiver<both_leases>* to_ = nullptr;
-  std::shared_ptr<pending_both> self_;
 };
 
 }  // namespace detail

@@ -100,10 +100,7 @@ class condition_variable {
   const std::string& name() const noexcept;
 
  private:
-  friend pending<woken> async_wait(condition_variable& of, lease held, wait_limit limit,
-                                   std::stop_token stop);
-  friend pending<std::uint32_t> async_notify_one(condition_variable& of);
-  friend pending<std::uint32_t> async_notify_all(condition_variable& of);
+  friend struct detail::access;
   /// A lock of any mutex, with the operations that a wait needs.
   struct any_lock {
     mutex* of;  ///< null: the lock is not held

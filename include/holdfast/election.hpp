@@ -146,8 +146,7 @@ class election {
   const std::string& name() const noexcept;
 
  private:
-  friend pending<leadership> async_campaign(election& of, wait_limit limit, std::stop_token stop);
-  friend pending<std::optional<leader>> async_current(const election& of);
+  friend struct detail::access;
   std::optional<leadership> campaign_within(wait_time wait, std::stop_token stop);
   struct state;
   std::unique_ptr<state> state_;

@@ -31,8 +31,7 @@ class multi_member {
   friend multi_member permits(semaphore& s, std::uint32_t weight);
 
  private:
-  friend class multi_lock;
-  friend class admission;
+  friend struct detail::access;
   multi_member(semaphore& s, std::uint32_t weight);
   multi_member(shared_mutex& m, bool exclusive);
   struct state;
@@ -41,8 +40,6 @@ class multi_member {
 
 multi_member shared(shared_mutex& m);
 multi_member permits(semaphore& s, std::uint32_t weight);
-
-class multi_lock;
 
 /// The result of a multi_lock: all of its members, with one deadline. It is lost as a whole when
 /// any member is lost. Move-only; the destructor releases. Thread-safe as lease is.
@@ -75,12 +72,7 @@ class [[nodiscard]] multi_lease {
   std::error_code release() noexcept;
 
  private:
-  friend class multi_lock;
-  friend pending<done> async_release(multi_lease held);
-  friend pending<done> async_extend(const multi_lease& held);
-  friend pending<done> async_extend(const multi_lease& held, std::chrono::milliseconds lease);
-  friend pending<multi_lease> async_acquire(multi_lock& all, wait_limit limit,
-                                            std::stop_token stop);
+  friend struct detail::access;
   explicit multi_lease(std::vector<lease> members);
   struct state_of_all;
   std::unique_ptr<state_of_all> state_;
@@ -162,8 +154,7 @@ class multi_lock {
  private:
   friend clock& clock_of(const multi_lock& m) noexcept;
   using lease_time = std::optional<std::chrono::milliseconds>;
-  friend pending<multi_lease> async_acquire(multi_lock& all, wait_limit limit,
-                                            std::stop_token stop);
+  friend struct detail::access;
   bool lock_within(wait_time wait, lease_time lease, std::stop_token stop);
   std::optional<multi_lease> acquire_within(wait_time wait, lease_time lease, std::stop_token stop);
   multi_lease take(lease_time lease, std::stop_token stop);

@@ -102,8 +102,7 @@ class mutex {
 
  private:
   friend clock& clock_of(const mutex& m) noexcept;
-  friend class multi_member;
-  friend pending<lease> async_acquire(mutex& lock, wait_limit limit, std::stop_token stop);
+  friend struct detail::access;
   bool lock_within(wait_time wait, std::stop_token stop);
   std::optional<lease> acquire_within(wait_time wait, std::stop_token stop);
 

@@ -158,17 +158,7 @@ class rate_limiter {
   struct state;
 
  private:
-  friend class admission;
-  friend pending<rate_decision> async_take(rate_limiter& of, std::uint64_t n, const rate_key& key,
-                                           wait_limit limit, std::stop_token stop);
-  friend pending<rate_decision> async_reserve(rate_limiter& of, std::uint64_t n,
-                                              std::chrono::microseconds longest_wait,
-                                              const rate_key& key);
-  friend pending<done> async_refund(rate_limiter& of, std::uint64_t n, const rate_key& key);
-  friend pending<done> async_refund(rate_limiter& of, const rate_decision& taken,
-                                    const rate_key& key);
-  friend pending<rate_decision> async_peek(const rate_limiter& of, std::uint64_t n,
-                                           const rate_key& key);
+  friend struct detail::access;
   rate_decision take_within(std::uint64_t n, const rate_key& key, wait_time wait,
                             std::stop_token stop);
   std::unique_ptr<state> state_;

@@ -12,6 +12,9 @@
 /// The building blocks of async.hpp. Programs do not call anything here.
 namespace holdfast {
 
+template <class T>
+class pending;  // async.hpp
+
 namespace detail {
 
 /// Receives the result of an operation, once.
@@ -36,16 +39,33 @@ class operation {
   virtual void start(receiver<T>& to) = 0;
 };
 
-/// Begins the operation for a receiver that keeps itself alive by `self` until it has the result.
-template <class Pending, class Receiver, class Self>
-void start_kept(Pending& what, Receiver& to, Self& self) {
-  try {
-    std::move(what).start(to);
-  } catch (...) {
-    self = nullptr;
-    throw;
+/// An operation that begins others, the first of them with its own beginning, and receives their
+/// results. It keeps itself alive until it has passed on its own.
+template <class From, class To>
+class relay : public operation<To>,
+              public receiver<From>,
+              public std::enable_shared_from_this<relay<From, To>> {
+ public:
+  void start(receiver<To>& to) final {
+    to_ = &to;
+    self_ = this->shared_from_this();
+    try {
+      std::move(first_).start(*this);
+    } catch (...) {
+      self_ = nullptr;
+      throw;
+    }
   }
-}
+  std::stop_token stop() const noexcept final { return to_->stop(); }
+
+ protected:
+  explicit relay(pending<From> first) noexcept : first_(std::move(first)) {}
+  receiver<To>* to_ = nullptr;
+  std::shared_ptr<relay> self_;
+
+ private:
+  pending<From> first_;
+};
 
 /// Begins the operation that `make` returns. If memory runs out, the receiver gets that failure.
 template <class Make, class Receiver>

@@ -19,7 +19,6 @@ namespace holdfast {
 namespace engine {
 class quorum_hold;
 }
-class redlock;
 
 /// For one redlock.
 struct redlock_options {
@@ -73,8 +72,7 @@ class [[nodiscard]] quorum_lease {
   std::error_code release() noexcept;
 
  private:
-  friend class redlock;
-  friend pending<quorum_lease> async_acquire(redlock& lock, wait_limit limit, std::stop_token stop);
+  friend struct detail::access;
   friend pending<done> async_release(quorum_lease held);
   explicit quorum_lease(std::shared_ptr<engine::quorum_hold> hold) noexcept;
   std::shared_ptr<engine::quorum_hold> hold_;
@@ -160,7 +158,7 @@ class redlock {
 
  private:
   friend clock& clock_of(const redlock& m) noexcept;
-  friend pending<quorum_lease> async_acquire(redlock& lock, wait_limit limit, std::stop_token stop);
+  friend struct detail::access;
   using lease_time = std::optional<std::chrono::milliseconds>;
   bool lock_within(wait_time wait, lease_time lease, std::stop_token stop);
   std::optional<quorum_lease> acquire_within(wait_time wait, lease_time lease,

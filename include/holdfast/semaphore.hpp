@@ -45,10 +45,7 @@ class semaphore {
   const std::string& name() const noexcept;
 
  private:
-  friend class multi_member;
-  friend pending<lease> async_acquire(semaphore& of, std::uint32_t weight, wait_limit limit,
-                                      std::stop_token stop);
-  friend pending<std::uint32_t> async_available(const semaphore& of);
+  friend struct detail::access;
   std::optional<lease> acquire_within(std::uint32_t weight, wait_time wait, std::stop_token stop);
   struct state;
   std::unique_ptr<state> state_;
@@ -128,12 +125,7 @@ class expiring_semaphore {
   const std::string& name() const noexcept;
 
  private:
-  friend pending<permit> async_acquire(expiring_semaphore& of, std::chrono::milliseconds lease,
-                                       wait_limit limit, std::stop_token stop);
-  friend pending<bool> async_extend(expiring_semaphore& of, std::string_view id,
-                                    std::chrono::milliseconds lease);
-  friend pending<bool> async_release(expiring_semaphore& of, std::string_view id);
-  friend pending<std::uint32_t> async_available(const expiring_semaphore& of);
+  friend struct detail::access;
   std::optional<permit> acquire_within(std::chrono::milliseconds lease, wait_time wait,
                                        std::stop_token stop);
   struct state;

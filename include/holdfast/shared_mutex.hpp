@@ -129,12 +129,7 @@ class shared_mutex {
 
  private:
   friend clock& clock_of(const shared_mutex& m) noexcept;
-  friend class multi_member;
-  friend pending<lease> async_acquire(shared_mutex& lock, wait_limit limit, std::stop_token stop);
-  friend pending<lease> async_acquire_shared(shared_mutex& lock, wait_limit limit,
-                                             std::stop_token stop);
-  friend pending<done> async_downgrade(shared_mutex& lock, const lease& held);
-  friend pending<bool> async_upgrade(shared_mutex& lock, const lease& held);
+  friend struct detail::access;
   enum mode { exclusive, shared };
   bool lock_within(mode m, wait_time wait, std::stop_token stop);
   std::optional<lease> acquire_within(mode m, wait_time wait, std::stop_token stop);

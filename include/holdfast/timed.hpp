@@ -134,6 +134,9 @@ class timed_call : public time_frame {
   const call_limit until_;
 };
 
+/// Opens the private state of the classes to functions of the library that are not their members.
+struct access;
+
 }  // namespace detail
 
 template <class T>

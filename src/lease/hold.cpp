@@ -219,7 +219,7 @@ status hold::extend_now(std::chrono::milliseconds lease, unsigned of_turn) {
     return lost_in(of_turn) ? no_longer_held() : released_before();
   }
   if (state() == lease_state::lost) {  // so that the store does not extend a lease that nobody has
-    begun.ends().ended(*this);
+    begun.ends().gone(*this, losses::lease_ended);
     return no_longer_held();
   }
   // If the store extends the lease, and the answer is lost, the store keeps it for that long at
@@ -267,7 +267,7 @@ result<bool> hold::resized(std::uint32_t weight, const store::permits_reply& rep
     return failure{errc::internal, "the store says that there is no room for less than is held"};
   }
   if (reply.outcome != permits_outcome::granted) {
-    keeper_.gone(*this);
+    keeper_.gone(*this, losses::taken_away);
     return no_longer_held();
   }
   weight_.store(weight, std::memory_order_relaxed);

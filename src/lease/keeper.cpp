@@ -167,15 +167,13 @@ keeper::news keeper::on_lost(renewable& h, std::string_view why) noexcept {
   h.timer_.gone();
   reschedule(h);
   if (known) return {};
-  return {.about = &h, .what = event_kind::lost, .lost = why};
+  return {.about = &h, .lost = why};
 }
 
 // The loss is reported before another holder can have the lock.
 void keeper::tell(const news& n) noexcept {
-  if (n.what && *n.what != event_kind::lost) {
-    n.about->announce(*n.what, n.failed, n.margin);
-    if (n.suspect) n.about->announce(event_kind::suspect, n.failed, {});
-  }
+  if (n.what) n.about->announce(*n.what, n.failed, n.margin);
+  if (n.suspect) n.about->announce(event_kind::suspect, n.failed, {});
   if (!n.lost.empty()) n.about->announce_lost(n.lost);
   if (n.outlasted) n.about->give_back_lost();
 }
@@ -209,11 +207,8 @@ void keeper::not_renewed(renewable& h) {
     return {};
   });
 }
-void keeper::gone(renewable& h) {
-  end_renewal(h, [&] { return on_lost(h, losses::taken_away); });
-}
-void keeper::ended(renewable& h) {
-  end_renewal(h, [&] { return on_lost(h, losses::lease_ended); });
+void keeper::gone(renewable& h, std::string_view why) {
+  end_renewal(h, [&] { return on_lost(h, why); });
 }
 bool keeper::in_doubt(renewable& h) noexcept {
   bool kept = false;
@@ -263,9 +258,7 @@ boot_time keeper::take_due(told_line& to_tell) noexcept {
 void keeper::tell_due(told_line& to_tell) noexcept {
   while (const auto h = to_tell.pop()) {
     const bool suspect = std::exchange(h->to_tell_suspect_, false);
-    const auto lost = std::exchange(h->to_tell_lost_, {});
-    if (suspect) h->announce(event_kind::suspect, nullptr, {});
-    if (!lost.empty()) h->announce_lost(lost);
+    tell({.about = h.get(), .suspect = suspect, .lost = std::exchange(h->to_tell_lost_, {})});
   }
 }
 

@@ -96,10 +96,8 @@ class keeper {
   void answered(renewable& h, boot_time sent, const result<store::permits_reply>& reply);
   /// No renewal was requested.
   void not_renewed(renewable& h);
-  /// The store has reported that the lock is no longer held.
-  void gone(renewable& h);
-  /// The lease has ended by this machine's clock.
-  void ended(renewable& h);
+  /// The lock is no longer held; `why` is a text of losses.hpp.
+  void gone(renewable& h, std::string_view why);
   /// It is unknown whether the lock is held: it counts as lost, unless it was released meanwhile.
   /// Returns false in that case.
   bool in_doubt(renewable& h) noexcept;

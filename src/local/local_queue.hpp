@@ -12,7 +12,6 @@
 #include <string>
 #include <utility>
 
-#include "local/idle_locks.hpp"
 #include "session/waker.hpp"
 
 namespace holdfast::engine {
@@ -41,6 +40,18 @@ class transferable {
 
  protected:
   ~transferable() = default;
+};
+
+class local_queue;
+
+/// Watches the locks that the process keeps while no thread uses them (lock_options::linger).
+class idle_locks {
+ public:
+  /// The linger time of an idle lock in this local queue may end at `when`.
+  virtual void look_at(const std::shared_ptr<local_queue>& at, boot_time when) = 0;
+
+ protected:
+  ~idle_locks() = default;
 };
 
 /// The state of a waiter at a local queue.

@@ -33,10 +33,6 @@ void reader_group::end_turn() noexcept {
   next.who_.wake();
 }
 
-bool reader_group::full(const lock_config& s) const noexcept {
-  return visitors_.size() >= s.max_waiters;
-}
-
 reader_group::visit::way reader_group::visit::look(const lock_config& s, bool passes_writers,
                                                    bool may_wait) {
   if (is_in()) return way::joined;
@@ -53,7 +49,7 @@ reader_group::visit::way reader_group::visit::look(const lock_config& s, bool pa
     asks_for_all_ = !std::exchange(at_->asking_, true);
     return way::asks;
   }
-  if (at_->full(s)) return way::overloaded;
+  if (at_->visitors_.size() >= s.max_waiters) return way::overloaded;
   wants_ = &s;
   at_->visitors_.emplace(number_, this);
   return way::waits;

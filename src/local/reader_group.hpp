@@ -77,7 +77,6 @@ class reader_group {
  private:
   std::shared_ptr<hold> join(const lock_config& s, bool passes_writers);
   void let_in(const std::shared_ptr<hold>& won) noexcept;
-  bool full(const lock_config& s) const noexcept;
   /// Makes the first waiting reader ask, if there is one.
   void end_turn() noexcept;
 

@@ -192,7 +192,7 @@ struct admission::state {
 };
 
 admission::admission(rate_limiter& tokens, const multi_member& permits)
-    : state_(new state{*tokens.state_, permits.state_->asks}) {
+    : state_(new state{*detail::access::of(tokens), detail::access::of(permits)->asks}) {
   state_->permits.what = primitive::without_local_queue(*state_->permits.what);
   state_->check();
 }
@@ -220,7 +220,7 @@ admitted admission::admit_within(std::uint64_t n, const rate_key& key, wait_time
 
 pending<admitted> async_admit(admission& door, std::uint64_t n, const rate_key& key,
                               wait_limit limit, std::stop_token stop) {
-  auto& [limiter, permits] = *door.state_;
+  auto& [limiter, permits] = *detail::access::of(door);
   return limiter.begin([&, &permits = permits, &limiter = limiter] {
     engine::async_request o{permits.session, permits.what,
                             operation,       {permits.session->now(), limit.wait()},

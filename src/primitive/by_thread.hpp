@@ -122,12 +122,12 @@ class by_thread {
 
 /// lock() in the std style; `acquire` returns the lease. A thread does not wait for a lock that it
 /// holds itself: without a time limit that throws errc::deadlock. Returns false if the lock was not
-/// acquired in time.
+/// acquired in time. `other`: the holds of another mode of the same lock.
 template <class Holds, class Of, class Acquire>
 bool lock_for_thread(Holds& holds, const Of& of, wait_time wait, const char* if_held,
-                     Acquire acquire) {
+                     Acquire acquire, const Holds* other = nullptr) {
   of.require_usable();
-  if (holds.mine()) {
+  if (holds.mine() || (other != nullptr && other->mine())) {
     if (wait != no_limit) return false;
     of.fail({errc::deadlock, if_held});
   }

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "primitive/access.hpp"
 #include "primitive/by_thread.hpp"
 #include "wait/async_forms.hpp"
 

@@ -35,15 +35,10 @@ void wake_another(engine::session_impl& session, const engine::lock_config& of) 
 class turn final : public engine::request {
  public:
   turn(engine::session_impl& session, std::shared_ptr<const engine::lock_config> what)
-      : session_(session), config_(std::move(what)) {
-    command_.verb = permits_verb::acquire;
-    command_.owner = session.new_owner();
-    command_.kind = config_->kind;
-    command_.capacity = config_->capacity;
-    command_.wait = true;
-    command_.lease_us = command_.queue_lease_us = engine::queue_lease.count();
-    command_.peer = session.peer();
-    command_.note = config_->note;
+      : session_(session),
+        config_(std::move(what)),
+        command_(engine::acquire_command(session, *config_, {}, session.new_owner(), true)) {
+    command_.lease_us = command_.queue_lease_us;
   }
   const store::owner_id& owner() const noexcept { return command_.owner; }
 
@@ -86,7 +81,7 @@ class turn final : public engine::request {
 
   // A queue entry that stays behind expires within seconds.
   void leave() {
-    const auto reply = session_.permits(config_->name, leaving());
+    const auto reply = session_.permits(config_->name, engine::release_command(command_.owner));
     if (!reply) return abandon();
     const bool owes = owed().has_value();
     // An abandoned call could be carried out later, and queue the waiter again.
@@ -108,9 +103,6 @@ class turn final : public engine::request {
     const bool stood = command_.verb == permits_verb::renew && !mutex_;
     if (!stood || std::exchange(passed_on_, true)) return std::nullopt;
     return notification(*config_, 1);
-  }
-  store::permits_command leaving() const noexcept {
-    return engine::release_command(command_.owner);
   }
 
   static bool mismatches(const store::permits_reply& reply) {
@@ -143,30 +135,13 @@ class turn final : public engine::request {
   bool passed_on_ = false;
 };
 
-/// The wake-up of a waiter that is acquiring the mutex.
-struct wake_up {
-  // The condition's session is not owned if it is the mutex's as well, which exists until that wait
-  // has ended.
-  wake_up(std::shared_ptr<engine::session_impl> condition, const engine::session_impl* mutexes,
-          std::shared_ptr<const engine::lock_config> of)
-      : config(std::move(of)) {
-    const bool same = condition.get() == mutexes;
-    session = same ? std::shared_ptr<engine::session_impl>(std::shared_ptr<void>{}, condition.get())
-                   : std::move(condition);
-  }
-  void pass_on() const { wake_another(*session, *config); }
-
-  std::shared_ptr<engine::session_impl> session;
-  std::shared_ptr<const engine::lock_config> config;
-};
-
 /// Calls the receiver when the mutex is held again.
 class relock final : public detail::receiver<lease> {
  public:
-  /// Without `by` the wait ran out of time.
-  static void begin(engine::async_request o, std::optional<wake_up> by,
-                    detail::receiver<woken>& to) {
-    auto again = std::unique_ptr<relock>(new relock(std::move(by), to));
+  /// `by` is the session of the condition `of`; without it the wait ran out of time.
+  static void begin(engine::async_request o, std::shared_ptr<engine::session_impl> by,
+                    std::shared_ptr<const engine::lock_config> of, detail::receiver<woken>& to) {
+    auto again = std::unique_ptr<relock>(new relock(std::move(by), std::move(of), to));
     try {
       engine::async_acquire(std::move(o)).start(*again);
     } catch (...) {
@@ -185,23 +160,26 @@ class relock final : public detail::receiver<lease> {
   }
 
  private:
-  relock(std::optional<wake_up> by, detail::receiver<woken>& to) : by_(std::move(by)), to_(to) {}
+  relock(std::shared_ptr<engine::session_impl> by, std::shared_ptr<const engine::lock_config> of,
+         detail::receiver<woken>& to)
+      : by_(std::move(by)), of_(std::move(of)), to_(to) {}
   // Wakes another waiter on another thread, so that this waiter need not wait for that. Without
   // memory the other waiter finds out when its wait ends.
   void pass_on() const noexcept try {
     if (!by_) return;
-    const auto call = [by = *by_]() noexcept {
+    const auto call = [by = by_, of = of_]() noexcept {
       try {
-        by.pass_on();
+        wake_another(*by, *of);
       } catch (...) {
         return;
       }
     };
-    if (!by_->session->callers().start({}, call)) call();
+    if (!by_->callers().start({}, call)) call();
   } catch (...) {
     return;
   }
-  const std::optional<wake_up> by_;
+  const std::shared_ptr<engine::session_impl> by_;
+  const std::shared_ptr<const engine::lock_config> of_;
   detail::receiver<woken>& to_;
 };
 
@@ -229,7 +207,7 @@ class pending_turn final : public engine::telling_wait<engine::pending_wait, wok
     lock_again(std::move(session));
   }
   std::optional<store::named_command> leaving(const failure&) override {
-    return store::named_command{config_->name, turn_.leaving()};
+    return store::named_command{config_->name, engine::release_command(owner())};
   }
   std::optional<store::permits_command> owed() noexcept override { return turn_.owed(); }
   void leave_to_keeper() noexcept override {
@@ -251,10 +229,10 @@ class pending_turn final : public engine::telling_wait<engine::pending_wait, wok
       if (woken_by) turn_.pass_on();
       return tell(session_.located(mutex_gone(), tried(), config_->name));
     }
-    std::optional<wake_up> by;
-    if (woken_by) by.emplace(std::move(woken_by), session.get(), config_);
-    relock::begin({session, mutex_, "mutex", {session->now(), no_limit}, stop_}, std::move(by),
-                  *receiver_);
+    // Not owned if it is the mutex's session as well, which exists until the new wait has ended.
+    if (woken_by == session) woken_by = {std::shared_ptr<void>{}, session.get()};
+    relock::begin({session, mutex_, "mutex", {session->now(), no_limit}, stop_},
+                  std::move(woken_by), config_, *receiver_);
     receiver_ = nullptr;
   }
   static failure mutex_gone() {
@@ -312,15 +290,15 @@ std::uint32_t condition_variable::notify(std::uint32_t most) {
 }
 
 pending<std::uint32_t> async_notify_one(condition_variable& of) {
-  return notify_later(of.state_->of, 1);
+  return notify_later(detail::access::of(of)->of, 1);
 }
 pending<std::uint32_t> async_notify_all(condition_variable& of) {
-  return notify_later(of.state_->of, base::max_permits);
+  return notify_later(detail::access::of(of)->of, base::max_permits);
 }
 
 pending<woken> async_wait(condition_variable& of, lease held, wait_limit limit,
                           std::stop_token stop) {
-  const subject& about = of.state_->of;
+  const subject& about = detail::access::of(of)->of;
   const auto* const mutex = engine::hold::behind(held);
   if (mutex == nullptr || mutex->what()->kind != store::kind::mutex) {
     about.fail({errc::not_owner,

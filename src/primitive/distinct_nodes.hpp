@@ -1,11 +1,9 @@
 #pragma once
 
 #include <algorithm>
-#include <condition_variable>
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -43,7 +41,7 @@ class distinct_nodes {
     const bool first = !std::exchange(asked_before_, true);
     if (first) heard_by_ = saturated_add(now, quorum_->patience);
     const boot_time until = std::min(heard_by_, deadline);
-    if (heard && known_->to_be_heard > 0 && now < until) {
+    if (known_->to_be_heard > 0 && now < until) {
       known_->to_be_told.push_back(std::move(heard));
     }
     lock.unlock();
@@ -53,17 +51,6 @@ class distinct_nodes {
   bool all_heard() const {
     const std::lock_guard guard{known_->mutex};
     return known_->to_be_heard == 0;
-  }
-  void wait(boot_time until, const std::stop_token& stop) const {
-    auto& clock = quorum_->first().clock();
-    const std::stop_callback on_stop{stop, [this] {
-                                       const std::lock_guard guard{known_->mutex};
-                                       known_->changed.notify_all();
-                                     }};
-    std::unique_lock lock{known_->mutex};
-    while (known_->to_be_heard > 0 && clock.now() < until && !stop.stop_requested()) {
-      clock.wait_until(lock, known_->changed, until);
-    }
   }
   status verdict() const {
     const std::lock_guard guard{known_->mutex};
@@ -85,14 +72,12 @@ class distinct_nodes {
       asking[i] = false;
       if (!heard[i]) --to_be_heard;
       heard[i] = true;
-      changed.notify_all();
       if (to_be_heard > 0) return;
       const auto told = std::exchange(to_be_told, {});
       lock.unlock();
       for (const auto& one : told) one();
     }
     std::mutex mutex;
-    std::condition_variable changed;
     std::vector<std::string> ids;
     std::vector<bool> asking;
     std::vector<bool> heard;  ///< answered at least once, even if with a failure

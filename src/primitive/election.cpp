@@ -121,8 +121,8 @@ std::optional<leadership> election::campaign_within(wait_time wait, std::stop_to
 }
 
 pending<leadership> async_campaign(election& of, wait_limit limit, std::stop_token stop) {
-  auto mine = engine::async_acquire(
-      of.state_->of().request(limit, std::move(stop), {1, of.state_->priority}));
+  const auto& s = *detail::access::of(of);
+  auto mine = engine::async_acquire(s.of().request(limit, std::move(stop), {1, s.priority}));
   return engine::async_then<leadership>(std::move(mine),
                                         [](lease won) { return leadership(std::move(won)); });
 }
@@ -130,7 +130,7 @@ pending<leadership> async_campaign(election& of, wait_limit limit, std::stop_tok
 std::optional<leader> election::current() const { return state_->of().ask({}, leader_now); }
 
 pending<std::optional<leader>> async_current(const election& of) {
-  return of.state_->of().ask_later<std::optional<leader>>({}, leader_now);
+  return detail::access::of(of)->of().ask_later<std::optional<leader>>({}, leader_now);
 }
 
 leaders election::observe() const { return leaders(state_->seen); }

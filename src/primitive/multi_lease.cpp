@@ -4,6 +4,7 @@
 
 #include "base/names.hpp"
 #include "lease/hold.hpp"
+#include "primitive/access.hpp"
 #include "primitive/release_later.hpp"
 
 namespace holdfast {
@@ -154,12 +155,12 @@ void multi_lease::extend(std::chrono::milliseconds length) {
 }
 
 pending<done> async_extend(const multi_lease& held) {
-  return extend_later(deref(held.state_).members,
+  return extend_later(deref(detail::access::of(held)).members,
                       [](const lease& one) { return async_extend(one); });
 }
 
 pending<done> async_extend(const multi_lease& held, std::chrono::milliseconds length) {
-  const auto& members = deref(held.state_).members;
+  const auto& members = deref(detail::access::of(held)).members;
   check_length(members.front(), length);
   return extend_later(members, [length](const lease& one) { return async_extend(one, length); });
 }
@@ -180,7 +181,7 @@ std::error_code multi_lease::release() noexcept {
 
 pending<done> async_release(multi_lease held) {
   std::shared_ptr<engine::hold> first;
-  if (held) first = engine::hold::shared_behind(held.state_->members.front());
+  if (held) first = engine::hold::shared_behind(detail::access::of(held)->members.front());
   return primitive::release_later(std::move(first), std::move(held));
 }
 

@@ -60,10 +60,10 @@ void check_members(const std::vector<wanted>& all) {
   }
 }
 
-std::vector<lease> put_in_order(std::vector<lease> taken, std::span<const std::size_t> given_as) {
+multi_lease lease_of(std::vector<lease> taken, std::span<const std::size_t> given_as) {
   std::vector<lease> members(taken.size());
   for (std::size_t i = 0; i < taken.size(); ++i) members[given_as[i]] = std::move(taken[i]);
-  return members;
+  return detail::access::make<multi_lease>(std::move(members));
 }
 
 }  // namespace
@@ -76,7 +76,7 @@ struct multi_lock::state {
   explicit state(std::vector<multi_member>&& members) {
     std::vector<std::pair<wanted, std::size_t>> order;
     order.reserve(members.size());
-    for (const auto& m : members) order.emplace_back(m.state_->asks, order.size());
+    for (const auto& m : members) order.emplace_back(detail::access::of(m)->asks, order.size());
     std::sort(order.begin(), order.end(),
               [](const auto& a, const auto& b) { return in_order(a.first, b.first); });
     for (auto& [asks, number] : order) {
@@ -118,17 +118,17 @@ std::optional<multi_lease> multi_lock::acquire_within(wait_time wait, lease_time
                                                       std::stop_token stop) {
   const auto asked = state_->for_lease(lease);
   auto got = engine::acquire_all(asked, wait, std::move(stop));
-  if (got) return multi_lease(put_in_order(std::move(*got), state_->given_as));
+  if (got) return lease_of(std::move(*got), state_->given_as);
   if (engine::was_given_up(got.error().code)) return std::nullopt;
   throw_failure(std::move(got.error()));
 }
 
 pending<multi_lease> async_acquire(multi_lock& all, wait_limit limit, std::stop_token stop) {
-  return engine::async_then<multi_lease>(
-      engine::async_acquire_all(all.state_->all, limit, std::move(stop)),
-      [given_as = all.state_->given_as](std::vector<lease> taken) {
-        return multi_lease(put_in_order(std::move(taken), given_as));
-      });
+  const auto& s = *detail::access::of(all);
+  return engine::async_then<multi_lease>(engine::async_acquire_all(s.all, limit, std::move(stop)),
+                                         [given_as = s.given_as](std::vector<lease> taken) {
+                                           return lease_of(std::move(taken), given_as);
+                                         });
 }
 
 multi_lease multi_lock::take(lease_time lease, std::stop_token stop) {

@@ -53,11 +53,13 @@ std::optional<lease> mutex::acquire_within(wait_time wait, std::stop_token stop)
 }
 
 pending<lease> async_acquire(mutex& lock, wait_limit limit, std::stop_token stop) {
-  return engine::async_acquire(lock.state_->of.request(limit, std::move(stop)));
+  return engine::async_acquire(detail::access::of(lock)->of.request(limit, std::move(stop)));
 }
 
-multi_member::multi_member(mutex& m)
-    : state_(new state{{m.state_->of.session, m.state_->of.config, {}}}) {}
+multi_member::multi_member(mutex& m) {
+  const auto& of = detail::access::of(m)->of;
+  state_.reset(new state{{of.session, of.config, {}}});
+}
 
 std::uint64_t mutex::fence() const noexcept { return state_->holds.fence(); }
 void mutex::check() const { state_->holds.check(state_->of); }

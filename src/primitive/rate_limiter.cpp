@@ -271,11 +271,6 @@ rate_decision rate_limiter::state::decide(request about, rate_verb verb, std::ui
   return std::move(*d);
 }
 
-rate_decision rate_limiter::state::take(request about, std::uint64_t n) {
-  if (options.local_tokens > n) return take_locally(std::move(about), n);
-  return decide(std::move(about), rate_verb::take, n, {}, one_try);
-}
-
 // Threads that find the pool empty at the same time each fill it. The pool adds up their tokens, so
 // none are lost.
 rate_decision rate_limiter::state::take_locally(request r, std::uint64_t n) {
@@ -286,7 +281,8 @@ rate_decision rate_limiter::state::take_locally(request r, std::uint64_t n) {
     const std::lock_guard guard{mutex};
     const auto found = pools.find(id);
     if (found != pools.end() && found->second.until > now && found->second.left >= n) {
-      auto d = found->second.decision(n);
+      rate_decision d = found->second.last;
+      d.tokens = n;
       found->second.left -= n;
       return d;
     }
@@ -343,7 +339,9 @@ rate_limiter::rate_limiter(session s, std::string name, std::vector<rate_rule> r
 rate_limiter::~rate_limiter() = default;
 
 rate_decision rate_limiter::try_take(std::uint64_t n, const rate_key& key) {
-  return state_->take(state_->about(key, n), n);
+  auto r = state_->about(key, n);
+  if (state_->options.local_tokens > n) return state_->take_locally(std::move(r), n);
+  return state_->decide(std::move(r), rate_verb::take, n, {}, one_try);
 }
 
 rate_decision rate_limiter::take_within(std::uint64_t n, const rate_key& key, wait_time wait,
@@ -362,7 +360,7 @@ rate_decision rate_limiter::take_within(std::uint64_t n, const rate_key& key, wa
 
 pending<rate_decision> async_take(rate_limiter& of, std::uint64_t n, const rate_key& key,
                                   wait_limit limit, std::stop_token stop) {
-  const auto& state = *of.state_;
+  const auto& state = *detail::access::of(of);
   return state.begin([&] {
     auto r = state.about(key, n);
     auto o = state.of.request(limit, std::move(stop));
@@ -410,7 +408,7 @@ rate_decision looked_at(rate_decision d) {
 
 pending<rate_decision> async_reserve(rate_limiter& of, std::uint64_t n, microseconds longest_wait,
                                      const rate_key& key) {
-  const auto& s = *of.state_;
+  const auto& s = *detail::access::of(of);
   return s.begin([&] {
     return decide_later<rate_decision>(s, s.about(key, n), rate_verb::take, n,
                                        reserved_ahead(longest_wait), one_try,
@@ -419,17 +417,17 @@ pending<rate_decision> async_reserve(rate_limiter& of, std::uint64_t n, microsec
 }
 
 pending<done> async_refund(rate_limiter& of, std::uint64_t n, const rate_key& key) {
-  const auto& s = *of.state_;
+  const auto& s = *detail::access::of(of);
   return s.begin([&] { return refund_later(s, s.about(key, n), n); });
 }
 
 pending<done> async_refund(rate_limiter& of, const rate_decision& taken, const rate_key& key) {
-  const auto& s = *of.state_;
+  const auto& s = *detail::access::of(of);
   return s.begin([&] { return refund_later(s, s.about_taken(key, taken), taken.tokens); });
 }
 
 pending<rate_decision> async_peek(const rate_limiter& of, std::uint64_t n, const rate_key& key) {
-  const auto& s = *of.state_;
+  const auto& s = *detail::access::of(of);
   return s.begin([&] {
     return decide_later<rate_decision>(s, s.about(key, n), rate_verb::inspect, n, {}, {},
                                        looked_at);

@@ -18,13 +18,6 @@ struct token_pool {
   std::uint64_t left = 0;
   boot_time until{};
   rate_decision last{};  ///< the store's decision for them
-
-  /// That decision, for n of them.
-  rate_decision decision(std::uint64_t n) const {
-    rate_decision d = last;
-    d.tokens = n;
-    return d;
-  }
 };
 
 }  // namespace primitive
@@ -69,7 +62,6 @@ struct rate_limiter::state {
   rate_decision decide(request about, store::rate_verb verb, std::uint64_t n,
                        std::chrono::microseconds ahead, wait_time wait,
                        const kept& keep = {}) const;
-  rate_decision take(request about, std::uint64_t n);
   rate_decision take_locally(request r, std::uint64_t n);
   void drop_old_pools(boot_time now);
   void replace_rules(std::vector<rate_rule> with, std::uint32_t version);

@@ -75,12 +75,10 @@ std::optional<quorum_lease> redlock::acquire_within(wait_time wait, lease_time l
   auto& first = of.nodes->first();
   const engine::time_frame asked(first.now(), wait);
   if (auto can = of.make_ready(); !can) of.fail(std::move(can.error()));
-  engine::sleeper me(first.clock());
-  const std::stop_callback on_stop{stop, [&] { me.wake(); }};
   redlock_wait waits(state_->of, lease, asked);
   auto ended = waits.step(stop.stop_requested());
-  for (; !ended; ended = waits.step(stop.stop_requested())) waits.wait(me, stop);
-  if (*ended) return quorum_lease(std::move(**ended));
+  for (; !ended; ended = waits.step(stop.stop_requested())) waits.wait(stop);
+  if (*ended) return detail::access::make<quorum_lease>(std::move(**ended));
   if (engine::was_given_up(ended->error().code)) return std::nullopt;
   of.fail(std::move(ended->error()));
 }
@@ -130,11 +128,9 @@ namespace {
 /// Woken by each answer. Uses a runner that no node can hold up.
 class pending_redlock final : public engine::telling_wait<engine::pending_wait, quorum_lease> {
  public:
-  using make_lease = quorum_lease (*)(redlock_wait::hold_ptr);
-  pending_redlock(engine::async_request o, std::shared_ptr<votes_of_redlock> of, make_lease make)
+  pending_redlock(engine::async_request o, std::shared_ptr<votes_of_redlock> of)
       : telling_wait(std::move(o), &of->nodes->first().runner_of_several()),
         of_(std::move(of)),
-        make_(make),
         id_(of_->nodes->first().new_owner()) {}
   const store::owner_id& owner() const noexcept override { return id_; }
 
@@ -149,7 +145,7 @@ class pending_redlock final : public engine::telling_wait<engine::pending_wait, 
     auto ended = waits_->step(stop().stop_requested());
     if (!ended) return retry_after(waits_->until());
     if (!*ended) return end(std::move(ended->error()));
-    tell(make_(std::move(**ended)));
+    tell(detail::access::make<quorum_lease>(std::move(**ended)));
     return over();
   }
   void leave_to_keeper() noexcept override {
@@ -166,7 +162,6 @@ class pending_redlock final : public engine::telling_wait<engine::pending_wait, 
   std::optional<store::named_command> leaving(const failure&) override { return std::nullopt; }
 
   const std::shared_ptr<votes_of_redlock> of_;
-  const make_lease make_;
   const store::owner_id id_;
   engine::request nothing_;
   std::optional<redlock_wait> waits_;
@@ -175,15 +170,14 @@ class pending_redlock final : public engine::telling_wait<engine::pending_wait, 
 }  // namespace
 
 pending<quorum_lease> async_acquire(redlock& lock, wait_limit limit, std::stop_token stop) {
-  const auto& of = lock.state_->of;
+  const auto& of = detail::access::of(lock)->of;
   const auto& first = *of->nodes->nodes.front();
   engine::async_request o{first.session(),
                           first.what(),
                           operation,
                           {first.session()->now(), limit.wait()},
                           std::move(stop)};
-  const auto make = [](redlock_wait::hold_ptr hold) { return quorum_lease(std::move(hold)); };
-  return pending<quorum_lease>(std::make_shared<pending_redlock>(std::move(o), of, make));
+  return pending<quorum_lease>(std::make_shared<pending_redlock>(std::move(o), of));
 }
 
 }  // namespace holdfast

@@ -85,6 +85,7 @@ redlock_wait::redlock_wait(std::shared_ptr<votes_of_redlock> of,
       lease_(lease),
       asked_(asked),
       news_(std::move(news)),
+      sleeper_(news_ ? nullptr : std::make_shared<engine::sleeper>(of_->nodes->first().clock())),
       time_{of_->patience(asked.wait()), asked.is_try() ? forever : asked.deadline(),
             asked.began()},
       pause_(time_.each) {}
@@ -93,7 +94,9 @@ redlock_wait::ended redlock_wait::step(bool stopped) {
   switch (stage_) {
     case stage::begins:
       if (stopped) return stopped_in_vain();
-      until_ = of_->distinct->ask(time_.deadline, news_);
+      until_ = of_->distinct->ask(
+          time_.deadline,
+          news_ ? news_ : engine::quorum_round::news([me = sleeper_] { me->wake(); }));
       stage_ = stage::asks_who_they_are;
       [[fallthrough]];
     case stage::asks_who_they_are:
@@ -186,10 +189,10 @@ failure redlock_wait::unavailable() const {
 boot_time redlock_wait::until() const { return awaited_ ? awaited_->until : until_; }
 
 // A round that is broken off is waited for until its own end, which is near.
-void redlock_wait::wait(engine::sleeper& me, const std::stop_token& stop) const {
+void redlock_wait::wait(const std::stop_token& stop) const {
   if (awaited_) return awaited_->wait(broken_off_ ? std::stop_token{} : stop);
-  if (stage_ == stage::asks_who_they_are) return of_->distinct->wait(until_, stop);
-  me.sleep(until_);
+  const std::stop_callback on_stop{stop, [this] { sleeper_->wake(); }};
+  sleeper_->sleep(until_);
 }
 
 // An awaited round may still acquire the lock: whatever it acquires is released.

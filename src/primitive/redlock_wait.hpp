@@ -75,9 +75,8 @@ class redlock_wait {
   std::optional<result<hold_ptr>> step(bool stopped);
   /// When the next step is due, unless there is news earlier.
   boot_time until() const;
-  /// For a thread: waits until the next step is due, `stop` is requested, or, in a pause, `me` is
-  /// woken.
-  void wait(engine::sleeper& me, const std::stop_token& stop) const;
+  /// For a thread: waits until the next step is due, or `stop` is requested.
+  void wait(const std::stop_token& stop) const;
   void abandon() noexcept;
 
  private:
@@ -97,6 +96,7 @@ class redlock_wait {
   const std::optional<std::chrono::milliseconds> lease_;
   const engine::time_frame asked_;
   const engine::quorum_round::news news_;
+  const std::shared_ptr<engine::sleeper> sleeper_;  ///< of the thread; null with `news`
   const engine::vote_time time_;
   pauses_between_votes pause_;
 

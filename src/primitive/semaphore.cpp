@@ -113,13 +113,13 @@ std::optional<lease> semaphore::acquire_within(std::uint32_t weight, wait_time w
 
 pending<lease> async_acquire(semaphore& of, std::uint32_t weight, wait_limit limit,
                              std::stop_token stop) {
-  const auto& subject = of.state_->of;
+  const auto& subject = detail::access::of(of)->of;
   check_weight(subject, weight);
   return engine::async_acquire(subject.request(limit, std::move(stop), {weight, 0}));
 }
 
 multi_member::multi_member(semaphore& s, std::uint32_t weight) {
-  const auto& of = s.state_->of;
+  const auto& of = detail::access::of(s)->of;
   check_weight(of, weight);
   state_.reset(new state{{of.session, of.config, {weight, 0}}});
 }
@@ -128,7 +128,7 @@ multi_member permits(semaphore& s, std::uint32_t weight) { return {s, weight}; }
 
 std::uint32_t semaphore::available() const { return available_of(state_->of); }
 pending<std::uint32_t> async_available(const semaphore& of) {
-  return async_available_of(of.state_->of);
+  return async_available_of(detail::access::of(of)->of);
 }
 std::uint32_t semaphore::capacity() const noexcept { return state_->of.config->capacity; }
 const std::string& semaphore::name() const noexcept { return state_->of.config->name; }
@@ -247,8 +247,9 @@ std::optional<permit> expiring_semaphore::acquire_within(std::chrono::millisecon
 
 pending<permit> async_acquire(expiring_semaphore& of, std::chrono::milliseconds lease,
                               wait_limit limit, std::stop_token stop) {
-  auto request = of.state_->of.request(limit, std::move(stop));
-  request.what = std::make_shared<engine::lock_config>(of.state_->config_for(lease));
+  const auto& s = *detail::access::of(of);
+  auto request = s.of.request(limit, std::move(stop));
+  request.what = std::make_shared<engine::lock_config>(s.config_for(lease));
   return engine::async_acquire_permit(std::move(request));
 }
 
@@ -257,7 +258,7 @@ bool expiring_semaphore::try_extend(std::string_view id, std::chrono::millisecon
 }
 pending<bool> async_extend(expiring_semaphore& of, std::string_view id,
                            std::chrono::milliseconds lease) {
-  const auto& s = *of.state_;
+  const auto& s = *detail::access::of(of);
   return s.of.ask_later<bool>(s.extension(id, lease), whether(store::permits_outcome::granted));
 }
 
@@ -266,14 +267,14 @@ bool expiring_semaphore::release(std::string_view id) {
                         whether(store::permits_outcome::done));
 }
 pending<bool> async_release(expiring_semaphore& of, std::string_view id) {
-  const auto& s = *of.state_;
+  const auto& s = *detail::access::of(of);
   return s.of.ask_later<bool>(s.about(store::permits_verb::release, id, {}),
                               whether(store::permits_outcome::done));
 }
 
 std::uint32_t expiring_semaphore::available() const { return available_of(state_->of); }
 pending<std::uint32_t> async_available(const expiring_semaphore& of) {
-  return async_available_of(of.state_->of);
+  return async_available_of(detail::access::of(of)->of);
 }
 std::uint32_t expiring_semaphore::capacity() const noexcept { return state_->of.config->capacity; }
 const std::string& expiring_semaphore::name() const noexcept { return state_->of.config->name; }

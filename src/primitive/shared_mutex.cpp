@@ -6,6 +6,7 @@
 #include "primitive/common.hpp"
 #include "primitive/multi_member.hpp"
 #include "session/session_impl.hpp"
+#include "wait/async_forms.hpp"
 #include "wait/readers.hpp"
 #include "wait/resizing.hpp"
 
@@ -20,6 +21,7 @@ constexpr std::uint32_t all = base::max_permits;
 }  // namespace
 
 struct shared_mutex::state {
+  static constexpr mode writes = exclusive, reads = shared;
   subject of;
   preference prefers;
   std::shared_ptr<engine::reader_group> group;
@@ -76,17 +78,11 @@ shared_mutex::shared_mutex(session s, std::string name, shared_mutex_options opt
 shared_mutex::~shared_mutex() = default;
 
 bool shared_mutex::lock_within(mode m, wait_time wait, std::stop_token stop) {
-  state_->of.require_usable();
-  if (state_->writers.mine() || state_->readers.mine()) {
-    if (wait != no_limit) return false;
-    state_->of.fail(
-        {errc::deadlock,
-         "this thread holds it already; downgrade() and try_upgrade() change the mode"});
-  }
-  auto got = state_->of.in_time(state_->acquire(m, wait, std::move(stop)));
-  if (!got) return false;
-  state_->holds(m).put(std::move(*got));
-  return true;
+  return primitive::lock_for_thread(
+      state_->holds(m), state_->of, wait,
+      "this thread holds it already; downgrade() and try_upgrade() change the mode",
+      [&] { return acquire_within(m, wait, std::move(stop)); },
+      &state_->holds(m == shared ? exclusive : shared));
 }
 
 std::optional<lease> shared_mutex::acquire_within(mode m, wait_time wait, std::stop_token stop) {
@@ -98,14 +94,13 @@ lease shared_mutex::take(mode m, std::stop_token stop) {
 }
 
 pending<lease> async_acquire(shared_mutex& lock, wait_limit limit, std::stop_token stop) {
-  const auto& s = *lock.state_;
-  return engine::async_write(
-      s.of.request(limit, std::move(stop), s.params(shared_mutex::exclusive)), s.group);
+  const auto& s = *detail::access::of(lock);
+  return engine::async_write(s.of.request(limit, std::move(stop), s.params(s.writes)), s.group);
 }
 
 pending<lease> async_acquire_shared(shared_mutex& lock, wait_limit limit, std::stop_token stop) {
-  const auto& s = *lock.state_;
-  auto request = s.of.request(limit, std::move(stop), s.params(shared_mutex::shared));
+  const auto& s = *detail::access::of(lock);
+  auto request = s.of.request(limit, std::move(stop), s.params(s.reads));
   if (!s.readers_share()) return engine::async_acquire(std::move(request));
   return engine::async_read(std::move(request), s.group, s.readers_pass());
 }
@@ -161,52 +156,37 @@ bool shared_mutex::try_upgrade(lease& held) {
 
 namespace {
 
-/// Changes the weight of a held lease, without a thread. With T = bool, the result says whether
-/// there was room for more.
-template <class T>
-class pending_resize final : public engine::telling_wait<engine::pending_wait, T> {
+/// Changes the weight of a held lease, without a thread.
+class pending_resize final : public engine::pending_request<bool, engine::resizing> {
  public:
-  pending_resize(const subject& of, std::shared_ptr<engine::hold> held,
-                 std::shared_ptr<engine::reader_group> group)
-      : engine::telling_wait<engine::pending_wait, T>(of.request({}, {})),
-        hold_(held),
-        owner_(of.session->new_owner()),
-        resizing_(*of.session, std::move(held), up ? all : 1, std::move(group)) {}
-  const store::owner_id& owner() const noexcept override { return owner_; }
+  using pending_request::pending_request;
 
  private:
-  static constexpr bool up = std::is_same_v<T, bool>;
-
-  engine::request& asked() override { return resizing_; }
-  void won(std::shared_ptr<engine::session_impl> session) override {
-    auto changed = resizing_.end(done{});
-    if (!changed) {
-      this->tell(session->located(std::move(changed.error()), this->tried(), hold_->name()));
-    } else if constexpr (up) {
-      this->tell(*changed);
-    } else {
-      this->tell(done{});
-    }
-  }
-  std::optional<store::named_command> leaving(const failure&) override { return std::nullopt; }
-  void leave_to_keeper() noexcept override { resizing_.give_up(); }
-  failure observed(failure f) override { return resizing_.end(std::move(f)).error(); }
-
-  const std::shared_ptr<engine::hold> hold_;
-  const store::owner_id owner_;
-  engine::resizing resizing_;
+  void leave_to_keeper() noexcept override { request_->give_up(); }
+  void let_go() override {}  // observed() needs the request
+  failure observed(failure f) override { return request_->end(std::move(f)).error(); }
 };
+
+/// The result says whether there was room.
+pending<bool> resize_later(const subject& of, std::shared_ptr<engine::hold> held,
+                           std::uint32_t weight, std::shared_ptr<engine::reader_group> group) {
+  return pending<bool>(std::make_shared<pending_resize>(
+      of.request({}, {}), of.session->new_owner(),
+      std::make_unique<engine::resizing>(*of.session, std::move(held), weight, std::move(group)),
+      [](auto q) { return q->end(done{}); }));
+}
 
 }  // namespace
 
 pending<done> async_downgrade(shared_mutex& lock, const lease& held) {
-  const auto& s = *lock.state_;
-  return pending<done>(std::make_shared<pending_resize<done>>(s.of, s.behind(held), nullptr));
+  const auto& s = *detail::access::of(lock);
+  return engine::async_then<done>(resize_later(s.of, s.behind(held), 1, nullptr),
+                                  [](bool) { return done{}; });
 }
 
 pending<bool> async_upgrade(shared_mutex& lock, const lease& held) {
-  const auto& s = *lock.state_;
-  return pending<bool>(std::make_shared<pending_resize<bool>>(s.of, s.behind(held), s.group));
+  const auto& s = *detail::access::of(lock);
+  return resize_later(s.of, s.behind(held), all, s.group);
 }
 
 // Memory is reserved first: without a place for it, the lease that was just changed would end.
@@ -230,10 +210,10 @@ bool shared_mutex::try_upgrade() {
   return true;
 }
 
-multi_member::multi_member(shared_mutex& m, bool exclusive)
-    : state_(new state{
-          {m.state_->of.session, m.state_->of.config,
-           m.state_->params(exclusive ? shared_mutex::exclusive : shared_mutex::shared)}}) {}
+multi_member::multi_member(shared_mutex& m, bool exclusive) {
+  const auto& s = *detail::access::of(m);
+  state_.reset(new state{{s.of.session, s.of.config, s.params(exclusive ? s.writes : s.reads)}});
+}
 multi_member::multi_member(shared_mutex& m) : multi_member(m, true) {}
 multi_member shared(shared_mutex& m) { return {m, false}; }
 

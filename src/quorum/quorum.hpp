@@ -139,15 +139,15 @@ class quorum_round : public std::enable_shared_from_this<quorum_round> {
   bool post(std::size_t node, const store::permits_command& c);
   /// If there is no memory for the request, that failure is the node's answer.
   void ask_runner(std::size_t node, const store::permits_command& c, bool trusted_only) noexcept;
-  void begin_asking(std::size_t node, const store::permits_command& c, bool trusted_only);
   void on_posted(std::size_t node, result<store::permits_reply> reply, boot_time sent);
   void on_answer(std::size_t node, result<store::permits_reply> reply, boot_time sent,
                  bool trusted);
   void rouse_waiter();
   bool anything_posted() const;
   void read_answers(std::unique_lock<std::mutex>& lock, bell& by, boot_time until);
-  void ask_broken_again(std::unique_lock<std::mutex>& lock);
-  void give_up_broken(std::unique_lock<std::mutex>& lock);
+  /// Takes the postings that failed, and calls `then` for each of them without the mutex.
+  template <class Then>
+  void take_broken(std::unique_lock<std::mutex>& lock, const Then& then);
 
   const std::shared_ptr<const quorum> quorum_;
   std::mutex mutex_;

@@ -74,7 +74,7 @@ std::optional<quorum_hold::awaited> quorum_hold::begin_vote(const vote_time& tim
   ballot_.time = time;
   ballot_.news = std::move(after_each);
   ballot_.began = quorum_->now();
-  return or_give_back([&] { return ask_for_grants(); });
+  return or_give_back([&] { return begin_asking(); });
 }
 
 std::optional<quorum_hold::awaited> quorum_hold::go_on(const awaited& after) {
@@ -96,15 +96,20 @@ bool quorum_hold::decided(const answers& so_far) const {
   return granted >= majority || granted + count(so_far, holdfast::vote::silent) < majority;
 }
 
-void quorum_hold::ask_for_grant(std::size_t i) {
-  asked_[i] = true;
-  const auto& node = *quorum_->nodes[i];
-  ballot_.grants->ask(i, grant_command(node, ballot_.proposal), asked::of_trusted);
+std::optional<quorum_hold::awaited> quorum_hold::ask_for_grants(
+    const std::vector<std::size_t>& nodes, next_step then) {
+  const boot_time until = ballot_.time.until(quorum_->now());
+  for (const std::size_t i : nodes) {
+    asked_[i] = true;
+    const auto& node = *quorum_->nodes[i];
+    ballot_.grants->ask(i, grant_command(node, ballot_.proposal), asked::of_trusted);
+  }
+  return awaited{ballot_.grants, until, [this](const answers& a) { return decided(a); }, then};
 }
 
 // Tells each node the time of the fastest clock: then all grant the same fence, and a second round
 // is seldom needed.
-std::optional<quorum_hold::awaited> quorum_hold::ask_for_grants() {
+std::optional<quorum_hold::awaited> quorum_hold::begin_asking() {
   const auto to = worth_asking();
   std::int64_t proposal = 0;
   for (const auto& node : quorum_->nodes) {
@@ -112,10 +117,7 @@ std::optional<quorum_hold::awaited> quorum_hold::ask_for_grants() {
   }
   ballot_.proposal = static_cast<std::uint64_t>(proposal);
   ballot_.grants = new_round(nullptr);
-  const boot_time until = ballot_.time.until(quorum_->now());
-  for (const std::size_t i : to) ask_for_grant(i);
-  return awaited{ballot_.grants, until, [this](const answers& a) { return decided(a); },
-                 &quorum_hold::on_first_grants};
+  return ask_for_grants(to, &quorum_hold::on_first_grants);
 }
 
 // If the nodes left alone are needed for a decision, asks them: they may have recovered.
@@ -127,12 +129,11 @@ std::optional<quorum_hold::awaited> quorum_hold::on_first_grants(answers&& votes
   if (left_alone == 0 || granted >= majority || granted + open < majority) {
     return on_grants(std::move(votes));
   }
-  const boot_time until = ballot_.time.until(quorum_->now());
+  std::vector<std::size_t> others;
   for (std::size_t i = 0; i < votes.size(); ++i) {
-    if (votes[i].said == holdfast::vote::skipped) ask_for_grant(i);
+    if (votes[i].said == holdfast::vote::skipped) others.push_back(i);
   }
-  return awaited{ballot_.grants, until, [this](const answers& a) { return decided(a); },
-                 &quorum_hold::on_grants};
+  return ask_for_grants(others, &quorum_hold::on_grants);
 }
 
 bool quorum_hold::knows_fence(const answer& a) const {
@@ -233,12 +234,10 @@ std::optional<quorum_hold::awaited> quorum_hold::fail(const answers& votes) {
   return give_back(std::move(answered), &quorum_hold::on_given_back);
 }
 
-std::optional<failure> quorum_hold::hopeless() const { return hopeless_; }
-
 // Also sent to nodes without an answer: the release follows the request, and if it fails the keeper
 // retries.
-std::optional<quorum_hold::awaited> quorum_hold::give_back(
-    std::vector<bool> wait_for, std::optional<awaited> (quorum_hold::*then)(answers&&)) {
+std::optional<quorum_hold::awaited> quorum_hold::give_back(std::vector<bool> wait_for,
+                                                           next_step then) {
   const auto round =
       new_round([q = quorum_, owner = owner_, lease = lease_](std::size_t i, const answer& a) {
         const auto& node = *q->nodes[i];
@@ -311,13 +310,6 @@ void quorum_hold::tell_lost() {
   tell(event_kind::lost);
 }
 
-namespace {
-
-/// A `news` callback without effect: each answer is handled by itself.
-void nobody_waits() {}
-
-}  // namespace
-
 /// The votes that arrive while the nodes are being asked, on the asking thread: from nodes that
 /// cannot be asked at all. They are counted when all nodes have been asked, because the observer of
 /// an event may release the lock.
@@ -369,7 +361,7 @@ void quorum_hold::renew() {
         if (early->take(i, a.said)) return;
         if (const auto hold = self.lock()) hold->on_renewal(number, i, a.said);
       },
-      nobody_waits);
+      [] {});  // nobody waits: each answer is handled by itself
   renewal_ = std::make_shared<renewal>(renewal{number, early, round});
   ask_for_renewal();
 }

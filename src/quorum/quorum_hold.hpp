@@ -9,6 +9,7 @@
 
 #include "lease/lease_timer.hpp"
 #include "quorum/quorum.hpp"
+#include "session/worker.hpp"
 
 namespace holdfast::engine {
 
@@ -19,12 +20,14 @@ class quorum_renewer;
 class quorum_hold : public std::enable_shared_from_this<quorum_hold> {
  public:
   using answers = quorum_round::answers;
+  struct awaited;
+  using next_step = std::optional<awaited> (quorum_hold::*)(answers&&);
   /// A round that was asked, the answers that it needs, and the function to be called with them.
   struct awaited {
     std::shared_ptr<quorum_round> round;
     boot_time until = forever;
     quorum_round::condition enough;
-    std::optional<awaited> (quorum_hold::*then)(answers&&) = nullptr;
+    next_step then = nullptr;
 
     bool is_over(boot_time now) const { return now >= until || round->settled(enough); }
     void wait(const std::stop_token& stop = {}) const { round->wait(until, enough, stop); }
@@ -47,7 +50,7 @@ class quorum_hold : public std::enable_shared_from_this<quorum_hold> {
   /// The message of the first node that failed; empty if none did.
   const std::string& first_failure() const noexcept { return first_failure_; }
   /// The permanent failure, if that is why the vote was not won.
-  std::optional<failure> hopeless() const;
+  const std::optional<failure>& hopeless() const noexcept { return hopeless_; }
 
   /// From now on it is renewed, and its loss is reported.
   void keep(std::shared_ptr<quorum_renewer> by);
@@ -89,8 +92,8 @@ class quorum_hold : public std::enable_shared_from_this<quorum_hold> {
   template <class Step>
   std::optional<awaited> or_give_back(Step step);
   bool decided(const answers& so_far) const;
-  void ask_for_grant(std::size_t node);
-  std::optional<awaited> ask_for_grants();
+  std::optional<awaited> begin_asking();
+  std::optional<awaited> ask_for_grants(const std::vector<std::size_t>& nodes, next_step then);
   std::optional<awaited> on_first_grants(answers&& votes);
   std::optional<awaited> on_grants(answers&& votes);
   bool knows_fence(const answer& a) const;
@@ -99,8 +102,7 @@ class quorum_hold : public std::enable_shared_from_this<quorum_hold> {
   std::optional<awaited> on_fence(answers&& learned);
   std::optional<awaited> conclude(const answers& votes);
   std::optional<awaited> fail(const answers& votes);
-  std::optional<awaited> give_back(std::vector<bool> wait_for,
-                                   std::optional<awaited> (quorum_hold::*then)(answers&&));
+  std::optional<awaited> give_back(std::vector<bool> wait_for, next_step then);
   std::optional<awaited> on_given_back(answers&&) { return std::nullopt; }
   std::optional<awaited> on_released(answers&& said);
   void give_back_later() noexcept;
@@ -170,8 +172,7 @@ class quorum_renewer {
   struct shared;
   static void run(const std::shared_ptr<shared>& s);
   const std::shared_ptr<shared> shared_;
-  std::mutex starting_;
-  std::thread thread_;
+  worker thread_;
 };
 
 }  // namespace holdfast::engine

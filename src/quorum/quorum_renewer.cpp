@@ -1,8 +1,5 @@
-#include <thread>
-
 #include "quorum/quorum_hold.hpp"
 #include "session/no_memory.hpp"
-#include "session/no_thread.hpp"
 
 namespace holdfast::engine {
 
@@ -33,16 +30,11 @@ quorum_renewer::~quorum_renewer() {
     shared_->stopping = true;
     shared_->changed.notify_all();
   }
-  if (!thread_.joinable()) return;
-  thread_.get_id() == std::this_thread::get_id() ? thread_.detach() : thread_.join();
+  thread_.is_this_thread() ? thread_.let_go() : thread_.join();
 }
 
-status quorum_renewer::start() noexcept try {
-  const std::lock_guard guard{starting_};
-  if (!thread_.joinable()) thread_ = std::thread([s = shared_] { run(s); });
-  return done{};
-} catch (...) {
-  return no_thread("to renew leases with");
+status quorum_renewer::start() noexcept {
+  return thread_.start("to renew leases with", [s = shared_] { run(s); });
 }
 
 void quorum_renewer::add(std::weak_ptr<quorum_hold> h) {

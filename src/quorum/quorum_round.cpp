@@ -108,30 +108,24 @@ void quorum_round::ask_runner(std::size_t node, const store::permits_command& c,
   const auto& to = quorum_->nodes[node];
   to->given_to_runner();
   try {
-    begin_asking(node, c, trusted_only);
+    asked_once::doubt trusted;
+    if (trusted_only) {
+      trusted = [session = to->session().get(), after = quorum_->trust_after] {
+        return is_trusted(*session, after);
+      };
+    }
+    asked_once::start(
+        to->session(), to->what(), c,
+        [self = shared_from_this(), node](result<store::permits_reply> reply, boot_time sent,
+                                          bool has_vote) {
+          self->quorum_->nodes[node]->answered_by_runner();
+          self->on_answer(node, std::move(reply), sent, has_vote);
+        },
+        std::move(trusted));
   } catch (...) {
     to->answered_by_runner();
     on_answer(node, without_memory(true), boot_time{}, true);
   }
-}
-
-void quorum_round::begin_asking(std::size_t node, const store::permits_command& c,
-                                bool trusted_only) {
-  const auto& to = quorum_->nodes[node];
-  asked_once::doubt trusted;
-  if (trusted_only) {
-    trusted = [session = to->session().get(), after = quorum_->trust_after] {
-      return is_trusted(*session, after);
-    };
-  }
-  asked_once::start(
-      to->session(), to->what(), c,
-      [self = shared_from_this(), node](result<store::permits_reply> reply, boot_time sent,
-                                        bool has_vote) {
-        self->quorum_->nodes[node]->answered_by_runner();
-        self->on_answer(node, std::move(reply), sent, has_vote);
-      },
-      std::move(trusted));
 }
 
 // A connection that was closed while idle is not a vote: the waiter asks again. No other thread
@@ -175,6 +169,17 @@ bool quorum_round::anything_posted() const {
                      [](const posting& p) { return p.under_way || p.broke; });
 }
 
+template <class Then>
+void quorum_round::take_broken(std::unique_lock<std::mutex>& lock, const Then& then) {
+  for (std::size_t i = 0; i < posted_.size(); ++i) {
+    if (!posted_[i].broke) continue;
+    posting taken = std::exchange(posted_[i], {});
+    lock.unlock();
+    then(i, taken);
+    lock.lock();
+  }
+}
+
 bool quorum_round::settled(const condition& enough) {
   const std::lock_guard guard{mutex_};
   return outstanding_ == 0 || enough(answers_);
@@ -203,7 +208,7 @@ void quorum_round::wait(boot_time until, const condition& enough, const std::sto
   while (outstanding_ > 0 && clock.now() < until && !stop.stop_requested() && !enough(answers_)) {
     if (mine && mine->fd() >= 0 && anything_posted()) {
       read_answers(lock, *mine, until);
-      ask_broken_again(lock);
+      take_broken(lock, [&](std::size_t i, const posting& p) { ask_runner(i, p.command, false); });
     } else {
       clock.wait_until(lock, changed_, until);
     }
@@ -214,7 +219,9 @@ quorum_round::leaves_its_bell::~leaves_its_bell() {
   if (!lock.owns_lock()) lock.lock();
   of.waiter_ = nullptr;
   try {
-    of.give_up_broken(lock);
+    of.take_broken(lock, [&](std::size_t i, posting& p) {
+      of.on_answer(i, std::move(*p.broke), boot_time{}, true);
+    });
   } catch (...) {
     return;  // no memory for that either
   }
@@ -244,26 +251,6 @@ void quorum_round::read_answers(std::unique_lock<std::mutex>& lock, bell& by, bo
     if (all[i + 1].revents != 0 || all[i + 1].fd < 0) quorum_->nodes[nodes[i]]->catch_up();
   }
   lock.lock();
-}
-
-void quorum_round::ask_broken_again(std::unique_lock<std::mutex>& lock) {
-  for (std::size_t i = 0; i < posted_.size(); ++i) {
-    if (!posted_[i].broke) continue;
-    const posting again = std::exchange(posted_[i], {});
-    lock.unlock();
-    ask_runner(i, again.command, false);
-    lock.lock();
-  }
-}
-
-void quorum_round::give_up_broken(std::unique_lock<std::mutex>& lock) {
-  for (std::size_t i = 0; i < posted_.size(); ++i) {
-    if (!posted_[i].broke) continue;
-    auto why = std::move(*std::exchange(posted_[i], {}).broke);
-    lock.unlock();
-    on_answer(i, std::move(why), boot_time{}, true);
-    lock.lock();
-  }
 }
 
 }  // namespace holdfast::engine

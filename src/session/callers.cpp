@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "session/left_call.hpp"
 #include "session/no_thread.hpp"
 
 namespace holdfast {

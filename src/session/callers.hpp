@@ -20,6 +20,10 @@ using detail::last_answer_within;
 using detail::time_frame;
 using detail::timed_call;
 
+/// Whether the calling thread has abandoned a store call at its call_limit, since it last set this
+/// to false.
+bool& left_a_call() noexcept;
+
 /// Threads that make calls whose caller may leave before they end, because a driver that waits for
 /// an unresponsive server cannot be interrupted. There are as many threads as such calls at a time;
 /// idle threads end after a while. Thread-safe.

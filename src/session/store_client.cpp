@@ -6,7 +6,6 @@
 #include <optional>
 
 #include "base/names.hpp"
-#include "session/left_call.hpp"
 #include "session/no_memory.hpp"
 
 namespace holdfast::engine {

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "diagnose/trace.hpp"
-#include "session/left_call.hpp"
 #include "session/sealed_id.hpp"
 
 namespace holdfast::engine {

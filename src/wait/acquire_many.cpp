@@ -138,7 +138,10 @@ class joint_acquisition final : public request {
   answer ask_one_session(std::span<const wanted> some, std::size_t from, bool last) {
     session_impl& session = *some.front().session;
     std::vector<store::named_command> batch;
-    for (const auto& w : some) batch.push_back({w.what->name, asks_for(w, owners_[from], !last)});
+    for (const auto& w : some) {
+      batch.push_back(
+          {w.what->name, acquire_command(session, *w.what, w.how, owners_[from], !last)});
+    }
     const boot_time sent = session.now();
     const bool was_in_doubt = std::exchange(in_doubt_, true);
     auto replies = session.acquire_together(batch);
@@ -149,17 +152,13 @@ class joint_acquisition final : public request {
     if (!replies) return replies.error();
     for (auto& reply : *replies) {
       if (reply.outcome != permits_outcome::granted) return on_refusal(reply, last);
-      note(stopped_at_, reply, sent);
+      grants_[stopped_at_] = granted_to(owners_[stopped_at_], reply, sent);
       ++stopped_at_;
       has_up_to_ = std::max(has_up_to_, stopped_at_);
     }
     in_doubt_ = true;
     stopped_at_ = std::min(stopped_at_, all_.size() - 1);
     return settled();
-  }
-
-  void note(std::size_t i, const store::permits_reply& reply, boot_time sent) {
-    grants_[i] = granted_to(owners_[i], reply, sent);
   }
 
   answer on_refusal(store::permits_reply& reply, bool last) {
@@ -185,10 +184,6 @@ class joint_acquisition final : public request {
     }
     complete_ = true;
     return settled();
-  }
-
-  static store::permits_command asks_for(const wanted& w, const store::owner_id& owner, bool wait) {
-    return acquire_command(*w.session, *w.what, w.how, owner, wait);
   }
 
   const std::span<const wanted> all_;

@@ -69,16 +69,21 @@ class pending_reply final : public telling_shortly<T> {
 /// A request that leaves nothing at the store when it ends without success, or that has a leave(),
 /// which removes it.
 template <class T, class Request>
-class pending_request final : public telling_wait<pending_wait, T> {
+class pending_request : public telling_wait<pending_wait, T> {
  public:
   using outcome = std::function<result<T>(std::unique_ptr<Request>)>;
   pending_request(async_request o, const store::owner_id& owner, std::unique_ptr<Request> q,
                   outcome f)
       : telling_wait<pending_wait, T>(std::move(o)),
-        owner_(owner),
         request_(std::move(q)),
+        owner_(owner),
         outcome_(std::move(f)) {}
   const store::owner_id& owner() const noexcept override { return owner_; }
+
+ protected:
+  void let_go() override { request_.reset(); }
+
+  std::unique_ptr<Request> request_;
 
  private:
   request& asked() override { return *request_; }
@@ -92,10 +97,8 @@ class pending_request final : public telling_wait<pending_wait, T> {
     if constexpr (requires(Request& q) { q.leave(why); }) request_->leave(why);
     return std::nullopt;
   }
-  void let_go() override { request_.reset(); }
 
   const store::owner_id owner_;
-  std::unique_ptr<Request> request_;
   const outcome outcome_;
 };
 
@@ -110,22 +113,15 @@ pending<T> async_ask(async_request o, const store::owner_id& owner, std::unique_
 
 /// Another operation, whose value is converted by `make`.
 template <class From, class To, class F>
-class pending_made final : public detail::operation<To>,
-                           public detail::receiver<From>,
-                           public std::enable_shared_from_this<pending_made<From, To, F>> {
+class pending_made final : public detail::relay<From, To> {
  public:
-  pending_made(pending<From> from, F make) : from_(std::move(from)), make_(std::move(make)) {}
+  pending_made(pending<From> from, F make)
+      : detail::relay<From, To>(std::move(from)), make_(std::move(make)) {}
 
-  void start(detail::receiver<To>& to) override {
-    to_ = &to;
-    self_ = this->shared_from_this();
-    detail::start_kept(from_, *this, self_);
-  }
-  std::stop_token stop() const noexcept override { return to_->stop(); }
   void receive(result<From> how) noexcept override {
-    const auto self = std::move(self_);
-    if (!how) return to_->receive(std::move(how.error()));
-    to_->receive(made_of(std::move(*how)));
+    const auto self = std::move(this->self_);
+    if (!how) return this->to_->receive(std::move(how.error()));
+    this->to_->receive(made_of(std::move(*how)));
   }
 
  private:
@@ -133,10 +129,7 @@ class pending_made final : public detail::operation<To>,
     return without_memory(true);
   }
 
-  pending<From> from_;
   F make_;
-  detail::receiver<To>* to_ = nullptr;
-  std::shared_ptr<pending_made> self_;
 };
 
 template <class To, class From, class F>
@@ -145,18 +138,11 @@ pending<To> async_then(pending<From> from, F make) {
 }
 
 /// Operations one after the other, up to the first that fails. At least one is required.
-class pending_in_turn final : public detail::operation<done>,
-                              public detail::receiver<done>,
-                              public std::enable_shared_from_this<pending_in_turn> {
+class pending_in_turn final : public detail::relay<done, done> {
  public:
-  explicit pending_in_turn(std::vector<pending<done>> all) : all_(std::move(all)) {}
+  explicit pending_in_turn(std::vector<pending<done>> all)
+      : relay(std::move(all.front())), all_(std::move(all)) {}
 
-  void start(detail::receiver<done>& to) override {
-    to_ = &to;
-    self_ = shared_from_this();
-    detail::start_kept(all_[begun_++], *this, self_);
-  }
-  std::stop_token stop() const noexcept override { return to_->stop(); }
   void receive(status how) noexcept override {
     auto self = std::move(self_);
     if (!how || begun_ == all_.size()) return to_->receive(std::move(how));
@@ -166,9 +152,7 @@ class pending_in_turn final : public detail::operation<done>,
 
  private:
   std::vector<pending<done>> all_;
-  std::size_t begun_ = 0;
-  detail::receiver<done>* to_ = nullptr;
-  std::shared_ptr<pending_in_turn> self_;
+  std::size_t begun_ = 1;
 };
 
 inline pending<done> async_in_turn(std::vector<pending<done>> all) {

@@ -5,7 +5,6 @@
 #include <map>
 #include <mutex>
 
-#include "local/idle_locks.hpp"
 #include "local/local_queue.hpp"
 #include "session/worker.hpp"
 #include "wait/wait_steps.hpp"

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "session/left_call.hpp"
 #include "session/no_memory.hpp"
 
 namespace holdfast::engine {
@@ -21,15 +20,7 @@ bool is_an_answer(const failure& f) {
   return f.code == errc::kind_mismatch || f.code == errc::capacity_mismatch || f.code == errc::lost;
 }
 
-}  // namespace
-
-failure asked_to_stop() { return {errc::cancelled, "the wait was stopped"}; }
-
-failure waited_in_vain(bool is_try, std::string_view what) {
-  if (is_try) return {errc::busy, std::string(what)};
-  return {errc::timed_out, std::string(what) + " at the deadline"};
-}
-
+// The failure of a wait that lasted `waited`, and that the store had not answered by its deadline.
 // Within a second the store may only be slow, and a late answer is no failure of the store.
 // `waited` ends at the time limit at the latest, because the process itself may have been suspended
 // until later.
@@ -38,6 +29,15 @@ failure unanswered(std::chrono::nanoseconds waited, bool answered_before) {
   const bool slow = answered_before || waited < is_away;
   return {slow ? errc::timed_out : errc::unavailable,
           "the store had not answered in time: is it stopped, or the network cut?", true};
+}
+
+}  // namespace
+
+failure asked_to_stop() { return {errc::cancelled, "the wait was stopped"}; }
+
+failure waited_in_vain(bool is_try, std::string_view what) {
+  if (is_try) return {errc::busy, std::string(what)};
+  return {errc::timed_out, std::string(what) + " at the deadline"};
 }
 
 std::optional<store::named_command> request::command(bool) { return std::nullopt; }
@@ -53,16 +53,14 @@ request::answer request::ask(bool) {
 wait_steps::wait_steps(store_client& session, request& q, const time_frame& time)
     : session_(session),
       request_(q),
-      deadline_(time.deadline()),
-      is_try_(time.is_try()),
-      called_(time.began()),
+      time_(time),
       began_(session.now()),
       limit_(std::min(time.limit(), call_limit::present())),
-      until_(deadline_),
+      until_(time.deadline()),
       pause_(first_pause) {}
 
 bool wait_steps::at_deadline() const noexcept {
-  return deadline_ != forever && session_.now() >= deadline_;
+  return time_.deadline() != forever && session_.now() >= time_.deadline();
 }
 
 // Leaves the poll to other waiters of the session, if they poll anyway.
@@ -70,7 +68,7 @@ bool wait_steps::left_to_others() {
   const boot_time now = session_.now();
   const boot_time until = last_ ? now : request_.put_off(now);
   if (until <= now) return false;
-  until_ = std::min(deadline_, until + jittered(250ms));
+  until_ = std::min(time_.deadline(), until + jittered(250ms));
   return true;
 }
 
@@ -104,14 +102,14 @@ std::optional<status> wait_steps::judge(request::answer answer, boot_time sent) 
   if (!answer) return judge_failure(std::move(answer.error()), sent);
   unknown_ = false;
   if (!*answer) return done{};
-  if (last_) return waited_in_vain(is_try_, request_.in_vain());
+  if (last_) return waited_in_vain(time_.is_try(), request_.in_vain());
   answered_ = true;
   in_vain_.reset();
   give_up_ = forever;
   pause_ = first_pause;
   watched_ = std::move((*answer)->watch);
   if ((*answer)->at) {
-    until_ = std::min(deadline_, *(*answer)->at);
+    until_ = std::min(time_.deadline(), *(*answer)->at);
     return std::nullopt;
   }
   // A record of another program may contain any number, so the pause is bounded.
@@ -121,7 +119,7 @@ std::optional<status> wait_steps::judge(request::answer answer, boot_time sent) 
   const auto least = std::min(pause / 4, (now - sent) / 2);
   until_ =
       (*answer)->alone ? std::max(saturated_add(sent, pause), now + least) : now + jittered(pause);
-  until_ = std::min(deadline_, until_);
+  until_ = std::min(time_.deadline(), until_);
   return std::nullopt;
 }
 
@@ -135,10 +133,10 @@ std::optional<status> wait_steps::judge_failure(failure f, boot_time sent) {
   const boot_time give_up = gives_up_at(f, sent, now);
   if (!hopeless && left_a_call()) return left_at_deadline(began_);
   if (f.ack_missing) in_vain_ = f;
-  if (hopeless || last_ || at_deadline() || (deadline_ == forever && now >= give_up))
+  if (hopeless || last_ || at_deadline() || (time_.deadline() == forever && now >= give_up))
     return status(std::move(f));
   pause_ = std::min(pause_ * 2, longest_pause);
-  until_ = std::min(deadline_, now + jittered(pause_));
+  until_ = std::min(time_.deadline(), now + jittered(pause_));
   return std::nullopt;
 }
 
@@ -152,7 +150,7 @@ boot_time wait_steps::gives_up_at(const failure& f, boot_time sent, boot_time no
   const auto patience = saturated_nanoseconds(session_.options().store_timeout);
   const bool away = f.code == errc::unavailable && !f.ack_missing;
   const boot_time since = away ? session_.outage().failed(sent, now) : now;
-  if (give_up_ == forever) give_up_ = saturated_add(std::max(since, called_), patience);
+  if (give_up_ == forever) give_up_ = saturated_add(std::max(since, time_.began()), patience);
   if (!f.ack_missing) return give_up_;
   if (!last_in_vain_ || now > saturated_add(*last_in_vain_, patience)) in_vain_since_ = now;
   last_in_vain_ = now;

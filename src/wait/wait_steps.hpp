@@ -109,9 +109,7 @@ class wait_steps {
 
   store_client& session_;
   request& request_;
-  const boot_time deadline_;
-  const bool is_try_;
-  const boot_time called_;  ///< when the user's call began
+  const time_frame time_;  ///< of the user's call
   const boot_time began_;
   const boot_time limit_;  ///< the wait for an answer ends then
   boot_time until_;
@@ -149,7 +147,5 @@ failure waited_in_vain(bool is_try, std::string_view what = held_by_another);
 inline bool is_in_vain(errc why) noexcept { return why == errc::busy || why == errc::timed_out; }
 /// Whether a wait ended that way, or was stopped on request.
 inline bool was_given_up(errc why) noexcept { return is_in_vain(why) || why == errc::cancelled; }
-/// The failure of a wait that lasted `waited`, and that the store had not answered by its deadline.
-failure unanswered(std::chrono::nanoseconds waited, bool answered_before);
 
 }  // namespace holdfast::engine
