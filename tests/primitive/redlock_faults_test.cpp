@@ -272,7 +272,7 @@ TEST_P(redlock_faults, a_try_that_ends_before_a_node_s_time_to_answer_finds_no_n
 
 // Another client has the first node, so the failure of the second decides the vote before the third
 // can fail again.
-TEST_P(redlock_faults, a_node_that_has_failed_is_away_although_nobody_waits_for_it_any_more) {
+TEST_P(redlock_faults, a_node_that_has_failed_is_away_although_a_vote_is_decided_without_it) {
   client a(w_);
   const auto one_try = [&] { return reason_of([&] { EXPECT_FALSE(do_.try_acquire(a.lock)); }); };
   a.cut(0b110);

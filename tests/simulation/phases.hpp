@@ -131,6 +131,7 @@ class phase_book {
   bool for_good_ = false;
   std::set<owner> out_;  ///< participants that the server has recorded as having dropped out
   std::size_t told_out_ = 0;
+  bool was_empty_ = false;
   std::set<owner> left_, arrived_;
   std::set<owner> given_up_;         ///< nobody learns the result of these arrivals any more
   std::map<owner, int> process_of_;  ///< the process of each arrival
