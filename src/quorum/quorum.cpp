@@ -28,6 +28,11 @@ bool quorum_node::hangs(boot_time now, std::chrono::nanoseconds patience) const 
   return unanswered_ > 0 && now - waiting_since_ >= patience;
 }
 
+bool quorum_node::fails() const {
+  const std::lock_guard guard{mutex_};
+  return failures_ > 0;
+}
+
 void quorum_node::asked(boot_time now) {
   const std::lock_guard guard{mutex_};
   if (unanswered_++ == 0) waiting_since_ = now;

@@ -30,6 +30,8 @@ class quorum_node {
   bool worth_asking(boot_time now, std::chrono::nanoseconds patience) const;
   /// Whether it has owed an answer for that long.
   bool hangs(boot_time now, std::chrono::nanoseconds patience) const;
+  /// Whether its last answer was a failure.
+  bool fails() const;
   void asked(boot_time now);
   /// Reads the answers that have arrived.
   void catch_up() const;

@@ -270,6 +270,20 @@ TEST_P(redlock_faults, a_try_that_ends_before_a_node_s_time_to_answer_finds_no_n
   EXPECT_EQ(got.get(), errc{});
 }
 
+// Another client has the first node, so the failure of the second decides the vote before the third
+// can fail again.
+TEST_P(redlock_faults, a_node_that_has_failed_is_away_although_a_vote_is_decided_without_it) {
+  client a(w_);
+  const auto one_try = [&] { return reason_of([&] { EXPECT_FALSE(do_.try_acquire(a.lock)); }); };
+  a.cut(0b110);
+  EXPECT_EQ(one_try(), errc::unavailable);  // the first node grants it, so it waits for both others
+  a.settle();
+  const auto other = holdfast::mutex(w_.open(0, nullptr), "job").acquire();
+  a.cut(0b010);
+  a.ways[2]->hang(verb::acquire);
+  EXPECT_EQ(one_try(), errc::unavailable);
+}
+
 // As if the process had been stopped for an hour in the middle of the vote.
 TEST_P(redlock_faults, a_vote_that_was_held_up_here_makes_the_pause_after_it_no_longer) {
   client a(w_, {.node_timeout = 30s});

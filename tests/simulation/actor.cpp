@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "simulation/patience.hpp"
+
 namespace simulation {
 
 namespace {
@@ -200,6 +202,26 @@ void actor::judge_wait(bool got, bool stoppable) const {
                                                  " us instead of " +
                                                  std::to_string(s.wait / microsecond));
   }
+}
+
+// All threads of a process that wait behind each other know since when the store is away, and so do
+// all votes of a redlock. The holder before them may still have relied on its lease.
+void actor::judge_outage() const {
+  const auto& whole = of.whole;
+  const auto kind = whole.names[s.name].kind;
+  const bool one_lock = kind == lock_kind::mutex || kind == lock_kind::redlock;
+  plan rest = whole;
+  rest.faults.clear();
+  const bool only_away = rest.calm() && rest.machine.slow_permille == 0;
+  if (s.wait != never || s.stop_after != never || s.several || !one_lock || !only_away) return;
+  if (whole.store >= store_kind::contenders) return;
+  const auto away = longest_outage(whole, static_cast<std::size_t>(p.number) - 1);
+  constexpr nanos store_timeout = 10 * second;
+  const nanos by = std::max(asked, away.from) + store_timeout + whole.longest_lease() +
+                   2 * whole.command_timeout + 3 * second;
+  if (std::min(of.here.now(), away.until) <= by) return;
+  of.rules.violated("those that wait behind each other give up on a store together",
+                    name + ": " + std::to_string((of.here.now() - by) / millisecond) + " ms later");
 }
 
 // Counts commands that are sent one after the other. A try at a store of contenders enters the

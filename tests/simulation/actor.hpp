@@ -53,6 +53,9 @@ struct actor {
   void passes_one(const char* rule, const scene::in_line& other, std::string how) const;
   /// Checks the duration of a wait with a limit.
   void judge_wait(bool got, bool stoppable) const;
+  /// Checks that a wait without a limit did not outlast an outage that is longer than
+  /// store_timeout.
+  void judge_outage() const;
   int commands_of_a_try() const;
   /// The longest time until a waiter continues; `never` if that is not judged.
   nanos soon() const noexcept {

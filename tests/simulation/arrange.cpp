@@ -54,9 +54,21 @@ void tell_at_once(plan& p) {
   if (p.store == store_kind::mariadb) p.store = store_kind::postgres;
 }
 
+void tell_at_once_by_records(plan& p) {
+  tell_at_once(p);
+  if (p.store > store_kind::scripts) p.store = store_kind::told;
+}
+
 void make_votes(plan& p) {
   p.store = store_kind::told;
   p.others = {store_kind::told, store_kind::told};
+  p.names = {{lock_kind::redlock}};
+}
+
+void make_votes(random_source& r, plan& p) {
+  static constexpr store_kind kinds[] = {store_kind::told, store_kind::untold};
+  p.store = kinds[r.below(2)];
+  p.others = {kinds[r.below(2)], kinds[r.below(2)]};
   p.names = {{lock_kind::redlock}};
 }
 

@@ -26,8 +26,12 @@ void remain(process_plan& one, nanos length);
 lock_kind some_mutex(random_source& r);
 /// Readers of a process share a hold, and the store notifies waiters at once.
 void tell_at_once(plan& p);
+/// The same, on a store of records or with scripts.
+void tell_at_once_by_records(plan& p);
 /// A redlock over three stores.
 void make_votes(plan& p);
+/// The same; some of the stores do not notify waiters.
+void make_votes(random_source& r, plan& p);
 /// The names: a semaphore, a limiter, and the admission by both. Many answers are slow.
 void give_permits_and_tokens(random_source& r, plan& p);
 

@@ -30,6 +30,8 @@ class back_end {
     nanos lasts = never;  ///< by the server's clock, where the server knows it
   };
   virtual std::vector<user> users(std::string_view name) = 0;
+  /// Whether the first waiter fits beside the holders; false where the server does not show it.
+  virtual bool lets_one_wait_for_what_is_free(std::string_view) { return false; }
   /// The remaining count of a latch; nothing if there is none or if it is not visible.
   virtual std::optional<std::uint32_t> left_at_latch(std::string_view) { return {}; }
   /// The owners that wait for the latch, and since when the server records them as waiting; empty
@@ -43,6 +45,8 @@ class back_end {
   virtual void process_died(const process&) {}
   /// Data that the server keeps for ever although nobody renews it.
   virtual std::string for_ever() { return {}; }
+  /// Data that the server drops before the leases in it have ended.
+  virtual std::string ends_too_early() { return {}; }
   /// Drops one of its records and returns a description of it.
   virtual std::string lose(std::uint64_t) { return "nothing"; }
 };

@@ -144,6 +144,7 @@ struct participant_actor : actor {
       (void)value_of(async_arrive_and_drop(*all.barrier));
     }
     knows();
+    phases.has_dropped_out(p.number);
     of.log.add("has dropped out");
   }
 

@@ -115,9 +115,10 @@ void barrier_book::waited_in_vain(const std::string& who, nanos now, nanos bound
 }
 
 nanos rate_book::full_after() const noexcept {
-  std::uint64_t tokens = rule_.burst;
+  std::uint64_t tokens = changed_ ? 2 * rule_.burst : rule_.burst;  // a debt that is cut off
   for (const auto& one : reserved_) tokens += one.n;
-  return static_cast<nanos>(tokens) * rule_.per / rule_.capacity + rule_.per;
+  const auto least = grew_ ? rule_.capacity / 2 : rule_.capacity;
+  return static_cast<nanos>(tokens) * rule_.per / least + rule_.per;
 }
 
 std::uint64_t rate_book::comes_back_in(nanos length) const noexcept {
@@ -212,6 +213,19 @@ std::int64_t rate_book::lost(const reservation& one, Beside beside) const {
   return std::min(last - one.due, static_cast<std::int64_t>(one.n) * rule_.per / microsecond);
 }
 
+// Rules that became more generous bring back twice as many tokens in the time between the two.
+std::uint64_t rate_book::comes_back_of(int which) const {
+  const auto& mine = reserved_[static_cast<std::size_t>(which)];
+  std::int64_t last = mine.due;
+  for (const auto& other : reserved_) {
+    if (other.given_up == never) last = std::max(last, other.due);
+  }
+  const std::int64_t capacity = grew_ ? rule_.capacity / 2 : rule_.capacity;
+  const auto needed =
+      static_cast<std::uint64_t>((last - mine.due) * capacity * microsecond / rule_.per);
+  return mine.n - std::min(mine.n, needed);
+}
+
 void rate_book::judge_given_up(const std::string& name, std::int64_t left) const {
   std::int64_t least = 0, most = 0;
   for (const auto& one : reserved_) {
@@ -237,6 +251,7 @@ void rate_book::grows() {
   if (std::exchange(changed_, true)) return;
   rule_.burst *= 2;
   rule_.capacity *= 2;
+  grew_ = true;
 }
 
 int rate_book::refund_begins(std::uint64_t n, nanos asked) {

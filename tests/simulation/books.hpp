@@ -117,6 +117,9 @@ class rate_book {
   int reserved(std::uint64_t n, std::int64_t due, nanos now);
   void gives_up(int which, nanos now) { reserved_[static_cast<std::size_t>(which)].given_up = now; }
   void gave_up(int which, nanos now) { reserved_[static_cast<std::size_t>(which)].gone = now; }
+  /// The largest number of tokens that this reservation brings back when it is given up now: later
+  /// ones need the rest.
+  std::uint64_t comes_back_of(int which) const;
   /// Checks, at the end of a run, that the reservations given up are free again, except for what
   /// later reservations need to keep their time. A negative number is a debt.
   void judge_given_up(const std::string& name, std::int64_t left) const;
@@ -153,6 +156,7 @@ class rate_book {
   std::uint64_t least_burst_;
   nanos ahead_;
   bool changed_ = false;  ///< the rules have been replaced
+  bool grew_ = false;     ///< … by more generous ones
   bool sure_ = true;
   std::uint64_t had_ = 0;
   std::deque<span> taken_;

@@ -136,13 +136,6 @@ void try_in_vain_and_stay(random_source& r, plan& p) {
 
 // ---- several stores
 
-void make_votes(random_source& r, plan& p) {
-  static constexpr store_kind kinds[] = {store_kind::told, store_kind::untold};
-  p.store = kinds[r.below(2)];
-  p.others = {kinds[r.below(2)], kinds[r.below(2)]};
-  p.names = {{lock_kind::redlock}};
-}
-
 // One of three nodes gives no answer for a while, or refuses at once.
 void be_refused_by_one_node(random_source& r, plan& p) {
   set_up(p, 1 + r.below(2), r.between(second, 4 * second));

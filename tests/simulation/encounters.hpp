@@ -16,13 +16,16 @@ inline constexpr std::uint64_t turn_seeds = std::uint64_t{1} << 44;
 inline constexpr std::uint64_t term_seeds = std::uint64_t{1} << 45;
 /// From this seed on, plans also arrange what happens to one of several names, nodes or waiters.
 inline constexpr std::uint64_t several_seeds = std::uint64_t{1} << 46;
+/// From this seed on, plans also arrange what calls, tokens and observers are told.
+inline constexpr std::uint64_t news_seeds = std::uint64_t{1} << 47;
 /// The first seed of a search: from it on, plans contain everything that earlier seeds arrange.
-inline constexpr std::uint64_t fresh_seeds = several_seeds;
+inline constexpr std::uint64_t fresh_seeds = news_seeds;
 /// Each of these functions changes the plan; false if it has nothing of its kind for this plan.
 bool arrange_encounters(plan& p);
 bool arrange_endings_of_leases(plan& p);
 bool arrange_turns(plan& p);
 bool arrange_terms(plan& p);
 bool arrange_several(plan& p);
+bool arrange_news(plan& p);
 
 }  // namespace simulation

@@ -91,7 +91,7 @@ void judge::changed(int id, std::uint32_t weight, std::uint64_t fence, nanos the
   const hold now = *mine;
   holds_.push_back(past_one);
   check_room(now);
-  if (fence != before.g.fence) check_fence(now);
+  if (fence != before.g.fence || weight > before.g.weight) check_fence(now);
 }
 
 void judge::given_up(int id) {
@@ -154,6 +154,25 @@ void judge::taken(int which) {
   for (auto& e : ends_) {
     if (e.id == which) e.until = world_.now();
   }
+}
+
+void judge::has_taken(int which) {
+  for (auto& e : ends_) e.certain = e.certain || e.id == which;
+}
+
+bool judge::was_certainly_taken(int id) {
+  const hold* const mine = find(id);
+  if (mine == nullptr || mine->g.fence == 0) return false;
+  return std::any_of(ends_.begin(), ends_.end(), [&](const auto& e) {
+    return e.certain && e.name == mine->g.name && e.until < world_.now() &&
+           e.granted_at == static_cast<std::int64_t>(mine->g.fence / 4096);
+  });
+}
+
+bool judge::relies_on(int process, const std::string& name, std::uint64_t fence) const {
+  return std::any_of(holds_.begin(), holds_.end(), [&](const hold& h) {
+    return h.open && h.g.of->number == process && h.g.name == name && h.g.fence == fence;
+  });
 }
 
 void judge::took_nothing(int which) {
@@ -277,8 +296,14 @@ void judge::check_room(const hold& mine) {
 }
 
 void judge::check_fence(const hold& mine) {
-  if (excused(mine)) return;             // handed over, from a hold that the store has forgotten
-  if (mine.g.fence == 0) return;         // it has no fence
+  if (excused(mine)) return;  // handed over, from a hold that the store has forgotten
+  if (mine.g.fence == 0) {    // it has no fence
+    if (fenced_.contains(mine.g.name)) {
+      violated("a lock has a fence for each holder or for none", describe(mine));
+    }
+    return;
+  }
+  fenced_.insert(mine.g.name);
   if (mine.ended <= mine.first) return;  // handed over after it was taken away
   auto& before = past_[mine.g.name];
   const bool whole = mine.g.weight == mine.g.capacity;

@@ -80,6 +80,12 @@ class judge {
   void took_nothing(int which);
   /// The lock was taken away; the holder must know by `told_by`.
   void must_be_told(const std::string& name, std::uint64_t fence, nanos told_by);
+  /// An operator's call has certainly taken the hold with the fence that it named.
+  void has_taken(int which);
+  /// Whether such a call had ended when the holder looked last.
+  bool was_certainly_taken(int id);
+  /// Whether a thread of the process relies on the hold with this fence.
+  bool relies_on(int process, const std::string& name, std::uint64_t fence) const;
   /// Whether an operator took anything of that name, or of any name if it is empty.
   bool was_taken(const std::string& name) const {
     return name.empty() ? !taken_.empty() : taken_.contains(name);
@@ -161,9 +167,11 @@ class judge {
     nanos until = 0;     ///< up to this time
     int id = 0;
     bool without_excuse = false;
+    bool certain = false;
   };
   std::vector<end_of_connection> ends_;
   std::set<std::string> taken_;
+  std::set<std::string> fenced_;  ///< names of which a holder had a fence
   nanos lost_until_ = -1;
   nanos forgot_at_ = -1;
   nanos fences_from_ = -1;

@@ -65,33 +65,11 @@ struct lock_actor : actor {
       of.rules.violated("a wait without a limit goes on through short outages",
                         name + ": it ended after " + std::to_string(took / microsecond) + " us");
     }
-    if (why == errc::unavailable && s.wait == never) judge_giving_up();
+    if (why == errc::unavailable) judge_outage();
     if (why != errc::unavailable || s.wait == never || took >= s.wait) return;
     of.rules.violated("a wait with a limit goes on while the store is away",
                       name + ": it ended after " + std::to_string(took / microsecond) + " us of " +
                           std::to_string(s.wait / microsecond));
-  }
-
-  // All threads of a process that wait behind each other know since when the store is away. The
-  // holder before them may still have relied on its lease.
-  void judge_giving_up() const {
-    plan rest = of.whole;
-    rest.faults.clear();
-    const auto& faults = of.whole.faults;
-    if (faults.size() != 1 || !rest.calm() || rest.machine.slow_permille != 0 || s.several) return;
-    using kind = fault_plan::kind;
-    const auto& f = faults.front();
-    const bool away = f.what == kind::cut || f.what == kind::restart || f.what == kind::freeze;
-    const bool is_away = away && of.here.now() < f.at + f.length;
-    const bool in_turn = of.whole.names[s.name].kind == lock_kind::mutex;
-    if (!is_away || !in_turn || of.whole.store >= store_kind::contenders) return;
-    constexpr nanos store_timeout = 10 * second;
-    const nanos by = std::max(asked, f.at) + store_timeout + of.whole.longest_lease() +
-                     2 * of.whole.command_timeout + 3 * second;
-    if (of.here.now() <= by) return;
-    of.rules.violated(
-        "those that wait behind each other give up on a store together",
-        name + ": " + std::to_string((of.here.now() - by) / millisecond) + " ms later");
   }
 
   std::uint32_t capacity() const {
@@ -135,6 +113,7 @@ struct lock_actor : actor {
         of.whole.store == store_kind::postgres || of.whole.store == store_kind::mariadb;
     if (many == 0 && of_rows) of.rules.took_nothing(which);
     if (many == 0 || one.fence == 0 || !of.whole.calm()) return;
+    of.rules.has_taken(which);
     const auto& its = of.whole.processes[static_cast<std::size_t>(from) - 1];
     // The holder renews after a third of the lease, which may have been extended to twice its
     // length.
@@ -233,7 +212,9 @@ struct lock_actor : actor {
     held.check();
     const auto& m = of.whole.machine;
     const bool exact = m.slow_permille == 0 && m.preempt_permille == 0 && m.stall_per_100k == 0;
-    if (exact && held.state() == holdfast::lease_state::suspect && p.steady_since < asked) {
+    const bool new_one = does.linger == 0;  // a lock may be idle when its renewal fails
+    const bool in_doubt = held.state() == holdfast::lease_state::suspect;
+    if (exact && new_one && in_doubt && p.steady_since < asked) {
       of.rules.violated("no caller gets a lease that is in doubt already", name);
     }
   } catch (const holdfast::error&) {
@@ -280,6 +261,7 @@ struct lock_actor : actor {
       throw;
     }
     has_waited(held.has_value(), true);
+    if (of.whole.seed >= news_seeds) judge_outage();
     if (!held) return;
     judge_order();
     const nanos then = of.here.now();
@@ -574,11 +556,13 @@ struct lock_actor : actor {
     const std::stop_callback on_loss{held.lost(), [&] { lost = of.here.now(); }};
     try {
       held.extend();
+      judge_extension(began);
     } catch (const holdfast::error& e) {
       // A driver may wait for one of its connections.
       const bool only_waits = of.whole.store < store_kind::postgres && e.reason() == errc::lost &&
                               world::self()->commands == commands;
       if (only_waits) judge_waiting(began, lost);
+      judge_extension(began);
       throw;
     }
   }
@@ -602,6 +586,19 @@ struct lock_actor : actor {
       }
       throw;
     }
+  }
+
+  // Where at most answers are late: the call may wait for a renewal that is under way.
+  void judge_extension(nanos began) const {
+    plan rest = of.whole;
+    rest.network.slow_reply = 0;
+    const nanos late = std::min(of.whole.network.slowest_late, of.whole.command_timeout);
+    const nanos took = of.here.now() - began;
+    if (!rest.calm() || rest.machine.slow_permille != 0 || !has_leases() || was_taken()) return;
+    if (took <= 3 * late + second / 2) return;
+    of.rules.violated("an extension ends soon beside a store that answers",
+                      "P" + std::to_string(p.number) + ": " + name + " took " +
+                          std::to_string(took / millisecond) + " ms");
   }
 
   // The call sent no command: it waited for a renewal, which is pointless when the lease is over.
@@ -630,6 +627,7 @@ struct lock_actor : actor {
     const nanos then = of.here.now();
     const nanos left = held.remaining().count();
     const auto fence = held.fence();
+    const bool taken = of.rules.was_certainly_taken(id);
     if (s.how == step::style::callback) {
       auto how = async_release(std::move(held)).future().get();
       if (!how) e = make_error_code(how.error().code);
@@ -640,6 +638,7 @@ struct lock_actor : actor {
     of.log.add("gave back " + name);
     if (e == errc::lost && of.here.now() - then < left) judge_loss();
     if (!e) judge_success(then);
+    if (!e && taken) judge_taken(fence);
     if (!e && fence != 0 && does.linger == 0 && !does.unconfirmed)
       of.given_back.emplace(p.number, name, fence);
     if (e == errc::unavailable && of.whole.answers_come_in_time()) {
@@ -661,6 +660,17 @@ struct lock_actor : actor {
     of.rules.violated(
         "a holder that gives back a lock that the store has forgotten gets a report of the loss",
         name);
+  }
+
+  // Threads that pass the lock on to each other do not ask the store.
+  void judge_taken(std::uint64_t fence) const {
+    const auto& n = of.whole.names[s.name];
+    const bool in_turn = n.kind == lock_kind::mutex || n.kind == lock_kind::recursive;
+    const bool asks_store = !in_turn || (does.local_time == 0 && does.linger == 0);
+    if (!asks_store || does.unconfirmed || at.shared || s.back == step::end::destroy) return;
+    if (of.told_lost.contains({p.number, name, fence})) return;
+    of.rules.violated("a holder that gives back what was taken from it gets a report of the loss",
+                      "P" + std::to_string(p.number) + ": " + name);
   }
 
   // Where the store keeps its data, the first attempt of a repeated release was carried out.

@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "simulation/barrier_actor.hpp"
+#include "simulation/encounters.hpp"
 #include "simulation/permit_actor.hpp"
 #include "simulation/rate_actor.hpp"
 #include "simulation/spread_actor.hpp"
@@ -104,6 +105,7 @@ struct barrier_actor : actor {
       book.leaves(me);
       all.barrier->arrive_and_drop();
       book.arrived(of.here.now());
+      if (phases != nullptr) phases->has_dropped_out(p.number);
       return of.log.add("has dropped out");
     }
     auto mine = all.barrier->arrive();
@@ -128,6 +130,12 @@ struct barrier_actor : actor {
     all.arrivals.push_back(std::move(mine));
   }
 };
+
+// All waiters are notified of several tokens together.
+int tokens_for(const actor& who) {
+  const bool notifies_all = who.s.deed >= 2 && who.of.whole.seed >= news_seeds;
+  return notifies_all ? static_cast<int>(who.s.weight) : 1;
+}
 
 struct condition_actor : actor {
   holdfast::condition_variable& at;
@@ -165,7 +173,7 @@ struct condition_actor : actor {
   void put(std::unique_lock<holdfast::mutex>& lock) {
     of.log.add("puts a token");
     const bool was_sure = std::exchange(book.sure, false);
-    ++book.tokens;
+    book.tokens += tokens_for(*this);
     if (s.deed % 2 == 0) {
       of.rules.given_up(id);
       lock.unlock();
@@ -239,7 +247,7 @@ struct async_condition_actor : actor {
   void put() {
     of.log.add("puts a token");
     const bool was_sure = std::exchange(book.sure, false);
-    ++book.tokens;
+    book.tokens += tokens_for(*this);
     if (s.deed % 2 == 0) {
       of.rules.given_up(id);
       (void)held.release();

@@ -172,14 +172,6 @@ void lose_the_first_of_several(random_source& r, plan& p) {
   }
 }
 
-// Three nodes that vote.
-void make_votes(random_source& r, plan& p) {
-  static constexpr store_kind kinds[] = {store_kind::told, store_kind::untold};
-  p.store = kinds[r.below(2)];
-  p.others = {kinds[r.below(2)], kinds[r.below(2)]};
-  p.names = {{lock_kind::redlock}};
-}
-
 // A node that was away for a moment is left out of the vote, and is back before the other nodes'
 // grants are released. After that nobody asks for long.
 void be_back_while_it_is_held(random_source& r, plan& p) {

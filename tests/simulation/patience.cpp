@@ -1,4 +1,7 @@
 #include <algorithm>
+#include <iterator>
+#include <set>
+#include <vector>
 
 #include "simulation/arranging.hpp"
 #include "simulation/patience.hpp"
@@ -232,6 +235,36 @@ bool has_only_short_outages(const plan& p) {
     next = f.at + f.length + (short_one ? 1100 * millisecond : 4 * second);
   }
   return true;
+}
+
+outage longest_outage(const plan& p, std::size_t process) {
+  std::vector<fault_plan> away;
+  for (const auto& f : p.faults) {
+    const bool cut = f.what == goes_wrong::cut;
+    if (!cut && f.what != goes_wrong::freeze && f.what != goes_wrong::restart) return {};
+    if (!cut || f.process == process) away.push_back(f);
+  }
+  const auto enough = p.others.size() / 2 + 1;
+  const auto is_away = [&](nanos when) {
+    std::set<std::size_t> stores;
+    for (const auto& f : away) {
+      if (f.at <= when && when < f.at + f.length) stores.insert(f.store);
+    }
+    return stores.size() >= enough;
+  };
+  std::set<nanos> moments;
+  for (const auto& f : away) moments.insert({f.at, f.at + f.length});
+  outage longest, now;
+  for (const nanos at : moments) {
+    if (!is_away(at)) {
+      now = {};
+      continue;
+    }
+    if (now.until != at) now.from = at;
+    now.until = *std::next(moments.find(at));
+    if (now.until - now.from > longest.until - longest.from) longest = now;
+  }
+  return longest;
 }
 
 bool has_one_store_away(const plan& p) {

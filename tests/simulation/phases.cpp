@@ -35,7 +35,11 @@ phase_book::places phase_book::read(const holdfast::store::permits_record& r,
 void phase_book::stands(const holdfast::store::permits_record& at_the_server, nanos now,
                         const std::function<int(std::string_view)>& process_of) {
   places next = read(at_the_server, process_of);
-  for (const auto& [who, at] : next) for_good_ = for_good_ || at.for_good;
+  for (const auto& [who, at] : next) {
+    for_good_ = for_good_ || at.for_good;
+    if (at.for_good) out_.insert(who);
+  }
+  was_empty_ = was_empty_ || next.empty();
   arrive_again(next);
   const bool complete =
       std::any_of(there_.begin(), there_.end(), [](const auto& one) { return one.second.alone; });
@@ -222,6 +226,15 @@ void phase_book::passes(int process, nanos asked, nanos now, nanos waits_since, 
              name_of(process) + " after " + std::to_string(took / 1000) + " us");
   }
   all.erase(at);
+}
+
+// The record of a barrier that all participants have left is gone in the step that records the last
+// one.
+void phase_book::has_dropped_out(int process) {
+  if (++told_out_ <= out_.size() || was_empty_ || forgot_) return;
+  violated("a participant that dropped out is recorded as one that does not come again",
+           name_of(process) + ": " + std::to_string(told_out_) + " have dropped out, and " +
+               std::to_string(out_.size()) + " are recorded");
 }
 
 void phase_book::told_broken(int process) {

@@ -71,6 +71,8 @@ class phase_book {
   void told_too_soon(int process) const;
   /// No participant is away for so long that its lease ends.
   void never_breaks() noexcept { breaks_never_ = true; }
+  /// The process was told that one of its participants has dropped out.
+  void has_dropped_out(int process);
   /// A process ends, and its entries end with it.
   void a_process_goes() noexcept { breaks_never_ = false; }
   void refused_as_full(int process, nanos asked);
@@ -127,6 +129,9 @@ class phase_book {
   places broken_;  ///< the entries of phases that broke
   std::map<owner, int> granted_;
   bool for_good_ = false;
+  std::set<owner> out_;  ///< participants that the server has recorded as having dropped out
+  std::size_t told_out_ = 0;
+  bool was_empty_ = false;
   std::set<owner> left_, arrived_;
   std::set<owner> given_up_;         ///< nobody learns the result of these arrivals any more
   std::map<owner, int> process_of_;  ///< the process of each arrival

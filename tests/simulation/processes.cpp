@@ -20,6 +20,7 @@ class listener final : public holdfast::observer {
     using kind = holdfast::event_kind;
     if (e.kind == kind::lost) loss(e);
     if (e.kind == kind::lost) loss_of_an_idle_one(e);
+    if (e.kind == kind::lost && e.leases == 0 && e.fence != 0) loss_without_a_lease(e);
     count(e);
     const bool good = e.kind == kind::acquired || e.kind == kind::released ||
                       e.kind == kind::gave_up || e.kind == kind::busy || e.kind == kind::renewed;
@@ -94,6 +95,13 @@ class listener final : public holdfast::observer {
       of_.rules.violated("the library reports no loss of a lease that no thread has",
                          std::string(e.name));
     }
+  }
+
+  // A thread that has not begun to release the lock has its lease.
+  void loss_without_a_lease(const holdfast::event& e) const {
+    if (!of_.rules.relies_on(process_, std::string(e.name), e.fence)) return;
+    of_.rules.violated("the library counts the lease of a thread when it reports its loss",
+                       std::string(e.name));
   }
 
   scene& of_;

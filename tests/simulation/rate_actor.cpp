@@ -125,7 +125,7 @@ struct limiter_actor : actor {
 
   void judge(const holdfast::rate_decision& d, std::uint64_t n) const {
     of.log.add(d ? "has them" : "is refused");
-    if (d) return took(d, of.here.now());
+    if (d) return took(d, n, of.here.now());
     if (of.whole.seed >= several_seeds && what == rate_deed::try_take) judge_refusal(n);
     const bool full = std::all_of(books.begin(), books.end(),
                                   [&](const rate_book* b) { return b->would_give(n, asked); });
@@ -155,10 +155,15 @@ struct limiter_actor : actor {
 
   // Each rule counts the tokens when its own bucket has them; the tokens pass when the slowest
   // bucket has them.
-  void took(const holdfast::rate_decision& d, nanos through) const {
+  void took(const holdfast::rate_decision& d, std::uint64_t asked_for, nanos through) const {
     const auto after = [&](std::size_t rule) {
       return std::chrono::nanoseconds(d.rules[rule].wait).count();
     };
+    if (d.tokens != asked_for) {
+      of.rules.violated(
+          "a decision says how many tokens its caller got",
+          name + ": " + std::to_string(d.tokens) + " instead of " + std::to_string(asked_for));
+    }
     nanos slowest = 0;
     for (std::size_t i = 0; i < books.size(); ++i) slowest = std::max(slowest, after(i));
     for (std::size_t i = 0; i < books.size(); ++i) {
@@ -219,22 +224,41 @@ struct limiter_actor : actor {
     if (decision.wait > longest) {
       of.rules.violated("reserved tokens come when they are due", name);
     }
-    if (of.whole.seed >= reserving_seeds) return keep_or_give_up(decision, of.here.now() + later);
+    if (of.whole.seed >= reserving_seeds)
+      return keep_or_give_up(decision, n, of.here.now() + later);
     // A reservation that is given up at once never passes.
     if (s.back == step::end::destroy) return give_back(decision);
-    took(decision, of.here.now() + later);
+    took(decision, n, of.here.now() + later);
   }
   // Perhaps after others have reserved behind it.
-  void keep_or_give_up(const holdfast::rate_decision& d, nanos through) const {
+  void keep_or_give_up(const holdfast::rate_decision& d, std::uint64_t n, nanos through) const {
     std::vector<int> which;
     for (std::size_t i = 0; i < books.size(); ++i) {
       which.push_back(books[i]->reserved(d.tokens, d.rules[i].due.count(), of.here.now()));
     }
-    if (s.back != step::end::destroy) return took(d, through);
+    if (s.back != step::end::destroy) return took(d, n, through);
     of.here.sleep(s.hold);
     for (std::size_t i = 0; i < books.size(); ++i) books[i]->gives_up(which[i], of.here.now());
-    give_back(d);
+    if (of.whole.seed >= news_seeds && books.size() == 1 && of.punctual()) {
+      give_back_alone(d, which[0]);
+    } else {
+      give_back(d);
+    }
     for (std::size_t i = 0; i < books.size(); ++i) books[i]->gave_up(which[i], of.here.now());
+  }
+  // Judged if no other thread asks meanwhile, whatever rules are in force.
+  void give_back_alone(const holdfast::rate_decision& d, int which) const {
+    const nanos began = of.here.now();
+    const auto left = [&] { return at.peek(1, key).tightest().remaining; };
+    const auto before = left();
+    give_back(d);
+    const auto after = left();
+    const nanos took = of.here.now() - began;
+    const auto most = books[0]->comes_back_of(which) + books[0]->comes_back_in(took);
+    if (!books[0]->is_alone(began) || after <= before + most) return;
+    of.rules.violated("a reservation that is given up brings back only what later ones leave",
+                      name + ": " + std::to_string(after - before) + " of " +
+                          std::to_string(d.tokens) + ", of " + std::to_string(most));
   }
   holdfast::rate_decision reserve_at_once(std::uint64_t n,
                                           std::chrono::microseconds longest) const {

@@ -339,6 +339,15 @@ std::vector<std::pair<std::string, std::string>> redis_model::strings(std::strin
   return all;
 }
 
+std::map<std::string, std::int64_t> redis_model::ends_of_keys(std::string_view prefix) const {
+  std::map<std::string, std::int64_t> all;
+  for (const auto& [key, entry] : keys_) {
+    const bool lives = entry.ends_at && *entry.ends_at > micros_() / 1'000;
+    if (lives && key.starts_with(prefix)) all[key] = *entry.ends_at * 1'000;
+  }
+  return all;
+}
+
 std::string redis_model::for_ever() const {
   std::string all;
   for (const auto& [key, e] : keys_) {

@@ -42,6 +42,8 @@ class redis_model {
   /// The strings under the keys with that prefix.
   std::vector<std::pair<std::string, std::string>> strings(std::string_view prefix);
 
+  /// The keys with that prefix and an expiry, and when they end, in microseconds.
+  std::map<std::string, std::int64_t> ends_of_keys(std::string_view prefix) const;
   /// The keys without an expiry.
   std::string for_ever() const;
 

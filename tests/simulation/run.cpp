@@ -237,6 +237,7 @@ void scene::watch() {
     if (whole.store != store_kind::scripts || here.now() / (200 * millisecond) != looked_at) {
       looked_at = here.now() / (200 * millisecond);
       watch_users();
+      watch_grants();
       watch_places();
       watch_watches();
       watch_latches();
@@ -328,6 +329,8 @@ void scene::watch_what_stays() {
   for (const auto& s : stores) {
     const auto keys = s->for_ever();
     if (!keys.empty()) rules.violated("whatever is at the store ends by itself", keys);
+    const auto early = s->ends_too_early();
+    if (!early.empty()) rules.violated("each key lasts for as long as what it contains", early);
   }
 }
 

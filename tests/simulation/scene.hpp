@@ -57,6 +57,7 @@ struct scene {
   void watch_users();
   void watch_users(std::size_t name, std::size_t at_store);
   void watch_places();
+  void watch_grants();
   void watch_watches();
   void watch_latches();
   void watch_those_at_a_latch(std::size_t name);
@@ -149,6 +150,7 @@ struct scene {
   std::map<std::pair<std::size_t, int>, nanos> without_place_since;
   /// Of each latch: the waiters of the last check, and since when they wait.
   std::map<std::size_t, std::map<std::string, std::int64_t>> at_latch;
+  std::map<std::size_t, nanos> fits_since;  ///< since when the first waiter of the name fits
   /// since when a process that waits for nothing watches others
   std::map<int, nanos> watches_since;
   nanos disturbed_at = -1000 * second;

@@ -138,6 +138,19 @@ class scripted_server final : public scripted {
     return model_.lose(which);
   }
   std::string for_ever() const override { return model_.for_ever(); }
+  // Times to live are whole milliseconds.
+  std::string ends_too_early() override {
+    for (const auto& [key, ends] : model_.ends_of_keys(std::string(prefix) + ":{")) {
+      if (!key.ends_with('}')) continue;
+      const auto name = redis::name_of_key(key);
+      std::int64_t last = 0;
+      const auto& found = look(name);
+      for (const auto& h : found.holders) last = std::max(last, h.expires_at);
+      for (const auto& w : found.queue) last = std::max(last, w.expires_at);
+      if (ends + 1000 < last) return key + " ends " + std::to_string(last - ends) + " us early";
+    }
+    return {};
+  }
   // The record stays as it was seen until a request comes or something in it ends.
   holdfast::store::permits_record look(std::string_view name) override {
     auto& seen = seen_[std::string(name)];

@@ -28,6 +28,8 @@ class scripted : public holdfast::store::session_store {
   virtual void forget(bool all) = 0;
   /// Drops its data of one name, and returns which.
   virtual std::string lose(std::uint64_t which) = 0;
+  /// Keys that end before the holds and queue entries in them.
+  virtual std::string ends_too_early() = 0;
   /// The keys without an expiry.
   virtual std::string for_ever() const = 0;
   /// Its data of one name, read without a trace.

@@ -380,6 +380,9 @@ class server::state_back_end : public back_end {
     return text;
   }
   std::vector<user> users(std::string_view name) override { return users_in(of_.record_of(name)); }
+  bool lets_one_wait_for_what_is_free(std::string_view name) override {
+    return first_one_fits(of_.record_of(name));
+  }
   std::optional<std::uint32_t> left_at_latch(std::string_view name) override {
     return of_.latch_of(name);
   }
@@ -429,6 +432,9 @@ class server::script_back_end final : public state_back_end {
     }
     return all;
   }
+  bool lets_one_wait_for_what_is_free(std::string_view name) override {
+    return first_one_fits(scripts_->look(name));
+  }
   std::optional<std::uint32_t> left_at_latch(std::string_view name) override {
     return scripts_->left_at_latch(name);
   }
@@ -441,6 +447,7 @@ class server::script_back_end final : public state_back_end {
   }
   std::string lose(std::uint64_t which) override { return scripts_->lose(which); }
   std::string for_ever() override { return scripts_->for_ever(); }
+  std::string ends_too_early() override { return scripts_->ends_too_early(); }
 
  private:
   scripted* scripts_;
@@ -669,6 +676,13 @@ holdfast::store::permits_record server::record_of(std::string_view name) const {
   auto* const mine = record ? std::get_if<holdfast::store::permits_record>(&*record) : nullptr;
   if (mine == nullptr) return {};
   return holdfast::kernel::apply(*mine, permits_command{}, time()).found;
+}
+
+bool server::first_one_fits(const holdfast::store::permits_record& r) {
+  if (r.queue.empty()) return false;
+  std::uint64_t used = r.queue.front().weight;
+  for (const auto& h : r.holders) used += h.weight;
+  return used <= r.capacity;
 }
 
 std::optional<std::uint32_t> server::latch_of(std::string_view name) const {

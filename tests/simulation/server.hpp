@@ -166,6 +166,7 @@ class server {
   }
   /// The data that the server keeps for ever.
   std::string for_ever() { return back_->for_ever(); }
+  std::string ends_too_early() { return back_->ends_too_early(); }
   /// The server has just come back, perhaps with older data. A waiter in it may be gone, and its
   /// queue entry stays for as long as another thread of its session waits.
   void has_old_places(std::string_view name);
@@ -173,6 +174,10 @@ class server {
   std::map<int, std::size_t> users(std::string_view name);
   /// Whether the name is held, or has just been granted.
   bool has_user(std::string_view name);
+  /// Whether the first waiter of that name fits beside the holders, as far as the server shows it.
+  bool lets_one_wait_for_what_is_free(std::string_view name) {
+    return back_->lets_one_wait_for_what_is_free(name);
+  }
   /// Until when, in true time, the process's hold of the name counts; nothing if it has none.
   std::optional<nanos> counts_until(std::string_view name, int process);
   /// Called when the server ends a connection that holds what was granted at that time;
@@ -217,6 +222,8 @@ class server {
   holdfast::store::permits_record barrier_of(std::string_view name);
   holdfast::store::permits_record record_of(std::string_view name) const;
   std::optional<std::uint32_t> latch_of(std::string_view name) const;
+  /// Of a record of locks.
+  static bool first_one_fits(const holdfast::store::permits_record& r);
   void show(std::span<const holdfast::store::named_command> carried_out,
             std::span<const holdfast::result<holdfast::store::permits_reply>> replies);
   nanos lasts(std::int64_t expires_at) const noexcept {

@@ -88,8 +88,7 @@ void stop_readers_that_wait_together(random_source& r, plan& p) {
 // Each of several processes always has some readers, and another process has a writer.
 void read_on_in_several_processes(random_source& r, plan& p) {
   set_up(p, 3 + r.below(2), r.between(2, 4) * second);
-  tell_at_once(p);
-  if (p.store > store_kind::scripts) p.store = store_kind::told;
+  tell_at_once_by_records(p);
   p.names = {{lock_kind::shared}};
   const nanos moment = r.between(50 * millisecond, 150 * millisecond);
   for (std::size_t i = 0; i + 1 < p.processes.size(); ++i) {
@@ -124,8 +123,7 @@ void extend_and_pass_on(random_source& r, plan& p) {
 // A lock is idle in one process, and several other processes wait for it.
 void keep_idle_before_others(random_source& r, plan& p) {
   set_up(p, 4, r.between(3, 6) * second);
-  tell_at_once(p);
-  if (p.store > store_kind::scripts) p.store = store_kind::told;
+  tell_at_once_by_records(p);
   p.names = {{lock_kind::mutex}};
   for (auto& one : p.processes) {
     one.local_time = 0;

@@ -30,6 +30,7 @@ struct spread_actor : actor {
   template <class Held>
   void give_back(Held& held) {
     for (const int one : ids) of.rules.given_up(one);
+    judge_token(held);
     of.log.add("gives back " + name);
     if (s.back == step::end::destroy) return;
     // The check locks a mutex, at which runs from before `freezing_seeds` did not interrupt the
@@ -47,6 +48,19 @@ struct spread_actor : actor {
     return held.state() == holdfast::lease_state::lost;
   }
   static bool has_ended(const holdfast::both_leases&) { return false; }
+
+  // The thread keeps the lost lease for a moment.
+  void judge_token(const holdfast::quorum_lease& held) const {
+    const auto& m = of.whole.machine;
+    if (of.whole.seed < news_seeds || m.slow_permille != 0 || m.stall_per_100k != 0) return;
+    if (!has_ended(held)) return;
+    const nanos then = of.here.now();
+    of.here.sleep(100 * millisecond);
+    const bool ran = p.steady_since <= then && p.paused_until <= then;
+    if (!ran || held.lost().stop_requested()) return;
+    of.rules.violated("the lost() token of a lost lease has requested a stop", name);
+  }
+  static void judge_token(const holdfast::both_leases&) {}
   template <class Held>
   std::error_code release(Held& held) const {
     return held.release();
@@ -105,10 +119,12 @@ struct spread_actor : actor {
     try {
       held = take_votes(l);
     } catch (...) {
+      judge_outage();
       judge_wait(true, true);
       throw;
     }
     judge_wait(held.has_value(), true);
+    judge_outage();
     if (!held) return;
     const nanos then = of.here.now();
     held->check();

@@ -193,6 +193,10 @@ std::vector<back_end::user> sql_server::users(std::string_view name) {
   return all;
 }
 
+bool sql_server::lets_one_wait_for_what_is_free(std::string_view name) {
+  return !keeps_locks() && server::first_one_fits(of_.record_of(name));
+}
+
 std::optional<std::uint32_t> sql_server::left_at_latch(std::string_view name) {
   return of_.latch_of(name);
 }

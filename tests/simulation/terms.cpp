@@ -34,8 +34,7 @@ void hand_on_what_nobody_renews(random_source& r, plan& p) {
 // behind them, some with a lock object of other terms.
 void read_behind_an_own_writer(random_source& r, plan& p) {
   set_up(p, 2, r.between(4, 8) * second);
-  tell_at_once(p);
-  if (p.store > store_kind::scripts) p.store = store_kind::told;
+  tell_at_once_by_records(p);
   p.names = {{lock_kind::shared}};
   const nanos first = r.between(1500 * millisecond, 2500 * millisecond);
   give(p.processes[1], {{.hold = first}});

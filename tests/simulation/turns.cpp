@@ -10,8 +10,7 @@ namespace {
 // and again, for the writer of another process.
 void read_after_a_writer(random_source& r, plan& p) {
   set_up(p, 2 + r.below(2), r.between(2, 4) * second);
-  tell_at_once(p);
-  if (p.store > store_kind::scripts) p.store = store_kind::told;
+  tell_at_once_by_records(p);
   p.names = {{lock_kind::shared}};
   for (std::size_t i = 0; i < p.processes.size(); ++i) {
     auto& one = p.processes[i];

@@ -63,6 +63,24 @@ void scene::watch_places() {
   }
 }
 
+// The store hands over in one step what is given back or taken away. So its first waiter never
+// waits for what is free. A lease that ends by itself ends without a step.
+void scene::watch_grants() {
+  if (!whole.calm() || !whole.renews() || !whole.tells() || !notes.permits.empty()) return;
+  for (std::size_t i = 0; i < whole.names.size(); ++i) {
+    const auto& n = whole.names[i];
+    const bool fits = n.kind < lock_kind::latch && n.prefers == 0 &&
+                      stores[n.store]->lets_one_wait_for_what_is_free(name_of(i));
+    if (!fits) {
+      fits_since.erase(i);
+      continue;
+    }
+    const nanos since = fits_since.try_emplace(i, here.now()).first->second;
+    if (here.now() - since <= 60 * millisecond) continue;
+    rules.violated("the store lets nobody wait for what is free", at_the_stores(name_of(i)));
+  }
+}
+
 // A process whose threads all rest waits for nothing, and needs no notification of another
 // process's death.
 void scene::watch_watches() {
