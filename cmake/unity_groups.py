@@ -7,7 +7,6 @@ Two files that define the same name for themselves (in an unnamed namespace, sta
 does not see is found by the compiler: give one of the two names another word.
 """
 import functools
-import itertools
 import pathlib
 import re
 import sys
@@ -22,13 +21,14 @@ DEFINES = (
 
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-ALIAS = re.compile(r"^using (?:enum )?(?P<of>[\w:]+)\s*(?P<means>=[^;]*)?;", re.M)
+ALIAS = re.compile(r"^(?:using|namespace) (?:enum )?(?P<of>[\w:]+)\s*(?P<means>=[^;]*)?;", re.M)
+HEADERS = [path for folder in ("include", "src", "tests", "tool", "bench") for path in sorted((ROOT / folder).rglob("*.hpp"))]
 
 
 @functools.cache
 def enumerators(name):
     """What "using enum" brings."""
-    for header in itertools.chain((ROOT / "src").rglob("*.hpp"), (ROOT / "include").rglob("*.hpp")):
+    for header in HEADERS:
         found = re.search(rf"\benum class {name}\b[^{{;]*{{([^}}]*)}}", re.sub(r"//[^\n]*", "", header.read_text(encoding="utf-8")))
         if found:
             return re.findall(r"(\w+)\s*(?:=[^,]*)?(?:,|$)", found[1].strip())
@@ -46,8 +46,8 @@ def aliases(text):
     return found
 
 
-def own_names(text):
-    """What only this file means by these names, but for its aliases."""
+def names_of_namespaces(text, only_own):
+    """What is defined in a namespace, but for aliases; only_own: in one without a name, or static."""
     names, inside = set(), False
     for line in text.splitlines(keepends=True):
         opened, closed = OPENS.match(line), CLOSES.match(line)
@@ -57,12 +57,12 @@ def own_names(text):
         if closed:
             inside = inside and bool(closed[1])
             continue
-        if line.startswith(("#define", "namespace ")):
-            found = re.match(r"(?:#define|namespace)\s+(\w+)", line)
+        if line.startswith("#define"):
+            found = re.match(r"#define\s+(\w+)", line)
             names.update([found[1]] if found else [])
-        if not (inside or line.startswith("static ")) or line[0] in " \t}/#\n*)":
+        if only_own and not (inside or line.startswith("static ")) or line[0] in " \t}/#\n*)":
             continue
-        if line.startswith("using ") or line.startswith(("template", "TEST", "INSTANTIATE")) and "=" not in line:
+        if line.startswith(("using ", "namespace ")) or line.startswith(("template", "TEST", "INSTANTIATE")) and "=" not in line:
             continue
         for pattern in DEFINES:
             found = pattern.match(line)
@@ -72,15 +72,27 @@ def own_names(text):
     return names
 
 
+@functools.cache
+def names_of_header(path):
+    return names_of_namespaces(path.read_text(encoding="utf-8"), False)
+
+
+@functools.cache
+def names_of_headers():
+    return set().union(*map(names_of_header, HEADERS))
+
+
 def said(text):
-    """The words in it that may mean a name of the namespace: not members, not comments."""
-    return set(re.findall(r"(?<![\w.:>])[A-Za-z_]\w*", re.sub(r"//[^\n]*|\"(?:[^\"\\\n]|\\.)*\"", "", text)))
+    """The words in it that may mean a name of a namespace: not members, not comments. What no header defines is a name of its own, or a
+    local one, which hides those of namespaces."""
+    words = set(re.findall(r"(?<![\w.:>])[A-Za-z_]\w*", re.sub(r"//[^\n]*|\"(?:[^\"\\\n]|\\.)*\"", "", text)))
+    return words & names_of_headers() | names_of_namespaces(text, False)
 
 
 class Group:
     def __init__(self, path):
         text = pathlib.Path(path).read_text(encoding="utf-8")
-        self.files, self.names, self.aliases = [path], own_names(text), aliases(text)
+        self.files, self.names, self.aliases = [path], names_of_namespaces(text, True), aliases(text)
         self.words = said(text) - self.aliases.keys()
 
     def fits(self, other):
@@ -96,8 +108,10 @@ class Group:
 
 
 def groups(size, paths):
-    made = []
-    for new in map(Group, paths):
+    """Those that fit with the fewest come first: so there are fewer groups."""
+    all_of_them, made = [Group(path) for path in paths], []
+    refuse = {one.files[0]: sum(not one.fits(other) for other in all_of_them) for one in all_of_them}
+    for new in sorted(all_of_them, key=lambda one: -refuse[one.files[0]]):
         for group in made:
             if len(group.files) < size and group.fits(new):
                 group.take(new)

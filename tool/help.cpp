@@ -6,7 +6,7 @@ namespace holdfast::tool {
 
 namespace {
 
-constexpr std::string_view durations =
+constexpr std::string_view how_durations_are_said =
     "Durations: 500ms, 1.5s, 2m, 1h30m; a bare number is seconds.\n";
 
 constexpr std::string_view run_footer =
@@ -247,7 +247,7 @@ std::string overview() {
          "holdfast COMMAND --help tells more. The store is --store URL, else $HOLDFAST_STORE, "
          "else\n"
          "an SQLite file of this user on this machine.\n" +
-         std::string(durations);
+         std::string(how_durations_are_said);
 }
 
 }  // namespace holdfast::tool

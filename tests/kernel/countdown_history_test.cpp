@@ -6,6 +6,7 @@
 
 #include "harness/seed.hpp"
 #include "kernel/countdown.hpp"
+#include "kernel/times.hpp"
 
 // Random histories of a latch, against a model that keeps only sums.
 namespace kernel_test {
@@ -16,7 +17,6 @@ using enum countdown_outcome;
 using countdown_function = countdown_reply (*)(countdown_record&, const countdown_command&,
                                                const moment&);
 
-constexpr std::int64_t second = 1'000'000;
 constexpr int histories = 12'000;
 constexpr int steps = 40;  // in less than the minute for which arrivals are remembered
 

@@ -2,13 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include "kernel/times.hpp"
+
 namespace kernel_test {
 namespace {
 
 using namespace holdfast::store;
 using enum countdown_outcome;
-
-constexpr std::int64_t second = 1'000'000;
 
 class countdown : public testing::Test {
  protected:

@@ -5,13 +5,12 @@
 #include <holdfast/store/command.hpp>
 
 #include "kernel/permits.hpp"
+#include "kernel/times.hpp"
 
 namespace kernel_test {
 
 using namespace holdfast::store;
 
-constexpr std::int64_t ms = 1'000;
-constexpr std::int64_t second = 1'000 * ms;
 constexpr std::int64_t wall_start = 1'700'000'000 * second;
 
 /// One record, a clock, and short names for the commands. Owners are small numbers.

@@ -6,14 +6,13 @@
 #include <array>
 
 #include "harness/seed.hpp"
+#include "kernel/times.hpp"
 
 namespace kernel_test {
 namespace {
 
 using namespace holdfast::store;
 using enum rate_outcome;
-
-constexpr std::int64_t second = 1'000'000;
 
 /// Ten tokens a second, twenty at once.
 constexpr bucket_rule ten_a_second{second / 10, 1, 1, 20 * second / 10};

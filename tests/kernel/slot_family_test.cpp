@@ -5,6 +5,7 @@
 #include <holdfast/testing.hpp>
 
 #include "kernel/fake_slot_store.hpp"
+#include "kernel/times.hpp"
 
 namespace kernel_test {
 namespace {
@@ -13,8 +14,6 @@ using namespace holdfast::store;
 using namespace std::chrono_literals;
 using holdfast::errc;
 using enum permits_outcome;
-
-constexpr std::int64_t second = 1'000'000;
 
 class slot_family : public testing::Test {
  protected:

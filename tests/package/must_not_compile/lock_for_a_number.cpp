@@ -1,6 +1,7 @@
 // expect: (cannot convert|could not convert|no viable)
-#include <chrono>
 #include <holdfast/holdfast.hpp>
+// The precompiled header is read only where it comes first.
+#include <chrono>
 
 bool work(holdfast::mutex& m) {
 #ifdef MISTAKE
