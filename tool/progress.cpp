@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 
 #include "tool/duration.hpp"
@@ -32,11 +31,13 @@ std::string held_by(const name_info& info, std::chrono::system_clock::time_point
 std::string waiting_line(const name_info& info, const ourselves& us,
                          std::chrono::system_clock::time_point now) {
   std::string line = "waiting for " + printable(info.name) + held_by(info, now);
-  const auto at = std::find_if(info.waiters.begin(), info.waiters.end(), [&](const participant& p) {
-    return p.host == us.host && p.pid == static_cast<std::uint32_t>(us.pid);
-  });
-  if (at != info.waiters.end())
-    line += " · you are " + ordinal(static_cast<std::size_t>(at - info.waiters.begin()) + 1);
+  std::size_t place = 0;
+  for (const participant& p : info.waiters) {
+    if (p.died) continue;  // passed over
+    ++place;
+    if (p.host == us.host && p.pid == static_cast<std::uint32_t>(us.pid))
+      return line + " · you are " + ordinal(place);
+  }
   return line;
 }
 

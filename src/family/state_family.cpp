@@ -343,6 +343,9 @@ class buckets_transition final : public transition {
   decoded<rate_record> in_;
 };
 
+/// Which sessions were found dead in one call: each is looked up once.
+using looks = std::map<std::string, bool>;
+
 class state_family final : public session_store {
  public:
   explicit state_family(std::unique_ptr<state_store> port)
@@ -361,18 +364,20 @@ class state_family final : public session_store {
   store::inbox& inbox() noexcept override { return port_->inbox(); }
 
   result<permits_reply> permits(std::string_view name, const permits_command& command) override {
-    auto reply = pass_over_dead(name, command, step(name, command, {}));
+    looks known;
+    auto reply = pass_over_dead(name, command, step(name, command, {}), known);
     if (reply && command.verb == permits_verb::release) sweep_.look_if_due(name);
     return reply;
   }
 
   // A waiter behind dead processes asks once more, without them. An inspection reports them.
   result<permits_reply> pass_over_dead(std::string_view name, const permits_command& command,
-                                       result<permits_reply> reply) {
+                                       result<permits_reply> reply, looks& known) {
     if (!reply || !port_->can().sees_death) return reply;
-    if (command.verb == permits_verb::inspect) reply->blockers = departed(peers_of(reply->found));
+    if (command.verb == permits_verb::inspect)
+      reply->blockers = departed(peers_of(reply->found), known);
     if (command.verb == permits_verb::inspect || reply->blockers.empty()) return reply;
-    const auto dead = departed(reply->blockers);
+    const auto dead = departed(reply->blockers, known);
     if (dead.empty()) return reply;
     auto again = step(name, command, dead);
     if (!again && !again.error().outcome_unknown) return reply;  // which was carried out
@@ -451,9 +456,11 @@ class state_family final : public session_store {
     }
     std::vector<result<permits_reply>> replies;
     replies.reserve(batch.size());
+    looks looked_up;
     for (std::size_t i = 0; i < batch.size(); ++i) {
       replies.push_back(pass_over_dead(batch[i].name, batch[i].command,
-                                       finish(batch[i].name, statuses[step_of[i]], changes[i])));
+                                       finish(batch[i].name, statuses[step_of[i]], changes[i]),
+                                       looked_up));
     }
     const bool given_back = are_given_back(batch) && replies.front().ok();
     if (given_back) sweep_.look_if_due(batch.front().name);
@@ -469,7 +476,8 @@ class state_family final : public session_store {
       return session_store::acquire_together(all);
     }
     if (!replies || !port_->can().sees_death) return replies;
-    const auto dead = departed(replies->back().blockers);
+    looks known;
+    const auto dead = departed(replies->back().blockers, known);
     return dead.empty() ? std::move(replies) : step_together(all, dead);
   }
 
@@ -481,7 +489,8 @@ class state_family final : public session_store {
       return session_store::admit(asks, limiter, take);
     }
     if (!both || !port_->can().sees_death) return both;
-    const auto dead = departed(both->permits.blockers);
+    looks known;
+    const auto dead = departed(both->permits.blockers, known);
     return dead.empty() ? std::move(both) : admit_without(asks, limiter, take, dead);
   }
 
@@ -633,10 +642,12 @@ class state_family final : public session_store {
     return all;
   }
 
-  std::vector<std::string> departed(const std::vector<std::string>& peers) {
+  std::vector<std::string> departed(const std::vector<std::string>& peers, looks& known) {
     std::vector<std::string> dead;
     for (const auto& peer : peers) {
-      if (port_->departed(peer)) dead.push_back(peer);
+      const auto [at, fresh] = known.emplace(peer, false);
+      if (fresh) at->second = port_->departed(peer);
+      if (at->second) dead.push_back(peer);
     }
     return dead;
   }

@@ -56,7 +56,10 @@ class fake_state_store final : public holdfast::store::state_store {
 
   holdfast::result<holdfast::store::moment> time() override { return now; }
 
-  bool departed(std::string_view peer) override { return dead.contains(std::string(peer)); }
+  bool departed(std::string_view peer) override {
+    ++looked_up;
+    return dead.contains(std::string(peer));
+  }
 
   bool tell(const holdfast::store::notification& to) override {
     told.push_back(to);
@@ -69,6 +72,7 @@ class fake_state_store final : public holdfast::store::state_store {
   holdfast::store::moment now{1'000'000, 1'700'000'000'000'000};
   std::map<std::string, std::string, std::less<>> records;
   std::set<std::string> dead;
+  int looked_up = 0;  ///< how often departed() was called
   std::vector<holdfast::store::notification> told;
   std::optional<holdfast::failure> fails;
   std::optional<holdfast::failure> fails_alone;  ///< the failure of a command about one name

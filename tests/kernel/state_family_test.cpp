@@ -341,6 +341,20 @@ TEST_F(state_family, a_command_of_a_batch_that_changes_nothing_hides_no_notifica
   }
 }
 
+TEST_F(state_family, a_batch_looks_each_session_up_once) {
+  std::vector<named_command> batch;
+  for (const std::string_view name : {"a", "b", "c", "d"}) {
+    acquire(1, name);
+    acquire(2, name);
+    batch.push_back({name, {.verb = permits_verb::inspect}});
+  }
+  port_.dead = {"p2"};
+  port_.looked_up = 0;
+  for (auto& reply : family_->execute_batch(batch))
+    EXPECT_EQ(std::move(reply).value().blockers, std::vector<std::string>{"p2"});
+  EXPECT_EQ(port_.looked_up, 2);
+}
+
 TEST_F(state_family, a_batch_about_a_name_of_another_kind_is_refused_command_by_command) {
   (void)wait_at_latch("b");
   const std::vector<named_command> batch{{"b", command(permits_verb::acquire, 1)},

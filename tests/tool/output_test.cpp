@@ -97,6 +97,14 @@ TEST(progress_line, names_the_holder_and_our_place) {
             "waiting for deploy · held by web-3 pid 812 for 42s · you are 3rd");
 }
 
+TEST(progress_line, counts_no_waiter_that_died) {
+  auto n = deploy();
+  n.waiters = {person("web-1", 7, 9s), person("web-2", 55, 5s), person("web-1", 55, 1s)};
+  n.waiters.front().died = true;
+  EXPECT_EQ(waiting_line(n, {"web-1", 55}, now),
+            "waiting for deploy · held by web-3 pid 812 for 42s · you are 2nd");
+}
+
 TEST(progress_line, counts_the_other_holders) {
   auto n = deploy();
   n.holders.push_back(person("web-4", 1, 1s));

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
+#include <functional>
 #include <holdfast/async.hpp>
 #include <holdfast/mutex.hpp>
 #include <holdfast/rate_limiter.hpp>
@@ -14,6 +16,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 #include <set>
+#include <stdexcept>
 #include <string>
 
 #include "harness/eventually.hpp"
@@ -1041,6 +1044,74 @@ TEST(serve_dashboard, metrics_are_made_of_all_stores_together_when_all_are_fresh
   const auto answer = ask(page.port(), "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
   EXPECT_TRUE(answer.ends_with("\r\n\r\none 1 here\ntwo 1 here\n# EOF\n")) << answer;
   EXPECT_NE(answer.find("Content-Type: application/openmetrics-text"), answer.npos);
+}
+
+namespace {
+
+/// A store that hangs: an attempt to open it fails when the test allows it.
+class hanging_store {
+ public:
+  holdfast::session open() {
+    const int mine = ++begun_;
+    failed_.wait([&] { return allowed_ >= mine; });
+    throw std::runtime_error("it hangs");
+  }
+  void fail_one() {
+    failed_.change([&] { ++allowed_; });
+  }
+  void fail_all() {
+    failed_.change([&] { allowed_ = 1'000'000; });
+  }
+  int attempts() const { return begun_; }
+
+ private:
+  struct watched {
+    std::mutex mutex;
+    std::condition_variable changed;
+    void change(const std::function<void()>& how) {
+      const std::lock_guard guard{mutex};
+      how();
+      changed.notify_all();
+    }
+    void wait(const std::function<bool()>& until) {
+      std::unique_lock lock{mutex};
+      changed.wait(lock, until);
+    }
+  };
+  std::atomic<int> begun_{0};
+  watched failed_;
+  int allowed_ = 0;
+};
+
+}  // namespace
+
+TEST(serve_dashboard, metrics_wait_for_stores_that_hang_at_the_same_time) {
+  using namespace holdfast::tool;
+  hanging_store one, two;
+  dashboard_options o;
+  o.listen = ":0";
+  o.metrics = [](std::span<const snapshot> all) {
+    std::string text;
+    for (const snapshot& s : all) text += s.store + (s.health.reachable ? " up\n" : " away\n");
+    return text;
+  };
+  holdfast::tool::log to{common_options{}, 2};
+  dashboard page{
+      {{"one", [&] { return one.open(); }}, {"two", [&] { return two.open(); }}}, std::move(o), to};
+  const struct end {
+    hanging_store &one, &two;
+    ~end() { one.fail_all(), two.fail_all(); }
+  } lets_the_threads_go{one, two};
+  harness::eventually("both are being opened",
+                      [&] { return one.attempts() == 1 && two.attempts() == 1; });
+  harness::tcp_client scrape{page.port(), 30s};
+  scrape.say("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  // The server has the first request when it answers the second one.
+  (void)ask(page.port(), "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  two.fail_one();
+  harness::eventually("the next attempt hangs as well", [&] { return two.attempts() == 2; });
+  one.fail_one();
+  EXPECT_TRUE(scrape.hear_all().ends_with("one away\ntwo away\n"));
 }
 
 }  // namespace tool_test

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <charconv>
 #include <optional>
 #include <utility>
@@ -258,15 +259,23 @@ http_answer dashboard::health(const watched& w) const {
                                  w.what.health(), system_clock::now()));
 }
 
-/// Answers when the stores from `first` on are fresh, too.
-void dashboard::metrics(std::size_t first, const http_reply& reply) {
-  if (first < stores_.size())
-    return stores_[first]->by->when_fresh(
-        [this, first, reply](bool fresh) {
-          if (!fresh) return reply(too_many_wait());
-          metrics(first + 1, reply);
-        },
-        [reply] { return reply.wanted(); });
+/// Answers when all stores are fresh. They are waited for at the same time: several that hang take
+/// no longer than one.
+void dashboard::metrics(const http_reply& reply) {
+  struct round {
+    std::atomic<std::size_t> stale;
+    std::atomic<bool> refused{false};
+  };
+  const auto of_all = std::make_shared<round>(stores_.size() + 1);
+  const auto told = [this, of_all, reply](bool fresh) {
+    if (!fresh && !of_all->refused.exchange(true)) reply(too_many_wait());
+    if (--of_all->stale == 0 && !of_all->refused) reply(metrics_now());
+  };
+  for (const auto& w : stores_) w->by->when_fresh(told, [reply] { return reply.wanted(); });
+  told(true);  // for this call: it has told every store
+}
+
+http_answer dashboard::metrics_now() const {
   std::vector<snapshot> all;
   for (const auto& w : stores_) {
     all.push_back(w->what.take(system_clock::now()));
@@ -275,7 +284,7 @@ void dashboard::metrics(std::size_t first, const http_reply& reply) {
   http_answer a;
   a.type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
   a.body = options_.metrics(all);
-  reply(std::move(a));
+  return a;
 }
 
 http_answer dashboard::events() {
@@ -306,7 +315,7 @@ void dashboard::handle(const http_request& r, const http_reply& reply) {
     return reply(refusal(403, "a page of another site may not send requests"));
   if (r.path == "/api/unlock" && r.method == "POST") return unlock(r, reply);
   if (r.method != "GET") return reply(refusal(405, "GET only"));
-  if (r.path == "/metrics" && options_.metrics) return metrics(0, reply);
+  if (r.path == "/metrics" && options_.metrics) return metrics(reply);
   static constexpr std::array<std::pair<std::string_view, question>, 5> questions{
       {{"/api/locks", &dashboard::locks},
        {"/api/lock", &dashboard::lock},

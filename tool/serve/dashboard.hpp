@@ -69,7 +69,8 @@ class dashboard {
   void busiest(watched& w, const http_request& r, const judge& is_good, const receiver& then);
   void share(shared_answer& of, const judge& is_good, const receiver& then);
   http_answer health(const watched& w) const;
-  void metrics(std::size_t first, const http_reply& reply);
+  void metrics(const http_reply& reply);
+  http_answer metrics_now() const;
   http_answer events();
   void unlock(const http_request& r, const http_reply& reply);
   watched* store_of(const http_request& r);

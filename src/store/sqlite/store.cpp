@@ -235,7 +235,8 @@ status lock_file::transact(std::string_view name, transition& change) {
 result<bool> lock_file::asked(std::string_view name, transition& change) {
   if (auto there = check_still_there(); !there) return there.error();
   for (auto* const how : {read_.get(), read_none_.get()}) {
-    if (auto tried = try_step(how, name, change); !tried) return tried.error();
+    if (auto tried = try_step(how, name, change, "reading the record"); !tried)
+      return tried.error();
     if (current_.row_seen) break;
   }
   if (current_.stays_free) note_free(name);
@@ -281,11 +282,12 @@ result<store::identity> lock_file::identify() const {
 }
 
 status lock_file::step(std::string_view name, transition& change) {
+  constexpr std::string_view changing = "changing the record";
   for (int attempt = 0; attempt < races_lost_in_a_row; ++attempt) {
-    if (auto tried = try_step(update_.get(), name, change); !tried) return tried;
+    if (auto tried = try_step(update_.get(), name, change, changing); !tried) return tried;
     bool settled = current_.row_seen;
     if (!settled) {
-      if (auto tried = try_step(insert_.get(), name, change); !tried) return tried;
+      if (auto tried = try_step(insert_.get(), name, change, changing); !tried) return tried;
       // No change means that another session inserted the row between the two statements.
       settled = current_.next == nullptr || sqlite3_changes(db_.get()) == 1;
     }
@@ -298,7 +300,8 @@ status lock_file::step(std::string_view name, transition& change) {
   return failure{errc::unavailable, "another program keeps removing the row from " + file_};
 }
 
-status lock_file::try_step(sqlite3_stmt* how, std::string_view name, transition& change) {
+status lock_file::try_step(sqlite3_stmt* how, std::string_view name, transition& change,
+                           std::string_view tried) {
   current_ = {};
   current_.change = &change;
   bind_text(how, 1, name);
@@ -308,7 +311,7 @@ status lock_file::try_step(sqlite3_stmt* how, std::string_view name, transition&
     current_.too_long = true;
     return current_.next == nullptr ? sql::record_too_long() : sql::grown_too_long(name);
   }
-  if (code != SQLITE_OK) return failed(code, "changing the record");
+  if (code != SQLITE_OK) return failed(code, tried);
   return done{};
 }
 

@@ -60,7 +60,8 @@ class lock_file final : public forkable {
 
   status check_still_there();
   status step(std::string_view name, transition& change);
-  status try_step(sqlite3_stmt* how, std::string_view name, transition& change);
+  status try_step(sqlite3_stmt* how, std::string_view name, transition& change,
+                  std::string_view tried);
   result<bool> asked(std::string_view name, transition& change);
   bool all_asked(std::span<const state_store::step> steps);
   std::vector<status> step_all(std::span<const state_store::step> steps);

@@ -295,6 +295,18 @@ TEST_F(faults, a_truncated_file_is_corrupt_or_not_ours) {
   }
 }
 
+// ---- what was tried
+
+TEST_F(faults, a_failed_question_is_not_reported_as_a_change) {
+  const session store = open(path());
+  shell{path()}.run("DROP TABLE holdfast_locks");
+  rule question = reads();
+  question.asks = true;
+  expect_failure(store->transact("name", question), errc::foreign_data, "reading the record in ");
+  rule change = increments();
+  expect_failure(store->transact("name", change), errc::foreign_data, "changing the record in ");
+}
+
 // ---- no memory
 
 /// SQLite has no memory for the first request.

@@ -31,8 +31,9 @@ function holders(said) {
 
 function queue(said) {
   if (!said.waiters.length) return element("p", { className: "quiet" }, "No waiters.");
-  return table(["Place", "Owner", "Process", "Program", "Reason", "Waiting for", "Weight"], said.waiters.map((w, i) =>
-    [w.died ? "died" : i + 1, visible(w.owner), processName(w), visible(w.program), visible(w.reason), since(w.since), w.weight]));
+  let place = 0; // the dead are passed over
+  return table(["Place", "Owner", "Process", "Program", "Reason", "Waiting for", "Weight"], said.waiters.map((w) =>
+    [w.died ? "died" : ++place, visible(w.owner), processName(w), visible(w.program), visible(w.reason), since(w.since), w.weight]));
 }
 
 function buckets(said) {
