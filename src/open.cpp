@@ -54,7 +54,8 @@ drivers::opened open_in_time(const store::driver& d, std::string_view url, const
       const std::string limit = until == forever ? "ever" : "up to " + rounded(until - now);
       const std::string& about = store.error().store;
       base::warn(options.observer.get(), about.empty() ? shown : about,
-                 store.error().what + "; waiting for the store for " + limit, errc::unavailable);
+                 "waiting for the store for " + limit + ": " + store.error().what,
+                 errc::unavailable);
     }
     engine::sleeper(on).sleep(std::min(until, saturated_add(now, pause)));
     pause = std::min(2 * pause, longest_pause);

@@ -120,10 +120,11 @@ bool waits_for_itself(const opened_store& at, const take_options& t) {
 std::optional<lease> acquire(const opened_store& at, const take_options& t, boot_time deadline,
                              std::stop_token stop) {
   if (waits_for_itself(at, t))
-    throw failure_exit(exit_code::config,
-                       printable(t.lock.name) +
-                           " is held by the holdfast run around this one, which waits for us: that "
-                           "would never end; use another name, or -n or -w");
+    throw failure_exit(
+        exit_code::config,
+        printable(t.lock.name) +
+            " is held by the holdfast run that started this command, and that run waits until this "
+            "command ends, so this wait would never end: use another name, or give -n or -w");
   return acquire_suiting(at.session, t, deadline, stop);
 }
 

@@ -58,7 +58,8 @@ class common_grammar : public grammar {
     app_.add_option("--store", store_,
                     "where the locks are; default: $HOLDFAST_STORE, else a file of this user")
         ->type_name("URL");
-    app_.add_option("--color", color_, "colours and bold letters")->type_name(one_of(color_words));
+    app_.add_option("--color", color_, "when to use colours and bold letters")
+        ->type_name(one_of(color_words));
     app_.add_option("--log-format", format_, "format of the messages on stderr")
         ->type_name(one_of(log_format_words));
     app_.add_flag("-v,--verbose", verbose_, "report each step on stderr");
@@ -86,8 +87,10 @@ class lock_words {
  public:
   void add_to(CLI::App& app) {
     app.add_option("LOCK", name_, "the lock's name")->required()->type_name("");
-    app.add_flag("-s,--shared", shared_, "as a reader, together with others (read-write lock)");
-    app.add_flag("-x,--exclusive", exclusive_, "as a writer, alone (read-write lock)");
+    app.add_flag("-s,--shared", shared_,
+                 "take the lock as a reader, together with others (read-write lock)");
+    app.add_flag("-x,--exclusive", exclusive_,
+                 "take the lock as a writer, alone (read-write lock)");
     app.add_option("--slots", slots_, "take one of N permits (semaphore)")->type_name("N");
   }
   lock_choice convert() const {
@@ -164,7 +167,7 @@ class child_words {
     app.add_option("--lost-exit-code", lost_code_, "exit code when the lock was lost; default 79")
         ->type_name("N");
     app.add_option("--fence-file", fence_file_, "write the fence to this file")->type_name("PATH");
-    app.add_option("--token-file", token_file_, "its older name")->group("");
+    app.add_option("--token-file", token_file_, "the older name of --fence-file")->group("");
     app.add_option("--status-file", status_file_, "write the outcome to this file, as JSON")
         ->type_name("PATH");
   }
@@ -274,7 +277,9 @@ class elect_grammar : public common_grammar {
   explicit elect_grammar(const command_help& about) : common_grammar(about) {
     app_.add_option("NAME", name_, "the election's name")->required()->type_name("");
     app_.add_option("--note", note_, "a public text, for example an address")->type_name("TEXT");
-    app_.add_option("--priority", priority_, "the greatest leads next; default 0")->type_name("N");
+    app_.add_option("--priority", priority_,
+                    "the waiting candidate with the greatest priority leads next; default 0")
+        ->type_name("N");
     app_.add_option("-w,--wait,--timeout", wait_, "wait at most this long; 0 is one try")
         ->type_name("DURATION");
     add_busy_code(app_, busy_code_);
@@ -339,10 +344,11 @@ class try_grammar : public common_grammar {
 class names_words {
  public:
   void add_to(CLI::App& app) {
-    app.add_option("PATTERN", which_.pattern, "names with * and ?; default all")->type_name("");
+    app.add_option("PATTERN", which_.pattern, "a pattern with * and ?; default: all names")
+        ->type_name("");
     app.add_flag("--held", which_.held, "only names that are held");
     app.add_flag("--waiting", which_.waiting, "only names with waiters");
-    app.add_option("--sort", sort_, "sort by this; default name")->type_name(one_of(sort_words));
+    app.add_option("--sort", sort_, "what to sort by; default name")->type_name(one_of(sort_words));
   }
   name_choice convert() const {
     name_choice c = which_;
@@ -407,7 +413,8 @@ class watch_grammar : public common_grammar {
  public:
   explicit watch_grammar(const command_help& about) : common_grammar(about) {
     app_.add_option("LOCK", watch_.name, "the lock's name")->required()->type_name("");
-    app_.add_option("--until", until_, "end at this event, or in this state")
+    app_.add_option("--until", until_,
+                    "end when this event happens, or as soon as the lock is in this state")
         ->type_name(one_of(until_words));
     app_.add_option("-d,--interval", interval_, "the time between two queries; default 200ms")
         ->type_name("DURATION");
@@ -431,7 +438,8 @@ class watch_grammar : public common_grammar {
 class graph_grammar : public common_grammar {
  public:
   explicit graph_grammar(const command_help& about) : common_grammar(about) {
-    app_.add_option("PATTERN", graph_.pattern, "names with * and ?; default all")->type_name("");
+    app_.add_option("PATTERN", graph_.pattern, "a pattern with * and ?; default: all names")
+        ->type_name("");
     app_.add_flag("--dot", graph_.dot, "for Graphviz: holdfast graph --dot | dot -Tsvg");
   }
   tool::command convert(const std::optional<words>&) const override {
@@ -492,7 +500,7 @@ class force_unlock_grammar : public common_grammar {
  public:
   explicit force_unlock_grammar(const command_help& about) : common_grammar(about) {
     app_.add_option("LOCK", force_.name, "the lock's name")->required()->type_name("");
-    app_.add_option("--owner", owner_, "only this holder (the id that show prints)")
+    app_.add_option("--owner", owner_, "take it only from this holder (the id that show prints)")
         ->type_name("ID");
     app_.add_option("--reason", reason_, "why; shown in the output")->type_name("TEXT");
     app_.add_flag("-y,--yes", force_.yes, "do not ask");
@@ -522,7 +530,7 @@ class limit_grammar : public common_grammar {
  public:
   explicit limit_grammar(const command_help& about) : common_grammar(about) {
     app_.add_option("NAME", limit_.name, "the limiter's name")->required()->type_name("");
-    app_.add_option("--rate", rates_, "TOKENS/TIME[:BURST]; several: all of them must allow it")
+    app_.add_option("--rate", rates_, "TOKENS/TIME[:BURST]; of several rates, all must allow it")
         ->required()
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
         ->allow_extra_args(false)  // the next word, and a --, do not belong to the option
@@ -536,7 +544,7 @@ class limit_grammar : public common_grammar {
     app_.add_flag("--refund", limit_.refund, "give tokens back");
     app_.add_flag("--reset", limit_.reset, "fill the buckets of this key again");
     app_.add_option("--rules-version", version_,
-                    "version of the rates; a greater one replaces those in use")
+                    "version of the rates; rates with a greater version replace those in use")
         ->type_name("N");
     add_busy_code(app_, busy_code_);
   }
@@ -567,7 +575,8 @@ class meet_grammar : public common_grammar {
  public:
   meet_grammar(const command_help& about, std::uint32_t most) : common_grammar(about), most_(most) {
     app_.add_option("NAME", name_, "the name that all participants use")->required()->type_name("");
-    app_.add_option("COUNT", count_, "how many in all; every program states the same number")
+    app_.add_option("COUNT", count_,
+                    "how many participants there are; every program states the same number")
         ->required()
         ->type_name("");
     app_.add_option("-w,--wait,--timeout", wait_, "wait at most this long; 0 is one check")
@@ -595,7 +604,8 @@ class latch_grammar : public meet_grammar {
  public:
   explicit latch_grammar(const command_help& about) : meet_grammar(about, 1'000'000) {
     app_.add_option("--down", down_, "count down by N, and do not wait")->type_name("N");
-    app_.add_flag("--peek", peek_, "only report what is left to count; ends with 0 (open) or 75");
+    app_.add_flag("--peek", peek_,
+                  "change nothing, and print the count that is left; ends with 0 (open) or 75");
     app_.add_flag("--remove", remove_, "remove the latch");
   }
   tool::command convert(const std::optional<words>&) const override {
@@ -636,14 +646,16 @@ class serve_grammar : public common_grammar {
  public:
   explicit serve_grammar(const command_help& about) : common_grammar(about) {
     app_.remove_option(app_.get_option("--store"));
-    app_.add_option("--store", stores_, "where the locks are; several: all of them are shown")
+    app_.add_option("--store", stores_,
+                    "where the locks are; may be given several times: the page shows all of them")
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
         ->allow_extra_args(false)
         ->type_name("URL");
     app_.add_option("--listen", listen_, "address of the page: :PORT, or ADDRESS:PORT")
         ->type_name("ADDRESS");
     app_.add_option("--host", hosts_,
-                    "also answer requests to this name, as a proxy passes it on; several: to each")
+                    "also answer requests whose Host is this name, as a proxy passes it on; may be "
+                    "given several times")
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
         ->allow_extra_args(false)
         ->type_name("NAME");
@@ -652,7 +664,7 @@ class serve_grammar : public common_grammar {
     app_.add_option("--token-file", token_file_, "the token is the first line of this file")
         ->type_name("PATH");
     app_.add_option("--share", share_,
-                    "the largest part of the time for queries, in percent; default 1")
+                    "the largest share of the time that queries may take, in percent; default 1")
         ->type_name("PERCENT");
   }
   tool::command convert(const std::optional<words>&) const override {
@@ -734,7 +746,7 @@ class metrics_grammar : public common_grammar {
   explicit metrics_grammar(const command_help& about) : common_grammar(about) {
     app_.add_option("--format", format_, "prometheus or openmetrics; default prometheus")
         ->type_name("FORMAT");
-    app_.add_option("-o,--output", output_, "write to this file, which is replaced in one step")
+    app_.add_option("-o,--output", output_, "replace this file, in one step, instead of printing")
         ->type_name("PATH");
   }
   tool::command convert(const std::optional<words>&) const override {

@@ -127,7 +127,7 @@ std::vector<std::string> split(const std::string& text) {
 
 std::vector<strategy> strategies_of(const word& given) {
   const auto names = given ? split(*given) : std::vector<std::string>{};
-  if (given && names.empty()) throw failure_exit{exit_code::usage, "--strategy: names none"};
+  if (given && names.empty()) throw failure_exit{exit_code::usage, "--strategy: the list is empty"};
   std::vector<std::string> known;
   for (const auto& s : strategies) known.emplace_back(s.key);
   std::vector<strategy> chosen;

@@ -72,8 +72,7 @@ void judge_eviction(judge& j) {
   } else if (drops) {
     j.add(severity::note, "eviction",
           "maxmemory-policy is " + policy +
-              ", without a limit of memory: with one it would drop "
-              "held locks",
+              ", and the server has no limit of memory: with a limit it may drop held locks",
           remedy);
   } else {
     j.add(severity::ok, "eviction", "maxmemory-policy is noeviction");
@@ -90,7 +89,7 @@ void judge_eviction(judge& j) {
 void judge_redis_disk(judge& j) {
   if (j.is("aof_enabled", "0")) {
     j.add(severity::warning, "persistence",
-          "there is no append-only file: when the server restarts, it has forgotten held locks",
+          "there is no append-only file: a server that restarts forgets the held locks",
           "redis-cli config set appendonly yes, and in redis.conf; with appendfsync always no lock "
           "is lost");
   } else if (j.is("aof_enabled", "1")) {
@@ -104,7 +103,7 @@ void judge_redis_disk(judge& j) {
   }
   if (j.is("loading", "1")) {
     j.add(severity::warning, "persistence", "the server is still loading its data",
-          "wait until it has");
+          "wait until the data is loaded");
   }
 }
 
@@ -245,8 +244,7 @@ void judge_memcached(judge& j) {
               j.text("limit_maxbytes") + " bytes are in use",
           "start memcached with -M");
   }
-  j.add(severity::note, "persistence",
-        "a server that starts again has forgotten locks that are held",
+  j.add(severity::note, "persistence", "a server that restarts forgets the held locks",
         "use another store where that matters (docs/choosing-a-store.md)");
 }
 

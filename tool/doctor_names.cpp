@@ -104,7 +104,7 @@ void judge_leftovers(std::span<const listed_name> names, const circumstances& c,
     for (const auto& p : n.info.holders) {
       if (!has_died_unseen(p, c)) continue;
       all.add(printable(n.info.name) + ": process " + std::to_string(p.pid) +
-                  " of this machine holds it, and does not run (in this container)",
+                  " of this machine holds it, and is not running (in this container)",
               p.expires_in ? "it is free in " + format_duration(*p.expires_in) +
                                  ", or at once with force-unlock"
                            : "it is free at once with force-unlock");

@@ -11,7 +11,7 @@ constexpr std::string_view how_durations_are_said =
 
 constexpr std::string_view run_footer =
     "Examples:\n"
-    "  holdfast run nightly -n -E 0 -- ./backup.sh      cron on four hosts: one works\n"
+    "  holdfast run nightly -n -E 0 -- ./backup.sh      cron on four hosts: one runs it\n"
     "  holdfast run deploy -w 30s -- ./deploy.sh prod   wait for half a minute at most\n"
     "  holdfast run licence --slots 3 -- simulate       three at a time\n"
     "  holdfast run report -c 'make report | mail ops'  a shell command\n\n"
@@ -31,7 +31,7 @@ constexpr std::string_view hold_footer =
     "Exit code: 0 released, 75 busy (-E), 79 lost, 128+N signal N ended the wait.\n";
 
 constexpr std::string_view try_footer =
-    "Does not take the lock, so the lock may have changed hands when the answer is printed.\n\n"
+    "Does not take the lock, so the answer may be out of date when it is printed.\n\n"
     "Exit code: 0 free, 75 busy (-E), 78 in use as another kind, or with other --slots.\n";
 
 constexpr std::string_view force_footer =
@@ -63,10 +63,10 @@ constexpr std::string_view sem_footer =
 
 constexpr std::string_view latch_footer =
     "Examples:\n"
-    "  holdfast latch ready 3 --down 1       one of three is ready\n"
-    "  holdfast latch ready 3 -w 5m && go    runs go when all three are ready\n\n"
+    "  holdfast latch ready 3 --down 1         one of three is ready\n"
+    "  holdfast latch ready 3 -w 5m && ./go    runs ./go when all three are ready\n\n"
     "Exit code: 0 open (or counted down, removed), 75 not open in time (-E), 64 --down is\n"
-    "more than is left, 78 in use with another count.\n";
+    "greater than the count that is left, 78 in use with another count.\n";
 
 constexpr std::string_view barrier_footer =
     "Arrives, and waits for the others: all continue when COUNT have arrived. It can be used\n"
@@ -231,7 +231,7 @@ std::string overview() {
          "  holdfast top [PATTERN]                    the names in use, live\n"
          "  holdfast watch LOCK                       a line for each change\n"
          "  holdfast graph                            which process waits for which\n"
-         "  holdfast elect NAME -- CMD ARG…           run a command while it is the leader\n"
+         "  holdfast elect NAME -- CMD ARG…           run a command while leading\n"
          "  holdfast limit NAME --rate 10/s           take a token; ends with 0 or 75\n"
          "  holdfast sem NAME 3 -- CMD ARG…           run a command, three at a time\n"
          "  holdfast latch NAME 3                     wait until three have counted down\n"

@@ -86,7 +86,7 @@ std::string for_people(const limit_options& o, const rate_decision& d, std::stri
   const auto& nearest = d.tightest();
   line +=
       ", " + std::to_string(nearest.remaining) + " of " + std::to_string(nearest.limit) + " left";
-  if (outcome == "refused") line += ", again in " + format_duration(d.wait);
+  if (outcome == "refused") line += "; try again in " + format_duration(d.wait);
   return line + '\n';
 }
 

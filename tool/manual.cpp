@@ -118,9 +118,12 @@ constexpr std::string_view main_introduction =
 constexpr std::string_view main_environment =
     "*HOLDFAST\\_STORE*\n"
     "\tThe URL of the store, if *--store* is not given.\n\n"
-    "*NO\\_COLOR*, *CLICOLOR\\_FORCE*, *TERM*\n"
-    "\tThe first turns colour off, the second turns it on without a terminal, too. With the\n"
-    "\tvalue _dumb_ the third turns it off.\n";
+    "*NO\\_COLOR*\n"
+    "\tTurns colour off.\n\n"
+    "*CLICOLOR\\_FORCE*\n"
+    "\tTurns colour on, also without a terminal.\n\n"
+    "*TERM*\n"
+    "\tThe value _dumb_ turns colour off.\n";
 
 constexpr std::string_view main_files =
     "_/var/tmp/holdfast-UID/locks\\.db_\n"

@@ -136,8 +136,8 @@ void warn_of_typed_secret(log& to) {
   static std::once_flag warned;
   std::call_once(warned, [&] {
     to.write(level::warning, "password",
-             "others may have seen the secret on the command line before it was removed; "
-             "they cannot see $HOLDFAST_STORE");
+             "other users may have seen the password on the command line before holdfast removed "
+             "it: pass the URL in $HOLDFAST_STORE, which they cannot see");
   });
 }
 
@@ -156,7 +156,7 @@ opened_store open_as(const common_options& how, log& to, boot_time deadline,
   if (is_to_be_told(found, how.verbose || ::isatty(STDERR_FILENO) == 1))
     to.write(level::warning, "default_store",
              "no --store and no $HOLDFAST_STORE: locks are kept in " + found.url +
-                 ", for this user on this machine (said once)",
+                 ", for this user on this machine (this warning comes only once)",
              {{"store", found.url}});
   static unique_fd in_use;  // until the program ends, as the locks are
   in_use = std::move(found.in_use);

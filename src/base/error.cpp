@@ -28,7 +28,7 @@ std::string_view describe(errc code) noexcept {
     case errc::overloaded:
       return "overloaded";
     case errc::deadlock:
-      return "waiting would never end";
+      return "the wait would never end";
     case errc::kind_mismatch:
       return "the name is in use as another kind";
     case errc::capacity_mismatch:

@@ -85,8 +85,8 @@ status take_credentials(std::string_view text, store_url& u) {
   if (auto ok = take(u.user, text.substr(0, colon)); !ok) return ok;
   if (colon == text.size() && u.user.find(':') != u.user.npos) {
     return malformed(
-        "has a user with an escaped : and no password: escape only a : that belongs to one of the "
-        "two");
+        "has a user name with an escaped : and no password: write the : between user and password "
+        "unescaped, and escape only one inside either of them");
   }
   if (colon == text.size()) return done{};
   u.empty_password = colon + 1 == text.size();
@@ -126,8 +126,8 @@ result<address> read_address(std::string_view text, std::uint16_t usual_port) {
   const bool path = name->front() == '/';  // of a socket
   if (name->find_first_of(path ? "@," : "@,/") != name->npos) {
     return malformed(
-        "has an @, a , or a / in the name of a host; between user, host and path they are written "
-        "as they are");
+        "has an @, a comma or a / inside the name of a host: between user, host and path write "
+        "these signs unescaped");
   }
   if (!v6 && name->find(':') != name->npos) {
     return malformed("an IPv6 address is written in brackets: [::1]");

@@ -90,7 +90,7 @@ void refuse(errc code, const std::string& what) { throw_failure(failure{code, wh
 void refuse_handle(const char* what, const void* key) {
   if (key == nullptr) refuse(errc::invalid_argument, std::string(what) + " is NULL");
   refuse(errc::invalid_argument,
-         std::string(what) + ": the handle is closed already, or is one of something else");
+         std::string(what) + ": the handle is closed already, or has another type");
 }
 
 }  // namespace holdfast::c_abi

@@ -40,7 +40,7 @@ status check_trusted(const std::string& path, uid_t library_owner) {
   if (stat(path.c_str(), &found) != 0) {
     return failure{errc::unsupported, path + ": " + std::generic_category().message(errno)};
   }
-  if ((found.st_mode & S_IWOTH) != 0) return not_trusted(path, "can be written by everybody");
+  if ((found.st_mode & S_IWOTH) != 0) return not_trusted(path, "is writable by every user");
   if (found.st_uid != 0 && found.st_uid != library_owner && found.st_uid != geteuid()) {
     return not_trusted(path, "belongs to user " + std::to_string(found.st_uid));
   }

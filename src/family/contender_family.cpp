@@ -136,7 +136,7 @@ permits_reply contender_family::kept(std::string_view name, const permits_comman
 result<standing> contender_family::standing_of(std::string_view name, const owner_id& owner) {
   const auto mine = entries_.find(name, owner);
   if (!mine || !mine->held || is_of_an_ended_session(*mine)) {
-    return failure{errc::lost, "the store no longer has it"};
+    return failure{errc::lost, "the store no longer has the entry of this lease"};
   }
   return standing{port_->address(name, mine->nodes.back()), mine->made};
 }

@@ -264,7 +264,7 @@ result<store::permits_command> hold::to_resize(std::uint32_t weight) const {
 result<bool> hold::resized(std::uint32_t weight, const store::permits_reply& reply) {
   if (reply.outcome == permits_outcome::busy) {
     if (weight >= weight_) return false;
-    return failure{errc::internal, "the store says that there is no room for less than is held"};
+    return failure{errc::internal, "the store refused a smaller weight than this lease has"};
   }
   if (reply.outcome != permits_outcome::granted) {
     keeper_.gone(*this, losses::taken_away);

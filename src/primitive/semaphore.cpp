@@ -37,15 +37,16 @@ void check_ends_by_itself(const subject& of, const lock_options& o) {
                               : nullptr;
   if (set == nullptr) return;
   of.fail(primitive::without_effect(
-      set, "each call says how long its permit lasts, and nobody renews it"));
+      set, "each call states how long its permit lasts, and the library does not renew it"));
 }
 
 // Each permit may be a slot of its own, and a search for a free one reads all slots.
 void check_slots(const subject& of) {
   const auto& can = of.session->can();
   if (can.semaphore || of.config->capacity <= can.max_slots) return;
-  of.fail({errc::unsupported, "the store " + of.session->url() + " keeps each permit by itself, " +
-                                  std::to_string(can.max_slots) + " of a name at most, not " +
+  of.fail({errc::unsupported, "the store " + of.session->url() +
+                                  " stores each permit separately, " +
+                                  std::to_string(can.max_slots) + " for a name at most, not " +
                                   std::to_string(of.config->capacity)});
 }
 

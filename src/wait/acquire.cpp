@@ -199,7 +199,7 @@ request::answer acquisition::learn(result<store::permits_reply> reply, boot_time
     case permits_outcome::capacity_mismatch:
       return mismatch_of(*reply, config_);
     default:
-      return failure{errc::internal, "the store gave an answer that does not fit"};
+      return failure{errc::internal, "the store's answer does not fit the request"};
   }
 }
 

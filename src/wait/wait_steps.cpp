@@ -47,7 +47,7 @@ request::answer request::learn(result<store::permits_reply>, boot_time) {
 }
 
 request::answer request::ask(bool) {
-  return failure{errc::internal, "a request without a question"};
+  return failure{errc::internal, "this request has no command for the store"};
 }
 
 wait_steps::wait_steps(store_client& session, request& q, const time_frame& time)
@@ -163,7 +163,7 @@ boot_time wait_steps::gives_up_at(const failure& f, boot_time sent, boot_time no
 failure wait_steps::left_at_deadline(boot_time began) {
   if (!in_vain_) return unanswered(std::min(session_.now(), limit_) - began, answered_);
   failure f = std::move(*in_vain_);
-  f.what += "; the last try was not answered in time";
+  f.what += "; the store did not answer the last try in time";
   f.outcome_unknown = true;
   return f;
 }

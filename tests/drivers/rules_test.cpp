@@ -86,12 +86,12 @@ TEST_F(rules, a_scheme_does_not_lead_out_of_the_folder) {
 
 TEST_F(rules, a_world_writable_folder_is_refused) {
   fs::permissions(folder_, perms::others_write, fs::perm_options::add);
-  expect_refused(said(redis), "can be written by everybody");
+  expect_refused(said(redis), "is writable by every user");
 }
 
 TEST_F(rules, a_world_writable_file_is_refused) {
   fs::permissions(folder_ / redis_driver_, perms::others_write, fs::perm_options::add);
-  expect_refused(said(redis), "can be written by everybody");
+  expect_refused(said(redis), "is writable by every user");
 }
 
 TEST_F(rules, a_file_of_a_stranger_is_refused) {

@@ -129,7 +129,7 @@ TEST_F(other_commands, a_password_on_the_command_line_is_warned_about_and_not_re
   const auto url = "redis://me:hunter2@127.0.0.1:" + std::to_string(harness::free_port());
   const auto r = tool({"try", "l", "--store", url});
   EXPECT_EQ(r.code, 69) << r.err;
-  EXPECT_NE(r.err.find("secret on the command line"), std::string::npos) << r.err;
+  EXPECT_NE(r.err.find("password on the command line"), std::string::npos) << r.err;
   EXPECT_EQ((r.out + r.err).find("hunter2"), std::string::npos) << r.err;
   const auto extra = tool({"try", "l", url});
   EXPECT_EQ(extra.code, 64);

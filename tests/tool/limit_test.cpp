@@ -29,7 +29,7 @@ TEST_F(limits, requests_within_the_rate_succeed_and_later_ones_exit_with_75) {
   EXPECT_EQ(tool(once).code, 0);
   const auto no = tool(once);
   EXPECT_EQ(no.code, 75);
-  EXPECT_TRUE(no.out.starts_with("api: refused, 0 of 2 left, again in ")) << no.out;
+  EXPECT_TRUE(no.out.starts_with("api: refused, 0 of 2 left; try again in ")) << no.out;
   EXPECT_EQ(tool({"limit", "api", "--rate", "2/1d", "-w", "1s", "-E", "3"}).code, 3);
 }
 

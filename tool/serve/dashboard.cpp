@@ -327,7 +327,7 @@ void dashboard::handle(const http_request& r, const http_reply& reply) {
     watched* const at = store_of(r);
     if (at == nullptr) return reply(refusal(404, "there is no such store"));
     if (ask == &dashboard::lock && !query_value(r.query, "lock"))
-      return reply(refusal(400, "say which: ?lock=NAME"));
+      return reply(refusal(400, "name the lock: ?lock=NAME"));
     return at->by->when_fresh(
         [this, reply, r, at, ask = ask](bool fresh) {
           if (!fresh) return reply(too_many_wait());

@@ -280,7 +280,7 @@ result<contender_store::entered> etcd_store::enter_with(session_lease& mine, std
     }
     mine.settled_at(version_in(done->responses(0)));
   }
-  return failure{errc::unavailable, "each attempt was overtaken by another one of this session"};
+  return failure{errc::unavailable, "another request of this session overtook each attempt"};
 }
 
 result<std::vector<contender>> etcd_store::contenders(std::string_view name, as_of when,
@@ -335,8 +335,7 @@ result<bool> etcd_store::leave(std::string_view name, std::span<const std::strin
     if (sure || sure.error().code == errc::lost) return any;
     return failure{sure.error().code, sure.error().what, true};
   }
-  return failure{errc::unavailable, "each attempt was overtaken by another one of this session",
-                 any};
+  return failure{errc::unavailable, "another request of this session overtook each attempt", any};
 }
 
 result<std::optional<contender_data>> etcd_store::read(std::string_view name,

@@ -224,7 +224,8 @@ failure explain(const grpc::Status& s, const etcd_options& o) {
       return {errc::unsupported, "this is no etcd 3.4 or later (" + said + ")"};
     case StatusCode::RESOURCE_EXHAUSTED:
       if (says(s, "database space exceeded")) {
-        return {errc::no_space, "the servers take no more (" + said + "): etcdctl alarm list"};
+        return {errc::no_space,
+                "the servers accept no more data (" + said + "): see etcdctl alarm list"};
       }
       return {errc::unavailable, "the servers are overloaded for now (" + said + ")"};
     default:

@@ -195,17 +195,18 @@ failure link::hung(std::string_view why) {
 }
 
 // It is unknown which answer belongs to which request: no later request may get this one.
-failure link::out_of_step() { return broken("said more than it was asked"); }
+failure link::out_of_step() { return broken("sent more answers than it was sent requests"); }
 
 // The kernel's time limit restarts with each portion sent, and with each signal.
 status link::send(std::string_view bytes, boot_time deadline) {
   for (bool first = true; !bytes.empty(); first = false) {
-    if (!first && boot_clock::now() >= deadline) return hung("takes too little in command_timeout");
+    if (!first && boot_clock::now() >= deadline)
+      return hung("accepted too few bytes within command_timeout");
     const auto sent = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (sent >= 0) {
       bytes.remove_prefix(static_cast<std::size_t>(sent));
     } else if (errno == EAGAIN) {
-      return hung("takes nothing in command_timeout");
+      return hung("accepted no bytes within command_timeout");
     } else if (errno != EINTR) {
       return broken("has ended the connection");
     }

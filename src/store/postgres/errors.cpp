@@ -16,6 +16,7 @@ struct meaning {
 };
 
 constexpr const char* read_only_state = "25006";
+constexpr const char* no_connection_state = "08001";
 
 // The first match counts. Appendix A of PostgreSQL's manual has the list.
 constexpr std::array meanings{
@@ -57,10 +58,13 @@ constexpr std::array meanings{
             "the tables have a constraint or trigger that holdfast did not make"},
     meaning{"XX001", errc::corrupt, "the server found damaged data; look at its log"},
     meaning{"XX002", errc::corrupt, "the server found a damaged index; reindex holdfast_records"},
-    meaning{"57P", errc::unavailable, "the server ends or starts, or ended this connection"},
+    meaning{"57P", errc::unavailable,
+            "the server is starting or shutting down, or it ended this connection"},
     meaning{"25P0", errc::unavailable,
-            "a time-out of the server ended this connection in between; raise "
+            "a time-out of the server ended this connection between two statements; raise "
             "idle_in_transaction_session_timeout"},
+    meaning{no_connection_state, errc::unavailable,
+            "is the server running and ready, and is that its address?"},
     meaning{"08", errc::unavailable, "the connection to the server is broken"},
 };
 
@@ -72,10 +76,11 @@ std::string one_line(std::string_view text) {
   return line;
 }
 
-failure judge(std::string_view state, std::string_view said) {
+failure judge(std::string_view state, std::string_view said,
+              std::string_view speaker = "the server answered") {
   const auto found = std::find_if(meanings.begin(), meanings.end(),
                                   [&](const meaning& m) { return state.starts_with(m.state); });
-  const std::string answered = "the server answered '" + one_line(said) + "'";
+  const std::string answered = std::string(speaker) + " '" + one_line(said) + "'";
   if (found != meanings.end()) {
     return {found->code, answered + " (" + std::string(state) + "): " + std::string(found->advice)};
   }
@@ -108,7 +113,7 @@ std::string_view state_in(std::string_view said) noexcept {
                                      {"invalid ", "invalid"}}) {
     if (said.find(words) != said.npos) return state;
   }
-  return "08001";
+  return no_connection_state;
 }
 
 bool names_several_hosts(const PGconn* c) noexcept {
@@ -138,7 +143,7 @@ failure server_says(const PGresult* answer) {
 failure connection_says(const PGconn* connection, std::string_view tried) {
   const std::string said = one_line(PQerrorMessage(connection));
   const auto state = state_in(said);
-  failure f = judge(state, said);
+  failure f = judge(state, said, "libpq says");
   if (state == "invalid") f = {errc::invalid_argument, "libpq says: " + said};
   if (state == read_only_state) f = only_reads_here(connection, std::move(f.what));
   f.what = std::string(tried) + ": " + f.what;

@@ -198,7 +198,7 @@ result<std::vector<resp_value>> exchange(connection& c, std::string_view command
       if (all.size() == replies) return all;
     }
     if (!c.wire->pending() && !wait_ready(c.wire->fd(), POLLIN, p))
-      return lost("no answer in time");
+      return lost("no answer in time: is the server stopped, or the network cut?");
     const auto r = c.wire->read(buffer, false);
     if (r.status == io::done) c.reader.put(std::string_view(buffer.data(), r.bytes));
     if (r.status == io::closed)

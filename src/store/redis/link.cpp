@@ -98,8 +98,8 @@ result<link::answer> link::ask_once(std::span<const message> all, boot_time dead
   // request would ever get a connection.
   if (!was_connected && boot_clock::now() >= deadline)
     return failure{errc::unavailable,
-                   "connecting took longer than this command may take: the next one finds the "
-                   "connection made"};
+                   "connecting took longer than the time limit of this command: the next command "
+                   "finds the connection open"};
   put_in_flight(all, mine);
   if (!flushing_) flush(l);
   wait_for(l, mine);
@@ -251,7 +251,8 @@ status link::ensure_connected(lock& l, boot_time deadline) {
     const auto now = boot_clock::now();
     if (connecting_) {
       if (now >= deadline)
-        return failure{errc::unavailable, "no connection yet; the server is being called"};
+        return failure{errc::unavailable,
+                       "there is no connection yet: the attempt to connect is still under way"};
       connected_.wait_for(l, std::min<std::chrono::nanoseconds>(deadline - now, 100ms));
     } else if (last_problem_ && now < pause_.until()) {
       if (std::min(deadline, now + short_pause) < pause_.until()) return *last_problem_;
@@ -440,7 +441,8 @@ bool link::read_now(connection& c, reading how, std::vector<resp_value>& replies
 // Does not allocate: the tickets have room for their replies.
 void link::hand_out(std::vector<resp_value>& replies, ticket*& finished) noexcept {
   for (auto& r : replies) {
-    if (in_flight_.empty()) return break_off_as([] { return broken("an answer to no question"); });
+    if (in_flight_.empty())
+      return break_off_as([] { return broken("the server sent an answer without a request"); });
     ticket& t = *in_flight_.front();
     t.replies.push_back(std::move(r));
     if (t.replies.size() < t.wanted) continue;

@@ -74,7 +74,8 @@ failure refuse_network(const std::string& directory, const char* name) {
 result<std::string> check_text(std::string_view path) {
   if (path.empty()) return refuse("the database has no path: write sqlite:PATH");
   if (path == ":memory:") {
-    return refuse("':memory:' would be a file nobody else can see: use the store memory:");
+    return refuse(
+        "':memory:' would be a database that no other process can see: use the store memory:");
   }
   if (path.starts_with("file:")) {
     return refuse("SQLite's own file: URLs are not understood here: write sqlite:PATH");
@@ -139,8 +140,9 @@ bool only_users_could_make_it(const std::string& database, const struct stat& fi
 failure not_ours(const std::string& path) {
   return {errc::not_permitted,
           path +
-              " belongs to another user than the database and this process, who may want to "
-              "listen. Remove it, or use a directory that only its users can write to"};
+              " belongs to another user (neither the owner of the database nor the user of this "
+              "process), who may want to read the notifications. Remove it, or use a directory "
+              "that only its users can write to"};
 }
 
 }  // namespace
@@ -167,8 +169,8 @@ status check_not_planted(const std::string& path) {
     if (!may_be_planted(found, folder, ::geteuid())) continue;
     return failure{errc::not_permitted,
                    one +
-                       " belongs to another user, in a folder into which everybody may put files. "
-                       "Users who share locks need a folder that only they can write to"};
+                       " belongs to another user, in a folder in which every user may create "
+                       "files. Users who share locks need a folder that only they can write to"};
   }
   return done{};
 }

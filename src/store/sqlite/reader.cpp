@@ -44,8 +44,8 @@ class snapshot {
     } while (std::chrono::steady_clock::now() < until);
     return failure{errc::unavailable,
                    file +
-                       " is opened and closed, or locked, by others all the time; try again, or "
-                       "raise busy_timeout"};
+                       " was opened, closed or locked by other programs during each attempt to "
+                       "read it; try again, or raise busy_timeout"};
   }
   connection& db() noexcept { return copy_; }
 

@@ -87,7 +87,9 @@ int make(const sidecar& beside, const std::string& name, const std::string& draf
 }
 
 failure damaged(const std::string& path) {
-  return {errc::corrupt, path + " is not a writer queue of holdfast; remove it, it is made again"};
+  return {
+      errc::corrupt,
+      path + " is not a writer queue of holdfast: remove the file, and holdfast creates it again"};
 }
 
 }  // namespace

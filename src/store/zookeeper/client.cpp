@@ -164,7 +164,7 @@ result<std::shared_ptr<connection>> connection::open(const zookeeper_options& o)
     const int error = errno;
     return failure{errc::unavailable,
                    is_host_unknown(error)
-                       ? "the servers' names are not known: " + o.hosts
+                       ? "the host names of the servers cannot be resolved: " + o.hosts
                        : "cannot be reached: " + std::string(std::strerror(error))};
   }
   // Otherwise the client's thread looks up the names before each request: an unreachable name

@@ -66,7 +66,7 @@ status zookeeper_store::make_base() {
     if (!made && (whole || made.error().code != errc::not_permitted)) {
       if (made.error().code == errc::not_permitted) {
         made.error().what = "the base path " + options_.base +
-                            " is not there, and cannot be made: " + made.error().what;
+                            " does not exist, and cannot be created: " + made.error().what;
       }
       return made;
     }
@@ -125,7 +125,9 @@ result<moment> zookeeper_store::time() {
     });
     return moment{a.stat.mtime * 1'000, a.stat.mtime * 1'000, false};
   }
-  return failure{errc::unavailable, "the node that tells the time was removed each time"};
+  return failure{
+      errc::unavailable,
+      "the node that this session creates to learn the servers' time was removed each time"};
 }
 
 result<std::vector<contender_store::used_name>> zookeeper_store::names() {
