@@ -13,13 +13,13 @@ import * as named from '../../bindings/node/index.js';
 const bindings = fileURLToPath(new URL('../../bindings/node', import.meta.url));
 const required = createRequire(import.meta.url)(bindings);
 
-test('a module imports each part by its name', () => {
+test('an ES module can import each export by its name', () => {
   for (const [name, part] of Object.entries(required)) assert.strictEqual(named[name], part, name);
   assert.strictEqual(new named.Busy('b').code, 1);
   assert.strictEqual(new named.Internal('i').name, 'Internal');
 });
 
-test('what npm packs runs, as its README says, and has the licence', (t) => {
+test('the npm package has the licence, and the program of its README runs', (t) => {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'holdfast-node-'));
   t.after(() => fs.rmSync(folder, {recursive: true}));
   const packed = execFileSync('npm', ['pack', bindings, '--silent', '--pack-destination', folder], {encoding: 'utf8', cwd: folder}).trim();

@@ -320,7 +320,7 @@ for (const [store, urlOf] of Object.entries(STORES)) {
   });
 }
 
-test('a majority holds a redlock', async () => {
+test('a majority of nodes grants a redlock', async () => {
   const nodes = await Promise.all([0, 1, 2].map((n) => holdfast.open(`memory:node-${n}`)));
   const mine = holdfast.redlock(nodes, 'q');
   await mine.with(async (lease) => {
@@ -370,7 +370,7 @@ test('a wait that polls ends while the store is away', {timeout: 60e3}, async ()
   await assert.rejects(lock.acquire({timeout: 300}), isOver);
 });
 
-test('a worker thread that ends gives its leases back', {timeout: 60e3}, async () => {
+test('a worker thread that ends releases its leases', {timeout: 60e3}, async () => {
   const url = `sqlite:${folder}/worker.db`;
   const code = `const holdfast = require(${JSON.stringify(path.resolve(__dirname, '../../bindings/node'))});
     (async () => {
@@ -382,7 +382,7 @@ test('a worker thread that ends gives its leases back', {timeout: 60e3}, async (
   assert.equal((await (await holdfast.open(url)).show('m')).holders, 0);
 });
 
-test('a worker thread that ends gives back what it is being granted', {timeout: 60e3}, async () => {
+test('a worker thread that ends releases a lock that is being granted to it', {timeout: 60e3}, async () => {
   const url = `sqlite:${folder}/granted.db`;
   const store = await holdfast.open(url);
   const work = (code, workerData) => {
@@ -447,7 +447,7 @@ test('a worker thread that waits can be terminated', {timeout: 60e3}, async () =
   await held.release();
 });
 
-test('a failed wait for a condition is told to the signal of its lease', {timeout: 60e3}, async () => {
+test('a failed condition wait aborts the signal of its lease', {timeout: 60e3}, async () => {
   const [here, there] = [await holdfast.open('memory:node-gone'), await holdfast.open('memory:node-gone')];
   const lease = await here.mutex('m').acquire();
   const signal = lease.signal;
@@ -471,7 +471,7 @@ async function withoutQueues(body) {
   }
 }
 
-test('a wait for a condition that cannot begin gives the mutex back', async () => {
+test('a condition wait that cannot begin releases the mutex', async () => {
   const [here, there] = [await holdfast.open('memory:node-begin'), await holdfast.open('memory:node-begin')];
   const lease = await here.mutex('m').acquire();
   await withoutQueues(() => assert.rejects(here.condition('c').wait(lease), holdfast.Overloaded));
@@ -479,7 +479,7 @@ test('a wait for a condition that cannot begin gives the mutex back', async () =
   await (await there.mutex('m').acquire({timeout: 30e3})).release();
 });
 
-test('a wait for a condition that cannot be leaves the mutex held', async () => {
+test('a condition wait with an invalid argument keeps the mutex', async () => {
   const store = await holdfast.open('memory:node-unchanged');
   const lease = await store.mutex('m').acquire();
   await assert.rejects(store.condition('c').wait(lease, {timeout: NaN}), holdfast.InvalidArgument);
@@ -497,7 +497,7 @@ test('a signal whose watch cannot be made is aborted with the reason', {timeout:
   await lease.release();
 });
 
-test('the signal of a lease that is lost already is aborted at the first look', {timeout: 20e3}, async () => {
+test('the signal of a lost lease is aborted when it is first read', {timeout: 20e3}, async () => {
   const store = await holdfast.open('memory:node-lost-already');
   const lease = await store.mutex('m').acquire();
   assert.equal(await store.forceRelease('m'), 1);
@@ -505,7 +505,7 @@ test('the signal of a lease that is lost already is aborted at the first look', 
   assert.ok(lease.signal.aborted && lease.signal.reason instanceof holdfast.Lost && lease.signal.reason.leaseGone);
 });
 
-test('a lease whose signal was read is collected', () => {
+test('reading the signal of a lease does not keep it from garbage collection', () => {
   const code = `const holdfast = require(${JSON.stringify(path.resolve(__dirname, '../../bindings/node'))});
     (async () => {
       const store = await holdfast.open('memory:node-collected');
@@ -517,7 +517,7 @@ test('a lease whose signal was read is collected', () => {
   assert.equal(execFileSync(process.execPath, ['--expose-gc', '-e', code], {encoding: 'utf8', timeout: 60e3}), 'false\nfree\n');
 });
 
-test('a lease that is collected aborts its signal before another can get the lock', () => {
+test('a garbage-collected lease aborts its signal before another holder can get the lock', () => {
   const code = `const holdfast = require(${JSON.stringify(path.resolve(__dirname, '../../bindings/node'))});
     (async () => {
       const store = await holdfast.open('memory:node-collected-signal');
@@ -529,7 +529,7 @@ test('a lease that is collected aborts its signal before another can get the loc
   assert.equal(execFileSync(process.execPath, ['--expose-gc', '-e', code], {encoding: 'utf8', timeout: 60e3}), 'true true true\n');
 });
 
-test('worker threads, and waits for nothing but losses, leave the threads of the pool to others in between', {timeout: 60e3}, async () => {
+test('listening in worker threads, and for losses only, frees its thread of the pool regularly', {timeout: 60e3}, async () => {
   const watched = `const lengths = [], abi = require(${JSON.stringify(path.resolve(__dirname, '../../bindings/node/abi.js'))});
     const {async: ask} = abi.functions.queue_next_decision;
     abi.functions.queue_next_decision = {async: (...given) => { lengths.push(given[1]); return ask(...given); }};
@@ -563,7 +563,7 @@ test('a signal acts while the store does not answer', {timeout: 60e3}, async () 
   }
 });
 
-test('a loss is told while more commands wait for the store than the pool has threads', {timeout: 60e3}, async () => {
+test('a loss is reported while more commands wait for the store than the pool has threads', {timeout: 60e3}, async () => {
   const server = await redisServer();
   const store = await holdfast.open(`${server.url}?command_timeout=25s`);
   const lease = await store.mutex('m', {lease: 1000}).acquire();
@@ -602,13 +602,13 @@ test('a text that is not Unicode is refused', async () => {
   await store.mutex('\ud83d\ude00').with((lease) => assert.equal(lease.name, '\ud83d\ude00'));
 });
 
-test('to trust a node at once can be said', async () => {
+test('trustAfter may be zero', async () => {
   const nodes = await Promise.all([0, 1, 2].map((n) => holdfast.open(`memory:node-trusted-${n}`)));
   await holdfast.redlock(nodes, 'q', {trustAfter: 0}).with((lease) => lease.check());
   for (const trustAfter of [-1, 0.1, NaN]) assert.throws(() => holdfast.redlock(nodes, 'q', {trustAfter}), holdfast.InvalidArgument);
 });
 
-test('each code has a class, and an error says what and where', async () => {
+test('each code has a class, and an error names operation, name and store', async () => {
   const {byCode} = require('../../bindings/node/errors.js');
   assert.deepEqual([...byCode.keys()], Array.from({length: 21}, (_, i) => i + 1));
   const store = await holdfast.open('memory:errors');
@@ -625,7 +625,7 @@ test('each code has a class, and an error says what and where', async () => {
   assert.throws(() => store.mutex('m'), holdfast.InvalidArgument);
 });
 
-test('a program that ends with a lease gives it back, and ends by itself', async () => {
+test('a program that ends with a lease releases it, and the open handles do not keep the program alive', async () => {
   const url = `sqlite:${folder}/end.db`;
   const code = `const holdfast = require(${JSON.stringify(path.resolve(__dirname, '../../bindings/node'))});
     (async () => {
@@ -644,7 +644,7 @@ test('a program that ends with a lease gives it back, and ends by itself', async
   }
 });
 
-test('a program whose main thread has the package gives back what its worker threads hold', async () => {
+test('the end of a program with the package in its main thread releases the leases of its worker threads', async () => {
   const url = `sqlite:${folder}/workers.db`, package_ = JSON.stringify(path.resolve(__dirname, '../../bindings/node'));
   const hold = `const {parentPort} = require('node:worker_threads');
     (async () => {
@@ -663,7 +663,7 @@ test('a program whose main thread has the package gives back what its worker thr
   }
 });
 
-test('a program that ends while it is granted a lock gives it back', {timeout: 60e3}, async () => {
+test('a program that ends while a lock is granted to it releases the lock', {timeout: 60e3}, async () => {
   const server = await redisServer();
   const store = await holdfast.open(server.url);
   for (const wait of ['', '{timeout: 60e3}']) {
@@ -705,7 +705,7 @@ test('a program that ends while it is granted a lock gives it back', {timeout: 6
   }
 });
 
-test('a program that waits only for a loss learns of it also later, and a wait that begins meanwhile is kept', () => {
+test('a program that waits only for a loss gets the report, and a wait that begins meanwhile continues', () => {
   const code = `const holdfast = require(${JSON.stringify(path.resolve(__dirname, '../../bindings/node'))});
     (async () => {
       const store = await holdfast.open('memory:node-late');
@@ -726,7 +726,7 @@ test('a program that waits only for a loss learns of it also later, and a wait t
   assert.equal(execFileSync(process.execPath, ['-e', code], {encoding: 'utf8', timeout: 60e3}), 'TimedOut\n');
 });
 
-test('what does not fit is refused, and not cut', async () => {
+test('numbers that do not fit are refused and not truncated', async () => {
   const [store, other, third] = await Promise.all(['cut', 'cut-2', 'cut-3'].map((name) => holdfast.open(`memory:${name}`)));
   const semaphore = store.semaphore('s', 2), latch = store.latch('l', 2), limiter = store.limiter('r', [{tokens: 5}]);
   const large = 2 ** 32;
@@ -782,7 +782,7 @@ test('an option that does not exist is a TypeError that lists those that do', as
   await (await lock.acquire({timeout: 50, signal: never})).release();
 });
 
-test('an argument of a wrong type is a TypeError that says which it is', () => {
+test('an argument of a wrong type is a TypeError that names the argument', () => {
   const told = JSON.parse(said(`
     const store = await holdfast.open('memory:node-wrong');
     const limiter = store.limiter('r', [{tokens: 5, by: ['c']}]), mutex = store.mutex('held'), lease = await mutex.acquire();
@@ -834,7 +834,7 @@ test('an argument of a wrong type is a TypeError that says which it is', () => {
   assert.equal(wrong.reason, 'TypeError Session.mutex: options.reason must be a string, and is a number');
 });
 
-test('no parameter of any function takes what does not belong there', () => {
+test('every parameter of every function refuses wrong types', () => {
   const none = [undefined, true, Symbol('s'), () => {}, [], [65], {}, Buffer.from('a'), new String('a')];
   const wrong = {
     'const char *': [...none, 0, 1, NaN, 1n],
@@ -892,7 +892,7 @@ test('no parameter of any function takes what does not belong there', () => {
   assert.ok(looked > 1000, String(looked));
 });
 
-test('a call that koffi refuses takes no place, and lets the program end', () => {
+test('a call that koffi refuses occupies no place, and the program can end', () => {
   assert.equal(said(`
     const store = await holdfast.open('memory:node-refused');
     const real = abi.functions.show;
@@ -904,7 +904,7 @@ test('a call that koffi refuses takes no place, and lets the program end', () =>
     console.log((await store.show('m')).holders);`), '0\n');
 });
 
-test('a wait for which koffi refuses to listen again rejects, and the program goes on', () => {
+test('a wait rejects when koffi refuses to listen again, and the program continues', () => {
   assert.equal(said(`
     const store = await holdfast.open('memory:node-unheard');
     const lease = await store.mutex('m').acquire();
@@ -918,7 +918,7 @@ test('a wait for which koffi refuses to listen again rejects, and the program go
     console.log(why.message, await store.mutex('m').tryAcquire({timeout: 600_000}) !== null);`), 'no room true\n');
 });
 
-test('a release that koffi refuses leaves the lease', () => {
+test('a release that koffi refuses keeps the lease', () => {
   assert.equal(said(`
     const store = await holdfast.open('memory:node-unreleased');
     const lease = await store.mutex('m').acquire();
@@ -931,7 +931,7 @@ test('a release that koffi refuses leaves the lease', () => {
     console.log(state, await store.mutex('m').tryAcquire() !== null);`), 'held true\n');
 });
 
-test('a duration that cannot be is refused as it was given', async () => {
+test('the error for an impossible duration quotes the given number', async () => {
   const store = await holdfast.open('memory:node-durations');
   const lease = await store.mutex('held').acquire();
   for (const [what, told] of [
@@ -955,7 +955,7 @@ test('a duration that cannot be is refused as it was given', async () => {
   await lease.release();
 });
 
-test('a number that a double cannot count arrives as it was given', () => {
+test('a bigint beyond the range of a double is passed on unchanged', () => {
   const there = Buffer.alloc(abi.koffi.sizeof(abi.types.rule));
   const own = abi.functions.limiter_open;
   abi.functions.limiter_open = (session, name, rules) => { abi.koffi.encode(there, abi.types.rule, rules[0]); return 0; };
@@ -970,7 +970,7 @@ test('a number that a double cannot count arrives as it was given', () => {
   }
 });
 
-test('a wait longer than can be counted has no limit', async () => {
+test('a timeout beyond 64 bits is no limit', async () => {
   const [store, other] = [await holdfast.open('memory:long'), await holdfast.open('memory:long')];
   const held = await store.mutex('m').acquire();
   const later = [2 ** 64 / 1e6, 1e20, Number.MAX_VALUE].map((timeout) => other.mutex('m').acquire({timeout}).then((l) => l.release()));
@@ -990,7 +990,7 @@ test('a lease of many members has a fence for each', async () => {
   store.close();
 });
 
-test('a call that waits for a thread keeps what it is made on', () => {
+test('a call that waits for a thread keeps its object open', () => {
   const code = `const holdfast = require(${JSON.stringify(path.resolve(__dirname, '../../bindings/node'))});
     const fs = require('node:fs');
     (async () => {
@@ -1022,7 +1022,7 @@ test('the types declare what the package exports', () => {
   assert.deepEqual([...declared], []);
 });
 
-test('structs are those of the header', () => {
+test('structs match the layout of the C header', () => {
   const told = execFileSync(process.env.HOLDFAST_C_RULES, ['--layout'], {encoding: 'utf8'});
   const seen = new Set();
   for (const line of told.trim().split('\n')) {
@@ -1068,7 +1068,7 @@ test('each function of the header is called, or left out for a reason', () => {
   assert.deepEqual(Object.keys(abi.FUNCTIONS).filter((name) => !called.has(name)), [], 'listed, and never called');
 });
 
-test('parameters are those of the header', () => {
+test('parameters match the C header', () => {
   const numbers = new Set(['int', 'int64_t', 'uint32_t', 'uint64_t']);
   const kind = (type) => numbers.has(type) ? type : type === 'const char *' ? 'text' : 'pointer';
   const there = functionsOfTheHeader();
