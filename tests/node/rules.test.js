@@ -57,7 +57,7 @@ for (const [store, urlOf] of Object.entries(STORES)) {
       }
     });
 
-    rule('a mutex excludes and its fence grows', async (here, there) => {
+    rule('a mutex excludes others and its fence increases', async (here, there) => {
       const first = await here.mutex('m').with(async (lease) => {
         assert.equal(lease.state, 'held');
         assert.ok(lease.remaining > 0 && lease.name.endsWith('m') && !lease.lost);
@@ -72,7 +72,7 @@ for (const [store, urlOf] of Object.entries(STORES)) {
       assert.throws(() => lease.check(), holdfast.NotOwner);
     });
 
-    rule('waits time out, and are called off by a signal', async (here, there) => {
+    rule('waits time out, and an AbortSignal cancels them', async (here, there) => {
       const held = await here.fairMutex('m').acquire();
       await assert.rejects(there.mutex('m').acquire({timeout: 20}), holdfast.TimedOut);
       await assert.rejects(there.mutex('m').acquire({timeout: 0}), holdfast.Busy);
@@ -87,7 +87,7 @@ for (const [store, urlOf] of Object.entries(STORES)) {
       await held.release();
     });
 
-    rule('one try is what a try without a timeout is, whatever says so', async (here, there) => {
+    rule('tryAcquire with no timeout, or with 0, is one try and does not wait', async (here, there) => {
       const held = await here.mutex('m').acquire();
       for (const wait of [undefined, {}, {timeout: undefined}, {timeout: null}, {timeout: 0}]) {
         let tried;
@@ -98,7 +98,7 @@ for (const [store, urlOf] of Object.entries(STORES)) {
       await held.release();
     });
 
-    rule('a hundred wait at once and are inside one by one', async (here, there) => {
+    rule('a hundred concurrent waits get the lock one after the other', async (here, there) => {
       const locks = [here.mutex('m'), there.mutex('m')];
       let inside = 0;
       const fences = [];
@@ -124,7 +124,7 @@ for (const [store, urlOf] of Object.entries(STORES)) {
       await assert.rejects(lease.release(), (why) => why instanceof holdfast.Lost && why.leaseGone);
     });
 
-    rule('an empty short id takes nothing away', async (here, there) => {
+    rule('forceRelease with an empty short id releases nothing', async (here, there) => {
       const lease = await here.mutex('m').acquire();
       await assert.rejects(there.forceRelease('m', ''), holdfast.InvalidArgument);
       assert.equal(await there.mutex('m').tryAcquire(), null);
@@ -132,12 +132,12 @@ for (const [store, urlOf] of Object.entries(STORES)) {
       lease.close();
     });
 
-    rule('what the work throws goes through, and the lock is released', async (here, there) => {
+    rule('an error of the work is passed on, and the lock is released', async (here, there) => {
       await assert.rejects(here.mutex('m').with(() => { throw new RangeError('own'); }), RangeError);
       await (await there.mutex('m').acquire({timeout: 30e3})).release();
     });
 
-    rule('readers share, permits are counted, all or none are taken', async (here, there) => {
+    rule('readers share, permits are counted, and a multiLock takes all members or none', async (here, there) => {
       const rw = here.sharedMutex('rw');
       const reader = await rw.shared().acquire();
       const other = await there.sharedMutex('rw').shared().acquire();
@@ -157,7 +157,7 @@ for (const [store, urlOf] of Object.entries(STORES)) {
       await reader.release();
     });
 
-    rule('one leads and all can read who', async (here, there) => {
+    rule('one candidate leads and every session can read the leader', async (here, there) => {
       const theirs = there.election('e');
       assert.equal(await theirs.leader(), null);
       const leadership = await here.election('e', {note: 'here'}).acquire();
@@ -169,7 +169,7 @@ for (const [store, urlOf] of Object.entries(STORES)) {
       await leadership.release();
     });
 
-    rule('latches, barriers and conditions meet', async (here, there) => {
+    rule('latches, barriers and conditions work between sessions', async (here, there) => {
       const latch = here.latch('l', 2);
       await Promise.all([latch.wait({timeout: 30e3}), latch.countDown(), there.latch('l', 2).countDown()]);
       assert.equal(await latch.remaining(), 0);
@@ -186,7 +186,7 @@ for (const [store, urlOf] of Object.entries(STORES)) {
       await lease.release();
     });
 
-    rule('an arrival is waited for later, by itself, and stands when the time is over', async (here, there) => {
+    rule('an arrival can be waited for separately, and still counts after a timeout', async (here, there) => {
       const [mine, theirs] = [here, there].map((session) => session.barrier('b', 2));
       const arrival = await mine.arrive({timeout: 30e3});
       await assert.rejects(mine.wait(arrival, {timeout: 20}), holdfast.TimedOut);
@@ -203,7 +203,7 @@ for (const [store, urlOf] of Object.entries(STORES)) {
       await assert.rejects(mine.wait(last, {timeout: 30e3}), holdfast.Lost);
     });
 
-    rule('a session says where its store is', async (here) => {
+    rule('a session returns the URL of its store', async (here) => {
       assert.equal(here.url, (await holdfast.open(url)).url);
       assert.ok(here.url.startsWith(store), here.url);
     });
@@ -230,7 +230,7 @@ for (const [store, urlOf] of Object.entries(STORES)) {
       await Promise.all([second, third].map((b) => b.arriveAndWait({timeout: 30e3})));
     });
 
-    rule('a lease that is closed during a wait for a condition is not held', async (here, there) => {
+    rule('a lease closed during a condition wait is not held afterwards', async (here, there) => {
       const condition = here.condition('c');
       const lease = await here.mutex('m').acquire();
       const cancelled = assert.rejects(condition.wait(lease, {timeout: 30e3}), holdfast.Cancelled);
@@ -242,7 +242,7 @@ for (const [store, urlOf] of Object.entries(STORES)) {
       await (await there.mutex('m').acquire({timeout: 30e3})).release();
     });
 
-    rule('a signal that is first read during a wait for a condition does not stand for the time after it', async (here, there) => {
+    rule('a signal first read during a condition wait is replaced by a working one after the wait', async (here, there) => {
       const condition = here.condition('c');
       const lease = await here.mutex('m').acquire();
       const waiting = condition.wait(lease, {timeout: 30e3});
@@ -262,7 +262,7 @@ for (const [store, urlOf] of Object.entries(STORES)) {
       assert.ok(signal.reason instanceof holdfast.Lost);
     });
 
-    rule('work that releases its lease is not told so, and work whose wait has lost it is', async (here) => {
+    rule('with() accepts work that releases its lease, and rejects if a wait of the work lost the lease', async (here) => {
       const mutex = here.mutex('m');
       assert.equal(await mutex.with(async (lease) => { await lease.release(); return 5; }), 5);
       assert.equal(await mutex.with((lease) => { lease.close(); return 6; }), 6);
@@ -270,7 +270,7 @@ for (const [store, urlOf] of Object.entries(STORES)) {
       await assert.rejects(mutex.with(failing), holdfast.NotOwner);
     });
 
-    rule('a release that is refused during a wait for a condition changes nothing', async (here, there) => {
+    rule('a release refused during a condition wait changes nothing', async (here, there) => {
       const condition = here.condition('c');
       for (const releaseFirst of [false, true]) {
         const lease = await here.mutex('m').acquire();
@@ -289,7 +289,7 @@ for (const [store, urlOf] of Object.entries(STORES)) {
       }
     });
 
-    rule('a limiter gives its tokens and then says when', async (here) => {
+    rule('a limiter grants its tokens and then returns the waiting time', async (here) => {
       const limiter = here.limiter('r', [{tokens: 3, per: 3600e3, by: ['client'], name: 'hourly'}]);
       const taken = await limiter.tryTake(2, {client: 'acme'});
       assert.deepEqual([taken.taken, taken.remaining, taken.limit, taken.rule], [true, 1, 3, 'hourly']);
@@ -305,7 +305,7 @@ for (const [store, urlOf] of Object.entries(STORES)) {
       await assert.rejects(limiter.refund(refused, {client: 'acme'}), holdfast.InvalidArgument);
     });
 
-    rule('tokens that a wait took can be given back', async (here) => {
+    rule('tokens taken by a wait can be given back', async (here) => {
       const limiter = here.limiter('r', [{tokens: 3, per: 3600e3, name: 'hourly'}]);
       const {due, reset, ...taken} = await limiter.takeDecision(2);
       assert.deepEqual(taken, {taken: true, wait: taken.wait, limit: 3, remaining: 1, rule: 'hourly', tokens: 2});
