@@ -1,6 +1,6 @@
-/* What holds of the C interface, as a C99 program that knows nothing but the public header.
+/* Rules of the C interface, tested by a C99 program that includes only the public header.
  *   rules --list          the names of the rules
- *   rules URL RULE        tries one on this store; 0 if it holds
+ *   rules URL RULE        tests one rule on this store; exits with 0 if it holds
  *   rules --layout        sizes and offsets of the structs, for the bindings' tests */
 #define _POSIX_C_SOURCE 200809L
 #include <errno.h>
@@ -18,7 +18,7 @@
 
 static const char* url;
 static holdfast_session_options options = {.size = sizeof(holdfast_session_options)};
-static holdfast_session *store, *other; /* two programs, as far as the store can tell */
+static holdfast_session *store, *other; /* for the store these are two programs */
 static holdfast_error why = {.size = sizeof(holdfast_error)};
 
 static const int64_t second = 1000000000;
@@ -103,7 +103,7 @@ static void options_of_sessions_and_locks_take_effect(void) {
   holdfast_lock* lock = NULL;
   OK(holdfast_mutex(mine, "m", &held_briefly, &lock, &why));
   lease = taken(lock);
-  taken(mutex_of(store, "m")); /* its time is over */
+  taken(mutex_of(store, "m")); /* the first hold has reached max_hold_ms */
   GIVES(HOLDFAST_LOST, holdfast_release(lease, NULL, &why));
   brief.size = sizeof brief - 1;
   GIVES(HOLDFAST_INVALID_ARGUMENT, holdfast_open(url, &brief, &mine, &why));
@@ -151,7 +151,7 @@ static void* waits(void* of) {
   __atomic_store_n(&w->ended, 1, __ATOMIC_RELEASE);
   return NULL;
 }
-/* Until it is queued; an end before that is a failure. `w` is NULL for one without a thread. */
+/* Waits until the waiter is queued; its end before that is a failure. `w` is NULL: no thread. */
 static void await_waiter(const char* name, const struct waiter* w) {
   while (waiters(name) == 0) {
     CHECK(w == NULL || !__atomic_load_n(&w->ended, __ATOMIC_ACQUIRE));
@@ -352,7 +352,7 @@ static void a_call_with_a_queue_can_be_cancelled(void) {
   OK(holdfast_release(held, NULL, &why));
 }
 
-/* A queue that a call is still under way to, which lasts until the program ends. */
+/* A queue with a pending call, which lasts until the program ends. */
 static holdfast_queue* queue_in_use(int* fd) {
   holdfast_queue* queue = NULL;
   OK(holdfast_queue_open(&queue, fd, &why));
@@ -370,7 +370,7 @@ static void a_lock_granted_to_a_closed_queue_is_released(void) {
   await_waiter("m", NULL);
   OK(holdfast_close(queue, &why));
   OK(holdfast_release(held, NULL, &why));
-  /* It gets the lock, nobody is there, and it gives it back. */
+  /* The lock is granted to the closed queue, and the library releases it. */
   OK(holdfast_release(taken(mutex_of(other, "m")), NULL, &why));
   holdfast_event event = {.size = sizeof event};
   GIVES(HOLDFAST_INVALID_ARGUMENT, holdfast_queue_next(queue, 0, &event, &why));
@@ -498,7 +498,7 @@ static void a_barrier_opens_when_all_participants_have_arrived(void) {
   OK(holdfast_barrier_arrive_and_wait(mine, &later, &why));
 }
 
-/* The thread's own arrival stands: what comes after it waits for that phase first. */
+/* The arrival of this thread still counts: its next arrival first waits for that phase. */
 static void an_arrival_after_a_timed_out_wait_obeys_its_timeout(void) {
   holdfast_barrier *mine = NULL, *theirs = NULL;
   OK(holdfast_barrier_open(store, "b", 2, 0, &mine, &why));
@@ -548,7 +548,7 @@ static void an_arrival_that_waits_for_the_previous_phase_can_be_cancelled(void) 
   holdfast_name_info info = {.size = sizeof info};
   OK(holdfast_show(store, "b", &info, &why));
   CHECK(info.waiters == 1);
-  /* the other two come, and each of the three again: an arrival that came as an event is waited for
+  /* The other two arrive, and then all three in the next phase: waits for an arrival of an event.
    */
   told = told_to(queue, 2);
   OK(holdfast_barrier_arrive_and_wait(theirs, &told, &why));
@@ -990,7 +990,7 @@ static void a_redlock_is_held_by_a_majority(void) {
 static const int64_t extremes[] = {INT64_MIN, INT64_MIN + 1, -1, INT64_MAX - 1, INT64_MAX};
 enum { extremes_count = sizeof extremes / sizeof *extremes };
 
-/* True if it was made, and so has to work. */
+/* True if the object was made, and so has to work. */
 static int used(int code) {
   CHECK(code == HOLDFAST_OK || code == HOLDFAST_INVALID_ARGUMENT);
   return code == HOLDFAST_OK;
@@ -1060,7 +1060,8 @@ static void extreme_times_of_other_primitives_are_used_or_refused(void) {
   }
 }
 
-/* Each negative number is no limit: it waits for somebody else's lock, as each large one does. */
+/* A negative timeout is no limit: the call waits for a lock of another session, as with a large
+ * one. */
 static void extreme_times_of_waits_are_used(void) {
   holdfast_queue* queue = NULL;
   int fd = -1;
@@ -1090,7 +1091,7 @@ static void extreme_times_of_waits_are_used(void) {
 
 /* ---- misuse ---------------------------------------------------------------------------------- */
 
-/* Every function that takes a handle, with this one in its place. */
+/* Calls every function that takes a handle with this handle. */
 static void refused_everywhere(void* bad, int for_leases) {
   const int wrong = HOLDFAST_INVALID_ARGUMENT;
   const holdfast_wait once = timed(HOLDFAST_ONE_TRY);
@@ -1317,8 +1318,8 @@ static void error_texts_are_valid_utf8_whatever_the_caller_or_the_store_sent(voi
   CHECK(strcmp(why.name + strlen(why.name) - 6, "caf\xef\xbf\xbd") == 0); /* U+FFFD */
 }
 
-/* What a wait in vain says. One whose store did not answer in time says that, and is given twice
- * the time. */
+/* The error text of a wait that times out. If the text is that the store did not answer in time,
+ * the wait is repeated with twice the time. */
 typedef int (*timed_wait)(void* at, const holdfast_wait* told);
 static void in_vain(timed_wait begin, void* at, const char* waited_for) {
   holdfast_queue* queue = NULL;
@@ -1375,7 +1376,7 @@ static void a_forked_child_gets_an_error_and_can_open_new_sessions(void) {
     holdfast_session* mine = NULL;
     OK(holdfast_open(url, &options, &mine, &why));
     holdfast_lock* again = mutex_of(mine, strncmp(url, "memory:", 7) == 0 ? "other" : "m");
-    /* Memory is a store of each process. */
+    /* memory: is a separate store in each process. */
     GIVES(strncmp(url, "memory:", 7) == 0 ? HOLDFAST_OK : HOLDFAST_BUSY, tried(again));
     OK(holdfast_close(mine, &why));
     _exit(0);
@@ -1448,7 +1449,8 @@ static const struct {
     RULE(a_forked_child_gets_an_error_and_can_open_new_sessions),
 };
 
-/* A line a field: struct, field, offset, size; and a line a struct with its own size. */
+/* Prints a line for each field (struct, field, offset, size), and one for each struct with its
+ * size. */
 static void print_layout(void) {
 #define WHOLE(type) printf("%s . 0 %zu\n", #type, sizeof(type))
 #define FIELD(type, field) \

@@ -1,4 +1,4 @@
-// The package as others get it: what npm packs is enough to run, and modules import its parts by their names.
+// The package as npm packs it: it runs, and modules import its exports by name.
 import assert from 'node:assert';
 import {execFileSync} from 'node:child_process';
 import fs from 'node:fs';

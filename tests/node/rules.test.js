@@ -1,5 +1,5 @@
 'use strict';
-// What the package promises, on memory, SQLite and Redis. HOLDFAST_LIBRARY names the library that is tested.
+// The rules of the package, on memory, SQLite and Redis. HOLDFAST_LIBRARY names the library that is tested.
 const assert = require('node:assert/strict');
 const {execFileSync, spawn, spawnSync} = require('node:child_process');
 const fs = require('node:fs');

@@ -1,4 +1,4 @@
-"""The package and the C interface are one."""
+"""The package matches the C header."""
 import ctypes
 import inspect
 import os
@@ -9,10 +9,10 @@ import holdfast
 from holdfast import _abi
 from stores import REPOSITORY, URLS, OnAStore
 
-#: What the package does not call, and why.
+#: C functions that the package does not call, with the reason.
 WITHOUT = {
     "barrier_arrive": "barrier_arrive_within has a limit, too", "barrier_arrive_and_drop": "so has barrier_arrive_and_drop_within",
-    "queue_next": "queue_next_decision tells more", "words": "the exception's class says it"}
+    "queue_next": "queue_next_decision also returns the decision", "words": "the class of the exception names the code"}
 NUMBERS = {"int": ctypes.c_int, "int64_t": ctypes.c_int64, "uint32_t": ctypes.c_uint32, "uint64_t": ctypes.c_uint64}
 
 

@@ -1,4 +1,4 @@
-"""What a `with` and an `async with` promise, whatever interrupts them."""
+"""Blocks of `with` and `async with`, and interrupts at each of their lines."""
 import asyncio
 import contextlib
 import gc
@@ -21,7 +21,7 @@ class Blocks:
 
         def interrupt(frame, event, _):
             nonlocal left
-            if not frame.f_code.co_filename.startswith(ours) or frame.f_code.co_name == "__del__":  # nobody would hear of it there
+            if not frame.f_code.co_filename.startswith(ours) or frame.f_code.co_name == "__del__":  # Python only prints exceptions there
                 return None
             if event == "line":
                 left -= 1
@@ -50,7 +50,7 @@ class Blocks:
 
         def interrupt(frame, event, _):
             nonlocal left
-            if frame.f_code.co_name == "__del__":  # the block has ended, and nobody would hear of it there
+            if frame.f_code.co_name == "__del__":  # the block has ended, and Python only prints what is raised there
                 sys.settrace(None)
             if not frame.f_code.co_filename.startswith(ours) or sys.gettrace() is None:
                 return None
@@ -248,7 +248,7 @@ class Interrupts(OnAStore):
             nonlocal left
             if not frame.f_code.co_filename.startswith(ours) or frame.f_code.co_name == "__del__":
                 return None
-            # Before Python 3.11 what is raised at the call of a coroutine that goes on ends it, as no signal can: no handler of it is run.
+            # Before Python 3.11 an exception at the resumption of a coroutine ends it without running its handlers; a signal cannot.
             if event == "line" or event == "call" and sys.version_info >= (3, 11):
                 left -= 1
                 if left == 0:
@@ -259,7 +259,7 @@ class Interrupts(OnAStore):
             sys.settrace(interrupt)
             async with mutex:
                 sys.settrace(None)
-        with unittest.mock.patch("sys.unraisablehook"):  # what goes is closed again by what has it
+        with unittest.mock.patch("sys.unraisablehook"):  # destroyed objects may close a handle a second time
             while left == 0:
                 steps += 1
                 left = steps

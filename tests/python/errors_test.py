@@ -1,4 +1,4 @@
-"""What is refused, and how it says so."""
+"""Errors, and arguments that are refused."""
 import asyncio
 
 import holdfast

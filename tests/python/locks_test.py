@@ -170,7 +170,7 @@ class LeadersRules(OnAStore):
             waiting = asyncio.create_task(seen.next_async())
             await asyncio.sleep(0)
             found = _abi.LeaderText()
-            while not found.term:  # and the loop, which is not free, is not told
+            while not found.term:  # the event loop is busy here, so it does not learn of the leader
                 _abi.call(_abi.functions.leaders_found, seen._handle, ctypes.byref(found))
             waiting.cancel()
             with self.assertRaises(asyncio.CancelledError):

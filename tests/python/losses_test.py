@@ -1,4 +1,4 @@
-"""What is told of a lost lease, and to whom."""
+"""Reports of lost leases."""
 import asyncio
 import gc
 import sys
@@ -149,5 +149,5 @@ class Watched:
 class Losses(OnAStore):
     def test_the_loss_thread_ends_silently_after_close_all(self):
         queue = _waits.Queue()
-        _abi.functions.close(queue._handle, None)  # as close_all() does, while the thread has something to tell
+        _abi.functions.close(queue._handle, None)  # as close_all() does while the thread reports losses
         _waits.Watcher()._serve(queue)

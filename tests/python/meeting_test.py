@@ -183,7 +183,7 @@ class Meeting:
 
     def test_tasks_with_barrier_objects_of_their_own_are_separate_participants(self):
         async def one_after_the_other(mine, theirs):
-            (await mine.arrive_async(30)).close()  # it counts, and nobody waits for it
+            (await mine.arrive_async(30)).close()  # the arrival counts, and no call waits for it
             await theirs.arrive_and_wait_async(0.01 if mine is theirs else 30)
         shared = self.here.barrier("shared", 2)
         with self.assertRaises(holdfast.TimedOut):

@@ -1,4 +1,4 @@
-"""What only shows in several programs: fork(), ends, interpreters."""
+"""Several processes and interpreters: fork(), the end of a program, subinterpreters."""
 import asyncio
 import contextlib
 import os
@@ -16,8 +16,8 @@ class Forks:
     def test_a_forked_child_gets_an_error_and_can_open_new_sessions(self):
         lock = self.here.mutex("m")
         with lock as lease:
-            lease.on_loss(lambda: None)  # a thread and a queue of the parent's
-            self.here.mutex("other").acquire(30).release()  # and what its waits use
+            lease.on_loss(lambda: None)  # starts a thread and opens a queue in the parent
+            self.here.mutex("other").acquire(30).release()  # so the parent also has a queue for its waits
             child = os.fork()
             if child == 0:
                 code = 1
@@ -54,7 +54,7 @@ class Forks:
                 nonlocal child
                 child = os.fork()
                 if child == 0:
-                    signal.alarm(20)  # ends what waits for ever
+                    signal.alarm(20)  # ends a child that hangs
                     lease.close()
                     os._exit(0)
             with losing:

@@ -1,4 +1,4 @@
-"""What pip makes of the package: all of its files, with their sums, and enough to take a lock."""
+"""The wheel that pip builds: it has all files with their checksums, and a program can acquire a lock with it."""
 import base64
 import csv
 import hashlib
