@@ -57,7 +57,7 @@ interface Handle {
 /** Proves that the lock is held. `await using` releases it at the end of the block. A lease that is garbage-collected is released, so
  *  keep a reference to it. */
 export interface Lease extends Handle {
-  /** A number greater than that of every earlier holder. Pass it to the resource, which refuses smaller ones. */
+  /** A number greater than the fence of every earlier holder. Pass it to the resource, which refuses smaller ones. */
   readonly fence: bigint;
   /** The fence of each member of a multiLock; of another lock its one fence. */
   readonly fences: bigint[];
@@ -75,9 +75,10 @@ export interface Lease extends Handle {
   readonly signal: AbortSignal;
   /** Throws Lost unless the lock is held. */
   check(): void;
-  /** Renews the lease now: for that long, or for its old length. */
+  /** Renews the lease now, for `length` from now on, or for its old length. */
   extend(length?: number): Promise<void>;
-  /** Rejects with Lost if the lease had ended before; with NotOwner if it was released already, or while a wait for a condition uses it. */
+  /** Rejects with Lost if the lease had ended before; with NotOwner if it was released already, or while a wait for a condition uses
+   *  it. */
   release(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
 }
@@ -95,18 +96,22 @@ export interface Lock extends Handle {
 export interface SharedMutex extends Lock {
   /** The lock of readers. */
   shared(): Lock;
+  /** A writer's lease becomes a reader's, with no other writer in between. */
   downgrade(lease: Lease): Promise<void>;
-  /** Resolves to true if this was the only reader: now it is the writer. */
+  /** If there is no other reader, the lease becomes a writer's, with a new fence; otherwise it stays a reader's, and the promise
+   *  resolves to false at once. */
   tryUpgrade(lease: Lease): Promise<boolean>;
 }
 
 export interface Semaphore extends Lock {
-  /** Takes that many permits together, or none. */
+  /** The lock that takes `count` permits together, or none. */
   permits(count: number): Lock;
+  /** Resolves to how many permits are free at this moment. */
   available(): Promise<number>;
 }
 
 export interface Leader {
+  /** Greater than the term of every earlier leader. */
   term: bigint;
   note: string;
   host: string;
@@ -117,105 +122,138 @@ export interface Leader {
 }
 
 export interface Leaders extends Handle {
-  /** The next leader after the one that was returned last. One call at a time. Polls twice a second. */
+  /** Waits for the leader after the one that was returned last. One call at a time. Polls about twice a second. */
   next(wait?: Wait): Promise<Leader>;
 }
 
-/** Acquiring it is leading; the fence is the term. */
+/** One of many candidates leads: the one that has acquired this lock. The fence of its lease is the term. */
 export interface Election extends Lock {
+  /** Resolves to the present leader, or to null. */
   leader(): Promise<Leader | null>;
+  /** Reports the leaders one after the other. */
   observe(): Leaders;
 }
 
+/** Waiters continue when the count has reached zero. */
 export interface Latch extends Handle {
+  /** Counts down by n (1). Rejects with InvalidArgument for 0, and for more than remains. */
   countDown(n?: number): Promise<void>;
+  /** Waits until the count has reached zero. */
   wait(wait?: Wait): Promise<void>;
+  /** Resolves to the present count. */
   remaining(): Promise<number>;
+  /** Removes the latch, and frees its name. */
   remove(): Promise<void>;
 }
 
 /** One arrival in a phase of a barrier. It still counts if this object is closed or collected. */
 export interface Arrival extends Handle {}
 
-/** Make one Barrier for each participant. If each call on it begins when the one before it has ended, it is one participant. After close()
- *  its waits reject with Cancelled. */
+/** `count` participants wait for each other, in one phase after the other. Make one Barrier for each participant: calls that follow
+ *  each other on one Barrier belong to one participant. After close() its waits reject with Cancelled. */
 export interface Barrier extends Handle {
   /** Does not wait for the others. One exception: if an earlier arrival of this thread still counts, and the program has no Arrival for
    *  it, this call first waits for the end of that phase. After TimedOut and Cancelled the arrival may still count: call it again. */
   arrive(wait?: Wait): Promise<Arrival>;
-  /** Until all have arrived; closes the arrival. Rejects with Lost, once, if a participant died. After TimedOut and Cancelled the arrival
-   *  still counts, and can be waited for again. */
+  /** Waits until all have arrived, and closes the arrival. Rejects with Lost, once, if a participant died. After TimedOut and
+   *  Cancelled the arrival still counts, and can be waited for again. */
   wait(arrival: Arrival, wait?: Wait): Promise<void>;
-  /** Rejects with Lost, once, if a participant died. After TimedOut and Cancelled the arrival counts if the store had answered it, else it
-   *  may count. The next arrival first waits for the end of a phase in which it counts. Two calls at the same time belong to two
-   *  participants. */
+  /** Arrives, and waits until all have arrived. Rejects with Lost, once, if a participant died. After TimedOut and Cancelled the
+   *  arrival counts if the store had answered; otherwise it may count. The next arrival first waits for the end of a phase in which it
+   *  counts. Two calls at the same time belong to two participants. */
   arriveAndWait(wait?: Wait): Promise<void>;
   /** Arrives, and drops out. Does not wait for the others, unless an arrival of this thread still counts: then it first waits for the
    *  end of that phase. After TimedOut and Cancelled the participant may not have dropped out: call it again. */
   arriveAndDrop(wait?: Wait): Promise<void>;
 }
 
+/** Releases a mutex, waits until any process notifies, and acquires the mutex again. */
 export interface Condition extends Handle {
   /** Resolves to whether a notification came in time. The mutex is then held again by the same lease, with a new fence: check the
    *  condition, and wait again if it is false. After an error other than NotOwner, InvalidArgument and Unsupported the mutex is not held:
    *  the lease is released, and its signal aborted. It also rejects with Cancelled if the lease was closed meanwhile. */
   wait(lease: Lease, wait?: Wait): Promise<boolean>;
+  /** Wakes the first waiter. Resolves to how many waiters were woken. */
   notifyOne(): Promise<number>;
+  /** Wakes all waiters. Resolves to how many were woken. */
   notifyAll(): Promise<number>;
 }
 
+/** One token bucket, or one for each value of some parts of the key. */
 export interface Rule {
   tokens: number;
   /** The time in which `tokens` come back, in milliseconds; 1000 if not given. */
   per?: number;
+  /** The most tokens that a bucket holds. 0 or not given: as many as `tokens`. */
   burst?: number;
+  /** Parts of the key: each combination of their values has a bucket of its own. Not given: one bucket for all. */
   by?: string[];
+  /** All tokens come back at once, each time `per` has passed. */
   interval?: boolean;
+  /** Identifies the rule. Not given: its number. */
   name?: string;
 }
 
 export interface Decision {
   taken: boolean;
-  /** Refused: until it might be taken. Reserved: until it counts. Taken by takeDecision(): how long that took. */
+  /** After a refusal: how long until the tokens might be there. After reserve(): how long until they are there. After takeDecision():
+   *  how long it waited. */
   wait: number;
+  /** Of the rule that is closest to refusing: how many tokens its full bucket holds, how many it has, and how long until it is full. */
   limit: number;
   remaining: number;
   reset: number;
+  /** The name of that rule. Empty: the wait ended before the store had answered. */
   rule: string;
-  /** How many were taken. `due` says when the bucket of each rule has them, in microseconds of the store's clock. */
+  /** How many tokens were taken. `due` says when the bucket of each rule has them, in microseconds of the store's clock. */
   tokens: number;
   due: (number | bigint)[];
 }
 
+/** Limits how often something may happen, with token buckets by name. */
 export interface Limiter extends Handle {
+  /** Takes n tokens (1) from the bucket of every rule, or nothing. Does not wait. */
   tryTake(n?: number, key?: Record<string, string>): Promise<Decision>;
-  /** Waits until the tokens are there. Resolves to false, and takes nothing, if they would not be there in time. */
+  /** Waits until n tokens (1) are there, and takes them. Resolves to false, and takes nothing, if they would not be there in time. */
   take(n?: number, key?: Record<string, string>, wait?: Wait): Promise<boolean>;
-  /** As take(), with the whole decision, which refund() takes. Look at its `taken`: every decision counts as true in a condition. */
+  /** As take(), but resolves to the whole decision, which refund() accepts. Test its `taken`, because the object itself is always
+   *  true. */
   takeDecision(n?: number, key?: Record<string, string>, wait?: Wait): Promise<Decision>;
+  /** Reserves n tokens that will be there within `longestWait`, or nothing. Does not wait. */
   reserve(n: number, longestWait: number, key?: Record<string, string>): Promise<Decision>;
+  /** Resolves to what tryTake() would return, and takes nothing. */
   peek(n?: number, key?: Record<string, string>): Promise<Decision>;
-  /** Gives back the tokens that a decision took and nobody used. No more goes through than the rules allow. A number gives back that
-   *  many tokens, as if they had been taken now. */
+  /** Gives back the unused tokens of a decision, under the same key. Requests that took tokens later keep their times, so some of the
+   *  tokens may be lost (docs/rate_limiter.md). A number gives back that many tokens, as if they had been taken now. */
   refund(what?: number | Decision, key?: Record<string, string>): Promise<void>;
 }
 
 export interface LockOptions {
-  /** Not given: the session's. */
+  /** How long the lock outlives a crash. Not given: as the session says. */
   lease?: number;
+  /** false: the lock ends by itself when the lease is over. */
   renew?: boolean;
+  /** The longest time for which one hold lasts. Not given: no limit. */
   maxHold?: number;
+  /** How long callers of this process may pass a mutex on without asking the store. Not given: 10 ms. 0: never. */
   localTime?: number;
+  /** How long an idle mutex may stay with this process. Not given: not at all. */
   linger?: number;
+  /** How many calls may wait behind another one; the next one rejects with Overloaded. 0 or not given: no limit. */
   maxWaiters?: number;
+  /** close() of a lease does not wait for the answer of the store. */
   unconfirmedRelease?: boolean;
   /** For people: shown by `holdfast list`. */
   reason?: string;
 }
 
+/** What the store knows about one name at this moment. */
 export interface NameInfo {
+  /** "mutex", "shared_mutex", "semaphore" and so on. Empty: the name is not in use. */
   kind: string;
+  /** All permits; of a latch the count at its start. */
   capacity: number;
+  /** Free permits; of a latch the count now. */
   remaining: number;
   holders: number;
   waiters: number;
@@ -228,26 +266,39 @@ export interface NameInfo {
 export interface Session extends Handle {
   /** Without passwords. */
   readonly url: string;
+  /** Mutual exclusion by name, between all programs that open the same store. */
   mutex(name: string, options?: LockOptions): Lock;
   /** As mutex(), on the same names, but strictly in order of arrival across processes. */
   fairMutex(name: string, options?: LockOptions): Lock;
+  /** Many readers or one writer. `preference`: "fifo" (order of arrival, the default), "readers" or "writers" (they pass the others). */
   sharedMutex(name: string, options?: LockOptions & {preference?: 'fifo' | 'readers' | 'writers'}): SharedMutex;
+  /** All programs state the same capacity; otherwise acquiring rejects with CapacityMismatch. */
   semaphore(name: string, capacity: number, options?: LockOptions): Semaphore;
   /** Every program can read the note. The waiting candidate with the greatest `priority` (any 32-bit integer) leads next. */
   election(name: string, options?: {note?: string; priority?: number; lease?: number}): Election;
+  /** The store forgets the latch `keep` after its last use; not given: a day. */
   latch(name: string, count: number, options?: {keep?: number}): Latch;
+  /** `lease`: how long the others wait for a participant whose death the store cannot see. Not given: as the session says. */
   barrier(name: string, count: number, options?: {lease?: number}): Barrier;
+  /** Its name must differ from that of its mutex. */
   condition(name: string): Condition;
+  /** 1 to 16 rules. All programs state the same rules; otherwise taking tokens rejects with CapacityMismatch. `localTokens`: from 2
+   *  on, the process takes this many tokens at once, and gives them out without a round trip. 0 or not given: off. */
   limiter(name: string, rules: Rule[], options?: {localTokens?: number}): Limiter;
+  /** Resolves to what the store knows about a name. */
   show(name: string): Promise<NameInfo>;
-  /** Takes the lock away from its holders, or from the one with this short id. An empty short id rejects with InvalidArgument. Resolves
-   *  to how many holders were removed. */
+  /** Takes the lock away from its holders, or from the holder with this short id. An empty short id rejects with InvalidArgument.
+   *  Resolves to how many holders were removed. A former holder learns of it at its next renewal; until then the fence protects the
+   *  resource. */
   forceRelease(name: string, shortId?: string | null): Promise<number>;
 }
 
 export interface SessionOptions {
+  /** How long a lock outlives a crash. Not given: 30 s. */
   lease?: number;
+  /** How long open() and calls without a limit retry while the store is away. Not given: 10 s. */
   storeTimeout?: number;
+  /** Put before every name. */
   namePrefix?: string;
 }
 
@@ -258,7 +309,8 @@ export interface SessionOptions {
 export function open(url: string, options?: SessionOptions): Promise<Session>;
 /** All of several locks, or none. */
 export function multiLock(...members: Lock[]): Lock;
-/** A lock that a majority of independent stores grants. A trustAfter of 0 is "off". */
+/** A lock that a majority of the nodes grants; each session is one node. `trustAfter`: a node has no vote for this long after its
+ *  start; 0 or not given: off. */
 export function redlock(nodes: Session[], name: string,
                         options?: {lease?: number; nodeTimeout?: number; trustAfter?: number; reason?: string}): Lock;
 export const version: string;

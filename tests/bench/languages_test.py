@@ -10,7 +10,7 @@ import languages  # noqa: E402
 
 
 class Turns(unittest.TestCase):
-    def test_the_first_measurement_does_not_pay_for_a_server_that_has_just_begun(self):
+    def test_the_first_measurement_excludes_the_start_of_the_server(self):
         measured = []
 
         def once_of(name):

@@ -152,7 +152,7 @@ async function lockPage(name, said) {
   return element('lock');
 }
 
-test('a row that comes shows, one that changes is changed, and one that is gone goes', () => {
+test('rows are added, changed and removed with their locks', () => {
   rows(lock('a'), lock('b'));
   assert.strictEqual(names(), 'a,b');
   rows(held('b', {reason: 'backup'}));
@@ -163,7 +163,7 @@ test('a row that comes shows, one that changes is changed, and one that is gone 
   assert.strictEqual(names(), '');
 });
 
-test('what a name, a host or a reason holds is text that can be seen', () => {
+test('names, hosts and reasons are shown as visible text', () => {
   const evil = ['<img src=x onerror=alert(1)>', '</script>', '\x1b[2J', '\u202egnorw', '\u200f\u061c', '\u{e0041}', '\u2028', '__proto__',
     '\ud800'];
   const seed = Math.floor(Math.random() * 2 ** 31);
@@ -189,7 +189,7 @@ test('what a name, a host or a reason holds is text that can be seen', () => {
   assert.strictEqual(visible('<b>\u202e\n'), '<b>\\u202e\\u000a');
 });
 
-test('each column sorts both ways, and what is not known comes last', () => {
+test('each column sorts both ways, and unknown values come last', () => {
   const at = (second) => new Date(Date.UTC(2026, 0, 1, 0, 0, second)).toISOString();
   const waiter = (second) => ({host: 'w', pid: 1, since: at(second)});
   const one = {...held('b', {host: 'x', reason: 'p', since: at(1), expires_at: at(50)}), last_fence: '9', waiters: [waiter(5)]};
@@ -212,7 +212,7 @@ test('each column sorts both ways, and what is not known comes last', () => {
   });
 });
 
-test('a filter leaves what it says, and the count says of how many', () => {
+test('a filter shows only matching names, and the count states the total', () => {
   greet(['memory:', 'sqlite:x']);
   rows(held('held'), {...held('waited'), waiters: [{host: 'db', pid: 2, reason: 'Release 12'}]},
     lock('idle', {kind: 'latch', capacity: 3, remaining: 1}));
@@ -233,7 +233,7 @@ test('a filter leaves what it says, and the count says of how many', () => {
   assert.deepStrictEqual(cells(1), ['mutex', 'latch 2/3', 'mutex', 'mutex']);
 });
 
-test('of a server that was started again the stores are those that it has now', () => {
+test('after a restart of the server only its present stores are shown', () => {
   greet(['memory:', 'sqlite:x']);
   choose('store', '1');
   greet(['redis:']);
@@ -245,7 +245,7 @@ test('of a server that was started again the stores are those that it has now', 
   assert.strictEqual(element('store').value, '1');
 });
 
-test('of ten thousand names only those that can be seen are elements', () => {
+test('of ten thousand names only the visible ones are elements of the page', () => {
   rows(...Array.from({length: 10_000}, (_, n) => held('order:' + String(n).padStart(4, '0'))));
   assert.strictEqual(element('shown').textContent, '10000 names');
   assert(element('rows').children.length < 100);
@@ -256,7 +256,7 @@ test('of ten thousand names only those that can be seen are elements', () => {
   assert.strictEqual(cells(0)[0], 'order:0000');
 });
 
-test('a name that is opened with the keyboard is the address, whatever it holds', () => {
+test('a name opened with the keyboard becomes the address, with any characters', () => {
   for (const name of ['plain', 'a/b?c#d%e f', '<i>\u202e']) {
     greet();
     rows(held(name), held('~'));
@@ -267,13 +267,13 @@ test('a name that is opened with the keyboard is the address, whatever it holds'
   }
 });
 
-test('durations are in two units at most', () => {
+test('durations have at most two units', () => {
   const all = [[NaN, ''], [-5, '0ms'], [849.6, '850ms'], [59_999, '59s'], [200_000, '3m 20s'], [18_120_000, '5h 2m'],
     [187_200_000, '2d 4h']];
   for (const [ms, text] of all) assert.strictEqual(duration(ms), text);
 });
 
-test('the page of a lock has its holders, the queue in order, what happened, and how long it took', async () => {
+test('the page of a lock shows holders, the queue in order, events and durations', async () => {
   const section = await lockPage('deploy', whole({holders: [process('first', {expires_at: ago(-30), fence: '9'})],
     waiters: [process('second'), process('third')],
     changes: [{what: 'taken', ...process('first'), time: ago(5), fence: '9', waited_seconds: 2},
@@ -288,7 +288,7 @@ test('the page of a lock has its holders, the queue in order, what happened, and
   assert.deepStrictEqual(section.all('button'), [], 'nobody can unlock');
 });
 
-test('to unlock sends the token and the holder that was shown, and a refusal is told', async () => {
+test('unlocking sends the token and the shown holder, and a refusal is reported', async () => {
   greet(['memory:'], true);
   const section = await lockPage('deploy', whole({holders: [process('first', {expires_at: ago(-30)})]}));
   section.all('button')[0].hear('click');
@@ -310,7 +310,7 @@ test('to unlock sends the token and the holder that was shown, and a refusal is 
     ['POST', {Authorization: 'Bearer secret'}, {lock: 'deploy', owner: 'id-first', reason: 'stuck'}]);
 });
 
-test('a ring is told step by step, and what is not listed is counted', async () => {
+test('a ring of waits is listed step by step, and the omitted steps are counted', async () => {
   const processes = [{host: 'a', pid: 1, program: 'p'}, {host: 'b', pid: 2, program: 'q'}];
   answers['/api/graph'] = [200, {processes, waits_left_out: 3, rings: [[0, 1]], waits: [
     {from: 0, to: 1, in_ring: true, must: true, lock: 'stock'}, {from: 1, to: 0, in_ring: true, must: true, lock: 'orders'}]}];
@@ -322,7 +322,7 @@ test('a ring is told step by step, and what is not listed is counted', async () 
   assert(element('waits').textContent.includes('3 more waits are not listed'));
 });
 
-test('stores have their share and their busiest names, elections their term, limits their emptiest bucket', async () => {
+test('stores show share and busiest names, elections their term, limits their emptiest bucket', async () => {
   rows({...held('leader', {fence: '42', reason: 'note', since: ago(61)}), kind: 'election'}, {...lock('api'), kind: 'rate_limiter'});
   say('health', {store: 0, reachable: true, since: ago(61), round_trip_seconds: 0.0002, commands: 10, errors: 1, used_share: 0.004,
     allowed_share: 0.01, round_seconds: 2});
@@ -338,7 +338,7 @@ test('stores have their share and their busiest names, elections their term, lim
   assert.deepStrictEqual(limits.slice(0, 5), ['api', '1', 'r', 'acme', ' 3 of 5']);
 });
 
-test('a holder that died is shown as dead, and leads nothing', async () => {
+test('a holder that died is shown as dead and not as the leader', async () => {
   const died = {since: ago(61), expires_at: ago(-30), died: true};
   rows(held('deploy', died), {...held('leader', {...died, fence: '42'}), kind: 'election',
     waiters: [process('living'), process('dead', {died: true})]});
@@ -356,7 +356,7 @@ test('a holder that died is shown as dead, and leads nothing', async () => {
   assert(section.textContent.includes('1 of 2 holders died; the next program that asks gets it'));
 });
 
-test('no view writes what cannot be seen', async () => {
+test('no view writes invisible characters', async () => {
   const evil = '<img src=x>\u202e\x1b[31m\u2028';
   const who = {...process(evil), host: evil, program: evil, owner: evil};
   greet([evil], true);

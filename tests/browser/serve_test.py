@@ -133,7 +133,7 @@ class Serve(unittest.TestCase):
     def go(self, view):
         browser.run(f"location.hash = {json.dumps('#/' + view)}")
 
-    def test_a_lock_that_another_process_takes_shows_and_goes(self):
+    def test_a_lock_of_another_process_appears_and_disappears(self):
         holder = self.hold("deploy", "release 12")
         taken = time.monotonic()
         browser.until("it shows", self.row("deploy"))
@@ -142,7 +142,7 @@ class Serve(unittest.TestCase):
         holder.stdin.close()
         browser.until("it goes", "!" + self.row("deploy"))
 
-    def test_the_queue_is_in_order_and_a_killed_holder_s_lock_goes_on(self):
+    def test_the_queue_is_shown_in_order_and_the_lock_of_a_killed_holder_passes_on(self):
         holder = self.hold("deploy", "first")
         self.wait_for("deploy", "second")
         self.wait_for("deploy", "third")
@@ -155,7 +155,7 @@ class Serve(unittest.TestCase):
         browser.until("the next one has it", holders + ".includes('second')")
         browser.until("the hand-over is told", "document.querySelector('#lock').innerText.includes('of waiting')")
 
-    def test_a_ring_is_marked(self):
+    def test_a_ring_of_waiting_processes_is_marked(self):
         for has, wants in (("stock", "orders"), ("orders", "stock")):
             self.start("run", has, "--", "sh", "-c", f'read go; exec "{arguments.holdfast}" run {wants} -- true')
         end = time.monotonic() + 60
@@ -172,7 +172,7 @@ class Serve(unittest.TestCase):
         self.assertGreaterEqual(browser.run("document.querySelectorAll('#waits path.edge.bad').length"), 2)
         self.picture("serve-ring.png", 1010, 400)
 
-    def test_of_many_waits_the_page_says_how_many_are_left_out(self):
+    def test_the_page_states_how_many_of_many_waits_it_leaves_out(self):
         processes = [{"host": "web", "pid": n} for n in range(1, 602)]
         waits = [{"from": n, "to": 0, "must": False, "in_ring": False, "lock": "pool"} for n in range(1, 601)]
         answer = {"schema": 1, "processes": processes, "waits": waits, "waits_left_out": 1400, "rings": []}
@@ -182,7 +182,7 @@ class Serve(unittest.TestCase):
         browser.until("the count", "document.querySelector('#waits').innerText.includes('1500 more waits are not listed')")
         self.assertEqual(browser.run("document.querySelectorAll('#waits tbody tr').length"), 500)
 
-    def test_only_the_token_unlocks(self):
+    def test_unlocking_needs_the_token(self):
         holder = self.hold("deploy")
         self.go("lock/0/deploy")
         browser.until("the button", "document.querySelector('#lock td button')")
@@ -200,7 +200,7 @@ class Serve(unittest.TestCase):
         holder.stdin.close()
         self.assertEqual(holder.wait(60), 79)
 
-    def test_names_and_reasons_stay_text(self):
+    def test_names_and_reasons_are_shown_as_text_and_not_run_as_markup(self):
         evil = ["<img src=x onerror=window.hit=1>", "\"><script>window.hit=1</script>", "\u202egnorw", "a&lt;b", "javascript:window.hit=1",
                 "{{window.hit=1}}", "x" * 200]
         for name in evil:
@@ -213,7 +213,7 @@ class Serve(unittest.TestCase):
             self.go("locks")
         self.assertFalse(browser.run("Boolean(window.hit) || document.querySelectorAll('img, main script').length > 0"))
 
-    def test_whatever_bytes_a_store_holds_stay_text(self):
+    def test_any_bytes_in_a_store_are_shown_as_text_and_not_run_as_markup(self):
         """Names, and what a record says of its holder, as only somebody else's program could write them."""
         self.hold("real", "MARK", "--ttl", "10m")
         record = self.record_of("real")
@@ -266,7 +266,7 @@ class Serve(unittest.TestCase):
         browser.run(seen.format("false"))
         browser.until("what came meanwhile shows", self.row("meanwhile"))
 
-    def test_a_limit_shows_its_buckets(self):
+    def test_a_rate_limit_is_shown_with_its_buckets(self):
         for key in ("acme", "acme", "<b>other</b>"):
             limited = self.start("limit", "api", "--rate", "5/1d", "--key", key)
             self.assertEqual(limited.wait(60), 0)
@@ -278,7 +278,7 @@ class Serve(unittest.TestCase):
         self.go("elections")
         browser.until("the lowest", "document.querySelector('#elections').innerText.includes('3 of 5')")
 
-    def test_a_store_goes_away_and_comes_back(self):
+    def test_the_page_shows_when_a_store_is_away_and_back(self):
         server = ["redis-server", "--port", "0", "--unixsocket", self.folder.name + "/redis.sock", "--save", "", "--dir", self.folder.name]
         redis = self.start(*server[1:], program=server[0])
         self.store = "redis+unix://" + self.folder.name + "/redis.sock"
@@ -305,7 +305,7 @@ class Serve(unittest.TestCase):
         self.hold("later")
         browser.until("what is new shows", self.row("later"))
 
-    def test_a_store_that_never_answered_hides_no_other_one(self):
+    def test_a_store_that_never_answered_does_not_hide_other_stores(self):
         self.serve("--share", "20", "--store", self.store, "--store", "redis://127.0.0.1:1")
         browser.until("it says so", "document.querySelector('#trouble').textContent.includes('does not answer')")
         self.go("waits")
@@ -316,7 +316,7 @@ class Serve(unittest.TestCase):
         browser.until("its busiest names, too", "document.querySelector('#stores').innerText.includes('taken once')", limit=120)
         self.requests_may_have_failed()
 
-    def test_a_store_that_serve_does_not_show_any_more_is_not_told_as_away(self):
+    def test_a_store_removed_from_serve_is_not_reported_as_away(self):
         self.serve("--share", "20", "--store", self.store, "--store", "redis://127.0.0.1:1")
         browser.until("it says so", "document.querySelector('#trouble').textContent.includes('redis://127.0.0.1:1 does not answer')")
         self.server.kill()
@@ -327,7 +327,7 @@ class Serve(unittest.TestCase):
         browser.until("nothing is away", "document.querySelector('#trouble').hidden")
         self.requests_may_have_failed()
 
-    def test_two_hundred_viewers_and_a_viewer_that_reads_nothing(self):
+    def test_two_hundred_viewers_are_served_beside_a_viewer_that_reads_nothing(self):
         dead = self.viewer()
         others = [self.viewer() for _ in range(200)]
         for other in others:
@@ -344,7 +344,7 @@ class Serve(unittest.TestCase):
         self.assertLessEqual(health["used_share"], health["allowed_share"] * 1.5 + 0.1)
         dead.close()
 
-    def test_a_hundred_thousand_names(self):
+    def test_a_hundred_thousand_names_are_shown(self):
         """They come in pieces; the page and the server answer meanwhile, and the table draws what is seen of it."""
         self.hold("seed", "one of many", "--ttl", "10m")
         record = self.record_of("seed")
@@ -362,7 +362,7 @@ class Serve(unittest.TestCase):
         print("serve with 100,000 names:", status.split("VmRSS:")[1].splitlines()[0].strip())
         dead.close()
 
-    def test_the_keyboard_is_enough(self):
+    def test_the_page_can_be_used_with_the_keyboard_alone(self):
         self.hold("one")
         self.hold("two")
         browser.until("both", self.row("two"))
@@ -380,7 +380,7 @@ class Serve(unittest.TestCase):
         browser.press("Escape")
         browser.until("the table", "!document.querySelector('#locks').hidden")
 
-    def test_a_phone_and_the_dark_have_room_for_it(self):
+    def test_the_page_fits_a_phone_in_dark_mode(self):
         self.hold("a-name-that-is-much-too-long-for-the-screen-of-a-phone-" + "x" * 100)
         browser.size(360, 640, dark=True)
         for view in ("locks", "waits", "elections", "stores"):
@@ -388,7 +388,7 @@ class Serve(unittest.TestCase):
             browser.until("no sideways scrolling", "document.documentElement.scrollWidth <= innerWidth")
         self.assertEqual(browser.run("getComputedStyle(document.body).backgroundColor"), "rgb(13, 17, 23)")
 
-    def test_a_phone_sorts_without_the_heads_of_the_columns(self):
+    def test_a_phone_can_sort_without_column_headers(self):
         self.hold("idle")
         self.hold("stuck")
         self.wait_for("stuck")
@@ -402,7 +402,7 @@ class Serve(unittest.TestCase):
                     "document.querySelector('#sort').dispatchEvent(new Event('input'))")
         browser.until("the one with a waiter is first", order + " === 'stuck,idle'")
 
-    def test_the_server_goes_and_the_page_says_so(self):
+    def test_the_page_shows_that_its_server_has_ended(self):
         self.hold("deploy")
         browser.until("it shows", self.row("deploy"))
         self.server.kill()
@@ -410,7 +410,7 @@ class Serve(unittest.TestCase):
         self.assertTrue(browser.run("Boolean(" + self.row("deploy") + ")"), "what was known stays")
         browser.events = [e for e in browser.events if e.get("method") != "Log.entryAdded"]
 
-    def test_ten_thousand_names_stay_quick(self):
+    def test_the_page_stays_quick_with_ten_thousand_names(self):
         crowd = self.start("-B", str(HERE / "crowd.py"), self.store, "10000", program=sys.executable)
         self.assertEqual(crowd.stdout.readline(), "has 10000\n")
         browser.until("all show", "document.querySelector('#shown').textContent === '10000 names'", limit=300)
@@ -427,7 +427,7 @@ class Serve(unittest.TestCase):
         browser.until("it is found", "document.querySelector('#shown').textContent.startsWith('10 of')")
         print(f"the longest frame with 10,000 names: {browser.run('window.longest'):.0f} ms")
 
-    def test_the_pages_for_the_pictures_of_the_manual_open(self):
+    def test_the_pages_pictured_in_the_manual_open(self):
         for name, reason in (("backup:db-1", "nightly dump"), ("backup:db-2", "nightly dump"), ("deploy", "release 12"),
                              ("invoices", "month end"), ("orders:17", "payment")):
             self.hold(name, reason)

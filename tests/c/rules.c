@@ -1,6 +1,6 @@
-/* What holds of the C interface, as a C99 program that knows nothing but the public header.
+/* Rules of the C interface, tested by a C99 program that includes only the public header.
  *   rules --list          the names of the rules
- *   rules URL RULE        tries one on this store; 0 if it holds
+ *   rules URL RULE        tests one rule on this store; exits with 0 if it holds
  *   rules --layout        sizes and offsets of the structs, for the bindings' tests */
 #define _POSIX_C_SOURCE 200809L
 #include <errno.h>
@@ -18,7 +18,7 @@
 
 static const char* url;
 static holdfast_session_options options = {.size = sizeof(holdfast_session_options)};
-static holdfast_session *store, *other; /* two programs, as far as the store can tell */
+static holdfast_session *store, *other; /* for the store these are two programs */
 static holdfast_error why = {.size = sizeof(holdfast_error)};
 
 static const int64_t second = 1000000000;
@@ -90,7 +90,7 @@ static uint32_t waiters(const char* name) {
 
 /* ---- leases ---------------------------------------------------------------------------------- */
 
-static void the_options_of_a_session_and_a_lock_count(void) {
+static void options_of_sessions_and_locks_take_effect(void) {
   holdfast_session_options brief = options;
   brief.lease_ms = 5000;
   holdfast_session* mine = NULL;
@@ -103,13 +103,13 @@ static void the_options_of_a_session_and_a_lock_count(void) {
   holdfast_lock* lock = NULL;
   OK(holdfast_mutex(mine, "m", &held_briefly, &lock, &why));
   lease = taken(lock);
-  taken(mutex_of(store, "m")); /* its time is over */
+  taken(mutex_of(store, "m")); /* the first hold has reached max_hold_ms */
   GIVES(HOLDFAST_LOST, holdfast_release(lease, NULL, &why));
   brief.size = sizeof brief - 1;
   GIVES(HOLDFAST_INVALID_ARGUMENT, holdfast_open(url, &brief, &mine, &why));
 }
 
-static void a_mutex_excludes_and_its_fence_grows(void) {
+static void a_mutex_excludes_others_and_its_fence_increases(void) {
   holdfast_lock *mine = mutex_of(store, "m"), *theirs = mutex_of(other, "m");
   holdfast_lease* lease = taken(mine);
   const holdfast_lease_info first = info_of(lease);
@@ -130,7 +130,7 @@ static void a_fair_mutex_shares_names_with_a_mutex(void) {
   OK(holdfast_release(lease, NULL, &why));
 }
 
-static void a_timed_wait_times_out_and_says_so(void) {
+static void a_wait_with_a_timeout_times_out(void) {
   holdfast_lease *lease = taken(mutex_of(store, "m")), *none = NULL;
   const holdfast_wait short_wait = timed(second / 20);
   GIVES(HOLDFAST_TIMED_OUT, holdfast_acquire(mutex_of(other, "m"), &short_wait, &none, &why));
@@ -151,7 +151,7 @@ static void* waits(void* of) {
   __atomic_store_n(&w->ended, 1, __ATOMIC_RELEASE);
   return NULL;
 }
-/* Until it is queued; an end before that is a failure. `w` is NULL for one without a thread. */
+/* Waits until the waiter is queued; its end before that is a failure. `w` is NULL: no thread. */
 static void await_waiter(const char* name, const struct waiter* w) {
   while (waiters(name) == 0) {
     CHECK(w == NULL || !__atomic_load_n(&w->ended, __ATOMIC_ACQUIRE));
@@ -173,7 +173,7 @@ static void a_wait_ends_when_its_stop_is_requested(void) {
   OK(holdfast_release(lease, NULL, &why));
 }
 
-static void a_lock_that_is_closed_under_a_waiter_still_serves_it(void) {
+static void closing_a_lock_does_not_end_a_wait_of_another_thread(void) {
   holdfast_lease* lease = taken(mutex_of(store, "m"));
   struct waiter w = {.lock = mutex_of(other, "m"), .how = timed(60 * second)};
   pthread_t thread;
@@ -187,7 +187,7 @@ static void a_lock_that_is_closed_under_a_waiter_still_serves_it(void) {
   OK(holdfast_release(w.lease, NULL, &why));
 }
 
-static void a_second_release_is_an_error_and_touches_nothing(void) {
+static void a_second_release_returns_an_error_and_changes_nothing(void) {
   holdfast_lock* mine = mutex_of(store, "m");
   holdfast_lease* lease = taken(mine);
   OK(holdfast_release(lease, NULL, &why));
@@ -203,7 +203,7 @@ static void a_second_release_is_an_error_and_touches_nothing(void) {
 static void* releases(void* lease) {
   return holdfast_release(lease, NULL, NULL) == HOLDFAST_OK ? lease : NULL;
 }
-static void of_two_threads_that_release_one_lease_one_succeeds(void) {
+static void exactly_one_of_two_concurrent_releases_succeeds(void) {
   holdfast_lock* mine = mutex_of(store, "m");
   for (int i = 0; i < 50; ++i) {
     holdfast_lease* lease = taken(mine);
@@ -227,7 +227,7 @@ static void a_closed_lease_is_released(void) {
   GIVES(HOLDFAST_NOT_OWNER, holdfast_release(lease, NULL, &why));
 }
 
-static void to_close_all_releases_every_lease(void) {
+static void close_all_releases_every_lease(void) {
   holdfast_lease* lease = taken(mutex_of(store, "m"));
   (void)taken(mutex_of(store, "n"));
   holdfast_close_all();
@@ -267,7 +267,7 @@ static void lose(const char* name) {
   CHECK(removed == 1);
 }
 
-static void an_empty_short_id_takes_nothing_away(void) {
+static void force_release_with_an_empty_short_id_releases_nothing(void) {
   holdfast_lease* lease = taken(mutex_of(store, "m"));
   uint64_t removed = 0;
   GIVES(HOLDFAST_INVALID_ARGUMENT, holdfast_force_release(other, "m", "", &removed, &why));
@@ -278,7 +278,7 @@ static void an_empty_short_id_takes_nothing_away(void) {
   OK(holdfast_close(lease, &why));
 }
 
-static void a_lost_lease_is_told_to_the_queue_and_protects_nothing(void) {
+static void the_loss_of_a_lease_is_an_event_and_check_reports_it(void) {
   const holdfast_lock_options quick = {.size = sizeof quick, .lease_ms = 2000};
   holdfast_lock* mine = NULL;
   OK(holdfast_mutex(store, "m", &quick, &mine, &why));
@@ -300,7 +300,7 @@ static void a_lost_lease_is_told_to_the_queue_and_protects_nothing(void) {
   CHECK(why.lease_gone == 1);
 }
 
-static void a_release_is_no_loss(void) {
+static void a_release_makes_no_loss_event(void) {
   holdfast_queue* queue = NULL;
   OK(holdfast_queue_open(&queue, NULL, &why));
   holdfast_lease* lease = taken(mutex_of(store, "m"));
@@ -340,7 +340,7 @@ static void a_call_with_a_queue_returns_at_once_and_its_outcome_is_an_event(void
   GIVES(HOLDFAST_OK, tried(mutex_of(other, "m")));
 }
 
-static void a_call_with_a_queue_can_be_called_off(void) {
+static void a_call_with_a_queue_can_be_cancelled(void) {
   holdfast_queue* queue = NULL;
   OK(holdfast_queue_open(&queue, NULL, &why));
   holdfast_lease* held = taken(mutex_of(other, "m"));
@@ -352,7 +352,7 @@ static void a_call_with_a_queue_can_be_called_off(void) {
   OK(holdfast_release(held, NULL, &why));
 }
 
-/* A queue that a call is still under way to, which lasts until the program ends. */
+/* A queue with a pending call, which lasts until the program ends. */
 static holdfast_queue* queue_in_use(int* fd) {
   holdfast_queue* queue = NULL;
   OK(holdfast_queue_open(&queue, fd, &why));
@@ -362,7 +362,7 @@ static holdfast_queue* queue_in_use(int* fd) {
   return queue;
 }
 
-static void what_comes_to_a_closed_queue_is_released(void) {
+static void a_lock_granted_to_a_closed_queue_is_released(void) {
   holdfast_queue* queue = queue_in_use(NULL);
   holdfast_lease* held = taken(mutex_of(other, "m"));
   const holdfast_wait how = told_to(queue, 1);
@@ -370,13 +370,13 @@ static void what_comes_to_a_closed_queue_is_released(void) {
   await_waiter("m", NULL);
   OK(holdfast_close(queue, &why));
   OK(holdfast_release(held, NULL, &why));
-  /* It gets the lock, nobody is there, and it gives it back. */
+  /* The lock is granted to the closed queue, and the library releases it. */
   OK(holdfast_release(taken(mutex_of(other, "m")), NULL, &why));
   holdfast_event event = {.size = sizeof event};
   GIVES(HOLDFAST_INVALID_ARGUMENT, holdfast_queue_next(queue, 0, &event, &why));
 }
 
-static void an_event_that_was_not_taken_is_released_with_its_queue(void) {
+static void closing_a_queue_releases_leases_of_its_unread_events(void) {
   int fd = -1;
   holdfast_queue* queue = queue_in_use(&fd);
   const holdfast_wait how = told_to(queue, 1);
@@ -388,7 +388,7 @@ static void an_event_that_was_not_taken_is_released_with_its_queue(void) {
   OK(holdfast_release(taken(mutex_of(other, "m")), NULL, &why));
 }
 
-static void the_descriptor_of_a_queue_is_closed_with_it_whatever_still_tells_it(void) {
+static void closing_a_queue_closes_its_descriptor_while_calls_still_use_the_queue(void) {
   int fd = -1;
   holdfast_queue* queue = queue_in_use(&fd);
   OK(holdfast_lease_watch(taken(mutex_of(store, "m")), queue, 7, &why));
@@ -420,7 +420,7 @@ static void readers_share_and_a_writer_excludes(void) {
   GIVES(HOLDFAST_UNSUPPORTED, holdfast_acquire_shared(mutex_of(store, "m"), &once, &a, &why));
 }
 
-static void a_semaphore_gives_so_many_permits_and_no_more(void) {
+static void a_semaphore_grants_only_its_permits(void) {
   holdfast_lock *mine = NULL, *theirs = NULL, *unlike = NULL;
   OK(holdfast_semaphore(store, "s", 3, NULL, &mine, &why));
   OK(holdfast_semaphore(other, "s", 3, NULL, &theirs, &why));
@@ -462,7 +462,7 @@ static void a_latch_opens_at_zero(void) {
   CHECK(left == 2);
 }
 
-static void a_barrier_lets_all_go_when_all_have_arrived(void) {
+static void a_barrier_opens_when_all_participants_have_arrived(void) {
   holdfast_barrier *mine = NULL, *theirs = NULL;
   OK(holdfast_barrier_open(store, "b", 2, 0, &mine, &why));
   OK(holdfast_barrier_open(other, "b", 2, 0, &theirs, &why));
@@ -498,8 +498,8 @@ static void a_barrier_lets_all_go_when_all_have_arrived(void) {
   OK(holdfast_barrier_arrive_and_wait(mine, &later, &why));
 }
 
-/* The thread's own arrival stands: what comes after it waits for that phase first. */
-static void a_limit_at_a_barrier_counts_after_a_wait_in_vain_too(void) {
+/* The arrival of this thread still counts: its next arrival first waits for that phase. */
+static void an_arrival_after_a_timed_out_wait_obeys_its_timeout(void) {
   holdfast_barrier *mine = NULL, *theirs = NULL;
   OK(holdfast_barrier_open(store, "b", 2, 0, &mine, &why));
   OK(holdfast_barrier_open(other, "b", 2, 0, &theirs, &why));
@@ -520,7 +520,7 @@ static void a_limit_at_a_barrier_counts_after_a_wait_in_vain_too(void) {
   CHECK(next_of(queue).code == HOLDFAST_OK);
 }
 
-static void an_arrival_that_waits_for_the_last_phase_can_be_called_off(void) {
+static void an_arrival_that_waits_for_the_previous_phase_can_be_cancelled(void) {
   holdfast_barrier *mine = NULL, *theirs = NULL;
   OK(holdfast_barrier_open(store, "b", 3, 0, &mine, &why));
   OK(holdfast_barrier_open(other, "b", 3, 0, &theirs, &why));
@@ -548,7 +548,7 @@ static void an_arrival_that_waits_for_the_last_phase_can_be_called_off(void) {
   holdfast_name_info info = {.size = sizeof info};
   OK(holdfast_show(store, "b", &info, &why));
   CHECK(info.waiters == 1);
-  /* the other two come, and each of the three again: an arrival that came as an event is waited for
+  /* The other two arrive, and then all three in the next phase: waits for an arrival of an event.
    */
   told = told_to(queue, 2);
   OK(holdfast_barrier_arrive_and_wait(theirs, &told, &why));
@@ -566,7 +566,7 @@ static void an_arrival_that_waits_for_the_last_phase_can_be_called_off(void) {
   OK(holdfast_barrier_wait(mine, next, NULL, &why));
 }
 
-static void one_leads_and_all_can_read_the_leader(void) {
+static void one_candidate_leads_and_every_session_can_read_the_leader(void) {
   const holdfast_election_options here = {.size = sizeof here, .note = "here"};
   holdfast_lock *mine = NULL, *theirs = NULL;
   OK(holdfast_election(store, "e", &here, &mine, &why));
@@ -608,7 +608,7 @@ static void one_leads_and_all_can_read_the_leader(void) {
   OK(holdfast_release(lease, NULL, &why));
 }
 
-static void a_condition_gives_the_mutex_up_and_back(void) {
+static void a_condition_wait_releases_and_reacquires_the_mutex(void) {
   holdfast_condition *mine = NULL, *theirs = NULL;
   OK(holdfast_condition_open(store, "c", &mine, &why));
   OK(holdfast_condition_open(other, "c", &theirs, &why));
@@ -660,7 +660,7 @@ static void* wait_for_a_condition(void* of) {
   return NULL;
 }
 
-static void a_lease_that_is_closed_during_a_wait_for_a_condition_is_not_held(void) {
+static void a_lease_closed_during_a_condition_wait_is_not_held_afterwards(void) {
   holdfast_condition* condition = NULL;
   OK(holdfast_condition_open(store, "c", &condition, &why));
   holdfast_queue* queue = NULL;
@@ -685,7 +685,7 @@ static void a_lease_that_is_closed_during_a_wait_for_a_condition_is_not_held(voi
   OK(holdfast_release(taken(mutex_of(store, "m")), NULL, &why));
 }
 
-static void a_lease_keeps_its_session_while_a_condition_has_it(void) {
+static void a_lease_in_a_condition_wait_keeps_its_session_open(void) {
   holdfast_condition* condition = NULL;
   OK(holdfast_condition_open(other, "c", &condition, &why));
   holdfast_lock* lock = mutex_of(store, "m");
@@ -709,7 +709,7 @@ static void a_lease_keeps_its_session_while_a_condition_has_it(void) {
   OK(holdfast_release(lease, NULL, &why));
 }
 
-static void a_lease_that_came_as_an_event_keeps_its_session_too(void) {
+static void a_lease_granted_by_an_event_keeps_its_session_open(void) {
   holdfast_condition* condition = NULL;
   OK(holdfast_condition_open(other, "c", &condition, &why));
   holdfast_queue* queue = NULL;
@@ -727,7 +727,7 @@ static void a_lease_that_came_as_an_event_keeps_its_session_too(void) {
   OK(holdfast_release(lease, NULL, &why));
 }
 
-static void a_lease_that_is_closed_keeps_no_session(void) {
+static void a_closed_lease_does_not_keep_its_session_open(void) {
   holdfast_condition* condition = NULL;
   OK(holdfast_condition_open(other, "c", &condition, &why));
   holdfast_queue* queue = NULL;
@@ -747,7 +747,7 @@ static void a_lease_that_is_closed_keeps_no_session(void) {
   OK(holdfast_release(between, NULL, &why));
 }
 
-static void a_barrier_that_is_closed_ends_its_waits_and_keeps_no_session(void) {
+static void closing_a_barrier_cancels_its_waits_and_does_not_keep_the_session_open(void) {
   holdfast_queue* queue = NULL;
   OK(holdfast_queue_open(&queue, NULL, &why));
   const holdfast_wait told = told_to(queue, 3);
@@ -820,7 +820,7 @@ static void a_wait_for_tokens_ends_when_its_stop_is_requested(void) {
   CHECK(next_of(queue).code == HOLDFAST_CANCELLED);
 }
 
-static void a_try_that_was_stopped_before_takes_no_tokens(void) {
+static void a_try_with_a_stop_already_requested_takes_no_tokens(void) {
   const holdfast_rule rule = {.tokens = 1, .per_us = hour_us};
   holdfast_limiter* mine = NULL;
   holdfast_wait once = timed(HOLDFAST_ONE_TRY), stopped = once;
@@ -834,7 +834,7 @@ static void a_try_that_was_stopped_before_takes_no_tokens(void) {
   CHECK(d.taken == 1);
 }
 
-static void a_decision_that_comes_as_an_event_can_be_given_back(void) {
+static void tokens_of_a_decision_from_an_event_can_be_given_back(void) {
   const holdfast_rule rule = {.tokens = 3, .per_us = hour_us, .name = "hourly"};
   holdfast_limiter* mine = NULL;
   holdfast_queue* queue = NULL;
@@ -865,7 +865,7 @@ static void a_decision_that_comes_as_an_event_can_be_given_back(void) {
   GIVES(HOLDFAST_TIMED_OUT, holdfast_queue_next_decision(queue, 0, &event, &d, &why));
 }
 
-static void no_more_is_given_back_than_can_be_taken(void) {
+static void give_back_refuses_more_tokens_than_a_limiter_can_count(void) {
   const holdfast_rule rule = {.tokens = 3, .per_us = hour_us};
   const holdfast_wait once = timed(HOLDFAST_ONE_TRY);
   holdfast_limiter* mine = NULL;
@@ -885,7 +885,7 @@ static void no_more_is_given_back_than_can_be_taken(void) {
   CHECK(now.remaining == 3);
 }
 
-static void a_limiter_gives_its_tokens_and_then_says_when(void) {
+static void a_limiter_grants_its_tokens_and_then_returns_the_waiting_time(void) {
   const char* const by[] = {"client"};
   const holdfast_rule rule = {
       .tokens = 3, .per_us = (int64_t)3600 * 1000000, .name = "hourly", .by = by, .by_count = 1};
@@ -990,7 +990,7 @@ static void a_redlock_is_held_by_a_majority(void) {
 static const int64_t extremes[] = {INT64_MIN, INT64_MIN + 1, -1, INT64_MAX - 1, INT64_MAX};
 enum { extremes_count = sizeof extremes / sizeof *extremes };
 
-/* True if it was made, and so has to work. */
+/* True if the object was made, and so has to work. */
 static int used(int code) {
   CHECK(code == HOLDFAST_OK || code == HOLDFAST_INVALID_ARGUMENT);
   return code == HOLDFAST_OK;
@@ -1022,7 +1022,7 @@ static void extreme_times_of_sessions_and_locks_are_used_or_refused(void) {
   }
 }
 
-static void extreme_times_of_the_others_are_used_or_refused(void) {
+static void extreme_times_of_other_primitives_are_used_or_refused(void) {
   const holdfast_wait once = timed(HOLDFAST_ONE_TRY);
   holdfast_session* node = NULL;
   OK(holdfast_open("memory:node", NULL, &node, &why));
@@ -1060,7 +1060,8 @@ static void extreme_times_of_the_others_are_used_or_refused(void) {
   }
 }
 
-/* Each negative number is no limit: it waits for somebody else's lock, as each large one does. */
+/* A negative timeout is no limit: the call waits for a lock of another session, as with a large
+ * one. */
 static void extreme_times_of_waits_are_used(void) {
   holdfast_queue* queue = NULL;
   int fd = -1;
@@ -1090,7 +1091,7 @@ static void extreme_times_of_waits_are_used(void) {
 
 /* ---- misuse ---------------------------------------------------------------------------------- */
 
-/* Every function that takes a handle, with this one in its place. */
+/* Calls every function that takes a handle with this handle. */
 static void refused_everywhere(void* bad, int for_leases) {
   const int wrong = HOLDFAST_INVALID_ARGUMENT;
   const holdfast_wait once = timed(HOLDFAST_ONE_TRY);
@@ -1167,7 +1168,7 @@ static void refused_everywhere(void* bad, int for_leases) {
   CHECK(why.message[0] != 0 && lock == NULL && lease == NULL);
 }
 
-static void a_handle_that_is_null_or_closed_is_an_error_everywhere(void) {
+static void every_function_refuses_null_and_closed_handles(void) {
   refused_everywhere(NULL, HOLDFAST_INVALID_ARGUMENT);
   holdfast_stop* closed = NULL;
   OK(holdfast_stop_open(&closed, &why));
@@ -1177,7 +1178,7 @@ static void a_handle_that_is_null_or_closed_is_an_error_everywhere(void) {
   refused_everywhere(&here, HOLDFAST_NOT_OWNER); /* an address was never a handle */
 }
 
-static void a_handle_of_another_type_is_an_error(void) {
+static void a_handle_of_another_type_is_refused(void) {
   holdfast_lock* lock = mutex_of(store, "m");
   holdfast_lease* lease = taken(lock);
   holdfast_queue* queue = NULL;
@@ -1196,7 +1197,7 @@ static void a_handle_of_another_type_is_an_error(void) {
   OK(holdfast_release(lease, NULL, &why));
 }
 
-static void a_pointer_that_has_to_be_there_is_not_null(void) {
+static void required_pointers_must_not_be_null(void) {
   holdfast_lock* lock = mutex_of(store, "m");
   const int wrong = HOLDFAST_INVALID_ARGUMENT;
   GIVES(wrong, holdfast_open(NULL, NULL, &store, &why));
@@ -1233,7 +1234,7 @@ static void a_wrong_size_is_refused(void) {
   OK(holdfast_close(store, &why)); /* what was refused did nothing */
 }
 
-static void a_result_has_zeros_in_what_this_library_does_not_know(void) {
+static void fields_unknown_to_this_library_are_set_to_zero_in_results(void) {
   struct {
     holdfast_name_info known;
     uint64_t unknown, behind;
@@ -1250,7 +1251,7 @@ static void a_result_has_zeros_in_what_this_library_does_not_know(void) {
   CHECK(later_why.unknown == 0 && later_why.behind == 77);
 }
 
-static void a_field_without_a_meaning_is_zero(void) {
+static void unused_fields_must_be_zero(void) {
   holdfast_lock* lock = NULL;
   holdfast_lease* none = NULL;
   holdfast_session* bad = NULL;
@@ -1265,7 +1266,7 @@ static void a_field_without_a_meaning_is_zero(void) {
   CHECK(lock == NULL && none == NULL && bad == NULL);
 }
 
-static void to_look_for_deadlocks_of_threads_is_refused(void) {
+static void options_for_deadlocks_of_threads_are_refused(void) {
   holdfast_session* none = NULL;
   for (int field = 0; field < 2; ++field) {
     holdfast_session_options given = options;
@@ -1275,7 +1276,7 @@ static void to_look_for_deadlocks_of_threads_is_refused(void) {
   }
 }
 
-static void a_field_of_a_later_version_counts_only_if_it_is_set(void) {
+static void a_field_of_a_later_version_is_refused_only_if_it_is_set(void) {
   struct {
     holdfast_lock_options known;
     int64_t unknown;
@@ -1286,7 +1287,7 @@ static void a_field_of_a_later_version_counts_only_if_it_is_set(void) {
   GIVES(HOLDFAST_UNSUPPORTED, holdfast_mutex(store, "m", &later.known, &lock, &why));
 }
 
-static void an_error_says_what_where_and_whether_to_try_again(void) {
+static void an_error_names_operation_name_store_and_whether_it_is_retryable(void) {
   holdfast_lock* lock = NULL;
   GIVES(HOLDFAST_INVALID_NAME, holdfast_mutex(store, "", NULL, &lock, &why));
   CHECK(why.code == HOLDFAST_INVALID_NAME && why.message[0] != 0 && !why.retryable);
@@ -1307,7 +1308,7 @@ static void an_error_says_what_where_and_whether_to_try_again(void) {
   GIVES(HOLDFAST_INVALID_NAME, holdfast_mutex(store, "", NULL, &lock, NULL));
 }
 
-static void all_text_is_utf8_whatever_the_program_or_the_store_says(void) {
+static void error_texts_are_valid_utf8_whatever_the_caller_or_the_store_sent(void) {
   holdfast_lock* lock = NULL;
   GIVES(HOLDFAST_INVALID_NAME, holdfast_mutex(store, "\xc2\x85nel", NULL, &lock, &why));
   CHECK(strstr(why.message, "\\xc2\\x85nel") != NULL && strchr(why.message, '\x85') == NULL);
@@ -1317,8 +1318,8 @@ static void all_text_is_utf8_whatever_the_program_or_the_store_says(void) {
   CHECK(strcmp(why.name + strlen(why.name) - 6, "caf\xef\xbf\xbd") == 0); /* U+FFFD */
 }
 
-/* What a wait in vain says. One whose store did not answer in time says that, and is given twice
- * the time. */
+/* The error text of a wait that times out. If the text is that the store did not answer in time,
+ * the wait is repeated with twice the time. */
 typedef int (*timed_wait)(void* at, const holdfast_wait* told);
 static void in_vain(timed_wait begin, void* at, const char* waited_for) {
   holdfast_queue* queue = NULL;
@@ -1344,7 +1345,7 @@ static int wait_at_barrier(void* at, const holdfast_wait* told) {
   return holdfast_barrier_arrive_and_wait(at, told, &why);
 }
 
-static void a_wait_in_vain_says_what_it_waited_for(void) {
+static void the_text_of_a_timeout_names_the_awaited_event(void) {
   holdfast_lock* election = NULL;
   holdfast_leaders* leaders = NULL;
   OK(holdfast_election(store, "e", NULL, &election, &why));
@@ -1358,7 +1359,7 @@ static void a_wait_in_vain_says_what_it_waited_for(void) {
   in_vain(wait_at_barrier, barrier, "arrived");
 }
 
-static void a_child_of_fork_is_told_so_and_can_begin_anew(void) {
+static void a_forked_child_gets_an_error_and_can_open_new_sessions(void) {
   holdfast_lock* lock = mutex_of(store, "m");
   holdfast_lease *lease = taken(lock), *none = NULL;
   holdfast_queue* queue = NULL;
@@ -1375,7 +1376,7 @@ static void a_child_of_fork_is_told_so_and_can_begin_anew(void) {
     holdfast_session* mine = NULL;
     OK(holdfast_open(url, &options, &mine, &why));
     holdfast_lock* again = mutex_of(mine, strncmp(url, "memory:", 7) == 0 ? "other" : "m");
-    /* Memory is a store of each process. */
+    /* memory: is a separate store in each process. */
     GIVES(strncmp(url, "memory:", 7) == 0 ? HOLDFAST_OK : HOLDFAST_BUSY, tried(again));
     OK(holdfast_close(mine, &why));
     _exit(0);
@@ -1391,64 +1392,65 @@ static const struct {
   void (*holds)(void);
 } rules[] = {
 #define RULE(name) {#name, name}
-    RULE(the_options_of_a_session_and_a_lock_count),
-    RULE(a_mutex_excludes_and_its_fence_grows),
+    RULE(options_of_sessions_and_locks_take_effect),
+    RULE(a_mutex_excludes_others_and_its_fence_increases),
     RULE(a_fair_mutex_shares_names_with_a_mutex),
-    RULE(a_timed_wait_times_out_and_says_so),
+    RULE(a_wait_with_a_timeout_times_out),
     RULE(a_wait_ends_when_its_stop_is_requested),
-    RULE(a_lock_that_is_closed_under_a_waiter_still_serves_it),
-    RULE(a_second_release_is_an_error_and_touches_nothing),
-    RULE(of_two_threads_that_release_one_lease_one_succeeds),
+    RULE(closing_a_lock_does_not_end_a_wait_of_another_thread),
+    RULE(a_second_release_returns_an_error_and_changes_nothing),
+    RULE(exactly_one_of_two_concurrent_releases_succeeds),
     RULE(a_closed_lease_is_released),
-    RULE(to_close_all_releases_every_lease),
+    RULE(close_all_releases_every_lease),
     RULE(a_lock_outlives_the_handle_of_its_session),
     RULE(an_extended_lease_has_the_new_length),
-    RULE(an_empty_short_id_takes_nothing_away),
-    RULE(a_lost_lease_is_told_to_the_queue_and_protects_nothing),
-    RULE(a_release_is_no_loss),
+    RULE(force_release_with_an_empty_short_id_releases_nothing),
+    RULE(the_loss_of_a_lease_is_an_event_and_check_reports_it),
+    RULE(a_release_makes_no_loss_event),
     RULE(a_call_with_a_queue_returns_at_once_and_its_outcome_is_an_event),
-    RULE(a_call_with_a_queue_can_be_called_off),
-    RULE(what_comes_to_a_closed_queue_is_released),
-    RULE(an_event_that_was_not_taken_is_released_with_its_queue),
-    RULE(the_descriptor_of_a_queue_is_closed_with_it_whatever_still_tells_it),
+    RULE(a_call_with_a_queue_can_be_cancelled),
+    RULE(a_lock_granted_to_a_closed_queue_is_released),
+    RULE(closing_a_queue_releases_leases_of_its_unread_events),
+    RULE(closing_a_queue_closes_its_descriptor_while_calls_still_use_the_queue),
     RULE(readers_share_and_a_writer_excludes),
-    RULE(a_semaphore_gives_so_many_permits_and_no_more),
+    RULE(a_semaphore_grants_only_its_permits),
     RULE(a_latch_opens_at_zero),
-    RULE(a_barrier_lets_all_go_when_all_have_arrived),
-    RULE(a_limit_at_a_barrier_counts_after_a_wait_in_vain_too),
-    RULE(an_arrival_that_waits_for_the_last_phase_can_be_called_off),
-    RULE(one_leads_and_all_can_read_the_leader),
-    RULE(a_condition_gives_the_mutex_up_and_back),
-    RULE(a_lease_that_is_closed_during_a_wait_for_a_condition_is_not_held),
-    RULE(a_lease_keeps_its_session_while_a_condition_has_it),
-    RULE(a_lease_that_came_as_an_event_keeps_its_session_too),
-    RULE(a_lease_that_is_closed_keeps_no_session),
-    RULE(a_barrier_that_is_closed_ends_its_waits_and_keeps_no_session),
+    RULE(a_barrier_opens_when_all_participants_have_arrived),
+    RULE(an_arrival_after_a_timed_out_wait_obeys_its_timeout),
+    RULE(an_arrival_that_waits_for_the_previous_phase_can_be_cancelled),
+    RULE(one_candidate_leads_and_every_session_can_read_the_leader),
+    RULE(a_condition_wait_releases_and_reacquires_the_mutex),
+    RULE(a_lease_closed_during_a_condition_wait_is_not_held_afterwards),
+    RULE(a_lease_in_a_condition_wait_keeps_its_session_open),
+    RULE(a_lease_granted_by_an_event_keeps_its_session_open),
+    RULE(a_closed_lease_does_not_keep_its_session_open),
+    RULE(closing_a_barrier_cancels_its_waits_and_does_not_keep_the_session_open),
     RULE(a_wait_for_tokens_ends_when_its_stop_is_requested),
-    RULE(a_try_that_was_stopped_before_takes_no_tokens),
-    RULE(a_decision_that_comes_as_an_event_can_be_given_back),
-    RULE(no_more_is_given_back_than_can_be_taken),
-    RULE(a_limiter_gives_its_tokens_and_then_says_when),
+    RULE(a_try_with_a_stop_already_requested_takes_no_tokens),
+    RULE(tokens_of_a_decision_from_an_event_can_be_given_back),
+    RULE(give_back_refuses_more_tokens_than_a_limiter_can_count),
+    RULE(a_limiter_grants_its_tokens_and_then_returns_the_waiting_time),
     RULE(a_multi_lock_takes_all_or_nothing),
     RULE(a_redlock_is_held_by_a_majority),
     RULE(extreme_times_of_sessions_and_locks_are_used_or_refused),
-    RULE(extreme_times_of_the_others_are_used_or_refused),
+    RULE(extreme_times_of_other_primitives_are_used_or_refused),
     RULE(extreme_times_of_waits_are_used),
-    RULE(a_handle_that_is_null_or_closed_is_an_error_everywhere),
-    RULE(a_handle_of_another_type_is_an_error),
-    RULE(a_pointer_that_has_to_be_there_is_not_null),
+    RULE(every_function_refuses_null_and_closed_handles),
+    RULE(a_handle_of_another_type_is_refused),
+    RULE(required_pointers_must_not_be_null),
     RULE(a_wrong_size_is_refused),
-    RULE(a_result_has_zeros_in_what_this_library_does_not_know),
-    RULE(a_field_without_a_meaning_is_zero),
-    RULE(to_look_for_deadlocks_of_threads_is_refused),
-    RULE(a_field_of_a_later_version_counts_only_if_it_is_set),
-    RULE(an_error_says_what_where_and_whether_to_try_again),
-    RULE(all_text_is_utf8_whatever_the_program_or_the_store_says),
-    RULE(a_wait_in_vain_says_what_it_waited_for),
-    RULE(a_child_of_fork_is_told_so_and_can_begin_anew),
+    RULE(fields_unknown_to_this_library_are_set_to_zero_in_results),
+    RULE(unused_fields_must_be_zero),
+    RULE(options_for_deadlocks_of_threads_are_refused),
+    RULE(a_field_of_a_later_version_is_refused_only_if_it_is_set),
+    RULE(an_error_names_operation_name_store_and_whether_it_is_retryable),
+    RULE(error_texts_are_valid_utf8_whatever_the_caller_or_the_store_sent),
+    RULE(the_text_of_a_timeout_names_the_awaited_event),
+    RULE(a_forked_child_gets_an_error_and_can_open_new_sessions),
 };
 
-/* A line a field: struct, field, offset, size; and a line a struct with its own size. */
+/* Prints a line for each field (struct, field, offset, size), and one for each struct with its
+ * size. */
 static void print_layout(void) {
 #define WHOLE(type) printf("%s . 0 %zu\n", #type, sizeof(type))
 #define FIELD(type, field) \

@@ -35,7 +35,7 @@ class Examples(unittest.TestCase):
         self.place = pathlib.Path(tempfile.mkdtemp())
         self.addCleanup(shutil.rmtree, self.place)
 
-    def test_systemd_finds_nothing_wrong_with_the_units(self):
+    def test_systemd_accepts_the_units(self):
         for name in ("importer", "backup", "holdfast"):
             shutil.copy("/bin/true", self.place / name)
         for unit in UNITS:
@@ -48,7 +48,7 @@ class Examples(unittest.TestCase):
         """systemd-analyze also speaks of units that are installed here."""
         return [line for line in text.splitlines() if any(unit.name in line for unit in UNITS)]
 
-    def test_every_command_line_does_what_it_says(self):
+    def test_every_command_line_of_the_examples_runs(self):
         lines = commands()
         self.assertEqual(len(lines), 3)
         store = self.place / "store"
@@ -63,7 +63,7 @@ class Examples(unittest.TestCase):
                                       env={"PATH": os.environ["PATH"]})
                 self.assertEqual((said.returncode, said.stdout), (0, "worked\n"), said.stderr)
 
-    def test_the_manifests_agree_with_each_other(self):
+    def test_the_manifests_agree_in_labels_secret_and_volume(self):
         parts = list(yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text(encoding="utf-8")))
         self.assertEqual([part["kind"] for part in parts], ["Secret", "Deployment", "PodDisruptionBudget"])
         secret, deployment, budget = parts
@@ -78,7 +78,7 @@ class Examples(unittest.TestCase):
         self.assertIn(f"file:{mount['mountPath']}/url", container["command"])
         self.assertIn(f"password_file={mount['mountPath']}/password", secret["stringData"]["url"])
 
-    def test_the_image_is_made_of_packages_that_there_are(self):
+    def test_the_image_installs_only_packages_that_exist(self):
         packages = re.findall(r"^Package: (\S+)", CONTROL.read_text(encoding="utf-8"), re.M)
         text = (DEPLOY / "Containerfile").read_text(encoding="utf-8")
         stores = re.search(r'^ARG STORES="(.*)"', text, re.M)[1].split()
@@ -86,7 +86,7 @@ class Examples(unittest.TestCase):
         self.assertEqual(set(named) | {f"holdfast-store-{store}" for store in stores}, {"libholdfast0", "holdfast", "holdfast-store-redis"})
         self.assertLessEqual({*named, *(f"holdfast-store-{store}" for store in stores)}, set(packages))
 
-    def test_the_image_has_the_authorities_that_tls_trusts(self):
+    def test_the_image_has_the_certificate_authorities(self):
         lists = re.findall(r"^Recommends: (.*)$", CONTROL.read_text(encoding="utf-8"), re.M)
         recommended = {name for each in lists for name in each.split(", ")}
         self.assertIn("ca-certificates", recommended)

@@ -32,17 +32,17 @@ PAGE = {"a_total": ("counter", {"x", "y"}), "holdfast_b_seconds": ("histogram", 
 
 
 class Reader(unittest.TestCase):
-    def test_what_is_well_formed_is_read(self):
+    def test_well_formed_text_is_parsed(self):
         families = exposition.read(GOOD, strict=True)
         self.assertEqual(set(families), {"a", "b_seconds"})
 
-    def test_what_is_malformed_is_refused(self):
+    def test_malformed_text_is_refused(self):
         for before, after in BROKEN:
             self.assertIn(before, GOOD)
             with self.assertRaises(exposition.Malformed, msg=f"{before!r} -> {after!r}"):
                 exposition.read(GOOD.replace(before, after, 1), strict=True)
 
-    def test_the_older_text_has_its_suffix_in_the_family(self):
+    def test_in_the_older_format_the_suffix_belongs_to_the_family_name(self):
         old = "# TYPE a_total counter\n# HELP a_total An a.\na_total 3\n"
         exposition.read(old, strict=False)
         with self.assertRaises(exposition.Malformed):
@@ -53,11 +53,11 @@ class Queries(unittest.TestCase):
     def refused(self, query):
         return list(check.check_query("here", query, PAGE))
 
-    def test_what_is_listed_may_be_asked(self):
+    def test_listed_metrics_may_be_queried(self):
         self.assertEqual([], self.refused('sum by (le, x) (rate(holdfast_b_seconds_bucket{x=~"z"}[5m])) > 1'))
         self.assertEqual([], self.refused("holdfast_c == 0"))
 
-    def test_a_metric_that_is_not_printed_may_not_be_queried(self):
+    def test_metrics_that_are_not_printed_may_not_be_queried(self):
         for query in ("holdfast_d", "holdfast_b_seconds", "holdfast_c_bucket", "up == 1",
                       'holdfast_c{x="1"}', "sum by (z) (holdfast_b_seconds_sum)"):
             self.assertNotEqual([], self.refused(query), query)

@@ -1,4 +1,4 @@
-// The package as others get it: what npm packs is enough to run, and modules import its parts by their names.
+// The package as npm packs it: it runs, and modules import its exports by name.
 import assert from 'node:assert';
 import {execFileSync} from 'node:child_process';
 import fs from 'node:fs';
@@ -13,13 +13,13 @@ import * as named from '../../bindings/node/index.js';
 const bindings = fileURLToPath(new URL('../../bindings/node', import.meta.url));
 const required = createRequire(import.meta.url)(bindings);
 
-test('a module imports each part by its name', () => {
+test('an ES module can import each export by its name', () => {
   for (const [name, part] of Object.entries(required)) assert.strictEqual(named[name], part, name);
   assert.strictEqual(new named.Busy('b').code, 1);
   assert.strictEqual(new named.Internal('i').name, 'Internal');
 });
 
-test('what npm packs runs, as its README says, and has the licence', (t) => {
+test('the npm package has the licence, and the programs of its README and of docs/node.md run', (t) => {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'holdfast-node-'));
   t.after(() => fs.rmSync(folder, {recursive: true}));
   const packed = execFileSync('npm', ['pack', bindings, '--silent', '--pack-destination', folder], {encoding: 'utf8', cwd: folder}).trim();
@@ -33,6 +33,9 @@ test('what npm packs runs, as its README says, and has the licence', (t) => {
   const [, program] = /^```js\n(.*?)^```/ms.exec(page);
   fs.writeFileSync(path.join(folder, 'readme.js'), program.replace('redis://localhost', 'memory:readme'));
   assert.match(execFileSync(process.execPath, ['readme.js'], {encoding: 'utf8', cwd: folder}), /^update stock ... where fence <= \d+\n$/);
+  const [, module] = /^```js\n(.*?)^```/ms.exec(fs.readFileSync(path.join(bindings, '../../docs/node.md'), 'utf8'));
+  fs.writeFileSync(path.join(folder, 'page.mjs'), module.replace('redis://localhost', 'memory:page'));
+  assert.match(execFileSync(process.execPath, ['page.mjs'], {encoding: 'utf8', cwd: folder}), /^update stock ... where fence <= \d+\n$/);
   fs.writeFileSync(path.join(folder, 'use.mjs'), `import {open, Busy} from 'holdfast';
     const store = await open('memory:packed');
     const lease = await store.mutex('m').acquire();

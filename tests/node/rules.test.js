@@ -1,5 +1,5 @@
 'use strict';
-// What the package promises, on memory, SQLite and Redis. HOLDFAST_LIBRARY names the library that is tested.
+// The rules of the package, on memory, SQLite and Redis. HOLDFAST_LIBRARY names the library that is tested.
 const assert = require('node:assert/strict');
 const {execFileSync, spawn, spawnSync} = require('node:child_process');
 const fs = require('node:fs');
@@ -57,7 +57,7 @@ for (const [store, urlOf] of Object.entries(STORES)) {
       }
     });
 
-    rule('a mutex excludes and its fence grows', async (here, there) => {
+    rule('a mutex excludes others and its fence increases', async (here, there) => {
       const first = await here.mutex('m').with(async (lease) => {
         assert.equal(lease.state, 'held');
         assert.ok(lease.remaining > 0 && lease.name.endsWith('m') && !lease.lost);
@@ -72,7 +72,7 @@ for (const [store, urlOf] of Object.entries(STORES)) {
       assert.throws(() => lease.check(), holdfast.NotOwner);
     });
 
-    rule('waits time out, and are called off by a signal', async (here, there) => {
+    rule('waits time out, and an AbortSignal cancels them', async (here, there) => {
       const held = await here.fairMutex('m').acquire();
       await assert.rejects(there.mutex('m').acquire({timeout: 20}), holdfast.TimedOut);
       await assert.rejects(there.mutex('m').acquire({timeout: 0}), holdfast.Busy);
@@ -87,7 +87,7 @@ for (const [store, urlOf] of Object.entries(STORES)) {
       await held.release();
     });
 
-    rule('one try is what a try without a timeout is, whatever says so', async (here, there) => {
+    rule('tryAcquire with no timeout, or with 0, is one try and does not wait', async (here, there) => {
       const held = await here.mutex('m').acquire();
       for (const wait of [undefined, {}, {timeout: undefined}, {timeout: null}, {timeout: 0}]) {
         let tried;
@@ -98,7 +98,7 @@ for (const [store, urlOf] of Object.entries(STORES)) {
       await held.release();
     });
 
-    rule('a hundred wait at once and are inside one by one', async (here, there) => {
+    rule('a hundred concurrent waits get the lock one after the other', async (here, there) => {
       const locks = [here.mutex('m'), there.mutex('m')];
       let inside = 0;
       const fences = [];
@@ -124,7 +124,7 @@ for (const [store, urlOf] of Object.entries(STORES)) {
       await assert.rejects(lease.release(), (why) => why instanceof holdfast.Lost && why.leaseGone);
     });
 
-    rule('an empty short id takes nothing away', async (here, there) => {
+    rule('forceRelease with an empty short id releases nothing', async (here, there) => {
       const lease = await here.mutex('m').acquire();
       await assert.rejects(there.forceRelease('m', ''), holdfast.InvalidArgument);
       assert.equal(await there.mutex('m').tryAcquire(), null);
@@ -132,12 +132,12 @@ for (const [store, urlOf] of Object.entries(STORES)) {
       lease.close();
     });
 
-    rule('what the work throws goes through, and the lock is released', async (here, there) => {
+    rule('an error of the work is passed on, and the lock is released', async (here, there) => {
       await assert.rejects(here.mutex('m').with(() => { throw new RangeError('own'); }), RangeError);
       await (await there.mutex('m').acquire({timeout: 30e3})).release();
     });
 
-    rule('readers share, permits are counted, all or none are taken', async (here, there) => {
+    rule('readers share, permits are counted, and a multiLock takes all members or none', async (here, there) => {
       const rw = here.sharedMutex('rw');
       const reader = await rw.shared().acquire();
       const other = await there.sharedMutex('rw').shared().acquire();
@@ -157,7 +157,7 @@ for (const [store, urlOf] of Object.entries(STORES)) {
       await reader.release();
     });
 
-    rule('one leads and all can read who', async (here, there) => {
+    rule('one candidate leads and every session can read the leader', async (here, there) => {
       const theirs = there.election('e');
       assert.equal(await theirs.leader(), null);
       const leadership = await here.election('e', {note: 'here'}).acquire();
@@ -169,7 +169,7 @@ for (const [store, urlOf] of Object.entries(STORES)) {
       await leadership.release();
     });
 
-    rule('latches, barriers and conditions meet', async (here, there) => {
+    rule('latches, barriers and conditions work between sessions', async (here, there) => {
       const latch = here.latch('l', 2);
       await Promise.all([latch.wait({timeout: 30e3}), latch.countDown(), there.latch('l', 2).countDown()]);
       assert.equal(await latch.remaining(), 0);
@@ -186,7 +186,7 @@ for (const [store, urlOf] of Object.entries(STORES)) {
       await lease.release();
     });
 
-    rule('an arrival is waited for later, by itself, and stands when the time is over', async (here, there) => {
+    rule('an arrival can be waited for separately, and still counts after a timeout', async (here, there) => {
       const [mine, theirs] = [here, there].map((session) => session.barrier('b', 2));
       const arrival = await mine.arrive({timeout: 30e3});
       await assert.rejects(mine.wait(arrival, {timeout: 20}), holdfast.TimedOut);
@@ -203,7 +203,7 @@ for (const [store, urlOf] of Object.entries(STORES)) {
       await assert.rejects(mine.wait(last, {timeout: 30e3}), holdfast.Lost);
     });
 
-    rule('a session says where its store is', async (here) => {
+    rule('a session returns the URL of its store', async (here) => {
       assert.equal(here.url, (await holdfast.open(url)).url);
       assert.ok(here.url.startsWith(store), here.url);
     });
@@ -230,7 +230,7 @@ for (const [store, urlOf] of Object.entries(STORES)) {
       await Promise.all([second, third].map((b) => b.arriveAndWait({timeout: 30e3})));
     });
 
-    rule('a lease that is closed during a wait for a condition is not held', async (here, there) => {
+    rule('a lease closed during a condition wait is not held afterwards', async (here, there) => {
       const condition = here.condition('c');
       const lease = await here.mutex('m').acquire();
       const cancelled = assert.rejects(condition.wait(lease, {timeout: 30e3}), holdfast.Cancelled);
@@ -242,7 +242,7 @@ for (const [store, urlOf] of Object.entries(STORES)) {
       await (await there.mutex('m').acquire({timeout: 30e3})).release();
     });
 
-    rule('a signal that is first read during a wait for a condition does not stand for the time after it', async (here, there) => {
+    rule('a signal first read during a condition wait is replaced by a working one after the wait', async (here, there) => {
       const condition = here.condition('c');
       const lease = await here.mutex('m').acquire();
       const waiting = condition.wait(lease, {timeout: 30e3});
@@ -262,7 +262,7 @@ for (const [store, urlOf] of Object.entries(STORES)) {
       assert.ok(signal.reason instanceof holdfast.Lost);
     });
 
-    rule('work that releases its lease is not told so, and work whose wait has lost it is', async (here) => {
+    rule('with() accepts work that releases its lease, and rejects if a wait of the work lost the lease', async (here) => {
       const mutex = here.mutex('m');
       assert.equal(await mutex.with(async (lease) => { await lease.release(); return 5; }), 5);
       assert.equal(await mutex.with((lease) => { lease.close(); return 6; }), 6);
@@ -270,7 +270,7 @@ for (const [store, urlOf] of Object.entries(STORES)) {
       await assert.rejects(mutex.with(failing), holdfast.NotOwner);
     });
 
-    rule('a release that is refused during a wait for a condition changes nothing', async (here, there) => {
+    rule('a release refused during a condition wait changes nothing', async (here, there) => {
       const condition = here.condition('c');
       for (const releaseFirst of [false, true]) {
         const lease = await here.mutex('m').acquire();
@@ -289,7 +289,7 @@ for (const [store, urlOf] of Object.entries(STORES)) {
       }
     });
 
-    rule('a limiter gives its tokens and then says when', async (here) => {
+    rule('a limiter grants its tokens and then returns the waiting time', async (here) => {
       const limiter = here.limiter('r', [{tokens: 3, per: 3600e3, by: ['client'], name: 'hourly'}]);
       const taken = await limiter.tryTake(2, {client: 'acme'});
       assert.deepEqual([taken.taken, taken.remaining, taken.limit, taken.rule], [true, 1, 3, 'hourly']);
@@ -305,7 +305,7 @@ for (const [store, urlOf] of Object.entries(STORES)) {
       await assert.rejects(limiter.refund(refused, {client: 'acme'}), holdfast.InvalidArgument);
     });
 
-    rule('tokens that a wait took can be given back', async (here) => {
+    rule('tokens taken by a wait can be given back', async (here) => {
       const limiter = here.limiter('r', [{tokens: 3, per: 3600e3, name: 'hourly'}]);
       const {due, reset, ...taken} = await limiter.takeDecision(2);
       assert.deepEqual(taken, {taken: true, wait: taken.wait, limit: 3, remaining: 1, rule: 'hourly', tokens: 2});
@@ -320,7 +320,7 @@ for (const [store, urlOf] of Object.entries(STORES)) {
   });
 }
 
-test('a majority holds a redlock', async () => {
+test('a majority of nodes grants a redlock', async () => {
   const nodes = await Promise.all([0, 1, 2].map((n) => holdfast.open(`memory:node-${n}`)));
   const mine = holdfast.redlock(nodes, 'q');
   await mine.with(async (lease) => {
@@ -370,7 +370,7 @@ test('a wait that polls ends while the store is away', {timeout: 60e3}, async ()
   await assert.rejects(lock.acquire({timeout: 300}), isOver);
 });
 
-test('a worker thread that ends gives its leases back', {timeout: 60e3}, async () => {
+test('a worker thread that ends releases its leases', {timeout: 60e3}, async () => {
   const url = `sqlite:${folder}/worker.db`;
   const code = `const holdfast = require(${JSON.stringify(path.resolve(__dirname, '../../bindings/node'))});
     (async () => {
@@ -382,7 +382,7 @@ test('a worker thread that ends gives its leases back', {timeout: 60e3}, async (
   assert.equal((await (await holdfast.open(url)).show('m')).holders, 0);
 });
 
-test('a worker thread that ends gives back what it is being granted', {timeout: 60e3}, async () => {
+test('a worker thread that ends releases a lock that is being granted to it', {timeout: 60e3}, async () => {
   const url = `sqlite:${folder}/granted.db`;
   const store = await holdfast.open(url);
   const work = (code, workerData) => {
@@ -447,7 +447,7 @@ test('a worker thread that waits can be terminated', {timeout: 60e3}, async () =
   await held.release();
 });
 
-test('a failed wait for a condition is told to the signal of its lease', {timeout: 60e3}, async () => {
+test('a failed condition wait aborts the signal of its lease', {timeout: 60e3}, async () => {
   const [here, there] = [await holdfast.open('memory:node-gone'), await holdfast.open('memory:node-gone')];
   const lease = await here.mutex('m').acquire();
   const signal = lease.signal;
@@ -471,7 +471,7 @@ async function withoutQueues(body) {
   }
 }
 
-test('a wait for a condition that cannot begin gives the mutex back', async () => {
+test('a condition wait that cannot begin releases the mutex', async () => {
   const [here, there] = [await holdfast.open('memory:node-begin'), await holdfast.open('memory:node-begin')];
   const lease = await here.mutex('m').acquire();
   await withoutQueues(() => assert.rejects(here.condition('c').wait(lease), holdfast.Overloaded));
@@ -479,7 +479,7 @@ test('a wait for a condition that cannot begin gives the mutex back', async () =
   await (await there.mutex('m').acquire({timeout: 30e3})).release();
 });
 
-test('a wait for a condition that cannot be leaves the mutex held', async () => {
+test('a condition wait with an invalid argument keeps the mutex', async () => {
   const store = await holdfast.open('memory:node-unchanged');
   const lease = await store.mutex('m').acquire();
   await assert.rejects(store.condition('c').wait(lease, {timeout: NaN}), holdfast.InvalidArgument);
@@ -497,7 +497,7 @@ test('a signal whose watch cannot be made is aborted with the reason', {timeout:
   await lease.release();
 });
 
-test('the signal of a lease that is lost already is aborted at the first look', {timeout: 20e3}, async () => {
+test('the signal of a lost lease is aborted when it is first read', {timeout: 20e3}, async () => {
   const store = await holdfast.open('memory:node-lost-already');
   const lease = await store.mutex('m').acquire();
   assert.equal(await store.forceRelease('m'), 1);
@@ -505,7 +505,7 @@ test('the signal of a lease that is lost already is aborted at the first look', 
   assert.ok(lease.signal.aborted && lease.signal.reason instanceof holdfast.Lost && lease.signal.reason.leaseGone);
 });
 
-test('a lease whose signal was read is collected', () => {
+test('reading the signal of a lease does not keep it from garbage collection', () => {
   const code = `const holdfast = require(${JSON.stringify(path.resolve(__dirname, '../../bindings/node'))});
     (async () => {
       const store = await holdfast.open('memory:node-collected');
@@ -517,7 +517,7 @@ test('a lease whose signal was read is collected', () => {
   assert.equal(execFileSync(process.execPath, ['--expose-gc', '-e', code], {encoding: 'utf8', timeout: 60e3}), 'false\nfree\n');
 });
 
-test('a lease that is collected aborts its signal before another can get the lock', () => {
+test('a garbage-collected lease aborts its signal before another holder can get the lock', () => {
   const code = `const holdfast = require(${JSON.stringify(path.resolve(__dirname, '../../bindings/node'))});
     (async () => {
       const store = await holdfast.open('memory:node-collected-signal');
@@ -529,7 +529,7 @@ test('a lease that is collected aborts its signal before another can get the loc
   assert.equal(execFileSync(process.execPath, ['--expose-gc', '-e', code], {encoding: 'utf8', timeout: 60e3}), 'true true true\n');
 });
 
-test('worker threads, and waits for nothing but losses, leave the threads of the pool to others in between', {timeout: 60e3}, async () => {
+test('listening in worker threads, and for losses only, frees its thread of the pool regularly', {timeout: 60e3}, async () => {
   const watched = `const lengths = [], abi = require(${JSON.stringify(path.resolve(__dirname, '../../bindings/node/abi.js'))});
     const {async: ask} = abi.functions.queue_next_decision;
     abi.functions.queue_next_decision = {async: (...given) => { lengths.push(given[1]); return ask(...given); }};
@@ -563,7 +563,7 @@ test('a signal acts while the store does not answer', {timeout: 60e3}, async () 
   }
 });
 
-test('a loss is told while more commands wait for the store than the pool has threads', {timeout: 60e3}, async () => {
+test('a loss is reported while more commands wait for the store than the pool has threads', {timeout: 60e3}, async () => {
   const server = await redisServer();
   const store = await holdfast.open(`${server.url}?command_timeout=25s`);
   const lease = await store.mutex('m', {lease: 1000}).acquire();
@@ -602,13 +602,13 @@ test('a text that is not Unicode is refused', async () => {
   await store.mutex('\ud83d\ude00').with((lease) => assert.equal(lease.name, '\ud83d\ude00'));
 });
 
-test('to trust a node at once can be said', async () => {
+test('trustAfter may be zero', async () => {
   const nodes = await Promise.all([0, 1, 2].map((n) => holdfast.open(`memory:node-trusted-${n}`)));
   await holdfast.redlock(nodes, 'q', {trustAfter: 0}).with((lease) => lease.check());
   for (const trustAfter of [-1, 0.1, NaN]) assert.throws(() => holdfast.redlock(nodes, 'q', {trustAfter}), holdfast.InvalidArgument);
 });
 
-test('each code has a class, and an error says what and where', async () => {
+test('each code has a class, and an error names operation, name and store', async () => {
   const {byCode} = require('../../bindings/node/errors.js');
   assert.deepEqual([...byCode.keys()], Array.from({length: 21}, (_, i) => i + 1));
   const store = await holdfast.open('memory:errors');
@@ -625,7 +625,7 @@ test('each code has a class, and an error says what and where', async () => {
   assert.throws(() => store.mutex('m'), holdfast.InvalidArgument);
 });
 
-test('a program that ends with a lease gives it back, and ends by itself', async () => {
+test('a program that ends with a lease releases it, and the open handles do not keep the program alive', async () => {
   const url = `sqlite:${folder}/end.db`;
   const code = `const holdfast = require(${JSON.stringify(path.resolve(__dirname, '../../bindings/node'))});
     (async () => {
@@ -644,7 +644,7 @@ test('a program that ends with a lease gives it back, and ends by itself', async
   }
 });
 
-test('a program whose main thread has the package gives back what its worker threads hold', async () => {
+test('the end of a program with the package in its main thread releases the leases of its worker threads', async () => {
   const url = `sqlite:${folder}/workers.db`, package_ = JSON.stringify(path.resolve(__dirname, '../../bindings/node'));
   const hold = `const {parentPort} = require('node:worker_threads');
     (async () => {
@@ -663,7 +663,7 @@ test('a program whose main thread has the package gives back what its worker thr
   }
 });
 
-test('a program that ends while it is granted a lock gives it back', {timeout: 60e3}, async () => {
+test('a program that ends while a lock is granted to it releases the lock', {timeout: 60e3}, async () => {
   const server = await redisServer();
   const store = await holdfast.open(server.url);
   for (const wait of ['', '{timeout: 60e3}']) {
@@ -705,7 +705,7 @@ test('a program that ends while it is granted a lock gives it back', {timeout: 6
   }
 });
 
-test('a program that waits only for a loss learns of it also later, and a wait that begins meanwhile is kept', () => {
+test('a program that waits only for a loss gets the report, and a wait that begins meanwhile continues', () => {
   const code = `const holdfast = require(${JSON.stringify(path.resolve(__dirname, '../../bindings/node'))});
     (async () => {
       const store = await holdfast.open('memory:node-late');
@@ -726,7 +726,7 @@ test('a program that waits only for a loss learns of it also later, and a wait t
   assert.equal(execFileSync(process.execPath, ['-e', code], {encoding: 'utf8', timeout: 60e3}), 'TimedOut\n');
 });
 
-test('what does not fit is refused, and not cut', async () => {
+test('numbers that do not fit are refused and not truncated', async () => {
   const [store, other, third] = await Promise.all(['cut', 'cut-2', 'cut-3'].map((name) => holdfast.open(`memory:${name}`)));
   const semaphore = store.semaphore('s', 2), latch = store.latch('l', 2), limiter = store.limiter('r', [{tokens: 5}]);
   const large = 2 ** 32;
@@ -782,7 +782,7 @@ test('an option that does not exist is a TypeError that lists those that do', as
   await (await lock.acquire({timeout: 50, signal: never})).release();
 });
 
-test('an argument of a wrong type is a TypeError that says which it is', () => {
+test('an argument of a wrong type is a TypeError that names the argument', () => {
   const told = JSON.parse(said(`
     const store = await holdfast.open('memory:node-wrong');
     const limiter = store.limiter('r', [{tokens: 5, by: ['c']}]), mutex = store.mutex('held'), lease = await mutex.acquire();
@@ -834,7 +834,7 @@ test('an argument of a wrong type is a TypeError that says which it is', () => {
   assert.equal(wrong.reason, 'TypeError Session.mutex: options.reason must be a string, and is a number');
 });
 
-test('no parameter of any function takes what does not belong there', () => {
+test('every parameter of every function refuses wrong types', () => {
   const none = [undefined, true, Symbol('s'), () => {}, [], [65], {}, Buffer.from('a'), new String('a')];
   const wrong = {
     'const char *': [...none, 0, 1, NaN, 1n],
@@ -892,7 +892,7 @@ test('no parameter of any function takes what does not belong there', () => {
   assert.ok(looked > 1000, String(looked));
 });
 
-test('a call that koffi refuses takes no place, and lets the program end', () => {
+test('a call that koffi refuses occupies no place, and the program can end', () => {
   assert.equal(said(`
     const store = await holdfast.open('memory:node-refused');
     const real = abi.functions.show;
@@ -904,7 +904,7 @@ test('a call that koffi refuses takes no place, and lets the program end', () =>
     console.log((await store.show('m')).holders);`), '0\n');
 });
 
-test('a wait for which koffi refuses to listen again rejects, and the program goes on', () => {
+test('a wait rejects when koffi refuses to listen again, and the program continues', () => {
   assert.equal(said(`
     const store = await holdfast.open('memory:node-unheard');
     const lease = await store.mutex('m').acquire();
@@ -918,7 +918,7 @@ test('a wait for which koffi refuses to listen again rejects, and the program go
     console.log(why.message, await store.mutex('m').tryAcquire({timeout: 600_000}) !== null);`), 'no room true\n');
 });
 
-test('a release that koffi refuses leaves the lease', () => {
+test('a release that koffi refuses keeps the lease', () => {
   assert.equal(said(`
     const store = await holdfast.open('memory:node-unreleased');
     const lease = await store.mutex('m').acquire();
@@ -931,7 +931,7 @@ test('a release that koffi refuses leaves the lease', () => {
     console.log(state, await store.mutex('m').tryAcquire() !== null);`), 'held true\n');
 });
 
-test('a duration that cannot be is refused as it was given', async () => {
+test('the error for an impossible duration quotes the given number', async () => {
   const store = await holdfast.open('memory:node-durations');
   const lease = await store.mutex('held').acquire();
   for (const [what, told] of [
@@ -955,7 +955,7 @@ test('a duration that cannot be is refused as it was given', async () => {
   await lease.release();
 });
 
-test('a number that a double cannot count arrives as it was given', () => {
+test('a bigint beyond the range of a double is passed on unchanged', () => {
   const there = Buffer.alloc(abi.koffi.sizeof(abi.types.rule));
   const own = abi.functions.limiter_open;
   abi.functions.limiter_open = (session, name, rules) => { abi.koffi.encode(there, abi.types.rule, rules[0]); return 0; };
@@ -970,7 +970,7 @@ test('a number that a double cannot count arrives as it was given', () => {
   }
 });
 
-test('a wait longer than can be counted has no limit', async () => {
+test('a timeout beyond 64 bits is no limit', async () => {
   const [store, other] = [await holdfast.open('memory:long'), await holdfast.open('memory:long')];
   const held = await store.mutex('m').acquire();
   const later = [2 ** 64 / 1e6, 1e20, Number.MAX_VALUE].map((timeout) => other.mutex('m').acquire({timeout}).then((l) => l.release()));
@@ -990,7 +990,7 @@ test('a lease of many members has a fence for each', async () => {
   store.close();
 });
 
-test('a call that waits for a thread keeps what it is made on', () => {
+test('a call that waits for a thread keeps its object open', () => {
   const code = `const holdfast = require(${JSON.stringify(path.resolve(__dirname, '../../bindings/node'))});
     const fs = require('node:fs');
     (async () => {
@@ -1022,7 +1022,7 @@ test('the types declare what the package exports', () => {
   assert.deepEqual([...declared], []);
 });
 
-test('structs are those of the header', () => {
+test('structs match the layout of the C header', () => {
   const told = execFileSync(process.env.HOLDFAST_C_RULES, ['--layout'], {encoding: 'utf8'});
   const seen = new Set();
   for (const line of told.trim().split('\n')) {
@@ -1068,7 +1068,7 @@ test('each function of the header is called, or left out for a reason', () => {
   assert.deepEqual(Object.keys(abi.FUNCTIONS).filter((name) => !called.has(name)), [], 'listed, and never called');
 });
 
-test('parameters are those of the header', () => {
+test('parameters match the C header', () => {
   const numbers = new Set(['int', 'int64_t', 'uint32_t', 'uint64_t']);
   const kind = (type) => numbers.has(type) ? type : type === 'const char *' ? 'text' : 'pointer';
   const there = functionsOfTheHeader();

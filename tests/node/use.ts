@@ -1,4 +1,4 @@
-// Compiled, not run: the types say what the package does.
+// Compiled and not run: checks the types.
 import * as holdfast from '../../bindings/node';
 
 export async function ship(order: string): Promise<bigint> {

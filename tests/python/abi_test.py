@@ -1,4 +1,4 @@
-"""The package and the C interface are one."""
+"""The package matches the C header."""
 import ctypes
 import inspect
 import os
@@ -9,10 +9,10 @@ import holdfast
 from holdfast import _abi
 from stores import REPOSITORY, URLS, OnAStore
 
-#: What the package does not call, and why.
+#: C functions that the package does not call, with the reason.
 WITHOUT = {
     "barrier_arrive": "barrier_arrive_within has a limit, too", "barrier_arrive_and_drop": "so has barrier_arrive_and_drop_within",
-    "queue_next": "queue_next_decision tells more", "words": "the exception's class says it"}
+    "queue_next": "queue_next_decision also returns the decision", "words": "the class of the exception names the code"}
 NUMBERS = {"int": ctypes.c_int, "int64_t": ctypes.c_int64, "uint32_t": ctypes.c_uint32, "uint64_t": ctypes.c_uint64}
 
 
@@ -25,7 +25,7 @@ def functions_of_the_header():
 
 
 class Layout(OnAStore):
-    def test_structs_are_those_of_the_header(self):
+    def test_structs_match_the_layout_of_the_c_header(self):
         told = subprocess.run([os.environ["HOLDFAST_C_RULES"], "--layout"], check=True, capture_output=True, text=True).stdout
         seen = set()
         for line in told.splitlines():
@@ -39,10 +39,10 @@ class Layout(OnAStore):
                 self.assertEqual((there.offset, there.size), (int(offset), int(size)), line)
         self.assertEqual(seen, set(_abi.IN_C.values()))
 
-    def test_stores_are_these(self):
+    def test_the_tested_stores_are_memory_sqlite_and_redis(self):
         self.assertEqual(set(URLS), {"memory", "sqlite", "redis"})
 
-    def test_each_function_of_the_header_is_called_or_left_out_for_a_reason(self):
+    def test_each_function_of_the_c_header_is_called_or_listed_with_a_reason(self):
         source = "".join(path.read_text(encoding="utf-8") for path in (REPOSITORY / "bindings/python/holdfast").glob("*.py"))
         called = set(re.findall(r"\bfunctions\.(\w+)|\b(?:_library|found)\.holdfast_(\w+)", source))
         called = {name for pair in called for name in pair if name}
@@ -51,7 +51,7 @@ class Layout(OnAStore):
         self.assertEqual(set(there) - called, set(WITHOUT))
         self.assertEqual(set(_abi._FUNCTIONS) - called, set(), "listed, and never called")
 
-    def test_parameters_are_those_of_the_header(self):
+    def test_parameters_match_the_c_header(self):
         there = functions_of_the_header()
         for name, ours in _abi._FUNCTIONS.items():
             *takes, why = there[name]
@@ -59,7 +59,7 @@ class Layout(OnAStore):
             theirs = [NUMBERS.get(one, ctypes.c_char_p if one == "const char*" else ctypes.c_void_p) for one in takes]
             self.assertEqual(ours, theirs, name)
 
-    def test_what_does_not_block_takes_what_blocks_takes(self):
+    def test_async_methods_have_the_parameters_of_the_blocking_methods(self):
         seen = 0
         for kind in vars(holdfast).values():
             for name, form in vars(kind).items() if inspect.isclass(kind) else ():

@@ -1,4 +1,4 @@
-"""What a `with` and an `async with` promise, whatever interrupts them."""
+"""Blocks of `with` and `async with`, and interrupts at each of their lines."""
 import asyncio
 import contextlib
 import gc
@@ -14,14 +14,14 @@ from stores import REPOSITORY, OnAStore, on_each_store
 
 @on_each_store
 class Blocks:
-    def test_an_interrupt_anywhere_at_the_beginning_of_a_with_block_leaves_nothing_taken(self):
+    def test_an_interrupt_anywhere_at_the_start_of_a_with_block_leaves_nothing_held(self):
         ours = str(REPOSITORY / "bindings/python")
         mutex, other = self.here.mutex("m"), self.there.mutex("m")
         unheard, steps, left = unittest.mock.Mock(), 0, 0
 
         def interrupt(frame, event, _):
             nonlocal left
-            if not frame.f_code.co_filename.startswith(ours) or frame.f_code.co_name == "__del__":  # nobody would hear of it there
+            if not frame.f_code.co_filename.startswith(ours) or frame.f_code.co_name == "__del__":  # Python only prints exceptions there
                 return None
             if event == "line":
                 left -= 1
@@ -43,14 +43,14 @@ class Blocks:
         self.assertGreater(steps, 10)
         unheard.assert_not_called()
 
-    def test_an_interrupt_anywhere_at_the_end_of_a_with_block_leaves_nothing_taken(self):
+    def test_an_interrupt_anywhere_at_the_end_of_a_with_block_leaves_nothing_held(self):
         ours = str(REPOSITORY / "bindings/python")
         mutex, other = self.here.mutex("m"), self.there.mutex("m")
         steps, left = 0, 0
 
         def interrupt(frame, event, _):
             nonlocal left
-            if frame.f_code.co_name == "__del__":  # the block has ended, and nobody would hear of it there
+            if frame.f_code.co_name == "__del__":  # the block has ended, and Python only prints what is raised there
                 sys.settrace(None)
             if not frame.f_code.co_filename.startswith(ours) or sys.gettrace() is None:
                 return None
@@ -71,7 +71,7 @@ class Blocks:
             self.assertIsNotNone(other.try_acquire(5), steps)
         self.assertGreater(steps, 10)
 
-    def test_an_interrupt_on_the_way_to_the_end_of_a_block_that_names_no_lease_leaves_nothing_taken(self):
+    def test_an_interrupt_before_the_exit_method_of_a_block_without_as_leaves_nothing_held(self):
         mutex = self.here.mutex("m")
 
         def interrupt(frame, event, _):
@@ -99,7 +99,7 @@ class Blocks:
         second.close()
         self.assertIs(leases[1].state, holdfast.State.RELEASED)
 
-    def test_an_end_that_is_kept_ends_each_block_that_it_is_called_for(self):
+    def test_a_stored_exit_method_ends_each_block_it_is_called_for(self):
         mutex = self.here.mutex("m")
         enter, end = mutex.__enter__, mutex.__exit__
         for _ in range(3):
@@ -107,7 +107,7 @@ class Blocks:
             end(None, None, None)
             self.assertIs(lease.state, holdfast.State.RELEASED)
 
-    def test_an_end_that_is_kept_and_not_called_leaves_the_block_to_the_end_that_is_called(self):
+    def test_a_stored_exit_method_that_is_not_called_leaves_the_block_to_the_one_called(self):
         mutex = self.here.mutex("m")
         kept = mutex.__exit__
         lease = mutex.__enter__()
@@ -126,7 +126,7 @@ class Blocks:
             del kept
         asyncio.run(enter_and_leave())
 
-    def test_of_two_ends_that_are_kept_the_inner_block_ends_first(self):
+    def test_of_two_stored_exit_methods_the_inner_block_ends_first(self):
         both = self.here.semaphore("s", 2)
         kept, leases = [], []
         for _ in range(2):
@@ -211,7 +211,7 @@ class Blocks:
         with self.assertRaises(RuntimeError):
             lock.__exit__(None, None, None)
 
-    def test_what_the_body_raises_goes_through(self):
+    def test_an_exception_of_the_body_is_passed_on_and_the_lock_released(self):
         with self.assertRaises(ZeroDivisionError):
             with self.here.mutex("m"):
                 1 / 0
@@ -227,7 +227,7 @@ class Blocks:
                 await lock.__aexit__(None, None, None)
         asyncio.run(hand_over())
 
-    def test_the_end_of_a_block_that_cannot_begin_a_release_gives_the_lease_back(self):
+    def test_a_block_whose_release_cannot_begin_closes_its_lease(self):
         async def hold(lease):
             async with lease:
                 pass
@@ -240,7 +240,7 @@ class Blocks:
 
 
 class Interrupts(OnAStore):
-    def test_an_interrupt_anywhere_at_the_beginning_of_an_async_with_block_leaves_nothing_taken(self):
+    def test_an_interrupt_anywhere_at_the_start_of_an_async_with_block_leaves_nothing_held(self):
         ours = str(REPOSITORY / "bindings/python")
         mutex, other, steps, left = self.here.mutex("m"), self.there.mutex("m"), 0, 0
 
@@ -248,7 +248,7 @@ class Interrupts(OnAStore):
             nonlocal left
             if not frame.f_code.co_filename.startswith(ours) or frame.f_code.co_name == "__del__":
                 return None
-            # Before Python 3.11 what is raised at the call of a coroutine that goes on ends it, as no signal can: no handler of it is run.
+            # Before Python 3.11 an exception at the resumption of a coroutine ends it without running its handlers; a signal cannot.
             if event == "line" or event == "call" and sys.version_info >= (3, 11):
                 left -= 1
                 if left == 0:
@@ -259,7 +259,7 @@ class Interrupts(OnAStore):
             sys.settrace(interrupt)
             async with mutex:
                 sys.settrace(None)
-        with unittest.mock.patch("sys.unraisablehook"):  # what goes is closed again by what has it
+        with unittest.mock.patch("sys.unraisablehook"):  # destroyed objects may close a handle a second time
             while left == 0:
                 steps += 1
                 left = steps

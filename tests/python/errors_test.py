@@ -1,4 +1,4 @@
-"""What is refused, and how it says so."""
+"""Errors, and arguments that are refused."""
 import asyncio
 
 import holdfast
@@ -12,7 +12,7 @@ class Errors(OnAStore):
         for kind in holdfast.errors.BY_CODE.values():
             self.assertIs(getattr(holdfast, kind.__name__), kind)
 
-    def test_an_error_says_what_where_and_whether_to_try_again(self):
+    def test_an_error_names_operation_name_store_and_whether_it_is_retryable(self):
         with self.here.mutex("kind"), self.assertRaises(holdfast.KindMismatch) as raised:
             self.there.semaphore("kind", 3).acquire(0)
         why = raised.exception
@@ -33,7 +33,7 @@ class Errors(OnAStore):
             with self.assertRaises(holdfast.InvalidName):
                 what()
 
-    def test_what_is_closed_is_an_error(self):
+    def test_using_a_closed_object_is_an_error(self):
         lock = self.here.mutex("m")
         lock.close()
         lock.close()
@@ -43,7 +43,7 @@ class Errors(OnAStore):
         with self.assertRaises(holdfast.InvalidArgument):
             self.here.mutex("m")
 
-    def test_numbers_that_do_not_fit_are_refused_and_not_cut(self):
+    def test_numbers_that_do_not_fit_are_refused_and_not_truncated(self):
         large = 2**32
         semaphore, latch = self.here.semaphore("s", 2), self.here.latch("l", 2)
         limiter = self.here.limiter("r", holdfast.Rule(tokens=5))
@@ -61,7 +61,7 @@ class Errors(OnAStore):
                 what()
         self.assertEqual((semaphore.available(), latch.remaining()), (2, 2))
 
-    def test_an_argument_of_a_wrong_type_is_refused_and_not_quoted(self):
+    def test_an_argument_of_a_wrong_type_is_refused_without_quoting_it(self):
         limiter, shared = self.here.limiter("r", holdfast.Rule(tokens=5, by=["c"])), self.here.shared_mutex("rw")
         mutex, condition, options = self.here.mutex("m"), self.here.condition("c"), holdfast.LockOptions
         for what in (lambda: self.here.mutex(b"secret"), lambda: self.here.mutex(4217), lambda: self.here.mutex(["secret"]),
@@ -91,7 +91,7 @@ class Errors(OnAStore):
         with self.assertRaisesRegex(TypeError, r"^key\['c'\] must be of the type str, and is of the type int$"):
             limiter.try_take(1, {"c": 4217})
 
-    def test_a_struct_takes_no_number_for_a_text(self):
+    def test_a_struct_refuses_a_number_as_a_text(self):
         texts = [(kind, name) for kind in _abi.IN_C.values() for name, of in kind._fields_ if of is _abi.c_char_p]
         self.assertGreaterEqual(len(texts), 7)
         for kind, name in texts:
@@ -99,7 +99,7 @@ class Errors(OnAStore):
                 with self.assertRaises(TypeError):
                     kind(**{name: wrong})
 
-    def test_a_number_of_another_kind_is_not_cut_either(self):
+    def test_numbers_of_other_types_are_not_truncated(self):
         class Index:
             def __index__(self):
                 return 2**32 + 3
@@ -109,7 +109,7 @@ class Errors(OnAStore):
             with self.assertRaises(holdfast.InvalidArgument):
                 what()
 
-    def test_a_duration_that_cannot_be_is_refused_as_it_was_given(self):
+    def test_the_error_for_an_impossible_duration_quotes_the_given_number(self):
         options = holdfast.LockOptions
         for what, told in ((lambda: self.here.mutex("m", options=options(lease=0.0001)),
                             "lease: 0.0001 s is too short: the least is 0.001 s"),
@@ -130,23 +130,23 @@ class Errors(OnAStore):
             self.assertEqual(str(raised.exception), told)
         self.here.mutex("m", options=options(local_time=0, linger=0)).acquire(10**400).release()
 
-    def test_a_wait_for_a_condition_that_is_given_no_stop_leaves_the_mutex_held(self):
+    def test_a_condition_wait_with_an_invalid_stop_keeps_the_mutex(self):
         with self.here.mutex("m").acquire() as lease:
             with self.assertRaises(TypeError):
                 self.here.condition("c").wait(lease, 1, stop="none")
             lease.check()
 
-    def test_a_wait_longer_than_can_be_counted_has_no_limit(self):
+    def test_a_timeout_beyond_64_bits_is_no_limit(self):
         for seconds in (1e300, float("inf")):
             with self.here.mutex("m").acquire(seconds) as lease:
                 lease.check()
 
-    def test_durations_that_cannot_be_are_refused(self):
+    def test_impossible_durations_are_refused(self):
         for options in (holdfast.LockOptions(lease=0), holdfast.LockOptions(lease=-1), holdfast.LockOptions(linger=-1)):
             with self.assertRaises(holdfast.InvalidArgument):
                 self.here.mutex("m", options=options)
 
-    def test_durations_that_are_not_finite_are_refused(self):
+    def test_infinite_and_nan_durations_are_refused(self):
         limiter = self.here.limiter("r", holdfast.Rule(1))
         for none in (float("nan"), float("inf"), -float("inf")):
             for what in (lambda: self.open(lease=none),

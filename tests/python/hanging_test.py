@@ -50,7 +50,7 @@ class Hanging(unittest.TestCase):
             self.assertTrue(thread.is_alive())
         return thread, ended
 
-    def test_a_wait_that_has_a_stop_makes_no_try_before(self):
+    def test_a_wait_with_a_stop_makes_no_first_try(self):
         stop, mutex = holdfast.Stop(), self.session.mutex("m")
         self.server.stop()
         with unittest.mock.patch.object(_waits, "blocking", side_effect=AssertionError), self.assertRaises(holdfast.Cancelled):
@@ -58,7 +58,7 @@ class Hanging(unittest.TestCase):
             mutex.acquire(stop=stop)
         self.server.resume()
 
-    def test_a_release_that_need_not_wait_waits_for_no_other_call(self):
+    def test_release_async_does_not_block_its_loop_while_another_call_hangs(self):
         thread, ended = self.beside(self.lease.extend)
 
         async def give_back():
@@ -70,7 +70,7 @@ class Hanging(unittest.TestCase):
         thread.join()
         self.assertEqual(ended, [None])
 
-    def test_a_lock_that_is_granted_after_its_loop_has_ended_is_free(self):
+    def test_a_lock_granted_after_its_event_loop_ended_is_released(self):
         async def end_while_it_waits():
             mutex = self.session.mutex("late", options=holdfast.LockOptions(lease=3600))
             waiting = asyncio.create_task(mutex.acquire_async())
@@ -82,7 +82,7 @@ class Hanging(unittest.TestCase):
         self.server.resume()
         self.assertIsNotNone(holdfast.open(self.server.url).mutex("late").try_acquire(30))
 
-    def test_a_task_that_is_cancelled_in_the_moment_of_a_grant_does_not_stop_its_loop(self):
+    def test_a_task_cancelled_at_the_moment_of_a_grant_does_not_block_its_loop(self):
         session = holdfast.open(self.server.url + "?command_timeout=60s")
         self.addCleanup(session.close)
         goes_on, told = threading.Event(), []
@@ -111,7 +111,7 @@ class Hanging(unittest.TestCase):
         self.assertEqual(told, [True])
         self.assertIsNotNone(session.mutex("m").try_acquire(30))
 
-    def test_a_wait_at_a_condition_that_need_not_block_waits_for_no_other_call(self):
+    def test_a_condition_wait_does_not_block_its_loop_while_another_call_hangs(self):
         condition, lease = self.session.condition("c"), self.session.mutex("m").acquire()
         thread, ended = self.beside(lease.extend)
 
@@ -127,7 +127,7 @@ class Hanging(unittest.TestCase):
         self.assertEqual(ended, [None])
         lease.check()
 
-    def test_what_is_known_here_waits_for_no_other_call(self):
+    def test_queries_of_local_state_do_not_wait_for_other_calls_that_hang(self):
         thread, ended = self.beside(lambda: self.lock.downgrade(self.lease))
         self.lease.check()
         self.assertGreater(self.lease.remaining, 0)

@@ -1,4 +1,4 @@
-"""What the tests of several files use."""
+"""Helpers of several test files."""
 import concurrent.futures
 import os
 import subprocess
@@ -14,7 +14,7 @@ def await_waiters(session, name, count, goes_on):
 
 
 def interrupted(function):
-    """Ctrl-C in the moment in which the library returns."""
+    """The function, followed by a Ctrl-C at the moment of its return."""
     def and_then(*arguments):
         function(*arguments)
         raise KeyboardInterrupt
@@ -22,13 +22,13 @@ def interrupted(function):
 
 
 def on_another_thread(work):
-    """What it raises is raised here."""
+    """Runs `work` on another thread. Its exception is raised here."""
     with concurrent.futures.ThreadPoolExecutor(1) as other:
         return other.submit(work).result()
 
 
 class InAProgram(OnAStore):
-    """What only shows in a program of its own."""
+    """Tests that need a program of their own."""
     store = "sqlite"
 
     def run_python(self, code, **how):

@@ -9,7 +9,7 @@ from stores import on_each_store
 
 @on_each_store
 class Limits:
-    def test_a_limiter_gives_its_tokens_and_then_says_when(self):
+    def test_a_limiter_grants_its_tokens_and_then_returns_the_waiting_time(self):
         limiter = self.here.limiter("r", holdfast.Rule(3, per=3600, by=["client"], name="hourly"))
         taken = limiter.try_take(2, {"client": "acme"})
         self.assertTrue(taken)
@@ -29,7 +29,7 @@ class Limits:
         with self.assertRaises(holdfast.InvalidArgument):
             limiter.try_take(4, {"client": "acme"})
 
-    def test_tokens_that_were_taken_without_a_thread_can_be_given_back(self):
+    def test_tokens_taken_by_take_async_can_be_given_back(self):
         limiter = self.here.limiter("r", holdfast.Rule(3, per=3600, name="hourly"))
         taken = asyncio.run(limiter.take_async(2))
         self.assertEqual((taken.taken, taken.tokens, taken.remaining, taken.limit, taken.rule), (True, 2, 1, 3, "hourly"))
@@ -40,7 +40,7 @@ class Limits:
         self.assertEqual([bool(one) for one in refused], [True, False])
         self.assertGreater(refused[1].wait, 0)
 
-    def test_a_task_that_is_cancelled_gives_its_tokens_back(self):
+    def test_a_cancelled_task_gives_its_tokens_back(self):
         limiter = self.here.limiter("r", holdfast.Rule(3, per=3600))
 
         async def cancelled_when_they_are_taken():

@@ -15,7 +15,7 @@ from stores import REPOSITORY, OnAStore, on_each_store
 
 @on_each_store
 class Locks:
-    def test_a_with_statement_holds_and_releases(self):
+    def test_a_with_statement_acquires_and_releases_the_lock(self):
         with self.here.mutex("m", timeout=30) as lease:
             self.assertFalse(lease.lost)
             self.assertIs(lease.state, holdfast.State.HELD)
@@ -91,7 +91,7 @@ class Locks:
         self.here.mutex("m").acquire()
         self.assertIsNotNone(self.there.mutex("m").try_acquire(30))
 
-    def test_a_try_that_finds_no_store_is_followed_by_a_wait(self):
+    def test_a_first_try_without_a_store_is_followed_by_a_wait(self):
         cut = [True]
 
         def acquire(function, *arguments):
@@ -102,7 +102,7 @@ class Locks:
             self.here.mutex("m").acquire().release()
         self.assertEqual(cut, [])
 
-    def test_an_empty_short_id_takes_nothing_away(self):
+    def test_force_release_with_an_empty_short_id_releases_nothing(self):
         with self.here.mutex("m") as lease:
             with self.assertRaises(holdfast.InvalidArgument):
                 self.there.force_release("m", "")
@@ -131,7 +131,7 @@ class Locks:
         with self.assertRaises(holdfast.InvalidArgument):
             self.here.shared_mutex("rw", preference="nobody")
 
-    def test_a_semaphore_gives_so_many_permits(self):
+    def test_a_semaphore_grants_only_its_permits(self):
         mine, theirs = self.here.semaphore("s", 3), self.there.semaphore("s", 3)
         with mine.permits(2):
             self.assertEqual(theirs.available(), 1)
@@ -150,7 +150,7 @@ class Locks:
             self.assertIsNone(self.there.mutex("a").try_acquire())
             self.assertIsNotNone(self.there.shared_mutex("rw").shared().try_acquire())
 
-    def test_one_leads_and_all_can_read_the_leader(self):
+    def test_one_candidate_leads_and_every_session_can_read_the_leader(self):
         mine, theirs = self.here.election("e", note="here"), self.there.election("e")
         self.assertIsNone(theirs.leader())
         with mine as leadership:
@@ -164,13 +164,13 @@ class Locks:
 
 
 class LeadersRules(OnAStore):
-    def test_a_cancelled_task_leaves_the_leader_that_was_found(self):
+    def test_a_leader_found_by_a_cancelled_task_is_returned_by_the_next_call(self):
         async def cancel():
             seen = self.there.election("e").observe()
             waiting = asyncio.create_task(seen.next_async())
             await asyncio.sleep(0)
             found = _abi.LeaderText()
-            while not found.term:  # and the loop, which is not free, is not told
+            while not found.term:  # the event loop is busy here, so it does not learn of the leader
                 _abi.call(_abi.functions.leaders_found, seen._handle, ctypes.byref(found))
             waiting.cancel()
             with self.assertRaises(asyncio.CancelledError):
@@ -182,7 +182,7 @@ class LeadersRules(OnAStore):
             with self.assertRaises(holdfast.TimedOut):
                 seen.next(0.05)
 
-    def test_a_cancelled_task_calls_its_wait_off_and_the_next_goes_on(self):
+    def test_a_cancelled_task_ends_its_wait_and_the_next_task_continues(self):
         async def cancel():
             seen = self.here.election("e").observe()
             for _ in range(2):
@@ -197,7 +197,7 @@ class LeadersRules(OnAStore):
                 self.assertEqual((await seen.next_async()).term, leadership.fence)
         asyncio.run(cancel())
 
-    def test_many_wait_for_leaders_without_threads(self):
+    def test_many_waits_for_leaders_need_no_threads(self):
         async def wait():
             before = threading.active_count()
             seen = [self.here.election("e").observe() for _ in range(20)]
@@ -211,7 +211,7 @@ class LeadersRules(OnAStore):
 
 
 class RedlockRules(OnAStore):
-    def test_a_majority_holds_it(self):
+    def test_a_majority_of_nodes_grants_a_redlock(self):
         nodes = [holdfast.open(f"memory:python-node-{n}") for n in range(3)]
         mine, theirs = holdfast.redlock(nodes, "q"), holdfast.redlock(nodes, "q")
         with mine as lease:
@@ -223,14 +223,14 @@ class RedlockRules(OnAStore):
                 lease.check()
         asyncio.run(later())
 
-    def test_to_trust_at_once_can_be_said(self):
+    def test_trust_after_may_be_zero(self):
         nodes = [holdfast.open(f"memory:python-trusted-{n}") for n in range(3)]
         with holdfast.redlock(nodes, "q", trust_after=0) as lease:
             lease.check()
         with self.assertRaises(holdfast.InvalidArgument):
             holdfast.redlock(nodes, "q", trust_after=-1).acquire()
 
-    def test_tasks_that_wait_take_no_thread(self):
+    def test_waiting_tasks_need_no_threads(self):
         nodes = [holdfast.open(f"memory:python-pool-{n}") for n in range(3)]
         mine, theirs = holdfast.redlock(nodes, "q"), holdfast.redlock(nodes, "q")
 
@@ -245,7 +245,7 @@ class RedlockRules(OnAStore):
             await asyncio.wait(waiting)
         asyncio.run(wait())
 
-    def test_a_cancelled_task_does_not_go_on_waiting(self):
+    def test_a_cancelled_task_stops_waiting(self):
         nodes = [holdfast.open(f"memory:python-cancelled-{n}") for n in range(3)]
         mine, theirs = holdfast.redlock(nodes, "q"), holdfast.redlock(nodes, "q")
 
@@ -262,7 +262,7 @@ class RedlockRules(OnAStore):
 
 
 class Stops(unittest.TestCase):
-    def test_the_handler_of_a_signal_may_request_it(self):
+    def test_a_signal_handler_may_request_a_stop(self):
         code = ("import holdfast, signal, threading\n"
                 "stop = holdfast.Stop()\n"
                 "signal.signal(signal.SIGALRM, lambda *_: stop.request())\n"
@@ -272,7 +272,7 @@ class Stops(unittest.TestCase):
         told = subprocess.run([sys.executable, "-B", "-c", code], env=environment, capture_output=True, text=True, timeout=30)
         self.assertEqual(told.stdout, "done\n", told.stderr)
 
-    def test_a_closed_one_is_refused_and_not_overlooked(self):
+    def test_a_closed_stop_is_refused_and_not_ignored(self):
         mutex, stop = holdfast.open("memory:python-stops").mutex("m"), holdfast.Stop()
         part = stop.part()
         stop.close()

@@ -47,7 +47,7 @@ class Loops:
         asyncio.run(cancelled())
         self.assertIsNotNone(self.there.mutex("m").try_acquire(30))
 
-    def test_a_stop_ends_the_waits_of_tasks(self):
+    def test_a_stop_ends_waits_of_asyncio_tasks(self):
         async def wait_in_vain():
             stop = holdfast.Stop()
             barrier, others = self.here.barrier("b", 2), self.here.barrier("others", 2)
@@ -70,7 +70,7 @@ class Loops:
             held.check()
         asyncio.run(wait_in_vain())
 
-    def test_what_a_loop_waits_with_goes_with_it(self):
+    def test_the_queue_of_an_event_loop_is_destroyed_with_the_loop(self):
         async def cancelled_at_the_end(kept):
             kept.append(asyncio.create_task(self.there.mutex("m").acquire_async()))
             await asyncio.sleep(0)
@@ -94,7 +94,7 @@ class Loops:
             while self.here.show("m").waiters:  # until all are called off
                 pass
 
-    def test_a_lock_that_a_loop_is_granted_after_its_end_is_free(self):
+    def test_a_lock_granted_to_a_closed_event_loop_is_released(self):
         held, loop = self.here.mutex("m").acquire(), asyncio.new_event_loop()
         task = loop.create_task(self.there.mutex("m", options=holdfast.LockOptions(lease=3600)).acquire_async())
         task._log_destroy_pending = False
@@ -148,7 +148,7 @@ class Loops:
         self.assertGreater(steps, 10)
         self.assertTrue(all(isinstance(one, ZeroDivisionError) for one in heard), heard)
 
-    def test_a_release_outside_of_a_loop_that_fails_leaves_the_lease(self):
+    def test_a_release_async_outside_of_an_event_loop_keeps_the_lease(self):
         lease = self.here.mutex("m").acquire()
         with self.assertRaises(RuntimeError):
             lease.release_async().send(None)

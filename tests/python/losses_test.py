@@ -1,4 +1,4 @@
-"""What is told of a lost lease, and to whom."""
+"""Reports of lost leases."""
 import asyncio
 import gc
 import sys
@@ -12,7 +12,7 @@ from stores import OnAStore, on_each_store
 
 @on_each_store
 class Watched:
-    def test_what_watches_a_lease_goes_with_it(self):
+    def test_the_watch_of_a_released_or_closed_lease_ends(self):
         before = len(_waits.watcher._callbacks)
         for give_up in (holdfast.Lease.release, holdfast.Lease.close):
             lease = self.here.mutex("m").acquire()
@@ -22,7 +22,7 @@ class Watched:
                 lease.on_loss(lambda: None)
         self.assertEqual(len(_waits.watcher._callbacks), before)
 
-    def test_a_loss_is_told_and_a_with_statement_does_not_overlook_it(self):
+    def test_a_loss_is_reported_and_raised_at_the_end_of_the_with_block(self):
         told = threading.Event()
         quick = holdfast.LockOptions(lease=2)
         with self.assertRaises(holdfast.Lost) as raised:
@@ -47,7 +47,7 @@ class Watched:
             self.assertTrue(told.wait(30))
         self.assertIs(reported.call_args[0][0].exc_type, SystemExit)
 
-    def test_a_moment_without_memory_does_not_end_what_tells_losses(self):
+    def test_the_loss_thread_survives_a_failed_memory_allocation(self):
         take, short, told = _waits.Came.take, [errors.Overloaded("none"), MemoryError()], threading.Event()
 
         def take_with_little_memory(came, queue):
@@ -64,7 +64,7 @@ class Watched:
             self.assertTrue(told.wait(30))
         self.assertEqual(short, [])
 
-    def test_a_watch_whose_thread_cannot_start_does_not_stand_for_the_next(self):
+    def test_after_a_loss_thread_failed_to_start_the_next_watch_starts_one(self):
         told, quick = threading.Event(), holdfast.LockOptions(lease=0.3)
         with unittest.mock.patch.object(_waits, "watcher", _waits.Watcher()):
             lease = self.here.mutex("m", options=quick).acquire()
@@ -74,7 +74,7 @@ class Watched:
             self.there.force_release("m")
             self.assertTrue(told.wait(30))
 
-    def test_asyncio_learns_of_a_loss(self):
+    def test_until_lost_returns_when_the_lease_is_lost(self):
         async def lose():
             lease = await self.here.mutex("m", options=holdfast.LockOptions(lease=0.3)).acquire_async()
             lost = asyncio.create_task(lease.until_lost())
@@ -114,7 +114,7 @@ class Watched:
         with unittest.mock.patch.object(_abi.functions, "lease_watch", counted):
             asyncio.run(wait_beside_jobs())
 
-    def test_a_task_that_waits_for_a_loss_is_kept_after_the_release(self):
+    def test_a_task_in_until_lost_stays_referenced_after_the_release(self):
         async def wait_in_vain():
             loop = _waits.Loop.running()
             for give_up in (holdfast.Lease.release, holdfast.Lease.close):
@@ -128,7 +128,7 @@ class Watched:
                 self.assertEqual(len(loop._waiting), 0)
         asyncio.run(wait_in_vain())
 
-    def test_a_lease_that_the_collector_finds_is_watched_no_longer(self):
+    def test_the_watch_of_a_garbage_collected_lease_ends(self):
         async def leave_a_cycle():
             lease = await self.here.mutex("m").acquire_async()
             lost = asyncio.create_task(lease.until_lost())
@@ -147,7 +147,7 @@ class Watched:
 
 
 class Losses(OnAStore):
-    def test_what_tells_losses_ends_quietly_when_the_program_has_closed_all(self):
+    def test_the_loss_thread_ends_silently_after_close_all(self):
         queue = _waits.Queue()
-        _abi.functions.close(queue._handle, None)  # as close_all() does, while the thread has something to tell
+        _abi.functions.close(queue._handle, None)  # as close_all() does while the thread reports losses
         _waits.Watcher()._serve(queue)

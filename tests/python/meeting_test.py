@@ -10,7 +10,7 @@ from stores import on_each_store
 
 @on_each_store
 class Meeting:
-    def test_a_wait_for_a_condition_that_cannot_begin_gives_the_mutex_back(self):
+    def test_a_condition_wait_that_cannot_begin_releases_the_mutex(self):
         condition = self.here.condition("c")
 
         async def wait(lease):
@@ -24,14 +24,14 @@ class Meeting:
             self.assertIs(lease.state, holdfast.State.RELEASED)
             self.assertIsNotNone(self.there.mutex("m").try_acquire(30))
 
-    def test_a_wait_for_a_condition_that_cannot_be_leaves_the_mutex_held(self):
+    def test_a_condition_wait_with_an_invalid_timeout_keeps_the_mutex(self):
         lease = self.here.mutex("m").acquire()
         for timeout, why in ((float("nan"), holdfast.InvalidArgument), ("soon", TypeError)):
             with self.assertRaises(why):
                 self.here.condition("c").wait(lease, timeout)
         lease.check()
 
-    def test_what_a_signal_handler_raises_is_not_taken_for_a_wait_for_a_condition_that_has_not_begun(self):
+    def test_an_error_raised_by_a_signal_handler_during_a_condition_wait_releases_the_mutex(self):
         condition = self.here.condition("c")
         for error in (holdfast.NotOwner, holdfast.InvalidArgument, holdfast.Unsupported, TypeError):
             def begun_and_interrupted(*arguments, begin=_abi.functions.condition_wait):
@@ -45,7 +45,7 @@ class Meeting:
             self.assertTrue(told.wait(30))
             self.assertIsNotNone(self.there.mutex("m").try_acquire(30))
 
-    def test_a_second_wait_for_a_condition_with_a_lease_leaves_it_to_the_first(self):
+    def test_a_second_condition_wait_with_the_same_lease_does_not_disturb_the_first(self):
         condition, told = self.here.condition("c"), []
         lease = self.here.mutex("m").acquire()
         waiting = threading.Thread(target=lambda: told.append(condition.wait(lease, 30)))
@@ -60,7 +60,7 @@ class Meeting:
         self.assertEqual(told, [True])
         lease.release()
 
-    def test_a_failed_wait_for_a_condition_is_told_to_the_callbacks_of_the_lease(self):
+    def test_a_failed_condition_wait_calls_the_loss_callbacks_of_the_lease(self):
         condition, stop = self.here.condition("c"), holdfast.Stop()
         stop.request()
 
@@ -90,7 +90,7 @@ class Meeting:
         for fail in (cancelled, called_off):
             asyncio.run(watch(fail))
 
-    def test_latches_barriers_and_conditions_meet(self):
+    def test_latches_barriers_and_conditions_work_between_sessions(self):
         latch = self.here.latch("l", 2)
         with self.assertRaises(holdfast.Busy):
             latch.wait(0)
@@ -116,7 +116,7 @@ class Meeting:
         self.assertGreater(lease.fence, before)
         self.assertEqual(self.there.condition("c").notify_all(), 0)
 
-    def test_a_lease_that_is_closed_during_a_wait_for_a_condition_is_not_held(self):
+    def test_a_lease_closed_during_a_condition_wait_is_not_held_afterwards(self):
         condition, lease, told = self.here.condition("c"), self.here.mutex("m").acquire(), []
 
         def wait():
@@ -133,7 +133,7 @@ class Meeting:
         self.assertEqual(told, [holdfast.Cancelled])
         self.there.mutex("m").acquire(30).release()
 
-    def test_a_release_that_is_refused_during_a_wait_for_a_condition_changes_nothing(self):
+    def test_a_release_refused_during_a_condition_wait_changes_nothing(self):
         mutex, condition, told = self.here.mutex("m"), self.here.condition("c"), []
         lease = mutex.acquire()
         lease.on_loss(lambda: None)
@@ -153,7 +153,7 @@ class Meeting:
         self.assertIs(lease.state, holdfast.State.RELEASED)
         self.assertIsNotNone(self.there.mutex("m").try_acquire(5))
 
-    def test_an_arrival_that_waits_for_the_last_phase_has_a_limit(self):
+    def test_an_arrival_that_first_waits_for_the_previous_phase_obeys_its_timeout(self):
         mine, theirs = self.here.barrier("b", 3), self.there.barrier("b", 3)
         stop, told = holdfast.Stop(), []
         stop.request()
@@ -181,9 +181,9 @@ class Meeting:
         self.assertEqual(self.here.show("b").waiters, 1)
         again.close()
 
-    def test_tasks_of_one_loop_are_participants_by_their_barriers(self):
+    def test_tasks_with_barrier_objects_of_their_own_are_separate_participants(self):
         async def one_after_the_other(mine, theirs):
-            (await mine.arrive_async(30)).close()  # it counts, and nobody waits for it
+            (await mine.arrive_async(30)).close()  # the arrival counts, and no call waits for it
             await theirs.arrive_and_wait_async(0.01 if mine is theirs else 30)
         shared = self.here.barrier("shared", 2)
         with self.assertRaises(holdfast.TimedOut):

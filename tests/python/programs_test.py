@@ -1,4 +1,4 @@
-"""What only shows in several programs: fork(), ends, interpreters."""
+"""Several processes and interpreters: fork(), the end of a program, subinterpreters."""
 import asyncio
 import contextlib
 import os
@@ -13,11 +13,11 @@ from stores import on_each_store
 
 @on_each_store
 class Forks:
-    def test_a_child_of_fork_is_told_so_and_can_begin_anew(self):
+    def test_a_forked_child_gets_an_error_and_can_open_new_sessions(self):
         lock = self.here.mutex("m")
         with lock as lease:
-            lease.on_loss(lambda: None)  # a thread and a queue of the parent's
-            self.here.mutex("other").acquire(30).release()  # and what its waits use
+            lease.on_loss(lambda: None)  # starts a thread and opens a queue in the parent
+            self.here.mutex("other").acquire(30).release()  # so the parent also has a queue for its waits
             child = os.fork()
             if child == 0:
                 code = 1
@@ -44,7 +44,7 @@ class Forks:
             self.assertEqual(os.waitpid(child, 0)[1], 0)
             lease.check()
 
-    def test_a_lease_can_go_in_a_child_of_fork_whatever_another_thread_did_then(self):
+    def test_a_forked_child_can_close_a_lease_while_a_thread_of_the_parent_held_its_mutex(self):
         async def fork_while_a_loss_is_begun_to_be_waited_for(lease):
             waiting = asyncio.create_task(lease.until_lost())
             await asyncio.sleep(0)
@@ -54,7 +54,7 @@ class Forks:
                 nonlocal child
                 child = os.fork()
                 if child == 0:
-                    signal.alarm(20)  # ends what waits for ever
+                    signal.alarm(20)  # ends a child that hangs
                     lease.close()
                     os._exit(0)
             with losing:
@@ -77,7 +77,7 @@ class Programs(InAProgram):
         except holdfast.NotOwner:
             pass
 
-    def test_what_begins_after_the_end_of_a_program_has_closed_all_can_wait(self):
+    def test_an_exit_handler_may_wait_after_close_all(self):
         program = self.run_python("""
 import atexit
 from holdfast import _end
@@ -94,7 +94,7 @@ kept = store.mutex('m', timeout=30).acquire()
         out, err = program.communicate(timeout=60)
         self.assertEqual(out, "waited\n", err)
 
-    def test_a_note_that_something_else_has_damaged_is_read_all_the_same(self):
+    def test_a_damaged_note_of_a_leader_is_read_with_replacement_characters(self):
         with self.here.election("e", note="damaged"):
             with contextlib.closing(sqlite3.connect(self.url.removeprefix("sqlite:"))) as store, store:
                 for table, column in store.execute("select m.name, c.name from sqlite_schema m, pragma_table_info(m.name) c "
@@ -104,7 +104,7 @@ kept = store.mutex('m', timeout=30).acquire()
             self.assertEqual(self.there.election("e").leader().note, "dmg\ufffd")
             self.assertEqual(self.there.election("e").observe().next(30).note, "dmg\ufffd")
 
-    def test_of_two_releases_at_once_one_may_be_refused_and_the_lease_is_over(self):
+    def test_after_two_concurrent_releases_the_lease_is_released(self):
         for _ in range(200):
             lease = self.here.mutex("m").acquire()
             both = [threading.Thread(target=self.release_or_be_refused, args=(lease,)) for _ in range(2)]
@@ -114,14 +114,14 @@ kept = store.mutex('m', timeout=30).acquire()
                 thread.join()
             self.assertEqual(lease.state, holdfast.State.RELEASED)
 
-    def test_a_lease_in_the_hands_of_a_program_that_ends_is_released(self):
+    def test_a_program_that_ends_releases_its_leases(self):
         program = self.run_python("kept = store.mutex('m', options=holdfast.LockOptions(lease=3600)).acquire()\n"
                                   "print(kept.fence)")
         self.assertTrue(program.communicate(timeout=60)[0])
         self.assertEqual(program.returncode, 0)
         self.assertEqual(self.here.show("m").holders, 0)
 
-    def test_the_end_of_a_subinterpreter_leaves_the_leases_of_others(self):
+    def test_the_end_of_a_subinterpreter_releases_no_leases_of_others(self):
         program = self.run_python(
             "import sys\n"
             "kept = store.mutex('m').acquire()\n"
@@ -137,7 +137,7 @@ kept = store.mutex('m', timeout=30).acquire()
             "print('held')")
         self.assertEqual(program.communicate(timeout=60)[0], "held\n")
 
-    def test_a_child_of_multiprocessing_that_ends_gives_its_leases_back(self):
+    def test_a_multiprocessing_child_that_ends_releases_its_leases(self):
         work = ("import holdfast, os\n"
                 "store = holdfast.open(os.environ['URL'], name_prefix=os.environ['PREFIX'])\n"
                 "kept = store.mutex('m', options=holdfast.LockOptions(lease=3600)).acquire()\n")
@@ -150,7 +150,7 @@ kept = store.mutex('m', timeout=30).acquire()
             "    print(child.exitcode, store.show('m').holders)\n")
         self.assertEqual(program.communicate(timeout=60)[0], "0 0\n" * 3)
 
-    def test_a_child_of_multiprocessing_keeps_the_leases_of_its_threads_until_they_end(self):
+    def test_a_multiprocessing_child_keeps_leases_until_its_threads_end(self):
         work = ("import holdfast, os, threading\n"
                 "store = holdfast.open(os.environ['URL'], name_prefix=os.environ['PREFIX'])\n"
                 "def keep():\n"
@@ -174,7 +174,7 @@ kept = store.mutex('m', timeout=30).acquire()
             "print(store.latch('kept', 1).remaining(), store.show('m').holders)\n")
         self.assertEqual(program.communicate(timeout=60)[0], "0 0\n")
 
-    def test_waiting_does_not_keep_the_interpreter(self):
+    def test_waiting_releases_the_interpreter_lock(self):
         program = self.run_python(
             "import threading\n"
             "held = store.mutex('m').acquire()\n"

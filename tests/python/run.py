@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""run.py RESULTS [NAME...]: the tests of the Python package, on memory, SQLite and Redis; writes what each said, as scripts/summary.py
-reads it. HOLDFAST_LIBRARY names the library that is tested."""
+"""run.py RESULTS [NAME...]: the tests of the Python package, on memory, SQLite and Redis; writes the results for
+scripts/summary.py. HOLDFAST_LIBRARY names the library that is tested."""
 import pathlib
 import signal
 import sys

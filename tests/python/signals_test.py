@@ -11,7 +11,7 @@ from stores import on_each_store
 
 @on_each_store
 class Moments:
-    def test_an_interrupt_in_the_moment_of_a_grant_leaves_nothing_taken(self):
+    def test_an_interrupt_at_the_moment_of_a_grant_leaves_nothing_held(self):
         for function, timeout in (("acquire", None), ("acquire", 0), ("queue_next_decision", 30)):
             with self.subTest(function=function, timeout=timeout):
                 with unittest.mock.patch.object(_abi.functions, function, interrupted(getattr(_abi.functions, function))):
@@ -19,7 +19,7 @@ class Moments:
                         self.here.mutex("m").acquire(timeout)
                 self.assertIsNotNone(self.there.mutex("m").try_acquire(5))
 
-    def test_an_interrupt_in_the_moment_in_which_an_arrival_is_told_ends_the_call_and_the_arrival(self):
+    def test_an_interrupt_while_an_arrival_is_reported_ends_the_call_and_the_arrival(self):
         taken = []
 
         def interrupted_once(queue, timeout, event, decision, why, take=_abi.functions.queue_next_decision):
@@ -48,7 +48,7 @@ class Moments:
                     self.there.mutex("m").acquire(0.01)
         self.assertEqual(len(opened), 1)
 
-    def test_what_comes_after_an_interrupted_wait_is_not_told_to_the_next(self):
+    def test_the_late_event_of_an_interrupted_wait_does_not_reach_the_next_wait(self):
         mutex, begin = self.here.mutex("m"), _abi.functions.acquire
         self.here.mutex("other").acquire(30).release()  # so there is a queue
         with unittest.mock.patch.object(_abi.functions, "acquire", interrupted(begin)), self.assertRaises(KeyboardInterrupt):
@@ -57,7 +57,7 @@ class Moments:
         self.assertTrue(lease.name.endswith("other"))
         self.assertIsNotNone(self.there.mutex("m").try_acquire(30))
 
-    def test_the_stop_of_one_wait_ends_no_other(self):
+    def test_the_stop_of_one_wait_does_not_end_others(self):
         with self.there.mutex("m"):
             stop = holdfast.Stop()
             stop.request()
@@ -65,7 +65,7 @@ class Moments:
                 with self.assertRaises(why):
                     self.here.mutex("m").acquire(0.01, **how)
 
-    def test_a_wait_that_fails_leaves_nothing_to_the_collector(self):
+    def test_a_failed_wait_leaves_no_garbage_to_the_collector(self):
         def queues():
             return sum(isinstance(one, _waits.Queue) for one in gc.get_objects())
         self.here.mutex("m").acquire(30).release()  # one is kept
@@ -83,7 +83,7 @@ class Moments:
                     pass
                 self.assertEqual(queues(), before)
 
-    def test_a_release_that_is_interrupted_happens_when_the_lease_goes(self):
+    def test_an_interrupted_release_is_completed_when_the_lease_is_destroyed(self):
         lease = self.here.mutex("m").acquire()
         with unittest.mock.patch.object(_abi.functions, "release", side_effect=KeyboardInterrupt):
             with self.assertRaises(KeyboardInterrupt):
@@ -91,7 +91,7 @@ class Moments:
         del lease
         self.assertIsNotNone(self.there.mutex("m").try_acquire(5))
 
-    def test_an_interrupt_in_the_moment_in_which_tokens_are_told_gives_them_back(self):
+    def test_an_interrupt_while_tokens_are_granted_gives_them_back(self):
         limiter = self.here.limiter("r", holdfast.Rule(3, per=3600))
         take = _abi.functions.queue_next_decision
         with unittest.mock.patch.object(_abi.functions, "queue_next_decision", interrupted(take)):
@@ -108,7 +108,7 @@ class Programs(InAProgram):
             waiting.send_signal(signal.SIGINT)
             self.assertIn("KeyboardInterrupt", waiting.communicate(timeout=60)[1])
 
-    def test_the_handler_of_a_signal_may_wait_while_its_thread_does(self):
+    def test_a_signal_handler_may_wait_while_the_interrupted_call_waits(self):
         program = self.run_python("""
 import signal, threading
 signal.alarm(50)
@@ -141,7 +141,7 @@ for _ in range(3):
         self.assertIn("KeyboardInterrupt", waiting.communicate(timeout=60)[1])
         self.assertLessEqual(limiter.peek().wait, 3600)
 
-    def test_ctrl_c_ends_an_arrival_that_waits_for_the_last_phase(self):
+    def test_ctrl_c_ends_an_arrival_that_first_waits_for_the_previous_phase(self):
         program = self.run_python("""
 import signal, threading
 signal.alarm(50)
@@ -159,7 +159,7 @@ print(store.show('b').waiters)
         out, err = program.communicate(timeout=120)
         self.assertEqual(out.split(), ["arrive_and_wait", "arrive", "arrive_and_drop", "1"], err)
 
-    def test_an_arrival_that_a_signal_handler_interrupts_is_not_counted_twice(self):
+    def test_an_arrival_interrupted_by_a_signal_handler_is_not_counted_twice(self):
         program = self.run_python("""
 import signal, threading
 class Alarm(Exception):
@@ -186,7 +186,7 @@ print('done')
         out, err = program.communicate(timeout=120)
         self.assertEqual(out, "done\n", err)
 
-    def test_what_ctrl_c_interrupts_can_be_asked_again_at_once(self):
+    def test_a_call_interrupted_by_ctrl_c_can_be_repeated_at_once(self):
         program = self.run_python("""
 import signal, threading
 election, barrier = store.election('e'), store.barrier('b', 2)
@@ -207,7 +207,7 @@ print('done')
         out, err = program.communicate(timeout=120)
         self.assertEqual(out, "done\n", err)
 
-    def test_the_handler_of_a_signal_may_release_a_lease(self):
+    def test_a_signal_handler_may_release_a_lease(self):
         program = self.run_python(
             "import asyncio, signal\n"
             "from holdfast import _waits\n"

@@ -1,4 +1,4 @@
-"""Stores for tests: a fresh name prefix for each test, and servers of this program's own."""
+"""Stores for tests: a new name prefix for each test, and servers that belong to this program."""
 import atexit
 import itertools
 import os
@@ -42,7 +42,7 @@ class Redis:
             return False
 
     def keys_for_ever(self):
-        """Keys that nothing would ever end: a dead program would leave them."""
+        """Keys without an expiry, which a dead program would leave for ever."""
         script = b"local all = {} for _, key in ipairs(redis.call('KEYS', '*')) do " \
                  b"if redis.call('PTTL', key) == -1 then all[#all + 1] = key end end return table.concat(all, ' ')"
         with socket.socket(socket.AF_UNIX) as client, client.makefile("rb") as answer:
@@ -85,7 +85,7 @@ URLS = {"memory": lambda: "memory:python", "sqlite": lambda: f"sqlite:{_folder}/
 
 
 class OnAStore(unittest.TestCase):
-    """Two programs, as far as the store can tell: self.here and self.there."""
+    """self.here and self.there are two sessions: for the store they are two programs."""
     store = "memory"
 
     def setUp(self):
@@ -105,7 +105,7 @@ class OnAStore(unittest.TestCase):
 
 
 def on_each_store(of):
-    """Makes a class for each store out of one whose tests hold on all of them."""
+    """Makes a test class for each store out of a class whose tests hold on all of them."""
     module = sys.modules[of.__module__]
     for store in URLS:
         name = f"{of.__name__}_{store}"

@@ -1,4 +1,4 @@
-"""What pip makes of the package: all of its files, with their sums, and enough to take a lock."""
+"""The wheel that pip builds: it has all files with their checksums, and a program can acquire a lock with it."""
 import base64
 import csv
 import hashlib
@@ -67,7 +67,7 @@ class Wheel(unittest.TestCase):
                               check=True, capture_output=True, text=True).stdout
         self.assertRegex(said, r"\Aupdate stock ... where fence <= \d+\n\Z")
 
-    def test_a_wheel_of_what_is_published_as_source_is_the_same(self):
+    def test_a_wheel_built_from_the_source_distribution_is_identical(self):
         wheel = self.made(PACKAGE, "build_wheel").read_bytes()
         with tarfile.open(self.made(PACKAGE, "build_sdist")) as archive:
             archive.extractall(self.folder / "source")

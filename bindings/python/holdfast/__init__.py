@@ -3,8 +3,8 @@
     with holdfast.open("redis://localhost").mutex("order:1000", timeout=5) as lease:
         update(order, fence=lease.fence)
 
-Everything is thread-safe, waits without the interpreter's lock, and has a form for asyncio. After os.fork() the child opens sessions
-of its own: those of the parent raise Forked there. docs/python.md
+All objects are thread-safe, waits release the interpreter lock, and each wait has a form for asyncio. After os.fork() the child opens
+sessions of its own: those of the parent raise Forked there. docs/python.md
 """
 from . import _end  # noqa: F401
 from ._abi import functions as _functions

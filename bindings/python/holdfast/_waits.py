@@ -1,4 +1,4 @@
-"""Waiting: in this thread, so that signals are seen, or for an event loop."""
+"""Waiting: in the calling thread, where signal handlers run meanwhile, or for an event loop."""
 from __future__ import annotations
 
 import asyncio
@@ -45,7 +45,7 @@ class Handle:
 
 
 class Stop(Handle):
-    """Cancels every wait to which it was passed, from any thread."""
+    """Cancels all waits that were given this object. Any thread may request it."""
 
     def __init__(self) -> None:
         super().__init__(_abi.made(functions.stop_open))
@@ -54,7 +54,7 @@ class Stop(Handle):
         self._parts: weakref.WeakSet[Stop] = weakref.WeakSet()
 
     def request(self) -> None:
-        """Cancels the waits. A wait that gets this object later ends at once, too."""
+        """Cancels the waits. A wait that is given this object later ends at once, too."""
         with self._mutex:
             self._requested = True
             parts = list(self._parts)

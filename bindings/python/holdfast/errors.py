@@ -5,7 +5,7 @@ import typing
 
 
 class Error(Exception):
-    """Any failure of holdfast. Its text says what was tried, on which name and store, and what to do next."""
+    """The base class of all errors of holdfast. The text names the operation, the lock and the store, and what to do next."""
 
     code: typing.ClassVar[int] = 0
 
@@ -17,25 +17,25 @@ class Error(Exception):
         self.store = store
         #: The same call may succeed later.
         self.retryable = retryable
-        #: It may have happened: the reply was lost. Repeating it is safe, except for a count_down, a limiter's take,
+        #: The reply was lost, so the call may have been carried out. Repeating it is safe, except for a count_down, a limiter's take,
         #: a notification, and the very last arrive_and_drop of a barrier.
         self.outcome_unknown = outcome_unknown
-        #: The lease that it was about no longer protects anything.
+        #: The lease of this call no longer protects anything.
         self.lease_gone = lease_gone
 
 
 class Busy(Error):
-    """Another holder has it (one try only)."""
+    """Another holder has the lock. Only for a call that makes a single try."""
     code = 1
 
 
 class TimedOut(Error, TimeoutError):
-    """The time to wait is over."""
+    """The timeout passed during the wait."""
     code = 2
 
 
 class Cancelled(Error):
-    """Its Stop was requested."""
+    """The Stop of the wait was requested, or its session was closed."""
     code = 3
 
 
@@ -45,7 +45,7 @@ class Lost(Error):
 
 
 class NotOwner(Error):
-    """A lease that is not held: it was released before."""
+    """The lease is not held: it was released before, or a wait for a condition uses it."""
     code = 5
 
 
@@ -55,12 +55,12 @@ class Unavailable(Error, ConnectionError):
 
 
 class Overloaded(Error):
-    """Too many waiters already."""
+    """Too many waiters or buckets, or no memory or file descriptor left."""
     code = 7
 
 
 class Deadlock(Error):
-    """Waiting would never end."""
+    """The wait would never end. No call of this package raises it."""
     code = 8
 
 
@@ -75,12 +75,12 @@ class CapacityMismatch(Error):
 
 
 class Unsupported(Error):
-    """This store cannot do that."""
+    """The store, or this kind of lock, does not offer the operation."""
     code = 11
 
 
 class InvalidName(Error, ValueError):
-    """Empty, too long, control characters, not UTF-8."""
+    """The name is empty or too long, has control characters, or is not valid Unicode."""
     code = 12
 
 
@@ -95,12 +95,12 @@ class ForeignData(Error):
 
 
 class NewerFormat(Error):
-    """Written by a newer holdfast."""
+    """The data was written by a newer version of holdfast."""
     code = 15
 
 
 class Corrupt(Error):
-    """Damaged data."""
+    """The data in the store is damaged."""
     code = 16
 
 
@@ -120,7 +120,7 @@ class NotPermitted(Error, PermissionError):
 
 
 class Forked(Error):
-    """Used in a child process after fork(): open a new session there."""
+    """An object of the parent was used in a child process after fork(). Open a new session there."""
     code = 20
 
 

@@ -14,9 +14,9 @@ from ._abi import call, functions
 class State(enum.Enum):
     """The state of a lease."""
     HELD = _abi.HELD
-    #: Renewals fail, or do not return; it is still held.
+    #: A renewal failed or hangs; the lock is still held.
     SUSPECT = _abi.SUSPECT
-    #: Lost: it protects nothing any more.
+    #: The lease is lost and protects nothing any more.
     LOST = _abi.GONE
     RELEASED = 0
 
@@ -27,8 +27,8 @@ def _forget(loops: typing.Iterable[_waits.Loop], lease: int, lost: bool) -> None
 
 
 class Lease(_waits.Handle):
-    """Proves that the lock is held. A lease belongs to no thread: any thread may check, extend and release it. It is released at
-    the end of `with`, or when the last reference to it goes."""
+    """Proves that the lock is held. A lease belongs to no thread: any thread may check, extend and release it. The end of `with`
+    releases the lease, and so does the end of the last reference to it."""
 
     # Class attributes, because close() also runs if __init__ was interrupted.
     _watches: list[tuple[_waits.Watcher, int]] = []
@@ -74,7 +74,7 @@ class Lease(_waits.Handle):
 
     @property
     def lost(self) -> bool:
-        """No round trip."""
+        """Whether the lock was lost. No round trip."""
         return self.state is State.LOST
 
     @property
@@ -97,7 +97,7 @@ class Lease(_waits.Handle):
         call(functions.lease_check, self._known)
 
     def extend(self, lease: float | None = None) -> None:
-        """Renews the lease now: for that many seconds, or for its old length (None). One round trip."""
+        """Renews the lease now, for `lease` seconds from now on, or for its old length (None). One round trip for each name."""
         call(functions.lease_extend, self._known, _abi.duration(lease, "lease"))
 
     def release(self) -> None:
@@ -135,6 +135,7 @@ class Lease(_waits.Handle):
         self._end()
 
     def close(self) -> None:
+        """Releases the lock without reporting failures. A second call does nothing. One round trip."""
         self._over = True
         try:
             self._forget_watches()
@@ -156,14 +157,14 @@ class Lease(_waits.Handle):
         _forget(loops or (), self._known, lost)
 
     def on_loss(self, callback: typing.Callable[[], None]) -> None:
-        """Calls `callback` once, on a thread of this module, when the lock is lost: before another holder can get it. It is also
-        called after a failed Condition.wait(). One thread calls all callbacks, one after the other. A long callback delays the news of
+        """Calls `callback` once, on a thread of this module, when the lock is lost, before another holder can get the lock. A failed
+        Condition.wait() also calls it. One thread calls all callbacks, one after the other. A long callback delays the reports for
         all other leases, so keep it short: for example, set an event."""
         watcher = _waits.watcher
         self._watches.append((watcher, watcher.watch(self._known, callback)))
 
     async def until_lost(self) -> None:
-        """Waits in an event loop until the lock is lost. It does not return after a release: cancel it."""
+        """Waits in an event loop until the lock is lost. A release does not end this wait: cancel the task."""
         loop = _waits.Loop.running()
         loops = self._loops  # another thread may release it meanwhile
         if loops is None:

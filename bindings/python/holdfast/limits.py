@@ -13,14 +13,16 @@ from ._abi import call, functions
 @dataclasses.dataclass(frozen=True)
 class Rule:
     """One token bucket, or one for each value of some parts of the key."""
+    #: This many tokens come back in `per` seconds.
     tokens: int
-    #: They come back in this many seconds.
     per: float = 1.0
-    #: The most that it holds. 0: as many as `tokens`.
+    #: The most tokens that a bucket holds. 0: as many as `tokens`.
     burst: int = 0
+    #: Parts of the key: each combination of their values has a bucket of its own. Empty: one bucket for all.
     by: typing.Sequence[str] = ()
-    #: All come back at once, each time `per` has passed.
+    #: All tokens come back at once, each time `per` has passed.
     interval: bool = False
+    #: Identifies the rule. None: its number.
     name: str | None = None
 
     def _in_c(self) -> _abi.RuleText:
@@ -34,16 +36,18 @@ class Rule:
 
 @dataclasses.dataclass(frozen=True)
 class Decision:
-    """The answer of a limiter; true if the tokens were taken. Durations are seconds."""
+    """The decision of a limiter; true if the tokens were taken. Durations are seconds."""
     taken: bool
-    #: Refused: the time until it might be taken. Reserved: until it counts. Taken by take(): how long that took.
+    #: After a refusal: how long until the tokens might be there. After reserve(): how long until they are there. After take(): how long
+    #: it waited.
     wait: float
-    #: Of the rule that is closest to refusing: its size, the tokens it has, and when it is full again.
+    #: Of the rule that is closest to refusing: how many tokens its full bucket holds, how many it has, and how long until it is full.
     limit: int
     remaining: int
     reset: float
+    #: The name of that rule. Empty: the wait ended before the store had answered.
     rule: str
-    #: The number taken; each rule has them at that time, in microseconds of the store's clock.
+    #: How many tokens were taken. `due` says when the bucket of each rule has them, in microseconds of the store's clock.
     tokens: int = 0
     due: tuple[int, ...] = ()
 
@@ -56,7 +60,7 @@ def _decision(found: _abi.DecisionText) -> Decision:
                     found.tokens, tuple(found.due_us))
 
 
-#: The subject of a request: {"client": "acme"}.
+#: The parts of a key with their values: {"client": "acme"}.
 Key = typing.Mapping[str, str]
 
 
@@ -69,15 +73,16 @@ def _key(key: Key | None) -> tuple[typing.Any, int]:
 
 
 class Limiter(_waits.Handle):
-    """Token buckets by name. One atomic step decides about several buckets, on the store's clock. Each call is one round trip."""
+    """Limits how often something may happen, with token buckets by name. One atomic step decides about several buckets, on the store's
+    clock. Each call is one round trip."""
 
     def try_take(self, n: int = 1, key: Key | None = None) -> Decision:
-        """Takes n from the bucket of every rule, or nothing."""
+        """Takes n tokens from the bucket of every rule, or nothing. Does not wait."""
         return self._take(n, key, 0, None)
 
     def take(self, n: int = 1, key: Key | None = None, timeout: float | None = None, stop: _waits.Stop | None = None) -> Decision:
-        """Waits until the tokens are there. Takes nothing if they would not be there in time. Raises Cancelled if `stop` is requested.
-        In the main thread a signal can interrupt the wait: then the tokens are given back."""
+        """Waits until n tokens are there, and takes them. Takes nothing if they would not be there in time. Raises Cancelled if `stop` is
+        requested. In the main thread a signal can interrupt the wait: then the tokens are given back."""
         if not _waits.is_main_thread() or timeout == 0:
             return self._take(n, key, timeout, stop)
         parts, event = _key(key), _abi.Event()
@@ -91,14 +96,14 @@ class Limiter(_waits.Handle):
 
     async def take_async(self, n: int = 1, key: Key | None = None, timeout: float | None = None,
                          stop: _waits.Stop | None = None) -> Decision:
-        """take() for an event loop. A task that is cancelled gives the tokens back."""
+        """take() for an event loop. A cancelled task gives the tokens back."""
         parts = _key(key)
         return _decision((await _waits.Loop.running().outcome(
             lambda how: call(functions.limiter_take, self._handle, n, *parts, how, None), timeout, stop, to_its_end=True,
             undo=lambda event: self._undo(event, parts))).decision)
 
     def reserve(self, n: int, longest_wait: float, key: Key | None = None) -> Decision:
-        """Reserves n tokens that will be there in time, and does not wait."""
+        """Reserves n tokens that will be there within `longest_wait` seconds, or nothing. Does not wait."""
         wait = _abi.duration(_abi.seconds_of(longest_wait, "longest_wait"), "longest_wait", 10**6, 0)
         return self._decided(lambda there: call(functions.limiter_reserve, self._handle, n, wait, *_key(key), there))
 
@@ -107,8 +112,8 @@ class Limiter(_waits.Handle):
         return self._decided(lambda there: call(functions.limiter_peek, self._handle, n, *_key(key), there))
 
     def refund(self, what: int | Decision = 1, key: Key | None = None) -> None:
-        """Gives back the tokens that a decision took and nobody used. No more goes through than the rules allow. A number gives back
-        that many tokens, as if they had been taken now."""
+        """Gives back the unused tokens of a decision, under the same key. Requests that took tokens later keep their times, so some of the
+        tokens may be lost (docs/rate_limiter.md). A number gives back that many tokens, as if they had been taken now."""
         if isinstance(what, int):
             return call(functions.limiter_refund, self._handle, what, *_key(key))
         what = _abi.one_of(what, Decision, "what")

@@ -28,13 +28,21 @@ else:
 @dataclasses.dataclass(frozen=True)
 class LockOptions:
     """Options of one lock. Durations are seconds. None is the library's default (docs/tuning.md)."""
+    #: How long the lock outlives a crash. None: as the session says.
     lease: float | None = None
+    #: False: the lock ends by itself when the lease is over.
     renew: bool = True
+    #: The longest time for which one hold lasts. None: no limit.
     max_hold: float | None = None
+    #: How long threads of this process may pass a mutex on without asking the store. None: 10 ms. 0: never.
     local_time: float | None = None
+    #: How long an idle mutex may stay with this process.
     linger: float = 0.0
+    #: How many threads may wait behind another one; the next one gets Overloaded. 0: no limit.
     max_waiters: int = 0
+    #: The end of a lease by close() or by the collector does not wait for the answer of the store.
     unconfirmed_release: bool = False
+    #: For people: shown by `holdfast list`.
     reason: str | None = None
 
     def _in_c(self) -> _abi.LockOptions:
@@ -165,8 +173,8 @@ def _task() -> asyncio.Task[typing.Any] | None:
 
 
 class Lock(_waits.Handle):
-    """A lock: `with lock as lease`, or `async with`. Thread-safe. It belongs to no thread: a thread that acquires it twice
-    waits for itself. `timeout`: seconds that `with` and acquire() wait (0 or negative: one try); None: without a limit."""
+    """A lock: `with lock as lease`, or `async with`. Thread-safe. A lock belongs to no thread: a thread that acquires it twice
+    waits for itself. `timeout`: how many seconds `with` and acquire() wait (0 or negative: one try; None: without a limit)."""
     def __init__(self, handle: int, timeout: float | None = None, keeps: object = None) -> None:
         super().__init__(handle)
         self.timeout = timeout
@@ -188,7 +196,7 @@ class Lock(_waits.Handle):
         return _waits.granted(Lease, self._begin, limit, stop)
 
     def try_acquire(self, timeout: float = 0, stop: _waits.Stop | None = None) -> Lease | None:
-        """Returns None if the lock is not free in time."""
+        """acquire() that returns None if the lock is not free in time. Without a timeout it is one try."""
         try:
             return self.acquire(timeout, stop)
         except (errors.Busy, errors.TimedOut):
@@ -233,7 +241,7 @@ class Lock(_waits.Handle):
 
 
 class Shared(Lock):
-    """The reading side of a SharedMutex."""
+    """The lock of the readers of a SharedMutex."""
 
     def __init__(self, of: SharedMutex) -> None:
         super().__init__(0, of.timeout, keeps=of)
@@ -250,15 +258,16 @@ class SharedMutex(Lock):
     """Many readers (`with lock.shared()`) or one writer (`with lock`)."""
 
     def shared(self) -> Shared:
-        """No round trip."""
+        """Returns the lock of the readers. No round trip."""
         return Shared(self)
 
     def downgrade(self, lease: Lease) -> None:
-        """A writer's lease becomes a reader's, with no writer in between. One round trip; on ZooKeeper and etcd two."""
+        """A writer's lease becomes a reader's, with no other writer in between. One round trip; on ZooKeeper and etcd two."""
         call(functions.downgrade, self._handle, _abi.one_of(lease, Lease, "lease")._known)
 
     def try_upgrade(self, lease: Lease) -> bool:
-        """A reader's lease becomes a writer's if it is the only one; otherwise returns False at once. Costs as downgrade()."""
+        """A reader's lease becomes a writer's, with a new fence, if there is no other reader; otherwise returns False at once. Costs as
+        downgrade()."""
         try:
             call(functions.upgrade, self._handle, _abi.one_of(lease, Lease, "lease")._known)
         except errors.Busy:
@@ -285,11 +294,11 @@ class Semaphore(Lock):
     """Permits: `with semaphore` takes one, `with semaphore.permits(3)` takes three or none."""
 
     def permits(self, count: int) -> Permits:
-        """No round trip."""
+        """Returns a lock that takes `count` permits together. No round trip."""
         return Permits(self, count)
 
     def available(self) -> int:
-        """How many permits are free at this moment. One round trip."""
+        """Returns how many permits are free at this moment. One round trip."""
         found = ctypes.c_uint32()
         call(functions.semaphore_available, self._handle, ctypes.byref(found))
         return found.value
@@ -297,12 +306,14 @@ class Semaphore(Lock):
 
 @dataclasses.dataclass(frozen=True)
 class Leader:
-    """A leader, as every program can read it."""
+    """A leader, as every program can read it. Unknown fields are 0 or empty."""
+    #: Greater than the term of every earlier leader.
     term: int
     note: str
     host: str
     pid: int
     program: str
+    #: Other leaders may have been missed since the previous one.
     after_gap: bool
 
 
@@ -311,14 +322,14 @@ def _leader(found: _abi.LeaderText) -> Leader:
 
 
 class Leaders(_waits.Handle):
-    """The leaders, one after the other. For one thread at a time."""
+    """The leaders of an election, one after the other. For one thread at a time."""
 
     def __init__(self, handle: int) -> None:
         super().__init__(handle)
         self._told = 0  # the term of the leader that was returned last
 
     def next(self, timeout: float | None = None, stop: _waits.Stop | None = None) -> Leader:
-        """The leader after the one that was returned last. Raises TimedOut, Cancelled. Polls about twice a second."""
+        """Waits for the leader after the one that was returned last. Raises TimedOut, Cancelled. Polls about twice a second."""
         missed = self._found()
         if missed is None:
             _waits.wait(self._begin, timeout, stop, to_its_end=True)
@@ -350,16 +361,16 @@ class Leaders(_waits.Handle):
 
 
 class Election(Lock):
-    """One of many candidates leads: `with election as leadership`. The fence of this lease is the term."""
+    """One of many candidates leads: `with election as leadership`. The fence of that lease is the term."""
 
     def leader(self) -> Leader | None:
-        """The present leader, or None. One round trip."""
+        """Returns the present leader, or None. One round trip."""
         found = _abi.LeaderText()
         call(functions.election_leader, self._handle, ctypes.byref(found))
         return _leader(found) if found.term else None
 
     def observe(self) -> Leaders:
-        """No round trip."""
+        """Returns an object that reports the leaders one after the other. No round trip."""
         return Leaders(_abi.made(functions.election_observe, self._handle))
 
 
@@ -372,14 +383,15 @@ class Redlock(Lock):
 
 
 def multi_lock(*members: Lock, timeout: float | None = None) -> MultiLock:
-    """A lock of several mutexes, shared mutexes (or their shared()) and semaphores (or their permits()). No round trip."""
+    """Returns a lock of several mutexes, shared mutexes (or their shared()) and semaphores (or their permits()). No round trip."""
     there = (_abi.Member * len(members))(*(_abi.one_of(member, Lock, "a member")._member() for member in members))
     return MultiLock(_abi.made(functions.multi_lock, there, len(members)), timeout, keeps=members)
 
 
 def redlock(nodes: typing.Sequence[Session], name: str, *, lease: float | None = None, node_timeout: float | None = None,
             trust_after: float | None = None, reason: str | None = None, timeout: float | None = None) -> Redlock:
-    """A redlock over one session for each node. `trust_after`: None and 0 are "off". No round trip."""
+    """Returns a lock that a majority of the nodes grants; each session is one node. `trust_after`: a node has no vote for this long after
+    its start; None and 0 are "off". No round trip."""
     from .session import Session
     options = _abi.RedlockOptions(lease_ms=_abi.duration(lease, "lease"), node_timeout_ms=_abi.duration(node_timeout, "node_timeout"),
                                   trust_after_ms=_abi.duration(trust_after, "trust_after", zero=0),

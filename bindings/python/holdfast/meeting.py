@@ -12,7 +12,7 @@ class Latch(_waits.Handle):
     """Waiters continue when the count has reached zero."""
 
     def count_down(self, n: int = 1) -> None:
-        """Counts down by n. One round trip; on ZooKeeper and etcd two or more."""
+        """Counts down by n. Raises InvalidArgument for 0, and for more than remains. One round trip; on ZooKeeper and etcd two or more."""
         call(functions.latch_count_down, self._handle, n, None)
 
     def wait(self, timeout: float | None = None, stop: _waits.Stop | None = None) -> None:
@@ -20,32 +20,34 @@ class Latch(_waits.Handle):
         _waits.wait(lambda how: call(functions.latch_wait, self._handle, how), timeout, stop)
 
     async def count_down_async(self, n: int = 1) -> None:
+        """count_down() for an event loop."""
         await _waits.Loop.running().outcome(lambda how: call(functions.latch_count_down, self._handle, n, how), None)
 
     async def wait_async(self, timeout: float | None = None, stop: _waits.Stop | None = None) -> None:
+        """wait() for an event loop."""
         await _waits.Loop.running().outcome(lambda how: call(functions.latch_wait, self._handle, how), timeout, stop)
 
     def remaining(self) -> int:
-        """How much is left to count. One round trip."""
+        """Returns the present count. One round trip; on ZooKeeper and etcd two if there is no latch."""
         found = ctypes.c_uint32()
         call(functions.latch_remaining, self._handle, ctypes.byref(found))
         return found.value
 
     def remove(self) -> None:
-        """Removes the latch, and frees its name. One round trip."""
+        """Removes the latch, and frees its name. Costs as remaining()."""
         call(functions.latch_remove, self._handle)
 
 
 class Arrival(_waits.Handle):
-    """The arrival of one participant in a phase of a barrier."""
+    """The arrival of one participant in a phase of a barrier. It still counts if this object is closed or collected."""
 
 
 class Barrier(_waits.Handle):
-    """N participants wait for each other, again and again. Lost is raised if one of them died. Make one Barrier for each participant,
-    which may be a thread or a task. If threads share one, each is a participant; tasks of one event loop that share one are a single
-    participant, unless they call at the same time. If the last arrival of a participant still counts, and the program has no Arrival
-    for it, its next arrival first waits for the end of that phase. After close(), waits of the main thread and of event loops raise
-    Cancelled."""
+    """`count` participants wait for each other, in one phase after the other. Raises Lost if one of them died. Make one Barrier for each
+    participant, which may be a thread or a task. If threads share one, each is a participant; tasks of one event loop that share one are a
+    single participant, unless they call at the same time. If the last arrival of a participant still counts, and the program has no
+    Arrival for it, its next arrival first waits for the end of that phase. After close(), waits of the main thread and of event loops
+    raise Cancelled."""
 
     def arrive(self, timeout: float | None = None, stop: _waits.Stop | None = None) -> Arrival:
         """Arrives, and does not wait for the others. One round trip. After TimedOut (Busy for one try) and Cancelled the arrival may
@@ -53,6 +55,7 @@ class Barrier(_waits.Handle):
         return _waits.granted(Arrival, self._begin, timeout, stop, to_its_end=True)
 
     async def arrive_async(self, timeout: float | None = None, stop: _waits.Stop | None = None) -> Arrival:
+        """arrive() for an event loop."""
         return await _waits.Loop.running().granted(Arrival, lambda how: self._begin(how, None), timeout, stop, to_its_end=True)
 
     def wait(self, arrival: Arrival, timeout: float | None = None, stop: _waits.Stop | None = None) -> None:
@@ -66,19 +69,21 @@ class Barrier(_waits.Handle):
         await self._outcome(lambda how: call(functions.barrier_wait, self._handle, mine._handle, how), timeout, stop)
 
     def arrive_and_wait(self, timeout: float | None = None, stop: _waits.Stop | None = None) -> None:
-        """Arrives and waits. After TimedOut and Cancelled the arrival cannot be waited for. It still counts, unless the store had not
-        answered it by then: then it may count, and may not."""
+        """Arrives, and waits until all have arrived. After TimedOut and Cancelled the arrival cannot be waited for. It counts if the
+        store had answered; otherwise it may count."""
         self._wait(lambda how: call(functions.barrier_arrive_and_wait, self._handle, how), timeout, stop)
 
     async def arrive_and_wait_async(self, timeout: float | None = None, stop: _waits.Stop | None = None) -> None:
+        """arrive_and_wait() for an event loop."""
         await self._outcome(lambda how: call(functions.barrier_arrive_and_wait, self._handle, how), timeout, stop)
 
     def arrive_and_drop(self, timeout: float | None = None, stop: _waits.Stop | None = None) -> None:
-        """Arrives, and drops out. Does not wait for the others. One round trip. After TimedOut (Busy for one try) and Cancelled the
-        participant may not have dropped out: call it again."""
+        """Arrives, and drops out: each later phase needs one participant fewer. Does not wait for the others. One round trip. After
+        TimedOut (Busy for one try) and Cancelled the participant may not have dropped out: call it again."""
         self._wait(self._drop, timeout, stop)
 
     async def arrive_and_drop_async(self, timeout: float | None = None, stop: _waits.Stop | None = None) -> None:
+        """arrive_and_drop() for an event loop."""
         await self._outcome(self._drop, timeout, stop)
 
     def _begin(self, how: object, there: object) -> None:
@@ -101,7 +106,7 @@ class Barrier(_waits.Handle):
 
 
 class Condition(_waits.Handle):
-    """Releases a mutex, waits until any process notifies, and takes the mutex again."""
+    """Releases a mutex, waits until any process notifies, and acquires the mutex again."""
 
     def wait(self, lease: Lease, timeout: float | None = None, stop: _waits.Stop | None = None) -> bool:
         """Returns whether a notification came in time. The mutex is then held again by the same lease, with a new fence: check the
@@ -125,7 +130,7 @@ class Condition(_waits.Handle):
             lease._uses.discard(use)
 
     async def wait_async(self, lease: Lease, timeout: float | None = None, stop: _waits.Stop | None = None) -> bool:
-        """wait() for an event loop. A task that is cancelled does not hold the mutex, either."""
+        """wait() for an event loop. A cancelled task does not hold the mutex, either."""
         use = _Use(lease)
         try:
             return bool((await _waits.Loop.running().outcome(
@@ -141,6 +146,7 @@ class Condition(_waits.Handle):
         return self._notify(functions.condition_notify_one)
 
     def notify_all(self) -> int:
+        """Wakes all waiters. Returns how many were woken. One round trip."""
         return self._notify(functions.condition_notify_all)
 
     def _notify(self, function: _abi.Function) -> int:

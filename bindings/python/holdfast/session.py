@@ -1,4 +1,4 @@
-"""Connections to stores, and what is made on them."""
+"""Connections to stores, which make locks and the other primitives."""
 from __future__ import annotations
 
 import ctypes
@@ -15,8 +15,11 @@ _PREFERENCES = {"fifo": 0, "readers": 1, "writers": 2}
 @dataclasses.dataclass(frozen=True)
 class NameInfo:
     """What the store knows about one name at this moment."""
+    #: "mutex", "shared_mutex", "semaphore" and so on. Empty: the name is not in use.
     kind: str
+    #: All permits; of a latch the count at its start.
     capacity: int
+    #: Free permits; of a latch the count now.
     remaining: int
     holders: int
     waiters: int
@@ -44,7 +47,7 @@ class Session(_waits.Handle):
         return locks.SharedMutex(made, timeout)
 
     def semaphore(self, name: str, capacity: int, timeout: float | None = None, options: LockOptions | None = None) -> locks.Semaphore:
-        """`capacity` permits. All programs state the same capacity, or CapacityMismatch is raised."""
+        """A semaphore with `capacity` permits. All programs state the same capacity; otherwise acquiring raises CapacityMismatch."""
         return locks.Semaphore(self._made(functions.semaphore, name, capacity, self._lock(options)), timeout)
 
     def election(self, name: str, note: str | None = None, priority: int = 0, lease: float | None = None,
@@ -56,10 +59,13 @@ class Session(_waits.Handle):
         return locks.Election(self._made(functions.election, name, ctypes.byref(options)), timeout)
 
     def latch(self, name: str, count: int, keep: float | None = None) -> meeting.Latch:
-        """Waiters continue when `count` has reached zero. The latch is forgotten `keep` seconds after its last use (None: a day)."""
+        """A latch, whose waiters continue when the count has reached zero. The store forgets it `keep` seconds after its last use (None: a
+        day)."""
         return meeting.Latch(self._made(functions.latch_open, name, count, _abi.duration(keep, "keep", 1)))
 
     def barrier(self, name: str, count: int, lease: float | None = None) -> meeting.Barrier:
+        """A barrier of `count` participants. `lease`: how many seconds the others wait for a participant whose death the store cannot see
+        (None: as the session says)."""
         return meeting.Barrier(self._made(functions.barrier_open, name, count, _abi.duration(lease, "lease")))
 
     def condition(self, name: str) -> meeting.Condition:
@@ -67,7 +73,8 @@ class Session(_waits.Handle):
         return meeting.Condition(self._made(functions.condition_open, name))
 
     def limiter(self, name: str, *rules: limits.Rule, local_tokens: int = 0) -> limits.Limiter:
-        """1 to 16 rules. All programs state the same rules; otherwise taking tokens raises CapacityMismatch."""
+        """A rate limiter with 1 to 16 rules. All programs state the same rules; otherwise taking tokens raises CapacityMismatch.
+        `local_tokens`: from 2 on, the process takes this many tokens at once, and gives them out without a round trip (0: off)."""
         there = (_abi.RuleText * len(rules))(*(_abi.one_of(rule, limits.Rule, "a rule")._in_c() for rule in rules))
         return limits.Limiter(self._made(functions.limiter_open, name, there, len(rules), local_tokens))
 
@@ -79,15 +86,16 @@ class Session(_waits.Handle):
         return text.value.decode()
 
     def show(self, name: str) -> NameInfo:
-        """What the store knows about a name. One round trip; two for a latch and for a free name; up to 11 on memcached."""
+        """Returns what the store knows about a name. One round trip; two for a latch and for a free name; up to 11 on memcached."""
         found = _abi.NameInfo()
         call(functions.show, self._handle, _abi.text(name, "name"), ctypes.byref(found))
         return NameInfo(found.kind.decode(), found.capacity, found.remaining, found.holders, found.waiters, found.last_fence,
                         found.holder.decode())
 
     def force_release(self, name: str, short_id: str | None = None) -> int:
-        """Takes the lock away from its holders (None), or from the one with this short id. An empty short id raises
-        InvalidArgument. Returns how many holders were removed."""
+        """Takes the lock away from its holders (None), or from the holder with this short id. An empty short id raises InvalidArgument.
+        Returns how many holders were removed. A former holder learns of it at its next renewal; until then the fence protects the
+        resource."""
         removed = ctypes.c_uint64()
         call(functions.force_release, self._handle, _abi.text(name, "name"), _abi.text_or_none(short_id, "short_id"), ctypes.byref(removed))
         return removed.value

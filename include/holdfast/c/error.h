@@ -9,17 +9,17 @@ extern "C" {
 /// The result of a call. The numbers are those of holdfast::errc and never change.
 enum holdfast_code {
   HOLDFAST_OK = 0,
-  HOLDFAST_BUSY = 1,           ///< another holder has the lock (a single try)
-  HOLDFAST_TIMED_OUT,          ///< the deadline passed while waiting
-  HOLDFAST_CANCELLED,          ///< its holdfast_stop was requested
-  HOLDFAST_LOST,               ///< the lock is no longer certain to be held
-  HOLDFAST_NOT_OWNER,          ///< a lease that is not held: released before, or never one
-  HOLDFAST_UNAVAILABLE,        ///< the store cannot be reached, or does not answer
-  HOLDFAST_OVERLOADED,         ///< too many waiters or buckets; no memory or file descriptor left
-  HOLDFAST_DEADLOCK,           ///< waiting would never end. No function of this interface gives it
-  HOLDFAST_KIND_MISMATCH,      ///< the name is in use as another kind of primitive
+  HOLDFAST_BUSY = 1,       ///< another holder has the lock (a single try)
+  HOLDFAST_TIMED_OUT,      ///< the deadline passed while waiting
+  HOLDFAST_CANCELLED,      ///< the wait was stopped (holdfast_stop), or its session was closed
+  HOLDFAST_LOST,           ///< the lock is no longer certain to be held
+  HOLDFAST_NOT_OWNER,      ///< a lease that is not held: released before, or never one
+  HOLDFAST_UNAVAILABLE,    ///< the store cannot be reached, or does not answer
+  HOLDFAST_OVERLOADED,     ///< too many waiters or buckets; no memory or file descriptor left
+  HOLDFAST_DEADLOCK,       ///< the wait would never end. No function of this interface returns it
+  HOLDFAST_KIND_MISMATCH,  ///< the name is in use as another kind of primitive
   HOLDFAST_CAPACITY_MISMATCH,  ///< the name is in use with another capacity or count
-  HOLDFAST_UNSUPPORTED,        ///< this store, or this handle, does not offer that
+  HOLDFAST_UNSUPPORTED,        ///< this store, or this handle, does not offer the operation
   HOLDFAST_INVALID_NAME,       ///< empty, too long, control characters, not UTF-8
   HOLDFAST_INVALID_ARGUMENT,   ///< a bad handle, size, pointer, duration or option
   HOLDFAST_FOREIGN_DATA,       ///< the record, table or file was not written by holdfast
@@ -37,15 +37,17 @@ typedef struct holdfast_error {
   uint32_t size;      ///< sizeof(holdfast_error)
   int32_t code;       ///< holdfast_code, as the call returned it
   uint8_t retryable;  ///< 1: the same call may succeed later
-  /// 1: it may have happened, the reply was lost. Repeating it is safe, except for a count_down, a
-  /// limiter's take, a notification, and the very last arrive_and_drop of a barrier.
+  /// 1: the reply was lost, so the call may have been carried out. Repeating it is safe, except for
+  /// a count_down, a limiter's take, a notification, and the very last arrive_and_drop of a
+  /// barrier.
   uint8_t outcome_unknown;
-  uint8_t lease_gone;  ///< 1: the lease that it was about no longer protects anything
+  uint8_t lease_gone;  ///< 1: the lease of this call no longer protects anything
   uint8_t unused[5];
-  char operation[64];  ///< what was tried, …
-  char name[512];      ///< … on which name, …
-  char store[1024];    ///< … on which store (never with a password). Empty: does not apply
-  char message[4096];  ///< all of it, for people. Longer text is cut at a character, all four
+  // In these four, a longer text is cut at a character. Empty: does not apply.
+  char operation[64];
+  char name[512];      ///< of the lock or other primitive
+  char store[1024];    ///< the URL of the store, never with a password
+  char message[4096];  ///< the whole error, for people
 } holdfast_error;
 
 /// The version of this interface, which is also in the library's name (libholdfast-c.so.0). While
@@ -53,19 +55,19 @@ typedef struct holdfast_error {
 uint32_t holdfast_abi(void);
 /// The version of holdfast, as "0.1.0".
 const char* holdfast_version(void);
-/// A code in words; "unknown error" for other numbers.
+/// Describes a code; "unknown error" for other numbers.
 const char* holdfast_words(int code);
 
 /// Closes a handle of any type. The object behind it ends when the last call that uses it has
 /// returned. A lease is released, and failures are not reported (one round trip). A session ends
-/// when its last lock and lease are closed, too: then calls with a queue that still wait for it end
-/// with HOLDFAST_CANCELLED. The end of a session, of a barrier that has participants and of a lock
-/// that lingers costs a round trip, too; if the store does not answer, its time-outs.
+/// when it, its last lock and its last lease are closed: then calls with a queue that still wait
+/// on it end with HOLDFAST_CANCELLED. The end of a session, of a barrier that has participants and
+/// of a lock that lingers costs a round trip, too; if the store does not answer, its time-outs.
 /// HOLDFAST_INVALID_ARGUMENT if the handle is NULL or already closed; then nothing happens.
 int holdfast_close(const void* handle, holdfast_error* why);
 /// Closes every handle of this process. Call it when the program ends, so that locks are released
 /// before their leases end. Calls of other threads continue, and a lock that they are granted stays
-/// held. One round trip for each lease. In a forked child it closes nothing of the parent's.
+/// held. One round trip for each lease. In a forked child it closes no handle of the parent.
 void holdfast_close_all(void);
 
 /// Cancels waits, from any thread.

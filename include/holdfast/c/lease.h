@@ -50,8 +50,8 @@ int holdfast_lease_watch(holdfast_lease* lease, holdfast_queue* queue, uint64_t 
 
 /// Releases the lock, and closes the handle, also with an error. HOLDFAST_LOST if the lease had
 /// already ended (no other holder is affected). HOLDFAST_UNAVAILABLE if the store could not be
-/// reached; then the lease ends by itself. A second release gives HOLDFAST_NOT_OWNER. A release
-/// while a wait for a condition has the lease gives it, too; then nothing has changed, and the
+/// reached; then the lease ends by itself. A second release returns HOLDFAST_NOT_OWNER. So
+/// does a release while a wait for a condition uses the lease; then nothing has changed, and the
 /// handle stays open. `how` may be NULL; only its queue and tag are used. If a call of another
 /// thread uses the lease, the release waits until that call has ended; with a queue this function
 /// still returns at once. One round trip; for a redlock one to each node; for a multi-lock as

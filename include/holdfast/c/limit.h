@@ -7,8 +7,8 @@
 extern "C" {
 #endif
 
-/// Limits how often something may happen, with token buckets by name. Several are decided on in one
-/// atomic step, on the store's clock.
+/// Limits how often something may happen, with token buckets by name. One atomic step decides about
+/// several buckets, on the store's clock.
 typedef struct holdfast_limiter holdfast_limiter;
 
 typedef struct holdfast_rule {
@@ -18,10 +18,10 @@ typedef struct holdfast_rule {
   const char* name;       ///< identifies the rule. NULL: its number
   const char* const* by;  ///< parts of the key: each value has a bucket. NULL: one bucket for all
   uint32_t by_count;      ///< how many parts `by` has
-  uint32_t interval;      ///< 1: all come back at once, each time `per_us` has gone by
+  uint32_t interval;      ///< 1: all come back at once, each time `per_us` has passed
 } holdfast_rule;
 
-/// A part of what a request is about: {"client", "acme"}.
+/// A part of a key, with its value: {"client", "acme"}.
 typedef struct holdfast_part {
   const char* part;
   const char* value;  ///< as rate_part::value in holdfast/rate_limiter.hpp
@@ -29,20 +29,21 @@ typedef struct holdfast_part {
 
 /// The decision of a limiter. A refusal is not an error.
 typedef struct holdfast_decision {
-  uint32_t size;       ///< sizeof(holdfast_decision)
-  uint32_t taken;      ///< 1: taken (or reserved); 0: refused
-  int64_t wait_us;     ///< refused: until it might be taken. Reserved: until it counts. Taken by a
-                       ///< call that may wait: how long that took
-  uint64_t limit;      ///< of the tightest rule: what it holds when full, …
-  uint64_t remaining;  ///< … whole tokens that it has, …
-  int64_t reset_us;    ///< … and until it is full if nobody takes anything
+  uint32_t size;    ///< sizeof(holdfast_decision)
+  uint32_t taken;   ///< 1: taken (or reserved); 0: refused
+  int64_t wait_us;  ///< after a refusal: how long until the tokens might be there. After reserve:
+                    ///< until they are there. After a call that may wait: how long it waited
+  uint64_t limit;   ///< of the rule closest to refusing: tokens of its full bucket, …
+  uint64_t remaining;  ///< … whole tokens that the bucket has, …
+  int64_t reset_us;    ///< … and how long until it is full if no tokens are taken
   char rule[256];      ///< its name; empty: the wait ended before the store had answered
-  uint64_t tokens;     ///< so many were taken, and …
-  int64_t due_us[16];  ///< … each rule has them then, by the store's clock: for give_back
+  uint64_t tokens;     ///< how many were taken
+  /// When the bucket of each rule has them, in microseconds of the store's clock: for give_back.
+  int64_t due_us[16];
 } holdfast_decision;
 
 /// 1 to 16 rules, under version 0; all programs that use the name state the same rules, or another
-/// version (C++: rate_limiter::change_rules). Else a take gives HOLDFAST_CAPACITY_MISMATCH.
+/// version (C++: rate_limiter::change_rules). Otherwise a take returns HOLDFAST_CAPACITY_MISMATCH.
 /// `local_tokens`: if 2 or more, the process takes this many tokens at once, and gives them out
 /// without a round trip (0: off). Making a limiter costs no round trip.
 int holdfast_limiter_open(holdfast_session* session, const char* name, const holdfast_rule* rules,
@@ -51,7 +52,7 @@ int holdfast_limiter_open(holdfast_session* session, const char* name, const hol
 /// Takes n tokens from the bucket of every rule, or nothing. If `how` is NULL or without a limit,
 /// it waits until there are enough tokens; with one try it answers at once. If its stop was
 /// requested and nothing is taken: HOLDFAST_CANCELLED. In the event, number is `taken`, and wait_us
-/// is that of the decision; holdfast_queue_next_decision gives all of it. Tokens that were taken
+/// is that of the decision; holdfast_queue_next_decision returns all of it. Tokens that were taken
 /// for an event that nobody reads stay taken. One round trip.
 int holdfast_limiter_take(holdfast_limiter* limiter, uint64_t n, const holdfast_part* key,
                           uint32_t parts, const holdfast_wait* how, holdfast_decision* decision,
@@ -65,7 +66,7 @@ int holdfast_queue_next_decision(holdfast_queue* queue, int64_t timeout_ns, hold
 int holdfast_limiter_reserve(holdfast_limiter* limiter, uint64_t n, int64_t longest_wait_us,
                              const holdfast_part* key, uint32_t parts, holdfast_decision* decision,
                              holdfast_error* why);
-/// What one try would return; takes nothing. One round trip.
+/// Returns the decision of one try, and takes nothing. One round trip.
 int holdfast_limiter_peek(holdfast_limiter* limiter, uint64_t n, const holdfast_part* key,
                           uint32_t parts, holdfast_decision* decision, holdfast_error* why);
 /// Gives back all tokens that this decision took and nobody used, under the same key. Requests that

@@ -74,9 +74,9 @@ typedef struct holdfast_leader {
 int holdfast_election(holdfast_session* session, const char* name,
                       const holdfast_election_options* options, holdfast_lock** lock,
                       holdfast_error* why);
-/// Who leads now. One round trip.
+/// The present leader. One round trip.
 int holdfast_election_leader(holdfast_lock* election, holdfast_leader* leader, holdfast_error* why);
-/// The leaders, one after the other: as holdfast::leaders. For one thread at a time.
+/// The leaders of an election, one after the other, as holdfast::leaders. For one thread at a time.
 typedef struct holdfast_leaders holdfast_leaders;
 int holdfast_election_observe(holdfast_lock* election, holdfast_leaders** leaders,
                               holdfast_error* why);
@@ -106,8 +106,8 @@ typedef struct holdfast_redlock_options {
   int64_t trust_after_ms;   ///< no vote for this long after a node's start. 0: off
   const char* reason;       ///< for people. NULL: none
 } holdfast_redlock_options;
-/// A lock on a majority of independent stores. A wait with a queue goes on until it ends, also when
-/// the lock and the sessions have been closed: give it a limit or a stop.
+/// A lock on a majority of independent stores. Closing the lock and the sessions does not end
+/// a wait with a queue: give it a limit or a stop.
 int holdfast_redlock(holdfast_session* const* nodes, uint32_t count, const char* name,
                      const holdfast_redlock_options* options, holdfast_lock** lock,
                      holdfast_error* why);
@@ -128,8 +128,9 @@ int holdfast_acquire_permits(holdfast_lock* lock, uint32_t permits, const holdfa
 /// A writer's lease becomes a reader's, with no other writer in between. The fence stays the same.
 /// One round trip; on ZooKeeper and etcd two.
 int holdfast_downgrade(holdfast_lock* lock, holdfast_lease* lease, holdfast_error* why);
-/// A reader's lease becomes a writer's if it is the only one, with a new fence; else HOLDFAST_BUSY
-/// at once, and it stays a reader's. Costs as holdfast_downgrade.
+/// A reader's lease becomes a writer's, with a new fence, if there is no other reader; otherwise
+/// the call returns HOLDFAST_BUSY at once, and the lease stays a reader's. Costs as
+/// holdfast_downgrade.
 int holdfast_upgrade(holdfast_lock* lock, holdfast_lease* lease, holdfast_error* why);
 
 #ifdef __cplusplus

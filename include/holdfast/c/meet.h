@@ -20,18 +20,18 @@ int holdfast_latch_open(holdfast_session* session, const char* name, uint32_t co
 /// two or more.
 int holdfast_latch_count_down(holdfast_latch* latch, uint32_t n, const holdfast_wait* how,
                               holdfast_error* why);
-/// Waits until the latch is open. One try gives HOLDFAST_BUSY if it is closed. One round trip if it
-/// is open.
+/// Waits until the latch is open. One try returns HOLDFAST_BUSY if it is closed. One round trip if
+/// it is open.
 int holdfast_latch_wait(holdfast_latch* latch, const holdfast_wait* how, holdfast_error* why);
-/// How much is left to count. One round trip; on ZooKeeper and etcd two if there is no latch.
+/// The present count. One round trip; on ZooKeeper and etcd two if there is no latch.
 int holdfast_latch_remaining(holdfast_latch* latch, uint32_t* count, holdfast_error* why);
 /// Removes the latch and frees its name; waiters start over with a new latch. Costs as remaining.
 int holdfast_latch_remove(holdfast_latch* latch, holdfast_error* why);
 
-/// `count` participants wait for each other, again and again. It has no completion function. Open
-/// one handle for each participant. Threads that share a handle are one participant each; tasks
-/// that share a thread and a handle are one participant together. Calls that still wait over a
-/// queue end with HOLDFAST_CANCELLED when the handle is closed.
+/// `count` participants wait for each other, in one phase after the other. It has no completion
+/// function. Open one handle for each participant. Threads that share a handle are one participant
+/// each; tasks that share a thread and a handle are one participant together. Calls that still wait
+/// over a queue end with HOLDFAST_CANCELLED when the handle is closed.
 typedef struct holdfast_barrier holdfast_barrier;
 /// The arrival of one participant in a phase. If it is closed without a wait, it still counts.
 typedef struct holdfast_arrival holdfast_arrival;
@@ -55,7 +55,7 @@ int holdfast_barrier_arrive_within(holdfast_barrier* barrier, const holdfast_wai
 int holdfast_barrier_wait(holdfast_barrier* barrier, holdfast_arrival* arrival,
                           const holdfast_wait* how, holdfast_error* why);
 /// Arrives and waits. If the time is over or the wait was cancelled, the arrival cannot be waited
-/// for again. It counts if the store had answered it, else it may count: the next arrival of this
+/// for again. It counts if the store had answered; otherwise it may count: the next arrival of this
 /// thread first waits for the end of a phase in which it counts.
 int holdfast_barrier_arrive_and_wait(holdfast_barrier* barrier, const holdfast_wait* how,
                                      holdfast_error* why);
@@ -66,7 +66,7 @@ int holdfast_barrier_arrive_and_drop(holdfast_barrier* barrier, holdfast_error* 
 int holdfast_barrier_arrive_and_drop_within(holdfast_barrier* barrier, const holdfast_wait* how,
                                             holdfast_error* why);
 
-/// Releases a mutex, waits until any process notifies, and takes the mutex again.
+/// Releases a mutex, waits until any process notifies, and acquires the mutex again.
 typedef struct holdfast_condition holdfast_condition;
 /// Its name must differ from that of the mutex.
 int holdfast_condition_open(holdfast_session* session, const char* name,
@@ -74,11 +74,11 @@ int holdfast_condition_open(holdfast_session* session, const char* name,
 /// `lease` is that of a mutex. With 0 the mutex is held again by the same handle, with a new fence,
 /// and `notified` (event.number) says whether there was a notification (1), or the time was over
 /// (0). Check your condition, and wait again if it does not hold, because a wait may end without a
-/// notification. The timeout is for being notified; taking the mutex again has no limit. After
-/// HOLDFAST_NOT_OWNER, HOLDFAST_INVALID_ARGUMENT and HOLDFAST_UNSUPPORTED nothing has changed.
-/// After any other code, also HOLDFAST_CANCELLED, the mutex is not held and the lease is closed. If
-/// another thread closes the lease, the wait goes on, and ends with HOLDFAST_CANCELLED. One round
-/// trip to queue, one to four a second, and those of the mutex.
+/// notification. The timeout limits the wait for a notification; acquiring the mutex again has no
+/// limit. After HOLDFAST_NOT_OWNER, HOLDFAST_INVALID_ARGUMENT and HOLDFAST_UNSUPPORTED nothing has
+/// changed. After any other code, also HOLDFAST_CANCELLED, the mutex is not held and the lease is
+/// closed. If another thread closes the lease, the wait continues, and ends with
+/// HOLDFAST_CANCELLED. One round trip to queue, one to four a second, and those of the mutex.
 int holdfast_condition_wait(holdfast_condition* condition, holdfast_lease* lease,
                             const holdfast_wait* how, uint32_t* notified, holdfast_error* why);
 /// Wakes the first waiter, or all. `woken` (may be NULL) receives how many were woken. You may hold

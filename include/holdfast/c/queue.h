@@ -55,9 +55,9 @@ typedef struct holdfast_event {
 /// It is closed with the queue. Costs a file descriptor; no round trip.
 int holdfast_queue_open(holdfast_queue** queue, int* fd, holdfast_error* why);
 
-/// The oldest event. Waits for one as long as `timeout_ns` says (see holdfast_wait), and then gives
-/// HOLDFAST_TIMED_OUT. If it returns 0, it has written `event`, and `why` describes the outcome of
-/// that event's call, with the code event->code. No round trip.
+/// Takes the oldest event out. Waits for an event as long as `timeout_ns` says (see holdfast_wait),
+/// and then returns HOLDFAST_TIMED_OUT. If it returns 0, it has written `event`, and `why`
+/// describes the outcome of that event's call, with the code event->code. No round trip.
 int holdfast_queue_next(holdfast_queue* queue, int64_t timeout_ns, holdfast_event* event,
                         holdfast_error* why);
 

@@ -24,8 +24,8 @@ typedef struct holdfast_name_info {
   uint32_t size;       ///< sizeof(holdfast_name_info)
   uint32_t capacity;   ///< permits in all; a latch's starting count
   uint32_t remaining;  ///< permits free; a latch's count now
-  uint32_t holders;    ///< how many hold it
-  uint32_t waiters;    ///< how many are queued
+  uint32_t holders;    ///< number of holders
+  uint32_t waiters;    ///< number of queued requests
   uint32_t unused;
   uint64_t last_fence;
   char kind[32];    ///< "mutex", "shared_mutex", "semaphore", …; empty: not in use
@@ -34,7 +34,7 @@ typedef struct holdfast_name_info {
 
 /// Opens the store that the URL names: `memory:`, `sqlite:PATH`, `redis:…` and the others of
 /// docs/stores; `file:PATH` where the URL is the first line of a file, for one with a password.
-/// `options` may be NULL. If the store is a server, it waits until the server has answered. Gives
+/// `options` may be NULL. If the store is a server, it waits until the server has answered. Returns
 /// HOLDFAST_INVALID_ARGUMENT for a URL that it does not understand, HOLDFAST_UNSUPPORTED for a
 /// store that was not built in and for an option that has to be 0, and the errors that the store's
 /// page lists. No text shows a password.
@@ -51,7 +51,7 @@ int holdfast_show(holdfast_session* session, const char* name, holdfast_name_inf
                   holdfast_error* why);
 
 /// Takes the lock away from its holders (NULL), or from the one with this short id. An empty short
-/// id is HOLDFAST_INVALID_ARGUMENT, because it is what holdfast_show gives if a holder has none.
+/// id is HOLDFAST_INVALID_ARGUMENT, because holdfast_show returns it for a holder that has none.
 /// The former holder learns of it at its next renewal; until then the fence protects the resource.
 /// `removed` (may be NULL) receives how many holders were removed. As many round trips as
 /// holdfast_show, and one for each holder (on memcached as many as holdfast_show, and one).
