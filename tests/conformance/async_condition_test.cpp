@@ -108,7 +108,7 @@ TEST_P(async_conditions, a_stopped_wait_leaves_the_queue_and_holds_no_mutex) {
   EXPECT_TRUE(there.lock.try_acquire());
 }
 
-TEST_P(async_conditions, a_wait_stopped_while_it_reacquires_the_mutex_holds_none) {
+TEST_P(async_conditions, a_wait_stopped_while_it_reacquires_the_mutex_does_not_hold_it) {
   std::stop_source stop;
   auto waiting = async_wait(here.changed, here.take(), {}, stop.get_token()).future();
   until_waiting(1);

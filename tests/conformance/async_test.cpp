@@ -171,7 +171,7 @@ class async_semaphore : public suite {};
 INSTANTIATE_TEST_SUITE_P(stores, async_semaphore, testing::ValuesIn(cells({"semaphore"})),
                          cell_name);
 
-TEST_P(async_semaphore, all_permits_of_a_weight_are_acquired_or_none) {
+TEST_P(async_semaphore, all_permits_of_a_weight_are_acquired_or_no_permit) {
   holdfast::semaphore permits{here_, name_, 5, of_row()};
   lease three = async_acquire(permits, 3).future().get().value();
   EXPECT_EQ(why(async_acquire(permits, 3, 0s).future().get()), errc::busy);

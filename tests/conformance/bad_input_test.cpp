@@ -118,7 +118,7 @@ TEST_P(bad_input, impossible_names_are_refused_and_change_nothing) {
   EXPECT_TRUE(here_.names().empty());
 }
 
-TEST_P(bad_input, names_that_look_dangerous_can_be_used) {
+TEST_P(bad_input, names_with_dangerous_characters_can_be_used) {
   for (const auto& name : dangerous_names(here_.can().max_name_bytes)) {
     EXPECT_NO_THROW(use(name)) << name;
   }
@@ -149,7 +149,7 @@ TEST_P(bad_input, reasons_that_are_not_printable_are_refused) {
   }
 }
 
-TEST_P(bad_input, its_errors_say_what_was_tried_on_which_name_and_store) {
+TEST_P(bad_input, its_errors_name_the_operation_the_name_and_the_store) {
   try {
     use("bad\nname");
     FAIL() << "nothing was thrown";

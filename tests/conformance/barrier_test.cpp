@@ -290,7 +290,7 @@ TEST_P(barriers, an_arrival_can_be_awaited_again_without_a_thread) {
   EXPECT_EQ(reason_of([&] { (void)async_wait(two_, mine); }), errc::invalid_argument);
 }
 
-TEST_P(barriers, a_wait_that_was_stopped_before_says_what_is_known_in_each_form) {
+TEST_P(barriers, a_wait_that_was_stopped_before_reports_the_known_state_in_each_form) {
   std::stop_source source;
   source.request_stop();
   const auto stop = source.get_token();

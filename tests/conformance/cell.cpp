@@ -179,7 +179,7 @@ std::vector<std::string> rules_not_for_sessions() {
           "multi_locks.the_loss_of_a_member_is_a_loss_of_all_and_a_release_frees_the_others",
           "multi_locks.without_a_thread_an_extension_names_*",
           "multi_locks.*a_waiter_that_loses_a_member_*",
-          "std_forms.std_lock_takes_several_or_none",
+          "std_forms.std_lock_takes_all_of_several_or_none",
           "sessions.show_lists_holders_waiters_and_reasons",
           "sessions.names_lists_the_used_names_that_match_a_pattern",
           "sessions.report_the_facts_of_their_servers",
@@ -192,7 +192,7 @@ std::vector<std::string> rules_not_for_sessions() {
 // Contenders keep no record of owners that have left, so an observer learns only of gaps.
 std::vector<std::string> rules_not_for_contenders() {
   return {"forks_that_open.a_session_of_their_own_see_the_locks_of_the_parent",
-          "elections.an_observer_misses_no_leader_between_two_looks",
+          "elections.an_observer_misses_no_leader_between_two_polls",
           "elections.an_observer_misses_no_leader_whose_session_is_already_closed",
           "elections.an_observer_that_missed_too_many_leaders_learns_of_the_gap"};
 }
@@ -237,7 +237,7 @@ row lingering_row(row r) {
         "faults.a_lost_reply_to_release_is_reported_and_affects_no_later_holder",
         "faults.a_release_that_did_not_reach_the_store_is_repeated_later",
         "mutexes.a_free_mutex_costs_one_round_trip_to_acquire_and_one_to_release",
-        "std_forms.std_lock_takes_several_or_none"}) {
+        "std_forms.std_lock_takes_all_of_several_or_none"}) {
     r.without.emplace_back(about_what_the_store_is_asked_for_an_idle_one);
   }
   return r;
@@ -538,7 +538,7 @@ const std::vector<narrow_rule>& narrow_rules() {
       {"std_forms.std_lock_*", standard},
       {"std_forms.unlock_by_*", handle},
       {"std_forms.state_queries_are_about_the_*", handle},
-      {"std_forms.a_wait_that_is_asked_to_stop_*", standard},
+      {"std_forms.a_wait_whose_stop_was_*", standard},
       {"std_forms.its_name_*", handle},
       {"guards.*", standard},
       {"mutexes.with_lock_*", handle},

@@ -59,7 +59,7 @@ TEST_P(elections, a_call_without_a_thread_behaves_the_same) {
   EXPECT_GT(next.get().value().term(), 0u);
 }
 
-TEST_P(elections, the_greatest_priority_comes_next_whatever_the_order_of_arrival) {
+TEST_P(elections, the_greatest_priority_leads_next_in_any_order_of_arrival) {
   leadership first = mine_.campaign();
   if (!here_.can().preferences) {
     EXPECT_EQ(reason_of([&] { election(another(), name_, {.priority = 5}); }), errc::unsupported);
@@ -121,7 +121,7 @@ TEST_P(elections, an_observer_sees_each_leader_once_and_terms_only_grow) {
   }
 }
 
-TEST_P(elections, an_observer_misses_no_leader_between_two_looks) {
+TEST_P(elections, an_observer_misses_no_leader_between_two_polls) {
   auto stream = rival_.observe();
   EXPECT_FALSE(stream.next_for(0ms)) << "nobody leads";
   std::vector<std::uint64_t> led, seen;

@@ -134,7 +134,7 @@ TEST_P(exclusion, the_longest_wait_does_not_overflow_into_a_short_one) {
   EXPECT_TRUE(got);
 }
 
-TEST_P(exclusion, fences_grow_from_holder_to_holder_whatever_session_they_use) {
+TEST_P(exclusion, fences_grow_from_holder_to_holder_over_all_sessions) {
   std::uint64_t last = 0;
   for (int i = 0; i < 10; ++i) {
     const lease held = i % 2 == 0 ? lock_->acquire() : rival_->acquire();

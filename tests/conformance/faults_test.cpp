@@ -56,7 +56,7 @@ TEST_P(faults, a_lost_reply_to_acquire_is_repaired_by_a_retry) {
   expect_free();
 }
 
-TEST_P(faults, a_lost_reply_in_the_queue_costs_neither_the_place_nor_a_second_one) {
+TEST_P(faults, a_lost_reply_in_the_queue_costs_no_entry_and_adds_none) {
   lease held = rival_->acquire();
   script_.next(verb::acquire, fault::drop_reply, 2);
   std::thread waiter([&] { EXPECT_TRUE(lock_->acquire()); });

@@ -36,7 +36,7 @@ TEST_P(latches, each_counts_down_and_opens_at_zero) {
   three_.wait();
 }
 
-TEST_P(latches, a_try_asks_once_and_a_missing_answer_is_reported) {
+TEST_P(latches, a_try_sends_one_request_and_reports_a_missing_answer) {
   fault_script script;
   const latch cut{
       another({.store_timeout = 1h, .decorate = holdfast::testing::faulty(script.plan())}), name_,

@@ -51,7 +51,7 @@ TEST(matrix, everything_that_a_store_can_do_is_run) {
   EXPECT_EQ(matrix().find(not_run), std::string::npos) << matrix();
 }
 
-TEST(matrix, each_row_lacks_exactly_what_its_store_does_not_support) {
+TEST(matrix, each_row_lacks_exactly_the_primitives_that_its_store_does_not_support) {
   for (const row& r : rows()) {
     const auto can = fresh_store(r).open().can();
     for (const primitive& p : primitives()) {
@@ -64,7 +64,7 @@ TEST(matrix, each_row_lacks_exactly_what_its_store_does_not_support) {
   }
 }
 
-TEST(matrix, the_page_in_docs_is_what_this_suite_runs) {
+TEST(matrix, the_page_in_docs_matches_this_suite) {
   EXPECT_EQ(matrix(), checked_in())
       << "if the change is meant: test_conformance --print-matrix > docs/matrix.md";
 }

@@ -75,7 +75,7 @@ TEST_P(multi_locks, all_members_are_held_and_all_are_released) {
   expect_all_free();
 }
 
-TEST_P(multi_locks, a_try_that_finds_a_held_member_acquires_none) {
+TEST_P(multi_locks, a_try_that_finds_a_held_member_acquires_no_member) {
   for (std::size_t taken = 0; taken < count; ++taken) {
     const auto other = others_[taken]->acquire();
     EXPECT_FALSE(all_.try_acquire()) << names_[taken] << " is held by another session";

@@ -54,13 +54,13 @@ TEST_P(rates, many_requests_at_once_get_exactly_the_available_tokens) {
   EXPECT_EQ(taken, 100);
 }
 
-TEST_P(rates, a_request_for_more_tokens_than_available_takes_none) {
+TEST_P(rates, a_request_for_more_tokens_than_available_takes_no_token) {
   EXPECT_TRUE(three_.try_take(2));
   EXPECT_FALSE(rival_.try_take(2));
   EXPECT_TRUE(rival_.try_take(1));
 }
 
-TEST_P(rates, all_rules_give_or_none_does) {
+TEST_P(rates, all_rules_give_tokens_or_no_rule_does) {
   const std::vector<rate_rule> rules{{.tokens = 5, .per = slowly, .name = "all"},
                                      {.tokens = 2, .per = slowly, .by = {"client"}, .name = "one"}};
   rate_limiter api{here_, "api", rules};
@@ -97,7 +97,7 @@ TEST_P(rates, keys_are_composed_of_the_parts_that_a_rule_names) {
             errc::invalid_argument);
 }
 
-TEST_P(rates, keys_that_look_alike_are_not_the_same) {
+TEST_P(rates, similar_keys_are_distinct) {
   rate_limiter l{here_, "keys", {{.tokens = 1, .per = slowly, .by = {"a", "b"}}}};
   const std::pair<const char*, const char*> keys[] = {
       {"x:y", "z"}, {"x", "y:z"}, {"x%3Ay", "z"}, {"", "x:y:z"}, {"x:y:z", ""},
@@ -198,7 +198,7 @@ TEST_P(rates, a_call_without_a_thread_behaves_the_same) {
   EXPECT_TRUE(async_take(quick, 1).future().get().value());
 }
 
-TEST_P(rates, waiters_are_served_in_the_order_in_which_they_asked) {
+TEST_P(rates, waiters_are_served_in_the_order_of_their_requests) {
   EXPECT_TRUE(three_.try_take(3));
   const auto first = three_.reserve(1, slowly);
   const auto second = rival_.reserve(1, slowly);

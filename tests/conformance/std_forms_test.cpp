@@ -71,7 +71,7 @@ TEST_P(std_forms, scoped_lock_of_two_taken_in_both_orders_never_hangs) {
   until_free();
 }
 
-TEST_P(std_forms, std_lock_takes_several_or_none) {
+TEST_P(std_forms, std_lock_takes_all_of_several_or_none) {
   const auto second = make(here_, "second");
   const auto third = make(here_, "third");
   std::lock(*lock_, *second, *third);
@@ -115,7 +115,7 @@ TEST_P(std_forms, state_queries_are_about_the_hold_of_the_calling_thread) {
   EXPECT_EQ(reason_of([&] { lock_->check(); }), errc::not_owner);
 }
 
-TEST_P(std_forms, a_wait_that_is_asked_to_stop_returns_false) {
+TEST_P(std_forms, a_wait_whose_stop_was_requested_returns_false) {
   lock_->lock();
   std::stop_source stop;
   std::thread waiter([&] { EXPECT_FALSE(rival_->lock(stop.get_token())); });

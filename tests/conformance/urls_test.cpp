@@ -67,7 +67,7 @@ TEST(urls, malformed_options_and_escapes_are_refused) {
 }
 
 // A part that a person left out, or a script's variable that was not set.
-TEST(urls, an_empty_host_or_value_is_refused_by_what_is_missing) {
+TEST(urls, an_empty_host_or_value_is_refused_and_the_missing_part_named) {
   const bad_url cases[] = {
 #ifdef HOLDFAST_WITH_SQLITE
       {"sqlite:", errc::invalid_argument, "path"},

@@ -50,7 +50,7 @@ class rules : public testing::Test {
   const std::string redis_driver_ = "holdfast-store-redis.so";
 };
 
-TEST_F(rules, a_driver_is_loaded_when_a_url_asks_for_it) {
+TEST_F(rules, a_driver_is_loaded_when_a_url_needs_it) {
   const auto text = said(redis);
   EXPECT_NE(text.find("cannot connect"), std::string::npos) << text;
   EXPECT_NE(text.find("loaded " + (folder_ / redis_driver_).string()), std::string::npos) << text;
@@ -113,7 +113,7 @@ TEST_F(rules, a_folder_of_the_librarys_owner_is_trusted) {
   EXPECT_NE(said(redis).find("cannot connect"), std::string::npos);
 }
 
-TEST_F(rules, neither_the_current_folder_nor_the_path_of_libraries_is_looked_in) {
+TEST_F(rules, neither_the_current_folder_nor_the_path_of_libraries_is_searched) {
   const auto elsewhere = place_ / "elsewhere";
   fs::create_directory(elsewhere);
   fs::copy_file(folder_ / redis_driver_, elsewhere / redis_driver_);

@@ -192,7 +192,7 @@ TEST(async, a_limit_of_zero_is_one_try) {
   EXPECT_EQ(why(in_local_queue), errc::busy);
 }
 
-TEST(async, a_wait_that_is_already_stopped_never_asks_the_store) {
+TEST(async, a_wait_that_is_already_stopped_sends_no_request) {
   stage s;
   mutex m{s.session, "m"};
   std::stop_source stop;
@@ -398,7 +398,7 @@ TEST(async, a_failed_final_release_is_repeated_when_the_store_is_back) {
   });
 }
 
-TEST(async, an_error_says_what_was_tried_on_which_name_and_store) {
+TEST(async, an_error_names_the_operation_the_name_and_the_store) {
   stage s;
   mutex m{s.session, "m"};
   const lease held = m.acquire();

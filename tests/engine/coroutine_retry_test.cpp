@@ -59,7 +59,7 @@ TEST_F(what_cannot_begin, that_is_brief_work_is_retried_without_a_deeper_stack) 
 }
 
 // The converse: what has begun continues where its result arrives, as always.
-TEST_F(what_cannot_begin, is_no_reason_to_go_on_elsewhere_than_where_the_result_comes) {
+TEST_F(what_cannot_begin, does_not_change_the_thread_that_gets_the_result) {
   std::thread::id where;
   std::atomic<bool> over{false};
   const auto wait = [&]() -> harness::detached_task {

@@ -126,7 +126,7 @@ TEST(extension, keeps_its_session_though_the_loss_callback_releases_the_lease) {
 
 // ---- of several
 
-TEST(extension, of_several_extends_each_or_says_which_failed) {
+TEST(extension, of_several_extends_each_or_names_the_failed_ones) {
   stage s;
   mutex a{s.session, "a"}, b{s.session, "b"};
   holdfast::multi_lock all{a, b};
@@ -144,7 +144,7 @@ TEST(extension, of_several_extends_each_or_says_which_failed) {
   EXPECT_THROW((void)async_extend(held, 60s), holdfast::error);
 }
 
-TEST(extension, of_several_of_which_one_is_lost_asks_the_store_for_none) {
+TEST(extension, of_several_with_a_lost_member_sends_no_request) {
   stage s, other;
   mutex a{s.session, "a", {.renew = false}}, b{other.session, "b", {.renew = false}};
   holdfast::multi_lock all{a, b};
@@ -173,7 +173,7 @@ TEST(extension, of_several_that_a_release_overtakes_goes_no_further) {
   EXPECT_EQ(s.seen->count(event_kind::lost), 0U);
 }
 
-TEST(extension, of_several_ends_though_lease_locks_and_sessions_are_gone_meanwhile) {
+TEST(extension, of_several_ends_after_lease_locks_and_sessions_were_destroyed) {
   stage s, other;
   std::promise<holdfast::status> told;
   {

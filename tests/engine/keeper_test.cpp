@@ -368,7 +368,7 @@ TEST(keeper, an_extension_of_zero_is_refused) {
   EXPECT_THROW(held.extend(0ms), holdfast::error);
 }
 
-TEST(keeper, an_observer_told_about_one_lease_may_extend_another) {
+TEST(keeper, an_observer_notified_of_one_lease_may_extend_another) {
   stage s;
   struct extender final : holdfast::observer {
     lease* other = nullptr;

@@ -321,7 +321,7 @@ TEST(local_queue, a_lost_holder_does_not_hold_up_the_waiters_behind_it) {
   EXPECT_EQ(held.release(), holdfast::errc::lost);
 }
 
-TEST(local_queue, a_waiter_asks_for_itself_when_the_release_could_not_queue_it) {
+TEST(local_queue, a_waiter_queues_itself_when_the_release_could_not_queue_it) {
   stage s;
   mutex m{s.session, "m", {.local_time = 0us}};
   lease held = m.acquire();

@@ -31,7 +31,7 @@ TEST(names, the_length_limit_counts_bytes) {
   EXPECT_EQ(reason(check_name(std::string(256, 'x'), 255)), errc::invalid_name);
 }
 
-TEST(names, a_reason_that_is_too_long_is_refused_with_what_is_allowed) {
+TEST(names, a_reason_that_is_too_long_is_refused_with_the_limit) {
   EXPECT_TRUE(check_reason(std::string(200, 'r')));
   const auto refused = check_reason(std::string(201, 'r'));
   ASSERT_FALSE(refused);

@@ -61,7 +61,7 @@ TEST(no_thread, for_the_deadline_of_a_call_is_no_obstacle_to_the_caller) {
   EXPECT_TRUE(m.try_acquire_for(1s));
 }
 
-TEST(no_thread, to_look_for_deadlocks_is_reported_once) {
+TEST(no_thread, for_deadlock_detection_is_reported_once) {
   auto seen = std::make_shared<recorder>();
   holdfast::session_options o;
   o.observer = seen;

@@ -49,7 +49,7 @@ TEST(rate, a_stopped_waiter_learns_when_its_token_was_due) {
   EXPECT_GT(d.wait, 59min);
 }
 
-TEST(rate, a_store_that_is_away_for_a_moment_is_asked_again_by_the_waiters) {
+TEST(rate, an_outage_of_a_moment_makes_waiters_repeat_their_requests) {
   stage s;
   rate_limiter l(s.session, "n", one_a_second);
   s.script->set(verb::acquire, fault::drop_request);

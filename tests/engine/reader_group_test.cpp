@@ -81,7 +81,7 @@ TEST(reader_group, a_reader_that_is_already_stopped_does_not_join_the_others) {
   EXPECT_EQ(later.get().error().code, holdfast::errc::cancelled);
 }
 
-TEST(reader_group, readers_that_come_while_the_first_one_asks_wait_for_its_answer) {
+TEST(reader_group, readers_that_come_during_the_request_of_the_first_wait_for_its_answer) {
   stage s;
   shared_mutex m{s.session, "m"};
   s.script->hang(verb::acquire);
@@ -264,7 +264,7 @@ void expect_balanced(const recorder& seen) {
             seen.count(event_kind::released) + seen.leases_lost());
 }
 
-TEST(reader_group, a_reader_that_was_granted_and_never_looks_is_counted_in_and_out) {
+TEST(reader_group, a_granted_reader_that_never_wakes_is_counted_and_discounted) {
   for (const bool lost : {false, true}) {
     SCOPED_TRACE(lost);
     late_readers s;
@@ -348,7 +348,7 @@ TEST(reader_group, a_reader_that_was_granted_and_stopped_waiting_releases) {
   EXPECT_TRUE(s.m.try_upgrade(s.granted));
 }
 
-TEST(reader_group, a_reader_that_was_granted_asks_again_after_the_loss_of_the_hold) {
+TEST(reader_group, a_granted_reader_requests_again_after_the_loss_of_the_hold) {
   late_readers s;
   late_reader first(s.at), second(s.at);
   (void)first.look(s.granted);
@@ -375,7 +375,7 @@ TEST(reader_group, a_writer_of_its_process_is_passed_only_by_earlier_readers) {
 
 // Otherwise it would be queued behind writers that came later, as often as other readers come
 // first.
-TEST(reader_group, the_longest_waiter_asks_when_the_first_gives_up) {
+TEST(reader_group, the_longest_waiter_requests_when_the_first_gives_up) {
   late_readers s;
   late_reader first(s.at), third(s.at), later(s.at);
   (void)first.look(s.granted);

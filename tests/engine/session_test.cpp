@@ -100,7 +100,7 @@ TEST(session, a_prefix_makes_names_of_its_own) {
   EXPECT_FALSE(mutex(without, "shop:order").try_acquire());
 }
 
-TEST(error, says_what_was_tried_on_which_name_and_store) {
+TEST(error, names_the_operation_the_name_and_the_store) {
   auto s = holdfast::open("memory:err");
   lease held = holdfast::semaphore{s, "x", 3}.acquire();
   try {
@@ -125,7 +125,7 @@ TEST(error, a_failure_that_was_not_thrown_has_the_same_message) {
   EXPECT_EQ(f.message(), "holdfast: lock 'n' on sqlite:l.db: it is busy: held by web-1");
 }
 
-TEST(error, ends_with_what_to_do_and_not_with_the_text_of_its_code) {
+TEST(error, ends_with_advice_and_not_with_the_text_of_its_code) {
   const auto text = [](errc code, std::string what) {
     return std::string(holdfast::error({code, std::move(what)}).what());
   };

@@ -119,7 +119,7 @@ TEST_F(shared_queue_lease, a_lost_lease_makes_all_waiters_queue_again) {
 }
 
 // The waiters before it have their entries, so nobody notifies it.
-TEST_F(shared_queue_lease, a_waiter_that_alone_lost_its_place_finds_out) {
+TEST_F(shared_queue_lease, a_waiter_that_alone_lost_its_entry_learns_of_it) {
   queue(4);
   ASSERT_TRUE(gone_behind(3));
   harness::eventually("it waits again", [&] {

@@ -18,7 +18,7 @@ TEST(store_order, does_not_depend_on_the_order_of_the_servers) {
   EXPECT_EQ(store_in_order("zookeeper://me@z,a/locks"), store_in_order("zookeeper://a,z/locks"));
 }
 
-TEST(store_order, tells_stores_apart_by_what_is_not_the_user) {
+TEST(store_order, distinguishes_stores_by_all_but_the_user) {
   EXPECT_NE(store_in_order("postgres://a/one"), store_in_order("postgres://a/two"));
   EXPECT_NE(store_in_order("redis://a"), store_in_order("redis://a?dialect=redlock"));
   EXPECT_NE(store_in_order("redis://a"), store_in_order("rediss://a"));

@@ -51,7 +51,7 @@ TEST(threads_at_rest, are_not_at_rest_while_one_computes) {
 }
 
 // Each turn the thread wakes up by the clock and computes for longer than a check of it takes.
-TEST(threads_at_rest, have_done_what_the_clock_woke_them_for) {
+TEST(threads_at_rest, have_finished_the_work_of_their_wake_up) {
   holdfast::testing::fake_clock clock;
   std::atomic<int> done{0};
   std::atomic<bool> over{false};

@@ -30,7 +30,7 @@ TEST(url, is_taken_apart_before_it_is_decoded) {
   EXPECT_EQ(u->shown_user(), "etcd://m@e@");
 }
 
-TEST(url, a_password_may_hold_a_slash_and_an_at_as_they_are) {
+TEST(url, a_password_may_contain_an_unescaped_slash_and_at) {
   const auto u = parse_url("zookeeper://me:a/b@c@h/base");
   ASSERT_TRUE(u);
   EXPECT_EQ(u->password, "a/b@c");
@@ -86,7 +86,7 @@ TEST(url, without_its_colon_is_answered_by_the_url_with_it) {
   EXPECT_EQ(message_of("//h").find("did you mean"), std::string::npos);
 }
 
-TEST(url, that_says_twice_where_the_password_is_is_refused) {
+TEST(url, that_names_two_places_of_the_password_is_refused) {
   ::setenv("HOLDFAST_TEST_TWICE", "pw", 1);
   for (const std::string two :
        {"redis://u:s3cret@h?password_env=HOLDFAST_TEST_TWICE",
@@ -102,7 +102,7 @@ TEST(url, that_says_twice_where_the_password_is_is_refused) {
 }
 
 // It would be a folder called ~ in the present one.
-TEST(url, with_a_tilde_for_the_home_folder_is_refused_with_what_to_write) {
+TEST(url, with_a_tilde_for_the_home_folder_is_refused_with_the_right_form) {
   for (const std::string url : {"sqlite:~/x/locks.db", "file:~/store",
                                 "redis://h?password_file=~/pw", "rediss://h?ca=~/ca.pem"}) {
     const std::string said = message_of(url);
@@ -124,7 +124,7 @@ TEST(url, an_unknown_scheme_or_option_names_the_nearest_one) {
   EXPECT_NE(message_of("sqlite:").find("sqlite:locks.db"), std::string::npos);
 }
 
-TEST(url, a_message_never_repeats_what_may_be_a_password) {
+TEST(url, a_message_never_repeats_a_possible_password) {
   EXPECT_EQ(message_of("ettcd://user:secret@127.0.0.1:1").find("secret"), std::string::npos);
   EXPECT_EQ(message_of("etcd://user:secret@127.0.0.1:1").find("secret"), std::string::npos);
   EXPECT_EQ(message_of("user:secret@127.0.0.1:1").find("secret"), std::string::npos);

@@ -65,7 +65,7 @@ TEST(wait_loop, a_try_at_a_latch_costs_one_command_and_leaves_no_waiter_there) {
   EXPECT_TRUE(s.session.show("l").waiters.empty());
 }
 
-TEST(wait_loop, a_wait_that_is_stopped_before_it_asks_costs_no_command) {
+TEST(wait_loop, a_wait_that_is_stopped_before_its_first_request_costs_no_command) {
   stage s;
   mutex m{s.session, "m"};
   holdfast::shared_mutex read{s.session, "read"};
@@ -111,7 +111,7 @@ class outrun final : public harness::passing_on {
   bool was_ = false;
 };
 
-TEST(wait_loop, a_store_whose_rows_others_changed_first_does_not_say_that_the_lock_is_held) {
+TEST(wait_loop, a_conflict_over_a_row_is_not_reported_as_a_held_lock) {
   holdfast::session_options o;
   o.decorate = [](auto inner) { return std::make_unique<outrun>(std::move(inner)); };
   auto waits = holdfast::open("memory:", o), tries = holdfast::open("memory:", o);
@@ -284,7 +284,7 @@ TEST(wait_loop, a_lost_notification_is_noticed_within_a_second) {
   waiter.join();
 }
 
-TEST(wait_loop, permits_that_end_by_themselves_go_to_the_first_waiters_as_they_end) {
+TEST(wait_loop, expired_permits_go_to_the_first_waiters) {
   stage s;
   holdfast::expiring_semaphore permits{s.session, "s", 3};
   for (const auto lasts : {300ms, 100ms, 200ms}) EXPECT_TRUE(permits.try_acquire(lasts));

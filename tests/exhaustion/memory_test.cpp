@@ -393,7 +393,7 @@ TEST_F(shortage, of_a_release_leaves_nothing_held) {
 }
 
 // A node that could not be asked for want of memory has answered before all have been asked.
-TEST(shortage_of_a_majority, lets_the_observer_release_that_is_told_of_the_renewal) {
+TEST(shortage_of_a_majority, lets_the_observer_release_when_it_is_notified_of_the_renewal) {
   struct releases final : holdfast::observer {
     std::mutex mutex;
     holdfast::quorum_lease held;

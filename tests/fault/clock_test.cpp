@@ -122,7 +122,7 @@ TEST_F(clocks, a_machine_that_slept_beyond_the_lease_has_lost_it_and_the_waiter_
   EXPECT_EQ(first.expect_line(), "lost");
 }
 
-TEST_F(clocks, a_machine_that_slept_for_less_than_the_lease_goes_on) {
+TEST_F(clocks, a_machine_that_slept_for_less_than_the_lease_keeps_the_lock) {
   child first = holder(10min);
   (void)first.expect_line();
   suspend(1min);

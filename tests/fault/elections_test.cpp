@@ -64,7 +64,7 @@ TEST(elections, a_killed_leader_without_a_next_one_leads_no_more) {
   EXPECT_EQ(mine.current()->note, "me");
 }
 
-TEST(elections, a_leader_stopped_beyond_its_lease_knows_that_it_leads_no_more) {
+TEST(elections, a_leader_stopped_beyond_its_lease_learns_of_the_loss) {
   ground g;
   child first("leads", {g.url, "500"});
   const auto term = std::stoull(first.expect_line());

@@ -41,7 +41,7 @@ const harness::role busy{"busy", [](const std::vector<std::string>& args) {
                            return 0;
                          }};
 
-TEST(load, a_store_whose_users_are_killed_at_any_moment_stays_sound_and_frees_what_they_held) {
+TEST(load, a_store_whose_users_are_killed_stays_sound_and_frees_their_locks) {
   ground g;
   resource at(g.page);
   harness::random random;

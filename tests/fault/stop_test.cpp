@@ -28,7 +28,7 @@ TEST(stop, a_holder_stopped_beyond_its_lease_sees_the_loss_before_it_writes_and_
   EXPECT_EQ(at.count().refused, 1U);
 }
 
-TEST(stop, a_holder_stopped_for_less_than_its_lease_goes_on_as_if_nothing_had_been) {
+TEST(stop, a_holder_stopped_for_less_than_its_lease_keeps_the_lock) {
   ground g;
   child holder("holder", {g.url, "m", std::to_string(a_month.count()), g.page});
   (void)holder.expect_line();

@@ -56,7 +56,7 @@ TEST(command, the_help_names_every_command) {
   }
 }
 
-TEST(command, bad_ones_are_refused_with_what_to_write) {
+TEST(command, bad_commands_are_refused_with_the_right_form) {
   const std::array<std::pair<const char*, const char*>, 10> cases{{{"slow", "latency"},
                                                                    {"latency", "more words"},
                                                                    {"latency 50", "50ms"},

@@ -60,7 +60,7 @@ TEST_F(relaying, bytes_pass_unchanged_in_both_directions_at_once) {
   EXPECT_EQ(n.open, 0U) << "a stream that ended at both sides is over";
 }
 
-TEST_F(relaying, new_connections_are_led_to_another_server_and_others_stay_where_they_are) {
+TEST_F(relaying, new_connections_go_to_another_server_and_old_ones_stay) {
   harness::fake_server other{[](std::string& heard) -> std::optional<std::string> {
     return std::string(std::exchange(heard, {}).size(), '!');
   }};
@@ -143,7 +143,7 @@ TEST_F(relaying, stalled_bytes_arrive_when_it_is_over) {
   EXPECT_EQ(c.hear(4), "back");
 }
 
-TEST_F(relaying, swallowed_bytes_never_arrive_and_no_client_is_told) {
+TEST_F(relaying, swallowed_bytes_never_arrive_and_no_client_gets_an_error) {
   tcp_client c(proxy_.port());
   expect_echo(c);
   proxy_.with([](relay& r) { r.swallow(way::down); });

@@ -96,7 +96,7 @@ TEST_F(redisson_fair, an_uncontended_lock_is_the_hash_of_its_owner_and_nothing_e
   EXPECT_EQ(ask({"DBSIZE"}), "0");
 }
 
-TEST_F(redisson_fair, waiters_of_all_programs_are_served_in_the_order_in_which_they_came) {
+TEST_F(redisson_fair, waiters_of_all_programs_are_served_in_order_of_arrival) {
   lease held = lock_.acquire();
   auto first = std::async(std::launch::async, [&] { return rival_.acquire(); });
   until_waiting(1);
@@ -140,7 +140,7 @@ TEST_F(redisson_fair, each_waiter_expires_later_than_the_waiter_before_it) {
 }
 
 // After minutes their times are near, and no longer its patience apart.
-TEST_F(redisson_fair, the_next_waiter_keeps_its_place_when_the_first_enters_after_a_long_wait) {
+TEST_F(redisson_fair, the_next_waiter_keeps_its_entry_when_the_first_enters_after_a_long_wait) {
   java_holds();
   auto waits = std::async(std::launch::async, [&] { return lock_.try_acquire_for(1min); });
   until_waiting(1);
@@ -172,7 +172,7 @@ TEST_F(redisson_fair, a_waiter_that_gives_up_leaves_the_queue_and_shortens_later
   EXPECT_EQ(ask({"ZCARD", "{fair}:holdfast:waits"}), "0");
 }
 
-TEST_F(redisson_fair, a_late_waiter_of_redisson_loses_its_place_and_a_timely_one_keeps_it) {
+TEST_F(redisson_fair, a_late_waiter_of_redisson_loses_its_entry_and_a_timely_one_keeps_it) {
   java_waits(60'000);
   EXPECT_FALSE(lock_.try_acquire()) << "free, and java's turn";
   ask({"ZADD", given_up, std::to_string(server_time() - 1), java});
@@ -196,7 +196,7 @@ TEST_F(redisson_fair, a_dead_waiter_of_ours_is_removed_by_the_next_and_a_waiter_
   EXPECT_TRUE(contains(listener.hear_all(), "message")) << "it may come now";
 }
 
-TEST_F(redisson_fair, a_waiter_of_ours_that_lives_keeps_its_place_however_long_it_takes) {
+TEST_F(redisson_fair, a_living_waiter_of_ours_keeps_its_entry_for_any_time) {
   java_holds();
   auto waits = std::async(std::launch::async, [&] { return lock_.acquire(); });
   until_waiting(1);

@@ -140,7 +140,7 @@ class redisson_rate_refund : public redisson_rate {
   std::chrono::seconds now_{0};
 };
 
-TEST_F(redisson_rate_refund, of_a_decision_returns_its_permits_and_none_of_other_decisions) {
+TEST_F(redisson_rate_refund, of_a_decision_returns_only_its_own_permits) {
   EXPECT_TRUE(java_takes(2));
   a_second_later();
   const auto mine = api_.try_take(2);

@@ -53,7 +53,7 @@ TEST_F(contender_line, a_request_of_another_kind_removes_its_node_again) {
   EXPECT_EQ(port_.size("n"), 1U);
 }
 
-TEST_F(contender_line, a_failed_removal_of_a_place_is_repeated) {
+TEST_F(contender_line, a_failed_removal_of_an_entry_is_repeated) {
   ASSERT_EQ(acquire(1).outcome, granted);
   port_.fail_leaves = 2;
   clock_.advance(31s);
@@ -92,7 +92,7 @@ class upgrade_of_what_is_given_up : public contender_line {
   }
 };
 
-TEST_F(upgrade_of_what_is_given_up, leaves_nothing_where_it_could_not_leave_at_once) {
+TEST_F(upgrade_of_what_is_given_up, leaves_nothing_where_its_removal_failed_at_first) {
   port_.fail_leaves = 0;
   port_.on_enter = [this] {
     EXPECT_EQ(release(1).outcome, done);
@@ -102,13 +102,13 @@ TEST_F(upgrade_of_what_is_given_up, leaves_nothing_where_it_could_not_leave_at_o
   expect_nothing_stays();
 }
 
-TEST_F(upgrade_of_what_is_given_up, leaves_nothing_where_the_store_did_not_say_that_it_let_it_in) {
+TEST_F(upgrade_of_what_is_given_up, leaves_nothing_where_the_store_did_not_confirm_the_grant) {
   port_.lose_reply = true;
   EXPECT_FALSE(upgrade());
   expect_nothing_stays();
 }
 
-TEST_F(contender_line, a_holder_evicted_after_an_upgrade_leaves_both_its_places) {
+TEST_F(contender_line, an_eviction_after_an_upgrade_removes_both_entries_of_the_holder) {
   ASSERT_EQ(share(permits_verb::acquire, 1, 1).outcome, granted);
   ASSERT_EQ(share(permits_verb::resize, 1, 100).outcome, granted);
   ASSERT_EQ(port_.size("n"), 2U);
@@ -197,7 +197,7 @@ TEST_F(contender_line, an_eviction_of_one_leaves_the_others) {
 }
 
 // The waiter knows its turn, and not whether its session is still valid.
-TEST_F(contender_line, a_long_waiter_asks_whether_its_place_is_still_there) {
+TEST_F(contender_line, a_long_waiter_checks_whether_its_entry_still_exists) {
   port_.put("n", stranger(1));
   ASSERT_EQ(acquire(1).outcome, queued);
   port_.unproven = true;
@@ -213,7 +213,7 @@ TEST_F(contender_line, a_long_waiter_asks_whether_its_place_is_still_there) {
 }
 
 // The family's thread sleeps until the first entry ends, of those that it knew when it fell asleep.
-TEST(contender_line_in_time, a_place_that_ends_sooner_than_all_others_is_given_up_in_time) {
+TEST(contender_line_in_time, an_entry_that_ends_sooner_than_all_others_is_removed_in_time) {
   harness::whole_waits clock;
   auto made = std::make_unique<fake_contender_store>(clock);
   fake_contender_store& port = *made;
@@ -244,7 +244,7 @@ TEST_F(contender_line, a_latch_made_while_a_contender_came_for_a_lock_is_taken_b
 }
 
 // The arrival is written, and it is not known yet whether a lock was entered meanwhile.
-TEST_F(contender_line, an_arrival_whose_last_look_fails_may_have_counted_and_counts_once) {
+TEST_F(contender_line, an_arrival_whose_last_read_fails_may_have_counted_and_counts_once) {
   port_.on_replace = [&] { port_.fail_lists = 1; };
   const auto first = family_->countdown("l", arrival(1));
   ASSERT_FALSE(first);

@@ -38,7 +38,7 @@ TEST_F(contender_family, its_thread_wakes_for_the_first_of_many_short_holds) {
   EXPECT_LE(clock.wakes(), 1);
 }
 
-TEST_F(contender_family, fences_are_the_numbers_of_the_places) {
+TEST_F(contender_family, fences_are_the_numbers_of_the_entries) {
   const auto first = acquire(1).fence;
   (void)release(1);
   EXPECT_GT(acquire(2).fence, first);
@@ -56,7 +56,7 @@ TEST_F(contender_family, a_waiter_watches_its_predecessor_and_is_notified_when_i
   EXPECT_EQ(acquire(1).outcome, granted);
 }
 
-TEST_F(contender_family, while_nothing_has_changed_the_store_is_not_asked) {
+TEST_F(contender_family, without_a_change_the_store_gets_no_request) {
   port_.put("n", stranger(1));
   EXPECT_EQ(acquire(1).outcome, queued);
   const int before = port_.listed;
@@ -64,7 +64,7 @@ TEST_F(contender_family, while_nothing_has_changed_the_store_is_not_asked) {
   EXPECT_EQ(port_.listed, before);
 }
 
-TEST_F(contender_family, a_place_whose_reply_was_lost_is_found_again) {
+TEST_F(contender_family, an_entry_with_a_lost_reply_is_found_again) {
   port_.lose_reply = true;
   const auto lost = family_->permits("n", command(permits_verb::acquire, 1));
   ASSERT_FALSE(lost);
@@ -95,7 +95,7 @@ TEST_F(contender_family, a_waiter_of_a_session_that_has_ended_enters_anew) {
   EXPECT_EQ(port_.entered_count, 2);
 }
 
-TEST_F(contender_family, a_place_found_again_is_judged_by_the_session_that_took_it) {
+TEST_F(contender_family, an_entry_found_again_is_judged_by_the_session_that_created_it) {
   port_.lose_reply = true;
   ASSERT_FALSE(family_->permits("n", command(permits_verb::acquire, 1)));
   port_.session = 2;
@@ -103,7 +103,7 @@ TEST_F(contender_family, a_place_found_again_is_judged_by_the_session_that_took_
   EXPECT_EQ(port_.entered_count, 2);
 }
 
-TEST_F(contender_family, a_transaction_may_compare_the_place_of_a_holder_and_no_other) {
+TEST_F(contender_family, a_transaction_may_compare_the_entry_of_a_holder_and_no_other) {
   EXPECT_EQ(family_->standing_of("n", {0, 1}).error().code, errc::lost);
   const auto fence = acquire(1).fence;
   const auto there = family_->standing_of("n", {0, 1}).value();
@@ -129,7 +129,7 @@ TEST_F(contender_family, a_try_that_cannot_remove_its_entry_removes_it_later) {
   });
 }
 
-TEST_F(contender_family, a_removed_place_is_not_held) {
+TEST_F(contender_family, a_removed_entry_is_not_held) {
   EXPECT_EQ(acquire(1).outcome, granted);
   port_.remove_all("n", {0, 1});
   EXPECT_EQ(renew(1).outcome, absent);
@@ -463,7 +463,7 @@ TEST_F(contender_family, an_arrival_that_may_have_been_forgotten_is_not_counted_
 }
 
 // The queue's state for an entry that has gone before it could be read is not true any more.
-TEST_F(contender_family, a_holder_behind_a_removed_place_is_shown_as_a_holder) {
+TEST_F(contender_family, a_holder_behind_a_removed_entry_is_shown_as_a_holder) {
   (void)acquire(1);
   (void)acquire(2);
   port_.on_listed = [this] { port_.remove_all("n", {0, 1}); };
@@ -474,7 +474,7 @@ TEST_F(contender_family, a_holder_behind_a_removed_place_is_shown_as_a_holder) {
 }
 
 }  // namespace
-TEST_F(contender_family, a_holder_that_could_not_look_for_waiters_looks_again) {
+TEST_F(contender_family, a_holder_whose_query_for_waiters_failed_repeats_it) {
   auto keeps = command(permits_verb::acquire, 1);
   keeps.lingers = true;
   port_.tells_line = true;
@@ -490,7 +490,7 @@ TEST_F(contender_family, a_holder_that_could_not_look_for_waiters_looks_again) {
 }
 
 // As etcd without a server: the watch ends at once, and so does the query.
-TEST_F(contender_family, a_holder_that_could_not_look_for_waiters_pauses_before_it_looks_again) {
+TEST_F(contender_family, a_holder_whose_query_for_waiters_failed_pauses_before_the_next) {
   auto keeps = command(permits_verb::acquire, 1);
   keeps.lingers = true;
   port_.tells_line = true;
@@ -501,7 +501,7 @@ TEST_F(contender_family, a_holder_that_could_not_look_for_waiters_pauses_before_
 }
 
 // As with a network that lets queries through, and ends long-lived streams.
-TEST_F(contender_family, a_holder_whose_store_cannot_watch_for_waiters_looks_ever_more_rarely) {
+TEST_F(contender_family, a_holder_whose_store_cannot_watch_for_waiters_queries_at_growing_pauses) {
   auto keeps = command(permits_verb::acquire, 1);
   keeps.lingers = true;
   port_.tells_line = true;
@@ -555,7 +555,7 @@ TEST_F(contender_family, a_waiter_whose_store_cannot_watch_is_called_ever_more_r
   EXPECT_EQ(acquire(2).outcome, permits_outcome::granted);
 }
 
-TEST_F(contender_family, a_waiter_is_called_at_once_where_its_last_look_is_long_ago) {
+TEST_F(contender_family, a_waiter_whose_last_poll_is_long_ago_is_notified_at_once) {
   port_.put("n", stranger(1));
   port_.cannot_watch_one = 7;
   ASSERT_EQ(acquire(2).outcome, permits_outcome::queued);

@@ -167,7 +167,7 @@ TEST(contenders, a_reader_watches_the_nearest_writer_and_a_writer_the_one_before
   EXPECT_EQ(decide(l, 5, all).watch, (std::vector<std::size_t>{4}));
 }
 
-TEST(contenders, the_first_in_line_has_position_one) {
+TEST(contenders, the_first_in_the_queue_has_position_one) {
   const line l = of_weights({1, 1, 1, 1});
   EXPECT_EQ(decide(l, 2, 2).position, 1U);
   EXPECT_EQ(decide(l, 3, 2).position, 2U);

@@ -134,13 +134,13 @@ TEST_F(countdown, another_count_is_a_mismatch_and_changes_nothing) {
   EXPECT_EQ(record_, before);
 }
 
-TEST_F(countdown, a_waiter_looks_again_within_a_second) {
+TEST_F(countdown, a_waiter_polls_within_a_second) {
   const auto reply = wait(10);
   EXPECT_GT(reply.retry_after_us, 0);
   EXPECT_LE(reply.retry_after_us, second);
 }
 
-TEST_F(countdown, a_waiter_that_looks_again_is_there_once) {
+TEST_F(countdown, a_waiter_that_polls_again_has_one_entry) {
   wait(10);
   now_ += second;
   wait(10);
@@ -148,7 +148,7 @@ TEST_F(countdown, a_waiter_that_looks_again_is_there_once) {
   EXPECT_EQ(record_.waiting[0].expires_at, now_ + 4 * second);
 }
 
-TEST_F(countdown, a_waiter_looks_again_before_the_latch_would_be_forgotten) {
+TEST_F(countdown, a_waiter_polls_before_the_latch_would_be_forgotten) {
   keep_ = second;
   arrive(1);
   for (int looks = 0; looks < 10; ++looks) now_ += wait(10).retry_after_us;
@@ -171,7 +171,7 @@ TEST_F(countdown, a_waiter_may_leave_and_leave_again) {
   EXPECT_EQ(record_, after);
 }
 
-TEST_F(countdown, a_request_without_a_place_takes_none_and_leaves_the_one_it_has) {
+TEST_F(countdown, a_request_without_a_queue_entry_adds_none_and_removes_an_earlier_one) {
   place_ = 0;
   EXPECT_EQ(wait(10).outcome, closed);
   EXPECT_EQ(record_.count, 3u) << "it uses the latch all the same";

@@ -51,7 +51,7 @@ TEST(history, weights_may_sum_up_to_the_capacity_and_no_further) {
   EXPECT_TRUE(complains(violations(events, {.capacity = 3}), "overlap"));
 }
 
-TEST(history, only_readers_may_share_a_fence_and_only_where_they_are_said_to) {
+TEST(history, only_readers_may_share_a_fence_and_only_where_readers_share_a_hold) {
   std::vector<hold_event> events{{.begin = 1, .end = 4, .worker = 1, .fence = 1, .weight = 1},
                                  {.begin = 2, .end = 6, .worker = 2, .fence = 1, .weight = 1}};
   EXPECT_TRUE(violations(events, {.capacity = 8, .readers_share = true}).empty());
@@ -86,7 +86,7 @@ TEST(history, readers_may_begin_in_another_order_than_they_were_granted) {
                         "fence did not grow"));
 }
 
-TEST(history, the_same_fence_twice_or_none_is_seen) {
+TEST(history, a_repeated_or_missing_fence_is_found) {
   auto events = one_after_the_other;
   events[1].fence = events[0].fence;
   EXPECT_TRUE(complains(violations(events, {}), "same fence"));

@@ -53,7 +53,7 @@ TEST_F(once_missed, a_take_waits_for_the_slowest_of_its_rules) {
   EXPECT_EQ(none.wait_us, second);
 }
 
-TEST_F(once_missed, a_refund_of_more_than_was_taken_says_that_the_bucket_is_full) {
+TEST_F(once_missed, a_refund_of_more_than_was_taken_reports_a_full_bucket) {
   constexpr bucket_rule five{second, 1, 1, 5 * second};
   ask(rate_verb::take, 1, {{"a", five}});
   const auto reply = ask(rate_verb::refund, 3, {{"a", five}});

@@ -32,7 +32,7 @@ class own_entries_jobs : public testing::Test {
 };
 
 // A store may report arrivals and fail to read the queue: both request another query.
-TEST_F(own_entries_jobs, look_for_arrivals_once_however_often_it_is_asked_for) {
+TEST_F(own_entries_jobs, search_arrivals_once_for_any_number_of_requests) {
   later(kind::see_arrivals, "a", one_);
   later(kind::see_arrivals, "a", one_, 1h);
   later(kind::see_arrivals, "a", one_);

@@ -100,7 +100,7 @@ TEST_F(permits, a_peek_shows_no_expired_entries) {
   EXPECT_TRUE(apply(command(permits_verb::inspect, 0)).found.holders.empty());
 }
 
-TEST_F(permits, eviction_of_all_lets_the_next_in_and_says_how_many_went) {
+TEST_F(permits, eviction_of_all_grants_the_next_and_counts_the_removed_holders) {
   acquire(1);
   acquire(2);
   permits_command c = command(permits_verb::evict, 0);
@@ -127,7 +127,7 @@ TEST_F(permits, an_evicted_holder_finds_out_at_its_next_renewal) {
   EXPECT_EQ(renew(1).outcome, absent);
 }
 
-TEST_F(permits, the_dead_are_forgotten_wherever_they_are) {
+TEST_F(permits, dead_sessions_are_removed_as_holders_and_as_waiters) {
   acquire(1);
   acquire(2);
   acquire(3);

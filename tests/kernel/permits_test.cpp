@@ -67,7 +67,7 @@ TEST_F(permits, acquire_by_the_holder_renews_and_gives_the_same_fence) {
   EXPECT_EQ(again.expires_at, now_ + lease_);
 }
 
-TEST_F(permits, an_attempt_that_arrives_late_does_not_shorten_what_was_extended) {
+TEST_F(permits, an_attempt_that_arrives_late_does_not_shorten_an_extended_lease) {
   acquire(1);
   const auto lease = std::exchange(lease_, 4 * lease_);
   const auto extended = renew(1);
@@ -76,7 +76,7 @@ TEST_F(permits, an_attempt_that_arrives_late_does_not_shorten_what_was_extended)
   EXPECT_EQ(acquire(1).expires_at, extended.expires_at);
 }
 
-TEST_F(permits, acquire_by_a_waiter_keeps_its_place_and_lengthens_it) {
+TEST_F(permits, acquire_by_a_waiter_keeps_its_entry_and_prolongs_it) {
   acquire(1);
   acquire(2);
   acquire(3);
@@ -164,7 +164,7 @@ TEST_F(permits, no_waiter_passes_a_head_that_does_not_fit_yet) {
   EXPECT_EQ(who(), "1 | 2 3");
 }
 
-TEST_F(permits, a_waiter_that_looks_keeps_the_places_of_its_whole_session) {
+TEST_F(permits, a_poll_of_a_waiter_renews_all_queue_entries_of_its_session) {
   for (const unsigned owner : {1U, 2U, 12U, 3U, 22U}) acquire(owner);  // 2, 12 and 22 are of one
   pass(place_ - 1);
   acquire(12);
@@ -176,7 +176,7 @@ TEST_F(permits, a_waiter_that_looks_keeps_the_places_of_its_whole_session) {
   EXPECT_EQ(who(), "1 |") << "nobody of the session looked";
 }
 
-TEST_F(permits, release_of_a_waiter_gives_up_its_place) {
+TEST_F(permits, release_of_a_waiter_removes_its_entry) {
   acquire(1);
   acquire(2);
   acquire(3);
@@ -238,7 +238,7 @@ TEST_F(permits, renew_that_comes_late_does_not_lengthen_anothers_lease) {
   EXPECT_EQ(record_.holders[0].expires_at, ends);
 }
 
-TEST_F(permits, renew_of_a_place_says_that_its_turn_has_come) {
+TEST_F(permits, renewing_a_queue_entry_reports_that_its_turn_has_come) {
   lease_ = second;
   acquire(1);
   acquire(2);

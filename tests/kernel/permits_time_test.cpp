@@ -14,7 +14,7 @@ TEST_F(permits, a_lease_ends_at_its_time_and_not_before) {
   EXPECT_EQ(try_acquire(2).outcome, granted);
 }
 
-TEST_F(permits, a_place_without_renewal_ends_and_the_order_of_the_others_stays) {
+TEST_F(permits, an_entry_without_renewal_ends_and_the_order_of_the_others_stays) {
   acquire(1);
   acquire(2);
   acquire(3);
@@ -67,7 +67,7 @@ TEST_F(permits, the_first_waiter_polls_when_the_lease_of_the_holder_ends) {
   EXPECT_EQ(acquire(2).retry_after_us, holdfast::kernel::retry_after_at_least_us);
 }
 
-TEST_F(permits, the_second_in_line_looks_again_when_the_second_permit_ends) {
+TEST_F(permits, the_second_waiter_polls_when_the_second_permit_ends) {
   capacity_ = 4;
   std::uint64_t owner = 0;
   for (const std::int64_t lasts : {300, 100, 900, 200}) {

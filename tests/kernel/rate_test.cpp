@@ -81,7 +81,7 @@ TEST_F(rate, tokens_of_an_interval_come_at_its_end_and_the_next_begins_there) {
   EXPECT_EQ(take(1).wait_us, second / 2 + 1);
 }
 
-TEST_F(rate, all_buckets_give_or_none) {
+TEST_F(rate, all_buckets_give_tokens_or_no_bucket_does) {
   const std::vector<bucket_choice> two{{"a", ten_a_second}, {"b", ten_each_second}};
   EXPECT_EQ(apply(rate_verb::take, 10, two).outcome, granted);
   const auto before = record_;
@@ -220,7 +220,7 @@ TEST_F(given_back, beside_a_reservation_that_was_made_later_it_lets_no_more_thro
   EXPECT_EQ(wait_of(5), 15 * second) << "after 10 s, ten at once would be twice the burst";
 }
 
-TEST_F(given_back, a_refund_returns_only_what_keeps_later_reservations_in_time) {
+TEST_F(given_back, a_refund_returns_only_tokens_that_delay_no_later_reservation) {
   rule_ = {second, 1, 1, 5 * second};
   take(5);
   const auto first = reserve(5);

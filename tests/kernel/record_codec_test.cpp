@@ -214,7 +214,7 @@ TEST(record_codec, latches_and_limiters_keep_the_last_fence_of_a_lock_that_had_t
 }
 
 // Read as itself or not at all: never as something that would be written in another way.
-TEST(record_codec, a_text_with_one_wrong_byte_is_refused_or_read_as_what_it_says) {
+TEST(record_codec, a_text_with_one_wrong_byte_is_refused_or_read_literally) {
   for (const std::string& whole : {example(), std::string("[1,\"latch\",3,2,9,[],[],7]"),
                                    std::string("[1,\"rate_limiter\",0,7,[],[],[],[]]")}) {
     for (std::size_t at = 0; at < whole.size(); ++at) {
@@ -261,7 +261,7 @@ TEST(record_codec, random_damage_never_crashes_it) {
   }
 }
 
-TEST(record_codec, a_newer_format_is_named_as_such_whatever_follows) {
+TEST(record_codec, a_newer_format_is_reported_for_any_content) {
   EXPECT_EQ(reason("[2,\"mutex\",1,5,[],[]]"), errc::newer_format);
   EXPECT_EQ(reason("[2,{\"anything\":true}]"), errc::newer_format);
   EXPECT_EQ(reason("[999999]"), errc::newer_format);
@@ -333,13 +333,13 @@ TEST(record_codec, a_number_that_no_sum_has_room_for_is_corrupt) {
   }
 }
 
-TEST(record_codec, its_failures_say_what_to_do) {
+TEST(record_codec, its_failures_contain_advice) {
   EXPECT_NE(decode("[2]").error().what.find("update"), std::string::npos);
   EXPECT_FALSE(decode("hello").error().what.empty());
   EXPECT_FALSE(decode("[1,\"mutex\"").error().what.empty());
 }
 
-TEST(record_codec, the_text_is_what_the_header_says) {
+TEST(record_codec, the_text_matches_the_header) {
   permits_record r;
   r.capacity = 1;
   r.last_fence = 5;
@@ -352,7 +352,7 @@ TEST(record_codec, the_text_is_what_the_header_says) {
             "[1,\"latch\",3,2,9,[[\"00000000000000010000000000000002\",7]],[]]");
 }
 
-TEST(record_codec, it_appends_to_what_is_in_the_buffer) {
+TEST(record_codec, it_appends_to_the_buffer) {
   std::string text = "x";
   holdfast::family::encode(permits_record{}, text);
   EXPECT_TRUE(text.starts_with("x[1,"));

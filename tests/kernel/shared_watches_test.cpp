@@ -112,7 +112,7 @@ TEST_F(shared_watch, that_fires_before_its_read_ends_is_replaced) {
 
 class watches_of_a_line : public contender_family {};
 
-TEST_F(watches_of_a_line, grow_with_the_watched_places_and_not_with_past_waiters) {
+TEST_F(watches_of_a_line, grow_with_the_watched_entries_and_not_with_past_waiters) {
   port_.put("n", stranger(1));
   for (std::uint64_t owner = 1; owner <= 1'000; ++owner) {
     ASSERT_EQ(acquire(owner).outcome, queued);
@@ -151,7 +151,7 @@ TEST_F(watches_of_a_line, of_a_latch_grow_no_more_than_others) {
   EXPECT_EQ(port_.record_watches, 1);
 }
 
-TEST_F(watches_of_a_line, of_a_latch_that_was_not_answered_is_asked_for_again) {
+TEST_F(watches_of_a_line, of_a_latch_whose_request_failed_are_requested_again) {
   const auto c = wait_of(1);
   port_.fail_watched_records = 1;
   EXPECT_FALSE(family_->countdown("l", c));

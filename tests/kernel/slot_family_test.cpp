@@ -97,7 +97,7 @@ TEST_F(slot_family, renewals_of_many_locks_are_sent_together_and_answered_separa
   EXPECT_EQ(replies[2]->outcome, absent);
 }
 
-TEST_F(slot_family, a_waiter_looks_ever_more_rarely_but_not_later_than_the_lease_s_end) {
+TEST_F(slot_family, a_waiter_polls_at_growing_pauses_but_not_after_the_end_of_the_lease) {
   acquire(1);
   EXPECT_EQ(acquire(2).retry_after_us, holdfast::family::shortest_pause_us);
   clock_.advance(300ms);
@@ -321,7 +321,7 @@ TEST_F(slot_family, a_release_of_a_read_write_lock_need_not_name_its_kind) {
 
 // ---- where the store counts, or keeps a queue
 
-TEST_F(slot_family, a_store_that_counts_permits_is_asked_for_all_of_them_together) {
+TEST_F(slot_family, a_store_that_counts_permits_gets_one_request_for_all_of_them) {
   auto c = command(permits_verb::acquire, 1);
   c.kind = kind::semaphore;
   c.capacity = 5;

@@ -23,7 +23,7 @@ TEST_F(state_family, a_grant_notifies_its_waiter_with_the_name) {
 }
 
 // A store can then answer the question without the lock that its writers need.
-TEST_F(state_family, a_question_says_that_it_only_asks) {
+TEST_F(state_family, a_query_is_marked_as_read_only) {
   const auto asked_by = [&](const auto& what) {
     const int before = port_.only_asked;
     what();
@@ -100,7 +100,7 @@ TEST_F(state_family, without_the_capability_no_session_is_believed_to_be_dead) {
   EXPECT_EQ(acquire(2).outcome, queued);
 }
 
-TEST_F(state_family, a_waiter_without_notifications_keeps_its_turn_until_it_looks_again) {
+TEST_F(state_family, a_waiter_without_notifications_keeps_its_turn_until_its_next_poll) {
   port_.capabilities.sees_death = false;
   port_.capabilities.notifications = false;
   acquire(1);
@@ -112,7 +112,7 @@ TEST_F(state_family, a_waiter_without_notifications_keeps_its_turn_until_it_look
   EXPECT_EQ(acquire(2).outcome, granted);
 }
 
-TEST_F(state_family, a_waiter_without_notifications_looks_more_often_near_its_turn) {
+TEST_F(state_family, a_waiter_without_notifications_polls_more_often_near_its_turn) {
   port_.capabilities.notifications = false;
   port_.now = {port_.now.wall_at, port_.now.wall_at};  // as an SQL server counts
   acquire(1);

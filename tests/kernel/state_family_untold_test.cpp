@@ -25,7 +25,7 @@ TEST_F(state_family, a_record_is_kept_for_a_fence_that_the_time_has_not_reached)
   EXPECT_EQ(port_.records.count("n"), 0U) << "now the time alone makes the next one greater";
 }
 
-TEST_F(state_family, the_first_waiter_without_notifications_looks_when_the_lease_in_its_way_ends) {
+TEST_F(state_family, the_first_waiter_without_notifications_polls_when_the_lease_in_its_way_ends) {
   port_.capabilities.notifications = false;
   port_.now = {port_.now.wall_at, port_.now.wall_at};  // as an SQL server counts
   acquire(1);
@@ -131,7 +131,7 @@ TEST_F(state_family, a_permit_that_may_be_left_behind_is_in_doubt) {
   EXPECT_TRUE(both.error().outcome_unknown);
 }
 
-TEST_F(state_family, a_request_refused_one_of_several_after_a_lost_answer_has_none) {
+TEST_F(state_family, a_request_refused_one_of_several_after_a_lost_answer_holds_no_name) {
   port_.after_lost_commit = [&] {
     (void)family_->permits("b", command(permits_verb::evict, 3)).value();
     acquire(9, "b");
@@ -161,7 +161,7 @@ TEST_F(state_family, names_that_expired_are_not_listed) {
   EXPECT_TRUE(family_->names()->empty());
 }
 
-TEST_F(state_family, a_bucket_that_has_filled_up_again_is_not_kept) {
+TEST_F(state_family, a_bucket_that_is_full_again_is_not_kept) {
   const auto take = [&](const char* id) {
     const std::vector<bucket_choice> bucket{{id, {1, 1, second, 1}}};
     return family_->rate("r", {rate_verb::take, {}, 1, 0, 0, bucket})->outcome;

@@ -184,7 +184,7 @@ TEST_F(state_sweep, a_countdown_or_a_take_sweeps_other_names_as_well) {
   EXPECT_GT(port_.walks, before);
 }
 
-TEST_F(state_sweep, a_session_that_makes_no_records_sweeps_none) {
+TEST_F(state_sweep, a_session_that_creates_no_records_sweeps_none) {
   arrive("latch");
   acquire(1), release(1);
   pass(3 * a_while);

@@ -38,7 +38,7 @@ TEST_F(listeners, no_session_stays_away_from_a_name_without_other_contenders) {
   EXPECT_FALSE(turns_.granted("n", 0, now_)) << "it may stay in the process";
 }
 
-TEST_F(listeners, a_session_that_had_its_turn_lets_as_many_others_have_a_turn) {
+TEST_F(listeners, a_session_after_its_turn_leaves_turns_to_as_many_others) {
   turns_.released("n", 3, 7, now_);
   for (std::uint64_t heard = 7; heard < 10; ++heard) {
     EXPECT_EQ(away(heard), turns_of_listeners::first_pause) << heard;
@@ -254,7 +254,7 @@ class beside_others : public testing::Test {
       holdfast::family::over(std::unique_ptr<slot_store>(made_), clock_);
 };
 
-TEST_F(beside_others, a_session_whose_release_others_heard_asks_the_store_only_after_them) {
+TEST_F(beside_others, a_session_whose_release_notified_others_requests_only_after_them) {
   port_.others_listen = 1;
   EXPECT_FALSE(acquire(1).one_turn);
   release(1);
@@ -295,7 +295,7 @@ TEST_F(beside_others, a_session_that_is_overdue_does_not_wait_for_a_notification
   EXPECT_EQ(acquire(2).retry_after_us, holdfast::family::shortest_pause_us);
 }
 
-TEST_F(beside_others, a_poller_asks_often_while_the_holder_changes) {
+TEST_F(beside_others, a_poller_polls_often_while_the_holder_changes) {
   port_.capabilities.notifications = false;
   acquire(1);
   acquire(9);
@@ -312,7 +312,7 @@ TEST_F(beside_others, a_poller_asks_often_while_the_holder_changes) {
       << "that holder keeps it";
 }
 
-TEST_F(beside_others, a_session_that_is_owed_a_turn_goes_on_in_its_process) {
+TEST_F(beside_others, a_session_that_is_owed_a_turn_hands_over_in_its_process) {
   port_.others_listen = 1;
   acquire(1);
   release(1);
@@ -330,7 +330,7 @@ TEST_F(beside_others, a_session_that_is_owed_a_turn_goes_on_in_its_process) {
   EXPECT_TRUE(reply.replaced);
 }
 
-TEST_F(beside_others, pollers_leave_a_part_of_a_second_to_others_and_look_for_them) {
+TEST_F(beside_others, pollers_leave_a_part_of_a_second_to_others_and_detect_them) {
   port_.capabilities.notifications = false;
   port_.epoch_us = 5'000'000;
   acquire(1);

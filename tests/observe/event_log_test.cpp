@@ -135,7 +135,7 @@ TEST_F(logs, frequent_events_are_written_only_on_request) {
   }
 }
 
-TEST_F(logs, a_flood_is_cut_and_the_next_line_says_how_much_was_left_out) {
+TEST_F(logs, a_flood_is_cut_and_the_next_line_counts_the_dropped_lines) {
   const auto log = make({.burst = 3, .per_second = 2});
   for (int i = 0; i < 10; ++i) log->on_event(lost());
   EXPECT_EQ(lines_.size(), 3U);
@@ -179,7 +179,7 @@ TEST_F(logs, a_log_that_has_nowhere_to_write_to_is_refused) {
   }
 }
 
-TEST_F(logs, a_session_writes_what_happens_to_its_locks) {
+TEST_F(logs, a_session_logs_the_events_of_its_locks) {
   const auto log = make({.routine = true});
   holdfast::session_options o;
   o.observer = log;

@@ -168,7 +168,7 @@ TEST(metrics, of_a_store_begin_at_zero_with_its_first_lock) {
   }
 }
 
-TEST(metrics, have_no_more_groups_than_they_may) {
+TEST(metrics, keep_the_limit_of_groups) {
   metrics m({.always = {"vip:7"}, .max_groups = 2});
   for (const auto* const name : {"a:1", "b/1", "c:1", "d", "a:2", "vip:7", "vip:8"}) {
     m.on_event(about(event_kind::acquired, name));
@@ -185,7 +185,7 @@ TEST(metrics, have_no_more_groups_than_they_may) {
 }
 
 // All see that there is room for one more before the first of them takes it.
-TEST(metrics, have_no_more_groups_than_they_may_when_many_threads_come_with_new_ones) {
+TEST(metrics, keep_the_limit_of_groups_when_many_threads_add_groups) {
   constexpr int threads = 4, groups = 3;
   for (int round = 0; round < 200; ++round) {
     metrics m({.max_groups = groups});
@@ -267,7 +267,7 @@ TEST(metrics, are_two_texts_of_which_one_is_for_text_files) {
   EXPECT_NE(content_type(metrics_format::openmetrics), content_type(metrics_format::prometheus));
 }
 
-TEST(metrics, escape_what_a_label_may_hold) {
+TEST(metrics, escape_the_values_of_labels) {
   metrics m;
   m.on_event(about(event_kind::acquired, "a\"b\\c\nd"));
   EXPECT_NE(m.text().find(R"(group="a\"b\\c\nd")"), std::string::npos);

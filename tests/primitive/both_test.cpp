@@ -47,7 +47,7 @@ TEST_F(two_locks, both_are_held_against_sessions_that_know_one_and_both_are_rele
   EXPECT_TRUE(new_is_free());
 }
 
-TEST_F(two_locks, if_either_is_taken_none_is_held) {
+TEST_F(two_locks, if_either_is_taken_neither_is_held) {
   {
     const lease taken = only_new_.acquire();
     EXPECT_FALSE(both_.try_acquire());
@@ -73,7 +73,7 @@ TEST_F(two_locks, a_waiter_gets_both_when_the_last_one_is_free) {
   EXPECT_TRUE(old_is_free());
 }
 
-TEST_F(two_locks, a_call_that_is_cancelled_between_the_two_leaves_none) {
+TEST_F(two_locks, a_call_that_is_cancelled_between_the_two_holds_neither) {
   const lease taken = only_new_.acquire();
   std::stop_source stop;
   std::thread waiter([&] { EXPECT_FALSE(both_.try_acquire_for(1h, stop.get_token())); });
@@ -197,7 +197,7 @@ struct behind {
   void unlock() { inner.unlock(); }
 };
 
-TEST_F(old_lock_lost, during_a_try_of_the_new_lock_leaves_none_held) {
+TEST_F(old_lock_lost, during_a_try_of_the_new_lock_leaves_no_lock_held) {
   behind late{new_, [&] {
                 EXPECT_EQ(old_at_.session.force_release("orders"), 1U);
                 const auto before = old_at_.seen->count(holdfast::event_kind::lost);

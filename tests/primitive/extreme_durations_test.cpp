@@ -112,7 +112,7 @@ TEST(extreme_durations, a_redlock_waits_for_ever_for_nodes_that_are_away) {
   EXPECT_GT(got.get(), 0u);
 }
 
-TEST(extreme_durations, of_what_is_counted_are_used_or_refused) {
+TEST(extreme_durations, of_counted_values_are_used_or_refused) {
   stage s;
   expect_used_or_refused<std::chrono::seconds>([&](auto d) {
     holdfast::latch l{s.session, "l", 1, {.keep = d}};

@@ -95,7 +95,7 @@ TEST_F(extreme_waits, for_readers_and_permits_are_one_try_or_for_ever) {
   expect_not_had([&](auto d) { return expiring.try_acquire_for(1h, d).has_value(); });
 }
 
-TEST_F(extreme_waits, for_others_to_come_are_one_look_or_for_ever) {
+TEST_F(extreme_waits, for_other_participants_are_one_poll_or_for_ever) {
   holdfast::latch open{s.session, "open", 1}, closed{s.session, "closed", 1};
   open.count_down();
   expect_had([&](auto d) { return open.wait_for(d); });
@@ -125,7 +125,7 @@ TEST_F(extreme_waits, to_lead_are_one_try_or_for_ever) {
   expect_had([&](auto d) { return e.observe().next_for(d).has_value(); });
 }
 
-TEST_F(extreme_waits, for_tokens_are_one_look_or_for_ever) {
+TEST_F(extreme_waits, for_tokens_are_one_try_or_for_ever) {
   holdfast::rate_limiter many{s.session, "many", {{.tokens = 1'000, .per = 1h}}};
   holdfast::rate_limiter few{s.session, "few", {{.tokens = 1, .per = 1h}}};
   expect_had([&](auto d) { return many.take_for(1, d).taken; });

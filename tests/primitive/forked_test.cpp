@@ -36,14 +36,14 @@ errc in_a_child(const std::function<void()>& action) {
   return static_cast<errc>(WEXITSTATUS(how));
 }
 
-TEST(a_child, has_none_of_the_tokens_that_its_parent_keeps) {
+TEST(a_child, has_no_tokens_of_its_parent) {
   const auto s = holdfast::open("memory:");
   holdfast::rate_limiter limiter(s, "api", {{.tokens = 50, .per = 1h}}, {.local_tokens = 50});
   ASSERT_TRUE(limiter.try_take());
   EXPECT_EQ(in_a_child([&] { (void)limiter.try_take(); }), errc::forked);
 }
 
-TEST(a_child, holds_nothing_that_a_thread_of_its_parent_had_locked) {
+TEST(a_child, holds_no_lock_of_a_thread_of_its_parent) {
   const auto s = holdfast::open("memory:");
   holdfast::mutex m(s, "m");
   holdfast::recursive_mutex r(s, "r");
@@ -56,7 +56,7 @@ TEST(a_child, holds_nothing_that_a_thread_of_its_parent_had_locked) {
   m.unlock(), r.unlock(), rw.unlock();
 }
 
-TEST(a_child, holds_none_of_several_that_a_thread_of_its_parent_had_locked) {
+TEST(a_child, holds_no_member_of_a_multi_lock_of_its_parent) {
   const auto s = holdfast::open("memory:");
   holdfast::mutex m(s, "m");
   holdfast::multi_lock all{m};
@@ -120,7 +120,7 @@ struct a_child_of_a_busy_parent : testing::Test {
   holdfast::session s = holdfast::open("memory:", {.clock = clock});
 };
 
-TEST_F(a_child_of_a_busy_parent, reads_without_what_a_reader_has_locked) {
+TEST_F(a_child_of_a_busy_parent, reads_without_the_mutex_of_another_reader) {
   if (!harness::counts_held_mutexes()) return;
   holdfast::shared_mutex rw(s, "rw");
   auto first = rw.acquire_shared();
@@ -150,7 +150,7 @@ TEST_F(a_child_of_a_busy_parent, leaves_nothing_to_the_keeper_of_its_parent) {
   parents.join();
 }
 
-TEST_F(a_child_of_a_busy_parent, looks_for_leaders_without_what_a_waiting_thread_has_locked) {
+TEST_F(a_child_of_a_busy_parent, queries_leaders_without_the_mutex_of_a_waiting_thread) {
   if (!harness::counts_held_mutexes()) return;
   holdfast::election e(s, "e");
   std::stop_source stop;
@@ -213,11 +213,11 @@ struct a_child_of_a_reader : testing::Test {
   void TearDown() override { rw.unlock_shared(); }
 };
 
-TEST_F(a_child_of_a_reader, unlocks_while_a_thread_of_its_parent_looks_for_its_hold) {
+TEST_F(a_child_of_a_reader, unlocks_while_a_thread_of_its_parent_searches_its_hold) {
   expect_of_each_child({}, [&] { rw.unlock_shared(); }, looks);
 }
 
-TEST_F(a_child_of_a_reader, checks_while_a_thread_of_its_parent_looks_for_its_hold) {
+TEST_F(a_child_of_a_reader, checks_while_a_thread_of_its_parent_searches_its_hold) {
   expect_of_each_child(errc::forked, [&] { rw.check(); }, looks);
 }
 
@@ -275,7 +275,7 @@ TEST(a_child, refunds_no_tokens_through_the_session_of_its_parent) {
             errc{});
 }
 
-TEST(a_child, changes_no_rules_while_a_thread_of_its_parent_looks_at_them) {
+TEST(a_child, changes_no_rules_while_a_thread_of_its_parent_reads_them) {
   const auto s = holdfast::open("memory:");
   const std::vector<holdfast::rate_rule> rules{{.tokens = 50, .per = 1h}};
   holdfast::rate_limiter limiter(s, "api", rules);

@@ -144,7 +144,7 @@ TEST(quorum_posting, a_node_that_was_asked_without_memory_answers_for_no_other) 
   EXPECT_FALSE(held->release());
 }
 
-TEST(quorum_posting, servers_that_forgot_the_scripts_are_told_them_with_the_next_renewal) {
+TEST(quorum_posting, servers_that_forgot_the_scripts_get_them_with_the_next_renewal) {
   std::vector<std::unique_ptr<harness::redis_server>> servers;
   std::vector<holdfast::session> nodes;
   for (int i = 0; i < 3; ++i) {

@@ -129,7 +129,7 @@ TEST_F(async_redlocks, a_coroutine_takes_it_again_and_again) {
 
 // ---- asked to stop
 
-TEST_F(async_redlocks, a_wait_that_is_stopped_before_it_begins_asks_no_node) {
+TEST_F(async_redlocks, a_wait_that_is_stopped_before_it_begins_sends_no_request) {
   std::stop_source stop;
   stop.request_stop();
   auto waiting = async_acquire(mine_->lock, {}, stop.get_token()).future();

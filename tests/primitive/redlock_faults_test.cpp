@@ -138,7 +138,7 @@ INSTANTIATE_TEST_SUITE_P(forms, redlock_faults,
                          testing::Values(form::by_a_thread, form::without_a_thread),
                          [](const auto& cell) { return name_of(cell.param); });
 
-TEST_P(redlock_faults, a_node_that_starts_anew_while_it_is_asked_has_no_vote) {
+TEST_P(redlock_faults, a_node_that_restarts_during_a_vote_has_no_vote) {
   auto lock = make_odd({.trust_after = 1min});
   for (const std::size_t i : {0U, 1U}) ways_[i]->restarts_when_asked = true;
   EXPECT_EQ(reason_of([&] { (void)do_.try_acquire(lock); }), errc::unavailable);
@@ -209,7 +209,7 @@ TEST_P(redlock_faults, a_renewal_that_stays_undecided_is_tried_until_the_lease_e
   a.ways[2]->let_go();  // otherwise the release waits for it, on a clock that stands still
 }
 
-TEST_P(redlock_faults, a_member_that_hangs_is_asked_for_one_renewal_at_a_time) {
+TEST_P(redlock_faults, a_node_that_hangs_gets_one_renewal_at_a_time) {
   client a(w_);
   auto held = do_.acquire(a.lock);
   a.settle();
@@ -226,7 +226,7 @@ TEST_P(redlock_faults, a_member_that_hangs_is_asked_for_one_renewal_at_a_time) {
   EXPECT_EQ(a.ways[2]->count(verb::acquire), before + 1) << "each before the release";
 }
 
-TEST_P(redlock_faults, members_that_hung_renew_it_as_soon_as_they_are_well_again) {
+TEST_P(redlock_faults, nodes_that_hung_renew_the_lease_as_soon_as_they_answer_again) {
   client a(w_);
   auto held = do_.acquire(a.lock);
   a.settle();
@@ -353,7 +353,7 @@ TEST_P(redlock_faults, a_wait_that_is_stopped_while_nodes_hang_releases_the_othe
   w_.until_free();
 }
 
-TEST_P(redlock_faults, a_loss_is_reported_once_whatever_detects_it) {
+TEST_P(redlock_faults, a_loss_is_reported_once_by_whichever_thread_detects_it) {
   client a(w_);
   {
     auto held = a.lock.acquire(10s);

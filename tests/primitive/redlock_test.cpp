@@ -196,7 +196,7 @@ TEST_P(redlocks, a_client_cut_off_from_a_minority_keeps_it_and_from_a_majority_f
 
 // Quorums that differ, nodes that forget (fewer than would matter): each next holder has a greater
 // fence.
-TEST_P(redlocks, fences_grow_whatever_majority_each_one_has) {
+TEST_P(redlocks, fences_grow_over_all_majorities) {
   client a(w_), b(w_);
   harness::random dice(7);
   std::uint64_t last = 0;
@@ -271,7 +271,7 @@ TEST(redlock_input, a_name_in_use_as_something_else_on_one_node_is_one_vote) {
   EXPECT_FALSE(a.lock.try_acquire());
 }
 
-TEST(redlock_breaker, a_node_that_fails_is_left_alone_for_a_while_and_then_asked_again) {
+TEST(redlock_breaker, a_node_that_fails_gets_no_request_for_a_while_and_then_again) {
   world w(3);
   client a(w);
   a.cut(1);

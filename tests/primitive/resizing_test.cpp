@@ -144,7 +144,7 @@ TEST_F(resizing, an_upgrade_whose_reply_is_lost_is_repeated_and_has_the_fence_of
 }
 
 TEST_F(resizing,
-       a_reader_that_may_be_a_writer_at_the_store_reads_on_and_says_that_it_does_not_know) {
+       a_reader_that_may_be_a_writer_at_the_store_reads_on_and_reports_an_unknown_outcome) {
   for (const auto& change : upgrades()) {
     lease held = lock.acquire_shared();
     s.script->set(verb::resize, fault::drop_reply);

@@ -78,7 +78,7 @@ TEST_F(one_store_twice, is_refused_before_anything_is_taken) {
   expect_refused(outcome_of([&] { (void)async_acquire(all).future().get().value(); }));
 }
 
-TEST_F(one_store_twice, is_asked_for_its_id_once_and_only_where_a_name_is_there_twice) {
+TEST_F(one_store_twice, receives_one_request_for_its_id_only_if_a_name_is_double) {
   mutex m(here, "m"), n(again, "n"), same_m(again, "m"), same_n(again, "n");
   EXPECT_TRUE((multi_lock{m, n}.try_acquire()));
   EXPECT_EQ(answers->asked, 0);
@@ -113,7 +113,7 @@ TEST(one_store_by_two_urls, is_still_recognised_after_a_restart) {
   EXPECT_EQ(how.reason, errc::invalid_argument) << how.text;
 }
 
-TEST(a_store_that_is_away, is_asked_once_for_its_id_however_many_names_are_there_twice) {
+TEST(a_store_that_is_away, receives_one_request_for_its_id_for_any_number_of_double_names) {
   const auto answers = std::make_shared<by_another_url::answers>();
   answers->away = true;
   for (const std::string url : {"memory:a-away", "memory:z-away"}) {

@@ -270,7 +270,7 @@ TEST(local_order, finds_a_waiter_that_is_passed_more_often_than_allowed) {
             "no thread passes the first waiter of its process more often than max_bypass says");
 }
 
-TEST(local_order, says_nothing_of_a_waiter_that_may_be_behind_others) {
+TEST(local_order, makes_no_claim_about_a_waiter_that_may_be_behind_others) {
   process p;
   EXPECT_EQ(rule_of([&](judge& j) {
               local_order order(j);
@@ -301,7 +301,7 @@ TEST(shared_grants, finds_a_reader_that_went_behind_a_writer) {
   EXPECT_EQ(rule_when_second_gets(8), "readers of a process that wait together get it together");
 }
 
-TEST(shared_grants, says_nothing_of_a_reader_that_may_be_behind_a_writer_of_its_process) {
+TEST(shared_grants, makes_no_claim_about_a_reader_that_may_be_behind_a_writer) {
   EXPECT_EQ(rule_when_second_gets(8, 0), std::nullopt);
   EXPECT_NE(rule_when_second_gets(8, second / 2), std::nullopt);
 }
@@ -359,7 +359,7 @@ TEST(books, do_not_judge_a_reservation_that_is_given_up_while_others_come_and_go
   }
 }
 
-TEST(books, find_a_barrier_that_was_not_cleared_and_what_is_forgotten_too_soon) {
+TEST(books, find_an_uncleared_barrier_and_a_record_forgotten_too_soon) {
   const auto cleared = [](std::size_t still) {
     return rule_of([&](judge& j) { phase_book(j, "n0", 2, false).cleared(1, still); });
   };
@@ -369,7 +369,7 @@ TEST(books, find_a_barrier_that_was_not_cleared_and_what_is_forgotten_too_soon) 
   EXPECT_EQ(told, "the library asks again for an arrival that was not answered");
 }
 
-TEST(plan, knows_what_a_lease_that_is_renewed_in_time_can_bear) {
+TEST(plan, knows_the_outage_that_a_renewed_lease_survives) {
   plan p;
   p.processes.resize(1);
   p.processes[0].lease = 400 * millisecond;

@@ -46,7 +46,7 @@ TEST(caller, settings_for_other_servers_and_a_private_umask_take_no_part) {
             "ETCD_UNSUPPORTED_ARCH\nPATH\nHOLDFAST_SEED\nOTHER_PG\numask 022\n");
 }
 
-TEST(caller, what_a_test_sets_for_its_roles_reaches_them) {
+TEST(caller, settings_of_a_test_reach_its_roles) {
   std::string everything;
   for (const auto& name : all) everything += name + '\n';
   EXPECT_EQ(said({}), everything + "another umask\n");

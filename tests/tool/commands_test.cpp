@@ -83,7 +83,7 @@ TEST_F(other_commands, hold_does_not_take_dev_null_for_an_end) {
   EXPECT_EQ(h.process.wait(), 0);
 }
 
-TEST_F(other_commands, hold_says_75_when_it_is_busy) {
+TEST_F(other_commands, hold_exits_with_75_when_the_lock_is_busy) {
   const holder h(*this, {"l"});
   EXPECT_EQ(tool({"hold", "l", "-n"}).code, 75);
   EXPECT_EQ(tool({"hold", "l", "-n", "-E", "3"}).code, 3);
@@ -99,7 +99,7 @@ TEST_F(other_commands, hold_releases_when_its_output_is_not_read) {
   EXPECT_EQ(tool({"try", "l"}).code, 0);
 }
 
-TEST_F(other_commands, that_cannot_print_say_so_with_125) {
+TEST_F(other_commands, that_cannot_print_exit_with_125) {
   for (const words& what : {words{"list"},
                             {"show", "l"},
                             {"try", "l"},
@@ -195,7 +195,7 @@ TEST_F(other_commands, try_takes_nothing) {
   EXPECT_TRUE(json::parse(tool({"list", "--json"}).out)["locks"].empty());
 }
 
-TEST_F(other_commands, try_answers_for_the_mode_that_is_asked_for) {
+TEST_F(other_commands, try_answers_for_the_requested_mode) {
   holder reader(*this, {"l", "-s"});
   EXPECT_EQ(tool({"try", "l", "-s"}).code, 0);
   EXPECT_EQ(tool({"try", "l", "-x"}).code, 75);

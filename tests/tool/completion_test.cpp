@@ -190,7 +190,7 @@ TEST_F(completion, fish_completes_commands_options_values_names_and_files) {
   EXPECT_EQ(fish.offers("run x --fence-file " + folder.file("a")), file + "\n");
 }
 
-TEST_F(completion, zsh_and_fish_ask_the_store_that_is_on_the_line) {
+TEST_F(completion, zsh_and_fish_read_the_store_that_the_command_line_names) {
   const std::string other = "sqlite:" + folder.file("other.db");
   ASSERT_EQ(tool({"latch", "zebra", "2", "--down", "1", "--store", other}).code, 0);
   zsh_line zsh(around, folder.file("dump"));
@@ -205,7 +205,7 @@ TEST_F(completion, zsh_and_fish_ask_the_store_that_is_on_the_line) {
             "<show><--store><" + store + "><zx>");
 }
 
-TEST_F(completion, bash_asks_the_store_that_is_on_the_line) {
+TEST_F(completion, bash_reads_the_store_that_the_command_line_names) {
   const std::string other = "sqlite:" + folder.file("other.db");
   ASSERT_EQ(tool({"latch", "zebra", "2", "--down", "1", "--store", other}).code, 0);
   bash_line bash(around);
@@ -276,7 +276,7 @@ TEST_F(completion, names_of_an_unavailable_store_are_not_completed_and_nothing_i
   EXPECT_EQ(names({"x", "--store", "memory:"}), "");
 }
 
-TEST_F(completion, names_begin_with_the_word_whatever_it_means_in_a_pattern) {
+TEST_F(completion, names_begin_with_the_word_and_pattern_signs_count_as_letters) {
   use("a*b");
   use("axb");
   EXPECT_EQ(names({"a*"}), "a*b\n");
@@ -307,7 +307,7 @@ TEST(bash_words, are_read_as_bash_means_them) {
     EXPECT_EQ(text(no), "?") << no;
 }
 
-TEST(bash_words, are_written_so_that_they_mean_the_name) {
+TEST(bash_words, are_quoted_so_that_the_shell_gets_the_name) {
   EXPECT_EQ(bash_completion_of("order:1000/é", 0), "order:1000/é");
   EXPECT_EQ(bash_completion_of("a b$;", 0), "a\\ b\\$\\;");
   EXPECT_EQ(bash_completion_of("a b$;", '\''), "a b$;");

@@ -116,7 +116,7 @@ TEST(doctor_facts, a_user_without_rights_sees_which_settings_are_unknown) {
   expect("redis://h", {{"denied", "INFO"}}, "settings", severity::note);
 }
 
-TEST(doctor_facts, postgres_is_judged_by_what_it_has_on_disk_and_where) {
+TEST(doctor_facts, postgres_is_judged_by_its_settings_for_disk_and_standbys) {
   expect("postgres://h", {{"fsync", "off"}}, "persistence", severity::problem);
   expect("postgres://h", {{"fsync", "on"}, {"synchronous_commit", "off"}}, "persistence",
          severity::warning);
@@ -133,7 +133,7 @@ TEST(doctor_facts, postgres_is_judged_by_what_it_has_on_disk_and_where) {
   expect_nothing("postgres://h?listen=auto", {{"pooler", "on"}}, "pooler");
 }
 
-TEST(doctor_facts, mariadb_is_judged_by_what_it_has_on_disk) {
+TEST(doctor_facts, mariadb_is_judged_by_its_settings_for_the_disk) {
   const std::string flush = "innodb_flush_log_at_trx_commit";
   expect("mariadb://h", {{flush, "2"}}, "persistence", severity::warning);
   expect("mysql://h", {{flush, "1"}}, "persistence", severity::ok);
@@ -162,7 +162,7 @@ TEST(doctor_facts, a_right_that_only_sweeps_need_is_a_problem_if_it_is_missing) 
   }
 }
 
-TEST(doctor_facts, the_others_are_judged_by_what_they_can_lose) {
+TEST(doctor_facts, other_stores_are_judged_by_the_locks_that_they_can_lose) {
   expect("sqlite:a", {{"synchronous", "off"}}, "persistence", severity::warning);
   expect("sqlite:a", {{"network", "allow"}}, "file system", severity::warning);
   expect_nothing("sqlite:a", {{"synchronous", "normal"}, {"network", "refuse"}}, "persistence");

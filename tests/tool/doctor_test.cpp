@@ -57,7 +57,7 @@ TEST_F(doctor, for_people_each_finding_is_a_row_and_the_last_line_counts) {
   EXPECT_TRUE(said.out.ends_with("0 problems, 1 warning\n")) << said.out;
 }
 
-TEST_F(doctor, a_store_that_is_away_is_69_and_says_what_to_check) {
+TEST_F(doctor, an_unavailable_store_exits_with_69_and_names_the_checks) {
   const auto said = tool({"doctor", "--json", "redis://127.0.0.1:1"});
   EXPECT_EQ(said.code, 69) << said.out << said.err;
   const json all = json::parse(said.out);
@@ -154,7 +154,7 @@ TEST_F(doctor, a_password_on_its_command_line_is_warned_of_once) {
   EXPECT_EQ(said.err.find(warning, first + 1), std::string::npos) << said.err;
 }
 
-TEST_F(doctor, memcached_may_drop_locks_and_says_how_to_forbid_it) {
+TEST_F(doctor, memcached_may_drop_locks_and_the_finding_names_the_remedy) {
   const harness::memcached_server server;
   const json all = examined({server.url()});
   EXPECT_EQ(all["exit_code"], 1) << all;

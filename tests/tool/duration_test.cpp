@@ -49,7 +49,7 @@ TEST(duration, refusal_names_the_nearest_valid_form) {
   EXPECT_NE(refusal_of("soon").find("write 500ms, 1.5s, 2m, 1h30m"), std::string::npos);
 }
 
-TEST(duration, beyond_what_a_clock_can_hold_is_refused) {
+TEST(duration, beyond_the_range_of_the_clock_is_refused) {
   EXPECT_EQ(refusal_of("100000d"), "accepted");
   EXPECT_NE(refusal_of("999999999d"), "accepted");
   EXPECT_NE(refusal_of("99999999999999999999999999999999"), "accepted");

@@ -32,7 +32,7 @@ TEST_F(elect, one_runs_its_command_and_the_next_follows_with_a_greater_token) {
   EXPECT_EQ(second.wait(), 0);
 }
 
-TEST_F(elect, a_deposed_leader_ends_its_command_and_says_so) {
+TEST_F(elect, a_deposed_leader_ends_its_command_and_reports_the_loss) {
   program leads(command({"elect", "e", "--ttl", "3s", "--", "cat"}), around);
   harness::eventually("it leads", [&] { return !shown("e")["holders"].empty(); });
   EXPECT_EQ(tool({"force-unlock", "e", "--yes"}).code, 0);

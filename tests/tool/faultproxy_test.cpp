@@ -67,7 +67,7 @@ TEST_F(proxy_program, goes_on_when_stdin_is_dev_null_and_ends_by_a_signal) {
   EXPECT_EQ(p.wait(), 128 + SIGTERM);
 }
 
-TEST_F(proxy_program, tells_what_is_wrong_and_ends_with_the_documented_codes) {
+TEST_F(proxy_program, reports_errors_and_exits_with_the_documented_codes) {
   const auto code = [&](const words& w, const std::string& hint) {
     const auto o = run_to_end(proxy(w), {});
     EXPECT_NE(o.err.find(hint), std::string::npos) << o.err;

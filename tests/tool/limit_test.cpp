@@ -33,7 +33,7 @@ TEST_F(limits, requests_within_the_rate_succeed_and_later_ones_exit_with_75) {
   EXPECT_EQ(tool({"limit", "api", "--rate", "2/1d", "-w", "1s", "-E", "3"}).code, 3);
 }
 
-TEST_F(limits, the_answer_has_what_headers_are_made_of) {
+TEST_F(limits, the_answer_has_the_values_for_http_headers) {
   const json first = asked({"-t", "2"});
   EXPECT_EQ(first["schema"], 1);
   EXPECT_EQ(first["outcome"], "taken");
@@ -131,7 +131,7 @@ TEST_F(limits, a_reset_that_a_signal_interrupts_ends_with_the_signal_s_code) {
   over = true;
 }
 
-TEST_F(limits, force_unlock_of_a_kind_without_holders_says_what_to_use) {
+TEST_F(limits, force_unlock_of_a_kind_without_holders_names_the_right_command) {
   EXPECT_EQ(tool({"limit", "api", "--rate", "2/1d"}).code, 0);
   const auto no = tool({"force-unlock", "api", "--yes"});
   EXPECT_EQ(no.code, 78);

@@ -85,7 +85,7 @@ TEST(lock_events, one_holder_after_another_is_a_hand_over_and_the_waiter_has_not
   EXPECT_EQ(events.front().before.short_id, "a");
 }
 
-TEST(lock_events, a_holder_whose_lease_had_run_out_has_lost_it) {
+TEST(lock_events, a_holder_whose_lease_had_ended_is_reported_as_lost) {
   EXPECT_EQ(between(lock({person("a", 200ms)}), lock({})), "lost a");
   EXPECT_EQ(between(lock({person("a", 200ms)}), lock({person("b")})), "lost a, granted b");
   EXPECT_EQ(between(lock({person("a", 201ms)}), lock({})), "released a");
@@ -107,7 +107,7 @@ TEST(lock_events, several_holders_of_permits_come_and_go_separately) {
             "released a, granted c");
 }
 
-TEST(lock_events, the_first_look_tells_holders_and_waiters) {
+TEST(lock_events, the_first_query_reports_holders_and_waiters) {
   EXPECT_EQ(told(events_at_start(lock({person("a")}, {person("b")}))), "holding a, waiting b");
 }
 

@@ -43,7 +43,7 @@ class loss_reason : public holdfast_tool {
 
 }  // namespace
 
-TEST_F(loss_reason, is_that_it_was_taken_away) {
+TEST_F(loss_reason, is_the_force_release) {
   program p = start();
   begin(p);
   EXPECT_EQ(tool({"force-unlock", "l", "--yes"}).code, 0);
@@ -65,7 +65,7 @@ TEST_F(loss_reason, is_that_the_store_did_not_answer) {
   expect_reason(p, "no renewal succeeded since ");
 }
 
-TEST_F(loss_reason, is_what_the_store_said_last) {
+TEST_F(loss_reason, is_the_last_answer_of_the_store) {
   harness::redis_server server;
   program p = start({"--store", server.url()});
   begin(p);
@@ -127,7 +127,7 @@ TEST(loss_story, control_characters_of_other_programs_are_escaped) {
   EXPECT_FALSE(in_story(story_of({happened(event_kind::renew_failed, "a\x1b[2J")}), "\x1b"));
 }
 
-TEST(loss_story, a_pause_does_not_hide_what_the_store_said) {
+TEST(loss_story, a_pause_does_not_hide_the_answer_of_the_store) {
   const auto failed = happened(event_kind::renew_failed, "refused");
   const auto both = story_of({failed, happened(event_kind::lost, "gone")}, 600ms);
   EXPECT_TRUE(in_story(both, "the last one failed: refused")) << both;

@@ -85,7 +85,7 @@ TEST_F(run_loss, on_lost_kill_sends_no_term) {
   EXPECT_EQ(p.wait(), 79);
 }
 
-TEST_F(run_loss, on_lost_warn_lets_the_child_finish_and_still_says_79) {
+TEST_F(run_loss, on_lost_warn_lets_the_child_finish_and_still_exits_with_79) {
   program p(run_role("ignore_term", {"--ttl", "3s", "--on-lost=warn"}), around);
   EXPECT_EQ(p.out.line(), "ready");
   EXPECT_EQ(taken_away(), 0);

@@ -98,7 +98,7 @@ TEST_F(meetings, at_a_latch_end_at_their_time_limit_although_the_store_hangs) {
   server.ask({"CLIENT", "UNPAUSE"});
 }
 
-TEST_F(meetings, a_peek_says_how_many_are_left) {
+TEST_F(meetings, a_peek_reports_the_count_that_is_left) {
   EXPECT_EQ(tool({"latch", "ready", "2", "--down", "1"}).code, 0);
   const auto closed = tool({"latch", "ready", "2", "--peek"});
   EXPECT_EQ(closed.code, 75);

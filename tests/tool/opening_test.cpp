@@ -32,7 +32,7 @@ constexpr const char* waits = "waiting for the store for up to";
 
 }  // namespace
 
-TEST_F(opening_a_store, waits_for_a_server_that_starts_later_and_says_so) {
+TEST_F(opening_a_store, waits_for_a_server_that_starts_later_and_reports_that) {
   harness::redis_server server;
   const std::vector<words> commands{
       {"run", "l", "-w", "1m", "--", "true"},
@@ -101,7 +101,7 @@ TEST_F(opening_a_store, a_path_is_answered_by_the_url_of_a_file) {
   }
 }
 
-TEST_F(opening_a_store, a_database_that_is_not_there_is_not_made_by_a_command_that_looks) {
+TEST_F(opening_a_store, a_missing_database_is_not_created_by_a_command_that_reads) {
   const std::string path = folder.file("mispelt one.db"), url_file = folder.file("url");
   std::ofstream(url_file) << "sqlite:" << path << '\n';
   for (const std::string& url : {"sqlite:" + folder.file("mispelt%20one.db"),
@@ -151,7 +151,7 @@ TEST_F(opening_a_store, a_database_behind_a_link_has_the_url_of_the_file_that_is
   EXPECT_EQ(holdfast::tool::url_for_others(url), session.url()) << "what a command inherits";
 }
 
-TEST_F(opening_a_store, a_database_has_one_url_by_whatever_path_it_is_named) {
+TEST_F(opening_a_store, a_database_has_one_url_under_all_its_paths) {
   std::filesystem::create_directory_symlink(folder.path(), folder.file("link"));
   std::ofstream(folder.file("url")) << "SQLITE:" << folder.file("link/locks.db") << '\n';
   const std::string own = std::filesystem::canonical(folder.path()).string();
@@ -204,7 +204,7 @@ TEST_F(opening_a_store, with_the_right_to_read_only_lets_list_show_and_try_work)
       << refused.err;
 }
 
-TEST_F(opening_a_store, with_access_read_lets_peek_work_and_refuses_what_would_change_a_record) {
+TEST_F(opening_a_store, with_access_read_allows_peek_and_refuses_changes) {
   const auto url = "sqlite:" + folder.file("locks.db");
   EXPECT_EQ(tool({"limit", "api", "--rate", "2/1h", "--store", url}).code, 0);
   EXPECT_EQ(tool({"latch", "la", "2", "--down", "1", "--store", url}).code, 0);
@@ -220,7 +220,7 @@ TEST_F(opening_a_store, with_access_read_lets_peek_work_and_refuses_what_would_c
   }
 }
 
-TEST_F(opening_a_store, names_that_this_user_may_not_read_are_told_from_damaged_ones) {
+TEST_F(opening_a_store, names_that_this_user_may_not_read_differ_from_damaged_ones) {
   const harness::redis_server server;
   const holder h(*this, {"l", "--store", server.url()});
   EXPECT_EQ(server.ask({"ACL", "SETUSER", "app", "on", ">pw", "~none", "&*", "+@all"}), "OK");

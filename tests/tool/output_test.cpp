@@ -90,7 +90,7 @@ std::string slurp(const std::string& path) {
 
 }  // namespace
 
-TEST(progress_line, names_the_holder_and_our_place) {
+TEST(progress_line, names_the_holder_and_our_position) {
   auto n = deploy();
   n.waiters = {person("web-1", 7, 9s), person("web-2", 55, 5s), person("web-1", 55, 1s)};
   EXPECT_EQ(waiting_line(n, {"web-1", 55}, now),
@@ -120,7 +120,7 @@ TEST(progress_line, cannot_be_used_to_write_to_the_terminal) {
   EXPECT_EQ(waiting_line(n, {}, now).find('\x1b'), std::string::npos);
 }
 
-TEST(human_output, shows_nothing_raw_of_what_others_wrote) {
+TEST(human_output, escapes_all_texts_of_other_programs) {
   auto n = deploy();
   n.name = "a\x1b[2Jb";
   n.holders.front() = person("h\x1b[1m", 1, 1s);
@@ -168,7 +168,7 @@ TEST(json_output, gives_fences_as_strings_and_times_twice) {
   EXPECT_EQ(j["promises"]["notifications"], j["promises"]["notices"]);
 }
 
-TEST(json_output, is_one_line_whatever_the_store_holds) {
+TEST(json_output, is_one_line_for_any_content_of_the_store) {
   auto n = deploy();
   n.name = "a\nb\xff";
   const std::string text = list_json(std::vector<listed_name>{{n, {}}}, "sqlite:/x", now);

@@ -45,19 +45,19 @@ TEST_F(run_command, reports_a_child_that_died_of_a_signal_as_a_shell_does) {
     EXPECT_EQ(tool(run_sh("l", {}, "kill -" + std::to_string(s) + " $$")).code, 128 + s);
 }
 
-TEST_F(run_command, says_127_for_a_program_that_is_not_there) {
+TEST_F(run_command, exits_with_127_for_a_program_that_is_not_there) {
   const auto r = tool({"run", "l", "--", "no-such-program-anywhere"});
   EXPECT_EQ(r.code, 127);
   EXPECT_NE(r.err.find("cannot run no-such-program-anywhere"), std::string::npos) << r.err;
 }
 
-TEST_F(run_command, says_126_for_a_file_that_cannot_be_executed) {
+TEST_F(run_command, exits_with_126_for_a_file_that_cannot_be_executed) {
   std::ofstream(folder.file("data")) << "x";
   EXPECT_EQ(tool({"run", "l", "--", folder.file("data")}).code, 126);
   EXPECT_EQ(tool({"run", "l", "--", folder.path().string()}).code, 126);
 }
 
-TEST_F(run_command, says_75_when_it_is_busy_or_what_was_asked_for) {
+TEST_F(run_command, exits_with_75_when_the_lock_is_busy_or_with_the_chosen_code) {
   const holder other(*this, {"l"});
   EXPECT_EQ(tool({"run", "l", "-n", "--", "true"}).code, 75);
   EXPECT_EQ(tool({"run", "l", "-w", "0", "--", "true"}).code, 75);
@@ -66,7 +66,7 @@ TEST_F(run_command, says_75_when_it_is_busy_or_what_was_asked_for) {
   EXPECT_EQ(tool({"run", "l", "-n", "-E", "9", "--", "true"}).code, 9);
 }
 
-TEST_F(run_command, says_nothing_when_it_is_busy) {
+TEST_F(run_command, prints_nothing_when_the_lock_is_busy) {
   const holder other(*this, {"l"});
   const auto r = tool({"run", "l", "-n", "--", "true"});
   EXPECT_EQ(r.out + r.err, "");
@@ -87,19 +87,19 @@ TEST_F(run_command, waits_for_the_holder_without_a_limit) {
   EXPECT_EQ(waiter.wait(), 0);
 }
 
-TEST_F(run_command, says_64_for_usage_and_prints_one_line) {
+TEST_F(run_command, exits_with_64_for_wrong_usage_and_prints_one_line) {
   const auto r = tool({"run", "l", "--ttl", "5sec", "--", "true"});
   EXPECT_EQ(r.code, 64);
   EXPECT_EQ(r.err, "holdfast: run: --ttl: '5sec' is not a duration; did you mean 5s?\n");
 }
 
-TEST_F(run_command, says_64_for_a_name_that_the_library_refuses) {
+TEST_F(run_command, exits_with_64_for_a_name_that_the_library_refuses) {
   EXPECT_EQ(tool({"run", "", "--", "true"}).code, 64);
   EXPECT_EQ(tool({"run", "a\x1b[2J", "--", "true"}).code, 64);
   EXPECT_EQ(tool({"run", std::string(300, 'a'), "--", "true"}).code, 64);
 }
 
-TEST_F(run_command, says_64_for_a_url_that_was_typed_and_78_for_one_from_the_environment) {
+TEST_F(run_command, exits_with_64_for_a_typed_url_and_with_78_for_one_from_the_environment) {
   EXPECT_EQ(tool({"run", "l", "--store", "sqlitee:x", "--", "true"}).code, 64);
   around.environment[0] = "HOLDFAST_STORE=sqlitee:x";
   const auto r = tool({"run", "l", "--", "true"});
@@ -107,19 +107,19 @@ TEST_F(run_command, says_64_for_a_url_that_was_typed_and_78_for_one_from_the_env
   EXPECT_NE(r.err.find("$HOLDFAST_STORE: open"), std::string::npos) << r.err;
 }
 
-TEST_F(run_command, says_78_for_times_that_cannot_be_kept) {
+TEST_F(run_command, exits_with_78_for_times_that_cannot_be_kept) {
   const auto r = tool({"run", "l", "--ttl", "3s", "--kill-after", "2s", "--", "true"});
   EXPECT_EQ(r.code, 78);
   EXPECT_NE(r.err.find("at most 1s fits"), std::string::npos) << r.err;
 }
 
-TEST_F(run_command, says_78_for_a_name_in_use_as_something_else) {
+TEST_F(run_command, exits_with_78_for_a_name_in_use_as_another_kind) {
   const holder other(*this, {"l", "--slots", "3"});
   EXPECT_EQ(tool({"run", "l", "-n", "--", "true"}).code, 78);
   EXPECT_EQ(tool({"run", "l", "-n", "--slots", "4", "--", "true"}).code, 78);
 }
 
-TEST_F(run_command, says_125_when_it_cannot_write_the_fence) {
+TEST_F(run_command, exits_with_125_when_it_cannot_write_the_fence) {
   // A folder of that name is created after the check and before the lock is acquired.
   std::filesystem::create_directory(folder.path() / "out");
   holder other(*this, {"l"});
@@ -130,7 +130,7 @@ TEST_F(run_command, says_125_when_it_cannot_write_the_fence) {
   EXPECT_EQ(p.wait(), 125);
 }
 
-TEST_F(run_command, says_125_at_once_for_a_fence_file_that_is_a_fifo_without_a_reader) {
+TEST_F(run_command, exits_with_125_at_once_for_a_fence_file_that_is_a_fifo_without_a_reader) {
   ASSERT_EQ(::mkfifo(folder.file("fence").c_str(), 0600), 0);
   const auto r = tool({"run", "l", "--fence-file", folder.file("fence"), "--", "true"});
   EXPECT_EQ(r.code, 125);
@@ -146,7 +146,7 @@ TEST_F(run_command, ends_though_its_status_file_is_a_fifo_without_a_reader) {
   EXPECT_NE(r.err.find("cannot write --status-file"), std::string::npos) << r.err;
 }
 
-TEST_F(run_command, needs_no_right_to_the_folder_of_what_it_writes_in_place) {
+TEST_F(run_command, needs_no_right_to_the_folder_of_a_file_that_it_writes_in_place) {
   std::filesystem::permissions(folder.path(), std::filesystem::perms(0755));
   std::filesystem::create_symlink("/dev/null", folder.file("null"));
   ASSERT_EQ(::mkfifo(folder.file("fifo").c_str(), 0400), 0);
@@ -209,7 +209,7 @@ TEST_F(run_command, has_held_for_long_enough_when_the_child_took_longer_than_min
   EXPECT_EQ(r.err.find("kept for --min-hold"), std::string::npos) << r.err;
 }
 
-TEST_F(run_command, tells_the_child_what_it_runs_under) {
+TEST_F(run_command, sets_the_environment_of_the_child) {
   const auto r = tool(run_sh(
       "l", {},
       "echo $HOLDFAST_LOCK; echo $HOLDFAST_FENCE; echo $HOLDFAST_OWNER; echo $HOLDFAST_STORE"));
@@ -222,7 +222,7 @@ TEST_F(run_command, tells_the_child_what_it_runs_under) {
   EXPECT_EQ(url, store);
 }
 
-TEST_F(run_command, says_how_a_shell_command_is_written) {
+TEST_F(run_command, explains_how_to_write_a_shell_command) {
   const auto r = tool({"run", "l", "--", "ls -l | wc -l"});
   EXPECT_EQ(r.code, 127);
   EXPECT_NE(r.err.find("write -c in place of --"), std::string::npos) << r.err;
@@ -255,7 +255,7 @@ TEST_F(run_command, finds_a_relative_store_again_from_another_folder) {
   EXPECT_EQ(r.code, 75) << r.out << r.err;
 }
 
-TEST_F(run_command, finds_a_relative_store_again_whatever_its_folder_is_called) {
+TEST_F(run_command, finds_a_relative_store_again_under_any_folder_name) {
   around.environment[0] = "HOLDFAST_STORE=sqlite:here%20.db";
   for (const char* name : {"a%41b", "what?x=1", "c#d"}) {
     std::filesystem::create_directory(folder.file(name));
@@ -396,7 +396,7 @@ TEST_F(run_command, leaves_no_grandchild_behind_after_max_run) {
 }
 
 // As the entry point of a container that starts a second program.
-TEST_F(run_command, neither_ends_nor_waits_for_what_the_command_did_not_start) {
+TEST_F(run_command, neither_ends_nor_awaits_processes_that_the_command_did_not_start) {
   const auto r = run_to_end(
       {"sh", "-c",
        "tail --pid=$$ -f /dev/null >/dev/null 2>&1 & echo $!; exec " HOLDFAST_TOOL
@@ -444,7 +444,7 @@ TEST_F(run_command, writes_details_beyond_the_exit_code_into_the_status_file) {
   EXPECT_NE(status()["message"], "");
 }
 
-TEST_F(run_command, writes_down_that_it_was_stopped_while_it_opened_the_store) {
+TEST_F(run_command, writes_the_outcome_stopped_if_stopped_while_it_opens_the_store) {
   std::ofstream(folder.file("status.json")) << "of an earlier run";
   const auto nobody = "redis://127.0.0.1:" + std::to_string(harness::free_port());
   program p(command(with_status({"run", "l", "--store", nobody, "--", "true"})), around);
@@ -456,7 +456,7 @@ TEST_F(run_command, writes_down_that_it_was_stopped_while_it_opened_the_store) {
   EXPECT_EQ(status()["exit_code"], 128 + SIGTERM);
 }
 
-TEST_F(run_command, gives_the_child_the_signals_and_files_that_it_had_itself) {
+TEST_F(run_command, passes_its_own_signals_and_files_on_to_the_child) {
   // 32 and 33 are glibc's own: if we were started with them ignored, as by some CI systems, a
   // process with threads has them handled, and its children have the defaults.
   const std::string script =

@@ -164,7 +164,7 @@ TEST(serve_board, a_viewer_gets_each_change_once_and_is_owed_no_more_than_the_ro
   EXPECT_EQ(late.forgot, 0);
 }
 
-TEST(serve_board, a_look_that_finds_the_same_is_no_change_but_a_renewal_is) {
+TEST(serve_board, a_query_with_the_same_result_is_no_change_but_a_renewal_is) {
   board b{0, "memory:"};
   auto n = held("a", "one", 1);
   EXPECT_TRUE(b.put(n, noon));
@@ -190,7 +190,7 @@ TEST(serve_board, a_holder_or_waiter_that_died_is_a_change) {
   EXPECT_TRUE(b.put(n, noon));
 }
 
-TEST(serve_board, the_age_of_the_board_is_that_of_its_oldest_look) {
+TEST(serve_board, the_age_of_the_board_is_that_of_its_oldest_query) {
   board b{0, "memory:"};
   EXPECT_EQ(b.take(noon).as_of, wall::time_point{}) << "nothing is known";
   b.listed(noon);
@@ -371,7 +371,7 @@ TEST(serve_host, a_page_of_another_site_is_recognised_by_its_headers) {
     EXPECT_TRUE(is_foreign("", origin, "web-3:7440")) << origin;
 }
 
-TEST(serve_query, values_are_decoded_and_bad_ones_are_none) {
+TEST(serve_query, values_are_decoded_and_bad_ones_are_left_out) {
   using holdfast::tool::query_value;
   EXPECT_EQ(query_value("a=1&lock=x%20y%2fz%C3%A4+w&b", "lock"), "x y/z\xc3\xa4 w");
   EXPECT_EQ(query_value("lock=", "lock"), "");
@@ -733,7 +733,7 @@ class late_answers {
 
 }  // namespace
 
-TEST(serve_http, a_client_that_waits_keeps_its_place_and_the_next_gets_503) {
+TEST(serve_http, a_waiting_client_keeps_its_connection_and_the_next_gets_503) {
   const late_answers s(2);
   const auto first = s.asks(), second = s.asks();
   harness::eventually("both wait", [&] { return s.asked() == 2; });
@@ -773,7 +773,7 @@ TEST(serve_http, an_address_that_it_cannot_listen_on_is_refused) {
         << nowhere;
 }
 
-TEST(serve_http, an_address_in_use_is_refused_with_what_may_use_it) {
+TEST(serve_http, an_address_in_use_is_refused_with_a_possible_cause) {
   const http_server first{{"--listen", ":0"}, {}, echo};
   try {
     http_server({"--listen", ":" + std::to_string(first.port())}, {}, echo);
@@ -787,7 +787,7 @@ TEST(serve_http, an_address_in_use_is_refused_with_what_may_use_it) {
   }
 }
 
-TEST(serve_http, a_refused_host_is_told_with_the_option_that_allows_it) {
+TEST(serve_http, a_refused_host_is_reported_with_the_option_that_allows_it) {
   http_server s{{"--listen", ":0", "--host", {"locks.example"}}, {}, echo};
   s.start();
   const auto to = [&](const std::string& host) {
@@ -851,7 +851,7 @@ TEST(serve_scanner, names_appear_when_they_are_acquired_and_vanish_when_released
   harness::eventually("one is gone", [&] { return names() == "ab "; });
 }
 
-TEST(serve_scanner, a_job_is_done_between_two_looks_and_then_its_name_is_looked_at) {
+TEST(serve_scanner, a_job_runs_between_two_queries_and_then_its_name_is_read) {
   const auto s = holdfast::open("memory:serve-jobs");
   board b{0, "memory:"};
   holdfast::tool::scanner looks{
@@ -865,7 +865,7 @@ TEST(serve_scanner, a_job_is_done_between_two_looks_and_then_its_name_is_looked_
   harness::eventually("it is known", [&] { return b.find("asked", wall::now()).has_value(); });
 }
 
-TEST(serve_scanner, a_job_before_the_first_look_opens_the_store) {
+TEST(serve_scanner, a_job_before_the_first_query_opens_the_store) {
   board b{0, "memory:"};
   std::atomic<int> with_a_session{0}, without{0};
   holdfast::tool::scanner looks{
@@ -875,7 +875,7 @@ TEST(serve_scanner, a_job_before_the_first_look_opens_the_store) {
   EXPECT_EQ(with_a_session, 1);
 }
 
-TEST(serve_scanner, only_so_many_may_wait_for_the_first_look) {
+TEST(serve_scanner, a_limited_number_may_wait_for_the_first_round) {
   using holdfast::tool::scanner;
   board b{0, "memory:"};
   std::atomic<int> tries{0}, refused{0}, told{0};
@@ -913,7 +913,7 @@ TEST(serve_scanner, only_so_many_may_wait_for_the_first_look) {
                       [&] { return told == 2 * static_cast<int>(scanner::max_pending); });
 }
 
-TEST(serve_scanner, a_limit_that_a_viewer_looks_at_shows_its_buckets) {
+TEST(serve_scanner, an_opened_limit_shows_its_buckets) {
   const auto s = holdfast::open("memory:serve-limits");
   board b{0, "memory:"};
   holdfast::tool::scanner looks{b, [&] { return s; }, [] {}, {.share = 0.5}};

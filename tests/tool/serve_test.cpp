@@ -290,7 +290,7 @@ TEST_F(serve, other_names_and_other_sites_get_nothing) {
   EXPECT_EQ(start.head.find("Access-Control"), start.head.npos);
 }
 
-TEST_F(serve, names_that_it_is_given_are_its_own) {
+TEST_F(serve, names_of_the_option_host_are_its_own) {
   const page p(*this, {"--host", "locks.example.com", "--host", "other.example.com"});
   const auto status = [&](const std::string& host) {
     harness::tcp_client client(p.port());

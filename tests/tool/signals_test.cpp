@@ -259,7 +259,7 @@ TEST_F(run_signals, a_kill_of_the_tool_takes_the_child_also_without_the_dead_man
   EXPECT_EQ(p.out.rest(), "");
 }
 
-TEST_F(run_signals, a_stop_of_the_tool_takes_only_what_the_command_started) {
+TEST_F(run_signals, a_stop_of_the_tool_kills_only_processes_of_the_command) {
   program p({"sh", "-c",
              "tail --pid=$$ -f /dev/null >/dev/null 2>&1 & echo $!; exec " HOLDFAST_TOOL
              " run l --ttl 2s -- sh -c 'echo $$; exec tail -f /dev/null'"},
@@ -377,7 +377,7 @@ TEST_F(run_signals, at_a_terminal_a_sent_one_is_forwarded) {
   EXPECT_EQ(p.wait(), 0);
 }
 
-TEST_F(run_signals, at_a_terminal_the_child_can_read_what_is_typed) {
+TEST_F(run_signals, at_a_terminal_the_child_can_read_typed_text) {
   around.on_terminal = true;
   program p(command(run_sh("l", {}, "read line; echo \"got $line\"")), around);
   p.tell("hello\n");
@@ -385,7 +385,7 @@ TEST_F(run_signals, at_a_terminal_the_child_can_read_what_is_typed) {
   EXPECT_EQ(p.wait(), 0);
 }
 
-TEST_F(run_signals, at_a_terminal_the_child_can_read_what_is_typed_though_stdin_is_a_pipe) {
+TEST_F(run_signals, at_a_terminal_the_child_can_read_typed_text_though_stdin_is_a_pipe) {
   around.on_terminal = true;
   const std::string reads = "'read x </dev/tty; read y; echo \"got $x and $y\"'";
   program p({"sh", "-c", "echo data | " HOLDFAST_TOOL " run l -- sh -c " + reads}, around);

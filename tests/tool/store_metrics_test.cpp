@@ -72,7 +72,7 @@ TEST(store_metrics, sum_up_the_names_of_a_kind_and_group) {
   EXPECT_TRUE(has(text, "holdfast_store_round_trip_seconds{store=\"redis://h\"} 0.001"));
 }
 
-TEST(store_metrics, ages_end_at_the_last_look) {
+TEST(store_metrics, ages_end_at_the_last_query) {
   holdfast::tool::board seen{0, "redis://h"};
   seen.put(named("a:1", "mutex", {since(4001s)}, {since(4002s)}), noon - 4000s);
   auto known = seen.take(noon);

@@ -69,7 +69,7 @@ std::string refusal_of(const std::string& folder) {
 
 }  // namespace
 
-TEST(default_store, is_in_one_place_whatever_a_login_has_in_its_environment) {
+TEST(default_store, has_one_path_in_the_environment_of_any_login) {
   const harness::temp_dir home;
   const std::string without = default_folder();
   for (const char* name : {"XDG_RUNTIME_DIR", "XDG_STATE_HOME", "HOME", "TMPDIR", "USER"}) {

@@ -9,7 +9,7 @@ namespace holdfast::tool {
 
 using namespace std::chrono_literals;
 
-TEST(text, ordinary_names_are_printed_as_they_are) {
+TEST(text, ordinary_names_are_printed_unchanged) {
   for (const std::string name : {"deploy", "shop:order:1", "größe", "日本", "a b", "it's \"x\""})
     EXPECT_EQ(printable(name), name);
 }
@@ -56,7 +56,7 @@ TEST(text, is_cut_between_characters_never_inside_one) {
   EXPECT_EQ(shortened("abc", 1), "…");
 }
 
-TEST(text, wide_letters_take_two_columns_and_marks_on_letters_none) {
+TEST(text, wide_letters_take_two_columns_and_marks_on_letters_no_column) {
   EXPECT_EQ(columns_of("größe"), 5u);
   EXPECT_EQ(columns_of("日本"), 4u);
   EXPECT_EQ(columns_of("e\xcc\x81"), 1u);  // e, and the accent as a letter of its own

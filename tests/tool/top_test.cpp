@@ -36,7 +36,7 @@ class live_commands : public holdfast_tool {
 
 }  // namespace
 
-TEST_F(live_commands, top_shows_what_changes_and_a_queue) {
+TEST_F(live_commands, top_shows_changes_and_a_queue) {
   const tmux screen(around, HOLDFAST_TOOL " top -d 50ms");
   screen.shows("no such names in use");
   holder h(*this, {"nightly", "--reason", "backup"});
@@ -151,7 +151,7 @@ TEST_F(live_commands, text_of_other_programs_moves_nothing_on_the_screen_of_top)
   EXPECT_NE(screen.state("#{pane_title}"), "owned\n");
 }
 
-TEST_F(live_commands, top_without_a_terminal_says_what_to_use) {
+TEST_F(live_commands, top_without_a_terminal_names_the_options_to_use) {
   const auto r = tool({"top"});
   EXPECT_EQ(r.code, 64);
   EXPECT_NE(r.err.find("--once"), std::string::npos) << r.err;
@@ -195,7 +195,7 @@ TEST_F(live_commands, watch_prints_a_line_for_each_change) {
   EXPECT_EQ(watch.wait(), 0);
 }
 
-TEST_F(live_commands, watch_ends_when_what_until_names_has_happened) {
+TEST_F(live_commands, watch_ends_at_the_event_of_until) {
   holder h(*this, {"l"});
   EXPECT_EQ(tool({"watch", "l", "--until", "held"}).code, 0);
   EXPECT_EQ(tool({"watch", "l", "--until", "granted", "-w", "1ms"}).code, 75) << "it was before";
@@ -256,7 +256,7 @@ TEST_F(live_commands, top_without_a_terminal_ends_with_128_and_the_signal) {
   EXPECT_EQ(lines.wait(), 128 + SIGTERM);
 }
 
-TEST_F(live_commands, watch_does_not_call_a_release_lost_that_it_did_not_see_in_time) {
+TEST_F(live_commands, watch_does_not_report_a_late_seen_release_as_a_loss) {
   holder h(*this, {"l", "--ttl", "3s"});
   program watch(command({"watch", "l", "-d", "10ms", "--json"}), around);
   EXPECT_EQ(json::parse(watch.out.line())["event"], "holding");

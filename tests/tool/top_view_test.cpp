@@ -231,7 +231,7 @@ TEST_F(top_table, enter_shows_the_queue_and_question_mark_the_keys) {
   EXPECT_EQ(press("q").kind, top_request::what::quit);
 }
 
-TEST_F(top_table, details_that_are_too_long_say_how_much_is_left_out) {
+TEST_F(top_table, details_that_are_too_long_count_the_lines_left_out) {
   snapshot crowd;
   std::vector<participant> waiters;
   for (int i = 0; i < 50; ++i) waiters.push_back(person("w" + std::to_string(i), 3s));
@@ -251,7 +251,7 @@ TEST_F(top_table, details_that_are_too_long_say_how_much_is_left_out) {
   EXPECT_EQ(lines({100, long_by - 1})[long_by - 3], "… 2 more lines; holdfast show prints all");
 }
 
-TEST_F(top_table, help_that_is_too_long_says_how_much_is_left_out) {
+TEST_F(top_table, help_that_is_too_long_counts_the_lines_left_out) {
   press("?");
   EXPECT_EQ(lines({100, 10})[8], "… 9 more lines");
   EXPECT_EQ(lines({100, 24})[16], "enter or esc goes back");

@@ -131,7 +131,7 @@ TEST(wait_graph, one_of_several_permits_can_come_from_another_and_closes_no_ring
   EXPECT_EQ(rings_of(both), (rings{{2, 1}}));
 }
 
-TEST(wait_graph, a_run_waits_for_what_it_has_started) {
+TEST(wait_graph, a_run_waits_for_its_command) {
   participant outer = process(1);
   outer.program = "holdfast";
   const std::vector<name_info> names{name("a", {outer}, {process(20)}),
@@ -147,7 +147,7 @@ TEST(wait_graph, a_run_waits_for_what_it_has_started) {
   EXPECT_TRUE(graph_of(names).rings.empty());
 }
 
-TEST(wait_graph, participants_without_a_process_are_told_apart_by_their_ids) {
+TEST(wait_graph, participants_without_a_process_are_distinguished_by_their_ids) {
   participant a, b;
   a.short_id = "aaaa";
   b.short_id = "bbbb";
@@ -155,7 +155,7 @@ TEST(wait_graph, participants_without_a_process_are_told_apart_by_their_ids) {
             "  owner bbbb waits for owner aaaa: l\n");
 }
 
-TEST(wait_graph, dot_and_json_mark_the_ring_and_quote_what_others_wrote) {
+TEST(wait_graph, dot_and_json_mark_the_ring_and_quote_texts_of_others) {
   const auto g = graph_of({name("a\"];evil[\"\\", {process(1)}, {process(2)}),
                            name("b\x1b[2J", {process(2)}, {process(1)})});
   const auto dot = graph_dot(g);
@@ -170,7 +170,7 @@ TEST(wait_graph, dot_and_json_mark_the_ring_and_quote_what_others_wrote) {
   EXPECT_EQ(j["processes"][0]["pid"], 2);
 }
 
-TEST(wait_graph, of_a_crowd_it_grows_with_the_waiters_and_says_what_it_leaves_out) {
+TEST(wait_graph, of_a_crowd_it_grows_with_the_waiters_and_counts_the_waits_left_out) {
   const std::uint32_t waiters = 2000, holders = 500;
   const auto g = graph_of({name("s", processes(1, holders), processes(1001, waiters), holders)});
   EXPECT_EQ(g.processes.size(), waiters + holders);

@@ -46,7 +46,7 @@ TEST(etcd_bad_input, a_password_for_servers_without_users_is_refused) {
             errc::invalid_argument);
 }
 
-TEST(etcd_bad_input, names_that_look_like_paths_are_names) {
+TEST(etcd_bad_input, names_with_the_form_of_paths_are_names) {
   const auto base = fresh_base();
   auto session = holdfast::open(calm_cluster().url(base));
   const std::vector<std::string> names{".",   "..",      "/",      "a/b",

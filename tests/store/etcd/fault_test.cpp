@@ -41,7 +41,7 @@ TEST(etcd_faults, a_lock_of_a_sleeping_process_passes_on_with_a_greater_fence) {
   harness::a_holder_sleeps(calm_cluster(), fresh_base());
 }
 
-TEST(etcd_faults, a_process_that_is_killed_leaves_its_place_when_its_lease_ends) {
+TEST(etcd_faults, the_entry_of_a_killed_process_ends_with_its_lease) {
   harness::a_holder_is_killed(calm_cluster(), fresh_base());
 }
 

@@ -51,7 +51,7 @@ TEST(etcd_names, another_program_s_lease_wants_all_and_other_nodes_are_no_conten
   }
 }
 
-TEST(etcd_names, a_value_written_at_a_place_is_read_back) {
+TEST(etcd_names, contender_data_written_as_a_value_is_read_back) {
   contender_data p;
   p.weight = 5;
   p.lease_us = 30'000'000;

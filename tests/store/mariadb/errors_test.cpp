@@ -22,7 +22,7 @@ TEST(mariadb_errors, an_error_of_the_client_library_is_no_answer_of_the_server) 
   EXPECT_EQ(away.what.find("the server answered"), std::string::npos) << away.what;
 }
 
-TEST(mariadb_errors, a_blocked_host_is_unavailable_and_the_error_says_how_to_unblock) {
+TEST(mariadb_errors, a_blocked_host_is_unavailable_and_the_error_names_the_remedy) {
   const auto blocked = server_says(1129, "Host 'app' is blocked because of many connection errors");
   EXPECT_EQ(blocked.code, errc::unavailable);
   EXPECT_NE(blocked.what.find("flush hosts"), std::string::npos) << blocked.what;

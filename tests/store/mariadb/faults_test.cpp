@@ -45,8 +45,7 @@ TEST_F(mariadb_store, a_table_that_is_altered_meanwhile_costs_nothing) {
   }
 }
 
-TEST_F(mariadb_store,
-       a_row_that_another_session_keeps_locked_is_unavailable_and_says_where_to_look) {
+TEST_F(mariadb_store, a_row_locked_by_another_session_is_unavailable_and_the_error_names_the_view) {
   auto s = impatient("?command_timeout=3s");
   holdfast::mutex m{s, "m"};
   m.lock(), m.unlock();
@@ -203,7 +202,7 @@ TEST_F(mariadb_network, a_free_lock_costs_one_round_trip_to_acquire_and_one_to_r
   EXPECT_EQ(harness::round_trips_of_a_free_lock(proxy_, s), 2U);
 }
 
-TEST_F(mariadb_network, an_answer_cut_at_any_byte_leaves_one_grant_and_then_none) {
+TEST_F(mariadb_network, an_answer_cut_at_any_byte_leaves_one_grant_and_no_other) {
   auto s = behind();
   holdfast::mutex m{s, "m"}, rival{direct_, "m"};
   for (std::size_t byte = 0; byte < 200; byte += 9) {

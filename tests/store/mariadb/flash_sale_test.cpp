@@ -14,7 +14,7 @@ class mariadb_shop : public mariadb_store {
   const std::string shop_ = url();
 };
 
-TEST_F(mariadb_shop, its_books_count_what_was_sold_once_and_what_was_lost) {
+TEST_F(mariadb_shop, its_books_count_each_sale_once_and_each_lost_update) {
   harness::expect_right_books(shop_);
 }
 

@@ -40,7 +40,7 @@ TEST_F(mariadb_floor, a_name_that_was_removed_after_it_was_read_is_not_made) {
   expect_that_what_was_removed_is_not_made();
 }
 
-TEST_F(mariadb_floor, a_name_that_is_being_swept_is_not_made_with_what_was_read_before) {
+TEST_F(mariadb_floor, a_name_that_is_being_swept_is_not_created_from_an_earlier_read) {
   expect_that_what_is_being_swept_is_not_made(client{port()}, [&] {
     eventually("somebody waits for a lock", [&] {
       return ask("select count(*) from information_schema.processlist where id = " +

@@ -150,7 +150,7 @@ TEST(memcached_two_servers, of_which_one_hangs_keep_the_locks_at_the_other) {
 }
 
 // A silent server delays no renewal at another, and several delay no more than one.
-TEST(memcached_two_servers, are_asked_for_their_renewals_at_the_same_time) {
+TEST(memcached_two_servers, get_their_renewals_at_the_same_time) {
   std::mutex mutex_;
   std::condition_variable changed;
   int asked = 0;
@@ -319,7 +319,7 @@ TEST(memcached_opening, a_server_that_requires_a_login_is_reported) {
 
 // As by a renewal whose answer was given up, and which the server carries out late: the item is the
 // same, with another unique number.
-TEST_F(memcached_store, an_extension_that_is_outrun_by_another_of_its_own_is_no_loss) {
+TEST_F(memcached_store, an_extension_overtaken_by_another_of_its_holder_is_no_loss) {
   auto s = open();
   auto held = mutex(s, "orders").acquire();
   std::atomic<bool> over{false};
@@ -478,7 +478,7 @@ TEST_F(memcached_store, a_lock_taken_by_another_after_our_renewal_is_not_ours) {
   EXPECT_EQ(value(), foreign_record());
 }
 
-TEST_F(memcached_store, of_two_servers_each_has_some_names_whatever_order_they_are_given_in) {
+TEST_F(memcached_store, two_servers_share_the_names_in_any_order_of_the_url) {
   const harness::memcached_server second;
   const auto one = holdfast::open("memcached://" + server_.host() + "," + second.host());
   const auto other = holdfast::open("memcached://" + second.host() + "," + server_.host());

@@ -24,11 +24,11 @@ TEST(memcached_keys, a_name_cannot_inject_a_command) {
   EXPECT_EQ(name_of_key("holdfast", key), evil);
 }
 
-TEST(memcached_keys, plain_names_are_spelled_as_they_are) {
+TEST(memcached_keys, plain_names_are_not_escaped) {
   EXPECT_EQ(key_of("order:1000/caf\xc3\xa9"), "holdfast:order:1000/caf\xc3\xa9");
 }
 
-TEST(memcached_keys, names_that_look_like_keys_of_other_names_are_others) {
+TEST(memcached_keys, names_with_the_form_of_keys_are_distinct_names) {
   EXPECT_NE(key_of("a%s1"), key_of("a", 1));
   EXPECT_NE(key_of("a%n"), counter_key(key_of("a")));
   EXPECT_NE(key_of("a%20b"), key_of("a b"));

@@ -113,7 +113,7 @@ TEST_F(memcached_store, a_damaged_fence_counter_is_reported_and_the_lock_is_not_
   EXPECT_EQ(value(), "");
 }
 
-TEST_F(memcached_store, fences_grow_also_when_the_counter_is_gone) {
+TEST_F(memcached_store, fences_grow_after_the_counter_was_removed) {
   const auto session = open();
   mutex orders(session, "orders");
   const auto first = orders.acquire().fence();

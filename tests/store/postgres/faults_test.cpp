@@ -96,7 +96,7 @@ TEST_F(postgres_store, serializable_transactions_by_default_change_nothing) {
 }
 
 TEST_F(postgres_store,
-       a_row_that_another_session_keeps_locked_is_unavailable_and_says_where_to_look) {
+       a_row_locked_by_another_session_is_unavailable_and_the_error_names_the_view) {
   auto s = impatient("&command_timeout=1500ms");
   holdfast::mutex m{s, "m"};
   m.lock(), m.unlock();
@@ -140,7 +140,7 @@ TEST_F(postgres_store, a_read_only_user_gets_the_error_read_only) {
   EXPECT_TRUE(contains(refused.text, "default_transaction_read_only")) << refused.text;
 }
 
-TEST_F(postgres_store, too_many_connections_are_unavailable_and_say_what_to_raise) {
+TEST_F(postgres_store, too_many_connections_are_unavailable_and_the_error_names_the_limit) {
   (void)open();
   let_user_with("connection limit 1");
   auto s = holdfast::open(url_of_user("&listen=never"));
@@ -305,7 +305,7 @@ TEST_F(postgres_network, a_free_lock_costs_one_round_trip_to_acquire_and_one_to_
   EXPECT_EQ(harness::round_trips_of_a_free_lock(proxy_, s), 2U);
 }
 
-TEST_F(postgres_network, an_answer_cut_at_any_byte_leaves_one_grant_and_then_none) {
+TEST_F(postgres_network, an_answer_cut_at_any_byte_leaves_one_grant_and_no_other) {
   auto s = behind("&listen=never");
   holdfast::mutex m{s, "m"}, rival{direct_, "m"};
   for (std::size_t byte = 0; byte < 200; byte += 7) {

@@ -16,7 +16,7 @@ class postgres_shop : public postgres_store {
   const std::string shop_ = base_.substr(0, base_.rfind('/') + 1) + schema_;
 };
 
-TEST_F(postgres_shop, its_books_count_what_was_sold_once_and_what_was_lost) {
+TEST_F(postgres_shop, its_books_count_each_sale_once_and_each_lost_update) {
   harness::expect_right_books(shop_);
 }
 

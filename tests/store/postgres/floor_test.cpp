@@ -42,7 +42,7 @@ TEST_F(postgres_floor, a_name_that_was_removed_after_it_was_read_is_not_made) {
   expect_that_what_was_removed_is_not_made();
 }
 
-TEST_F(postgres_floor, a_name_that_is_being_swept_is_not_made_with_what_was_read_before) {
+TEST_F(postgres_floor, a_name_that_is_being_swept_is_not_created_from_an_earlier_read) {
   expect_that_what_is_being_swept_is_not_made(client{base_}, [&] { until_a_lock_has_a_waiter(); });
 }
 

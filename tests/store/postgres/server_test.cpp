@@ -154,7 +154,7 @@ TEST(postgres_server_faults, the_time_of_the_server_is_not_guessed_after_its_clo
 
 // The connection that is made for the last sweep is announced to a listener that is still there. A
 // session that ends waits 0.2 s for it; a busy machine sometimes takes longer.
-TEST(postgres_server_faults, a_session_that_ends_after_a_restart_sweeps_what_it_used) {
+TEST(postgres_server_faults, a_session_that_ends_after_a_restart_sweeps_its_names) {
   postgres_server server;
   bool swept = false;
   for (int i = 0; i < 3 && !swept; ++i) {
@@ -214,7 +214,7 @@ class postgres_services : public testing::Test {
   postgres_server server_, other_;
 };
 
-TEST_F(postgres_services, are_where_the_file_says_whichever_host_begins) {
+TEST_F(postgres_services, are_at_the_hosts_of_the_file_whichever_host_is_first) {
   const auto o = *holdfast::store::postgres::read_options(
       *holdfast::base::parse_url("postgres:///postgres?service=locks"));
   for (const std::size_t first : {0U, 1U}) {

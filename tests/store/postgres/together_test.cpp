@@ -5,7 +5,7 @@
 namespace postgres_test {
 namespace {
 
-TEST_F(postgres_store, several_names_are_taken_in_one_transaction_or_none_is) {
+TEST_F(postgres_store, several_names_are_taken_in_one_transaction_or_not_at_all) {
   harness::take_all_or_none(
       [&] { return open(); },
       [&] {

@@ -133,14 +133,14 @@ TEST(redis_bad_input, a_password_source_without_a_password_is_named) {
   expect_refused("redis://app@h?password_file=" + dir.file("empty"), "password_file");
 }
 
-TEST(redis_bad_input, a_question_mark_in_a_password_is_asked_to_be_escaped) {
+TEST(redis_bad_input, a_question_mark_in_a_password_is_refused_with_its_escape) {
   const auto o = opening("redis://app:12?prefix=s3cret@h");
   EXPECT_EQ(o.reason, errc::invalid_argument) << o.text;
   EXPECT_TRUE(contains(o.text, "%3F")) << o.text;
   EXPECT_FALSE(contains(o.text, "s3cret")) << o.text;
 }
 
-TEST(redis_bad_input, protected_mode_is_not_permitted_and_says_how_it_is_let_in) {
+TEST(redis_bad_input, protected_mode_is_not_permitted_and_the_error_names_the_remedy) {
   const fake_redis server([](const fake_redis::words&) {
     return "-DENIED Redis is running in protected mode because protected mode is enabled\r\n";
   });

@@ -112,7 +112,7 @@ class redis_cluster_of_halves : public testing::Test {
   harness::fake_redis second_{[this](const words& w) { return say_if_awake(w); }};
 };
 
-TEST_F(redis_cluster_of_halves, are_asked_at_the_same_time) {
+TEST_F(redis_cluster_of_halves, get_their_requests_at_the_same_time) {
   redis::cluster all(options());
   ASSERT_TRUE(all.open());
   const std::array<redis::request, 2> both{{{.name = low_, .commands = call_, .stamped = false},

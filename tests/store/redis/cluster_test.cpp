@@ -133,7 +133,7 @@ TEST_F(redis_clusters, a_listener_at_a_node_that_was_taken_out_listens_at_anothe
   EXPECT_FALSE(next.get().value().release());
 }
 
-TEST_F(redis_clusters, each_primary_is_looked_at_when_it_is_opened) {
+TEST_F(redis_clusters, each_primary_is_checked_when_the_store_is_opened) {
   for (std::size_t i = 0; i < 3; ++i) {
     cluster_.nodes()[i]->ask({"CONFIG", "SET", "maxmemory-policy", "allkeys-lru"});
     const auto told = std::make_shared<redis_test::listener>();

@@ -169,7 +169,7 @@ TEST_F(foreign_holder, is_shown_without_unknown_facts) {
   EXPECT_EQ(tool({"show", "l"}).out.find("1970"), std::string::npos);
 }
 
-TEST_F(foreign_holder, a_store_without_fences_hands_none_to_the_child_and_says_so) {
+TEST_F(foreign_holder, a_store_without_fences_passes_no_fence_to_the_child_and_warns) {
   const auto r = tool({"run", "other", "--", "sh", "-c", "echo ${HOLDFAST_FENCE-none}"});
   EXPECT_EQ(r.code, 0);
   EXPECT_EQ(r.out, "none\n");
@@ -179,7 +179,7 @@ TEST_F(foreign_holder, a_store_without_fences_hands_none_to_the_child_and_says_s
   EXPECT_EQ(asked.code, 78);
 }
 
-TEST_F(redis_command_line, list_shows_a_row_with_the_error_for_what_cannot_be_read) {
+TEST_F(redis_command_line, list_shows_a_row_with_the_error_for_an_unreadable_entry) {
   const harness::redis_server server;
   use(server.url());
   auto session = holdfast::open(server.url());

@@ -18,7 +18,7 @@ TEST(redis_guard, the_write_of_a_former_holder_leaves_the_key_alone) {
   EXPECT_EQ(server.ask({"HGET", "stock:7", "value"}), server.ask({"HGET", "stock:7", "fence"}));
 }
 
-TEST(redis_guard, fences_are_compared_as_numbers_of_any_size_and_equal_ones_are_let_in) {
+TEST(redis_guard, fences_are_compared_as_numbers_of_any_size_and_equal_ones_are_accepted) {
   const harness::redis_server server;
   server.may_stay("k", "the application's");
   const auto set = [&](std::uint64_t fence) {

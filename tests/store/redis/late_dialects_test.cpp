@@ -525,7 +525,7 @@ TEST_F(redis_late_dialect, a_free_lock_costs_the_server_three_commands_and_its_r
 
 // After the server's clock was set, its first answer reports another time than the session assumed,
 // and the session corrects its assumption.
-TEST_F(redis_late_dialect, a_server_whose_clock_was_set_is_asked_again_without_an_error) {
+TEST_F(redis_late_dialect, a_request_to_a_server_whose_clock_was_set_is_repeated_without_an_error) {
   for (const std::string dialect : {"redlock", "redisson", "setnx"}) {
     server_.ask({"FLUSHALL"});
     server_.shift_clock(0h);

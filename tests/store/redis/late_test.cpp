@@ -262,7 +262,7 @@ TEST_F(redis_behind_a_proxy, an_acquire_of_a_broken_connection_takes_nothing_aft
   EXPECT_FALSE(is_held()) << "by nobody who knows of it";
 }
 
-TEST_F(redis_behind_a_proxy, an_answer_says_that_an_attempt_before_it_may_have_been_carried_out) {
+TEST_F(redis_behind_a_proxy, an_answer_reports_that_an_earlier_attempt_may_have_been_carried_out) {
   auto s =
       holdfast::open("redis://127.0.0.1:" + std::to_string(proxy_.port()) + "?command_timeout=60s");
   const auto asks = command(permits_verb::acquire);

@@ -134,7 +134,7 @@ TEST_F(redis_network, a_release_that_may_have_been_carried_out_is_not_repeated_w
   EXPECT_EQ(server_.ask({"GET", "m"}), mine);
 }
 
-TEST_F(redis_network, an_answer_cut_at_any_byte_leaves_one_grant_and_then_none) {
+TEST_F(redis_network, an_answer_cut_at_any_byte_leaves_one_grant_and_no_other) {
   auto s = behind();
   holdfast::mutex m{s, "m"}, rival{direct_, "m"};
   const auto before = proxy_.count().down;

@@ -15,7 +15,7 @@ using redis_test::outcome_of;
 
 redis_test::outcome opening(const std::string& url) { return harness::outcome_of_opening(url); }
 
-TEST(redis_opening, bad_urls_are_refused_with_what_to_write_instead) {
+TEST(redis_opening, bad_urls_are_refused_with_the_right_form) {
   const std::vector<std::pair<const char*, const char*>> bad{
       {"redis:localhost", "redis://host"},
       {"redis://", "no host"},
@@ -40,7 +40,7 @@ TEST(redis_opening, bad_urls_are_refused_with_what_to_write_instead) {
   }
 }
 
-TEST(redis_opening, an_absent_server_is_unavailable_and_says_where) {
+TEST(redis_opening, an_absent_server_is_unavailable_and_the_error_names_its_address) {
   const auto port = std::to_string(harness::free_port());
   const auto o = opening("redis://127.0.0.1:" + port);
   EXPECT_EQ(o.reason, errc::unavailable);
@@ -60,7 +60,7 @@ TEST(redis_opening, waits_for_a_server_that_starts_later) {
   EXPECT_NO_THROW(harness::opened_before([&] { server.start(); }, server.tcp_url()));
 }
 
-TEST(redis_opening, a_web_server_is_recognised_by_what_it_says) {
+TEST(redis_opening, a_web_server_is_recognised_by_its_answer) {
   const harness::fake_server web([](std::string&) { return "HTTP/1.1 400 Bad Request\r\n\r\n"; });
   const auto o = opening(at(web));
   EXPECT_EQ(o.reason, errc::unavailable);
@@ -104,7 +104,7 @@ TEST(redis_opening, a_password_that_is_missing_or_wrong_is_not_permitted_and_nev
   EXPECT_FALSE(contains(holdfast::open("redis://:s3cret@" + at).url(), "s3cret"));
 }
 
-TEST(redis_opening, a_log_of_what_happens_shows_no_password) {
+TEST(redis_opening, a_log_of_events_shows_no_password) {
   harness::redis_server server({"--requirepass", "s3cret"});
   std::mutex mutex;
   std::string lines;
@@ -234,7 +234,7 @@ TEST(redis_opening, the_url_that_people_see_names_the_prefix_of_the_keys) {
 }
 
 // Two names of two stores are two locks, and one name by two URLs is one.
-TEST(redis_opening, stores_that_differ_in_a_part_of_the_url_are_told_apart) {
+TEST(redis_opening, stores_that_differ_in_a_part_of_the_url_are_distinct) {
   const harness::redis_server server;
   const auto outcome = [](const std::string& one, const std::string& other) {
     const auto a = holdfast::open(one), b = holdfast::open(other);
@@ -260,7 +260,7 @@ TEST(redis_opening, stores_that_differ_in_a_part_of_the_url_are_told_apart) {
   }
 }
 
-TEST(redis_opening, too_many_clients_is_unavailable_and_says_what_to_raise) {
+TEST(redis_opening, too_many_clients_is_unavailable_and_the_error_names_the_limit) {
   const harness::redis_server server({"--maxclients", "3"});
   auto first = holdfast::open(server.url());
   for (int i = 0; i < 1000; ++i) {  // it may close the connection before anything is sent

@@ -79,7 +79,7 @@ TEST_F(redis_acknowledged, tries_time_out_while_the_replicas_hang) {
       servers_.primary().url("?ack=all&replicas=2&ack_timeout=200ms&command_timeout=300ms"));
 }
 
-TEST_F(redis_acknowledged, a_failure_says_whether_the_lock_may_be_held) {
+TEST_F(redis_acknowledged, a_failure_reports_whether_the_lock_may_be_held) {
   auto s = open("majority");
   holdfast::mutex m{s, "m"};
   m.lock(), m.unlock();
@@ -107,7 +107,7 @@ TEST_F(redis_acknowledged, a_majority_goes_on_without_one_replica_and_all_does_n
   a.unlock();
 }
 
-TEST_F(redis_acknowledged, a_replica_that_is_gone_still_counts) {
+TEST_F(redis_acknowledged, a_removed_replica_still_counts) {
   auto s = open("all");
   holdfast::mutex m{s, "m"};
   m.lock(), m.unlock();
@@ -227,7 +227,7 @@ TEST_F(redis_acknowledged, an_arrival_at_a_latch_waits_for_the_replicas) {
   resume_replicas();
 }
 
-TEST_F(redis_acknowledged, a_place_in_the_queue_needs_no_replica) {
+TEST_F(redis_acknowledged, a_queue_entry_needs_no_replica) {
   auto other = open("any");
   holdfast::mutex m{other, "m"};
   const holdfast::lease held = m.acquire();

@@ -90,7 +90,7 @@ class oracle {
   std::unique_ptr<redisReader, void (*)(redisReader*)> reader_;
 };
 
-TEST(resp_fuzz, random_replies_in_random_pieces_are_what_hiredis_reads) {
+TEST(resp_fuzz, random_replies_in_random_pieces_are_read_as_by_hiredis) {
   harness::random dice(1);
   for (int round = 0; round < 20'000; ++round) {
     std::string bytes;
@@ -109,7 +109,7 @@ TEST(resp_fuzz, random_replies_in_random_pieces_are_what_hiredis_reads) {
   }
 }
 
-TEST(resp_fuzz, random_replies_split_at_every_byte_are_what_hiredis_reads) {
+TEST(resp_fuzz, random_replies_split_at_every_byte_are_read_as_by_hiredis) {
   harness::random dice(4);
   for (int round = 0; round < 300; ++round) {
     std::string bytes;
@@ -133,7 +133,7 @@ TEST(resp_fuzz, random_replies_split_at_every_byte_are_what_hiredis_reads) {
   }
 }
 
-TEST(resp_fuzz, damaged_replies_are_refused_or_are_what_hiredis_reads) {
+TEST(resp_fuzz, damaged_replies_are_refused_or_read_as_by_hiredis) {
   harness::random dice(2);
   int accepted = 0;
   for (int round = 0; round < 50'000; ++round) {

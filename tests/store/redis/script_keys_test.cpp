@@ -65,13 +65,14 @@ class script_keys : public testing::Test {
   const holdfast::session session_ = holdfast::open(server_.url());
 };
 
-TEST_F(script_keys, of_a_holder_last_for_its_lease_though_a_waiter_s_place_ends_sooner) {
+TEST_F(script_keys, of_a_holder_last_for_its_lease_though_an_entry_of_a_waiter_ends_sooner) {
   ASSERT_EQ(ask(permits_verb::acquire, 1), permits_outcome::granted);
   ASSERT_EQ(ask(permits_verb::acquire, 2), permits_outcome::queued);
   EXPECT_GT(record_lasts(), 20s + 1s);
 }
 
-TEST_F(script_keys, of_a_holder_last_for_the_renewed_lease_though_a_waiter_s_place_ends_sooner) {
+TEST_F(script_keys,
+       of_a_holder_last_for_the_renewed_lease_though_an_entry_of_a_waiter_ends_sooner) {
   ASSERT_EQ(ask(permits_verb::acquire, 1), permits_outcome::granted);
   ASSERT_EQ(ask(permits_verb::acquire, 2), permits_outcome::queued);
   ASSERT_EQ(ask(permits_verb::renew, 1, 120s), permits_outcome::granted);
@@ -179,7 +180,7 @@ TEST_F(script_keys, of_places_without_the_mark_of_a_new_key_end_no_sooner) {
   EXPECT_EQ(ends(), before);
 }
 
-TEST_F(script_keys, of_a_queue_that_is_lost_take_no_place_from_a_repeated_request) {
+TEST_F(script_keys, of_a_lost_queue_cost_a_repeated_request_no_entry) {
   const std::pair<const char*, std::vector<std::uint64_t>> all[] = {{":q", {4, 2}}, {":d", {2}}};
   for (const auto& [key, asked_again] : all) {
     SCOPED_TRACE(key);
@@ -252,7 +253,7 @@ TEST_F(script_keys, of_places_at_a_latch_are_missed_and_a_waiter_that_asks_no_mo
 }
 
 // A test of the tests: the check that every server gets at its end.
-TEST(keys_for_ever, are_found_in_every_database_and_a_server_that_says_nothing_is_named) {
+TEST(keys_for_ever, are_found_in_every_database_and_a_silent_server_is_named) {
   harness::redis_server server;
   server.ask({"EVAL", "redis.call('SELECT', '3') redis.call('SET', 'a b', 'x')", "0"});
   EXPECT_EQ(server.keys_for_ever(), "a b ");

@@ -272,7 +272,7 @@ TEST_F(redis_faults, a_key_of_another_program_is_left_alone) {
   EXPECT_EQ(server_.ask({"LRANGE", "holdfast:{list}", "0", "-1"}), "theirs");
 }
 
-TEST_F(redis_faults, one_entry_that_cannot_be_read_hides_none_of_the_others) {
+TEST_F(redis_faults, one_unreadable_entry_hides_no_other_entry) {
   auto s = open();
   auto held = holdfast::mutex(s, "good").acquire();
   server_.ask({"RPUSH", "holdfast:{list}", "theirs"});
@@ -326,7 +326,7 @@ TEST_F(redis_faults, a_bucket_of_impossible_numbers_is_corrupt_and_left_alone) {
   }
 }
 
-TEST_F(redis_faults, one_bucket_that_cannot_be_read_hides_none_of_the_others) {
+TEST_F(redis_faults, one_unreadable_bucket_hides_no_other_bucket) {
   auto s = open();
   holdfast::rate_limiter r{s, "r", {{.tokens = 5, .per = 1h, .by = {"client"}, .name = "each"}}};
   ASSERT_TRUE(r.try_take(1, {{"client", "good"}}));
@@ -738,7 +738,7 @@ TEST_F(redis_faults, a_dead_server_is_unavailable_in_time_and_used_when_it_is_ba
   m.unlock();
 }
 
-TEST_F(redis_faults, a_grant_comes_with_its_notification_and_not_with_the_next_look) {
+TEST_F(redis_faults, a_grant_comes_with_its_notification_and_not_with_the_next_poll) {
   auto a = open(), b = open();
   holdfast::mutex first{a, "m"}, second{b, "m"};
   int looked = 0;

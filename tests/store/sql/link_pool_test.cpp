@@ -204,7 +204,7 @@ class full_servers : public testing::Test {
   std::future<bool> refused_, later_;
 };
 
-TEST_F(full_servers, let_all_wait_for_the_connection_that_they_take) {
+TEST_F(full_servers, serve_the_queued_requests_with_a_returned_connection) {
   one_.reset();
   EXPECT_TRUE(refused_.get());
   EXPECT_TRUE(later_.get());
@@ -430,7 +430,7 @@ TEST_F(busy_pools, do_not_serve_a_new_request_before_a_waiting_one) {
   }
 }
 
-TEST_F(busy_pools, serve_waiters_in_the_order_in_which_they_came) {
+TEST_F(busy_pools, serve_waiters_in_order_of_arrival) {
   auto first = std::make_unique<holdfast::result<link_pool::loan>>(pool_.borrow(clock_.now()));
   ASSERT_TRUE(*first);
   std::vector<int> order;

@@ -237,7 +237,7 @@ TEST_F(row_stores, the_last_writer_of_a_row_needs_one_round_trip) {
 }
 
 // A statement that answers with a row costs the server more than one that only counts.
-TEST_F(row_stores, a_server_whose_time_is_known_is_not_asked_for_it) {
+TEST_F(row_stores, a_server_whose_time_is_known_gets_no_query_for_it) {
   for (int i = 0; i < 5; ++i) EXPECT_TRUE(add());
   for (const auto& asked : server_.replaced) EXPECT_FALSE(asked.asks_time);
 }
@@ -375,7 +375,7 @@ TEST_F(row_stores, a_batch_is_written_in_the_order_of_the_names) {
 }
 
 // Otherwise a name that was removed and came back would be taken for the former one.
-TEST_F(row_stores, a_new_name_begins_with_a_version_that_it_never_had) {
+TEST_F(row_stores, a_new_row_begins_with_an_unused_version) {
   EXPECT_TRUE(add());
   EXPECT_EQ(server_.replaced.at(0).version, server_.now_at);
   server_.rows.clear();

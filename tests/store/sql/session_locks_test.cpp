@@ -202,7 +202,7 @@ TEST_F(lock_sessions, the_thread_that_tidies_wakes_for_the_first_of_many_short_h
 }
 
 // A connection can get a lock again that it holds.
-TEST_F(lock_sessions, a_second_owner_of_a_session_does_not_get_what_the_first_one_holds) {
+TEST_F(lock_sessions, a_second_owner_of_a_session_does_not_get_a_held_lock) {
   EXPECT_EQ(acquire(*mine_, "m", 1), permits_outcome::granted);
   EXPECT_EQ(acquire(*mine_, "m", 2), permits_outcome::busy);
 }
@@ -265,7 +265,7 @@ TEST_F(lock_sessions, a_change_of_mode_that_fails_half_way_leaves_nothing_locked
   EXPECT_EQ(acquire(*other_, "m", 2), permits_outcome::granted);
 }
 
-TEST_F(lock_sessions, a_waiter_without_a_connection_gets_one_when_it_looks_again) {
+TEST_F(lock_sessions, a_waiter_without_a_connection_gets_one_at_its_next_poll) {
   ASSERT_EQ(acquire(*other_, "m", 2), permits_outcome::granted);
   auto patient = about(permits_verb::acquire, 1);
   patient.wait = true;
@@ -391,7 +391,7 @@ TEST_F(idle_lock_sessions, a_stranger_with_the_number_of_a_waiter_is_left_alone)
   EXPECT_EQ(server_.interrupts, 0);
 }
 
-TEST_F(idle_lock_sessions, show_asks_again_over_a_new_connection) {
+TEST_F(idle_lock_sessions, show_repeats_its_query_over_a_new_connection) {
   server_.ended.insert(home);
   const auto shown = mine_->permits("m", about(permits_verb::inspect, 0));
   ASSERT_TRUE(shown) << shown.error().what;
@@ -443,7 +443,7 @@ TEST_F(late_lock_sessions, a_grant_that_is_found_late_counts_only_if_its_connect
 }
 
 // The network is cut, and the waiter continues to poll: it learns nothing, not even of the grant.
-TEST_F(late_lock_sessions, a_grant_is_not_younger_because_the_waiter_looked_for_it) {
+TEST_F(late_lock_sessions, a_grant_is_not_younger_because_the_waiter_polled) {
   for (int second = 0; second < 40; ++second) {
     clock_.advance(1s);
     ASSERT_EQ(outcome(*mine_, "m", patient_), permits_outcome::queued);

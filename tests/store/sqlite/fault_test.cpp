@@ -240,7 +240,7 @@ TEST_F(faults, a_replaced_file_is_noticed_and_a_restored_one_works_again) {
   EXPECT_EQ(number_of(*store, "name"), 2);
 }
 
-TEST_F(faults, by_default_the_path_is_looked_at_within_a_bounded_number_of_operations) {
+TEST_F(faults, by_default_the_path_is_checked_within_a_bounded_number_of_operations) {
   const session store = open(path());
   fs::remove(path());
   rule change = increments();

@@ -91,7 +91,7 @@ TEST_F(inboxes, an_interrupt_loses_no_notification) {
   EXPECT_EQ(other_->inbox().receive(forever), grant_for(other_));
 }
 
-TEST_F(inboxes, a_wait_ends_when_the_clock_of_the_session_says_so) {
+TEST_F(inboxes, a_wait_ends_by_the_clock_of_the_session) {
   holdfast::testing::fake_clock time;
   sqlite_options options;
   options.path = path();

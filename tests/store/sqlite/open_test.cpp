@@ -262,7 +262,7 @@ TEST_F(rights, a_database_of_another_user_in_a_world_writable_folder_is_refused)
 }
 
 // Only root can make another user's file, so the test uses made-up results of stat().
-TEST(planted, is_what_another_user_may_have_put_into_a_world_writable_folder) {
+TEST(planted, is_a_file_of_another_user_in_a_world_writable_folder) {
   using holdfast::store::sqlite::may_be_planted;
   constexpr uid_t me = 1000, other = 1001, owner = 1002, root = 0;
   const auto of = [](uid_t who, mode_t mode) {

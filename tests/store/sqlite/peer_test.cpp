@@ -99,7 +99,7 @@ const harness::role sitter{"sitter", [](const auto&) {
                              return 0;
                            }};
 
-TEST(peers, a_killed_process_has_departed_and_its_descriptor_says_so) {
+TEST(peers, a_killed_process_has_departed_and_its_descriptor_is_readable) {
   harness::child other{"sitter"};
   const auto who = parse_peer(other.expect_line());
   ASSERT_TRUE(who);

@@ -138,7 +138,7 @@ TEST_F(tables, a_reboot_strikes_out_holders_and_waiters_and_keeps_the_fences) {
   EXPECT_EQ(record_of(*open(path()), "order:1"), "[1,\"mutex\",0,77,[],[]]");
 }
 
-TEST_F(tables, a_reboot_keeps_latches_for_the_time_they_had_left) {
+TEST_F(tables, a_reboot_keeps_latches_for_their_remaining_time) {
   const long later = now_us() + 5'000'000'000;
   put("gate", "[1,\"latch\",3,2," + std::to_string(later) + ",[[\"" + owner + "\",5]],[" +
                   waiter(later) + "]]");

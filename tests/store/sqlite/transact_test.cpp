@@ -93,7 +93,7 @@ TEST_F(transactions, that_only_ask_see_no_earlier_time_than_the_greatest_fence) 
   EXPECT_EQ(std::to_string(question.at.wall_at), later);
 }
 
-TEST_F(transactions, an_empty_record_is_as_good_as_none) {
+TEST_F(transactions, an_empty_record_counts_as_no_record) {
   const session store = open(path());
   for (const char* text : {"something", "", "again", ""}) {
     rule change = writes(text);
@@ -187,7 +187,7 @@ TEST_F(transactions, several_steps_are_one_transaction) {
   EXPECT_EQ(number_of(*other, "two"), 1);
 }
 
-TEST_F(transactions, if_one_of_several_steps_throws_none_has_happened) {
+TEST_F(transactions, if_one_of_several_steps_throws_no_step_is_carried_out) {
   const session store = open(path());
   rule good = increments();
   rule bad{[](const std::string&, std::string&) -> const std::string* {

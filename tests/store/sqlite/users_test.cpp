@@ -122,7 +122,7 @@ TEST_F(users, all_that_is_made_beside_the_file_belongs_to_the_group) {
   }));
 }
 
-TEST_F(users, a_group_that_the_folder_does_not_pass_on_is_refused_with_what_to_do) {
+TEST_F(users, a_group_that_the_folder_does_not_pass_on_is_refused_with_the_remedy) {
   sqlite_options options;
   options.path = file_;
   options.group = group_of_the_folder();
@@ -150,7 +150,7 @@ TEST_F(users, one_message_names_all_the_rights_that_are_missing) {
   }
 }
 
-TEST_F(users, a_read_only_user_sees_what_others_hold_and_changes_nothing) {
+TEST_F(users, a_read_only_user_sees_the_locks_of_others_and_changes_nothing) {
   session writer = open(file_);
   rule change = writes("[held]");
   ASSERT_TRUE(writer->transact("name", change).ok());

@@ -38,7 +38,7 @@ TEST_F(writer_queues, one_is_inside_at_a_time) {
   EXPECT_TRUE(other.enter(0ns).entered());
 }
 
-TEST_F(writer_queues, a_waiter_is_let_in_when_the_other_leaves) {
+TEST_F(writer_queues, a_waiter_enters_when_the_other_process_leaves) {
   writer_queue one = open_door(path());
   writer_queue other = open_door(path());
   std::jthread waiting;

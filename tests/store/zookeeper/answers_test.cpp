@@ -111,7 +111,7 @@ TEST(zookeeper_answers, that_came_while_the_process_stood_still_are_taken) {
   EXPECT_EQ(asked->wait(clock, clock.now() + 2s).front().rc, ZNONODE);
 }
 
-TEST(zookeeper_answers, that_let_in_a_stopped_process_are_taken) {
+TEST(zookeeper_answers, that_open_the_session_of_a_stopped_process_are_accepted) {
   clock_of_a_stopped_process clock;
   holdfast::store::zookeeper::zookeeper_options options;
   options.hosts = calm_ensemble().hosts();

@@ -124,7 +124,7 @@ TEST(zookeeper_bad_input, each_documented_right_is_needed_and_its_lack_is_report
   }
 }
 
-TEST(zookeeper_bad_input, with_its_password_a_user_s_places_are_its_own) {
+TEST(zookeeper_bad_input, with_its_password_the_nodes_of_a_user_are_its_own) {
   const std::string base = fresh_base();
   auto session = holdfast::open("zookeeper://owner:secret@" + hosts() + base);
   EXPECT_EQ(session.url().find("secret"), std::string::npos) << session.url();
@@ -135,7 +135,7 @@ TEST(zookeeper_bad_input, with_its_password_a_user_s_places_are_its_own) {
   EXPECT_EQ(same.children(base + "/n").size(), 1U);
 }
 
-TEST(zookeeper_bad_input, names_that_look_like_paths_are_names) {
+TEST(zookeeper_bad_input, names_with_the_form_of_paths_are_names) {
   auto session = holdfast::open("zookeeper://" + hosts() + fresh_base());
   const std::vector<std::string> names{".",         "..",           "a/b", "/",
                                        "zookeeper", "../zookeeper", "%2F", "\xf0\x9f\x94\x92"};

@@ -39,7 +39,7 @@ TEST(zookeeper_faults, a_lock_of_a_sleeping_process_passes_on_with_a_greater_fen
   harness::a_holder_sleeps(calm_ensemble(), fresh_base());
 }
 
-TEST(zookeeper_faults, a_process_that_is_killed_leaves_its_place_when_its_session_ends) {
+TEST(zookeeper_faults, the_entry_of_a_killed_process_ends_with_its_session) {
   harness::a_holder_is_killed(calm_ensemble(), fresh_base());
 }
 

@@ -39,7 +39,7 @@ using namespace std::chrono_literals;
 using holdfast::store::zookeeper::peer_address;
 using holdfast::store::zookeeper::shut_down_silent;
 
-TEST(zookeeper_members, are_looked_up_to_connect_and_not_for_each_request) {
+TEST(zookeeper_members, are_resolved_to_connect_and_not_for_each_request) {
   constexpr int rounds = 50;
   auto here = holdfast::open(calm_ensemble().url_at(calm_ensemble().port(0), fresh_base()));
   holdfast::fair_mutex lock{here, "job"};
@@ -60,7 +60,7 @@ class name_server_away {
   name_server_away(const name_server_away&) = delete;
 };
 
-TEST(zookeeper_members, that_are_looked_up_for_a_new_session_hold_up_no_question_about_the_former) {
+TEST(zookeeper_members, that_are_resolved_for_a_new_session_delay_no_query_about_the_former) {
   harness::fault_proxy proxy(calm_ensemble().port(0));
   holdfast::store::zookeeper::zookeeper_options options;
   options.hosts = "localhost:" + std::to_string(proxy.port());

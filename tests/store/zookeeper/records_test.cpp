@@ -150,7 +150,7 @@ TEST_F(zookeeper_records, a_record_that_is_read_in_the_time_between_two_lives_is
   EXPECT_TRUE(paused_->replace("n", "later", again.version, 0).value());
 }
 
-TEST_F(zookeeper_records, the_later_of_two_makers_of_a_record_learns_that_it_lost) {
+TEST_F(zookeeper_records, the_later_of_two_creators_of_a_record_gets_an_error) {
   const auto none = paused_->record("n", false, nullptr)->version;
   (void)written(*other_, 0);
   EXPECT_FALSE(paused_->replace("n", "late", none, 0).value());

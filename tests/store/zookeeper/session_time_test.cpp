@@ -39,7 +39,7 @@ class zookeeper_session_time : public testing::Test {
   session_time time_{clock_, session};
 };
 
-TEST_F(zookeeper_session_time, counts_from_each_request_while_something_is_asked_often) {
+TEST_F(zookeeper_session_time, counts_from_each_request_of_a_busy_session) {
   for (int i = 0; i < 60; ++i) {
     EXPECT_EQ(ask_and_hear(), clock_.now());
     clock_.advance(time_.speaks_at() - clock_.now());
