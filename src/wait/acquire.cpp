@@ -205,10 +205,12 @@ request::answer acquisition::learn(result<store::permits_reply> reply, boot_time
 
 wait_hint hint_of(const session_impl& session, store::permits_reply& reply) {
   wait_hint hint{std::chrono::microseconds(reply.retry_after_us), {}};
-  // At a fair store that notifies, each of the first few waiters polls at a different time. At
-  // other stores all waiters have position 1, or poll often.
+  // A fair store that notifies, and keeps leases in one record, tells each of the first few waiters
+  // another time. At other stores all waiters have position 1, or poll often, or poll as often as
+  // each other: after an outage they would ask together each time.
+  const auto& can = session.can();
   const bool among_first = reply.position >= 1 && reply.position <= first_few;
-  hint.alone = among_first && session.can().fair && session.can().notifications;
+  hint.alone = among_first && can.fair && can.notifications && can.shared_queue_leases;
   if (reply.position == 1 && session.can().sees_death) hint.watch = std::move(reply.blockers);
   return hint;
 }

@@ -174,6 +174,43 @@ TEST(wait_loop, a_wait_that_a_store_calls_endless_is_polled_again_later) {
   waiter.join();
 }
 
+/// Queues the first request, as etcd and ZooKeeper do: it does not know when the lease ahead ends.
+class without_ends final : public harness::passing_on {
+ public:
+  explicit without_ends(std::unique_ptr<holdfast::store::session_store> inner)
+      : passing_on(std::move(inner)), can_(inner_->can()) {
+    can_.shared_queue_leases = false;
+  }
+  const holdfast::store::capabilities& can() const noexcept override { return can_; }
+  holdfast::result<holdfast::store::permits_reply> permits(
+      std::string_view name, const holdfast::store::permits_command& c) override {
+    if (c.verb != verb::acquire || std::exchange(asked_, true)) return inner_->permits(name, c);
+    holdfast::store::permits_reply r;
+    r.outcome = holdfast::store::permits_outcome::queued;
+    r.position = 1;
+    r.retry_after_us = 1'000'000;
+    return r;
+  }
+
+ private:
+  holdfast::store::capabilities can_;
+  bool asked_ = false;
+};
+
+// After an outage all waiters of all programs ask at the same moment. They must not do so for ever.
+TEST(wait_loop, a_waiter_polls_at_a_time_of_its_own_where_no_end_is_known) {
+  stage s;
+  auto o = s.options();
+  o.decorate = [](auto inner) { return std::make_unique<without_ends>(std::move(inner)); };
+  fair_mutex m{holdfast::open("memory:", o), "m"};
+  auto waiter = async_acquire(m, 1h).future();
+  s.await_wake_within(1s);
+  EXPECT_LT(s.clock->next_wake(), s.clock->now() + 1s);
+  EXPECT_GE(s.clock->next_wake(), s.clock->now() + 750ms);
+  s.clock->advance(1s);
+  EXPECT_TRUE(waiter.get().ok());
+}
+
 /// A store whose records were edited by hand.
 class edited final : public harness::passing_on {
  public:

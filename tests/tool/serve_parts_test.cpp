@@ -1088,9 +1088,11 @@ class hanging_store {
 TEST(serve_dashboard, metrics_wait_for_stores_that_hang_at_the_same_time) {
   using namespace holdfast::tool;
   hanging_store one, two;
+  std::atomic<int> made{0};
   dashboard_options o;
   o.listen = ":0";
-  o.metrics = [](std::span<const snapshot> all) {
+  o.metrics = [&](std::span<const snapshot> all) {
+    ++made;
     std::string text;
     for (const snapshot& s : all) text += s.store + (s.health.reachable ? " up\n" : " away\n");
     return text;
@@ -1110,6 +1112,7 @@ TEST(serve_dashboard, metrics_wait_for_stores_that_hang_at_the_same_time) {
   (void)ask(page.port(), "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
   two.fail_one();
   harness::eventually("the next attempt hangs as well", [&] { return two.attempts() == 2; });
+  EXPECT_EQ(made, 0) << "the other store has not been queried";
   one.fail_one();
   EXPECT_TRUE(scrape.hear_all().ends_with("one away\ntwo away\n"));
 }
