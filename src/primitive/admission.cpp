@@ -7,7 +7,6 @@
 namespace holdfast {
 
 using namespace std::chrono_literals;
-using engine::wait_hint;
 using store::permits_outcome;
 using store::rate_outcome;
 
@@ -209,11 +208,12 @@ admitted admission::admit_within(std::uint64_t n, const rate_key& key, wait_time
   }
   const engine::timed_call call(session.now(), wait);
   entry e(permits, *limiter.of.config, std::move(request), n, call);
-  auto how = engine::or_abandon(session, *permits.what, e.owner(), [&]() -> result<admitted> {
+  auto ask = [&, &permits = permits]() -> result<admitted> {
     auto settled = engine::wait_until_settled(session, e.owner(), e, call, std::move(stop));
     if (settled) return e.given(permits.session, {call.began(), call.began()});
     return state_->refused(e, call, std::move(settled.error()));
-  });
+  };
+  auto how = engine::or_abandon(session, *permits.what, e.owner(), ask);
   if (!how) state_->fail(std::move(how.error()));
   return std::move(*how);
 }
