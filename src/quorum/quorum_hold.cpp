@@ -205,13 +205,14 @@ void quorum_hold::note(const answers& votes) {
 }
 
 // Whether a node was not waited for, because the others had decided or the time was up. Such a node
-// does not count as away until its full time limit has passed, however short the caller's limit is,
-// unless it has failed before.
+// does not count as away until its full time limit has passed, however short the caller's limit is.
+// If it failed before, it does, unless the refusals alone have decided: it may be well again.
 bool quorum_hold::had_no_time(const answers& votes, std::size_t node) const {
   const boot_time now = quorum_->now();
   const auto& one = *quorum_->nodes[node];
+  const bool refused = count(votes, holdfast::vote::refused) > votes.size() - quorum_->majority();
   return votes[node].said == holdfast::vote::silent && now - ballot_.began < quorum_->patience &&
-         !one.hangs(now, quorum_->patience) && !one.fails();
+         !one.hangs(now, quorum_->patience) && (refused || !one.fails());
 }
 
 // Releases, and waits for the nodes that answered: the next request must not find remains of this
