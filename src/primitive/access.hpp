@@ -3,11 +3,11 @@
 #include <holdfast/timed.hpp>
 #include <utility>
 
-namespace holdfast::detail {
+namespace holdfast {
 
 /// The friend of the public classes, for the functions that are not members of them, such as
 /// async_acquire() (decision 168).
-struct access {
+struct detail::access {
   template <class Of>
   static auto& of(Of& it) noexcept {
     return it.state_;
@@ -18,4 +18,4 @@ struct access {
   }
 };
 
-}  // namespace holdfast::detail
+}  // namespace holdfast
