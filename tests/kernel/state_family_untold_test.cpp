@@ -54,7 +54,7 @@ class waiters_that_go_on_together : public state_family {
   }
 };
 
-TEST_F(waiters_that_go_on_together, look_after_as_long_as_they_have_waited) {
+TEST_F(waiters_that_go_on_together, poll_after_as_long_as_they_have_waited) {
   for (const auto what : {kind::barrier, kind::condition_variable, kind::latch}) {
     EXPECT_EQ(pause_of(what, 1), 5'000) << to_string(what);
     pass(20'000);
@@ -64,7 +64,7 @@ TEST_F(waiters_that_go_on_together, look_after_as_long_as_they_have_waited) {
   }
 }
 
-TEST_F(waiters_that_go_on_together, look_160_times_a_second_however_many_they_are) {
+TEST_F(waiters_that_go_on_together, poll_more_seldom_if_they_are_many) {
   for (const auto what : {kind::barrier, kind::condition_variable, kind::latch}) {
     for (std::uint64_t owner = 1; owner <= 64; ++owner) pause_of(what, owner);
     pass(2 * second);
@@ -73,7 +73,7 @@ TEST_F(waiters_that_go_on_together, look_160_times_a_second_however_many_they_ar
   }
 }
 
-TEST_F(waiters_that_go_on_together, look_seldom_after_a_clock_that_was_set_back) {
+TEST_F(waiters_that_go_on_together, poll_seldom_after_a_clock_that_was_set_back) {
   pause_of(kind::barrier, 1);
   pass(-10 * second);
   EXPECT_EQ(pause_of(kind::barrier, 1), 50'000);

@@ -65,9 +65,12 @@ class link_pool::place {
  public:
   place(link_pool& in, bool has_room, bool has_tried, request* mine) : of_(in) {
     const auto before = std::find_if(in.line_.begin(), in.line_.end(), [&](const waiting& w) {
+      if (came_back(mine)) return !w.has_room && !w.came_back;
       return has_room && (!w.has_room || (w.has_tried && !has_tried));
     });
     mine_ = in.line_.emplace(before);
+    mine_->came_back = came_back(mine);
+    if (mine != nullptr) mine->at_ = request::place::queued;
     mine_->has_room = has_room, mine_->has_tried = has_tried, mine_->mine = mine;
   }
   ~place() {
@@ -78,6 +81,9 @@ class link_pool::place {
   place(const place&) = delete;
   place& operator=(const place&) = delete;
 
+  static bool came_back(const request* mine) noexcept {
+    return mine != nullptr && mine->at_ == request::place::back;
+  }
   bool is_first() const noexcept { return mine_ == of_.line_.begin(); }
   /// Without a request it is queued.
   bool is(request::place where) const noexcept {

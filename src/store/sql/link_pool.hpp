@@ -89,7 +89,8 @@ class link_pool {
   /// fails with the failure of the last attempt.
   result<loan> borrow(boot_time deadline);
 
-  /// The same. Returns no connection if another thread has taken the request, and gave it back.
+  /// The same. Returns no connection if another thread has taken the request, and gave it back. A
+  /// second call for the request is ahead of those that came later.
   result<std::optional<loan>> borrow(boot_time deadline, request& mine);
 
   /// Takes waiting requests, first come, first served: those for which `wanted` returns true, which
@@ -115,6 +116,7 @@ class link_pool {
     std::condition_variable called{};
     bool has_room = false;   ///< counts as in use
     bool has_tried = false;  ///< the server refused it another connection
+    bool came_back = false;  ///< another thread had taken its request
     request* mine = nullptr;
   };
   /// A thread whose connection was refused tries again at `again_at`.
@@ -180,6 +182,8 @@ void link_pool::take(taken& into, Wanted wanted) {
     }
     at = next;
   }
+  if (!into.all_.empty())
+    wake_first();  // the first may have been called, and was taken before it acted
 }
 
 }  // namespace holdfast::store::sql

@@ -125,14 +125,13 @@ struct row_store::waiting_changes : link_pool::request {
 // up to this thread.
 result<std::optional<link_pool::loan>> row_store::borrow(changes& open, boot_time deadline) {
   waiting_changes mine{open};
-  auto link = pool_.borrow(deadline, mine);
-  if (!link || *link) return link;
-  std::erase_if(open, [](const change* c) { return c->over; });
-  if (open.empty()) return link;
-  for (change* c : open) c->sent_before = c->sent_before || c->sent;
-  auto own = pool_.borrow(deadline);
-  if (!own) return std::move(own.error());
-  return std::optional(std::move(*own));
+  while (true) {
+    auto link = pool_.borrow(deadline, mine);
+    if (!link || *link) return link;
+    std::erase_if(open, [](const change* c) { return c->over; });
+    if (open.empty()) return link;
+    for (change* c : open) c->sent_before = c->sent_before || c->sent;
+  }
 }
 
 void row_store::run(changes open) {
@@ -214,8 +213,8 @@ bool row_store::guess(change& one) {
 }
 
 // Single changes of other names, which one round trip may settle, from threads that wait for a
-// connection. All requests have the same time-out, so their deadlines are not earlier than that of
-// this thread, which waits no longer.
+// connection. All requests have the same time-out, and this thread was ahead of them. So it waits
+// no longer than they would.
 void row_store::take_others(link_pool::taken& others, changes& into) {
   const auto own = static_cast<std::ptrdiff_t>(into.size());
   pool_.take(others, [&](link_pool::request& r) {

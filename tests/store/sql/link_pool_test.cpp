@@ -493,6 +493,70 @@ TEST_F(busy_pools, keep_the_thread_of_a_request_that_was_taken_past_its_deadline
   EXPECT_TRUE(pool.borrow(clock.now())) << "a request that was taken takes no connection";
 }
 
+// A connection that comes back calls the first in the queue. If that one is taken before it acts,
+// the next one must be called, however long the other thread keeps the taken one.
+TEST(link_pools, serve_the_next_request_if_the_first_was_called_and_then_taken) {
+  for (int i = 0; i < 200; ++i) {
+    counting_waits clock;
+    link_pool pool{[](auto) -> made { return std::unique_ptr<row_link>(); }, 2, clock};
+    auto kept = pool.borrow(clock.now());
+    auto comes_back = std::make_unique<result<link_pool::loan>>(pool.borrow(clock.now()));
+    ASSERT_TRUE(kept && *comes_back);
+    taken_request mine;
+    const auto deadline = clock.now() + 1h;
+    const auto waits = [&](int n) {
+      harness::eventually("it waits", [&] { return clock.waits >= n; });
+    };
+    auto first = std::async(std::launch::async, [&] { return bool(pool.borrow(deadline, mine)); });
+    waits(1);
+    auto next = std::async(std::launch::async, [&] { return bool(pool.borrow(deadline)); });
+    waits(2);
+    link_pool::taken others{pool};
+    comes_back.reset();
+    pool.take(others, [&](link_pool::request& r) { return &r == &mine; });
+    const bool served = next.wait_for(10s) == std::future_status::ready;
+    kept = no_server;
+    ASSERT_TRUE(served);
+  }
+}
+
+// They came before those that queued meanwhile.
+TEST(link_pools, serve_requests_that_came_back_before_the_others_in_their_order) {
+  counting_waits clock;
+  link_pool pool{[](auto) -> made { return std::unique_ptr<row_link>(); }, 1, clock};
+  auto first = pool.borrow(clock.now());
+  ASSERT_TRUE(first);
+  const auto deadline = clock.now() + 1h;
+  std::vector<int> order;
+  taken_request a, b, c;
+  const auto borrows = [&](int n, taken_request& mine, bool is_taken) {
+    const int before = clock.waits;
+    auto waiting = std::async(std::launch::async, [&, n, is_taken, deadline] {
+      if (is_taken) EXPECT_FALSE(pool.borrow(deadline, mine)->has_value());
+      const auto got = pool.borrow(deadline, mine);
+      order.push_back(n);  // by one thread at a time, the one with the connection
+      return got && got->has_value();
+    });
+    harness::eventually("it waits", [&] { return clock.waits > before; });
+    return waiting;
+  };
+  std::vector<std::future<bool>> all;
+  all.push_back(borrows(1, a, true));
+  all.push_back(borrows(2, b, true));
+  all.push_back(borrows(3, c, false));
+  for (auto* const one : {&a, &b}) {
+    const int before = clock.waits;
+    {
+      link_pool::taken others{pool};
+      pool.take(others, [&](link_pool::request& r) { return &r == one; });
+    }
+    harness::eventually("it waits again", [&] { return clock.waits > before; });
+  }
+  first = no_server;
+  for (auto& one : all) EXPECT_TRUE(one.get());
+  EXPECT_EQ(order, (std::vector{1, 2, 3}));
+}
+
 TEST_F(busy_pools, serve_a_request_that_no_thread_takes) {
   auto first = std::make_unique<holdfast::result<link_pool::loan>>(pool_.borrow(clock_.now()));
   ASSERT_TRUE(*first);
