@@ -532,7 +532,9 @@ TEST(link_pools, serve_requests_that_came_back_before_the_others_in_their_order)
   const auto borrows = [&](int n, taken_request& mine, bool is_taken) {
     const int before = clock.waits;
     auto waiting = std::async(std::launch::async, [&, n, is_taken, deadline] {
-      if (is_taken) EXPECT_FALSE(pool.borrow(deadline, mine)->has_value());
+      if (is_taken) {
+        EXPECT_FALSE(pool.borrow(deadline, mine)->has_value());
+      }
       const auto got = pool.borrow(deadline, mine);
       order.push_back(n);  // by one thread at a time, the one with the connection
       return got && got->has_value();
