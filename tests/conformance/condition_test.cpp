@@ -96,6 +96,7 @@ TEST_P(conditions, a_waiter_that_cannot_reacquire_the_mutex_wakes_the_next) {
   until_waiting(1);
   auto next = async_wait(there.changed, there.lock.acquire()).future();
   until_waiting(2);
+  EXPECT_FALSE(here.lock.acquire().release());  // the first waiter has left its process's queue
   holdfast::lease theirs = there.lock.acquire();
   std::stop_source stop;
   auto before = async_acquire(crowded, {}, stop.get_token()).future();
