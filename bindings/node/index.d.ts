@@ -3,12 +3,15 @@
 // participants, or a lock that lingers. A call costs as many round trips as the same call in C++ (docs/). A wait rejects with Busy (one
 // try), TimedOut or Cancelled, and with Unavailable if the store is away.
 
-/** How a call waits. */
+/** A whole number. */
+export type Whole = number | bigint;
+
+/** How a call waits. Here and in all other options, null counts as not given. */
 export interface Wait {
   /** 0 or negative: one try. Not given: without a limit. */
-  timeout?: number;
+  timeout?: number | null;
   /** Aborting it ends the wait with Cancelled. */
-  signal?: AbortSignal;
+  signal?: AbortSignal | null;
 }
 
 export class HoldfastError extends Error {
@@ -76,7 +79,7 @@ export interface Lease extends Handle {
   /** Throws Lost unless the lock is held. */
   check(): void;
   /** Renews the lease now, for `length` from now on, or for its old length. */
-  extend(length?: number): Promise<void>;
+  extend(length?: number | null): Promise<void>;
   /** Rejects with Lost if the lease had ended before; with NotOwner if it was released already, or while a wait for a condition uses
    *  it. */
   release(): Promise<void>;
@@ -105,7 +108,7 @@ export interface SharedMutex extends Lock {
 
 export interface Semaphore extends Lock {
   /** The lock that takes `count` permits together, or none. */
-  permits(count: number): Lock;
+  permits(count: Whole): Lock;
   /** Resolves to how many permits are free at this moment. */
   available(): Promise<number>;
 }
@@ -137,7 +140,7 @@ export interface Election extends Lock {
 /** Waiters continue when the count has reached zero. */
 export interface Latch extends Handle {
   /** Counts down by n (1). Rejects with InvalidArgument for 0, and for more than remains. */
-  countDown(n?: number): Promise<void>;
+  countDown(n?: Whole): Promise<void>;
   /** Waits until the count has reached zero. */
   wait(wait?: Wait): Promise<void>;
   /** Resolves to the present count. */
@@ -181,17 +184,17 @@ export interface Condition extends Handle {
 
 /** One token bucket, or one for each value of some parts of the key. */
 export interface Rule {
-  tokens: number;
+  tokens: Whole;
   /** The time in which `tokens` come back, in milliseconds; 1000 if not given. */
-  per?: number;
+  per?: number | null;
   /** The most tokens that a bucket holds. 0 or not given: as many as `tokens`. */
-  burst?: number;
+  burst?: Whole | null;
   /** Parts of the key: each combination of their values has a bucket of its own. Not given: one bucket for all. */
-  by?: string[];
+  by?: readonly string[] | null;
   /** All tokens come back at once, each time `per` has passed. */
-  interval?: boolean;
+  interval?: boolean | null;
   /** Identifies the rule. Not given: its number. */
-  name?: string;
+  name?: string | null;
 }
 
 export interface Decision {
@@ -213,38 +216,38 @@ export interface Decision {
 /** Limits how often something may happen, with token buckets by name. */
 export interface Limiter extends Handle {
   /** Takes n tokens (1) from the bucket of every rule, or nothing. Does not wait. */
-  tryTake(n?: number, key?: Record<string, string>): Promise<Decision>;
+  tryTake(n?: Whole, key?: Record<string, string>): Promise<Decision>;
   /** Waits until n tokens (1) are there, and takes them. Resolves to false, and takes nothing, if they would not be there in time. */
-  take(n?: number, key?: Record<string, string>, wait?: Wait): Promise<boolean>;
+  take(n?: Whole, key?: Record<string, string>, wait?: Wait): Promise<boolean>;
   /** As take(), but resolves to the whole decision, which refund() accepts. Test its `taken`, because the object itself is always
    *  true. */
-  takeDecision(n?: number, key?: Record<string, string>, wait?: Wait): Promise<Decision>;
+  takeDecision(n?: Whole, key?: Record<string, string>, wait?: Wait): Promise<Decision>;
   /** Reserves n tokens that will be there within `longestWait`, or nothing. Does not wait. */
-  reserve(n: number, longestWait: number, key?: Record<string, string>): Promise<Decision>;
+  reserve(n: Whole, longestWait: number, key?: Record<string, string>): Promise<Decision>;
   /** Resolves to what tryTake() would return, and takes nothing. */
-  peek(n?: number, key?: Record<string, string>): Promise<Decision>;
+  peek(n?: Whole, key?: Record<string, string>): Promise<Decision>;
   /** Gives back the unused tokens of a decision, under the same key. Requests that took tokens later keep their times, so some of the
    *  tokens may be lost (docs/rate_limiter.md). A number gives back that many tokens, as if they had been taken now. */
-  refund(what?: number | Decision, key?: Record<string, string>): Promise<void>;
+  refund(what?: Whole | Decision, key?: Record<string, string>): Promise<void>;
 }
 
 export interface LockOptions {
   /** How long the lock outlives a crash. Not given: as the session says. */
-  lease?: number;
+  lease?: number | null;
   /** false: the lock ends by itself when the lease is over. */
-  renew?: boolean;
+  renew?: boolean | null;
   /** The longest time for which one hold lasts. Not given: no limit. */
-  maxHold?: number;
+  maxHold?: number | null;
   /** How long callers of this process may pass a mutex on without asking the store. Not given: 10 ms. 0: never. */
-  localTime?: number;
+  localTime?: number | null;
   /** How long an idle mutex may stay with this process. Not given: not at all. */
-  linger?: number;
+  linger?: number | null;
   /** How many calls may wait behind another one; the next one rejects with Overloaded. 0 or not given: no limit. */
-  maxWaiters?: number;
+  maxWaiters?: Whole | null;
   /** close() of a lease does not wait for the answer of the store. */
-  unconfirmedRelease?: boolean;
+  unconfirmedRelease?: boolean | null;
   /** For people: shown by `holdfast list`. */
-  reason?: string;
+  reason?: string | null;
 }
 
 /** What the store knows about one name at this moment. */
@@ -271,20 +274,20 @@ export interface Session extends Handle {
   /** As mutex(), on the same names, but strictly in order of arrival across processes. */
   fairMutex(name: string, options?: LockOptions): Lock;
   /** Many readers or one writer. `preference`: "fifo" (order of arrival, the default), "readers" or "writers" (they pass the others). */
-  sharedMutex(name: string, options?: LockOptions & {preference?: 'fifo' | 'readers' | 'writers'}): SharedMutex;
+  sharedMutex(name: string, options?: LockOptions & {preference?: 'fifo' | 'readers' | 'writers' | null}): SharedMutex;
   /** All programs state the same capacity; otherwise acquiring rejects with CapacityMismatch. */
-  semaphore(name: string, capacity: number, options?: LockOptions): Semaphore;
+  semaphore(name: string, capacity: Whole, options?: LockOptions): Semaphore;
   /** Every program can read the note. The waiting candidate with the greatest `priority` (any 32-bit integer) leads next. */
-  election(name: string, options?: {note?: string; priority?: number; lease?: number}): Election;
+  election(name: string, options?: {note?: string | null; priority?: Whole | null; lease?: number | null}): Election;
   /** The store forgets the latch `keep` after its last use; not given: a day. */
-  latch(name: string, count: number, options?: {keep?: number}): Latch;
+  latch(name: string, count: Whole, options?: {keep?: number | null}): Latch;
   /** `lease`: how long the others wait for a participant whose death the store cannot see. Not given: as the session says. */
-  barrier(name: string, count: number, options?: {lease?: number}): Barrier;
+  barrier(name: string, count: Whole, options?: {lease?: number | null}): Barrier;
   /** Its name must differ from that of its mutex. */
   condition(name: string): Condition;
   /** 1 to 16 rules. All programs state the same rules; otherwise taking tokens rejects with CapacityMismatch. `localTokens`: from 2
    *  on, the process takes this many tokens at once, and gives them out without a round trip. 0 or not given: off. */
-  limiter(name: string, rules: Rule[], options?: {localTokens?: number}): Limiter;
+  limiter(name: string, rules: readonly Rule[], options?: {localTokens?: Whole | null}): Limiter;
   /** Resolves to what the store knows about a name. */
   show(name: string): Promise<NameInfo>;
   /** Takes the lock away from its holders, or from the holder with this short id. An empty short id rejects with InvalidArgument.
@@ -295,11 +298,11 @@ export interface Session extends Handle {
 
 export interface SessionOptions {
   /** How long a lock outlives a crash. Not given: 30 s. */
-  lease?: number;
+  lease?: number | null;
   /** How long open() and calls without a limit retry while the store is away. Not given: 10 s. */
-  storeTimeout?: number;
+  storeTimeout?: number | null;
   /** Put before every name. */
-  namePrefix?: string;
+  namePrefix?: string | null;
 }
 
 /**
@@ -311,8 +314,9 @@ export function open(url: string, options?: SessionOptions): Promise<Session>;
 export function multiLock(...members: Lock[]): Lock;
 /** A lock that a majority of the nodes grants; each session is one node. `trustAfter`: a node has no vote for this long after its
  *  start; 0 or not given: off. */
-export function redlock(nodes: Session[], name: string,
-                        options?: {lease?: number; nodeTimeout?: number; trustAfter?: number; reason?: string}): Lock;
+export function redlock(nodes: readonly Session[], name: string,
+                        options?: {lease?: number | null; nodeTimeout?: number | null; trustAfter?: number | null;
+                                   reason?: string | null}): Lock;
 export const version: string;
 
 /** For `instanceof`. Objects come from the functions and methods above. */

@@ -21,6 +21,25 @@ export async function ship(order: string): Promise<bigint> {
     if (why instanceof holdfast.TimedOut) return BigInt(why.code);
     throw why;
   }
+  const nothing = null, options = {lease: nothing, renew: nothing, maxHold: nothing, localTime: nothing, linger: nothing};
+  const lock = store.semaphore('s', 3n, {...options, maxWaiters: 2n, unconfirmedRelease: nothing, reason: nothing}).permits(2n);
+  await (await lock.acquire({timeout: nothing, signal: nothing})).extend(nothing);
+  store.sharedMutex('b', {...options, preference: nothing, maxWaiters: nothing});
+  store.election('e', {note: nothing, priority: nothing, lease: nothing});
+  await store.latch('l', 2n, {keep: nothing}).countDown(1n);
+  store.barrier('b', 2n, {lease: nothing});
+  const rule = {tokens: 5n, per: nothing, burst: 2n ** 50n, by: nothing, interval: nothing, name: nothing} as const;
+  const rules: readonly holdfast.Rule[] = [rule, {tokens: 1, burst: nothing, by: ['client'] as const}];
+  const limit = store.limiter('r', rules, {localTokens: nothing});
+  await limit.tryTake(1n);
+  await limit.take(1n, {}, {timeout: nothing});
+  await limit.takeDecision(1n);
+  await limit.reserve(1n, 10);
+  await limit.peek(1n);
+  await limit.refund(1n);
+  const others = {lease: nothing, storeTimeout: nothing, namePrefix: nothing};
+  const nodes: readonly holdfast.Session[] = [store, await holdfast.open('memory:', others)];
+  holdfast.redlock(nodes, 'n', {lease: nothing, nodeTimeout: nothing, trustAfter: nothing, reason: nothing});
   const held: holdfast.Lease | holdfast.Lock = lease;
   if (held instanceof holdfast.Lease) held.check();
   // @ts-expect-error: they are made by the methods of a session
