@@ -539,6 +539,43 @@ TEST(serve_http, requests_are_taken_apart_and_bad_ones_refused) {
   EXPECT_EQ(ask(s.port(), "GET /" + std::string(9000, 'x') + host + "\r\n").find("413"), 9u);
 }
 
+TEST(serve_http, a_client_that_waits_to_send_its_body_is_told_to_go_on) {
+  http_server s{{"--listen", ":0"}, {.request_patience = 10s}, echo};
+  s.start();
+  const std::string head =
+      "POST /a HTTP/1.1\r\nExpect: 100-Continue\r\nContent-Length: 2\r\nHost: ";
+  harness::tcp_client waits(s.port());
+  waits.say(head + "localhost\r\n\r\n");
+  const std::string go_on = "HTTP/1.1 100 Continue\r\n\r\n";
+  EXPECT_EQ(waits.hear(go_on.size()), go_on);
+  waits.say("hi");
+  const auto answer = waits.hear_all();
+  EXPECT_TRUE(answer.starts_with("HTTP/1.1 200") && answer.ends_with("POST /a ?  hi\n")) << answer;
+  EXPECT_EQ(ask(s.port(), head + "evil.example\r\n\r\n").find("421"), 9u) << "without its body";
+  EXPECT_EQ(ask(s.port(), "GET / HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n\r\n")
+                .find("200"),
+            9u)
+      << "it has no body";
+}
+
+TEST(serve_http, a_whole_address_is_the_host_and_the_path) {
+  http_server s{{"--listen", ":0"}, {}, echo};
+  s.start();
+  const auto get = [&](const std::string& target, const std::string& host = "localhost") {
+    return ask(s.port(), "GET " + target + " HTTP/1.1\r\nHost: " + host + "\r\n\r\n");
+  };
+  EXPECT_TRUE(get("http://localhost:7440/a/b?c=d").ends_with("GET /a/b ? c=d \n"));
+  EXPECT_TRUE(get("HTTPS://127.0.0.1?c").ends_with("GET / ? c \n"));
+  EXPECT_TRUE(get("http://localhost").ends_with("GET / ?  \n"));
+  EXPECT_TRUE(get("http://localhost/a", "evil.example").ends_with("GET /a ?  \n"))
+      << "the header does not count";
+  const auto refused = get("http://evil.example/a");
+  EXPECT_EQ(refused.find("421"), 9u);
+  EXPECT_NE(refused.find("the host name 'evil.example' is refused"), refused.npos) << refused;
+  EXPECT_EQ(get("http://localhost@evil.example/a").find("421"), 9u);
+  EXPECT_EQ(get("http:///a").find("421"), 9u);
+}
+
 TEST(serve_http, a_reader_that_takes_nothing_is_dropped) {
   std::atomic<int> alive{0};
   http_server s{{"--listen", ":0"},
@@ -657,6 +694,62 @@ TEST(serve_http, readers_of_one_answer_have_one_copy_of_it) {
             whole.npos);
   readers.clear();
   harness::eventually("none of them has it any more", [&] { return server.shared_by() == 0; });
+}
+
+namespace {
+
+/// One large piece, and then nothing.
+class one_piece : public holdfast::tool::http_stream {
+ public:
+  explicit one_piece(std::atomic<int>& alive) : alive_(alive) { ++alive_; }
+  ~one_piece() override { --alive_; }
+  std::shared_ptr<const std::string> next() override { return std::exchange(piece_, nullptr); }
+  static constexpr std::size_t size = std::size_t{16} << 20;
+
+ private:
+  std::atomic<int>& alive_;
+  std::shared_ptr<const std::string> piece_ =
+      std::make_shared<const std::string>(std::string(size, 'x'));
+};
+
+}  // namespace
+
+TEST(serve_http, a_viewer_that_sent_something_during_a_piece_and_leaves_is_noticed) {
+  std::atomic<int> alive{0};
+  http_server s{
+      {"--listen", ":0"}, {.streams = 1}, [&](const http_request& r, const http_reply& reply) {
+        http_answer a;
+        if (r.path == "/stream") a.stream = std::make_unique<one_piece>(alive);
+        reply(std::move(a));
+      }};
+  s.start();
+  {
+    harness::tcp_client viewer(s.port());
+    viewer.say("GET /stream HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    const std::string begin = viewer.hear(10'000);
+    viewer.say("x");
+    (void)ask(s.port(), "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");  // the server is behind the x
+    (void)viewer.hear(one_piece::size - 10'000);
+  }
+  harness::eventually("its end is seen", [&] { return alive == 0; });
+}
+
+TEST(serve_http, a_viewer_that_goes_on_sending_is_dropped) {
+  std::atomic<int> alive{0};
+  http_server s{
+      {"--listen", ":0"}, {.streams = 1}, [&](const http_request&, const http_reply& reply) {
+        http_answer a;
+        a.stream = std::make_unique<silence>(alive);
+        reply(std::move(a));
+      }};
+  s.start();
+  harness::tcp_client viewer(s.port());
+  viewer.say("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  EXPECT_NE(viewer.hear(15).find("200"), std::string::npos);
+  viewer.say(std::string(1'000, 'x'));
+  EXPECT_EQ(alive, 1);
+  viewer.say(std::string(20'000, 'x'));
+  harness::eventually("it is dropped", [&] { return alive == 0; });
 }
 
 TEST(serve_http, streams_are_counted_and_a_viewer_that_leaves_makes_room) {

@@ -11,6 +11,7 @@
 #include <boost/asio/write.hpp>
 #include <boost/beast/core/buffers_suffix.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/core/string.hpp>
 #include <boost/beast/core/tcp_stream.hpp>
 #include <boost/beast/http/empty_body.hpp>
 #include <boost/beast/http/parser.hpp>
@@ -45,6 +46,9 @@ constexpr std::uint32_t longest_head = 8192;
 constexpr std::uint64_t longest_body = 4096;
 /// A slow client's progress is noticed in steps of about a third of that.
 constexpr int sent_ahead = 256 * 1024;
+/// A viewer of a stream that sends more than this behind its request is cut off.
+constexpr std::size_t most_ignored = 16 * 1024;
+constexpr std::string_view go_on = "HTTP/1.1 100 Continue\r\n\r\n";
 
 /// What a browser may do with an answer: only what the page needs. With trusted types, every
 /// attempt to write HTML from text is an error.
@@ -115,24 +119,49 @@ std::string text_of(beast::string_view text) { return {text.data(), text.size()}
 
 using request_message = http::request<http::string_body>;
 
+/// What a request asks for, and of which host.
+struct asked_for {
+  std::string host;
+  std::string target;
+};
+
+/// A client that takes this server for a proxy sends the whole address ("GET http://HOST/PATH").
+/// The host in it then counts instead of the header (RFC 9112, 3.2.2).
+asked_for what_is_asked(const request_message& from) {
+  std::string target = text_of(from.target());
+  for (const beast::string_view scheme : {"http://", "https://"}) {
+    if (!beast::iequals(beast::string_view(target).substr(0, scheme.size()), scheme)) continue;
+    target.erase(0, scheme.size());
+    const auto end = std::min(target.find_first_of("/?"), target.size());
+    std::string rest = target.substr(end);
+    return {target.substr(0, end), rest.starts_with('/') ? rest : '/' + rest};
+  }
+  return {text_of(from[http::field::host]), target};
+}
+
 http_request request_of(const request_message& from) {
-  const std::string target = text_of(from.target());
+  const auto [host, target] = what_is_asked(from);
   const auto question = target.find('?');
   http_request r;
   r.method = text_of(from.method_string());
   r.path = target.substr(0, question);
   if (question != target.npos) r.query = target.substr(question + 1);
   r.authorization = text_of(from[http::field::authorization]);
-  r.foreign = is_foreign(text_of(from["Sec-Fetch-Site"]), text_of(from[http::field::origin]),
-                         text_of(from[http::field::host]));
+  r.foreign = is_foreign(text_of(from["Sec-Fetch-Site"]), text_of(from[http::field::origin]), host);
   r.body = from.body();
   return r;
+}
+
+/// The client sends its body when it is told to, or after a pause of its own.
+bool waits_to_send_body(const request_message& from) {
+  return from.version() >= 11 && beast::iequals(from[http::field::expect], "100-continue");
 }
 
 /// More than one Host is an attempt to be understood in two ways; a browser always sends one.
 bool is_meant(const request_message& from, const std::vector<std::string>& names) {
   const auto hosts = from.count(http::field::host);
-  return hosts == 0 || (hosts == 1 && is_own_host(text_of(from[http::field::host]), names));
+  const std::string host = what_is_asked(from).host;
+  return hosts <= 1 && ((hosts == 0 && host.empty()) || is_own_host(host, names));
 }
 
 /// Without characters that a JSON text cannot contain unescaped.
@@ -145,7 +174,7 @@ std::string shown_host(const std::string& host) {
 
 std::string why_not_meant(const request_message& from, const http_address& at) {
   if (from.count(http::field::host) > 1) return "the request has more than one Host";
-  return shown_host(text_of(from[http::field::host])) +
+  return shown_host(what_is_asked(from).host) +
          " is refused, as a protection against DNS rebinding: use an IP address, localhost, this "
          "machine's name or the name in " +
          at.option + (at.host_option.empty() ? "" : ", or allow it with " + at.host_option);
@@ -226,7 +255,10 @@ class http_server::impl::client : public std::enable_shared_from_this<client> {
   void close();
 
  private:
+  void heard_head(error_code wrong);
+  void read_body();
   void heard(error_code wrong);
+  bool refuses(error_code wrong);
   void send_head();
   void send_whole(http_answer what);
   void send_more();
@@ -248,28 +280,55 @@ class http_server::impl::client : public std::enable_shared_from_this<client> {
   bool waits_ = false;
   bool answered_ = false;
   bool closed_ = false;
-  char ignored_ = 0;
+  std::array<char, 4096> ignored_{};
+  std::size_t left_to_ignore_ = most_ignored;
 };
 
 void http_server::impl::client::read() {
   socket_.expires_after(of_.limits_.request_patience);
+  http::async_read_header(
+      socket_, buffer_, parser_,
+      [self = shared_from_this()](error_code wrong, std::size_t) { self->heard_head(wrong); });
+}
+
+/// Answers the request if it is refused, or closes the connection if it is broken.
+bool http_server::impl::client::refuses(error_code wrong) {
+  if (wrong == http::error::header_limit || wrong == http::error::body_limit ||
+      wrong == http::error::buffer_overflow) {
+    answer(error_answer(413, "the request is too long"));
+  } else if (wrong.category() == make_error_code(http::error::bad_target).category() &&
+             wrong != http::error::end_of_stream && wrong != http::error::partial_message) {
+    answer(error_answer(400, "this is not an HTTP request"));
+  } else if (wrong) {
+    close();
+  } else if (!is_meant(parser_.get(), of_.names_)) {
+    answer(error_answer(421, why_not_meant(parser_.get(), of_.at_)));
+  } else {
+    return false;
+  }
+  return true;
+}
+
+/// A client that would be refused need not send its body.
+void http_server::impl::client::heard_head(error_code wrong) {
+  if (closed_ || refuses(wrong)) return;
+  if (parser_.is_done()) return heard({});
+  if (!waits_to_send_body(parser_.get())) return read_body();
+  net::async_write(socket_, net::buffer(go_on.data(), go_on.size()),
+                   [self = shared_from_this()](error_code failed, std::size_t) {
+                     if (failed) return self->close();
+                     self->read_body();
+                   });
+}
+
+void http_server::impl::client::read_body() {
   http::async_read(
       socket_, buffer_, parser_,
       [self = shared_from_this()](error_code wrong, std::size_t) { self->heard(wrong); });
 }
 
 void http_server::impl::client::heard(error_code wrong) {
-  if (closed_) return;
-  if (wrong == http::error::header_limit || wrong == http::error::body_limit ||
-      wrong == http::error::buffer_overflow)
-    return answer(error_answer(413, "the request is too long"));
-  if (wrong.category() == make_error_code(http::error::bad_target).category() &&
-      wrong != http::error::end_of_stream && wrong != http::error::partial_message)
-    return answer(error_answer(400, "this is not an HTTP request"));
-  if (wrong) return close();
-  const request_message& request = parser_.get();
-  if (!is_meant(request, of_.names_))
-    return answer(error_answer(421, why_not_meant(request, of_.at_)));
+  if (closed_ || refuses(wrong)) return;
   if (of_.too_many_wait())
     return answer(error_answer(503, "too many requests wait for their answers"));
   waits_ = true;
@@ -282,7 +341,7 @@ void http_server::impl::client::heard(error_code wrong) {
       if (const auto to = self.lock()) to->answer(std::move(*shared));
     });
   };
-  of_.handler_(request_of(request),
+  of_.handler_(request_of(parser_.get()),
                http_reply{send, [self = weak_from_this()] { return !self.expired(); }});
 }
 
@@ -352,10 +411,11 @@ void http_server::impl::client::send_head() {
 /// Notices a client that leaves before the next piece.
 void http_server::impl::client::watch_for_end() {
   socket_.expires_never();
-  socket_.async_read_some(net::buffer(&ignored_, 1),
-                          [self = shared_from_this()](error_code wrong, std::size_t) {
-                            if (wrong) return self->close();
-                            if (!self->closed_ && !self->busy_) self->watch_for_end();
+  socket_.async_read_some(net::buffer(ignored_),
+                          [self = shared_from_this()](error_code wrong, std::size_t read) {
+                            if (wrong || read > self->left_to_ignore_) return self->close();
+                            self->left_to_ignore_ -= read;
+                            if (!self->closed_) self->watch_for_end();
                           });
 }
 
