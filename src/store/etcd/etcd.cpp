@@ -290,6 +290,7 @@ result<std::vector<contender>> etcd_store::contenders(std::string_view name, as_
       on_arrival ? watches_.add(prefix, end_of(prefix), std::move(on_arrival)) : std::int64_t{0};
   if (when == as_of::settled) {
     auto sure = settle(*present(), prefix);
+    if (!sure && sure.error().code != errc::lost) watches_.forget(watch);
     if (sure || sure.error().code != errc::lost) return sure;
     // The session's lease has ended: no request can create an entry with it any more.
   }

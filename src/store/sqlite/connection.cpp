@@ -69,7 +69,7 @@ result<std::string> connection::ask_text(const char* sql, std::string_view tried
 result<statement> connection::prepare(const char* sql, std::string_view tried) {
   sqlite3_stmt* made = nullptr;
   const int code = sqlite3_prepare_v3(db_, sql, -1, SQLITE_PREPARE_PERSISTENT, &made, nullptr);
-  if (code != SQLITE_OK) return explain(db_, code, tried);
+  if (code != SQLITE_OK) return explain_reading(db_, code, tried);
   return statement{made};
 }
 

@@ -117,6 +117,12 @@ failure explain(sqlite3* db, int code, std::string_view tried) {
       found.outcome_unknown};
 }
 
+failure explain_reading(sqlite3* db, int code, std::string_view tried) {
+  failure why = explain(db, code, tried);
+  why.outcome_unknown = why.outcome_unknown && why.code == errc::overloaded;
+  return why;
+}
+
 failure explain_errno(int error_number, std::string_view tried) {
   const verdict found =
       no_room(error_number) ? verdict{errc::no_space, make_room} : judge_cantopen(error_number);

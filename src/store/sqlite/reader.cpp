@@ -66,7 +66,7 @@ class snapshot {
     if (all != nullptr) sqlite3_backup_step(all, -1);
     const int code = all != nullptr ? sqlite3_backup_finish(all) : sqlite3_errcode(copy_.get());
     steady = at_rest ? !has_log(file) : (code & 0xff) != SQLITE_BUSY;
-    if (steady && code != SQLITE_OK) return explain(from.get(), code, "reading " + file);
+    if (steady && code != SQLITE_OK) return explain_reading(from.get(), code, "reading " + file);
     return done{};
   }
   status settle(const std::string& file) {
@@ -104,7 +104,7 @@ class reading_store final : public state_store {
     const int code = sqlite3_step(asked->get());
     if (code == SQLITE_TOOBIG) return sql::record_too_long();
     if (code != SQLITE_ROW && code != SQLITE_DONE)
-      return explain(now.db().get(), code, "reading " + file_);
+      return explain_reading(now.db().get(), code, "reading " + file_);
     const std::string record{code == SQLITE_ROW ? text_column(asked->get(), 0)
                                                 : std::string_view{}};
     if (change.apply(record, read_moment()) == nullptr) return done{};

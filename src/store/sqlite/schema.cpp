@@ -209,10 +209,10 @@ result<std::vector<state_store::entry>> read_entries(connection& db, sqlite3_stm
   int code = SQLITE_OK;
   while ((code = sqlite3_step(listing)) == SQLITE_ROW) {
     auto one = read_entry(reading->get(), text_column(listing, 0));
-    if (!one) return explain(db.get(), sqlite3_errcode(db.get()), tried);
+    if (!one) return explain_reading(db.get(), sqlite3_errcode(db.get()), tried);
     found.push_back(std::move(*one));
   }
-  if (code != SQLITE_DONE) return explain(db.get(), code, tried);
+  if (code != SQLITE_DONE) return explain_reading(db.get(), code, tried);
   return found;
 }
 

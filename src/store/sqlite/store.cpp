@@ -311,7 +311,7 @@ status lock_file::try_step(sqlite3_stmt* how, std::string_view name, transition&
     current_.too_long = true;
     return current_.next == nullptr ? sql::record_too_long() : sql::grown_too_long(name);
   }
-  if (code != SQLITE_OK) return failed(code, tried);
+  if (code != SQLITE_OK) return failed(how, code, tried);
   return done{};
 }
 
@@ -339,8 +339,9 @@ void lock_file::next_record(sqlite3_context* context, int, sqlite3_value**) noex
   sqlite3_result_text64(context, text.data(), text.size(), SQLITE_STATIC, SQLITE_UTF8);
 }
 
-failure lock_file::failed(int code, std::string_view tried) {
-  return explain(db_.get(), code, std::string{tried} + " in " + file_);
+failure lock_file::failed(sqlite3_stmt* how, int code, std::string_view tried) {
+  const auto why = sqlite3_stmt_readonly(how) != 0 ? explain_reading : explain;
+  return why(db_.get(), code, std::string{tried} + " in " + file_);
 }
 
 // ---- several steps, and all entries
@@ -443,7 +444,7 @@ status lock_file::remove_free() {
       floor = std::max<std::int64_t>(floor, sqlite3_column_int64(remove_.get(), 0));
     }
     if (const int code = sqlite3_reset(remove_.get()); code != SQLITE_OK) {
-      return failed(code, tried);
+      return failed(remove_.get(), code, tried);
     }
   }
   if (auto raised = raise_fence_floor(db_, floor); !raised) return raised;

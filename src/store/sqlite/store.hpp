@@ -70,7 +70,7 @@ class lock_file final : public forkable {
   void sweep_if_many() noexcept;
   void sweep() noexcept;
   status remove_free();
-  failure failed(int code, std::string_view tried);
+  failure failed(sqlite3_stmt* how, int code, std::string_view tried);
 
   const sqlite_options options_;
   std::string file_;

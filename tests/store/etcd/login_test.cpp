@@ -1,9 +1,11 @@
 #include <thread>
 
+#include "base/store_url.hpp"
 #include "harness/authority.hpp"
 #include "harness/eventually.hpp"
 #include "harness/least_rights.hpp"
 #include "harness/tcp.hpp"
+#include "store/etcd/etcd.hpp"
 #include "store/etcd/fixture.hpp"
 
 // Users and TLS, each with a server of its own.
@@ -12,6 +14,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using holdfast::errc;
+namespace etcd = holdfast::store::etcd;
 
 errc reason_of(const std::string& url) {
   const auto e = thrown_by(
@@ -117,6 +120,19 @@ TEST_F(etcd_login, waiters_watch_although_the_token_of_their_stream_was_forgotte
     if (known)
       (void)server_->ctl("--user root:secret user passwd owner --interactive=false", "secret");
   }
+}
+
+TEST_F(etcd_login, a_refused_question_leaves_no_watch) {
+  auto o = etcd::read_options(*holdfast::base::parse_url(url("reader:secret@"))).value();
+  o.clock = &holdfast::real_clock();
+  const auto store = etcd::open_etcd(o).value();
+  using as_of = holdfast::store::contender_store::as_of;
+  const auto settled = store->contenders("quiet", as_of::settled, [] {});
+  ASSERT_FALSE(settled);
+  EXPECT_EQ(settled.error().code, errc::not_permitted) << settled.error().what;
+  harness::eventually("no watch any more", [&] { return watchers(*server_) == 0; });
+  ASSERT_TRUE(store->contenders("quiet", as_of::seen, [] {}));
+  harness::eventually("a watch", [&] { return watchers(*server_) == 1; });
 }
 
 TEST(etcd_tls, only_clients_with_a_trusted_certificate_are_admitted) {

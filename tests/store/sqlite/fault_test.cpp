@@ -307,6 +307,56 @@ TEST_F(faults, a_failed_question_is_not_reported_as_a_change) {
   expect_failure(store->transact("name", change), errc::foreign_data, "changing the record in ");
 }
 
+/// SQLite's files, whose locks for reading can be made to fail, as on a bad disk.
+class failing_files {
+ public:
+  failing_files() {
+    shim_ = *real_;
+    shim_.zName = "failing_files";
+    shim_.xOpen = [](sqlite3_vfs*, const char* name, sqlite3_file* file, int how, int* how_it_was) {
+      const int code = real_->xOpen(real_, name, file, how, how_it_was);
+      if (code != SQLITE_OK || (how & SQLITE_OPEN_MAIN_DB) == 0) return code;
+      methods_ = *file->pMethods;
+      shm_lock_ = methods_.xShmLock;
+      methods_.xShmLock = [](sqlite3_file* of, int at, int count, int what) {
+        return broken_ ? SQLITE_IOERR_SHMLOCK : shm_lock_(of, at, count, what);
+      };
+      file->pMethods = &methods_;
+      return code;
+    };
+    sqlite3_vfs_register(&shim_, 1);
+  }
+  ~failing_files() {
+    broken_ = false;
+    sqlite3_vfs_unregister(&shim_);
+  }
+  static void fail() { broken_ = true; }
+
+ private:
+  static inline sqlite3_vfs* const real_ = sqlite3_vfs_find(nullptr);
+  static inline sqlite3_vfs shim_{};
+  static inline sqlite3_io_methods methods_{};
+  static inline int (*shm_lock_)(sqlite3_file*, int, int, int) = nullptr;
+  static inline bool broken_ = false;
+};
+
+TEST_F(faults, what_only_reads_has_changed_nothing_if_the_disk_fails) {
+  failing_files files;
+  const session store = open(path());
+  rule question = reads();
+  question.asks = true;
+  ASSERT_TRUE(store->transact("name", question));
+  failing_files::fail();
+  expect_failure(store->transact("name", question), errc::unavailable, "reading the record in ");
+  const auto all = store->entries();
+  ASSERT_FALSE(all);
+  expect_failure(all.error(), errc::unavailable, "look at the kernel log");
+  rule change = increments();
+  const auto changed = store->transact("name", change);
+  ASSERT_FALSE(changed);
+  EXPECT_TRUE(changed.error().outcome_unknown) << changed.error().what;
+}
+
 // ---- no memory
 
 /// SQLite has no memory for the first request.
