@@ -110,6 +110,7 @@ std::string_view state_in(std::string_view said) noexcept {
                                      {"no such database", "3D000"},
                                      {"session is read-only", read_only_state},
                                      {"server is in hot standby mode", read_only_state},
+                                     {"received invalid ", no_connection_state},
                                      {"invalid ", "invalid"}}) {
     if (said.find(words) != said.npos) return state;
   }

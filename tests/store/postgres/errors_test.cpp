@@ -1,4 +1,5 @@
 #include "fixture.hpp"
+#include "harness/tcp.hpp"
 #include "store/postgres/opening.hpp"
 #include "store/postgres/options.hpp"
 
@@ -32,6 +33,23 @@ TEST_F(postgres_errors, a_failing_disk_is_unavailable_and_a_full_disk_is_no_spac
 TEST_F(postgres_errors, a_server_short_of_something_is_unavailable) {
   for (const auto* state : {"53000", "53200", "53300", "53400"}) {
     EXPECT_EQ(reason_of(state), errc::unavailable) << state;
+  }
+}
+
+// A load balancer without a server behind it, for example: waiters and leases must outlast it.
+TEST(postgres_answers, of_a_server_of_another_kind_are_unavailable) {
+  for (const char* said : {"HTTP/1.1 503 Service Unavailable\r\n\r\n", "\xff\xff", "RR"}) {
+    const harness::fake_server other([&](std::string& heard) -> std::optional<std::string> {
+      heard.clear();
+      return said;
+    });
+    const auto refused = outcome_of([&] {
+      (void)holdfast::open("postgres://user:secret@127.0.0.1:" + std::to_string(other.port()) +
+                               "/db?connect_timeout=10s",
+                           {.store_timeout = 0ms});
+    });
+    EXPECT_EQ(refused.reason, errc::unavailable) << refused.text;
+    EXPECT_FALSE(contains(refused.text, "secret")) << refused.text;
   }
 }
 
