@@ -296,7 +296,9 @@ status row_store::replace_some(row_link& link, std::span<change* const> some, bo
   if (outcomes || nothing_done) {
     for (change* c : some) c->sent = false;
   }
-  if (!outcomes && outcomes.error().code == errc::busy) return done{};
+  // The transaction may still be open if the connection is not usable any more: only its end undoes
+  // what was changed.
+  if (!outcomes && outcomes.error().code == errc::busy && link.usable()) return done{};
   if (!outcomes) return outcomes.error();
   for (std::size_t i = 0; i < some.size(); ++i) {
     if ((*outcomes)[i].done) finish(*some[i], (*outcomes)[i].version);

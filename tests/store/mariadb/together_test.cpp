@@ -1,7 +1,10 @@
 #include "fixture.hpp"
+#include "harness/fault_proxy.hpp"
 #include "harness/several_names.hpp"
+#include "store/mariadb/mariadb.hpp"
+#include "store/sql/combined_rules.hpp"
 
-// A multi_lock: several rows in one transaction.
+// A multi_lock, and changes of several threads: several rows in one transaction.
 namespace mariadb_test {
 namespace {
 
@@ -11,6 +14,54 @@ TEST_F(mariadb_store, several_names_are_taken_in_one_transaction_or_not_at_all) 
 
 TEST_F(mariadb_store, names_that_overlap_are_taken_by_one_after_the_other) {
   harness::take_overlapping_names([&] { return open(); });
+}
+
+// The trigger refuses a name's change for the reason that the table `refusals` has for it.
+TEST_F(mariadb_store, changes_that_are_sent_together_have_each_its_own_outcome) {
+  (void)open();
+  const auto refusals = table("refusals");
+  ask("create table " + refusals + " (name varchar(50), number int)");
+  ask("create trigger " + table("refuse") + " before update on " + table("holdfast_records") +
+      " for each row begin declare n int default (select max(number) from " + refusals +
+      " r where r.name = new.name); if n is not null then signal sqlstate '45000' set mysql_errno "
+      "= n, message_text = 'refused'; end if; end");
+  let_user();
+  harness::fault_proxy network(port());
+  namespace db = holdfast::store::mariadb;
+  auto through = url_of_user("?connections=2&command_timeout=4s");
+  const auto port_of_server = std::to_string(port());
+  through.replace(through.find(port_of_server), port_of_server.size(),
+                  std::to_string(network.port()));
+  auto o = db::read_options(*holdfast::base::parse_url(through)).value();
+  o.clock = &holdfast::real_clock();
+  const auto store = db::open_mariadb(std::move(o)).value();
+  std::vector<sql_test::trouble> troubles;
+  for (const char* number : {"1020", "1205", "1969", "1317", "1142", "1114", "1290", "1180"}) {
+    troubles.push_back({[&, number] {
+                          ask("insert into " + refusals + " values ('n1', " + number +
+                              "), ('n7', " + number + ")");
+                        },
+                        [&] { ask("delete from " + refusals); },
+                        {1, 7}});
+  }
+  for (const char* what : {"connection", "query"})
+    troubles.push_back({[&, what] { ask("kill " + std::string(what) + " user " + user_); }});
+  const client other{port()};
+  troubles.push_back({[&] {
+                        other.ask("begin; select 1 from " + table("holdfast_records") +
+                                  " where name = 'n3' for update");
+                      },
+                      [&] { other.ask("rollback"); },
+                      {3}});
+  troubles.push_back({[&] { network.with([](auto& r) { r.cut_after(harness::way::down, 0); }); }});
+  troubles.push_back({[&] { network.cut(); }});
+  sql_test::expect_each_thread_learns_its_own_outcome(
+      *store,
+      [&](const std::string& name) {
+        return ask("select record from " + table("holdfast_records") + " where name = '" + name +
+                   "'");
+      },
+      std::move(troubles));
 }
 
 }  // namespace

@@ -1,0 +1,113 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <functional>
+#include <holdfast/store/state_store.hpp>
+#include <random>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "harness/eventually.hpp"
+#include "harness/seed.hpp"
+
+/// Changes of several threads, which share two connections, so they are sent together (ADR 169).
+namespace sql_test {
+
+/// What one thread knows of its own name, a number that nobody else changes.
+class own_number final : public holdfast::store::transition {
+ public:
+  own_number(holdfast::store::state_store& at, std::string name)
+      : store_(at), name_(std::move(name)) {}
+
+  const std::string* apply(std::string_view record, const holdfast::store::moment&) override {
+    const long was = record.empty() ? 0 : std::stol(std::string(record));
+    EXPECT_TRUE(possible_.contains(was)) << name_ << " is " << was << ": " << all();
+    next_ = std::to_string(was + 1);
+    return &next_;
+  }
+  /// Its answer was lost, and the server may carry it out later.
+  void may_have_been_stored() noexcept override { possible_.insert(std::stol(next_)); }
+  /// Returns true if the number has grown by one.
+  bool grow() {
+    const auto outcome = store_.transact(name_, *this);
+    if (outcome) {
+      possible_ = {std::stol(next_)};
+      return true;
+    }
+    last_ = outcome.error().what;
+    if (!outcome.error().outcome_unknown) return false;
+    const auto before = possible_;
+    for (const long n : before) possible_.insert(n + 1);
+    return false;
+  }
+  const std::string& name() const { return name_; }
+  void expect_is(long number) const {
+    EXPECT_TRUE(possible_.contains(number)) << name_ << " is " << number << ": " << all();
+  }
+
+ private:
+  std::string all() const {
+    std::string text = last_ + "; it may be";
+    for (const long n : possible_) text += " " + std::to_string(n);
+    return text;
+  }
+  holdfast::store::state_store& store_;
+  const std::string name_;
+  std::set<long> possible_{0};
+  std::string next_{};
+  std::string last_{};  ///< the last failure
+};
+
+/// From `begin` to `end`. The threads whose names it hits need not get on meanwhile.
+struct trouble {
+  std::function<void()> begin;
+  std::function<void()> end{};
+  std::set<std::size_t> hits{};
+};
+
+/// While the troubles come, one after the other, each thread must learn what became of its own
+/// change. Those that are not hit go on meanwhile, and the others when it is over.
+inline void expect_each_thread_learns_its_own_outcome(
+    holdfast::store::state_store& at, const std::function<std::string(const std::string&)>& record,
+    std::vector<trouble> troubles) {
+  constexpr std::size_t threads = 12;
+  std::vector<own_number> all;
+  for (std::size_t i = 0; i < threads; ++i) all.emplace_back(at, "n" + std::to_string(i));
+  std::array<std::atomic<long>, threads> grown{};
+  std::atomic<bool> over{false};
+  std::vector<std::thread> working;
+  for (std::size_t i = 0; i < threads; ++i) {
+    working.emplace_back([&, i] {
+      while (!over) {
+        if (all[i].grow()) ++grown[i];
+      }
+    });
+  }
+  const auto each_gets_on = [&](const std::set<std::size_t>& but) {
+    std::array<long, threads> before{};
+    for (std::size_t i = 0; i < threads; ++i) before[i] = grown[i];
+    harness::eventually("each of them gets on", [&] {
+      for (std::size_t i = 0; i < threads; ++i)
+        if (grown[i] == before[i] && !but.contains(i)) return false;
+      return true;
+    });
+  };
+  std::mt19937_64 random(harness::seed());
+  std::shuffle(troubles.begin(), troubles.end(), random);
+  for (const trouble& now : troubles) {
+    now.begin();
+    if (now.end) each_gets_on(now.hits), now.end();
+    each_gets_on({});
+  }
+  over = true;
+  for (auto& one : working) one.join();
+  for (const own_number& one : all) one.expect_is(std::stol(record(one.name())));
+}
+
+}  // namespace sql_test
