@@ -92,6 +92,17 @@ std::string_view field(const PGresult* answer, int which) noexcept {
   return text == nullptr ? std::string_view() : text;
 }
 
+/// The name of a host may contain any word.
+std::string without_addresses(std::string said) {
+  for (const std::string_view before : {"server at \"", "on socket \"", "host name \""}) {
+    for (auto at = said.find(before); at != said.npos; at = said.find(before, at)) {
+      at += before.size();
+      said.erase(at, said.find('"', at) - at);
+    }
+  }
+  return said;
+}
+
 // While connecting, libpq keeps the server's message but not its code.
 std::string_view state_in(std::string_view said) noexcept {
   for (const auto& [words, state] : {std::pair{"too many clients", "53300"},
@@ -143,7 +154,7 @@ failure server_says(const PGresult* answer) {
 
 failure connection_says(const PGconn* connection, std::string_view tried) {
   const std::string said = one_line(PQerrorMessage(connection));
-  const auto state = state_in(said);
+  const auto state = state_in(without_addresses(said));
   failure f = judge(state, said, "libpq says");
   if (state == "invalid") f = {errc::invalid_argument, "libpq says: " + said};
   if (state == read_only_state) f = only_reads_here(connection, std::move(f.what));

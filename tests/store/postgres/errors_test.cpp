@@ -53,5 +53,17 @@ TEST(postgres_answers, of_a_server_of_another_kind_are_unavailable) {
   }
 }
 
+TEST(postgres_addresses, are_no_reason_why_a_server_was_not_reached) {
+  for (const char* name : {"certificate", "does not exist", "role \"", "invalid "}) {
+    std::string escaped;
+    for (const char c : std::string(name))
+      escaped += c == ' ' ? "%20" : c == '"' ? "%22" : std::string(1, c);
+    const auto refused = outcome_of([&] {
+      (void)holdfast::open("postgres:///db?host=/no/such/" + escaped, {.store_timeout = 0ms});
+    });
+    EXPECT_EQ(refused.reason, errc::unavailable) << refused.text;
+  }
+}
+
 }  // namespace
 }  // namespace postgres_test
