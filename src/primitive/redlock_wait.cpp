@@ -102,7 +102,8 @@ redlock_wait::ended redlock_wait::step(bool stopped) {
     case stage::asks_who_they_are:
       if (stopped) return stopped_in_vain();
       if (!of_->distinct->all_heard() && of_->nodes->now() < until_) return std::nullopt;
-      if (auto ok = of_->distinct->verdict(); !ok) return std::move(ok.error());
+      if (auto ok = of_->distinct->verdict(); !ok)
+        return of_->gave_up(asked_, std::move(ok.error()));
       return vote();
     case stage::votes:
       return go_on(stopped);
@@ -141,7 +142,7 @@ redlock_wait::ended redlock_wait::count_votes(bool stopped) {
     hold_->keep(of_->renewer);
     return std::exchange(hold_, nullptr);
   }
-  if (auto why = hold_->hopeless()) return std::move(*why);
+  if (auto why = hold_->hopeless()) return of_->gave_up(asked_, std::move(*why));
   if (stopped) return stopped_in_vain();
   auto& first = of_->nodes->first();
   const boot_time now = first.now();

@@ -349,6 +349,19 @@ TEST_P(halves_of_redlocks, that_failed_once_are_not_away) {
   EXPECT_EQ(end_of(30s, [&] { a_.cut(0); }), errc{});
 }
 
+TEST_P(redlock_faults, a_wait_that_cannot_succeed_is_reported_to_the_observer) {
+  client a(w_);
+  std::vector<holdfast::lease> others;
+  for (std::size_t i = 0; i < nodes; ++i) {
+    others.push_back(holdfast::semaphore(w_.open(i, nullptr), "job", 2).acquire());
+  }
+  EXPECT_EQ(reason_of([&] { (void)do_.acquire(a.lock); }), errc::kind_mismatch);
+  EXPECT_EQ(w_.seen->count(event_kind::gave_up), 1U);
+  redlock twice = make_odd({}, true);
+  EXPECT_EQ(reason_of([&] { (void)do_.acquire(twice); }), errc::invalid_argument);
+  EXPECT_EQ(w_.seen->count(event_kind::gave_up), 2U);
+}
+
 // As if the process had been stopped for an hour in the middle of the vote.
 TEST_P(redlock_faults, a_vote_that_was_held_up_here_makes_the_pause_after_it_no_longer) {
   client a(w_, {.node_timeout = 30s});
