@@ -102,7 +102,7 @@ TEST(linger, a_linger_time_between_two_microseconds_is_not_rounded_up) {
 void await_doubt(const stage& s) {
   s.script->await(verb::renew, 1);
   harness::eventually("it is in doubt", [&] {
-    harness::pass(*s.clock, 5ms);
+    harness::pass(*s.clock, 250ms);
     return s.seen->count(holdfast::event_kind::suspect) == 1;
   });
 }
