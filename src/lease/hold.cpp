@@ -47,10 +47,19 @@ lease hold::start(std::shared_ptr<hold> self) {
 
 lease hold::next_turn(std::shared_ptr<transferable> passed, const waits& w) {
   auto self = std::static_pointer_cast<hold>(std::move(passed));
+  const lease_state so_far = self->state(w.past_local_queue);
   // No thread had a turn that could be lost.
-  if (self->state(w.past_local_queue) == lease_state::lost) {
+  if (so_far == lease_state::lost) {
     if (self->leaves_local_queue()) self->config_->local_queue->leave();
     self->forget();
+    return {};
+  }
+  // No caller gets a lease that is in doubt already: the thread asks the store itself. The store
+  // may hang, and the caller's wait may have no limit of its own. The keeper does what is left to
+  // do.
+  if (so_far == lease_state::suspect) {
+    const call_limit soon{saturated_add(self->client_.now(), last_answer_within)};
+    self->give_back();
     return {};
   }
   self->began_.store(w.began, std::memory_order_relaxed);

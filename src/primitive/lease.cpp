@@ -16,10 +16,12 @@ using primitive::deref;
 lease::lease(std::shared_ptr<engine::hold> hold) noexcept : hold_(std::move(hold)) {}
 lease::lease(lease&&) noexcept = default;
 
+// A callback for the loss of the former hold may have put another one here: `next` releases it.
 lease& lease::operator=(lease&& other) noexcept {
   if (this == &other) return *this;
+  lease next(std::move(other));
   (void)lease(std::move(hold_));
-  hold_ = std::move(other.hold_);
+  hold_.swap(next.hold_);
   return *this;
 }
 

@@ -25,8 +25,9 @@ quorum_lease::~quorum_lease() { (void)release(); }
 
 quorum_lease& quorum_lease::operator=(quorum_lease&& other) noexcept {
   if (this == &other) return *this;
+  quorum_lease next(std::move(other));
   (void)release();
-  hold_ = std::move(other.hold_);
+  hold_.swap(next.hold_);  // as of a lease
   return *this;
 }
 

@@ -102,7 +102,8 @@ redlock_wait::ended redlock_wait::step(bool stopped) {
     case stage::asks_who_they_are:
       if (stopped) return stopped_in_vain();
       if (!of_->distinct->all_heard() && of_->nodes->now() < until_) return std::nullopt;
-      if (auto ok = of_->distinct->verdict(); !ok) return std::move(ok.error());
+      if (auto ok = of_->distinct->verdict(); !ok)
+        return of_->gave_up(asked_, std::move(ok.error()));
       return vote();
     case stage::votes:
       return go_on(stopped);
@@ -141,13 +142,18 @@ redlock_wait::ended redlock_wait::count_votes(bool stopped) {
     hold_->keep(of_->renewer);
     return std::exchange(hold_, nullptr);
   }
-  if (auto why = hold_->hopeless()) return std::move(*why);
+  if (auto why = hold_->hopeless()) return of_->gave_up(asked_, std::move(*why));
   if (stopped) return stopped_in_vain();
   auto& first = of_->nodes->first();
   const boot_time now = first.now();
-  const bool away = hold_->too_few_answered();
-  if (!away) give_up_ = forever;
-  if (away && give_up_ == forever) give_up_ = saturated_add(now, first.options().store_timeout);
+  const auto reached = hold_->reached();
+  const bool enough = reached == quorum_hold::reach::enough;
+  if (enough) give_up_ = forever;
+  if (!enough && give_up_ == forever) {
+    const auto least = reached == quorum_hold::reach::unclear ? of_->nodes->patience : 0ns;
+    give_up_ =
+        saturated_add(now, std::max(saturated_nanoseconds(first.options().store_timeout), least));
+  }
   if (!goes_on(now)) return in_vain();
   const auto took = now - vote_began_;
   until_ = next_vote(now, pause_.after(hold_->votes(), took), took, asked_.deadline());
@@ -167,9 +173,13 @@ bool redlock_wait::goes_on(boot_time now) const {
   return now < deadline && (deadline != forever || now < give_up_);
 }
 
+// Nodes that failed before, and were not waited for in any vote since, are away when they have had
+// their time: each vote asks them again.
 redlock_wait::ended redlock_wait::in_vain() {
-  return of_->gave_up(
-      asked_, hold_->too_few_answered() ? unavailable() : engine::waited_in_vain(asked_.is_try()));
+  const auto reached = hold_->reached();
+  const bool away = reached == quorum_hold::reach::too_few ||
+                    (reached == quorum_hold::reach::unclear && of_->nodes->now() >= give_up_);
+  return of_->gave_up(asked_, away ? unavailable() : engine::waited_in_vain(asked_.is_try()));
 }
 
 redlock_wait::ended redlock_wait::stopped_in_vain() {

@@ -102,7 +102,7 @@ class redlock_wait {
 
   stage stage_ = stage::begins;
   boot_time until_ = forever;
-  boot_time give_up_ = forever;  ///< when to give up if too few nodes still answer
+  boot_time give_up_ = forever;  ///< when to give up if still too few nodes answer, or perhaps so
   boot_time vote_began_{};
   hold_ptr hold_;
   std::optional<engine::quorum_hold::awaited> awaited_;

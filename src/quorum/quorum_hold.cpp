@@ -206,13 +206,28 @@ void quorum_hold::note(const answers& votes) {
 
 // Whether a node was not waited for, because the others had decided or the time was up. Such a node
 // does not count as away until its full time limit has passed, however short the caller's limit is.
-// If it failed before, it does, unless the refusals alone have decided: it may be well again.
 bool quorum_hold::had_no_time(const answers& votes, std::size_t node) const {
   const boot_time now = quorum_->now();
-  const auto& one = *quorum_->nodes[node];
-  const bool refused = count(votes, holdfast::vote::refused) > votes.size() - quorum_->majority();
   return votes[node].said == holdfast::vote::silent && now - ballot_.began < quorum_->patience &&
-         !one.hangs(now, quorum_->patience) && (refused || !one.fails());
+         !quorum_->nodes[node]->hangs(now, quorum_->patience);
+}
+
+// A node that was not waited for counts as away if it failed before. If refusals alone have
+// decided, that is open: it may be well again.
+quorum_hold::reach quorum_hold::reached(const answers& votes) const {
+  std::size_t there = 0, open = 0;
+  for (std::size_t i = 0; i < votes.size(); ++i) {
+    const auto said = votes[i].said;
+    if (said == holdfast::vote::granted || said == holdfast::vote::refused) {
+      ++there;
+    } else if (had_no_time(votes, i)) {
+      ++(quorum_->nodes[i]->fails() ? open : there);
+    }
+  }
+  const std::size_t majority = quorum_->majority();
+  if (there >= majority) return reach::enough;
+  const bool refused = count(votes, holdfast::vote::refused) > votes.size() - majority;
+  return refused && there + open >= majority ? reach::unclear : reach::too_few;
 }
 
 // Releases, and waits for the nodes that answered: the next request must not find remains of this
@@ -221,7 +236,7 @@ std::optional<quorum_hold::awaited> quorum_hold::fail(const answers& votes) {
   note(votes);
   std::vector<bool> answered;
   answered.reserve(votes.size());
-  std::size_t others = 0, there = 0;
+  std::size_t others = 0;
   for (std::size_t i = 0; i < votes.size(); ++i) {
     const auto said = votes[i].said;
     // A single node's mismatch is a vote like others, unless there is no majority without the nodes
@@ -230,10 +245,9 @@ std::optional<quorum_hold::awaited> quorum_hold::fail(const answers& votes) {
       hopeless_ = mismatch_of(votes[i].reply, *quorum_->nodes.front()->what());
     if (first_failure_.empty()) first_failure_ = votes[i].why.what;
     const bool voted = said == holdfast::vote::granted || said == holdfast::vote::refused;
-    there += voted || had_no_time(votes, i);
     answered.push_back(voted || said == holdfast::vote::untrusted);
   }
-  too_few_answered_ = there < quorum_->majority();
+  reach_ = reached(votes);
   return give_back(std::move(answered), &quorum_hold::on_given_back);
 }
 

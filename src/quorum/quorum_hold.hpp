@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -45,8 +46,10 @@ class quorum_hold : public std::enable_shared_from_this<quorum_hold> {
   bool won() const noexcept { return timer_.has_value(); }
   /// Releases it, without waiting for that.
   void let_go() noexcept;
-  /// Whether so few nodes answered that no client could have won the vote.
-  bool too_few_answered() const noexcept { return too_few_answered_; }
+  /// Whether so many nodes are there that a client could have won the vote. That is unclear if it
+  /// depends on nodes that failed before, and were not waited for.
+  enum class reach : std::uint8_t { enough, unclear, too_few };
+  reach reached() const noexcept { return reach_; }
   /// The message of the first node that failed; empty if none did.
   const std::string& first_failure() const noexcept { return first_failure_; }
   /// The permanent failure, if that is why the vote was not won.
@@ -108,6 +111,7 @@ class quorum_hold : public std::enable_shared_from_this<quorum_hold> {
   void give_back_later() noexcept;
   void abandon() noexcept;
   bool had_no_time(const answers& votes, std::size_t node) const;
+  reach reached(const answers& votes) const;
   void note(const answers& votes);
   void renew();
   void ask_for_renewal();
@@ -124,7 +128,7 @@ class quorum_hold : public std::enable_shared_from_this<quorum_hold> {
   boot_time began_{};  ///< when the wait began
   boot_time since_{};  ///< when the wait ended
   std::optional<failure> hopeless_;
-  bool too_few_answered_ = false;
+  reach reach_ = reach::enough;
   std::string first_failure_;
   ballot ballot_;
   bool was_lost_ = false;

@@ -296,6 +296,28 @@ TEST_F(stopped_waiter, ends_while_the_store_hangs_although_it_has_a_lock_to_rele
   await_free("a");
 }
 
+TEST_F(stopped_waiter, ends_while_the_store_hangs_although_an_idle_lock_is_in_doubt) {
+  const auto seen = std::make_shared<recorder>();
+  auto options = options_of(store);
+  options.lease = 4s;
+  options.observer = seen;
+  auto other = holdfast::open(url, options);
+  holdfast::lock_options lingers;
+  lingers.linger = 1h;
+  mutex a{other, "a", lingers};
+  a.lock(), a.unlock();
+  store->hang();
+  seen->await(holdfast::event_kind::suspect);
+  std::stop_source stop;
+  auto waiting = async_acquire(a, {}, stop.get_token()).future();
+  store->await_hanging(2);  // the renewal, and the release of the idle lock
+  stop.request_stop();
+  EXPECT_EQ(waiting.wait_for(10s), std::future_status::ready) << "it waits for the store";
+  store->let_go();
+  EXPECT_EQ(waiting.get().error().code, errc::cancelled);
+  await_free("a");
+}
+
 // The session's thread is not in the store: it comes to the stopped waiter itself.
 TEST_F(stopped_waiter, ends_while_the_store_hangs_although_the_session_s_thread_releases) {
   mutex a{session, "a", {.local_time = 1h}}, b{session, "b"};

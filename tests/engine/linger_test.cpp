@@ -98,6 +98,44 @@ TEST(linger, a_linger_time_between_two_microseconds_is_not_rounded_up) {
   await_free(s.session);
 }
 
+/// A lock that lingers, and whose renewal was due 10 s after it was acquired.
+void await_doubt(const stage& s) {
+  s.script->await(verb::renew, 1);
+  harness::eventually("it is in doubt", [&] {
+    harness::pass(*s.clock, 250ms);
+    return s.seen->count(holdfast::event_kind::suspect) == 1;
+  });
+}
+
+// The caller would begin its work with a lease that may end in a moment.
+TEST(linger, an_idle_lock_in_doubt_goes_back_and_its_next_user_asks_the_store) {
+  for (const bool by_a_thread : {true, false}) {
+    stage s;
+    mutex m{s.session, "m", lingering(30s)};
+    m.lock(), m.unlock();
+    s.script->hang(verb::renew);
+    s.clock->advance(10s);
+    await_doubt(s);
+    lease mine = by_a_thread ? m.acquire() : async_acquire(m).future().get().value();
+    EXPECT_EQ(mine.state(), holdfast::lease_state::held);
+    EXPECT_EQ(s.script->count(verb::acquire), 2U);
+    EXPECT_EQ(s.script->count(verb::release), 1U);
+    EXPECT_FALSE(mine.release());
+  }
+}
+
+TEST(linger, an_idle_lock_whose_renewal_failed_is_given_to_no_try) {
+  stage s;
+  mutex m{s.session, "m", lingering(30s)};
+  m.lock(), m.unlock();
+  s.script->set(verb::renew, fault::drop_request);
+  s.clock->advance(10s);
+  await_doubt(s);
+  const auto mine = m.try_acquire();
+  ASSERT_TRUE(mine);
+  EXPECT_EQ(mine->state(), holdfast::lease_state::held);
+}
+
 TEST(linger, a_lock_used_again_stays_for_at_least_half_its_linger_time) {
   stage s;
   mutex m{s.session, "m", lingering()};

@@ -234,6 +234,23 @@ TEST_F(callbacks, of_a_loss_may_release_and_destroy_the_lost_lease) {
   held.reset();
 }
 
+// The assignment releases the lost lease, and so calls back.
+TEST_F(callbacks, of_a_loss_may_assign_to_a_lease_that_is_being_assigned_to) {
+  holdfast::fair_mutex lost{s.session, "lost"}, again{s.session, "put again"};
+  holdfast::fair_mutex next{s.session, "next"};
+  lease held = lost.acquire();
+  const auto replaces = [&] {
+    held = again.acquire();
+    ++told;
+  };
+  const std::stop_callback on_loss{held.lost(), replaces};
+  EXPECT_EQ(s.session.force_release("lost"), 1U);
+  held = next.acquire();
+  EXPECT_EQ(told, 1);
+  EXPECT_EQ(held.name(), "next");
+  EXPECT_TRUE(s.session.show("put again").holders.empty()) << "no object has this lease";
+}
+
 /// Calls back at every event, but not at events that its own calls cause.
 class calling_back final : public holdfast::observer {
  public:

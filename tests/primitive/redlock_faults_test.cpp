@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <functional>
 #include <future>
 
 #include "harness/next_wake.hpp"
@@ -13,6 +14,7 @@
 namespace {
 
 using namespace quorum_test;
+using holdfast::boot_time;
 using holdfast::errc;
 using holdfast::event_kind;
 using holdfast::redlock;
@@ -282,6 +284,82 @@ TEST_P(redlock_faults, a_node_that_has_failed_is_away_although_a_vote_is_decided
   a.cut(0b010);
   a.ways[2]->hang(verb::acquire);
   EXPECT_EQ(one_try(), errc::unavailable);
+}
+
+/// Four nodes. Another client has two of them, which refuse, and so decide each vote before the two
+/// others answer.
+class halves_of_redlocks : public redlock_faults {
+ protected:
+  halves_of_redlocks() {
+    for (const std::size_t i : {0U, 1U}) {
+      others_.push_back(holdfast::mutex(four_.open(i, nullptr), "job").acquire());
+    }
+  }
+  void late_nodes(void (*change)(engine_test::script&)) {
+    for (const std::size_t i : {2U, 3U}) change(*a_.ways[i]);
+  }
+  /// How the wait ends; `cancelled` after a minute.
+  errc end_of(std::chrono::nanoseconds wait, const std::function<void()>& after_a_vote = {}) {
+    const boot_time begins = four_.clock->now();
+    std::stop_source enough;
+    const auto hang = [](engine_test::script& of) { of.hang(verb::acquire); };
+    late_nodes(hang);
+    auto got = std::async(std::launch::async, [&] {
+      return reason_of([&] {
+        if (wait == holdfast::no_limit) (void)do_.acquire(a_.lock, enough.get_token());
+        EXPECT_FALSE(do_.try_acquire_for(a_.lock, wait));
+      });
+    });
+    harness::eventually("the end of it", [&] {
+      harness::until_threads_rest();
+      late_nodes([](engine_test::script& of) { of.let_go(); });
+      harness::until_threads_rest();
+      if (got.wait_for(0s) == std::future_status::ready) return true;
+      if (after_a_vote) after_a_vote();
+      late_nodes(hang);
+      four_.clock->advance(100ms);
+      if (four_.clock->now() - begins > 1min) enough.request_stop();
+      return false;
+    });
+    late_nodes([](engine_test::script& of) { of.let_go(); });
+    return got.get();
+  }
+
+  world four_{4};
+  client a_{four_};
+  std::vector<holdfast::lease> others_;
+};
+
+INSTANTIATE_TEST_SUITE_P(forms, halves_of_redlocks,
+                         testing::Values(form::by_a_thread, form::without_a_thread),
+                         [](const auto& cell) { return name_of(cell.param); });
+
+// Whatever the others do, nobody gets a majority while they are away.
+TEST_P(halves_of_redlocks, are_away_although_refusals_decide_each_vote) {
+  a_.cut(0b1100);
+  const boot_time begins = four_.clock->now();
+  EXPECT_EQ(end_of(holdfast::no_limit), errc::unavailable);
+  EXPECT_GE(four_.clock->now() - begins, 10s) << "store_timeout";
+  EXPECT_EQ(end_of(20s), errc::unavailable);
+  EXPECT_EQ(end_of(5s), errc{}) << "it is held, and nobody knows yet that they stay away";
+}
+
+TEST_P(halves_of_redlocks, that_failed_once_are_not_away) {
+  a_.cut(0b1100);
+  EXPECT_EQ(end_of(30s, [&] { a_.cut(0); }), errc{});
+}
+
+TEST_P(redlock_faults, a_wait_that_cannot_succeed_is_reported_to_the_observer) {
+  client a(w_);
+  std::vector<holdfast::lease> others;
+  for (std::size_t i = 0; i < nodes; ++i) {
+    others.push_back(holdfast::semaphore(w_.open(i, nullptr), "job", 2).acquire());
+  }
+  EXPECT_EQ(reason_of([&] { (void)do_.acquire(a.lock); }), errc::kind_mismatch);
+  EXPECT_EQ(w_.seen->count(event_kind::gave_up), 1U);
+  redlock twice = make_odd({}, true);
+  EXPECT_EQ(reason_of([&] { (void)do_.acquire(twice); }), errc::invalid_argument);
+  EXPECT_EQ(w_.seen->count(event_kind::gave_up), 2U);
 }
 
 // As if the process had been stopped for an hour in the middle of the vote.

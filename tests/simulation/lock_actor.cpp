@@ -212,9 +212,8 @@ struct lock_actor : actor {
     held.check();
     const auto& m = of.whole.machine;
     const bool exact = m.slow_permille == 0 && m.preempt_permille == 0 && m.stall_per_100k == 0;
-    const bool new_one = does.linger == 0;  // a lock may be idle when its renewal fails
     const bool in_doubt = held.state() == holdfast::lease_state::suspect;
-    if (exact && new_one && in_doubt && p.steady_since < asked) {
+    if (exact && in_doubt && p.steady_since < asked) {
       of.rules.violated("no caller gets a lease that is in doubt already", name);
     }
   } catch (const holdfast::error&) {

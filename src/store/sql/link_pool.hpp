@@ -93,10 +93,12 @@ class link_pool {
   /// second call for the request is ahead of those that came later.
   result<std::optional<loan>> borrow(boot_time deadline, request& mine);
 
-  /// Takes waiting requests, first come, first served: those for which `wanted` returns true, which
-  /// runs under the pool's mutex. Their threads wait until `into` is destroyed.
+  enum class wish { take, leave, enough };
+  /// Takes waiting requests, first come, first served: those for which `wanted` returns wish::take,
+  /// up to the first wish::enough. `wanted` runs under the pool's mutex, and must not throw. The
+  /// threads of the requests wait until `into` is destroyed. Takes no memory.
   template <class Wanted>
-  void take(taken& into, Wanted wanted);
+  void take(taken& into, Wanted wanted) noexcept;
 
   /// Another connection in place of a broken one, ahead of all threads that wait for their first
   /// one.
@@ -118,6 +120,7 @@ class link_pool {
     bool has_tried = false;  ///< the server refused it another connection
     bool came_back = false;  ///< another thread had taken its request
     request* mine = nullptr;
+    waiting* taken_next = nullptr;  ///< taken by the same thread, after this one
   };
   /// A thread whose connection was refused tries again at `again_at`.
   status wait_for_turn(std::unique_lock<std::mutex>& lock, boot_time deadline, bool has_room,
@@ -156,9 +159,9 @@ class link_pool::taken {
   taken(const taken&) = delete;
   taken& operator=(const taken&) = delete;
   ~taken() {
-    if (all_.empty()) return;
+    if (first_ == nullptr) return;
     const std::lock_guard guard{pool_.mutex_};
-    for (waiting* w : all_) {
+    for (waiting* w = first_; w != nullptr; w = w->taken_next) {
       w->mine->at_ = request::place::back;
       w->called.notify_one();
     }
@@ -166,23 +169,28 @@ class link_pool::taken {
 
  private:
   friend link_pool;
+  void add(waiting& one) noexcept {
+    (last_ == nullptr ? first_ : last_->taken_next) = &one;
+    last_ = &one;
+  }
   link_pool& pool_;
-  std::vector<waiting*> all_;
+  waiting* first_ = nullptr;
+  waiting* last_ = nullptr;
 };
 
 template <class Wanted>
-void link_pool::take(taken& into, Wanted wanted) {
+void link_pool::take(taken& into, Wanted wanted) noexcept {
   const std::lock_guard guard{mutex_};
-  for (auto at = line_.begin(); at != line_.end();) {
-    const auto next = std::next(at);
-    if (at->mine != nullptr && wanted(*at->mine)) {
-      into.all_.push_back(&*at);
-      at->mine->at_ = request::place::taken;
-      taken_.splice(taken_.end(), line_, at);
-    }
-    at = next;
+  for (auto next = line_.begin(); next != line_.end();) {
+    const auto at = next++;
+    const wish so = at->mine == nullptr ? wish::leave : wanted(*at->mine);
+    if (so == wish::enough) break;
+    if (so == wish::leave) continue;
+    into.add(*at);
+    at->mine->at_ = request::place::taken;
+    taken_.splice(taken_.end(), line_, at);
   }
-  if (!into.all_.empty())
+  if (into.first_ != nullptr)
     wake_first();  // the first may have been called, and was taken before it acted
 }
 

@@ -214,23 +214,34 @@ bool row_store::guess(change& one) {
 
 // Single changes of other names, which one round trip may settle, from threads that wait for a
 // connection. All requests have the same time-out, and this thread was ahead of them. So it waits
-// no longer than they would.
+// no longer than they would. Nor does it fail if there is no memory for them: each thread then
+// makes its own change. Together they are short: a row that can be guessed has a few kilobytes.
 void row_store::take_others(link_pool::taken& others, changes& into) {
+  using wish = link_pool::wish;
   const auto own = static_cast<std::ptrdiff_t>(into.size());
-  pool_.take(others, [&](link_pool::request& r) {
+  pool_.take(others, [&](link_pool::request& r) noexcept {
+    if (into.size() >= most_together) return wish::enough;
     auto& waiting = static_cast<waiting_changes&>(r).all;
     change& one = *waiting.front();
-    const bool fits = waiting.size() == 1 && into.size() < most_together &&
-                      std::none_of(
-                          into.begin(), into.end(),
-                          [&](const change* c) { return c->step.name == one.step.name; });
-    if (!fits || !guess(one)) return false;
-    into.push_back(&one);
-    return true;
+    const bool fits = waiting.size() == 1 &&
+                      std::none_of(into.begin(), into.end(),
+                                   [&](const change* c) { return c->step.name == one.step.name; });
+    try {
+      if (!fits || !guess(one)) return wish::leave;
+      into.push_back(&one);
+      return wish::take;
+    } catch (...) {
+      return wish::enough;
+    }
   });
-  into.erase(
-      std::remove_if(into.begin() + own, into.end(), [](change* c) { return !c->decide(true); }),
-      into.end());
+  const auto left_to_its_thread = [](change* c) noexcept {
+    try {
+      return !c->decide(true);
+    } catch (...) {
+      return true;
+    }
+  };
+  into.erase(std::remove_if(into.begin() + own, into.end(), left_to_its_thread), into.end());
   std::sort(into.begin(), into.end(),
             [](const change* a, const change* b) { return a->step.name < b->step.name; });
 }

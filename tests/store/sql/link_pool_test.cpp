@@ -470,6 +470,13 @@ TEST_F(busy_pools, serve_the_waiters_behind_a_waiter_that_gives_up) {
 
 struct taken_request final : link_pool::request {};
 
+/// Takes that request only.
+auto only(const link_pool::request& wanted) {
+  return [&wanted](const link_pool::request& r) noexcept {
+    return &r == &wanted ? link_pool::wish::take : link_pool::wish::leave;
+  };
+}
+
 // Another thread carries it out, and may be in the middle of that.
 TEST_F(busy_pools, keep_the_thread_of_a_request_that_was_taken_past_its_deadline) {
   counting_waits clock{clock_};
@@ -484,7 +491,7 @@ TEST_F(busy_pools, keep_the_thread_of_a_request_that_was_taken_past_its_deadline
   harness::eventually("it waits", [&] { return clock.waits == 1; });
   {
     link_pool::taken others{pool};
-    pool.take(others, [&](link_pool::request& r) { return &r == &mine; });
+    pool.take(others, only(mine));
     clock_.advance(1h);
     harness::eventually("it waits for the other thread", [&] { return clock.waits == 2; });
   }
@@ -513,7 +520,7 @@ TEST(link_pools, serve_the_next_request_if_the_first_was_called_and_then_taken) 
     waits(2);
     link_pool::taken others{pool};
     comes_back.reset();
-    pool.take(others, [&](link_pool::request& r) { return &r == &mine; });
+    pool.take(others, only(mine));
     const bool served = next.wait_for(10s) == std::future_status::ready;
     kept = no_server;
     ASSERT_TRUE(served);
@@ -550,13 +557,43 @@ TEST(link_pools, serve_requests_that_came_back_before_the_others_in_their_order)
     const int before = clock.waits;
     {
       link_pool::taken others{pool};
-      pool.take(others, [&](link_pool::request& r) { return &r == one; });
+      pool.take(others, only(*one));
     }
     harness::eventually("it waits again", [&] { return clock.waits > before; });
   }
   first = no_server;
   for (auto& one : all) EXPECT_TRUE(one.get());
   EXPECT_EQ(order, (std::vector{1, 2, 3}));
+}
+
+// All other threads wait for the pool's mutex meanwhile.
+TEST_F(busy_pools, offer_no_request_to_a_thread_that_has_enough) {
+  counting_waits clock{clock_};
+  link_pool pool{[](auto) -> made { return std::unique_ptr<row_link>(); }, 1, clock};
+  auto kept = pool.borrow(clock.now());
+  ASSERT_TRUE(kept);
+  taken_request requests[3];
+  std::vector<std::future<bool>> waiting;
+  for (auto& one : requests) {
+    const int before = clock.waits;
+    waiting.push_back(std::async(std::launch::async, [&, deadline = clock.now() + 1h] {
+      const auto got = pool.borrow(deadline, one);
+      return got && !*got;
+    }));
+    harness::eventually("it waits", [&] { return clock.waits > before; });
+  }
+  int offered = 0;
+  {
+    link_pool::taken others{pool};
+    pool.take(others, [&](auto&) noexcept {
+      return ++offered == 1 ? link_pool::wish::take : link_pool::wish::enough;
+    });
+  }
+  EXPECT_EQ(offered, 2);
+  EXPECT_TRUE(waiting[0].get()) << "it was taken, and came back";
+  kept = no_server;
+  EXPECT_FALSE(waiting[1].get());
+  EXPECT_FALSE(waiting[2].get());
 }
 
 TEST_F(busy_pools, serve_a_request_that_no_thread_takes) {
@@ -571,7 +608,7 @@ TEST_F(busy_pools, serve_a_request_that_no_thread_takes) {
   harness::eventually("it waits", [&] { return clock_.next_wake() == deadline; });
   {
     link_pool::taken others{pool_};
-    pool_.take(others, [](link_pool::request&) { return false; });
+    pool_.take(others, [](auto&) noexcept { return link_pool::wish::leave; });
   }
   first.reset();
   EXPECT_TRUE(waiting.get());

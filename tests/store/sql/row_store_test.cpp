@@ -6,7 +6,9 @@
 #include <functional>
 #include <future>
 #include <map>
+#include <new>
 #include <optional>
+#include <thread>
 
 #include "counting_waits.hpp"
 #include "harness/eventually.hpp"
@@ -970,6 +972,36 @@ TEST_F(busy_stores, keep_each_change_in_doubt_although_a_lagging_server_refuses_
     ASSERT_FALSE(got.how);
     EXPECT_TRUE(got.how.error().outcome_unknown) << got.how.error().what;
   }
+}
+
+// The thread that takes a change along must not fail for it.
+TEST_F(busy_stores, leave_a_change_that_lacks_memory_to_its_own_thread) {
+  class greedy final : public transition {
+   public:
+    const std::string* apply(std::string_view record, const moment& now) override {
+      if (std::this_thread::get_id() != mine_) throw std::bad_alloc();
+      return adds_.apply(record, now);
+    }
+
+   private:
+    const std::thread::id mine_ = std::this_thread::get_id();
+    adding adds_;
+  };
+  auto a = queue("a");
+  const int before = clock_.waits;
+  auto b = std::async(std::launch::async, [this] {
+    greedy change;
+    const state_store::step step{"b", &change};
+    return std::move(one_.transact(std::span(&step, 1)).front());
+  });
+  harness::eventually("it waits", [&] { return clock_.waits > before; });
+  auto c = queue("c");
+  answer();
+  EXPECT_TRUE(a.get().how);
+  EXPECT_TRUE(b.get());
+  EXPECT_TRUE(c.get().how);
+  EXPECT_EQ(record("a") + record("b") + record("c"), "xxxxxx");
+  EXPECT_EQ(server_.writes, 2) << "c went with a";
 }
 
 // One row that another client has locked must not fail the others.
