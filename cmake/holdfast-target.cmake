@@ -1,19 +1,19 @@
-# How a target of this project is made. Everything is set on the target itself: a program that embeds holdfast keeps its
-# own flags, and nothing here is exported.
+# Functions that make the targets of this project. All settings are on the target itself: a program that embeds holdfast keeps its
+# own flags, and no setting is exported.
 
-# Compiling again what did not change is the slowest part of a developer's day; an embedding project decides for itself.
+# Uses ccache, so that unchanged sources are not compiled again. An embedding project decides for itself.
 if(PROJECT_IS_TOP_LEVEL AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
   find_program(HOLDFAST_CCACHE ccache)
   mark_as_advanced(HOLDFAST_CCACHE)
   if(HOLDFAST_CCACHE)
-    # What uses precompiled headers is kept, too.
+    # ccache also keeps objects that use precompiled headers.
     set(CMAKE_CXX_COMPILER_LAUNCHER
       "${CMAKE_COMMAND}" -E env CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_PCH_EXTSUM=true
       "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}" "${HOLDFAST_CCACHE}")
   endif()
 endif()
 
-# holdfast_glob(<out> <folder>...): the sources of some rooms. One folder is one room, so a new file needs no edit here.
+# holdfast_glob(<out> <folder>...): the sources in these folders. So a new file needs no edit here.
 function(holdfast_glob out)
   set(found "")
   foreach(folder IN LISTS ARGN)
@@ -36,7 +36,7 @@ function(holdfast_own target)
       target_compile_definitions(${target} PRIVATE ASIO_HAS_CO_AWAIT)  # Asio 1.22 does not know that clang has it
     endif()
     if(HOLDFAST_UNITY)
-      # What a file says of a name is not meant of the next one's; and g++ 12 sees more than there is.
+      # Sources that are compiled as one may use a name for different things; and g++ 12 gives false alarms.
       target_compile_options(${target} PRIVATE -Wno-shadow)
       if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
         target_compile_options(${target} PRIVATE -Wno-subobject-linkage -Wno-array-bounds -Wno-maybe-uninitialized
@@ -56,8 +56,8 @@ function(holdfast_own target)
   endif()
 endfunction()
 
-# holdfast_hurry(<target>): compiling what is not the library is most of a lane's time. So it may be compiled by the faster of two
-# compilers, which uses precompiled headers. Comes before holdfast_precompile.
+# holdfast_hurry(<target>): compiles the target with HOLDFAST_TEST_COMPILER, if that is set: a faster compiler, which uses
+# precompiled headers. Most of a lane's time goes into targets other than the library. Call it before holdfast_precompile.
 function(holdfast_hurry target)
   target_compile_options(${target} PRIVATE ${HOLDFAST_TEST_OPTIONS})
   if(HOLDFAST_TEST_COMPILER)
@@ -66,7 +66,7 @@ function(holdfast_hurry target)
   endif()
 endfunction()
 
-# holdfast_unite(<target>): compiles its sources a few at a time as one, if HOLDFAST_UNITY is so many: the headers are read once.
+# holdfast_unite(<target>): compiles up to HOLDFAST_UNITY sources of the target as one, so that their headers are read once.
 function(holdfast_unite target)
   if(HOLDFAST_UNITY)
     get_target_property(sources ${target} SOURCES)
@@ -76,7 +76,8 @@ function(holdfast_unite target)
   endif()
 endfunction()
 
-# holdfast_unite_all(): comes after the last target. One process groups the sources of all: starting one for each takes ten seconds.
+# holdfast_unite_all(): call it after the last target. One process groups the sources of all targets: one process for each target
+# would take ten seconds.
 function(holdfast_unite_all)
   get_property(united GLOBAL PROPERTY HOLDFAST_UNITED)
   if(NOT united)
@@ -118,7 +119,7 @@ function(holdfast_precompile target)
   endif()
   if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
     target_compile_options(${target} PRIVATE "SHELL:-Xclang -fno-pch-timestamp")  # for ccache
-    # What a precompiled system header does is reported as if it were ours: std::stable_partition of libstdc++ 12.
+    # In a precompiled header, clang also reports warnings about system headers: std::stable_partition of libstdc++ 12.
     target_compile_options(${target} PRIVATE -Wno-deprecated-declarations)
   endif()
 endfunction()
@@ -161,7 +162,7 @@ function(holdfast_program target name folder)
   target_include_directories(${parts} PUBLIC "${PROJECT_SOURCE_DIR}")
   target_link_libraries(${parts} PUBLIC ${HOLDFAST_FOR_PROGRAMS})
   holdfast_precompile(${parts} <holdfast/holdfast.hpp>)
-  # Of the programs only: the library itself needs none of them.
+  # Only the programs need these packages; the library itself needs none of them.
   find_package(CLI11 REQUIRED)
   find_package(fmt REQUIRED)
   find_package(nlohmann_json REQUIRED)
@@ -179,7 +180,8 @@ function(holdfast_program target name folder)
   endif()
 endfunction()
 
-# holdfast_faultproxy(<folder>): the program holdfast-faultproxy, and holdfast_faultproxy_parts for the tests. Needs nothing.
+# holdfast_faultproxy(<folder>): the program holdfast-faultproxy, and holdfast_faultproxy_parts for the tests. Needs no other
+# library.
 function(holdfast_faultproxy folder)
   holdfast_glob(sources ${folder})
   list(FILTER sources EXCLUDE REGEX "/main\\.cpp$")
@@ -203,7 +205,7 @@ function(holdfast_examples folder)
   set(precompiled <holdfast/holdfast.hpp>)
   foreach(source IN LISTS sources)
     get_filename_component(stem "${source}" NAME_WE)
-    # Those with a store's name before theirs use its client as well.
+    # An example whose name begins with a store's name also uses the client of that store.
     set(client "")
     if(stem MATCHES "^(postgres|mariadb)_")
       if(NOT TARGET holdfast_${CMAKE_MATCH_1})
@@ -213,7 +215,7 @@ function(holdfast_examples folder)
       get_property(vendor GLOBAL PROPERTY HOLDFAST_LINK_${CMAKE_MATCH_1})
       list(APPEND client ${vendor})
     endif()
-    # spdlog is nobody's duty who only builds the library.
+    # A user who only builds the library need not have spdlog.
     if(stem MATCHES "^spdlog_")
       find_package(spdlog QUIET)
       if(NOT spdlog_FOUND AND HOLDFAST_BUILD_TESTS)
@@ -239,7 +241,7 @@ function(holdfast_examples folder)
     target_link_libraries(example_${stem} PRIVATE holdfast::holdfast ${client})
     set_target_properties(example_${stem} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/examples")
     if(HOLDFAST_BUILD_TESTS)
-      # A fresh folder each: examples write relative paths such as sqlite:locks.db.
+      # Each example runs in an empty folder, because examples write to relative paths such as sqlite:locks.db.
       set(cwd "${PROJECT_BINARY_DIR}/examples/run/${stem}")
       add_test(NAME example.${stem} COMMAND ${CMAKE_COMMAND}
         -D "program=$<TARGET_FILE:example_${stem}>" -D "cwd=${cwd}" -P "${PROJECT_SOURCE_DIR}/cmake/run-example.cmake")

@@ -59,8 +59,9 @@ class link_pool::attempt {
   const std::uint64_t worked_;  ///< at the beginning of the attempt
 };
 
-/// A place in the queue, under the pool's mutex. A thread that leaves it wakes the next one, so no
-/// other thread is woken in vain.
+/// The entry of a thread in the pool's queue. To be used with the pool's mutex held.
+/// (request::place says only where a request is.) The first thread wakes the next one when it
+/// leaves, so no other thread is woken in vain.
 class link_pool::place {
  public:
   place(link_pool& in, bool has_room, bool has_tried, request* mine) : of_(in) {
