@@ -3,7 +3,7 @@ function(holdfast_etcd_messages)
   if(NOT GrpcClient_PROTOC)
     message(FATAL_ERROR "holdfast: the etcd store needs protoc (Debian: protobuf-compiler), or HOLDFAST_ETCD=OFF.")
   endif()
-  if(NOT GrpcClient_grpc++_LIBRARY MATCHES "\\.so$")  # what static libraries need is in their own .pc files
+  if(NOT GrpcClient_grpc++_LIBRARY MATCHES "\\.so$")  # static libraries list what they need in their .pc files
     set_property(GLOBAL PROPERTY HOLDFAST_PC_etcd grpc++ protobuf)
     set_property(GLOBAL PROPERTY HOLDFAST_PC_LIBS_etcd "")
   endif()

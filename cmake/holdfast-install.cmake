@@ -33,7 +33,7 @@ endif()
 if(TARGET holdfast_tool)
   install(TARGETS holdfast_tool holdfast_faultproxy RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
   holdfast_install_manual()
-  install(FILES "${PROJECT_SOURCE_DIR}/packaging/NOTICES" DESTINATION "${CMAKE_INSTALL_DOCDIR}")  # of what is compiled in
+  install(FILES "${PROJECT_SOURCE_DIR}/packaging/NOTICES" DESTINATION "${CMAKE_INSTALL_DOCDIR}")  # of compiled-in code
 endif()
 install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 
@@ -91,7 +91,7 @@ foreach(store IN LISTS HOLDFAST_STORES)
   _holdfast_pc(holdfast-${store} "holdfast-core;${pc}" "-lholdfast-${store} ${pc_libs}")
   list(PREPEND every holdfast-${store})
 endforeach()
-if(HOLDFAST_DRIVERS)  # the shared library, beside which the static one has to be named as a file
+if(HOLDFAST_DRIVERS)  # beside the shared library, the static one has to be named as a file
   _holdfast_pc(holdfast "" "-lholdfast")
 else()
   _holdfast_pc(holdfast "${every}" "-lholdfast")
@@ -100,5 +100,5 @@ if(type STREQUAL "STATIC_LIBRARY")
   _holdfast_pc(holdfast-static "${every}" "-l:libholdfast.a")
 endif()
 if(TARGET holdfast_c)
-  _holdfast_pc(holdfast-c "" "-lholdfast-c")  # it brings the clients of its stores along
+  _holdfast_pc(holdfast-c "" "-lholdfast-c")  # it is linked with the clients of its stores
 endif()

@@ -138,7 +138,7 @@ function(holdfast_library target component)
     EXPORT_NAME ${component}
     OUTPUT_NAME ${file_name}
     DEFINE_SYMBOL ""  # a shared library compiles as the static one does
-    POSITION_INDEPENDENT_CODE ON  # so that the static form can end up inside somebody's plug-in
+    POSITION_INDEPENDENT_CODE ON  # so that a plug-in can contain the static library
     VERSION ${PROJECT_VERSION}
     SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
   if(component STREQUAL "core")
@@ -174,7 +174,7 @@ function(holdfast_program target name folder)
   holdfast_hurry(${target})
   target_link_libraries(${target} PRIVATE ${parts})
   set_target_properties(${target} PROPERTIES OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
-  if(HOLDFAST_DRIVERS)  # a tree that was installed can be moved
+  if(HOLDFAST_DRIVERS)  # so that an installed tree can be moved
     file(RELATIVE_PATH to_libraries "/prefix/${CMAKE_INSTALL_BINDIR}" "/prefix/${CMAKE_INSTALL_LIBDIR}")
     set_target_properties(${target} PROPERTIES INSTALL_RPATH "$ORIGIN/${to_libraries}")
   endif()
@@ -227,11 +227,11 @@ function(holdfast_examples folder)
     endif()
     add_executable(example_${stem} "${source}")
     holdfast_own(example_${stem})
-    if(stem MATCHES "^async")  # coroutines are compiled by the compiler of those who write them
+    if(stem MATCHES "^async")  # examples with coroutines use the user's compiler
       target_compile_options(example_${stem} PRIVATE ${HOLDFAST_TEST_OPTIONS})
     else()
       holdfast_hurry(example_${stem})
-      if(NOT client)  # whose options do not go with the headers that the others have read
+      if(NOT client)  # a client's options do not fit the precompiled headers
         holdfast_precompile(example_${stem} ${precompiled})
         if(NOT FROM IN_LIST precompiled)
           set(precompiled FROM example_${stem})
