@@ -160,7 +160,7 @@ result<std::unique_ptr<row_link>> link_pool::connect_now(std::unique_lock<std::m
 }
 
 // Waits for an idle connection, or for the permission to make one. Only the first in the queue
-// takes it. During a pause that is too long for them, all fail, whatever their place, unless a
+// takes it. During a pause that is too long for them, all fail, whatever their position, unless a
 // connection may be given back.
 status link_pool::wait_for_turn(std::unique_lock<std::mutex>& lock, boot_time deadline,
                                 bool has_room, std::optional<boot_time> again_at, request* wanted) {
