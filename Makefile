@@ -3,7 +3,8 @@
 LANES := gcc clang asan tsan
 CHECKED := kernel|engine|simulation|conformance\.(without_store|memory|sqlite|redis)
 
-# The programs of Debian's packages come first: those are the ones that were installed. (A shim of a version manager starts ten more.)
+# The programs of Debian's packages come first, because install-deps.sh installs those. (A version manager's shim would also start
+# ten more processes.)
 export PATH := /usr/bin:/bin:$(PATH)
 
 .PHONY: help demo install test test-all test-nightly test-browser check soak chaos mutants bench bench-quick bench-growth \
@@ -45,7 +46,7 @@ install:
 
 test: test-gcc
 
-# Each lane ends with its own count; the last line is the count of all.
+# Each lane prints its own count at the end; the last line has the count of all lanes.
 test-all:
 	scripts/install-deps.sh test
 	scripts/lane.sh gcc
@@ -68,14 +69,14 @@ $(LANES:%=test-%): test-%:
 	scripts/install-deps.sh test
 	scripts/lane.sh $*
 
-# What costs too much for each commit: a program that embeds the library compiles it with every store.
+# Tests that take too long for each commit, such as a program that embeds the library and compiles it with every store.
 test-nightly:
 	scripts/install-deps.sh nightly
 	scripts/lane.sh gcc -L nightly
 	scripts/install-deps.sh lint
 	scripts/lint.sh --quick
 
-# Until it is stopped: each core from a random seed of its own. What fails is printed, and replayed with --seed.
+# Searches until it is stopped, on each core from a random seed of its own. It prints the seeds that fail; --seed replays one.
 soak:
 	scripts/install-deps.sh test
 	scripts/build.sh gcc test_simulation
@@ -111,7 +112,7 @@ deb:
 	scripts/install-deps.sh deb
 	scripts/deb.sh
 
-# As root: it makes a root of its own.
+# Needs root, because it installs a fresh Debian in a folder.
 test-deb:
 	scripts/install-deps.sh deb
 	scripts/test-deb.sh

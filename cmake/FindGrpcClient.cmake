@@ -1,5 +1,5 @@
-# FindGrpcClient: gRPC's C++ library and protobuf, and the compiler of messages if it is there. Shared libraries know what they are
-# made of, so a few names are enough for them. For static ones (vcpkg, Conan) gRPC's own CMake package has the long list.
+# FindGrpcClient: gRPC's C++ library and protobuf, and protoc if it is installed. A shared library names the libraries that it
+# needs, so a few names are enough. For static ones (vcpkg, Conan) gRPC's own CMake package has the long list.
 # Defines GrpcClient::all, GrpcClient_PROTOC and GrpcClient_FOUND.
 find_path(GrpcClient_INCLUDE_DIR grpcpp/grpcpp.h)
 foreach(part IN ITEMS grpc++ grpc gpr protobuf absl_synchronization)

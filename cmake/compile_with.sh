@@ -1,10 +1,11 @@
 #!/bin/sh
-# compile_with.sh COMPILER [LAUNCHER...] g++ OPTION...: carries out a command that CMake made for g++ with clang, which reads a test
-# program's sources in less than half the time. Both use the same standard library, so what they make links.
-# COMPILER is "-" where the command names clang already: then only what is below is done.
+# compile_with.sh COMPILER [LAUNCHER...] g++ OPTION...: runs a command that CMake made for g++ with clang instead, which compiles a test
+# program's sources in less than half the time. Both compilers use the same standard library, so their objects can be linked together.
+# If COMPILER is "-", the command names clang already, and the script only handles precompiled headers:
 #
-# A precompiled header names the clone that it was made in, so it is never taken from the compiler cache. What uses it is: the cache
-# compares the sum beside it, which says what the headers contain and not where they are (ccache's pch_external_checksum).
+# A precompiled header contains the path of its clone, so it is never taken from the compiler cache. The objects that use it are: the cache
+# compares the checksum beside the header, which depends on the content of the headers and not on their paths (ccache's
+# pch_external_checksum).
 compiler=$1
 shift
 last='' made='' depends=''
@@ -26,10 +27,10 @@ for word in "$@"; do
 done
 [ -n "$made" ] || exec "$@"
 
-# What is left of an earlier one would be read for the new one.
+# Otherwise the remains of an earlier header would be used as the new one.
 rm -f "$made" "$made.sum"
 CCACHE_DISABLE=1 "$@" || exit
 [ -n "$depends" ] || exit 0
-# The generated file that includes the headers names the clone, too.
+# The generated file that includes the headers contains the path of the clone, too.
 sed -e 's/^[^:]*://' -e 's/\\$//' "$depends" | tr -s ' ' '\n' | grep -v '/cmake_pch\.hxx' | grep . \
   | xargs -r sha256sum | cut -d' ' -f1 | sha256sum > "$made.sum"

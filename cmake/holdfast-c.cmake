@@ -1,6 +1,6 @@
 # holdfast::c: the C interface (holdfast/holdfast.h) and all stores in one shared library, for C and for languages that call C.
-# It is named holdfast-c since -lholdfast is the C++ library. What it shows is what its version script says, and nothing else;
-# the objects are those of the static libraries, which are compiled for any place in memory as it is.
+# It is named holdfast-c because -lholdfast is the C++ library. It exports only what its version script lists. Its objects are
+# those of the static libraries, which are compiled as position-independent code anyway.
 function(holdfast_c_library)
   holdfast_glob(sources src/c)
   set(map "${PROJECT_SOURCE_DIR}/src/c/holdfast.map")
@@ -15,7 +15,7 @@ function(holdfast_c_library)
     FILES "${PROJECT_SOURCE_DIR}/include/holdfast/holdfast.h" ${headers})
   target_link_libraries(holdfast_c PRIVATE ${HOLDFAST_FOR_PROGRAMS})
   target_link_options(holdfast_c PRIVATE "LINKER:--version-script=${map}")
-  if(NOT HOLDFAST_SANITIZE)  # whose functions come with the program
+  if(NOT HOLDFAST_SANITIZE)  # a sanitizer's functions are in the program, so symbols stay undefined
     target_link_options(holdfast_c PRIVATE LINKER:--no-undefined)
   endif()
   set_target_properties(holdfast_c PROPERTIES

@@ -1,14 +1,14 @@
-# The shared library libholdfast: the objects of the static libraries, with the stores that cost next to nothing linked in. The others
-# are drivers, which it loads when a URL asks for them (docs/drivers.md, decision 105).
+# The shared library libholdfast: the objects of the static libraries, including the stores that cost next to nothing. The other
+# stores are drivers, which it loads when a URL asks for them (docs/drivers.md, decision 105).
 set(HOLDFAST_LINKED_STORES sqlite memcached)
 set(HOLDFAST_DRIVER_FOLDER "holdfast-${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}")
 
-# Every namespace but holdfast itself, and those that public headers have; and the classes that public ones only declare.
+# All namespaces except holdfast itself and those in public headers; and the classes that public headers only declare.
 set(HOLDFAST_PRIVATE_SCOPES base drivers engine family kernel losses observe primitive store::etcd store::mariadb store::memcached
   store::memory store::contender_text store::postgres store::redis store::sql store::sqlite store::zookeeper
   *::state barrier::round multi_lease::state_of_all)
 
-# holdfast_drivers_in(<target> <store>...): open(url) knows these stores, and memory.
+# holdfast_drivers_in(<target> <store>...): open(url) can open these stores, and memory.
 function(holdfast_drivers_in target)
   target_sources(${target} PRIVATE "${PROJECT_SOURCE_DIR}/src/drivers/linked.cpp")
   foreach(store IN ITEMS memory ${ARGN})
@@ -18,7 +18,8 @@ function(holdfast_drivers_in target)
   endforeach()
 endfunction()
 
-# holdfast_shared_library(): holdfast_shared, and holdfast_driver_<store> for each that it loads. Nothing is compiled twice.
+# holdfast_shared_library(): the target holdfast_shared, and holdfast_driver_<store> for each store that it loads. Nothing is
+# compiled twice.
 function(holdfast_shared_library)
   if(BUILD_SHARED_LIBS)
     message(FATAL_ERROR "holdfast: HOLDFAST_DRIVERS makes the shared library itself; leave BUILD_SHARED_LIBS off.")
@@ -50,7 +51,7 @@ function(holdfast_shared_library)
   target_compile_features(holdfast_shared INTERFACE cxx_std_20)
   target_link_libraries(holdfast_shared PUBLIC Threads::Threads PRIVATE ${CMAKE_DL_LIBS})
   _holdfast_link_clients(holdfast_shared ${linked})
-  # Symbolic: calls inside the library are direct, and the dynamic linker has nothing to look up for them when a program starts.
+  # Symbolic: calls inside the library are direct, so the dynamic linker need not look them up when a program starts.
   target_link_options(holdfast_shared PRIVATE "LINKER:--version-script=${map}" LINKER:--no-undefined LINKER:-Bsymbolic)
   set_target_properties(holdfast_shared PROPERTIES EXPORT_NAME shared OUTPUT_NAME holdfast LINKER_LANGUAGE CXX
     LINK_DEPENDS "${map}" LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib"
@@ -66,7 +67,7 @@ function(holdfast_shared_library)
     _holdfast_link_clients(${driver} ${store})
     target_link_options(${driver} PRIVATE LINKER:--no-undefined LINKER:-Bsymbolic
       "LINKER:--version-script=${PROJECT_SOURCE_DIR}/src/drivers/driver.map")
-    # It is loaded by the library, which is in memory then: no way to it needs to be written down.
+    # The library loads the driver, so the library is in memory already, and the driver needs no path to it.
     set_target_properties(${driver} PROPERTIES PREFIX "" OUTPUT_NAME holdfast-store-${store}
       LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib/${HOLDFAST_DRIVER_FOLDER}" SKIP_BUILD_RPATH ON)
   endforeach()
@@ -76,7 +77,8 @@ function(holdfast_shared_library)
   set_property(GLOBAL PROPERTY HOLDFAST_TARGET_shared holdfast_shared)
 endfunction()
 
-# Compiled here once more: where the stores meet their families. It is little, and the rest are the objects of the static libraries.
+# The few sources that join the stores to their families are compiled once more. All other objects are those of the static
+# libraries.
 function(_holdfast_driver_objects target)
   holdfast_own(${target})
   holdfast_unite(${target})

@@ -1,9 +1,9 @@
-# holdfast_etcd_messages(): compiles src/store/etcd/etcd.proto into holdfast::etcd. Made code is not ours to warn about.
+# holdfast_etcd_messages(): compiles src/store/etcd/etcd.proto into holdfast::etcd, without warnings about the generated code.
 function(holdfast_etcd_messages)
   if(NOT GrpcClient_PROTOC)
     message(FATAL_ERROR "holdfast: the etcd store needs protoc (Debian: protobuf-compiler), or HOLDFAST_ETCD=OFF.")
   endif()
-  if(NOT GrpcClient_grpc++_LIBRARY MATCHES "\\.so$")  # what static libraries need is in their own .pc files
+  if(NOT GrpcClient_grpc++_LIBRARY MATCHES "\\.so$")  # static libraries list what they need in their .pc files
     set_property(GLOBAL PROPERTY HOLDFAST_PC_etcd grpc++ protobuf)
     set_property(GLOBAL PROPERTY HOLDFAST_PC_LIBS_etcd "")
   endif()
@@ -19,7 +19,7 @@ function(holdfast_etcd_messages)
   set_source_files_properties("${made}/etcd/etcd.pb.cc" PROPERTIES COMPILE_OPTIONS "-w")
 endfunction()
 
-# holdfast_etcd_baseline(): what holdfast-bench compares etcd with, over the same messages.
+# holdfast_etcd_baseline(): the baseline with which holdfast-bench compares etcd, over the same messages.
 function(holdfast_etcd_baseline)
   if(TARGET holdfast_etcd)
     target_link_libraries(holdfast_bench_parts PRIVATE GrpcClient::all)

@@ -33,11 +33,11 @@ endif()
 if(TARGET holdfast_tool)
   install(TARGETS holdfast_tool holdfast_faultproxy RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
   holdfast_install_manual()
-  install(FILES "${PROJECT_SOURCE_DIR}/packaging/NOTICES" DESTINATION "${CMAKE_INSTALL_DOCDIR}")  # of what is compiled in
+  install(FILES "${PROJECT_SOURCE_DIR}/packaging/NOTICES" DESTINATION "${CMAKE_INSTALL_DOCDIR}")  # of compiled-in code
 endif()
 install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 
-# What the config file has to know about each store: the client to look for, or why it is not there.
+# Tells the config file, for each store, which client to look for, or why the store was not built.
 get_target_property(type holdfast_core TYPE)
 set(HOLDFAST_STORE_FACTS "")
 foreach(store IN LISTS HOLDFAST_STORES)
@@ -60,13 +60,14 @@ configure_package_config_file("${CMAKE_CURRENT_LIST_DIR}/holdfast-config.cmake.i
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/holdfast-config-version.cmake" COMPATIBILITY SameMinorVersion)
 install(FILES "${PROJECT_BINARY_DIR}/holdfast-config.cmake" "${PROJECT_BINARY_DIR}/holdfast-config-version.cmake"
   DESTINATION "${HOLDFAST_PACKAGE_DIR}")
-# Clients that come without a CMake file of their own are looked for in the same way by those who use the package.
+# A project that uses the package finds clients without a CMake file of their own with these modules, as this build does.
 foreach(module IN ITEMS FindGrpcClient FindZooKeeper)
   configure_file("${CMAKE_CURRENT_LIST_DIR}/${module}.cmake" "${PROJECT_BINARY_DIR}/${module}.cmake" COPYONLY)
   install(FILES "${CMAKE_CURRENT_LIST_DIR}/${module}.cmake" DESTINATION "${HOLDFAST_PACKAGE_DIR}")
 endforeach()
 
-# pkg-config. A static library's needs are everybody's needs (Requires); a shared one keeps them to itself.
+# pkg-config: every program that links a static library also links what the library needs (Requires). For a shared library it
+# need not.
 file(RELATIVE_PATH PC_UP "/prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/prefix")
 string(REGEX REPLACE "/$" "" PC_UP "${PC_UP}")
 function(_holdfast_pc name requires libs)
@@ -90,7 +91,7 @@ foreach(store IN LISTS HOLDFAST_STORES)
   _holdfast_pc(holdfast-${store} "holdfast-core;${pc}" "-lholdfast-${store} ${pc_libs}")
   list(PREPEND every holdfast-${store})
 endforeach()
-if(HOLDFAST_DRIVERS)  # the shared library, beside which the static one has to be named as a file
+if(HOLDFAST_DRIVERS)  # beside the shared library, the static one has to be named as a file
   _holdfast_pc(holdfast "" "-lholdfast")
 else()
   _holdfast_pc(holdfast "${every}" "-lholdfast")
@@ -99,5 +100,5 @@ if(type STREQUAL "STATIC_LIBRARY")
   _holdfast_pc(holdfast-static "${every}" "-l:libholdfast.a")
 endif()
 if(TARGET holdfast_c)
-  _holdfast_pc(holdfast-c "" "-lholdfast-c")  # it brings the clients of its stores along
+  _holdfast_pc(holdfast-c "" "-lholdfast-c")  # it is linked with the clients of its stores
 endif()

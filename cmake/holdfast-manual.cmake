@@ -1,5 +1,6 @@
-# holdfast_manual(<program>): the man pages and the completions of shells, which the program prints itself, under share/ in the
-# build folder, as they are installed. They are made with the program, so that whatever was built can be installed.
+# holdfast_manual(<program>): makes the man pages and the shell completions, which the program prints itself, under share/ in the
+# build folder, in the layout in which they are installed. They are made together with the program, so a built program can always
+# be installed.
 function(holdfast_manual program)
   if(CMAKE_CROSSCOMPILING)
     message(STATUS "holdfast: no man pages and no completions, which the program prints: it cannot run here")
@@ -17,7 +18,7 @@ function(holdfast_manual program)
     VERBATIM)
 endfunction()
 
-# What holdfast_manual() has made goes where each program looks for it.
+# Installs the files of holdfast_manual() where man and the shells look for them.
 function(holdfast_install_manual)
   set(share "${PROJECT_BINARY_DIR}/share")
   file(MAKE_DIRECTORY "${share}/man/man1")

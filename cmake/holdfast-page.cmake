@@ -1,5 +1,5 @@
-# holdfast_page(<target> <folder>): puts the files of a folder into a program, so that it needs none beside it: the page of
-# holdfast serve. A changed file is taken in by the next build.
+# holdfast_page(<target> <folder>): puts the files of a folder (the page of holdfast serve) into a program, so that it needs no
+# files beside it. After a change of a file, the next build puts in the new one.
 function(holdfast_page target folder)
   set(type_html "text/html")
   set(type_css "text/css")

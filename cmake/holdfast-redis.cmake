@@ -1,7 +1,7 @@
-# holdfast_kernel_words(<words> <values>): what the scripts have in common with the kernels, which say it. For each constant
+# holdfast_kernel_words(<words> <values>): the constants that the scripts take from the kernels' sources. For each constant
 #   inline constexpr std::int64_t NAME = NUMBER;      @NAME@ is its number, and for each of the ports' enumerations
 #   enum class NAME_outcome { one, two, … };          @NAME_outcome@ is "ONE, TWO = 0, 1".
-# A script that names what is not there is an error.
+# A script with a name that does not exist is an error.
 function(holdfast_kernel_words words values)
   set(found_words "")
   set(found_values "")
@@ -39,14 +39,14 @@ function(holdfast_kernel_words words values)
   set(${values} "${found_values}" PARENT_SCOPE)
 endfunction()
 
-# holdfast_redis_scripts(): puts src/store/redis/*.lua into holdfast::redis, each with its SHA-1, so that the library needs
-# no files beside it and no SHA-1 of its own. Changed scripts are taken in by the next build.
+# holdfast_redis_scripts(): puts src/store/redis/*.lua into holdfast::redis, each with its SHA-1. So the library needs no files
+# beside it, and no code that computes a SHA-1. After a change of a script, the next build puts in the new one.
 function(holdfast_redis_scripts)
   if(NOT TARGET holdfast_redis)
     return()
   endif()
   holdfast_kernel_words(words values)
-  # Some have others inside.
+  # Some scripts include others.
   set(names publish publish_sharded mutex barrier_condition late whole after head in_use permits countdown rate redlock redisson_hash
             redisson redisson_fair redisson_rw redisson_permits redisson_latch redisson_rate setnx acquire_many)
   foreach(name IN LISTS names)
@@ -63,7 +63,7 @@ function(holdfast_redis_scripts)
       message(FATAL_ERROR "${file}: no kernel says what ${CMAKE_MATCH_0} is")
     endif()
   endforeach()
-  # Each as a cluster has it, and as all others have it.
+  # Each script in two forms: for a cluster, and for all other topologies.
   list(REMOVE_ITEM names publish publish_sharded)
   foreach(name IN LISTS names)
     string(REPLACE "@publish.lua@" "${HOLDFAST_publish_sharded_TEXT}" HOLDFAST_${name}_sharded_TEXT "${HOLDFAST_${name}_TEXT}")
@@ -76,7 +76,8 @@ function(holdfast_redis_scripts)
   target_sources(holdfast_redis PRIVATE "${made}")
 endfunction()
 
-# holdfast_redis_baselines(): what holdfast-bench compares the Redis store with is written over hiredis, if that is there.
+# holdfast_redis_baselines(): the baselines with which holdfast-bench compares the Redis store. They use hiredis; without it there
+# are none.
 function(holdfast_redis_baselines)
   find_package(PkgConfig QUIET)
   if(NOT TARGET holdfast_redis OR NOT TARGET holdfast_bench_parts OR NOT PkgConfig_FOUND)

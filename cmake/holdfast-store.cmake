@@ -2,9 +2,9 @@
 #                    [PC_LIBS <option>...])
 #
 # Makes holdfast::<name> from src/store/<name>/*.cpp. The vendor's client is private: no user of the library sees its headers.
-#   PACKAGE     what find_package looks for;   PKG_CONFIG  or what pkg-config looks for (links PkgConfig::HOLDFAST_<NAME>)
-#   LINK        targets to link                PC          what the store's own .pc file requires
-#   PC_LIBS     what it links, where the client has no .pc file to require
+#   PACKAGE     the package for find_package;  PKG_CONFIG  or the module for pkg-config (links PkgConfig::HOLDFAST_<NAME>)
+#   LINK        targets to link                PC          the modules that the store's own .pc file requires
+#   PC_LIBS     the options with which it links a client that has no .pc file
 # HOLDFAST_<NAME> is AUTO (build it if the client is found), ON (fail if it is not) or OFF.
 # Adds <name> to HOLDFAST_STORES in the caller's scope if the store is built.
 function(holdfast_add_store name)
@@ -58,15 +58,15 @@ function(holdfast_add_store name)
   set(HOLDFAST_STORES ${HOLDFAST_STORES} PARENT_SCOPE)
 endfunction()
 
-# The reason travels into the installed package, so that find_package(holdfast COMPONENTS <name>) can say it.
+# The reason is stored in the installed package, so that find_package(holdfast COMPONENTS <name>) can print it.
 function(_holdfast_store_absent name reason)
   message(STATUS "holdfast: no ${name} store: ${reason}")
   set_property(GLOBAL APPEND PROPERTY HOLDFAST_ABSENT ${name})
   set_property(GLOBAL PROPERTY HOLDFAST_ABSENT_${name} "${reason}")
 endfunction()
 
-# holdfast_sql_clients(<target> <prefix>): a program that talks to the SQL servers itself (baselines, the shop of the demo),
-# over the clients that their stores were built with; <prefix>_POSTGRES and <prefix>_MARIADB say which those are.
+# holdfast_sql_clients(<target> <prefix>): for a program that talks to the SQL servers itself (baselines, the shop of the demo).
+# Links the clients with which their stores were built, and defines <prefix>_POSTGRES and <prefix>_MARIADB for the ones that exist.
 function(holdfast_sql_clients target prefix)
   foreach(store IN ITEMS postgres mariadb)
     if(TARGET holdfast_${store})

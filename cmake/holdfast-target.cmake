@@ -1,19 +1,19 @@
-# How a target of this project is made. Everything is set on the target itself: a program that embeds holdfast keeps its
-# own flags, and nothing here is exported.
+# Functions that make the targets of this project. All settings are on the target itself: a program that embeds holdfast keeps its
+# own flags, and no setting is exported.
 
-# Compiling again what did not change is the slowest part of a developer's day; an embedding project decides for itself.
+# Uses ccache, so that unchanged sources are not compiled again. An embedding project decides for itself.
 if(PROJECT_IS_TOP_LEVEL AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
   find_program(HOLDFAST_CCACHE ccache)
   mark_as_advanced(HOLDFAST_CCACHE)
   if(HOLDFAST_CCACHE)
-    # What uses precompiled headers is kept, too.
+    # ccache also keeps objects that use precompiled headers.
     set(CMAKE_CXX_COMPILER_LAUNCHER
       "${CMAKE_COMMAND}" -E env CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_PCH_EXTSUM=true
       "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}" "${HOLDFAST_CCACHE}")
   endif()
 endif()
 
-# holdfast_glob(<out> <folder>...): the sources of some rooms. One folder is one room, so a new file needs no edit here.
+# holdfast_glob(<out> <folder>...): the sources in these folders. So a new file needs no edit here.
 function(holdfast_glob out)
   set(found "")
   foreach(folder IN LISTS ARGN)
@@ -36,7 +36,7 @@ function(holdfast_own target)
       target_compile_definitions(${target} PRIVATE ASIO_HAS_CO_AWAIT)  # Asio 1.22 does not know that clang has it
     endif()
     if(HOLDFAST_UNITY)
-      # What a file says of a name is not meant of the next one's; and g++ 12 sees more than there is.
+      # Sources that are compiled as one may use a name for different things; and g++ 12 gives false alarms.
       target_compile_options(${target} PRIVATE -Wno-shadow)
       if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
         target_compile_options(${target} PRIVATE -Wno-subobject-linkage -Wno-array-bounds -Wno-maybe-uninitialized
@@ -56,8 +56,8 @@ function(holdfast_own target)
   endif()
 endfunction()
 
-# holdfast_hurry(<target>): compiling what is not the library is most of a lane's time. So it may be compiled by the faster of two
-# compilers, which uses precompiled headers. Comes before holdfast_precompile.
+# holdfast_hurry(<target>): compiles the target with HOLDFAST_TEST_COMPILER, if that is set: a faster compiler, which uses
+# precompiled headers. Most of a lane's time goes into targets other than the library. Call it before holdfast_precompile.
 function(holdfast_hurry target)
   target_compile_options(${target} PRIVATE ${HOLDFAST_TEST_OPTIONS})
   if(HOLDFAST_TEST_COMPILER)
@@ -66,7 +66,7 @@ function(holdfast_hurry target)
   endif()
 endfunction()
 
-# holdfast_unite(<target>): compiles its sources a few at a time as one, if HOLDFAST_UNITY is so many: the headers are read once.
+# holdfast_unite(<target>): compiles up to HOLDFAST_UNITY sources of the target as one, so that their headers are read once.
 function(holdfast_unite target)
   if(HOLDFAST_UNITY)
     get_target_property(sources ${target} SOURCES)
@@ -76,7 +76,8 @@ function(holdfast_unite target)
   endif()
 endfunction()
 
-# holdfast_unite_all(): comes after the last target. One process groups the sources of all: starting one for each takes ten seconds.
+# holdfast_unite_all(): call it after the last target. One process groups the sources of all targets: one process for each target
+# would take ten seconds.
 function(holdfast_unite_all)
   get_property(united GLOBAL PROPERTY HOLDFAST_UNITED)
   if(NOT united)
@@ -118,7 +119,7 @@ function(holdfast_precompile target)
   endif()
   if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
     target_compile_options(${target} PRIVATE "SHELL:-Xclang -fno-pch-timestamp")  # for ccache
-    # What a precompiled system header does is reported as if it were ours: std::stable_partition of libstdc++ 12.
+    # In a precompiled header, clang also reports warnings about system headers: std::stable_partition of libstdc++ 12.
     target_compile_options(${target} PRIVATE -Wno-deprecated-declarations)
   endif()
 endfunction()
@@ -137,7 +138,7 @@ function(holdfast_library target component)
     EXPORT_NAME ${component}
     OUTPUT_NAME ${file_name}
     DEFINE_SYMBOL ""  # a shared library compiles as the static one does
-    POSITION_INDEPENDENT_CODE ON  # so that the static form can end up inside somebody's plug-in
+    POSITION_INDEPENDENT_CODE ON  # so that a plug-in can contain the static library
     VERSION ${PROJECT_VERSION}
     SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
   if(component STREQUAL "core")
@@ -161,7 +162,7 @@ function(holdfast_program target name folder)
   target_include_directories(${parts} PUBLIC "${PROJECT_SOURCE_DIR}")
   target_link_libraries(${parts} PUBLIC ${HOLDFAST_FOR_PROGRAMS})
   holdfast_precompile(${parts} <holdfast/holdfast.hpp>)
-  # Of the programs only: the library itself needs none of them.
+  # Only the programs need these packages; the library itself needs none of them.
   find_package(CLI11 REQUIRED)
   find_package(fmt REQUIRED)
   find_package(nlohmann_json REQUIRED)
@@ -173,13 +174,14 @@ function(holdfast_program target name folder)
   holdfast_hurry(${target})
   target_link_libraries(${target} PRIVATE ${parts})
   set_target_properties(${target} PROPERTIES OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
-  if(HOLDFAST_DRIVERS)  # a tree that was installed can be moved
+  if(HOLDFAST_DRIVERS)  # so that an installed tree can be moved
     file(RELATIVE_PATH to_libraries "/prefix/${CMAKE_INSTALL_BINDIR}" "/prefix/${CMAKE_INSTALL_LIBDIR}")
     set_target_properties(${target} PROPERTIES INSTALL_RPATH "$ORIGIN/${to_libraries}")
   endif()
 endfunction()
 
-# holdfast_faultproxy(<folder>): the program holdfast-faultproxy, and holdfast_faultproxy_parts for the tests. Needs nothing.
+# holdfast_faultproxy(<folder>): the program holdfast-faultproxy, and holdfast_faultproxy_parts for the tests. Needs no other
+# library.
 function(holdfast_faultproxy folder)
   holdfast_glob(sources ${folder})
   list(FILTER sources EXCLUDE REGEX "/main\\.cpp$")
@@ -203,7 +205,7 @@ function(holdfast_examples folder)
   set(precompiled <holdfast/holdfast.hpp>)
   foreach(source IN LISTS sources)
     get_filename_component(stem "${source}" NAME_WE)
-    # Those with a store's name before theirs use its client as well.
+    # An example whose name begins with a store's name also uses the client of that store.
     set(client "")
     if(stem MATCHES "^(postgres|mariadb)_")
       if(NOT TARGET holdfast_${CMAKE_MATCH_1})
@@ -213,7 +215,7 @@ function(holdfast_examples folder)
       get_property(vendor GLOBAL PROPERTY HOLDFAST_LINK_${CMAKE_MATCH_1})
       list(APPEND client ${vendor})
     endif()
-    # spdlog is nobody's duty who only builds the library.
+    # A user who only builds the library need not have spdlog.
     if(stem MATCHES "^spdlog_")
       find_package(spdlog QUIET)
       if(NOT spdlog_FOUND AND HOLDFAST_BUILD_TESTS)
@@ -225,11 +227,11 @@ function(holdfast_examples folder)
     endif()
     add_executable(example_${stem} "${source}")
     holdfast_own(example_${stem})
-    if(stem MATCHES "^async")  # coroutines are compiled by the compiler of those who write them
+    if(stem MATCHES "^async")  # examples with coroutines use the user's compiler
       target_compile_options(example_${stem} PRIVATE ${HOLDFAST_TEST_OPTIONS})
     else()
       holdfast_hurry(example_${stem})
-      if(NOT client)  # whose options do not go with the headers that the others have read
+      if(NOT client)  # a client's options do not fit the precompiled headers
         holdfast_precompile(example_${stem} ${precompiled})
         if(NOT FROM IN_LIST precompiled)
           set(precompiled FROM example_${stem})
@@ -239,7 +241,7 @@ function(holdfast_examples folder)
     target_link_libraries(example_${stem} PRIVATE holdfast::holdfast ${client})
     set_target_properties(example_${stem} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/examples")
     if(HOLDFAST_BUILD_TESTS)
-      # A fresh folder each: examples write relative paths such as sqlite:locks.db.
+      # Each example runs in an empty folder, because examples write to relative paths such as sqlite:locks.db.
       set(cwd "${PROJECT_BINARY_DIR}/examples/run/${stem}")
       add_test(NAME example.${stem} COMMAND ${CMAKE_COMMAND}
         -D "program=$<TARGET_FILE:example_${stem}>" -D "cwd=${cwd}" -P "${PROJECT_SOURCE_DIR}/cmake/run-example.cmake")

@@ -1,5 +1,5 @@
-# cmake -D program=… -D faultproxy=… -D scdoc=… -D share=… -P make-manual.cmake: what the programs say about themselves, as files
-# under `share`.
+# cmake -D program=… -D faultproxy=… -D scdoc=… -D share=… -P make-manual.cmake: writes the manuals and completions that the
+# programs print as files under `share`.
 function(write_said file)
   execute_process(COMMAND "${program}" ${ARGN} OUTPUT_FILE "${share}/${file}" COMMAND_ERROR_IS_FATAL ANY)
 endfunction()

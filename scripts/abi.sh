@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# abi.sh [--update]: the libraries of make deb against the lists of packaging/abi; --update writes them anew.
+# abi.sh [--update]: compares the libraries of make deb with the lists of packaging/abi; --update rewrites the lists.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 version=$(sed -n 's/^  VERSION \([0-9.]*\)$/\1/p' CMakeLists.txt)

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# bench.sh: every workload against its floors, one JSON object a line, into bench/results/<store>.json; then docs/bench.md and
-# its plot are written anew. STORES="sqlite redis" names some of the stores below (or URLs; by default it is all of them), whose
-# servers are this run's own; SECONDS_EACH and REPEAT are its --seconds and --repeat, 1 and 5.
-# WORKLOADS="W1,W5": some of the workloads, as tables on the terminal; nothing is written, since a part would replace a whole result.
-# GROWTH=1: what an operation costs while there is ever more of something, into bench/results/growth_<store>.json; at most MOST.
-# QUICK=1: three workloads in short rounds, on the terminal too.
+# bench.sh: measures every workload beside its floors, and writes one JSON object a line into bench/results/<store>.json. Then it rewrites
+# docs/bench.md and its plot. It starts the servers that it needs.
+# STORES="sqlite redis": some of the stores below, or URLs; by default all of them. SECONDS_EACH and REPEAT: the program's --seconds and
+# --repeat, by default 1 and 5.
+# WORKLOADS="W1,W5": some of the workloads, as tables on the terminal. Nothing is written, because a part would replace a whole result.
+# GROWTH=1: the cost of an operation while a number grows, at most to MOST, into bench/results/growth_<store>.json.
+# QUICK=1: three workloads in short rounds, on the terminal, too.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 program=${PROGRAM:-build/release/bin/holdfast-bench}
@@ -20,7 +21,7 @@ start_redis() {
     kill -0 "${servers[-1]}" || { cat "$work/redis.log" >&2; exit 1; }
   done
 }
-# port_of STORE: its server's, if this run has started one; else a free one, and false.
+# port_of STORE: sets `port` to the port of the store's server if this run has started one. Otherwise sets it to a free port, and fails.
 declare -A ports=()
 port_of() {
   if [[ -n ${ports[$1]:-} ]]; then port=${ports[$1]}; return 0; fi
@@ -36,7 +37,7 @@ start_memcached() {
     kill -0 "${servers[-1]}" || { cat "$work/memcached.log" >&2; exit 1; }
   done
 }
-# start_as USER LOG PROGRAM...: in the background; these servers refuse to run as root.
+# start_as USER LOG PROGRAM...: starts the program in the background, as that user if this is root: these servers refuse to run as root.
 start_as() {
   local user=$1 log=$2
   shift 2
@@ -60,8 +61,9 @@ until_said() {
     kill -0 "${servers[-1]}" || { cat "$2" >&2; exit 1; }
   done
 }
-# As they come, but for the port, room for the floors (a connection a thread), and how a commit waits for the disk: COMMIT=off,
-# the default, measures the clients, COMMIT=on the disk. postgres_durable is a database where it is on, so that one run shows both.
+# The servers have their default settings, except the port, room for the floors (a connection a thread), and how a commit waits for the
+# disk: COMMIT=off, the default, measures the clients, and COMMIT=on the disk. postgres_durable is a database where it is on, so that one
+# run shows both.
 start_postgres() {
   local bin data=$work/postgres/data
   ! port_of postgres || return 0
@@ -85,7 +87,7 @@ start_mariadb() {
     --innodb-flush-log-at-trx-commit="$([[ ${COMMIT:-off} == on ]] && echo 1 || echo 2)"
   until_said 'ready for connections' "$work/mariadb.log"
 }
-# Three of each, as they come, in memory where there is some: what is measured is the clients, not the disk.
+# Three servers of each, with their default settings. Their data is in memory if possible, because the clients are measured, not the disk.
 folder_in_memory() {
   if [[ -w /dev/shm ]]; then mktemp -d /dev/shm/holdfast-bench-XXXXXX; else mktemp -d; fi
 }
@@ -131,7 +133,8 @@ start_zookeeper() {
 sys.exit(b"Mode:" not in s.recv(9999))' "$port" 2>/dev/null; do
     kill -0 "${servers[-1]}" || { cat "$work"/zookeeper*.log >&2; exit 1; }
   done
-  # A Java server compiles its code while it works: the first seconds say nothing, and the subject that is measured first pays for them.
+  # A Java server compiles its code while it works. So its first seconds are slow, and would be counted for the subject that is measured
+  # first.
   "$program" --store "zookeeper://$hosts/bench" --workload W1,W4 --subject holdfast,fair_mutex --seconds "${WARM_SECONDS:-8}" \
     --repeat 1 >/dev/null
 }
@@ -178,7 +181,7 @@ for store in "${stores[@]}"; do
     mv "$work/$store.json" "bench/results/growth_$store.json"
     continue
   fi
-  # Written whole or not at all: a result that was interrupted must not replace a good one.
+  # The file is replaced as a whole: an interrupted result must not replace a good one.
   "$program" "${arguments[@]}" | tee "$work/$store.json"
   if [[ $store == redis ]]; then
     "$program" "${arguments[@]}" --limits | tee -a "$work/$store.json"

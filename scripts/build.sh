@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# build.sh PRESET [TARGET...]: configures build/PRESET and builds (everything, or the named targets).
+# build.sh PRESET [TARGET...]: configures build/PRESET, and builds everything or the named targets.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 preset=$1
 shift
-# An existing build tree keeps the generator it was made with.
+# An existing build tree keeps the generator with which it was made.
 if [[ -z ${CMAKE_GENERATOR:-} ]] && command -v ninja >/dev/null; then
   export CMAKE_GENERATOR=Ninja
 fi

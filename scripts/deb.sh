@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# deb.sh: builds the Debian packages of the tree, as it is, into build/deb; lintian must find no error in them.
+# deb.sh: builds the Debian packages of the working tree into build/deb. Fails if lintian finds an error in them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 version=$(sed -n 's/^  VERSION \([0-9.]*\)$/\1/p' CMakeLists.txt)
 out=$PWD/build/deb
 tree=$out/holdfast-$version
 mkdir -p "$tree"
-# What the repository has, and nothing else; what was compiled there before is kept.
+# Copies the files of the repository and nothing else. Objects that were compiled there before are kept.
 git ls-files --cached --others --exclude-standard -z | LC_ALL=C sort --zero-terminated >"$out/files"
 rsync --archive --from0 --files-from="$out/files" --ignore-missing-args . "$tree/"
 (cd "$tree" && find . -path ./build -prune -o ! -type d -printf '%P\0') | LC_ALL=C sort --zero-terminated |
@@ -15,7 +15,7 @@ rm -rf "$tree/debian"
 cp -r packaging/debian "$tree/debian"
 rm -f "$out"/*.deb "$out"/*.changes "$out"/*.buildinfo
 cd "$tree"
-# debhelper gives the build a HOME of its own, where no cache of the compiler is.
+# debhelper gives the build a HOME of its own, in which ccache would find no cache.
 CCACHE_DIR=${CCACHE_DIR:-$HOME/.cache/ccache} CCACHE_BASEDIR=$tree \
   dpkg-buildpackage --build=binary --no-sign --no-pre-clean "--jobs=${JOBS:-$(nproc)}"
 lintian --fail-on error "$out"/*.changes

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # install-deps.sh demo|package|test|nightly|browser|bench|bench-languages|lint|deb|docs|docs-check|make: installs the Debian packages that
-# one of the Makefile's commands needs, and where Node takes part some of npm's in build/npm. Does nothing, and needs no network, when all
-# of them are there.
+# one of the Makefile's commands needs. If the command runs Node, also installs packages of npm in build/npm. If all of them are there, the
+# script does nothing, and needs no network.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -33,7 +33,8 @@ case "${1:-}" in
   *)     echo "usage: $0 demo|package|test|nightly|browser|bench|bench-languages|lint|deb|docs|docs-check|make" >&2; exit 2 ;;
 esac
 
-# Programs of others that the tests share locks with; Node's own distribution brings npm along, and does not go with Debian's.
+# Other lock programs, with which the tests share locks. The distribution of Node's own project contains npm, and conflicts with Debian's
+# npm.
 peers=tests/interop
 installed=build/npm
 with_peers=false
@@ -65,7 +66,7 @@ install_packages() {
 
   echo "installing: ${missing[*]}"
   export DEBIAN_FRONTEND=noninteractive
-  # The options ride on the command line, because sudo drops the environment.
+  # The options are on the command line, because sudo drops the environment.
   apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -o Acquire::Retries=3 -o DPkg::Lock::Timeout=120)
   "${apt[@]}" update || give_up "$1" "apt-get update failed: is the network there, and are the entries in /etc/apt right?"
   "${apt[@]}" install -y --no-install-recommends "${missing[@]}" || give_up "$1" "apt-get install failed; its message is above."
@@ -75,7 +76,7 @@ install_peers() {
   cmp --silent "$peers/package-lock.json" "$installed/node_modules/.from" && return
   mkdir -p "$installed"
   cp "$peers/package.json" "$peers/package-lock.json" "$installed"
-  # Half a minute of tries: npm's own would be silent for ten when there is no network.
+  # Tries for half a minute. With its default settings, npm would be silent for ten minutes without a network.
   npm ci --prefix "$installed" --ignore-scripts --no-audit --no-fund --fetch-retries=5 --fetch-retry-factor=2 \
     --fetch-retry-mintimeout=1000 --fetch-retry-maxtimeout=10000 || {
     echo "make $1: npm could not install what $peers/package-lock.json names; its message is above. Is the network there?" >&2

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # lane.sh LANE [--only ROOM...] [CTEST OPTION...]: builds one lane (a preset: gcc, clang, asan, tsan) and runs its tests.
-#   --only   builds only the test programs of these rooms
-#   options  of ctest say which of its entries to run
-# TEST_JOBS is how many of them run at once.
+#   --only       builds only the test programs of these folders of tests/
+#   CTEST OPTION chooses the entries of CTest to run
+# TEST_JOBS: how many entries run at once.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 lane=$1
@@ -19,15 +19,17 @@ echo "---- lane $lane: test"
 results=$PWD/build/$lane/tests/results
 rm -rf "$results"
 mkdir -p "$results"
-# What is ended by Ctrl-C cannot clear up. (Servers that do not run as root must get through to theirs.)
+# A test that Ctrl-C ends cannot remove its files, so all of them are in one folder that this script removes. (Servers that do not run as
+# root must be able to reach their files below it.)
 TMPDIR=$(mktemp --directory --tmpdir holdfast-XXXXXX)
 export TMPDIR
 chmod 711 "$TMPDIR"
 trap 'rm -rf "$TMPDIR" 2>/dev/null || true' EXIT
-# Tests wait, too, so more of them run at once than there are processors; with five for each, four of ten entries only wait (those with
-# WAITS in tests/CMakeLists.txt: each takes one of CTest's slots "waiting"). With six that compute for each, two processors are never
-# idle, up to thirty threads want to run, and requests of crowds outlast command_timeout. So would they where the system itself is slow,
-# as on some virtual machines: starting a program takes 1 ms, there 3 and more. Under a sanitizer everything computes for longer.
+# Many tests mostly wait, so more entries run at once than there are processors: five for each processor. On two processors four of these
+# ten only wait (those with WAITS in tests/CMakeLists.txt: each takes one of CTest's slots "waiting"), and six compute. Then the processors
+# are never idle. But if more entries computed, up to thirty threads would want to run, and requests of crowds would outlast
+# command_timeout. The same would happen where the system itself is slow: starting a program usually takes 1 ms, on some virtual machines 3
+# ms and more. Under a sanitizer all tests compute for longer.
 per_processor=5
 [[ $lane != asan && $lane != tsan ]] || per_processor=4
 started=${EPOCHREALTIME/[.,]/}

@@ -32,7 +32,7 @@ if $quick; then
   as_one=(-DHOLDFAST_UNITY=12 -DHOLDFAST_BUILD_TESTS=OFF -DHOLDFAST_BUILD_EXAMPLES=OFF -DHOLDFAST_BUILD_BENCH=OFF
           -DHOLDFAST_BUILD_TOOL=OFF)
 fi
-# Only the list of commands is needed, and the one header that the build makes.
+# clang-tidy needs only the list of commands, and the one header that the build generates.
 cmake -S . -B $tree -G Ninja -DCMAKE_EXPORT_COMPILE_COMMANDS=ON -DCMAKE_CXX_COMPILER_LAUNCHER= "${as_one[@]}" >/dev/null
 protoc --proto_path=src/store --cpp_out=$tree/generated src/store/etcd/etcd.proto
 checked=("$@")

@@ -48,7 +48,7 @@ markdown_extensions:
   - toc: {permalink: true, slugify: !!python/name:pymdownx.slugs.uslugify }
 """
 
-# A line of an example has up to 100 columns.
+# The lines of examples have up to 100 columns.
 WIDE = ".md-grid { max-width: 84rem } .md-typeset pre > code { font-size: .76em }\n"
 
 DOXYFILE = """

@@ -22,7 +22,7 @@ def tests_of(build):
             well = case.find("failure") is None and case.get("result") != "skipped"
             red |= not well
             yield f'{case.get("classname")}.{case.get("name")} ({build.name}, {name})', float(case.get("time")), well
-        # An entry can fail beside its tests: a leak is found at the end of a process.
+        # An entry can fail although its tests passed: a leak is found at the end of the process.
         if not inside.exists() or not green and not red:
             yield f"{name} ({build.name})", float(entry.get("time")), green
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# test-deb.sh [MIRROR]: installs the packages of build/deb in a fresh Debian 12, uses them, upgrades, removes and purges them: nothing is
-# left. Needs root, and the mirror (or a proxy of it in http_proxy).
+# test-deb.sh [MIRROR]: installs the packages of build/deb in a fresh Debian 12, uses, upgrades, removes and purges them, and checks that no
+# file is left. Needs root, and the mirror (or a proxy of it in http_proxy).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 debs=$PWD/build/deb
@@ -17,7 +17,7 @@ clean_up() {
   for started in "$root"/tmp/{hold,redis}.pid; do
     [[ ! -e $started ]] || kill "$(cat "$started")" 2>/dev/null || true
   done
-  # Also when a signal has ended the program that still uses it.
+  # --lazy: a signal may have ended this script while a program still uses the folder.
   for at in "${mounted[@]}"; do umount --recursive --lazy "$at" || true; done
   rm -rf --one-file-system "$work"
 }
@@ -37,7 +37,7 @@ in_root() { chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root 
   ${http_proxy:+http_proxy=$http_proxy} ${https_proxy:+https_proxy=$https_proxy} "$@"; }
 apt() { in_root apt-get -qq -o Dpkg::Use-Pty=0 -o APT::Sandbox::User=root -y --no-install-recommends "$@" >"$work/apt.log" 2>&1 ||
   { cat "$work/apt.log"; return 1; }; }
-# What programs leave behind on purpose: the package manager's own records, and caches.
+# Lists the files, except those that programs leave behind on purpose: the package manager's own records, and caches.
 files() {
   local each prune=()
   for each in /proc /dev /tmp /var/lib/dpkg /var/lib/apt /var/cache /var/log /usr/share/doc /usr/share/man; do
@@ -46,7 +46,7 @@ files() {
   in_root find / -xdev \( "${prune[@]}" -false \) -prune -o -print | grep -v -e /__pycache__ -e '^/etc/ld.so.cache$' | sort
 }
 doc_files() { in_root find /usr/share/doc /usr/share/man -path '*holdfast*' | sort; }
-# says EXPECTED STATUS COMMAND...: what it prints has the words, and it ends with the status.
+# says EXPECTED STATUS COMMAND...: fails unless the command's output contains the words, and it ends with the status.
 says() {
   local words=$1 status=$2 printed ended=0
   shift 2
@@ -64,7 +64,7 @@ in_root dpkg --get-selections | sort >"$work/packages-before"
 step "install: the tool alone, without the client of any server"
 mkdir "$root/tmp/debs"
 cp "$work"/built/*.deb "$root/tmp/debs/"
-# The files of these packages, as the root sees them.
+# The paths of these packages' files, inside the new root.
 place() { for name in "$@"; do (cd "$root" && compgen -G "tmp/debs/${name}_*.deb" | sed 's,^,/,'); done; }
 # shellcheck disable=SC2046  # names without spaces
 apt install $(place libholdfast0 holdfast)
@@ -94,7 +94,7 @@ says done 0 holdfast run --store "$store" nightly -- echo done
 says "Connection refused" 69 holdfast run -w 0s --store postgres://127.0.0.1:1/x nightly -- echo done
 cp examples/first_program.cpp examples/first_program.c examples/first_program.py "$root/tmp/"
 cp -r tests/package/consumer "$root/tmp/consumer"
-# A line each: what fails before "&&" does not end the shell.
+# One command a line: `sh -e` does not end when a command before "&&" fails.
 says "" 0 sh -ec 'cd /tmp
   g++ -std=c++20 first_program.cpp -o first_cpp $(pkg-config --cflags --libs holdfast)
   ./first_cpp
@@ -115,7 +115,7 @@ with holdfast.open('$store').mutex('order') as lease:
 says 0. 0 python3 -c "import importlib.metadata
 print(importlib.metadata.version('holdfast'))"
 
-# What others build depends on a name that 0.2, with another soname, does not provide.
+# Packages that users build depend on a name that holdfast 0.2, which has another soname, does not provide.
 says "libholdfast 0.1 libholdfast-0.1 (>= " 0 sh -c 'cat /var/lib/dpkg/info/libholdfast0*.shlibs'
 says "libholdfast-0.1 (= " 0 dpkg-query --show --showformat '${Provides}' libholdfast0
 

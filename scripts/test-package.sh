@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# test-package.sh: the tarball of make package, unpacked in a folder of its own, runs there, with the drivers beside its library.
+# test-package.sh: unpacks the tarball of make package in a new folder, and runs it there, with the drivers beside its library.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 place=$(mktemp --directory --tmpdir holdfast-package-XXXXXX)

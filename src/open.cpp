@@ -40,8 +40,8 @@ std::string rounded(std::chrono::nanoseconds d) {
 constexpr std::chrono::milliseconds first_pause{50};
 constexpr std::chrono::milliseconds longest_pause{500};
 
-/// A server that starts beside this program (at boot, in containers) is away for a moment. It is
-/// reported once: nobody wants a line in the log for each try.
+/// Opens the store, and waits for a server that starts at the same time as this program (at boot,
+/// in containers). Reports such a wait once, and not with each attempt.
 drivers::opened open_in_time(const store::driver& d, std::string_view url, const std::string& shown,
                              clock& on, const session_options& options) {
   const boot_time until = saturated_add(on.now(), options.store_timeout);
@@ -67,14 +67,14 @@ bool is_port(std::string_view text) {
          std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-/// `localhost:6379`: what is taken for a scheme is a host.
+/// The failure for an unknown scheme. In `localhost:6379` the text before the colon is a host.
 failure no_driver(failure f, const store_url& u) {
   if (f.code == errc::invalid_argument && is_port(u.path.substr(0, u.path.find('/'))))
     f.what += "; before a host and its port write what listens there, as in redis://host:6379";
   return f;
 }
 
-/// Of `file:PATH`.
+/// The path in `file:PATH`.
 result<std::string> path_of(const store_url& u) {
   if (!u.options.empty()) return base::unknown_option(u.scheme, u.options.front().first, {});
   std::string path = u.path.starts_with("///") ? u.path.substr(2) : u.path;
@@ -84,7 +84,7 @@ result<std::string> path_of(const store_url& u) {
                  "file: needs the path of a file: file:/etc/holdfast/store"};
 }
 
-/// What such a file says: the URL is its first line.
+/// The URL in such a file: its first line.
 result<std::string> url_in_file(const std::string& path) {
   auto line = base::first_line(path);
   if (!line) {

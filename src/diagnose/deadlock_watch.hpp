@@ -40,12 +40,13 @@ struct blocked {
 
 /// Finds waits that would never end (session_options::detect_deadlocks), over all processes that
 /// use the store. A waiter that holds locks puts a mark beside each name that it holds: a record of
-/// the store, with a lease of a few seconds, which says for whose hold it stands and what the
-/// waiter waits for. With the marks a waiter can walk: from the name to its holders, from them by
-/// their marks to the names that they wait for, and so on, until it reaches a hold of its own: then
-/// the waits form a ring. Marks belong to waits, records to holds. A ring that is seen unchanged
-/// again and again, while all its waits are confirmed, is a deadlock. The youngest wait in it ends;
-/// if some have a time limit, the youngest of those, because they would have ended the ring.
+/// the store, with a lease of a few seconds, which names the hold that it marks, and the name for
+/// which the waiter waits. With the marks a waiter can walk: from the name to its holders, from
+/// them by their marks to the names that they wait for, and so on, until it reaches a hold of its
+/// own: then the waits form a ring. Marks belong to waits, records to holds. A ring that is seen
+/// unchanged again and again, while all its waits are confirmed, is a deadlock. The youngest wait
+/// in it ends; if some have a time limit, the youngest of those, because they would have ended the
+/// ring.
 ///
 /// Why this cannot be a false alarm: the first walk that sees the ring ends at a moment E. Each
 /// hold in the ring is seen before E and after it, so it lasts at E; otherwise it was lost, and its

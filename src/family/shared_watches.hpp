@@ -38,7 +38,7 @@ class shared_watches {
     return found;
   }
 
-  /// That owner does not want the notification any more. Takes no memory.
+  /// From now on that owner is not notified. Takes no memory.
   void forget(std::string_view name, std::string_view what, const store::owner_id& owner) noexcept;
 
   /// The number of watched things.

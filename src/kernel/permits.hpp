@@ -45,8 +45,10 @@ inline constexpr std::int64_t untold_step_at_most_us = 50'000;
 inline constexpr std::int64_t untold_retry_after_us = 1'500'000;
 /// Waiters that may all go on at once (of a latch, a barrier, a condition) poll after as long as
 /// they have waited, clamped to the same two. From 8 to 240 waiters the longest pause is this time
-/// for each of them, so that all together poll some 200 times a second (pauses are jittered). A
-/// negative time (of a clock that was set back) says nothing: then the pause is the longest.
+/// for each of them. So when their pauses have grown to it, all together poll some 200 times a
+/// second (pauses are jittered). Before that, and if there are more than 240 of them, they poll
+/// more often. A negative time (of a clock that was set back) says nothing: then the pause is the
+/// longest.
 inline constexpr std::int64_t untold_for_each_us = 6'250;
 constexpr std::int64_t untold_pause_us(std::int64_t waited_us, std::size_t waiters) {
   const auto all = static_cast<std::int64_t>(waiters) * untold_for_each_us;

@@ -16,13 +16,13 @@
 /// keeps it true, because it moves F by what it takes and is due at F - C at the earliest. So in a
 /// span from s to e no more than rate x (e + C - s) counts.
 ///
-/// A refund must keep that true of what remains. It takes n away from every span that begins by the
-/// refund's own due time d. A span that begins later has only what is due after d, which is at most
-/// rate x (F - d) - n, and begins at the last due time L at the latest: so F may go back by n less
-/// rate x (L - d). L is the end of the debt, or the last take; if a refund moved that end to before
-/// another due time, the bucket stores it (`reserved_until`). The tokens that were due last are
-/// refunded whole. A whole take is refunded, or else it counts as taken now. (All this except for
-/// less than one step of the rule.)
+/// A refund must keep that true of what remains. It takes n away from every span that begins at the
+/// refund's own due time d or earlier. A span that begins later has only what is due after d, which
+/// is at most rate x (F - d) - n, and begins at the last due time L at the latest. So F may go back
+/// by n less rate x (L - d). L is the end of the debt, or the last take. If a refund moved that end
+/// to before another due time, the bucket stores L (`reserved_until`). So the tokens that were due
+/// last come back in full. A refund with a due time is of a whole take; a refund without one counts
+/// as taken now. (All this is exact to less than one step of the rule.)
 ///
 /// Each rule counts a take at the time when its own bucket has the tokens. A take goes through when
 /// the slowest bucket has them (ADR 140).

@@ -52,7 +52,7 @@ class hold final : public std::enable_shared_from_this<hold>,
   /// Ends a thread's turn.
   static std::error_code release(std::shared_ptr<hold> self, wants w) noexcept;
   /// Releases the hold at the store. Called by its user; or, if the hold is idle, by the thread
-  /// that finds that nobody wants it.
+  /// that finds that no waiter wants it.
   enum class was { in_use, idle };
   std::error_code end(was what, wants w = wants::nothing) noexcept;
   /// Releases many holds, none of which uses a local queue or is shared: in one round trip for each

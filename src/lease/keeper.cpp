@@ -48,8 +48,8 @@ std::chrono::microseconds lease_of(const store::permits_reply& granted) noexcept
 
 keeper::keeper(store_client& session) : session_(session) {}
 
-// A lock that could not be released would block others until its lease ends, though nobody works.
-// So the keeper retries a few times: one lost request should not cost that.
+// A lock that could not be released would block others until its lease ends, though no thread works
+// under it. So the keeper retries a few times: one lost request should not cost that.
 keeper::~keeper() {
   stop();
   std::unique_lock lock{mutex_};
@@ -153,7 +153,7 @@ keeper::news keeper::on_failed(renewable& h, const failure& why) noexcept {
   return n;
 }
 
-// Others would wait for the renewed lease, though nobody holds it. A barrier is excepted: its
+// Others would wait for the renewed lease, though no thread has it. A barrier is excepted: its
 // participants notice the loss there.
 void keeper::note_outlasted(renewable& h, news& n, std::string_view why) noexcept {
   if (h.may_wait()) return;

@@ -90,8 +90,8 @@ class keeper {
   /// order than the store carried them out, and the longer lease would be believed. Ends with one
   /// of the functions below.
   void begin_renewal(renewable& h);
-  /// Begins a renewal; if none of the functions below was called, its destructor ends it as failed,
-  /// because nobody could renew the hold again otherwise.
+  /// Begins a renewal; if none of the functions below was called, its destructor ends it as failed:
+  /// otherwise the hold could not be renewed any more.
   class begun_renewal;
   void answered(renewable& h, boot_time sent, const result<store::permits_reply>& reply);
   /// No renewal was requested.

@@ -52,7 +52,7 @@ columns with(columns c, std::string_view key, std::string_view value) {
   return c;
 }
 
-// A lease whose release the store did not confirm has ended, too: nobody holds it any more.
+// A lease whose release the store did not confirm has ended, too: its holder has given it up.
 std::uint64_t ended(const lock_series& s) {
   return reading(s.released).total() + reading(s.not_released).total() + s.leases_lost;
 }

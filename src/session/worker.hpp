@@ -32,7 +32,8 @@ class worker {
   void join() {
     if (thread_.joinable()) thread_.join();
   }
-  /// Called on the thread instead, which cannot wait for itself: all that it uses must outlive it.
+  /// Called on the thread itself, in place of join(): a thread cannot wait for its own end.
+  /// Everything that the thread uses must outlive it.
   void let_go() { thread_.detach(); }
 
  private:

@@ -220,7 +220,7 @@ void actor::judge_outage() const {
   const nanos by = std::max(asked, away.from) + store_timeout + whole.longest_lease() +
                    2 * whole.command_timeout + 3 * second;
   if (std::min(of.here.now(), away.until) <= by) return;
-  of.rules.violated("those that wait behind each other give up on a store together",
+  of.rules.violated("threads that wait behind each other give up on a store together",
                     name + ": " + std::to_string((of.here.now() - by) / millisecond) + " ms later");
 }
 

@@ -43,7 +43,7 @@ class back_end {
   virtual void stopped() {}
   /// That process has died.
   virtual void process_died(const process&) {}
-  /// Data that the server keeps for ever although nobody renews it.
+  /// Data that the server keeps for ever although no client renews it.
   virtual std::string for_ever() { return {}; }
   /// Data that the server drops before the leases in it have ended.
   virtual std::string ends_too_early() { return {}; }

@@ -362,7 +362,7 @@ void judge::is_awake(const process& of) {
     for (const auto& next : holds_) {
       if (next.g.name != h.g.name || next.first <= h.last || next.g.of == &of) continue;
       if (next.g.weight + h.g.weight <= h.g.capacity || excused(next)) continue;
-      return violated("a process that wakes up learns what it lost while it slept",
+      return violated("a process that wakes up learns which locks it lost while it slept",
                       describe(h) + " was not told, and " + describe(next));
     }
   }

@@ -70,7 +70,7 @@ void shared_grants::got(const fiber* who, std::uint64_t fence, nanos now, bool f
   const reader mine = *at;
   all_.erase(at);
   if (fence > mine.latest) {
-    judge_.violated("readers of a process that wait together get it together",
+    judge_.violated("readers of a process that wait together get the lock together",
                     "P" + std::to_string(mine.of->number) + "." + who->name + " at " + mine.name +
                         ": fence " + std::to_string(fence) + ", another one had " +
                         std::to_string(mine.latest));

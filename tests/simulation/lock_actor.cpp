@@ -668,8 +668,9 @@ struct lock_actor : actor {
     const bool asks_store = !in_turn || (does.local_time == 0 && does.linger == 0);
     if (!asks_store || does.unconfirmed || at.shared || s.back == step::end::destroy) return;
     if (of.told_lost.contains({p.number, name, fence})) return;
-    of.rules.violated("a holder that gives back what was taken from it gets a report of the loss",
-                      "P" + std::to_string(p.number) + ": " + name);
+    of.rules.violated(
+        "a holder that gives back a lock that was taken from it gets a report of the loss",
+        "P" + std::to_string(p.number) + ": " + name);
   }
 
   // Where the store keeps its data, the first attempt of a repeated release was carried out.

@@ -194,7 +194,7 @@ void phase_book::completes() {
 
 void phase_book::cleared(std::size_t waited, std::size_t still) const {
   if (still < waited) return;
-  violated("an operator who clears a barrier removes those that wait",
+  violated("an operator who clears a barrier removes its waiters",
            std::to_string(still) + " still wait there");
 }
 
@@ -232,7 +232,7 @@ void phase_book::passes(int process, nanos asked, nanos now, nanos waits_since, 
 // one.
 void phase_book::has_dropped_out(int process) {
   if (++told_out_ <= out_.size() || was_empty_ || forgot_) return;
-  violated("a participant that dropped out is recorded as one that does not come again",
+  violated("a participant that dropped out is recorded as dropped out",
            name_of(process) + ": " + std::to_string(told_out_) + " have dropped out, and " +
                std::to_string(out_.size()) + " are recorded");
 }

@@ -31,8 +31,8 @@ class phase_book {
     arrived_.insert(who);
     process_of_[who] = process;
   }
-  /// It arrived in a phase in which the same command found a participant dead: no record shows that
-  /// it was there.
+  /// It arrived in a phase in which the same command found a participant dead: no record shows its
+  /// arrival.
   void arrives_where_it_breaks(int process) { ++of_[process].broken; }
   /// The answer said that the participant continues. The record may not show that any more, if the
   /// next query found a participant dead.
@@ -40,7 +40,7 @@ class phase_book {
   /// The state of the barrier after a command.
   void stands(const holdfast::store::permits_record& at_the_server, nanos now,
               const std::function<int(std::string_view)>& process_of);
-  /// The server carried out a request of the process that no thread waited for any more.
+  /// The server carried out a request of the process for which no thread waited any more.
   void late_request(int process) { of_[process].late = true; }
   /// The last participant to arrive runs the completion function before the others continue.
   void completes();

@@ -264,9 +264,9 @@ bool provoke_more(plan& p);
 inline constexpr std::uint64_t freezing_seeds = std::uint64_t{1} << 38;
 /// From this seed on, plans also give up reservations behind which others have reserved.
 inline constexpr std::uint64_t reserving_seeds = std::uint64_t{1} << 39;
-/// From this seed on, half of the plans arrange events that were too rare to find the faults that
-/// other people had devised. arrange_more_trouble() returns false if it has nothing of its kind for
-/// this plan.
+/// From this seed on, half of the plans arrange events that were too rare for the simulator to find
+/// the faults of other authors. arrange_more_trouble() returns false if it has nothing of its kind
+/// for this plan.
 inline constexpr std::uint64_t troubled_seeds = std::uint64_t{1} << 40;
 bool arrange_more_trouble(plan& p);
 /// Each arranges about a third of the plans, and returns false if it has nothing of its kind for

@@ -72,7 +72,7 @@ class listener final : public holdfast::observer {
     if (!one_at_a_time || e.fence == 0 || e.leases == 0) return;
     const std::tuple it{process_, std::string(e.name), e.fence};
     if (of_.given_back.contains(it)) {
-      return of_.rules.violated("the library reports no loss of what was given back",
+      return of_.rules.violated("the library reports no loss of a lock that was given back",
                                 std::string(e.name));
     }
     if (of_.told_lost.insert(it).second) return;
@@ -191,7 +191,7 @@ void scene::judge_open_leases(const process& p, const process_plan& does) {
     if (at == open_leases.end() || at->second == 0 || whole.names[i].kind >= lock_kind::latch) {
       continue;
     }
-    rules.violated("an observer hears of as many ends of leases as of beginnings",
+    rules.violated("an observer gets as many events of ends of leases as of beginnings",
                    "P" + std::to_string(p.number) + ": " + name_of(i) + ": " +
                        std::to_string(at->second) + " are open when all have gone");
   }
@@ -227,7 +227,7 @@ void scene::end_early(process& p, const process_plan& does,
   kept.clear();
   log.add("has closed its session");
   if (whole.calm() && here.now() - then > 500 * millisecond) {
-    rules.violated("a session goes at once where nothing goes wrong",
+    rules.violated("a session ends at once where nothing goes wrong",
                    "P" + std::to_string(p.number) + " after " +
                        std::to_string((here.now() - then) / millisecond) + " ms");
   }

@@ -256,9 +256,10 @@ struct limiter_actor : actor {
     const nanos took = of.here.now() - began;
     const auto most = books[0]->comes_back_of(which) + books[0]->comes_back_in(took);
     if (!books[0]->is_alone(began) || after <= before + most) return;
-    of.rules.violated("a reservation that is given up brings back only what later ones leave",
-                      name + ": " + std::to_string(after - before) + " of " +
-                          std::to_string(d.tokens) + ", of " + std::to_string(most));
+    of.rules.violated(
+        "a reservation that is given up brings back only the tokens that later ones leave",
+        name + ": " + std::to_string(after - before) + " of " + std::to_string(d.tokens) + ", of " +
+            std::to_string(most));
   }
   holdfast::rate_decision reserve_at_once(std::uint64_t n,
                                           std::chrono::microseconds longest) const {

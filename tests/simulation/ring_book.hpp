@@ -11,9 +11,9 @@
 
 namespace simulation {
 
-/// Which thread waits for which, as the threads themselves know it: a ring of them would wait for
-/// ever. Covers only the holds that session_options::detect_deadlocks covers: those of lock() and
-/// unlock().
+/// Which thread waits for which, as the threads themselves know it: threads in a ring would wait
+/// for ever. Covers only the holds that session_options::detect_deadlocks covers: those of lock()
+/// and unlock().
 class ring_book {
  public:
   /// `within`: the longest time until a ring is found where nothing goes wrong.

@@ -297,7 +297,7 @@ void scene::watch_those_at_a_latch(std::size_t i) {
   for (const auto& [owner, since] : now) {
     const auto known = before.find(owner);
     if (known == before.end() || known->second == since) continue;
-    rules.violated("a waiter at a latch that asks again is shown as the same one",
+    rules.violated("a waiter at a latch that asks again is shown as the same waiter",
                    name_of(i) + ": " + owner.substr(0, 4) + " waits since " +
                        std::to_string(since) + " us, and before since " +
                        std::to_string(known->second));
@@ -319,7 +319,7 @@ void scene::watch_readers() {
       continue;
     }
     if (here.now() - reads_since[name] <= bound()) continue;
-    rules.violated("no reader waits where only readers are",
+    rules.violated("no reader waits while all other users are readers",
                    at_the_stores(name) + "\n" + blocked());
   }
 }
@@ -328,7 +328,7 @@ void scene::watch_readers() {
 void scene::watch_what_stays() {
   for (const auto& s : stores) {
     const auto keys = s->for_ever();
-    if (!keys.empty()) rules.violated("whatever is at the store ends by itself", keys);
+    if (!keys.empty()) rules.violated("every entry at the store ends by itself", keys);
     const auto early = s->ends_too_early();
     if (!early.empty()) rules.violated("each key lasts for as long as what it contains", early);
   }
@@ -438,7 +438,7 @@ void scene::judge_what_is_listed() {
     for (const auto& at : stores) {
       const holdfast::session s(at->connect(p), {});
       for (const auto& name : s.names()) {
-        if (!stays(name)) rules.violated("a name that nobody uses is not listed", name);
+        if (!stays(name)) rules.violated("an unused name is not listed", name);
       }
     }
   });
@@ -454,7 +454,7 @@ void scene::judge_commands(const process& p, const process_plan& does) {
   const auto seconds = static_cast<std::uint64_t>((here.now() - does.begins) / second + 1);
   const auto most = 100 * (steps + 2) * whole.names.size() + 60 * seconds * does.threads.size();
   if (p.commands <= most) return;
-  rules.violated("nobody asks a store again and again without a pause",
+  rules.violated("no process asks a store again and again without a pause",
                  "P" + std::to_string(p.number) + ": " + std::to_string(p.commands) +
                      " commands for " + std::to_string(steps) + " steps in " +
                      std::to_string(seconds) + " s");

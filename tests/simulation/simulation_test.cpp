@@ -298,7 +298,8 @@ std::optional<std::string> rule_when_second_gets(std::uint64_t fence, nanos writ
 TEST(shared_grants, finds_a_reader_that_went_behind_a_writer) {
   EXPECT_EQ(rule_when_second_gets(7), std::nullopt);
   EXPECT_EQ(rule_when_second_gets(6), std::nullopt);
-  EXPECT_EQ(rule_when_second_gets(8), "readers of a process that wait together get it together");
+  EXPECT_EQ(rule_when_second_gets(8),
+            "readers of a process that wait together get the lock together");
 }
 
 TEST(shared_grants, makes_no_claim_about_a_reader_that_may_be_behind_a_writer) {
@@ -363,7 +364,7 @@ TEST(books, find_an_uncleared_barrier_and_a_record_forgotten_too_soon) {
   const auto cleared = [](std::size_t still) {
     return rule_of([&](judge& j) { phase_book(j, "n0", 2, false).cleared(1, still); });
   };
-  EXPECT_EQ(cleared(1), "an operator who clears a barrier removes those that wait");
+  EXPECT_EQ(cleared(1), "an operator who clears a barrier removes its waiters");
   EXPECT_FALSE(cleared(0));
   const auto told = rule_of([](judge& j) { phase_book(j, "n0", 2, false).told_too_soon(1); });
   EXPECT_EQ(told, "the library asks again for an arrival that was not answered");

@@ -77,7 +77,7 @@ void scene::watch_grants() {
     }
     const nanos since = fits_since.try_emplace(i, here.now()).first->second;
     if (here.now() - since <= 60 * millisecond) continue;
-    rules.violated("the store lets nobody wait for what is free", at_the_stores(name_of(i)));
+    rules.violated("the store lets no waiter wait for a free lock", at_the_stores(name_of(i)));
   }
 }
 
@@ -98,7 +98,7 @@ void scene::watch_watches() {
     const nanos late = whole.machine.stall_per_100k == 0 ? second : 5 * second;
     const nanos last = std::max(since, disturbed(*p));
     if (here.now() - last <= late + whole.command_timeout) continue;
-    rules.violated("a process that waits for nothing watches no other one",
+    rules.violated("a process that waits for nothing watches no other process",
                    "P" + std::to_string(p->number));
   }
 }

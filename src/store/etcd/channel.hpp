@@ -26,7 +26,7 @@ class channel {
   /// command_timeout. Returns true if the request may have been carried out before. Fails with
   /// errc::lost if the lease does not exist.
   result<bool> call(const char* method, const message& request, message& answer);
-  /// The same within another time.
+  /// The same with another time limit.
   result<bool> call(const char* method, const message& request, message& answer,
                     std::chrono::nanoseconds within);
 

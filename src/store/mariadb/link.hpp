@@ -54,8 +54,7 @@ class link final : public sql::row_link {
   /// Runs statements separated by semicolons. The first failure ends the text.
   result<std::vector<answer>> ask(const std::string& text, boot_time deadline);
   result<std::vector<answer>> ask(const std::string& text) { return ask(text, in_time()); }
-  /// The same for one statement in two halves, as it may take long: nothing else is sent in
-  /// between.
+  /// ask() in two halves, for one statement that may take long: nothing else is sent in between.
   status begin(const std::string& text);
   bool answered() noexcept;  ///< or broken; does not wait
   result<std::vector<answer>> end();

@@ -20,7 +20,7 @@ namespace {
 /// advanced more than the counter.
 constexpr std::string_view counter_lasts_s = "86400";
 /// How many commands are sent together: a server whose answers do not fit into the network buffers
-/// accepts no more commands, and nobody would read the answers while more commands are sent.
+/// accepts no more commands, and no thread reads the answers while more commands are sent.
 constexpr std::size_t at_once = 500;
 /// memcached takes a longer time to live for a date.
 constexpr std::uint32_t longest_ttl_s = 30 * 24 * 3600;

@@ -62,7 +62,7 @@ function r.barrier_condition()
     r.keep_until(latest)
   end
 
-  -- A participant of the barrier is missing: nobody goes on, and all waiters are notified.
+  -- A participant of the barrier is missing: no participant goes on, and all waiters are notified.
   function r.scatter()
     local there = {}
     for _, w in ipairs(r.read_queue()) do

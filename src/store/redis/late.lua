@@ -7,7 +7,7 @@ local time = redis.call('TIME')
 local now_us = time[1] * 1000000 + time[2]
 
 -- Refuses a command that was delayed on its way for longer than any client waits for it: the lock
--- may have been released since, and nobody would release it again. The last argument is "until",
+-- may have been released since, and no client would release it again. The last argument is "until",
 -- the last time on the server's clock when the command may be carried out, or "until after": from
 -- now on every command whose `until` is not later than `after` is too late. The last key, which no
 -- script lists, remembers `after` for as long as such a command may arrive. If a script has no such

@@ -351,8 +351,8 @@ end
 
 -- ---- the answers --------------------------------------------------------------------------------
 
--- The n-th waiter polls when n leases have ended, because no notification reports the end of a lease. Only the first few
--- waiters do so; the others are notified when their turn comes.
+-- The n-th waiter polls when n leases have ended, because no notification reports the end of a
+-- lease. Only the first few waiters do so; the others are notified when their turn comes.
 function r.describe_wait(position)
   local wait = math.min(@retry_after_us@, @retry_step_us@ * position)
   local ends = position == 1 and r.held and r.held.expires

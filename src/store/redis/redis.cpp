@@ -60,7 +60,7 @@ failure too_few(const acknowledged& replicas, const redis_options& o, std::strin
 }
 
 // A repeated release has succeeded if the first answer was lost. A holder to be evicted may have
-// left by itself. If the second answer is an error, nobody knows what the first one was.
+// left by itself. If the second answer is an error, the first one is not known.
 result<permits_reply> read_settled(const resp_value& value, bool repeated, permits_verb verb,
                                    std::int64_t lease_us) {
   auto got = read_permits(value, verb, lease_us);

@@ -1,6 +1,6 @@
 -- A plain key that holds its owner's token: the layout of redis-py, node-redlock, redsync, and many
--- others. Others send SET NX PX; a script does the same here, because SET cannot be told until when
--- it may be carried out.
+-- others. Other programs send SET NX PX. This script does the same, because SET cannot state until
+-- when it may be carried out.
 --
 --   KEYS[1]  the lock            ARGV: verb token milliseconds "until …"
 --
@@ -10,8 +10,8 @@
 local verb, token, ms = ARGV[1], ARGV[2], ARGV[3]
 
 @late.lua@
--- The two most frequent requests take few commands: to take a free lock, and to release a lock by its owner. All other
--- cases continue below, where the answer contains the reason.
+-- The two most frequent requests take few commands: to take a free lock, and to release a lock by
+-- its owner. All other cases continue below, where the answer contains the reason.
 if verb == 'add' then
   local made = redis.pcall('SET', KEYS[1], token, 'NX', 'PX', ms)
   if made and made.ok then return {0, '', 0, now_us} end

@@ -34,7 +34,7 @@ std::vector<std::string_view> in_order(std::span<const state_store::step> steps)
   return names;
 }
 
-// A row without a record was created for its lock only. It is removed: otherwise everybody would
+// A row without a record was created for its lock only. It is removed: otherwise all sessions would
 // find the name in use.
 std::vector<rewrite> to_write(std::span<const locked_row> all) {
   std::vector<rewrite> wanted;

@@ -59,8 +59,9 @@ class link_pool::attempt {
   const std::uint64_t worked_;  ///< at the beginning of the attempt
 };
 
-/// A place in the queue, under the pool's mutex. A thread that leaves it wakes the next one, so no
-/// other thread is woken in vain.
+/// The entry of a thread in the pool's queue. To be used with the pool's mutex held.
+/// (request::place says only where a request is.) The first thread wakes the next one when it
+/// leaves, so no other thread is woken in vain.
 class link_pool::place {
  public:
   place(link_pool& in, bool has_room, bool has_tried, request* mine) : of_(in) {
@@ -159,7 +160,7 @@ result<std::unique_ptr<row_link>> link_pool::connect_now(std::unique_lock<std::m
 }
 
 // Waits for an idle connection, or for the permission to make one. Only the first in the queue
-// takes it. During a pause that is too long for them, all fail, whatever their place, unless a
+// takes it. During a pause that is too long for them, all fail, whatever their position, unless a
 // connection may be given back.
 status link_pool::wait_for_turn(std::unique_lock<std::mutex>& lock, boot_time deadline,
                                 bool has_room, std::optional<boot_time> again_at, request* wanted) {

@@ -20,8 +20,8 @@ namespace holdfast::store::sql {
 /// After the server could not be reached, one thread at a time tries to connect. The longer its
 /// attempt lasted, the longer is the pause after it: otherwise connections whose requests have
 /// given up would queue at a server that is slow to accept them, and later ones would wait behind
-/// them. A request that has far more time than the one that ended the last attempt does not wait
-/// for that pause.
+/// them. If the last attempt ended because its request had no more time, a request with twice as
+/// much time as that attempt lasted does not wait for that pause.
 /// A thread with a connection may carry out requests of threads that still wait for one, together
 /// with its own ("flat combining").
 /// Thread-safe.
@@ -69,7 +69,7 @@ class link_pool {
   };
 
   /// What a waiting thread needs a connection for. Another thread that has a connection may take
-  /// it, and gives it back.
+  /// the request, and gives it back when it has tried it. `at_` says where the request is.
   class request {
    public:
     request() = default;
@@ -89,14 +89,15 @@ class link_pool {
   /// fails with the failure of the last attempt.
   result<loan> borrow(boot_time deadline);
 
-  /// The same. Returns no connection if another thread has taken the request, and gave it back. A
-  /// second call for the request is ahead of those that came later.
+  /// The same. Returns no connection if another thread has taken the request, and gave it back.
+  /// Then a second call queues the request ahead of all that were never taken.
   result<std::optional<loan>> borrow(boot_time deadline, request& mine);
 
   enum class wish { take, leave, enough };
-  /// Takes waiting requests, first come, first served: those for which `wanted` returns wish::take,
-  /// up to the first wish::enough. `wanted` runs under the pool's mutex, and must not throw. The
-  /// threads of the requests wait until `into` is destroyed. Takes no memory.
+  /// Asks `wanted` about each waiting request, from the first in the queue on, until it returns
+  /// wish::enough, and moves those for which it returns wish::take to `into`. `wanted` runs under
+  /// the pool's mutex, and must not throw. The threads of these requests wait until `into` is
+  /// destroyed. Allocates nothing.
   template <class Wanted>
   void take(taken& into, Wanted wanted) noexcept;
 
@@ -122,14 +123,16 @@ class link_pool {
     request* mine = nullptr;
     waiting* taken_next = nullptr;  ///< taken by the same thread, after this one
   };
-  /// A thread whose connection was refused tries again at `again_at`.
+  /// Waits until the thread may take a connection or make one, or until its request came back. A
+  /// thread whose connection was refused tries again at `again_at`.
   status wait_for_turn(std::unique_lock<std::mutex>& lock, boot_time deadline, bool has_room,
                        std::optional<boot_time> again_at = {}, request* mine = nullptr);
   result<std::unique_ptr<row_link>> connect_now(std::unique_lock<std::mutex>& lock,
                                                 boot_time deadline);
   result<loan> serve(std::unique_lock<std::mutex>& held, loan given, boot_time deadline);
   failure not_served(bool full) const;
-  /// How many of those in use are queued without a connection, because theirs broke or was refused.
+  /// How many of the threads that count as in use are queued without a connection, because theirs
+  /// broke or was refused.
   std::size_t without_link() const noexcept;
   void wake_first() noexcept;
   void give_back(std::unique_ptr<row_link> link) noexcept;
@@ -138,8 +141,8 @@ class link_pool {
   const std::size_t most_;
   clock& clock_;
   std::mutex mutex_;
-  /// Threads that have room are ahead of the others; among them, those that may connect at once are
-  /// ahead of those that were refused.
+  /// The waiting threads, in this order: those that have room and may connect at once, those that
+  /// have room and were refused, those whose request came back, and all others.
   std::list<waiting> line_;
   std::list<waiting> taken_;  ///< those whose requests another thread has taken
   std::vector<std::unique_ptr<row_link>> idle_;

@@ -212,10 +212,12 @@ bool row_store::guess(change& one) {
   return row.has_value();
 }
 
-// Single changes of other names, which one round trip may settle, from threads that wait for a
-// connection. All requests have the same time-out, and this thread was ahead of them. So it waits
-// no longer than they would. Nor does it fail if there is no memory for them: each thread then
-// makes its own change. Together they are short: a row that can be guessed has a few kilobytes.
+// Takes changes from threads that wait for a connection: changes of one name each, of other names,
+// whose rows can be guessed, so that they need no read. Their threads wait until this thread has
+// the answer. All requests have the same time-out, and this one is usually the oldest; a request
+// that came back may be taken by a thread with a slightly later deadline. If there is no memory for
+// them, each of their threads makes its own change. Together they are short: a row that can be
+// guessed has a few kilobytes.
 void row_store::take_others(link_pool::taken& others, changes& into) {
   using wish = link_pool::wish;
   const auto own = static_cast<std::ptrdiff_t>(into.size());

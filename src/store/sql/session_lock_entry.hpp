@@ -23,8 +23,8 @@ struct session_lock_entry {
   std::uint64_t fence = 0;
   std::int64_t lease_us = 0;
   boot_time ends{};  ///< when it is given up, unless renewed
-  /// When its connection was last known to live; the server counts the silence from then on. That
-  /// is before the last answered request was sent, or when an unfinished wait began.
+  /// The latest time from which the server certainly counts the silence of its connection: just
+  /// before the last answered request was sent, or when an unfinished wait began.
   boot_time heard{};
   std::string peer{};
   std::string note{};

@@ -26,7 +26,8 @@ verdict judge_cantopen(int error_number) noexcept {
     case EACCES:
     case EPERM:
       return {errc::not_permitted,
-              "SQLite needs to write to the file and to its directory; grant both"};
+              "this user needs the rights to enter the folder and to read the file, and to take "
+              "locks also to write to both; grant them"};
     case EMFILE:
     case ENFILE:
       return {errc::unavailable, "raise the limit of open files (ulimit -n)"};

@@ -9,9 +9,10 @@
 /// path, its contenders are ephemeral sequential nodes below it:
 ///
 ///     /locks/order%2F1000/hf1.m.1.1.0123456789abcdef0123456789abcdef__lock__0000000042
-///                             │ │ │ └ owner id                      └ which others it excludes,
-///                             and order │ │ └ weight │ └ capacity └ kind: m, s, p (permits), l (a
-///                             waiter at a latch), e (election)
+///                             │ │ │ └ owner id                      │       └ order
+///                             │ │ └ weight                          └ which others it excludes
+///                             │ └ capacity
+///                             └ kind: m, s, p (permits), l (a waiter at a latch), e (election)
 ///
 /// kazoo's Lock, WriteLock and ReadLock look for `__lock__` and `__rlock__`.
 namespace holdfast::store::zookeeper {

@@ -241,6 +241,17 @@ TEST_F(rights, a_file_without_read_permission_is_not_permitted) {
   expect_refusal(path(), errc::not_permitted, "grant");
 }
 
+TEST_F(rights, the_message_about_a_folder_that_may_not_be_entered_names_the_rights_to_read) {
+  fs::create_directory(path("closed"));
+  (void)open(path("closed/locks.db"));
+  fs::permissions(path("closed"), fs::perms{0000});
+  {
+    const as_ordinary_user now;
+    expect_refusal(path("closed/locks.db"), errc::not_permitted, "read the file");
+  }
+  fs::permissions(path("closed"), fs::perms{0755});
+}
+
 TEST_F(rights, a_folder_of_another_user_is_not_trusted) {
   (void)open(path());
   if (::geteuid() == 0) {

@@ -23,7 +23,7 @@ function ringText(store, said, ring) {
       "holds the lock than the one that waits, the ring may end by itself."));
 }
 
-/** The columns: a process is left of those that wait for it; in a ring, the first one found is. */
+/** The column of each process: it is to the left of those that wait for it. In a ring, the process that is found first is leftmost. */
 function columnsOf(said) {
   const waitsFor = said.processes.map(() => []);
   for (const w of said.waits) if (w.from !== w.to) waitsFor[w.from].push(w.to);

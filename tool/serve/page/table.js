@@ -1,4 +1,4 @@
-// The table of names. Only the rows that can be seen are in the document, so ten thousand cost as much as thirty.
+// The table of names. Only the rows on the screen are in the document, so ten thousand names cost as much as thirty.
 import { element, visible, duration, processName, deathOf, lockAddress } from "./text.js";
 import { state, on, now } from "./state.js";
 
@@ -142,7 +142,7 @@ function onKey(e) {
   e.preventDefault();
 }
 
-// Many pieces come at once; people see no more than a few changes a second.
+// Rows arrive in many pieces at once. They are drawn a few times a second, because people see no more changes than that.
 let due = null;
 function changed() {
   if (due !== null) return;

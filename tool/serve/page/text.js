@@ -40,7 +40,7 @@ export function processName(p) {
   return visible(p.host ?? "") + (p.pid ? ":" + p.pid : "");
 }
 
-/** Of holders that died, that: the store sees it, and passes them over. */
+/** A text about the holders that died; empty if none did. The store has noticed their death, and passes them over. */
 export function deathOf(holders) {
   const dead = holders.filter((h) => h.died).length;
   if (!dead) return "";
