@@ -99,13 +99,7 @@ class barrier {
   struct round;
 
  private:
-  friend pending<done> async_arrive_and_wait(barrier& b, wait_limit limit, std::stop_token stop);
-  friend pending<arrival> async_arrive(barrier& b, wait_limit limit, std::stop_token stop);
-  friend pending<done> async_wait(const barrier& b, arrival mine, wait_limit limit,
-                                  std::stop_token stop);
-  friend pending<done> async_wait(const barrier& b, std::shared_ptr<arrival> mine, wait_limit limit,
-                                  std::stop_token stop);
-  friend pending<done> async_arrive_and_drop(barrier& b, wait_limit limit, std::stop_token stop);
+  friend struct detail::access;
   bool wait_within(arrival& mine, wait_time wait, std::stop_token stop) const;
   std::shared_ptr<state> state_;
 };
@@ -135,14 +129,9 @@ class barrier::arrival {
   ~arrival();
 
  private:
-  friend class barrier;
-  friend pending<arrival> async_arrive(barrier& b, wait_limit limit, std::stop_token stop);
-  friend pending<done> async_wait(const barrier& b, arrival mine, wait_limit limit,
-                                  std::stop_token stop);
-  friend pending<done> async_wait(const barrier& b, std::shared_ptr<arrival> mine, wait_limit limit,
-                                  std::stop_token stop);
+  friend struct detail::access;
   explicit arrival(std::unique_ptr<round> of) noexcept;
-  std::unique_ptr<round> round_;
+  std::unique_ptr<round> state_;
 };
 
 /// `count` participants enter a section together and leave it together. Each calls enter() and
@@ -151,18 +140,17 @@ class double_barrier {
  public:
   double_barrier(session s, const std::string& name, std::uint32_t count,
                  barrier_options options = {})
-      : barrier_(std::move(s), name, count, std::move(options)) {}
+      : state_(std::move(s), name, count, std::move(options)) {}
 
   /// Returns when all have called it.
-  void enter() { barrier_.arrive_and_wait(); }
+  void enter() { state_.arrive_and_wait(); }
   /// Returns when all have called it.
-  void leave() { barrier_.arrive_and_wait(); }
-  const std::string& name() const noexcept { return barrier_.name(); }
+  void leave() { state_.arrive_and_wait(); }
+  const std::string& name() const noexcept { return state_.name(); }
 
  private:
-  friend pending<done> async_enter(double_barrier& b, wait_limit limit, std::stop_token stop);
-  friend pending<done> async_leave(double_barrier& b, wait_limit limit, std::stop_token stop);
-  barrier barrier_;
+  friend struct detail::access;
+  barrier state_;
 };
 
 /// As async_arrive_and_wait().

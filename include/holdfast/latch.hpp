@@ -72,10 +72,7 @@ class latch {
   const std::string& name() const noexcept;
 
  private:
-  friend pending<done> async_wait(const latch& l, wait_limit limit, std::stop_token stop);
-  friend pending<done> async_count_down(latch& l, std::uint32_t n);
-  friend pending<std::uint32_t> async_remaining(const latch& l);
-  friend pending<done> async_remove(latch& l);
+  friend struct detail::access;
   bool wait_within(wait_time wait, std::stop_token stop) const;
   struct state;
   std::unique_ptr<state> state_;

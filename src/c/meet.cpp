@@ -175,13 +175,17 @@ void begin_barrier_wait(const std::shared_ptr<arrival_handle>& mine, void* key, 
 
 /// For operations that have only an asynchronous form: runs one over the queue; without a queue,
 /// this thread waits for its end. The limit and the stop apply to the whole operation.
-template <class Start>
-status begin_or_await(const barrier_handle& of, waiting w, Start start) {
-  const auto stop = of.end_when_closed(w);
-  auto what = start(w);
-  if (!w.to) return std::move(what).future().get();
-  begin(std::move(what), w, [stop](done&&, event_of&) {});
-  return done{};
+int begin_or_await(holdfast_barrier* barrier, const holdfast_wait* how, holdfast_error* why,
+                   pending<done> (*start)(holdfast::barrier&, wait_limit, std::stop_token)) {
+  return guarded(why, [&]() -> status {
+    auto w = read(how);
+    const auto of = get<barrier_handle>(barrier, "barrier");
+    const auto stop = of->end_when_closed(w);
+    auto what = start(of->itself, w.limit, w.stop);
+    if (!w.to) return std::move(what).future().get();
+    begin(std::move(what), w, [stop](done&&, event_of&) {});
+    return done{};
+  });
 }
 
 }  // namespace
@@ -289,13 +293,7 @@ int holdfast_barrier_wait(holdfast_barrier* barrier, holdfast_arrival* arrival,
 
 int holdfast_barrier_arrive_and_wait(holdfast_barrier* barrier, const holdfast_wait* how,
                                      holdfast_error* why) {
-  return guarded(why, [&]() -> holdfast::status {
-    const auto w = read(how);
-    const auto of = get<barrier_handle>(barrier, "barrier");
-    return begin_or_await(*of, w, [&](const waiting& how_long) {
-      return async_arrive_and_wait(of->itself, how_long.limit, how_long.stop);
-    });
-  });
+  return begin_or_await(barrier, how, why, holdfast::async_arrive_and_wait);
 }
 
 int holdfast_barrier_arrive_and_drop(holdfast_barrier* barrier, holdfast_error* why) {
@@ -304,13 +302,7 @@ int holdfast_barrier_arrive_and_drop(holdfast_barrier* barrier, holdfast_error* 
 
 int holdfast_barrier_arrive_and_drop_within(holdfast_barrier* barrier, const holdfast_wait* how,
                                             holdfast_error* why) {
-  return guarded(why, [&]() -> holdfast::status {
-    const auto w = read(how);
-    const auto of = get<barrier_handle>(barrier, "barrier");
-    return begin_or_await(*of, w, [&](const waiting& how_long) {
-      return async_arrive_and_drop(of->itself, how_long.limit, how_long.stop);
-    });
-  });
+  return begin_or_await(barrier, how, why, holdfast::async_arrive_and_drop);
 }
 
 int holdfast_condition_open(holdfast_session* session, const char* name,

@@ -70,16 +70,6 @@ class decoded {
   std::uint64_t last_fence_ = 0;
 };
 
-/// The pause before the next poll of a waiter that may go on at once with all the others; nothing
-/// if it does not wait. For a store whose time counts from 1970.
-std::optional<std::int64_t> untold_pause(std::span<const waiter> all, const owner_id& owner,
-                                         const moment& now) noexcept {
-  for (const waiter& w : all) {
-    if (w.owner == owner) return kernel::untold_pause_us(now.now_at - w.since_wall_at, all.size());
-  }
-  return std::nullopt;
-}
-
 /// A change of a record, and whether it created the record.
 class record_change : public transition {
  public:
@@ -97,8 +87,8 @@ class record_change : public transition {
 class permits_transition final : public record_change {
  public:
   permits_transition(const permits_command& command, std::span<const std::string> dead,
-                     std::int64_t claim)
-      : command_(command), dead_(dead), claim_(claim) {}
+                     const kernel::promises& of)
+      : command_(command), dead_(dead), promises_(of) {}
 
   const std::string* apply(std::string_view text, const moment& now) override {
     if (!in_.read(text, now)) return refuse(in_.wrong, in_.other), nullptr;
@@ -149,36 +139,11 @@ class permits_transition final : public record_change {
   const std::optional<failure>& wrong() const { return wrong_; }
   permits_reply reply;
 
-  /// Computes the next poll for a store without notifications, whose time counts from 1970. The
-  /// pause grows with the time for which the lock has been held: a lock just acquired may be
-  /// released soon. A clock that was set back tells nothing. A waiter that is granted the lock has
-  /// to poll before that grant ends. The waiters of a barrier or a condition do not wait for each
-  /// other.
-  void look_untold() noexcept {
-    if (pause_among_others_) {
-      reply.retry_after_us = std::min(*pause_among_others_, command_.lease_us / 2);
-      return;
-    }
-    const auto held_for = reply.now_at - held_since_;
-    const auto step = held_for <= 0 ? kernel::untold_step_at_most_us
-                                    : std::clamp(held_for, kernel::untold_step_at_least_us,
-                                                 kernel::untold_step_at_most_us);
-    const auto longest = std::min(kernel::untold_retry_after_us, command_.lease_us / 2);
-    const auto look = std::min(longest, reply.position * step);
-    const bool first = reply.position == 1;
-    reply.retry_after_us = first ? std::min(look, reply.retry_after_us) : look;
-  }
-
  private:
   bool carry_out(permits_record& record, const moment& now) {
     wrong_.reset();
     const bool cleaned = kernel::forget(record, dead_);
-    reply = kernel::apply(record, command_, now, claim_);
-    held_since_ = now.now_at;
-    for (const auto& h : record.holders) held_since_ = std::min(held_since_, h.since_wall_at);
-    const bool together = record.kind == kind::barrier || record.kind == kind::condition_variable;
-    pause_among_others_.reset();
-    if (together) pause_among_others_ = untold_pause(record.queue, command_.owner, now);
+    reply = kernel::apply(record, command_, now, promises_);
     const bool changed = cleaned || !unchanged();
     count_what_went();
     return changed;
@@ -202,9 +167,7 @@ class permits_transition final : public record_change {
 
   const permits_command& command_;
   std::span<const std::string> dead_;
-  std::int64_t claim_;
-  std::int64_t held_since_ = 0;
-  std::optional<std::int64_t> pause_among_others_;
+  kernel::promises promises_;
   bool left_ = false;      ///< set if an attempt whose answer was lost may have released the lock
   bool replaced_ = false;  ///< the same for the owner to be replaced
   std::uint32_t evicted_ = 0;  ///< how many holders that attempt may have evicted
@@ -246,12 +209,12 @@ class permits_steps final : public record_change {
 
 class countdown_transition final : public record_change {
  public:
-  explicit countdown_transition(const countdown_command& command) : command_(command) {}
+  countdown_transition(const countdown_command& command, bool tells)
+      : command_(command), tells_(tells) {}
 
   const std::string* apply(std::string_view text, const moment& now) override {
     if (!in_.read(text, now)) return other_kind();
-    reply = kernel::apply(in_.record, command_, now);
-    pause_ = untold_pause(in_.record.waiting, command_.owner, now);
+    reply = kernel::apply(in_.record, command_, now, tells_);
     if (unchanged()) return nullptr;
     in_.write_as(in_.record.count != 0 || !in_.record.arrivals.empty(), now, text_);
     return put(text);
@@ -261,11 +224,6 @@ class countdown_transition final : public record_change {
 
   const std::optional<failure>& wrong() const { return in_.wrong; }
   countdown_reply reply;
-
-  /// As for permits.
-  void look_untold() noexcept {
-    if (pause_) reply.retry_after_us = std::min(*pause_, reply.retry_after_us);
-  }
 
  private:
   bool unchanged() const {
@@ -283,8 +241,8 @@ class countdown_transition final : public record_change {
   }
 
   const countdown_command& command_;
+  const bool tells_;
   decoded<countdown_record> in_;
-  std::optional<std::int64_t> pause_;
 };
 
 class rate_transition final : public record_change {
@@ -292,7 +250,6 @@ class rate_transition final : public record_change {
   explicit rate_transition(const rate_command& command) : command_(command) {}
 
   const std::string* apply(std::string_view text, const moment& now) override {
-    full_.reset();
     if (!in_.read(text, now)) return other_kind();
     reply = kernel::apply(in_.record, command_, now);
     if (!reply.changed) return nullptr;
@@ -302,7 +259,7 @@ class rate_transition final : public record_change {
     return put(text);
   }
 
-  const std::optional<failure>& wrong() const { return full_ ? full_ : in_.wrong; }
+  const std::optional<failure>& wrong() const { return in_.wrong; }
   rate_reply reply;
 
  private:
@@ -315,16 +272,16 @@ class rate_transition final : public record_change {
   }
 
   const std::string* too_many_buckets() {
-    full_ = failure{errc::overloaded,
-                    std::to_string(most_buckets) +
-                        " keys of this limiter are not full, which is all that this store keeps "
-                        "of one name: nothing was taken; use several names, or Redis"};
+    in_.wrong =
+        failure{errc::overloaded,
+                std::to_string(most_buckets) +
+                    " keys of this limiter are not full, which is all that this store keeps "
+                    "of one name: nothing was taken; use several names, or Redis"};
     return nullptr;
   }
 
   const rate_command& command_;
   decoded<rate_record> in_;
-  std::optional<failure> full_;
 };
 
 /// Reads the buckets, and changes nothing.
@@ -356,7 +313,7 @@ class state_family final : public session_store {
     capabilities_.learns_fences = true;
     capabilities_.shared_queue_leases = true;
     capabilities_.finds_deadlocks = capabilities_.lists_waiters;
-    capabilities_.claim_us = claim();
+    capabilities_.claim_us = promises().claim;
   }
 
   const capabilities& can() const noexcept override { return capabilities_; }
@@ -390,7 +347,7 @@ class state_family final : public session_store {
 
   result<countdown_reply> countdown(std::string_view name,
                                     const countdown_command& command) override {
-    countdown_transition change(command);
+    countdown_transition change(command, port_->can().notifications);
     if (auto s = port_->transact(name, change); !s) return std::move(s.error());
     count(change);
     if (change.wrong()) return *change.wrong();
@@ -398,7 +355,6 @@ class state_family final : public session_store {
       to.name = name;
       port_->tell(to);
     }
-    if (!port_->can().notifications) change.look_untold();
     if (command.verb == countdown_verb::arrive) sweep_.look_if_due(name);
     return std::move(change.reply);
   }
@@ -444,7 +400,7 @@ class state_family final : public session_store {
     std::vector<state_store::step> steps;
     changes.reserve(batch.size());
     for (const auto& r : batch) {
-      changes.emplace_back(r.command, std::span<const std::string>{}, claim());
+      changes.emplace_back(r.command, std::span<const std::string>{}, promises());
       const auto [at, fresh] = known.emplace(r.name, steps.size());
       if (fresh) steps.push_back({r.name, &together.emplace_back()});
       together[at->second].add(changes.back());
@@ -498,7 +454,7 @@ class state_family final : public session_store {
   result<store::admission> admit_without(const named_command& asks, std::string_view limiter,
                                          const rate_command& take,
                                          std::span<const std::string> dead) {
-    permits_transition permits(asks.command, dead, claim());
+    permits_transition permits(asks.command, dead, promises());
     rate_transition tokens(take);
     const state_store::step steps[] = {{asks.name, &permits}, {limiter, &tokens}};
     auto last = store::state_store::verdict::go_on;
@@ -550,7 +506,7 @@ class state_family final : public session_store {
     std::vector<state_store::step> steps;
     changes.reserve(all.size());
     for (const auto& one : all) {
-      changes.emplace_back(one.command, dead, claim());
+      changes.emplace_back(one.command, dead, promises());
       steps.push_back({one.name, &changes.back()});
     }
     std::size_t asked = 0;
@@ -608,14 +564,15 @@ class state_family final : public session_store {
   }
 
   // A waiter that is not notified notices the grant at its next poll.
-  std::int64_t claim() const noexcept {
-    if (!port_->can().notifications) return kernel::claim_where_nobody_is_told_us;
-    return port_->can().sees_death ? kernel::claim_where_death_is_seen_us : kernel::claim_us;
+  kernel::promises promises() const noexcept {
+    const auto& can = port_->can();
+    if (!can.notifications) return {kernel::claim_where_nobody_is_told_us, false};
+    return {can.sees_death ? kernel::claim_where_death_is_seen_us : kernel::claim_us, true};
   }
 
   result<permits_reply> step(std::string_view name, const permits_command& command,
                              std::span<const std::string> dead) {
-    permits_transition change(command, dead, claim());
+    permits_transition change(command, dead, promises());
     const auto done = port_->transact(name, change);
     if (done) count(change);
     return finish(name, done, change);
@@ -626,7 +583,6 @@ class state_family final : public session_store {
     if (!done) return done.error();
     if (change.wrong()) return *change.wrong();
     deliver(name, change.reply.tell);
-    if (!port_->can().notifications) change.look_untold();
     return std::move(change.reply);
   }
 

@@ -10,11 +10,6 @@ using namespace store;
 
 namespace {
 
-template <class List>
-auto find(List& list, const owner_id& owner) {
-  return std::find_if(list.begin(), list.end(), [&](const auto& x) { return x.owner == owner; });
-}
-
 // The arrivals stay: an arrival that is repeated after the end has counted, and does not create
 // another latch.
 void end(countdown_record& r) { r = countdown_record{.arrivals = std::move(r.arrivals)}; }
@@ -64,9 +59,7 @@ void arrive(countdown_record& r, const countdown_command& c, const moment& now,
   reply.outcome = state_of(r);
 }
 
-void leave(countdown_record& r, const countdown_command& c) {
-  std::erase_if(r.waiting, [&](const auto& w) { return w.owner == c.owner; });
-}
+void leave(countdown_record& r, const countdown_command& c) { drop(r.waiting, c.owner); }
 
 // Step 4, wait.
 void wait(countdown_record& r, const countdown_command& c, const moment& now,
@@ -103,7 +96,8 @@ void carry_out(countdown_record& r, const countdown_command& c, const moment& no
 
 }  // namespace
 
-countdown_reply apply(countdown_record& r, const countdown_command& c, const moment& now) {
+countdown_reply apply(countdown_record& r, const countdown_command& c, const moment& now,
+                      bool tells) {
   countdown_reply reply;
   reply.now_at = now.now_at;
   // 1. Remove what has expired.
@@ -117,6 +111,11 @@ countdown_reply apply(countdown_record& r, const countdown_command& c, const mom
   }
   // 3., 4. The command itself.
   carry_out(r, c, now, reply);
+  const auto mine = tells ? r.waiting.end() : find(r.waiting, c.owner);
+  if (mine != r.waiting.end()) {
+    const auto pause = untold_pause_us(now.now_at - mine->since_wall_at, r.waiting.size());
+    reply.retry_after_us = std::min(reply.retry_after_us, pause);
+  }
   if (reply.outcome != countdown_outcome::too_many) reply.remaining = r.remaining;
   return reply;
 }

@@ -21,9 +21,10 @@ constexpr std::int64_t latch_retry_after_us(std::int64_t keep_us) {
 }
 
 /// Applies one command. If the latch need not be kept, `record` is left with count 0, and contains
-/// only its arrivals, if there are any.
+/// only its arrivals, if there are any. `tells`: the store notifies.
 store::countdown_reply apply(store::countdown_record& record,
-                             const store::countdown_command& command, const store::moment& now);
+                             const store::countdown_command& command, const store::moment& now,
+                             bool tells = true);
 
 /// Removes the waiters of these sessions, which are known to be dead. Returns true if there was
 /// one.

@@ -9,19 +9,6 @@ using namespace store;
 
 namespace {
 
-template <class List>
-auto find(List& list, const owner_id& owner) {
-  return std::find_if(list.begin(), list.end(), [&](const auto& x) { return x.owner == owner; });
-}
-
-template <class List>
-bool drop(List& list, const owner_id& owner) {
-  const auto at = find(list, owner);
-  if (at == list.end()) return false;
-  list.erase(at);
-  return true;
-}
-
 bool in_use(const permits_record& r) { return !r.holders.empty() || !r.queue.empty(); }
 
 std::uint64_t held_weight(const permits_record& r) {
@@ -31,8 +18,7 @@ std::uint64_t held_weight(const permits_record& r) {
 }
 
 /// The circumstances of a step.
-struct circumstances : moment {
-  std::int64_t claim;
+struct circumstances : moment, promises {
   owner_id secret{};       ///< of the holder that was removed in this step
   bool completed = false;  ///< a barrier's phase whose last participant notifies the others now
 };
@@ -202,9 +188,28 @@ std::int64_t nth_end(const std::vector<holder>& all, std::size_t n) {
   return *at;
 }
 
+// The pause if the store, whose time counts from 1970, does not notify. It grows with the time for
+// which the lock has been held: a lock just acquired may be released soon. A clock that was set
+// back tells nothing. A waiter that is granted the lock has to poll before that grant ends. The
+// waiters of a barrier or a condition do not wait for each other.
+std::int64_t untold_pause(const permits_record& r, const permits_command& c, const moment& now,
+                          const permits_reply& reply) {
+  if (r.kind == kind::barrier || r.kind == kind::condition_variable) {
+    const auto waited = now.now_at - find(r.queue, c.owner)->since_wall_at;
+    return std::min(untold_pause_us(waited, r.queue.size()), c.lease_us / 2);
+  }
+  auto since = now.now_at;
+  for (const holder& h : r.holders) since = std::min(since, h.since_wall_at);
+  const auto step = since == now.now_at ? untold_step_at_most_us
+                                        : std::clamp(now.now_at - since, untold_step_at_least_us,
+                                                     untold_step_at_most_us);
+  const auto pause = std::min({untold_retry_after_us, c.lease_us / 2, reply.position * step});
+  return reply.position == 1 ? std::min(pause, reply.retry_after_us) : pause;
+}
+
 // The n-th waiter polls when n leases have ended, because no notification reports the end of a
 // lease. Only the first few waiters do so; the others are notified when their turn comes.
-void describe_wait(const permits_record& r, const permits_command& c, const moment& now,
+void describe_wait(const permits_record& r, const permits_command& c, const circumstances& now,
                    permits_reply& reply) {
   for (const holder& h : r.holders) add_blocker(reply.blockers, h.peer);
   std::int64_t wait = retry_after_us;
@@ -221,6 +226,7 @@ void describe_wait(const permits_record& r, const permits_command& c, const mome
     wait = std::min(wait, nth_end(r.holders, reply.position) - now.now_at);
   }
   reply.retry_after_us = std::max(wait, retry_after_at_least_us);
+  if (!now.tells) reply.retry_after_us = untold_pause(r, c, now, reply);
 }
 
 // Names the owner whose secret proves to this waiter, after the release, that its turn has come.
@@ -404,8 +410,8 @@ void carry_out(permits_record& r, const permits_command& c, circumstances& now,
 }  // namespace
 
 permits_reply apply(permits_record& r, const permits_command& c, const moment& at,
-                    std::int64_t claim) {
-  circumstances now{at, claim};
+                    const promises& of) {
+  circumstances now{at, of};
   permits_reply reply;
   reply.now_at = now.now_at;
   reply.wall_at = now.wall_at;

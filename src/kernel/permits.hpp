@@ -58,13 +58,32 @@ constexpr std::int64_t untold_pause_us(std::int64_t waited_us, std::size_t waite
 /// How long a participant that has dropped out of a barrier is remembered after the last time it
 /// opened.
 inline constexpr std::int64_t dropped_lasts_us = 86'400'000'000;
+/// What a waiter can rely on at its store.
+struct promises {
+  std::int64_t claim = claim_us;
+  bool tells = true;  ///< it is notified
+};
 /// The greatest number of peers that a reply names as being in the way.
 inline constexpr std::size_t max_blockers = 8;
+
+/// The holder or waiter of that id in a list of a record.
+template <class List>
+auto find(List& list, const store::owner_id& owner) {
+  return std::find_if(list.begin(), list.end(), [&](const auto& x) { return x.owner == owner; });
+}
+/// Returns false if it is not there.
+template <class List>
+bool drop(List& list, const store::owner_id& owner) {
+  const auto at = find(list, owner);
+  if (at == list.end()) return false;
+  list.erase(at);
+  return true;
+}
 
 /// Applies one command. `record` is changed only if the outcome is not a mismatch. It is left with
 /// capacity 0 when the name is not in use any more. Names in `tell` are left empty.
 permits_reply apply(permits_record& record, const permits_command& command, const moment& now,
-                    std::int64_t claim = claim_us);
+                    const promises& of = {});
 
 /// Ends all leases of these sessions, which are known to be dead: the next command finds them
 /// expired. Returns true if there was one.

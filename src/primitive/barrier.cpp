@@ -490,39 +490,23 @@ bool carry_out(const subject& of, barrier::round& r, barrier::round::until what,
   auto& session = *of.session;
   if (auto can = engine::ready(session, *of.config, {}); !can) of.fail(std::move(can.error()));
   r.wait_for(what);
-  const engine::timed_call call(session.now(), wait);
-  return of.settled(engine::wait_until_settled(session, r.owner(), r, call, std::move(stop)));
+  return of.settled(
+      engine::wait_until_settled(session, r.owner(), r, {session.now(), wait}, std::move(stop)));
 }
 
 /// The same without a thread.
-template <class T, class Outcome>
-pending<T> carry_out_later(engine::async_request o, std::unique_ptr<barrier::round> r,
-                           barrier::round::until what, Outcome outcome) {
+template <class T, class Pointer, class Outcome>
+pending<T> carry_out_later(const barrier& b, Pointer r, barrier::round::until what, Outcome outcome,
+                           wait_limit limit, std::stop_token stop) {
   r->wait_for(what);
   const auto owner = r->owner();
-  return engine::async_ask<T>(std::move(o), owner, std::move(r), outcome);
+  return engine::async_ask<T>(detail::access::of(b)->of.request(limit, std::move(stop)), owner,
+                              std::move(r), outcome);
 }
 
-status nothing_more(const std::unique_ptr<barrier::round>&) { return done{}; }
-
-/// A round that still belongs to its owner.
-class borrowed final : public engine::request {
- public:
-  borrowed(std::shared_ptr<const void> owner, barrier::round& of)
-      : owner_(std::move(owner)), of_(of) {}
-  std::optional<store::named_command> command(bool last) override { return of_.command(last); }
-  result<std::optional<engine::wait_hint>> ask(bool last) override { return of_.ask(last); }
-  std::string_view in_vain() const override { return of_.in_vain(); }
-  bool known() const noexcept override { return of_.known(); }
-  result<std::optional<engine::wait_hint>> learn(result<store::permits_reply> reply,
-                                                 boot_time sent) override {
-    return of_.learn(std::move(reply), sent);
-  }
-
- private:
-  const std::shared_ptr<const void> owner_;
-  barrier::round& of_;
-};
+std::unique_ptr<barrier::round> new_round(const barrier& b, barrier::round::comes_again again) {
+  return std::make_unique<barrier::round>(detail::access::of(b), again);
+}
 
 }  // namespace
 
@@ -531,9 +515,9 @@ barrier::barrier(session s, const std::string& name, std::uint32_t count, barrie
 barrier::~barrier() = default;
 
 barrier::arrival barrier::arrive() {
-  auto mine = std::make_unique<round>(state_, round::comes_again::yes);
+  auto mine = new_round(*this, round::comes_again::yes);
   (void)carry_out(state_->of, *mine, round::until::arrived, no_limit, {});
-  return arrival(std::move(mine));
+  return detail::access::make<arrival>(std::move(mine));
 }
 
 void barrier::arrive_and_wait() { wait(arrive()); }
@@ -544,67 +528,67 @@ void barrier::arrive_and_drop() {
 }
 
 bool barrier::wait_within(arrival& mine, wait_time wait, std::stop_token stop) const {
-  if (!mine.round_ || mine.round_->over()) state_->of.fail(no_arrival());
-  auto& r = *mine.round_;
+  auto& r = detail::access::of(mine);
+  if (!r || r->over()) state_->of.fail(no_arrival());
   const bool over =
-      r.known() || carry_out(state_->of, r, round::until::released, wait, std::move(stop));
-  if (over) mine.round_.reset();
+      r->known() || carry_out(state_->of, *r, round::until::released, wait, std::move(stop));
+  if (over) r.reset();
   return over;
 }
 
 pending<done> async_arrive_and_wait(barrier& b, wait_limit limit, std::stop_token stop) {
-  auto mine = std::make_unique<barrier::round>(b.state_, barrier::round::comes_again::yes);
-  return carry_out_later<done>(b.state_->of.request(limit, std::move(stop)), std::move(mine),
-                               barrier::round::until::released, nothing_more);
+  return carry_out_later<done>(b, new_round(b, barrier::round::comes_again::yes),
+                               barrier::round::until::released, engine::nothing_more, limit,
+                               std::move(stop));
 }
 
 pending<barrier::arrival> async_arrive(barrier& b, wait_limit limit, std::stop_token stop) {
-  auto mine = std::make_unique<barrier::round>(b.state_, barrier::round::comes_again::yes);
-  return carry_out_later<barrier::arrival>(b.state_->of.request(limit, std::move(stop)),
-                                           std::move(mine), barrier::round::until::arrived,
-                                           [](auto arrived) -> result<barrier::arrival> {
-                                             return barrier::arrival(std::move(arrived));
-                                           });
+  const auto arrived = [](auto mine) -> result<barrier::arrival> {
+    return detail::access::make<barrier::arrival>(std::move(mine));
+  };
+  return carry_out_later<barrier::arrival>(b, new_round(b, barrier::round::comes_again::yes),
+                                           barrier::round::until::arrived, arrived, limit,
+                                           std::move(stop));
 }
 
 pending<done> async_wait(const barrier& b, barrier::arrival mine, wait_limit limit,
                          std::stop_token stop) {
-  if (!mine.round_ || mine.round_->over()) b.state_->of.fail(no_arrival());
-  return carry_out_later<done>(b.state_->of.request(limit, std::move(stop)), std::move(mine.round_),
-                               barrier::round::until::released, nothing_more);
+  auto& r = detail::access::of(mine);
+  if (!r || r->over()) detail::access::of(b)->of.fail(no_arrival());
+  return carry_out_later<done>(b, std::move(r), barrier::round::until::released,
+                               engine::nothing_more, limit, std::move(stop));
 }
 
 pending<done> async_wait(const barrier& b, std::shared_ptr<barrier::arrival> mine, wait_limit limit,
                          std::stop_token stop) {
-  if (!mine || !mine->round_ || mine->round_->over()) b.state_->of.fail(no_arrival());
-  auto& r = *mine->round_;
-  r.wait_for(barrier::round::until::released);
-  return engine::async_ask<done>(b.state_->of.request(limit, std::move(stop)), r.owner(),
-                                 std::make_unique<borrowed>(mine, r),
-                                 [mine](const auto&) -> status {
-                                   mine->round_.reset();
-                                   return done{};
-                                 });
+  auto* const r = mine ? detail::access::of(*mine).get() : nullptr;
+  if (r == nullptr || r->over()) detail::access::of(b)->of.fail(no_arrival());
+  const auto waited = [mine](const auto&) -> status {
+    detail::access::of(*mine).reset();
+    return done{};
+  };
+  return carry_out_later<done>(b, std::shared_ptr<barrier::round>(std::move(mine), r),
+                               barrier::round::until::released, waited, limit, std::move(stop));
 }
 
 pending<done> async_arrive_and_drop(barrier& b, wait_limit limit, std::stop_token stop) {
-  auto last = std::make_unique<barrier::round>(b.state_, barrier::round::comes_again::no);
-  return carry_out_later<done>(b.state_->of.request(limit, std::move(stop)), std::move(last),
-                               barrier::round::until::arrived, nothing_more);
+  return carry_out_later<done>(b, new_round(b, barrier::round::comes_again::no),
+                               barrier::round::until::arrived, engine::nothing_more, limit,
+                               std::move(stop));
 }
 
 pending<done> async_enter(double_barrier& b, wait_limit limit, std::stop_token stop) {
-  return async_arrive_and_wait(b.barrier_, limit, std::move(stop));
+  return async_arrive_and_wait(detail::access::of(b), limit, std::move(stop));
 }
 pending<done> async_leave(double_barrier& b, wait_limit limit, std::stop_token stop) {
-  return async_arrive_and_wait(b.barrier_, limit, std::move(stop));
+  return async_arrive_and_wait(detail::access::of(b), limit, std::move(stop));
 }
 
 std::uint32_t barrier::count() const noexcept { return state_->count; }
 const std::string& barrier::name() const noexcept { return state_->of.config->name; }
 
 barrier::arrival::arrival() noexcept = default;
-barrier::arrival::arrival(std::unique_ptr<round> of) noexcept : round_(std::move(of)) {}
+barrier::arrival::arrival(std::unique_ptr<round> of) noexcept : state_(std::move(of)) {}
 barrier::arrival::arrival(arrival&&) noexcept = default;
 barrier::arrival& barrier::arrival::operator=(arrival&&) noexcept = default;
 barrier::arrival::~arrival() = default;

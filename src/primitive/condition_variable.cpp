@@ -62,10 +62,8 @@ class turn final : public engine::request {
   // again, and a waiter that was woken needlessly has to wake another.
   status waits(engine::dispatcher::registration& slot, boot_time until, std::stop_token stop) try {
     const auto frame = engine::time_frame::until(session_.now(), until);
-    status settled = [&] {
-      const engine::timed_call call(frame);
-      return engine::wait_until_settled(session_, slot, *this, call, std::move(stop));
-    }();
+    status settled = engine::wait_until_settled(session_, slot, *this, engine::timed_call(frame),
+                                                std::move(stop));
     if (settled || !was_asked()) return settled;
     // It is unknown whether the waiter is queued. The mutex is still held, and must not be kept
     // until the store answers.
@@ -187,8 +185,7 @@ class relock final : public detail::receiver<lease> {
 class pending_turn final : public engine::telling_wait<engine::pending_wait, woken> {
  public:
   pending_turn(engine::async_request o, lease mutex)
-      : telling_wait(o),
-        stop_(std::move(o.stop)),
+      : telling_wait(std::move(o)),
         mutex_session_(engine::hold::behind(mutex)->session()),
         mutex_(engine::hold::behind(mutex)->what()),
         turn_(session_, config_) {
@@ -241,7 +238,6 @@ class pending_turn final : public engine::telling_wait<engine::pending_wait, wok
             "that uses it, until the wait ends"};
   }
 
-  const std::stop_token stop_;
   // A pending wait does not keep a session alive.
   const std::weak_ptr<engine::session_impl> mutex_session_;
   const std::shared_ptr<const engine::lock_config> mutex_;

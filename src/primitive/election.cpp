@@ -141,11 +141,8 @@ std::optional<leader> leaders::next_within(wait_time wait, std::stop_token stop)
   const subject& of = of_->of;
   auto& session = *of.session;
   look_for_next q(of.config->name, last_term_);
-  const engine::timed_call call(session.now(), wait);
-  const auto me = session.new_owner();
-  if (!of.settled(engine::wait_until_settled(session, me, q, call, std::move(stop)))) {
-    return std::nullopt;
-  }
+  (void)of.settled(engine::wait_until_settled(session, session.new_owner(), q,
+                                              {session.now(), wait}, std::move(stop)));
   return std::move(q.found);
 }
 

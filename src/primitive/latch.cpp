@@ -107,8 +107,6 @@ status counted(std::uint32_t n, const store::countdown_reply& reply) {
                                              std::to_string(reply.remaining) + " left to count"};
 }
 
-status nothing_more(const std::unique_ptr<countdown_request>&) { return done{}; }
-
 void check_count(const subject& of, std::uint32_t count) {
   if (count >= 1 && count <= max_count) return;
   of.fail({errc::invalid_argument,
@@ -164,8 +162,9 @@ struct latch::state {
 
   /// A command without a thread.
   template <class T, class Outcome>
-  pending<T> run_later(const store::countdown_command& c, Outcome outcome, wait_limit limit = {},
-                       std::stop_token stop = {}) const {
+  pending<T> run_later(countdown_verb verb, std::uint32_t drop, Outcome outcome,
+                       wait_limit limit = {}, std::stop_token stop = {}) const {
+    const auto c = command(verb, drop);
     return engine::async_ask<T>(
         of.request(limit, std::move(stop)), c.owner,
         std::make_unique<countdown_request>(*of.session, of.config->name, c), outcome);
@@ -188,15 +187,15 @@ void latch::count_down(std::uint32_t n) {
 }
 
 pending<done> async_count_down(latch& l, std::uint32_t n) {
-  return l.state_->run_later<done>(l.state_->command(countdown_verb::arrive, n),
-                                   [n](auto q) { return counted(n, q->reply); });
+  return detail::access::of(l)->run_later<done>(countdown_verb::arrive, n,
+                                                [n](auto q) { return counted(n, q->reply); });
 }
 
 bool latch::try_wait() const { return state_->left(one_try) == 0u; }
 
 pending<done> async_wait(const latch& l, wait_limit limit, std::stop_token stop) {
-  return l.state_->run_later<done>(l.state_->command(countdown_verb::wait), nothing_more, limit,
-                                   std::move(stop));
+  return detail::access::of(l)->run_later<done>(countdown_verb::wait, 0, engine::nothing_more,
+                                                limit, std::move(stop));
 }
 
 bool latch::wait_within(wait_time wait, std::stop_token stop) const {
@@ -206,15 +205,15 @@ bool latch::wait_within(wait_time wait, std::stop_token stop) const {
 std::uint32_t latch::remaining() const { return *state_->left(no_limit); }
 
 pending<std::uint32_t> async_remaining(const latch& l) {
-  return l.state_->run_later<std::uint32_t>(
-      l.state_->command(countdown_verb::inspect),
-      [count = l.state_->count](auto q) { return left_of(q->reply, count); });
+  const auto& s = *detail::access::of(l);
+  return s.run_later<std::uint32_t>(countdown_verb::inspect, 0,
+                                    [count = s.count](auto q) { return left_of(q->reply, count); });
 }
 
 void latch::remove() { (void)state_->run(state_->command(countdown_verb::remove), no_limit, {}); }
 
 pending<done> async_remove(latch& l) {
-  return l.state_->run_later<done>(l.state_->command(countdown_verb::remove), nothing_more);
+  return detail::access::of(l)->run_later<done>(countdown_verb::remove, 0, engine::nothing_more);
 }
 
 const std::string& latch::name() const noexcept { return state_->of.config->name; }

@@ -261,8 +261,7 @@ rate_decision rate_limiter::state::decide(request about, rate_verb verb, std::ui
                                           const kept& keep) const {
   auto& session = *of.session;
   rate_request q(session, of.config->name, std::move(about), verb, n, ahead);
-  const engine::timed_call call(session.now(), wait);
-  auto settled = engine::wait_until_settled(session, q.owner(), q, call);
+  auto settled = engine::wait_until_settled(session, q.owner(), q, {session.now(), wait});
   if (!settled) of.fail(std::move(settled.error()));
   auto d = q.decided();
   if (!d) of.fail(std::move(d.error()));

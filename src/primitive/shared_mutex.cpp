@@ -157,7 +157,8 @@ bool shared_mutex::try_upgrade(lease& held) {
 namespace {
 
 /// Changes the weight of a held lease, without a thread.
-class pending_resize final : public engine::pending_request<bool, engine::resizing> {
+class pending_resize final
+    : public engine::pending_request<bool, std::unique_ptr<engine::resizing>> {
  public:
   using pending_request::pending_request;
 

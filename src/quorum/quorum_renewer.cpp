@@ -1,17 +1,17 @@
 #include "quorum/quorum_hold.hpp"
 #include "session/no_memory.hpp"
+#include "session/sleeper.hpp"
 
 namespace holdfast::engine {
 
 /// The data of its thread, which may outlive the renewer if the renewer is destroyed on that
 /// thread.
 struct quorum_renewer::shared {
-  explicit shared(holdfast::clock& on) : clock(on) {}
+  explicit shared(holdfast::clock& on) : clock(on), thread(on) {}
   holdfast::clock& clock;
+  sleeper thread;
   std::mutex mutex;
-  std::condition_variable changed;
   std::vector<std::weak_ptr<quorum_hold>> holds;
-  bool news = false;
   bool stopping = false;
 };
 
@@ -28,8 +28,8 @@ quorum_renewer::~quorum_renewer() {
   {
     const std::lock_guard guard{shared_->mutex};
     shared_->stopping = true;
-    shared_->changed.notify_all();
   }
+  wake();
   thread_.is_this_thread() ? thread_.let_go() : thread_.join();
 }
 
@@ -40,21 +40,15 @@ status quorum_renewer::start() noexcept {
 void quorum_renewer::add(std::weak_ptr<quorum_hold> h) {
   const std::lock_guard guard{shared_->mutex};
   shared_->holds.push_back(std::move(h));
-  shared_->news = true;
-  shared_->changed.notify_all();
+  wake();
 }
 
-void quorum_renewer::wake() {
-  const std::lock_guard guard{shared_->mutex};
-  shared_->news = true;
-  shared_->changed.notify_all();
-}
+void quorum_renewer::wake() { shared_->thread.wake(); }
 
 // A hold may be destroyed during look_after(), and the renewer with it.
 void quorum_renewer::run(const std::shared_ptr<shared>& s) {
   std::unique_lock lock{s->mutex};
   while (!s->stopping) {
-    s->news = false;
     std::erase_if(s->holds, [](const auto& h) { return h.expired(); });
     boot_time next = forever;
     // Holds may be added meanwhile, but no index changes, so no copy is needed, which would take
@@ -70,9 +64,9 @@ void quorum_renewer::run(const std::shared_ptr<shared>& s) {
       hold = nullptr;
       lock.lock();
     }
-    while (!s->news && !s->stopping && s->clock.now() < next) {
-      s->clock.wait_until(lock, s->changed, next);
-    }
+    lock.unlock();
+    s->thread.sleep(next);
+    lock.lock();
   }
 }
 

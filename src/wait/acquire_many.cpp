@@ -249,10 +249,7 @@ struct joint {
 class pending_joint final : public telling_wait<pending_wait, std::vector<lease>> {
  public:
   pending_joint(async_request o, std::shared_ptr<joint> what)
-      : telling_wait(o),
-        stop_(std::move(o.stop)),
-        what_(std::move(what)),
-        owner_(what_->q.owner()) {
+      : telling_wait(std::move(o)), what_(std::move(what)), owner_(what_->q.owner()) {
     what_->q.wait_there();
   }
   const store::owner_id& owner() const noexcept override { return owner_; }
@@ -293,7 +290,6 @@ class pending_joint final : public telling_wait<pending_wait, std::vector<lease>
     tell(w.session->located(std::move(f), tried(), w.what->name));
   }
 
-  const std::stop_token stop_;
   const std::shared_ptr<joint> what_;
   /// The runner's key, constant while the request may begin anew with other owners.
   const store::owner_id owner_;

@@ -68,12 +68,11 @@ class pending_reply final : public telling_shortly<T> {
 
 /// A request that leaves nothing at the store when it ends without success, or that has a leave(),
 /// which removes it.
-template <class T, class Request>
+template <class T, class Pointer>
 class pending_request : public telling_wait<pending_wait, T> {
  public:
-  using outcome = std::function<result<T>(std::unique_ptr<Request>)>;
-  pending_request(async_request o, const store::owner_id& owner, std::unique_ptr<Request> q,
-                  outcome f)
+  using outcome = std::function<result<T>(Pointer)>;
+  pending_request(async_request o, const store::owner_id& owner, Pointer q, outcome f)
       : telling_wait<pending_wait, T>(std::move(o)),
         request_(std::move(q)),
         owner_(owner),
@@ -83,7 +82,7 @@ class pending_request : public telling_wait<pending_wait, T> {
  protected:
   void let_go() override { request_.reset(); }
 
-  std::unique_ptr<Request> request_;
+  Pointer request_;
 
  private:
   request& asked() override { return *request_; }
@@ -94,7 +93,7 @@ class pending_request : public telling_wait<pending_wait, T> {
     this->tell(session->located(std::move(how.error()), tried, this->config_->name));
   }
   std::optional<store::named_command> leaving(const failure& why) override {
-    if constexpr (requires(Request& q) { q.leave(why); }) request_->leave(why);
+    if constexpr (requires(Pointer q) { q->leave(why); }) request_->leave(why);
     return std::nullopt;
   }
 
@@ -104,12 +103,15 @@ class pending_request : public telling_wait<pending_wait, T> {
 
 /// Repeats the request until it is settled, and then passes it to `outcome`, which makes the
 /// result. Whatever `outcome` captures lives as long as the operation.
-template <class T, class Request>
-pending<T> async_ask(async_request o, const store::owner_id& owner, std::unique_ptr<Request> q,
-                     typename pending_request<T, Request>::outcome f) {
-  return pending<T>(std::make_shared<pending_request<T, Request>>(std::move(o), owner, std::move(q),
+template <class T, class Pointer>
+pending<T> async_ask(async_request o, const store::owner_id& owner, Pointer q,
+                     typename pending_request<T, Pointer>::outcome f) {
+  return pending<T>(std::make_shared<pending_request<T, Pointer>>(std::move(o), owner, std::move(q),
                                                                   std::move(f)));
 }
+
+/// The outcome of a request without a value of its own.
+inline constexpr auto nothing_more = [](const auto&) -> status { return done{}; };
 
 /// Another operation, whose value is converted by `make`.
 template <class From, class To, class F>

@@ -14,8 +14,7 @@ idle_lock_timer::~idle_lock_timer() {
 
 status idle_lock_timer::start() noexcept {
   return thread_.start("to look after idle locks", [this] {
-    const timed_call for_ever(session_.now(), no_limit);
-    (void)wait_until_settled(session_, notifications_, *this, for_ever, {});
+    (void)wait_until_settled(session_, notifications_, *this, {session_.now(), no_limit}, {});
   });
 }
 

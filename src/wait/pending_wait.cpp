@@ -12,10 +12,10 @@ pending_wait::pending_wait(async_request o, engine::runner* by)
       config_(std::move(o.what)),
       how_(o.how),
       time_(o.time),
+      stop_(std::move(o.stop)),
       keeps_session_(std::move(o.session)),
       weak_session_(keeps_session_),
       operation_(o.operation),
-      stop_(std::move(o.stop)),
       closing_(its_runner().closing()) {}
 
 // Keeps the session until its runner knows this operation. When the session ends, the runner makes

@@ -78,6 +78,7 @@ class pending_wait : public operation {
   const std::shared_ptr<const lock_config> config_;
   const acquire_params how_;
   const time_frame time_;
+  const std::stop_token stop_;  ///< of the caller
   waits waited_{};
 
  private:
@@ -99,7 +100,6 @@ class pending_wait : public operation {
   std::shared_ptr<session_impl> keeps_session_;
   std::weak_ptr<session_impl> weak_session_;
   const std::string_view operation_;
-  const std::stop_token stop_;
   std::stop_token receivers_stop_;
   const std::stop_token closing_;
 

@@ -19,9 +19,9 @@ class resizing final : public request {
   /// The synchronous form: the calling thread waits for the answer. Returns false if there is no
   /// room.
   result<bool> run() {
-    const timed_call call(session_.now(), no_limit);
     try {
-      return end(wait_until_settled(session_, session_.new_owner(), *this, call));
+      return end(
+          wait_until_settled(session_, session_.new_owner(), *this, {session_.now(), no_limit}));
     } catch (...) {
       give_up();
       throw;

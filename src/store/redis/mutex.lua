@@ -89,7 +89,8 @@ if not answer and text and sub(text, 1, 12) == 'hf1 mutex 1 ' and sub(text, 13, 
     end
     if position then
       local again = math.min(@retry_after_us@, @retry_step_us@ * position, position == 1 and ends - now or @retry_after_us@)
-      answer = {waits and QUEUED or BUSY, 0, 0, now, math.max(again, 100), position, waits and fresh or 0, before or nil}
+      answer = {waits and QUEUED or BUSY, 0, 0, now, math.max(again, @retry_after_at_least_us@), position,
+                waits and fresh or 0, before or nil}
     end
     if position == 1 and lingers == '1' then
       news, to = {'wanted ' .. holder .. ' ' .. fence .. ' ' .. format('%.0f', ends)}, peer

@@ -892,6 +892,12 @@ class busy_stores : public row_stores {
     answers_.set_value();
     EXPECT_TRUE(first_.get());
   }
+  /// The same; returns how these changes ended.
+  template <class... Future>
+  std::vector<outcome> answer_and_wait_for(Future&... changes) {
+    answer();
+    return {changes.get()...};
+  }
 
   counting_waits clock_;
   row_store one_{[this](boot_time) -> result<std::unique_ptr<row_link>> {
@@ -904,9 +910,7 @@ class busy_stores : public row_stores {
 
 TEST_F(busy_stores, send_the_changes_of_waiting_threads_together) {
   auto c = queue("c"), b = queue("b"), a = queue("a");
-  answer();
-  for (auto* each : {&a, &b, &c}) {
-    const auto got = each->get();
+  for (const auto& got : answer_and_wait_for(a, b, c)) {
     EXPECT_TRUE(got.how);
     EXPECT_EQ(got.asked, 1);
   }
@@ -951,9 +955,7 @@ TEST_F(busy_stores, let_a_thread_decide_again_that_another_session_has_overtaken
 TEST_F(busy_stores, look_up_each_change_whose_answer_was_lost) {
   auto a = queue("a"), b = queue("b"), c = queue("c");
   server_.break_after_writes = 1;
-  answer();
-  for (auto* each : {&a, &b, &c}) {
-    const auto got = each->get();
+  for (const auto& got : answer_and_wait_for(a, b, c)) {
     EXPECT_TRUE(got.how);
     EXPECT_EQ(got.asked, 1);
     EXPECT_EQ(got.in_doubt, 0);
@@ -966,9 +968,7 @@ TEST_F(busy_stores, keep_each_change_in_doubt_although_a_lagging_server_refuses_
   auto a = queue("a"), b = queue("b");
   server_.lagging = server_.rows;
   server_.break_after_writes = 1;
-  answer();
-  for (auto* each : {&a, &b}) {
-    const auto got = each->get();
+  for (const auto& got : answer_and_wait_for(a, b)) {
     ASSERT_FALSE(got.how);
     EXPECT_TRUE(got.how.error().outcome_unknown) << got.how.error().what;
   }
@@ -1008,9 +1008,7 @@ TEST_F(busy_stores, leave_a_change_that_lacks_memory_to_its_own_thread) {
 TEST_F(busy_stores, send_each_change_alone_after_the_server_has_refused_all) {
   auto a = queue("a"), b = queue("b"), c = queue("c");
   server_.refused = 1;
-  answer();
-  for (auto* each : {&a, &b, &c}) {
-    const auto got = each->get();
+  for (const auto& got : answer_and_wait_for(a, b, c)) {
     EXPECT_TRUE(got.how);
     EXPECT_EQ(got.in_doubt, 0);
   }
