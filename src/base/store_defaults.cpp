@@ -98,6 +98,14 @@ std::vector<status> state_store::transact(std::span<const step> steps) {
   return statuses;
 }
 
+std::vector<std::string> state_store::tell_all(std::span<const notification> all) {
+  std::vector<std::string> ended;
+  for (const notification& to : all) {
+    if (!tell(to)) ended.push_back(to.peer);
+  }
+  return ended;
+}
+
 result<std::vector<state_store::entry>> state_store::walk(std::string_view, std::size_t) {
   return entries();
 }

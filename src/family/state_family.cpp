@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <deque>
 #include <map>
+#include <mutex>
 #include <optional>
+#include <tuple>
 #include <type_traits>
 
 #include "family/record_codec.hpp"
@@ -70,6 +72,21 @@ class decoded {
   std::uint64_t last_fence_ = 0;
 };
 
+/// When the entry of this waiter ends; nothing if it does not wait.
+std::optional<std::int64_t> end_of_wait(std::span<const waiter> all,
+                                        const owner_id& owner) noexcept {
+  for (const waiter& w : all) {
+    if (w.owner == owner) return w.expires_at;
+  }
+  return std::nullopt;
+}
+
+/// Whether a poll need not extend the waiter's entry: half of its lease will be left at the next
+/// poll. Then the poll only reads.
+bool lasts_until_the_poll_after_next(std::int64_t left, std::int64_t lease, std::int64_t pause) {
+  return left - pause >= lease / 2;
+}
+
 /// A change of a record, and whether it created the record.
 class record_change : public transition {
  public:
@@ -115,6 +132,12 @@ class permits_transition final : public record_change {
   /// whose answer was lost, may have been stored.
   bool may_stand() const noexcept { return came_; }
 
+  /// Without notifications, the other participants of this session that may go on, too, if a poll
+  /// has found that its barrier has opened (or the waiters that were woken with this one); and the
+  /// last fence of that.
+  std::vector<notification>& others() noexcept { return others_; }
+  std::uint64_t went_on_at() const noexcept { return went_on_at_; }
+
   /// Changes a record that was decoded already. Returns false if nothing has to be written. An
   /// inspection leaves expired entries in the record, for a command that notifies of their end.
   bool step(permits_record& record, const moment& now) {
@@ -143,10 +166,36 @@ class permits_transition final : public record_change {
   bool carry_out(permits_record& record, const moment& now) {
     wrong_.reset();
     const bool cleaned = kernel::forget(record, dead_);
+    const auto ends = end_of_wait(record.queue, command_.owner);
+    const std::pair before(record.holders.size(), record.queue.size());
     reply = kernel::apply(record, command_, now, promises_);
-    const bool changed = cleaned || !unchanged();
+    const bool together = record.kind == kind::barrier || record.kind == kind::condition_variable;
+    others_.clear();
+    if (together && reply.outcome == permits_outcome::granted) find_others(record);
+    const bool extended = ends && before == std::pair(record.holders.size(), record.queue.size());
+    const bool changed = cleaned || !(unchanged() || (extended && is_early(record.kind, *ends)));
     count_what_went();
     return changed;
+  }
+
+  void find_others(const permits_record& record) {
+    const bool untold = !promises_.tells && reply.tell.empty();
+    if (!untold || command_.peer.empty()) return;
+    went_on_at_ = record.last_fence;
+    for (const holder& h : record.holders) {
+      if (h.peer != command_.peer || h.owner == command_.owner) continue;
+      others_.push_back({notification_kind::opened, {}, h.owner, 0, 0, h.peer});
+    }
+  }
+
+  // Whether a poll that extended the waiter's entry may leave the record as it was. Of a condition
+  // only: a waiter for a lock believes a notification for as long as its last poll has extended its
+  // entry.
+  bool is_early(kind of, std::int64_t ends) const noexcept {
+    return of == kind::condition_variable && reply.outcome == permits_outcome::queued &&
+           reply.tell.empty() &&
+           lasts_until_the_poll_after_next(ends - reply.now_at, command_.queue_lease_us,
+                                           reply.retry_after_us);
   }
 
   // Counts what an attempt whose answer was lost has removed.
@@ -168,6 +217,8 @@ class permits_transition final : public record_change {
   const permits_command& command_;
   std::span<const std::string> dead_;
   kernel::promises promises_;
+  std::vector<notification> others_;
+  std::uint64_t went_on_at_ = 0;
   bool left_ = false;      ///< set if an attempt whose answer was lost may have released the lock
   bool replaced_ = false;  ///< the same for the owner to be replaced
   std::uint32_t evicted_ = 0;  ///< how many holders that attempt may have evicted
@@ -214,8 +265,14 @@ class countdown_transition final : public record_change {
 
   const std::string* apply(std::string_view text, const moment& now) override {
     if (!in_.read(text, now)) return other_kind();
+    const countdown_record& record = in_.record;
+    const auto ends = end_of_wait(record.waiting, command_.owner);
+    const std::int64_t kept_until = record.expires_at;
+    const std::tuple before(record.count, record.waiting.size(), record.arrivals.size());
     reply = kernel::apply(in_.record, command_, now, tells_);
-    if (unchanged()) return nullptr;
+    const bool extended =
+        ends && before == std::tuple(record.count, record.waiting.size(), record.arrivals.size());
+    if (unchanged() || (extended && is_early(*ends, kept_until))) return nullptr;
     in_.write_as(in_.record.count != 0 || !in_.record.arrivals.empty(), now, text_);
     return put(text);
   }
@@ -238,6 +295,15 @@ class countdown_transition final : public record_change {
     reply.outcome = countdown_outcome::kind_mismatch;
     reply.found_kind = kind_of(in_.other);
     return nullptr;
+  }
+
+  // As for permits. A latch is kept from its last use on; a poll that is not written must not make
+  // that much shorter.
+  bool is_early(std::int64_t ends, std::int64_t kept_until) const noexcept {
+    return command_.verb == countdown_verb::wait && reply.outcome == countdown_outcome::closed &&
+           kept_until - reply.now_at >= command_.keep_us - command_.keep_us / 64 &&
+           lasts_until_the_poll_after_next(ends - reply.now_at, command_.queue_lease_us,
+                                           reply.retry_after_us);
   }
 
   const countdown_command& command_;
@@ -351,10 +417,8 @@ class state_family final : public session_store {
     if (auto s = port_->transact(name, change); !s) return std::move(s.error());
     count(change);
     if (change.wrong()) return *change.wrong();
-    for (notification& to : change.reply.tell) {
-      to.name = name;
-      port_->tell(to);
-    }
+    for (notification& to : change.reply.tell) to.name = name;
+    if (!change.reply.tell.empty()) (void)port_->tell_all(change.reply.tell);
     if (command.verb == countdown_verb::arrive) sweep_.look_if_due(name);
     return std::move(change.reply);
   }
@@ -583,7 +647,24 @@ class state_family final : public session_store {
     if (!done) return done.error();
     if (change.wrong()) return *change.wrong();
     deliver(name, change.reply.tell);
+    if (!change.others().empty()) pass_on(name, change);
     return std::move(change.reply);
+  }
+
+  // The first waiter of this session whose poll finds that all may go on tells the others: they
+  // need not wait for their own polls. Each of them asks the store, as after any notification.
+  // Without memory for that they poll.
+  void pass_on(std::string_view name, permits_transition& change) noexcept try {
+    {
+      const std::lock_guard guard{passed_on_mutex_};
+      std::pair<std::string, std::uint64_t> now(name, change.went_on_at());
+      if (passed_on_ == now) return;
+      passed_on_ = std::move(now);
+    }
+    for (notification& to : change.others()) to.name = name;
+    (void)port_->tell_all(change.others());
+  } catch (const std::bad_alloc&) {
+    return;
   }
 
   // Each session once: it may hold or wait many times.
@@ -611,12 +692,11 @@ class state_family final : public session_store {
   // Notifies of grants. A grant to a session that is known to be dead is passed on at once, which
   // may grant to others. A session that could not be notified but may be alive keeps its grant,
   // which ends with the claim time.
-  void deliver(std::string_view name, const std::vector<notification>& grants) {
-    std::vector<std::string> dead;
-    for (notification to : grants) {
-      to.name = name;
-      if (!port_->tell(to) && port_->departed(to.peer)) dead.push_back(to.peer);
-    }
+  void deliver(std::string_view name, std::vector<notification> grants) {
+    if (grants.empty()) return;
+    for (notification& to : grants) to.name = name;
+    auto dead = port_->tell_all(grants);
+    std::erase_if(dead, [this](const std::string& peer) { return !port_->departed(peer); });
     if (dead.empty()) return;
     // For no owner: only the hand-over takes effect.
     (void)step(name, {.verb = permits_verb::renew}, dead);
@@ -625,6 +705,8 @@ class state_family final : public session_store {
   std::unique_ptr<state_store> port_;
   capabilities capabilities_;
   state_sweep sweep_;
+  std::mutex passed_on_mutex_;
+  std::pair<std::string, std::uint64_t> passed_on_;  ///< by name, the last that was told
 };
 
 }  // namespace

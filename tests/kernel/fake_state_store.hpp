@@ -66,6 +66,11 @@ class fake_state_store final : public holdfast::store::state_store {
     return !dead.contains(to.peer);
   }
 
+  std::vector<std::string> tell_all(std::span<const holdfast::store::notification> all) override {
+    ++told_at_once;
+    return state_store::tell_all(all);
+  }
+
   holdfast::store::inbox& inbox() noexcept override { return inbox_; }
 
   holdfast::store::capabilities capabilities;
@@ -74,6 +79,7 @@ class fake_state_store final : public holdfast::store::state_store {
   std::set<std::string> dead;
   int looked_up = 0;  ///< how often departed() was called
   std::vector<holdfast::store::notification> told;
+  int told_at_once = 0;  ///< calls for them
   std::optional<holdfast::failure> fails;
   std::optional<holdfast::failure> fails_alone;  ///< the failure of a command about one name
   /// The answer to the first call was lost, and meanwhile the store contains this.

@@ -45,12 +45,16 @@ class waiters_that_go_on_together : public state_family {
   std::int64_t pause_of(kind what, std::uint64_t owner) {
     if (what == kind::latch) {
       countdown_command c{countdown_verb::wait, {owner, owner}, 1};
-      c.keep_us = 3'600 * second, c.queue_lease_us = 30 * second;
+      c.keep_us = 3'600 * second, c.queue_lease_us = 4 * second;
       return family_->countdown("l", c)->retry_after_us;
     }
     auto c = command(permits_verb::acquire, owner);
     c.kind = what, c.capacity = 1'000;
     return family_->permits(to_string(what), c)->retry_after_us;
+  }
+  std::size_t waiting(kind what) {
+    if (what == kind::latch) return family_->countdown("l", {}).value().found.waiting.size();
+    return family_->permits(to_string(what), {}).value().found.queue.size();
   }
 };
 
@@ -71,6 +75,82 @@ TEST_F(waiters_that_go_on_together, poll_more_seldom_if_they_are_many) {
     EXPECT_EQ(pause_of(what, 1), 400'000) << to_string(what);
     EXPECT_EQ(pause_of(what, 64), 400'000) << "its place does not count, " << to_string(what);
   }
+}
+
+TEST_F(waiters_that_go_on_together, write_seldom_while_they_poll_often) {
+  for (const auto what : {kind::condition_variable, kind::latch}) {
+    for (std::uint64_t owner = 1; owner <= 8; ++owner) pause_of(what, owner);
+    port_.writes = 0;
+    for (int poll = 0; poll < 200; ++poll) {
+      pass(50'000);
+      for (std::uint64_t owner = 1; owner <= 8; ++owner) pause_of(what, owner);
+    }
+    EXPECT_GT(port_.writes, 0) << to_string(what);
+    EXPECT_LE(port_.writes, 8 * 10) << "1600 polls in ten seconds, " << to_string(what);
+  }
+}
+
+// Their entries last four seconds, and two of them are left if the next poll comes in time.
+TEST_F(waiters_that_go_on_together, may_poll_late_although_most_polls_only_read) {
+  for (const auto what : {kind::condition_variable, kind::latch}) {
+    for (const std::uint64_t all : {1U, 40U}) {
+      for (int poll = 0; poll < 30; ++poll) {
+        std::int64_t pause = 0;
+        for (std::uint64_t owner = 1; owner <= all; ++owner) {
+          pause = std::max(pause, pause_of(what, owner));
+        }
+        pass(pause + 2 * second - 1);
+        ASSERT_EQ(waiting(what), all) << to_string(what);
+        pass(1 - 2 * second);
+      }
+    }
+  }
+}
+
+// Two uses of a latch keep it for an hour after the second of them, or nearly so.
+TEST_F(waiters_that_go_on_together, keep_a_latch_as_long_as_if_each_poll_wrote) {
+  pause_of(kind::latch, 1);
+  for (int poll = 0; poll < 200; ++poll) pass(50'000), pause_of(kind::latch, 1);
+  countdown_command c{countdown_verb::arrive, {9, 9}, 2, 1};
+  pass(3'600 * second - 57 * second);
+  EXPECT_EQ(family_->countdown("l", c)->outcome, countdown_outcome::capacity_mismatch);
+}
+
+// Owners 1, 6, 11 … are of one session.
+TEST_F(waiters_that_go_on_together, tell_the_others_of_their_session_when_they_may_go_on) {
+  const auto open_by = [&](kind what, permits_verb verb, std::uint64_t owner) {
+    auto c = command(verb, owner);
+    c.kind = what, c.capacity = 11;
+    if (verb == permits_verb::notify) c.weight = 11;
+    return family_->permits(to_string(what), c).value().outcome;
+  };
+  for (const auto what : {kind::barrier, kind::condition_variable}) {
+    for (std::uint64_t owner = 1; owner <= 10; ++owner) open_by(what, permits_verb::acquire, owner);
+    const bool meets = what == kind::barrier;
+    open_by(what, meets ? permits_verb::acquire : permits_verb::notify, 12);
+    port_.told.clear();
+    EXPECT_EQ(open_by(what, permits_verb::renew, 1), granted);
+    ASSERT_EQ(port_.told.size(), 1U) << to_string(what);
+    EXPECT_EQ(port_.told[0].owner.low, 6U);
+    EXPECT_EQ(port_.told[0].name, to_string(what));
+    EXPECT_EQ(open_by(what, permits_verb::renew, 6), granted);
+    EXPECT_EQ(port_.told.size(), 1U) << "once for each phase, " << to_string(what);
+  }
+}
+
+TEST_F(state_family, participants_are_notified_in_one_call) {
+  auto c = command(permits_verb::acquire, 0);
+  c.kind = kind::barrier, c.capacity = 20;
+  for (std::uint64_t owner = 1; owner <= 20; ++owner) {
+    EXPECT_EQ(port_.told_at_once, 0);
+    c.owner = {0, owner};
+    (void)family_->permits("b", c).value();
+  }
+  EXPECT_EQ(port_.told.size(), 19U);
+  EXPECT_EQ(port_.told_at_once, 1);
+  c.verb = permits_verb::renew, c.owner = {0, 1};
+  EXPECT_EQ(family_->permits("b", c)->outcome, granted);
+  EXPECT_EQ(port_.told_at_once, 1) << "where waiters are notified, none tells the others";
 }
 
 TEST_F(waiters_that_go_on_together, poll_seldom_after_a_clock_that_was_set_back) {

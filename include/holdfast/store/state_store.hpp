@@ -94,6 +94,9 @@ class state_store {
   /// Sends the notification to the session at `to.peer`, as reliably as the store can. False only
   /// if that session has certainly ended.
   virtual bool tell(const notification& to) = 0;
+  /// Several of them. Returns the addresses of the sessions that have certainly ended. The default
+  /// sends one after the other.
+  virtual std::vector<std::string> tell_all(std::span<const notification> all);
 
   virtual store::inbox& inbox() noexcept = 0;
 };

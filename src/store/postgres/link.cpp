@@ -123,6 +123,9 @@ statements::statements(const std::string& schema) : records(quoted(schema) + ".h
   entries_behind = all + " where name > $1 order by name limit $2::bigint";
   id = "select pg_catalog.to_jsonb(m)->>'id' from " + meta + " m";
   tell = "select pg_catalog.pg_notify($1, $2)";
+  tell_all =
+      "select pg_catalog.pg_notify(channel, line) "
+      "from unnest($1::text[], $2::text[]) as each(channel, line)";
 }
 
 result<std::unique_ptr<sql::row_link>> link::over(std::unique_ptr<wire> w, const statements& texts,
@@ -299,6 +302,14 @@ result<store::facts> link::facts(boot_time deadline) {
 
 status link::tell(std::string_view channel, std::string_view line, boot_time deadline) {
   const auto got = wire_->ask({{sql_.tell, {std::string(channel), std::string(line)}}}, deadline);
+  return got ? status(done{}) : status(got.error());
+}
+
+// One transaction: each of them would wait for the lock of the server's queue of notifications, and
+// wake all its listeners.
+status link::tell_all(std::span<const std::string> channels, std::span<const std::string> lines,
+                      boot_time deadline) {
+  const auto got = wire_->ask({{sql_.tell_all, {array_of(channels), array_of(lines)}}}, deadline);
   return got ? status(done{}) : status(got.error());
 }
 

@@ -52,6 +52,24 @@ class postgres_store final : public sql::over_rows {
     });
     return true;
   }
+  // When a barrier opens, for example, all its participants are notified in one round trip.
+  std::vector<std::string> tell_all(std::span<const notification> all) override {
+    std::vector<std::string> channels, lines;
+    for (const notification& to : all) {
+      std::string line = sql::encode(to);
+      if (line.empty()) continue;
+      line.pop_back();
+      channels.push_back(channel_of(to.peer));
+      lines.push_back(std::move(line));
+    }
+    if (lines.empty()) return {};
+    (void)rows_.with_link([&](sql::row_link& over, boot_time deadline) {
+      auto& to = static_cast<link&>(over);
+      if (lines.size() == 1) return to.tell(channels.front(), lines.front(), deadline);
+      return to.tell_all(channels, lines, deadline);
+    });
+    return {};
+  }
 
  private:
   sql::row_store& rows() noexcept override { return rows_; }

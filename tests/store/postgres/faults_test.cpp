@@ -7,6 +7,7 @@
 #include "harness/hung_store.hpp"
 #include "harness/seed.hpp"
 #include "harness/wire_cost.hpp"
+#include "session/session_impl.hpp"
 #include "store/postgres/listener.hpp"
 #include "store/postgres/opening.hpp"
 #include "store/sql/notification_text.hpp"
@@ -303,6 +304,27 @@ TEST(postgres_failover, the_listener_follows_the_commands_to_another_server) {
 TEST_F(postgres_network, a_free_lock_costs_one_round_trip_to_acquire_and_one_to_release) {
   const auto s = behind("&listen=never");
   EXPECT_EQ(harness::round_trips_of_a_free_lock(proxy_, s), 2U);
+}
+
+// The row is written in one or two round trips, and the notifications take one more.
+TEST_F(postgres_network, a_barrier_notifies_all_its_participants_in_one_round_trip) {
+  constexpr std::uint64_t participants = 32;
+  const auto s = behind("&listen=never"), other = open();
+  std::string sessions[] = {s.impl()->peer(), other.impl()->peer()};
+  std::size_t last = 0;
+  for (std::uint64_t i = 1; i <= participants; ++i) {
+    holdfast::store::permits_command c{.verb = holdfast::store::permits_verb::acquire,
+                                       .owner = {1, i},
+                                       .kind = holdfast::store::kind::barrier,
+                                       .capacity = participants};
+    c.wait = true, c.lease_us = c.queue_lease_us = 60'000'000, c.peer = sessions[i % 2];
+    const auto before = proxy_.count().round_trips;
+    const bool opens =
+        s.impl()->permits("all", c).value().outcome == holdfast::store::permits_outcome::granted;
+    EXPECT_EQ(opens, i == participants);
+    last = proxy_.count().round_trips - before;
+  }
+  EXPECT_LE(last, 4U);
 }
 
 TEST_F(postgres_network, an_answer_cut_at_any_byte_leaves_one_grant_and_no_other) {
