@@ -34,7 +34,13 @@ class mariadb_store final : public sql::over_rows {
   const std::string& url() const noexcept override { return options_.url; }
   store::inbox& inbox() noexcept override { return inbox_; }
 
-  bool tell(const notification&) override { return true; }
+  // Reaches the waiters of this session only. Without memory for it they poll, as all others do.
+  bool tell(const notification& to) override try {
+    if (to.peer == inbox_.peer()) inbox_.put(to);
+    return true;
+  } catch (const std::bad_alloc&) {
+    return true;
+  }
 
  private:
   sql::row_store& rows() noexcept override { return rows_; }
@@ -51,7 +57,7 @@ class mariadb_store final : public sql::over_rows {
       .try_takes_ms = static_cast<std::uint32_t>(options_.command_timeout.count())};
   const tables tables_;
   sql::row_store rows_;
-  queue_inbox inbox_;  // always empty: a waiter is interrupted, or polls
+  queue_inbox inbox_;  // what this session does for its own waiters; the others poll
 };
 
 }  // namespace

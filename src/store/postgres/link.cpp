@@ -123,9 +123,6 @@ statements::statements(const std::string& schema) : records(quoted(schema) + ".h
   entries_behind = all + " where name > $1 order by name limit $2::bigint";
   id = "select pg_catalog.to_jsonb(m)->>'id' from " + meta + " m";
   tell = "select pg_catalog.pg_notify($1, $2)";
-  tell_all =
-      "select pg_catalog.pg_notify(channel, line) "
-      "from unnest($1::text[], $2::text[]) as each(channel, line)";
 }
 
 result<std::unique_ptr<sql::row_link>> link::over(std::unique_ptr<wire> w, const statements& texts,
@@ -300,16 +297,15 @@ result<store::facts> link::facts(boot_time deadline) {
   return found;
 }
 
-status link::tell(std::string_view channel, std::string_view line, boot_time deadline) {
-  const auto got = wire_->ask({{sql_.tell, {std::string(channel), std::string(line)}}}, deadline);
-  return got ? status(done{}) : status(got.error());
-}
-
-// One transaction: each of them would wait for the lock of the server's queue of notifications, and
-// wake all its listeners.
-status link::tell_all(std::span<const std::string> channels, std::span<const std::string> lines,
-                      boot_time deadline) {
-  const auto got = wire_->ask({{sql_.tell_all, {array_of(channels), array_of(lines)}}}, deadline);
+// One round trip and one transaction, as for several rows: each transaction that notifies waits for
+// the lock of the server's queue of notifications.
+status link::tell(std::span<const std::string> channels, std::span<const std::string> lines,
+                  boot_time deadline) {
+  std::vector<statement> all;
+  all.reserve(lines.size());
+  for (std::size_t i = 0; i < lines.size(); ++i)
+    all.push_back({sql_.tell, {channels[i], lines[i]}});
+  const auto got = wire_->ask(all, deadline);
   return got ? status(done{}) : status(got.error());
 }
 

@@ -12,7 +12,7 @@ struct statements {
   std::string keep_floor, insert, update, update_guessed, update_telling_time;
   std::string set_session, limit, begin, limits, make, read_locked, fail_if_late, put_locked,
       remove_locked, commit, rollback;
-  std::string take_floor, sweep, entries, entries_behind, tell, tell_all, id;
+  std::string take_floor, sweep, entries, entries_behind, tell, id;
   std::string records;  ///< the name of the table
 };
 
@@ -44,11 +44,9 @@ class link final : public sql::row_link {
   result<std::string> id_of_tables(boot_time deadline) override;
   result<store::facts> facts(boot_time deadline) override;
 
-  /// Publishes a line to the listeners of the channel.
-  status tell(std::string_view channel, std::string_view line, boot_time deadline);
-  /// As many lines, each to the channel with its number.
-  status tell_all(std::span<const std::string> channels, std::span<const std::string> lines,
-                  boot_time deadline);
+  /// Publishes as many lines, each to the listeners of the channel with its number.
+  status tell(std::span<const std::string> channels, std::span<const std::string> lines,
+              boot_time deadline);
 
  private:
   link(std::unique_ptr<wire> w, const statements& texts, std::chrono::milliseconds patience)

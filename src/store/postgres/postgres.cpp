@@ -42,17 +42,8 @@ class postgres_store final : public sql::over_rows {
   const std::string& url() const noexcept override { return options_.url; }
   store::inbox& inbox() noexcept override { return inbox_; }
 
+  bool tell(const notification& to) override { return tell_all(std::span(&to, 1)).empty(); }
   // A notification that could not be sent delays its addressee by a second.
-  bool tell(const notification& to) override {
-    std::string line = sql::encode(to);
-    if (line.empty()) return true;
-    line.pop_back();
-    (void)rows_.with_link([&](sql::row_link& over, boot_time deadline) {
-      return static_cast<link&>(over).tell(channel_of(to.peer), line, deadline);
-    });
-    return true;
-  }
-  // When a barrier opens, for example, all its participants are notified in one round trip.
   std::vector<std::string> tell_all(std::span<const notification> all) override {
     std::vector<std::string> channels, lines;
     for (const notification& to : all) {
@@ -64,9 +55,7 @@ class postgres_store final : public sql::over_rows {
     }
     if (lines.empty()) return {};
     (void)rows_.with_link([&](sql::row_link& over, boot_time deadline) {
-      auto& to = static_cast<link&>(over);
-      if (lines.size() == 1) return to.tell(channels.front(), lines.front(), deadline);
-      return to.tell_all(channels, lines, deadline);
+      return static_cast<link&>(over).tell(channels, lines, deadline);
     });
     return {};
   }
