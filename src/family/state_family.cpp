@@ -82,9 +82,10 @@ std::optional<std::int64_t> end_of_wait(std::span<const waiter> all,
 }
 
 /// Whether a poll need not extend the waiter's entry: half of its lease will be left at the next
-/// poll. Then the poll only reads.
+/// poll. Then the poll only reads. More than a lease is left after the clock was set back: the
+/// entry of a waiter that dies must not stay that long.
 bool lasts_until_the_poll_after_next(std::int64_t left, std::int64_t lease, std::int64_t pause) {
-  return left - pause >= lease / 2;
+  return left <= lease && left - pause >= lease / 2;
 }
 
 /// A change of a record, and whether it created the record.

@@ -159,6 +159,17 @@ TEST_F(waiters_that_go_on_together, poll_seldom_after_a_clock_that_was_set_back)
   EXPECT_EQ(pause_of(kind::barrier, 1), 50'000);
 }
 
+// A waiter that polled once after that, and then died, is not in the way for an hour.
+TEST_F(waiters_that_go_on_together, leave_in_time_after_a_clock_that_was_set_back) {
+  for (const auto what : {kind::condition_variable, kind::latch}) {
+    pause_of(what, 1);
+    pass(-3'600 * second);
+    pause_of(what, 1);
+    pass(4 * second);
+    EXPECT_EQ(waiting(what), 0U) << to_string(what);
+  }
+}
+
 // The hand-over came before: the claim is undone, not the turn.
 TEST_F(state_family, a_turn_without_tokens_passes_to_the_next_waiter) {
   const std::vector<bucket_choice> bucket{{"b", {1, 1, 1'000 * second, 1}}};
