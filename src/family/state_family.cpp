@@ -172,7 +172,8 @@ class permits_transition final : public record_change {
     reply = kernel::apply(record, command_, now, promises_);
     const bool together = record.kind == kind::barrier || record.kind == kind::condition_variable;
     others_.clear();
-    if (together && reply.outcome == permits_outcome::granted) find_others(record);
+    const bool goes_on = together && reply.outcome == permits_outcome::granted;
+    if (goes_on && command_.wait) find_others(record);  // not for the keeper's renewals
     const bool extended = ends && before == std::pair(record.holders.size(), record.queue.size());
     const bool changed = cleaned || !(unchanged() || (extended && is_early(record.kind, *ends)));
     count_what_went();
