@@ -82,9 +82,10 @@ std::optional<std::int64_t> end_of_wait(std::span<const waiter> all,
 }
 
 /// Whether a poll need not extend the waiter's entry: half of its lease will be left at the next
-/// poll. Then the poll only reads.
+/// poll. Then the poll only reads. More than a lease is left after the clock was set back: the
+/// entry of a waiter that dies must not stay that long.
 bool lasts_until_the_poll_after_next(std::int64_t left, std::int64_t lease, std::int64_t pause) {
-  return left - pause >= lease / 2;
+  return left <= lease && left - pause >= lease / 2;
 }
 
 /// A change of a record, and whether it created the record.
@@ -171,7 +172,8 @@ class permits_transition final : public record_change {
     reply = kernel::apply(record, command_, now, promises_);
     const bool together = record.kind == kind::barrier || record.kind == kind::condition_variable;
     others_.clear();
-    if (together && reply.outcome == permits_outcome::granted) find_others(record);
+    const bool goes_on = together && reply.outcome == permits_outcome::granted;
+    if (goes_on && command_.wait) find_others(record);  // not for the keeper's renewals
     const bool extended = ends && before == std::pair(record.holders.size(), record.queue.size());
     const bool changed = cleaned || !(unchanged() || (extended && is_early(record.kind, *ends)));
     count_what_went();

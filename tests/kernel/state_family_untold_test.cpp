@@ -138,6 +138,27 @@ TEST_F(waiters_that_go_on_together, tell_the_others_of_their_session_when_they_m
   }
 }
 
+// The renewals of two barriers alternate, for as long as the participants do not wait.
+TEST_F(waiters_that_go_on_together, are_not_notified_by_renewals) {
+  for (const std::string_view name : {"b", "c"}) {
+    for (std::uint64_t owner = 1; owner <= 11; owner += 5) {
+      auto c = command(permits_verb::acquire, owner);
+      c.kind = kind::barrier, c.capacity = 3;
+      (void)family_->permits(name, c).value();
+    }
+  }
+  port_.told.clear();
+  std::vector<named_command> renewals;
+  for (std::uint64_t owner = 1; owner <= 11; owner += 5) {
+    for (const std::string_view name : {"b", "c"}) {
+      renewals.push_back({name, command(permits_verb::renew, owner)});
+      renewals.back().command.wait = false;
+    }
+  }
+  for (const auto& one : family_->execute_batch(renewals)) EXPECT_EQ(one->outcome, granted);
+  EXPECT_TRUE(port_.told.empty()) << port_.told.size();
+}
+
 TEST_F(state_family, participants_are_notified_in_one_call) {
   auto c = command(permits_verb::acquire, 0);
   c.kind = kind::barrier, c.capacity = 20;
@@ -157,6 +178,17 @@ TEST_F(waiters_that_go_on_together, poll_seldom_after_a_clock_that_was_set_back)
   pause_of(kind::barrier, 1);
   pass(-10 * second);
   EXPECT_EQ(pause_of(kind::barrier, 1), 50'000);
+}
+
+// A waiter that polled once after that, and then died, is not in the way for an hour.
+TEST_F(waiters_that_go_on_together, leave_in_time_after_a_clock_that_was_set_back) {
+  for (const auto what : {kind::condition_variable, kind::latch}) {
+    pause_of(what, 1);
+    pass(-3'600 * second);
+    pause_of(what, 1);
+    pass(4 * second);
+    EXPECT_EQ(waiting(what), 0U) << to_string(what);
+  }
 }
 
 // The hand-over came before: the claim is undone, not the turn.
