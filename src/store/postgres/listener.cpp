@@ -62,7 +62,8 @@ void listener::subscribed(std::unique_ptr<wire> made) {
 }
 
 std::optional<notification> listener::receive(boot_time until) {
-  for (bool looked = false; notifications_.empty(); looked = true) {
+  for (bool looked = false;; looked = true) {
+    if (auto first = next_of_all()) return first;
     if (interrupt_.clear() || (looked && clock_.now() >= until)) return std::nullopt;
     leave_another_server();
     if (!wire_ && listens_) {
@@ -73,10 +74,23 @@ std::optional<notification> listener::receive(boot_time until) {
     take_what_came();
     keep_alive();
   }
+}
+
+std::optional<notification> listener::next_of_all() {
+  const std::lock_guard guard{mutex_};
+  if (notifications_.empty()) return std::nullopt;
   notification first = std::move(notifications_.front());
   notifications_.pop_front();
   first.peer = peer_;
   return first;
+}
+
+void listener::put(const notification& n) {
+  {
+    const std::lock_guard guard{mutex_};
+    notifications_.push_back(n);
+  }
+  interrupt_.set();
 }
 
 // Takes one step: in between, a waiter checks its deadline, and whether it was interrupted.
@@ -138,7 +152,9 @@ void listener::take_notifications() {
   while (const auto line = wire_->next_notification()) {
     of_use_ = true;
     if (!asked_) heard_at_ = boot_clock::now();
-    if (auto n = sql::decode(*line)) notifications_.push_back(std::move(*n));
+    auto n = sql::decode(*line);
+    const std::lock_guard guard{mutex_};
+    if (n) notifications_.push_back(std::move(*n));
   }
 }
 

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <deque>
 #include <holdfast/store/inbox.hpp>
+#include <mutex>
 
 #include "base/reconnect_pause.hpp"
 #include "base/wake_fd.hpp"
@@ -39,7 +40,8 @@ class subscribing {
 /// LISTEN on this session's own channel, over a connection of its own. The waiting thread reads the
 /// connection itself, so a grant costs no thread switch.
 ///
-/// Without the possibility to listen (behind a pooler) there is no connection, and waiters poll.
+/// Without the possibility to listen (behind a pooler) there is no connection, and waiters poll;
+/// only notifications by the session itself reach them.
 /// When the connection breaks, waiting threads reconnect, after pauses that grow: step by step,
 /// each no longer than the caller's deadline, and the next caller goes on where the last one
 /// stopped. Notifications published meanwhile are lost, which gaps() shows. It also reconnects if
@@ -51,6 +53,8 @@ class listener final : public inbox {
   /// Connects, if listening is allowed. Finding a pooler is no failure.
   status open();
   bool listens() const noexcept { return listens_; }
+  /// A notification by this session for one of its own waiters. Thread-safe.
+  void put(const notification& n);
 
   /// Tells which server the commands reach now (wire::server()). Thread-safe.
   void follow(std::int64_t server) noexcept;
@@ -71,6 +75,7 @@ class listener final : public inbox {
   void wait_for(int fd, short events, std::chrono::nanoseconds at_most) const;
   void take_what_came();
   void take_notifications();
+  std::optional<notification> next_of_all();
   void keep_alive();
   void leave_another_server();
   boot_time silent_until() const;
@@ -87,7 +92,8 @@ class listener final : public inbox {
   std::optional<subscribing> in_progress_;
   bool asked_ = false;  ///< a ping was sent, at heard_at_
   std::atomic<std::uint64_t> gaps_{0};
-  std::deque<notification> notifications_;
+  std::mutex mutex_;
+  std::deque<notification> notifications_;  ///< guarded by `mutex_`
   boot_time heard_at_{};
   boot_time next_leaving_at_{};
   base::reconnect_pause pause_;

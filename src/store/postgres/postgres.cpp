@@ -47,6 +47,10 @@ class postgres_store final : public sql::over_rows {
   std::vector<std::string> tell_all(std::span<const notification> all) override {
     std::vector<std::string> channels, lines;
     for (const notification& to : all) {
+      if (to.peer == inbox_.peer() && !inbox_.listens()) {
+        inbox_.put(to);
+        continue;
+      }
       std::string line = sql::encode(to);
       if (line.empty()) continue;
       line.pop_back();

@@ -327,6 +327,24 @@ TEST_F(postgres_network, a_barrier_notifies_all_its_participants_in_one_round_tr
   EXPECT_LE(last, 4U);
 }
 
+// As behind a pooler.
+TEST_F(postgres_network, a_session_that_does_not_listen_notifies_its_own_waiters) {
+  const auto s = behind("&listen=never");
+  const std::string peer = s.impl()->peer();
+  const auto ask = [&](holdfast::store::permits_verb verb, std::uint64_t owner) {
+    holdfast::store::permits_command c{.verb = verb, .owner = {1, owner}, .wait = true};
+    c.lease_us = c.queue_lease_us = 60'000'000, c.peer = peer;
+    return s.impl()->permits("m", c).value().outcome;
+  };
+  using enum holdfast::store::permits_verb;
+  ask(acquire, 1), ask(acquire, 2);
+  holdfast::engine::dispatcher::registration second(s.impl()->dispatcher(), {1, 2});
+  EXPECT_EQ(ask(release, 1), holdfast::store::permits_outcome::done);
+  const auto told = second.wait(holdfast::boot_clock::now() + 10s);
+  ASSERT_TRUE(told);
+  EXPECT_EQ(told->what, holdfast::store::notification_kind::granted);
+}
+
 TEST_F(postgres_network, an_answer_cut_at_any_byte_leaves_one_grant_and_no_other) {
   auto s = behind("&listen=never");
   holdfast::mutex m{s, "m"}, rival{direct_, "m"};
