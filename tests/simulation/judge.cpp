@@ -54,6 +54,7 @@ int judge::granted(grant g, nanos then) {
   has_ended(holds_.back());
   holds_.back().lost = was_forgotten(holds_.back());
   const hold mine = holds_.back();
+  check_capacity(mine);
   check_room(mine);
   check_fence(mine);
   check_told(mine);
@@ -268,6 +269,17 @@ nanos judge::shared_since(const std::string& name, std::uint64_t fence) const {
     if (the_same) first = std::min(first, h.first);
   }
   return first;
+}
+
+// The store had seen the other size before it was asked. Where each permit is a slot, a caller that
+// names fewer permits does not look at all of them.
+void judge::check_capacity(const hold& mine) {
+  for (const auto& h : holds_) {
+    const bool before = h.open && h.g.name == mine.g.name && h.first < mine.g.asked;
+    if (!before || h.g.capacity >= mine.g.capacity || excused(h) || excused(mine)) continue;
+    return violated("a semaphore that is in use with fewer permits is a mismatch",
+                    describe(h) + "; " + describe(mine));
+  }
 }
 
 // Sums up what was held at each moment when a hold began that overlaps with this one.

@@ -111,12 +111,15 @@ std::string describe(const plan& p) {
   }
   for (std::size_t i = 0; i < p.processes.size(); ++i) {
     const auto& one = p.processes[i];
-    text += "  P" + std::to_string(i + 1) + ": lease " + ms(one.lease) + " linger " +
-            ms(one.linger) + " local_time " + ms(one.local_time) + " max_hold " + ms(one.max_hold) +
-            " max_bypass " + std::to_string(one.max_bypass) + (one.renew ? "" : " no renewal") +
-            (one.unconfirmed ? " unconfirmed_release" : "") +
-            (one.priority == 0 ? "" : " priority " + std::to_string(one.priority)) +
-            meets[static_cast<int>(one.how)] + "\n";
+    text +=
+        "  P" + std::to_string(i + 1) + ": lease " + ms(one.lease) + " linger " + ms(one.linger) +
+        " local_time " + ms(one.local_time) + " max_hold " + ms(one.max_hold) + " max_bypass " +
+        std::to_string(one.max_bypass) + (one.renew ? "" : " no renewal") +
+        (one.unconfirmed ? " unconfirmed_release" : "") +
+        (one.priority == 0 ? "" : " priority " + std::to_string(one.priority)) +
+        (one.keep == 0 ? "" : " keeps latches for " + ms(one.keep)) +
+        (one.more_permits == 0 ? "" : " " + std::to_string(one.more_permits) + " permits more") +
+        meets[static_cast<int>(one.how)] + "\n";
     for (std::size_t t = 0; t < one.threads.size(); ++t) {
       text += "    t" + std::to_string(t + 1) + ":";
       for (const auto& s : one.threads[t].steps) {
