@@ -293,15 +293,17 @@ void judge::check_room(const hold& mine) {
   for (const auto& one : holds_) {
     if (!counts(one) || one.first < mine.first) continue;
     std::uint64_t together = 0;
+    std::uint32_t most = mine.g.capacity;  // check_capacity() judges differences
     std::string who;
     for (const auto& h : holds_) {
       if (!counts(h) || h.first > one.first || std::min(h.last, h.ended) < one.first) continue;
       // The hold before a change, which ended at this moment, does not count as well.
       if (std::abs(h.id) == std::abs(one.id) && &h != &one) continue;
       together += h.g.weight;
+      most = std::max(most, h.g.capacity);
       who += (who.empty() ? "" : "; ") + describe(h);
     }
-    if (together > mine.g.capacity) {
+    if (together > most) {
       return violated("holders that exclude each other never hold together", who);
     }
   }

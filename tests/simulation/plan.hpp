@@ -83,7 +83,8 @@ enum class store_kind {
   postgres,
   mariadb,
   memcached,
-  advisory
+  advisory,
+  redisson
 };
 std::string_view to_string(store_kind k) noexcept;
 
@@ -180,13 +181,15 @@ struct fault_plan {
     lose_key,
     step,           ///< the server's clock is set, by `length`: only fences are judged
     clock_forward,  ///< rows: the same forward; judged fully once old leases have ended
-    clock_back
+    clock_back,
+    refuse_row  ///< rows: the server lets nobody change the row of `name`
   };
   kind what = kind::pause;
   nanos at = 0;
   nanos length = 0;
   std::size_t process = 0;
   std::size_t store = 0;  ///< a fault of a server concerns this one; a cut separates from it
+  std::size_t name = 0;
 };
 
 struct plan {
@@ -238,7 +241,7 @@ struct plan {
   bool tells() const noexcept {
     return others.empty() && store != store_kind::untold && store != store_kind::slots &&
            store != store_kind::told_slots && store != store_kind::mariadb &&
-           store != store_kind::memcached && store != store_kind::advisory;
+           store != store_kind::memcached && store < store_kind::advisory;
   }
 };
 

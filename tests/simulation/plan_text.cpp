@@ -22,9 +22,9 @@ std::string to_string(const seed_of& s) {
 
 std::string_view to_string(store_kind k) noexcept {
   static constexpr std::string_view stores[] = {
-      "tells",          "tells nobody", "tells, and sees death",      "runs scripts",
-      "has contenders", "has slots",    "has slots, and tells",       "is PostgreSQL",
-      "is MariaDB",     "is memcached", "is PostgreSQL, mode=session"};
+      "tells",          "tells nobody", "tells, and sees death",       "runs scripts",
+      "has contenders", "has slots",    "has slots, and tells",        "is PostgreSQL",
+      "is MariaDB",     "is memcached", "is PostgreSQL, mode=session", "is shared with Redisson"};
   return stores[static_cast<int>(k)];
 }
 
@@ -65,9 +65,9 @@ std::string describe(const plan& p) {
                                           "rate_limiter", "election",   "admission",
                                           "both",         "redlock",    "expiring_semaphore"};
   static constexpr const char* faults[] = {
-      "pause",         "kill",      "cut",  "restart",   "forget",      "freeze",
-      "evict",         "suspend",   "full", "read only", "drop a name", "step of the clock",
-      "clock forward", "clock back"};
+      "pause",         "kill",       "cut",         "restart",   "forget",      "freeze",
+      "evict",         "suspend",    "full",        "read only", "drop a name", "step of the clock",
+      "clock forward", "clock back", "refuse a row"};
   static constexpr const char* styles[] = {"lease", "std", "callback"};
   static constexpr const char* meets[] = {"", " with limits", " twice"};
   static constexpr const char* insides[] = {

@@ -324,6 +324,30 @@ void replace_broken_connections(random_source& r, plan& p) {
   }
 }
 
+// More threads than connections, each with a lock of its own. The server refuses the changes of one
+// of the rows.
+void refuse_the_row_of_one(random_source& r, plan& p) {
+  set_up(p, 1 + r.below(2), r.between(3, 6) * second);
+  p.names.assign(8 + r.below(5), name_plan{lock_kind::mutex});
+  const nanos at = r.between(50, 300) * millisecond;
+  p.faults = {{.what = goes_wrong::refuse_row,
+               .at = at,
+               .length = r.between(500 * millisecond, 3 * second),
+               .name = r.below(p.names.size())}};
+  for (auto& one : p.processes) {
+    one.local_time = 0;
+    for (std::size_t i = 0; i < p.names.size(); ++i) {
+      std::vector<step> all;
+      for (auto more = 40; more > 0; --more) {
+        all.push_back({.think = r.one_in(2) ? 0 : r.between(0, 5 * millisecond), .name = i});
+        all.back().hold = r.one_in(2) ? 0 : r.between(0, millisecond);
+        if (i == p.faults[0].name) all.back().think = r.between(0, 20 * millisecond);
+      }
+      give(one, std::move(all));
+    }
+  }
+}
+
 // Answers are lost, so that the driver asks for a second entry of a reader twice. Other readers
 // are in the way of its upgrade.
 void upgrade_twice(random_source& r, plan& p) {
@@ -359,6 +383,67 @@ void enter_once_more(random_source& r, plan& p) {
   give(p.processes[0], {last});
 }
 
+#ifdef HOLDFAST_WITH_REDIS
+constexpr auto shared_with_redisson = store_kind::redisson;
+#else
+constexpr auto shared_with_redisson = store_kind::untold;
+#endif
+
+// Readers with leases of different lengths leave one after the other, while writers wait.
+void read_for_different_times(random_source& r, plan& p) {
+  set_up(p, 3 + r.below(2), second);
+  p.store = shared_with_redisson;
+  p.names = {{lock_kind::shared}};
+  for (std::size_t i = 0; i < p.processes.size(); ++i) {
+    auto& one = p.processes[i];
+    one.lease = r.one_in(2) ? r.between(500, 1500) * millisecond : r.between(5, 25) * second;
+    one.renew = !r.one_in(3);
+    const bool writes = i + 1 == p.processes.size() && r.one_in(2);
+    add_threads(r, one, 1 + r.below(2), [&] {
+      step s{.think = r.between(0, 800 * millisecond), .shared = !writes};
+      s.hold = writes ? r.between(0, 300 * millisecond) : r.between(200 * millisecond, 3 * second);
+      if (r.one_in(4)) s.what = s.shared ? step::inside::upgrade : step::inside::downgrade;
+      if (r.one_in(4)) s.wait = r.between(0, 2 * second);
+      return s;
+    });
+    for (auto& t : one.threads) t.steps.resize(5, t.steps.front());
+  }
+}
+
+// A latch is in use for longer than each use keeps it.
+void use_a_latch_for_longer_than_it_is_kept(random_source& r, plan& p) {
+  set_up(p, 2, 3 * second);
+  if (!r.one_in(3)) p.store = shared_with_redisson;
+  p.names = {{lock_kind::latch, static_cast<std::uint32_t>(20 + r.below(10))}};
+  for (auto& one : p.processes) one.keep = second;
+  std::vector<step> all;
+  for (auto more = 8 + r.below(6); more > 0; --more) {
+    const step counts{.think = r.between(50, 400) * millisecond};
+    step looks = counts;
+    looks.deed = static_cast<unsigned>(3 + r.below(2));
+    all.push_back(counts);
+    all.push_back(looks);
+  }
+  all.front().think = 0;
+  give(p.processes[0], std::move(all));
+  p.processes[1].begins = 100 * millisecond;
+  step waits{.think = r.between(0, 300 * millisecond), .deed = 5};
+  waits.wait = r.between(500, 2500) * millisecond;
+  give(p.processes[1], {waits});
+}
+
+// Permits that any process may extend, in the layout of another program.
+bool share_permits(plan& p) {
+  if (p.names.size() > 1) return false;
+  make_punctual(p);
+  p.store = shared_with_redisson;
+  for (auto& one : p.processes) one.linger = 0;
+  p.for_each_step([](step& s, const process_plan&) {
+    if (s.deed == 7) s.deed = 3;
+  });
+  return true;
+}
+
 bool meets_unlike(random_source& r, plan& p) {
   switch (p.names.back().kind) {
     case lock_kind::condition:
@@ -366,6 +451,7 @@ bool meets_unlike(random_source& r, plan& p) {
     case lock_kind::election:
       return lead_while_an_observer_rests(r, p), true;
     case lock_kind::latch:
+      if (r.one_in(2)) return use_a_latch_for_longer_than_it_is_kept(r, p), true;
       return keep_a_latch_for_different_times(r, p), true;
     case lock_kind::admission:
       return lack_tokens_and_then_permits(r, p), true;
@@ -378,8 +464,11 @@ void locks_unlike(random_source& r, plan& p) {
   if (p.store == store_kind::contenders) {
     return r.one_in(2) ? upgrade_twice(r, p) : enter_once_more(r, p);
   }
+  if (p.about == theme::scripts && r.one_in(3)) return read_for_different_times(r, p);
   if (r.one_in(2)) return weaken_into_silence(r, p);
-  if (p.about == theme::rows) return replace_broken_connections(r, p);
+  if (p.about == theme::rows) {
+    return r.one_in(2) ? refuse_the_row_of_one(r, p) : replace_broken_connections(r, p);
+  }
   if (p.about == theme::locks || r.one_in(2)) return close_when_messages_are_lost(r, p);
   die_behind_a_clock(r, p);
 }
@@ -403,6 +492,8 @@ bool arrange_unlike(plan& p) {
       return (r.one_in(2) ? take_ahead_for_several_keys(r, p) : wait_until_tokens_come(r, p)), true;
     case theme::stores:
       return spans_unlike(r, p);
+    case theme::permits:
+      return share_permits(p);
     case theme::slots:
     case theme::items:
       return name_another_number(r, p, lock_kind::counting), true;
