@@ -110,7 +110,7 @@ void take_ahead_for_several_keys(random_source& r, plan& p) {
       std::vector<step> all;
       for (auto steps = 10 + r.below(20); steps > 0; --steps) {
         step s{.think = r.between(0, r.one_in(3) ? 150 * millisecond : 20 * millisecond)};
-        s.hold = static_cast<nanos>(r.below(12));  // the key
+        s.hold = r.one_in(5) ? 0 : 1;  // the key: one of them is used much more than the others
         s.weight = static_cast<std::uint32_t>(1 + r.below(3));
         s.deed = 3;
         all.push_back(s);
@@ -170,14 +170,19 @@ void stop_between_two_stores(random_source& r, plan& p) {
   p.store = p.others[0] = store_kind::told;
   give(p.processes[1], {{.name = 1, .hold = 8 * second}});
   p.processes[0].begins = 30 * millisecond;
-  std::vector<step> all;
-  for (auto more = 1 + r.below(4); more > 0; --more) {
-    step s{.think = r.between(0, 50 * millisecond), .how = step::style::callback, .several = true};
-    s.stop_after = r.between(0, 1500 * microsecond);
-    s.more = 1;
-    all.push_back(s);
+  p.network.slow_reply = static_cast<unsigned>(200 + r.below(400));
+  p.network.slowest_late = r.between(5, 20) * millisecond;
+  for (auto more = 1 + r.below(2); more > 0; --more) {
+    std::vector<step> all;
+    for (auto steps = 1 + r.below(4); steps > 0; --steps) {
+      step s{.think = r.between(0, 50 * millisecond), .how = step::style::callback};
+      s.several = true;
+      s.stop_after = r.between(0, 30 * millisecond);
+      s.more = 1;
+      all.push_back(s);
+    }
+    give(p.processes[0], std::move(all));
   }
-  give(p.processes[0], std::move(all));
   remain(p.processes[0], 12 * second);
 }
 
@@ -464,13 +469,17 @@ void locks_unlike(random_source& r, plan& p) {
   if (p.store == store_kind::contenders) {
     return r.one_in(2) ? upgrade_twice(r, p) : enter_once_more(r, p);
   }
-  if (p.about == theme::scripts && r.one_in(3)) return read_for_different_times(r, p);
-  if (r.one_in(2)) return weaken_into_silence(r, p);
-  if (p.about == theme::rows) {
-    return r.one_in(2) ? refuse_the_row_of_one(r, p) : replace_broken_connections(r, p);
+  switch (r.below(p.about == theme::locks ? 2 : p.about == theme::rows ? 3 : 4)) {
+    case 0:
+      return weaken_into_silence(r, p);
+    case 1:
+      return p.about == theme::rows ? replace_broken_connections(r, p)
+                                    : close_when_messages_are_lost(r, p);
+    case 2:
+      return p.about == theme::rows ? refuse_the_row_of_one(r, p) : die_behind_a_clock(r, p);
+    default:
+      return read_for_different_times(r, p);
   }
-  if (p.about == theme::locks || r.one_in(2)) return close_when_messages_are_lost(r, p);
-  die_behind_a_clock(r, p);
 }
 
 bool spans_unlike(random_source& r, plan& p) {
