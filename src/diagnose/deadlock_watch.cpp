@@ -81,6 +81,14 @@ struct obstacle {
   const step* from = nullptr;
 };
 
+// A store may list its holders in an order that changes with each renewal. A walk that chose now
+// this ring and now that one would never confirm any of them.
+std::vector<store::holder> in_fixed_order(const store::permits_record& found) {
+  auto all = found.holders;
+  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.owner < b.owner; });
+  return all;
+}
+
 // Reads many names, in one round trip if the store can.
 std::vector<result<store::permits_reply>> look_at(store_client& session,
                                                   const std::vector<std::string>& names) {
@@ -102,7 +110,7 @@ std::vector<obstacle> in_the_way(store_client& session, const std::vector<step>&
   for (std::size_t i = 0; i < steps.size(); ++i) {
     if (!replies[i]) continue;
     const auto& found = replies[i]->found;
-    for (const auto& h : found.holders) {
+    for (const auto& h : in_fixed_order(found)) {
       if (std::uint64_t{h.weight} + steps[i].weight <= found.capacity) continue;
       all.push_back({h.owner, steps[i].name, &steps[i]});
     }
@@ -311,7 +319,7 @@ std::optional<std::vector<deadlock_watch::link>> deadlock_watch::walk(const watc
     std::vector<step> next;
     for (std::size_t i = 0; i < replies.size(); ++i) {
       if (!replies[i] || !is_wait_mark(marks[i])) continue;
-      for (const auto& h : replies[i]->found.holders) {
+      for (const auto& h : in_fixed_order(replies[i]->found)) {
         const auto text = read_mark(h.note);
         if (!text || !met.insert(h.owner).second) continue;
         step s{std::string(text->name), text->weight, obstacles[i].from->path};

@@ -163,8 +163,11 @@ class slot_family final : public session_store {
   result<permits_reply> enter(std::string_view name, const permits_command& c) {
     if (auto away = left_to_others(name, c)) return std::move(*away);
     if (c.weight != 1 && !together(c.kind)) return one_by_one();
-    const auto part = slots(c) == 1 ? result<std::optional<std::uint32_t>>(0U) : free_part(name, c);
+    slot_entry mismatch;
+    const auto part =
+        slots(c) == 1 ? result<std::optional<std::uint32_t>>(0U) : free_part(name, c, mismatch);
     if (!part) return part.error();
+    if (mismatch.owner) return refused(name, c, mismatch);
     if (!*part) return not_granted(name, c, {});
     const auto added = port_->add(slot_of(name, c, **part), entry_of(c), c.lease_us);
     if (!added) return failed(name, c, added.error());
@@ -231,7 +234,10 @@ class slot_family final : public session_store {
 
   // A semaphore reads all its slots first, and takes the first free one. So the name's own slot, by
   // which other kinds recognise it, is empty for long only if all are.
-  result<std::optional<std::uint32_t>> free_part(std::string_view name, const permits_command& c) {
+  // If a holder of another kind or capacity was read, `mismatch` is that one: its slot may be free
+  // by now while others of its kind are in use.
+  result<std::optional<std::uint32_t>> free_part(std::string_view name, const permits_command& c,
+                                                 slot_entry& mismatch) {
     if (const auto mine = slots_.of(name, c.owner)) return std::optional(mine->part);
     const auto found = look(slot_of(name, c), c.capacity);
     if (!found) return found.error();
@@ -240,7 +246,9 @@ class slot_family final : public session_store {
       const auto& e = (*found)[i];
       if (!e && !free) free = i;
       if (e && e->owner == c.owner) return std::optional(i);
-      if (e && (e->kind != c.kind || e->capacity != c.capacity)) return std::optional(i);
+      if (!e || (e->kind == c.kind && e->capacity == c.capacity)) continue;
+      mismatch = *e;
+      return std::optional(i);
     }
     return free;
   }

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <future>
+#include <map>
 #include <shared_mutex>
 #include <thread>
 
@@ -21,8 +22,11 @@ using holdfast::mutex;
 using holdfast::session;
 
 struct scene {
-  session open() const {
+  session open(std::function<std::unique_ptr<holdfast::store::session_store>(
+                   std::unique_ptr<holdfast::store::session_store>)>
+                   before = {}) const {
     holdfast::session_options o;
+    o.decorate = std::move(before);
     o.clock = clock;
     o.observer = seen;
     o.lease = holdfast::max_lease;
@@ -65,6 +69,23 @@ class blind final : public harness::passing_on {
 
  private:
   const holdfast::store::capabilities can_{};
+};
+
+/// A store that lists its holders in another order each time, as Redis does when they renew.
+class in_turns final : public harness::passing_on {
+ public:
+  using passing_on::passing_on;
+  holdfast::result<holdfast::store::permits_reply> permits(
+      std::string_view name, const holdfast::store::permits_command& c) override {
+    auto reply = inner_->permits(name, c);
+    if (reply && c.verb == holdfast::store::permits_verb::inspect &&
+        ++looks_[std::string(name)] % 2)
+      std::reverse(reply->found.holders.begin(), reply->found.holders.end());
+    return reply;
+  }
+
+ private:
+  std::map<std::string, unsigned> looks_;
 };
 
 /// The error with which the wait ended: nothing if it acquired the lock.
@@ -203,6 +224,39 @@ TEST(deadlock, a_writer_that_waits_for_a_reader_is_part_of_a_ring) {
   mutex b1{one, "b"}, b2{two, "b"};
   EXPECT_EQ(close_a_ring<std::shared_lock>(w, two, a1, b1, b2, [&] { return locked(a2); }),
             errc::deadlock);
+}
+
+TEST(deadlock, a_wait_for_several_holders_is_found_in_whatever_order_they_are_listed) {
+  scene w;
+  const auto open = [&] {
+    return w.open([](auto inner) { return std::make_unique<in_turns>(std::move(inner)); });
+  };
+  session one = open(), two = open(), three = open();
+  holdfast::shared_mutex a1{one, "a"}, a2{two, "a"}, a3{three, "a"};
+  mutex b1{one, "b"}, b2{two, "b"}, b3{three, "b"};
+  std::promise<void> writes;
+  const std::shared_future<void> written = writes.get_future().share();
+  const auto read = [&](holdfast::shared_mutex& a, mutex& b) {
+    const std::shared_lock guard{a};
+    written.wait();
+    return locked(b);
+  };
+  auto first = std::async(std::launch::async, [&] { return read(a1, b1); });
+  auto second = std::async(std::launch::async, [&] { return read(a2, b2); });
+  auto last = std::async(std::launch::async, [&] {
+    const std::lock_guard guard{b3};
+    harness::eventually("two readers", [&] { return three.show("a").holders.size() == 2; });
+    writes.set_value();
+    w.until_marked(three, 2);
+    const bool got = a3.try_lock_for(1h);
+    if (got) a3.unlock();
+    return got;
+  });
+  const auto began = w.clock->now();
+  EXPECT_FALSE(w.get(std::move(last)));
+  EXPECT_LT(w.clock->now() - began, 1min);
+  EXPECT_EQ(w.get(std::move(first)), errc{});
+  EXPECT_EQ(w.get(std::move(second)), errc{});
 }
 
 TEST(deadlock, a_long_wait_for_a_working_holder_is_no_deadlock) {

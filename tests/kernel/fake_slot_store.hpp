@@ -1,10 +1,12 @@
 #pragma once
 
+#include <functional>
 #include <holdfast/store/queue_inbox.hpp>
 #include <holdfast/store/slot_store.hpp>
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 
 namespace kernel_test {
 
@@ -65,6 +67,7 @@ class fake_slot_store final : public holdfast::store::slot_store {
       else
         found.push_back(taken(*there).other);
     }
+    if (after_look) std::exchange(after_look, nullptr)();
     return found;
   }
   holdfast::result<std::vector<std::string>> names() override {
@@ -96,8 +99,9 @@ class fake_slot_store final : public holdfast::store::slot_store {
   std::uint64_t releases_heard = 0;
   std::int64_t epoch_us = 0;  ///< its wall clock when the test's clock began; 0: unknown
   bool drops_requests = false;
-  bool drops_answers = false;     ///< to requests that add
-  bool repeats_removals = false;  ///< the answer to the first attempt is lost each time
+  bool drops_answers = false;          ///< to requests that add
+  std::function<void()> after_look{};  ///< called once, when its answer is on its way
+  bool repeats_removals = false;       ///< the answer to the first attempt is lost each time
 
  private:
   std::optional<holdfast::failure> fails() {

@@ -156,6 +156,14 @@ TEST_F(slot_family, another_kind_or_capacity_is_refused_and_changes_nothing) {
   EXPECT_EQ(record().holders.size(), 3u);
 }
 
+TEST_F(slot_family, another_capacity_that_was_read_is_refused_although_its_holder_leaves) {
+  permit(1);
+  permit(2);
+  port_.after_look = [&] { (void)port_.remove({.name = "n"}, {1, 1}); };
+  EXPECT_EQ(permit(3, 5).outcome, capacity_mismatch);
+  EXPECT_EQ(record().holders.size(), 1u);
+}
+
 TEST_F(slot_family, a_request_for_more_than_one_permit_is_refused) {
   auto c = command(permits_verb::acquire, 1);
   c.kind = kind::semaphore;

@@ -26,6 +26,8 @@ struct actor {
   void judge_error(holdfast::errc code, const std::string& what) const;
   /// Checks that a wait that was asked to stop ended in time.
   void judge_stop() const;
+  /// Whether the server lets nobody change the row of this name for a while.
+  bool is_refused() const;
   /// Whether an operator took the lock away.
   bool was_taken() const;
   /// A token on which a thread of the same process requests a stop at the planned time.

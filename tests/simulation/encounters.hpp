@@ -18,8 +18,11 @@ inline constexpr std::uint64_t term_seeds = std::uint64_t{1} << 45;
 inline constexpr std::uint64_t several_seeds = std::uint64_t{1} << 46;
 /// From this seed on, plans also arrange what calls, tokens and observers are told.
 inline constexpr std::uint64_t news_seeds = std::uint64_t{1} << 47;
+/// From this seed on, plans also arrange processes with different terms, and calls that use two
+/// sessions.
+inline constexpr std::uint64_t unlike_seeds = std::uint64_t{1} << 48;
 /// The first seed of a search: from it on, plans contain everything that earlier seeds arrange.
-inline constexpr std::uint64_t fresh_seeds = news_seeds;
+inline constexpr std::uint64_t fresh_seeds = unlike_seeds;
 /// Each of these functions changes the plan; false if it has nothing of its kind for this plan.
 bool arrange_encounters(plan& p);
 bool arrange_endings_of_leases(plan& p);
@@ -27,5 +30,6 @@ bool arrange_turns(plan& p);
 bool arrange_terms(plan& p);
 bool arrange_several(plan& p);
 bool arrange_news(plan& p);
+bool arrange_unlike(plan& p);
 
 }  // namespace simulation

@@ -58,6 +58,8 @@ void scene::strike(const fault_plan& f) {
     case kind::clock_back:
       notes.forgot(until + 2 * whole.longest_lease());
       return stores[f.store]->set_clock(-f.length);
+    case kind::refuse_row:
+      return stores[f.store]->refuse_row(name_of(f.name), until);
     case kind::evict:
       for (auto& [i, book] : notes.permits) book.forgot(here.now());
       return stores[f.store]->evict(name_of(0));

@@ -54,6 +54,7 @@ int judge::granted(grant g, nanos then) {
   has_ended(holds_.back());
   holds_.back().lost = was_forgotten(holds_.back());
   const hold mine = holds_.back();
+  check_capacity(mine);
   check_room(mine);
   check_fence(mine);
   check_told(mine);
@@ -270,6 +271,17 @@ nanos judge::shared_since(const std::string& name, std::uint64_t fence) const {
   return first;
 }
 
+// The store had seen the other size before it was asked. Where each permit is a slot, a caller that
+// names fewer permits does not look at all of them.
+void judge::check_capacity(const hold& mine) {
+  for (const auto& h : holds_) {
+    const bool before = h.open && h.g.name == mine.g.name && h.first < mine.g.asked;
+    if (!before || h.g.capacity >= mine.g.capacity || excused(h) || excused(mine)) continue;
+    return violated("a semaphore that is in use with fewer permits is a mismatch",
+                    describe(h) + "; " + describe(mine));
+  }
+}
+
 // Sums up what was held at each moment when a hold began that overlaps with this one.
 void judge::check_room(const hold& mine) {
   if (only_fences_) return;
@@ -281,15 +293,17 @@ void judge::check_room(const hold& mine) {
   for (const auto& one : holds_) {
     if (!counts(one) || one.first < mine.first) continue;
     std::uint64_t together = 0;
+    std::uint32_t most = mine.g.capacity;  // check_capacity() judges differences
     std::string who;
     for (const auto& h : holds_) {
       if (!counts(h) || h.first > one.first || std::min(h.last, h.ended) < one.first) continue;
       // The hold before a change, which ended at this moment, does not count as well.
       if (std::abs(h.id) == std::abs(one.id) && &h != &one) continue;
       together += h.g.weight;
+      most = std::max(most, h.g.capacity);
       who += (who.empty() ? "" : "; ") + describe(h);
     }
-    if (together > mine.g.capacity) {
+    if (together > most) {
       return violated("holders that exclude each other never hold together", who);
     }
   }

@@ -135,6 +135,7 @@ class judge {
   };
 
   std::string describe(const hold& h) const;
+  void check_capacity(const hold& mine);
   void check_room(const hold& mine);
   void check_fence(const hold& mine);
   void check_told(const hold& mine);

@@ -993,8 +993,8 @@ locks make_locks(const scene& of, const holdfast::session& s, std::size_t i,
       all.semaphore = std::make_unique<holdfast::semaphore>(s, scene::name_of(i), n.capacity, o);
       break;
     case lock_kind::counting:
-      all.counting =
-          std::make_unique<holdfast::counting_semaphore>(s, scene::name_of(i), n.capacity, o);
+      all.counting = std::make_unique<holdfast::counting_semaphore>(
+          s, scene::name_of(i), n.capacity + does.more_permits, o);
       break;
     default:
       break;

@@ -280,6 +280,51 @@ struct async_condition_actor : actor {
   }
 };
 
+/// Waits without a thread, and with a mutex of a session of its own, which ends before the wait
+/// does.
+struct leaving_condition_actor : actor {
+  holdfast::condition_variable& at;
+  condition_book& book;
+  int id = 0;
+
+  void act() {
+    holdfast::session_options o;
+    o.lease = in_ms(does.lease);
+    std::optional<holdfast::session> own;
+    own.emplace(of.stores[of.whole.names[s.name].store]->connect(p), o);
+    std::optional<holdfast::mutex> mutex(std::in_place, *own, scene::name_of(s.name - 1));
+    auto held = mutex->acquire();
+    const nanos then = of.here.now();
+    held.check();
+    id = of.rules.granted({&p, scene::name_of(s.name - 1), 1, 1, held.fence(), asked, held.lost()},
+                          then);
+    of.rules.given_up(id);
+    of.log.add("waits, and ends the session of the mutex");
+    auto waits = async_wait(at, std::move(held), limit()).future();
+    const nanos leaves = of.here.now() + s.hold;
+    while (of.here.now() < leaves && waits.wait_for(duration(0)) != std::future_status::ready) {
+      of.here.sleep(std::min(10 * millisecond, leaves - of.here.now()));
+    }
+    mutex.reset();
+    own.reset();
+    of.log.add("has ended the session of the mutex");
+    const auto how = waits.get();
+    if (how) return goes_on(how->held);
+    if (how.error().code != errc::cancelled) judge_error(how.error().code, how.error().what);
+  }
+
+  // It was woken before the session ended, and has the mutex.
+  void goes_on(const holdfast::lease& held) {
+    const nanos then = of.here.now();
+    held.check();
+    id = of.rules.granted({&p, scene::name_of(s.name - 1), 1, 1, held.fence(), asked, held.lost()},
+                          then);
+    if (book.tokens > 0) --book.tokens;
+    of.rules.given_up(id);
+    of.log.add("goes on");
+  }
+};
+
 struct election_actor : actor {
   holdfast::election& at;
   election_book& book;
@@ -297,6 +342,12 @@ struct election_actor : actor {
     const nanos began = of.here.now();
     const bool calm = of.whole.calm() && of.whole.store != store_kind::contenders;
     const nanos longest = s.wait == never ? second : s.wait;
+    if (of.whole.seed >= unlike_seeds && s.hold >= second) {
+      const auto first = seen.next_for(std::chrono::milliseconds(100));
+      if (first) book.seen(name, began, last, first->term, first->after_gap, calm);
+      if (first) last = first->term;
+      of.here.sleep(s.hold);
+    }
     while (auto next = next_of(seen, longest)) {
       of.log.add("sees the term " + std::to_string(next->term));
       book.seen(name, began, last, next->term, next->after_gap, calm);
@@ -365,6 +416,9 @@ void act_at(const actor& who, belongings& all) {
   if (who.of.whole.about == theme::barriers) return act_at_a_barrier(who, mine);
   if (mine.barrier) return barrier_actor{{who}, mine, notes.barriers.at(i)}.act();
   if (mine.election) return election_actor{{who}, *mine.election, notes.elections.at(i)}.act();
+  if (mine.condition && who.s.otherwise) {
+    return leaving_condition_actor{{who}, *mine.condition, notes.conditions.at(i)}.act();
+  }
   if (mine.condition && who.without_waiting()) {
     return async_condition_actor{
         {who}, *mine.condition, *all.of_locks[i - 1].mutex, notes.conditions.at(i)}
@@ -398,8 +452,11 @@ meeting make_meeting(scene& of, const std::vector<holdfast::session>& sessions, 
   const auto& s = sessions.front();
   const auto& n = of.whole.names[i];
   const auto name = scene::name_of(i);
-  if (n.kind == lock_kind::latch)
-    one.latch = std::make_unique<holdfast::latch>(s, name, n.capacity);
+  if (n.kind == lock_kind::latch) {
+    holdfast::latch_options o;
+    if (does.keep > 0) o.keep = std::chrono::seconds(does.keep / second);
+    one.latch = std::make_unique<holdfast::latch>(s, name, n.capacity, o);
+  }
   if (n.kind == lock_kind::election) {
     holdfast::election_options o;
     if (n.prefers != 0) o.priority = does.priority;

@@ -910,10 +910,11 @@ void arrange_something(plan& p) {
   static constexpr way all[] = {arrange_encounters, arrange_patience, arrange_more_trouble,
                                 arrange_more,       provoke_more,     arrange_endings_of_leases,
                                 arrange_turns,      arrange_terms,    arrange_several,
-                                arrange_news};
+                                arrange_news,       arrange_unlike,   arrange_unlike};
   const auto ways = std::size(all) - (p.seed < bearing_seeds ? 1 : 0) -
                     (p.seed < turn_seeds ? 1 : 0) - (p.seed < term_seeds ? 1 : 0) -
-                    (p.seed < several_seeds ? 1 : 0) - (p.seed < news_seeds ? 1 : 0);
+                    (p.seed < several_seeds ? 1 : 0) - (p.seed < news_seeds ? 1 : 0) -
+                    (p.seed < unlike_seeds ? 2 : 0);
   const auto first = random_source(random_source(p.seed + 79'000'000'000).next()).below(ways);
   for (std::size_t i = 0; i < ways; ++i) {
     if (all[(first + i) % ways](p)) return;

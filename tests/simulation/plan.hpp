@@ -83,7 +83,8 @@ enum class store_kind {
   postgres,
   mariadb,
   memcached,
-  advisory
+  advisory,
+  redisson
 };
 std::string_view to_string(store_kind k) noexcept;
 
@@ -129,13 +130,17 @@ struct step {
   nanos hold = 0;
   inside what = inside::nothing;
   end back = end::release;
-  unsigned deed = 0;       ///< one of 8 numbers that choose the operation on a name of its kind
-  unsigned more = 0;       ///< further operations under the lock, chosen at that time
-  bool forces = false;     ///< first takes the lock away from a holder, as an operator does
-  bool looks = false;      ///< while it holds the lock, it queries the lock's holders
-  bool otherwise = false;  ///< with a lock object of its process that has other terms
-  nanos soon = 0;          ///< `what` is done after this time; zero: after half of `hold`
-  nanos clings = 0;        ///< how long it keeps a lost lock
+  unsigned deed = 0;    ///< one of 8 numbers that choose the operation on a name of its kind
+  unsigned more = 0;    ///< further operations under the lock, chosen at that time
+  bool forces = false;  ///< first takes the lock away from a holder, as an operator does
+  /// While it holds the lock, it queries the lock's holders. A wait for tokens: it first asks when
+  /// they come, and waits hardly longer.
+  bool looks = false;
+  /// With a lock object of its process that has other terms. A wait for a condition: with a mutex
+  /// of a session of its own, which ends meanwhile.
+  bool otherwise = false;
+  nanos soon = 0;    ///< `what` is done after this time; zero: after half of `hold`
+  nanos clings = 0;  ///< how long it keeps a lost lock
 };
 
 struct thread_plan {
@@ -152,6 +157,8 @@ struct process_plan {
   bool renew = true;
   bool unconfirmed = false;
   int priority = 0;  ///< as a candidate
+  nanos keep = 0;    ///< how long it keeps a latch; zero: as the library does by itself
+  std::uint32_t more_permits = 0;  ///< it asks for a counting_semaphore with as many more
   /// How the process uses a barrier: by blocking calls; by calls with a limit, without waiting; as
   /// a double_barrier.
   enum class meets { by_calls, with_a_limit, twice };
@@ -174,13 +181,15 @@ struct fault_plan {
     lose_key,
     step,           ///< the server's clock is set, by `length`: only fences are judged
     clock_forward,  ///< rows: the same forward; judged fully once old leases have ended
-    clock_back
+    clock_back,
+    refuse_row  ///< rows: the server lets nobody change the row of `name`
   };
   kind what = kind::pause;
   nanos at = 0;
   nanos length = 0;
   std::size_t process = 0;
   std::size_t store = 0;  ///< a fault of a server concerns this one; a cut separates from it
+  std::size_t name = 0;
 };
 
 struct plan {
@@ -232,7 +241,7 @@ struct plan {
   bool tells() const noexcept {
     return others.empty() && store != store_kind::untold && store != store_kind::slots &&
            store != store_kind::told_slots && store != store_kind::mariadb &&
-           store != store_kind::memcached && store != store_kind::advisory;
+           store != store_kind::memcached && store < store_kind::advisory;
   }
 };
 

@@ -22,9 +22,9 @@ std::string to_string(const seed_of& s) {
 
 std::string_view to_string(store_kind k) noexcept {
   static constexpr std::string_view stores[] = {
-      "tells",          "tells nobody", "tells, and sees death",      "runs scripts",
-      "has contenders", "has slots",    "has slots, and tells",       "is PostgreSQL",
-      "is MariaDB",     "is memcached", "is PostgreSQL, mode=session"};
+      "tells",          "tells nobody", "tells, and sees death",       "runs scripts",
+      "has contenders", "has slots",    "has slots, and tells",        "is PostgreSQL",
+      "is MariaDB",     "is memcached", "is PostgreSQL, mode=session", "is shared with Redisson"};
   return stores[static_cast<int>(k)];
 }
 
@@ -65,9 +65,9 @@ std::string describe(const plan& p) {
                                           "rate_limiter", "election",   "admission",
                                           "both",         "redlock",    "expiring_semaphore"};
   static constexpr const char* faults[] = {
-      "pause",         "kill",      "cut",  "restart",   "forget",      "freeze",
-      "evict",         "suspend",   "full", "read only", "drop a name", "step of the clock",
-      "clock forward", "clock back"};
+      "pause",         "kill",       "cut",         "restart",   "forget",      "freeze",
+      "evict",         "suspend",    "full",        "read only", "drop a name", "step of the clock",
+      "clock forward", "clock back", "refuse a row"};
   static constexpr const char* styles[] = {"lease", "std", "callback"};
   static constexpr const char* meets[] = {"", " with limits", " twice"};
   static constexpr const char* insides[] = {
@@ -111,12 +111,15 @@ std::string describe(const plan& p) {
   }
   for (std::size_t i = 0; i < p.processes.size(); ++i) {
     const auto& one = p.processes[i];
-    text += "  P" + std::to_string(i + 1) + ": lease " + ms(one.lease) + " linger " +
-            ms(one.linger) + " local_time " + ms(one.local_time) + " max_hold " + ms(one.max_hold) +
-            " max_bypass " + std::to_string(one.max_bypass) + (one.renew ? "" : " no renewal") +
-            (one.unconfirmed ? " unconfirmed_release" : "") +
-            (one.priority == 0 ? "" : " priority " + std::to_string(one.priority)) +
-            meets[static_cast<int>(one.how)] + "\n";
+    text +=
+        "  P" + std::to_string(i + 1) + ": lease " + ms(one.lease) + " linger " + ms(one.linger) +
+        " local_time " + ms(one.local_time) + " max_hold " + ms(one.max_hold) + " max_bypass " +
+        std::to_string(one.max_bypass) + (one.renew ? "" : " no renewal") +
+        (one.unconfirmed ? " unconfirmed_release" : "") +
+        (one.priority == 0 ? "" : " priority " + std::to_string(one.priority)) +
+        (one.keep == 0 ? "" : " keeps latches for " + ms(one.keep)) +
+        (one.more_permits == 0 ? "" : " " + std::to_string(one.more_permits) + " permits more") +
+        meets[static_cast<int>(one.how)] + "\n";
     for (std::size_t t = 0; t < one.threads.size(); ++t) {
       text += "    t" + std::to_string(t + 1) + ":";
       for (const auto& s : one.threads[t].steps) {

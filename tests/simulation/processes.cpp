@@ -3,6 +3,7 @@
 #include <memory>
 #include <thread>
 
+#include "simulation/encounters.hpp"
 #include "simulation/ending_actor.hpp"
 #include "simulation/meeting_actor.hpp"
 #include "simulation/nested_actor.hpp"
@@ -116,6 +117,11 @@ struct when_its_sessions_have_gone {
   ~when_its_sessions_have_gone() { of.judge_open_leases(p, does); }
 };
 
+std::uint32_t lost_messages(const process& p) {
+  const auto met = [&](trouble t) { return p.met[static_cast<std::size_t>(t)]; };
+  return met(trouble::lost_request) + met(trouble::lost_reply);
+}
+
 bool asks_otherwise(const process_plan& does) {
   return std::any_of(does.threads.begin(), does.threads.end(), [](const auto& t) {
     return std::any_of(t.steps.begin(), t.steps.end(), [](const auto& s) { return s.otherwise; });
@@ -175,6 +181,26 @@ void scene::live(process& p, const process_plan& does) {
   }
   all = {};
   log.add("closes its session");
+  if (whole.seed < unlike_seeds) return;
+  const auto before = lost_messages(p);
+  sessions.clear();
+  judge_close(p, lost_messages(p) - before);
+}
+
+// The session repeats what was lost once.
+void scene::judge_close(const process& p, std::uint32_t lost) {
+  plan rest = whole;
+  rest.network.lose_request = rest.network.lose_reply = 0;
+  const bool only_lost =
+      rest.calm() && rest.machine.slow_permille == 0 && whole.command_timeout <= 300 * millisecond;
+  const bool shows_all = whole.store < store_kind::contenders && whole.others.empty();
+  if (p.dead || lost > 1 || !only_lost || !shows_all) return;
+  for (std::size_t i = 0; i < whole.names.size(); ++i) {
+    if (whole.names[i].kind >= lock_kind::latch) continue;
+    if (stores.front()->users(name_of(i))[p.number] == 0) continue;
+    rules.violated("a session that closes repeats a release that was lost",
+                   "P" + std::to_string(p.number) + ": " + at_the_stores(name_of(i)));
+  }
 }
 
 // An operation that continues without a thread may keep its session open longer.

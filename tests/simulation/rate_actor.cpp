@@ -108,9 +108,33 @@ struct limiter_actor : actor {
     }
     of.log.add("takes " + std::to_string(n) + " tokens");
     if (what == rate_deed::try_take) return judge(try_take(n), n);
+    if (of.whole.seed >= unlike_seeds && s.looks) return take_when_they_come(n);
     judge(without_waiting() ? value_of(async_take(at, n, key, limit(), stop()))
                             : at.take_for(n, duration(s.wait), key, stop()),
           n);
+  }
+
+  // Waits hardly longer than the tokens need. The store promises them, so only a very late answer
+  // makes the wait a vain one.
+  void take_when_they_come(std::uint64_t n) const {
+    const auto before = at.peek(n, key);
+    const nanos began = of.here.now();
+    const nanos longest = std::chrono::nanoseconds(before.wait).count() + millisecond + s.soon;
+    const auto got = without_waiting()
+                         ? value_of(async_take(at, n, key, holdfast::wait_limit(duration(longest))))
+                         : at.take_for(n, duration(longest), key);
+    judge(got, n);
+    plan rest = of.whole;
+    rest.network.slow_reply = 0;
+    const bool alone =
+        std::all_of(books.begin(), books.end(), [&](auto* b) { return b->is_alone(asked); });
+    const bool in_time = rest.calm() && rest.machine.slow_permille == 0 &&
+                         of.whole.network.slowest_late <= 60 * millisecond;
+    if (got || !alone || !in_time) return;
+    of.rules.violated("a wait for tokens lasts until those come that are due within its limit",
+                      name + ": refused after " +
+                          std::to_string((of.here.now() - began) / microsecond) + " us of " +
+                          std::to_string(longest / microsecond));
   }
 
   // Tokens taken ahead are tried first, and if they do not suffice, the bucket.
@@ -311,10 +335,24 @@ struct admission_actor : actor {
         throw;
       }
     }
-    if (!in) return of.log.add("is refused");
+    if (!in) {
+      of.log.add("is refused");
+      return judge_reason(in);
+    }
     book.has(n);
     book.took(name, n, asked, of.here.now());
     stay(in);
+  }
+
+  // The buckets are shown exactly if they were what was missing last.
+  void judge_reason(const holdfast::admitted& refused) const {
+    const bool tokens = refused.why == holdfast::refused_by::tokens;
+    const bool shown = !refused.rate.rules.empty() && refused.rate.wait > std::chrono::seconds(0);
+    const bool none = refused.rate.rules.empty();
+    if (!of.punctual() || (tokens ? shown : none)) return;
+    of.rules.violated(
+        "a refused admission says what was missing last",
+        name + ": " + (tokens ? "tokens, and shows none" : "permits, and shows tokens"));
   }
 
   void stay(holdfast::admitted& in) const {

@@ -379,7 +379,16 @@ const std::map<std::string, redis_model::command, std::less<>>& redis_model::com
       {"ZRANGE", &m::zrange},
       {"ZRANGEBYSCORE", &m::zrangebyscore},
       {"ZREMRANGEBYSCORE", &m::zremrangebyscore},
-      {"ZPOPMIN", &m::zpopmin}};
+      {"ZPOPMIN", &m::zpopmin},
+      {"ZCARD", &m::zcard},
+      {"TYPE", &m::type},
+      {"EXISTS", &m::exists},
+      {"HKEYS", &m::hkeys},
+      {"HGETALL", &m::hgetall},
+      {"HEXISTS", &m::hexists},
+      {"HINCRBY", &m::hincrby},
+      {"INCRBY", &m::incrby},
+      {"DECRBY", &m::decrby}};
   return all;
 }
 
@@ -568,6 +577,65 @@ value redis_model::zpopmin(words w) {
   remove_member(*z, member);
   drop_if_empty(w[0]);
   return list({bulk(member), bulk(text_of(points))});
+}
+
+value redis_model::zcard(words w) {
+  const auto* const z = find_as<sorted_set>(w[0]);
+  return integer(z == nullptr ? 0 : static_cast<std::int64_t>(z->score_of.size()));
+}
+
+// ---- what only the layouts of other programs need
+
+value redis_model::type(words w) {
+  static constexpr const char* names[] = {"string", "hash", "zset"};
+  const entry* const e = find(w[0]);
+  return of_type(resp_type::simple, e == nullptr ? "none" : names[e->is.index()]);
+}
+
+value redis_model::exists(words w) {
+  return integer(
+      std::count_if(w.begin(), w.end(), [&](auto& key) { return find(key) != nullptr; }));
+}
+
+value redis_model::hkeys(words w) {
+  std::vector<value> items;
+  const auto* const h = find_as<hash>(w[0]);
+  for (const auto& [field, text] : h == nullptr ? hash{} : *h) items.push_back(bulk(field));
+  return list(std::move(items));
+}
+
+value redis_model::hgetall(words w) {
+  std::vector<value> items;
+  const auto* const h = find_as<hash>(w[0]);
+  for (const auto& [field, text] : h == nullptr ? hash{} : *h) {
+    items.push_back(bulk(field));
+    items.push_back(bulk(text));
+  }
+  return list(std::move(items));
+}
+
+value redis_model::hexists(words w) {
+  const auto* const h = find_as<hash>(w[0]);
+  return integer(h != nullptr && h->contains(w[1]) ? 1 : 0);
+}
+
+value redis_model::hincrby(words w) {
+  auto& text = make<hash>(w[0])[w[1]];
+  const auto n = (text.empty() ? 0 : whole_number(text)) + whole_number(w[2]);
+  text = std::to_string(n);
+  return integer(n);
+}
+
+value redis_model::incrby(words w) {
+  auto& text = make<std::string>(w[0]);
+  const auto n = (text.empty() ? 0 : whole_number(text)) + whole_number(w[1]);
+  text = std::to_string(n);
+  return integer(n);
+}
+
+value redis_model::decrby(words w) {
+  const auto less = std::to_string(-whole_number(w[1]));
+  return incrby(std::vector<std::string>{w[0], less});
 }
 
 }  // namespace simulation

@@ -110,6 +110,15 @@ class redis_model {
   value zrangebyscore(words w);
   value zremrangebyscore(words w);
   value zpopmin(words w);
+  value zcard(words w);
+  value type(words w);
+  value exists(words w);
+  value hkeys(words w);
+  value hgetall(words w);
+  value hexists(words w);
+  value hincrby(words w);
+  value incrby(words w);
+  value decrby(words w);
 
   const clock micros_;
   const listener publish_;

@@ -26,6 +26,7 @@ server_traits traits_of(const plan& p, store_kind kind, int drift_per_mille, nan
     t.keeps = server_traits::what::items;
     t.notifications = false;
   }
+  if (kind == store_kind::redisson) t.keeps = server_traits::what::redisson;
   if (kind == store_kind::contenders) t.keeps = server_traits::what::lines;
   if (kind == store_kind::slots || kind == store_kind::told_slots) {
     t.keeps = server_traits::what::slots;
@@ -428,7 +429,7 @@ void scene::look_at_what_is_left(nanos quiet) {
     }
   }
   const bool lists = whole.seed >= several_seeds && whole.store != store_kind::memcached;
-  if (lists && !rules.found()) judge_what_is_listed();
+  if (lists && whole.store != store_kind::redisson && !rules.found()) judge_what_is_listed();
 }
 
 // Asks in a new session, after all others have ended.

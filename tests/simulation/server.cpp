@@ -9,6 +9,7 @@
 #include "simulation/connection_inbox.hpp"
 #include "simulation/consensus.hpp"
 #include "simulation/memcached_server.hpp"
+#include "simulation/redisson_server.hpp"
 #include "simulation/scripts.hpp"
 #include "simulation/slots.hpp"
 #include "simulation/sql_server.hpp"
@@ -471,6 +472,11 @@ server::server(world& w, trace& to, std::string name, const server_traits& is,
       back_ = std::make_unique<script_back_end>(*this);
 #endif
       break;
+    case server_traits::what::redisson:
+#ifdef HOLDFAST_WITH_REDIS
+      back_ = std::make_unique<redisson_server>(*this);
+#endif
+      break;
     case server_traits::what::lines:
       back_ = std::make_unique<consensus>(*this);
       break;
@@ -830,6 +836,14 @@ void server::refuse_writes(nanos until, bool full) {
   all_meet(full ? trouble::full : trouble::read_only, until);
   trace_.add("world", std::string("the server ") + (full ? "is full" : "takes no writes") +
                           " until " + std::to_string(until / millisecond) + " ms");
+}
+
+void server::refuse_row(std::string name, nanos until) {
+  trace_.add("world", "the server lets nobody change " + name + " until " +
+                          std::to_string(until / millisecond) + " ms");
+  refused_row_ = std::move(name);
+  row_refused_until_ = until;
+  all_meet(trouble::read_only, until);
 }
 
 void server::lose_a_key(nanos until) {

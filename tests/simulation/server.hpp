@@ -47,7 +47,18 @@ struct server_traits {
   /// and etcd have them. `slots`: slots, as in memcached or another program's layout. `scripts`:
   /// the library's Redis scripts. `postgres_rows`, `mariadb_rows`: rows, under the library's own
   /// drivers. `items`: memcached under its own driver. `advisory`: PostgreSQL's session locks.
-  enum class what { records, lines, slots, scripts, postgres_rows, mariadb_rows, items, advisory };
+  /// `redisson`: the layout that dialect=redisson shares with other programs, by its own scripts.
+  enum class what {
+    records,
+    lines,
+    slots,
+    scripts,
+    postgres_rows,
+    mariadb_rows,
+    items,
+    advisory,
+    redisson
+  };
   what keeps = what::records;
   nanos outlasts = 0;  ///< slots: an expired slot disappears up to this much later
   nanos session_timeout = 3 * second;
@@ -129,6 +140,8 @@ class server {
   void evict(std::string_view name);
   /// Until then the server has no room for more, or accepts no writes at all.
   void refuse_writes(nanos until, bool full);
+  /// Until then the server lets nobody change the row of that name.
+  void refuse_row(std::string name, nanos until);
   /// The server drops an entry, as a cache does.
   void lose_a_key(nanos until);
   void set_clock(nanos by);
@@ -195,6 +208,8 @@ class server {
   friend class consensus;
   friend class consensus_client;
   friend class slots;
+  friend class redisson_server;
+  friend class redisson_client;
   friend class slot_client;
   friend class dialled;
   friend class dialled_server;
@@ -253,6 +268,8 @@ class server {
   nanos frozen_until_ = 0;
   nanos full_until_ = 0;
   nanos read_only_until_ = 0;
+  std::string refused_row_;
+  nanos row_refused_until_ = 0;
   nanos clock_is_ahead_ = 0;
   nanos forgot_at_ = -1;
   nanos forgot_all_at_ = -1;

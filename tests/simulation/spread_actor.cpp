@@ -113,11 +113,31 @@ struct spread_actor : actor {
     return in_time(async_acquire(l, limit(), stop()));
   }
 
+  // Each answer comes before a node counts as one that does not answer, and all outages were long
+  // ago.
+  void judge_nodes(errc why) const {
+    plan rest = of.whole;
+    rest.network.slow_reply = 0;
+    nanos last = 0;
+    for (const auto& f : rest.faults) last = std::max(last, f.at + f.length);
+    rest.faults.clear();
+    const bool answers = rest.calm() && rest.machine.slow_permille == 0 &&
+                         of.whole.network.slowest_late <= 180 * millisecond;
+    const bool long_ago = asked > last + 3 * of.whole.longest_lease() + 5 * second;
+    if (of.whole.seed < unlike_seeds || why != errc::unavailable || !answers || !long_ago) return;
+    of.rules.violated("a redlock whose nodes all answer is not unavailable", name);
+  }
+
   void act(holdfast::redlock& l) {
     waits(true);
     std::optional<holdfast::quorum_lease> held;
     try {
       held = take_votes(l);
+    } catch (const holdfast::error& e) {
+      judge_nodes(e.reason());
+      judge_outage();
+      judge_wait(true, true);
+      throw;
     } catch (...) {
       judge_outage();
       judge_wait(true, true);
@@ -134,7 +154,47 @@ struct spread_actor : actor {
     give_back(*held);
   }
 
-  void act(holdfast::both<holdfast::mutex, holdfast::mutex>& l) {
+  using both_mutexes = holdfast::both<holdfast::mutex, holdfast::mutex>;
+
+  bool lock(both_mutexes& l) const {
+    if (s.wait == never) return l.lock(), true;
+    return s.wait == 0 ? l.try_lock() : l.try_lock_for(duration(s.wait));
+  }
+
+  void act_in_standard_style(both_mutexes& l, holdfast::mutex& old, holdfast::mutex& next) {
+    ++of.at_several;
+    bool got = false;
+    try {
+      got = lock(l);
+    } catch (...) {
+      --of.at_several;
+      throw;
+    }
+    --of.at_several;
+    judge_wait(got, false);
+    if (!got) return;
+    try {
+      nanos then = of.here.now();
+      old.check();
+      next.check();
+      grant(s.name - 2, old.fence(), old.lost(), then);
+      grant(s.name - 1, next.fence(), next.lost(), then);
+      for (int i = 0; i < 4; ++i) {
+        of.here.sleep(s.hold / 4);
+        then = of.here.now();
+        old.check();
+        next.check();
+        for (const int one : ids) of.rules.still_held(one, then);
+      }
+    } catch (const holdfast::error& e) {
+      judge_error(e.reason(), e.what());
+    }
+    for (const int one : ids) of.rules.given_up(one);
+    of.log.add("unlocks " + name);
+    l.unlock();
+  }
+
+  void act(both_mutexes& l) {
     ++of.at_several;
     std::optional<holdfast::both_leases> held;
     try {
@@ -162,6 +222,9 @@ void act_across_stores(const actor& who, belongings& all) {
   spread_actor a{{who}};
   if (mine.redlock) {
     a.act(*mine.redlock);
+  } else if (who.of.whole.seed >= unlike_seeds && who.s.how == step::style::standard) {
+    const auto of_locks = all.of_locks.begin() + static_cast<std::ptrdiff_t>(who.s.name);
+    a.act_in_standard_style(*mine.both, *of_locks[-2].mutex, *of_locks[-1].mutex);
   } else {
     a.act(*mine.both);
   }

@@ -367,7 +367,12 @@ class runner {
       targets(s, all);
     }
     std::vector<sql_row::state> next;
-    for (const auto& t : all) next.push_back(changed(s, t.seen));
+    for (const auto& t : all) {
+      if (!s.meta && t.name == tables_.refused) {
+        throw sql_refused{"42501", "1142", "permission denied for this row"};
+      }
+      next.push_back(changed(s, t.seen));
+    }
     sql_result r;
     r.affected = all.size();
     r.has_rows = !s.returning.empty();

@@ -455,6 +455,7 @@ bool sql_server::do_one(const std::shared_ptr<sql_backend>& b, const sql_stateme
     refuse(*b, "25006", "1290", "it is read-only");
     return true;
   }
+  tables_.refused = of_.world_.now() < of_.row_refused_until_ ? of_.refused_row_ : std::string();
   sql_answer a;
   try {
     a.result = run(*b, s, values);

@@ -64,6 +64,7 @@ class sql_tables {
 
   rows records;
   sql_row meta;
+  std::string refused;  ///< nobody may change the row of that name
   std::uint64_t commits = 0;
 
   sql_tables() { meta.history.back() = {.there = true, .number = 0, .record = {}}; }

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "simulation/encounters.hpp"
 #include "simulation/scene.hpp"
 
 namespace simulation {
@@ -165,7 +166,9 @@ void scene::watch_users(std::size_t i, std::size_t at_store) {
                        : 1500 * millisecond;
     for (const auto& does : whole.processes) longest = std::max(longest, does.linger + second / 2);
     // A store that comes back with older data keeps that data until it expires.
-    const nanos forgot = stores[at_store]->forgot_at() + 2 * whole.longest_lease();
+    const bool forgets = stores[at_store]->forgot_at() >= 0 || whole.seed < unlike_seeds;
+    const nanos forgot =
+        forgets ? stores[at_store]->forgot_at() + 2 * whole.longest_lease() : -1000 * second;
     const nanos last = p == nullptr ? all_disturbed : std::max(forgot, disturbed(*p));
     const nanos since =
         unaccounted_since.try_emplace({i, number, at_store}, here.now()).first->second;
