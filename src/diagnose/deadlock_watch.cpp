@@ -81,8 +81,8 @@ struct obstacle {
   const step* from = nullptr;
 };
 
-// A store may list its holders in an order that changes with each renewal. A walk that chose now
-// this ring and now that one would never confirm any of them.
+// A store may list its holders in an order that changes with each renewal. A walk that found
+// another ring in each round would confirm none of them.
 std::vector<store::holder> in_fixed_order(const store::permits_record& found) {
   auto all = found.holders;
   std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.owner < b.owner; });

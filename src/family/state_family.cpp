@@ -73,12 +73,9 @@ class decoded {
 };
 
 /// When the entry of this waiter ends; nothing if it does not wait.
-std::optional<std::int64_t> end_of_wait(std::span<const waiter> all,
-                                        const owner_id& owner) noexcept {
-  for (const waiter& w : all) {
-    if (w.owner == owner) return w.expires_at;
-  }
-  return std::nullopt;
+std::optional<std::int64_t> end_of_wait(const std::vector<waiter>& all, const owner_id& owner) {
+  const auto mine = kernel::find(all, owner);
+  return mine == all.end() ? std::nullopt : std::optional(mine->expires_at);
 }
 
 /// Whether a poll need not extend the waiter's entry: half of its lease will be left at the next
@@ -133,9 +130,9 @@ class permits_transition final : public record_change {
   /// whose answer was lost, may have been stored.
   bool may_stand() const noexcept { return came_; }
 
-  /// Without notifications, the other participants of this session that may go on, too, if a poll
-  /// has found that its barrier has opened (or the waiters that were woken with this one); and the
-  /// last fence of that.
+  /// Where the store does not notify: notifications for the other participants of this session, if
+  /// a poll has found that its barrier has opened (or for the waiters that were woken together with
+  /// this one). went_on_at() is the record's last fence at that moment.
   std::vector<notification>& others() noexcept { return others_; }
   std::uint64_t went_on_at() const noexcept { return went_on_at_; }
 

@@ -14,6 +14,16 @@ namespace simulation {
 
 namespace {
 
+/// An operation that continues without a thread may keep its session open longer.
+bool goes_on_without_a_thread(const process_plan& does) {
+  return std::any_of(does.threads.begin(), does.threads.end(), [](const auto& t) {
+    return std::any_of(t.steps.begin(), t.steps.end(), [](const auto& s) {
+      using inside = step::inside;
+      return s.more > 0 || s.what == inside::extend_late || s.what == inside::extend_late_to;
+    });
+  });
+}
+
 class listener final : public holdfast::observer {
  public:
   listener(scene& of, const process& p) : of_(of), process_(p.number) {}
@@ -184,17 +194,17 @@ void scene::live(process& p, const process_plan& does) {
   if (whole.seed < unlike_seeds) return;
   const auto before = lost_messages(p);
   sessions.clear();
-  judge_close(p, lost_messages(p) - before);
+  judge_close(p, does, lost_messages(p) - before);
 }
 
 // The session repeats what was lost once.
-void scene::judge_close(const process& p, std::uint32_t lost) {
+void scene::judge_close(const process& p, const process_plan& does, std::uint32_t lost) {
   plan rest = whole;
   rest.network.lose_request = rest.network.lose_reply = 0;
   const bool only_lost =
       rest.calm() && rest.machine.slow_permille == 0 && whole.command_timeout <= 300 * millisecond;
   const bool shows_all = whole.store < store_kind::contenders && whole.others.empty();
-  if (p.dead || lost > 1 || !only_lost || !shows_all) return;
+  if (p.dead || goes_on_without_a_thread(does) || lost > 1 || !only_lost || !shows_all) return;
   for (std::size_t i = 0; i < whole.names.size(); ++i) {
     if (whole.names[i].kind >= lock_kind::latch) continue;
     if (stores.front()->users(name_of(i))[p.number] == 0) continue;
@@ -203,15 +213,9 @@ void scene::judge_close(const process& p, std::uint32_t lost) {
   }
 }
 
-// An operation that continues without a thread may keep its session open longer.
 void scene::judge_open_leases(const process& p, const process_plan& does) {
-  const bool goes_on = std::any_of(does.threads.begin(), does.threads.end(), [](const auto& t) {
-    return std::any_of(t.steps.begin(), t.steps.end(), [](const auto& s) {
-      using inside = step::inside;
-      return s.more > 0 || s.what == inside::extend_late || s.what == inside::extend_late_to;
-    });
-  });
-  if (p.dead || goes_on || does.unconfirmed || whole.about == theme::endings) return;
+  if (p.dead || goes_on_without_a_thread(does) || does.unconfirmed || whole.about == theme::endings)
+    return;
   for (std::size_t i = 0; i < whole.names.size(); ++i) {
     const auto at = open_leases.find({p.number, name_of(i)});
     if (at == open_leases.end() || at->second == 0 || whole.names[i].kind >= lock_kind::latch) {

@@ -94,7 +94,7 @@ struct scene {
   void judge_open_leases(const process& p, const process_plan& does);
   /// Checks that the process has left nothing at the store. `lost`: how many of its requests and
   /// answers were lost while its session closed.
-  void judge_close(const process& p, std::uint32_t lost);
+  void judge_close(const process& p, const process_plan& does, std::uint32_t lost);
   bool stays(const std::string& name) const;
   std::string blocked() const;
 

@@ -5,10 +5,13 @@
 
 namespace holdfast::store {
 
-/// An inbox into which threads of this process put notifications, without a system call.
+/// An inbox into which threads of this process put notifications, without a system call. It keeps
+/// `most` of them at most, and drops the oldest: for a session whose waiters poll as well, because
+/// it may be a long time before one of its threads reads the inbox.
 class queue_inbox final : public inbox {
  public:
-  queue_inbox(std::string peer, clock& on) : peer_(std::move(peer)), clock_(on) {}
+  queue_inbox(std::string peer, clock& on, std::size_t most = std::size_t(-1))
+      : peer_(std::move(peer)), clock_(on), most_(most) {}
 
   const std::string& peer() const noexcept override { return peer_; }
 
@@ -35,6 +38,7 @@ class queue_inbox final : public inbox {
   /// Any thread may call it. It never waits for the receiving thread.
   void put(const notification& n) {
     const std::lock_guard guard{mutex_};
+    if (queue_.size() >= most_) queue_.pop_front();
     queue_.push_back(n);
     changed_.notify_one();
   }
@@ -42,6 +46,7 @@ class queue_inbox final : public inbox {
  private:
   const std::string peer_;
   clock& clock_;
+  const std::size_t most_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<notification> queue_;

@@ -20,7 +20,7 @@ class mariadb_store final : public sql::over_rows {
         tables_(options_.database),
         rows_([this](boot_time deadline) { return connect(deadline); }, options_.connections,
               options_.command_timeout),
-        inbox_(base::random_id(), *options_.clock) {}
+        inbox_(base::random_id(), *options_.clock, sql::most_own_notifications) {}
 
   status open() {
     auto first = link::open(options_, tables_);
@@ -57,7 +57,7 @@ class mariadb_store final : public sql::over_rows {
       .try_takes_ms = static_cast<std::uint32_t>(options_.command_timeout.count())};
   const tables tables_;
   sql::row_store rows_;
-  queue_inbox inbox_;  // what this session does for its own waiters; the others poll
+  queue_inbox inbox_;  // notifications by this session for its own waiters; those of others poll
 };
 
 }  // namespace

@@ -7,8 +7,8 @@
 #include "store/mariadb/options.hpp"
 
 /// MariaDB: one row a name, changed by single statements that replace the row that was read
-/// (store/sql/row_store.hpp). It has no notifications: waiters poll. Documented in
-/// docs/stores/mariadb.md.
+/// (store/sql/row_store.hpp). It has no notifications: waiters poll, and a session notifies only
+/// its own waiters, in the process. Documented in docs/stores/mariadb.md.
 ///
 /// Reading order: sql/row_store.cpp (one operation), link.cpp (its statements), schema.cpp (the
 /// tables).

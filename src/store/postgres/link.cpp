@@ -297,8 +297,8 @@ result<store::facts> link::facts(boot_time deadline) {
   return found;
 }
 
-// One round trip and one transaction, as for several rows: each transaction that notifies waits for
-// the lock of the server's queue of notifications.
+// One round trip and one transaction, because each transaction that notifies waits for the lock of
+// the server's queue of notifications.
 status link::tell(std::span<const std::string> channels, std::span<const std::string> lines,
                   boot_time deadline) {
   std::vector<statement> all;

@@ -7,6 +7,7 @@
 #include "base/readiness.hpp"
 #include "store/postgres/schema.hpp"
 #include "store/sql/notification_text.hpp"
+#include "store/sql/over_rows.hpp"
 
 namespace holdfast::store::postgres {
 
@@ -63,7 +64,7 @@ void listener::subscribed(std::unique_ptr<wire> made) {
 
 std::optional<notification> listener::receive(boot_time until) {
   for (bool looked = false;; looked = true) {
-    if (auto first = next_of_all()) return first;
+    if (auto first = first_of_queue()) return first;
     if (interrupt_.clear() || (looked && clock_.now() >= until)) return std::nullopt;
     leave_another_server();
     if (!wire_ && listens_) {
@@ -76,7 +77,7 @@ std::optional<notification> listener::receive(boot_time until) {
   }
 }
 
-std::optional<notification> listener::next_of_all() {
+std::optional<notification> listener::first_of_queue() {
   const std::lock_guard guard{mutex_};
   if (notifications_.empty()) return std::nullopt;
   notification first = std::move(notifications_.front());
@@ -88,6 +89,7 @@ std::optional<notification> listener::next_of_all() {
 void listener::put(const notification& n) {
   {
     const std::lock_guard guard{mutex_};
+    if (notifications_.size() >= sql::most_own_notifications) notifications_.pop_front();
     notifications_.push_back(n);
   }
   interrupt_.set();

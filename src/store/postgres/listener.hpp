@@ -75,7 +75,7 @@ class listener final : public inbox {
   void wait_for(int fd, short events, std::chrono::nanoseconds at_most) const;
   void take_what_came();
   void take_notifications();
-  std::optional<notification> next_of_all();
+  std::optional<notification> first_of_queue();
   void keep_alive();
   void leave_another_server();
   boot_time silent_until() const;

@@ -43,8 +43,9 @@ class postgres_store final : public sql::over_rows {
   store::inbox& inbox() noexcept override { return inbox_; }
 
   bool tell(const notification& to) override { return tell_all(std::span(&to, 1)).empty(); }
-  // A notification that could not be sent delays its addressee by a second.
-  std::vector<std::string> tell_all(std::span<const notification> all) override {
+  // A notification that could not be sent, also for lack of memory, delays its addressee by a
+  // second.
+  std::vector<std::string> tell_all(std::span<const notification> all) override try {
     std::vector<std::string> channels, lines;
     for (const notification& to : all) {
       if (to.peer == inbox_.peer() && !inbox_.listens()) {
@@ -61,6 +62,8 @@ class postgres_store final : public sql::over_rows {
     (void)rows_.with_link([&](sql::row_link& over, boot_time deadline) {
       return static_cast<link&>(over).tell(channels, lines, deadline);
     });
+    return {};
+  } catch (const std::bad_alloc&) {
     return {};
   }
 

@@ -4,6 +4,9 @@
 
 namespace holdfast::store::sql {
 
+/// How many notifications by itself a session keeps whose waiters poll.
+inline constexpr std::size_t most_own_notifications = 1000;
+
 /// The common part of all stores whose records are rows.
 class over_rows : public state_store {
  public:

@@ -4,6 +4,7 @@
 #include "session/session_impl.hpp"
 #include "store/mariadb/mariadb.hpp"
 #include "store/sql/combined_rules.hpp"
+#include "store/sql/own_notifications.hpp"
 
 // A multi_lock, and changes of several threads: several rows in one transaction.
 namespace mariadb_test {
@@ -29,6 +30,15 @@ TEST_F(mariadb_store, a_waiter_of_the_same_session_is_notified_of_its_turn) {
   EXPECT_EQ(told->what, holdfast::store::notification_kind::granted);
   ask(s, release, 2);
   EXPECT_FALSE(third.wait(holdfast::boot_clock::now() + std::chrono::milliseconds(1)));
+}
+
+// Its waiters poll, so none of its threads need ever read the inbox.
+TEST_F(mariadb_store, a_session_keeps_a_thousand_notifications_by_itself) {
+  namespace db = holdfast::store::mariadb;
+  auto o = db::read_options(*holdfast::base::parse_url(url_of_user(""))).value();
+  o.clock = &holdfast::real_clock();
+  const auto store = db::open_mariadb(std::move(o)).value();
+  sql_test::keeps_a_thousand_notifications_by_itself(*store);
 }
 
 TEST_F(mariadb_store, several_names_are_taken_in_one_transaction_or_not_at_all) {

@@ -6,11 +6,14 @@
 #include "harness/forwarding_clock.hpp"
 #include "harness/hung_store.hpp"
 #include "harness/seed.hpp"
+#include "harness/threads_at_rest.hpp"
 #include "harness/wire_cost.hpp"
 #include "session/session_impl.hpp"
 #include "store/postgres/listener.hpp"
 #include "store/postgres/opening.hpp"
+#include "store/postgres/postgres.hpp"
 #include "store/sql/notification_text.hpp"
+#include "store/sql/own_notifications.hpp"
 
 // Faults of the server, by the server's own names, and of the network.
 namespace postgres_test {
@@ -433,6 +436,31 @@ class counted_waits final : public harness::forwarding_clock {
  private:
   mutable std::atomic<int> waits_{0};
 };
+
+TEST_F(postgres_network, a_session_that_does_not_listen_keeps_a_thousand_notifications_by_itself) {
+  namespace pg = holdfast::store::postgres;
+  auto o = *pg::read_options(
+      *holdfast::base::parse_url(harness::postgres_server::url_of(proxy_.port(), "?listen=never")));
+  o.clock = &holdfast::real_clock();
+  const auto store = pg::open_postgres(std::move(o)).value();
+  sql_test::keeps_a_thousand_notifications_by_itself(*store);
+}
+
+TEST_F(postgres_network, a_notification_by_the_session_itself_wakes_its_thread) {
+  namespace pg = holdfast::store::postgres;
+  auto o = *pg::read_options(
+      *holdfast::base::parse_url(harness::postgres_server::url_of(proxy_.port(), "?listen=never")));
+  o.clock = &holdfast::real_clock();
+  pg::listener inbox(o);
+  ASSERT_TRUE(inbox.open());
+  std::optional<holdfast::store::notification> heard;
+  std::thread reader([&] { heard = inbox.receive(holdfast::boot_clock::now() + 3600s); });
+  (void)harness::until_threads_rest();
+  inbox.put({holdfast::store::notification_kind::granted, "m", {}, 1, 2, inbox.peer()});
+  reader.join();
+  if (!heard) heard = inbox.receive(holdfast::boot_clock::now());
+  EXPECT_TRUE(heard && heard->name == "m");
+}
 
 // The listener checks its connection after 5 s of silence.
 TEST_F(postgres_network, a_notification_behind_the_answer_to_a_ping_is_read_at_once) {
