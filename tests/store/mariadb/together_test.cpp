@@ -35,7 +35,7 @@ TEST_F(mariadb_store, a_waiter_of_the_same_session_is_notified_of_its_turn) {
 // Its waiters poll, so none of its threads need ever read the inbox.
 TEST_F(mariadb_store, a_session_keeps_a_thousand_notifications_by_itself) {
   namespace db = holdfast::store::mariadb;
-  auto o = db::read_options(*holdfast::base::parse_url(url_of_user(""))).value();
+  auto o = db::read_options(*holdfast::base::parse_url(url())).value();
   o.clock = &holdfast::real_clock();
   const auto store = db::open_mariadb(std::move(o)).value();
   sql_test::keeps_a_thousand_notifications_by_itself(*store);
