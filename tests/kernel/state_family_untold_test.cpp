@@ -116,6 +116,20 @@ TEST_F(waiters_that_go_on_together, keep_a_latch_as_long_as_if_each_poll_wrote) 
   EXPECT_EQ(family_->countdown("l", c)->outcome, countdown_outcome::capacity_mismatch);
 }
 
+// A minute, less a 64th part. Between writes for the queue entry there are up to two seconds.
+TEST_F(waiters_that_go_on_together, keep_a_latch_as_long_if_it_is_not_kept_for_long) {
+  for (int polls = 20; polls < 60; polls += 5) {
+    const auto name = std::to_string(polls);
+    countdown_command c{countdown_verb::wait, {1, 1}, 1};
+    c.keep_us = 60 * second, c.queue_lease_us = 4 * second;
+    for (int poll = 0; poll < polls; ++poll) pass(50'000), (void)family_->countdown(name, c);
+    pass(59 * second);
+    const countdown_command other{countdown_verb::arrive, {9, 9}, 2, 1};
+    EXPECT_EQ(family_->countdown(name, other)->outcome, countdown_outcome::capacity_mismatch)
+        << name;
+  }
+}
+
 // Owners 1, 6, 11 … are of one session.
 TEST_F(waiters_that_go_on_together, tell_the_others_of_their_session_when_they_may_go_on) {
   const auto open_by = [&](kind what, permits_verb verb, std::uint64_t owner) {
