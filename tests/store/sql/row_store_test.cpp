@@ -45,6 +45,8 @@ struct server {
   int refused = 0;             ///< how many replacements or transactions are undone, with an error
   int outrun = 0;              ///< how many locks fail, one after the other
   bool outrun_breaks = false;  ///< such a failure ends the connection
+  int thwarted = 0;     ///< how many replacements meet a deadlock, and leave a transaction open
+  int over_broken = 0;  ///< queries over a connection that is not usable
   std::size_t most_at_once = 0;  ///< bytes of records in one replacement
   bool break_after_unlock = false;
   int silent_up_to = 0;  ///< no answer comes over this many of the first connections
@@ -74,6 +76,7 @@ class fake_link final : public row_link {
 
   result<std::vector<row>> read(std::span<const std::string_view> names, boot_time) override {
     ++server_.reads;
+    server_.over_broken += broken_ ? 1 : 0;
     if (server_.once_read) std::exchange(server_.once_read, {})();
     if (is_silent()) return no_answer();
     std::vector<row> all;
@@ -85,6 +88,11 @@ class fake_link final : public row_link {
     ++server_.writes;
     if (number_ <= server_.only_read_over) return leave();
     if (is_refused()) return failure{errc::unavailable, "the row is locked"};
+    if (server_.thwarted > 0) {
+      --server_.thwarted;
+      broken_ = did_nothing_ = true;
+      return failure{errc::busy, "a deadlock"};
+    }
     std::vector<replaced> outcomes;
     std::size_t bytes = 0;
     for (const auto& r : all) bytes += r.record.size();
@@ -254,6 +262,16 @@ TEST_F(row_stores, a_session_that_guessed_wrong_reads_first_until_a_row_is_as_it
   EXPECT_EQ(server_.reads, 3);
   EXPECT_TRUE(add());
   EXPECT_EQ(server_.reads, 3);
+}
+
+// Within it, the thread would see changes of other threads that are not committed.
+TEST_F(row_stores, a_thwarted_change_is_not_decided_anew_in_its_open_transaction) {
+  EXPECT_TRUE(add());
+  server_.thwarted = 1;
+  EXPECT_TRUE(add());
+  EXPECT_EQ(record(), "xx");
+  EXPECT_EQ(server_.over_broken, 0);
+  EXPECT_EQ(server_.links, 2);
 }
 
 TEST_F(row_stores, a_writer_that_is_overtaken_twice_takes_the_lock_of_the_row) {
