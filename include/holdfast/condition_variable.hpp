@@ -34,14 +34,15 @@ struct woken {
 /// A waiter queues *before* it releases the mutex. So a notification for a change that was made
 /// with the mutex held, sent then or later, reaches all waiters that had checked before it. Nothing
 /// is remembered when nobody waits. Waits may end without a notification (a process that slept for
-/// more than 4 s, a reply that was lost): use the forms with a predicate, or check again.
+/// more than 2 s, a reply that was lost): use the forms with a predicate, or check again.
 ///
 /// All waiters of one name use one mutex. Works with std::unique_lock of mutex, fair_mutex.
 /// Thread-safe. Errors as mutex. errc::not_owner if the lock is not held, errc::lost if it was
 /// lost: in both cases nothing has changed. After any other error the mutex is held again, unless
 /// taking it again failed: then owns_lock() of the lock is false. A wait costs the round trips of
 /// the mutex, two to queue (one before and one after the mutex is released), and one to be woken.
-/// While it lasts, it costs one to four a second. docs/matrix.md lists the stores that offer it.
+/// While it lasts, it costs one to four a second (docs/tuning.md; some 20 where the store does not
+/// notify). docs/matrix.md lists the stores that offer it.
 class condition_variable {
  public:
   /// The name must differ from that of the mutex. No round trip.
