@@ -60,7 +60,8 @@ interface Handle {
 /** Proves that the lock is held. `await using` releases it at the end of the block. A lease that is garbage-collected is released, so
  *  keep a reference to it. */
 export interface Lease extends Handle {
-  /** A number greater than the fence of every earlier holder. Pass it to the resource, which refuses smaller ones. */
+  /** A number greater than the fence of every earlier holder; 0n where the store has none (docs/guarantees.md). Pass it to the resource,
+   *  which refuses smaller ones. */
   readonly fence: bigint;
   /** The fence of each member of a multiLock; of another lock its one fence. */
   readonly fences: bigint[];

@@ -20,15 +20,15 @@
 #include "harness/temp_dir.hpp"
 #include "paths.hpp"
 
-// Programs in all languages on the same names: none is inside with another, and fences grow across
-// them.
+// Programs in all languages use the same names: no two of them hold a name at the same time, and
+// fences grow from program to program.
 namespace {
 
 using harness::eventually;
 
-// URL NAMES LOG WORKER LEASE_MS: as the members in other languages. Each takes one name after the
-// other, and the log of a name is LOG.NAME. It stops itself inside if LOG.stop.WORKER is there, and
-// ends if LOG.end is.
+// Arguments: URL NAMES LOG WORKER LEASE_MS, as for the members in other languages. A member takes
+// one name after the other, and the log of a name is LOG.NAME. If the file LOG.stop.WORKER exists,
+// the member stops itself while it holds a name; if LOG.end exists, it ends.
 const harness::role member{
     "member", [](const std::vector<std::string>& args) {
       holdfast::session_options options;
@@ -50,7 +50,7 @@ const harness::role member{
       return 0;
     }};
 
-// A stopped holder keeps the others waiting for as long; a slow machine must not end it.
+// The others wait this long for a stopped holder. On a slow machine the lease must not end early.
 constexpr const char* lease_ms = "3000";
 
 const std::vector<std::string>& kinds() {
@@ -58,7 +58,7 @@ const std::vector<std::string>& kinds() {
   return *all;
 }
 
-// Each language has to pass them on as they are.
+// Each language has to pass these names on unchanged.
 const std::vector<std::string>& names() {
   static const auto* const all = new std::vector<std::string>{"order:1", "Lager Köln", "'$x;"};
   return *all;
@@ -71,7 +71,7 @@ class mixed_fleet {
     for (const auto& kind : kinds()) start(kind);
   }
 
-  // What a shell has started and stopped would stay when the test fails.
+  // Otherwise programs that a shell has started, and that are stopped, would outlive a failed test.
   ~mixed_fleet() {
     for (const auto& [kind, m] : members_) m.signal(SIGKILL);
   }
@@ -80,7 +80,7 @@ class mixed_fleet {
 
   const fleet::verdict& seen(const std::string& name) { return judges_.at(name).look(); }
 
-  /// A program of this kind has held each name so many times more.
+  /// Waits until programs of this kind have held each name this many times more.
   void until_it_had_them(const std::string& kind, std::size_t times) {
     for (const auto& name : names()) {
       const auto so_far = holds(name, kind);
@@ -100,7 +100,8 @@ class mixed_fleet {
     (void)victim.itself->wait();
     start(kind);
   }
-  /// Has one stop itself inside until others have had each name, also that one, and go on.
+  /// Lets a program of this kind stop itself while it holds a name, and continues it when others
+  /// have held each name, that one included.
   void stop_inside(const std::string& kind) {
     const auto& victim = members_.at(kind);
     const std::string order = log_ + ".stop." + victim.name;
@@ -116,7 +117,7 @@ class mixed_fleet {
     victim.signal(SIGCONT);
   }
 
-  /// All end by themselves; says how each ended.
+  /// Lets all members end by themselves, and checks their exit codes.
   void end() {
     std::ofstream(log_ + ".end").flush();
     for (auto& [kind, m] : members_) EXPECT_EQ(m.itself->wait(), 0) << m.itself->err.rest();
@@ -128,7 +129,7 @@ class mixed_fleet {
     std::string name;
     std::unique_ptr<harness::program> itself;
 
-    // It leads a group of its own: the program that a shell has started is in it.
+    // The process leads a group of its own, which contains the program that a shell has started.
     void signal(int number) const { ::kill(-itself->pid(), number); }
   };
 
@@ -173,8 +174,8 @@ class mixed_fleet {
   std::map<std::string, one> members_;
 };
 
-/// One round stops and kills one program of each language. "make test-nightly" has as many as fit
-/// into a minute.
+/// One round stops and kills one program of each language. "make test-nightly" runs rounds for a
+/// minute.
 std::chrono::seconds how_long() {
   const char* const wanted = std::getenv("HOLDFAST_FLEET_SECONDS");
   return std::chrono::seconds(wanted == nullptr ? 0 : std::stoi(wanted));
@@ -202,7 +203,8 @@ void has_no_violation(const std::string& url) {
     for (const auto& kind : kinds()) EXPECT_GE(seen.holds.at(kind), 3 + 2 * rounds) << name;
     refused += seen.refused;
   }
-  // Each that stopped inside goes on with a stale fence. (What a shell has started does not stop.)
+  // Each program that stopped itself continues with a stale fence. (Programs that a shell has
+  // started do not stop themselves.)
   EXPECT_GE(refused, (kinds().size() - 1) * rounds);
 }
 

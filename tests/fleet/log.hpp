@@ -28,14 +28,14 @@ struct verdict {
   std::uint64_t fence = 0;                   ///< the greatest
 };
 
-/// What a resource that refuses stale fences sees, and each rule that is broken:
-///   - nobody enters while another is inside, unless that one was killed or stopped there
-///   - a fence is greater than all before, whatever language had them; only a program that was
-///     stopped may come with an older one, and is refused
+/// What a resource that refuses stale fences sees, and each violation of these rules:
+///   - no program enters while another one is inside, unless that one was killed or stopped there
+///   - each fence is greater than all before it, in whatever language those programs are written;
+///     only a program that was stopped may come with an older fence, and is refused
 class judge {
  public:
   explicit judge(std::string path) : path_(std::move(path)) {}
-  /// With all that was written until now.
+  /// Judges all lines that were written until now.
   const verdict& look();
 
  private:
@@ -47,9 +47,9 @@ class judge {
   const std::string path_;
   std::streamoff read_ = 0;
   verdict found_{};
-  bool excused_ = false;               // who is inside was killed or stopped there
-  std::set<std::string> disturbed_{};  // ever
-  std::set<std::string> still_{};      // now
+  bool excused_ = false;               // the program inside was killed or stopped there
+  std::set<std::string> disturbed_{};  // the programs that were ever killed or stopped
+  std::set<std::string> still_{};      // the programs that are stopped now
 };
 
 }  // namespace fleet

@@ -3,7 +3,7 @@
 #include "base/option.hpp"
 #include "fuzz/input.hpp"
 
-// Durations as people write them, and words that are nearly those that there are.
+// Durations as people write them, and misspelt words for which a known word is suggested.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace holdfast::base;
   const auto text = fuzz::text_of(data, size);

@@ -15,7 +15,7 @@ inline std::string_view text_of(const std::uint8_t* data, std::size_t size) {
   return {reinterpret_cast<const char*>(data), size};
 }
 
-/// The text up to `mark`, which is taken away with it.
+/// Removes the text up to `mark`, and the mark, and returns the text.
 inline std::string_view take_until(std::string_view& rest, char mark) {
   const auto at = rest.find(mark);
   const auto head = rest.substr(0, at);
@@ -23,7 +23,7 @@ inline std::string_view take_until(std::string_view& rest, char mark) {
   return head;
 }
 
-/// What must hold whatever comes.
+/// A condition that must hold for every input.
 inline void require(bool holds) {
   if (!holds) std::abort();
 }

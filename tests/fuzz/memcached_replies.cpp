@@ -17,8 +17,8 @@ namespace {
 
 namespace memcached = holdfast::store::memcached;
 
-/// Says the same to everybody who connects, at once, and listens to nobody. At 127.0.0.N: a pair of
-/// addresses has ports for some ten thousand connections a minute.
+/// Sends the same bytes to each client that connects, and reads nothing. Listens at 127.0.0.N,
+/// because one pair of addresses has ports for only some ten thousand connections a minute.
 class talker {
  public:
   explicit talker(unsigned n)

@@ -6,7 +6,8 @@
 #include "store/redis/notification_text.hpp"
 #include "store/sql/notification_text.hpp"
 
-// A line that another process has sent: what is understood is what is written again.
+// A line that another process has sent: decoded, encoded and decoded again, it is
+// the same notification.
 namespace {
 
 using holdfast::store::notification;

@@ -2,7 +2,8 @@
 
 #include "fuzz/input.hpp"
 
-// A record in a store that others may write to: what is understood is what is written again.
+// A record in a store that others may write to: decoded, encoded and decoded
+// again, it is the same record.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace holdfast::family;
   const auto read = decode(fuzz::text_of(data, size));

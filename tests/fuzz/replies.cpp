@@ -5,7 +5,7 @@
 #include "store/redis/resp.hpp"
 #include "store/redis/slot_map.hpp"
 
-// What Redis answers to our scripts, as every reader of answers takes it.
+// Answers of Redis to our scripts, passed to every function that reads answers.
 namespace {
 
 using namespace holdfast::store;

@@ -6,8 +6,8 @@
 #include "tool/serve/unlock_request.hpp"
 #include "tool/serve/url_query.hpp"
 
-// What strangers send to holdfast serve, beside what Beast reads of it: the query, Host and Origin,
-// a line each, and the body on the rest.
+// The parts of a request to holdfast serve that Beast does not parse: the query, Host and Origin, a
+// line each, and then the body.
 namespace {
 
 namespace tool = holdfast::tool;
@@ -22,7 +22,7 @@ std::string percent_coded(std::string_view text) {
   return out;
 }
 
-/// Whoever owns a name below .elsewhere may let it point here.
+/// The owner of a name below .elsewhere may let the name point here.
 void try_host(const std::string& host) {
   const std::vector<std::string> names{"locks.example", ""};
   (void)tool::is_own_host(host, names);

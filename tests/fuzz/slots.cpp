@@ -2,7 +2,7 @@
 #include "store/redis/resp.hpp"
 #include "store/redis/slot_map.hpp"
 
-// What the nodes of a Redis cluster say of each other.
+// Answers of Redis cluster nodes that describe the cluster.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace holdfast::store::redis;
   const auto bytes = fuzz::text_of(data, size);

@@ -12,14 +12,14 @@
 #include "store/sqlite/options.hpp"
 #include "store/zookeeper/options.hpp"
 
-// A URL that a user wrote, for each scheme: no message has what stands before the @ in it.
+// A URL that a user wrote, for each scheme: no message contains the text before the @.
 namespace {
 
 namespace store = holdfast::store;
 using holdfast::base::store_url;
 constexpr std::string_view secret = "hUnTeR2";
 
-/// `secret` stands nowhere else in what is parsed.
+/// `secret` occurs nowhere else in the parsed text.
 bool is_hidden = false;
 
 template <class Result>

@@ -10,17 +10,17 @@
 
 #include "harness/program.hpp"
 
-/// Real other programs and holdfast want the same lock. Whoever is in holds a lock of the kernel on
-/// a file, too: that shows whether it is alone, and nobody keeps it who died. Of permits there are
-/// as many files.
+/// Real other programs and holdfast want the same lock. Each holder also takes a lock of the kernel
+/// on a file. That shows whether the holder is alone, and the kernel frees it when the holder dies.
+/// For permits there are as many files as permits.
 namespace interop_test {
 
 enum class shared_as : std::uint8_t { mutex, fair_mutex, shared_mutex, semaphore, expiring };
 
-/// Of which so many are in at the same time.
+/// How many permits there are.
 inline constexpr unsigned permits_of_the_arena = 3;
 
-/// What is shared with whom.
+/// Which lock is shared, and with which program.
 struct party {
   std::string title;
   std::string script;                 ///< in peers/
@@ -29,7 +29,7 @@ struct party {
   shared_as what = shared_as::mutex;  ///< a read-write lock: reads and writes in turns
 };
 
-/// Where scripts/install-deps.sh puts them.
+/// The folder into which scripts/install-deps.sh puts the other programs.
 std::string npm_packages();
 
 struct tally {
@@ -37,7 +37,7 @@ struct tally {
   int violations = 0;
 };
 
-/// Pauses of those who work here, which end at once when the work does.
+/// The pauses of the workers. They end at once when the work is over.
 class shift {
  public:
   bool over_after(std::chrono::milliseconds d) {

@@ -49,7 +49,8 @@ class Lease(_waits.Handle):
 
     @property
     def fence(self) -> int:
-        """A number greater than that of every earlier holder. Pass it to the resource, which refuses smaller ones. No round trip."""
+        """A number greater than that of every earlier holder; 0 where the store has none (docs/guarantees.md). Pass it to the resource,
+        which refuses smaller ones. No round trip."""
         return int(self._info().fence)
 
     @property

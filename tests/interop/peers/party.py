@@ -1,7 +1,7 @@
 """A program that shares a lock with holdfast, told what to do on its standard input.
 
     work    take and give back until the next line comes; then says how often, and how often it was not alone
-    hold    take, say so, and keep it
+    hold    take, report that, and keep it
 """
 import fcntl
 import os
@@ -15,8 +15,8 @@ WORKING, DYING = 20, 3
 
 
 class Guard:
-    """Alone (or among readers, or among as many as there is room for), or not: the kernel lets one in, and lets it go when
-    it dies."""
+    """Shows whether a holder is alone (or only among readers, or among as many as there are permits): a lock of the kernel, which
+    ends when the process dies."""
 
     def __init__(self, path, room):
         paths = [path] + [f"{path}.{i}" for i in range(1, room)]

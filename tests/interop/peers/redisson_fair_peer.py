@@ -1,5 +1,5 @@
-"""Takes part in Redisson's fair lock by the steps that its clients carry out: the hash of the plain lock, a list of those who
-wait, the time when each of them is given up (by the client's own clock), and a channel for each. Arguments: port, name, guard."""
+"""Takes part in Redisson's fair lock by the steps that its clients carry out: the hash of the plain lock, a list of the
+waiters, the time at which each of them is given up (by the client's own clock), and a channel for each. Arguments: port, name, guard."""
 import sys
 import time
 import uuid

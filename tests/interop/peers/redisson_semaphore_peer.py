@@ -1,5 +1,5 @@
 """Takes part in Redisson's RSemaphore by the steps that its clients carry out: a number of free permits, and a message that
-says the number when some are given back. Whoever dies with a permit keeps it. Arguments: port, name, guard."""
+says the number when some are given back. A process that dies with a permit never gives it back. Arguments: port, name, guard."""
 import sys
 
 import redis

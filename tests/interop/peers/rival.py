@@ -4,7 +4,7 @@ threads, milliseconds of work in a turn.
     redisson    listens while it waits; one thread is woken by a message, and comes back two to four milliseconds later; so
                 does a thread that released (four JVMs on two processors have 100 turns of 3 ms in a second, not 300)
     redlock     asks every 200 ms, give or take 100: the defaults of npm's redlock
-    setnx       the recipe of old, every 50 ms
+    setnx       the oldest recipe: asks every 50 ms
 
 Says "ready", works from the next line to the one after, and then says how many turns it had and its longest wait in ms.
 """

@@ -1,4 +1,4 @@
-"""The recipe of old: SETNX with the time when it ends, GETSET to take over. Arguments: port, name, guard."""
+"""The oldest recipe: SETNX with the time when the lock ends, GETSET to take over. Arguments: port, name, guard."""
 import sys
 import time
 
