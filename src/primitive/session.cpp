@@ -66,8 +66,8 @@ status check_options(const session_options& o, const store::capabilities& can) {
   }
   if (!o.detect_deadlocks || can.finds_deadlocks) return done{};
   return failure{errc::unsupported,
-                 "this store cannot show who waits for whom, so detect_deadlocks would see "
-                 "nothing: docs/matrix.md says which stores can"};
+                 "this store cannot show which session waits for which, so detect_deadlocks would "
+                 "find nothing: docs/matrix.md lists the stores that can"};
 }
 
 }  // namespace

@@ -130,9 +130,8 @@ row postgres_row(const std::string& servers) {
           .give_back = harness::give_back_store};
 }
 
-// Through PgBouncer in transaction mode, where nobody may listen. The differences are how
-// statements travel and how waiters find out, so the rules about locks, waiting, faults and loss
-// are run.
+// Through PgBouncer in transaction mode, where sessions cannot listen. Statements travel in another
+// way, and waiters poll; so the rules about locks, waiting, faults and loss are run.
 row pooled_postgres_row() {
   row r = postgres_row("postgres_pooled");
   r.lacks = {"lingering_mutex"};
@@ -168,7 +167,8 @@ std::string fresh_user_lock_url(const harness::temp_dir&) {
 }
 #endif
 
-// Session locks know no kinds, of other holders only the connection, and of the server nothing.
+// With session locks the server knows no kinds, and of other sessions' holders only the connection;
+// facts() reports nothing about the server.
 std::vector<std::string> rules_not_for_sessions() {
   return {"used_names.refuse_another_kind_by_its_name_and_change_nothing",
           "used_names.refuse_another_capacity_and_report_the_right_one",

@@ -33,8 +33,8 @@ constexpr const char* with_options = R"(
 ## The same with options
 
 Every lock of these suites is made with `linger`, with `unconfirmed_release`, or with a `local_time`
-of zero (nothing is passed on inside the process). Left out: what takes seconds and is about renewal, and
-with `linger` what counts commands for a lock that is idle.
+of zero (no lock is passed on inside the process). Left out: rules about renewal that take seconds and,
+with `linger`, rules that count the commands for an idle lock.
 
 )";
 
@@ -129,7 +129,7 @@ void print_promises(std::ostream& out) {
       {"fences grow for ever", &c::fences},
       {"waiters are notified", &c::notifications},
       {"order of arrival across processes", &c::fair},
-      {"shows who waits", &c::lists_waiters},
+      {"lists the waiters", &c::lists_waiters},
       {"finds deadlocks", &c::finds_deadlocks},
       {"sees a death on this machine at once", &c::sees_death},
       {"no second holder after a failover", &c::survives_failover},

@@ -80,7 +80,7 @@ def run(holdfast, path, line, commands, before):
         folder = pathlib.Path(name)
         (folder / "bin").mkdir()
         stubs(folder, commands)
-        (folder / "docs.db").touch()  # the reader's store: what only looks makes none
+        (folder / "docs.db").touch()  # the reader's store: commands that only inspect it do not create it
         for program in [holdfast, holdfast.with_name("holdfast-faultproxy")]:
             (folder / "bin" / program.name).symlink_to(program)
         (folder / "prelude").write_text(PRELUDE)

@@ -32,9 +32,9 @@ constexpr std::string_view synopsis =
     "holdfast-faultproxy --to HOST:PORT [--listen [HOST:]PORT] [COMMAND]…\n";
 
 std::string description() {
-  return "Forwards TCP connections, and simulates a bad network. Prints where it listens (a free\n"
-         "port of 127.0.0.1 unless --listen names one), carries out the commands that were given,\n"
-         "then those that come on stdin, one a line, each answered by a line on stdout.\n\n" +
+  return "Forwards TCP connections, and simulates a bad network. Executes the given commands, and\n"
+         "prints where it listens (a free port of 127.0.0.1 unless --listen names one). Then\n"
+         "executes the commands on stdin, one a line, and answers each by a line on stdout.\n\n" +
          std::string(commands()) +
          "\nExample:\n"
          "  holdfast-faultproxy --to 127.0.0.1:6379 --listen 7000 'latency 20ms' 'rate 100k'\n\n"
