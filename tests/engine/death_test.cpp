@@ -7,7 +7,7 @@
 #include "stage.hpp"
 
 // The death of a session in the way, reported by a store that sees it. The clock stands still, so
-// nobody finds out by a poll.
+// no poll finds it out.
 namespace {
 
 using namespace engine_test;

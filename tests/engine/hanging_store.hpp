@@ -32,7 +32,7 @@ class switchboard {
   std::atomic<bool> no_memory{false};
   std::atomic<bool> permits_pass{false};
   std::atomic<bool> grants_in_vain_once{false};
-  /// Hangs from when somebody leaves a latch.
+  /// Hangs as soon as a waiter leaves a latch.
   std::atomic<bool> hangs_when_left{false};
   /// The number of takes of tokens and admissions that have been carried out.
   std::atomic<int> taken{0};

@@ -4,8 +4,8 @@
 
 #include "stage.hpp"
 
-// One thread of a session reads its inbox for all waiters. The clock stands still, so nobody finds
-// out by a poll.
+// One thread of a session reads its inbox for all waiters. The clock stands still, so no waiter
+// polls.
 namespace {
 
 using namespace engine_test;

@@ -40,7 +40,7 @@ struct shared_queue_lease : testing::Test {
                        [](const auto& w) { return w.wait_for(0s) == std::future_status::ready; });
   }
 
-  /// As if nobody had polled for longer than a queue entry lasts.
+  /// As if no waiter had polled for longer than a queue entry lasts.
   bool all_gone() { return gone_behind(0); }
   /// As if those behind the first `n` had lost their queue entries.
   bool gone_behind(std::size_t n) {

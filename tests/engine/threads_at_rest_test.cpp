@@ -13,7 +13,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Also where the machine is so loaded that a second is not enough.
+/// Works also on a machine so loaded that a second is not enough.
 bool rest_in_the_end() {
   for (int i = 0; i < 60; ++i) {
     if (harness::until_threads_rest()) return true;

@@ -334,7 +334,7 @@ INSTANTIATE_TEST_SUITE_P(forms, halves_of_redlocks,
                          testing::Values(form::by_a_thread, form::without_a_thread),
                          [](const auto& cell) { return name_of(cell.param); });
 
-// Whatever the others do, nobody gets a majority while they are away.
+// Whatever the others do, no client gets a majority while these nodes are away.
 TEST_P(halves_of_redlocks, are_away_although_refusals_decide_each_vote) {
   a_.cut(0b1100);
   const boot_time begins = four_.clock->now();

@@ -63,8 +63,8 @@ int keep_open(const std::vector<std::string>& arguments) {
   for (;;) ::pause();
 }
 
-/// Has one file from before the note and one from after, and lists on stdout the files of its
-/// child.
+/// Opens one file before the note and one after it, and lists the open files of its child on
+/// stdout.
 int open_two(const std::vector<std::string>&) {
   constexpr int before = 40, after = 50;
   ::dup2(STDERR_FILENO, before);

@@ -4,8 +4,8 @@
 -- become earlier by as much, but not earlier than the time of the waiter that leaves. Only the
 -- first in the list may take a free lock; a release notifies it on a channel of its own. An
 -- additional sorted set of holdfast's tells until when holdfast's waiters are known to live. So the
--- next holdfast program that comes by removes a dead waiter, without waiting for those minutes to
--- pass.
+-- next holdfast program that asks for the lock removes a dead waiter, without waiting for those
+-- minutes to pass.
 --
 --   KEYS[1]  the lock                        KEYS[2]  the list
 --   KEYS[3]  when each waiter is given up    KEYS[4]  holdfast's waiters

@@ -3,7 +3,8 @@
 -- permits in use, by their ids, with the time when each ends. Beside an RSemaphore, two keys of
 -- holdfast's remember how many permits each of its holders has, and until when. So the permits of a
 -- dead holdfast holder come back, and a repeated step counts once. These keys last for a year
--- longer: nothing else records those permits, which are missing until a holdfast program comes by.
+-- longer: nothing else records those permits, which are missing until a holdfast program uses the
+-- semaphore.
 --
 --   KEYS[1]  how many are free             KEYS[2]  RPermitExpirableSemaphore: the permits in use
 --   KEYS[3]  ends of holdfast's holders

@@ -97,8 +97,8 @@ bool clock_is_shifted() noexcept {
 
 failure no_proc(const char* what) {
   return {errc::unsupported, std::string{"reading "} + what +
-                                 " failed; the SQLite store needs /proc to tell who is alive: "
-                                 "mount it in this container or chroot"};
+                                 " failed; the SQLite store needs /proc to see which process is "
+                                 "alive: mount it in this container or chroot"};
 }
 
 bool pids_comparable(const peer& who, const peer& self) noexcept {

@@ -64,7 +64,7 @@ class own_number final : public holdfast::store::transition {
   std::string last_{};  ///< the last failure
 };
 
-/// From `begin` to `end`. The threads whose names it hits need not get on meanwhile.
+/// A trouble, from `begin` to `end`. The threads whose names it hits may have to wait meanwhile.
 struct trouble {
   std::function<void()> begin;
   std::function<void()> end{};
@@ -72,7 +72,7 @@ struct trouble {
 };
 
 /// While the troubles come, one after the other, each thread must learn what became of its own
-/// change. Those that are not hit go on meanwhile, and the others when it is over.
+/// change. Threads that are not hit continue meanwhile, and the others when the trouble is over.
 inline void expect_each_thread_learns_its_own_outcome(
     holdfast::store::state_store& at, const std::function<std::string(const std::string&)>& record,
     std::vector<trouble> troubles) {

@@ -18,7 +18,7 @@ function ringText(store, said, ring) {
       wait?.lock ? ", held by " : ", ", element("b", {}, processName(said.processes[next])));
   });
   return element("div", { className: "ring", role: "alert" },
-    element("b", { className: "bad" }, "A ring: none of these moves."), element("ol", {}, steps),
+    element("b", { className: "bad" }, "A ring: each of these waits for the next one."), element("ol", {}, steps),
     element("p", { className: "quiet" }, "The store does not tell the threads of a process apart: if another thread " +
       "holds the lock than the one that waits, the ring may end by itself."));
 }
