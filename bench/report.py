@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes the figures of bench/results/*.json into docs/bench.md and README.md, and draws docs/bench.svg and docs/growth.svg.
+"""Writes the figures of bench/results/*.json into docs/bench.md, docs/choosing-a-store.md and README.md, and draws docs/bench.svg and
+docs/growth.svg.
 
 Run it right after the measurement and on the same machine (scripts/bench.sh does): it notes down what machine that is.
 The results hold one JSON object a line, as holdfast-bench --json prints them.
@@ -90,6 +91,24 @@ def readme_table(results):
     yield ""
 
 
+# The results with a store of their own, as docs/choosing-a-store.md names the stores.
+STORES = {"memory": "`memory:`", "sqlite": "`sqlite:`", "redis": "`redis:`", "memcached": "`memcached:`", "postgres": "`postgres:`",
+          "postgres_session": "`postgres:` with `mode=session`", "mariadb": "`mariadb:`",
+          "mariadb_session": "`mariadb:` with `mode=session`", "etcd": "`etcd:`, three servers", "zookeeper": "`zookeeper:`, three servers"}
+
+
+def choosing_table(results):
+    """The median of a free lock on each store, the shortest first."""
+    medians = {store: next(row for row in results[store] if (row["workload"], row["subject"]) == ("W1", "holdfast"))["p50_us"]
+               for store in STORES}
+    yield ""
+    yield "| `lock()` of a free name, one thread | median |"
+    yield "|---|--:|"
+    for store in sorted(STORES, key=medians.__getitem__):
+        yield f"| {STORES[store]} | {number(medians[store])} µs |"
+    yield ""
+
+
 def between(page, mark, lines):
     """The page with these lines between its marks."""
     pattern = re.compile(rf"(<!-- {mark} -->\n).*?(<!-- /{mark} -->)", re.S)
@@ -116,8 +135,9 @@ def of_results(root, results, where):
         load = results[store][0].get("load")
         lines += [f"### On `{store}:`", "", *([f"Load average of the last 15 minutes: {load:.1f}.", ""] if load is not None else []),
                   *table(results[store]), ""]
-    page, readme = root / "docs/bench.md", root / "README.md"
+    page, readme, choosing = root / "docs/bench.md", root / "README.md", root / "docs/choosing-a-store.md"
     yield page, between(page, "results", lines)
+    yield choosing, between(choosing, "lock", choosing_table(results))
     yield readme, between(readme, "speed", readme_table(results))
     yield root / "docs/bench.svg", plots.speed(results)
 
