@@ -71,11 +71,12 @@ export interface Lease extends Handle {
   readonly remaining: number;
   readonly name: string;
   readonly shortId: string;
-  /** Aborted when the lease is lost, before another holder can get the lock. If an error keeps the package from watching the lease, the
-   *  signal is aborted with that error. While a wait for a condition has the lease, that error is NotOwner: read the property again after
-   *  the wait. Renewal continues while JavaScript is busy. The report of a loss needs the event loop and a thread of Node's pool. The
-   *  commands of this JavaScript thread leave one thread of the pool free; other work of the pool does not.
-   *  The signal does not keep the lease alive: if nothing else refers to the lease, the signal is aborted and the lease is released. */
+  /** Aborted when the lease is lost, before another holder can get the lock (docs/guarantees.md has the exceptions). If an error keeps the
+   *  package from watching the lease, the signal is aborted with that error. While a wait for a condition has the lease, that error is
+   *  NotOwner: read the property again after the wait. Renewal continues while JavaScript is busy. The report of a loss needs the event
+   *  loop and a thread of Node's pool. The commands of this JavaScript thread leave one thread of the pool free; other work of the pool
+   *  does not. The signal does not keep the lease alive: if nothing else refers to the lease, the signal is aborted and the lease is
+   *  released. */
   readonly signal: AbortSignal;
   /** Throws Lost unless the lock is held. */
   check(): void;

@@ -43,11 +43,12 @@ class [[nodiscard]] lease {
   std::uint64_t fence() const noexcept;
 
   /// A token at which stop is requested when the lease is lost. That is before the store can give
-  /// the lock to another holder, even if the store is away. Two exceptions: after a force_release
-  /// it is at the next renewal, and after a pause of the process as soon as its threads run.
-  /// release() requests no stop, unless it finds that the lease had already ended. Callbacks run on
-  /// a thread of the session, or on the thread whose call notices the loss. They must not block,
-  /// because the session's thread reports the losses of other leases, too. No round trip.
+  /// the lock to another holder, even if the store is away. Exceptions (docs/guarantees.md): after
+  /// a force_release, or if the store lost the lock, it is at the next renewal; after a pause of
+  /// the process it is as soon as its threads run. release() requests no stop, unless it finds that
+  /// the lease had already ended. Callbacks run on a thread of the session, or on the thread whose
+  /// call notices the loss. They must not block, because the session's thread reports the losses of
+  /// other leases, too. No round trip.
   std::stop_token lost() const;
 
   /// The state at the moment of the call, by the clock. No round trip.

@@ -158,9 +158,9 @@ class Lease(_waits.Handle):
         _forget(loops or (), self._known, lost)
 
     def on_loss(self, callback: typing.Callable[[], None]) -> None:
-        """Calls `callback` once, on a thread of this module, when the lock is lost, before another holder can get the lock. A failed
-        Condition.wait() also calls it. One thread calls all callbacks, one after the other. A long callback delays the reports for
-        all other leases, so keep it short: for example, set an event."""
+        """Calls `callback` once, on a thread of this module, when the lock is lost, before another holder can get the lock
+        (docs/guarantees.md has the exceptions). A failed Condition.wait() also calls it. One thread calls all callbacks, one after the
+        other. A long callback delays the reports for all other leases, so keep it short: for example, set an event."""
         watcher = _waits.watcher
         self._watches.append((watcher, watcher.watch(self._known, callback)))
 
