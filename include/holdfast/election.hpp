@@ -49,7 +49,7 @@ class [[nodiscard]] leadership {
 
   /// The fence: pass it on to what you write to, which refuses smaller ones.
   std::uint64_t term() const noexcept { return held_.fence(); }
-  /// Stops when it is lost, before another can lead.
+  /// Stops when it is lost, before another can lead (lease::lost() has the exceptions).
   std::stop_token lost() const { return held_.lost(); }
   lease_state state() const noexcept { return held_.state(); }
   /// Throws errc::lost unless it leads.
