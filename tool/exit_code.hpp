@@ -6,7 +6,7 @@
 namespace holdfast::tool::exit_code {
 
 inline constexpr int ok = 0;
-inline constexpr int declined = 1;        ///< force-unlock: the person said no
+inline constexpr int declined = 1;        ///< force-unlock: a holder keeps the lock
 inline constexpr int warned = 1;          ///< doctor: warnings, and no problem
 inline constexpr int usage = 64;          ///< EX_USAGE
 inline constexpr int unavailable = 69;    ///< EX_UNAVAILABLE: the store
