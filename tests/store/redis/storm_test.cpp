@@ -35,7 +35,7 @@ void besiege(holdfast::session& s, std::chrono::seconds patience) {
 }
 
 /// Two connections for each session: one for commands, one for notifications. Their pauses double
-/// from 4 ms up to a second, less a random part of up to a half; the first pause after a useful
+/// from 5 ms up to a second, less a random part of up to a half; the first pause after a useful
 /// connection is zero.
 void expect_bounded(const char* what, std::size_t connections, clock::duration lasted) {
   const auto seconds = std::chrono::duration<double>(lasted).count();
