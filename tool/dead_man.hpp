@@ -14,9 +14,9 @@ namespace holdfast::tool {
 
 /// A dead man's handle: the watchdog of docs/cli.md. PR_SET_PDEATHSIG kills the child when we die,
 /// but only the child itself: processes that a shell had started would continue, beside the next
-/// holder. And it does not act when we are stopped instead of dead. So a small process of ours waits
-/// beside us. When we are gone, or a lease ends on which we should have acted, it kills the child's
-/// whole group.
+/// holder. And it does not act when we are stopped instead of dead. So a small process of ours
+/// waits beside us. When we are gone, or a lease ends on which we should have acted, it kills the
+/// child's whole group.
 ///
 /// It shares only a page and a pipe with us, and takes no signal but KILL. At a terminal the child
 /// has no group of its own. The dead man then finds the child's processes as long as we are alive
