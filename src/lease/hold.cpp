@@ -54,12 +54,9 @@ lease hold::next_turn(std::shared_ptr<transferable> passed, const waits& w) {
     self->forget();
     return {};
   }
-  // No caller gets a lease that is in doubt already: the thread asks the store itself. The store
-  // may hang, and the caller's wait may have no limit of its own. The keeper does what is left to
-  // do.
+  // No caller gets a lease that is in doubt already: the thread asks the store itself.
   if (so_far == lease_state::suspect) {
-    const call_limit soon{saturated_add(self->client_.now(), last_answer_within)};
-    self->give_back();
+    self->give_back_soon(self->client_.now());
     return {};
   }
   self->began_.store(w.began, std::memory_order_relaxed);

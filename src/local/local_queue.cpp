@@ -24,6 +24,11 @@ void relax() noexcept {
 
 }  // namespace
 
+void transferable::give_back_soon(boot_time now) noexcept {
+  const detail::call_limit until{saturated_add(now, detail::last_answer_within)};
+  give_back();
+}
+
 local_queue::entry local_queue::join(contender& who, boot_time deadline) {
   std::unique_lock lock{mutex_};
   while (line_.empty() && idle_) {
@@ -62,7 +67,7 @@ local_queue::entry local_queue::enter(contender& who, boot_time deadline, std::s
     clock_.wait_until(lock, who.changed_, chosen ? forever : deadline);
   }
   lock.unlock();  // before on_stop is destroyed, which may wait for a callback that needs the mutex
-  if (left_behind) give_back_soon(*left_behind);
+  if (left_behind) left_behind->give_back_soon(clock_.now());
   return who.in_local_queue_;
 }
 
@@ -74,7 +79,7 @@ local_queue::entry local_queue::look(contender& who, boot_time deadline,
     return who.in_local_queue_;
   }
   lock.unlock();
-  if (left_behind) give_back_soon(*left_behind);
+  if (left_behind) left_behind->give_back_soon(clock_.now());
   return who.in_local_queue_;
 }
 
@@ -106,13 +111,6 @@ bool local_queue::own_turn(std::unique_lock<std::mutex>& lock, contender& who) {
   for (int i = 0; i < spins && who.in_local_queue_ == entry::waiting; ++i) relax();
   lock.lock();
   return true;
-}
-
-// The wait is over: it does not stay longer than for a last answer. The store may hang, and a wait
-// that was stopped may have no limit of its own. The keeper does what is left to do.
-void local_queue::give_back_soon(transferable& left_behind) {
-  const detail::call_limit until{saturated_add(clock_.now(), detail::last_answer_within)};
-  left_behind.give_back();
 }
 
 // Removes the waiter. If a hold was idle for it, the next waiter is called. If there is none, or

@@ -35,6 +35,9 @@ class transferable {
   virtual const store::owner_id& secret() const noexcept = 0;
   /// Releases an idle hold, which no waiter wants, at the store.
   virtual void give_back() noexcept = 0;
+  /// The same within the time for a last answer. The store may hang, and the wait of the caller may
+  /// have no limit of its own. The keeper does what is left to do.
+  void give_back_soon(boot_time now) noexcept;
   /// Ends a hold that was lost before the next thread had it.
   virtual void forget() noexcept = 0;
 
@@ -181,7 +184,6 @@ class local_queue : public std::enable_shared_from_this<local_queue> {
                    const std::stop_token& stop, std::shared_ptr<transferable>& left_behind);
   bool own_turn(std::unique_lock<std::mutex>& lock, contender& who);
   std::shared_ptr<transferable> step_out(contender& who);
-  void give_back_soon(transferable& left_behind);
   contender& next_in_line();
   void call_first();
   void give_first(std::shared_ptr<transferable> what);
